@@ -1,3 +1,6 @@
 //! squad runs a team of AI coding agents that lives in a git repository.
 #![allow(dead_code, unused_imports)] // until the commands use it
 
+mod model;
+mod parse;
+mod settings;

@@ -1,0 +1,104 @@
+//! A member of the team, as the roster lists it, and the charter that tells it who it is.
+
+use std::fmt;
+
+use serde::{Deserialize, Serialize};
+
+use super::Source;
+
+/// The name by which commands, files and sessions know an agent: its folder's name, or its name folded.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+#[serde(transparent)]
+pub(crate) struct Slug(String);
+
+impl Slug {
+    /// The coordinator's own slug. No member can have it: [`Slug::fold`] is only given members' names, and the
+    /// roster reader leaves the coordinator's row out.
+    pub(crate) const COORDINATOR: &'static str = "coordinator";
+
+    /// Lower case, everything but `a-z0-9` folded to single hyphens; `None` when nothing is left.
+    pub(crate) fn fold(name: &str) -> Option<Self> {
+        let mut folded = String::with_capacity(name.len());
+        for c in name.chars().flat_map(char::to_lowercase) {
+            if c.is_ascii_alphanumeric() {
+                folded.push(c);
+            } else if !folded.is_empty() && !folded.ends_with('-') {
+                folded.push('-');
+            }
+        }
+        let folded = folded.trim_end_matches('-');
+        (!folded.is_empty()).then(|| Self(folded.to_owned()))
+    }
+
+    pub(crate) fn coordinator() -> Self {
+        Self(Self::COORDINATOR.to_owned())
+    }
+
+    pub(crate) fn as_str(&self) -> &str {
+        &self.0
+    }
+}
+
+impl fmt::Display for Slug {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&self.0)
+    }
+}
+
+/// What stands behind a roster row. Only agents are started.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "lowercase")]
+pub(crate) enum Kind {
+    Agent,
+    /// A built-in of the tool that made the team (Scribe, Ralph, Rai): its work is squad's own.
+    Helper,
+    Human,
+    /// A coding agent that works elsewhere, such as `@copilot`.
+    Bot,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "lowercase")]
+pub(crate) enum Status {
+    Active,
+    Silent,
+    Monitor,
+    Inactive,
+    Retired,
+}
+
+#[derive(Clone, Debug, PartialEq, Serialize)]
+pub(crate) struct Member {
+    pub(crate) name: String,
+    pub(crate) slug: Slug,
+    pub(crate) role: String,
+    pub(crate) kind: Kind,
+    pub(crate) status: Status,
+    /// Where its charter is, from the project's root with `/`; `None` when there is no such file.
+    pub(crate) charter: Option<String>,
+    pub(crate) source: Source,
+}
+
+impl Member {
+    /// Whether work may be given to this member.
+    pub(crate) fn is_startable(&self) -> bool {
+        self.kind == Kind::Agent && !matches!(self.status, Status::Inactive | Status::Retired)
+    }
+}
+
+/// What a charter says, beside its whole text, which becomes the agent's prompt.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub(crate) struct Charter {
+    pub(crate) name: Option<String>,
+    pub(crate) role: Option<String>,
+    pub(crate) expertise: Vec<String>,
+    /// The text of *What I Own* and its like: what routing may match.
+    pub(crate) owns: String,
+    /// The text of *Boundaries*.
+    pub(crate) boundaries: String,
+    pub(crate) model: Option<String>,
+    /// `None`: no Tools section, so every tool; an empty list: no tool at all.
+    pub(crate) tools: Option<Vec<String>>,
+    /// The file as it is, with LF line ends and without a byte order mark.
+    pub(crate) text: String,
+}

@@ -1,0 +1,43 @@
+//! A decision of the team.
+
+use serde::{Deserialize, Serialize};
+
+use super::{DecisionId, RunId, Source};
+
+/// A decision, whichever form it was read from: a file of its own, an entry of `decisions.md`, the ledger.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub(crate) struct Decision {
+    pub(crate) id: DecisionId,
+    pub(crate) title: String,
+    /// `yyyy-mm-dd` or an RFC 3339 time stamp, as it was written; `None` when nothing says.
+    pub(crate) date: Option<String>,
+    pub(crate) by: Option<String>,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub(crate) run: Option<RunId>,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub(crate) supersedes: Option<DecisionId>,
+    /// Path globs the decision is about; empty: everything.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub(crate) scope: Vec<String>,
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub(crate) tags: Vec<String>,
+    /// What and why, in Markdown, without the title.
+    pub(crate) text: String,
+    /// Where it was read; `None` for one that is only in the ledger.
+    #[serde(skip)]
+    pub(crate) source: Option<Source>,
+}
+
+/// How a decision stands, seen from a commit.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "snake_case")]
+pub(crate) enum DecisionState {
+    InForce,
+    Superseded,
+    /// Never landed anywhere.
+    Unlanded,
+    /// Landed on another branch only.
+    Elsewhere,
+    /// Landed here, and its file was deleted since.
+    Withdrawn,
+}

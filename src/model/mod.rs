@@ -1,0 +1,23 @@
+//! The nouns everything else speaks of: agents and teams, plans, decisions, events and their ids.
+//!
+//! Plain values. Nothing here reads a file, a clock or the environment.
+
+mod agent;
+mod decision;
+mod event;
+mod ids;
+mod plan;
+mod problem;
+mod session;
+mod team;
+mod text;
+
+pub(crate) use agent::{Charter, Kind, Member, Slug, Status};
+pub(crate) use decision::{Decision, DecisionState};
+pub(crate) use event::{Actor, Event, Outcome, Usage, Verdict, What};
+pub(crate) use ids::{DecisionId, EntryId, RunId};
+pub(crate) use plan::{Evidence, Plan, PlanKind, Tier};
+pub(crate) use problem::{Problem, Severity, Source};
+pub(crate) use session::{Access, ModelChoice, ModelLayer, SessionSpec, ToolChoice};
+pub(crate) use team::{Rule, Team};
+pub(crate) use text::{first_line, list, plural, printable, quote};

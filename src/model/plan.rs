@@ -1,0 +1,65 @@
+//! A plan: who works on a message, and why.
+
+use std::fmt;
+
+use serde::{Deserialize, Serialize};
+
+use super::Slug;
+
+/// How much of the machinery a message gets.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub(crate) enum Tier {
+    /// No agent is started; the coordinator answers.
+    Direct,
+    /// A small model, read-only tools, no history and no decisions.
+    Lightweight,
+    /// The charter's model and tools, full context.
+    Standard,
+    /// Several agents side by side on the premium model.
+    Full,
+}
+
+impl fmt::Display for Tier {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            Self::Direct => "direct",
+            Self::Lightweight => "lightweight",
+            Self::Standard => "standard",
+            Self::Full => "full",
+        })
+    }
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub(crate) enum PlanKind {
+    /// These agents work.
+    Agents,
+    /// Nobody is started.
+    Direct,
+    /// The router is not sure; the coordinator decides among the candidates in the evidence.
+    Abstain,
+}
+
+/// One reason for or against an agent.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub(crate) struct Evidence {
+    pub(crate) agent: Slug,
+    pub(crate) why: String,
+    /// `FILE:LINE`, `message` or `command line`.
+    pub(crate) source: String,
+    /// Larger is stronger; comparable within one plan only.
+    pub(crate) weight: f64,
+}
+
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub(crate) struct Plan {
+    pub(crate) kind: PlanKind,
+    pub(crate) agents: Vec<Slug>,
+    pub(crate) reviewer: Option<Slug>,
+    pub(crate) tier: Tier,
+    /// 0..1.
+    pub(crate) confidence: f64,
+    pub(crate) evidence: Vec<Evidence>,
+}

@@ -1,0 +1,75 @@
+//! What was not understood, and where.
+
+use std::fmt;
+
+use serde::Serialize;
+
+/// A place in a team file: its path from the project's root, with `/`, and a line counted from 1.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub(crate) struct Source {
+    pub(crate) file: String,
+    pub(crate) line: usize,
+}
+
+impl Source {
+    pub(crate) fn new(file: impl Into<String>, line: usize) -> Self {
+        Self { file: file.into(), line }
+    }
+}
+
+impl fmt::Display for Source {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{}:{}", self.file, self.line)
+    }
+}
+
+impl Serialize for Source {
+    fn serialize<S: serde::Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        serializer.collect_str(self)
+    }
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize)]
+#[serde(rename_all = "lowercase")]
+pub(crate) enum Severity {
+    Note,
+    Warning,
+    Error,
+}
+
+impl fmt::Display for Severity {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            Self::Note => "note",
+            Self::Warning => "warning",
+            Self::Error => "error",
+        })
+    }
+}
+
+/// Something in a team file or in the configuration that a person should look at.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+pub(crate) struct Problem {
+    pub(crate) file: String,
+    pub(crate) line: usize,
+    pub(crate) severity: Severity,
+    /// Stable and short, in kebab case: what programs match on.
+    pub(crate) code: &'static str,
+    pub(crate) message: String,
+    pub(crate) hint: Option<String>,
+}
+
+impl Problem {
+    pub(crate) fn new(severity: Severity, source: Source, code: &'static str, message: impl Into<String>) -> Self {
+        Self { file: source.file, line: source.line, severity, code, message: message.into(), hint: None }
+    }
+
+    pub(crate) fn warning(source: Source, code: &'static str, message: impl Into<String>) -> Self {
+        Self::new(Severity::Warning, source, code, message)
+    }
+
+    pub(crate) fn hint(mut self, hint: impl Into<String>) -> Self {
+        self.hint = Some(hint.into());
+        self
+    }
+}

@@ -1,0 +1,44 @@
+//! The team, as its Markdown says.
+
+use std::collections::BTreeMap;
+
+use serde::Serialize;
+
+use super::{Charter, Decision, Member, Slug, Source};
+
+#[derive(Clone, Debug, Default, PartialEq)]
+pub(crate) struct Team {
+    pub(crate) name: Option<String>,
+    /// In the order of the roster.
+    pub(crate) members: Vec<Member>,
+    pub(crate) rules: Vec<Rule>,
+    pub(crate) charters: BTreeMap<Slug, Charter>,
+    pub(crate) histories: BTreeMap<Slug, String>,
+    /// Those on the branch, newest first where they are dated.
+    pub(crate) decisions: Vec<Decision>,
+}
+
+/// A row of the routing table.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+pub(crate) struct Rule {
+    /// What the work is called or is about.
+    pub(crate) signal: String,
+    /// Who does it, the first first.
+    pub(crate) agents: Vec<Slug>,
+    /// Who reviews it, where the row says so.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(crate) reviewer: Option<Slug>,
+    pub(crate) examples: Vec<String>,
+    pub(crate) source: Source,
+}
+
+impl Team {
+    pub(crate) fn member(&self, slug: &Slug) -> Option<&Member> {
+        self.members.iter().find(|member| member.slug == *slug)
+    }
+
+    /// The members that work can be given to, in the order of the roster.
+    pub(crate) fn startable(&self) -> impl Iterator<Item = &Member> {
+        self.members.iter().filter(|member| member.is_startable())
+    }
+}

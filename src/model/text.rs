@@ -1,0 +1,87 @@
+//! Sentences and untrusted text.
+
+/// `1 agent`, `2 agents`, `1 entry`, `2 entries`.
+pub(crate) fn plural(count: usize, noun: &str) -> String {
+    match (count, noun.strip_suffix('y')) {
+        (1, _) => format!("1 {noun}"),
+        (_, Some(stem)) if !stem.ends_with(['a', 'e', 'o', 'u']) => format!("{count} {stem}ies"),
+        _ => format!("{count} {noun}s"),
+    }
+}
+
+/// `a`, `a and b`, `a, b and c`.
+pub(crate) fn list<T: ToString>(items: impl IntoIterator<Item = T>) -> String {
+    let items: Vec<String> = items.into_iter().map(|item| item.to_string()).collect();
+    match items.split_last() {
+        None => String::new(),
+        Some((last, [])) => last.clone(),
+        Some((last, rest)) => format!("{} and {last}", rest.join(", ")),
+    }
+}
+
+/// The first line that says something, cut to `limit` characters.
+pub(crate) fn first_line(text: &str, limit: usize) -> String {
+    let line = text.lines().map(str::trim).find(|line| !line.is_empty()).unwrap_or_default();
+    if line.chars().count() <= limit {
+        return line.to_owned();
+    }
+    let mut cut: String = line.chars().take(limit.saturating_sub(1)).collect();
+    cut.push('…');
+    cut
+}
+
+/// Text from elsewhere made safe for a terminal: escape sequences gone, and every character that could move the
+/// cursor, ring, or turn the reading direction. Line ends and tabs stay.
+pub(crate) fn printable(text: &str) -> String {
+    anstream::adapter::strip_str(text)
+        .to_string()
+        .chars()
+        .filter(|&c| c == '\n' || c == '\t' || !(c.is_control() || is_bidi_control(c)))
+        .collect()
+}
+
+/// See <https://trojansource.codes>: these reorder what a reader sees.
+fn is_bidi_control(c: char) -> bool {
+    matches!(c, '\u{61c}' | '\u{200e}' | '\u{200f}' | '\u{202a}'..='\u{202e}' | '\u{2066}'..='\u{2069}')
+}
+
+/// Text from elsewhere as a Markdown block quote, so that no line of it can pose as a heading or a fence of ours.
+pub(crate) fn quote(text: &str) -> String {
+    let mut quoted = String::with_capacity(text.len() + text.len() / 20 + 2);
+    // U+2028 and U+2029 end lines too, for some readers.
+    for line in text.trim().split(['\n', '\r', '\u{b}', '\u{c}', '\u{85}', '\u{2028}', '\u{2029}']) {
+        quoted.push_str(if line.is_empty() { ">" } else { "> " });
+        quoted.push_str(line);
+        quoted.push('\n');
+    }
+    quoted
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn counts_are_words() {
+        assert_eq!(plural(1, "entry"), "1 entry");
+        assert_eq!(plural(2, "entry"), "2 entries");
+        assert_eq!(plural(0, "day"), "0 days");
+    }
+
+    #[test]
+    fn lists_are_sentences() {
+        assert_eq!(list(["a"]), "a");
+        assert_eq!(list(["a", "b", "c"]), "a, b and c");
+    }
+
+    #[test]
+    fn no_escape_sequence_reaches_the_terminal() {
+        assert_eq!(printable("\u{1b}[31mred\u{1b}[0m\u{7} a\u{202e}b\r\n\tc\u{9b}2J"), "red ab\n\tc2J");
+        assert_eq!(printable("\u{1b}]0;title\u{7}x"), "x");
+    }
+
+    #[test]
+    fn no_line_of_a_quote_starts_a_heading() {
+        assert_eq!(quote("a\n# b\r## c\u{2028}# d\n\ne"), "> a\n> # b\n> ## c\n> # d\n>\n> e\n");
+    }
+}

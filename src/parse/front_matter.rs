@@ -1,0 +1,30 @@
+//! YAML between `---` lines at the head of a file. Read as data only: nothing in it is ever evaluated.
+
+use serde::de::DeserializeOwned;
+
+pub(super) struct Error {
+    /// Within the front matter, counted from 1.
+    pub(super) line: usize,
+    pub(super) message: String,
+}
+
+/// The front matter, where there is one, and the offset at which the rest begins. Needs LF line ends.
+pub(super) fn split(text: &str) -> (Option<&str>, usize) {
+    let Some(rest) = text.strip_prefix("---\n") else { return (None, 0) };
+    let mut at = 0;
+    for line in rest.split_inclusive('\n') {
+        if line.trim_end() == "---" {
+            return (Some(&rest[..at]), 4 + at + line.len());
+        }
+        at += line.len();
+    }
+    (None, 0)
+}
+
+pub(super) fn read<T: DeserializeOwned>(text: &str) -> Result<T, Error> {
+    serde_saphyr::from_str(text).map_err(|error| {
+        let line = error.location().map_or(1, |location| usize::try_from(location.line()).unwrap_or(1));
+        let message = error.without_snippet().to_string();
+        Error { line, message: message.lines().next().unwrap_or_default().to_owned() }
+    })
+}

@@ -1,0 +1,251 @@
+//! Markdown as the team files need it: headings, tables by their header names, list items, and the lines they are on.
+//!
+//! Over `pulldown-cmark`, so that fences, escapes, links and nested lists are what Markdown says they are.
+
+use std::ops::Range;
+
+use pulldown_cmark::{Event, Options, Parser, Tag, TagEnd};
+
+/// A document, flattened to the blocks that carry meaning in team files, in their order.
+pub(super) struct Document<'a> {
+    source: &'a str,
+    line_starts: Vec<usize>,
+    pub(super) blocks: Vec<Block>,
+}
+
+pub(super) struct Block {
+    pub(super) kind: BlockKind,
+    /// Bytes of the source.
+    pub(super) range: Range<usize>,
+}
+
+pub(super) enum BlockKind {
+    Heading { level: u8, text: String },
+    Table(Table),
+    /// A list item's own text, without that of the lists inside it.
+    Item(String),
+    Paragraph(String),
+}
+
+/// Cells are plain text: emphasis, links and code spans reduced to what one reads.
+pub(super) struct Table {
+    pub(super) header: Vec<String>,
+    pub(super) rows: Vec<Row>,
+}
+
+pub(super) struct Row {
+    pub(super) cells: Vec<String>,
+    pub(super) offset: usize,
+}
+
+/// A heading with everything under it, up to the next heading of the same or a higher level.
+pub(super) struct Section<'d> {
+    pub(super) level: u8,
+    pub(super) title: &'d str,
+    pub(super) offset: usize,
+    /// Without the heading itself.
+    pub(super) body: Range<usize>,
+}
+
+impl<'a> Document<'a> {
+    pub(super) fn new(source: &'a str) -> Self {
+        let line_starts =
+            std::iter::once(0).chain(source.bytes().enumerate().filter(|(_, b)| *b == b'\n').map(|(at, _)| at + 1));
+        Self { source, line_starts: line_starts.collect(), blocks: blocks(source) }
+    }
+
+    /// The line of a byte, counted from 1.
+    pub(super) fn line(&self, offset: usize) -> usize {
+        self.line_starts.partition_point(|start| *start <= offset).max(1)
+    }
+
+    pub(super) fn text(&self, range: &Range<usize>) -> &'a str {
+        self.source.get(range.clone()).unwrap_or_default()
+    }
+
+    pub(super) fn tables(&self) -> impl Iterator<Item = (&Table, usize)> {
+        self.blocks.iter().filter_map(|block| match &block.kind {
+            BlockKind::Table(table) => Some((table, block.range.start)),
+            _ => None,
+        })
+    }
+
+    pub(super) fn sections(&self) -> Vec<Section<'_>> {
+        let headings: Vec<_> = self
+            .blocks
+            .iter()
+            .filter_map(|block| match &block.kind {
+                BlockKind::Heading { level, text } => Some((*level, text.as_str(), &block.range)),
+                _ => None,
+            })
+            .collect();
+        // Each section ends at the first later heading that is not deeper. A stack of the open ones finds all the
+        // ends in one pass, however many headings there are.
+        let mut ends = vec![self.source.len(); headings.len()];
+        let mut open: Vec<usize> = Vec::new();
+        for (index, (level, _, range)) in headings.iter().enumerate() {
+            while let Some(last) = open.pop_if(|last| headings[*last].0 >= *level) {
+                ends[last] = range.start;
+            }
+            open.push(index);
+        }
+        headings
+            .iter()
+            .zip(ends)
+            .map(|((level, title, range), end)| Section {
+                level: *level,
+                title,
+                offset: range.start,
+                body: range.end..end.max(range.end),
+            })
+            .collect()
+    }
+
+    /// The list items and paragraphs in a range, each with its offset.
+    pub(super) fn lines_in(&self, range: &Range<usize>) -> impl Iterator<Item = (&str, usize)> {
+        let first = self.blocks.partition_point(|block| block.range.start < range.start);
+        let end = range.end;
+        self.blocks[first..].iter().take_while(move |block| block.range.start < end).filter_map(|block| {
+            match &block.kind {
+                BlockKind::Item(text) | BlockKind::Paragraph(text) => Some((text.as_str(), block.range.start)),
+                _ => None,
+            }
+        })
+    }
+}
+
+impl Table {
+    /// The first column whose header is one of these names, which are in lower case.
+    pub(super) fn column(&self, names: &[&str]) -> Option<usize> {
+        names.iter().find_map(|name| self.header.iter().position(|header| header.eq_ignore_ascii_case(name)))
+    }
+}
+
+impl Row {
+    pub(super) fn cell(&self, column: Option<usize>) -> &str {
+        column.and_then(|column| self.cells.get(column)).map_or("", String::as_str)
+    }
+}
+
+/// `Key: value` or `Key — value`, as list items and paragraphs have it. The key in lower case.
+pub(super) fn field(text: &str) -> Option<(String, &str)> {
+    let (key, value) = text.split_once(':')?;
+    let key = key.trim().trim_matches('*').trim();
+    (!key.is_empty() && key.chars().count() <= 40 && !key.contains("://"))
+        .then(|| (key.to_lowercase(), value.trim().trim_start_matches('*').trim()))
+}
+
+fn blocks(source: &str) -> Vec<Block> {
+    let mut collector = Collector::default();
+    for (event, range) in Parser::new_ext(source, Options::ENABLE_TABLES).into_offset_iter() {
+        collector.take(event, range);
+    }
+    // Items close after the lists inside them: order by where they begin.
+    collector.blocks.sort_by_key(|block| block.range.start);
+    collector.blocks
+}
+
+#[derive(Default)]
+struct Collector {
+    blocks: Vec<Block>,
+    text: String,
+    table: Option<Table>,
+    cells: Vec<String>,
+    /// Open list items with the text before their first inner block.
+    items: Vec<(Range<usize>, Option<String>)>,
+    in_code_block: bool,
+    row_offset: usize,
+}
+
+impl Collector {
+    fn take(&mut self, event: Event<'_>, range: Range<usize>) {
+        match event {
+            Event::Start(tag) => self.open(&tag, range),
+            Event::End(tag) => self.close(tag, range),
+            Event::Text(text) if !self.in_code_block => self.text.push_str(&text),
+            Event::Code(text) => self.text.push_str(&text),
+            Event::SoftBreak | Event::HardBreak => self.text.push('\n'),
+            _ => {}
+        }
+    }
+
+    fn open(&mut self, tag: &Tag<'_>, range: Range<usize>) {
+        match tag {
+            Tag::Heading { .. } | Tag::TableCell => self.text.clear(),
+            Tag::Paragraph => {
+                if self.items.is_empty() {
+                    self.text.clear();
+                }
+            }
+            Tag::CodeBlock(_) => self.in_code_block = true,
+            Tag::Table(_) => self.table = Some(Table { header: Vec::new(), rows: Vec::new() }),
+            Tag::TableRow => {
+                self.cells.clear();
+                self.row_offset = range.start;
+            }
+            Tag::TableHead => self.cells.clear(),
+            Tag::List(_) => self.settle_item(),
+            Tag::Item => {
+                self.text.clear();
+                self.items.push((range, None));
+            }
+            _ => {}
+        }
+    }
+
+    fn close(&mut self, tag: TagEnd, range: Range<usize>) {
+        match tag {
+            TagEnd::Heading(level) => {
+                let text = self.plain();
+                self.blocks.push(Block { kind: BlockKind::Heading { level: level as u8, text }, range });
+            }
+            TagEnd::Paragraph if self.items.is_empty() => {
+                let text = self.plain();
+                self.blocks.push(Block { kind: BlockKind::Paragraph(text), range });
+            }
+            TagEnd::Paragraph => self.settle_item(),
+            TagEnd::CodeBlock => self.in_code_block = false,
+            TagEnd::TableCell => {
+                let text = self.plain();
+                self.cells.push(text);
+            }
+            TagEnd::TableHead => {
+                let cells = std::mem::take(&mut self.cells);
+                if let Some(table) = &mut self.table {
+                    table.header = cells;
+                }
+            }
+            TagEnd::TableRow => {
+                let row = Row { cells: std::mem::take(&mut self.cells), offset: self.row_offset };
+                if let Some(table) = &mut self.table {
+                    table.rows.push(row);
+                }
+            }
+            TagEnd::Table => {
+                if let Some(table) = self.table.take() {
+                    self.blocks.push(Block { kind: BlockKind::Table(table), range });
+                }
+            }
+            TagEnd::Item => {
+                self.settle_item();
+                if let Some((range, text)) = self.items.pop() {
+                    self.blocks.push(Block { kind: BlockKind::Item(text.unwrap_or_default()), range });
+                }
+            }
+            _ => {}
+        }
+    }
+
+    /// The first block of an item is its text; later ones belong to it but do not name it.
+    fn settle_item(&mut self) {
+        let text = self.plain();
+        if let Some((_, settled @ None)) = self.items.last_mut() {
+            *settled = Some(text);
+        }
+    }
+
+    fn plain(&mut self) -> String {
+        let text = std::mem::take(&mut self.text);
+        text.trim().to_owned()
+    }
+}

@@ -1,0 +1,61 @@
+//! Names and cells as people write them, with emoji, markup and remarks around what is meant.
+
+/// The text without pictographs, the marks that join them, and replacement characters left by a bad conversion.
+pub(super) fn without_pictographs(text: &str) -> String {
+    let kept: String = text.chars().filter(|&c| !is_pictograph(c)).collect();
+    kept.split_whitespace().collect::<Vec<_>>().join(" ")
+}
+
+/// The blocks of emoji and dingbats, variation selectors, joiners, tags, and U+FFFD.
+fn is_pictograph(c: char) -> bool {
+    matches!(c,
+        '\u{200d}' | '\u{20e3}' | '\u{2300}'..='\u{23ff}' | '\u{25a0}'..='\u{27bf}' | '\u{2b00}'..='\u{2bff}'
+        | '\u{fe00}'..='\u{fe0f}' | '\u{fffd}' | '\u{1f000}'..='\u{1faff}' | '\u{e0000}'..='\u{e007f}')
+}
+
+/// Splits off a last remark in parentheses: `Eric (review)` is `Eric` and `review`.
+pub(super) fn remark(text: &str) -> (&str, &str) {
+    let text = text.trim();
+    match text.strip_suffix(')').and_then(|rest| rest.rsplit_once('(')) {
+        Some((before, remark)) if !before.trim().is_empty() => (before.trim(), remark.trim()),
+        _ => (text, ""),
+    }
+}
+
+/// Whether a cell holds nothing but a dash or a like mark.
+pub(super) fn is_blank(text: &str) -> bool {
+    !text.chars().any(char::is_alphanumeric)
+}
+
+/// Whether a cell is a template's unfilled `{place}`.
+pub(super) fn is_placeholder(text: &str) -> bool {
+    text.split_once('{').is_some_and(|(_, rest)| rest.contains('}'))
+}
+
+/// Splits at commas that are not inside parentheses, quotes or braces, and drops the quotes.
+pub(super) fn comma_list(text: &str) -> Vec<String> {
+    let mut items = Vec::new();
+    let mut item = String::new();
+    let (mut depth, mut quoted) = (0usize, false);
+    for c in text.chars() {
+        match c {
+            '(' | '{' | '[' => depth += 1,
+            ')' | '}' | ']' => depth = depth.saturating_sub(1),
+            '"' | '“' | '”' => quoted = !quoted,
+            _ => {}
+        }
+        if matches!(c, ',' | ';' | '\n') && depth == 0 && !quoted {
+            items.push(std::mem::take(&mut item));
+        } else {
+            item.push(c);
+        }
+    }
+    items.push(item);
+    let quotes: &[char] = &['"', '“', '”', '\'', '`'];
+    items
+        .iter()
+        .map(|item| item.trim().trim_matches(quotes).trim().to_owned())
+        .filter(|item| !is_blank(item))
+        .map(|item| item.trim_end_matches('…').trim_end_matches("...").to_owned())
+        .collect()
+}

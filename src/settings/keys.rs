@@ -1,0 +1,141 @@
+//! The one list of what can be set.
+
+use toml::Value;
+
+use super::{Origin, Settings, parse_duration};
+use crate::model::{Problem, Severity, Source};
+
+type Set = fn(&mut Settings, &str, &Value) -> Result<(), String>;
+
+/// A setting: its dotted name and how it is set. A name that ends in `.*` stands for a table of free names; the part
+/// in place of the star is handed to `set`.
+pub(super) struct Key {
+    pub(super) name: &'static str,
+    /// The value names programs or endpoints, or loosens a guard: not for a repository to say.
+    pub(super) guarded: bool,
+    pub(super) set: Set,
+}
+
+const fn free(name: &'static str, set: Set) -> Key {
+    Key { name, guarded: false, set }
+}
+
+const fn guarded_key(name: &'static str, set: Set) -> Key {
+    Key { name, guarded: true, set }
+}
+
+pub(super) const KEYS: &[Key] = &[
+    free("model", |s, _, v| put(&mut s.models.chosen, text(v).map(Some))),
+    free("models.default", |s, _, v| put(&mut s.models.default, text(v))),
+    free("models.lightweight", |s, _, v| put(&mut s.models.lightweight, text(v))),
+    free("models.premium", |s, _, v| put(&mut s.models.premium, text(v))),
+    free("models.roles.*", |s, role, v| {
+        s.models.roles.insert(role.to_lowercase(), text(v)?);
+        Ok(())
+    }),
+    free("sessions.timeout", |s, _, v| {
+        let text = v.as_str().ok_or_else(|| needs("a duration like \"5m\"", v))?;
+        put(&mut s.sessions.timeout, parse_duration(text))
+    }),
+    free("sessions.infinite", |s, _, v| put(&mut s.sessions.infinite, flag(v))),
+    free("sessions.max_concurrent", |s, _, v| {
+        let number = integer(v)?;
+        let count = usize::try_from(number).ok().filter(|count| (1..=256).contains(count));
+        put(&mut s.sessions.max_concurrent, count.ok_or_else(|| format!("must be from 1 to 256, not {number}")))
+    }),
+    free("sessions.compaction_threshold", |s, _, v| {
+        let number = number(v)?;
+        let fraction = (number > 0.0 && number < 1.0).then_some(number);
+        let outside = || format!("is a fraction between 0 and 1, not {number}");
+        put(&mut s.sessions.compaction_threshold, fraction.ok_or_else(outside))
+    }),
+    free("engine.name", |s, _, v| put(&mut s.engine.name, text(v))),
+    guarded_key("engine.fallback", |s, _, v| put(&mut s.engine.fallback, texts(v))),
+    guarded_key("engine.copilot.path", |s, _, v| put(&mut s.engine.copilot.path, text(v).map(Some))),
+    guarded_key("engine.copilot.home", |s, _, v| put(&mut s.engine.copilot.home, text(v).map(Some))),
+    guarded_key("engine.copilot.provider.type", |s, _, v| put(&mut provider(s).kind, text(v).map(Some))),
+    guarded_key("engine.copilot.provider.wire_api", |s, _, v| put(&mut provider(s).wire_api, text(v).map(Some))),
+    guarded_key("engine.copilot.provider.base_url", |s, _, v| put(&mut provider(s).base_url, text(v).map(Some))),
+    guarded_key("engine.copilot.provider.api_key_env", |s, _, v| put(&mut provider(s).api_key_env, text(v).map(Some))),
+    guarded_key("engine.copilot.provider.models", |s, _, v| put(&mut provider(s).models, texts(v))),
+    guarded_key("engine.rehearsal.script", |s, _, v| put(&mut s.engine.script, text(v).map(Some))),
+];
+
+/// The key of that name, with what stands in place of its star.
+pub(super) fn find(name: &str) -> Option<(&'static Key, &str)> {
+    KEYS.iter().find_map(|key| match key.name.strip_suffix('*') {
+        Some(table) => name.strip_prefix(table).map(|rest| (key, rest)),
+        None => (key.name == name).then_some((key, "")),
+    })
+}
+
+fn provider(settings: &mut Settings) -> &mut super::ProviderSettings {
+    settings.engine.copilot.provider.get_or_insert_default()
+}
+
+fn put<T>(place: &mut T, value: Result<T, String>) -> Result<(), String> {
+    *place = value?;
+    Ok(())
+}
+
+fn text(value: &Value) -> Result<String, String> {
+    let text = value.as_str().ok_or_else(|| needs("a text in quotes", value))?.trim();
+    if text.is_empty() { Err("is empty".to_owned()) } else { Ok(text.to_owned()) }
+}
+
+fn texts(value: &Value) -> Result<Vec<String>, String> {
+    value.as_array().ok_or_else(|| needs("a list of texts", value))?.iter().map(text).collect()
+}
+
+fn flag(value: &Value) -> Result<bool, String> {
+    value.as_bool().ok_or_else(|| needs("`true` or `false`", value))
+}
+
+fn integer(value: &Value) -> Result<i64, String> {
+    value.as_integer().ok_or_else(|| needs("a whole number", value))
+}
+
+fn number(value: &Value) -> Result<f64, String> {
+    value
+        .as_float()
+        .or_else(|| value.as_integer().map(|whole| whole as f64))
+        .ok_or_else(|| needs("a number", value))
+}
+
+fn needs(what: &str, value: &Value) -> String {
+    let article = if value.type_str().starts_with(['a', 'i']) { "an" } else { "a" };
+    format!("needs {what}, not {article} {}", value.type_str())
+}
+
+pub(super) fn unknown(name: &str, origin: &Origin) -> Problem {
+    let problem = problem(origin, "config-unknown-key", format!("squad knows no setting `{name}`"));
+    match nearest(name) {
+        Some(near) => problem.hint(format!("did you mean `{near}`?")),
+        None => problem,
+    }
+}
+
+pub(super) fn guarded(name: &str, origin: &Origin) -> Problem {
+    problem(origin, "config-untrusted", format!("`{name}` is ignored: a repository may not set it"))
+        .hint("set it in your own configuration file or by its SQUAD_ variable if you want it")
+}
+
+pub(super) fn unusable(name: &str, reason: &str, origin: &Origin) -> Problem {
+    problem(origin, "config-bad-value", format!("`{name}` {reason}"))
+}
+
+fn problem(origin: &Origin, code: &'static str, message: String) -> Problem {
+    let source = match origin {
+        Origin::Project(file, line) | Origin::User(file, line) => Source::new(file, *line),
+        other => Source::new(other.to_string(), 0),
+    };
+    Problem::new(Severity::Warning, source, code, message)
+}
+
+fn nearest(name: &str) -> Option<&'static str> {
+    KEYS.iter()
+        .map(|key| (strsim::normalized_damerau_levenshtein(name, key.name), key.name))
+        .filter(|(likeness, _)| *likeness > 0.7)
+        .max_by(|a, b| a.0.total_cmp(&b.0))
+        .map(|(_, name)| name)
+}

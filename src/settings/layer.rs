@@ -1,0 +1,108 @@
+//! Layers from their sources.
+
+use toml::Value;
+use toml::de::{DeTable, DeValue};
+
+use super::{Layer, Origin, keys};
+use crate::model::{Problem, Severity, Source};
+
+/// Variables whose names do not follow from a key: they are older or shorter.
+const ALIASES: [(&str, &str); 3] =
+    [("SQUAD_MODEL", "model"), ("SQUAD_ENGINE", "engine.name"), ("SQUAD_REHEARSAL", "engine.rehearsal.script")];
+
+/// A TOML file. `origin` turns a line into where the value came from.
+pub(crate) fn from_toml(text: &str, origin: impl Fn(usize) -> Origin) -> (Layer, Vec<Problem>) {
+    let text = text.strip_prefix('\u{feff}').unwrap_or(text);
+    let mut layer = Layer::default();
+    let table = match DeTable::parse(text) {
+        Ok(table) => table,
+        Err(error) => {
+            let line = error.span().map_or(1, |span| line_of(text, span.start));
+            let (file, line) = match origin(line) {
+                Origin::Project(file, line) | Origin::User(file, line) => (file, line),
+                other => (other.to_string(), line),
+            };
+            let message = format!("is not TOML: {}", error.message().trim());
+            let problem = Problem::new(Severity::Error, Source::new(file, line), "config-not-toml", message)
+                .hint("nothing of this file is used until it is mended");
+            return (layer, vec![problem]);
+        }
+    };
+    flatten(table.into_inner(), "", &mut |key, value, start| {
+        layer.entries.push((key, value, origin(line_of(text, start))));
+    });
+    (layer, Vec::new())
+}
+
+fn flatten(table: DeTable<'_>, prefix: &str, take: &mut impl FnMut(String, Value, usize)) {
+    for (key, value) in table {
+        let start = key.span().start;
+        let name = format!("{prefix}{}", key.into_inner());
+        match value.into_inner() {
+            DeValue::Table(inner) => flatten(inner, &format!("{name}."), take),
+            other => take(name, plain(other), start),
+        }
+    }
+}
+
+/// `DeValue` keeps numbers as text; they were checked when the file was parsed.
+fn plain(value: DeValue<'_>) -> Value {
+    match value {
+        DeValue::String(text) => Value::String(text.into_owned()),
+        DeValue::Integer(number) => i64::from_str_radix(number.as_str(), number.radix())
+            .map_or_else(|_| Value::String(number.to_string()), Value::Integer),
+        DeValue::Float(number) => {
+            number.as_str().parse().map_or_else(|_| Value::String(number.to_string()), Value::Float)
+        }
+        DeValue::Boolean(flag) => Value::Boolean(flag),
+        DeValue::Datetime(datetime) => Value::Datetime(datetime),
+        DeValue::Array(items) => Value::Array(items.into_iter().map(|item| plain(item.into_inner())).collect()),
+        DeValue::Table(table) => {
+            Value::Table(table.into_iter().map(|(k, v)| (k.into_inner().into_owned(), plain(v.into_inner()))).collect())
+        }
+    }
+}
+
+fn line_of(text: &str, offset: usize) -> usize {
+    1 + text.as_bytes().iter().take(offset).filter(|&&byte| byte == b'\n').count()
+}
+
+/// `SQUAD_` and a key's name in capitals with underscores: `SQUAD_SESSIONS_MAX_CONCURRENT`. Numbers, `true`, `false`
+/// and comma-separated lists are read as such where the key wants them.
+pub(crate) fn from_variables(variables: impl IntoIterator<Item = (String, String)>) -> Layer {
+    let mut entries: Vec<_> = variables
+        .into_iter()
+        .filter(|(name, value)| name.starts_with("SQUAD_") && !value.is_empty())
+        .filter_map(|(name, value)| {
+            let alias = ALIASES.iter().find(|(variable, _)| *variable == name).map(|(_, key)| *key);
+            let key = alias.or_else(|| keys::KEYS.iter().map(|key| key.name).find(|key| variable_of(key) == name))?;
+            Some((key.to_owned(), from_text(key, &value), Origin::Variable(name)))
+        })
+        .collect();
+    entries.sort_by(|a, b| a.2.cmp(&b.2));
+    Layer { entries }
+}
+
+/// Values given by flags: `(key, value, flag)`.
+pub(crate) fn from_command_line<'a>(values: impl IntoIterator<Item = (&'a str, Option<String>, &'a str)>) -> Layer {
+    let entries = values.into_iter().filter_map(|(key, value, flag)| {
+        value.map(|value| (key.to_owned(), from_text(key, &value), Origin::Flag(flag.to_owned())))
+    });
+    Layer { entries: entries.collect() }
+}
+
+fn variable_of(key: &str) -> String {
+    format!("SQUAD_{}", key.replace('.', "_").to_uppercase())
+}
+
+fn from_text(key: &str, text: &str) -> Value {
+    if key == "engine.fallback" || key.ends_with(".models") {
+        return Value::Array(text.split(',').map(|item| Value::String(item.trim().to_owned())).collect());
+    }
+    match (text.parse::<i64>(), text.parse::<f64>(), text.parse::<bool>()) {
+        (Ok(number), _, _) => Value::Integer(number),
+        (_, Ok(number), _) => Value::Float(number),
+        (_, _, Ok(flag)) => Value::Boolean(flag),
+        _ => Value::String(text.to_owned()),
+    }
+}

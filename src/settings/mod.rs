@@ -1,0 +1,249 @@
+//! Configuration in layers, each value with the place it came from.
+//!
+//! Lowest to highest: built-in defaults, `.squad/config.toml`, the user's own `squad/config.toml`, `SQUAD_*`
+//! variables, the command line. [`keys::KEYS`] is the one list of what can be set; everything else follows from it.
+//!
+//! A cloned repository may bring a `.squad/config.toml`, so its layer cannot send prompts or keys elsewhere or name
+//! programs: such keys are [`keys::Key::guarded`] and are left out of it, with a warning.
+
+mod keys;
+mod layer;
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::fmt;
+use std::time::Duration;
+
+pub(crate) use layer::{from_command_line, from_toml, from_variables};
+
+use crate::model::Problem;
+
+/// Where a value came from. The order is the order of precedence.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub(crate) enum Origin {
+    Default,
+    /// `.squad/config.toml`, from the project's root, with the line.
+    Project(String, usize),
+    /// The user's own file, with the line.
+    User(String, usize),
+    /// The variable's name.
+    Variable(String),
+    /// The flag.
+    Flag(String),
+}
+
+impl fmt::Display for Origin {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Default => f.write_str("default"),
+            Self::Project(file, line) | Self::User(file, line) => write!(f, "{file}:{line}"),
+            Self::Variable(name) | Self::Flag(name) => f.write_str(name),
+        }
+    }
+}
+
+/// One layer: dotted keys with their values, as written.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct Layer {
+    pub(crate) entries: Vec<(String, toml::Value, Origin)>,
+}
+
+/// What squad runs with.
+#[derive(Clone, Debug)]
+pub(crate) struct Settings {
+    pub(crate) models: Models,
+    pub(crate) sessions: Sessions,
+    pub(crate) engine: EngineSettings,
+    origins: BTreeMap<String, Origin>,
+}
+
+#[derive(Clone, Debug)]
+pub(crate) struct Models {
+    /// `--model`, `SQUAD_MODEL`: beats everything.
+    pub(crate) chosen: Option<String>,
+    pub(crate) default: String,
+    pub(crate) lightweight: String,
+    pub(crate) premium: String,
+    /// Role or agent, in lower case, to model.
+    pub(crate) roles: BTreeMap<String, String>,
+}
+
+#[derive(Clone, Debug)]
+pub(crate) struct Sessions {
+    /// One turn.
+    pub(crate) timeout: Duration,
+    pub(crate) infinite: bool,
+    pub(crate) max_concurrent: usize,
+    /// Fraction of the context window, 0..1.
+    pub(crate) compaction_threshold: f64,
+}
+
+#[derive(Clone, Debug)]
+pub(crate) struct EngineSettings {
+    pub(crate) name: String,
+    /// Tried in order, loudly, when the engine cannot start.
+    pub(crate) fallback: Vec<String>,
+    pub(crate) copilot: CopilotSettings,
+    /// The rehearsal's script, a path; relative ones count from the working directory.
+    pub(crate) script: Option<String>,
+}
+
+#[derive(Clone, Debug, Default)]
+pub(crate) struct CopilotSettings {
+    /// The CLI's program.
+    pub(crate) path: Option<String>,
+    /// `auto`, `user`, or a folder.
+    pub(crate) home: Option<String>,
+    pub(crate) provider: Option<ProviderSettings>,
+}
+
+/// Models on one's own endpoint.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub(crate) struct ProviderSettings {
+    pub(crate) kind: Option<String>,
+    pub(crate) wire_api: Option<String>,
+    pub(crate) base_url: Option<String>,
+    /// The name of the variable that holds the key.
+    pub(crate) api_key_env: Option<String>,
+    pub(crate) models: Vec<String>,
+}
+
+impl Default for Settings {
+    /// The defaults of the design, §5. One turn: the two source documents say 120 s and 300 s; 300 s wins.
+    fn default() -> Self {
+        Self {
+            models: Models {
+                chosen: None,
+                default: "claude-sonnet-4.5".to_owned(),
+                lightweight: "claude-haiku-4.5".to_owned(),
+                premium: "claude-opus-4.5".to_owned(),
+                roles: BTreeMap::new(),
+            },
+            sessions: Sessions {
+                timeout: Duration::from_secs(300),
+                infinite: true,
+                max_concurrent: 8,
+                compaction_threshold: 0.80,
+            },
+            engine: EngineSettings {
+                name: "copilot".to_owned(),
+                fallback: Vec::new(),
+                copilot: CopilotSettings::default(),
+                script: None,
+            },
+            origins: BTreeMap::new(),
+        }
+    }
+}
+
+impl Settings {
+    /// Lays the layers over the defaults, lowest first. What cannot be used is left out and said.
+    pub(crate) fn resolve(layers: impl IntoIterator<Item = Layer>) -> (Self, Vec<Problem>) {
+        let mut settings = Self::default();
+        let mut problems = Vec::new();
+        let mut unknown = BTreeSet::new();
+        for (name, value, origin) in layers.into_iter().flat_map(|layer| layer.entries) {
+            let Some((key, rest)) = keys::find(&name) else {
+                if unknown.insert(name.clone()) {
+                    problems.push(keys::unknown(&name, &origin));
+                }
+                continue;
+            };
+            if key.guarded && matches!(origin, Origin::Project(..)) {
+                problems.push(keys::guarded(&name, &origin));
+                continue;
+            }
+            match (key.set)(&mut settings, rest, &value) {
+                Ok(()) => {
+                    settings.origins.insert(name, origin);
+                }
+                Err(reason) => problems.push(keys::unusable(&name, &reason, &origin)),
+            }
+        }
+        (settings, problems)
+    }
+
+    /// Where the value of a dotted key came from.
+    pub(crate) fn origin(&self, key: &str) -> Origin {
+        self.origins.get(key).cloned().unwrap_or(Origin::Default)
+    }
+}
+
+/// `90s`, `5m`, `1h`, `1m 30s`, `250ms`; a bare number is refused, so that nobody mistakes seconds for milliseconds.
+pub(crate) fn parse_duration(text: &str) -> Result<Duration, String> {
+    let unusable = || format!("`{text}` is not a duration; write it like `90s`, `5m` or `1h`");
+    let span: jiff::SignedDuration = text.trim().parse().map_err(|_| unusable())?;
+    let duration = Duration::try_from(span).map_err(|_| unusable())?;
+    if duration.is_zero() { Err(format!("`{text}` is no time at all; write it like `90s`, `5m` or `1h`")) } else { Ok(duration) }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn resolve(project: &str, user: &str, variables: &[(&str, &str)]) -> (Settings, Vec<String>) {
+        let (project, mut problems) =
+            from_toml(project, |line| Origin::Project(".squad/config.toml".to_owned(), line));
+        let (user, more) = from_toml(user, |line| Origin::User("config.toml".to_owned(), line));
+        problems.extend(more);
+        let variables =
+            from_variables(variables.iter().map(|(name, value)| ((*name).to_owned(), (*value).to_owned())));
+        let (settings, more) = Settings::resolve([project, user, variables]);
+        problems.extend(more);
+        (settings, problems.iter().map(|p| format!("{}:{}: {}: {}", p.file, p.line, p.code, p.message)).collect())
+    }
+
+    #[test]
+    fn the_highest_layer_wins_and_is_remembered() {
+        let (settings, problems) = resolve(
+            "[models]\ndefault = \"a\"\nlightweight = \"small\"\n[sessions]\nmax_concurrent = 2\n",
+            "[models]\ndefault = \"b\"\n",
+            &[("SQUAD_SESSIONS_MAX_CONCURRENT", "3"), ("SQUAD_MODEL", "m"), ("SQUAD_SESSIONS_TIMEOUT", "90s")],
+        );
+        assert_eq!(problems, Vec::<String>::new());
+        assert_eq!(settings.models.default, "b");
+        assert_eq!(settings.models.chosen.as_deref(), Some("m"));
+        assert_eq!(settings.sessions.max_concurrent, 3);
+        assert_eq!(settings.sessions.timeout, Duration::from_secs(90));
+        assert_eq!(settings.origin("models.default").to_string(), "config.toml:2");
+        assert_eq!(settings.origin("models.lightweight").to_string(), ".squad/config.toml:3");
+        assert_eq!(settings.origin("sessions.max_concurrent").to_string(), "SQUAD_SESSIONS_MAX_CONCURRENT");
+        assert_eq!(settings.origin("sessions.infinite"), Origin::Default);
+    }
+
+    #[test]
+    fn unknown_keys_and_bad_values_are_located() {
+        let (settings, problems) = resolve("[sessions]\ntimout = \"1m\"\ntimeout = 120\n[model]\n", "", &[]);
+        assert_eq!(settings.sessions.timeout, Duration::from_secs(300));
+        assert_eq!(
+            problems,
+            [
+                ".squad/config.toml:2: config-unknown-key: squad knows no setting `sessions.timout`",
+                ".squad/config.toml:3: config-bad-value: `sessions.timeout` needs a duration like \"5m\", not an integer",
+            ]
+        );
+    }
+
+    #[test]
+    fn a_repository_cannot_name_programs_or_endpoints() {
+        let guarded = "[engine]\nfallback = [\"rehearsal\"]\n[engine.copilot]\npath = \"./evil\"\n";
+        let (settings, problems) = resolve(guarded, "", &[]);
+        assert!(settings.engine.fallback.is_empty() && settings.engine.copilot.path.is_none());
+        assert_eq!(problems.len(), 2, "{problems:?}");
+        let (settings, problems) = resolve("", guarded, &[]);
+        assert_eq!((settings.engine.fallback.len(), problems.len()), (1, 0));
+    }
+
+    #[test]
+    fn a_file_that_is_not_toml_is_located() {
+        let (_, problems) = resolve("[models]\ndefault = \n", "", &[]);
+        assert_eq!(problems.len(), 1);
+        assert!(problems[0].starts_with(".squad/config.toml:2: config-not-toml:"), "{problems:?}");
+    }
+
+    #[test]
+    fn durations_name_their_unit() {
+        assert_eq!(parse_duration("1m 30s"), Ok(Duration::from_secs(90)));
+        assert_eq!(parse_duration("250ms"), Ok(Duration::from_millis(250)));
+        assert!(parse_duration("120").is_err() && parse_duration("-5m").is_err() && parse_duration("0s").is_err());
+    }
+}
