@@ -1,0 +1,109 @@
+//! The words squad itself says to agents.
+
+use crate::model::{Outcome, Plan, Slug, Verdict, quote};
+
+/// The coordinator's own prompt, before the team is added.
+pub(super) const COORDINATOR: &str = "\
+# Squad coordinator
+
+You coordinate a team of AI coding agents that works in this repository. Squad, the program that runs you, starts the
+agents, enforces the rules and records what happens. You never do the agents' work yourself and change no file.
+
+You are asked for one of three things, and the request says which:
+
+- to choose who works on a message: answer in the JSON form the request gives, and with nothing else;
+- to answer a message that needs no agent: answer it from the team's own files, briefly, and say when you do not know;
+- to write the final answer of several agents' work: report outcomes, not process; name what failed; add nothing that
+  the agents did not say.
+
+Be concise and decisive. When it is a matter of direction, of people, or of releases, say that a person should decide.
+";
+
+/// What every agent is told about working here.
+pub(super) const TEAMWORK: &str = "\
+# Working in this team
+
+You are one of a team of agents that squad runs in this repository. Others may be working in it at the same time.
+
+- Do the part of the task that is yours; say what you leave to whom.
+- When you decide something that others must follow, record it with `squad_log_decision`. It is written to the
+  repository at once; never edit files under `.squad/` to record a decision.
+- When you learn something that will help you next time, keep it with `squad_remember`.
+- When a tool is refused, do not work around it: say what you could not do.
+- End with a short report: what you did, what you found, what is left.
+";
+
+/// What another agent did, for those who need to know.
+pub(crate) struct Colleague<'a> {
+    pub(crate) agent: &'a Slug,
+    pub(crate) outcome: Outcome,
+    pub(crate) text: &'a str,
+    pub(crate) verdict: Option<Verdict>,
+}
+
+/// An agent's task.
+pub(crate) fn task_prompt(message: &str, agents: &[Slug], agent: &Slug, directory: &str, run: &str) -> String {
+    let mut prompt = format!("{}\n", message.trim());
+    let others: Vec<&Slug> = agents.iter().filter(|other| *other != agent).collect();
+    prompt.push_str("\n---\n");
+    if !others.is_empty() {
+        let names: Vec<String> = others.iter().map(|slug| format!("`{slug}`")).collect();
+        prompt.push_str(&format!("At work on this beside you: {}. Do your own part.\n", names.join(", ")));
+    }
+    prompt.push_str(&format!("Project root: {directory}\nRun: {run}\n"));
+    prompt
+}
+
+/// Asks the coordinator who works.
+pub(crate) fn choice_prompt(message: &str, plan: &Plan) -> String {
+    let mut prompt = String::from(
+        "Choose who works on the message quoted below. Answer with one JSON object and nothing else:\n\n\
+         {\"agents\": [\"slug\", …], \"reason\": \"one sentence\"}\n\n\
+         Use only slugs of the team's list. Choose one agent unless the work is really several agents' work.\n\nMessage:\n\n",
+    );
+    prompt.push_str(&quote(message));
+    if !plan.evidence.is_empty() {
+        prompt.push_str("\nThe router was not sure. What speaks for whom:\n\n");
+        for evidence in plan.evidence.iter().take(8) {
+            prompt.push_str(&quote(&format!("{}: {} ({})", evidence.agent, evidence.why, evidence.source)));
+        }
+    }
+    prompt
+}
+
+/// Asks the reviewer for a verdict on the authors' work.
+pub(crate) fn review_prompt(message: &str, work: &[Colleague<'_>], directory: &str) -> String {
+    let mut prompt = String::from("Review what your colleagues did for the task quoted below. Read the files they changed.\n\nTask:\n\n");
+    prompt.push_str(&quote(message));
+    push_work(&mut prompt, work);
+    prompt.push_str(&format!(
+        "\nGive your reasons, then end with a line of its own that is exactly `VERDICT: approved` or `VERDICT: rejected`.\n\
+         Project root: {directory}\n"
+    ));
+    prompt
+}
+
+/// Asks the coordinator for the final answer, or, without any work, to answer by itself.
+pub(crate) fn answer_prompt(message: &str, work: &[Colleague<'_>]) -> String {
+    let mut prompt = String::from(if work.is_empty() {
+        "Answer the message quoted below yourself; no agent is started for it.\n\nMessage:\n\n"
+    } else {
+        "Write the final answer to the message quoted below from what the agents report.\n\nMessage:\n\n"
+    });
+    prompt.push_str(&quote(message));
+    push_work(&mut prompt, work);
+    prompt
+}
+
+fn push_work(prompt: &mut String, work: &[Colleague<'_>]) {
+    for colleague in work {
+        let verdict = match colleague.verdict {
+            None => "",
+            Some(Verdict::Approved) => ", verdict: approved",
+            Some(Verdict::Rejected) => ", verdict: rejected",
+            Some(Verdict::Unclear) => ", verdict: unclear",
+        };
+        prompt.push_str(&format!("\nReport of `{}` ({}{verdict}):\n\n", colleague.agent, colleague.outcome));
+        prompt.push_str(&quote(colleague.text));
+    }
+}

@@ -1,0 +1,7 @@
+//! What may happen: rules on parsed values, without files and without a clock.
+
+mod permission;
+mod redact;
+
+pub(crate) use permission::{Permissions, Ruling, rule};
+pub(crate) use redact::{Redaction, Redactor};

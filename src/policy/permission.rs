@@ -1,0 +1,79 @@
+//! May an agent do this?
+
+use crate::model::Access;
+
+/// What happens to a request that no rule decides.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, clap::ValueEnum)]
+pub(crate) enum Permissions {
+    /// Ask the person at the terminal
+    Ask,
+    /// Allow everything the agents ask for
+    Allow,
+    /// Refuse what would change something or reach outside the project
+    Deny,
+}
+
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) enum Ruling {
+    Allow,
+    Ask,
+    /// With the reason, which the model and the user read.
+    Deny(String),
+}
+
+/// Reading inside the project and squad's own tools need no permission; everything else is the mode's to say.
+pub(crate) fn rule(mode: Permissions, access: Access, detail: &str, project: &str) -> Ruling {
+    match (mode, access) {
+        (Permissions::Allow, _) | (_, Access::Own) => Ruling::Allow,
+        (_, Access::Read) if is_within(project, detail) => Ruling::Allow,
+        (Permissions::Ask, _) => Ruling::Ask,
+        (Permissions::Deny, _) => {
+            let what = match access {
+                Access::Read => "reading outside the project",
+                Access::Write => "changing files",
+                Access::Shell => "running commands",
+                Access::Network => "reaching the network",
+                Access::Mcp => "MCP tools",
+                Access::Own | Access::Other => "this tool",
+            };
+            Ruling::Deny(format!("{what} is not allowed in this run (permissions: deny)"))
+        }
+    }
+}
+
+/// Whether a path, taken by its letters, lies within the project. `..` is not followed: it is refused.
+fn is_within(project: &str, path: &str) -> bool {
+    let path = path.replace('\\', "/");
+    let project = project.replace('\\', "/");
+    let absolute = path.starts_with('/') || path.get(1..3) == Some(":/");
+    let inside = if absolute {
+        let rest = path.strip_prefix(project.trim_end_matches('/'));
+        rest.is_some_and(|rest| rest.is_empty() || rest.starts_with('/'))
+    } else {
+        !path.starts_with('~')
+    };
+    inside && !path.is_empty() && !path.split('/').any(|part| part == "..")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn reading_the_project_is_always_allowed() {
+        let ruling = |path| rule(Permissions::Deny, Access::Read, path, "/repo");
+        assert_eq!(ruling("/repo/src/a.rs"), Ruling::Allow);
+        assert_eq!(ruling("src/a.rs"), Ruling::Allow);
+        for outside in ["/repository/a", "/etc/passwd", "src/../../etc/passwd", "~/.ssh/id", "", "C:\\Users\\a"] {
+            assert_ne!(ruling(outside), Ruling::Allow, "{outside}");
+        }
+    }
+
+    #[test]
+    fn the_mode_decides_the_rest() {
+        assert_eq!(rule(Permissions::Allow, Access::Shell, "rm -fr /", "/repo"), Ruling::Allow);
+        assert_eq!(rule(Permissions::Ask, Access::Write, "a", "/repo"), Ruling::Ask);
+        assert!(matches!(rule(Permissions::Deny, Access::Write, "a", "/repo"), Ruling::Deny(_)));
+        assert_eq!(rule(Permissions::Deny, Access::Own, "squad_remember", "/repo"), Ruling::Allow);
+    }
+}

@@ -1,0 +1,174 @@
+//! The envelope of a ledger entry. Versioned; what is written is read for ever, so `fixtures/entries` pins its bytes.
+//!
+//! A Markdown file with front matter. Each line of the front matter is a key and a JSON value (JSON is YAML too); the
+//! entry's text, if it has one, follows as it is:
+//!
+//! ```text
+//! ---
+//! squad: 1
+//! id: "01987f2e-6c00-7000-8000-000000000001"
+//! at: "2026-01-05T09:00:00Z"
+//! kind: "memory.logged"
+//! run: "20260105-090000-000001"
+//! seq: 7
+//! agent: "tester"
+//! actor: "agent"
+//! causes: []
+//! redactions: []
+//! payload: {}
+//! ---
+//! The suite needs TZ=UTC.
+//! ```
+
+use jiff::Timestamp;
+use serde::{Deserialize, Serialize};
+use serde_json::{Map, Value};
+
+use crate::model::{Actor, EntryId, RunId, Slug, What};
+use crate::policy::{Redaction, Redactor};
+
+/// The version this squad writes. It reads this one and every earlier one.
+pub(crate) const VERSION: u64 = 1;
+
+/// One thing that happened, as it is kept.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub(crate) struct Entry {
+    pub(crate) squad: u64,
+    pub(crate) id: EntryId,
+    pub(crate) at: Timestamp,
+    /// An event's type, such as `agent.completed`.
+    pub(crate) kind: String,
+    #[serde(default)]
+    pub(crate) run: Option<RunId>,
+    /// The event's number within its run.
+    #[serde(default)]
+    pub(crate) seq: Option<u64>,
+    #[serde(default)]
+    pub(crate) agent: Option<Slug>,
+    pub(crate) actor: Actor,
+    /// Entries this one follows from.
+    #[serde(default)]
+    pub(crate) causes: Vec<EntryId>,
+    #[serde(default)]
+    pub(crate) redactions: Vec<Redaction>,
+    /// The event's own fields, without its text.
+    #[serde(default)]
+    pub(crate) payload: Map<String, Value>,
+    #[serde(skip)]
+    pub(crate) text: String,
+}
+
+/// What a file of the ledger turned out to be. Nothing is dropped: what cannot be understood is shown as such.
+#[derive(Clone, Debug, PartialEq)]
+pub(crate) enum Read {
+    Entry(Box<Entry>),
+    /// Written by a later squad.
+    Newer { version: u64 },
+    /// Not an entry; why.
+    Damaged { reason: String },
+}
+
+impl Entry {
+    pub(crate) fn new(id: EntryId, at: Timestamp, actor: Actor, what: &What) -> Self {
+        let mut payload = match serde_json::to_value(what) {
+            Ok(Value::Object(map)) => map,
+            // Every kind of event is a map with a `type`; `record::tests` writes each of them.
+            _ => Map::new(),
+        };
+        let mut take = |key: &str| match payload.shift_remove(key) {
+            Some(Value::String(text)) => text,
+            _ => String::new(),
+        };
+        let (kind, text) = (take("type"), take("text"));
+        Self {
+            squad: VERSION,
+            id,
+            at,
+            kind,
+            run: None,
+            seq: None,
+            agent: None,
+            actor,
+            causes: Vec::new(),
+            redactions: Vec::new(),
+            payload,
+            text,
+        }
+    }
+
+    pub(crate) fn redact(&mut self, redactor: &Redactor) {
+        self.text = redactor.text(&self.text, &mut self.redactions);
+        let mut payload = Value::Object(std::mem::take(&mut self.payload));
+        redactor.value(&mut payload, &mut self.redactions);
+        if let Value::Object(payload) = payload {
+            self.payload = payload;
+        }
+    }
+
+    /// The event that was recorded; `None` for a kind this squad does not know.
+    pub(crate) fn what(&self) -> Option<What> {
+        let mut map = self.payload.clone();
+        map.insert("type".to_owned(), Value::String(self.kind.clone()));
+        map.insert("text".to_owned(), Value::String(self.text.clone()));
+        serde_json::from_value(Value::Object(map)).ok()
+    }
+
+    pub(crate) fn render(&self) -> Vec<u8> {
+        let mut file = String::from("---\n");
+        if let Ok(Value::Object(map)) = serde_json::to_value(self) {
+            for (key, value) in map {
+                file.push_str(&format!("{key}: {value}\n"));
+            }
+        }
+        file.push_str("---\n");
+        if !self.text.is_empty() {
+            file.push_str(&self.text);
+            file.push('\n');
+        }
+        file.into_bytes()
+    }
+
+    pub(crate) fn parse(bytes: &[u8]) -> Read {
+        let damaged = |reason: &str| Read::Damaged { reason: reason.to_owned() };
+        let Ok(file) = std::str::from_utf8(bytes) else { return damaged("not UTF-8") };
+        let Some(rest) = file.strip_prefix("---\n") else { return damaged("no front matter") };
+        let Some((matter, text)) = rest.split_once("\n---\n") else { return damaged("front matter without an end") };
+        let mut map = Map::new();
+        for line in matter.lines() {
+            let Some((key, value)) = line.split_once(": ") else { return damaged("a line that is no key and value") };
+            let Ok(value) = serde_json::from_str(value) else { return damaged("a value that is not JSON") };
+            map.insert(key.to_owned(), value);
+        }
+        match map.get("squad").and_then(Value::as_u64) {
+            None => return damaged("no version"),
+            Some(version) if version > VERSION => return Read::Newer { version },
+            Some(_) => {}
+        }
+        match serde_json::from_value::<Self>(Value::Object(map)) {
+            Ok(mut entry) => {
+                entry.text = text.strip_suffix('\n').unwrap_or(text).to_owned();
+                Read::Entry(Box::new(entry))
+            }
+            Err(error) => damaged(&error.to_string()),
+        }
+    }
+
+    /// Where the entry lies in the ledger's tree.
+    pub(crate) fn path(&self, team: &str) -> String {
+        entry_path(team, &self.id, self.at, &self.kind)
+    }
+}
+
+/// `log/yyyy/mm/dd/<id>-<kind>.md`, decisions and learnings under `decisions/` and `memory/`: the days keep an append
+/// cheap however many entries there are, and the kind in the name lets a reader open only what it looks for.
+///
+/// A team that is not at the repository's root has a folder of its own: `teams/<place>/log/…`.
+pub(crate) fn entry_path(team: &str, id: &EntryId, at: Timestamp, kind: &str) -> String {
+    let kept = match kind.split('.').next() {
+        Some("decision") => "decisions",
+        Some("memory") => "memory",
+        _ => "log",
+    };
+    let day = at.strftime("%Y/%m/%d");
+    format!("{team}{kept}/{day}/{id}-{kind}.md")
+}

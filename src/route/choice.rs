@@ -1,0 +1,53 @@
+//! The coordinator's answer to "who works on this?", read strictly and checked against the roster.
+
+use serde::Deserialize;
+
+use crate::model::{Evidence, Plan, PlanKind, Slug, Team, Tier, list};
+
+#[derive(Deserialize)]
+struct Choice {
+    agents: Vec<String>,
+    #[serde(default)]
+    reason: String,
+}
+
+/// The plan with the coordinator's choice in it, or what is wrong with the answer.
+pub(crate) fn apply(team: &Team, plan: &Plan, answer: &str) -> Result<Plan, String> {
+    let choice: Choice = serde_json::from_str(json_object(answer))
+        .map_err(|_| "the coordinator did not answer in the form it was asked for".to_owned())?;
+    let mut agents: Vec<Slug> = Vec::new();
+    let mut unknown = Vec::new();
+    for name in &choice.agents {
+        match team.startable().find(|member| member.slug.as_str() == name.trim().trim_start_matches('@').to_lowercase()) {
+            Some(member) if !agents.contains(&member.slug) => agents.push(member.slug.clone()),
+            Some(_) => {}
+            None => unknown.push(format!("`{name}`")),
+        }
+    }
+    if !unknown.is_empty() {
+        return Err(format!("the coordinator chose {}, who cannot be started", list(unknown)));
+    }
+    if agents.is_empty() {
+        return Err("the coordinator chose nobody".to_owned());
+    }
+    let mut evidence: Vec<Evidence> = agents
+        .iter()
+        .map(|agent| Evidence {
+            agent: agent.clone(),
+            why: if choice.reason.is_empty() { "chosen".to_owned() } else { choice.reason.clone() },
+            source: Slug::COORDINATOR.to_owned(),
+            weight: 1.0,
+        })
+        .collect();
+    evidence.extend(plan.evidence.iter().cloned());
+    let tier = if agents.len() > 1 && plan.tier == Tier::Standard { Tier::Full } else { plan.tier };
+    Ok(Plan { kind: PlanKind::Agents, agents, tier, evidence, ..plan.clone() })
+}
+
+/// Models like to wrap JSON in a fence or a sentence.
+fn json_object(text: &str) -> &str {
+    match (text.find('{'), text.rfind('}')) {
+        (Some(start), Some(end)) if start < end => &text[start..=end],
+        _ => text,
+    }
+}
