@@ -2,6 +2,7 @@
 #![allow(dead_code, unused_imports)] // until the commands use it
 
 mod compile;
+mod git;
 mod model;
 mod parse;
 mod policy;

@@ -1,0 +1,56 @@
+use gix::ObjectId;
+use jiff::Timestamp;
+
+/// Who a commit is by.
+#[derive(Clone, Debug, Eq, PartialEq)]
+pub(crate) struct Identity {
+    pub(crate) name: String,
+    pub(crate) email: String,
+}
+
+impl Identity {
+    /// Reads `Name <email> seconds zone`, the form in which git prints an identity.
+    pub(super) fn parse(line: &str) -> Option<Self> {
+        let (name, rest) = line.split_once('<')?;
+        let (email, _) = rest.rsplit_once('>')?;
+        Some(Self { name: name.trim().to_owned(), email: email.trim().to_owned() })
+    }
+
+    /// As it stands in a commit. Characters that would end the field early are left out, as git does.
+    pub(super) fn signature(&self, at: Timestamp) -> String {
+        let email = clean(&self.email);
+        let name = match clean(&self.name) {
+            name if name.is_empty() => email.clone(),
+            name => name,
+        };
+        format!("{name} <{email}> {} +0000", at.as_second().max(0))
+    }
+}
+
+fn clean(text: &str) -> String {
+    let text: String = text.chars().filter(|character| !matches!(character, '<' | '>' | '\n' | '\r' | '\0')).collect();
+    text.trim().to_owned()
+}
+
+/// The bytes of a commit object. Author and committer are the same, the time is in UTC.
+pub(super) fn encode(
+    tree: ObjectId,
+    parent: Option<ObjectId>,
+    identity: &Identity,
+    at: Timestamp,
+    message: &str,
+) -> Vec<u8> {
+    let signature = identity.signature(at);
+    let parent = parent.map(|parent| format!("parent {parent}\n")).unwrap_or_default();
+    let message = message_text(message);
+    format!("tree {tree}\n{parent}author {signature}\ncommitter {signature}\n\n{message}").into_bytes()
+}
+
+/// A message ends with exactly one line break and holds no NUL, which git would refuse.
+pub(super) fn message_text(message: &str) -> String {
+    format!("{}\n", message.replace('\0', "").trim_end())
+}
+
+pub(super) fn subject(message: &str) -> &str {
+    message.lines().next().unwrap_or_default()
+}

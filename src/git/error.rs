@@ -1,0 +1,91 @@
+use std::{
+    fmt, io,
+    path::{Path, PathBuf},
+};
+
+/// Why something could not be done with the repository. Each sentence names the place it is about.
+#[derive(Debug)]
+pub(crate) enum Error {
+    /// No folder from `start` up holds a repository.
+    NoRepository { start: PathBuf },
+    /// The repository belongs to somebody else and `safe.directory` does not list it.
+    UnsafeOwnership { path: PathBuf },
+    /// The repository uses something that we do not know how to respect.
+    Unsupported { path: PathBuf, what: String },
+    /// There is a repository, but its files cannot be read.
+    Unreadable { path: PathBuf, cause: String },
+    /// The operating system refused an operation on a file.
+    Io { action: &'static str, path: PathBuf, source: io::Error },
+    /// An object or a ref is missing or is not what it should be.
+    Damaged { path: PathBuf, what: String },
+    /// A lock file of git stayed where it is for longer than we wait.
+    Locked { path: PathBuf },
+    /// The ledger holds other bytes under this path; its files never change.
+    Taken { path: String },
+    /// A path that cannot stand in a tree.
+    BadPath { path: String },
+    /// The `git` program could not be run, or failed.
+    Program { command: String, message: String },
+}
+
+impl Error {
+    pub(crate) fn io(action: &'static str, path: impl Into<PathBuf>) -> impl FnOnce(io::Error) -> Self {
+        let path = path.into();
+        move |source| Self::Io { action, path, source }
+    }
+
+    pub(crate) fn damaged(path: &Path, what: impl fmt::Display) -> Self {
+        Self::Damaged { path: path.to_owned(), what: what.to_string() }
+    }
+
+    /// A next step, where there is one that helps.
+    pub(crate) fn hint(&self) -> Option<String> {
+        Some(match self {
+            Self::NoRepository { .. } => "run it inside a git repository, or make one with `git init`".into(),
+            Self::UnsafeOwnership { path } => {
+                format!("if you trust it: git config --global --add safe.directory '{}'", path.display())
+            }
+            Self::Unsupported { .. } | Self::BadPath { .. } | Self::Taken { .. } => return None,
+            Self::Unreadable { .. } => "check who owns the folder and its permissions".into(),
+            Self::Io { source, .. } => match source.kind() {
+                io::ErrorKind::PermissionDenied => "check who owns the folder and its permissions".into(),
+                io::ErrorKind::ReadOnlyFilesystem => "the file system is mounted read-only".into(),
+                io::ErrorKind::StorageFull | io::ErrorKind::QuotaExceeded => "free some space and try again".into(),
+                _ => return None,
+            },
+            Self::Damaged { .. } => "`git fsck --full` shows what is wrong".into(),
+            Self::Locked { path } => format!("if no git is running, remove '{}'", path.display()),
+            Self::Program { .. } => "check that git runs in this folder: git status".into(),
+        })
+    }
+}
+
+impl fmt::Display for Error {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::NoRepository { start } => write!(f, "no git repository at {} or above", start.display()),
+            Self::UnsafeOwnership { path } => {
+                write!(f, "the repository at {} belongs to another user, and git does not trust it", path.display())
+            }
+            Self::Unsupported { path, what } => write!(f, "the repository at {} {what}", path.display()),
+            Self::Unreadable { path, cause } => {
+                write!(f, "the repository at {} cannot be read: {cause}", path.display())
+            }
+            Self::Io { action, path, source } => write!(f, "cannot {action} {}: {source}", path.display()),
+            Self::Damaged { path, what } => write!(f, "the repository at {} is damaged: {what}", path.display()),
+            Self::Locked { path } => write!(f, "another git process holds {}", path.display()),
+            Self::Taken { path } => write!(f, "the ledger already holds another text under {path}"),
+            Self::BadPath { path } => write!(f, "{path:?} cannot be the path of a file in a repository"),
+            Self::Program { command, message } => write!(f, "`{command}` failed: {message}"),
+        }
+    }
+}
+
+impl std::error::Error for Error {
+    fn source(&self) -> Option<&(dyn std::error::Error + 'static)> {
+        match self {
+            Self::Io { source, .. } => Some(source),
+            _ => None,
+        }
+    }
+}

@@ -1,0 +1,362 @@
+//! Landing: files become one commit on the branch that the user has checked out.
+//!
+//! The order is: objects, work tree, index, branch. Killed between any two steps, the files are at worst new and
+//! untracked or new and staged, with the bytes they are to have; a commit that the user makes then can only add them.
+//! (The other order, branch first, would leave an index without them, and the user's next commit would delete them.)
+//! Landing the same files again finishes the job from any of these states.
+
+use std::{path::Path, time::Duration};
+
+use gix::{ObjectId, objs};
+use jiff::Timestamp;
+
+use super::{
+    checkout::{Entry, Made, Present, Staged, look, stage, unstage},
+    commit::{self, Identity},
+    error::Error,
+    objects::{NewObjects, identify, write_loose},
+    repository::Repository,
+    tree::{ObjectStore, Place, TreeEdit, check_path},
+};
+
+/// How long a signing program may take before we believe that it waits for somebody.
+const SIGNING_PATIENCE: Duration = Duration::from_secs(10);
+
+/// New files for the user's branch.
+#[derive(Clone, Debug)]
+pub(crate) struct Change {
+    /// The short name of the branch; it must be the one that is checked out.
+    pub(crate) branch: String,
+    /// Whether the branch may be without a commit, so that this becomes its first.
+    pub(crate) allow_unborn: bool,
+    /// Paths from the root of the work tree, with `/`.
+    pub(crate) files: Vec<(String, Vec<u8>)>,
+    pub(crate) message: String,
+}
+
+/// What became of a [`Change`].
+///
+/// Landed: the branch holds all the files, in this commit or before it. Files that the branch already held are only
+/// put back where index or work tree lack them; what the user did to them since then stays. NotLanded: nothing of
+/// the user's has changed, and the sentence says what stood against it.
+#[derive(Clone, Debug, Eq, PartialEq)]
+pub(crate) enum Landing {
+    Landed { commit: String },
+    NotLanded { reason: String, hint: String },
+}
+
+/// Why an attempt ended before its goal.
+enum Stop {
+    Refused { reason: String, hint: String },
+    Failed(Error),
+}
+
+impl From<Error> for Stop {
+    fn from(error: Error) -> Self {
+        Self::Failed(error)
+    }
+}
+
+fn refuse<T>(reason: impl Into<String>, hint: impl Into<String>) -> Result<T, Stop> {
+    Err(Stop::Refused { reason: reason.into(), hint: hint.into() })
+}
+
+const AGAIN: &str = "try again when it is done";
+
+pub(super) fn land(
+    repository: &Repository,
+    change: &Change,
+    committer: Option<&Identity>,
+    at: Timestamp,
+) -> Result<Landing, Error> {
+    change.files.iter().try_for_each(|(path, _)| check_path(path))?;
+    // The branch moves under us only when the user or another landing commits at this very moment.
+    for _ in 0..3 {
+        match attempt(repository, change, committer, at) {
+            Ok(Some(commit)) => return Ok(Landing::Landed { commit: commit.to_string() }),
+            Ok(None) => {}
+            Err(Stop::Refused { reason, hint }) => return Ok(Landing::NotLanded { reason, hint }),
+            Err(Stop::Failed(error)) => return Err(error),
+        }
+    }
+    Ok(Landing::NotLanded { reason: format!("the branch {} moves all the time", change.branch), hint: AGAIN.into() })
+}
+
+/// None: the branch moved meanwhile, and everything is as it was before.
+fn attempt(
+    repository: &Repository,
+    change: &Change,
+    committer: Option<&Identity>,
+    at: Timestamp,
+) -> Result<Option<ObjectId>, Stop> {
+    let (root, base) = check_place(repository, change)?;
+    let store = repository.objects()?;
+    let plan = Plan::make(repository, &store, root, base, change)?;
+    if let (Some(base), true) = (base, plan.is_landed) {
+        apply(repository, root, &plan, || Ok(true))?;
+        return Ok(Some(base));
+    }
+    let Some(committer) = committer else {
+        return refuse(
+            "git does not know who you are",
+            "git config --global user.name 'Your Name' && git config --global user.email you@example.com",
+        );
+    };
+    check_attributes(repository, change)?;
+    let commit = write_commit(repository, &plan, base, change, committer, at)?;
+    let is_moved = apply(repository, root, &plan, || move_branch(repository, change, base, commit, committer, at))?;
+    Ok(is_moved.then_some(commit))
+}
+
+/// The work tree's root and the commit to build on, if this is a moment to commit.
+fn check_place<'a>(repository: &'a Repository, change: &Change) -> Result<(&'a Path, Option<ObjectId>), Stop> {
+    let Some(root) = repository.work_dir() else {
+        return refuse("the repository is bare: no branch is checked out", "use a clone with a work tree");
+    };
+    let head = repository.head()?;
+    let switch = format!("git switch {}", change.branch);
+    match &head.branch {
+        None => return refuse("HEAD is detached: no branch is checked out", switch),
+        Some(branch) if *branch != change.branch => {
+            return refuse(format!("{branch} is checked out, not {}", change.branch), switch);
+        }
+        Some(_) => {}
+    }
+    if let Some(operation) = repository.operation() {
+        return refuse(format!("a {operation} is going on"), format!("finish it: git status tells how; then {AGAIN}"));
+    }
+    let lock = repository.git_dir().join("index.lock");
+    if lock.exists() {
+        return refuse("another git process is changing the index", format!("if none is, remove '{}'", lock.display()));
+    }
+    match &head.commit {
+        Some(commit) => Ok((root, Some(repository.parse_commit(commit)?))),
+        None if change.allow_unborn => Ok((root, None)),
+        None => refuse(format!("{} has no commit yet", change.branch), "make the first commit, then try again"),
+    }
+}
+
+/// What is missing where.
+struct Plan<'a> {
+    /// The branch holds every file already.
+    is_landed: bool,
+    objects: NewObjects,
+    tree: ObjectId,
+    index: Vec<(&'a str, ObjectId)>,
+    work_tree: Vec<(&'a str, &'a [u8])>,
+}
+
+impl<'a> Plan<'a> {
+    fn make(
+        repository: &Repository,
+        store: &ObjectStore,
+        root: &Path,
+        base: Option<ObjectId>,
+        change: &'a Change,
+    ) -> Result<Self, Stop> {
+        let paths: Vec<&str> = change.files.iter().map(|(path, _)| path.as_str()).collect();
+        let staged = Staged::read(repository, &paths)?;
+        let base_tree = base.map(|base| store.tree_of(&base)).transpose()?;
+        let mut edit = TreeEdit::new(store, base_tree)?;
+        let mut objects = NewObjects::new(store.hash());
+        let (mut index, mut work_tree) = (Vec::new(), Vec::new());
+        let mut is_landed = true;
+        for (path, bytes) in &change.files {
+            let blob = identify(store.hash(), objs::Kind::Blob, bytes)?;
+            let place = edit.insert(path, blob)?;
+            let missing = match place {
+                Place::Same => missing_of_landed(&staged, root, path, bytes)?,
+                Place::Empty => missing_of_new(&staged, root, path, bytes, blob)?,
+                Place::Taken => return refuse(format!("{path} is on the branch with other content"), MOVE_AWAY),
+            };
+            if place == Place::Empty {
+                is_landed = false;
+                objects.add(objs::Kind::Blob, bytes.clone())?;
+            }
+            if missing.in_index {
+                index.push((path.as_str(), blob));
+            }
+            if missing.in_work_tree {
+                work_tree.push((path.as_str(), bytes.as_slice()));
+            }
+        }
+        let tree = edit.finish(&mut objects)?;
+        Ok(Self { is_landed, objects, tree, index, work_tree })
+    }
+}
+
+const MOVE_AWAY: &str = "move it out of the way, then try again";
+
+struct Missing {
+    in_index: bool,
+    in_work_tree: bool,
+}
+
+/// The branch has the file. Where the user has since changed it or put something in its place, it stays so.
+fn missing_of_landed(staged: &Staged, root: &Path, path: &str, bytes: &[u8]) -> Result<Missing, Stop> {
+    let is_free = staged.get(path).is_none() && staged.in_the_way(path).is_none();
+    let is_hidden = matches!(staged.get(path), Some(Entry::File { hidden: true, .. }));
+    let is_absent = look(root, path, bytes)? == Present::Nothing;
+    Ok(Missing { in_index: is_free, in_work_tree: is_absent && !is_hidden })
+}
+
+/// The branch does not have the file: nobody else may have anything there.
+fn missing_of_new(staged: &Staged, root: &Path, path: &str, bytes: &[u8], blob: ObjectId) -> Result<Missing, Stop> {
+    if let Some(other) = staged.in_the_way(path) {
+        return refuse(format!("{other} is staged, which stands in the way of {path}"), MOVE_AWAY);
+    }
+    let in_index = match staged.get(path) {
+        None => true,
+        Some(Entry::File { id, .. }) if id == blob => false,
+        Some(_) => return refuse(format!("{path} is staged with other content"), MOVE_AWAY),
+    };
+    match look(root, path, bytes)? {
+        Present::Nothing => Ok(Missing { in_index, in_work_tree: true }),
+        Present::Same => Ok(Missing { in_index, in_work_tree: false }),
+        Present::Other(what) => refuse(what, MOVE_AWAY),
+    }
+}
+
+/// With some attributes git stores other bytes than the work tree holds, through programs of the user's. A commit
+/// of the plain bytes would then look changed for ever.
+fn check_attributes(repository: &Repository, change: &Change) -> Result<(), Stop> {
+    let names = ["filter", "ident", "working-tree-encoding", "text", "eol"];
+    let paths: String = change.files.iter().map(|(path, _)| format!("{path}\0")).collect();
+    let call = repository.call(&["check-attr", "-z", "--stdin"]).arguments(&names);
+    let answer = call.input(paths).succeed()?;
+    let fields: Vec<_> = answer.stdout.split(|byte| *byte == 0).map(String::from_utf8_lossy).collect();
+    for field in fields.chunks_exact(3) {
+        let (path, name, value) = (&field[0], &field[1], &field[2]);
+        let is_on = !matches!(value.as_ref(), "unspecified" | "unset" | "auto");
+        let has_carriage_returns =
+            || change.files.iter().any(|(file, bytes)| file == path && bytes.windows(2).any(|pair| pair == b"\r\n"));
+        let converts = match name.as_ref() {
+            "text" | "eol" => is_on && has_carriage_returns(),
+            _ => is_on,
+        };
+        if converts {
+            return refuse(
+                format!("the attribute {name}={value} makes git store {path} in another form"),
+                format!("exempt it in .gitattributes: {path} -{name}"),
+            );
+        }
+    }
+    Ok(())
+}
+
+fn write_commit(
+    repository: &Repository,
+    plan: &Plan<'_>,
+    base: Option<ObjectId>,
+    change: &Change,
+    committer: &Identity,
+    at: Timestamp,
+) -> Result<ObjectId, Stop> {
+    let directory = repository.objects_directory();
+    write_loose(&directory, repository.sharing(), plan.objects.as_slice())?;
+    if wants_signature(repository)? {
+        return sign(repository, plan.tree, base, change, committer, at);
+    }
+    let mut objects = NewObjects::new(repository.hash());
+    let bytes = commit::encode(plan.tree, base, committer, at, &change.message);
+    let commit = objects.add(objs::Kind::Commit, bytes)?;
+    write_loose(&directory, repository.sharing(), objects.as_slice())?;
+    Ok(commit)
+}
+
+fn wants_signature(repository: &Repository) -> Result<bool, Error> {
+    Ok(repository.call(&["config", "--type=bool", "--get", "commit.gpgSign"]).run()?.text() == "true")
+}
+
+fn sign(
+    repository: &Repository,
+    tree: ObjectId,
+    base: Option<ObjectId>,
+    change: &Change,
+    committer: &Identity,
+    at: Timestamp,
+) -> Result<ObjectId, Stop> {
+    let mut arguments = vec!["commit-tree".to_owned(), "-S".to_owned()];
+    arguments.extend(base.into_iter().flat_map(|base| ["-p".to_owned(), base.to_string()]));
+    arguments.push(tree.to_string());
+    let mut call = repository
+        .call(&["-c", "i18n.commitEncoding=UTF-8"])
+        .arguments(&arguments)
+        .input(commit::message_text(&change.message))
+        .patience(SIGNING_PATIENCE);
+    for role in ["AUTHOR", "COMMITTER"] {
+        call = call
+            .variable(&format!("GIT_{role}_NAME"), &committer.name)
+            .variable(&format!("GIT_{role}_EMAIL"), &committer.email)
+            .variable(&format!("GIT_{role}_DATE"), &date(at));
+    }
+    let hint = "unlock your signing key, or set commit.gpgSign to false, then try again";
+    match call.run() {
+        Ok(answer) if answer.is_success() => repository.parse_commit(&answer.text()).map_err(Stop::Failed),
+        Ok(answer) => refuse(format!("the commit could not be signed: {}", answer.complaint()), hint),
+        Err(Error::Program { message, .. }) => refuse(format!("the commit could not be signed: {message}"), hint),
+        Err(error) => Err(error.into()),
+    }
+}
+
+fn date(at: Timestamp) -> String {
+    format!("@{} +0000", at.as_second().max(0))
+}
+
+/// Adds to work tree and index what they lack, then runs `finish`. Unless that answers true, both are as before.
+fn apply(
+    repository: &Repository,
+    root: &Path,
+    plan: &Plan<'_>,
+    finish: impl FnOnce() -> Result<bool, Error>,
+) -> Result<bool, Stop> {
+    let mut made = Made::default();
+    for (path, bytes) in &plan.work_tree {
+        if let Err(error) = made.write(root, path, bytes) {
+            made.take_back();
+            return Err(error.into());
+        }
+    }
+    if let Err(error) = stage(repository, &plan.index) {
+        made.take_back();
+        return refuse(format!("the index could not be changed: {error}"), AGAIN);
+    }
+    let answer = finish();
+    if !matches!(answer, Ok(true)) {
+        // If the index cannot be changed back, the files stay too: staged and present is a whole state.
+        unstage(repository, &plan.index)?;
+        made.take_back();
+    }
+    Ok(answer?)
+}
+
+/// Moves the branch, and HEAD's reflog with it, from the commit we built on. False: it was no longer there.
+fn move_branch(
+    repository: &Repository,
+    change: &Change,
+    base: Option<ObjectId>,
+    commit: ObjectId,
+    committer: &Identity,
+    at: Timestamp,
+) -> Result<bool, Error> {
+    let subject = commit::subject(&change.message);
+    let message = if base.is_some() { format!("commit: {subject}") } else { format!("commit (initial): {subject}") };
+    let reference = format!("refs/heads/{}", change.branch);
+    let old = base.unwrap_or(repository.hash().null());
+    let arguments = ["-m", &message, &reference, &commit.to_string(), &old.to_string()];
+    let answer = repository
+        .call(&["update-ref"])
+        .arguments(&arguments)
+        .variable("GIT_COMMITTER_NAME", &committer.name)
+        .variable("GIT_COMMITTER_EMAIL", &committer.email)
+        .variable("GIT_COMMITTER_DATE", &date(at))
+        .run()?;
+    if answer.is_success() {
+        return Ok(true);
+    }
+    let is_at_base = repository.references().read(&reference)? == base;
+    if is_at_base {
+        return Err(Error::Program { command: "git update-ref".into(), message: answer.complaint() });
+    }
+    Ok(false)
+}

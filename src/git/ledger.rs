@@ -1,0 +1,116 @@
+use std::path::PathBuf;
+
+use gix::{ObjectId, objs};
+use jiff::Timestamp;
+
+use super::{
+    commit::{self, Identity},
+    error::Error,
+    lock::LedgerLock,
+    objects::{NewObjects, write_loose},
+    pack,
+    repository::Repository,
+    snapshot::Snapshot,
+    tree::{ObjectStore, Place, TreeEdit, check_path},
+};
+
+/// The one ref that holds everything.
+pub(super) const REFERENCE: &str = "refs/squad/log";
+
+/// The append-only ledger: files that never change, in the tree of `refs/squad/log`, never checked out.
+pub(crate) struct Ledger<'a> {
+    repository: &'a Repository,
+}
+
+impl<'a> Ledger<'a> {
+    pub(super) fn new(repository: &'a Repository) -> Self {
+        Self { repository }
+    }
+
+    /// Adds files in one commit. When it returns Ok, they are on disk and flushed, and so is the ref.
+    ///
+    /// A file that is there already with the same bytes is left alone, so an append may be repeated; with other
+    /// bytes, nothing is added. Waits for other writers; works while git packs, collects garbage or is in the middle
+    /// of a merge.
+    pub(crate) fn append(
+        &self,
+        files: &[(String, Vec<u8>)],
+        message: &str,
+        committer: &Identity,
+        at: Timestamp,
+    ) -> Result<(), Error> {
+        files.iter().try_for_each(|(path, _)| check_path(path))?;
+        let mut lock = LedgerLock::acquire(&self.file("ledger.lock"), self.repository.sharing())?;
+        self.recover(&mut lock)?;
+        let references = self.repository.references();
+        // The ref can move under our lock: `git fetch` knows only its own.
+        for _ in 0..32 {
+            let tip = references.read(REFERENCE)?;
+            let mut objects = NewObjects::new(self.repository.hash());
+            let Some(tree) = self.add(tip, files, &mut objects)? else {
+                return references.flush(REFERENCE);
+            };
+            let bytes = commit::encode(tree, tip, committer, at, message);
+            let commit = objects.add(objs::Kind::Commit, bytes)?;
+            self.write(&objects)?;
+            lock.declare(REFERENCE, commit)?;
+            let moved = references.advance(REFERENCE, tip, commit, &self.file("ledger.ref"))?;
+            lock.clear()?;
+            if moved {
+                return Ok(());
+            }
+        }
+        Err(Error::Locked { path: self.repository.common_dir().join(REFERENCE) })
+    }
+
+    /// The ledger as it is now; it stays as it is while others append. None: nothing was ever appended.
+    pub(crate) fn snapshot(&self) -> Result<Option<Snapshot>, Error> {
+        match self.repository.references().read(REFERENCE)? {
+            Some(tip) => Snapshot::open(self.repository.objects()?, tip).map(Some),
+            None => Ok(None),
+        }
+    }
+
+    /// The tree with the new files, its blobs and trees in `objects`; None if every file is there.
+    fn add(
+        &self,
+        tip: Option<ObjectId>,
+        files: &[(String, Vec<u8>)],
+        objects: &mut NewObjects,
+    ) -> Result<Option<ObjectId>, Error> {
+        let store: ObjectStore = self.repository.objects()?;
+        let root = tip.map(|tip| store.tree_of(&tip)).transpose()?;
+        let mut edit = TreeEdit::new(&store, root)?;
+        let mut is_new = false;
+        for (path, bytes) in files {
+            let blob = objects.add(objs::Kind::Blob, bytes.clone())?;
+            match edit.insert(path, blob)? {
+                Place::Empty => is_new = true,
+                Place::Same => {}
+                Place::Taken => return Err(Error::Taken { path: path.clone() }),
+            }
+        }
+        if is_new { edit.finish(objects).map(Some) } else { Ok(None) }
+    }
+
+    fn write(&self, objects: &NewObjects) -> Result<(), Error> {
+        let repository = self.repository;
+        let directory = repository.objects_directory();
+        match objects.as_slice() {
+            few if few.len() < pack::WORTH_A_PACK => write_loose(&directory, repository.sharing(), few),
+            many => pack::write(repository.environment(), repository.git_dir(), &directory, repository.hash(), many),
+        }
+    }
+
+    /// If the last holder died before the end, what it had locked is free again.
+    fn recover(&self, lock: &mut LedgerLock) -> Result<(), Error> {
+        let intent = lock.left_behind()?;
+        let declared = intent.as_ref().filter(|intent| intent.reference == REFERENCE).map(|intent| &*intent.new);
+        self.repository.references().clear_lock_of_dead(REFERENCE, declared, &self.file("ledger.ref"))?;
+        if intent.is_some() { lock.clear() } else { Ok(()) }
+    }
+
+    fn file(&self, name: &str) -> PathBuf {
+        self.repository.common_dir().join("squad").join(name)
+    }
+}

@@ -1,0 +1,73 @@
+//! The lock around "read the tip, write, move the ref".
+
+use std::{
+    fs::{self, File, OpenOptions},
+    io::{Read, Seek, Write},
+    path::{Path, PathBuf},
+};
+
+use gix::ObjectId;
+
+use super::{error::Error, objects::Sharing};
+
+/// A kernel lock, so it is free at the moment its holder dies. The file tells what the holder was about to do
+/// (`<ref> <new id>`), so that the next one can clear away what it left.
+pub(super) struct LedgerLock {
+    file: File,
+    path: PathBuf,
+}
+
+/// What a writer that died had begun.
+pub(super) struct Intent {
+    pub(super) reference: String,
+    pub(super) new: String,
+}
+
+impl LedgerLock {
+    /// Waits until no other process or thread holds it.
+    pub(super) fn acquire(path: &Path, sharing: Sharing) -> Result<Self, Error> {
+        let file = match open(path) {
+            Err(cause) if cause.kind() == std::io::ErrorKind::NotFound => {
+                if let Some(folder) = path.parent() {
+                    fs::create_dir_all(folder).map_err(Error::io("create", folder))?;
+                    sharing.open_directory(folder).map_err(Error::io("share", folder))?;
+                }
+                let file = open(path).map_err(Error::io("open", path))?;
+                sharing.open_file(path).map_err(Error::io("share", path))?;
+                file
+            }
+            answer => answer.map_err(Error::io("open", path))?,
+        };
+        file.lock().map_err(Error::io("lock", path))?;
+        Ok(Self { file, path: path.to_owned() })
+    }
+
+    /// The intent of the last holder, if it did not come to the end of it.
+    pub(super) fn left_behind(&mut self) -> Result<Option<Intent>, Error> {
+        let mut content = String::new();
+        let read = self.file.rewind().and_then(|()| self.file.read_to_string(&mut content));
+        read.map_err(Error::io("read", &self.path))?;
+        Ok(content
+            .strip_suffix('\n')
+            .and_then(|line| line.split_once(' '))
+            .map(|(reference, new)| Intent { reference: reference.to_owned(), new: new.to_owned() }))
+    }
+
+    pub(super) fn declare(&mut self, reference: &str, new: ObjectId) -> Result<(), Error> {
+        self.write(&format!("{reference} {new}\n"))
+    }
+
+    pub(super) fn clear(&mut self) -> Result<(), Error> {
+        self.write("")
+    }
+
+    // No flush: an intent speaks of processes that died, and a power cut leaves locks behind in any case.
+    fn write(&mut self, content: &str) -> Result<(), Error> {
+        let written = self.file.set_len(0).and_then(|()| self.file.rewind());
+        written.and_then(|()| self.file.write_all(content.as_bytes())).map_err(Error::io("write", &self.path))
+    }
+}
+
+fn open(path: &Path) -> std::io::Result<File> {
+    OpenOptions::new().read(true).write(true).create(true).truncate(false).open(path)
+}

@@ -1,0 +1,43 @@
+//! The door to git: the only user of gix and of the `git` program.
+//!
+//! Paths, bytes and ids go in and out; nothing here knows what an entry or a decision is.
+//!
+//! | file | what it holds |
+//! |---|---|
+//! | `repository` | where the repository is, what is checked out |
+//! | `references` | reading refs, and moving the ledger's ref durably |
+//! | `objects`, `pack` | writing objects so that a power cut does not lose them |
+//! | `tree` | reading folders of a commit, adding files to a tree |
+//! | `lock`, `ledger`, `snapshot` | the append-only ledger on `refs/squad/log` |
+//! | `landing`, `checkout` | one commit of our files on the user's branch |
+//! | `program` | running `git` |
+//!
+//! Reads stay in this process. The `git` program is asked where only it knows the answer (identity, attributes,
+//! signing), where gix would damage the index, and for every ref of a reftable repository.
+
+mod checkout;
+mod commit;
+mod error;
+mod landing;
+mod ledger;
+mod lock;
+mod objects;
+mod pack;
+mod program;
+mod references;
+mod repository;
+mod snapshot;
+mod tree;
+
+#[cfg(test)]
+mod tests;
+
+pub(crate) use self::{
+    commit::Identity,
+    error::Error,
+    landing::{Change, Landing},
+    ledger::Ledger,
+    program::Environment,
+    repository::{Head, Repository},
+    snapshot::Snapshot,
+};

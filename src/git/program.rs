@@ -1,0 +1,230 @@
+use std::{
+    collections::BTreeMap,
+    ffi::{OsStr, OsString},
+    io::{Read, Write},
+    path::{Path, PathBuf},
+    process::{Child, Command, ExitStatus, Stdio},
+    sync::mpsc,
+    thread,
+    time::{Duration, Instant},
+};
+
+use super::error::Error;
+
+/// What the module may know of the world: it never reads the process environment itself.
+#[derive(Clone, Debug)]
+pub(crate) struct Environment {
+    /// The `git` program: a path, or a name to look up in `PATH`.
+    pub(crate) git: PathBuf,
+    /// All variables that `git` is given: `PATH`, `HOME`, `GIT_CONFIG_GLOBAL`, `GIT_AUTHOR_NAME`, …
+    pub(crate) variables: BTreeMap<OsString, OsString>,
+}
+
+impl Environment {
+    pub(super) fn variable(&self, name: &str) -> Option<&OsStr> {
+        self.variables.get(OsStr::new(name)).map(OsString::as_os_str)
+    }
+}
+
+/// Variables with which git tells a hook where it is. Inside a hook they name the caller's repository and index,
+/// perhaps a temporary one, so we look for ourselves. From `git rev-parse --local-env-vars`, without those that
+/// carry settings.
+const PLACES: [&str; 14] = [
+    "GIT_ALTERNATE_OBJECT_DIRECTORIES",
+    "GIT_COMMON_DIR",
+    "GIT_CONFIG",
+    "GIT_DIR",
+    "GIT_GRAFT_FILE",
+    "GIT_IMPLICIT_WORK_TREE",
+    "GIT_INDEX_FILE",
+    "GIT_INTERNAL_SUPER_PREFIX",
+    "GIT_NAMESPACE",
+    "GIT_OBJECT_DIRECTORY",
+    "GIT_PREFIX",
+    "GIT_QUARANTINE_PATH",
+    "GIT_SHALLOW_FILE",
+    "GIT_WORK_TREE",
+];
+
+/// Variables through which a program that signs could find a person to ask.
+const PEOPLE: [&str; 4] = ["DISPLAY", "GPG_TTY", "SSH_ASKPASS", "WAYLAND_DISPLAY"];
+
+/// Settings of every call: no hook runs, what is written is flushed, paths are paths and not patterns.
+const SETTINGS: [&str; 7] =
+    ["--literal-pathspecs", "-c", "core.hooksPath=/dev/null", "-c", "core.fsync=all", "-c", "core.fsyncMethod=fsync"];
+
+const PATIENCE: Duration = Duration::from_secs(60);
+
+/// One call of the `git` program, without a terminal and without anybody to ask.
+pub(super) struct Call {
+    command: Command,
+    shown: String,
+    input: Vec<u8>,
+    patience: Duration,
+}
+
+pub(super) struct Answer {
+    status: ExitStatus,
+    pub(super) stdout: Vec<u8>,
+    stderr: Vec<u8>,
+}
+
+impl Call {
+    pub(super) fn new(environment: &Environment, directory: &Path, arguments: &[&str]) -> Self {
+        let mut command = Command::new(&environment.git);
+        command
+            .current_dir(directory)
+            .env_clear()
+            .envs(&environment.variables)
+            .env("LC_ALL", "C")
+            .env("GIT_TERMINAL_PROMPT", "0")
+            // A helper that asks for a secret fails at once instead of waiting for one.
+            .env("GIT_ASKPASS", "false")
+            .env("SSH_ASKPASS_REQUIRE", "force")
+            .args(SETTINGS)
+            .args(arguments);
+        for name in PLACES.iter().chain(&PEOPLE) {
+            command.env_remove(name);
+        }
+        command.env("SSH_ASKPASS", "false");
+        own_process_group(&mut command);
+        Self { command, shown: format!("git {}", arguments.join(" ")), input: Vec::new(), patience: PATIENCE }
+    }
+
+    pub(super) fn arguments<A: AsRef<OsStr>>(mut self, arguments: &[A]) -> Self {
+        self.command.args(arguments);
+        self
+    }
+
+    pub(super) fn variable(mut self, name: &str, value: &str) -> Self {
+        self.command.env(name, value);
+        self
+    }
+
+    pub(super) fn input(mut self, input: impl Into<Vec<u8>>) -> Self {
+        self.input = input.into();
+        self
+    }
+
+    pub(super) fn patience(mut self, patience: Duration) -> Self {
+        self.patience = patience;
+        self
+    }
+
+    /// Runs it to its end; any exit status is an answer. Err: it could not be started or did not end in time.
+    pub(super) fn run(mut self) -> Result<Answer, Error> {
+        self.command.stdin(if self.input.is_empty() { Stdio::null() } else { Stdio::piped() });
+        self.command.stdout(Stdio::piped()).stderr(Stdio::piped());
+        let child = self.command.spawn().map_err(|cause| self.failure(cause.to_string()))?;
+        let input = std::mem::take(&mut self.input);
+        talk(child, input, self.patience).map_err(|cause| self.failure(cause))
+    }
+
+    /// Runs it and insists on success.
+    pub(super) fn succeed(self) -> Result<Answer, Error> {
+        let command = self.shown.clone();
+        let answer = self.run()?;
+        if answer.is_success() { Ok(answer) } else { Err(Error::Program { command, message: answer.complaint() }) }
+    }
+
+    /// Starts it and leaves it alone.
+    pub(super) fn detach(mut self) -> Result<(), Error> {
+        self.command.stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::null());
+        let mut child = self.command.spawn().map_err(|cause| self.failure(cause.to_string()))?;
+        // Somebody has to wait for it, or it stays a zombie for as long as we live.
+        thread::spawn(move || child.wait());
+        Ok(())
+    }
+
+    fn failure(&self, message: String) -> Error {
+        Error::Program { command: self.shown.clone(), message }
+    }
+}
+
+impl Answer {
+    pub(super) fn is_success(&self) -> bool {
+        self.status.success()
+    }
+
+    /// What it printed, without the last line break.
+    pub(super) fn text(&self) -> String {
+        String::from_utf8_lossy(&self.stdout).trim_end().to_owned()
+    }
+
+    /// The most telling line of what it complained about.
+    pub(super) fn complaint(&self) -> String {
+        let text = String::from_utf8_lossy(&self.stderr);
+        let lines = || text.lines().map(str::trim).filter(|line| !line.is_empty());
+        lines()
+            .find(|line| line.starts_with("fatal: ") || line.starts_with("error: "))
+            .or_else(|| lines().next_back())
+            .map_or_else(|| self.status.to_string(), str::to_owned)
+    }
+}
+
+/// Feeds the child and reads both its outputs at once, so that no pipe can fill up and block it.
+fn talk(mut child: Child, input: Vec<u8>, patience: Duration) -> Result<Answer, String> {
+    let deadline = Instant::now() + patience;
+    if let Some(mut stdin) = child.stdin.take() {
+        // A child that ends without reading everything breaks the pipe; its status tells the rest.
+        thread::spawn(move || stdin.write_all(&input));
+    }
+    let stdout = reader(child.stdout.take());
+    let stderr = reader(child.stderr.take());
+    let outputs =
+        [stdout, stderr].map(|output| output.recv_timeout(deadline.saturating_duration_since(Instant::now())));
+    let status = wait(&mut child, deadline);
+    match (outputs, status) {
+        ([Ok(stdout), Ok(stderr)], Ok(Some(status))) => Ok(Answer { status, stdout, stderr }),
+        (_, Err(cause)) => Err(cause.to_string()),
+        _ => {
+            kill(&mut child);
+            Err(format!("it did not end within {} seconds", patience.as_secs()))
+        }
+    }
+}
+
+fn reader(pipe: Option<impl Read + Send + 'static>) -> mpsc::Receiver<Vec<u8>> {
+    let (sender, receiver) = mpsc::channel();
+    thread::spawn(move || {
+        let mut bytes = Vec::new();
+        if let Some(mut pipe) = pipe {
+            // What was read before an error is still worth showing.
+            let _ = pipe.read_to_end(&mut bytes);
+        }
+        // Nobody listens any more when the time is over.
+        let _ = sender.send(bytes);
+    });
+    receiver
+}
+
+/// The pipes are closed by now, so the end is near: the first look nearly always succeeds.
+fn wait(child: &mut Child, deadline: Instant) -> std::io::Result<Option<ExitStatus>> {
+    loop {
+        match child.try_wait()? {
+            Some(status) => return Ok(Some(status)),
+            None if Instant::now() >= deadline => return Ok(None),
+            None => thread::sleep(Duration::from_micros(200)),
+        }
+    }
+}
+
+/// A group of its own: the terminal's Ctrl-C does not stop git halfway, a program that asks at the terminal is
+/// stopped instead of answered, and all of it can be killed together.
+#[cfg(unix)]
+fn own_process_group(command: &mut Command) {
+    std::os::unix::process::CommandExt::process_group(command, 0);
+}
+
+#[cfg(not(unix))]
+fn own_process_group(_command: &mut Command) {}
+
+fn kill(child: &mut Child) {
+    #[cfg(unix)]
+    if let Some(group) = i32::try_from(child.id()).ok().and_then(rustix::process::Pid::from_raw) {
+        // It may just have ended by itself.
+        let _ = rustix::process::kill_process_group(group, rustix::process::Signal::KILL);
+    }
+    let _ = child.kill();
+    let _ = child.wait();
+}

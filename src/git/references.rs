@@ -1,0 +1,288 @@
+//! Reading refs, and moving the ledger's ref so that the move survives a power cut.
+//!
+//! This follows git's own protocol for loose refs: create `<ref>.lock`, look at the ref again under it, rename the
+//! lock over the ref. Unlike gix's transaction it takes no lock on `packed-refs`, trusts no snapshot of that file,
+//! and flushes. Reftable repositories are left to the `git` program.
+
+use std::{
+    fs::{self, File},
+    io::{self, BufRead, BufReader, Write},
+    path::{Path, PathBuf},
+    thread,
+    time::{Duration, Instant},
+};
+
+use gix::{ObjectId, hash};
+
+use super::{
+    error::Error,
+    objects::{Sharing, sync_directory},
+    program::{Call, Environment},
+};
+
+/// How long we wait for somebody else's `<ref>.lock`.
+const PATIENCE: Duration = Duration::from_secs(10);
+
+/// What a ref holds.
+#[derive(Clone, Debug, Eq, PartialEq)]
+pub(super) enum Target {
+    Object(ObjectId),
+    Symbolic(String),
+}
+
+/// The refs that all work trees of a repository share.
+#[derive(Clone, Debug)]
+pub(super) enum References {
+    Files { common_dir: PathBuf, hash: hash::Kind, sharing: Sharing },
+    Reftable { git_dir: PathBuf, hash: hash::Kind, environment: Environment },
+}
+
+impl References {
+    /// Where a ref that is not symbolic points to.
+    pub(super) fn read(&self, name: &str) -> Result<Option<ObjectId>, Error> {
+        match self {
+            Self::Files { common_dir, hash, .. } => read_shared(common_dir, name, *hash),
+            Self::Reftable { git_dir, hash, environment } => {
+                let answer = Call::new(environment, git_dir, &["rev-parse", "--verify", "--quiet", name]).run()?;
+                if !answer.is_success() {
+                    return Ok(None);
+                }
+                parse_id(&answer.stdout, *hash).map(Some).ok_or_else(|| unexpected(git_dir, name))
+            }
+        }
+    }
+
+    /// Moves a ref from `old` to `new`, without a reflog; durable when it returns true. False: it no longer was at
+    /// `old`, and nothing happened.
+    ///
+    /// `draft` is a file for our use only, beside no ref, on the same file system; the caller's lock protects it.
+    pub(super) fn advance(
+        &self,
+        name: &str,
+        old: Option<ObjectId>,
+        new: ObjectId,
+        draft: &Path,
+    ) -> Result<bool, Error> {
+        match self {
+            Self::Files { common_dir, hash, sharing } => {
+                write_draft(draft, new, *sharing)?;
+                let path = common_dir.join(name);
+                let folder = make_folder(common_dir, &path, *sharing)?;
+                let lock = lock_with(draft, &path)?;
+                if read_shared(common_dir, name, *hash)? != old {
+                    return Ok(false);
+                }
+                lock.publish(&path)?;
+                sync_directory(&folder)?;
+                remove(draft)?;
+                Ok(true)
+            }
+            Self::Reftable { git_dir, hash, environment } => {
+                let old = old.unwrap_or(hash.null());
+                let arguments = ["update-ref", name, &new.to_string(), &old.to_string()];
+                let answer = Call::new(environment, git_dir, &["-c", "core.logAllRefUpdates=false"])
+                    .arguments(&arguments)
+                    .run()?;
+                if answer.is_success() || self.read(name)? != Some(old).filter(|old| !old.is_null()) {
+                    return Ok(answer.is_success());
+                }
+                Err(Error::Program { command: "git update-ref".into(), message: answer.complaint() })
+            }
+        }
+    }
+
+    /// Flushes a ref that another process moved and may not have flushed any more.
+    pub(super) fn flush(&self, name: &str) -> Result<(), Error> {
+        let Self::Files { common_dir, .. } = self else { return Ok(()) };
+        let path = common_dir.join(name);
+        match File::open(&path).and_then(|file| file.sync_all()) {
+            Err(cause) if cause.kind() == io::ErrorKind::NotFound => {} // packed, which git flushes
+            answer => answer.map_err(Error::io("flush", &path))?,
+        }
+        path.parent().map_or(Ok(()), sync_directory)
+    }
+
+    /// Removes the lock that a writer of ours left when it died: it is linked to the `draft`, or holds the id that
+    /// the dead one had declared. A lock with anything else belongs to somebody else.
+    ///
+    /// The caller holds the ledger's lock, so no living writer of ours is between draft and ref.
+    pub(super) fn clear_lock_of_dead(&self, name: &str, declared: Option<&str>, draft: &Path) -> Result<(), Error> {
+        let Self::Files { common_dir, .. } = self else { return Ok(()) };
+        let lock = lock_path(&common_dir.join(name));
+        let Ok(content) = fs::read(&lock) else { return Ok(()) };
+        let is_declared = declared.is_some_and(|new| content.trim_ascii() == new.as_bytes());
+        if is_declared || is_same_file(&lock, draft) { remove(&lock) } else { Ok(()) }
+    }
+}
+
+#[cfg(unix)]
+fn is_same_file(one: &Path, other: &Path) -> bool {
+    use std::os::unix::fs::MetadataExt;
+    let identity = |path: &Path| fs::symlink_metadata(path).map(|metadata| (metadata.dev(), metadata.ino())).ok();
+    identity(one).is_some_and(|found| identity(other) == Some(found))
+}
+
+#[cfg(not(unix))]
+fn is_same_file(_one: &Path, _other: &Path) -> bool {
+    false
+}
+
+/// `HEAD` of a work tree whose refs are files.
+pub(super) fn read_head(git_dir: &Path, hash: hash::Kind) -> Result<Target, Error> {
+    let unreadable = |cause: String| Error::Unreadable { path: git_dir.to_owned(), cause };
+    let content = fs::read(git_dir.join("HEAD")).map_err(|cause| unreadable(format!("HEAD: {cause}")))?;
+    parse(&content, hash).ok_or_else(|| unreadable("HEAD holds neither a branch nor a commit".into()))
+}
+
+/// A shared ref: its file first, then `packed-refs`. In this order a ref that is being packed is always found.
+pub(super) fn read_shared(common_dir: &Path, name: &str, hash: hash::Kind) -> Result<Option<ObjectId>, Error> {
+    let path = common_dir.join(name);
+    match fs::read(&path) {
+        Ok(content) => match parse(&content, hash) {
+            Some(Target::Object(id)) => Ok(Some(id)),
+            Some(Target::Symbolic(_)) => Err(Error::damaged(common_dir, format!("{name} is a symbolic ref"))),
+            None => Err(unexpected(common_dir, name)),
+        },
+        Err(cause) if is_absent(&cause) => read_packed(common_dir, name, hash),
+        Err(cause) => Err(Error::io("read", &path)(cause)),
+    }
+}
+
+fn is_absent(cause: &io::Error) -> bool {
+    use io::ErrorKind::{IsADirectory, NotADirectory, NotFound};
+    matches!(cause.kind(), NotFound | NotADirectory | IsADirectory)
+}
+
+fn read_packed(common_dir: &Path, name: &str, hash: hash::Kind) -> Result<Option<ObjectId>, Error> {
+    let path = common_dir.join("packed-refs");
+    let mut reader = match File::open(&path) {
+        Ok(file) => BufReader::new(file),
+        Err(cause) if cause.kind() == io::ErrorKind::NotFound => return Ok(None),
+        Err(cause) => return Err(Error::io("read", &path)(cause)),
+    };
+    let mut line = Vec::new();
+    while reader.read_until(b'\n', &mut line).map_err(Error::io("read", &path))? > 0 {
+        if let Some((id, found)) = line.trim_ascii_end().split_at_checked(hash.len_in_hex())
+            && found.strip_prefix(b" ") == Some(name.as_bytes())
+        {
+            return parse_id(id, hash).map(Some).ok_or_else(|| unexpected(common_dir, name));
+        }
+        line.clear();
+    }
+    Ok(None)
+}
+
+fn parse(content: &[u8], hash: hash::Kind) -> Option<Target> {
+    let content = content.trim_ascii();
+    match content.strip_prefix(b"ref:") {
+        Some(name) => Some(Target::Symbolic(String::from_utf8(name.trim_ascii().to_vec()).ok()?)),
+        None => parse_id(content, hash).map(Target::Object),
+    }
+}
+
+pub(super) fn parse_id(hex: &[u8], hash: hash::Kind) -> Option<ObjectId> {
+    ObjectId::from_hex(hex.trim_ascii()).ok().filter(|id| id.kind() == hash)
+}
+
+fn unexpected(path: &Path, name: &str) -> Error {
+    Error::damaged(path, format!("{name} does not hold an object id"))
+}
+
+/// The new value, flushed, under a name that no git program looks at.
+fn write_draft(draft: &Path, new: ObjectId, sharing: Sharing) -> Result<(), Error> {
+    // Never written over: a dead writer's draft may still be linked as its lock, or as the ref itself.
+    remove(draft)?;
+    let mut file = File::create_new(draft).map_err(Error::io("create", draft))?;
+    file.write_all(format!("{new}\n").as_bytes()).map_err(Error::io("write", draft))?;
+    sharing.open_file(draft).map_err(Error::io("share", draft))?;
+    file.sync_all().map_err(Error::io("flush", draft))
+}
+
+/// Makes the ref's folder, durably, and makes way for the ref where an empty folder has its name.
+fn make_folder(common_dir: &Path, path: &Path, sharing: Sharing) -> Result<PathBuf, Error> {
+    let folder = path.parent().unwrap_or(common_dir).to_owned();
+    if !folder.is_dir() {
+        fs::create_dir_all(&folder).map_err(Error::io("create", &folder))?;
+        sharing.open_directory(&folder).map_err(Error::io("share", &folder))?;
+        folder.parent().map_or(Ok(()), sync_directory)?;
+    }
+    if path.is_dir() {
+        fs::remove_dir(path).map_err(Error::io("replace", path))?;
+    }
+    Ok(folder)
+}
+
+fn lock_path(path: &Path) -> PathBuf {
+    let mut name = path.as_os_str().to_owned();
+    name.push(".lock");
+    name.into()
+}
+
+/// Waits for `<ref>.lock` and takes it. Linking the draft there makes a lock that is never seen empty.
+fn lock_with(draft: &Path, path: &Path) -> Result<RefLock, Error> {
+    let lock = lock_path(path);
+    let start = Instant::now();
+    let mut pause = Duration::from_millis(1);
+    loop {
+        match link(draft, &lock) {
+            Ok(()) => return Ok(RefLock { path: Some(lock) }),
+            Err(cause) if cause.kind() == io::ErrorKind::AlreadyExists => {
+                if start.elapsed() > PATIENCE {
+                    return Err(Error::Locked { path: lock });
+                }
+                thread::sleep(pause);
+                pause = (pause * 2).min(Duration::from_millis(50));
+            }
+            // `git pack-refs` removes folders that it emptied.
+            Err(cause) if cause.kind() == io::ErrorKind::NotFound && start.elapsed() < PATIENCE => {
+                let folder = path.parent().unwrap_or(path);
+                fs::create_dir_all(folder).map_err(Error::io("create", folder))?;
+            }
+            Err(cause) => return Err(Error::io("lock", &lock)(cause)),
+        }
+    }
+}
+
+fn link(draft: &Path, lock: &Path) -> io::Result<()> {
+    match fs::hard_link(draft, lock) {
+        // Some file systems have no hard links (FAT, some network shares).
+        Err(cause) if matches!(cause.kind(), io::ErrorKind::Unsupported | io::ErrorKind::PermissionDenied) => {
+            let content = fs::read(draft)?;
+            let mut file = File::create_new(lock)?;
+            file.write_all(&content).and_then(|()| file.sync_all()).inspect_err(|_| {
+                let _ = fs::remove_file(lock);
+            })
+        }
+        answer => answer,
+    }
+}
+
+/// A lock that we hold; dropped, it is given back.
+struct RefLock {
+    path: Option<PathBuf>,
+}
+
+impl RefLock {
+    fn publish(mut self, path: &Path) -> Result<(), Error> {
+        if let Some(lock) = &self.path {
+            fs::rename(lock, path).map_err(Error::io("write", path))?;
+        }
+        self.path = None;
+        Ok(())
+    }
+}
+
+impl Drop for RefLock {
+    fn drop(&mut self) {
+        if let Some(path) = &self.path {
+            let _ = fs::remove_file(path);
+        }
+    }
+}
+
+fn remove(path: &Path) -> Result<(), Error> {
+    match fs::remove_file(path) {
+        Err(cause) if cause.kind() != io::ErrorKind::NotFound => Err(Error::io("remove", path)(cause)),
+        _ => Ok(()),
+    }
+}

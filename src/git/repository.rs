@@ -1,0 +1,332 @@
+use std::{
+    env, fs, io,
+    path::{Path, PathBuf},
+};
+
+use gix::{ObjectId, hash};
+use jiff::Timestamp;
+
+use super::{
+    commit::Identity,
+    error::Error,
+    landing::{self, Change, Landing},
+    ledger::Ledger,
+    objects::Sharing,
+    program::{Call, Environment},
+    references::{References, Target, parse_id, read_head},
+    tree::{ObjectStore, check_path},
+};
+
+/// Extensions that change nothing about what this module does, or that it respects.
+/// From git's `Documentation/config/extensions.adoc`.
+const KNOWN_EXTENSIONS: [&str; 9] = [
+    "compatobjectformat",
+    "noop",
+    "noop-v1",
+    "objectformat",
+    "partialclone",
+    "preciousobjects",
+    "refstorage",
+    "relativeworktrees",
+    "worktreeconfig",
+];
+
+/// A git repository, seen from one of its work trees.
+///
+/// Holds paths and settings and no open files, so it may live long and be shared between threads.
+#[derive(Clone, Debug)]
+pub(crate) struct Repository {
+    git_dir: PathBuf,
+    common_dir: PathBuf,
+    work_dir: Option<PathBuf>,
+    hash: hash::Kind,
+    sharing: Sharing,
+    is_reftable: bool,
+    environment: Environment,
+}
+
+/// What is checked out.
+#[derive(Clone, Debug, Eq, PartialEq)]
+pub(crate) struct Head {
+    /// The branch's short name; None: HEAD is detached.
+    pub(crate) branch: Option<String>,
+    /// The commit's id; None: the branch has no commit yet.
+    pub(crate) commit: Option<String>,
+}
+
+impl Repository {
+    /// Finds the repository that `start` is in, from there upwards.
+    ///
+    /// `GIT_DIR` and its like are not looked at: inside a hook they may name a temporary index or another work tree.
+    /// A bare repository opens too, without a work tree.
+    pub(crate) fn discover(start: &Path, environment: &Environment) -> Result<Self, Error> {
+        let start = std::path::absolute(start).map_err(Error::io("find", start))?;
+        let found = find(&start, environment).map_err(|cause| explain(&start, environment, &cause))?;
+        let trusted = if found.git_dir_trust() == gix::sec::Trust::Full {
+            found
+        } else {
+            insist_on_trust(&start, found.git_dir(), environment)?;
+            open_trusted(&found)?
+        };
+        Self::from_gix(&trusted, environment)
+    }
+
+    /// Makes a repository on a branch called `main`, whatever the user's own default is.
+    pub(crate) fn create(folder: &Path, environment: &Environment) -> Result<(), Error> {
+        Call::new(environment, folder, &["init", "--quiet", "--initial-branch=main"]).succeed().map(drop)
+    }
+
+    /// The newest commits of the branch that is checked out, a line each.
+    pub(crate) fn log(&self, count: usize) -> Result<String, Error> {
+        let count = format!("--max-count={count}");
+        self.call(&["log", "--oneline", "--no-decorate", &count]).succeed().map(|answer| answer.text())
+    }
+
+    fn from_gix(found: &gix::Repository, environment: &Environment) -> Result<Self, Error> {
+        let config = found.config_snapshot();
+        let text = |key: &str| config.string(key).map(|value| value.to_string());
+        let git_dir = found.git_dir().to_owned();
+        check_format(&git_dir, &config)?;
+        let storage = text("extensions.refStorage").map(|format| format.to_ascii_lowercase());
+        Ok(Self {
+            common_dir: tidy(found.common_dir()),
+            work_dir: found.workdir().map(tidy),
+            hash: found.object_hash(),
+            sharing: Sharing::from_setting(text("core.sharedRepository").as_deref()),
+            is_reftable: match storage.as_deref() {
+                None | Some("files") => false,
+                Some("reftable") => true,
+                Some(other) => return Err(unsupported(&git_dir, format!("keeps its refs in the format {other:?}"))),
+            },
+            git_dir,
+            environment: environment.clone(),
+        })
+    }
+
+    /// The root of this work tree; a linked work tree has its own. None: the repository is bare.
+    pub(crate) fn work_dir(&self) -> Option<&Path> {
+        self.work_dir.as_deref()
+    }
+
+    /// What belongs to this work tree: its HEAD, its index.
+    pub(crate) fn git_dir(&self) -> &Path {
+        &self.git_dir
+    }
+
+    /// What all work trees share: objects, branches, the ledger.
+    pub(crate) fn common_dir(&self) -> &Path {
+        &self.common_dir
+    }
+
+    pub(crate) fn head(&self) -> Result<Head, Error> {
+        let target = match self.is_reftable {
+            true => self.ask_for_head()?,
+            false => read_head(&self.git_dir, self.hash)?,
+        };
+        Ok(match target {
+            Target::Object(id) => Head { branch: None, commit: Some(id.to_string()) },
+            Target::Symbolic(name) => {
+                let commit = self.references().read(&name)?.map(|id| id.to_string());
+                Head { branch: Some(name.strip_prefix("refs/heads/").unwrap_or(&name).to_owned()), commit }
+            }
+        })
+    }
+
+    fn ask_for_head(&self) -> Result<Target, Error> {
+        let answer = self.call(&["symbolic-ref", "--quiet", "HEAD"]).run()?;
+        if answer.is_success() {
+            return Ok(Target::Symbolic(answer.text()));
+        }
+        let id = self.call(&["rev-parse", "--verify", "HEAD"]).succeed()?;
+        let id = parse_id(&id.stdout, self.hash);
+        id.map(Target::Object).ok_or_else(|| Error::damaged(&self.git_dir, "HEAD does not hold an object id"))
+    }
+
+    /// What the user is in the middle of: "merge", "rebase", "am", "cherry-pick", "revert" or "bisect".
+    pub(crate) fn operation(&self) -> Option<&'static str> {
+        // In the order in which `git status` looks; see wt_status_get_state() in git's wt-status.c.
+        const TRACES: [(&str, &str); 8] = [
+            ("rebase-apply/applying", "am"),
+            ("rebase-apply", "rebase"),
+            ("rebase-merge", "rebase"),
+            ("MERGE_HEAD", "merge"),
+            ("CHERRY_PICK_HEAD", "cherry-pick"),
+            ("REVERT_HEAD", "revert"),
+            ("sequencer", "cherry-pick"),
+            ("BISECT_LOG", "bisect"),
+        ];
+        TRACES.iter().find(|(trace, _)| self.git_dir.join(trace).exists()).map(|(_, operation)| *operation)
+    }
+
+    /// Who git says the author of a commit would be now. None: nobody is configured; what git would make up from
+    /// the login and host names does not count. Runs `git`.
+    pub(crate) fn identity(&self) -> Option<Identity> {
+        let answer = self.call(&["-c", "user.useConfigOnly=true", "var", "GIT_AUTHOR_IDENT"]).run().ok()?;
+        answer.is_success().then(|| Identity::parse(&answer.text())).flatten()
+    }
+
+    /// A file as it is in a commit. None: there is no such file.
+    pub(crate) fn file_at(&self, commit: &str, path: &str) -> Result<Option<Vec<u8>>, Error> {
+        check_path(path)?;
+        let store = self.objects()?;
+        let root = store.tree_of(&self.parse_commit(commit)?)?;
+        match store.find(root, path)? {
+            Some((mode, id)) if mode.is_blob() => store.blob(&id).map(Some),
+            _ => Ok(None),
+        }
+    }
+
+    /// All files below a folder as they are in a commit, with their whole paths, in the order of paths.
+    pub(crate) fn files_at(&self, commit: &str, folder: &str) -> Result<Vec<(String, Vec<u8>)>, Error> {
+        let store = self.objects()?;
+        let root = store.tree_of(&self.parse_commit(commit)?)?;
+        let files = store.files_below(root, folder)?;
+        files.into_iter().map(|(path, id)| Ok((path, store.blob(&id)?))).collect()
+    }
+
+    pub(crate) fn ledger(&self) -> Ledger<'_> {
+        Ledger::new(self)
+    }
+
+    /// Makes one commit of these files, and of nothing else, on the branch that is checked out. See [`Landing`].
+    pub(crate) fn land(&self, change: &Change, committer: Option<&Identity>, at: Timestamp) -> Result<Landing, Error> {
+        landing::land(self, change, committer, at)
+    }
+
+    /// Lets git pack loose objects in the background if it finds enough of them. Every append leaves about seven.
+    pub(crate) fn maintain(&self) -> Result<(), Error> {
+        self.call(&["maintenance", "run", "--auto", "--quiet"]).detach()
+    }
+
+    pub(super) fn parse_commit(&self, commit: &str) -> Result<ObjectId, Error> {
+        parse_id(commit.as_bytes(), self.hash)
+            .ok_or_else(|| Error::damaged(&self.git_dir, format!("{commit:?} is not a commit id")))
+    }
+
+    pub(super) fn hash(&self) -> hash::Kind {
+        self.hash
+    }
+
+    pub(super) fn sharing(&self) -> Sharing {
+        self.sharing
+    }
+
+    pub(super) fn environment(&self) -> &Environment {
+        &self.environment
+    }
+
+    pub(super) fn objects_directory(&self) -> PathBuf {
+        self.common_dir.join("objects")
+    }
+
+    pub(super) fn objects(&self) -> Result<ObjectStore, Error> {
+        ObjectStore::open(&self.objects_directory(), self.hash)
+    }
+
+    pub(super) fn references(&self) -> References {
+        match self.is_reftable {
+            true => References::Reftable {
+                git_dir: self.git_dir.clone(),
+                hash: self.hash,
+                environment: self.environment.clone(),
+            },
+            false => References::Files { common_dir: self.common_dir.clone(), hash: self.hash, sharing: self.sharing },
+        }
+    }
+
+    /// A call of git in this work tree.
+    pub(super) fn call(&self, arguments: &[&str]) -> Call {
+        Call::new(&self.environment, self.work_dir.as_deref().unwrap_or(&self.git_dir), arguments)
+    }
+}
+
+/// gix with nothing but the repository's own settings: what it may know of the environment comes from us.
+fn options() -> gix::open::Options {
+    gix::open::Options::isolated()
+}
+
+fn find(start: &Path, environment: &Environment) -> Result<gix::Repository, String> {
+    let ceilings = environment.variable("GIT_CEILING_DIRECTORIES").map(env::split_paths);
+    let search = gix::discover::upwards::Options {
+        ceiling_dirs: ceilings.into_iter().flatten().filter(|path| path.is_absolute()).collect(),
+        match_ceiling_dir_or_error: false,
+        ..Default::default()
+    };
+    let trust = gix::sec::trust::Mapping { full: options(), reduced: options() };
+    let found = gix::ThreadSafeRepository::discover_opts(start, search, trust).map_err(|cause| cause.to_string())?;
+    Ok(found.to_thread_local())
+}
+
+/// Why nothing was opened: the first `.git` from `start` up, which git would not look past, tells.
+fn explain(start: &Path, environment: &Environment, cause: &str) -> Error {
+    if let Err(source) = fs::metadata(start) {
+        return Error::Io { action: "open", path: start.to_owned(), source };
+    }
+    for folder in start.ancestors() {
+        let candidate = folder.join(".git");
+        match fs::symlink_metadata(&candidate) {
+            Err(absent) if absent.kind() == io::ErrorKind::NotFound => {}
+            Err(refused) => return Error::Unreadable { path: candidate, cause: refused.to_string() },
+            Ok(_) => return explain_candidate(candidate, folder, environment, cause),
+        }
+    }
+    Error::NoRepository { start: start.to_owned() }
+}
+
+/// gix could not open it. What git says of it is what the user will find when searching for help.
+fn explain_candidate(path: PathBuf, folder: &Path, environment: &Environment, cause: &str) -> Error {
+    match Call::new(environment, folder, &["rev-parse", "--git-dir"]).run() {
+        Ok(answer) if answer.is_success() => Error::Unsupported { path, what: format!("cannot be opened: {cause}") },
+        Ok(answer) => match answer.complaint() {
+            newer if newer.contains("repo version") || newer.contains("unknown repository") => {
+                Error::Unsupported { path, what: format!("is of a newer kind: {newer}") }
+            }
+            complaint => Error::Unreadable { path, cause: complaint },
+        },
+        Err(_) => Error::Unreadable { path, cause: cause.to_owned() },
+    }
+}
+
+/// Someone else's repository may hold settings that run programs. Only git knows what `safe.directory` says, in
+/// which of its many files.
+fn insist_on_trust(start: &Path, git_dir: &Path, environment: &Environment) -> Result<(), Error> {
+    match Call::new(environment, start, &["rev-parse", "--git-dir"]).run() {
+        Ok(answer) if answer.is_success() => Ok(()),
+        _ => Err(Error::UnsafeOwnership { path: git_dir.to_owned() }),
+    }
+}
+
+fn open_trusted(found: &gix::Repository) -> Result<gix::Repository, Error> {
+    let path = found.workdir().unwrap_or(found.git_dir());
+    let opened = options().with(gix::sec::Trust::Full).open(path);
+    let opened = opened.map_err(|cause| Error::Unreadable { path: path.to_owned(), cause: cause.to_string() })?;
+    Ok(opened.to_thread_local())
+}
+
+/// git refuses a repository with an extension that it does not know, and so do we.
+fn check_format(git_dir: &Path, config: &gix::config::Snapshot<'_>) -> Result<(), Error> {
+    let version = config.integer("core.repositoryFormatVersion").unwrap_or(0);
+    if version > 1 {
+        return Err(unsupported(git_dir, format!("has the format version {version}, which is newer than we know")));
+    }
+    let sections = config.plumbing().sections_by_name("extensions").into_iter().flatten();
+    let mut names = sections.flat_map(|section| section.value_names().collect::<Vec<_>>());
+    match names.find(|name| !KNOWN_EXTENSIONS.contains(&name.to_ascii_lowercase().as_str())) {
+        Some(name) if version > 0 => {
+            Err(unsupported(git_dir, format!("uses the extension {name:?}, which we do not know")))
+        }
+        _ => Ok(()),
+    }
+}
+
+fn unsupported(git_dir: &Path, what: String) -> Error {
+    Error::Unsupported { path: git_dir.to_owned(), what }
+}
+
+/// Without `..` and links where that can be told: a linked work tree names its common folder as `…/worktrees/x/../..`.
+fn tidy(path: &Path) -> PathBuf {
+    if path.components().any(|component| component == std::path::Component::ParentDir) {
+        return fs::canonicalize(path).unwrap_or_else(|_| path.to_owned());
+    }
+    path.to_owned()
+}

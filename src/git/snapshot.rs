@@ -1,0 +1,84 @@
+use gix::ObjectId;
+
+use super::{error::Error, tree::ObjectStore};
+
+/// The ledger at one commit. Folders are read when they are asked for.
+pub(crate) struct Snapshot {
+    store: ObjectStore,
+    tip: ObjectId,
+    root: ObjectId,
+}
+
+impl Snapshot {
+    pub(super) fn open(store: ObjectStore, tip: ObjectId) -> Result<Self, Error> {
+        let root = store.tree_of(&tip)?;
+        Ok(Self { store, tip, root })
+    }
+
+    /// The commit it shows.
+    pub(crate) fn tip(&self) -> String {
+        self.tip.to_string()
+    }
+
+    /// The folders `<prefix>/yyyy/mm/dd`, the newest first. Reads trees only.
+    pub(crate) fn days(&self, prefix: &str) -> Result<Vec<String>, Error> {
+        let mut folders = vec![prefix.trim_matches('/').to_owned()];
+        for digits in [4, 2, 2] {
+            let mut next = Vec::new();
+            for folder in folders {
+                next.extend(self.dated_folders(&folder, digits)?);
+            }
+            folders = next;
+        }
+        folders.sort_by(|one, other| other.cmp(one));
+        Ok(folders)
+    }
+
+    fn dated_folders(&self, folder: &str, digits: usize) -> Result<Vec<String>, Error> {
+        let Some((mode, id)) = self.store.find(self.root, folder)? else { return Ok(Vec::new()) };
+        if !mode.is_tree() {
+            return Ok(Vec::new());
+        }
+        let entries = self.store.tree(&id)?.entries.into_iter();
+        Ok(entries
+            .filter(|entry| entry.mode.is_tree())
+            .filter_map(|entry| String::from_utf8(entry.filename.into()).ok())
+            .filter(|name| name.len() == digits && name.bytes().all(|byte| byte.is_ascii_digit()))
+            .map(|name| if folder.is_empty() { name } else { format!("{folder}/{name}") })
+            .collect())
+    }
+
+    /// Every file below a folder, with its whole path, in the order of paths.
+    pub(crate) fn files(&self, folder: &str) -> Result<Vec<(String, Vec<u8>)>, Error> {
+        let files = self.store.files_below(self.root, folder)?;
+        files.into_iter().map(|(path, id)| Ok((path, self.store.blob(&id)?))).collect()
+    }
+
+    /// The paths of the files below a folder. Reads trees only.
+    pub(crate) fn paths(&self, folder: &str) -> Result<Vec<String>, Error> {
+        Ok(self.store.files_below(self.root, folder)?.into_iter().map(|(path, _)| path).collect())
+    }
+
+    /// How many files are below a folder. Reads trees only.
+    pub(crate) fn count(&self, prefix: &str) -> Result<usize, Error> {
+        let mut folders = match self.store.find(self.root, prefix)? {
+            Some((mode, id)) if mode.is_tree() => vec![id],
+            Some(_) => return Ok(1),
+            None => return Ok(0),
+        };
+        let mut count = 0;
+        while let Some(folder) = folders.pop() {
+            let (below, files) = self.store.count(&folder)?;
+            folders.extend(below);
+            count += files;
+        }
+        Ok(count)
+    }
+
+    pub(crate) fn find(&self, path: &str) -> Result<Option<Vec<u8>>, Error> {
+        match self.store.find(self.root, path)? {
+            Some((mode, id)) if mode.is_blob() => self.store.blob(&id).map(Some),
+            _ => Ok(None),
+        }
+    }
+}

@@ -1,0 +1,167 @@
+//! Short stories on real repositories, made and checked by the real `git` program.
+
+#![expect(clippy::unwrap_used, reason = "a failed step is a failed test")]
+
+mod landing;
+mod ledger;
+mod processes;
+mod repository;
+
+use std::{
+    collections::BTreeMap,
+    ffi::OsString,
+    fs,
+    path::{Path, PathBuf},
+    process::{Command, Output, Stdio},
+};
+
+use jiff::Timestamp;
+use tempfile::TempDir;
+
+use super::{Change, Environment, Identity, Landing, Repository};
+
+/// A folder with a repository in it, and a git that sees no configuration from outside.
+struct World {
+    folder: TempDir,
+    environment: Environment,
+}
+
+impl World {
+    /// A repository with one commit on `main`.
+    fn new() -> Self {
+        Self::with(&[])
+    }
+
+    fn with(init: &[&str]) -> Self {
+        let world = Self::unborn(init);
+        world.write("README.md", "hello\n");
+        world.git(&["add", "."]);
+        world.git(&["commit", "-qm", "first"]);
+        world
+    }
+
+    fn unborn(init: &[&str]) -> Self {
+        let world = Self::empty();
+        fs::create_dir(world.root()).unwrap();
+        world.git(&[&["init", "-qb", "main"], init].concat());
+        world
+    }
+
+    /// No repository yet.
+    fn empty() -> Self {
+        let folder = tempfile::Builder::new().prefix("squad-git-").tempdir().unwrap();
+        let home = folder.path().join("home");
+        fs::create_dir(&home).unwrap();
+        let path = std::env::var_os("PATH").unwrap();
+        let global = home.join("gitconfig");
+        fs::write(&global, "[user]\n name = Ada\n email = ada@example.com\n[protocol \"file\"]\n allow = always\n")
+            .unwrap();
+        let variables = BTreeMap::from([
+            (OsString::from("PATH"), path),
+            ("HOME".into(), home.into()),
+            ("GIT_CONFIG_GLOBAL".into(), global.into()),
+            ("GIT_CONFIG_NOSYSTEM".into(), "1".into()),
+            ("GIT_CEILING_DIRECTORIES".into(), folder.path().into()),
+        ]);
+        Self { folder, environment: Environment { git: "git".into(), variables } }
+    }
+
+    fn root(&self) -> PathBuf {
+        self.folder.path().join("repo")
+    }
+
+    fn repository(&self) -> Repository {
+        self.at("")
+    }
+
+    fn at(&self, folder: &str) -> Repository {
+        Repository::discover(&self.root().join(folder), &self.environment).unwrap()
+    }
+
+    fn write(&self, path: &str, text: &str) {
+        let path = self.root().join(path);
+        fs::create_dir_all(path.parent().unwrap()).unwrap();
+        fs::write(path, text).unwrap();
+    }
+
+    fn read(&self, path: &str) -> String {
+        fs::read_to_string(self.root().join(path)).unwrap()
+    }
+
+    fn command(&self, folder: &Path, arguments: &[&str]) -> Command {
+        let mut command = Command::new("git");
+        command.current_dir(folder).env_clear().envs(&self.environment.variables).args(arguments).stdin(Stdio::null());
+        command
+    }
+
+    fn try_git(&self, arguments: &[&str]) -> Output {
+        self.command(&self.root(), arguments).output().unwrap()
+    }
+
+    fn git(&self, arguments: &[&str]) -> String {
+        self.git_in(&self.root(), arguments)
+    }
+
+    fn git_in(&self, folder: &Path, arguments: &[&str]) -> String {
+        let output = self.command(folder, arguments).output().unwrap();
+        let text = |bytes: &[u8]| String::from_utf8_lossy(bytes).into_owned();
+        assert!(output.status.success(), "git {arguments:?}\n{}{}", text(&output.stdout), text(&output.stderr));
+        text(&output.stdout)
+    }
+
+    /// The real git finds nothing to complain about.
+    fn assert_sound(&self) {
+        let output = self.try_git(&["fsck", "--full", "--strict"]);
+        let complaints = String::from_utf8_lossy(&output.stderr);
+        let complaints: Vec<_> = complaints.lines().filter(|line| !line.starts_with("notice:")).collect();
+        assert!(output.status.success() && complaints.is_empty(), "{complaints:?}");
+    }
+
+    fn entries(&self) -> Vec<String> {
+        let listed = self.git(&["ls-tree", "-r", "--name-only", "refs/squad/log"]);
+        listed.lines().map(str::to_owned).collect()
+    }
+
+    fn append(&self, path: &str, text: &str) {
+        self.repository().ledger().append(&[entry(path, text)], "entry", &ada(), noon()).unwrap();
+    }
+}
+
+fn ada() -> Identity {
+    Identity { name: "Ada".into(), email: "ada@example.com".into() }
+}
+
+fn noon() -> Timestamp {
+    "2026-03-04T12:00:00Z".parse().unwrap()
+}
+
+fn entry(path: &str, text: &str) -> (String, Vec<u8>) {
+    (path.to_owned(), text.as_bytes().to_vec())
+}
+
+fn change(files: &[(&str, &str)]) -> Change {
+    Change {
+        branch: "main".into(),
+        allow_unborn: false,
+        files: files.iter().map(|(path, text)| entry(path, text)).collect(),
+        message: "squad: decide\n\nSquad-Run: 1".into(),
+    }
+}
+
+fn land(repository: &Repository, change: &Change) -> Landing {
+    repository.land(change, Some(&ada()), noon()).unwrap()
+}
+
+fn landed(repository: &Repository, change: &Change) -> String {
+    let landing = land(repository, change);
+    assert!(matches!(landing, Landing::Landed { .. }), "{landing:?}");
+    let Landing::Landed { commit } = landing else { unreachable!() };
+    commit
+}
+
+fn refused(repository: &Repository, change: &Change) -> String {
+    let landing = land(repository, change);
+    assert!(matches!(landing, Landing::NotLanded { .. }), "{landing:?}");
+    let Landing::NotLanded { reason, .. } = landing else { unreachable!() };
+    reason
+}

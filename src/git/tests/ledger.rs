@@ -1,0 +1,192 @@
+use std::{fs, time::Instant};
+
+use super::*;
+use crate::git::Error;
+
+#[test]
+fn entries_come_back_as_they_were_written() {
+    let world = World::new();
+    assert!(world.repository().ledger().snapshot().unwrap().is_none());
+    world.append("log/2026/03/04/b.md", "two");
+    world.append("log/2026/03/04/a.md", "one");
+    world.append("log/2025/12/31/z.md", "old");
+    world.append("decisions/2026/03/04/d.md", "decided");
+    let snapshot = world.repository().ledger().snapshot().unwrap().unwrap();
+    assert_eq!(snapshot.days("log").unwrap(), ["log/2026/03/04", "log/2025/12/31"]);
+    assert_eq!(
+        snapshot.files("log/2026/03/04").unwrap(),
+        [entry("log/2026/03/04/a.md", "one"), entry("log/2026/03/04/b.md", "two")]
+    );
+    assert_eq!(snapshot.paths("decisions").unwrap(), ["decisions/2026/03/04/d.md"]);
+    assert_eq!((snapshot.count("log").unwrap(), snapshot.count("").unwrap(), snapshot.count("x").unwrap()), (3, 4, 0));
+    assert_eq!(snapshot.find("log/2025/12/31/z.md").unwrap().unwrap(), b"old");
+    assert_eq!(snapshot.find("log/2025/12/31").unwrap(), None);
+    assert_eq!(snapshot.tip(), world.git(&["rev-parse", "refs/squad/log"]).trim());
+    assert_eq!(world.git(&["status", "--porcelain"]), "");
+    let log = world.git(&["log", "--format=%an %ae %cn %at %s", "refs/squad/log"]);
+    assert_eq!(log.lines().next().unwrap(), "Ada ada@example.com Ada 1772625600 entry");
+    assert_eq!(log.lines().count(), 4);
+    world.assert_sound();
+}
+
+#[test]
+fn the_same_entry_twice_is_one_and_another_text_is_refused() {
+    let world = World::new();
+    world.append("log/2026/03/04/a.md", "one");
+    let tip = world.git(&["rev-parse", "refs/squad/log"]);
+    world.append("log/2026/03/04/a.md", "one");
+    assert_eq!(world.git(&["rev-parse", "refs/squad/log"]), tip);
+    for path in ["log/2026/03/04/a.md", "log/2026/03/04", "log/2026/03/04/a.md/below"] {
+        let repository = world.repository();
+        let answer = repository.ledger().append(&[entry(path, "other")], "entry", &ada(), noon());
+        assert!(matches!(answer, Err(Error::Taken { .. })), "{path}: {answer:?}");
+    }
+    assert_eq!(world.git(&["rev-parse", "refs/squad/log"]), tip);
+    // The day's folder as a name beside itself: a folder and a file sort differently.
+    world.append("log/2026/03/04.md", "beside");
+    world.append("log/2026/03/04-1/x.md", "beside");
+    assert_eq!(world.entries().len(), 3);
+    world.assert_sound();
+}
+
+#[test]
+fn paths_that_could_escape_are_refused() {
+    let world = World::new();
+    for path in ["", "/a", "a//b", "../a", "a/./b", ".git/config", "a/.GIT/b", "a\\b", "a\0b", "a/", "a:b", "GIT~1/x"] {
+        let answer = world.repository().ledger().append(&[entry(path, "x")], "entry", &ada(), noon());
+        assert!(matches!(answer, Err(Error::BadPath { .. })), "{path:?}: {answer:?}");
+    }
+}
+
+#[test]
+fn a_name_that_would_break_the_commit_is_cleaned() {
+    let world = World::new();
+    for (number, name) in ["", "<evil>\ncommitter x", " . "].into_iter().enumerate() {
+        let identity = Identity { name: name.into(), email: "a>b@c\n".into() };
+        let files = [entry(&format!("log/2026/03/04/{number}.md"), "x")];
+        world.repository().ledger().append(&files, "nul \0 inside", &identity, noon()).unwrap();
+    }
+    world.assert_sound();
+}
+
+#[test]
+fn many_entries_at_once_become_a_pack() {
+    let world = World::new();
+    world.append("log/2026/03/04/first.md", "x");
+    let files: Vec<_> =
+        (0..300).map(|number| entry(&format!("log/2026/03/05/{number}.md"), &"text ".repeat(number))).collect();
+    world.repository().ledger().append(&files, "many", &ada(), noon()).unwrap();
+    let snapshot = world.repository().ledger().snapshot().unwrap().unwrap();
+    assert_eq!(snapshot.count("log").unwrap(), 301);
+    assert_eq!(snapshot.find("log/2026/03/05/299.md").unwrap().unwrap().len(), 5 * 299);
+    assert_eq!(fs::read_dir(world.root().join(".git/objects/pack")).unwrap().count() / 2, 1);
+    world.assert_sound();
+}
+
+#[test]
+fn all_kinds_of_repositories_keep_a_ledger() {
+    for init in [&["--object-format=sha256"][..], &["--ref-format=reftable"], &["--bare"], &["--shared=group"]] {
+        let world = World::unborn(init);
+        for number in 0..3 {
+            world.append(&format!("log/2026/03/0{number}/a.md"), "x");
+        }
+        assert_eq!(world.entries().len(), 3, "{init:?}");
+        assert_eq!(world.repository().ledger().snapshot().unwrap().unwrap().count("log").unwrap(), 3);
+        world.assert_sound();
+    }
+}
+
+#[test]
+fn no_reflog_is_kept_and_linked_work_trees_share_the_ledger() {
+    let world = World::new();
+    world.git(&["config", "core.logAllRefUpdates", "always"]);
+    world.git(&["worktree", "add", "-q", "../linked"]);
+    let linked = Repository::discover(&world.folder.path().join("linked"), &world.environment).unwrap();
+    linked.ledger().append(&[entry("log/2026/03/04/a.md", "x")], "entry", &ada(), noon()).unwrap();
+    world.append("log/2026/03/04/b.md", "y");
+    assert_eq!(world.entries().len(), 2);
+    assert!(!world.root().join(".git/logs/refs/squad").exists());
+}
+
+#[test]
+fn a_packed_ledger_is_found_and_goes_on() {
+    let world = World::new();
+    world.append("log/2026/03/04/a.md", "x");
+    world.git(&["pack-refs", "--all", "--prune"]);
+    world.git(&["gc", "-q"]);
+    assert!(!world.root().join(".git/refs/squad/log").exists());
+    world.append("log/2026/03/04/b.md", "y");
+    assert_eq!(world.entries().len(), 2);
+    world.assert_sound();
+}
+
+#[test]
+fn the_lock_of_a_dead_writer_goes_and_that_of_another_stays() {
+    let world = World::new();
+    world.append("log/2026/03/04/a.md", "x");
+    let lock = world.root().join(".git/refs/squad/log.lock");
+    let id = world.git(&["rev-parse", "HEAD"]);
+    fs::write(&lock, &id).unwrap();
+    fs::write(world.root().join(".git/squad/ledger.lock"), format!("refs/squad/log {id}")).unwrap();
+    world.append("log/2026/03/04/b.md", "y");
+    assert!(!lock.exists());
+
+    // After a power cut the intent may be gone; the link to our draft still tells.
+    let draft = world.root().join(".git/squad/ledger.ref");
+    fs::write(&draft, &id).unwrap();
+    fs::hard_link(&draft, &lock).unwrap();
+    world.append("log/2026/03/04/c.md", "z");
+    assert!(!lock.exists());
+
+    fs::write(&lock, "").unwrap();
+    let release = std::thread::spawn({
+        let lock = lock.clone();
+        move || {
+            std::thread::sleep(std::time::Duration::from_millis(200));
+            fs::remove_file(lock).unwrap();
+        }
+    });
+    let start = Instant::now();
+    world.append("log/2026/03/04/d.md", "z");
+    assert!(start.elapsed().as_millis() >= 150, "waited for the living");
+    release.join().unwrap();
+    assert_eq!(world.entries().len(), 4);
+}
+
+#[test]
+fn a_damaged_ledger_is_an_error_and_never_empty() {
+    let world = World::new();
+    world.append("log/2026/03/04/a.md", "x");
+    let tree = world.git(&["rev-parse", "refs/squad/log:log/2026"]);
+    let (folder, name) = tree.trim().split_at(2);
+    fs::remove_file(world.root().join(".git/objects").join(folder).join(name)).unwrap();
+    let snapshot = world.repository().ledger().snapshot().unwrap().unwrap();
+    assert!(matches!(snapshot.count("log"), Err(Error::Damaged { .. })));
+    assert!(matches!(snapshot.days("log"), Err(Error::Damaged { .. })));
+    let answer = world.repository().ledger().append(&[entry("log/2026/03/04/b.md", "x")], "e", &ada(), noon());
+    assert!(matches!(answer, Err(Error::Damaged { .. })), "{answer:?}");
+    for content in ["rubbish\n", "", "ref: refs/heads/main\n", &"0".repeat(39)] {
+        fs::write(world.root().join(".git/refs/squad/log"), content).unwrap();
+        assert!(matches!(world.repository().ledger().snapshot(), Err(Error::Damaged { .. })), "{content:?}");
+    }
+    // The ref names a blob.
+    let blob = world.git(&["rev-parse", "HEAD:README.md"]);
+    fs::write(world.root().join(".git/refs/squad/log"), blob).unwrap();
+    assert!(matches!(world.repository().ledger().snapshot(), Err(Error::Damaged { .. })));
+}
+
+#[cfg(unix)]
+#[test]
+fn a_folder_that_refuses_is_named() {
+    let world = World::new();
+    world.append("log/2026/03/04/a.md", "x");
+    // Root ignores permissions, so stand a file where a folder is needed.
+    let place = world.root().join(".git/squad");
+    fs::remove_dir_all(&place).unwrap();
+    fs::write(&place, "").unwrap();
+    let answer = world.repository().ledger().append(&[entry("log/2026/03/04/b.md", "x")], "e", &ada(), noon());
+    let sentence = answer.unwrap_err().to_string();
+    assert!(sentence.contains(".git/squad") && sentence.starts_with("cannot "), "{sentence}");
+    assert_eq!(world.entries().len(), 1);
+    world.assert_sound();
+}

@@ -1,0 +1,144 @@
+use super::*;
+use crate::git::{Error, Head};
+
+#[test]
+fn discovery_finds_the_work_tree_from_below() {
+    let world = World::new();
+    world.write("a/b/c.txt", "x");
+    let repository = world.at("a/b");
+    assert_eq!(repository.work_dir().unwrap(), world.root());
+    assert_eq!(repository.git_dir(), world.root().join(".git"));
+    assert_eq!(repository.common_dir(), repository.git_dir());
+}
+
+#[test]
+fn what_is_not_a_repository_says_why() {
+    let world = World::empty();
+    fs::create_dir(world.root()).unwrap();
+    let discover = |world: &World| Repository::discover(&world.root(), &world.environment).unwrap_err();
+    assert!(matches!(discover(&world), Error::NoRepository { .. }));
+    let missing = Repository::discover(&world.root().join("missing"), &world.environment);
+    assert!(matches!(missing.unwrap_err(), Error::Io { .. }));
+
+    fs::create_dir(world.root().join(".git")).unwrap();
+    assert!(matches!(discover(&world), Error::Unreadable { .. }));
+
+    let world = World::new();
+    world.git(&["config", "core.repositoryFormatVersion", "1"]);
+    world.git(&["config", "extensions.noop", "true"]);
+    world.repository();
+    fs::write(world.root().join(".git/config"), "[core]\nrepositoryFormatVersion=1\n[extensions]\nmagic=1\n").unwrap();
+    let error = discover(&world);
+    assert!(matches!(error, Error::Unsupported { .. }) && error.to_string().contains("magic"), "{error}");
+    fs::write(world.root().join(".git/config"), "[core]\nrepositoryFormatVersion=2\n").unwrap();
+    assert!(matches!(discover(&world), Error::Unsupported { .. }));
+}
+
+#[cfg(unix)]
+#[test]
+fn a_repository_of_somebody_else_needs_a_word_of_trust() {
+    let world = World::new();
+    if std::os::unix::fs::chown(world.root().join(".git"), Some(65_000), None).is_err() {
+        return; // only root can give files away
+    }
+    let answer = Repository::discover(&world.root(), &world.environment);
+    assert!(matches!(answer, Err(Error::UnsafeOwnership { .. })), "{answer:?}");
+    let global = world.environment.variables.get(&OsString::from("GIT_CONFIG_GLOBAL")).unwrap();
+    fs::write(global, format!("[safe]\n directory = {}\n", world.root().display())).unwrap();
+    assert_eq!(world.repository().work_dir().unwrap(), world.root());
+}
+
+#[test]
+fn bare_repositories_open_without_a_work_tree() {
+    let world = World::unborn(&["--bare"]);
+    assert_eq!(world.repository().work_dir(), None);
+}
+
+#[test]
+fn head_is_a_branch_with_or_without_commits_or_detached() {
+    for format in ["--ref-format=files", "--ref-format=reftable"] {
+        let world = World::unborn(&[format]);
+        let head = |branch: Option<&str>, commit: Option<&str>| Head {
+            branch: branch.map(str::to_owned),
+            commit: commit.map(str::to_owned),
+        };
+        assert_eq!(world.repository().head().unwrap(), head(Some("main"), None));
+        world.git(&["commit", "-q", "--allow-empty", "-m", "x"]);
+        let id = world.git(&["rev-parse", "HEAD"]);
+        assert_eq!(world.repository().head().unwrap(), head(Some("main"), Some(id.trim())));
+        world.git(&["switch", "-qc", "feature/x"]);
+        world.git(&["pack-refs", "--all"]);
+        assert_eq!(world.repository().head().unwrap(), head(Some("feature/x"), Some(id.trim())));
+        world.git(&["switch", "-q", "--detach"]);
+        assert_eq!(world.repository().head().unwrap(), head(None, Some(id.trim())));
+    }
+}
+
+#[test]
+fn operations_are_seen() {
+    let world = World::new();
+    assert_eq!(world.repository().operation(), None);
+    world.git(&["switch", "-qc", "other"]);
+    world.write("README.md", "other\n");
+    world.git(&["commit", "-qam", "other"]);
+    world.git(&["switch", "-q", "main"]);
+    world.write("README.md", "mine\n");
+    world.git(&["commit", "-qam", "mine"]);
+    for (begin, end, name) in [
+        (&["merge", "other"][..], &["merge", "--abort"][..], "merge"),
+        (&["rebase", "other"], &["rebase", "--abort"], "rebase"),
+        (&["cherry-pick", "other"], &["cherry-pick", "--abort"], "cherry-pick"),
+        (&["revert", "HEAD~1"], &["revert", "--abort"], "revert"),
+        (&["bisect", "start"], &["bisect", "reset"], "bisect"),
+    ] {
+        world.try_git(begin);
+        assert_eq!(world.repository().operation(), Some(name));
+        world.git(end);
+        assert_eq!(world.repository().operation(), None);
+    }
+}
+
+#[test]
+fn the_identity_is_what_git_says() {
+    let mut world = World::new();
+    assert_eq!(world.repository().identity(), Some(ada()));
+    world.environment.variables.insert("GIT_AUTHOR_NAME".into(), "Grace".into());
+    let grace = Identity { name: "Grace".into(), email: "ada@example.com".into() };
+    assert_eq!(world.repository().identity(), Some(grace));
+    world.environment.variables.remove(&OsString::from("GIT_AUTHOR_NAME"));
+    world.environment.variables.insert("GIT_CONFIG_GLOBAL".into(), "/dev/null".into());
+    assert_eq!(world.repository().identity(), None);
+}
+
+#[test]
+fn files_are_read_from_a_commit() {
+    let world = World::new();
+    world.write(".squad/team.md", "team");
+    world.write(".squad/agents/a.md", "a");
+    world.git(&["add", "."]);
+    world.git(&["commit", "-qm", "team"]);
+    let repository = world.repository();
+    let commit = repository.head().unwrap().commit.unwrap();
+    let files = repository.files_at(&commit, ".squad").unwrap();
+    assert_eq!(files, [entry(".squad/agents/a.md", "a"), entry(".squad/team.md", "team")]);
+    assert_eq!(repository.files_at(&commit, "nowhere").unwrap(), []);
+    assert_eq!(repository.file_at(&commit, "README.md").unwrap().unwrap(), b"hello\n");
+    assert_eq!(repository.file_at(&commit, ".squad").unwrap(), None);
+    assert!(repository.files_at("nonsense", "").is_err());
+    assert!(repository.files_at(&"1".repeat(40), "").is_err());
+}
+
+#[test]
+fn variables_of_a_hook_do_not_lead_astray() {
+    let mut world = World::new();
+    let other = World::new();
+    for name in ["GIT_DIR", "GIT_WORK_TREE", "GIT_INDEX_FILE", "GIT_OBJECT_DIRECTORY", "GIT_PREFIX"] {
+        world.environment.variables.insert(name.into(), other.root().join(".git").into());
+    }
+    let repository = world.repository();
+    repository.ledger().append(&[entry("log/2026/03/04/a.md", "x")], "entry", &ada(), noon()).unwrap();
+    landed(&repository, &change(&[(".squad/a.md", "a")]));
+    assert_eq!(world.read(".squad/a.md"), "a");
+    assert_eq!(other.git(&["status", "--porcelain"]), "");
+    assert!(other.try_git(&["rev-parse", "--verify", "refs/squad/log"]).stdout.is_empty());
+}

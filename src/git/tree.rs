@@ -1,0 +1,251 @@
+//! Reading the folders of a commit, and adding files to a tree.
+
+use std::{
+    cell::RefCell,
+    collections::BTreeMap,
+    path::{Path, PathBuf},
+};
+
+use gix::{
+    ObjectId, hash, objs,
+    objs::{Find, Tree, WriteTo, bstr::BStr, tree},
+};
+
+use super::{error::Error, objects::NewObjects};
+
+/// The object database as it is now. Opened for one task at a time: a handle kept for long fails when gc has made
+/// more packs than it reserved room for.
+pub(super) struct ObjectStore {
+    directory: PathBuf,
+    hash: hash::Kind,
+    handle: gix::odb::Handle,
+    buffer: RefCell<Vec<u8>>,
+}
+
+impl ObjectStore {
+    pub(super) fn open(directory: &Path, hash: hash::Kind) -> Result<Self, Error> {
+        let handle = gix::odb::at(directory, hash).map_err(Error::io("open", directory))?;
+        Ok(Self { directory: directory.to_owned(), hash, handle, buffer: RefCell::default() })
+    }
+
+    pub(super) fn hash(&self) -> hash::Kind {
+        self.hash
+    }
+
+    /// Hands the bytes of an object of this kind to `read`.
+    fn with<T>(
+        &self,
+        id: &gix::oid,
+        kind: objs::Kind,
+        read: impl FnOnce(&[u8]) -> Result<T, String>,
+    ) -> Result<T, Error> {
+        let damaged = |what: String| Error::damaged(&self.directory, what);
+        let mut buffer = self.buffer.borrow_mut();
+        match self.handle.try_find(id, &mut buffer) {
+            Ok(Some(object)) if object.kind == kind => {
+                read(object.data).map_err(|cause| damaged(format!("{kind} {id}: {cause}")))
+            }
+            Ok(Some(object)) => Err(damaged(format!("{id} is a {}, not a {kind}", object.kind))),
+            Ok(None) => Err(damaged(format!("{kind} {id} is missing"))),
+            Err(cause) => Err(damaged(format!("{kind} {id}: {cause}"))),
+        }
+    }
+
+    pub(super) fn blob(&self, id: &gix::oid) -> Result<Vec<u8>, Error> {
+        self.with(id, objs::Kind::Blob, |bytes| Ok(bytes.to_vec()))
+    }
+
+    pub(super) fn tree(&self, id: &gix::oid) -> Result<Tree, Error> {
+        if id == self.hash.empty_tree() {
+            return Ok(Tree { entries: Vec::new() });
+        }
+        self.with(id, objs::Kind::Tree, |bytes| {
+            let tree = objs::TreeRef::from_bytes(bytes, self.hash).map_err(|cause| cause.to_string())?;
+            Ok(tree.into_owned())
+        })
+    }
+
+    /// How many entries of a tree are folders, and their ids; how many are files.
+    pub(super) fn count(&self, id: &gix::oid) -> Result<(Vec<ObjectId>, usize), Error> {
+        self.with(id, objs::Kind::Tree, |bytes| {
+            let mut folders = Vec::new();
+            let mut files = 0;
+            for entry in objs::TreeRefIter::from_bytes(bytes, self.hash) {
+                let entry = entry.map_err(|cause| cause.to_string())?;
+                match entry.mode.is_tree() {
+                    true => folders.push(entry.oid.to_owned()),
+                    false => files += 1,
+                }
+            }
+            Ok((folders, files))
+        })
+    }
+
+    pub(super) fn tree_of(&self, commit: &gix::oid) -> Result<ObjectId, Error> {
+        self.with(commit, objs::Kind::Commit, |bytes| {
+            objs::CommitRefIter::from_bytes(bytes, self.hash).tree_id().map_err(|cause| cause.to_string())
+        })
+    }
+
+    /// What stands at `path` below a tree; the tree itself for the empty path.
+    pub(super) fn find(&self, root: ObjectId, path: &str) -> Result<Option<(tree::EntryMode, ObjectId)>, Error> {
+        let mut found: (tree::EntryMode, ObjectId) = (tree::EntryKind::Tree.into(), root);
+        for name in path.split('/').filter(|name| !name.is_empty()) {
+            if !found.0.is_tree() {
+                return Ok(None);
+            }
+            let tree = self.tree(&found.1)?;
+            match index_of(&tree, name) {
+                Some(index) => found = (tree.entries[index].mode, tree.entries[index].oid),
+                None => return Ok(None),
+            }
+        }
+        Ok(Some(found))
+    }
+
+    /// Every file below a folder with its path, in the order of paths. Submodules and names that are not UTF-8 are
+    /// left out: neither is ours.
+    pub(super) fn files_below(&self, root: ObjectId, folder: &str) -> Result<Vec<(String, ObjectId)>, Error> {
+        let mut files = Vec::new();
+        let folder = folder.trim_matches('/');
+        if let Some((mode, id)) = self.find(root, folder)?
+            && mode.is_tree()
+        {
+            self.collect(id, folder, &mut files)?;
+        }
+        files.sort();
+        Ok(files)
+    }
+
+    fn collect(&self, id: ObjectId, folder: &str, files: &mut Vec<(String, ObjectId)>) -> Result<(), Error> {
+        for entry in self.tree(&id)?.entries {
+            let Ok(name) = std::str::from_utf8(&entry.filename) else { continue };
+            let path = if folder.is_empty() { name.to_owned() } else { format!("{folder}/{name}") };
+            if entry.mode.is_tree() {
+                self.collect(entry.oid, &path, files)?;
+            } else if entry.mode.is_blob() {
+                files.push((path, entry.oid));
+            }
+        }
+        Ok(())
+    }
+}
+
+/// A tree being changed in memory. Only the folders on the way to a new file are read.
+pub(super) struct TreeEdit<'a> {
+    store: &'a ObjectStore,
+    /// By path; the root is the empty one.
+    folders: BTreeMap<String, Tree>,
+}
+
+/// What stood where a file was put.
+#[derive(Clone, Copy, Debug, Eq, PartialEq)]
+pub(super) enum Place {
+    Empty,
+    /// A file with these very bytes.
+    Same,
+    /// Something else, or a file stands where a folder is needed. The tree is as before.
+    Taken,
+}
+
+impl<'a> TreeEdit<'a> {
+    pub(super) fn new(store: &'a ObjectStore, root: Option<ObjectId>) -> Result<Self, Error> {
+        let tree = match root {
+            Some(id) => store.tree(&id)?,
+            None => Tree { entries: Vec::new() },
+        };
+        Ok(Self { store, folders: BTreeMap::from([(String::new(), tree)]) })
+    }
+
+    /// Puts a file where nothing is.
+    pub(super) fn insert(&mut self, path: &str, blob: ObjectId) -> Result<Place, Error> {
+        let (folder, name) = path.rsplit_once('/').unwrap_or(("", path));
+        if !self.load(folder)? {
+            return Ok(Place::Taken);
+        }
+        let tree = self.folders.get_mut(folder).ok_or_else(|| Error::BadPath { path: path.to_owned() })?;
+        if let Some(index) = index_of(tree, name) {
+            let entry = &tree.entries[index];
+            return Ok(if entry.mode.is_blob() && entry.oid == blob { Place::Same } else { Place::Taken });
+        }
+        put(tree, name, tree::EntryKind::Blob, blob);
+        Ok(Place::Empty)
+    }
+
+    /// Reads a folder and those above it. False: something that is not a folder stands there.
+    fn load(&mut self, folder: &str) -> Result<bool, Error> {
+        if self.folders.contains_key(folder) {
+            return Ok(true);
+        }
+        let (parent, name) = folder.rsplit_once('/').unwrap_or(("", folder));
+        if !self.load(parent)? {
+            return Ok(false);
+        }
+        let Some(above) = self.folders.get(parent) else { return Ok(false) };
+        let tree = match index_of(above, name).map(|index| &above.entries[index]) {
+            Some(entry) if entry.mode.is_tree() => self.store.tree(&entry.oid)?,
+            Some(_) => return Ok(false),
+            None => Tree { entries: Vec::new() },
+        };
+        self.folders.insert(folder.to_owned(), tree);
+        Ok(true)
+    }
+
+    /// Adds the changed trees to `objects`, the deepest first, and returns the root's id.
+    pub(super) fn finish(mut self, objects: &mut NewObjects) -> Result<ObjectId, Error> {
+        // A folder sorts before what is in it, so the reverse order meets children first.
+        while let Some((folder, tree)) = self.folders.pop_last() {
+            let mut bytes = Vec::new();
+            tree.write_to(&mut bytes).map_err(|_| Error::BadPath { path: folder.clone() })?;
+            if folder.is_empty() {
+                return objects.add(objs::Kind::Tree, bytes);
+            }
+            if tree.entries.is_empty() {
+                continue; // looked into for nothing: git keeps no empty folders
+            }
+            let id = objects.add(objs::Kind::Tree, bytes)?;
+            let (parent, name) = folder.rsplit_once('/').unwrap_or(("", &folder));
+            if let Some(above) = self.folders.get_mut(parent) {
+                put(above, name, tree::EntryKind::Tree, id);
+            }
+        }
+        objects.add(objs::Kind::Tree, Vec::new())
+    }
+}
+
+fn put(tree: &mut Tree, name: &str, kind: tree::EntryKind, oid: ObjectId) {
+    match index_of(tree, name) {
+        Some(index) => tree.entries[index].oid = oid,
+        None => {
+            let entry = tree::Entry { mode: kind.into(), filename: name.into(), oid };
+            let index = tree.entries.partition_point(|other| other < &entry);
+            tree.entries.insert(index, entry);
+        }
+    }
+}
+
+/// A folder sorts as if its name ended in `/`, so a name can stand in two places.
+fn index_of(tree: &Tree, name: &str) -> Option<usize> {
+    let search = |is_tree: bool| {
+        tree.entries
+            .binary_search_by(|entry| tree::name_order(&entry.filename, entry.mode.is_tree(), name.as_bytes(), is_tree))
+            .ok()
+            .filter(|index| tree.entries[*index].filename == BStr::new(name))
+    };
+    search(false).or_else(|| search(true))
+}
+
+/// Whether a path is relative, plain, and nothing that git or a file system would take for something else.
+pub(super) fn check_path(path: &str) -> Result<(), Error> {
+    let is_bad = |name: &str| {
+        let lower = name.to_ascii_lowercase();
+        matches!(name, "" | "." | "..") || lower == ".git" || lower == "git~1" || name.ends_with([' ', '.'])
+    };
+    let has_odd_character =
+        path.chars().any(|character| character.is_control() || matches!(character, '\\' | ':' | '\u{200c}'..='\u{200f}' | '\u{202a}'..='\u{202e}' | '\u{206a}'..='\u{206f}' | '\u{feff}'));
+    if has_odd_character || path.split('/').any(is_bad) {
+        Err(Error::BadPath { path: path.to_owned() })
+    } else {
+        Ok(())
+    }
+}
