@@ -1,11 +1,111 @@
 //! squad runs a team of AI coding agents that lives in a git repository.
-#![allow(dead_code, unused_imports)] // until the commands use it
+//!
+//! The team is Markdown under `.squad/`. `squad orchestrate "…"` reads and compiles it, decides in code who works,
+//! starts those agents side by side in engine sessions, and writes what happened and what was decided back to git.
+//!
+//! # The house
+//!
+//! Values flow one way:
+//!
+//! ```text
+//! .squad files ─ store → parse → compile ─┐
+//!                       message → route ─┴→ plan → pool → engine sessions
+//! engine facts → dispatcher → events ─┬→ view  (terminal lines, or NDJSON)
+//!                                     └→ record → ledger entries, decision files → git
+//! ```
+//!
+//! | module | job |
+//! | --- | --- |
+//! | [`model`] | the nouns: agent, team, plan, decision, event, ids |
+//! | [`settings`] | configuration in layers, with their sources |
+//! | [`parse`] | text to model, with problems |
+//! | [`compile`] | team and settings to one session spec for each agent |
+//! | [`route`] | message and team to a plan with evidence |
+//! | [`policy`] | what may happen: permissions, secrets |
+//! | [`record`] | events and decisions to the files that are kept |
+//! | [`env`] | arguments, variables, clock, ids, streams; captured once |
+//! | [`store`] | reads a team folder |
+//! | [`git`] | the only user of gix and of the `git` program: ledger and landing |
+//! | [`engine`] | one trait; `copilot` and `rehearsal` behind it |
+//! | [`tools`] | squad's own tools, which every session is offered |
+//! | [`pool`] | workers and the dispatcher |
+//! | [`view`] | events to lines, or to JSON |
+//! | [`error`], [`ui`] | exit codes and hints; what is said and where |
+//! | [`ops`] | what a command does |
+//! | [`commands`] | one file for each subcommand |
+//!
+//! A module uses those above it in the table. The first seven are pure: no files, no async, no clock. `store`, `git`
+//! and `engine` do not know each other. `tests/it/house.rs` checks all of this.
+//!
+//! Three rules explain most of the rest. *Acknowledged means durable*: what is reported as written has been flushed.
+//! *A failed load is an error, never "empty"*. *No agent ends without an outcome.*
 
+mod commands;
 mod compile;
+mod engine;
+mod env;
+mod error;
 mod git;
 mod model;
+mod ops;
 mod parse;
 mod policy;
+mod pool;
 mod record;
 mod route;
 mod settings;
+mod store;
+mod tools;
+mod ui;
+mod view;
+
+use clap::Parser;
+
+use commands::{Arguments, Context};
+pub use env::{Clock, Env, Ids, Streams};
+use error::{Failure, FailureKind};
+use ui::{Manner, Ui};
+
+/// Runs the program and returns its exit code.
+pub fn run(mut env: Env) -> u8 {
+    let name = std::ffi::OsString::from("squad");
+    let arguments = std::iter::once(&name).chain(&env.arguments).cloned().collect::<Vec<_>>();
+    let plain = env.variable("NO_COLOR").is_some() || env.variable("TERM") == Some("dumb");
+    let streams = env.take_streams();
+    let arguments = match Arguments::try_parse_from(arguments) {
+        Ok(arguments) => arguments,
+        Err(error) => {
+            let json = env.arguments.iter().any(|argument| argument == "--json");
+            return misunderstood(Ui::new(streams, Manner { json, plain, ..Manner::default() }), &error);
+        }
+    };
+    let globals = &arguments.globals;
+    let manner = Manner { json: globals.json, quiet: globals.quiet, verbose: globals.verbose, color: globals.color, plain };
+    let directory = globals.directory.as_ref().map_or_else(|| env.directory.clone(), |folder| env.directory.join(folder));
+    let context = Context { env: &env, directory, ui: Ui::new(streams, manner) };
+    let (mut context, ended) = arguments.run(context);
+    let ended = ended.and_then(|code| context.ui.output_failure().map_or(Ok(code), Err));
+    match ended {
+        Ok(code) => code,
+        Err(failure) => {
+            context.ui.failure(&failure);
+            failure.kind.exit_code()
+        }
+    }
+}
+
+/// Help and version are answers; the rest are mistakes in the call.
+fn misunderstood(mut ui: Ui, error: &clap::Error) -> u8 {
+    if !error.use_stderr() {
+        ui.data(&error.to_string());
+        return 0;
+    }
+    if ui.json() {
+        let message = error.to_string();
+        let message = message.lines().next().unwrap_or_default().trim_start_matches("error: ").to_owned();
+        ui.failure(&Failure::usage(message).hint("see --help"));
+    } else {
+        ui.say(error.to_string().trim_end());
+    }
+    FailureKind::Usage.exit_code()
+}

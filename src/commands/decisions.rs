@@ -1,0 +1,173 @@
+use clap::Subcommand;
+
+use super::{Context, Ended};
+use crate::error::Failure;
+use crate::model::{DecisionState, plural, printable};
+use crate::ops::Project;
+use crate::ops::decisions::{self, Addition, Landed, Standing};
+use crate::settings::Layer;
+use crate::ui::{BAD, FAINT, GOOD, STRONG, Ui, WARN};
+
+/// See, add and land what the team has decided
+///
+/// A decision is in force when its file is on the branch and no other decision there supersedes it.
+#[derive(clap::Args)]
+pub(super) struct Args {
+    #[command(subcommand)]
+    command: Command,
+}
+
+#[derive(Subcommand)]
+enum Command {
+    /// List every decision and how it stands
+    ///
+    /// in force: its file is on this branch. superseded: replaced by another one here. unlanded: recorded, on no
+    /// branch yet. elsewhere: landed on another branch only. withdrawn: landed here, file deleted since.
+    #[command(after_help = "Examples:\n  squad decisions list\n  squad decisions list --json | jq '.decisions[].title'")]
+    List,
+    /// Show one decision
+    #[command(after_help = "Examples:\n  squad decisions show 4f1c09")]
+    Show {
+        /// The decision's id, or the beginning of it
+        id: String,
+    },
+    /// Record a decision of your own, and land it on the branch
+    ///
+    /// It is durable when its id is printed, landed or not. The first line of TEXT is its title.
+    #[command(after_help = "\
+Examples:
+  squad decisions add \"Money is stored as integer cents\"
+  squad decisions add --scope 'billing/**' - < decision.md")]
+    Add {
+        /// What is decided; `-` reads it from standard input
+        text: String,
+        /// A path glob the decision is about; may be given several times
+        #[arg(long, value_name = "GLOB")]
+        scope: Vec<String>,
+        /// A word to find it by; may be given several times
+        #[arg(long = "tag", value_name = "WORD")]
+        tags: Vec<String>,
+    },
+    /// Commit the recorded decisions that were made for this branch and are not on it yet
+    #[command(after_help = "Examples:\n  squad decisions land")]
+    Land,
+}
+
+impl Args {
+    pub(super) fn run(self, context: &mut Context<'_>) -> Ended {
+        let project = Project::open(context.env, &context.directory, Layer::default())?;
+        let ui = &mut context.ui;
+        match self.command {
+            Command::List => list(ui, &decisions::standing(&project)?),
+            Command::Show { id } => show(ui, &decisions::find(decisions::standing(&project)?, &id)?),
+            Command::Add { text, scope, tags } => {
+                let text = if text == "-" { read_input(ui)? } else { text };
+                let decision = decisions::add(context.env, &project, Addition { text, scope, tags })?;
+                // Landing is a second matter: the decision is safe whatever becomes of it.
+                let landed = decisions::land(context.env, &project).and_then(|landed| {
+                    decisions::record_landing(context.env, &project, &landed)?;
+                    Ok(landed)
+                });
+                if ui.json() {
+                    let commit = landed.as_ref().ok().and_then(|landed| landed.commit.clone());
+                    let reason = match &landed {
+                        Ok(landed) => landed.left.as_ref().map(|left| left.reason.clone()),
+                        Err(failure) => Some(failure.message.clone()),
+                    };
+                    ui.value(&serde_json::json!({"id": decision.id, "commit": commit, "unlanded": reason}));
+                } else {
+                    ui.data(decision.id.as_str());
+                    match &landed {
+                        Ok(landed) => said(ui, landed),
+                        Err(failure) => ui.warning(&format!("the decision is recorded and not on the branch yet: {}", failure.message)),
+                    }
+                }
+            }
+            Command::Land => {
+                let landed = decisions::land(context.env, &project)?;
+                decisions::record_landing(context.env, &project, &landed)?;
+                if ui.json() {
+                    ui.value(&serde_json::json!({
+                        "landed": landed.decisions,
+                        "commit": landed.commit,
+                        "unlanded": landed.left.as_ref().map_or(0, |left| left.count),
+                    }));
+                } else if landed.decisions.is_empty() && landed.left.is_none() {
+                    ui.say("There is nothing to land.");
+                } else {
+                    said(ui, &landed);
+                }
+                return Ok(u8::from(landed.left.is_some()));
+            }
+        }
+        Ok(0)
+    }
+}
+
+fn read_input(ui: &Ui) -> Result<String, Failure> {
+    let bytes = ui.read_input().map_err(|error| Failure::usage(format!("cannot read standard input: {error}")))?;
+    String::from_utf8(bytes).map_err(|_| Failure::usage("standard input is not UTF-8"))
+}
+
+fn said(ui: &mut Ui, landed: &Landed) {
+    if let Some(commit) = &landed.commit {
+        let short = commit.get(..10).unwrap_or(commit);
+        ui.say(&format!("{} landed on {} in {short}.", plural(landed.decisions.len(), "decision"), landed.branch));
+    }
+    if let Some(left) = &landed.left {
+        ui.warning(&format!("{} recorded and not on the branch yet: {}", plural(left.count, "decision"), left.reason));
+        ui.hint(&format!("{}; then `squad decisions land`", left.hint));
+    }
+}
+
+fn list(ui: &mut Ui, all: &[Standing]) {
+    if ui.json() {
+        ui.value(&serde_json::json!({ "decisions": all }));
+        return;
+    }
+    if all.is_empty() {
+        ui.say("Nothing is decided yet.");
+        ui.hint("squad decisions add \"Money is stored as integer cents\"");
+    }
+    for decision in all {
+        let id = ui.out_paint(STRONG, &format!("{:<12}", printable(decision.id.as_str())));
+        let date = decision.date.as_deref().and_then(|date| date.get(..10)).unwrap_or("-");
+        let by = decision.by.as_deref().unwrap_or("-");
+        let (word, style) = word(decision.state);
+        let state = ui.out_paint(style, &format!("{word:<10}"));
+        ui.data(&format!("{id}  {date:<10}  {state}  {}  {}", printable(&format!("{by:<12}")), printable(&decision.title)));
+    }
+}
+
+fn word(state: DecisionState) -> (&'static str, anstyle::Style) {
+    match state {
+        DecisionState::InForce => ("in force", GOOD),
+        DecisionState::Superseded => ("superseded", FAINT),
+        DecisionState::Unlanded => ("unlanded", WARN),
+        DecisionState::Elsewhere => ("elsewhere", FAINT),
+        DecisionState::Withdrawn => ("withdrawn", BAD),
+    }
+}
+
+fn show(ui: &mut Ui, decision: &Standing) {
+    if ui.json() {
+        ui.value(decision);
+        return;
+    }
+    let title = ui.out_paint(STRONG, &printable(&decision.title));
+    ui.data(&title);
+    ui.data(&format!("id      {}", printable(decision.id.as_str())));
+    ui.data(&format!("state   {}", word(decision.state).0));
+    let source = decision.source.as_ref().map(ToString::to_string);
+    for (name, value) in [("date", &decision.date), ("by", &decision.by), ("source", &source)] {
+        if let Some(value) = value {
+            ui.data(&format!("{name:<7} {}", printable(value)));
+        }
+    }
+    if !decision.scope.is_empty() {
+        ui.data(&format!("scope   {}", printable(&decision.scope.join(", "))));
+    }
+    if !decision.text.is_empty() {
+        ui.data(&format!("\n{}", printable(&decision.text)));
+    }
+}

@@ -1,0 +1,47 @@
+use super::{Context, Ended, orchestrate};
+use crate::ops::demo::{self, Demo};
+use crate::ui::STRONG;
+
+/// See a team at work in a throw-away repository
+///
+/// Makes a repository in a temporary folder, installs a team, and plays a rehearsal: three agents work side by side,
+/// one decides something, a reviewer reviews, the coordinator answers. No model is asked, and nothing outside that
+/// folder is touched. The folder stays, so that you can look around.
+#[derive(clap::Args)]
+#[command(after_help = "Examples:\n  squad demo")]
+pub(super) struct Args {}
+
+impl Args {
+    pub(super) fn run(self, mut context: Context<'_>) -> (Context<'_>, Ended) {
+        let Demo { folder, project, order } = match demo::prepare(context.env) {
+            Ok(demo) => demo,
+            Err(failure) => return (context, Err(failure)),
+        };
+        let shown = folder.display().to_string();
+        context.ui.say(&format!("A repository with a team of six: {shown}"));
+        let command = context.ui.err_paint(STRONG, &format!("squad orchestrate \"{}\"", order.message));
+        context.ui.say(&format!("$ {command}\n"));
+        let (mut context, ended) = orchestrate::perform(context, &project, order);
+        let ended = ended.and_then(|code| {
+            if !context.ui.json() {
+                let history = demo::history(&project)?;
+                let ui = &mut context.ui;
+                ui.say("\nWhat is on the branch now:");
+                ui.data(&history);
+                ui.say("\nWhere to look next:");
+                for line in [
+                    format!("cd {shown}"),
+                    "squad log                      what happened; `squad log RUN` for all of it".to_owned(),
+                    "squad decisions list           what was decided".to_owned(),
+                    "git show HEAD                  the decision, as a reviewer sees it".to_owned(),
+                    "git status                     what the agents wrote, yours to commit".to_owned(),
+                    "git log -p refs/squad/log      the record itself".to_owned(),
+                ] {
+                    ui.say(&format!("  {line}"));
+                }
+            }
+            Ok(code)
+        });
+        (context, ended)
+    }
+}

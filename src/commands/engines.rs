@@ -1,0 +1,54 @@
+use super::{Context, Ended};
+use crate::model::printable;
+use crate::ops::engines::{self, Report};
+use crate::ui::{BAD, GOOD, STRONG, Ui};
+
+/// Show which engines there are and whether they are ready
+///
+/// Starts each engine to see its version, its protocol and who is logged in.
+#[derive(clap::Args)]
+#[command(after_help = "Examples:\n  squad engines\n  squad engines copilot --json")]
+pub(super) struct Args {
+    /// Only this engine
+    name: Option<String>,
+}
+
+impl Args {
+    pub(super) fn run(self, context: &mut Context<'_>) -> Ended {
+        let reports = engines::look(context.env, &context.directory, self.name.as_deref())?;
+        let ui = &mut context.ui;
+        if ui.json() {
+            ui.value(&serde_json::json!({ "engines": reports }));
+        } else {
+            reports.iter().for_each(|report| shown(ui, report));
+        }
+        Ok(0)
+    }
+}
+
+fn shown(ui: &mut Ui, report: &Report) {
+    let name = ui.out_paint(STRONG, &format!("{:<10}", report.name));
+    let state = if report.ready { ui.out_paint(GOOD, "ready") } else { ui.out_paint(BAD, "not ready") };
+    let chosen = if report.chosen { ", the one in use" } else { "" };
+    ui.data(&format!("{name} {state}{chosen}"));
+    let protocol = report.protocol.map(|version| {
+        let supported = report.supported_protocol.as_deref().unwrap_or("-");
+        format!("{version} (squad speaks {supported})")
+    });
+    for (key, value) in [
+        ("about", &report.about),
+        ("program", &report.program),
+        ("version", &report.version),
+        ("protocol", &protocol),
+        ("login", &report.login),
+        ("problem", &report.problem),
+        ("fix", &report.hint),
+    ] {
+        if let Some(value) = value {
+            ui.data(&format!("  {key:<9} {}", printable(value)));
+        }
+    }
+    for model in &report.models {
+        ui.data(&format!("  model     {}", printable(&model.to_string())));
+    }
+}

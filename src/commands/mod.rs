@@ -1,0 +1,98 @@
+//! One file per subcommand: its `Args`, whose doc comment is the help, and its `run`.
+
+mod decisions;
+mod demo;
+mod engines;
+mod init;
+mod log;
+mod orchestrate;
+mod status;
+
+use std::path::PathBuf;
+
+use clap::{Parser, Subcommand};
+
+use crate::env::Env;
+use crate::error::Failure;
+use crate::ui::{ColorChoice, Ui};
+
+/// Run a team of AI coding agents that lives in a git repository
+///
+/// The team is plain Markdown under `.squad/`. `squad orchestrate` decides in code who works on a message, starts
+/// those agents side by side, streams what they do, and records what happened and what was decided as git commits.
+#[derive(Parser)]
+#[command(name = "squad", version, max_term_width = 100, disable_help_subcommand = true, after_help = EXAMPLES)]
+pub(crate) struct Arguments {
+    #[command(subcommand)]
+    command: Command,
+    #[command(flatten)]
+    pub(crate) globals: Globals,
+}
+
+const EXAMPLES: &str = "\
+Examples:
+  squad demo                                      See a team at work; no login, no network
+  squad init                                      Install a team in this repository
+  squad orchestrate \"Add a health endpoint\"       Let it work
+  squad log                                       What happened
+  squad decisions list                            What was decided
+
+Exit codes: 0 done, 1 the work failed, 2 usage, 3 the team or configuration cannot be used, 4 no engine,
+5 stopped by policy or budget, 130 interrupted.";
+
+/// What every command takes.
+#[derive(clap::Args)]
+pub(crate) struct Globals {
+    /// Work in DIR
+    #[arg(short = 'C', value_name = "DIR", global = true)]
+    pub(crate) directory: Option<PathBuf>,
+    /// Write JSON to stdout
+    #[arg(long, global = true)]
+    pub(crate) json: bool,
+    /// Say only what is asked for, and errors
+    #[arg(short, long, global = true, conflicts_with = "verbose")]
+    pub(crate) quiet: bool,
+    /// Say more
+    #[arg(short, long, global = true)]
+    pub(crate) verbose: bool,
+    /// When to use colors
+    #[arg(long, global = true, value_enum, default_value_t, value_name = "WHEN")]
+    pub(crate) color: ColorChoice,
+}
+
+#[derive(Subcommand)]
+enum Command {
+    Init(init::Args),
+    Orchestrate(orchestrate::Args),
+    Decisions(decisions::Args),
+    Log(log::Args),
+    Status(status::Args),
+    Engines(engines::Args),
+    Demo(demo::Args),
+}
+
+/// What a command has to hand: the world, the folder it works in, and somebody to talk to.
+pub(crate) struct Context<'a> {
+    pub(crate) env: &'a Env,
+    pub(crate) directory: PathBuf,
+    pub(crate) ui: Ui,
+}
+
+/// An exit code, or why there is none.
+type Ended = Result<u8, Failure>;
+
+impl Arguments {
+    /// Runs the command. The context comes back for what is left to say.
+    pub(crate) fn run<'a>(self, mut context: Context<'a>) -> (Context<'a>, Ended) {
+        let ended = match self.command {
+            Command::Init(args) => args.run(&mut context),
+            Command::Orchestrate(args) => return args.run(context),
+            Command::Decisions(args) => args.run(&mut context),
+            Command::Log(args) => args.run(&mut context),
+            Command::Status(args) => args.run(&mut context),
+            Command::Engines(args) => args.run(&mut context),
+            Command::Demo(args) => return args.run(context),
+        };
+        (context, ended)
+    }
+}

@@ -1,0 +1,225 @@
+use super::{Context, Ended};
+use crate::error::Failure;
+use crate::model::{Outcome, PlanKind, Tier, list};
+use crate::ops::orchestrate::{self, Ended as RunEnded, Order, Preview};
+use crate::ops::{Project, engines};
+use crate::policy::Permissions;
+use crate::route::Wishes;
+use crate::settings;
+use crate::ui::Ui;
+use crate::view::{Lines, View, asker};
+
+/// Let the team work on a message
+///
+/// Compiles the team, decides who works (an @mention, the routing table, or the coordinator when neither is sure),
+/// starts those agents side by side, streams what they do to stderr, and writes the answer to stdout. What happened is
+/// kept under refs/squad; what was decided is committed to the branch, a file for each decision, when the run ends.
+///
+/// With --json, stdout carries one event a line, and the last is `run.completed`.
+#[derive(clap::Args)]
+#[command(after_help = "\
+Examples:
+  squad orchestrate \"Add a health endpoint with tests\"
+  squad orchestrate --dry-run \"Fix the login form\"           Who would work, and why
+  squad orchestrate --agent tester \"Cover the parser\"        This agent, whatever routing says
+  squad orchestrate --permissions allow - < task.md          A task from a file; agents may act unasked
+  squad orchestrate --engine rehearsal \"Try it\"              No model, no login, no network
+  squad orchestrate --script play.toml \"Try it\"              A rehearsal that plays your script
+
+A script is TOML; the turns of an agent are played in their order:
+  [[turn]]
+  agent = \"backend\"
+  steps = [ { wait = \"300ms\" }, { say = \"…\" }, { write = \"a.txt\", text = \"…\" },
+            { tool = \"squad_log_decision\", args = { title = \"…\", what = \"…\" } } ]
+Other steps: ask, fail, hang, die.")]
+pub(super) struct Args {
+    /// What is to be done; `-` reads it from standard input
+    message: String,
+    /// Let this agent work, whatever routing says; may be given several times
+    #[arg(long = "agent", short, value_name = "NAME")]
+    agents: Vec<String>,
+    /// How much of the machinery to use, instead of what the message suggests
+    #[arg(long, value_name = "TIER")]
+    tier: Option<TierName>,
+    /// The model for every agent
+    #[arg(long, value_name = "ID")]
+    model: Option<String>,
+    /// The engine that runs the sessions: copilot or rehearsal
+    #[arg(long, value_name = "NAME")]
+    engine: Option<String>,
+    /// The script that the rehearsal engine plays; chooses that engine
+    #[arg(long, value_name = "FILE")]
+    script: Option<String>,
+    /// How long one turn of an agent may take, such as 90s or 5m
+    #[arg(long, value_name = "TIME")]
+    timeout: Option<String>,
+    /// How many agents work at the same time
+    #[arg(long, value_name = "N")]
+    max_concurrent: Option<String>,
+    /// What happens when an agent wants to change something; on a terminal it asks, elsewhere it denies
+    #[arg(long, value_enum, value_name = "MODE")]
+    permissions: Option<Permissions>,
+    /// Show who would work, and why, and start nobody
+    #[arg(long)]
+    dry_run: bool,
+    /// Land no decision on the branch; the record is kept all the same
+    #[arg(long)]
+    no_commit: bool,
+}
+
+#[derive(Clone, Copy, clap::ValueEnum)]
+enum TierName {
+    /// Nobody is started; the coordinator answers
+    Direct,
+    /// A small model and tools that only read
+    Lightweight,
+    /// The charter's own model and tools
+    Standard,
+    /// The premium model
+    Full,
+}
+
+impl From<TierName> for Tier {
+    fn from(name: TierName) -> Self {
+        match name {
+            TierName::Direct => Self::Direct,
+            TierName::Lightweight => Self::Lightweight,
+            TierName::Standard => Self::Standard,
+            TierName::Full => Self::Full,
+        }
+    }
+}
+
+impl Args {
+    pub(super) fn run(self, mut context: Context<'_>) -> (Context<'_>, Ended) {
+        let (project, order) = match self.prepare(&mut context) {
+            Ok(prepared) => prepared,
+            Err(failure) => return (context, Err(failure)),
+        };
+        if self.dry_run {
+            let shown = orchestrate::preview(&project, &order).map(|preview| show(&mut context.ui, &preview));
+            return (context, shown);
+        }
+        perform(context, &project, order)
+    }
+
+    fn prepare(&self, context: &mut Context<'_>) -> Result<(Project, Order), Failure> {
+        let project = Project::open(context.env, &context.directory, self.settings())?;
+        project.problems.iter().for_each(|problem| context.ui.problem(problem));
+        project.insist_on_sound()?;
+        self.insist_on_flags(&project)?;
+        engines::check_names(&project.settings)?;
+        let script = engines::script(&project.settings, &context.directory)?;
+        let agents = orchestrate::named_agents(&project.team, &self.agents)?;
+        let interactive = context.ui.can_ask();
+        let permissions = self.permissions.unwrap_or(if interactive { Permissions::Ask } else { Permissions::Deny });
+        if permissions == Permissions::Ask && !interactive {
+            return Err(Failure::usage("there is no terminal to ask on").hint("use `--permissions deny` or `--permissions allow`"));
+        }
+        let message = self.message(&context.ui)?;
+        let wishes = Wishes { agents, tier: self.tier.map(Tier::from) };
+        Ok((project, Order { message, wishes, permissions, script, commit: !self.no_commit, ask: None }))
+    }
+
+    fn settings(&self) -> settings::Layer {
+        let implied = self.script.as_ref().map(|_| "rehearsal".to_owned());
+        settings::from_command_line([
+            ("model", self.model.clone(), "--model"),
+            ("engine.name", self.engine.clone().or(implied), "--engine"),
+            ("engine.rehearsal.script", self.script.clone(), "--script"),
+            ("sessions.timeout", self.timeout.clone(), "--timeout"),
+            ("sessions.max_concurrent", self.max_concurrent.clone(), "--max-concurrent"),
+        ])
+    }
+
+    /// A value of a flag that cannot be used is a mistake in the call; in a file it is a warning.
+    fn insist_on_flags(&self, project: &Project) -> Result<(), Failure> {
+        match project.problems.iter().find(|problem| problem.code == "config-bad-value" && problem.file.starts_with("--")) {
+            Some(problem) => Err(Failure::usage(problem.message.clone()).at(&problem.file)),
+            None => Ok(()),
+        }
+    }
+
+    fn message(&self, ui: &Ui) -> Result<String, Failure> {
+        let message = if self.message == "-" {
+            let bytes = ui.read_input().map_err(|error| Failure::usage(format!("cannot read standard input: {error}")))?;
+            String::from_utf8(bytes).map_err(|_| Failure::usage("standard input is not UTF-8"))?
+        } else {
+            self.message.clone()
+        };
+        if message.trim().is_empty() {
+            return Err(Failure::usage("the message is empty").hint("squad orchestrate \"what is to be done\""));
+        }
+        Ok(message)
+    }
+}
+
+/// Runs an order and shows it; `squad demo` does the same.
+pub(super) fn perform<'a>(mut context: Context<'a>, project: &Project, mut order: Order) -> (Context<'a>, Ended) {
+    let ask = order.permissions == Permissions::Ask && context.ui.can_ask();
+    let view = if context.ui.json() {
+        View::Json(context.ui)
+    } else {
+        let lines = Lines::new(context.ui);
+        if ask {
+            order.ask = Some(asker(lines.progress()));
+        }
+        View::Lines(lines)
+    };
+    let (view, ended) = orchestrate::run(context.env, project, order, view);
+    context.ui = view.into_screen();
+    let code = ended.map(|ended| epilogue(&mut context.ui, &ended));
+    (context, code)
+}
+
+fn epilogue(ui: &mut Ui, ended: &RunEnded) -> u8 {
+    if let Some(left) = &ended.unlanded {
+        let decisions = crate::model::plural(left.count, "decision");
+        ui.warning(&format!("{decisions} recorded and not on the branch yet: {}", left.reason));
+        ui.hint(&format!("{}; then `squad decisions land`", left.hint));
+    }
+    if !ui.json() {
+        ui.say(&format!("squad       details: squad log {}", ended.run));
+    }
+    match ended.status {
+        Outcome::Completed => 0,
+        Outcome::Failed | Outcome::TimedOut => 1,
+        Outcome::Stopped => 5,
+        Outcome::Cancelled => 130,
+    }
+}
+
+fn show(ui: &mut Ui, preview: &Preview) -> u8 {
+    if ui.json() {
+        ui.value(preview);
+        return 0;
+    }
+    let plan = &preview.plan;
+    ui.data(&match plan.kind {
+        PlanKind::Agents => format!("{} (tier {}, confidence {:.2})", list(&plan.agents), plan.tier, plan.confidence),
+        PlanKind::Direct => "Nobody is started; the coordinator answers.".to_owned(),
+        PlanKind::Abstain => "Routing is not sure; the coordinator would choose.".to_owned(),
+    });
+    if let Some(reviewer) = &plan.reviewer {
+        ui.data(&format!("Then {reviewer} reviews."));
+    }
+    if !plan.evidence.is_empty() {
+        ui.data("\nWhy:");
+    }
+    for evidence in plan.evidence.iter().take(12) {
+        let line = format!("  {:<12} {:>5.2}  {} ({})", evidence.agent, evidence.weight, evidence.why, evidence.source);
+        ui.data(&crate::model::printable(&line));
+    }
+    ui.data("\nSessions:");
+    for session in &preview.sessions {
+        let tools = match &session.tools {
+            crate::model::ToolChoice::All => "all tools".to_owned(),
+            crate::model::ToolChoice::ReadOnly => "tools that read".to_owned(),
+            crate::model::ToolChoice::Only(tools) => list(tools),
+        };
+        let model = &session.model.id;
+        let line = format!("  {:<12} {model}, {tools}, {:.1} KB of prompt", session.agent, session.bytes as f64 / 1000.0);
+        ui.data(&crate::model::printable(&line));
+    }
+    0
+}

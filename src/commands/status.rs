@@ -1,0 +1,33 @@
+use super::{Context, Ended};
+use crate::model::{first_line, plural, printable};
+use crate::ops::status::status;
+
+/// Show what is going on
+#[derive(clap::Args)]
+#[command(after_help = "Examples:\n  squad status\n  squad status --json")]
+pub(super) struct Args {}
+
+impl Args {
+    pub(super) fn run(self, context: &mut Context<'_>) -> Ended {
+        let status = status(context.env, &context.directory)?;
+        let ui = &mut context.ui;
+        if ui.json() {
+            ui.value(&status);
+            return Ok(0);
+        }
+        let branch = status.branch.as_deref().unwrap_or("detached HEAD");
+        ui.data(&format!("repository  {} ({branch})", printable(&status.repository)));
+        match &status.team {
+            Some(team) => ui.data(&format!("team        {}", printable(&team.folder))),
+            None => ui.data("team        none; `squad init` makes one"),
+        }
+        ui.data(&format!("ledger      {}", plural(status.ledger.entries, "entry")));
+        if status.runs_live.is_empty() {
+            ui.data("runs        none");
+        }
+        for run in &status.runs_live {
+            ui.data(&format!("runs        {} {}", run.run, printable(&first_line(&run.message, 60))));
+        }
+        Ok(0)
+    }
+}

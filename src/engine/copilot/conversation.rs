@@ -1,0 +1,457 @@
+//! One session, as seen from the reader: turns what the CLI says into facts. No I/O.
+
+use std::collections::{BTreeSet, HashMap};
+
+use serde_json::{Value, json};
+use tokio::sync::{mpsc, oneshot};
+
+use super::wire::{
+    AssistantMessage, ErrorMessage, Event, ExternalTool, HookCall, Idle, MessageDelta, ModelCallFailure, ModelUsage,
+    OpenParams, ToolComplete, ToolStart, TurnRetry, UserInput,
+};
+use crate::engine::{Approval, Fact, Reply, Request, ToolCall, ToolResult};
+use crate::model::{Access, Usage, first_line};
+
+/// Characters of a tool's or a result's one-line summary.
+const DETAIL: usize = 200;
+
+pub(crate) struct Conversation {
+    facts: mpsc::UnboundedSender<Fact>,
+    /// How the session is opened again after a lost connection.
+    params: OpenParams,
+    own_tools: BTreeSet<&'static str>,
+    /// Tool names by call id: the completion of a call and its permission do not name the tool.
+    calls: HashMap<String, String>,
+    turn: Option<Turn>,
+    /// Whether `session.create` or `session.resume` has succeeded.
+    opened: bool,
+}
+
+#[derive(Default)]
+struct Turn {
+    error: Option<String>,
+    /// The HTTP status of the model's last failure.
+    status: Option<u64>,
+}
+
+/// A question of the CLI's that came as an event. Its answer is a request of ours.
+pub(crate) enum Asked {
+    Tool {
+        request: String,
+        answer: oneshot::Receiver<ToolResult>,
+    },
+    /// Allowed when all are.
+    Permission {
+        request: String,
+        answers: Vec<oneshot::Receiver<Approval>>,
+    },
+}
+
+impl Conversation {
+    pub(crate) fn new(params: OpenParams, own_tools: BTreeSet<&'static str>) -> (Self, mpsc::UnboundedReceiver<Fact>) {
+        let (facts, receiver) = mpsc::unbounded_channel();
+        (Self { facts, params, own_tools, calls: HashMap::new(), turn: None, opened: false }, receiver)
+    }
+
+    pub(crate) fn params(&self) -> &OpenParams {
+        &self.params
+    }
+
+    pub(crate) fn opened(&mut self) {
+        self.opened = true;
+    }
+
+    pub(crate) fn is_open(&self) -> bool {
+        self.opened
+    }
+
+    pub(crate) fn begin_turn(&mut self) {
+        self.turn = Some(Turn::default());
+    }
+
+    pub(crate) fn is_working(&self) -> bool {
+        self.turn.is_some()
+    }
+
+    /// Forgets a turn that never began.
+    pub(crate) fn withdraw_turn(&mut self) {
+        self.turn = None;
+    }
+
+    /// Ends a turn, if one is running, from this side.
+    pub(crate) fn fail_turn(&mut self, reason: &str) {
+        if self.turn.take().is_some() {
+            self.calls.clear();
+            self.report(Fact::Failed(reason.to_owned()));
+        }
+    }
+
+    pub(crate) fn report(&self, fact: Fact) {
+        // A session that was dropped has no more use for facts.
+        let _ = self.facts.send(fact);
+    }
+
+    pub(crate) fn happened(&mut self, event: &Event) -> Option<Asked> {
+        let of_sub_agent = event.agent_id.is_some();
+        match event.r#type.as_str() {
+            // What a sub-agent says reaches its agent as a tool's result.
+            "assistant.message_delta" | "assistant.message" | "session.error" if of_sub_agent => {}
+            "assistant.message_delta" => self.said_part(event.data()),
+            "assistant.message" => self.said(event.data()),
+            "tool.execution_start" => self.tool_started(event.data()),
+            "tool.execution_complete" => self.tool_completed(event.data()),
+            "assistant.usage" => self.used(&event.data()),
+            "model.call_failure" => self.model_failed(&event.data()),
+            "assistant.turn_retry" => self.model_asked_again(&event.data()),
+            "session.warning" => self.report(Fact::Warning(event.data::<ErrorMessage>().message)),
+            "session.error" => self.went_wrong(event.data()),
+            "session.idle" => self.became_idle(&event.data()),
+            "external_tool.requested" => return Some(self.tool_called(event.data())),
+            "permission.requested" => return self.permission_asked(&event.data),
+            _ => {}
+        }
+        None
+    }
+
+    fn said_part(&self, delta: MessageDelta) {
+        if !delta.delta_content.is_empty() {
+            self.report(Fact::MessageDelta(delta.delta_content));
+        }
+    }
+
+    fn said(&self, message: AssistantMessage) {
+        // A message that only calls tools is empty.
+        if !message.content.is_empty() {
+            self.report(Fact::Message(message.content));
+        }
+    }
+
+    fn tool_started(&mut self, start: ToolStart) {
+        let detail = first_line(&subject(&start.arguments), DETAIL);
+        self.calls.insert(start.tool_call_id.clone(), start.tool_name.clone());
+        self.report(Fact::ToolStarted { call: start.tool_call_id, tool: start.tool_name, detail });
+    }
+
+    fn tool_completed(&mut self, complete: ToolComplete) {
+        let text = match (complete.error, complete.result) {
+            (Some(error), _) if !complete.success => error.message,
+            (_, result) => result.unwrap_or_default().content,
+        };
+        // A resumed session tells how calls of its earlier life ended; they are no part of this one.
+        let Some(tool) = self.calls.remove(&complete.tool_call_id) else { return };
+        let detail = first_line(&text, DETAIL);
+        self.report(Fact::ToolCompleted { call: complete.tool_call_id, tool, ok: complete.success, detail });
+    }
+
+    /// The CLI's `cost` counts premium requests, not dollars, so it is left out.
+    fn used(&self, usage: &ModelUsage) {
+        let (input_tokens, output_tokens) = (usage.input_tokens, usage.output_tokens);
+        self.report(Fact::Usage(Usage { input_tokens, output_tokens, ..Usage::default() }));
+    }
+
+    fn model_failed(&mut self, failure: &ModelCallFailure) {
+        if let Some(turn) = &mut self.turn {
+            turn.status = failure.status_code;
+        }
+    }
+
+    fn model_asked_again(&mut self, retry: &TurnRetry) {
+        let reason = retry.reason.as_deref().unwrap_or("an error").replace('_', " ");
+        let status = self.turn.as_mut().and_then(|turn| turn.status.take());
+        let status = status.map(|status| format!(" (HTTP {status})")).unwrap_or_default();
+        self.report(Fact::Warning(format!("the model is asked again after: {reason}{status}")));
+    }
+
+    fn went_wrong(&mut self, error: ErrorMessage) {
+        match &mut self.turn {
+            Some(turn) => turn.error = Some(error.message),
+            None => self.report(Fact::Warning(error.message)),
+        }
+    }
+
+    fn became_idle(&mut self, idle: &Idle) {
+        // Without a turn of ours, the CLI went back to sleep after work of its own, such as a sub-agent's report.
+        let Some(turn) = self.turn.take() else { return };
+        self.calls.clear();
+        self.report(match turn.error {
+            Some(message) => Fact::Failed(message),
+            None if idle.aborted => Fact::Failed("the turn was aborted".to_owned()),
+            None => Fact::Idle,
+        });
+    }
+
+    fn tool_called(&self, call: ExternalTool) -> Asked {
+        let (reply, answer) = Reply::channel();
+        let ExternalTool { request_id: request, tool_call_id, tool_name, arguments } = call;
+        self.report(Fact::Request(Request::Tool(ToolCall { call: tool_call_id, tool: tool_name, arguments }, reply)));
+        Asked::Tool { request, answer }
+    }
+
+    /// A request without an id cannot be answered, so it is not asked.
+    fn permission_asked(&self, data: &Value) -> Option<Asked> {
+        let request = text(data, "/requestId")?.to_owned();
+        let wanted = data.get("permissionRequest").unwrap_or(&Value::Null);
+        let tool = text(wanted, "/toolName")
+            .or_else(|| self.calls.get(text(wanted, "/toolCallId")?).map(String::as_str))
+            .or_else(|| text(wanted, "/kind"))
+            .unwrap_or("unknown");
+        let ask = |(access, detail)| {
+            let (reply, answer) = Reply::channel();
+            self.report(Fact::Request(Request::Permission { access, tool: tool.to_owned(), detail, reply }));
+            answer
+        };
+        Some(Asked::Permission { request, answers: self.accesses(wanted).into_iter().map(ask).collect() })
+    }
+
+    /// What a permission request is about. Never empty: one edit may touch several files, and each is asked for.
+    fn accesses(&self, wanted: &Value) -> Vec<(Access, String)> {
+        let field = |name: &str| wanted.get(name).and_then(Value::as_str).map(str::to_owned);
+        let (access, detail) = match text(wanted, "/kind").unwrap_or_default() {
+            "shell" => (Access::Shell, field("fullCommandText")),
+            "read" => (Access::Read, field("path")),
+            "url" => (Access::Network, field("url")),
+            "mcp" => (Access::Mcp, Some(mcp_call(wanted))),
+            "custom-tool" => {
+                let own = field("toolName").is_some_and(|name| self.own_tools.contains(name.as_str()));
+                (if own { Access::Own } else { Access::Other }, wanted.get("args").map(Value::to_string))
+            }
+            "write" => {
+                let files = written_files(wanted);
+                if !files.is_empty() {
+                    return files.into_iter().map(|file| (Access::Write, file)).collect();
+                }
+                (Access::Write, None)
+            }
+            _ => (Access::Other, None),
+        };
+        // Something unknown is shown whole, so that whoever decides sees it.
+        vec![(access, detail.unwrap_or_else(|| wanted.to_string()))]
+    }
+
+    /// A question to the user, with its answer's receiver.
+    pub(crate) fn question_asked(&self, question: &UserInput) -> oneshot::Receiver<Option<String>> {
+        let (reply, answer) = Reply::channel();
+        let (text, choices) = (question.question.clone(), question.choices.clone());
+        self.report(Fact::Request(Request::Question { text, choices, reply }));
+        answer
+    }
+
+    /// The answer to a hook. A tool outside the session's list is denied whoever calls it, sub-agents included; on
+    /// everything else squad has no opinion here.
+    pub(crate) fn hook_called(&self, hook: &HookCall) -> Value {
+        let Some(allowed) = &self.params.available_tools else { return json!({}) };
+        if hook.hook_type != "preToolUse" {
+            return json!({});
+        }
+        let tool = text(&hook.input, "/toolName").unwrap_or_default();
+        if allowed.iter().any(|name| name == tool) {
+            return json!({});
+        }
+        let reason = format!("the tool `{tool}` is not among this agent's tools: {}", allowed.join(", "));
+        json!({ "output": { "permissionDecision": "deny", "permissionDecisionReason": reason } })
+    }
+}
+
+/// The paths that a write request touches: the one it names, resolved where the CLI says so, or all of its edits'.
+fn written_files(wanted: &Value) -> Vec<String> {
+    let edits = wanted.get("fileEdits").and_then(Value::as_array).into_iter().flatten();
+    let edited = edits.flat_map(|edit| [text(edit, "/before/path"), text(edit, "/after/path")]);
+    let mut files: Vec<&str> = Vec::new();
+    for file in std::iter::once(text(wanted, "/fileName")).chain(edited).flatten() {
+        if !files.contains(&file) {
+            files.push(file);
+        }
+    }
+    match (text(wanted, "/resolvedPath"), &files[..]) {
+        (Some(resolved), [] | [_]) => vec![resolved.to_owned()],
+        _ => files.into_iter().map(str::to_owned).collect(),
+    }
+}
+
+fn mcp_call(wanted: &Value) -> String {
+    let name = |pointer| text(wanted, pointer).unwrap_or("?");
+    let arguments = wanted.get("args").map(Value::to_string).unwrap_or_default();
+    format!("{}/{} {arguments}", name("/serverName"), name("/toolName"))
+}
+
+/// What a tool call is about: the command, the path, or else its first argument.
+fn subject(arguments: &Value) -> String {
+    let telling = ["command", "path", "file_path", "url", "pattern", "query", "question", "prompt"];
+    let named = telling.iter().find_map(|name| arguments.get(name)?.as_str());
+    if let Some(text) = named {
+        return text.to_owned();
+    }
+    let first = arguments.as_object().and_then(|fields| fields.values().next());
+    match first.unwrap_or(arguments) {
+        Value::Null => String::new(),
+        Value::String(text) => text.clone(),
+        // An object without fields says nothing.
+        Value::Object(fields) if fields.is_empty() => String::new(),
+        other => other.to_string(),
+    }
+}
+
+fn text<'a>(value: &'a Value, pointer: &str) -> Option<&'a str> {
+    value.pointer(pointer)?.as_str()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::testing;
+    use super::*;
+    use crate::model::ToolChoice;
+
+    fn conversation(tools: ToolChoice) -> (Conversation, mpsc::UnboundedReceiver<Fact>) {
+        let opening = testing::opening("s", tools);
+        Conversation::new(OpenParams::new(&opening, None), ["squad_status"].into())
+    }
+
+    fn event(r#type: &str, data: Value) -> Event {
+        Event { r#type: r#type.to_owned(), data, agent_id: None }
+    }
+
+    /// The facts of a turn with these events.
+    fn facts(events: Vec<Event>) -> Vec<String> {
+        let (mut conversation, mut receiver) = conversation(ToolChoice::All);
+        conversation.begin_turn();
+        let _asked: Vec<_> = events.iter().map(|event| conversation.happened(event)).collect();
+        let mut facts = Vec::new();
+        while let Ok(fact) = receiver.try_recv() {
+            facts.push(testing::show(&fact));
+        }
+        facts
+    }
+
+    #[test]
+    fn a_turn_becomes_facts() {
+        let call =
+            json!({ "toolCallId": "c1", "toolName": "bash", "arguments": { "description": "d", "command": "ls\nx" } });
+        let events = vec![
+            event("assistant.message", json!({ "content": "" })),
+            event("assistant.usage", json!({ "inputTokens": 100, "outputTokens": 10, "cost": 1 })),
+            event("tool.execution_start", call),
+            event(
+                "tool.execution_complete",
+                json!({ "toolCallId": "c1", "success": true, "result": { "content": "\na\nb" } }),
+            ),
+            event("assistant.message_delta", json!({ "deltaContent": "he" })),
+            event("assistant.message", json!({ "content": "hello" })),
+            event("session.idle", json!({})),
+            event("session.idle", json!({})),
+        ];
+        assert_eq!(
+            facts(events),
+            ["usage 100 10", "start c1 bash: ls", "end c1 bash ok: a", "delta he", "message hello", "idle"]
+        );
+    }
+
+    #[test]
+    fn errors_end_the_turn_as_failed() {
+        let error = event("session.error", json!({ "errorType": "query", "message": "400 bad" }));
+        assert_eq!(facts(vec![error, event("session.idle", json!({}))]), ["failed 400 bad"]);
+        assert_eq!(facts(vec![event("session.idle", json!({ "aborted": true }))]), ["failed the turn was aborted"]);
+    }
+
+    #[test]
+    fn retries_are_warnings() {
+        let failure = event("model.call_failure", json!({ "statusCode": 429 }));
+        let retry = event("assistant.turn_retry", json!({ "reason": "rate_limit" }));
+        assert_eq!(facts(vec![failure, retry]), ["warning the model is asked again after: rate limit (HTTP 429)"]);
+    }
+
+    #[test]
+    fn a_sub_agents_words_are_not_the_agents() {
+        let mut message = event("assistant.message", json!({ "content": "from below" }));
+        message.agent_id = Some("sub".into());
+        let mut error = event("session.error", json!({ "message": "below" }));
+        error.agent_id = Some("sub".into());
+        assert_eq!(facts(vec![message, error, event("session.idle", Value::Null)]), ["idle"]);
+    }
+
+    #[test]
+    fn permissions_name_what_they_are_about() {
+        let start = event("tool.execution_start", json!({ "toolCallId": "c1", "toolName": "create", "arguments": {} }));
+        let asks = |request: Value| {
+            let data = json!({ "requestId": "r", "permissionRequest": request });
+            facts(vec![event(&start.r#type, start.data.clone()), event("permission.requested", data)]).split_off(1)
+        };
+        assert_eq!(
+            asks(json!({ "kind": "shell", "fullCommandText": "rm -r x && ls", "toolCallId": "c0" })),
+            ["may Shell shell: rm -r x && ls"]
+        );
+        assert_eq!(
+            asks(json!({ "kind": "write", "toolCallId": "c1", "fileName": "a", "resolvedPath": "/p/a",
+                "fileEdits": [{ "after": { "path": "a" } }] })),
+            ["may Write create: /p/a"]
+        );
+        assert_eq!(
+            asks(json!({ "kind": "write", "fileName": "a", "resolvedPath": "/p/a",
+                "fileEdits": [{ "before": { "path": "a" }, "after": { "path": "b" } }] })),
+            ["may Write write: a", "may Write write: b"]
+        );
+        assert_eq!(asks(json!({ "kind": "read", "path": "/etc" })), ["may Read read: /etc"]);
+        assert_eq!(asks(json!({ "kind": "url", "url": "http://x" })), ["may Network url: http://x"]);
+        assert_eq!(
+            asks(json!({ "kind": "mcp", "serverName": "s", "toolName": "t", "args": { "a": 1 } })),
+            [r#"may Mcp t: s/t {"a":1}"#]
+        );
+        assert_eq!(
+            asks(json!({ "kind": "custom-tool", "toolName": "squad_status", "args": 1 })),
+            ["may Own squad_status: 1"]
+        );
+        assert_eq!(asks(json!({ "kind": "custom-tool", "toolName": "other", "args": 1 })), ["may Other other: 1"]);
+        assert_eq!(asks(json!({ "kind": "new" })), [r#"may Other new: {"kind":"new"}"#]);
+        assert_eq!(asks(json!(7)), ["may Other unknown: 7"]);
+    }
+
+    #[test]
+    fn no_shape_of_data_is_too_odd() {
+        let kinds = [
+            "assistant.message",
+            "assistant.message_delta",
+            "tool.execution_start",
+            "tool.execution_complete",
+            "assistant.usage",
+            "model.call_failure",
+            "assistant.turn_retry",
+            "session.warning",
+            "session.error",
+            "external_tool.requested",
+            "permission.requested",
+            "session.idle",
+            "",
+        ];
+        for kind in kinds {
+            for data in [Value::Null, json!([]), json!("x"), json!({ "content": 1, "toolCallId": [] })] {
+                let _ = facts(vec![event(kind, data)]);
+            }
+        }
+    }
+
+    #[test]
+    fn tools_outside_the_list_are_denied_by_the_hook() {
+        let (conversation, _facts) = conversation(ToolChoice::ReadOnly);
+        let call = |hook: &str, tool: &str| {
+            let input = json!({ "toolName": tool });
+            conversation.hook_called(&HookCall { session_id: "s".into(), hook_type: hook.into(), input })
+        };
+        assert_eq!(call("preToolUse", "view"), json!({}));
+        assert_eq!(call("preToolUse", "squad_status"), json!({}));
+        assert_eq!(call("postToolUse", "bash"), json!({}));
+        let denied = call("preToolUse", "bash");
+        assert_eq!(denied.pointer("/output/permissionDecision"), Some(&json!("deny")));
+        assert_eq!(
+            text(&denied, "/output/permissionDecisionReason"),
+            Some("the tool `bash` is not among this agent's tools: view, grep, glob, squad_status")
+        );
+    }
+
+    #[test]
+    fn subjects_are_what_people_look_for() {
+        assert_eq!(subject(&json!({ "description": "d", "command": "ls" })), "ls");
+        assert_eq!(subject(&json!({ "n": 7, "m": 8 })), "7");
+        assert_eq!(subject(&json!({})), "");
+        assert_eq!(subject(&Value::Null), "");
+        assert_eq!(subject(&json!("plain")), "plain");
+    }
+}

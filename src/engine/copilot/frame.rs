@@ -1,0 +1,143 @@
+//! `Content-Length` frames, as the Language Server Protocol has them.
+
+use std::fmt;
+use std::io;
+
+use serde::Serialize;
+use tokio::io::{AsyncBufRead, AsyncBufReadExt, AsyncReadExt};
+
+use crate::model::{first_line, printable};
+
+/// Bytes. A frame holds at most a model's turn; what is longer is garbage and not to be allocated.
+const LONGEST_FRAME: u64 = 64 * 1024 * 1024;
+/// Bytes of all header lines together.
+const LONGEST_HEADER: u64 = 8 * 1024;
+
+#[derive(Debug)]
+pub(crate) enum FrameError {
+    Io(io::Error),
+    /// A header line that is none, as printed.
+    NotAHeader(String),
+    NoLength,
+    TooLong(u64),
+    Truncated,
+}
+
+impl fmt::Display for FrameError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Io(error) => write!(f, "its output cannot be read: {error}"),
+            Self::NotAHeader(line) => write!(f, "it does not speak the protocol: it printed `{line}`"),
+            Self::NoLength => write!(f, "it does not speak the protocol: a message has no length"),
+            Self::TooLong(bytes) => {
+                write!(f, "it does not speak the protocol: it announced a message of {bytes} bytes")
+            }
+            Self::Truncated => write!(f, "it ended in the middle of a message"),
+        }
+    }
+}
+
+impl From<io::Error> for FrameError {
+    fn from(error: io::Error) -> Self {
+        Self::Io(error)
+    }
+}
+
+/// The next frame's content; `None` at the end of the stream.
+pub(crate) async fn read(reader: &mut (impl AsyncBufRead + Unpin)) -> Result<Option<Vec<u8>>, FrameError> {
+    let Some(length) = read_header(reader).await? else { return Ok(None) };
+    if length > LONGEST_FRAME {
+        return Err(FrameError::TooLong(length));
+    }
+    let mut content = Vec::new();
+    // Grows with what arrives: an announced length alone costs no memory.
+    let read = reader.take(length).read_to_end(&mut content).await?;
+    if (read as u64) < length {
+        return Err(FrameError::Truncated);
+    }
+    Ok(Some(content))
+}
+
+/// The length in the header; `None` at the end of the stream.
+async fn read_header(reader: &mut (impl AsyncBufRead + Unpin)) -> Result<Option<u64>, FrameError> {
+    let mut length = None;
+    let mut budget = LONGEST_HEADER;
+    loop {
+        let mut line = Vec::new();
+        let read = (&mut *reader).take(budget).read_until(b'\n', &mut line).await? as u64;
+        if read == 0 && budget == LONGEST_HEADER {
+            return Ok(None);
+        }
+        budget -= read;
+        if !line.ends_with(b"\n") {
+            return Err(if budget == 0 || !line.is_empty() { not_a_header(&line) } else { FrameError::Truncated });
+        }
+        let line = line.trim_ascii();
+        if line.is_empty() {
+            return length.map(Some).ok_or(FrameError::NoLength);
+        }
+        let text = String::from_utf8_lossy(line);
+        let (name, value) = text.split_once(':').ok_or_else(|| not_a_header(line))?;
+        if name.trim().eq_ignore_ascii_case("Content-Length") {
+            length = Some(value.trim().parse().map_err(|_| not_a_header(line))?);
+        }
+    }
+}
+
+fn not_a_header(line: &[u8]) -> FrameError {
+    FrameError::NotAHeader(first_line(&printable(&String::from_utf8_lossy(line)), 80))
+}
+
+pub(crate) fn encode(message: &impl Serialize) -> serde_json::Result<Vec<u8>> {
+    let content = serde_json::to_vec(message)?;
+    let mut frame = format!("Content-Length: {}\r\n\r\n", content.len()).into_bytes();
+    frame.extend(content);
+    Ok(frame)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    async fn frames(mut bytes: &[u8]) -> Vec<String> {
+        let mut seen = Vec::new();
+        loop {
+            match read(&mut bytes).await {
+                Ok(Some(content)) => seen.push(String::from_utf8_lossy(&content).into_owned()),
+                Ok(None) => return seen,
+                Err(error) => {
+                    seen.push(format!("error: {error}"));
+                    return seen;
+                }
+            }
+        }
+    }
+
+    #[tokio::test]
+    async fn what_is_encoded_is_read() {
+        let mut bytes = encode(&"äöü").expect("text is JSON");
+        bytes.extend(b"content-type: x\r\ncontent-length: 2\r\n\r\n{}");
+        assert_eq!(frames(&bytes).await, ["\"äöü\"", "{}"]);
+    }
+
+    #[tokio::test]
+    async fn garbage_is_named_and_never_believed() {
+        for (bytes, message) in [
+            ("Welcome!\n", "it does not speak the protocol: it printed `Welcome!`"),
+            ("Welcome", "it does not speak the protocol: it printed `Welcome`"),
+            ("Content-Length: x\r\n\r\n", "it does not speak the protocol: it printed `Content-Length: x`"),
+            ("Content-Length: -1\r\n\r\n", "it does not speak the protocol: it printed `Content-Length: -1`"),
+            ("A: b\r\n\r\n", "it does not speak the protocol: a message has no length"),
+            (
+                "Content-Length: 99999999999\r\n\r\n",
+                "it does not speak the protocol: it announced a message of 99999999999 bytes",
+            ),
+            ("Content-Length: 5\r\n\r\n{}", "it ended in the middle of a message"),
+            ("Content-Length: 5\r\n", "it ended in the middle of a message"),
+        ] {
+            assert_eq!(frames(bytes.as_bytes()).await, [format!("error: {message}")], "{bytes:?}");
+        }
+        let endless = vec![b'x'; 100_000];
+        assert!(frames(&endless).await[0].starts_with("error: it does not speak the protocol: it printed `xxx"));
+    }
+}

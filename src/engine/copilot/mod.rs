@@ -1,0 +1,136 @@
+//! The Copilot CLI, through its server mode: JSON-RPC over its standard streams.
+//!
+//! ```text
+//! Copilot ── Server ─┬─ Process     the CLI, started again when it is lost
+//!                    ├─ Connection  frames, requests and their answers
+//!                    └─ Registry ── Conversation (one a session): what the CLI says, as facts
+//! ```
+//!
+//! Why a client of our own: the official crate drops events beyond a bounded queue, does not reconnect, and takes a
+//! minute and a half to build. The wire is in [`wire`] alone.
+
+mod connection;
+mod conversation;
+mod frame;
+mod locate;
+mod options;
+#[cfg(target_os = "linux")]
+mod orphans;
+mod process;
+#[cfg(all(test, feature = "real-parts"))]
+mod real_tests;
+mod registry;
+mod server;
+mod session;
+#[cfg(test)]
+mod testing;
+#[cfg(all(test, unix))]
+mod unruly_tests;
+mod wire;
+
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+use tokio::sync::oneshot;
+use tokio::task::JoinHandle;
+
+pub(crate) use options::{Home, Options, Provider, ProviderKind, Timeouts, Variables, WireApi};
+pub(crate) use server::{Identity, PROTOCOL};
+pub(crate) use session::Session;
+pub(crate) use wire::{Account, ModelInfo};
+
+use self::server::Server;
+use super::{Adapter, EngineError, Opening};
+
+pub(crate) const NAME: &str = "copilot";
+
+/// A Copilot CLI that is running and may be used.
+pub(crate) struct Copilot {
+    server: Arc<Server>,
+    stop: oneshot::Sender<()>,
+    watching: JoinHandle<()>,
+}
+
+/// What can be known of an installed CLI, usable or not.
+#[derive(Clone, Debug, PartialEq)]
+pub(crate) struct Probe {
+    pub(crate) program: PathBuf,
+    pub(crate) identity: Identity,
+    /// An error when nobody is logged in.
+    pub(crate) models: Result<Vec<ModelInfo>, EngineError>,
+}
+
+impl Copilot {
+    /// Finds the CLI, starts it and makes sure that squad can work with it.
+    pub(crate) async fn start(options: Options) -> Result<Self, EngineError> {
+        let running = server::start(&options).await?;
+        let account = &running.identity.account;
+        if options.provider.is_none() && !account.authenticated {
+            let error = unauthenticated(account);
+            running.process.end(&running.connection, options.timeouts.grace).await;
+            return Err(error);
+        }
+        let (server, stop, watching) = Server::watch(options, running);
+        Ok(Self { server, stop, watching: tokio::spawn(watching) })
+    }
+
+    /// Looks at the CLI and ends it again. Unlike [`Copilot::start`] it asks for no login.
+    pub(crate) async fn probe(options: &Options) -> Result<Probe, EngineError> {
+        let running = server::start(options).await?;
+        let models = server::models(&running.connection, options.timeouts.request).await;
+        running.process.end(&running.connection, options.timeouts.grace).await;
+        Ok(Probe { program: running.program, identity: running.identity, models })
+    }
+
+    pub(crate) fn version(&self) -> String {
+        self.server.identity.version.clone()
+    }
+
+    pub(crate) fn protocol(&self) -> u64 {
+        self.server.identity.protocol
+    }
+
+    pub(crate) fn account(&self) -> &Account {
+        &self.server.identity.account
+    }
+
+    pub(crate) fn program(&self) -> &Path {
+        &self.server.program
+    }
+
+    /// Where the CLI keeps its sessions.
+    pub(crate) fn home(&self) -> &Home {
+        &self.server.home
+    }
+
+    /// The models that the login may use; an error without a login.
+    pub(crate) async fn models(&self) -> Result<Vec<ModelInfo>, EngineError> {
+        self.server.models().await
+    }
+}
+
+impl Adapter for Copilot {
+    type Session = Session;
+
+    async fn open(&self, opening: Opening) -> Result<Session, EngineError> {
+        Session::open(Arc::clone(&self.server), opening).await
+    }
+
+    async fn stop(self) {
+        // The watcher may have ended: then so has the CLI.
+        let _ = self.stop.send(());
+        let _ = self.watching.await;
+    }
+}
+
+pub(crate) fn unauthenticated(account: &Account) -> EngineError {
+    let status = account.status_message.as_deref().filter(|status| *status != "Not authenticated");
+    let detail = status.map(|status| format!(" ({status})")).unwrap_or_default();
+    EngineError::Unauthenticated {
+        reason: format!("the Copilot CLI is not logged in{detail}"),
+        hint:
+            "run `copilot` and enter `/login`; or set COPILOT_PROVIDER_BASE_URL and COPILOT_MODEL for a model endpoint \
+               of your own; or try squad without one: `--engine rehearsal`"
+                .to_owned(),
+    }
+}

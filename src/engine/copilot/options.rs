@@ -1,0 +1,239 @@
+//! What the adapter is told by its caller: nothing in here is read from the process's surroundings.
+
+use std::collections::BTreeMap;
+use std::ffi::{OsStr, OsString};
+use std::fmt;
+use std::path::PathBuf;
+use std::time::Duration;
+
+use crate::engine::EngineError;
+
+/// The process's environment, as captured once at its start.
+pub(crate) type Variables = BTreeMap<OsString, OsString>;
+
+#[derive(Clone, Debug)]
+pub(crate) struct Options {
+    /// The CLI to run, exactly as given; `None` to look for one.
+    pub(crate) program: Option<PathBuf>,
+    /// What the CLI inherits. squad adds `COPILOT_HOME` and `SQUAD_RUN`.
+    pub(crate) variables: Variables,
+    /// Where the search for a locally installed CLI begins. Absolute.
+    pub(crate) directory: PathBuf,
+    pub(crate) home: Home,
+    /// A model endpoint of one's own, which needs no login.
+    pub(crate) provider: Option<Provider>,
+    /// Put into the CLI's environment as `SQUAD_RUN`, and so into that of every process its tools start. Unique:
+    /// what carries it is ended with the engine.
+    pub(crate) run: String,
+    pub(crate) timeouts: Timeouts,
+}
+
+impl Options {
+    pub(crate) fn variable(&self, name: &str) -> Option<&OsStr> {
+        variable(&self.variables, name)
+    }
+}
+
+/// A variable that is set and not empty.
+pub(crate) fn variable<'a>(variables: &'a Variables, name: &str) -> Option<&'a OsStr> {
+    let value = match variables.get(OsStr::new(name)) {
+        Some(value) => Some(value),
+        // Windows writes `Path`.
+        None if cfg!(windows) => {
+            variables.iter().find(|(key, _)| key.eq_ignore_ascii_case(name)).map(|(_, value)| value)
+        }
+        None => None,
+    };
+    value.map(OsString::as_os_str).filter(|value| !value.is_empty())
+}
+
+/// Where the CLI keeps its sessions (`COPILOT_HOME`). A login is never copied from one home to another.
+#[derive(Clone, Debug, PartialEq)]
+pub(crate) enum Home {
+    /// The repository's own home when the CLI is authenticated there or needs no login; else the user's.
+    Auto {
+        local: PathBuf,
+    },
+    At(PathBuf),
+    User,
+}
+
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Timeouts {
+    /// From spawning the CLI to its first answer.
+    pub(crate) start: Duration,
+    pub(crate) request: Duration,
+    /// Creating or resuming a session.
+    pub(crate) open: Duration,
+    pub(crate) abort: Duration,
+    /// How long a ping of a working CLI may take, and how often it is sent.
+    pub(crate) ping: Duration,
+    pub(crate) ping_interval: Duration,
+    /// Between asking the CLI to end and killing it.
+    pub(crate) grace: Duration,
+    /// The wait before the first retry of a lost connection; it doubles with each.
+    pub(crate) backoff: Duration,
+}
+
+impl Default for Timeouts {
+    fn default() -> Self {
+        Self {
+            start: Duration::from_secs(20),
+            request: Duration::from_secs(30),
+            open: Duration::from_secs(60),
+            abort: Duration::from_secs(5),
+            ping: Duration::from_secs(10),
+            ping_interval: Duration::from_secs(15),
+            grace: Duration::from_secs(5),
+            backoff: Duration::from_secs(1),
+        }
+    }
+}
+
+/// A model endpoint of one's own.
+#[derive(Clone, PartialEq)]
+pub(crate) struct Provider {
+    pub(crate) kind: ProviderKind,
+    /// `None`: what the CLI takes for that kind.
+    pub(crate) wire_api: Option<WireApi>,
+    pub(crate) base_url: String,
+    pub(crate) api_key: Option<String>,
+    /// The models it serves, the default first. Empty: any.
+    pub(crate) models: Vec<String>,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq, serde::Serialize)]
+#[serde(rename_all = "lowercase")]
+pub(crate) enum ProviderKind {
+    Openai,
+    Anthropic,
+    Azure,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq, serde::Serialize)]
+#[serde(rename_all = "lowercase")]
+pub(crate) enum WireApi {
+    Completions,
+    Responses,
+}
+
+impl fmt::Debug for Provider {
+    /// Without the key: debug output ends up in logs.
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Provider")
+            .field("kind", &self.kind)
+            .field("wire_api", &self.wire_api)
+            .field("base_url", &self.base_url)
+            .field("api_key", &self.api_key.as_ref().map(|_| "…"))
+            .field("models", &self.models)
+            .finish()
+    }
+}
+
+impl ProviderKind {
+    pub(crate) fn parse(text: &str) -> Option<Self> {
+        match text.to_ascii_lowercase().as_str() {
+            "openai" => Some(Self::Openai),
+            "anthropic" => Some(Self::Anthropic),
+            "azure" => Some(Self::Azure),
+            _ => None,
+        }
+    }
+}
+
+impl WireApi {
+    pub(crate) fn parse(text: &str) -> Option<Self> {
+        match text.to_ascii_lowercase().as_str() {
+            "completions" => Some(Self::Completions),
+            "responses" => Some(Self::Responses),
+            _ => None,
+        }
+    }
+}
+
+impl Provider {
+    /// The provider that the CLI's own variables name (`copilot help providers`); `None` without
+    /// `COPILOT_PROVIDER_BASE_URL`.
+    pub(crate) fn from_environment(variables: &Variables) -> Result<Option<Self>, EngineError> {
+        let text = |name| variable(variables, name).map(|value| value.to_string_lossy().into_owned());
+        let Some(base_url) = text("COPILOT_PROVIDER_BASE_URL") else { return Ok(None) };
+        let kind = match text("COPILOT_PROVIDER_TYPE") {
+            None => ProviderKind::Openai,
+            Some(kind) => ProviderKind::parse(&kind)
+                .ok_or_else(|| unknown_value("COPILOT_PROVIDER_TYPE", &kind, "openai, anthropic or azure"))?,
+        };
+        let wire_api = match text("COPILOT_PROVIDER_WIRE_API") {
+            None => None,
+            Some(wire) => Some(
+                WireApi::parse(&wire)
+                    .ok_or_else(|| unknown_value("COPILOT_PROVIDER_WIRE_API", &wire, "completions or responses"))?,
+            ),
+        };
+        let models = text("COPILOT_MODEL").into_iter().collect();
+        Ok(Some(Self { kind, wire_api, base_url, api_key: text("COPILOT_PROVIDER_API_KEY"), models }))
+    }
+
+    /// The model to ask for: the one wanted where the provider serves it, else the provider's default.
+    pub(crate) fn model<'a>(&'a self, wanted: &'a str) -> &'a str {
+        match self.models.first() {
+            Some(default) if !self.models.iter().any(|model| model == wanted) => default,
+            _ => wanted,
+        }
+    }
+}
+
+fn unknown_value(name: &str, value: &str, known: &str) -> EngineError {
+    EngineError::Unusable {
+        reason: format!("`{value}` is not a value of {name}"),
+        hint: Some(format!("set {name} to {known}")),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn variables(pairs: &[(&str, &str)]) -> Variables {
+        pairs.iter().map(|(name, value)| (name.into(), value.into())).collect()
+    }
+
+    #[test]
+    fn the_clis_own_variables_make_a_provider() {
+        let provider = Provider::from_environment(&variables(&[
+            ("COPILOT_PROVIDER_BASE_URL", "http://127.0.0.1:1/v1"),
+            ("COPILOT_PROVIDER_TYPE", "anthropic"),
+            ("COPILOT_PROVIDER_API_KEY", "not-a-real-key"),
+            ("COPILOT_MODEL", "m-1"),
+        ]));
+        let provider = provider.expect("known values").expect("a base URL");
+        assert_eq!(provider.kind, ProviderKind::Anthropic);
+        assert_eq!(provider.models, ["m-1"]);
+        assert!(!format!("{provider:?}").contains("not-a-real-key"));
+        assert_eq!(Provider::from_environment(&variables(&[("COPILOT_MODEL", "m-1")])), Ok(None));
+        assert_eq!(Provider::from_environment(&variables(&[("COPILOT_PROVIDER_BASE_URL", "")])), Ok(None));
+    }
+
+    #[test]
+    fn a_mistyped_provider_is_named() {
+        let error = Provider::from_environment(&variables(&[
+            ("COPILOT_PROVIDER_BASE_URL", "http://127.0.0.1:1"),
+            ("COPILOT_PROVIDER_TYPE", "opnai"),
+        ]));
+        assert_eq!(error.expect_err("no such kind").to_string(), "`opnai` is not a value of COPILOT_PROVIDER_TYPE");
+    }
+
+    #[test]
+    fn a_model_the_provider_lacks_becomes_its_default() {
+        let mut provider = Provider {
+            kind: ProviderKind::Openai,
+            wire_api: None,
+            base_url: String::new(),
+            api_key: None,
+            models: vec!["a".into(), "b".into()],
+        };
+        assert_eq!(provider.model("b"), "b");
+        assert_eq!(provider.model("claude"), "a");
+        provider.models.clear();
+        assert_eq!(provider.model("claude"), "claude");
+    }
+}

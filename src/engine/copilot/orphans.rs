@@ -1,0 +1,41 @@
+//! Finds and ends what a killed engine left behind.
+
+use std::fs;
+use std::time::{Duration, Instant};
+
+use rustix::process::{Pid, Signal, kill_process};
+
+/// Kills every process that carries `SQUAD_RUN=run` in its environment, but no `git`: that holds locks, and ends by
+/// itself.
+pub(crate) async fn end(run: &str) {
+    let mark = format!("SQUAD_RUN={run}");
+    // A process may start another between being seen and being killed, so look again, but not for ever.
+    let deadline = Instant::now() + Duration::from_millis(200);
+    while end_once(mark.as_bytes()) > 0 && Instant::now() < deadline {
+        tokio::time::sleep(Duration::from_millis(5)).await;
+    }
+}
+
+fn end_once(mark: &[u8]) -> usize {
+    let Ok(processes) = fs::read_dir("/proc") else { return 0 };
+    let ids = processes.filter_map(|entry| entry.ok()?.file_name().to_str()?.parse::<i32>().ok());
+    ids.filter(|&id| id != own_id() && carries(id, mark) && !is_git(id)).filter(|&id| kill(id)).count()
+}
+
+fn own_id() -> i32 {
+    i32::try_from(std::process::id()).unwrap_or(0)
+}
+
+fn carries(id: i32, mark: &[u8]) -> bool {
+    // Another user's process cannot be read, nor is it ours. That of a zombie is empty.
+    let environment = fs::read(format!("/proc/{id}/environ")).unwrap_or_default();
+    environment.split(|&byte| byte == 0).any(|variable| variable == mark)
+}
+
+fn is_git(id: i32) -> bool {
+    fs::read_to_string(format!("/proc/{id}/comm")).is_ok_and(|name| name.trim_end().starts_with("git"))
+}
+
+fn kill(id: i32) -> bool {
+    Pid::from_raw(id).is_some_and(|id| kill_process(id, Signal::KILL).is_ok())
+}

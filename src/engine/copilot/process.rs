@@ -1,0 +1,246 @@
+//! The CLI's process: started in a process group of its own, its complaints kept, and ended with all it started.
+
+use std::collections::VecDeque;
+use std::path::Path;
+use std::process::{ExitStatus, Stdio};
+use std::sync::{Arc, Mutex};
+use std::time::Duration;
+
+use tokio::io::{AsyncRead, AsyncReadExt};
+use tokio::process::{Child, Command};
+use tokio::time::timeout;
+
+use super::connection::{Connection, Incoming, lock};
+use super::options::{Home, Options};
+use crate::engine::EngineError;
+use crate::model::{first_line, printable};
+
+/// Bytes of standard error that are kept for messages.
+const KEPT: usize = 4 * 1024;
+/// How long an ended process may take to be seen as such, and its last words to be read.
+const LAST_WORDS: Duration = Duration::from_millis(500);
+
+pub(crate) struct Process {
+    child: Child,
+    /// The process's id, which is its group's.
+    id: Option<u32>,
+    complaints: Arc<Mutex<VecDeque<u8>>>,
+    run: String,
+}
+
+impl Process {
+    /// Starts the CLI as a server on its standard streams.
+    pub(crate) fn start(
+        program: &Path,
+        options: &Options,
+        home: &Home,
+        incoming: Arc<dyn Incoming>,
+    ) -> Result<(Self, Arc<Connection>), EngineError> {
+        let mut child = command(program, options, home)
+            .spawn()
+            .map_err(|error| unusable(program, &format!("cannot be run: {error}")))?;
+        let (Some(input), Some(output), Some(errors)) = (child.stdin.take(), child.stdout.take(), child.stderr.take())
+        else {
+            return Err(unusable(program, "has no standard streams"));
+        };
+        let complaints = Arc::default();
+        tokio::spawn(listen(errors, Arc::clone(&complaints)));
+        let id = child.id();
+        let process = Self { child, id, complaints, run: options.run.clone() };
+        Ok((process, Connection::start(input, output, incoming)))
+    }
+
+    pub(crate) async fn ended(&mut self) -> Option<ExitStatus> {
+        self.child.wait().await.ok()
+    }
+
+    /// How it ended, in words, when it has; and its last words.
+    pub(crate) async fn obituary(&mut self) -> String {
+        let ended = timeout(LAST_WORDS, self.child.wait()).await;
+        // Its last words may still be in the pipe.
+        tokio::task::yield_now().await;
+        let words = self.last_words();
+        let words = if words.is_empty() { words } else { format!(": {words}") };
+        match ended {
+            Ok(Ok(status)) => format!("its process ended ({status}){words}"),
+            _ => format!("its process is still there{words}"),
+        }
+    }
+
+    fn last_words(&self) -> String {
+        let bytes: Vec<u8> = lock(&self.complaints).iter().copied().collect();
+        let text = printable(&String::from_utf8_lossy(&bytes));
+        let last = text.lines().rev().find(|line| !line.trim().is_empty()).unwrap_or_default();
+        first_line(last, 200)
+    }
+
+    /// Asks it to end, insists, and kills it, within the grace. On its closed input it ends the shells of its tools
+    /// too; when it had to be killed they are looked for.
+    pub(crate) async fn end(mut self, connection: &Connection, grace: Duration) {
+        connection.close_input();
+        let half = grace / 2;
+        if timeout(half, self.child.wait()).await.is_err() {
+            self.signal(Ending::Asked);
+            if timeout(half, self.child.wait()).await.is_err() {
+                self.kill().await;
+            }
+        }
+        connection.fail("the engine was stopped");
+        self.end_orphans().await;
+    }
+
+    /// Ends a process that is of no use any more.
+    pub(crate) async fn kill(&mut self) {
+        self.signal(Ending::Killed);
+        // `start_kill` fails only for a process that has ended.
+        let _ = self.child.start_kill();
+        let _ = self.child.wait().await;
+        self.end_orphans().await;
+    }
+
+    #[cfg(unix)]
+    fn signal(&self, ending: Ending) {
+        use rustix::process::{Pid, Signal, kill_process_group};
+
+        let signal = match ending {
+            Ending::Asked => Signal::TERM,
+            Ending::Killed => Signal::KILL,
+        };
+        let group = self.id.and_then(|id| Pid::from_raw(i32::try_from(id).ok()?));
+        if let Some(group) = group {
+            // Nobody may be left in the group.
+            let _ = kill_process_group(group, signal);
+        }
+    }
+
+    #[cfg(not(unix))]
+    fn signal(&self, ending: Ending) {
+        tracing::debug!("{ending:?} has no signal here; process {:?} is killed at last", self.id);
+    }
+
+    /// The CLI's tools run their shells in sessions of their own, so a killed CLI leaves them behind. They carry the
+    /// run in their environment.
+    #[cfg(target_os = "linux")]
+    async fn end_orphans(&self) {
+        super::orphans::end(&self.run).await;
+    }
+
+    #[cfg(not(target_os = "linux"))]
+    async fn end_orphans(&self) {
+        tracing::debug!("what run {} left behind cannot be looked for here", self.run);
+    }
+}
+
+#[derive(Clone, Copy, Debug)]
+enum Ending {
+    Asked,
+    Killed,
+}
+
+fn command(program: &Path, options: &Options, home: &Home) -> Command {
+    let mut command = Command::new(program);
+    command.args(["--server", "--stdio", "--no-auto-update"]);
+    if options.provider.is_some() {
+        command.arg("--no-auto-login");
+    }
+    command.env_clear().envs(&options.variables).env("SQUAD_RUN", &options.run);
+    // It would ask for a token that is meant for another server.
+    command.env_remove("COPILOT_CONNECTION_TOKEN");
+    if let Home::Auto { local: folder } | Home::At(folder) = home {
+        command.env("COPILOT_HOME", folder);
+    }
+    if options.provider.is_some() {
+        // Sessions bring it; the tools, which inherit the environment, have no business with it.
+        command.env_remove("COPILOT_PROVIDER_API_KEY");
+    }
+    offline_needs(&mut command, options);
+    command.current_dir(&options.directory);
+    command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped()).kill_on_drop(true);
+    #[cfg(unix)]
+    command.process_group(0);
+    #[cfg(windows)]
+    command.creation_flags(CREATE_NEW_PROCESS_GROUP);
+    command
+}
+
+/// A Ctrl-C in the terminal is squad's to handle.
+#[cfg(windows)]
+const CREATE_NEW_PROCESS_GROUP: u32 = 0x200;
+
+/// With `COPILOT_OFFLINE` the CLI refuses to start unless these name a model, though each session brings its own.
+fn offline_needs(command: &mut Command, options: &Options) {
+    let Some(provider) = &options.provider else { return };
+    if options.variable("COPILOT_OFFLINE").is_none() {
+        return;
+    }
+    if options.variable("COPILOT_PROVIDER_BASE_URL").is_none() {
+        command.env("COPILOT_PROVIDER_BASE_URL", &provider.base_url);
+    }
+    if options.variable("COPILOT_MODEL").is_none() {
+        command.env("COPILOT_MODEL", provider.models.first().map_or("default", String::as_str));
+    }
+}
+
+/// Keeps the end of what is said.
+async fn listen(mut errors: impl AsyncRead + Unpin, complaints: Arc<Mutex<VecDeque<u8>>>) {
+    let mut buffer = [0; 1024];
+    while let Ok(read @ 1..) = errors.read(&mut buffer).await {
+        let said = &buffer[..read];
+        tracing::debug!("the engine says: {}", printable(&String::from_utf8_lossy(said)).trim_end());
+        let mut complaints = lock(&complaints);
+        complaints.extend(said);
+        let surplus = complaints.len().saturating_sub(KEPT);
+        complaints.drain(..surplus);
+    }
+}
+
+fn unusable(program: &Path, why: &str) -> EngineError {
+    EngineError::Unusable { reason: format!("the Copilot CLI {} {why}", program.display()), hint: None }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::ffi::OsStr;
+
+    use super::super::options::{Provider, ProviderKind, Timeouts};
+    use super::*;
+
+    #[test]
+    fn the_cli_gets_the_variables_and_no_key() {
+        let variables = [
+            ("COPILOT_OFFLINE", "1"),
+            ("COPILOT_PROVIDER_API_KEY", "k"),
+            ("COPILOT_CONNECTION_TOKEN", "t"),
+            ("A", "b"),
+        ];
+        let options = Options {
+            program: None,
+            variables: variables.map(|(name, value)| (name.into(), value.into())).into(),
+            directory: "/".into(),
+            home: Home::User,
+            provider: Some(Provider {
+                kind: ProviderKind::Openai,
+                wire_api: None,
+                base_url: "http://x".into(),
+                api_key: Some("k".into()),
+                models: vec!["m".into()],
+            }),
+            run: "r".into(),
+            timeouts: Timeouts::default(),
+        };
+        let command = command(Path::new("copilot"), &options, &Home::At("/home".into()));
+        let mut variables: Vec<_> =
+            command.as_std().get_envs().filter_map(|(name, value)| Some((name.to_str()?, value?.to_str()?))).collect();
+        variables.sort_unstable();
+        let expected = [
+            ("A", "b"),
+            ("COPILOT_HOME", "/home"),
+            ("COPILOT_MODEL", "m"),
+            ("COPILOT_OFFLINE", "1"),
+            ("COPILOT_PROVIDER_BASE_URL", "http://x"),
+            ("SQUAD_RUN", "r"),
+        ];
+        assert_eq!(variables, expected);
+        assert!(command.as_std().get_args().any(|argument| argument == OsStr::new("--no-auto-login")));
+    }
+}

@@ -1,0 +1,560 @@
+//! The adapter with the real Copilot CLI, on a model that plays scripts. `.ci/install-real-parts` installs the CLI.
+
+#[path = "../../../tests/support/model_server.rs"]
+mod model_server;
+
+use std::path::PathBuf;
+use std::process::Command;
+use std::sync::Once;
+use std::time::{Duration, Instant};
+
+use tokio::time::timeout;
+
+use self::model_server::{ModelServer, Script};
+use super::*;
+use crate::engine::{AdapterSession, Approval, Fact, Request, ToolResult};
+use crate::model::ToolChoice;
+
+/// Beyond every deadline of the adapter's that a test waits for.
+const PATIENCE: Duration = Duration::from_secs(60);
+
+fn installed() -> PathBuf {
+    PathBuf::from(env!("CARGO_MANIFEST_DIR")).join("tests/real")
+}
+
+fn cli() -> PathBuf {
+    installed().join("node_modules/@github/copilot-linux-x64/copilot")
+}
+
+/// The CLI unpacks itself on its first run: once for all tests, not by each at the same time.
+fn unpacked() -> PathBuf {
+    static UNPACK: Once = Once::new();
+    let cache = installed().join(".cache");
+    UNPACK.call_once(|| {
+        let mut command = Command::new(cli());
+        command.arg("--version").env("XDG_CACHE_HOME", &cache).env("COPILOT_HOME", cache.join("home"));
+        let output = command.output().expect("the CLI is installed by .ci/install-real-parts");
+        assert!(output.status.success(), "{output:?}");
+    });
+    cache
+}
+
+struct World {
+    folder: tempfile::TempDir,
+    model: ModelServer,
+}
+
+impl World {
+    fn new(scripts: impl IntoIterator<Item = Script>) -> Self {
+        let world =
+            Self { folder: tempfile::tempdir().expect("a temporary folder"), model: ModelServer::start(scripts) };
+        std::fs::create_dir_all(world.project()).expect("a folder");
+        world
+    }
+
+    /// With a model that does what its prompt says.
+    fn plain() -> Self {
+        Self::new([])
+    }
+
+    fn project(&self) -> PathBuf {
+        self.folder.path().join("project")
+    }
+
+    fn run(&self) -> String {
+        format!("real-{}", self.folder.path().display())
+    }
+
+    fn options(&self) -> Options {
+        let user = self.folder.path().join("user");
+        let variables: [(&str, std::ffi::OsString); 4] = [
+            ("PATH", "/usr/local/bin:/usr/bin:/bin".into()),
+            ("HOME", user.into()),
+            ("XDG_CACHE_HOME", unpacked().into()),
+            ("COPILOT_OFFLINE", "true".into()),
+        ];
+        Options {
+            program: None,
+            variables: variables.map(|(name, value)| (name.into(), value)).into(),
+            directory: installed(),
+            home: Home::Auto { local: self.folder.path().join("home") },
+            provider: Some(Provider {
+                kind: ProviderKind::Openai,
+                wire_api: Some(WireApi::Completions),
+                base_url: self.model.url(),
+                api_key: Some("a-long-key-of-a-test".into()),
+                models: vec!["fake-1".into()],
+            }),
+            run: self.run(),
+            timeouts: Timeouts::default(),
+        }
+    }
+
+    async fn start(&self) -> Copilot {
+        Copilot::start(self.options()).await.expect("the CLI starts")
+    }
+
+    fn opening(&self, session: &str, tools: ToolChoice) -> Opening {
+        let mut opening = super::testing::opening(session, tools);
+        opening.directory = self.project();
+        opening
+    }
+
+    /// Ids of the processes that carry the run, with their command lines.
+    fn processes(&self) -> Vec<(i32, String)> {
+        let mark = format!("SQUAD_RUN={}", self.run());
+        let mut found = Vec::new();
+        for entry in std::fs::read_dir("/proc").expect("Linux").flatten() {
+            let Some(id) = entry.file_name().to_str().and_then(|name| name.parse().ok()) else { continue };
+            let environment = std::fs::read(entry.path().join("environ")).unwrap_or_default();
+            if environment.split(|&byte| byte == 0).any(|variable| variable == mark.as_bytes()) {
+                let line = std::fs::read(entry.path().join("cmdline")).unwrap_or_default();
+                found.push((id, String::from_utf8_lossy(&line).replace('\0', " ")));
+            }
+        }
+        found
+    }
+
+    fn signal(&self, signal: &str) {
+        let server = self.processes().into_iter().find(|(_, line)| line.contains("copilot")).expect("it runs").0;
+        let status = Command::new("kill").args([signal, &server.to_string()]).status();
+        assert!(status.expect("kill is there").success());
+    }
+}
+
+async fn next(session: &mut Session) -> Fact {
+    timeout(PATIENCE, session.next()).await.expect("a fact in time")
+}
+
+/// Answers: permissions whose detail contains `forbidden` are denied, a question gets `blue`.
+fn answer(request: Request) {
+    match request {
+        Request::Tool(call, reply) => {
+            reply.send(ToolResult { ok: true, text: format!("{} says: all fine", call.tool) })
+        }
+        Request::Permission { detail, reply, .. } if detail.contains("forbidden") => {
+            reply.send(Approval::Deny("that is forbidden".into()));
+        }
+        Request::Permission { reply, .. } => reply.send(Approval::Allow),
+        Request::Question { reply, .. } => reply.send(Some("blue".into())),
+    }
+}
+
+fn is_last(fact: &Fact) -> bool {
+    matches!(fact, Fact::Idle | Fact::Failed(_) | Fact::Lost(_))
+}
+
+/// Facts of a turn to its end, in lines without call ids and usage.
+async fn turn(session: &mut Session, prompt: &str) -> Vec<String> {
+    session.send(prompt).await.expect("the prompt is taken");
+    rest(session).await
+}
+
+async fn rest(session: &mut Session) -> Vec<String> {
+    let mut lines = Vec::new();
+    loop {
+        let fact = next(session).await;
+        let (line, last) = (show(&fact), is_last(&fact));
+        lines.extend(line);
+        if let Fact::Request(request) = fact {
+            answer(request);
+        }
+        if last {
+            return lines;
+        }
+    }
+}
+
+fn show(fact: &Fact) -> Option<String> {
+    match fact {
+        Fact::Usage(_) => None,
+        Fact::ToolStarted { tool, detail, .. } => Some(format!("start {tool}: {detail}")),
+        Fact::ToolCompleted { tool, ok, detail, .. } => {
+            Some(format!("end {tool} {}: {detail}", if *ok { "ok" } else { "failed" }))
+        }
+        fact => Some(super::testing::show(fact)),
+    }
+}
+
+/// Reads facts until one whose line begins so.
+async fn until(session: &mut Session, start: &str) -> String {
+    loop {
+        let fact = next(session).await;
+        let line = super::testing::show(&fact);
+        if let Fact::Request(request) = fact {
+            answer(request);
+        }
+        if line.starts_with(start) {
+            return line;
+        }
+        assert!(!line.starts_with("idle") && !line.starts_with("lost"), "{line} before {start}");
+    }
+}
+
+#[tokio::test]
+async fn it_starts_through_the_gate_and_ends_without_a_trace() {
+    let world = World::plain();
+    let copilot = world.start().await;
+    assert_eq!((copilot.version().as_str(), copilot.protocol()), ("1.0.102", 3));
+    assert!(copilot.program().ends_with("copilot-runtime"), "{:?}", copilot.program());
+    assert!(!copilot.account().authenticated);
+    assert_eq!(copilot.home(), &world.options().home);
+    let error = copilot.models().await.expect_err("nobody is logged in").to_string();
+    assert!(error.contains("Not authenticated"), "{error}");
+    assert_eq!(world.processes().len(), 1);
+    copilot.stop().await;
+    assert_eq!(world.processes(), []);
+}
+
+#[tokio::test]
+async fn a_probe_tells_what_is_installed() {
+    let world = World::plain();
+    let mut options = world.options();
+    options.provider = None;
+    let probe = Copilot::probe(&options).await.expect("it is installed");
+    assert_eq!((probe.identity.version.as_str(), probe.identity.protocol), ("1.0.102", 3));
+    assert!(probe.models.is_err());
+    assert_eq!(world.processes(), []);
+}
+
+#[tokio::test]
+async fn without_login_and_provider_it_says_what_to_do() {
+    let world = World::plain();
+    let mut options = world.options();
+    options.provider = None;
+    let error = Copilot::start(options).await.err().expect("nobody is logged in");
+    assert!(matches!(error, EngineError::Unauthenticated { .. }), "{error}");
+    assert_eq!(world.processes(), []);
+}
+
+#[tokio::test]
+async fn a_turn_with_tools_and_permissions() {
+    let world = World::plain();
+    let copilot = world.start().await;
+    let mut session = copilot.open(world.opening("squad-ada", ToolChoice::All)).await.expect("it opens");
+    assert_eq!(session.model(), "fake-1");
+    let file = world.project().join("made.txt");
+    let prompt = format!(
+        "STEP tool:bash {{\"command\":\"echo one > one.txt\",\"description\":\"d\"}}\n\
+         STEP tool:bash {{\"command\":\"echo forbidden > two.txt\",\"description\":\"d\"}}\n\
+         STEP tool:create {{\"path\":\"{0}\",\"file_text\":\"x\"}}\n\
+         STEP tool:squad_status {{\"q\":\"all\"}}\n\
+         STEP say:done",
+        file.display()
+    );
+    let facts = turn(&mut session, &prompt).await;
+    assert_eq!(
+        facts,
+        [
+            "start bash: echo one > one.txt",
+            "may Shell bash: echo one > one.txt",
+            "end bash ok: <shellId: 0 completed with exit code 0>",
+            "start bash: echo forbidden > two.txt",
+            "may Shell bash: echo forbidden > two.txt",
+            "end bash failed: The user rejected this tool call. User feedback: that is forbidden",
+            &format!("start create: {}", file.display()),
+            &format!("may Write create: {}", file.display()),
+            &format!("end create ok: Created file {} with 1 characters", file.display()),
+            "start squad_status: all",
+            "call squad_status {\"q\":\"all\"}",
+            "end squad_status ok: squad_status says: all fine",
+            "delta done",
+            "message done",
+            "idle",
+        ]
+    );
+    assert!(world.project().join("one.txt").exists() && file.exists());
+    assert!(!world.project().join("two.txt").exists());
+    session.close().await;
+    copilot.stop().await;
+    assert_eq!(world.processes(), []);
+}
+
+#[tokio::test]
+async fn the_charter_and_the_context_reach_the_model() {
+    let world = World::plain();
+    let copilot = world.start().await;
+    let mut session = copilot.open(world.opening("squad-ada", ToolChoice::ReadOnly)).await.expect("it opens");
+    assert_eq!(turn(&mut session, "STEP say:yes").await, ["delta yes", "message yes", "idle"]);
+    let request = world.model.requests().remove(0);
+    let system = request["messages"][0]["content"].to_string();
+    assert!(system.contains("You are Ada.") && system.contains("# Team"), "{system}");
+    let tools = request["tools"].as_array().expect("a list").iter();
+    let tools: Vec<_> = tools.filter_map(|tool| tool["function"]["name"].as_str()).collect();
+    assert_eq!(tools, ["view", "grep", "glob", "squad_status"]);
+    copilot.stop().await;
+}
+
+#[tokio::test]
+async fn text_comes_in_pieces() {
+    let world = World::plain();
+    let copilot = world.start().await;
+    let mut session = copilot.open(world.opening("s", ToolChoice::All)).await.expect("it opens");
+    let facts = turn(&mut session, "STEP stream:4 say:abcdefgh").await;
+    assert_eq!(facts, ["delta ab", "delta cd", "delta ef", "delta gh", "message abcdefgh", "idle"]);
+    copilot.stop().await;
+}
+
+#[tokio::test]
+async fn questions_are_answered_or_declined() {
+    let world = World::plain();
+    let copilot = world.start().await;
+    let mut session = copilot.open(world.opening("s", ToolChoice::All)).await.expect("it opens");
+    let ask = "STEP tool:ask_user {\"question\":\"which?\",\"choices\":[\"red\",\"blue\"]}\nSTEP say:ok";
+    let facts = turn(&mut session, ask).await;
+    assert_eq!(facts[1..3], ["question which? [\"red\", \"blue\"]", "end ask_user ok: User selected: blue"]);
+    session.send(ask).await.expect("the prompt is taken");
+    // A request that nobody answers is refused, whatever it asks.
+    let ended = loop {
+        match next(&mut session).await {
+            Fact::ToolCompleted { detail, .. } => break detail,
+            fact => assert!(!is_last(&fact), "{fact:?}"),
+        }
+    };
+    assert!(ended.contains("Nobody is available to answer"), "{ended}");
+    assert_eq!(rest(&mut session).await, ["delta ok", "message ok", "idle"]);
+    copilot.stop().await;
+}
+
+#[tokio::test]
+async fn an_unanswered_permission_is_refused() {
+    let world = World::plain();
+    let copilot = world.start().await;
+    let mut session = copilot.open(world.opening("s", ToolChoice::All)).await.expect("it opens");
+    session
+        .send("STEP tool:bash {\"command\":\"touch x\",\"description\":\"d\"}\nSTEP tool:squad_status\nSTEP say:ok")
+        .await
+        .expect("sent");
+    let mut ends = Vec::new();
+    loop {
+        let fact = next(&mut session).await;
+        if let Fact::ToolCompleted { ok, detail, .. } = &fact {
+            ends.push((*ok, detail.clone()));
+        }
+        if is_last(&fact) {
+            break;
+        }
+    }
+    let refusals =
+        ["The user rejected this tool call. User feedback: squad did not allow this.", "squad did not run this tool."];
+    assert_eq!(ends, refusals.map(|refusal| (false, refusal.to_owned())));
+    copilot.stop().await;
+}
+
+#[tokio::test]
+async fn an_abort_ends_the_turn_and_its_shell() {
+    let world = World::plain();
+    let copilot = world.start().await;
+    let mut session = copilot.open(world.opening("s", ToolChoice::All)).await.expect("it opens");
+    session.send("STEP tool:bash {\"command\":\"sleep 120\",\"description\":\"d\"}").await.expect("sent");
+    until(&mut session, "may Shell").await;
+    let sleeping = || world.processes().iter().any(|(_, line)| line.starts_with("sleep"));
+    let deadline = Instant::now() + PATIENCE;
+    while !sleeping() {
+        assert!(Instant::now() < deadline, "{:?}", world.processes());
+        tokio::time::sleep(Duration::from_millis(10)).await;
+    }
+    session.abort().await;
+    assert_eq!(rest(&mut session).await.last().map(String::as_str), Some("failed the turn was aborted"));
+    assert_eq!(turn(&mut session, "STEP say:again").await, ["delta again", "message again", "idle"]);
+    session.abort().await;
+    assert_eq!(turn(&mut session, "STEP say:more").await, ["delta more", "message more", "idle"]);
+    copilot.stop().await;
+    assert_eq!(world.processes(), []);
+}
+
+#[tokio::test]
+async fn a_models_error_fails_the_turn_alone() {
+    let world = World::plain();
+    let copilot = world.start().await;
+    let mut session = copilot.open(world.opening("s", ToolChoice::All)).await.expect("it opens");
+    assert_eq!(turn(&mut session, "STEP error:400").await, ["failed 400 scripted error"]);
+    assert_eq!(turn(&mut session, "STEP say:better").await, ["delta better", "message better", "idle"]);
+    copilot.stop().await;
+}
+
+#[tokio::test]
+async fn a_killed_cli_is_started_again_and_remembers() {
+    let world = World::plain();
+    let copilot = world.start().await;
+    let mut session = copilot.open(world.opening("s", ToolChoice::All)).await.expect("it opens");
+    let mut fresh = copilot.open(world.opening("fresh", ToolChoice::All)).await.expect("it opens");
+    turn(&mut session, "remember THE-FIRST-PROMPT\nSTEP say:first").await;
+    session.send("STEP tool:bash {\"command\":\"sleep 120\",\"description\":\"d\"}").await.expect("sent");
+    until(&mut session, "may Shell").await;
+    tokio::time::sleep(Duration::from_millis(300)).await;
+    world.signal("-9");
+    let lost = until(&mut session, "connection lost").await;
+    assert!(lost.contains("signal: 9"), "{lost}");
+    assert_eq!(until(&mut session, "connection restored").await, "connection restored: 1");
+    let failed = until(&mut session, "failed").await;
+    assert!(failed.contains("in the middle of the turn"), "{failed}");
+    // The shell of its tool was not left behind.
+    assert_eq!(world.processes().len(), 1, "{:?}", world.processes());
+    let facts = turn(&mut session, "STEP say:back").await;
+    assert_eq!(facts.last().map(String::as_str), Some("idle"), "{facts:?}");
+    let last = world.model.requests().pop().expect("a request").to_string();
+    assert!(last.contains("THE-FIRST-PROMPT"), "{last}");
+    // One that had not worked yet is there too.
+    until(&mut fresh, "connection restored").await;
+    assert_eq!(turn(&mut fresh, "STEP say:here").await.last().map(String::as_str), Some("idle"));
+    copilot.stop().await;
+    assert_eq!(world.processes(), []);
+}
+
+#[tokio::test]
+async fn a_cli_that_hangs_is_found_out_and_replaced() {
+    let world = World::plain();
+    let mut options = world.options();
+    options.timeouts.ping_interval = Duration::from_millis(200);
+    options.timeouts.ping = Duration::from_millis(500);
+    options.timeouts.backoff = Duration::from_millis(100);
+    let copilot = Copilot::start(options).await.expect("it starts");
+    let mut session = copilot.open(world.opening("s", ToolChoice::All)).await.expect("it opens");
+    turn(&mut session, "STEP say:first").await;
+    session.send("STEP sleep:60 say:never").await.expect("sent");
+    world.signal("-STOP");
+    let lost = until(&mut session, "connection lost").await;
+    assert!(lost.contains("it hangs: no answer within 0.5 s to a ping"), "{lost}");
+    until(&mut session, "failed").await;
+    assert_eq!(turn(&mut session, "STEP say:back").await.last().map(String::as_str), Some("idle"));
+    copilot.stop().await;
+    assert_eq!(world.processes(), []);
+}
+
+#[tokio::test]
+async fn a_cli_that_does_not_come_back_is_lost() {
+    let world = World::plain();
+    let folder = world.folder.path().join("cli");
+    std::fs::create_dir(&folder).expect("a folder");
+    let program = folder.join("copilot-runtime");
+    let mut options = world.options();
+    std::os::unix::fs::symlink(locate::locate(&options).expect("it is installed"), &program).expect("a link");
+    options.program = Some(program.clone());
+    options.timeouts.backoff = Duration::from_millis(50);
+    let copilot = Copilot::start(options).await.expect("it starts");
+    let mut session = copilot.open(world.opening("s", ToolChoice::All)).await.expect("it opens");
+    session.send("STEP sleep:60 say:never").await.expect("sent");
+    std::fs::remove_file(program).expect("the link");
+    world.signal("-9");
+    until(&mut session, "connection lost").await;
+    for _ in 0..2 {
+        let Fact::Lost(reason) = next(&mut session).await else { panic!("it is lost for good") };
+        assert!(reason.contains("after 3 attempts"), "{reason}");
+    }
+    assert!(session.send("more").await.is_err());
+    assert!(copilot.open(world.opening("t", ToolChoice::All)).await.is_err());
+    copilot.stop().await;
+}
+
+#[tokio::test]
+async fn a_session_goes_on_in_another_process() {
+    let world = World::plain();
+    let copilot = world.start().await;
+    let mut session = copilot.open(world.opening("s", ToolChoice::All)).await.expect("it opens");
+    turn(&mut session, "remember THE-FIRST-PROMPT\nSTEP say:first").await;
+    session.close().await;
+    copilot.stop().await;
+
+    let copilot = world.start().await;
+    let mut opening = world.opening("s", ToolChoice::All);
+    opening.resume = true;
+    let mut session = copilot.open(opening.clone()).await.expect("it is on the disk");
+    assert_eq!(turn(&mut session, "STEP say:second").await, ["delta second", "message second", "idle"]);
+    assert!(world.model.requests().pop().expect("a request").to_string().contains("THE-FIRST-PROMPT"));
+    let twice = copilot.open(opening.clone()).await.err().expect("it is open already");
+    assert!(twice.to_string().contains("open already"), "{twice}");
+    session.close().await;
+
+    // Opened without resuming, it begins anew, and what was before is gone for good.
+    let mut session = copilot.open(world.opening("s", ToolChoice::All)).await.expect("it opens");
+    turn(&mut session, "STEP say:third").await;
+    session.close().await;
+    let mut session = copilot.open(opening.clone()).await.expect("it is on the disk");
+    turn(&mut session, "STEP say:fourth").await;
+    let last = world.model.requests().pop().expect("a request").to_string();
+    assert!(last.contains("third") && !last.contains("THE-FIRST-PROMPT"), "{last}");
+
+    opening.session = "never-was".into();
+    let error = copilot.open(opening).await.err().expect("there is no such session");
+    assert!(matches!(error, EngineError::NotResumable { .. }), "{error}");
+    copilot.stop().await;
+}
+
+#[tokio::test]
+async fn three_agents_with_one_task_go_their_own_ways() {
+    let world = World::new([
+        Script::new("You are Ada.", ["tool:squad_status {\"q\":\"ada\"}", "say:ada is done"]),
+        Script::new("You are Bob.", ["error:400"]),
+        Script::new("You are Cy.", ["stream:3 say:cy writes"]),
+    ]);
+    let copilot = world.start().await;
+    let mut sessions = Vec::new();
+    for name in ["Ada", "Bob", "Cy"] {
+        let mut opening = world.opening(&format!("squad-{name}"), ToolChoice::All);
+        opening.spec.prompt = format!("You are {name}.");
+        sessions.push(copilot.open(opening).await.expect("it opens"));
+    }
+    let [ada, bob, cy] = &mut sessions[..] else { panic!("three") };
+    let (ada, bob, cy) = tokio::join!(turn(ada, "build it"), turn(bob, "build it"), turn(cy, "build it"));
+    assert_eq!(ada[ada.len() - 2..], ["message ada is done", "idle"]);
+    assert_eq!(bob, ["failed 400 scripted error"]);
+    assert_eq!(cy[cy.len() - 2..], ["message cy writes", "idle"]);
+    for session in sessions {
+        session.close().await;
+    }
+    copilot.stop().await;
+    assert_eq!(world.processes(), []);
+}
+
+#[tokio::test]
+async fn a_tool_outside_the_list_is_denied_even_to_sub_agents() {
+    let world = World::plain();
+    let copilot = world.start().await;
+    let tools = ToolChoice::Only(vec!["task".into()]);
+    let mut session = copilot.open(world.opening("s", tools)).await.expect("it opens");
+    let facts = turn(
+        &mut session,
+        "STEP tool:bash {\"command\":\"touch outside\",\"description\":\"d\"}\n\
+         STEP tool:task {\"agent_type\":\"general-purpose\",\"name\":\"below\",\"description\":\"d\",\"mode\":\"sync\",\
+         \"prompt\":\"STEP tool:bash {\\\"command\\\":\\\"touch below\\\",\\\"description\\\":\\\"d\\\"}\\nSTEP say:below\"}\n\
+         STEP say:done",
+    )
+    .await;
+    let denials =
+        facts.iter().filter(|fact| fact.contains("the tool `bash` is not among this agent's tools: task")).count();
+    assert_eq!(denials, 2, "{facts:#?}");
+    assert!(!facts.iter().any(|fact| fact == "message below"), "{facts:#?}");
+    assert_eq!(facts.last().map(String::as_str), Some("idle"));
+    assert!(!world.project().join("outside").exists() && !world.project().join("below").exists());
+    copilot.stop().await;
+}
+
+#[tokio::test]
+async fn a_stop_in_the_middle_of_a_turn_leaves_no_process() {
+    let world = World::plain();
+    let copilot = world.start().await;
+    let mut session = copilot.open(world.opening("s", ToolChoice::All)).await.expect("it opens");
+    session
+        .send("STEP tool:bash {\"command\":\"setsid sleep 120 & sleep 120\",\"description\":\"d\"}")
+        .await
+        .expect("sent");
+    until(&mut session, "may Shell").await;
+    tokio::time::sleep(Duration::from_millis(300)).await;
+    copilot.stop().await;
+    assert_eq!(world.processes(), []);
+    assert_eq!(until(&mut session, "lost").await, "lost the engine was stopped");
+    assert!(session.send("more").await.is_err());
+}
+
+#[tokio::test]
+async fn the_cli_itself_serves_where_there_is_no_runtime() {
+    let world = World::plain();
+    let mut options = world.options();
+    options.program = Some(cli());
+    let copilot = Copilot::start(options).await.expect("the CLI starts");
+    let mut session = copilot.open(world.opening("s", ToolChoice::All)).await.expect("it opens");
+    assert_eq!(turn(&mut session, "STEP say:hello").await, ["delta hello", "message hello", "idle"]);
+    copilot.stop().await;
+    assert_eq!(world.processes(), []);
+}

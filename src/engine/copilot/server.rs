@@ -1,0 +1,367 @@
+//! The running CLI: started through the protocol gate, watched while it works, and started again when it is lost.
+
+use std::path::PathBuf;
+use std::sync::Arc;
+use std::time::Duration;
+
+use serde::de::DeserializeOwned;
+use serde_json::{Value, json};
+use tokio::sync::{oneshot, watch};
+use tokio::time::{MissedTickBehavior, interval, sleep};
+
+use super::connection::{CallError, Connection};
+use super::locate::locate;
+use super::options::{Home, Options};
+use super::process::Process;
+use super::registry::Registry;
+use super::wire::{Account, Greeting, ModelInfo, Models, OpenParams};
+use crate::engine::{EngineError, Fact};
+
+/// The protocol versions that squad speaks. The only place that says so.
+pub(crate) const PROTOCOL: std::ops::RangeInclusive<u64> = 3..=3;
+/// A CLI that speaks the last of them.
+const KNOWN_GOOD: &str = "@github/copilot@1.0.102";
+/// How often a lost connection is tried again.
+const RETRIES: u32 = 3;
+
+pub(crate) struct Server {
+    pub(crate) options: Options,
+    pub(crate) program: PathBuf,
+    pub(crate) home: Home,
+    pub(crate) identity: Identity,
+    pub(crate) registry: Arc<Registry>,
+    state: watch::Sender<State>,
+}
+
+#[derive(Clone)]
+enum State {
+    Connected(Arc<Connection>),
+    Reconnecting,
+    /// For good, with the reason.
+    Over(String),
+}
+
+/// What the CLI says of itself.
+#[derive(Clone, Debug, PartialEq)]
+pub(crate) struct Identity {
+    pub(crate) version: String,
+    pub(crate) protocol: u64,
+    pub(crate) account: Account,
+}
+
+/// A CLI that has passed the gate.
+pub(crate) struct Running {
+    pub(crate) process: Process,
+    pub(crate) connection: Arc<Connection>,
+    pub(crate) identity: Identity,
+    pub(crate) home: Home,
+    pub(crate) program: PathBuf,
+    pub(crate) registry: Arc<Registry>,
+}
+
+/// Starts the CLI in the home that fits, whether or not it is logged in there.
+pub(crate) async fn start(options: &Options) -> Result<Running, EngineError> {
+    let program = locate(options)?;
+    let registry = Arc::new(Registry::new(options.timeouts.request));
+    let running = launch(options, &program, &options.home, &registry).await?;
+    let fits = options.provider.is_some() || running.identity.account.authenticated;
+    if fits || !matches!(options.home, Home::Auto { .. }) {
+        return Ok(running);
+    }
+    // The login is in the user's own home, and stays there.
+    running.process.end(&running.connection, options.timeouts.grace).await;
+    launch(options, &program, &Home::User, &registry).await
+}
+
+async fn launch(
+    options: &Options,
+    program: &std::path::Path,
+    home: &Home,
+    registry: &Arc<Registry>,
+) -> Result<Running, EngineError> {
+    let incoming = Arc::clone(registry) as Arc<dyn super::connection::Incoming>;
+    let (mut process, connection) = Process::start(program, options, home, incoming)?;
+    match greet(&connection, options).await {
+        Ok(identity) => Ok(Running {
+            process,
+            connection,
+            identity,
+            home: home.clone(),
+            program: program.to_owned(),
+            registry: Arc::clone(registry),
+        }),
+        Err(GateError::Engine(error)) => {
+            process.end(&connection, options.timeouts.grace).await;
+            Err(error)
+        }
+        Err(GateError::Call(error)) => {
+            let obituary = match error {
+                CallError::Silent(_) => String::new(),
+                _ => format!("; {}", process.obituary().await),
+            };
+            process.kill().await;
+            connection.fail("the engine did not start");
+            let reason =
+                format!("the Copilot CLI {} does not answer as a server: {error}{obituary}", program.display());
+            let hint =
+                format!("see whether `{} --version` works; else `npm install -g {KNOWN_GOOD}`", program.display());
+            Err(EngineError::Unusable { reason, hint: Some(hint) })
+        }
+    }
+}
+
+enum GateError {
+    Engine(EngineError),
+    Call(CallError),
+}
+
+impl From<CallError> for GateError {
+    fn from(error: CallError) -> Self {
+        Self::Call(error)
+    }
+}
+
+/// The protocol gate, and who is logged in.
+async fn greet(connection: &Connection, options: &Options) -> Result<Identity, GateError> {
+    let timeouts = &options.timeouts;
+    let greeting = match connection.request("connect", &json!({}), timeouts.start).await {
+        Err(error) if error.is_unknown_method() => connection.request("ping", &json!({}), timeouts.start).await?,
+        answer => answer?,
+    };
+    let greeting: Greeting = super::wire::lenient(greeting);
+    let protocol = gate(greeting.protocol_version).map_err(GateError::Engine)?;
+    let account = connection.request("auth.getStatus", &json!({}), timeouts.request).await?;
+    let version = greeting.version.unwrap_or_else(|| "unknown".to_owned());
+    Ok(Identity { version, protocol, account: super::wire::lenient(account) })
+}
+
+fn gate(found: Option<u64>) -> Result<u64, EngineError> {
+    match found {
+        Some(version) if PROTOCOL.contains(&version) => Ok(version),
+        _ => {
+            let is_newer = found.is_some_and(|version| version > *PROTOCOL.end());
+            let package = if is_newer { KNOWN_GOOD } else { "@github/copilot@latest" };
+            let hint = format!("install a Copilot CLI that speaks it: `npm install -g {package}`");
+            Err(EngineError::Protocol { found, supported: supported(), hint })
+        }
+    }
+}
+
+fn supported() -> String {
+    match (PROTOCOL.start(), PROTOCOL.end()) {
+        (first, last) if first == last => first.to_string(),
+        (first, last) => format!("{first} to {last}"),
+    }
+}
+
+impl Server {
+    /// The server of a CLI that is running, and the task that watches it. It ends the CLI when the sender is used or
+    /// dropped.
+    pub(crate) fn watch(
+        options: Options,
+        running: Running,
+    ) -> (Arc<Self>, oneshot::Sender<()>, impl Future<Output = ()>) {
+        let Running { process, connection, identity, home, program, registry } = running;
+        let state = watch::Sender::new(State::Connected(Arc::clone(&connection)));
+        let server = Arc::new(Self { options, program, home, identity, registry, state });
+        let (stop, stopped) = oneshot::channel();
+        let watching = Arc::clone(&server).supervise(process, connection, stopped);
+        (server, stop, watching)
+    }
+
+    /// The connection, once there is one: a lost one is waited for.
+    pub(crate) async fn connection(&self) -> Result<Arc<Connection>, EngineError> {
+        let mut state = self.state.subscribe();
+        let settled = state.wait_for(|state| !matches!(state, State::Reconnecting)).await;
+        match settled.as_deref() {
+            Ok(State::Connected(connection)) => Ok(Arc::clone(connection)),
+            Ok(State::Over(reason)) => Err(EngineError::Unusable { reason: reason.clone(), hint: None }),
+            Ok(State::Reconnecting) | Err(_) => {
+                Err(EngineError::Unusable { reason: "the engine is gone".into(), hint: None })
+            }
+        }
+    }
+
+    /// The connection if there is one right now.
+    pub(crate) fn connected(&self) -> Option<Arc<Connection>> {
+        match &*self.state.borrow() {
+            State::Connected(connection) => Some(Arc::clone(connection)),
+            State::Reconnecting | State::Over(_) => None,
+        }
+    }
+
+    async fn supervise(
+        self: Arc<Self>,
+        process: Process,
+        connection: Arc<Connection>,
+        mut stopped: oneshot::Receiver<()>,
+    ) {
+        let mut live = Some((process, connection));
+        while let Some((mut process, connection)) = live.take() {
+            tokio::select! {
+                biased;
+                _ = &mut stopped => {
+                    process.end(&connection, self.options.timeouts.grace).await;
+                    return self.over("the engine was stopped");
+                }
+                reason = self.loss(&mut process, &connection) => {
+                    self.lost(&mut process, &connection, &reason).await;
+                    live = tokio::select! {
+                        biased;
+                        _ = &mut stopped => return self.over("the engine was stopped"),
+                        live = self.restore(&reason) => live,
+                    };
+                }
+            }
+        }
+    }
+
+    /// Waits for the loss of the connection, and says how it came.
+    async fn loss(&self, process: &mut Process, connection: &Connection) -> String {
+        tokio::select! {
+            reason = connection.closed() => reason,
+            _ = process.ended() => "it ended".to_owned(),
+            reason = self.silence(connection) => reason,
+        }
+    }
+
+    /// Waits until a working CLI leaves a ping unanswered. A stopped process does not close anything, it hangs.
+    async fn silence(&self, connection: &Connection) -> String {
+        let timeouts = &self.options.timeouts;
+        let mut ticks = interval(timeouts.ping_interval);
+        ticks.set_missed_tick_behavior(MissedTickBehavior::Delay);
+        loop {
+            ticks.tick().await;
+            if !self.registry.is_any_working() {
+                continue;
+            }
+            let ping = connection.request("ping", &json!({}), timeouts.ping).await;
+            if let Err(error @ CallError::Silent(_)) = ping {
+                return format!("it hangs: {error} to a ping");
+            }
+        }
+    }
+
+    async fn lost(&self, process: &mut Process, connection: &Connection, reason: &str) {
+        self.state.send_replace(State::Reconnecting);
+        connection.fail(reason);
+        let obituary = process.obituary().await;
+        process.kill().await;
+        tracing::debug!("the engine is lost: {reason}; {obituary}");
+        self.registry.each(|session| session.report(Fact::ConnectionLost(format!("{reason}; {obituary}"))));
+    }
+
+    /// Starts the CLI again and resumes the live sessions; `None` when it cannot be.
+    async fn restore(&self, reason: &str) -> Option<(Process, Arc<Connection>)> {
+        let mut last = String::new();
+        for attempt in 1..=RETRIES {
+            sleep(backoff(self.options.timeouts.backoff, attempt)).await;
+            match launch(&self.options, &self.program, &self.home, &self.registry).await {
+                Ok(running) => {
+                    self.reopen(&running.connection).await;
+                    self.restored(attempt, reason);
+                    self.state.send_replace(State::Connected(Arc::clone(&running.connection)));
+                    return Some((running.process, running.connection));
+                }
+                Err(error) => last = error.to_string(),
+            }
+        }
+        self.over(&format!("the engine is gone for good: {reason}; after {RETRIES} attempts: {last}"));
+        None
+    }
+
+    fn restored(&self, attempts: u32, reason: &str) {
+        self.registry.each(|session| {
+            session.report(Fact::ConnectionRestored { attempts });
+            session.fail_turn(&format!("the engine was lost in the middle of the turn: {reason}"));
+        });
+    }
+
+    async fn reopen(&self, connection: &Connection) {
+        for params in self.registry.open_params() {
+            let id = params.session_id.clone();
+            match resume(connection, &params, self.options.timeouts.open).await {
+                Ok(None) => {}
+                Ok(Some(warning)) => drop(self.registry.with(&id, |session| session.report(Fact::Warning(warning)))),
+                Err(error) => {
+                    let lost = Fact::Lost(format!("the session could not be restored: {error}"));
+                    self.registry.with(&id, |session| session.report(lost));
+                    self.registry.remove(&id);
+                }
+            }
+        }
+    }
+
+    fn over(&self, reason: &str) {
+        self.state.send_replace(State::Over(reason.to_owned()));
+        self.registry.each(|session| session.report(Fact::Lost(reason.to_owned())));
+    }
+
+    pub(crate) async fn models(&self) -> Result<Vec<ModelInfo>, EngineError> {
+        models(&*self.connection().await?, self.options.timeouts.request).await
+    }
+}
+
+/// Resumes a session after a loss. One that had not come to its first turn is on no disk: it is made anew, with a
+/// warning.
+async fn resume(connection: &Connection, params: &OpenParams, deadline: Duration) -> Result<Option<String>, CallError> {
+    match connection.request("session.resume", params, deadline).await {
+        Ok(_) => Ok(None),
+        Err(CallError::Refused { message, .. }) => {
+            connection.request("session.create", params, deadline).await?;
+            Ok(Some(format!("the session starts afresh: {message}")))
+        }
+        Err(error) => Err(error),
+    }
+}
+
+pub(crate) async fn models(connection: &Connection, deadline: Duration) -> Result<Vec<ModelInfo>, EngineError> {
+    let models: Models = ask(connection, "models.list", &json!({}), deadline).await?;
+    Ok(models.models.iter().filter_map(ModelInfo::read).collect())
+}
+
+async fn ask<T: DeserializeOwned + Default>(
+    connection: &Connection,
+    method: &str,
+    params: &Value,
+    deadline: Duration,
+) -> Result<T, EngineError> {
+    let answer = connection.request(method, params, deadline).await;
+    answer.map(super::wire::lenient).map_err(|error| refused(method, &error))
+}
+
+pub(crate) fn refused(what: &str, error: &CallError) -> EngineError {
+    EngineError::Request { what: what.to_owned(), reason: error.to_string() }
+}
+
+/// 1, 2, 4 times the unit and up to a quarter more, so that several squads do not come back in step.
+fn backoff(unit: Duration, attempt: u32) -> Duration {
+    let wait = unit * 2_u32.saturating_pow(attempt - 1);
+    // A fresh id's random bits are random enough for this, and need no generator of ours.
+    let share = f64::from(uuid::Uuid::now_v7().as_bytes()[15]) / 255.0;
+    wait + wait.mul_f64(share / 4.0)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_gate_names_both_versions_and_the_way_out() {
+        assert_eq!(gate(Some(3)), Ok(3));
+        let older = gate(Some(2)).expect_err("too old");
+        assert_eq!(older.to_string(), "the engine speaks protocol version 2; this squad speaks 3");
+        assert!(older.hint().is_some_and(|hint| hint.contains("@github/copilot@latest")));
+        let newer = gate(Some(4)).expect_err("too new");
+        assert!(newer.hint().is_some_and(|hint| hint.contains(KNOWN_GOOD)));
+        assert!(matches!(gate(None), Err(EngineError::Protocol { found: None, .. })));
+    }
+
+    #[test]
+    fn waits_double_with_a_little_jitter() {
+        for (attempt, seconds) in [(1, 1.0), (2, 2.0), (3, 4.0)] {
+            let wait = backoff(Duration::from_secs(1), attempt).as_secs_f64();
+            assert!((seconds..=seconds * 1.25).contains(&wait), "{attempt}: {wait}");
+        }
+    }
+}

@@ -1,0 +1,164 @@
+//! A session of the CLI's, as the pool sees it.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use serde_json::json;
+use tokio::runtime::Handle;
+use tokio::sync::mpsc;
+use tokio::time::{Instant, sleep};
+
+use super::connection::CallError;
+use super::server::{Server, refused};
+use super::wire::{OpenParams, Opened, lenient};
+use crate::engine::{AdapterSession, EngineError, Fact, Opening};
+
+/// How often an aborted turn is looked at.
+const LOOK: Duration = Duration::from_millis(10);
+
+pub(crate) struct Session {
+    id: String,
+    model: String,
+    server: Arc<Server>,
+    facts: mpsc::UnboundedReceiver<Fact>,
+    lost: Option<String>,
+    closed: bool,
+}
+
+impl Session {
+    pub(crate) async fn open(server: Arc<Server>, opening: Opening) -> Result<Self, EngineError> {
+        server.connection().await?;
+        let params = OpenParams::new(&opening, server.options.provider.as_ref());
+        let facts = server.registry.add(params.clone(), opening.tools.iter().map(|tool| tool.name))?;
+        let model = params.model.clone().unwrap_or_default();
+        // From here on dropping it removes it from the registry.
+        let mut session = Self { id: opening.session, model, server, facts, lost: None, closed: false };
+        let answer = if opening.resume { session.resume(&params).await? } else { session.create(&params).await? };
+        if let Some(model) = answer.model_state.and_then(|state| state.model_id) {
+            session.model = model;
+        }
+        session.server.registry.with(&session.id, |session| session.opened());
+        Ok(session)
+    }
+
+    async fn resume(&self, params: &OpenParams) -> Result<Opened, EngineError> {
+        let connection = self.server.connection().await?;
+        match connection.request("session.resume", params, self.server.options.timeouts.open).await {
+            Ok(answer) => Ok(lenient(answer)),
+            Err(CallError::Refused { message, .. }) => {
+                Err(EngineError::NotResumable { session: self.id.clone(), reason: message })
+            }
+            Err(error) => Err(self.refused("resuming", &error)),
+        }
+    }
+
+    async fn create(&self, params: &OpenParams) -> Result<Opened, EngineError> {
+        let connection = self.server.connection().await?;
+        let timeouts = &self.server.options.timeouts;
+        // Created over a stored session of that id, the new one would append to the old one's events, and both would
+        // come back when it is resumed. There may be none; that is no error.
+        let _ = connection.request("session.delete", &self.by_id(), timeouts.request).await;
+        let answer = connection.request("session.create", params, timeouts.open).await;
+        answer.map(lenient).map_err(|error| self.refused("creating", &error))
+    }
+
+    fn by_id(&self) -> serde_json::Value {
+        json!({ "sessionId": self.id })
+    }
+
+    fn refused(&self, doing: &str, error: &CallError) -> EngineError {
+        refused(&format!("{doing} session `{}`", self.id), error)
+    }
+
+    /// Waits until the turn has ended by itself.
+    async fn turn_ended(&self, deadline: Instant) -> bool {
+        while self.server.registry.is_working(&self.id) {
+            if Instant::now() >= deadline {
+                return false;
+            }
+            sleep(LOOK).await;
+        }
+        true
+    }
+}
+
+impl AdapterSession for Session {
+    fn model(&self) -> &str {
+        &self.model
+    }
+
+    async fn send(&mut self, prompt: &str) -> Result<(), EngineError> {
+        let connection = self.server.connection().await?;
+        let registry = &self.server.registry;
+        // Before the request: the turn's first facts may come before its answer.
+        if registry.with(&self.id, |session| session.begin_turn()).is_none() {
+            return Err(refused(&format!("session `{}`", self.id), &CallError::Closed("it was lost".to_owned())));
+        }
+        let params = json!({ "sessionId": self.id, "prompt": prompt });
+        match connection.request("session.send", &params, self.server.options.timeouts.request).await {
+            Ok(_) => Ok(()),
+            Err(error @ CallError::Refused { .. }) => {
+                registry.with(&self.id, |session| session.withdraw_turn());
+                Err(self.refused("sending to", &error))
+            }
+            // The turn's last fact tells: it is given when the connection's end has been dealt with.
+            Err(CallError::Closed(_)) => Ok(()),
+            Err(error @ CallError::Silent(_)) => {
+                connection.fail(&format!("it hangs: {error} to a prompt"));
+                Ok(())
+            }
+        }
+    }
+
+    async fn next(&mut self) -> Fact {
+        if let Some(reason) = &self.lost {
+            return Fact::Lost(reason.clone());
+        }
+        let fact = self.facts.recv().await.unwrap_or_else(|| Fact::Lost("the engine is gone".to_owned()));
+        if let Fact::Lost(reason) = &fact {
+            self.lost = Some(reason.clone());
+        }
+        fact
+    }
+
+    async fn abort(&mut self) {
+        if !self.server.registry.is_working(&self.id) {
+            return;
+        }
+        // Without a connection the turn is about to end as failed.
+        let Some(connection) = self.server.connected() else { return };
+        let patience = self.server.options.timeouts.abort;
+        let deadline = Instant::now() + patience;
+        match connection.request("session.abort", &self.by_id(), patience).await {
+            Ok(_) if self.turn_ended(deadline).await => {}
+            Ok(_) | Err(CallError::Refused { .. }) => {
+                self.server.registry.with(&self.id, |session| session.fail_turn("the turn was aborted"));
+            }
+            Err(CallError::Closed(_)) => {}
+            Err(error @ CallError::Silent(_)) => connection.fail(&format!("it hangs: {error} to an abort")),
+        }
+    }
+
+    async fn close(mut self) {
+        self.closed = true;
+        let Some(connection) = self.server.connected() else { return };
+        let patience = self.server.options.timeouts.abort;
+        for method in ["sessions.save", "session.destroy"] {
+            if let Err(error) = connection.request(method, &self.by_id(), patience).await {
+                tracing::debug!("{method} of {}: {error}", self.id);
+            }
+        }
+    }
+}
+
+impl Drop for Session {
+    /// A session that was not closed goes on working in the CLI, with nobody to answer it: it is ended.
+    fn drop(&mut self) {
+        self.server.registry.remove(&self.id);
+        let (Some(connection), Ok(runtime)) = (self.server.connected(), Handle::try_current()) else { return };
+        if !self.closed {
+            let (params, patience) = (self.by_id(), self.server.options.timeouts.abort);
+            runtime.spawn(async move { connection.request("session.destroy", &params, patience).await });
+        }
+    }
+}

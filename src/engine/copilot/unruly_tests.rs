@@ -1,0 +1,109 @@
+//! CLIs that misbehave, as no real one does: small shell scripts.
+
+use std::fs;
+use std::os::unix::fs::PermissionsExt;
+use std::time::{Duration, Instant};
+
+use super::*;
+
+/// Starts a script as the CLI, with short deadlines, and gives the error.
+async fn start(script: &str) -> EngineError {
+    let folder = tempfile::tempdir().expect("a temporary folder");
+    let program = folder.path().join("copilot");
+    fs::write(&program, format!("#!/bin/sh\n{script}\n")).expect("a script");
+    fs::set_permissions(&program, fs::Permissions::from_mode(0o755)).expect("permissions");
+    let options = Options {
+        program: Some(program),
+        variables: [("PATH".into(), "/usr/bin:/bin".into())].into(),
+        directory: folder.path().to_owned(),
+        home: Home::At(folder.path().join("home")),
+        provider: None,
+        run: format!("unruly-{}", folder.path().display()),
+        timeouts: Timeouts {
+            start: Duration::from_millis(700),
+            request: Duration::from_millis(700),
+            grace: Duration::from_millis(400),
+            ..Timeouts::default()
+        },
+    };
+    let started = Instant::now();
+    let error = Copilot::start(options).await.err().expect("it cannot be used");
+    assert!(started.elapsed() < Duration::from_secs(5), "{error} took {:?}", started.elapsed());
+    error
+}
+
+/// A script's line that answers the request of this number.
+fn answer(id: u64, result: &str) -> String {
+    let message = format!(r#"{{"jsonrpc":"2.0","id":{id},"result":{result}}}"#);
+    format!("printf 'Content-Length: {}\\r\\n\\r\\n%s' '{message}'", message.len())
+}
+
+#[tokio::test]
+async fn another_protocol_is_refused_with_both_versions() {
+    let error = start(&format!("{}; cat >/dev/null", answer(1, r#"{"protocolVersion":9,"version":"9.0"}"#))).await;
+    assert_eq!(error.to_string(), "the engine speaks protocol version 9; this squad speaks 3");
+    assert!(error.hint().is_some_and(|hint| hint.contains("npm install -g @github/copilot@")), "{error:?}");
+}
+
+#[tokio::test]
+async fn an_exit_is_told_with_its_last_words() {
+    let error = start("echo 'first' >&2; echo 'no such option: --server' >&2; exit 3").await.to_string();
+    assert!(error.contains("exit status: 3"), "{error}");
+    assert!(error.contains("no such option: --server"), "{error}");
+}
+
+#[tokio::test]
+async fn garbage_is_quoted() {
+    let error = start("echo 'Welcome to Copilot!'; cat >/dev/null").await.to_string();
+    assert!(error.contains("it printed `Welcome to Copilot!`"), "{error}");
+}
+
+#[tokio::test]
+async fn silence_ends_at_the_deadline() {
+    let error = start("cat >/dev/null").await.to_string();
+    assert!(error.contains("no answer within 0.7 s"), "{error}");
+}
+
+#[tokio::test]
+async fn a_stopped_process_is_silence_too() {
+    let error = start("kill -STOP $$").await.to_string();
+    assert!(error.contains("no answer within 0.7 s"), "{error}");
+}
+
+#[tokio::test]
+async fn a_length_beyond_all_measure_is_not_believed() {
+    let error = start("printf 'Content-Length: 99999999999999\\r\\n\\r\\n'; cat >/dev/null").await.to_string();
+    assert!(error.contains("99999999999999 bytes"), "{error}");
+}
+
+#[tokio::test]
+async fn answers_of_the_wrong_shape_are_no_protocol_version() {
+    for result in ["null", "[]", "\"3\"", r#"{"protocolVersion":"3"}"#] {
+        let error = start(&format!("{}; cat >/dev/null", answer(1, result))).await;
+        assert!(matches!(error, EngineError::Protocol { found: None, .. }), "{result}: {error}");
+    }
+}
+
+#[tokio::test]
+async fn a_cli_without_a_login_says_how_to_get_one() {
+    let answers = [answer(1, r#"{"protocolVersion":3}"#), answer(2, r#"{"isAuthenticated":false}"#)];
+    let error = start(&format!("{}; cat >/dev/null", answers.join("; sleep 0.3; "))).await;
+    assert_eq!(error.to_string(), "the Copilot CLI is not logged in");
+    let hint = error.hint().unwrap_or_default();
+    assert!(
+        ["/login", "COPILOT_PROVIDER_BASE_URL", "--engine rehearsal"].iter().all(|way| hint.contains(way)),
+        "{hint}"
+    );
+}
+
+#[tokio::test]
+async fn one_that_ignores_its_end_is_killed_with_its_children() {
+    let folder = tempfile::tempdir().expect("a temporary folder");
+    let pid = folder.path().join("pid");
+    let script = format!("trap '' TERM; sleep 300 & echo $! > '{}'; {}; sleep 301", pid.display(), answer(1, "{}"));
+    start(&script).await;
+    let pid = fs::read_to_string(pid).expect("its child's id");
+    let state = fs::read_to_string(format!("/proc/{}/stat", pid.trim())).unwrap_or_default();
+    // Where nobody reaps, a dead process stays as a zombie.
+    assert!(state.is_empty() || state.contains(") Z "), "{state}");
+}

@@ -1,0 +1,519 @@
+//! The protocol's messages, as far as squad uses them. Protocol version 3, as in the CLI's own `api.schema.json` and
+//! `session-events.schema.json` (version 1.0.102).
+//!
+//! What squad sends is exact. What it receives is read with every field optional: a field that is missing or new must
+//! not cost a turn.
+
+use std::fmt;
+
+use serde::de::DeserializeOwned;
+use serde::{Deserialize, Serialize};
+use serde_json::Value;
+
+use super::options::{Provider, ProviderKind, WireApi};
+use crate::engine::{Opening, ToolSpec};
+use crate::model::ToolChoice;
+
+/// Tools of the CLI that change nothing.
+const READ_ONLY: [&str; 3] = ["view", "grep", "glob"];
+/// A shell that runs longer than one call is read and ended by these; without them it would be left running.
+const SHELL: &str = "bash";
+const SHELL_COMPANIONS: [&str; 3] = ["read_bash", "stop_bash", "list_bash"];
+
+/// `session.create` and `session.resume`.
+#[derive(Clone, Debug, Serialize)]
+#[serde(rename_all = "camelCase")]
+pub(crate) struct OpenParams {
+    pub(crate) session_id: String,
+    client_name: &'static str,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(crate) model: Option<String>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    provider: Option<ProviderParams>,
+    working_directory: String,
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    custom_agents: Vec<CustomAgent>,
+    /// The custom agent that is preselected.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    agent: Option<String>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    system_message: Option<SystemMessage>,
+    /// Exactly these tools; absent: all.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(crate) available_tools: Option<Vec<String>>,
+    tool_filter_precedence: &'static str,
+    tools: Vec<ToolParams>,
+    request_permission: bool,
+    request_user_input: bool,
+    streaming: bool,
+    /// A sub-agent's words are not its agent's.
+    include_sub_agent_streaming_events: bool,
+    env_value_mode: &'static str,
+    hooks: bool,
+    /// A cloned repository brings no commands with it: neither MCP servers nor hooks.
+    enable_config_discovery: bool,
+    enable_file_hooks: bool,
+    infinite_sessions: InfiniteSessions,
+}
+
+/// No `Debug`: it holds a key. Its owner prints it through [`Provider`]'s.
+#[derive(Clone, Serialize)]
+#[serde(rename_all = "camelCase")]
+struct ProviderParams {
+    r#type: ProviderKind,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    wire_api: Option<WireApi>,
+    base_url: String,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    api_key: Option<String>,
+}
+
+impl std::fmt::Debug for ProviderParams {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("ProviderParams").field("base_url", &self.base_url).finish_non_exhaustive()
+    }
+}
+
+#[derive(Clone, Debug, Serialize)]
+#[serde(rename_all = "camelCase")]
+struct CustomAgent {
+    name: String,
+    display_name: String,
+    description: String,
+    prompt: String,
+    /// `null` for all.
+    tools: Option<Vec<String>>,
+}
+
+#[derive(Clone, Debug, Serialize)]
+struct SystemMessage {
+    mode: &'static str,
+    content: String,
+}
+
+#[derive(Clone, Debug, Serialize)]
+#[serde(rename_all = "camelCase")]
+struct ToolParams {
+    name: &'static str,
+    description: &'static str,
+    parameters: Value,
+    /// squad decides when the call arrives; asking before would only be slower.
+    skip_permission: bool,
+}
+
+#[derive(Clone, Debug, Serialize)]
+#[serde(rename_all = "camelCase")]
+struct InfiniteSessions {
+    enabled: bool,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    background_compaction_threshold: Option<f64>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    buffer_exhaustion_threshold: Option<f64>,
+}
+
+impl OpenParams {
+    pub(crate) fn new(opening: &Opening, provider: Option<&Provider>) -> Self {
+        let spec = &opening.spec;
+        let wanted = spec.model.id.as_str();
+        let model = provider.map_or(wanted, |provider| provider.model(wanted));
+        let tools = available_tools(&spec.tools, &opening.tools);
+        // An agent without a prompt is not an agent to the CLI.
+        let agent = (!spec.prompt.trim().is_empty()).then(|| CustomAgent {
+            name: spec.agent.to_string(),
+            display_name: spec.name.clone(),
+            description: spec.role.clone(),
+            prompt: spec.prompt.clone(),
+            tools: tools.clone(),
+        });
+        Self {
+            session_id: opening.session.clone(),
+            client_name: "squad",
+            model: (!model.is_empty()).then(|| model.to_owned()),
+            provider: provider.map(ProviderParams::new),
+            working_directory: opening.directory.to_string_lossy().into_owned(),
+            agent: agent.as_ref().map(|agent| agent.name.clone()),
+            custom_agents: agent.into_iter().collect(),
+            system_message: (!spec.context.trim().is_empty())
+                .then(|| SystemMessage { mode: "append", content: spec.context.clone() }),
+            available_tools: tools,
+            tool_filter_precedence: "excluded",
+            tools: opening.tools.iter().map(ToolParams::new).collect(),
+            request_permission: true,
+            request_user_input: true,
+            streaming: true,
+            include_sub_agent_streaming_events: false,
+            env_value_mode: "direct",
+            hooks: true,
+            enable_config_discovery: false,
+            enable_file_hooks: false,
+            infinite_sessions: InfiniteSessions::new(spec.compaction_threshold),
+        }
+    }
+}
+
+impl ProviderParams {
+    fn new(provider: &Provider) -> Self {
+        Self {
+            r#type: provider.kind,
+            wire_api: provider.wire_api,
+            base_url: provider.base_url.clone(),
+            api_key: provider.api_key.clone(),
+        }
+    }
+}
+
+impl ToolParams {
+    fn new(tool: &ToolSpec) -> Self {
+        Self {
+            name: tool.name,
+            description: tool.description,
+            parameters: tool.parameters.clone(),
+            skip_permission: true,
+        }
+    }
+}
+
+impl InfiniteSessions {
+    fn new(threshold: Option<f64>) -> Self {
+        Self {
+            enabled: threshold.is_some(),
+            background_compaction_threshold: threshold,
+            // Where a turn waits for the compaction: above where that begins, as the CLI insists.
+            buffer_exhaustion_threshold: threshold.map(|threshold| threshold.max(0.95)),
+        }
+    }
+}
+
+/// The exact list of tools of a session, squad's own included; `None` for every tool there is.
+fn available_tools(choice: &ToolChoice, own: &[ToolSpec]) -> Option<Vec<String>> {
+    let mut tools: Vec<String> = match choice {
+        ToolChoice::All => return None,
+        ToolChoice::Only(tools) if tools.iter().any(|tool| tool == "*") => return None,
+        ToolChoice::ReadOnly => READ_ONLY.map(str::to_owned).into(),
+        ToolChoice::Only(tools) => tools.clone(),
+    };
+    if tools.iter().any(|tool| tool == SHELL) {
+        tools.extend(SHELL_COMPANIONS.map(str::to_owned));
+    }
+    tools.extend(own.iter().map(|tool| tool.name.to_owned()));
+    let mut seen = std::collections::BTreeSet::new();
+    tools.retain(|tool| seen.insert(tool.clone()));
+    Some(tools)
+}
+
+/// The answer to `connect`, and to `ping` where an older CLI has no `connect`.
+#[derive(Debug, Default, Deserialize)]
+#[serde(default, rename_all = "camelCase")]
+pub(crate) struct Greeting {
+    pub(crate) protocol_version: Option<u64>,
+    pub(crate) version: Option<String>,
+}
+
+/// The answer to `auth.getStatus`.
+#[derive(Clone, Debug, Default, PartialEq, Deserialize)]
+#[serde(default, rename_all = "camelCase")]
+pub(crate) struct Account {
+    #[serde(rename = "isAuthenticated")]
+    pub(crate) authenticated: bool,
+    /// How: `user`, `env`, `gh-cli`, `hmac`, `api-key` or `token`.
+    pub(crate) auth_type: Option<String>,
+    pub(crate) host: Option<String>,
+    pub(crate) login: Option<String>,
+    pub(crate) status_message: Option<String>,
+}
+
+/// The answer to `session.create` and `session.resume`.
+#[derive(Debug, Default, Deserialize)]
+#[serde(default, rename_all = "camelCase")]
+pub(crate) struct Opened {
+    pub(crate) model_state: Option<ModelState>,
+}
+
+#[derive(Debug, Default, Deserialize)]
+#[serde(default, rename_all = "camelCase")]
+pub(crate) struct ModelState {
+    pub(crate) model_id: Option<String>,
+}
+
+#[derive(Debug, Default, Deserialize)]
+#[serde(default)]
+pub(crate) struct Models {
+    pub(crate) models: Vec<Value>,
+}
+
+/// A model that the login may use.
+#[derive(Clone, Debug, PartialEq, serde::Serialize)]
+pub(crate) struct ModelInfo {
+    pub(crate) id: String,
+    pub(crate) name: String,
+    /// Tokens.
+    pub(crate) context_window: Option<u64>,
+    pub(crate) longest_prompt: Option<u64>,
+    pub(crate) longest_output: Option<u64>,
+    /// Premium requests that one request counts for.
+    pub(crate) multiplier: Option<f64>,
+    /// `enabled`, `disabled` or `unconfigured`.
+    pub(crate) policy: Option<String>,
+    pub(crate) vendor: Option<String>,
+}
+
+impl fmt::Display for ModelInfo {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&self.id)?;
+        if let Some(tokens) = self.context_window {
+            write!(f, ", {tokens} tokens of context")?;
+        }
+        if let Some(multiplier) = self.multiplier {
+            write!(f, ", counts as {multiplier} premium requests")?;
+        }
+        Ok(())
+    }
+}
+
+impl ModelInfo {
+    /// `None` for what has no id.
+    pub(crate) fn read(value: &Value) -> Option<Self> {
+        let text = |pointer: &str| value.pointer(pointer).and_then(Value::as_str).map(str::to_owned);
+        let count = |name: &str| value.pointer(&format!("/capabilities/limits/{name}")).and_then(Value::as_u64);
+        let id = text("/id")?;
+        Some(Self {
+            name: text("/name").unwrap_or_else(|| id.clone()),
+            id,
+            context_window: count("max_context_window_tokens"),
+            longest_prompt: count("max_prompt_tokens"),
+            longest_output: count("max_output_tokens"),
+            multiplier: value.pointer("/billing/multiplier").and_then(Value::as_f64),
+            policy: text("/policy/state"),
+            vendor: text("/vendor"),
+        })
+    }
+}
+
+/// `session.event`.
+#[derive(Debug, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub(crate) struct EventParams {
+    pub(crate) session_id: String,
+    pub(crate) event: Event,
+}
+
+#[derive(Debug, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub(crate) struct Event {
+    pub(crate) r#type: String,
+    #[serde(default)]
+    pub(crate) data: Value,
+    /// The sub-agent it comes from; `None` for the session's own agent.
+    #[serde(default)]
+    pub(crate) agent_id: Option<String>,
+}
+
+impl Event {
+    /// The event's data as a `T`; a `T` without anything when it is not of that shape.
+    pub(crate) fn data<T: DeserializeOwned + Default>(&self) -> T {
+        T::deserialize(&self.data).unwrap_or_else(|error| {
+            tracing::debug!("{} has an unknown shape: {error}", self.r#type);
+            T::default()
+        })
+    }
+}
+
+#[derive(Debug, Default, Deserialize)]
+#[serde(default, rename_all = "camelCase")]
+pub(crate) struct MessageDelta {
+    pub(crate) delta_content: String,
+}
+
+#[derive(Debug, Default, Deserialize)]
+#[serde(default, rename_all = "camelCase")]
+pub(crate) struct AssistantMessage {
+    pub(crate) content: String,
+}
+
+#[derive(Debug, Default, Deserialize)]
+#[serde(default, rename_all = "camelCase")]
+pub(crate) struct ToolStart {
+    pub(crate) tool_call_id: String,
+    pub(crate) tool_name: String,
+    pub(crate) arguments: Value,
+}
+
+#[derive(Debug, Default, Deserialize)]
+#[serde(default, rename_all = "camelCase")]
+pub(crate) struct ToolComplete {
+    pub(crate) tool_call_id: String,
+    pub(crate) success: bool,
+    pub(crate) result: Option<ToolContent>,
+    pub(crate) error: Option<ErrorMessage>,
+}
+
+#[derive(Debug, Default, Deserialize)]
+#[serde(default)]
+pub(crate) struct ToolContent {
+    pub(crate) content: String,
+}
+
+/// `session.error`, `session.warning` and a tool's error.
+#[derive(Debug, Default, Deserialize)]
+#[serde(default)]
+pub(crate) struct ErrorMessage {
+    pub(crate) message: String,
+}
+
+#[derive(Debug, Default, Deserialize)]
+#[serde(default, rename_all = "camelCase")]
+pub(crate) struct ModelUsage {
+    pub(crate) input_tokens: u64,
+    pub(crate) output_tokens: u64,
+}
+
+#[derive(Debug, Default, Deserialize)]
+#[serde(default, rename_all = "camelCase")]
+pub(crate) struct ModelCallFailure {
+    pub(crate) status_code: Option<u64>,
+}
+
+#[derive(Debug, Default, Deserialize)]
+#[serde(default)]
+pub(crate) struct TurnRetry {
+    /// Such as `rate_limit`, `api_error`.
+    pub(crate) reason: Option<String>,
+}
+
+#[derive(Debug, Default, Deserialize)]
+#[serde(default)]
+pub(crate) struct Idle {
+    pub(crate) aborted: bool,
+}
+
+#[derive(Debug, Default, Deserialize)]
+#[serde(default, rename_all = "camelCase")]
+pub(crate) struct ExternalTool {
+    pub(crate) request_id: String,
+    pub(crate) tool_call_id: String,
+    pub(crate) tool_name: String,
+    pub(crate) arguments: Value,
+}
+
+/// `userInput.request`.
+#[derive(Debug, Default, Deserialize)]
+#[serde(default, rename_all = "camelCase")]
+pub(crate) struct UserInput {
+    pub(crate) session_id: String,
+    pub(crate) question: String,
+    pub(crate) choices: Vec<String>,
+}
+
+/// `hooks.invoke`. The session is the outer one, for a sub-agent's tools too.
+#[derive(Debug, Default, Deserialize)]
+#[serde(default, rename_all = "camelCase")]
+pub(crate) struct HookCall {
+    pub(crate) session_id: String,
+    pub(crate) hook_type: String,
+    pub(crate) input: Value,
+}
+
+/// Reads params that squad can do without; a `T` without anything when they are not of that shape.
+pub(crate) fn lenient<T: DeserializeOwned + Default>(value: Value) -> T {
+    serde_json::from_value(value).unwrap_or_else(|error| {
+        tracing::debug!("a message of the engine has an unknown shape: {error}");
+        T::default()
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::super::testing;
+    use super::*;
+
+    fn provider() -> Provider {
+        Provider {
+            kind: ProviderKind::Openai,
+            wire_api: Some(WireApi::Completions),
+            base_url: "http://127.0.0.1:1/v1".into(),
+            api_key: Some("not-a-real-key".into()),
+            models: vec!["fake-1".into()],
+        }
+    }
+
+    #[test]
+    fn a_session_is_its_charter_its_context_and_its_tools() {
+        let opening = testing::opening("squad-ada", ToolChoice::ReadOnly);
+        let params = OpenParams::new(&opening, Some(&provider()));
+        assert!(!format!("{params:?}").contains("not-a-real-key"));
+        let tools = json!(["view", "grep", "glob", "squad_status"]);
+        assert_eq!(
+            serde_json::to_value(&params).expect("JSON"),
+            json!({
+                "sessionId": "squad-ada",
+                "clientName": "squad",
+                "model": "fake-1",
+                "provider": {
+                    "type": "openai", "wireApi": "completions", "baseUrl": "http://127.0.0.1:1/v1", "apiKey": "not-a-real-key"
+                },
+                "workingDirectory": "/project",
+                "customAgents": [{
+                    "name": "ada", "displayName": "Ada", "description": "Lead", "prompt": "You are Ada.", "tools": tools
+                }],
+                "agent": "ada",
+                "systemMessage": { "mode": "append", "content": "# Team" },
+                "availableTools": tools,
+                "toolFilterPrecedence": "excluded",
+                "tools": [{
+                    "name": "squad_status", "description": "Who does what.",
+                    "parameters": { "type": "object" }, "skipPermission": true
+                }],
+                "requestPermission": true,
+                "requestUserInput": true,
+                "streaming": true,
+                "includeSubAgentStreamingEvents": false,
+                "envValueMode": "direct",
+                "hooks": true,
+                "enableConfigDiscovery": false,
+                "enableFileHooks": false,
+                "infiniteSessions": {
+                    "enabled": true, "backgroundCompactionThreshold": 0.8, "bufferExhaustionThreshold": 0.95
+                }
+            })
+        );
+    }
+
+    #[test]
+    fn lists_of_tools_are_exact() {
+        let own = testing::opening("s", ToolChoice::All).tools;
+        assert_eq!(available_tools(&ToolChoice::All, &own), None);
+        assert_eq!(available_tools(&ToolChoice::Only(vec!["*".into()]), &own), None);
+        let none = available_tools(&ToolChoice::Only(Vec::new()), &own).expect("a list");
+        assert_eq!(none, ["squad_status"]);
+        let shell = available_tools(&ToolChoice::Only(vec!["bash".into(), "view".into()]), &own).expect("a list");
+        assert_eq!(shell, ["bash", "view", "read_bash", "stop_bash", "list_bash", "squad_status"]);
+    }
+
+    #[test]
+    fn an_agent_without_prompt_context_or_model_leaves_them_out() {
+        let mut opening = testing::opening("s", ToolChoice::All);
+        opening.spec.prompt = " ".into();
+        opening.spec.context.clear();
+        opening.spec.model.id.clear();
+        opening.spec.compaction_threshold = None;
+        let params = serde_json::to_value(OpenParams::new(&opening, None)).expect("JSON");
+        for absent in ["customAgents", "agent", "systemMessage", "model", "provider", "availableTools"] {
+            assert_eq!(params.get(absent), None, "{absent}");
+        }
+        assert_eq!(params["infiniteSessions"], json!({ "enabled": false }));
+    }
+
+    #[test]
+    fn models_are_read_with_what_they_have() {
+        let full = json!({
+            "id": "m", "name": "M", "vendor": "V", "policy": { "state": "enabled" }, "billing": { "multiplier": 0.33 },
+            "capabilities": { "limits": { "max_context_window_tokens": 128000, "max_prompt_tokens": 1, "max_output_tokens": 2 } }
+        });
+        let model = ModelInfo::read(&full).expect("it has an id");
+        assert_eq!((model.context_window, model.multiplier), (Some(128_000), Some(0.33)));
+        assert_eq!(ModelInfo::read(&json!({ "id": "m", "capabilities": 7 })).expect("it has an id").name, "m");
+        assert_eq!(ModelInfo::read(&json!({ "name": "M" })), None);
+    }
+}

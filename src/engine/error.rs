@@ -1,0 +1,49 @@
+//! Why an engine could not do what it was asked.
+
+use std::fmt;
+
+/// `Display` is one sentence for people; [`EngineError::hint`] is the way out.
+#[derive(Clone, Debug, PartialEq)]
+pub(crate) enum EngineError {
+    /// The engine's program is not installed, or not where it was said to be.
+    Missing { what: String, hint: String },
+    /// It is there and does not start or does not answer.
+    Unusable { reason: String, hint: Option<String> },
+    /// It speaks another protocol version than squad does.
+    Protocol { found: Option<u64>, supported: String, hint: String },
+    /// It needs a login or a key.
+    Unauthenticated { reason: String, hint: String },
+    /// A session of this id cannot be continued.
+    NotResumable { session: String, reason: String },
+    /// It refused a request, or did not answer in time.
+    Request { what: String, reason: String },
+}
+
+impl EngineError {
+    pub(crate) fn hint(&self) -> Option<&str> {
+        match self {
+            Self::Missing { hint, .. } | Self::Protocol { hint, .. } | Self::Unauthenticated { hint, .. } => Some(hint),
+            Self::Unusable { hint, .. } => hint.as_deref(),
+            Self::NotResumable { .. } | Self::Request { .. } => None,
+        }
+    }
+}
+
+impl fmt::Display for EngineError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Missing { what, .. } => write!(f, "{what}"),
+            Self::Unusable { reason, .. } | Self::Unauthenticated { reason, .. } => write!(f, "{reason}"),
+            Self::Protocol { found: Some(found), supported, .. } => {
+                write!(f, "the engine speaks protocol version {found}; this squad speaks {supported}")
+            }
+            Self::Protocol { found: None, supported, .. } => {
+                write!(f, "the engine does not say which protocol it speaks; this squad speaks {supported}")
+            }
+            Self::NotResumable { session, reason } => write!(f, "session `{session}` cannot be resumed: {reason}"),
+            Self::Request { what, reason } => write!(f, "{what}: {reason}"),
+        }
+    }
+}
+
+impl std::error::Error for EngineError {}

@@ -1,0 +1,99 @@
+//! What an engine reports while it works.
+
+use serde_json::Value;
+use tokio::sync::oneshot;
+
+use crate::model::{Access, Usage};
+
+/// One thing that happened in one session. Facts have an order but no number and no time: the dispatcher gives them
+/// those.
+#[derive(Debug)]
+pub(crate) enum Fact {
+    /// A piece of a message that is being written.
+    MessageDelta(String),
+    /// A whole message of the agent.
+    Message(String),
+    ToolStarted {
+        call: String,
+        tool: String,
+        /// What it is about, in a line: the command, the path.
+        detail: String,
+    },
+    ToolCompleted {
+        call: String,
+        tool: String,
+        ok: bool,
+        /// The first line of the result or of the error.
+        detail: String,
+    },
+    /// The engine waits for an answer.
+    Request(Request),
+    /// Adds to the usage of the turn; fields an engine does not know stay zero.
+    Usage(Usage),
+    /// The engine recovers from an error by itself, such as a model's 429, and says so.
+    Warning(String),
+    ConnectionLost(String),
+    ConnectionRestored {
+        attempts: u32,
+    },
+    /// The turn is over and succeeded.
+    Idle,
+    /// The turn is over and did not succeed. The session may still be usable.
+    Failed(String),
+    /// The session's engine is gone for good.
+    Lost(String),
+}
+
+/// A question of the engine's. Dropping its reply answers it with a refusal.
+#[derive(Debug)]
+pub(crate) enum Request {
+    /// A call of one of squad's own tools.
+    Tool(ToolCall, Reply<ToolResult>),
+    /// May the engine do this? Asked before it acts.
+    Permission {
+        access: Access,
+        tool: String,
+        /// The command, the path, the address: as the engine gave it, untrusted.
+        detail: String,
+        reply: Reply<Approval>,
+    },
+    /// A question to the person who started the run.
+    Question { text: String, choices: Vec<String>, reply: Reply<Option<String>> },
+}
+
+#[derive(Clone, Debug, PartialEq)]
+pub(crate) struct ToolCall {
+    pub(crate) call: String,
+    pub(crate) tool: String,
+    pub(crate) arguments: Value,
+}
+
+#[derive(Clone, Debug, PartialEq)]
+pub(crate) struct ToolResult {
+    pub(crate) ok: bool,
+    /// What the model reads.
+    pub(crate) text: String,
+}
+
+#[derive(Clone, Debug, PartialEq)]
+pub(crate) enum Approval {
+    Allow,
+    /// Refused, with the reason the model reads.
+    Deny(String),
+}
+
+/// Where an answer goes. The engine may have given up waiting; that is nobody's error.
+#[derive(Debug)]
+pub(crate) struct Reply<T>(oneshot::Sender<T>);
+
+impl<T> Reply<T> {
+    pub(crate) fn channel() -> (Self, oneshot::Receiver<T>) {
+        let (sender, receiver) = oneshot::channel();
+        (Self(sender), receiver)
+    }
+
+    pub(crate) fn send(self, answer: T) {
+        // The turn may have been aborted meanwhile.
+        let _ = self.0.send(answer);
+    }
+}

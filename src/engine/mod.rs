@@ -1,0 +1,161 @@
+//! Engines: the programs that run agent sessions.
+//!
+//! An adapter is the only code that knows its engine's own types. It opens sessions and reports facts; what a fact
+//! means for the run is decided elsewhere (`pool`). Two adapters: [`copilot`], a JSON-RPC client of the Copilot
+//! CLI's server mode, and [`rehearsal`], which plays a script in process.
+//!
+//! ```text
+//! Engine::start ─→ Engine ── open(Opening) ─→ Session ── send(prompt) ─→
+//!                                                     ←─ next() ── Fact, Fact, … Fact::Idle
+//! ```
+//!
+//! Engines are a closed set, so [`Engine`] is an enum that dispatches to the adapters: `async fn` without boxing.
+
+pub(crate) mod copilot;
+mod error;
+mod fact;
+pub(crate) mod rehearsal;
+
+use std::path::PathBuf;
+
+use serde_json::Value;
+
+pub(crate) use error::EngineError;
+pub(crate) use fact::{Approval, Fact, Reply, Request, ToolCall, ToolResult};
+
+use crate::model::SessionSpec;
+
+/// What an adapter provides. `Session::next` is cancel safe: a fact that was not returned is returned next time.
+pub(crate) trait Adapter {
+    type Session: AdapterSession;
+
+    /// Opens a session. With [`Opening::resume`] an earlier session of that id is continued; when that is not
+    /// possible the error is [`EngineError::NotResumable`] and nothing was opened.
+    async fn open(&self, opening: Opening) -> Result<Self::Session, EngineError>;
+
+    /// Ends the engine and everything it started. Called once; sessions are closed before.
+    async fn stop(self);
+}
+
+pub(crate) trait AdapterSession {
+    /// The model the session really has.
+    fn model(&self) -> &str;
+
+    /// Starts a turn. Facts of the turn follow, the last of them [`Fact::Idle`], [`Fact::Failed`] or [`Fact::Lost`].
+    async fn send(&mut self, prompt: &str) -> Result<(), EngineError>;
+
+    /// The next fact. Never ends: a session whose engine is gone reports [`Fact::Lost`] again and again.
+    async fn next(&mut self) -> Fact;
+
+    /// Stops the turn that is running; its last fact still comes.
+    async fn abort(&mut self);
+
+    /// Releases the session. It can be resumed by its id where the engine can resume.
+    async fn close(self);
+}
+
+/// A tool of squad's own, offered to every session. The engine calls it by [`Fact::Request`].
+#[derive(Clone, Debug, PartialEq)]
+pub(crate) struct ToolSpec {
+    pub(crate) name: &'static str,
+    pub(crate) description: &'static str,
+    /// JSON Schema of the arguments, of type `object`.
+    pub(crate) parameters: Value,
+}
+
+/// How a session is opened: what it is made of, and where it works.
+#[derive(Clone, Debug)]
+pub(crate) struct Opening {
+    /// `[A-Za-z0-9_-]` only; stable: the same work of the same agent has the same id, so that it can be resumed.
+    pub(crate) session: String,
+    pub(crate) spec: SessionSpec,
+    pub(crate) tools: Vec<ToolSpec>,
+    /// Absolute; the project's root.
+    pub(crate) directory: PathBuf,
+    pub(crate) resume: bool,
+}
+
+/// An engine that has started.
+pub(crate) enum Engine {
+    Copilot(copilot::Copilot),
+    Rehearsal(rehearsal::Rehearsal),
+}
+
+/// A session of whichever engine.
+pub(crate) enum Session {
+    Copilot(copilot::Session),
+    Rehearsal(rehearsal::Session),
+}
+
+impl Engine {
+    /// The engine's name, as the configuration spells it.
+    pub(crate) fn name(&self) -> &'static str {
+        match self {
+            Self::Copilot(_) => copilot::NAME,
+            Self::Rehearsal(_) => rehearsal::NAME,
+        }
+    }
+
+    /// What to tell people of what is running, such as a version.
+    pub(crate) fn version(&self) -> String {
+        match self {
+            Self::Copilot(engine) => engine.version(),
+            Self::Rehearsal(_) => env!("CARGO_PKG_VERSION").to_owned(),
+        }
+    }
+}
+
+impl Adapter for Engine {
+    type Session = Session;
+
+    async fn open(&self, opening: Opening) -> Result<Session, EngineError> {
+        match self {
+            Self::Copilot(engine) => engine.open(opening).await.map(Session::Copilot),
+            Self::Rehearsal(engine) => engine.open(opening).await.map(Session::Rehearsal),
+        }
+    }
+
+    async fn stop(self) {
+        match self {
+            Self::Copilot(engine) => engine.stop().await,
+            Self::Rehearsal(engine) => engine.stop().await,
+        }
+    }
+}
+
+impl AdapterSession for Session {
+    fn model(&self) -> &str {
+        match self {
+            Self::Copilot(session) => session.model(),
+            Self::Rehearsal(session) => session.model(),
+        }
+    }
+
+    async fn send(&mut self, prompt: &str) -> Result<(), EngineError> {
+        match self {
+            Self::Copilot(session) => session.send(prompt).await,
+            Self::Rehearsal(session) => session.send(prompt).await,
+        }
+    }
+
+    async fn next(&mut self) -> Fact {
+        match self {
+            Self::Copilot(session) => session.next().await,
+            Self::Rehearsal(session) => session.next().await,
+        }
+    }
+
+    async fn abort(&mut self) {
+        match self {
+            Self::Copilot(session) => session.abort().await,
+            Self::Rehearsal(session) => session.abort().await,
+        }
+    }
+
+    async fn close(self) {
+        match self {
+            Self::Copilot(session) => session.close().await,
+            Self::Rehearsal(session) => session.close().await,
+        }
+    }
+}

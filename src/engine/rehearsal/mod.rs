@@ -1,0 +1,132 @@
+//! The rehearsal engine: plays a script in process, so that all of squad can be seen and tested without a network and
+//! without a login. It announces itself on every run and is never chosen silently.
+//!
+//! ```toml
+//! [[turn]]
+//! agent = "backend"        # a slug, or "coordinator"; the turns of one agent are played in their order
+//! steps = [
+//!   { wait = "300ms" },
+//!   { say = "A message." },
+//!   { tool = "squad_log_decision", args = { title = "…", what = "…" } },
+//!   { write = "src/a.txt", text = "…" },    # a file in the project
+//!   { ask = "A question to the user?" },
+//!   { fail = "a reason" },                  # the turn fails; also { hang = true } and { die = true }
+//! ]
+//! ```
+//!
+//! An agent for which the script has no turn, or no turn left, improvises a short, plausible piece of work.
+
+mod improvise;
+mod play;
+mod script;
+
+use std::collections::{BTreeMap, VecDeque};
+use std::sync::{Arc, Mutex, PoisonError};
+
+use tokio::sync::{mpsc, watch};
+
+pub(crate) use script::Script;
+
+use super::{Adapter, AdapterSession, EngineError, Fact, Opening};
+use crate::model::Slug;
+use script::Step;
+
+pub(crate) const NAME: &str = "rehearsal";
+
+pub(crate) struct Rehearsal {
+    /// What is left of the script, by agent.
+    turns: Arc<Mutex<BTreeMap<String, VecDeque<Vec<Step>>>>>,
+    /// Set when the script makes the engine die: every session is lost then.
+    dead: watch::Sender<bool>,
+}
+
+pub(crate) struct Session {
+    opening: Arc<Opening>,
+    turns: Arc<Mutex<BTreeMap<String, VecDeque<Vec<Step>>>>>,
+    facts: mpsc::UnboundedReceiver<Fact>,
+    sender: mpsc::UnboundedSender<Fact>,
+    dead: watch::Sender<bool>,
+    abort: watch::Sender<bool>,
+}
+
+impl Rehearsal {
+    pub(crate) fn start(script: Option<Script>) -> Self {
+        let mut turns: BTreeMap<String, VecDeque<Vec<Step>>> = BTreeMap::new();
+        for turn in script.map(|script| script.turns).unwrap_or_default() {
+            turns.entry(turn.agent).or_default().push_back(turn.steps);
+        }
+        Self { turns: Arc::new(Mutex::new(turns)), dead: watch::Sender::new(false) }
+    }
+}
+
+impl Adapter for Rehearsal {
+    type Session = Session;
+
+    async fn open(&self, opening: Opening) -> Result<Session, EngineError> {
+        if *self.dead.borrow() {
+            return Err(EngineError::Unusable { reason: "the rehearsal has died, as its script says".to_owned(), hint: None });
+        }
+        let (sender, facts) = mpsc::unbounded_channel();
+        Ok(Session {
+            opening: Arc::new(opening),
+            turns: Arc::clone(&self.turns),
+            facts,
+            sender,
+            dead: self.dead.clone(),
+            abort: watch::Sender::new(false),
+        })
+    }
+
+    async fn stop(self) {}
+}
+
+impl AdapterSession for Session {
+    fn model(&self) -> &str {
+        &self.opening.spec.model.id
+    }
+
+    async fn send(&mut self, prompt: &str) -> Result<(), EngineError> {
+        let agent: &Slug = &self.opening.spec.agent;
+        let scripted = {
+            let mut turns = self.turns.lock().unwrap_or_else(PoisonError::into_inner);
+            turns.get_mut(agent.as_str()).and_then(VecDeque::pop_front)
+        };
+        let steps = scripted.unwrap_or_else(|| improvise::turn(&self.opening.spec, prompt));
+        self.abort = watch::Sender::new(false);
+        let stage = play::Stage {
+            opening: Arc::clone(&self.opening),
+            facts: self.sender.clone(),
+            dead: self.dead.clone(),
+        };
+        let (mut abort, mut dead) = (self.abort.subscribe(), self.dead.subscribe());
+        let facts = self.sender.clone();
+        tokio::spawn(async move {
+            let last = tokio::select! {
+                biased;
+                _ = dead.wait_for(|dead| *dead) => lost(),
+                _ = abort.wait_for(|abort| *abort) => Fact::Failed("stopped".to_owned()),
+                end = stage.play(steps) => end,
+            };
+            // The session may have been closed in the middle of its turn.
+            let _ = facts.send(last);
+        });
+        Ok(())
+    }
+
+    async fn next(&mut self) -> Fact {
+        // `self.sender` keeps the channel open.
+        self.facts.recv().await.unwrap_or_else(lost)
+    }
+
+    async fn abort(&mut self) {
+        self.abort.send_replace(true);
+    }
+
+    async fn close(self) {
+        self.abort.send_replace(true);
+    }
+}
+
+fn lost() -> Fact {
+    Fact::Lost("the engine died, as its script says".to_owned())
+}

@@ -1,0 +1,134 @@
+//! Plays the steps of a turn.
+
+use std::path::{Component, Path, PathBuf};
+use std::sync::Arc;
+
+use tokio::sync::{mpsc, watch};
+
+use super::script::Step;
+use crate::engine::{Approval, Fact, Opening, Reply, Request, ToolCall, ToolResult};
+use crate::model::{Access, first_line};
+
+pub(super) struct Stage {
+    pub(super) opening: Arc<Opening>,
+    pub(super) facts: mpsc::UnboundedSender<Fact>,
+    pub(super) dead: watch::Sender<bool>,
+}
+
+impl Stage {
+    /// Plays to the end of the turn, and returns its last fact.
+    pub(super) async fn play(self, steps: Vec<Step>) -> Fact {
+        for (number, step) in steps.into_iter().enumerate() {
+            let call = format!("call-{}", number + 1);
+            match step {
+                Step::Wait(duration) => tokio::time::sleep(duration).await,
+                Step::Say(text) => self.say(&text),
+                Step::Tool { name, arguments } => self.tool(call, name, arguments).await,
+                Step::Write { path, text } => self.write(call, &path, &text).await,
+                Step::Ask(text) => self.ask(text).await,
+                Step::Fail(reason) => return Fact::Failed(reason),
+                Step::Hang => std::future::pending().await,
+                Step::Die => {
+                    self.dead.send_replace(true);
+                    return super::lost();
+                }
+            }
+        }
+        Fact::Idle
+    }
+
+    fn tell(&self, fact: Fact) {
+        // Nobody listens to a session that was closed.
+        let _ = self.facts.send(fact);
+    }
+
+    /// A few words at a time, as a model does.
+    fn say(&self, text: &str) {
+        let text = text.trim();
+        let mut rest = text;
+        while !rest.is_empty() {
+            let end = rest.match_indices(' ').nth(5).map_or(rest.len(), |(at, _)| at + 1);
+            self.tell(Fact::MessageDelta(rest[..end].to_owned()));
+            rest = &rest[end..];
+        }
+        self.tell(Fact::Message(text.to_owned()));
+    }
+
+    async fn tool(&self, call: String, tool: String, arguments: serde_json::Value) {
+        let detail = arguments.get("title").or_else(|| arguments.get("text")).and_then(|value| value.as_str());
+        let detail = first_line(detail.unwrap_or_default(), 120);
+        self.tell(Fact::ToolStarted { call: call.clone(), tool: tool.clone(), detail });
+        let (reply, answer) = Reply::channel();
+        self.tell(Fact::Request(Request::Tool(
+            ToolCall { call: call.clone(), tool: tool.clone(), arguments },
+            reply,
+        )));
+        let result = answer.await.unwrap_or(ToolResult { ok: false, text: "no answer".to_owned() });
+        self.tell(Fact::ToolCompleted { call, tool, ok: result.ok, detail: first_line(&result.text, 120) });
+    }
+
+    async fn write(&self, call: String, path: &str, text: &str) {
+        let tool = "write".to_owned();
+        self.tell(Fact::ToolStarted { call: call.clone(), tool: tool.clone(), detail: path.to_owned() });
+        let (reply, answer) = Reply::channel();
+        self.tell(Fact::Request(Request::Permission {
+            access: Access::Write,
+            tool: tool.clone(),
+            detail: path.to_owned(),
+            reply,
+        }));
+        let result = match answer.await.unwrap_or(Approval::Deny("no answer".to_owned())) {
+            Approval::Deny(reason) => Err(reason),
+            Approval::Allow => confined(&self.opening.directory, path)
+                .and_then(|target| std::fs::write(&target, text).map_err(|error| error.to_string())),
+        };
+        let detail = result.as_ref().err().cloned().unwrap_or_else(|| path.to_owned());
+        self.tell(Fact::ToolCompleted { call, tool, ok: result.is_ok(), detail });
+    }
+
+    async fn ask(&self, text: String) {
+        let (reply, answer) = Reply::channel();
+        self.tell(Fact::Request(Request::Question { text, choices: Vec::new(), reply }));
+        let answer = answer.await.ok().flatten();
+        self.say(&format!("The answer is: {}", answer.as_deref().unwrap_or("none was given")));
+    }
+}
+
+/// The path within the project, its folders made. Refuses what leads outside, by `..` or by a link.
+fn confined(project: &Path, path: &str) -> Result<PathBuf, String> {
+    let relative = Path::new(path);
+    let plain = relative.components().all(|component| matches!(component, Component::Normal(_) | Component::CurDir));
+    let target = project.join(relative);
+    // What exists of the path so far tells where it leads.
+    let existing = target.ancestors().find(|ancestor| ancestor.symlink_metadata().is_ok());
+    let inside = existing.and_then(|path| path.canonicalize().ok()).is_some_and(|path| {
+        project.canonicalize().is_ok_and(|root| path.starts_with(root))
+    });
+    let (true, true, Some(_), Some(folder)) = (plain, inside, relative.file_name(), target.parent()) else {
+        return Err(format!("`{path}` is not a path inside the project"));
+    };
+    std::fs::create_dir_all(folder).map_err(|error| error.to_string())?;
+    Ok(target)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn writing_is_confined_to_the_project() {
+        let project = tempfile::tempdir().expect("a folder");
+        assert!(confined(project.path(), "a/b/c.txt").is_ok() && project.path().join("a/b").is_dir());
+        for outside in ["../x", "/etc/x", "a/../../x", ""] {
+            assert!(confined(project.path(), outside).is_err(), "{outside}");
+        }
+        #[cfg(unix)]
+        {
+            let other = tempfile::tempdir().expect("a folder");
+            std::os::unix::fs::symlink(other.path(), project.path().join("link")).expect("a link");
+            std::os::unix::fs::symlink(other.path().join("none"), project.path().join("dangling")).expect("a link");
+            assert!(confined(project.path(), "link/new/x").is_err() && confined(project.path(), "dangling").is_err());
+            assert!(!other.path().join("new").exists());
+        }
+    }
+}

@@ -1,0 +1,130 @@
+//! A rehearsal's script: a small TOML file.
+
+use std::time::Duration;
+
+use serde::Deserialize;
+use serde_json::Value;
+
+#[derive(Clone, Debug, PartialEq, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub(crate) struct Script {
+    #[serde(rename = "turn", default)]
+    pub(super) turns: Vec<Turn>,
+}
+
+#[derive(Clone, Debug, PartialEq, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub(super) struct Turn {
+    pub(super) agent: String,
+    pub(super) steps: Vec<Step>,
+}
+
+#[derive(Clone, Debug, PartialEq, Deserialize)]
+#[serde(try_from = "Written")]
+pub(super) enum Step {
+    Wait(Duration),
+    Say(String),
+    Tool { name: String, arguments: Value },
+    Write { path: String, text: String },
+    Ask(String),
+    Fail(String),
+    /// Never ends; what a time-out is for.
+    Hang,
+    /// The whole engine dies.
+    Die,
+}
+
+/// A step as it is written: a table with one of these keys.
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+struct Written {
+    wait: Option<String>,
+    say: Option<String>,
+    tool: Option<String>,
+    args: Option<Value>,
+    write: Option<String>,
+    text: Option<String>,
+    ask: Option<String>,
+    fail: Option<String>,
+    hang: Option<bool>,
+    die: Option<bool>,
+}
+
+impl TryFrom<Written> for Step {
+    type Error = String;
+
+    fn try_from(written: Written) -> Result<Self, String> {
+        let mut steps = Vec::new();
+        if let Some(text) = written.wait {
+            let span: jiff::SignedDuration =
+                text.parse().map_err(|_| format!("`wait = \"{text}\"` is not a duration such as \"300ms\""))?;
+            steps.push(Self::Wait(Duration::try_from(span).map_err(|_| "a wait cannot be negative".to_owned())?));
+        }
+        steps.extend(written.say.map(Self::Say));
+        if let Some(name) = written.tool {
+            steps.push(Self::Tool { name, arguments: written.args.unwrap_or_else(|| Value::Object(serde_json::Map::new())) });
+        }
+        if let Some(path) = written.write {
+            // A text written over several lines begins on the line after its quotes.
+            let text = written.text.unwrap_or_default();
+            let text = text.strip_prefix('\n').map_or(text.clone(), str::to_owned);
+            steps.push(Self::Write { path, text });
+        }
+        steps.extend(written.ask.map(Self::Ask));
+        steps.extend(written.fail.map(Self::Fail));
+        steps.extend(written.hang.filter(|yes| *yes).map(|_| Self::Hang));
+        steps.extend(written.die.filter(|yes| *yes).map(|_| Self::Die));
+        match <[Self; 1]>::try_from(steps) {
+            Ok([step]) => Ok(step),
+            Err(steps) => Err(format!(
+                "a step has one of wait, say, tool, write, ask, fail, hang, die; this one has {}",
+                steps.len()
+            )),
+        }
+    }
+}
+
+impl Script {
+    /// Reads a script; the error names the line.
+    pub(crate) fn parse(text: &str) -> Result<Self, String> {
+        toml::from_str(text).map_err(|error| {
+            let line = error.span().map_or(1, |span| 1 + text[..span.start.min(text.len())].matches('\n').count());
+            format!("line {line}: {}", error.message().trim())
+        })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn steps_are_read() {
+        let script = Script::parse(
+            "[[turn]]\nagent = \"a\"\nsteps = [{ wait = \"1s\" }, { say = \"hi\" }, { tool = \"t\", args = { x = 1 } }, { die = true }]\n",
+        );
+        let steps = script.expect("a script").turns.remove(0).steps;
+        assert_eq!(
+            steps,
+            [
+                Step::Wait(Duration::from_secs(1)),
+                Step::Say("hi".to_owned()),
+                Step::Tool { name: "t".to_owned(), arguments: serde_json::json!({"x": 1}) },
+                Step::Die,
+            ]
+        );
+    }
+
+    #[test]
+    fn a_mistake_is_located() {
+        for (text, line) in [
+            ("[[turn]]\nagent = \"a\"\nsteps = [{ sey = \"hi\" }]\n", "line 3"),
+            ("[[turn]]\nagent = \"a\"\nsteps = [{ say = \"hi\", fail = \"x\" }]\n", "line 3"),
+            ("[[turn]]\nagent = \"a\"\nsteps = [{ wait = \"soon\" }]\n", "line 3"),
+            ("\nx", "line 2"),
+        ] {
+            let error = Script::parse(text).expect_err("a mistake");
+            assert!(error.starts_with(line), "{error}");
+        }
+    }
+}

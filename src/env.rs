@@ -1,0 +1,153 @@
+//! The outside world, asked once at the start and passed along: arguments, variables, folder, clock, ids, streams.
+//!
+//! Nothing else in squad reads them, so a test that makes its own [`Env`] is in control of all of them.
+
+use std::collections::BTreeMap;
+use std::ffi::OsString;
+use std::io::{self, IsTerminal, Write};
+use std::path::PathBuf;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
+
+use jiff::Timestamp;
+use uuid::Uuid;
+
+use crate::model::{EntryId, RunId};
+
+/// Everything a run of the program gets from outside.
+pub struct Env {
+    /// Without the program's own name.
+    pub arguments: Vec<OsString>,
+    /// Those that are Unicode; the others cannot hold anything squad reads.
+    pub variables: BTreeMap<String, String>,
+    /// The working directory, absolute.
+    pub directory: PathBuf,
+    pub clock: Clock,
+    pub ids: Ids,
+    pub streams: Streams,
+    /// Makes the asynchronous runtime, when a command needs one.
+    pub runtime: fn() -> io::Result<tokio::runtime::Runtime>,
+    /// Whether the process's signals are squad's to handle.
+    pub signals: bool,
+}
+
+/// Where output goes, and what is known of it.
+pub struct Streams {
+    pub out: Box<dyn Write + Send>,
+    pub err: Box<dyn Write + Send>,
+    pub out_is_terminal: bool,
+    pub err_is_terminal: bool,
+    pub in_is_terminal: bool,
+    /// Reads all of standard input.
+    pub read_input: fn() -> io::Result<Vec<u8>>,
+}
+
+/// The time of day.
+#[derive(Clone, Debug)]
+pub enum Clock {
+    System,
+    /// Starts somewhere and is a second later at each look: what tests use.
+    Stepping { start: Timestamp, looks: Arc<AtomicU64> },
+}
+
+/// Where ids come from.
+#[derive(Clone, Debug)]
+pub enum Ids {
+    Random,
+    /// 1, 2, 3 …: what tests use.
+    Counting(Arc<AtomicU64>),
+}
+
+impl Env {
+    /// The world as it is.
+    pub fn capture() -> io::Result<Self> {
+        Ok(Self {
+            arguments: std::env::args_os().skip(1).collect(),
+            variables: std::env::vars_os()
+                .filter_map(|(name, value)| Some((name.into_string().ok()?, value.into_string().ok()?)))
+                .collect(),
+            directory: std::env::current_dir()?,
+            clock: Clock::System,
+            ids: Ids::Random,
+            streams: Streams {
+                out: Box::new(io::stdout()),
+                err: Box::new(io::stderr()),
+                out_is_terminal: io::stdout().is_terminal(),
+                err_is_terminal: io::stderr().is_terminal(),
+                in_is_terminal: io::stdin().is_terminal(),
+                read_input: || {
+                    let mut bytes = Vec::new();
+                    io::Read::read_to_end(&mut io::stdin().lock(), &mut bytes).map(|_| bytes)
+                },
+            },
+            runtime: || tokio::runtime::Builder::new_current_thread().enable_all().build(),
+            signals: true,
+        })
+    }
+
+    /// The streams, for the one who speaks; nobody is left to hear whoever comes later.
+    pub(crate) fn take_streams(&mut self) -> Streams {
+        let silent = Streams {
+            out: Box::new(io::sink()),
+            err: Box::new(io::sink()),
+            out_is_terminal: false,
+            err_is_terminal: false,
+            in_is_terminal: false,
+            read_input: || Ok(Vec::new()),
+        };
+        std::mem::replace(&mut self.streams, silent)
+    }
+
+    pub(crate) fn variable(&self, name: &str) -> Option<&str> {
+        self.variables.get(name).map(String::as_str).filter(|value| !value.is_empty())
+    }
+
+    /// All variables, as programs are given them.
+    pub(crate) fn os_variables(&self) -> BTreeMap<OsString, OsString> {
+        self.variables.iter().map(|(name, value)| (OsString::from(name), OsString::from(value))).collect()
+    }
+
+    /// The user's own configuration file: `$XDG_CONFIG_HOME`, `~/.config`, or `%APPDATA%` on Windows.
+    pub(crate) fn user_config(&self) -> Option<PathBuf> {
+        let folder = if cfg!(windows) { self.variable("APPDATA").map(PathBuf::from) } else { None }
+            .or_else(|| self.variable("XDG_CONFIG_HOME").map(PathBuf::from).filter(|path| path.is_absolute()))
+            .or_else(|| self.variable("HOME").map(|home| PathBuf::from(home).join(".config")))?;
+        Some(folder.join("squad").join("config.toml"))
+    }
+}
+
+impl Clock {
+    pub(crate) fn now(&self) -> Timestamp {
+        match self {
+            Self::System => Timestamp::now(),
+            Self::Stepping { start, looks } => {
+                let seconds = i64::try_from(looks.fetch_add(1, Ordering::Relaxed)).unwrap_or(i64::MAX);
+                start.checked_add(jiff::SignedDuration::from_secs(seconds)).unwrap_or(Timestamp::MAX)
+            }
+        }
+    }
+}
+
+impl Ids {
+    pub(crate) fn entry(&self, at: Timestamp) -> EntryId {
+        let millis = u64::try_from(at.as_millisecond()).unwrap_or(0);
+        let id = match self {
+            // The context within `now_v7` keeps ids of one process in the order they were made.
+            Self::Random => Uuid::now_v7(),
+            Self::Counting(count) => {
+                let mut tail = [0; 10];
+                tail[2..].copy_from_slice(&count.fetch_add(1, Ordering::Relaxed).to_be_bytes());
+                uuid::Builder::from_unix_timestamp_millis(millis, &tail).into_uuid()
+            }
+        };
+        EntryId::new(id.to_string())
+    }
+
+    pub(crate) fn run(&self, at: Timestamp) -> RunId {
+        let tail = match self {
+            Self::Random => (Uuid::now_v7().as_u128() & 0xff_ffff) as u64,
+            Self::Counting(count) => count.fetch_add(1, Ordering::Relaxed),
+        };
+        RunId::new(format!("{}-{tail:06x}", at.strftime("%Y%m%d-%H%M%S")))
+    }
+}

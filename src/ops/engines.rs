@@ -1,0 +1,254 @@
+//! Starting the engine that the settings name, or the first fallback that starts.
+
+use std::fs;
+use std::path::Path;
+
+use serde::Serialize;
+
+use super::Project;
+use crate::engine::{Engine, EngineError, copilot, rehearsal};
+use crate::env::Env;
+use crate::error::{Failure, FailureKind};
+use crate::model::{RunId, list};
+use crate::settings::{Origin, ProviderSettings, Settings};
+
+/// The engines there are, the default first. One list: settings, help and errors follow from it.
+pub(crate) const NAMES: [&str; 2] = [copilot::NAME, rehearsal::NAME];
+
+pub(crate) struct Started {
+    pub(crate) engine: Engine,
+    /// From, to, why.
+    pub(crate) fallbacks: Vec<(String, String, String)>,
+}
+
+/// An engine's name must be one of [`NAMES`]; where it came from decides whose mistake it is.
+pub(crate) fn check_names(settings: &Settings) -> Result<(), Failure> {
+    for (key, name) in
+        [("engine.name", &settings.engine.name)].into_iter().chain(settings.engine.fallback.iter().map(|name| ("engine.fallback", name)))
+    {
+        if !NAMES.contains(&name.as_str()) {
+            let origin = settings.origin(key);
+            let kind = match origin {
+                Origin::Flag(_) => FailureKind::Usage,
+                _ => FailureKind::Team,
+            };
+            let engines = list(NAMES.map(|name| format!("`{name}`")));
+            return Err(Failure::new(kind, format!("squad knows no engine `{name}`")).at(origin).hint(format!("the engines are {engines}")));
+        }
+    }
+    Ok(())
+}
+
+pub(crate) async fn start(
+    env: &Env,
+    project: &Project,
+    run: &RunId,
+    script: Option<rehearsal::Script>,
+) -> Result<Started, Failure> {
+    let settings = &project.settings.engine;
+    let mut fallbacks = Vec::new();
+    let mut first_error = None;
+    let mut script = Some(script);
+    for (index, name) in std::iter::once(&settings.name).chain(&settings.fallback).enumerate() {
+        let error = match start_one(env, project, run, name, script.take().flatten()).await {
+            Ok(engine) => return Ok(Started { engine, fallbacks }),
+            Err(error) => error,
+        };
+        if let Some(next) = settings.fallback.get(index) {
+            fallbacks.push((name.clone(), next.clone(), error.to_string()));
+        }
+        first_error.get_or_insert(error);
+    }
+    let error = first_error.unwrap_or(EngineError::Missing { what: "no engine is configured".to_owned(), hint: String::new() });
+    Err(Failure::from(error))
+}
+
+async fn start_one(
+    env: &Env,
+    project: &Project,
+    run: &RunId,
+    name: &str,
+    script: Option<rehearsal::Script>,
+) -> Result<Engine, EngineError> {
+    match name {
+        rehearsal::NAME => Ok(Engine::Rehearsal(rehearsal::Rehearsal::start(script))),
+        _ => {
+            let options = copilot_options(env, Some(project), &project.folder.root, &project.settings, run.as_str())?;
+            copilot::Copilot::start(options).await.map(Engine::Copilot)
+        }
+    }
+}
+
+/// The rehearsal's script, where one is named. A script for another engine is a mistake.
+pub(crate) fn script(settings: &Settings, directory: &Path) -> Result<Option<rehearsal::Script>, Failure> {
+    let Some(path) = &settings.engine.script else { return Ok(None) };
+    if settings.engine.name != rehearsal::NAME && !settings.engine.fallback.iter().any(|name| name == rehearsal::NAME) {
+        if !matches!(settings.origin("engine.rehearsal.script"), Origin::Flag(_)) {
+            return Ok(None);
+        }
+        return Err(Failure::usage(format!("a script is for the rehearsal engine, and the engine is `{}`", settings.engine.name))
+            .at(settings.origin("engine.rehearsal.script"))
+            .hint("add `--engine rehearsal`"));
+    }
+    let text = fs::read_to_string(directory.join(path)).map_err(|error| Failure::usage(format!("cannot read the script {path}: {error}")))?;
+    rehearsal::Script::parse(&text)
+        .map(Some)
+        .map_err(|reason| Failure::usage(reason).at(path).hint("`squad orchestrate --help` describes scripts"))
+}
+
+fn copilot_options(env: &Env, project: Option<&Project>, directory: &Path, settings: &Settings, run: &str) -> Result<copilot::Options, EngineError> {
+    let variables = env.os_variables();
+    let own = &settings.engine.copilot;
+    let provider = match &own.provider {
+        Some(provider) => Some(provider_of(env, provider)?),
+        None => copilot::Provider::from_environment(&variables)?,
+    };
+    let local = project.map(|project| project.local().join("homes").join(home_name(project)).join("copilot"));
+    let home = match (own.home.as_deref(), local) {
+        (None | Some("auto"), Some(local)) => copilot::Home::Auto { local },
+        (None | Some("auto" | "user"), _) => copilot::Home::User,
+        (Some(folder), _) => copilot::Home::At(env.directory.join(folder)),
+    };
+    Ok(copilot::Options {
+        program: own.path.as_ref().map(|path| env.directory.join(path)),
+        variables,
+        directory: directory.to_owned(),
+        home,
+        provider,
+        run: run.to_owned(),
+        timeouts: copilot::Timeouts::default(),
+    })
+}
+
+/// Homes are apart by the team's place and by the work tree, so that no two of them share sessions.
+fn home_name(project: &Project) -> String {
+    let key = format!("{}\n{}", project.repository.git_dir().display(), project.folder_in_repository());
+    blake3::hash(key.as_bytes()).to_hex()[..12].to_owned()
+}
+
+fn provider_of(env: &Env, settings: &ProviderSettings) -> Result<copilot::Provider, EngineError> {
+    let mistake = |key: &str, reason: String| EngineError::Unusable {
+        reason: format!("`engine.copilot.provider.{key}` {reason}"),
+        hint: Some("mend it in your own squad/config.toml".to_owned()),
+    };
+    let base_url = settings.base_url.clone().ok_or_else(|| mistake("base_url", "is missing".to_owned()))?;
+    let kind = settings.kind.as_deref().unwrap_or("openai");
+    let kind = copilot::ProviderKind::parse(kind).ok_or_else(|| mistake("type", format!("is openai, anthropic or azure, not `{kind}`")))?;
+    let wire_api = match settings.wire_api.as_deref() {
+        None => None,
+        Some(wire) => {
+            let unknown = || mistake("wire_api", format!("is completions or responses, not `{wire}`"));
+            Some(copilot::WireApi::parse(wire).ok_or_else(unknown)?)
+        }
+    };
+    let api_key = match &settings.api_key_env {
+        None => None,
+        Some(name) => {
+            let missing = || mistake("api_key_env", format!("names {name}, which is not set"));
+            Some(env.variable(name).map(str::to_owned).ok_or_else(missing)?)
+        }
+    };
+    Ok(copilot::Provider { kind, wire_api, base_url, api_key, models: settings.models.clone() })
+}
+
+/// What is known of an engine after a look at it.
+#[derive(Debug, Serialize)]
+pub(crate) struct Report {
+    pub(crate) name: &'static str,
+    pub(crate) about: Option<String>,
+    /// The one the settings choose.
+    pub(crate) chosen: bool,
+    pub(crate) ready: bool,
+    pub(crate) program: Option<String>,
+    pub(crate) version: Option<String>,
+    pub(crate) protocol: Option<u64>,
+    pub(crate) supported_protocol: Option<String>,
+    pub(crate) login: Option<String>,
+    pub(crate) models: Vec<copilot::ModelInfo>,
+    pub(crate) problem: Option<String>,
+    pub(crate) hint: Option<String>,
+}
+
+/// Looks at each engine, or at one.
+pub(crate) fn look(env: &Env, directory: &Path, only: Option<&str>) -> Result<Vec<Report>, Failure> {
+    if let Some(name) = only.filter(|name| !NAMES.contains(name)) {
+        let engines = list(NAMES.map(|name| format!("`{name}`")));
+        return Err(Failure::usage(format!("squad knows no engine `{name}`")).hint(format!("the engines are {engines}")));
+    }
+    // An engine can be looked at without a team, and without a repository.
+    let project = Project::open(env, directory, crate::settings::Layer::default()).ok();
+    let settings = match &project {
+        Some(project) => project.settings.clone(),
+        None => super::project::own_settings(env),
+    };
+    let runtime = (env.runtime)().map_err(|error| Failure::failed(format!("the asynchronous runtime cannot start: {error}")))?;
+    let mut reports = Vec::new();
+    for name in NAMES.into_iter().filter(|name| only.is_none_or(|only| only == *name)) {
+        let mut report = match name {
+            rehearsal::NAME => rehearsal_report(),
+            _ => runtime.block_on(copilot_report(env, project.as_ref(), directory, &settings)),
+        };
+        report.chosen = settings.engine.name == name;
+        reports.push(report);
+    }
+    Ok(reports)
+}
+
+impl Report {
+    fn new(name: &'static str, about: &str) -> Self {
+        Self {
+            name,
+            about: Some(about.to_owned()),
+            chosen: false,
+            ready: false,
+            program: None,
+            version: None,
+            protocol: None,
+            supported_protocol: None,
+            login: None,
+            models: Vec::new(),
+            problem: None,
+            hint: None,
+        }
+    }
+
+    fn trouble(mut self, error: &EngineError) -> Self {
+        self.problem = Some(error.to_string());
+        self.hint = error.hint().map(str::to_owned);
+        self
+    }
+}
+
+fn rehearsal_report() -> Report {
+    let about = "plays a script in process: no model, no login, no network";
+    Report { ready: true, version: Some(env!("CARGO_PKG_VERSION").to_owned()), ..Report::new(rehearsal::NAME, about) }
+}
+
+async fn copilot_report(env: &Env, project: Option<&Project>, directory: &Path, settings: &Settings) -> Report {
+    let mut report = Report::new(copilot::NAME, "the GitHub Copilot CLI in its server mode");
+    let (start, end) = (copilot::PROTOCOL.start(), copilot::PROTOCOL.end());
+    report.supported_protocol = Some(if start == end { start.to_string() } else { format!("{start} to {end}") });
+    let options = match copilot_options(env, project, directory, settings, "engines") {
+        Ok(options) => options,
+        Err(error) => return report.trouble(&error),
+    };
+    let probe = match copilot::Copilot::probe(&options).await {
+        Ok(probe) => probe,
+        Err(error) => return report.trouble(&error),
+    };
+    report.program = Some(probe.program.display().to_string());
+    report.version = Some(probe.identity.version);
+    report.protocol = Some(probe.identity.protocol);
+    let account = probe.identity.account;
+    report.login = match (&options.provider, account.authenticated) {
+        (Some(provider), _) => Some(format!("none needed: models come from {}", provider.base_url)),
+        (None, true) => Some(account.login.clone().or(account.auth_type.clone()).unwrap_or_else(|| "logged in".to_owned())),
+        (None, false) => None,
+    };
+    if options.provider.is_none() && !account.authenticated {
+        return report.trouble(&copilot::unauthenticated(&account));
+    }
+    report.ready = true;
+    report.models = probe.models.unwrap_or_default();
+    report
+}

@@ -1,0 +1,231 @@
+//! Reads the ledger: runs, one run, decisions, learnings.
+
+use std::collections::BTreeMap;
+
+use jiff::Timestamp;
+use serde::Serialize;
+
+use super::journal::logged_decision;
+use super::lease::LiveRun;
+use crate::compile::Learnings;
+use crate::git::{Repository, Snapshot};
+use crate::model::{Decision, DecisionId, Outcome, RunId, Slug, Usage, What};
+use crate::record::{Entry, Read};
+
+/// A run in a line.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+pub(crate) struct RunSummary {
+    pub(crate) run: RunId,
+    pub(crate) started: Timestamp,
+    pub(crate) ended: Option<Timestamp>,
+    pub(crate) message: String,
+    /// An [`Outcome`], or `running`. A run whose process is gone without an end has failed.
+    pub(crate) status: String,
+    pub(crate) agents: BTreeMap<Slug, Outcome>,
+    pub(crate) usage: Usage,
+}
+
+/// What a ledger file is called by its path.
+fn kind_of(path: &str) -> &str {
+    const ID: usize = 36;
+    let name = path.rsplit('/').next().unwrap_or(path);
+    name.get(ID + 1..).and_then(|rest| rest.strip_suffix(".md")).unwrap_or("")
+}
+
+fn entry(snapshot: &Snapshot, path: &str) -> Result<Option<Entry>, crate::git::Error> {
+    Ok(snapshot.find(path)?.and_then(|bytes| match Entry::parse(&bytes) {
+        Read::Entry(entry) => Some(*entry),
+        // Shown by `squad log RUN`; a summary has no use for it.
+        Read::Newer { .. } | Read::Damaged { .. } => None,
+    }))
+}
+
+/// The newest runs, the newest first. Opens only the entries that begin and end runs, a day at a time.
+pub(crate) fn runs(
+    repository: &Repository,
+    prefix: &str,
+    live: &[LiveRun],
+    limit: usize,
+) -> Result<Vec<RunSummary>, crate::git::Error> {
+    let Some(snapshot) = repository.ledger().snapshot()? else { return Ok(Vec::new()) };
+    let mut ended: BTreeMap<RunId, Entry> = BTreeMap::new();
+    let mut runs = Vec::new();
+    for day in snapshot.days(&format!("{prefix}log"))? {
+        for path in snapshot.paths(&day)?.iter().rev() {
+            if !matches!(kind_of(path), "run.started" | "run.completed") {
+                continue;
+            }
+            let Some(entry) = entry(&snapshot, path)? else { continue };
+            let Some(run) = entry.run.clone() else { continue };
+            if entry.kind == "run.completed" {
+                ended.insert(run, entry);
+            } else if let Some(What::RunStarted { text, .. }) = entry.what() {
+                let end = ended.remove(&run);
+                runs.push(summary(&snapshot, prefix, live, run, entry.at, text, end)?);
+            }
+        }
+        if runs.len() >= limit {
+            break;
+        }
+    }
+    runs.sort_by(|a, b| (b.started, &b.run).cmp(&(a.started, &a.run)));
+    runs.truncate(limit);
+    Ok(runs)
+}
+
+fn summary(
+    snapshot: &Snapshot,
+    prefix: &str,
+    live: &[LiveRun],
+    run: RunId,
+    started: Timestamp,
+    message: String,
+    end: Option<Entry>,
+) -> Result<RunSummary, crate::git::Error> {
+    let ended = end.as_ref().map(|entry| entry.at);
+    if let Some(What::RunCompleted { status, agents, usage, .. }) = end.and_then(|entry| entry.what()) {
+        return Ok(RunSummary { run, started, ended, message, status: word(status), agents, usage });
+    }
+    let is_live = live.iter().any(|live| live.run == run);
+    let mut agents = BTreeMap::new();
+    let mut usage = Usage::default();
+    for entry in entries_of(snapshot, prefix, &run)?.iter().filter_map(known) {
+        if let (Some(agent), Some((outcome, spent))) = (&entry.agent, entry.what().as_ref().and_then(outcome)) {
+            agents.insert(agent.clone(), outcome);
+            usage += spent;
+        }
+    }
+    let status = if is_live { "running".to_owned() } else { word(Outcome::Failed) };
+    Ok(RunSummary { run, started, ended: None, message, status, agents, usage })
+}
+
+/// As JSON has it.
+fn word(outcome: Outcome) -> String {
+    outcome.to_string().replace(' ', "_")
+}
+
+fn outcome(what: &What) -> Option<(Outcome, &Usage)> {
+    match what {
+        What::Completed { usage, .. } => Some((Outcome::Completed, usage)),
+        What::Failed { usage, .. } => Some((Outcome::Failed, usage)),
+        What::TimedOut { usage, .. } => Some((Outcome::TimedOut, usage)),
+        What::Cancelled { usage, .. } => Some((Outcome::Cancelled, usage)),
+        _ => None,
+    }
+}
+
+fn known((_, read): &(String, Read)) -> Option<&Entry> {
+    match read {
+        Read::Entry(entry) => Some(entry),
+        Read::Newer { .. } | Read::Damaged { .. } => None,
+    }
+}
+
+/// The ids of runs that begin with `prefix_of_id`, the newest first.
+pub(crate) fn find_runs(repository: &Repository, prefix: &str, id: &str) -> Result<Vec<RunId>, crate::git::Error> {
+    let Some(snapshot) = repository.ledger().snapshot()? else { return Ok(Vec::new()) };
+    let mut found = Vec::new();
+    for day in snapshot.days(&format!("{prefix}log"))? {
+        for path in snapshot.paths(&day)?.iter().rev().filter(|path| kind_of(path) == "run.started") {
+            let run = entry(&snapshot, path)?.and_then(|entry| entry.run);
+            found.extend(run.filter(|run| run.as_str().starts_with(id)));
+        }
+    }
+    Ok(found)
+}
+
+/// Everything a run left, in its order, each with its path.
+pub(crate) fn timeline(repository: &Repository, prefix: &str, run: &RunId) -> Result<Vec<(String, Read)>, crate::git::Error> {
+    match repository.ledger().snapshot()? {
+        Some(snapshot) => entries_of(&snapshot, prefix, run),
+        None => Ok(Vec::new()),
+    }
+}
+
+fn entries_of(snapshot: &Snapshot, prefix: &str, run: &RunId) -> Result<Vec<(String, Read)>, crate::git::Error> {
+    // A run's id begins with its day, and nothing of it is older.
+    let first = run.as_str().get(..8).map(|day| format!("{}/{}/{}", &day[..4], &day[4..6], &day[6..])).unwrap_or_default();
+    let mut entries = Vec::new();
+    for kept in ["log", "decisions", "memory"] {
+        let folder = format!("{prefix}{kept}");
+        for day in snapshot.days(&folder)? {
+            if day.strip_prefix(&folder).is_some_and(|day| day.trim_start_matches('/') < first.as_str()) {
+                break;
+            }
+            for (path, bytes) in snapshot.files(&day)? {
+                let read = Entry::parse(&bytes);
+                let belongs = match &read {
+                    Read::Entry(entry) => entry.run.as_ref() == Some(run),
+                    Read::Newer { .. } | Read::Damaged { .. } => String::from_utf8_lossy(&bytes).contains(run.as_str()),
+                };
+                if belongs {
+                    entries.push((path, read));
+                }
+            }
+        }
+    }
+    entries.sort_by_key(|(path, read)| match read {
+        Read::Entry(entry) => (entry.seq.unwrap_or(u64::MAX), path.clone()),
+        Read::Newer { .. } | Read::Damaged { .. } => (u64::MAX, path.clone()),
+    });
+    Ok(entries)
+}
+
+/// The decisions the ledger holds, the newest first, with the branch each was made for and where it has landed.
+pub(crate) struct LoggedDecision {
+    pub(crate) decision: Decision,
+    pub(crate) branch: Option<String>,
+    pub(crate) landed: Vec<String>,
+}
+
+pub(crate) fn decisions(repository: &Repository, prefix: &str) -> Result<Vec<LoggedDecision>, crate::git::Error> {
+    let Some(snapshot) = repository.ledger().snapshot()? else { return Ok(Vec::new()) };
+    let mut landed: BTreeMap<DecisionId, Vec<String>> = BTreeMap::new();
+    let mut logged = Vec::new();
+    for (_, bytes) in snapshot.files(&format!("{prefix}decisions"))? {
+        let Read::Entry(entry) = Entry::parse(&bytes) else { continue };
+        match entry.what() {
+            Some(What::DecisionLanded { decisions, branch, .. }) => {
+                for id in decisions {
+                    landed.entry(id).or_default().push(branch.clone());
+                }
+            }
+            Some(What::DecisionLogged { branch, .. }) => logged.extend(logged_decision(&entry).map(|decision| (decision, branch))),
+            _ => {}
+        }
+    }
+    let mut decisions: Vec<LoggedDecision> = logged
+        .into_iter()
+        .map(|(decision, branch)| LoggedDecision { landed: landed.get(&decision.id).cloned().unwrap_or_default(), decision, branch })
+        .collect();
+    decisions.reverse();
+    Ok(decisions)
+}
+
+/// Learnings of all agents that a prompt may hold; the newest days first until there are enough.
+pub(crate) fn learnings(repository: &Repository, prefix: &str) -> Result<Learnings, crate::git::Error> {
+    const ENOUGH: usize = 200;
+    let mut learnings = Learnings::new();
+    let Some(snapshot) = repository.ledger().snapshot()? else { return Ok(learnings) };
+    let mut count = 0;
+    for day in snapshot.days(&format!("{prefix}memory"))? {
+        for (_, bytes) in snapshot.files(&day)?.into_iter().rev() {
+            let Read::Entry(entry) = Entry::parse(&bytes) else { continue };
+            if let Some(agent) = entry.agent.filter(|_| entry.kind == "memory.logged") {
+                learnings.entry(agent).or_default().push(entry.text);
+                count += 1;
+            }
+        }
+        if count >= ENOUGH {
+            break;
+        }
+    }
+    learnings.values_mut().for_each(|texts| texts.reverse());
+    Ok(learnings)
+}
+
+/// How many entries the team's ledger holds.
+pub(crate) fn count(repository: &Repository, prefix: &str) -> Result<usize, crate::git::Error> {
+    let Some(snapshot) = repository.ledger().snapshot()? else { return Ok(0) };
+    ["log", "decisions", "memory"].iter().map(|kept| snapshot.count(&format!("{prefix}{kept}"))).sum()
+}

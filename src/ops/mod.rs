@@ -1,0 +1,15 @@
+//! What commands do, apart from how they are spelled and how they speak.
+
+pub(crate) mod decisions;
+pub(crate) mod demo;
+pub(crate) mod engines;
+pub(crate) mod init;
+mod journal;
+mod lease;
+pub(crate) mod ledger;
+pub(crate) mod orchestrate;
+mod project;
+mod secrets;
+pub(crate) mod status;
+
+pub(crate) use project::{Project, repository};

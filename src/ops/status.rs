@@ -1,0 +1,56 @@
+//! What is going on.
+
+use serde::Serialize;
+
+use super::lease::{self, LiveRun};
+use super::{ledger, repository};
+use crate::env::Env;
+use crate::error::Failure;
+use crate::store;
+use std::path::Path;
+
+#[derive(Clone, Debug, PartialEq, Serialize)]
+pub(crate) struct Status {
+    /// The work tree's root.
+    pub(crate) repository: String,
+    pub(crate) branch: Option<String>,
+    /// `None`: there is no team here.
+    pub(crate) team: Option<TeamStatus>,
+    /// `None`: no watch is running.
+    pub(crate) watch: Option<()>,
+    pub(crate) runs_live: Vec<LiveRun>,
+    /// Sessions that are kept warm.
+    pub(crate) sessions: Vec<()>,
+    pub(crate) ledger: LedgerStatus,
+}
+
+#[derive(Clone, Debug, PartialEq, Serialize)]
+pub(crate) struct TeamStatus {
+    /// The team folder from the repository's root.
+    pub(crate) folder: String,
+}
+
+#[derive(Clone, Debug, PartialEq, Serialize)]
+pub(crate) struct LedgerStatus {
+    pub(crate) entries: usize,
+    /// Entries that no other clone has. Nothing is sent anywhere yet, so: all of them.
+    pub(crate) unsynced: usize,
+}
+
+/// Looks without reading the team: this is asked often and has to be quick.
+pub(crate) fn status(env: &Env, directory: &Path) -> Result<Status, Failure> {
+    let (repository, work_dir) = repository(env, directory)?;
+    let start = dunce::canonicalize(directory).unwrap_or_else(|_| directory.to_owned());
+    let folder = store::locate(&start, &work_dir);
+    let place = folder.as_ref().map(|folder| super::project::place(folder, &work_dir)).unwrap_or_default();
+    let entries = ledger::count(&repository, &super::project::ledger_prefix(&place))?;
+    Ok(Status {
+        repository: work_dir.display().to_string(),
+        branch: repository.head()?.branch,
+        team: folder.map(|folder| TeamStatus { folder: super::project::below(&place, folder.name) }),
+        watch: None,
+        runs_live: lease::live(&repository.common_dir().join("squad")),
+        sessions: Vec::new(),
+        ledger: LedgerStatus { entries, unsynced: entries },
+    })
+}

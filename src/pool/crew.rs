@@ -1,0 +1,263 @@
+//! Fan-out: agents side by side under a cap, each with an outcome, whatever happens.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use tokio::sync::{Semaphore, watch};
+use tokio::task::JoinSet;
+use tokio::time::Instant;
+
+use super::{Desk, Reports};
+use crate::engine::{Adapter, AdapterSession, Engine, EngineError, Fact, Opening, Session};
+use crate::model::{Outcome, RunId, Slug, Usage, What};
+
+/// A turn that was told to stop has this long to end.
+const GRACE: Duration = Duration::from_secs(5);
+
+/// Tells everyone to stop.
+#[derive(Clone)]
+pub(crate) struct Cancel(watch::Receiver<bool>);
+
+impl Cancel {
+    pub(crate) fn channel() -> (watch::Sender<bool>, Self) {
+        let (sender, receiver) = watch::channel(false);
+        (sender, Self(receiver))
+    }
+
+    pub(crate) fn is_set(&self) -> bool {
+        *self.0.borrow()
+    }
+
+    /// Returns when it is set; never, when nobody can set it any more.
+    pub(crate) async fn wait(&mut self) {
+        if self.0.wait_for(|set| *set).await.is_err() {
+            std::future::pending().await
+        }
+    }
+}
+
+/// A session to open and what to send to it.
+pub(crate) struct Job {
+    pub(crate) opening: Opening,
+    pub(crate) prompt: String,
+}
+
+/// What became of a job. Every job has one.
+#[derive(Clone, Debug, PartialEq)]
+pub(crate) struct Work {
+    pub(crate) agent: Slug,
+    pub(crate) outcome: Outcome,
+    /// The agent's last message.
+    pub(crate) text: String,
+    /// Why, when it did not complete.
+    pub(crate) reason: String,
+    pub(crate) usage: Usage,
+}
+
+/// `squad-<agent>-<run>`: `[A-Za-z0-9_-]` only, which is what engines take (facts: Copilot CLI).
+pub(crate) fn session_id(agent: &Slug, run: &RunId) -> String {
+    format!("squad-{agent}-{run}")
+}
+
+/// Everything a worker needs beside its job.
+#[derive(Clone)]
+pub(crate) struct Crew {
+    pub(crate) engine: Arc<Engine>,
+    pub(crate) desk: Arc<Desk>,
+    pub(crate) reports: Reports,
+    pub(crate) cancel: Cancel,
+    /// One turn.
+    pub(crate) timeout: Duration,
+    pub(crate) places: Arc<Semaphore>,
+}
+
+impl Crew {
+    /// Does all jobs, as many at a time as there are places, first come first served. The results are in the order of
+    /// the jobs.
+    pub(crate) async fn fan_out(&self, jobs: Vec<Job>) -> Vec<Work> {
+        let mut set = JoinSet::new();
+        let mut work: Vec<Option<Work>> = Vec::new();
+        for (index, job) in jobs.into_iter().enumerate() {
+            let crew = self.clone();
+            work.push(Some(Work::unfinished(job.opening.spec.agent.clone())));
+            set.spawn(async move { (index, crew.work(job).await) });
+        }
+        while let Some(done) = set.join_next().await {
+            // A worker that panicked keeps the outcome it began with: failed.
+            if let Ok((index, done)) = done {
+                work[index] = Some(done);
+            }
+        }
+        work.into_iter().flatten().collect()
+    }
+
+    /// One job from beginning to end, with its outcome reported.
+    pub(crate) async fn work(&self, job: Job) -> Work {
+        let mut work = Work::unfinished(job.opening.spec.agent.clone());
+        let started = Instant::now();
+        let mut cancel = self.cancel.clone();
+        let place = tokio::select! {
+            biased;
+            () = cancel.wait() => None,
+            place = Arc::clone(&self.places).acquire_owned() => place.ok(),
+        };
+        match place {
+            None => work.end(Outcome::Cancelled, "interrupted before it began"),
+            Some(_place) => self.attend(job, &mut work).await,
+        }
+        work.usage.seconds = (started.elapsed().as_secs_f64() * 1000.0).round() / 1000.0;
+        self.reports.tell(Some(&work.agent), work.event());
+        work
+    }
+
+    async fn attend(&self, job: Job, work: &mut Work) {
+        let name = job.opening.session.clone();
+        let spec = job.opening.spec.clone();
+        let mut cancel = self.cancel.clone();
+        let resume = job.opening.resume;
+        let opened = tokio::select! {
+            biased;
+            () = cancel.wait() => return work.end(Outcome::Cancelled, "interrupted before it began"),
+            opened = self.open(job.opening) => opened,
+        };
+        let mut session = match opened {
+            Ok(session) => session,
+            Err(error) => {
+                let reason = error.to_string();
+                self.reports.tell(Some(&spec.agent), What::SessionError { session: name, reason: reason.clone() });
+                return work.end(Outcome::Failed, &reason);
+            }
+        };
+        let opened = if resume {
+            What::SessionResumed { session: name.clone() }
+        } else {
+            What::SessionCreated { session: name.clone(), model: session.model().to_owned(), compiled_hash: spec.compiled_hash }
+        };
+        self.reports.tell(Some(&spec.agent), opened);
+        self.turn(&mut session, &job.prompt, work).await;
+        if work.outcome == Outcome::Completed {
+            self.reports.tell(Some(&spec.agent), What::SessionIdle { session: name.clone() });
+        }
+        session.close().await;
+        self.reports.tell(Some(&spec.agent), What::SessionDestroyed { session: name });
+    }
+
+    /// A session that cannot be resumed is opened afresh, and the reason is recorded.
+    async fn open(&self, opening: Opening) -> Result<Session, EngineError> {
+        let (resume, mut afresh) = (opening.resume, opening.clone());
+        match self.engine.open(opening).await {
+            Err(error @ EngineError::NotResumable { .. }) if resume => {
+                let what = What::SessionError { session: afresh.session.clone(), reason: error.to_string() };
+                self.reports.tell(Some(&afresh.spec.agent), what);
+                afresh.resume = false;
+                self.engine.open(afresh).await
+            }
+            opened => opened,
+        }
+    }
+
+    async fn turn(&self, session: &mut Session, prompt: &str, work: &mut Work) {
+        work.usage.turns += 1;
+        if let Err(error) = session.send(prompt).await {
+            return work.end(Outcome::Failed, &error.to_string());
+        }
+        let mut cancel = self.cancel.clone();
+        let deadline = tokio::time::sleep(self.timeout);
+        tokio::pin!(deadline);
+        loop {
+            let fact = tokio::select! {
+                biased;
+                fact = session.next() => fact,
+                () = cancel.wait() => {
+                    self.stop(session, work).await;
+                    return work.end(Outcome::Cancelled, "interrupted");
+                }
+                () = &mut deadline => {
+                    self.stop(session, work).await;
+                    return work.end(Outcome::TimedOut, &format!("the turn did not end within {}", spoken(self.timeout)));
+                }
+            };
+            if let Some((outcome, reason)) = self.take(fact, work) {
+                return work.end(outcome, &reason);
+            }
+        }
+    }
+
+    /// Tells a turn to stop and hears it out, so that nothing it still said or used is lost.
+    async fn stop(&self, session: &mut Session, work: &mut Work) {
+        let heard_out = async {
+            session.abort().await;
+            while self.take(session.next().await, work).is_none() {}
+        };
+        // An engine that does not even stop is ended with its process.
+        let _ = tokio::time::timeout(GRACE, heard_out).await;
+    }
+
+    /// Reports one fact. Returns how the turn ended, when it did.
+    fn take(&self, fact: Fact, work: &mut Work) -> Option<(Outcome, String)> {
+        let tell = |what| self.reports.tell(Some(&work.agent), what);
+        match fact {
+            Fact::MessageDelta(text) => tell(What::MessageDelta { text }),
+            Fact::Message(text) => {
+                tell(What::Message { text: text.clone() });
+                work.text = text;
+            }
+            Fact::ToolStarted { call, tool, detail } => tell(What::ToolStarted { call, tool, detail }),
+            Fact::ToolCompleted { call, tool, ok, detail } => {
+                tell(What::ToolCompleted { call, tool, ok, detail });
+                work.usage.tool_calls += 1;
+            }
+            Fact::Request(request) => {
+                // Answered beside the turn, so that its deadline and its other facts do not wait.
+                let (desk, agent) = (Arc::clone(&self.desk), work.agent.clone());
+                tokio::spawn(async move { desk.answer(&agent, request).await });
+            }
+            Fact::Usage(usage) => {
+                work.usage += &usage;
+                tell(What::Usage(usage));
+            }
+            Fact::Warning(reason) => tell(What::SessionError { session: String::new(), reason }),
+            Fact::ConnectionLost(reason) => tell(What::ConnectionLost { reason }),
+            Fact::ConnectionRestored { attempts } => tell(What::ConnectionRestored { attempts }),
+            // No silent success: who says nothing has not done the task.
+            Fact::Idle if work.text.trim().is_empty() => {
+                return Some((Outcome::Failed, "it ended without an answer".to_owned()));
+            }
+            Fact::Idle => return Some((Outcome::Completed, String::new())),
+            Fact::Failed(reason) | Fact::Lost(reason) => return Some((Outcome::Failed, reason)),
+        }
+        None
+    }
+}
+
+impl Work {
+    fn unfinished(agent: Slug) -> Self {
+        Self {
+            agent,
+            outcome: Outcome::Failed,
+            text: String::new(),
+            reason: "squad lost track of it; this is a defect".to_owned(),
+            usage: Usage::default(),
+        }
+    }
+
+    fn end(&mut self, outcome: Outcome, reason: &str) {
+        self.outcome = outcome;
+        self.reason = reason.to_owned();
+    }
+
+    fn event(&self) -> What {
+        let (text, reason, usage) = (self.text.clone(), self.reason.clone(), self.usage.clone());
+        match self.outcome {
+            Outcome::Completed => What::Completed { text, usage },
+            Outcome::Failed | Outcome::Stopped => What::Failed { reason, text, usage },
+            Outcome::TimedOut => What::TimedOut { reason, text, usage },
+            Outcome::Cancelled => What::Cancelled { reason, text, usage },
+        }
+    }
+}
+
+/// `5m`, `90s`, `250ms`.
+fn spoken(duration: Duration) -> String {
+    jiff::SignedDuration::try_from(duration).map_or_else(|_| format!("{duration:?}"), |duration| format!("{duration:#}"))
+}

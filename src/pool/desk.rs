@@ -1,0 +1,111 @@
+//! Answers what engines ask for: calls of squad's own tools, permissions, questions.
+
+use std::sync::Arc;
+
+use tokio::sync::oneshot;
+
+use super::Reports;
+use crate::engine::{Approval, Reply, Request, ToolCall, ToolResult};
+use crate::model::{Access, Decision, Slug, What, first_line};
+use crate::policy::{Permissions, Ruling, rule};
+use crate::tools::{self, Intent};
+
+/// How a person is asked. The answer comes when it comes; dropping the sender is no answer.
+pub(crate) type Ask = Arc<dyn Fn(String, oneshot::Sender<String>) + Send + Sync>;
+
+pub(crate) struct Desk {
+    pub(crate) permissions: Permissions,
+    /// The project's root, as paths are compared with.
+    pub(crate) project: String,
+    /// The branch decisions are made for.
+    pub(crate) branch: Option<String>,
+    /// In force when the run began, newest first.
+    pub(crate) decisions: Vec<Decision>,
+    pub(crate) reports: Reports,
+    /// `None`: nobody can be asked.
+    pub(crate) ask: Option<Ask>,
+}
+
+/// Decisions a search shows at most.
+const SHOWN: usize = 20;
+
+impl Desk {
+    pub(crate) async fn answer(&self, agent: &Slug, request: Request) {
+        match request {
+            Request::Tool(call, reply) => reply.send(self.tool(agent, call).await),
+            Request::Permission { access, tool, detail, reply } => {
+                let approval = self.permission(agent, access, &tool, &detail).await;
+                if let Approval::Deny(reason) = &approval {
+                    self.reports.tell(
+                        Some(agent),
+                        What::ToolDenied { tool, detail: first_line(&detail, 200), reason: reason.clone() },
+                    );
+                }
+                reply.send(approval);
+            }
+            Request::Question { text, choices, reply } => self.question(agent, &text, &choices, reply).await,
+        }
+    }
+
+    async fn tool(&self, agent: &Slug, call: ToolCall) -> ToolResult {
+        let done = match tools::read(&call) {
+            Err(wrong) => Err(wrong),
+            Ok(Intent::Decide(mut decision)) => {
+                decision.by = Some(agent.to_string());
+                let title = decision.title.clone();
+                let logged = What::DecisionLogged { decision: *decision, branch: self.branch.clone() };
+                self.reports.record(Some(agent), logged).await.map(|id| format!("Decision {} is recorded: {title}", id.decision()))
+            }
+            Ok(Intent::Remember(text)) => {
+                self.reports.record(Some(agent), What::MemoryLogged { text }).await.map(|_| "It is kept.".to_owned())
+            }
+            Ok(Intent::Search(query)) => Ok(self.search(&query)),
+        };
+        match done {
+            Ok(text) => ToolResult { ok: true, text },
+            Err(text) => ToolResult { ok: false, text },
+        }
+    }
+
+    async fn permission(&self, agent: &Slug, access: Access, tool: &str, detail: &str) -> Approval {
+        match rule(self.permissions, access, detail, &self.project) {
+            Ruling::Allow => Approval::Allow,
+            Ruling::Deny(reason) => Approval::Deny(reason),
+            Ruling::Ask => {
+                let question = format!("{agent} wants to use {tool}: {detail}\nAllow it? [y/N] ");
+                match self.ask_person(question).await.as_deref().map(str::trim) {
+                    Some("y" | "Y" | "yes") => Approval::Allow,
+                    Some(_) => Approval::Deny("the user refused it".to_owned()),
+                    None => Approval::Deny("there is nobody to ask".to_owned()),
+                }
+            }
+        }
+    }
+
+    async fn question(&self, agent: &Slug, text: &str, choices: &[String], reply: Reply<Option<String>>) {
+        let choices = if choices.is_empty() { String::new() } else { format!(" ({})", choices.join(" / ")) };
+        let answer = self.ask_person(format!("{agent} asks: {text}{choices}\n> ")).await;
+        reply.send(answer.map(|answer| answer.trim().to_owned()).filter(|answer| !answer.is_empty()));
+    }
+
+    async fn ask_person(&self, question: String) -> Option<String> {
+        let (sender, answer) = oneshot::channel();
+        (self.ask.as_ref()?)(question, sender);
+        answer.await.ok()
+    }
+
+    fn search(&self, query: &str) -> String {
+        let words: Vec<String> = query.split_whitespace().map(str::to_lowercase).collect();
+        let found: Vec<String> = self
+            .decisions
+            .iter()
+            .filter(|decision| {
+                let text = format!("{} {}", decision.title, decision.text).to_lowercase();
+                words.iter().all(|word| text.contains(word))
+            })
+            .take(SHOWN)
+            .map(|decision| format!("[{}] {}\n{}", decision.id, decision.title, decision.text))
+            .collect();
+        if found.is_empty() { "No decision in force matches.".to_owned() } else { found.join("\n\n") }
+    }
+}

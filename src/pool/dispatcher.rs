@@ -1,0 +1,177 @@
+//! The one place where facts get their order, their number and their time.
+
+use std::time::Duration;
+
+use tokio::sync::{mpsc, oneshot};
+use tokio::time::Instant;
+
+use crate::env::{Clock, Ids};
+use crate::model::{EntryId, Event, RunId, Slug, What};
+
+/// Commentary waits at most this long to be written (DESIGN §2, rule 2).
+const LONGEST_WAIT: Duration = Duration::from_millis(250);
+
+/// What comes to the dispatcher.
+pub(crate) enum Message {
+    Report(Report),
+    /// What was reported before is still dealt with; then the dispatcher ends. Somebody may still hold [`Reports`]: a
+    /// question that nobody answers keeps its asker waiting.
+    Finish,
+}
+
+/// Something that happened, before it has a number.
+pub(crate) struct Report {
+    agent: Option<Slug>,
+    what: What,
+    /// Told once the entry is durable, or why it is not.
+    done: Option<oneshot::Sender<Result<EntryId, String>>>,
+}
+
+/// Where workers report.
+#[derive(Clone)]
+pub(crate) struct Reports(mpsc::UnboundedSender<Message>);
+
+impl Reports {
+    pub(crate) fn channel() -> (Self, mpsc::UnboundedReceiver<Message>) {
+        let (sender, receiver) = mpsc::unbounded_channel();
+        (Self(sender), receiver)
+    }
+
+    pub(crate) fn tell(&self, agent: Option<&Slug>, what: What) {
+        // The dispatcher outlives everybody who reports.
+        let _ = self.0.send(Message::Report(Report { agent: agent.cloned(), what, done: None }));
+    }
+
+    /// Reports, and returns when it is durable.
+    pub(crate) async fn record(&self, agent: Option<&Slug>, what: What) -> Result<EntryId, String> {
+        let (done, answer) = oneshot::channel();
+        let _ = self.0.send(Message::Report(Report { agent: agent.cloned(), what, done: Some(done) }));
+        answer.await.unwrap_or_else(|_| Err("the run has ended".to_owned()))
+    }
+
+    pub(crate) fn finish(&self) {
+        let _ = self.0.send(Message::Finish);
+    }
+}
+
+/// Writes entries so that they last.
+pub(crate) trait Journal {
+    /// Durable, all of them, when this returns.
+    async fn write(&mut self, entries: &[(EntryId, Event)]) -> Result<(), String>;
+}
+
+/// Shows events to whoever watches.
+pub(crate) trait Show {
+    fn show(&mut self, event: &Event);
+}
+
+pub(crate) struct Dispatcher<J, S> {
+    pub(crate) run: RunId,
+    pub(crate) clock: Clock,
+    pub(crate) ids: Ids,
+    pub(crate) journal: J,
+    pub(crate) show: S,
+}
+
+/// What has a number and is not yet written.
+#[derive(Default)]
+struct Batch {
+    entries: Vec<(EntryId, Event)>,
+    due: Option<Instant>,
+}
+
+struct Numbered {
+    id: EntryId,
+    event: Event,
+    done: Option<oneshot::Sender<Result<EntryId, String>>>,
+}
+
+impl<J: Journal, S: Show> Dispatcher<J, S> {
+    /// Serves until it is told to finish. The error is why the last entries could not be written.
+    pub(crate) async fn serve(mut self, mut messages: mpsc::UnboundedReceiver<Message>) -> (J, S, Result<(), String>) {
+        let mut batch = Batch::default();
+        let mut number = 0;
+        let mut finished = false;
+        while !finished {
+            let mut next = tokio::select! {
+                message = messages.recv() => message.or(Some(Message::Finish)),
+                () = due(batch.due) => None,
+            };
+            if next.is_none() {
+                // What could not be written is tried again; the last attempt counts.
+                let _ = self.flush(&mut batch).await;
+                continue;
+            }
+            // Whatever else has come in meanwhile goes into the same commit.
+            let mut group = Vec::new();
+            while let Some(message) = next {
+                match message {
+                    Message::Report(report) => group.push(self.number(report, &mut number)),
+                    Message::Finish => finished = true,
+                }
+                next = messages.try_recv().ok();
+            }
+            self.take(&mut batch, group).await;
+        }
+        let written = self.flush(&mut batch).await;
+        (self.journal, self.show, written)
+    }
+
+    fn number(&self, report: Report, number: &mut u64) -> Numbered {
+        *number += 1;
+        let at = self.clock.now();
+        let id = self.ids.entry(at);
+        let mut what = report.what;
+        if let What::DecisionLogged { decision, .. } = &mut what {
+            decision.id = id.decision();
+            decision.date = Some(at.strftime("%Y-%m-%dT%H:%M:%SZ").to_string());
+        }
+        let event = Event { seq: *number, at, run: self.run.clone(), agent: report.agent, what };
+        Numbered { id, event, done: report.done }
+    }
+
+    /// Writes what must last before it is shown, then shows and answers, in order.
+    async fn take(&mut self, batch: &mut Batch, group: Vec<Numbered>) {
+        let mut urgent = false;
+        for numbered in group.iter().filter(|numbered| numbered.event.is_recorded()) {
+            urgent |= numbered.done.is_some() || !numbered.event.is_commentary();
+            batch.entries.push((numbered.id.clone(), numbered.event.clone()));
+            batch.due.get_or_insert_with(|| Instant::now() + LONGEST_WAIT);
+        }
+        let written = if urgent { self.flush(batch).await } else { Ok(()) };
+        for Numbered { id, event, done } in group {
+            let refused = written.is_err() && done.is_some();
+            if refused {
+                // The one who asked is told that it was not kept, so it must not be kept later either.
+                batch.entries.retain(|(other, _)| *other != id);
+            } else {
+                self.show.show(&event);
+            }
+            if let Some(done) = done {
+                // An aborted turn no longer waits for its answer.
+                let _ = done.send(written.clone().map(|()| id));
+            }
+        }
+    }
+
+    async fn flush(&mut self, batch: &mut Batch) -> Result<(), String> {
+        batch.due = None;
+        if batch.entries.is_empty() {
+            return Ok(());
+        }
+        let written = self.journal.write(&batch.entries).await;
+        match &written {
+            Ok(()) => batch.entries.clear(),
+            // Tried again with what comes next, and at the end.
+            Err(_) => batch.due = Some(Instant::now() + 4 * LONGEST_WAIT),
+        }
+        written
+    }
+}
+
+async fn due(at: Option<Instant>) {
+    match at {
+        Some(at) => tokio::time::sleep_until(at).await,
+        None => std::future::pending().await,
+    }
+}

@@ -1,0 +1,20 @@
+//! Agents at work: workers report facts, one dispatcher makes them events.
+//!
+//! ```text
+//! Crew::fan_out ─→ worker ─┐            ┌→ Show (screen, NDJSON)
+//!                  worker ─┼→ reports ─→ Dispatcher
+//!                  worker ─┘            └→ Journal (ledger)
+//!                    ↑
+//!                  Desk: answers what an engine asks for
+//! ```
+
+mod crew;
+mod desk;
+mod dispatcher;
+
+pub(crate) use crew::{Cancel, Crew, Job, Work, session_id};
+pub(crate) use desk::{Ask, Desk};
+pub(crate) use dispatcher::{Dispatcher, Journal, Reports, Show};
+
+#[cfg(test)]
+mod tests;

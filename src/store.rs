@@ -1,0 +1,122 @@
+//! Reads a team folder from disk.
+
+use std::fs;
+use std::io;
+use std::path::{Path, PathBuf};
+
+use crate::model::{Problem, Severity, Source};
+use crate::parse::Files;
+
+/// What team folders are called; the first wins where both stand.
+const FOLDERS: [&str; 2] = [".squad", ".ai-team"];
+
+/// Folders are not followed deeper than this: team folders are at most four deep.
+const DEEPEST: usize = 6;
+
+/// A team's place.
+#[derive(Clone, Debug, PartialEq)]
+pub(crate) struct TeamFolder {
+    /// The folder that holds `.squad/`: the project's root.
+    pub(crate) root: PathBuf,
+    pub(crate) name: &'static str,
+}
+
+impl TeamFolder {
+    pub(crate) fn path(&self) -> PathBuf {
+        self.root.join(self.name)
+    }
+}
+
+/// The nearest team folder, upwards from `start` to the work tree's root.
+pub(crate) fn locate(start: &Path, work_dir: &Path) -> Option<TeamFolder> {
+    start.ancestors().take_while(|folder| folder.starts_with(work_dir)).find_map(|root| {
+        let name = FOLDERS.into_iter().find(|name| root.join(name).is_dir())?;
+        Some(TeamFolder { root: root.to_owned(), name })
+    })
+}
+
+/// The files of a team that squad reads. A file that is there and cannot be read is an error, never an empty file.
+pub(crate) fn read(team: &TeamFolder) -> (Files, Vec<Problem>) {
+    let mut reader = Reader {
+        base: team.path(),
+        project: fs::canonicalize(&team.root).unwrap_or_else(|_| team.root.clone()),
+        files: Files { folder: team.name.to_owned(), ..Files::default() },
+        problems: Vec::new(),
+    };
+    for name in ["team.md", "routing.md", "decisions.md", "config.toml"] {
+        reader.file(name);
+    }
+    reader.folder("agents", 1, &|path| path.ends_with("/charter.md") || path.ends_with("/history.md"));
+    reader.folder("decisions", 1, &|path| path.ends_with(".md"));
+    if FOLDERS.iter().filter(|name| team.root.join(name).is_dir()).count() > 1 {
+        let message = format!("`.squad/` is used and `{}/` is not", FOLDERS[1]);
+        reader.problems.push(
+            Problem::warning(Source::new(FOLDERS[1], 0), "two-team-folders", message)
+                .hint("move what you still need and delete the old folder"),
+        );
+    }
+    (reader.files, reader.problems)
+}
+
+struct Reader {
+    base: PathBuf,
+    project: PathBuf,
+    files: Files,
+    problems: Vec<Problem>,
+}
+
+impl Reader {
+    fn folder(&mut self, name: &str, depth: usize, wanted: &dyn Fn(&str) -> bool) {
+        let entries = match fs::read_dir(self.base.join(name)) {
+            Ok(entries) => entries,
+            Err(error) if error.kind() == io::ErrorKind::NotFound => return,
+            Err(error) => return self.unreadable(name, &error),
+        };
+        let mut names: Vec<String> =
+            entries.flatten().filter_map(|entry| entry.file_name().into_string().ok()).collect();
+        names.sort();
+        for inner in names {
+            let path = format!("{name}/{inner}");
+            if self.base.join(&path).is_dir() {
+                if depth < DEEPEST {
+                    self.folder(&path, depth + 1, wanted);
+                }
+            } else if wanted(&path) {
+                self.file(&path);
+            }
+        }
+    }
+
+    fn file(&mut self, path: &str) {
+        let full = self.base.join(path);
+        let target = match fs::canonicalize(&full) {
+            Ok(target) => target,
+            Err(error) if error.kind() == io::ErrorKind::NotFound => return,
+            Err(error) => return self.unreadable(path, &error),
+        };
+        if !target.starts_with(&self.project) {
+            let message = "is a link to a file outside the project and is not read";
+            self.push(Severity::Warning, path, "link-outside", message.to_owned());
+            return;
+        }
+        match fs::read(&target) {
+            Err(error) => self.unreadable(path, &error),
+            Ok(bytes) => {
+                let text = String::from_utf8(bytes).unwrap_or_else(|error| {
+                    self.push(Severity::Note, path, "not-utf8", "is not UTF-8; what could not be read is shown as �".to_owned());
+                    String::from_utf8_lossy(error.as_bytes()).into_owned()
+                });
+                self.files.texts.insert(path.to_owned(), text);
+            }
+        }
+    }
+
+    fn unreadable(&mut self, path: &str, error: &io::Error) {
+        self.push(Severity::Error, path, "unreadable", format!("cannot be read: {error}"));
+    }
+
+    fn push(&mut self, severity: Severity, path: &str, code: &'static str, message: String) {
+        let source = Source::new(format!("{}/{path}", self.files.folder), 0);
+        self.problems.push(Problem::new(severity, source, code, message));
+    }
+}

@@ -1,0 +1,204 @@
+//! Squad's own tools, which every session is offered.
+//!
+//! [`Tool::ALL`] is the one list. A call is first read into what the agent means, strictly; what is wrong with it is
+//! told to the model, which can then mend its call.
+
+use serde::Deserialize;
+use serde_json::{Value, json};
+
+use crate::engine::{ToolCall, ToolSpec};
+use crate::model::{Decision, DecisionId};
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Tool {
+    LogDecision,
+    Remember,
+    Decisions,
+}
+
+/// What a call asks for.
+#[derive(Clone, Debug, PartialEq)]
+pub(crate) enum Intent {
+    /// Persist a decision. Its id, date and run are given when it is recorded.
+    Decide(Box<Decision>),
+    /// Persist something learned.
+    Remember(String),
+    /// Search the decisions in force.
+    Search(String),
+}
+
+/// Longer than any decision in the trees we know; keeps one call from filling the ledger.
+const LONGEST_TEXT: usize = 64 * 1024;
+
+impl Tool {
+    pub(crate) const ALL: [Self; 3] = [Self::LogDecision, Self::Remember, Self::Decisions];
+
+    pub(crate) fn name(self) -> &'static str {
+        match self {
+            Self::LogDecision => "squad_log_decision",
+            Self::Remember => "squad_remember",
+            Self::Decisions => "squad_decisions",
+        }
+    }
+
+    pub(crate) fn spec(self) -> ToolSpec {
+        let text = |description: &str| json!({"type": "string", "description": description});
+        let texts = |description: &str| json!({"type": "array", "items": {"type": "string"}, "description": description});
+        let (description, parameters) = match self {
+            Self::LogDecision => (
+                "Record a decision that other members of the team must follow. It is written to the repository at once \
+                 and put before people for review.",
+                json!({
+                    "title": text("The decision in a sentence."),
+                    "what": text("What is decided, in Markdown."),
+                    "why": text("The reason, so that a later reader knows when it no longer holds."),
+                    "scope": texts("Path globs it is about; leave out when it is about everything."),
+                    "tags": texts("Words to find it by."),
+                    "supersedes": text("The id of the decision it replaces."),
+                }),
+            ),
+            Self::Remember => (
+                "Keep something you learned, in a sentence or two, for your own later work in this repository.",
+                json!({"text": text("What you learned.")}),
+            ),
+            Self::Decisions => (
+                "Search the team's decisions in force.",
+                json!({"query": text("Words to look for; empty for the newest decisions.")}),
+            ),
+        };
+        let required: &[&str] = match self {
+            Self::LogDecision => &["title", "what"],
+            Self::Remember => &["text"],
+            Self::Decisions => &[],
+        };
+        ToolSpec {
+            name: self.name(),
+            description,
+            parameters: json!({"type": "object", "properties": parameters, "required": required}),
+        }
+    }
+}
+
+#[derive(Deserialize)]
+struct LogDecision {
+    title: String,
+    // `decision` and `context` are what the "squads" document calls them.
+    #[serde(alias = "decision", default)]
+    what: String,
+    #[serde(alias = "context", default)]
+    why: String,
+    #[serde(default)]
+    scope: Vec<String>,
+    #[serde(default)]
+    tags: Vec<String>,
+    #[serde(default)]
+    supersedes: Option<String>,
+}
+
+#[derive(Deserialize)]
+struct Remember {
+    text: String,
+}
+
+#[derive(Deserialize, Default)]
+struct Search {
+    #[serde(default)]
+    query: String,
+}
+
+/// What a call means, or what the model should mend.
+pub(crate) fn read(call: &ToolCall) -> Result<Intent, String> {
+    let tool = Tool::ALL.into_iter().find(|tool| tool.name() == call.tool);
+    match tool {
+        None => Err(format!("squad has no tool `{}`", call.tool)),
+        Some(Tool::LogDecision) => {
+            let given: LogDecision = arguments(call)?;
+            let title = given.title.split_whitespace().collect::<Vec<_>>().join(" ");
+            if title.is_empty() {
+                return Err("`title` is empty; say the decision in a sentence".to_owned());
+            }
+            let text = [("What", given.what), ("Why", given.why)]
+                .iter()
+                .filter(|(_, text)| !text.trim().is_empty())
+                .map(|(name, text)| format!("**{name}:** {}", text.trim()))
+                .collect::<Vec<_>>()
+                .join("\n\n");
+            limited(&text)?;
+            limited(&title)?;
+            Ok(Intent::Decide(Box::new(Decision {
+                id: DecisionId::new(""),
+                title,
+                date: None,
+                by: None,
+                run: None,
+                supersedes: given.supersedes.filter(|id| !id.trim().is_empty()).map(DecisionId::new),
+                scope: given.scope,
+                tags: given.tags,
+                text,
+                source: None,
+            })))
+        }
+        Some(Tool::Remember) => {
+            let text = arguments::<Remember>(call)?.text.trim().to_owned();
+            if text.is_empty() {
+                return Err("`text` is empty".to_owned());
+            }
+            limited(&text)?;
+            Ok(Intent::Remember(text))
+        }
+        Some(Tool::Decisions) => Ok(Intent::Search(arguments::<Search>(call)?.query)),
+    }
+}
+
+fn arguments<T: for<'a> Deserialize<'a>>(call: &ToolCall) -> Result<T, String> {
+    // Some models send the arguments as a text that holds JSON, and none as null.
+    let value = match &call.arguments {
+        Value::String(text) => serde_json::from_str(text).unwrap_or_else(|_| call.arguments.clone()),
+        Value::Null => json!({}),
+        other => other.clone(),
+    };
+    serde_json::from_value(value).map_err(|error| format!("the arguments of `{}` are not right: {error}", call.tool))
+}
+
+fn limited(text: &str) -> Result<(), String> {
+    if text.len() > LONGEST_TEXT {
+        return Err(format!("the text is {} bytes; at most {LONGEST_TEXT} are kept", text.len()));
+    }
+    Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn call(tool: &str, arguments: Value) -> ToolCall {
+        ToolCall { call: "c".to_owned(), tool: tool.to_owned(), arguments }
+    }
+
+    #[test]
+    fn a_decision_is_read_with_what_and_why() {
+        let call = call("squad_log_decision", json!({"title": " Use\nSQLite ", "what": "one file", "why": "simple"}));
+        let Ok(Intent::Decide(decision)) = read(&call) else { panic!("not a decision") };
+        assert_eq!((decision.title.as_str(), decision.text.as_str()), ("Use SQLite", "**What:** one file\n\n**Why:** simple"));
+    }
+
+    #[test]
+    fn what_is_wrong_is_told_to_the_model() {
+        for (tool, arguments) in [
+            ("squad_log_decision", json!({})),
+            ("squad_log_decision", json!({"title": " "})),
+            ("squad_remember", json!({"text": 1})),
+            ("squad_remember", json!([])),
+            ("squad_remember", json!({"text": "x".repeat(LONGEST_TEXT + 1)})),
+            ("squad_unknown", json!({})),
+        ] {
+            assert!(read(&call(tool, arguments)).is_err(), "{tool}");
+        }
+    }
+
+    #[test]
+    fn arguments_may_come_as_text() {
+        assert_eq!(read(&call("squad_remember", json!("{\"text\":\"a\"}"))), Ok(Intent::Remember("a".to_owned())));
+        assert_eq!(read(&call("squad_decisions", Value::Null)), Ok(Intent::Search(String::new())));
+    }
+}

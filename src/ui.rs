@@ -1,0 +1,205 @@
+//! What is said, and where: stdout is data, stderr is conversation, and nothing depends on colour.
+
+use std::io::{self, Write};
+
+use anstyle::{AnsiColor, Style};
+use serde::Serialize;
+
+use crate::env::Streams;
+use crate::error::Failure;
+use crate::model::{Event, Problem, Severity, printable};
+use crate::view::{Mood, Screen};
+
+/// When to colour.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, clap::ValueEnum)]
+pub(crate) enum ColorChoice {
+    #[default]
+    Auto,
+    Always,
+    Never,
+}
+
+/// How to speak.
+#[derive(Clone, Copy, Debug, Default)]
+pub(crate) struct Manner {
+    pub(crate) json: bool,
+    pub(crate) quiet: bool,
+    pub(crate) verbose: bool,
+    pub(crate) color: ColorChoice,
+    /// `NO_COLOR` is set, or the terminal is dumb.
+    pub(crate) plain: bool,
+}
+
+pub(crate) struct Ui {
+    streams: Streams,
+    manner: Manner,
+    /// The reader of stdout went away. What is left to say goes nowhere; the work goes on.
+    out_closed: bool,
+    out_error: Option<io::Error>,
+}
+
+/// Colours carry no meaning of their own: the words beside them do.
+pub(crate) const STRONG: Style = Style::new().bold();
+pub(crate) const FAINT: Style = Style::new().dimmed();
+pub(crate) const GOOD: Style = AnsiColor::Green.on_default();
+pub(crate) const BAD: Style = AnsiColor::Red.on_default().bold();
+pub(crate) const WARN: Style = AnsiColor::Yellow.on_default().bold();
+pub(crate) const NOTE: Style = AnsiColor::Cyan.on_default();
+
+impl Ui {
+    pub(crate) fn new(streams: Streams, manner: Manner) -> Self {
+        Self { streams, manner, out_closed: false, out_error: None }
+    }
+
+    pub(crate) fn json(&self) -> bool {
+        self.manner.json
+    }
+
+    pub(crate) fn is_quiet(&self) -> bool {
+        self.manner.quiet
+    }
+
+    pub(crate) fn is_verbose(&self) -> bool {
+        self.manner.verbose
+    }
+
+    /// Whether stderr is a terminal on which something may move.
+    pub(crate) fn shows_progress(&self) -> bool {
+        self.streams.err_is_terminal && !self.manner.quiet && !self.manner.json && !self.manner.plain
+    }
+
+    /// Whether there is a person to ask.
+    pub(crate) fn can_ask(&self) -> bool {
+        self.streams.in_is_terminal && self.streams.err_is_terminal
+    }
+
+    pub(crate) fn in_is_terminal(&self) -> bool {
+        self.streams.in_is_terminal
+    }
+
+    pub(crate) fn read_input(&self) -> io::Result<Vec<u8>> {
+        (self.streams.read_input)()
+    }
+
+    /// A line of data, to stdout.
+    pub(crate) fn data(&mut self, text: &str) {
+        if self.out_closed {
+            return;
+        }
+        let written = writeln!(self.streams.out, "{}", text.trim_end_matches('\n')).and_then(|()| self.streams.out.flush());
+        if let Err(error) = written {
+            self.out_closed = true;
+            self.out_error = (error.kind() != io::ErrorKind::BrokenPipe).then_some(error);
+        }
+    }
+
+    /// A value as one line of JSON, to stdout.
+    pub(crate) fn value(&mut self, value: &impl Serialize) {
+        match serde_json::to_string(value) {
+            Ok(line) => self.data(&line),
+            Err(error) => self.warning(&format!("a value could not be written as JSON: {error}")),
+        }
+    }
+
+    /// Conversation, to stderr. Who closes stderr does not want to hear it.
+    pub(crate) fn say(&mut self, text: &str) {
+        if !self.manner.quiet {
+            let _ = writeln!(self.streams.err, "{text}");
+        }
+    }
+
+    pub(crate) fn warning(&mut self, text: &str) {
+        let mark = self.err_paint(WARN, "warning:");
+        let _ = writeln!(self.streams.err, "{mark} {}", printable(text));
+    }
+
+    pub(crate) fn hint(&mut self, text: &str) {
+        let mark = self.err_paint(NOTE, "hint:");
+        self.say(&format!("{mark} {}", printable(text)));
+    }
+
+    pub(crate) fn problem(&mut self, problem: &Problem) {
+        if problem.severity == Severity::Note && !self.manner.verbose {
+            return;
+        }
+        let style = if problem.severity == Severity::Error { BAD } else { WARN };
+        let mark = self.err_paint(style, &format!("{}:", problem.severity));
+        let place = if problem.line == 0 { problem.file.clone() } else { format!("{}:{}", problem.file, problem.line) };
+        self.say(&printable_parts(&mark, &format!("{place}: {}", problem.message)));
+        if let Some(hint) = &problem.hint {
+            self.hint(hint);
+        }
+    }
+
+    /// How a command that fails says so.
+    pub(crate) fn failure(&mut self, failure: &Failure) {
+        if self.manner.json {
+            self.value(&serde_json::json!({ "error": failure }));
+            return;
+        }
+        let mark = self.err_paint(BAD, "error:");
+        let place = failure.source.as_ref().map(|source| format!("{source}: ")).unwrap_or_default();
+        let _ = writeln!(self.streams.err, "{mark} {}", printable(&format!("{place}{}", failure.message)));
+        if let Some(hint) = &failure.hint {
+            let mark = self.err_paint(NOTE, "hint:");
+            let _ = writeln!(self.streams.err, "{mark} {}", printable(hint));
+        }
+    }
+
+    pub(crate) fn out_paint(&self, style: Style, text: &str) -> String {
+        paint(self.colors(self.streams.out_is_terminal), style, text)
+    }
+
+    pub(crate) fn err_paint(&self, style: Style, text: &str) -> String {
+        paint(self.colors(self.streams.err_is_terminal), style, text)
+    }
+
+    /// An error on stdout other than its reader going away, such as a full disk.
+    pub(crate) fn output_failure(&mut self) -> Option<Failure> {
+        self.out_error.take().map(|error| Failure::failed(format!("cannot write the output: {error}")))
+    }
+
+    fn colors(&self, is_terminal: bool) -> bool {
+        match self.manner.color {
+            ColorChoice::Always => true,
+            ColorChoice::Never => false,
+            ColorChoice::Auto => is_terminal && !self.manner.plain,
+        }
+    }
+}
+
+fn printable_parts(mark: &str, text: &str) -> String {
+    format!("{mark} {}", printable(text))
+}
+
+fn paint(colored: bool, style: Style, text: &str) -> String {
+    if colored { format!("{style}{text}{style:#}") } else { text.to_owned() }
+}
+
+impl Screen for Ui {
+    fn answer(&mut self, text: &str) {
+        let text = printable(text);
+        self.data(&text);
+    }
+
+    fn event(&mut self, event: &Event) {
+        self.value(event);
+    }
+
+    fn line(&mut self, who: &str, mood: Mood, text: &str) {
+        let style = match mood {
+            Mood::Plain => Style::new(),
+            Mood::Faint => FAINT,
+            Mood::Good => GOOD,
+            Mood::Bad => BAD,
+            Mood::Warning => WARN,
+        };
+        let who = self.err_paint(STRONG, &format!("{:<11}", printable(who)));
+        let text = self.err_paint(style, &printable(text));
+        self.say(format!("{who} {text}").trim_end());
+    }
+
+    fn is_lively(&self) -> bool {
+        self.shows_progress()
+    }
+}

@@ -1,0 +1,217 @@
+//! A run as people read it: a line an event, a moving line for each agent at work, and the answer at the end.
+
+use std::collections::BTreeMap;
+use std::time::Duration;
+
+use indicatif::{MultiProgress, ProgressBar, ProgressStyle};
+
+use super::{Mood, Screen};
+use crate::model::{Event, PlanKind, Slug, Usage, Verdict, What, first_line, list, plural};
+use crate::pool::Show;
+
+/// Characters of a tool's detail on a line.
+const DETAIL: usize = 90;
+
+pub(crate) struct Lines<S> {
+    screen: S,
+    progress: MultiProgress,
+    bars: BTreeMap<Slug, ProgressBar>,
+    /// An agent's latest message. It is shown when the agent goes on; the last one is shown with the outcome, or is
+    /// the answer.
+    pending: BTreeMap<Slug, String>,
+    /// Whose last message is the answer: a plan's only agent, or else the coordinator.
+    answering: Slug,
+}
+
+impl<S: Screen> Lines<S> {
+    pub(crate) fn new(screen: S) -> Self {
+        let progress = MultiProgress::new();
+        if !screen.is_lively() {
+            progress.set_draw_target(indicatif::ProgressDrawTarget::hidden());
+        }
+        Self { screen, progress, bars: BTreeMap::new(), pending: BTreeMap::new(), answering: Slug::coordinator() }
+    }
+
+    /// What has to stand still while somebody is asked.
+    pub(crate) fn progress(&self) -> MultiProgress {
+        self.progress.clone()
+    }
+
+    pub(super) fn into_screen(self) -> S {
+        self.screen
+    }
+
+    fn line(&mut self, who: &str, mood: Mood, text: &str) {
+        let screen = &mut self.screen;
+        self.progress.suspend(|| {
+            for line in text.lines() {
+                screen.line(who, mood, line);
+            }
+        });
+    }
+
+    fn say_pending(&mut self, agent: &Slug) {
+        if let Some(text) = self.pending.remove(agent) {
+            self.line(agent.as_str(), Mood::Plain, &text);
+        }
+    }
+
+    fn begin(&mut self, agent: &Slug) {
+        let bar = self.progress.add(ProgressBar::new_spinner());
+        if let Ok(style) = ProgressStyle::with_template("{spinner} {prefix} {wide_msg} {elapsed}") {
+            bar.set_style(style);
+        }
+        bar.set_prefix(agent.to_string());
+        // A hidden bar needs no thread to turn it.
+        if self.screen.is_lively() {
+            bar.enable_steady_tick(Duration::from_millis(120));
+        }
+        self.bars.insert(agent.clone(), bar);
+    }
+
+    fn doing(&self, agent: &Slug, what: &str) {
+        if let Some(bar) = self.bars.get(agent) {
+            bar.set_message(first_line(&crate::model::printable(what), 70));
+        }
+    }
+
+    fn finish(&mut self, agent: &Slug) {
+        if let Some(bar) = self.bars.remove(agent) {
+            bar.finish_and_clear();
+        }
+    }
+
+    fn run_event(&mut self, what: &What) {
+        match what {
+            What::RunStarted { engine, version, .. } => {
+                let note = if engine == "rehearsal" { "the rehearsal engine: a script plays, no model is asked" } else { "" };
+                let text = if note.is_empty() { format!("engine {engine} {version}") } else { note.to_owned() };
+                self.line("squad", Mood::Faint, &text);
+            }
+            What::RoutePlanned(plan) => {
+                self.answering = match &plan.agents[..] {
+                    [agent] => agent.clone(),
+                    _ => Slug::coordinator(),
+                };
+                let why = plan.evidence.first().map(|evidence| format!(" ({}: {})", evidence.source, evidence.why));
+                let text = match plan.kind {
+                    PlanKind::Agents => {
+                        let reviewer = plan.reviewer.as_ref().map(|slug| format!(", then {slug} reviews")).unwrap_or_default();
+                        let verb = if plan.agents.len() == 1 { "works" } else { "work" };
+                        let why = why.unwrap_or_default();
+                        format!("{} {verb} on it{reviewer}; tier {}{why}", list(&plan.agents), plan.tier)
+                    }
+                    PlanKind::Direct => "the coordinator answers".to_owned(),
+                    PlanKind::Abstain => "routing is not sure; the coordinator chooses".to_owned(),
+                };
+                self.line("squad", Mood::Plain, &text);
+            }
+            What::EngineFallback { from, to, reason } => {
+                self.line("squad", Mood::Warning, &format!("{from} cannot start ({reason}); falling back to {to}"));
+            }
+            What::DecisionLanded { decisions, branch, commit } => {
+                let short = commit.get(..10).unwrap_or(commit);
+                let text = format!("{} landed on {branch} in {short}", plural(decisions.len(), "decision"));
+                self.line("squad", Mood::Good, &text);
+            }
+            What::RunCompleted { status, agents, usage, .. } => {
+                let mood = if *status == crate::model::Outcome::Completed { Mood::Good } else { Mood::Bad };
+                let agents = plural(agents.len(), "agent");
+                self.line("squad", mood, &format!("{status}: {agents}, {}", spent(usage)));
+            }
+            _ => {}
+        }
+    }
+
+    fn agent_event(&mut self, agent: &Slug, what: &What) {
+        let who = agent.as_str();
+        match what {
+            What::SessionCreated { model, .. } => {
+                self.begin(agent);
+                self.doing(agent, &format!("starts on {model}"));
+            }
+            What::SessionResumed { .. } => self.begin(agent),
+            What::MessageDelta { .. } => self.doing(agent, "is writing"),
+            What::Message { text } => {
+                self.say_pending(agent);
+                self.pending.insert(agent.clone(), text.clone());
+            }
+            What::ToolStarted { tool, detail, .. } => {
+                self.say_pending(agent);
+                self.doing(agent, &format!("{tool} {detail}"));
+            }
+            What::ToolCompleted { tool, ok, detail, .. } => {
+                // What squad's own tools did is an event of its own.
+                if *ok && !tool.starts_with("squad_") {
+                    self.line(who, Mood::Faint, &format!("{tool} {}", first_line(detail, DETAIL)));
+                } else if !ok {
+                    self.line(who, Mood::Warning, &format!("{tool} failed: {}", first_line(detail, DETAIL)));
+                }
+            }
+            What::ToolDenied { tool, detail, reason } => {
+                self.line(who, Mood::Warning, &format!("{tool} {} was refused: {reason}", first_line(detail, DETAIL)));
+            }
+            What::DecisionLogged { decision, .. } => {
+                self.line(who, Mood::Good, &format!("decision {}: {}", decision.id, decision.title));
+            }
+            What::MemoryLogged { text } => self.line(who, Mood::Faint, &format!("learned: {}", first_line(text, DETAIL))),
+            What::ConnectionLost { reason } => self.line(who, Mood::Warning, &format!("connection lost: {reason}")),
+            What::ConnectionRestored { .. } => self.line(who, Mood::Good, "connection restored"),
+            What::SessionError { reason, .. } => self.line(who, Mood::Warning, reason),
+            What::ReviewVerdict { verdict, authors, .. } => {
+                let (mood, word) = match verdict {
+                    Verdict::Approved => (Mood::Good, "approves"),
+                    Verdict::Rejected => (Mood::Bad, "rejects"),
+                    Verdict::Unclear => (Mood::Warning, "gives no clear verdict on"),
+                };
+                self.line(who, mood, &format!("{word} the work of {}", list(authors)));
+            }
+            What::Completed { usage, .. } => {
+                self.finish(agent);
+                if *agent == self.answering {
+                    self.pending.remove(agent);
+                } else {
+                    self.say_pending(agent);
+                }
+                self.line(who, Mood::Good, &format!("completed, {}", spent(usage)));
+            }
+            What::Failed { reason, .. } => self.ended(agent, &format!("failed: {reason}")),
+            What::TimedOut { reason, .. } => self.ended(agent, &format!("timed out: {reason}")),
+            What::Cancelled { reason, .. } => self.ended(agent, &format!("cancelled: {reason}")),
+            _ => {}
+        }
+    }
+
+    fn ended(&mut self, agent: &Slug, text: &str) {
+        self.finish(agent);
+        self.say_pending(agent);
+        self.line(agent.as_str(), Mood::Bad, text);
+    }
+}
+
+impl<S: Screen> Show for Lines<S> {
+    fn show(&mut self, event: &Event) {
+        match (&event.agent, &event.what) {
+            (_, What::Answer { text }) => {
+                let screen = &mut self.screen;
+                self.progress.suspend(|| screen.answer(text));
+            }
+            (Some(agent), what) => self.agent_event(agent, what),
+            (None, what) => self.run_event(what),
+        }
+    }
+}
+
+fn spent(usage: &Usage) -> String {
+    let mut parts = vec![format!("{:.1} s", usage.seconds)];
+    if usage.tool_calls > 0 {
+        parts.push(plural(usage.tool_calls as usize, "tool call"));
+    }
+    if usage.input_tokens + usage.output_tokens > 0 {
+        parts.push(format!("{} tokens in, {} out", usage.input_tokens, usage.output_tokens));
+    }
+    if let Some(cost) = usage.cost_usd {
+        parts.push(format!("${cost:.2}"));
+    }
+    parts.join(", ")
+}

@@ -1,0 +1,61 @@
+//! Events to whoever watches: lines for people, NDJSON for programs.
+//!
+//! A view writes to a [`Screen`], which `ui` is: so the view knows nothing of streams, colours or flags.
+
+mod ask;
+mod lines;
+
+pub(crate) use ask::asker;
+pub(crate) use lines::Lines;
+
+use crate::model::Event;
+use crate::pool::Show;
+
+/// What a view needs of the place it writes to.
+pub(crate) trait Screen {
+    /// Data: the answer.
+    fn answer(&mut self, text: &str);
+
+    /// One event as one line of JSON.
+    fn event(&mut self, event: &Event);
+
+    /// Conversation. `who` begins the line; `mood` may colour it.
+    fn line(&mut self, who: &str, mood: Mood, text: &str);
+
+    /// Whether something may move on it.
+    fn is_lively(&self) -> bool;
+}
+
+/// What kind of thing a line says.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Mood {
+    Plain,
+    Faint,
+    Good,
+    Bad,
+    Warning,
+}
+
+/// Either of the two views.
+pub(crate) enum View<S> {
+    Json(S),
+    Lines(Lines<S>),
+}
+
+impl<S: Screen> View<S> {
+    pub(crate) fn into_screen(self) -> S {
+        match self {
+            Self::Json(screen) => screen,
+            Self::Lines(lines) => lines.into_screen(),
+        }
+    }
+}
+
+impl<S: Screen> Show for View<S> {
+    fn show(&mut self, event: &Event) {
+        match self {
+            Self::Json(screen) => screen.event(event),
+            Self::Lines(lines) => lines.show(event),
+        }
+    }
+}
