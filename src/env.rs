@@ -119,7 +119,11 @@ impl Env {
 impl Clock {
     pub(crate) fn now(&self) -> Timestamp {
         match self {
-            Self::System => Timestamp::now(),
+            // Milliseconds are what ids and people can use.
+            Self::System => {
+                let now = Timestamp::now();
+                Timestamp::from_millisecond(now.as_millisecond()).unwrap_or(now)
+            }
             Self::Stepping { start, looks } => {
                 let seconds = i64::try_from(looks.fetch_add(1, Ordering::Relaxed)).unwrap_or(i64::MAX);
                 start.checked_add(jiff::SignedDuration::from_secs(seconds)).unwrap_or(Timestamp::MAX)

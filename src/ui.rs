@@ -55,10 +55,6 @@ impl Ui {
         self.manner.json
     }
 
-    pub(crate) fn is_quiet(&self) -> bool {
-        self.manner.quiet
-    }
-
     pub(crate) fn is_verbose(&self) -> bool {
         self.manner.verbose
     }
@@ -71,10 +67,6 @@ impl Ui {
     /// Whether there is a person to ask.
     pub(crate) fn can_ask(&self) -> bool {
         self.streams.in_is_terminal && self.streams.err_is_terminal
-    }
-
-    pub(crate) fn in_is_terminal(&self) -> bool {
-        self.streams.in_is_terminal
     }
 
     pub(crate) fn read_input(&self) -> io::Result<Vec<u8>> {
@@ -118,14 +110,21 @@ impl Ui {
         self.say(&format!("{mark} {}", printable(text)));
     }
 
-    pub(crate) fn problem(&mut self, problem: &Problem) {
-        if problem.severity == Severity::Note && !self.manner.verbose {
-            return;
+    /// What was not understood. The first error is left to whoever fails because of it.
+    pub(crate) fn problems(&mut self, problems: &[Problem]) {
+        let fatal = problems.iter().position(|problem| problem.severity == Severity::Error);
+        for (index, problem) in problems.iter().enumerate() {
+            if Some(index) != fatal && (problem.severity != Severity::Note || self.manner.verbose) {
+                self.problem(problem);
+            }
         }
+    }
+
+    fn problem(&mut self, problem: &Problem) {
         let style = if problem.severity == Severity::Error { BAD } else { WARN };
         let mark = self.err_paint(style, &format!("{}:", problem.severity));
         let place = if problem.line == 0 { problem.file.clone() } else { format!("{}:{}", problem.file, problem.line) };
-        self.say(&printable_parts(&mark, &format!("{place}: {}", problem.message)));
+        self.say(&format!("{mark} {}", printable(&format!("{place}: {}", problem.message))));
         if let Some(hint) = &problem.hint {
             self.hint(hint);
         }
@@ -166,10 +165,6 @@ impl Ui {
             ColorChoice::Auto => is_terminal && !self.manner.plain,
         }
     }
-}
-
-fn printable_parts(mark: &str, text: &str) -> String {
-    format!("{mark} {}", printable(text))
 }
 
 fn paint(colored: bool, style: Style, text: &str) -> String {

@@ -90,7 +90,7 @@ impl Args {
                     ui.value(&serde_json::json!({
                         "landed": landed.decisions,
                         "commit": landed.commit,
-                        "unlanded": landed.left.as_ref().map_or(0, |left| left.count),
+                        "unlanded": landed.left.as_ref().and_then(|left| left.count).unwrap_or(0),
                     }));
                 } else if landed.decisions.is_empty() && landed.left.is_none() {
                     ui.say("There is nothing to land.");
@@ -115,7 +115,7 @@ fn said(ui: &mut Ui, landed: &Landed) {
         ui.say(&format!("{} landed on {} in {short}.", plural(landed.decisions.len(), "decision"), landed.branch));
     }
     if let Some(left) = &landed.left {
-        ui.warning(&format!("{} recorded and not on the branch yet: {}", plural(left.count, "decision"), left.reason));
+        ui.warning(&format!("{} recorded and not on the branch yet: {}", left.what(), left.reason));
         ui.hint(&format!("{}; then `squad decisions land`", left.hint));
     }
 }

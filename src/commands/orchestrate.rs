@@ -105,9 +105,9 @@ impl Args {
 
     fn prepare(&self, context: &mut Context<'_>) -> Result<(Project, Order), Failure> {
         let project = Project::open(context.env, &context.directory, self.settings())?;
-        project.problems.iter().for_each(|problem| context.ui.problem(problem));
-        project.insist_on_sound()?;
         self.insist_on_flags(&project)?;
+        context.ui.problems(&project.problems);
+        project.insist_on_sound()?;
         engines::check_names(&project.settings)?;
         let script = engines::script(&project.settings, &context.directory)?;
         let agents = orchestrate::named_agents(&project.team, &self.agents)?;
@@ -174,8 +174,7 @@ pub(super) fn perform<'a>(mut context: Context<'a>, project: &Project, mut order
 
 fn epilogue(ui: &mut Ui, ended: &RunEnded) -> u8 {
     if let Some(left) = &ended.unlanded {
-        let decisions = crate::model::plural(left.count, "decision");
-        ui.warning(&format!("{decisions} recorded and not on the branch yet: {}", left.reason));
+        ui.warning(&format!("{} recorded and not on the branch yet: {}", left.what(), left.reason));
         ui.hint(&format!("{}; then `squad decisions land`", left.hint));
     }
     if !ui.json() {

@@ -7,7 +7,7 @@ use super::{
     commit::{self, Identity},
     error::Error,
     lock::LedgerLock,
-    objects::{NewObjects, write_loose},
+    objects::{Batch, NewObjects},
     pack,
     repository::Repository,
     snapshot::Snapshot,
@@ -52,9 +52,10 @@ impl<'a> Ledger<'a> {
             };
             let bytes = commit::encode(tree, tip, committer, at, message);
             let commit = objects.add(objs::Kind::Commit, bytes)?;
-            self.write(&objects)?;
+            let draft = self.file("ledger.ref");
+            self.write(&objects, || references.prepare(commit, &draft))?;
             lock.declare(REFERENCE, commit)?;
-            let moved = references.advance(REFERENCE, tip, commit, &self.file("ledger.ref"))?;
+            let moved = references.advance(REFERENCE, tip, commit, &draft)?;
             lock.clear()?;
             if moved {
                 return Ok(());
@@ -93,13 +94,20 @@ impl<'a> Ledger<'a> {
         if is_new { edit.finish(objects).map(Some) } else { Ok(None) }
     }
 
-    fn write(&self, objects: &NewObjects) -> Result<(), Error> {
+    /// Writes the objects, and before they are flushed what `prepare` writes. They are durable before the ref is: at
+    /// once, or because the file system keeps the order.
+    fn write(&self, objects: &NewObjects, prepare: impl FnOnce() -> Result<(), Error>) -> Result<(), Error> {
         let repository = self.repository;
         let directory = repository.objects_directory();
-        match objects.as_slice() {
-            few if few.len() < pack::WORTH_A_PACK => write_loose(&directory, repository.sharing(), few),
-            many => pack::write(repository.environment(), repository.git_dir(), &directory, repository.hash(), many),
+        let objects = objects.as_slice();
+        if objects.len() >= pack::WORTH_A_PACK {
+            prepare()?;
+            return pack::write(repository.environment(), repository.git_dir(), &directory, repository.hash(), objects);
         }
+        let batch = Batch::stage(&directory, repository.sharing(), objects)?;
+        prepare()?;
+        batch.flush()?;
+        batch.publish(repository.common_dir())
     }
 
     /// If the last holder died before the end, what it had locked is free again.

@@ -32,12 +32,13 @@ impl LedgerLock {
                     fs::create_dir_all(folder).map_err(Error::io("create", folder))?;
                     sharing.open_directory(folder).map_err(Error::io("share", folder))?;
                 }
-                let file = open(path).map_err(Error::io("open", path))?;
-                sharing.open_file(path).map_err(Error::io("share", path))?;
-                file
+                open(path)
             }
-            answer => answer.map_err(Error::io("open", path))?,
+            answer => answer,
         };
+        let file = file.map_err(Error::io("open", path))?;
+        // Refused where another user made it, who then has shared it.
+        let _ = sharing.open_file(path);
         file.lock().map_err(Error::io("lock", path))?;
         Ok(Self { file, path: path.to_owned() })
     }

@@ -114,15 +114,18 @@ fn grant(_path: &Path, _bits: u32) -> io::Result<()> {
 ///
 /// Stopped halfway it leaves objects that nothing refers to, or temporary files; gc removes both.
 pub(super) fn write_loose(directory: &Path, sharing: Sharing, objects: &[NewObject]) -> Result<(), Error> {
-    let mut batch = Batch { directory, sharing, staged: Vec::new(), folders: BTreeSet::new() };
-    for object in objects {
-        batch.stage(object)?;
-    }
+    let batch = Batch::stage(directory, sharing, objects)?;
     batch.flush()?;
-    batch.publish()
+    let Some(last) = batch.folders.last().cloned() else { return Ok(()) };
+    batch.publish(&last)?;
+    sync_directory(&last)
 }
 
-struct Batch<'a> {
+/// Loose objects on their way: staged in temporary files, flushed, published under their names.
+///
+/// The steps are apart so that the caller can put its own files between them: what is created before the flush
+/// shares the file system's journal commit with it, and those commits are what an append costs.
+pub(super) struct Batch<'a> {
     directory: &'a Path,
     sharing: Sharing,
     staged: Vec<(NamedTempFile, PathBuf)>,
@@ -130,27 +133,26 @@ struct Batch<'a> {
     folders: BTreeSet<PathBuf>,
 }
 
-impl Batch<'_> {
-    fn stage(&mut self, object: &NewObject) -> Result<(), Error> {
+impl<'a> Batch<'a> {
+    pub(super) fn stage(directory: &'a Path, sharing: Sharing, objects: &[NewObject]) -> Result<Self, Error> {
+        let mut batch = Self { directory, sharing, staged: Vec::new(), folders: BTreeSet::new() };
+        objects.iter().try_for_each(|object| batch.add(object))?;
+        Ok(batch)
+    }
+
+    /// An object that exists is written again: the file that is there may be unflushed, due for pruning, or what a
+    /// power cut left of somebody else's.
+    fn add(&mut self, object: &NewObject) -> Result<(), Error> {
         let hex = object.id.to_hex().to_string();
         let (fan_out, name) = hex.split_at(2);
         let folder = self.directory.join(fan_out);
         let path = folder.join(name);
-        if !self.is_there(&path) {
-            let file = self.temporary_file(&folder)?;
-            let file = compress(object, file).map_err(Error::io("write", &path))?;
-            start_writing_back(file.as_file());
-            self.staged.push((file, path));
-        }
+        let file = self.temporary_file(&folder)?;
+        let file = compress(object, file).map_err(Error::io("write", &path))?;
+        start_writing_back(file.as_file());
+        self.staged.push((file, path));
         self.folders.insert(folder);
         Ok(())
-    }
-
-    /// An object that somebody wrote before may be unflushed still, and due for pruning: flush it and make it young.
-    fn is_there(&self, path: &Path) -> bool {
-        let Ok(file) = File::open(path) else { return false };
-        // Not ours to touch? Then it is written a second time over the same name, which is harmless.
-        file.set_modified(std::time::SystemTime::now()).is_ok() && file.sync_all().is_ok()
     }
 
     /// gc removes fan-out folders that are empty, at any moment; so make it and try again.
@@ -174,21 +176,29 @@ impl Batch<'_> {
         Ok(())
     }
 
-    fn flush(&self) -> Result<(), Error> {
+    /// Afterwards the bytes of all objects are on disk, not yet under their names.
+    pub(super) fn flush(&self) -> Result<(), Error> {
         for (file, path) in &self.staged {
             file.as_file().sync_data().map_err(Error::io("flush", path))?;
         }
         Ok(())
     }
 
-    fn publish(self) -> Result<(), Error> {
+    /// Gives the objects their names, so that no later rename in `next` can be durable before them: either they are
+    /// durable when it returns, or the file system keeps the order and a flush in `next` makes them so.
+    pub(super) fn publish(self, next: &Path) -> Result<(), Error> {
         for (file, path) in self.staged {
             self.sharing.open_object(file.path()).map_err(Error::io("share", &path))?;
-            file.persist(&path).map_err(|failure| Error::io("write", &path)(failure.error))?;
+            match file.persist(&path) {
+                // Windows does not replace a file that somebody reads; one of this name has these bytes.
+                Err(_) if cfg!(windows) && path.exists() => {}
+                answer => drop(answer.map_err(|failure| Error::io("write", &path)(failure.error))?),
+            }
         }
-        // Where changes reach the disk in order, flushing the last folder flushes them all.
-        let count = if keeps_order(self.directory) { 1 } else { self.folders.len() };
-        self.folders.iter().rev().take(count).try_for_each(|folder| sync_directory(folder))
+        if keeps_order(self.directory, next) {
+            return Ok(());
+        }
+        self.folders.iter().try_for_each(|folder| sync_directory(folder))
     }
 }
 
@@ -212,24 +222,28 @@ fn compress(object: &NewObject, file: NamedTempFile) -> io::Result<NamedTempFile
 /// Lets the disk begin with all files of a batch before we wait for the first: the flushes after it then share one
 /// commit of the file system's journal. Only a wish; it is the flush that counts.
 #[cfg(target_os = "linux")]
-fn start_writing_back(file: &File) {
+pub(super) fn start_writing_back(file: &File) {
     let _ = rustix::fs::fadvise(file, 0, None, rustix::fs::Advice::DontNeed);
 }
 
 #[cfg(not(target_os = "linux"))]
-fn start_writing_back(_file: &File) {}
+pub(super) fn start_writing_back(_file: &File) {}
 
-/// Whether the file system has one journal for all its folders, so that a rename is never durable before an earlier
-/// one: ext4 (and ext3) and XFS. Elsewhere each folder needs its own flush.
+/// Whether both folders share one journal, in which a rename is never durable before an earlier one: those of ext4
+/// (and ext3) and XFS. Elsewhere each folder needs a flush of its own.
 #[cfg(target_os = "linux")]
-fn keeps_order(path: &Path) -> bool {
+fn keeps_order(first: &Path, next: &Path) -> bool {
+    use std::os::unix::fs::MetadataExt;
     const EXT4: u64 = 0xef53;
     const XFS: u64 = 0x5846_5342;
-    rustix::fs::statfs(path).is_ok_and(|facts| matches!(u64::try_from(facts.f_type), Ok(EXT4 | XFS)))
+    let is_journal =
+        |path| rustix::fs::statfs(path).is_ok_and(|facts| matches!(u64::try_from(facts.f_type), Ok(EXT4 | XFS)));
+    let device = |path| fs::metadata(path).map(|metadata| metadata.dev()).ok();
+    is_journal(first) && device(first).is_some() && device(first) == device(next)
 }
 
 #[cfg(not(target_os = "linux"))]
-fn keeps_order(_path: &Path) -> bool {
+fn keeps_order(_first: &Path, _next: &Path) -> bool {
     false
 }
 

@@ -1,6 +1,7 @@
 use std::{
     collections::BTreeMap,
     ffi::{OsStr, OsString},
+    fmt,
     io::{Read, Write},
     path::{Path, PathBuf},
     process::{Child, Command, ExitStatus, Stdio},
@@ -12,12 +13,19 @@ use std::{
 use super::error::Error;
 
 /// What the module may know of the world: it never reads the process environment itself.
-#[derive(Clone, Debug)]
+#[derive(Clone)]
 pub(crate) struct Environment {
     /// The `git` program: a path, or a name to look up in `PATH`.
     pub(crate) git: PathBuf,
     /// All variables that `git` is given: `PATH`, `HOME`, `GIT_CONFIG_GLOBAL`, `GIT_AUTHOR_NAME`, …
     pub(crate) variables: BTreeMap<OsString, OsString>,
+}
+
+/// Without the variables: some hold secrets.
+impl fmt::Debug for Environment {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Environment").field("git", &self.git).finish_non_exhaustive()
+    }
 }
 
 impl Environment {
@@ -78,7 +86,7 @@ impl Call {
             .envs(&environment.variables)
             .env("LC_ALL", "C")
             .env("GIT_TERMINAL_PROMPT", "0")
-            // A helper that asks for a secret fails at once instead of waiting for one.
+            // A program that is to ask for a secret fails at once instead of waiting for one.
             .env("GIT_ASKPASS", "false")
             .env("SSH_ASKPASS_REQUIRE", "force")
             .args(SETTINGS)

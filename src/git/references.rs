@@ -16,7 +16,7 @@ use gix::{ObjectId, hash};
 
 use super::{
     error::Error,
-    objects::{Sharing, sync_directory},
+    objects::{Sharing, start_writing_back, sync_directory},
     program::{Call, Environment},
 };
 
@@ -52,10 +52,17 @@ impl References {
         }
     }
 
-    /// Moves a ref from `old` to `new`, without a reflog; durable when it returns true. False: it no longer was at
-    /// `old`, and nothing happened.
-    ///
-    /// `draft` is a file for our use only, beside no ref, on the same file system; the caller's lock protects it.
+    /// Writes the value that [`Self::advance`] will give to a ref into `draft`: a file for our use only, on the same
+    /// file system, which the caller's lock protects.
+    pub(super) fn prepare(&self, new: ObjectId, draft: &Path) -> Result<(), Error> {
+        match self {
+            Self::Files { sharing, .. } => write_draft(draft, new, *sharing),
+            Self::Reftable { .. } => Ok(()),
+        }
+    }
+
+    /// Moves a ref from `old` to `new`, without a reflog; durable when it returns true, and with it everything that
+    /// was renamed before on the same file system. False: the ref no longer was at `old`, and nothing happened.
     pub(super) fn advance(
         &self,
         name: &str,
@@ -65,7 +72,8 @@ impl References {
     ) -> Result<bool, Error> {
         match self {
             Self::Files { common_dir, hash, sharing } => {
-                write_draft(draft, new, *sharing)?;
+                let flushed = File::open(draft).and_then(|file| file.sync_data());
+                flushed.map_err(Error::io("flush", draft))?;
                 let path = common_dir.join(name);
                 let folder = make_folder(common_dir, &path, *sharing)?;
                 let lock = lock_with(draft, &path)?;
@@ -125,6 +133,19 @@ fn is_same_file(one: &Path, other: &Path) -> bool {
 #[cfg(not(unix))]
 fn is_same_file(_one: &Path, _other: &Path) -> bool {
     false
+}
+
+/// Where a branch points to; a branch may be another name for a branch. The limit is git's own.
+pub(super) fn follow(references: &References, name: &str) -> Result<Option<ObjectId>, Error> {
+    let References::Files { common_dir, hash, .. } = references else { return references.read(name) };
+    let mut name = name.to_owned();
+    for _ in 0..5 {
+        match fs::read(common_dir.join(&name)).ok().and_then(|content| parse(&content, *hash)) {
+            Some(Target::Symbolic(next)) => name = next,
+            _ => return references.read(&name),
+        }
+    }
+    Err(Error::damaged(common_dir, format!("{name} is a symbolic ref without an end")))
 }
 
 /// `HEAD` of a work tree whose refs are files.
@@ -188,14 +209,14 @@ fn unexpected(path: &Path, name: &str) -> Error {
     Error::damaged(path, format!("{name} does not hold an object id"))
 }
 
-/// The new value, flushed, under a name that no git program looks at.
+/// The new value under a name that no git program looks at.
 fn write_draft(draft: &Path, new: ObjectId, sharing: Sharing) -> Result<(), Error> {
     // Never written over: a dead writer's draft may still be linked as its lock, or as the ref itself.
     remove(draft)?;
     let mut file = File::create_new(draft).map_err(Error::io("create", draft))?;
     file.write_all(format!("{new}\n").as_bytes()).map_err(Error::io("write", draft))?;
-    sharing.open_file(draft).map_err(Error::io("share", draft))?;
-    file.sync_all().map_err(Error::io("flush", draft))
+    start_writing_back(&file);
+    sharing.open_file(draft).map_err(Error::io("share", draft))
 }
 
 /// Makes the ref's folder, durably, and makes way for the ref where an empty folder has its name.

@@ -13,7 +13,7 @@ use super::{
     ledger::Ledger,
     objects::Sharing,
     program::{Call, Environment},
-    references::{References, Target, parse_id, read_head},
+    references::{References, Target, follow, parse_id, read_head},
     tree::{ObjectStore, check_path},
 };
 
@@ -71,9 +71,16 @@ impl Repository {
         Self::from_gix(&trusted, environment)
     }
 
-    /// Makes a repository on a branch called `main`, whatever the user's own default is.
+    /// Makes a repository on a branch called `main`, whatever the user's own default is. Where git knows no identity,
+    /// it gets one of its own, so that commits can be made in it.
     pub(crate) fn create(folder: &Path, environment: &Environment) -> Result<(), Error> {
-        Call::new(environment, folder, &["init", "--quiet", "--initial-branch=main"]).succeed().map(drop)
+        let git = |arguments: &[&str]| Call::new(environment, folder, arguments).succeed().map(drop);
+        git(&["init", "--quiet", "--initial-branch=main"])?;
+        if Self::discover(folder, environment)?.identity().is_none() {
+            git(&["config", "user.name", "squad"])?;
+            git(&["config", "user.email", "squad@localhost"])?;
+        }
+        Ok(())
     }
 
     /// The newest commits of the branch that is checked out, a line each.
@@ -126,7 +133,7 @@ impl Repository {
         Ok(match target {
             Target::Object(id) => Head { branch: None, commit: Some(id.to_string()) },
             Target::Symbolic(name) => {
-                let commit = self.references().read(&name)?.map(|id| id.to_string());
+                let commit = follow(&self.references(), &name)?.map(|id| id.to_string());
                 Head { branch: Some(name.strip_prefix("refs/heads/").unwrap_or(&name).to_owned()), commit }
             }
         })

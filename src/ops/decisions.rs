@@ -1,5 +1,8 @@
 //! Decisions: how they stand, adding one, landing them on the branch.
 
+use std::fs::{self, File};
+use std::io;
+
 use serde::Serialize;
 
 use super::journal::{append, logged_decision};
@@ -108,11 +111,15 @@ pub(crate) struct Landed {
     pub(crate) branch: String,
     /// What stays unlanded, and why.
     pub(crate) left: Option<Left>,
+    /// Landings wait for each other until what landed is recorded, so that nothing lands twice. The kernel frees the
+    /// lock of a process that dies.
+    _turn: Option<File>,
 }
 
 #[derive(Debug)]
 pub(crate) struct Left {
-    pub(crate) count: usize,
+    /// `None`: it is not known how many.
+    pub(crate) count: Option<usize>,
     pub(crate) reason: String,
     pub(crate) hint: String,
 }
@@ -121,6 +128,7 @@ pub(crate) struct Left {
 /// calls this records the landing.
 pub(crate) fn land(env: &Env, project: &Project) -> Result<Landed, Failure> {
     let repository = &project.repository;
+    let turn = turn(project)?;
     let branch = repository.head()?.branch;
     let mut waiting: Vec<ledger::LoggedDecision> = ledger::decisions(repository, &project.ledger_prefix())?
         .into_iter()
@@ -158,27 +166,54 @@ pub(crate) fn land(env: &Env, project: &Project) -> Result<Landed, Failure> {
         }
     };
     let decisions = decisions.iter().map(|decision| decision.id.clone()).collect();
-    Ok(Landed { decisions, commit, branch, left: None })
+    Ok(Landed { decisions, commit, branch, left: None, _turn: Some(turn) })
+}
+
+fn turn(project: &Project) -> Result<File, Failure> {
+    let path = project.local().join("landing.lock");
+    let open = || {
+        fs::create_dir_all(project.local())?;
+        let file = File::options().create(true).truncate(false).write(true).open(&path)?;
+        file.lock()?;
+        Ok(file)
+    };
+    open().map_err(|error: io::Error| Failure::failed(format!("cannot lock {}: {error}", path.display())))
 }
 
 /// Records a landing, so that nothing lands twice. Were squad killed before this, the file on the branch tells.
 pub(crate) fn record_landing(env: &Env, project: &Project, landed: &Landed) -> Result<(), Failure> {
-    if landed.decisions.is_empty() {
-        return Ok(());
-    }
+    let Some(what) = landed.event() else { return Ok(()) };
     let at = env.clock.now();
-    let what = What::DecisionLanded {
-        decisions: landed.decisions.clone(),
-        branch: landed.branch.clone(),
-        commit: landed.commit.clone().unwrap_or_default(),
-    };
     let entry = Entry::new(env.ids.entry(at), at, Actor::Squad, &what);
     append(&project.repository, &project.ledger_prefix(), &[entry], at)?;
     Ok(())
 }
 
+impl Landed {
+    /// What is recorded of it, when anything landed.
+    pub(crate) fn event(&self) -> Option<What> {
+        (!self.decisions.is_empty()).then(|| What::DecisionLanded {
+            decisions: self.decisions.clone(),
+            branch: self.branch.clone(),
+            commit: self.commit.clone().unwrap_or_default(),
+        })
+    }
+}
+
+impl Left {
+    pub(crate) fn because(failure: Failure) -> Self {
+        let hint = failure.hint.unwrap_or_else(|| "mend that".to_owned());
+        Self { count: None, reason: failure.message, hint }
+    }
+
+    /// `2 decisions`, as far as that is known.
+    pub(crate) fn what(&self) -> String {
+        self.count.map_or_else(|| "decisions".to_owned(), |count| plural(count, "decision"))
+    }
+}
+
 fn left(count: usize, reason: &str, hint: &str) -> Landed {
-    let left = (count > 0).then(|| Left { count, reason: reason.to_owned(), hint: hint.to_owned() });
+    let left = (count > 0).then(|| Left { count: Some(count), reason: reason.to_owned(), hint: hint.to_owned() });
     Landed { left, ..Landed::default() }
 }
 

@@ -3,7 +3,7 @@
 use std::path::PathBuf;
 
 use super::orchestrate::Order;
-use super::{Project, init, repository};
+use super::{Project, init};
 use crate::engine::rehearsal::Script;
 use crate::env::Env;
 use crate::error::Failure;
@@ -29,7 +29,6 @@ pub(crate) fn prepare(env: &Env) -> Result<Demo, Failure> {
         .keep();
     let environment = git::Environment { git: PathBuf::from("git"), variables: env.os_variables() };
     Repository::create(&folder, &environment)?;
-    repository(env, &folder)?;
     init::init(env, &folder, true)?;
     let engine = [("engine.name", Some("rehearsal".to_owned()), "squad demo")];
     let project = Project::open(env, &folder, settings::from_command_line(engine))?;

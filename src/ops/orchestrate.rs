@@ -378,14 +378,17 @@ impl Stage<'_> {
         let mut commits = Vec::new();
         let mut unlanded = None;
         if self.order.commit {
-            let landed = decisions::land(self.env, self.project)?;
-            unlanded = landed.left;
-            if !landed.decisions.is_empty() {
-                let commit = landed.commit.clone().unwrap_or_default();
-                let what = What::DecisionLanded { decisions: landed.decisions, branch: landed.branch, commit };
-                self.crew.reports.record(None, what).await.map_err(Failure::failed)?;
+            match decisions::land(self.env, self.project) {
+                Ok(mut landed) => {
+                    unlanded = landed.left.take();
+                    commits.extend(landed.commit.clone());
+                    if let Some(what) = landed.event() {
+                        self.crew.reports.record(None, what).await.map_err(Failure::failed)?;
+                    }
+                }
+                // The decisions are in the ledger, and the run has an end whatever became of the branch.
+                Err(failure) => unlanded = Some(decisions::Left::because(failure)),
             }
-            commits.extend(landed.commit);
         }
         let end = What::RunCompleted { status, agents, commits, usage };
         self.crew.reports.record(None, end).await.map_err(Failure::failed)?;

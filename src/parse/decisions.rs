@@ -4,7 +4,7 @@ use std::ops::Range;
 
 use super::front_matter;
 use super::markdown::{Document, Section, field};
-use super::words::without_pictographs;
+use super::words::{trim_pictographs, without_pictographs};
 use super::{Files, line_feeds};
 use crate::model::{Decision, DecisionId, Problem, RunId, Source};
 
@@ -146,8 +146,8 @@ fn entry(document: &Document<'_>, section: &Section<'_>, (date, title): (Option<
 /// A date in a heading, and the heading without it: `2026-01-05: Title`, `2026-01-05T10:00:00Z — Title`,
 /// `Title (2026-01-05)`.
 fn dated(title: &str) -> (Option<String>, String) {
-    let title = without_pictographs(title);
-    let Some(at) = find_date(&title) else { return (None, title) };
+    let title = trim_pictographs(title);
+    let Some(at) = find_date(title) else { return (None, title.to_owned()) };
     let date = title[at..at + 10].to_owned();
     let after = &title[at + 10..];
     let time = after
@@ -157,8 +157,8 @@ fn dated(title: &str) -> (Option<String>, String) {
     let time = if after.starts_with('T') { after[..time].trim_end_matches([':', '-']).len() } else { 0 };
     let rest = format!("{} {}", &title[..at], &after[time..]);
     let marks: &[char] = &[' ', ':', '-', '—', '–', '|', '(', ')', '[', ']', '/', '·'];
-    let rest = rest.trim_matches(marks).to_owned();
-    (Some(date), if rest.is_empty() { title } else { rest })
+    let rest = trim_pictographs(rest.trim_matches(marks)).to_owned();
+    (Some(date), if rest.is_empty() { title.to_owned() } else { rest })
 }
 
 /// Where `dddd-dd-dd` stands, not within a longer number.

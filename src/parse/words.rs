@@ -6,6 +6,11 @@ pub(super) fn without_pictographs(text: &str) -> String {
     kept.split_whitespace().collect::<Vec<_>>().join(" ")
 }
 
+/// The text without pictographs around it. Those within it stay.
+pub(super) fn trim_pictographs(text: &str) -> &str {
+    text.trim_matches(|c| is_pictograph(c) && c != '\u{fffd}' || char::is_whitespace(c))
+}
+
 /// The blocks of emoji and dingbats, variation selectors, joiners, tags, and U+FFFD.
 fn is_pictograph(c: char) -> bool {
     matches!(c,

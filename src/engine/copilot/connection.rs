@@ -129,6 +129,12 @@ impl Connection {
         }
     }
 
+    /// Sends a request whose answer matters to nobody, before whatever is sent next.
+    pub(crate) fn tell<P: Serialize>(&self, method: &str, params: &P) {
+        let (ticket, _) = self.ticket();
+        self.post(&Call { jsonrpc: "2.0", id: ticket.id, method, params });
+    }
+
     /// Ends the connection. The first reason stays.
     pub(crate) fn fail(&self, reason: &str) {
         self.closed.send_if_modified(|closed| {

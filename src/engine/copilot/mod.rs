@@ -17,7 +17,7 @@ mod options;
 #[cfg(target_os = "linux")]
 mod orphans;
 mod process;
-#[cfg(all(test, feature = "real-parts"))]
+#[cfg(all(test, target_os = "linux", feature = "real-parts"))]
 mod real_tests;
 mod registry;
 mod server;

@@ -15,15 +15,14 @@ pub(crate) type Variables = BTreeMap<OsString, OsString>;
 pub(crate) struct Options {
     /// The CLI to run, exactly as given; `None` to look for one.
     pub(crate) program: Option<PathBuf>,
-    /// What the CLI inherits. squad adds `COPILOT_HOME` and `SQUAD_RUN`.
+    /// What the CLI inherits. squad adds `COPILOT_HOME`, `SQUAD_RUN` and `SQUAD_ENGINE`.
     pub(crate) variables: Variables,
     /// Where the search for a locally installed CLI begins. Absolute.
     pub(crate) directory: PathBuf,
     pub(crate) home: Home,
     /// A model endpoint of one's own, which needs no login.
     pub(crate) provider: Option<Provider>,
-    /// Put into the CLI's environment as `SQUAD_RUN`, and so into that of every process its tools start. Unique:
-    /// what carries it is ended with the engine.
+    /// Put into the CLI's environment as `SQUAD_RUN`, and so into that of every process its tools start.
     pub(crate) run: String,
     pub(crate) timeouts: Timeouts,
 }

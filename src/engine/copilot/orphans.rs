@@ -5,10 +5,10 @@ use std::time::{Duration, Instant};
 
 use rustix::process::{Pid, Signal, kill_process};
 
-/// Kills every process that carries `SQUAD_RUN=run` in its environment, but no `git`: that holds locks, and ends by
+/// Kills every process that carries this variable in its environment, but no `git`: that holds locks, and ends by
 /// itself.
-pub(crate) async fn end(run: &str) {
-    let mark = format!("SQUAD_RUN={run}");
+pub(crate) async fn end(name: &str, value: &str) {
+    let mark = format!("{name}={value}");
     // A process may start another between being seen and being killed, so look again, but not for ever.
     let deadline = Instant::now() + Duration::from_millis(200);
     while end_once(mark.as_bytes()) > 0 && Instant::now() < deadline {

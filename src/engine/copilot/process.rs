@@ -8,6 +8,7 @@ use std::time::Duration;
 
 use tokio::io::{AsyncRead, AsyncReadExt};
 use tokio::process::{Child, Command};
+use tokio::task::JoinHandle;
 use tokio::time::timeout;
 
 use super::connection::{Connection, Incoming, lock};
@@ -17,6 +18,8 @@ use crate::model::{first_line, printable};
 
 /// Bytes of standard error that are kept for messages.
 const KEPT: usize = 4 * 1024;
+/// The variable by which one engine's processes are known from all others.
+const MARK: &str = "SQUAD_ENGINE";
 /// How long an ended process may take to be seen as such, and its last words to be read.
 const LAST_WORDS: Duration = Duration::from_millis(500);
 
@@ -25,7 +28,10 @@ pub(crate) struct Process {
     /// The process's id, which is its group's.
     id: Option<u32>,
     complaints: Arc<Mutex<VecDeque<u8>>>,
-    run: String,
+    /// Ends when all has been heard.
+    listening: JoinHandle<()>,
+    /// The value of [`MARK`].
+    mark: String,
 }
 
 impl Process {
@@ -36,7 +42,10 @@ impl Process {
         home: &Home,
         incoming: Arc<dyn Incoming>,
     ) -> Result<(Self, Arc<Connection>), EngineError> {
+        // Not the run: a run may have several engines, one after the other or to try one out.
+        let mark = uuid::Uuid::now_v7().to_string();
         let mut child = command(program, options, home)
+            .env(MARK, &mark)
             .spawn()
             .map_err(|error| unusable(program, &format!("cannot be run: {error}")))?;
         let (Some(input), Some(output), Some(errors)) = (child.stdin.take(), child.stdout.take(), child.stderr.take())
@@ -44,9 +53,9 @@ impl Process {
             return Err(unusable(program, "has no standard streams"));
         };
         let complaints = Arc::default();
-        tokio::spawn(listen(errors, Arc::clone(&complaints)));
+        let listening = tokio::spawn(listen(errors, Arc::clone(&complaints)));
         let id = child.id();
-        let process = Self { child, id, complaints, run: options.run.clone() };
+        let process = Self { child, id, complaints, listening, mark };
         Ok((process, Connection::start(input, output, incoming)))
     }
 
@@ -57,8 +66,10 @@ impl Process {
     /// How it ended, in words, when it has; and its last words.
     pub(crate) async fn obituary(&mut self) -> String {
         let ended = timeout(LAST_WORDS, self.child.wait()).await;
-        // Its last words may still be in the pipe.
-        tokio::task::yield_now().await;
+        if ended.is_ok() && !self.listening.is_finished() {
+            // Its last words may still be in the pipe; a child of its own may hold that open.
+            let _ = timeout(LAST_WORDS, &mut self.listening).await;
+        }
         let words = self.last_words();
         let words = if words.is_empty() { words } else { format!(": {words}") };
         match ended {
@@ -118,16 +129,16 @@ impl Process {
         tracing::debug!("{ending:?} has no signal here; process {:?} is killed at last", self.id);
     }
 
-    /// The CLI's tools run their shells in sessions of their own, so a killed CLI leaves them behind. They carry the
-    /// run in their environment.
+    /// The CLI's tools run their shells in sessions of their own, so a killed CLI leaves them behind. They carry its
+    /// mark in their environment.
     #[cfg(target_os = "linux")]
     async fn end_orphans(&self) {
-        super::orphans::end(&self.run).await;
+        super::orphans::end(MARK, &self.mark).await;
     }
 
     #[cfg(not(target_os = "linux"))]
     async fn end_orphans(&self) {
-        tracing::debug!("what run {} left behind cannot be looked for here", self.run);
+        tracing::debug!("what engine {} left behind cannot be looked for here", self.mark);
     }
 }
 

@@ -95,7 +95,7 @@ impl World {
     }
 
     fn opening(&self, session: &str, tools: ToolChoice) -> Opening {
-        let mut opening = super::testing::opening(session, tools);
+        let mut opening = testing::opening(session, tools);
         opening.directory = self.project();
         opening
     }
@@ -113,6 +113,15 @@ impl World {
             }
         }
         found
+    }
+
+    /// Waits until a tool's `sleep` is running, or is no more.
+    async fn sleeping(&self, wanted: bool) {
+        let deadline = Instant::now() + PATIENCE;
+        while self.processes().iter().any(|(_, line)| line.starts_with("sleep")) != wanted {
+            assert!(Instant::now() < deadline, "{:?}", self.processes());
+            tokio::time::sleep(Duration::from_millis(10)).await;
+        }
     }
 
     fn signal(&self, signal: &str) {
@@ -172,7 +181,7 @@ fn show(fact: &Fact) -> Option<String> {
         Fact::ToolCompleted { tool, ok, detail, .. } => {
             Some(format!("end {tool} {}: {detail}", if *ok { "ok" } else { "failed" }))
         }
-        fact => Some(super::testing::show(fact)),
+        fact => Some(testing::show(fact)),
     }
 }
 
@@ -180,7 +189,7 @@ fn show(fact: &Fact) -> Option<String> {
 async fn until(session: &mut Session, start: &str) -> String {
     loop {
         let fact = next(session).await;
-        let line = super::testing::show(&fact);
+        let line = testing::show(&fact);
         if let Fact::Request(request) = fact {
             answer(request);
         }
@@ -286,6 +295,48 @@ async fn the_charter_and_the_context_reach_the_model() {
 }
 
 #[tokio::test]
+async fn a_repositorys_own_hooks_do_not_run() {
+    let world = World::plain();
+    let hooks = world.project().join(".github/hooks");
+    let ran = world.folder.path().join("ran");
+    std::fs::create_dir_all(&hooks).expect("folders");
+    let hook = serde_json::json!([{ "type": "command", "bash": format!("touch '{}'", ran.display()) }]);
+    let hooks_file = serde_json::json!({ "version": 1, "hooks": { "sessionStart": hook, "preToolUse": hook } });
+    std::fs::write(hooks.join("hooks.json"), hooks_file.to_string()).expect("a file");
+    let git = Command::new("git").args(["init", "--quiet"]).current_dir(world.project()).status();
+    assert!(git.expect("git is there").success());
+    let copilot = world.start().await;
+    let mut opening = world.opening("s", ToolChoice::All);
+    for resume in [false, true] {
+        opening.resume = resume;
+        let mut session = copilot.open(opening.clone()).await.expect("it opens");
+        let facts = turn(&mut session, "STEP tool:squad_status\nSTEP say:done").await;
+        assert_eq!(facts.last().map(String::as_str), Some("idle"), "{facts:?}");
+        session.close().await;
+    }
+    copilot.stop().await;
+    assert!(!ran.exists());
+}
+
+#[tokio::test]
+async fn one_session_goes_through_ten_pieces_of_work_and_compaction() {
+    // By its charter, not by its prompts: a compaction quotes those, and is asked of the model too.
+    let world = World::new([Script::new("You are Ada.", ["say:done"])]);
+    let copilot = world.start().await;
+    let mut opening = world.opening("s", ToolChoice::All);
+    opening.spec.compaction_threshold = Some(0.1);
+    let mut session = copilot.open(opening).await.expect("it opens");
+    let background = "a long story ".repeat(1_000);
+    for piece in 0..10 {
+        let facts = turn(&mut session, &format!("{background}{piece}")).await;
+        assert_eq!(facts, ["delta done", "message done", "idle"], "piece {piece}");
+    }
+    let told = world.model.requests().pop().expect("a request")["messages"].to_string().len();
+    assert!(told < 5 * background.len(), "nothing was compacted: {told}");
+    copilot.stop().await;
+}
+
+#[tokio::test]
 async fn text_comes_in_pieces() {
     let world = World::plain();
     let copilot = world.start().await;
@@ -348,12 +399,7 @@ async fn an_abort_ends_the_turn_and_its_shell() {
     let mut session = copilot.open(world.opening("s", ToolChoice::All)).await.expect("it opens");
     session.send("STEP tool:bash {\"command\":\"sleep 120\",\"description\":\"d\"}").await.expect("sent");
     until(&mut session, "may Shell").await;
-    let sleeping = || world.processes().iter().any(|(_, line)| line.starts_with("sleep"));
-    let deadline = Instant::now() + PATIENCE;
-    while !sleeping() {
-        assert!(Instant::now() < deadline, "{:?}", world.processes());
-        tokio::time::sleep(Duration::from_millis(10)).await;
-    }
+    world.sleeping(true).await;
     session.abort().await;
     assert_eq!(rest(&mut session).await.last().map(String::as_str), Some("failed the turn was aborted"));
     assert_eq!(turn(&mut session, "STEP say:again").await, ["delta again", "message again", "idle"]);
@@ -403,6 +449,33 @@ async fn a_killed_cli_is_started_again_and_remembers() {
 }
 
 #[tokio::test]
+async fn killed_at_any_moment_every_turn_has_an_end() {
+    let world = World::plain();
+    let mut options = world.options();
+    options.timeouts.backoff = Duration::from_millis(20);
+    let copilot = Copilot::start(options).await.expect("it starts");
+    let mut one = copilot.open(world.opening("one", ToolChoice::All)).await.expect("it opens");
+    let mut two = copilot.open(world.opening("two", ToolChoice::All)).await.expect("it opens");
+    let work = "STEP tool:bash {\"command\":\"echo a\",\"description\":\"d\"}\nSTEP tool:squad_status\nSTEP stream:9 say:working";
+    for round in 0..12 {
+        let kill = async {
+            tokio::time::sleep(Duration::from_millis(round * 35)).await;
+            world.signal("-9");
+        };
+        let (one, two, ()) = tokio::join!(turn(&mut one, work), turn(&mut two, work), kill);
+        for facts in [one, two] {
+            let last = facts.last().map(String::as_str).unwrap_or_default();
+            assert!(last == "idle" || last.starts_with("failed the engine was lost"), "round {round}: {facts:#?}");
+        }
+    }
+    // The last kill may have come after both turns.
+    let facts = turn(&mut one, "STEP say:still here").await;
+    assert!(facts.last().is_some_and(|last| last == "idle" || last.starts_with("failed the engine")), "{facts:#?}");
+    copilot.stop().await;
+    assert_eq!(world.processes(), []);
+}
+
+#[tokio::test]
 async fn a_cli_that_hangs_is_found_out_and_replaced() {
     let world = World::plain();
     let mut options = world.options();
@@ -439,8 +512,8 @@ async fn a_cli_that_does_not_come_back_is_lost() {
     world.signal("-9");
     until(&mut session, "connection lost").await;
     for _ in 0..2 {
-        let Fact::Lost(reason) = next(&mut session).await else { panic!("it is lost for good") };
-        assert!(reason.contains("after 3 attempts"), "{reason}");
+        let fact = next(&mut session).await;
+        assert!(matches!(&fact, Fact::Lost(reason) if reason.contains("after 3 attempts")), "{fact:?}");
     }
     assert!(session.send("more").await.is_err());
     assert!(copilot.open(world.opening("t", ToolChoice::All)).await.is_err());
@@ -489,20 +562,19 @@ async fn three_agents_with_one_task_go_their_own_ways() {
         Script::new("You are Cy.", ["stream:3 say:cy writes"]),
     ]);
     let copilot = world.start().await;
-    let mut sessions = Vec::new();
-    for name in ["Ada", "Bob", "Cy"] {
+    let open = |name: &str| {
         let mut opening = world.opening(&format!("squad-{name}"), ToolChoice::All);
         opening.spec.prompt = format!("You are {name}.");
-        sessions.push(copilot.open(opening).await.expect("it opens"));
-    }
-    let [ada, bob, cy] = &mut sessions[..] else { panic!("three") };
-    let (ada, bob, cy) = tokio::join!(turn(ada, "build it"), turn(bob, "build it"), turn(cy, "build it"));
+        copilot.open(opening)
+    };
+    let opened = tokio::try_join!(open("Ada"), open("Bob"), open("Cy"));
+    let (mut one, mut two, mut three) = opened.expect("they open");
+    let (ada, bob, cy) =
+        tokio::join!(turn(&mut one, "build it"), turn(&mut two, "build it"), turn(&mut three, "build it"));
     assert_eq!(ada[ada.len() - 2..], ["message ada is done", "idle"]);
     assert_eq!(bob, ["failed 400 scripted error"]);
     assert_eq!(cy[cy.len() - 2..], ["message cy writes", "idle"]);
-    for session in sessions {
-        session.close().await;
-    }
+    tokio::join!(one.close(), two.close(), three.close());
     copilot.stop().await;
     assert_eq!(world.processes(), []);
 }
@@ -517,16 +589,32 @@ async fn a_tool_outside_the_list_is_denied_even_to_sub_agents() {
         &mut session,
         "STEP tool:bash {\"command\":\"touch outside\",\"description\":\"d\"}\n\
          STEP tool:task {\"agent_type\":\"general-purpose\",\"name\":\"below\",\"description\":\"d\",\"mode\":\"sync\",\
-         \"prompt\":\"STEP tool:bash {\\\"command\\\":\\\"touch below\\\",\\\"description\\\":\\\"d\\\"}\\nSTEP say:below\"}\n\
+         \"prompt\":\"STEP tool:bash {\\\"command\\\":\\\"touch below\\\",\\\"description\\\":\\\"d\\\"}\\nSTEP tool:squad_status\\nSTEP say:below\"}\n\
          STEP say:done",
     )
     .await;
     let denials =
         facts.iter().filter(|fact| fact.contains("the tool `bash` is not among this agent's tools: task")).count();
     assert_eq!(denials, 2, "{facts:#?}");
+    assert!(facts.contains(&"end squad_status ok: squad_status says: all fine".to_owned()), "{facts:#?}");
     assert!(!facts.iter().any(|fact| fact == "message below"), "{facts:#?}");
     assert_eq!(facts.last().map(String::as_str), Some("idle"));
     assert!(!world.project().join("outside").exists() && !world.project().join("below").exists());
+    copilot.stop().await;
+}
+
+#[tokio::test]
+async fn a_session_that_is_dropped_stops_working() {
+    let world = World::plain();
+    let copilot = world.start().await;
+    let mut session = copilot.open(world.opening("s", ToolChoice::All)).await.expect("it opens");
+    session.send("STEP tool:bash {\"command\":\"sleep 120\",\"description\":\"d\"}").await.expect("sent");
+    until(&mut session, "may Shell").await;
+    world.sleeping(true).await;
+    drop(session);
+    world.sleeping(false).await;
+    let mut session = copilot.open(world.opening("s", ToolChoice::All)).await.expect("it opens again");
+    assert_eq!(turn(&mut session, "STEP say:anew").await, ["delta anew", "message anew", "idle"]);
     copilot.stop().await;
 }
 

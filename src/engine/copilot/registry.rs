@@ -85,7 +85,9 @@ impl Registry {
             tokio::spawn(answer(Arc::clone(connection), session_id.clone(), asked, self.deadline));
         }
         if working && event.r#type == "tool.execution_start" {
-            tokio::spawn(save(Arc::clone(connection), session_id, self.deadline));
+            // The CLI writes a turn's events 100 to 200 ms late, and a tool is where it is most likely to be killed:
+            // flushed here, a session loses nothing.
+            connection.tell("sessions.save", &json!({ "sessionId": session_id }));
         }
     }
 }
@@ -120,12 +122,6 @@ impl Incoming for Registry {
             _ => responder.unknown_method(method),
         }
     }
-}
-
-/// The CLI writes a turn's events 100 to 200 ms late, and a tool is where it is most likely to be killed: flushed
-/// there, a session loses nothing.
-async fn save(connection: Arc<Connection>, session: String, deadline: Duration) {
-    let _ = connection.request("sessions.save", &json!({ "sessionId": session }), deadline).await;
 }
 
 /// Answers what a session asks that is gone.

@@ -4,7 +4,6 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use serde_json::json;
-use tokio::runtime::Handle;
 use tokio::sync::mpsc;
 use tokio::time::{Instant, sleep};
 
@@ -155,10 +154,8 @@ impl Drop for Session {
     /// A session that was not closed goes on working in the CLI, with nobody to answer it: it is ended.
     fn drop(&mut self) {
         self.server.registry.remove(&self.id);
-        let (Some(connection), Ok(runtime)) = (self.server.connected(), Handle::try_current()) else { return };
-        if !self.closed {
-            let (params, patience) = (self.by_id(), self.server.options.timeouts.abort);
-            runtime.spawn(async move { connection.request("session.destroy", &params, patience).await });
+        if let (false, Some(connection)) = (self.closed, self.server.connected()) {
+            connection.tell("session.destroy", &self.by_id());
         }
     }
 }

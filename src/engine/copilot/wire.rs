@@ -50,7 +50,8 @@ pub(crate) struct OpenParams {
     include_sub_agent_streaming_events: bool,
     env_value_mode: &'static str,
     hooks: bool,
-    /// A cloned repository brings no commands with it: neither MCP servers nor hooks.
+    /// A cloned repository brings no commands with it: neither MCP servers nor hooks, which the CLI runs unless told
+    /// otherwise.
     enable_config_discovery: bool,
     enable_file_hooks: bool,
     infinite_sessions: InfiniteSessions,
@@ -178,7 +179,7 @@ impl InfiniteSessions {
         Self {
             enabled: threshold.is_some(),
             background_compaction_threshold: threshold,
-            // Where a turn waits for the compaction: above where that begins, as the CLI insists.
+            // Where a turn waits for the compaction to end: not before it begins.
             buffer_exhaustion_threshold: threshold.map(|threshold| threshold.max(0.95)),
         }
     }
@@ -242,7 +243,7 @@ pub(crate) struct Models {
 }
 
 /// A model that the login may use.
-#[derive(Clone, Debug, PartialEq, serde::Serialize)]
+#[derive(Clone, Debug, PartialEq, Serialize)]
 pub(crate) struct ModelInfo {
     pub(crate) id: String,
     pub(crate) name: String,

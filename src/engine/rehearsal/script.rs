@@ -87,10 +87,11 @@ impl TryFrom<Written> for Step {
 impl Script {
     /// Reads a script; the error names the line.
     pub(crate) fn parse(text: &str) -> Result<Self, String> {
-        toml::from_str(text).map_err(|error| {
-            let line = error.span().map_or(1, |span| 1 + text[..span.start.min(text.len())].matches('\n').count());
+        let script: Self = toml::from_str(text).map_err(|error| {
+            let line = error.span().map_or(1, |span| 1 + text.bytes().take(span.start).filter(|b| *b == b'\n').count());
             format!("line {line}: {}", error.message().trim())
-        })
+        })?;
+        if script.turns.is_empty() { Err("line 1: there is no `[[turn]]` in it".to_owned()) } else { Ok(script) }
     }
 }
 
@@ -122,6 +123,7 @@ mod tests {
             ("[[turn]]\nagent = \"a\"\nsteps = [{ say = \"hi\", fail = \"x\" }]\n", "line 3"),
             ("[[turn]]\nagent = \"a\"\nsteps = [{ wait = \"soon\" }]\n", "line 3"),
             ("\nx", "line 2"),
+            ("", "line 1"),
         ] {
             let error = Script::parse(text).expect_err("a mistake");
             assert!(error.starts_with(line), "{error}");

@@ -75,6 +75,21 @@ fn head_is_a_branch_with_or_without_commits_or_detached() {
 }
 
 #[test]
+fn a_branch_may_be_another_name_of_a_branch() {
+    let world = World::new();
+    world.git(&["symbolic-ref", "refs/heads/alias", "refs/heads/main"]);
+    world.git(&["symbolic-ref", "HEAD", "refs/heads/alias"]);
+    let head = world.repository().head().unwrap();
+    let id = world.git(&["rev-parse", "HEAD"]);
+    assert_eq!((head.branch.as_deref(), head.commit.as_deref()), (Some("alias"), Some(id.trim())));
+    let mut decide = change(&[(".squad/a.md", "a")]);
+    decide.branch = "alias".into();
+    assert_eq!(landed(&world.repository(), &decide), world.git(&["rev-parse", "main"]).trim());
+    world.git(&["symbolic-ref", "refs/heads/main", "refs/heads/alias"]);
+    assert!(matches!(world.repository().head(), Err(Error::Damaged { .. })));
+}
+
+#[test]
 fn operations_are_seen() {
     let world = World::new();
     assert_eq!(world.repository().operation(), None);

@@ -1,0 +1,161 @@
+//! What is wrong is said, with the place and the way out, and nothing is lost.
+
+use expect_test::expect;
+
+use crate::support::TestRepo;
+
+const RUN: [&str; 4] = ["orchestrate", "--engine", "rehearsal", "x"];
+
+#[test]
+fn no_repository_no_team_no_work_tree() {
+    let folder = TestRepo::folder();
+    let output = folder.squad(&RUN);
+    assert!(output.code == 3 && output.err.contains("no git repository"), "{output}");
+    let empty = TestRepo::empty();
+    expect![[r#"
+        --- stderr
+        error: there is no team in REPO: no folder `.squad` there or above
+        hint: `squad init` makes a team
+        --- exit 3
+    "#]].assert_eq(&empty.squad(&RUN).to_string());
+    empty.git(&["init", "--quiet", "--bare", "bare.git"]);
+    let bare = empty.root().join("bare.git");
+    expect![[r#"
+        --- stderr
+        error: REPO/bare.git is a bare repository; squad works in a work tree
+        hint: clone it, or make a work tree with `git worktree add`
+        --- exit 3
+    "#]].assert_eq(&empty.squad_in(&bare, &RUN).to_string());
+}
+
+#[test]
+fn a_team_that_cannot_be_used() {
+    let repo = TestRepo::empty();
+    repo.write(".squad/team.md", "");
+    expect![[r#"
+        --- stderr
+        warning: .squad/routing.md:1: there is no routing.md
+        hint: without it only @mentions and charters decide who works
+        error: .squad/team.md:1: no table in it lists a member
+        hint: a roster is a table with a Name and a Role column
+        --- exit 3
+    "#]].assert_eq(&repo.squad(&RUN).to_string());
+    repo.write(".squad/team.md", "| Name | Role |\n|---|---|\n| Ada | Dev |\n");
+    repo.write(".squad/routing.md", "");
+    repo.write(".squad/agents/ada/charter.md", "");
+    expect![[r#"
+        (rehearsal) As Dev I would now work on: x
+        --- stderr
+        warning: .squad/agents/ada/charter.md:1: the charter is empty
+        hint: say who the agent is, what it owns and where its work ends
+        warning: .squad/routing.md:1: squad found no routing rule in it
+        hint: rules are rows of a table such as `| Work Type | Route To | Examples |`
+        squad       the rehearsal engine: a script plays, no model is asked
+        squad       ada works on it; tier standard (command line: named with --agent)
+        ada         completed, 0.1 s
+        squad       completed: 1 agent, 0.1 s
+        squad       details: squad log 20260105-090000-000001
+        --- exit 0
+    "#]].assert_eq(&repo.squad(&["orchestrate", "--engine", "rehearsal", "--agent", "ada", "x"]).to_string());
+    repo.write(".squad/config.toml", "[sessions\n");
+    expect![[r#"
+        --- stderr
+        warning: .squad/agents/ada/charter.md:1: the charter is empty
+        hint: say who the agent is, what it owns and where its work ends
+        warning: .squad/routing.md:1: squad found no routing rule in it
+        hint: rules are rows of a table such as `| Work Type | Route To | Examples |`
+        error: .squad/config.toml:1: is not TOML: unclosed table, expected `]`
+        hint: nothing of this file is used until it is mended
+        --- exit 3
+    "#]].assert_eq(&repo.squad(&RUN).to_string());
+}
+
+#[test]
+fn unknown_names() {
+    let repo = TestRepo::with_small_team();
+    for arguments in [
+        &["orchestrate", "--agent", "adda", "x"][..],
+        &["orchestrate", "--agent", "scribe", "x"],
+        &["orchestrate", "--engine", "copilt", "x"],
+        &["orchestrate", "--timeout", "120", "x"],
+        &["orchestrate", "--max-concurrent", "many", "x"],
+        &["orchestrate", "--script", "missing.toml", "x"],
+        &["orchestrate", "--engine", "rehearsal", ""],
+        &["engines", "foo"],
+        &["log", "2027"],
+    ] {
+        let output = repo.squad(arguments);
+        assert_eq!(output.code, 2, "{arguments:?}: {output}");
+        assert!(output.err.starts_with("error: "), "{arguments:?}: {output}");
+        let mut json = vec!["--json"];
+        json.extend(arguments);
+        let output = repo.squad(&json);
+        let value: serde_json::Value = serde_json::from_str(&output.out).unwrap_or_else(|_| panic!("{output}"));
+        assert_eq!((value["error"]["kind"].as_str(), output.code), (Some("usage"), 2), "{output}");
+    }
+    expect![[r#"
+        --- stderr
+        error: the team has no agent `adda`
+        hint: did you mean `ada`? the team's agents: ada, bob and rex
+        --- exit 2
+    "#]].assert_eq(&repo.squad(&["orchestrate", "--agent", "adda", "x"]).to_string());
+}
+
+#[test]
+fn an_unknown_engine_in_a_file_is_the_files_mistake() {
+    let repo = TestRepo::with_small_team();
+    repo.write(".squad/config.toml", "[engine]\nname = \"nope\"\n");
+    expect![[r#"
+        --- stderr
+        error: .squad/config.toml:2: squad knows no engine `nope`
+        hint: the engines are `copilot` and `rehearsal`
+        --- exit 3
+    "#]].assert_eq(&repo.squad(&["orchestrate", "x"]).to_string());
+}
+
+#[test]
+fn a_script_is_read_before_anything_begins() {
+    let repo = TestRepo::with_small_team();
+    let output = repo.rehearse("[[turn]]\nagent = \"ada\"\nsteps = [{ sing = \"la\" }]\n", &["x"]);
+    assert!(output.code == 2 && output.err.contains("line 3"), "{output}");
+    assert_eq!(repo.squad(&["log"]).out, "");
+}
+
+#[test]
+fn the_engine_dies_in_the_middle() {
+    let repo = TestRepo::with_small_team();
+    let script = "[[turn]]\nagent = \"ada\"\nsteps = [{ tool = \"squad_log_decision\", args = { title = \"Kept\" } }, { die = true }]\n";
+    let output = repo.rehearse(script, &["--agent", "ada", "x"]);
+    assert!(output.code == 1 && output.err.contains("ada         failed: the engine died"), "{output}");
+    // What was decided before is on the branch.
+    assert!(repo.squad(&["decisions", "list"]).out.contains("in force"));
+}
+
+#[test]
+fn odd_bytes_are_said_and_read_as_far_as_they_go() {
+    let repo = TestRepo::with_small_team();
+    std::fs::write(repo.root().join(".squad/decisions.md"), b"# Decisions\n\n### 2026-01-01: Caf\xe9\n").expect("a file");
+    let output = repo.squad(&["decisions", "list"]);
+    assert!(output.code == 0 && output.out.contains("Caf\u{fffd}"), "{output}");
+}
+
+#[test]
+fn untrusted_text_cannot_move_the_cursor() {
+    let repo = TestRepo::with_small_team();
+    let script = "[[turn]]\nagent = \"ada\"\nsteps = [{ say = \"a\\u001b[2Jb\\u0007\" }]\n";
+    let output = repo.rehearse(script, &["--agent", "ada", "x\u{1b}]0;t\u{7}"]);
+    assert_eq!(output.out, "ab\n");
+    assert!(!repo.squad(&["log"]).out.contains('\u{1b}'));
+}
+
+#[cfg(unix)]
+#[test]
+fn a_link_out_of_the_project_is_not_followed() {
+    let repo = TestRepo::with_small_team();
+    let outside = tempfile::NamedTempFile::new().expect("a file");
+    std::fs::write(outside.path(), "# Ada\n\nsecret\n").expect("a file");
+    std::fs::create_dir_all(repo.root().join(".squad/agents/ada")).expect("a folder");
+    std::os::unix::fs::symlink(outside.path(), repo.root().join(".squad/agents/ada/charter.md")).expect("a link");
+    let output = repo.squad(&["orchestrate", "--engine", "rehearsal", "--agent", "ada", "x"]);
+    assert!(output.err.contains(".squad/agents/ada/charter.md: is a link to a file outside the project"), "{output}");
+}

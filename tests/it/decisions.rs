@@ -1,0 +1,153 @@
+use expect_test::expect;
+
+use crate::support::TestRepo;
+
+fn id(output: &str) -> String {
+    output.lines().next().expect("an id").to_owned()
+}
+
+#[test]
+fn a_decision_is_added_listed_and_shown() {
+    let repo = TestRepo::with_small_team();
+    let added = repo.squad(&["decisions", "add", "--scope", "billing/**", "Money is integer cents\n\nFloats lose cents."]);
+    expect![[r#"
+        000000000001
+        --- stderr
+        1 decision landed on main in da990608f9.
+        --- exit 0
+    "#]].assert_eq(&added.to_string());
+    expect![[r#"
+        000000000001  2026-01-05  in force    Ann           Money is integer cents
+        --- exit 0
+    "#]].assert_eq(&repo.squad(&["decisions", "list"]).to_string());
+    expect![[r#"
+        Money is integer cents
+        id      000000000001
+        state   in force
+        date    2026-01-05T09:00:00Z
+        by      Ann
+        source  .squad/decisions/2026/01/05-money-is-integer-cents-000000000001.md:1
+        scope   billing/**
+
+        Floats lose cents.
+        --- exit 0
+    "#]].assert_eq(&repo.squad(&["decisions", "show", &id(&added.out)[..6]]).to_string());
+    expect![[r#"
+        {"decisions":[{"id":"000000000001","title":"Money is integer cents","date":"2026-01-05T09:00:00Z","by":"Ann","state":"in_force","source":".squad/decisions/2026/01/05-money-is-integer-cents-000000000001.md:1","scope":["billing/**"],"text":"Floats lose cents."}]}
+        --- exit 0
+    "#]].assert_eq(&repo.squad(&["decisions", "list", "--json"]).to_string());
+    expect![[r#"
+        squad: decide: Money is integer cents
+
+        Squad-Decision: 000000000001
+
+
+        diff --git a/.squad/decisions/2026/01/05-money-is-integer-cents-000000000001.md b/.squad/decisions/2026/01/05-money-is-integer-cents-000000000001.md
+        new file mode 100644
+        index 0000000..b68f4d1
+        --- /dev/null
+        +++ b/.squad/decisions/2026/01/05-money-is-integer-cents-000000000001.md
+        @@ -0,0 +1,9 @@
+        +---
+        +id: "000000000001"
+        +date: "2026-01-05T09:00:00Z"
+        +by: "Ann"
+        +scope: ["billing/**"]
+        +---
+        +# Money is integer cents
+        +
+        +Floats lose cents.
+    "#]].assert_eq(&repo.git(&["show", "--format=%B", "HEAD"]));
+    assert_eq!(repo.git(&["status", "--porcelain"]), "");
+    repo.assert_sound();
+}
+
+#[test]
+fn a_decision_that_cannot_land_is_durable_and_said() {
+    let repo = TestRepo::with_small_team();
+    repo.git(&["checkout", "--quiet", "--detach"]);
+    let output = repo.squad(&["decisions", "add", "Use SQLite"]);
+    assert!(output.code == 0 && output.err.contains("not on the branch yet"), "{output}");
+    assert!(repo.squad(&["decisions", "list"]).out.contains("unlanded"));
+}
+
+#[test]
+fn states_follow_the_branch() {
+    let repo = TestRepo::with_small_team();
+    repo.git(&["checkout", "--quiet", "-b", "feature"]);
+    let first = id(&repo.squad(&["decisions", "add", "First"]).out);
+    let state = |wanted: &str| {
+        let list = repo.squad(&["decisions", "list"]).out;
+        assert!(list.lines().any(|line| line.starts_with(&first) && line.contains(wanted)), "{wanted}: {list}");
+    };
+    state("in force");
+    repo.git(&["checkout", "--quiet", "main"]);
+    state("elsewhere");
+    // Squashed, the decision is in force all the same: identity is in the file.
+    repo.git(&["merge", "--quiet", "--squash", "feature"]);
+    repo.git(&["commit", "--quiet", "--message=squashed"]);
+    state("in force");
+    let file = repo.git(&["ls-files", ".squad/decisions"]);
+    repo.git(&["checkout", "--quiet", "feature"]);
+    repo.git(&["rm", "--quiet", file.trim()]);
+    repo.git(&["commit", "--quiet", "--message=rejected"]);
+    state("withdrawn");
+    repo.git(&["checkout", "--quiet", "main"]);
+    let mut text = repo.read(file.trim()).replace(&first, "000000000bbb").replace("First", "Second");
+    text = text.replacen("---\n", &format!("---\nsupersedes: {first}\n"), 1);
+    repo.write(".squad/decisions/2026/02/01-second-000000000bbb.md", &text);
+    state("superseded");
+}
+
+#[test]
+fn a_decision_lands_on_the_branch_it_was_made_for() {
+    let repo = TestRepo::with_small_team();
+    repo.git(&["checkout", "--quiet", "-b", "feature"]);
+    repo.write(".git/MERGE_HEAD", "0000000000000000000000000000000000000001\n");
+    let output = repo.squad(&["decisions", "add", "First"]);
+    assert!(output.err.contains("merge"), "{output}");
+    std::fs::remove_file(repo.root().join(".git/MERGE_HEAD")).expect("it is there");
+    repo.git(&["checkout", "--quiet", "main"]);
+    let output = repo.squad(&["decisions", "land"]);
+    assert!(output.code == 1 && output.err.contains("made for other branches"), "{output}");
+    repo.git(&["checkout", "--quiet", "feature"]);
+    let output = repo.squad(&["decisions", "land"]);
+    assert!(output.code == 0 && output.err.contains("1 decision landed on feature"), "{output}");
+    assert_eq!(repo.squad(&["decisions", "land"]).err, "There is nothing to land.\n");
+}
+
+#[test]
+fn what_the_user_staged_and_edited_stays() {
+    let repo = TestRepo::with_small_team();
+    repo.write("a.txt", "one\n");
+    repo.git(&["add", "a.txt"]);
+    repo.write("a.txt", "two\n");
+    repo.write("b.txt", "new\n");
+    let before = repo.git(&["status", "--porcelain"]);
+    repo.squad(&["decisions", "add", "First"]);
+    assert_eq!(repo.git(&["status", "--porcelain"]), before);
+    assert_eq!(repo.git(&["show", ":a.txt"]), "one\n");
+}
+
+#[test]
+fn mistakes_have_a_way_out() {
+    let repo = TestRepo::with_small_team();
+    expect![[r#"
+        --- stderr
+        error: there is no decision `ffff`
+        hint: `squad decisions list` shows them all
+        --- exit 2
+    "#]].assert_eq(&repo.squad(&["decisions", "show", "ffff"]).to_string());
+    expect![[r#"
+        --- stderr
+        error: a decision needs a text
+        hint: squad decisions add "Money is stored as integer cents"
+        --- exit 2
+    "#]].assert_eq(&repo.squad(&["decisions", "add", "  "]).to_string());
+    expect![[r#"
+        --- stderr
+        Nothing is decided yet.
+        hint: squad decisions add "Money is stored as integer cents"
+        --- exit 0
+    "#]].assert_eq(&repo.squad(&["decisions", "list"]).to_string());
+}

@@ -1,0 +1,19 @@
+use crate::support::TestRepo;
+
+#[test]
+fn the_demo_shows_a_team_at_work_and_leaves_its_folder_to_look_at() {
+    let repo = TestRepo::folder();
+    let output = repo.squad(&["demo"]);
+    assert_eq!(output.code, 0, "{output}");
+    assert!(output.out.contains("squad: decide: GET /health answers"), "{output}");
+    assert!(output.out.starts_with("The service has a health endpoint."), "{output}");
+    for line in ["backend, tester and docs work on it, then reviewer reviews", "reviewer    approves the work of", "decision landed on main"] {
+        assert!(output.err.contains(line), "{line}: {output}");
+    }
+    let folder = output.err.lines().next().and_then(|line| line.rsplit_once(": ")).map(|(_, folder)| folder.to_owned());
+    let folder = std::path::PathBuf::from(folder.expect("the folder is named"));
+    assert!(folder.join("app/health.py").is_file() && folder.join("docs/health.md").is_file());
+    let listed = repo.squad_in(&folder, &["decisions", "list"]);
+    assert!(listed.out.contains("in force"), "{listed}");
+    std::fs::remove_dir_all(folder).expect("it is ours");
+}

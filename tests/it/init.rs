@@ -1,0 +1,103 @@
+use expect_test::expect;
+
+use crate::support::TestRepo;
+
+#[test]
+fn installs_a_team_in_one_commit() {
+    let repo = TestRepo::empty();
+    expect![[r#"
+        --- stderr
+        Installed a team in .squad/: 10 files, committed in 120d526c34.
+
+        Next:
+          squad orchestrate --dry-run "Add a health endpoint"   see who would work, and why
+          squad orchestrate "Add a health endpoint"             let the team work
+          squad engines                                         see whether an engine is ready
+        --- exit 0
+    "#]].assert_eq(&repo.squad(&["init"]).to_string());
+    assert_eq!(repo.git(&["log", "--format=%s"]), "squad: install a team\n");
+    assert_eq!(repo.git(&["status", "--porcelain"]), "");
+    let files = repo.git(&["ls-files"]);
+    assert!(files.lines().all(|path| path.starts_with(".squad/")), "{files}");
+    assert!(files.lines().count() <= 40);
+    repo.assert_sound();
+}
+
+#[test]
+fn a_second_run_changes_nothing() {
+    let repo = TestRepo::with_team();
+    let head = repo.git(&["rev-parse", "HEAD"]);
+    expect![[r#"
+        --- stderr
+        There is a team in .squad/ already; nothing was changed.
+        --- exit 0
+    "#]].assert_eq(&repo.squad(&["init"]).to_string());
+    assert_eq!(repo.git(&["rev-parse", "HEAD"]), head);
+}
+
+#[test]
+fn leaves_what_the_user_has_begun_alone() {
+    let repo = TestRepo::empty();
+    repo.write("kept.txt", "one\n");
+    repo.git(&["add", "-A"]);
+    repo.git(&["commit", "--quiet", "--message=first"]);
+    repo.write("kept.txt", "two\n");
+    repo.git(&["add", "-A"]);
+    repo.write("kept.txt", "three\n");
+    repo.write("new.txt", "untracked\n");
+    let before = repo.git(&["status", "--porcelain"]);
+    assert_eq!(repo.squad(&["init"]).code, 0);
+    assert_eq!(repo.git(&["status", "--porcelain"]), before);
+    assert_eq!(repo.git(&["show", "--format=", "--name-only", "HEAD", "--", ":!.squad"]), "");
+    assert_eq!(repo.git(&["diff", "--cached", "--name-only"]), "kept.txt\n");
+}
+
+#[test]
+fn can_leave_the_commit_to_the_user() {
+    let repo = TestRepo::empty();
+    let output = repo.squad(&["init", "--no-commit"]);
+    expect![[r#"
+        --- stderr
+        Installed a team in .squad/: 10 files, not committed: --no-commit.
+        hint: git add .squad && git commit -m "Add a squad"
+
+        Next:
+          squad orchestrate --dry-run "Add a health endpoint"   see who would work, and why
+          squad orchestrate "Add a health endpoint"             let the team work
+          squad engines                                         see whether an engine is ready
+        --- exit 0
+    "#]].assert_eq(&output.to_string());
+    assert_eq!(repo.git(&["status", "--porcelain"]), "?? .squad/\n");
+}
+
+#[test]
+fn says_what_to_do_without_a_repository() {
+    expect![[r#"
+        --- stderr
+        error: no git repository at REPO or above
+        hint: run it inside a git repository, or make one with `git init`
+        --- exit 3
+    "#]].assert_eq(&TestRepo::folder().squad(&["init"]).to_string().replace(
+        &std::env::temp_dir().display().to_string(),
+        "TMP",
+    ));
+}
+
+#[test]
+fn writes_the_files_where_it_cannot_commit() {
+    let repo = TestRepo::empty();
+    repo.write("a", "");
+    repo.git(&["add", "-A"]);
+    repo.git(&["commit", "--quiet", "--message=first"]);
+    repo.git(&["checkout", "--quiet", "--detach"]);
+    let output = repo.squad(&["init"]);
+    assert!(output.code == 0 && output.err.contains("not committed: HEAD is detached"), "{output}");
+    assert!(repo.exists(".squad/team.md"));
+}
+
+#[test]
+fn speaks_json() {
+    let repo = TestRepo::empty();
+    let value: serde_json::Value = serde_json::from_str(&repo.squad(&["init", "--json"]).out).expect("JSON");
+    assert_eq!((value["installed"].as_bool(), value["folder"].as_str()), (Some(true), Some(".squad")));
+}

@@ -1,0 +1,113 @@
+use expect_test::expect;
+
+use crate::support::TestRepo;
+
+#[test]
+fn runs_are_listed_and_one_is_shown_whole() {
+    let repo = TestRepo::with_small_team();
+    expect![[r#"
+        --- stderr
+        Nothing has happened yet.
+        hint: squad orchestrate "what is to be done"
+        --- exit 0
+    "#]].assert_eq(&repo.squad(&["log"]).to_string());
+    repo.squad(&["orchestrate", "--engine", "rehearsal", "--agent", "bob", "first"]);
+    repo.squad(&["orchestrate", "--engine", "rehearsal", "--agent", "ada", "second"]);
+    expect![[r#"
+        20260105-090012-00000d  completed  second
+                                ada  0.1 s
+        20260105-090000-000001  completed  first
+                                bob  0.1 s
+        --- exit 0
+    "#]].assert_eq(&repo.squad(&["log"]).to_string());
+    expect![[r#"
+        --- stderr
+        error: `20260105-0900` may be 20260105-090012-00000d and 20260105-090000-000001
+        hint: write more of the id
+        --- exit 2
+    "#]].assert_eq(&repo.squad(&["log", "20260105-0900"]).to_string());
+    let output = repo.squad(&["log", "--json"]);
+    let value: serde_json::Value = serde_json::from_str(&output.out).expect("JSON");
+    expect![[r#"{"run":"20260105-090012-00000d","started":"2026-01-05T09:00:13Z","ended":"2026-01-05T09:00:23Z","message":"second","status":"completed","agents":{"ada":"completed"},"usage":{"input_tokens":0,"output_tokens":0,"cost_usd":null,"turns":1,"tool_calls":0,"seconds":0.12}}"#]].assert_eq(&value["runs"][0].to_string());
+    let run = value["runs"][0]["run"].as_str().expect("an id").to_owned();
+    expect![[r#"
+        run 20260105-090012-00000d
+        09:00:13  squad        run.started          second
+        09:00:14  squad        route.planned        ada tier standard
+        09:00:15  ada          session.created      squad-ada-20260105-090012-00000d on claude-sonnet-4.5
+        09:00:18  ada          agent.message        (rehearsal) As Backend Dev I would now work on: second
+        09:00:19  ada          session.idle         squad-ada-20260105-090012-00000d
+        09:00:20  ada          session.destroyed    squad-ada-20260105-090012-00000d
+        09:00:21  ada          agent.completed      (rehearsal) As Backend Dev I would now work on: second (0.1 s, 0 in, 0 out)
+        09:00:22  squad        run.answer           (rehearsal) As Backend Dev I would now work on: second
+        09:00:23  squad        run.completed        completed, 1 agent (0.1 s, 0 in, 0 out)
+        --- exit 0
+    "#]].assert_eq(&repo.squad(&["log", &run]).to_string());
+    assert_eq!(repo.squad(&["log", "--limit", "1", "--json"]).out.matches("\"message\"").count(), 1);
+}
+
+#[test]
+fn a_run_whose_process_died_has_failed_and_not_vanished() {
+    let repo = TestRepo::with_small_team();
+    repo.squad(&["orchestrate", "--engine", "rehearsal", "--agent", "bob", "first"]);
+    // As if the process had been killed before it recorded the end: the last commit never came about.
+    repo.git(&["update-ref", "refs/squad/log", "refs/squad/log~1"]);
+    let value: serde_json::Value = serde_json::from_str(&repo.squad(&["log", "--json"]).out).expect("JSON");
+    let run = &value["runs"][0];
+    assert_eq!((run["status"].as_str(), run["ended"].is_null(), run["message"].as_str()), (Some("failed"), true, Some("first")));
+}
+
+#[test]
+fn entries_of_a_newer_squad_are_shown_as_unknown() {
+    let repo = TestRepo::with_small_team();
+    repo.squad(&["orchestrate", "--engine", "rehearsal", "--agent", "bob", "first"]);
+    let value: serde_json::Value = serde_json::from_str(&repo.squad(&["log", "--json"]).out).expect("JSON");
+    let run = value["runs"][0]["run"].as_str().expect("an id").to_owned();
+    repo.write("entry", &format!("---\nsquad: 9\nrun: \"{run}\"\n---\n"));
+    let blob = repo.git(&["hash-object", "-w", "entry"]).trim().to_owned();
+    repo.git(&["read-tree", "--index-output=.git/other", "refs/squad/log"]);
+    let index = repo.root().join(".git/other");
+    let mut update = repo.command("git", &repo.root());
+    update.env("GIT_INDEX_FILE", &index);
+    let place = format!("100644,{blob},log/2026/01/05/f19b8d1f-6c00-7000-8000-000000000001-run.paused.md");
+    assert!(update.args(["update-index", "--add", "--cacheinfo", &place]).status().expect("git runs").success());
+    let mut write = repo.command("git", &repo.root());
+    let tree = write.env("GIT_INDEX_FILE", &index).arg("write-tree").output().expect("git runs").stdout;
+    let tree = String::from_utf8(tree).expect("UTF-8");
+    let commit = repo.git(&["commit-tree", tree.trim(), "-p", "refs/squad/log", "-m", "newer"]);
+    repo.git(&["update-ref", "refs/squad/log", commit.trim()]);
+    let output = repo.squad(&["log", &run]);
+    assert!(output.out.contains("unknown entry of a newer squad (version 9)"), "{output}");
+    // And appending keeps it.
+    repo.squad(&["orchestrate", "--engine", "rehearsal", "--agent", "bob", "second"]);
+    assert!(repo.git(&["ls-tree", "-r", "--name-only", "refs/squad/log"]).contains("run.paused"));
+}
+
+#[test]
+fn status_says_what_is_going_on() {
+    let repo = TestRepo::with_small_team();
+    expect![[r#"
+        repository  REPO (main)
+        team        .squad
+        ledger      0 entries
+        runs        none
+        --- exit 0
+    "#]].assert_eq(&repo.squad(&["status"]).to_string());
+    repo.squad(&["orchestrate", "--engine", "rehearsal", "--agent", "bob", "first"]);
+    expect![[r#"
+        {"repository":"REPO","branch":"main","team":{"folder":".squad"},"watch":null,"runs_live":[],"sessions":[],"ledger":{"entries":9,"unsynced":9}}
+        --- exit 0
+    "#]].assert_eq(&repo.squad(&["status", "--json"]).to_string());
+}
+
+#[test]
+fn teams_of_one_repository_keep_their_ledgers_apart() {
+    let repo = TestRepo::with_small_team();
+    repo.write("packages/a/.squad/team.md", "| Name | Role |\n|---|---|\n| Zoe | Dev |\n");
+    let inner = repo.root().join("packages/a");
+    let output = repo.squad_in(&inner, &["orchestrate", "--engine", "rehearsal", "--agent", "zoe", "inside"]);
+    assert_eq!(output.code, 0, "{output}");
+    assert_eq!(repo.squad(&["log"]).out, "");
+    assert!(repo.squad_in(&inner, &["log"]).out.contains("inside"));
+    assert!(repo.git(&["ls-tree", "-r", "--name-only", "refs/squad/log"]).starts_with("teams/packages%2Fa/log/2026/"));
+}

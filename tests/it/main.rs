@@ -1,0 +1,12 @@
+//! squad as its users see it: a repository, a command, the whole output.
+
+mod bad_input;
+mod decisions;
+mod demo;
+mod house;
+mod init;
+mod log;
+mod orchestrate;
+mod process;
+mod readme;
+mod support;

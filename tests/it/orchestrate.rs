@@ -1,0 +1,328 @@
+use expect_test::expect;
+
+use crate::support::{Output, TestRepo};
+
+const TWO: &str = r#"
+[[turn]]
+agent = "ada"
+steps = [
+  { wait = "1s" }, { say = "I begin." }, { write = "src/api.txt", text = "endpoint\n" },
+  { tool = "squad_log_decision", args = { title = "Errors are JSON", what = "One shape.", why = "Clients parse it." } },
+  { say = "The endpoint is there." },
+]
+[[turn]]
+agent = "bob"
+steps = [
+  { wait = "2s" }, { tool = "squad_remember", args = { text = "The suite needs TZ=UTC." } }, { say = "The tests are there." },
+]
+[[turn]]
+agent = "coordinator"
+steps = [{ say = "Both are done." }]
+"#;
+
+/// Ids and times are fixed, so commits and file names are the same in every fresh repository.
+#[test]
+fn agents_work_side_by_side_and_leave_commits() {
+    let repo = TestRepo::with_small_team();
+    let output = repo.rehearse(TWO, &["--permissions", "allow", "Add an endpoint with unit tests"]);
+    expect![[r#"
+        Both are done.
+        --- stderr
+        squad       the rehearsal engine: a script plays, no model is asked
+        squad       ada and bob work on it; tier full (.squad/routing.md:5: row's examples matches endpoint)
+        ada         I begin.
+        ada         write src/api.txt
+        ada         decision 00000000000b: Errors are JSON
+        ada         The endpoint is there.
+        ada         completed, 1.0 s, 2 tool calls
+        bob         learned: The suite needs TZ=UTC.
+        bob         The tests are there.
+        bob         completed, 2.0 s, 1 tool call
+        coordinator completed, 0.0 s
+        squad       1 decision landed on main in 1264d6783f
+        squad       completed: 3 agents, 2.0 s, 3 tool calls
+        squad       details: squad log 20260105-090000-000001
+        --- exit 0
+    "#]].assert_eq(&output.to_string());
+    assert_eq!(repo.read("src/api.txt"), "endpoint\n");
+    expect![[r#"
+        Ann
+        squad: decide: Errors are JSON
+
+        Squad-Run: 20260105-090000-000001
+        Squad-Agent: ada
+        Squad-Decision: 00000000000b
+
+
+        diff --git a/.squad/decisions/2026/01/05-errors-are-json-00000000000b.md b/.squad/decisions/2026/01/05-errors-are-json-00000000000b.md
+        new file mode 100644
+        index 0000000..989b9c4
+        --- /dev/null
+        +++ b/.squad/decisions/2026/01/05-errors-are-json-00000000000b.md
+        @@ -0,0 +1,11 @@
+        +---
+        +id: "00000000000b"
+        +date: "2026-01-05T09:00:10Z"
+        +by: "ada"
+        +run: "20260105-090000-000001"
+        +---
+        +# Errors are JSON
+        +
+        +**What:** One shape.
+        +
+        +**Why:** Clients parse it.
+    "#]].assert_eq(&repo.git(&["show", "--format=%an%n%B", "HEAD"]));
+    assert_eq!(repo.git(&["status", "--porcelain"]), "?? src/\n");
+    expect![[r#"
+        decisions/2026/01/05/019b8d62-a190-7000-8000-00000000000b-decision.logged.md
+        decisions/2026/01/05/019b8d62-fb68-7000-8000-000000000021-decision.landed.md
+        log/2026/01/05/019b8d62-7e68-7000-8000-000000000002-run.started.md
+        log/2026/01/05/019b8d62-8250-7000-8000-000000000003-route.planned.md
+        log/2026/01/05/019b8d62-8638-7000-8000-000000000004-session.created.md
+        log/2026/01/05/019b8d62-8a20-7000-8000-000000000005-session.created.md
+        log/2026/01/05/019b8d62-91f0-7000-8000-000000000007-agent.message.md
+        log/2026/01/05/019b8d62-99c0-7000-8000-000000000009-tool.completed.md
+        log/2026/01/05/019b8d62-a578-7000-8000-00000000000c-tool.completed.md
+        log/2026/01/05/019b8d62-ad48-7000-8000-00000000000e-agent.message.md
+        log/2026/01/05/019b8d62-b130-7000-8000-00000000000f-session.idle.md
+        log/2026/01/05/019b8d62-b518-7000-8000-000000000010-session.destroyed.md
+        log/2026/01/05/019b8d62-b900-7000-8000-000000000011-agent.completed.md
+        log/2026/01/05/019b8d62-c4b8-7000-8000-000000000014-tool.completed.md
+        log/2026/01/05/019b8d62-cc88-7000-8000-000000000016-agent.message.md
+        log/2026/01/05/019b8d62-d070-7000-8000-000000000017-session.idle.md
+        log/2026/01/05/019b8d62-d458-7000-8000-000000000018-session.destroyed.md
+        log/2026/01/05/019b8d62-d840-7000-8000-000000000019-agent.completed.md
+        log/2026/01/05/019b8d62-e010-7000-8000-00000000001a-session.created.md
+        log/2026/01/05/019b8d62-e7e0-7000-8000-00000000001c-agent.message.md
+        log/2026/01/05/019b8d62-ebc8-7000-8000-00000000001d-session.idle.md
+        log/2026/01/05/019b8d62-efb0-7000-8000-00000000001e-session.destroyed.md
+        log/2026/01/05/019b8d62-f398-7000-8000-00000000001f-agent.completed.md
+        log/2026/01/05/019b8d62-f780-7000-8000-000000000020-run.answer.md
+        log/2026/01/05/019b8d62-ff50-7000-8000-000000000022-run.completed.md
+        memory/2026/01/05/019b8d62-c0d0-7000-8000-000000000013-memory.logged.md
+    "#]].assert_eq(&repo.git(&["ls-tree", "-r", "--name-only", "refs/squad/log"]));
+    repo.assert_sound();
+}
+
+#[test]
+fn the_same_rehearsal_gives_the_same_log_every_time() {
+    let run = |limit: &str| {
+        let repo = TestRepo::with_small_team();
+        repo.rehearse(TWO, &["--json", "--permissions", "allow", "--max-concurrent", limit, "Add an endpoint with unit tests"]).out
+    };
+    for limit in ["1", "2", "8"] {
+        let first = run(limit);
+        assert!((0..3).all(|_| run(limit) == first), "limit {limit}");
+    }
+}
+
+fn types(output: &Output) -> Vec<String> {
+    let line = |event: serde_json::Value| {
+        let agent = event["agent"].as_str().map(|agent| format!(" {agent}")).unwrap_or_default();
+        format!("{}{agent}", event["type"].as_str().expect("a type"))
+    };
+    TestRepo::events(output).into_iter().map(line).filter(|line| !line.starts_with("agent.message_delta")).collect()
+}
+
+#[test]
+fn json_is_one_event_a_line_and_the_last_says_how_it_ended() {
+    let repo = TestRepo::with_small_team();
+    let output = repo.rehearse(TWO, &["--json", "--permissions", "allow", "Add an endpoint with unit tests"]);
+    assert_eq!((output.err.as_str(), output.code), ("", 0));
+    expect![[r#"
+        run.started
+        route.planned
+        session.created ada
+        session.created bob
+        agent.message ada
+        tool.started ada
+        tool.completed ada
+        tool.started ada
+        decision.logged ada
+        tool.completed ada
+        agent.message ada
+        session.idle ada
+        session.destroyed ada
+        agent.completed ada
+        tool.started bob
+        memory.logged bob
+        tool.completed bob
+        agent.message bob
+        session.idle bob
+        session.destroyed bob
+        agent.completed bob
+        session.created coordinator
+        agent.message coordinator
+        session.idle coordinator
+        session.destroyed coordinator
+        agent.completed coordinator
+        run.answer
+        decision.landed
+        run.completed"#]].assert_eq(&types(&output).join("\n"));
+    let events = TestRepo::events(&output);
+    assert!(events.iter().enumerate().all(|(index, event)| event["seq"] == index as u64 + 1));
+    let last = events.last().expect("an event");
+    expect![[r#"{"seq":33,"at":"2026-01-05T09:00:34Z","run":"20260105-090000-000001","agent":null,"type":"run.completed","status":"completed","agents":{"ada":"completed","bob":"completed","coordinator":"completed"},"commits":["1264d6783fc112ef75d55f795755a69a3d820602"],"usage":{"input_tokens":0,"output_tokens":0,"cost_usd":null,"turns":3,"tool_calls":3,"seconds":2.0}}"#]].assert_eq(&last.to_string());
+}
+
+#[test]
+fn every_agent_has_an_outcome_whatever_happens() {
+    let repo = TestRepo::with_small_team();
+    let script = r#"
+[[turn]]
+agent = "ada"
+steps = [{ fail = "the model refused" }]
+[[turn]]
+agent = "bob"
+steps = [{ say = "Done." }]
+[[turn]]
+agent = "rex"
+steps = [{ hang = true }]
+"#;
+    let output = repo.rehearse(script, &["--json", "--timeout", "90s", "team, go"]);
+    let events = TestRepo::events(&output);
+    let last = events.last().expect("an event");
+    assert_eq!(last["agents"].to_string(), r#"{"ada":"failed","bob":"completed","coordinator":"completed","rex":"timed_out"}"#);
+    assert_eq!((last["status"].as_str(), output.code), (Some("failed"), 1));
+}
+
+#[test]
+fn saying_nothing_is_no_success() {
+    let repo = TestRepo::with_small_team();
+    let output = repo.rehearse("[[turn]]\nagent = \"ada\"\nsteps = [{ wait = \"1s\" }]\n", &["--agent", "ada", "x"]);
+    assert!(output.code == 1 && output.err.contains("ada         failed: it ended without an answer"), "{output}");
+}
+
+#[test]
+fn the_answer_is_on_stdout_and_nothing_else() {
+    let repo = TestRepo::with_small_team();
+    let output = repo.rehearse("[[turn]]\nagent = \"ada\"\nsteps = [{ say = \"First.\" }, { say = \"Last.\" }]\n", &["-a", "ada", "x"]);
+    assert_eq!(output.out, "Last.\n");
+    let output = repo.squad(&["--quiet", "orchestrate", "--engine", "rehearsal", "--agent", "bob", "x"]);
+    assert_eq!((output.out.as_str(), output.err.as_str()), ("(rehearsal) As Tester I would now work on: x\n", ""));
+}
+
+#[test]
+fn the_coordinator_chooses_where_routing_abstains() {
+    let repo = TestRepo::with_small_team();
+    let script = "[[turn]]\nagent = \"coordinator\"\nsteps = [{ say = '{\"agents\": [\"bob\"], \"reason\": \"quality\"}' }]\n";
+    let output = repo.rehearse(script, &["Make it better"]);
+    assert!(output.code == 0 && output.err.contains("bob works on it; tier standard (coordinator: quality)"), "{output}");
+    for (answer, reason) in [
+        ("I would say Bob", "the coordinator did not answer in the form it was asked for"),
+        ("{\"agents\": [\"mallory\"]}", "the coordinator chose `mallory`, who cannot be started"),
+        ("{\"agents\": [\"old\"]}", "the coordinator chose `old`, who cannot be started"),
+    ] {
+        let script = format!("[[turn]]\nagent = \"coordinator\"\nsteps = [{{ say = '{answer}' }}]\n");
+        let output = repo.rehearse(&script, &["Make it better"]);
+        assert!(output.code == 1 && output.err.contains(reason), "{output}");
+    }
+}
+
+#[test]
+fn a_reviewer_reviews_and_only_a_plain_verdict_approves() {
+    let repo = TestRepo::with_small_team();
+    for (verdict, line, code) in [
+        ("VERDICT: approved", "rex         approves the work of ada", 0),
+        ("VERDICT: rejected", "rex         rejects the work of ada", 1),
+        ("VERDICT: not approved", "rex         gives no clear verdict on the work of ada", 1),
+    ] {
+        let script = format!("[[turn]]\nagent = \"rex\"\nsteps = [{{ say = '{verdict}' }}]\n");
+        let output = repo.rehearse(&script, &["Fix the login password check"]);
+        assert!(output.code == code && output.err.contains(line), "{output}");
+    }
+}
+
+#[test]
+fn nothing_changes_without_permission() {
+    let repo = TestRepo::with_small_team();
+    let script = "[[turn]]\nagent = \"ada\"\nsteps = [{ write = \"a.txt\", text = \"x\" }, { say = \"ok\" }]\n";
+    let output = repo.rehearse(script, &["--agent", "ada", "x"]);
+    assert!(output.err.contains("write a.txt was refused: changing files is not allowed in this run"), "{output}");
+    assert!(!repo.exists("a.txt"));
+    repo.rehearse(script, &["--agent", "ada", "--permissions", "allow", "x"]);
+    assert!(repo.exists("a.txt"));
+}
+
+#[test]
+fn a_dry_run_starts_nobody() {
+    let repo = TestRepo::with_small_team();
+    let output = repo.squad(&["orchestrate", "--dry-run", "Fix the login password check"]);
+    expect![[r#"
+        ada (tier standard, confidence 1.00)
+        Then rex reviews.
+
+        Why:
+          ada  3.30  row's examples matches login, password (.squad/routing.md:7)
+
+        Sessions:
+          ada claude-sonnet-4.5, all tools, 0.8 KB of prompt
+          rex claude-sonnet-4.5, all tools, 0.8 KB of prompt
+        --- exit 0
+    "#]].assert_eq(&output.to_string());
+    assert_eq!(repo.squad(&["log"]).out, "");
+    let output = repo.squad(&["orchestrate", "--dry-run", "--json", "Make it better"]);
+    let value: serde_json::Value = serde_json::from_str(&output.out).expect("JSON");
+    assert_eq!(value["plan"]["kind"], "abstain");
+}
+
+#[test]
+fn no_commit_keeps_decisions_for_later() {
+    let repo = TestRepo::with_small_team();
+    let head = repo.git(&["rev-parse", "HEAD"]);
+    repo.rehearse(TWO, &["--no-commit", "Add an endpoint with unit tests"]);
+    assert_eq!(repo.git(&["rev-parse", "HEAD"]), head);
+    assert!(repo.squad(&["decisions", "list"]).out.contains("unlanded"));
+    // The next run lands what is waiting.
+    let output = repo.squad(&["orchestrate", "--engine", "rehearsal", "--agent", "bob", "x"]);
+    assert!(output.err.contains("1 decision landed on main"), "{output}");
+    assert!(repo.squad(&["decisions", "list"]).out.contains("in force"));
+}
+
+#[test]
+fn a_task_may_come_from_standard_input() {
+    let mut repo = TestRepo::with_small_team();
+    repo.input = "cover the parser\nwith tests\n";
+    let output = repo.squad(&["orchestrate", "--engine", "rehearsal", "--agent", "bob", "-"]);
+    assert_eq!(output.out, "(rehearsal) As Tester I would now work on: cover the parser\n");
+}
+
+#[test]
+fn the_engine_is_never_replaced_in_silence() {
+    let mut repo = TestRepo::with_small_team();
+    let output = repo.squad(&["orchestrate", "--agent", "bob", "x"]);
+    assert_eq!(output.code, 4, "{output}");
+    repo.variables.insert("SQUAD_ENGINE_FALLBACK".to_owned(), "rehearsal".to_owned());
+    let output = repo.squad(&["orchestrate", "--agent", "bob", "x"]);
+    assert!(output.code == 0 && output.err.contains("copilot cannot start"), "{output}");
+    assert!(repo.git(&["ls-tree", "-r", "--name-only", "refs/squad/log"]).contains("engine.fallback"));
+}
+
+#[test]
+fn learnings_reach_the_next_prompt() {
+    let repo = TestRepo::with_small_team();
+    let size = || {
+        let output = repo.squad(&["orchestrate", "--dry-run", "--json", "--agent", "bob", "x"]);
+        let value: serde_json::Value = serde_json::from_str(&output.out).expect("JSON");
+        value["sessions"][0]["bytes"].as_u64().expect("a size")
+    };
+    let before = size();
+    repo.rehearse(TWO, &["--agent", "bob", "x"]);
+    assert!(size() > before);
+}
+
+#[test]
+fn no_secret_of_a_run_reaches_the_object_database() {
+    let repo = TestRepo::with_small_team();
+    repo.write(".env", "DB_PASSWORD=correct-horse-battery\n");
+    let token = format!("ghp_{}", "a1B2".repeat(9));
+    let script = format!(
+        "[[turn]]\nagent = \"ada\"\nsteps = [\n  {{ tool = \"squad_log_decision\", args = {{ title = \"Key {token}\", what = \"correct-horse-battery\" }} }},\n  \
+         {{ tool = \"squad_remember\", args = {{ text = \"{token}\" }} }}, {{ say = \"{token} and correct-horse-battery\" }},\n]\n"
+    );
+    let output = repo.rehearse(&script, &["--agent", "ada", &format!("use {token}")]);
+    assert_eq!(output.code, 0, "{output}");
+    let objects = repo.git(&["cat-file", "--batch-all-objects", "--batch"]);
+    assert!(objects.contains("[redacted:github-token]") && objects.contains("[redacted:known-secret]"));
+    assert!(!objects.contains(&token) && !objects.contains("correct-horse-battery"));
+}

@@ -1,0 +1,143 @@
+//! The real binary: signals, pipes, processes side by side, death in the middle.
+
+use std::io::Read;
+use std::process::{Child, Stdio};
+use std::time::{Duration, Instant};
+
+use crate::support::TestRepo;
+
+const BINARY: &str = env!("CARGO_BIN_EXE_squad");
+
+const SLOW: &str = "[[turn]]\nagent = \"ada\"\nsteps = [\n  { tool = \"squad_log_decision\", args = { title = \"Kept\" } },\n  \
+    { say = \"Begun.\" }, { wait = \"60s\" }, { say = \"Never said.\" },\n]\n";
+
+fn start(repo: &TestRepo, script: &str, arguments: &[&str]) -> Child {
+    if !repo.exists("../script.toml") {
+        repo.write("../script.toml", script);
+    }
+    let mut command = repo.command(BINARY, &repo.root());
+    command.args(["orchestrate", "--json", "--script", "../script.toml", "--agent", "ada"]).args(arguments);
+    command.stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().expect("squad runs")
+}
+
+/// Reads until a line holds `text`, so that the signal that follows comes at a known moment.
+fn wait_for(child: &mut Child, text: &str) -> String {
+    let out = child.stdout.as_mut().expect("a pipe");
+    let mut seen = Vec::new();
+    let mut byte = [0];
+    while out.read(&mut byte).expect("a pipe") == 1 {
+        seen.push(byte[0]);
+        if byte[0] == b'\n' && String::from_utf8_lossy(&seen).contains(text) {
+            break;
+        }
+    }
+    String::from_utf8_lossy(&seen).into_owned()
+}
+
+fn rest(mut child: Child) -> (String, Option<i32>) {
+    let mut out = String::new();
+    child.stdout.take().expect("a pipe").read_to_string(&mut out).expect("UTF-8");
+    (out, child.wait().expect("it ends").code())
+}
+
+#[cfg(unix)]
+fn signal(child: &Child, name: &str) {
+    let done = std::process::Command::new("kill").args([&format!("-{name}"), &child.id().to_string()]).status();
+    assert!(done.expect("kill runs").success());
+}
+
+#[cfg(unix)]
+#[test]
+fn an_interrupt_ends_every_agent_and_records_the_outcome() {
+    for name in ["INT", "TERM", "HUP"] {
+        let repo = TestRepo::with_small_team();
+        let mut child = start(&repo, SLOW, &["x"]);
+        wait_for(&mut child, "Begun.");
+        let signalled = Instant::now();
+        signal(&child, name);
+        let (out, code) = rest(child);
+        assert!(signalled.elapsed() < Duration::from_secs(30), "it does not wait for the turn's end");
+        assert_eq!(code, Some(130), "{out}");
+        let last = out.lines().last().expect("a line");
+        assert!(last.contains(r#""type":"run.completed","status":"cancelled","agents":{"ada":"cancelled"}"#), "{last}");
+        assert!(repo.squad(&["log"]).out.contains("cancelled"));
+        assert!(repo.squad(&["decisions", "list"]).out.contains("in force"), "what was decided is on the branch");
+        repo.assert_sound();
+    }
+}
+
+#[cfg(unix)]
+#[test]
+fn killed_in_the_middle_everything_acknowledged_is_there() {
+    let repo = TestRepo::with_small_team();
+    let mut child = start(&repo, SLOW, &["x"]);
+    // The decision's event is only shown when it is durable.
+    wait_for(&mut child, "decision.logged");
+    assert!(repo.squad(&["status"]).out.contains("runs        "), "the run is seen while it lives");
+    child.kill().expect("it runs");
+    child.wait().expect("it ends");
+    repo.assert_sound();
+    assert!(repo.squad(&["decisions", "list"]).out.contains("unlanded"));
+    assert!(repo.squad(&["log"]).out.contains("failed"), "a dead run is not running");
+    assert!(repo.squad(&["status"]).out.contains("runs        none"));
+    let output = repo.squad(&["orchestrate", "--engine", "rehearsal", "--agent", "bob", "x"]);
+    assert!(output.code == 0 && output.err.contains("1 decision landed on main"), "{output}");
+}
+
+#[test]
+fn a_reader_that_goes_away_stops_no_work() {
+    let repo = TestRepo::with_small_team();
+    let script = "[[turn]]\nagent = \"ada\"\nsteps = [{ say = \"Begun.\" }, { wait = \"300ms\" }, { write = \"a.txt\", text = \"x\" }, { say = \"Done.\" }]\n";
+    let mut child = start(&repo, script, &["--permissions", "allow", "x"]);
+    wait_for(&mut child, "Begun.");
+    drop(child.stdout.take());
+    assert_eq!(child.wait().expect("it ends").code(), Some(0));
+    assert!(repo.exists("a.txt") && repo.squad(&["log"]).out.contains("completed"));
+}
+
+#[test]
+fn two_runs_at_once_lose_nothing() {
+    let repo = TestRepo::with_small_team();
+    let script = "[[turn]]\nagent = \"ada\"\nsteps = [{ tool = \"squad_log_decision\", args = { title = \"Same title\" } }, { wait = \"200ms\" }, { say = \"Done.\" }]\n";
+    let runs: Vec<Child> = (0..4).map(|_| start(&repo, script, &["x"])).collect();
+    for run in runs {
+        let (out, code) = rest(run);
+        assert_eq!(code, Some(0), "{out}");
+    }
+    let value: serde_json::Value = serde_json::from_str(&repo.squad(&["log", "--json"]).out).expect("JSON");
+    let runs = value["runs"].as_array().expect("runs");
+    assert!(runs.len() == 4 && runs.iter().all(|run| run["status"] == "completed"), "{value}");
+    // Whoever came late may have found the index locked; the next command lands what is left.
+    repo.squad(&["decisions", "land"]);
+    let list = repo.squad(&["decisions", "list"]);
+    assert_eq!(list.out.lines().filter(|line| line.contains("in force")).count(), 4, "{list}");
+    assert_eq!(repo.git(&["status", "--porcelain"]), "");
+    repo.assert_sound();
+}
+
+#[test]
+fn works_in_a_linked_work_tree_and_from_a_folder_below() {
+    let repo = TestRepo::with_small_team();
+    repo.git(&["worktree", "add", "--quiet", "-b", "side", "../side"]);
+    let side = repo.root().join("../side");
+    std::fs::create_dir(side.join("below")).expect("a folder");
+    let output = repo.squad_in(&side.join("below"), &["decisions", "add", "Made beside"]);
+    assert!(output.code == 0 && output.err.contains("landed on side"), "{output}");
+    assert!(repo.git_in(&side, &["log", "-1", "--format=%s"]).contains("Made beside"));
+    assert!(repo.squad(&["decisions", "list"]).out.contains("elsewhere"));
+    assert_eq!(repo.git_in(&side, &["status", "--porcelain"]), "");
+}
+
+#[test]
+fn version_and_help_need_no_repository() {
+    let folder = TestRepo::folder();
+    let run = |arguments: &[&str]| {
+        let done = folder.command(BINARY, &folder.root()).args(arguments).output().expect("squad runs");
+        (String::from_utf8(done.stdout).expect("UTF-8"), done.status.code())
+    };
+    assert_eq!(run(&["--version"]), (concat!("squad ", env!("CARGO_PKG_VERSION"), "\n").to_owned(), Some(0)));
+    for command in ["init", "orchestrate", "decisions", "log", "status", "engines", "demo"] {
+        let (help, code) = run(&[command, "--help"]);
+        assert!(code == Some(0) && help.contains("Examples:") || command == "decisions", "{command}: {help}");
+    }
+}

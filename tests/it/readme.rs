@@ -1,0 +1,1 @@
+//! Every command the README shows is run.

@@ -1,0 +1,221 @@
+//! A test world under control: the clock starts on a fixed date, ids count from one, variables are few, and git sees
+//! no configuration but the repository's own.
+
+use std::collections::BTreeMap;
+use std::fmt;
+use std::fs;
+use std::io::{self, Write};
+use std::path::{Path, PathBuf};
+use std::process::Command;
+use std::sync::atomic::AtomicU64;
+use std::sync::{Arc, Mutex};
+
+use squad::{Clock, Env, Ids, Streams};
+use tempfile::TempDir;
+
+/// A real repository in a folder of its own.
+pub(crate) struct TestRepo {
+    folder: TempDir,
+    clock: Arc<AtomicU64>,
+    ids: Arc<AtomicU64>,
+    pub(crate) variables: BTreeMap<String, String>,
+    pub(crate) input: &'static str,
+}
+
+/// What a command printed, with its exit code last. `Display` is what tests compare.
+pub(crate) struct Output {
+    pub(crate) out: String,
+    pub(crate) err: String,
+    pub(crate) code: u8,
+}
+
+impl fmt::Display for Output {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{}", self.out)?;
+        if !self.err.is_empty() {
+            write!(f, "--- stderr\n{}", self.err)?;
+        }
+        writeln!(f, "--- exit {}", self.code)
+    }
+}
+
+#[derive(Clone, Default)]
+struct Buffer(Arc<Mutex<Vec<u8>>>);
+
+impl Write for Buffer {
+    fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
+        self.0.lock().expect("no test panics while writing").write(bytes)
+    }
+
+    fn flush(&mut self) -> io::Result<()> {
+        Ok(())
+    }
+}
+
+impl Buffer {
+    fn text(&self) -> String {
+        String::from_utf8(self.0.lock().expect("no test panics while writing").clone()).expect("UTF-8")
+    }
+}
+
+impl TestRepo {
+    /// A folder without a repository.
+    pub(crate) fn folder() -> Self {
+        let folder = tempfile::tempdir().expect("a temporary folder");
+        let path = std::env::var("PATH").unwrap_or_default();
+        let home = folder.path().join("home");
+        fs::create_dir_all(home.join("cache")).expect("a home");
+        fs::create_dir(folder.path().join("repo")).expect("a folder");
+        let home = home.display().to_string();
+        let variables = [
+            ("PATH", path.as_str()),
+            ("HOME", &home),
+            ("XDG_CONFIG_HOME", &format!("{home}/config")),
+            ("XDG_CACHE_HOME", &format!("{home}/cache")),
+            ("GIT_CONFIG_GLOBAL", "/dev/null"),
+            ("GIT_CONFIG_NOSYSTEM", "1"),
+            ("GIT_AUTHOR_DATE", "2026-01-05T09:00:00Z"),
+            ("GIT_COMMITTER_DATE", "2026-01-05T09:00:00Z"),
+            // Nothing of the machine's own Copilot CLI, should there be one, is started by these tests.
+            ("COPILOT_CLI_PATH", "/nonexistent/copilot"),
+        ];
+        Self {
+            variables: variables.into_iter().map(|(name, value)| (name.to_owned(), value.to_owned())).collect(),
+            folder,
+            clock: Arc::new(AtomicU64::new(0)),
+            ids: Arc::new(AtomicU64::new(1)),
+            input: "",
+        }
+    }
+
+    /// A repository without a commit.
+    pub(crate) fn empty() -> Self {
+        let repo = Self::folder();
+        repo.git(&["init", "--quiet", "--initial-branch=main"]);
+        repo.git(&["config", "user.name", "Ann"]);
+        repo.git(&["config", "user.email", "ann@example.com"]);
+        repo
+    }
+
+    /// A repository with the built-in team.
+    pub(crate) fn with_team() -> Self {
+        let repo = Self::empty();
+        let output = repo.squad(&["init"]);
+        assert_eq!(output.code, 0, "{output}");
+        repo
+    }
+
+    /// A repository with a team of three that is small enough to read in a test.
+    pub(crate) fn with_small_team() -> Self {
+        let repo = Self::empty();
+        repo.write(
+            ".squad/team.md",
+            "# Small\n\n| Name | Role | Status |\n|---|---|---|\n| Ada | Backend Dev | Active |\n| Bob | Tester | Active |\n\
+             | Rex | Reviewer | Active |\n| Scribe | Logger | Silent |\n| Old | Backend Dev | Retired |\n",
+        );
+        repo.write(
+            ".squad/routing.md",
+            "# Routing\n\n| Work Type | Route To | Examples |\n|---|---|---|\n| Server, API | Ada | endpoint, query |\n\
+             | Testing | Bob | unit test, coverage |\n| Security | Ada + Rex (review) | login, password |\n",
+        );
+        repo.git(&["add", "-A"]);
+        repo.git(&["commit", "--quiet", "--message=team"]);
+        repo
+    }
+
+    pub(crate) fn root(&self) -> PathBuf {
+        self.folder.path().join("repo")
+    }
+
+    pub(crate) fn write(&self, path: &str, text: &str) {
+        let path = self.root().join(path);
+        fs::create_dir_all(path.parent().expect("a folder")).expect("a folder");
+        fs::write(path, text).expect("a file");
+    }
+
+    pub(crate) fn read(&self, path: &str) -> String {
+        fs::read_to_string(self.root().join(path)).unwrap_or_else(|error| panic!("{path}: {error}"))
+    }
+
+    pub(crate) fn exists(&self, path: &str) -> bool {
+        self.root().join(path).exists()
+    }
+
+    /// Runs squad in this process, with a paused clock: waiting costs nothing.
+    pub(crate) fn squad(&self, arguments: &[&str]) -> Output {
+        self.squad_in(&self.root(), arguments)
+    }
+
+    pub(crate) fn squad_in(&self, directory: &Path, arguments: &[&str]) -> Output {
+        let (out, err) = (Buffer::default(), Buffer::default());
+        let input = self.input;
+        INPUT.with(|place| *place.borrow_mut() = input);
+        let env = Env {
+            arguments: arguments.iter().map(Into::into).collect(),
+            variables: self.variables.clone(),
+            directory: directory.to_owned(),
+            clock: Clock::Stepping {
+                start: "2026-01-05T09:00:00Z".parse().expect("a time stamp"),
+                looks: Arc::clone(&self.clock),
+            },
+            ids: Ids::Counting(Arc::clone(&self.ids)),
+            streams: Streams {
+                out: Box::new(out.clone()),
+                err: Box::new(err.clone()),
+                out_is_terminal: false,
+                err_is_terminal: false,
+                in_is_terminal: false,
+                read_input: || Ok(INPUT.with(|place| place.borrow().as_bytes().to_vec())),
+            },
+            runtime: || tokio::runtime::Builder::new_current_thread().enable_all().start_paused(true).build(),
+            signals: false,
+        };
+        let code = squad::run(env);
+        let shown = |text: String| text.replace(&self.root().display().to_string(), "REPO");
+        Output { out: shown(out.text()), err: shown(err.text()), code }
+    }
+
+    /// A rehearsal of this script, as lines for people.
+    pub(crate) fn rehearse(&self, script: &str, arguments: &[&str]) -> Output {
+        let path = self.folder.path().join("script.toml");
+        fs::write(&path, script).expect("a script");
+        let path = path.display().to_string();
+        let mut all = vec!["orchestrate", "--script", path.as_str()];
+        all.extend(arguments);
+        self.squad(&all)
+    }
+
+    pub(crate) fn git(&self, arguments: &[&str]) -> String {
+        self.git_in(&self.root(), arguments)
+    }
+
+    pub(crate) fn git_in(&self, directory: &Path, arguments: &[&str]) -> String {
+        let done = self.command("git", directory).args(arguments).output().expect("git runs");
+        let err = String::from_utf8_lossy(&done.stderr);
+        assert!(done.status.success(), "git {arguments:?}: {err}");
+        String::from_utf8_lossy(&done.stdout).into_owned()
+    }
+
+    pub(crate) fn command(&self, program: &str, directory: &Path) -> Command {
+        let mut command = Command::new(program);
+        command.current_dir(directory).env_clear().envs(&self.variables);
+        command
+    }
+
+    /// What git itself says of the repository's health.
+    pub(crate) fn assert_sound(&self) {
+        let done = self.command("git", &self.root()).args(["fsck", "--full", "--strict"]).output().expect("git runs");
+        let said = String::from_utf8_lossy(&done.stderr).into_owned() + &String::from_utf8_lossy(&done.stdout);
+        let bad: Vec<&str> = said.lines().filter(|line| !line.starts_with("dangling") && !line.starts_with("notice")).collect();
+        assert!(done.status.success() && bad.is_empty(), "{said}");
+    }
+
+    /// The events of a run that was asked for as JSON.
+    pub(crate) fn events(output: &Output) -> Vec<serde_json::Value> {
+        output.out.lines().map(|line| serde_json::from_str(line).unwrap_or_else(|_| panic!("not JSON: {line}"))).collect()
+    }
+}
+
+thread_local! {
+    static INPUT: std::cell::RefCell<&'static str> = const { std::cell::RefCell::new("") };
+}

@@ -1,0 +1,341 @@
+//! A model that plays scripts: OpenAI chat completions on loopback, streamed and not.
+//!
+//! A script is lines of the last user message that holds any:
+//!
+//! ```text
+//! STEP say:TEXT             a final text
+//! STEP tool:NAME {json}     a tool call; several joined by ` && ` are made at once
+//! STEP sleep:S say:TEXT     after S seconds
+//! STEP stream:N say:TEXT    in N pieces, 0.1 s apart
+//! STEP error:400            an HTTP error
+//! ```
+//!
+//! The assistant's turns since that message pick the step. A [`Script`] given to the server plays in its place where
+//! its marker stands anywhere in the request's messages, such as in an agent's charter: agents that are given the same
+//! task then do different things. It plays from its beginning for every prompt. Without a script the model echoes what
+//! it was last told.
+
+use std::io::{BufRead, BufReader, ErrorKind, Write};
+use std::net::{SocketAddr, TcpListener, TcpStream};
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Arc, Mutex};
+use std::thread;
+use std::time::Duration;
+
+use serde_json::{Value, json};
+
+/// What an agent does, whatever it is told.
+#[derive(Clone, Debug)]
+pub(crate) struct Script {
+    /// Text of which the agent is known.
+    marker: String,
+    /// As after `STEP `.
+    steps: Vec<String>,
+}
+
+impl Script {
+    pub(crate) fn new<'a>(marker: &str, steps: impl IntoIterator<Item = &'a str>) -> Self {
+        Self { marker: marker.to_owned(), steps: steps.into_iter().map(str::to_owned).collect() }
+    }
+}
+
+/// Serves until it is dropped.
+pub(crate) struct ModelServer {
+    address: SocketAddr,
+    shared: Arc<Shared>,
+}
+
+struct Shared {
+    scripts: Vec<Script>,
+    requests: Mutex<Vec<Value>>,
+    ids: AtomicU64,
+    over: Mutex<bool>,
+}
+
+impl ModelServer {
+    pub(crate) fn start(scripts: impl IntoIterator<Item = Script>) -> Self {
+        let listener = TcpListener::bind("127.0.0.1:0").expect("loopback has a free port");
+        let address = listener.local_addr().expect("a bound listener has an address");
+        let shared = Arc::new(Shared {
+            scripts: scripts.into_iter().collect(),
+            requests: Mutex::default(),
+            ids: AtomicU64::new(1),
+            over: Mutex::new(false),
+        });
+        let serving = Arc::clone(&shared);
+        thread::spawn(move || {
+            for stream in listener.incoming().map_while(Result::ok) {
+                if *serving.over.lock().expect("no one panics with it") {
+                    return;
+                }
+                let serving = Arc::clone(&serving);
+                // A client that goes away is how an aborted turn looks.
+                thread::spawn(move || drop(serving.serve(stream)));
+            }
+        });
+        Self { address, shared }
+    }
+
+    /// The base URL for an `openai` provider.
+    pub(crate) fn url(&self) -> String {
+        format!("http://{}/v1", self.address)
+    }
+
+    /// The bodies of the requests for a completion so far.
+    pub(crate) fn requests(&self) -> Vec<Value> {
+        self.shared.requests.lock().expect("no one panics with it").clone()
+    }
+}
+
+impl Drop for ModelServer {
+    fn drop(&mut self) {
+        *self.shared.over.lock().expect("no one panics with it") = true;
+        // Wakes the listener, which then sees that it is over.
+        let _ = TcpStream::connect(self.address);
+    }
+}
+
+/// What the model does next.
+struct Step {
+    wait: Duration,
+    pieces: usize,
+    act: Act,
+}
+
+enum Act {
+    Say(String),
+    /// Names and arguments.
+    Call(Vec<(String, String)>),
+    Fail(u16),
+}
+
+impl Shared {
+    fn serve(&self, stream: TcpStream) -> std::io::Result<()> {
+        stream.set_nodelay(true)?;
+        let mut reader = BufReader::new(stream.try_clone()?);
+        let mut stream = stream;
+        while let Some((line, body)) = read_request(&mut reader)? {
+            if line.starts_with("GET ") && line.contains("/models") {
+                let models = json!({ "object": "list", "data": [{ "id": "fake-1", "object": "model" }] });
+                respond(&mut stream, 200, &models)?;
+            } else if line.contains("/chat/completions") {
+                let body: Value = serde_json::from_slice(&body).unwrap_or_default();
+                self.requests.lock().expect("no one panics with it").push(body.clone());
+                self.complete(&mut stream, &body)?;
+            } else {
+                respond(&mut stream, 404, &json!({ "error": { "message": format!("no such page: {line}") } }))?;
+            }
+        }
+        Ok(())
+    }
+
+    fn complete(&self, stream: &mut TcpStream, body: &Value) -> std::io::Result<()> {
+        let step = self.step(body);
+        thread::sleep(step.wait);
+        let id = self.ids.fetch_add(1, Ordering::Relaxed);
+        match &step.act {
+            Act::Fail(status) => {
+                let error = json!({ "message": "scripted error", "type": "server_error", "code": status.to_string() });
+                respond(stream, *status, &json!({ "error": error }))
+            }
+            act if body["stream"] == json!(true) => stream_answer(stream, body, act, step.pieces, id),
+            act => respond(stream, 200, &whole_answer(body, act, id)),
+        }
+    }
+
+    fn step(&self, body: &Value) -> Step {
+        let messages = body["messages"].as_array().cloned().unwrap_or_default();
+        let all: String = messages.iter().map(|message| text(message) + "\n").collect();
+        let scripted = self.scripts.iter().find(|script| all.contains(&script.marker));
+        let of_user = |message: &Value| message["role"] == "user";
+        let (steps, since) = match scripted {
+            Some(script) => (script.steps.clone(), messages.iter().rposition(of_user).unwrap_or(0)),
+            None => match messages.iter().rposition(|message| of_user(message) && !steps_in(&text(message)).is_empty())
+            {
+                Some(at) => (steps_in(&text(&messages[at])), at),
+                None => {
+                    let last = messages.iter().rfind(|message| of_user(message)).map(text).unwrap_or_default();
+                    return Step::say(format!("echo: {}", last.lines().last().unwrap_or_default()));
+                }
+            },
+        };
+        let done = messages[since..].iter().filter(|message| message["role"] == "assistant").count();
+        steps.get(done).map_or_else(|| Step::say("(script over)".into()), |step| Step::parse(step))
+    }
+}
+
+impl Step {
+    fn say(text: String) -> Self {
+        Self { wait: Duration::ZERO, pieces: 1, act: Act::Say(text) }
+    }
+
+    fn parse(mut text: &str) -> Self {
+        let mut step = Self::say(String::new());
+        loop {
+            let (word, rest) = text.split_once(' ').unwrap_or((text, ""));
+            if let Some(seconds) = word.strip_prefix("sleep:") {
+                step.wait = Duration::from_secs_f64(seconds.parse().expect("seconds after sleep:"));
+            } else if let Some(pieces) = word.strip_prefix("stream:") {
+                step.pieces = pieces.parse().expect("a number after stream:");
+            } else {
+                break;
+            }
+            text = rest;
+        }
+        step.act = if let Some(said) = text.strip_prefix("say:") {
+            Act::Say(said.replace("\\n", "\n"))
+        } else if let Some(status) = text.strip_prefix("error:") {
+            Act::Fail(status.parse().expect("a status after error:"))
+        } else {
+            let calls = text.split(" && ").map(|call| {
+                let call = call.trim().strip_prefix("tool:").expect("say:, error: or tool:");
+                let (name, arguments) = call.split_once(' ').unwrap_or((call, "{}"));
+                (name.to_owned(), arguments.to_owned())
+            });
+            Act::Call(calls.collect())
+        };
+        step
+    }
+}
+
+fn steps_in(text: &str) -> Vec<String> {
+    text.lines().filter_map(|line| line.trim().strip_prefix("STEP ")).map(|step| step.trim().to_owned()).collect()
+}
+
+/// A message's text, given as one or in parts.
+fn text(message: &Value) -> String {
+    match &message["content"] {
+        Value::String(text) => text.clone(),
+        Value::Array(parts) => parts.iter().filter_map(|part| part["text"].as_str()).collect::<Vec<_>>().join("\n"),
+        _ => String::new(),
+    }
+}
+
+fn usage() -> Value {
+    json!({ "prompt_tokens": 100, "completion_tokens": 10, "total_tokens": 110 })
+}
+
+fn tool_calls(calls: &[(String, String)], id: u64) -> Value {
+    let call = |(index, (name, arguments)): (usize, &(String, String))| {
+        let function = json!({ "name": name, "arguments": arguments });
+        json!({ "index": index, "id": format!("call_{id}_{index}"), "type": "function", "function": function })
+    };
+    calls.iter().enumerate().map(call).collect()
+}
+
+fn whole_answer(body: &Value, act: &Act, id: u64) -> Value {
+    let (message, finish) = match act {
+        Act::Call(calls) => {
+            (json!({ "role": "assistant", "content": null, "tool_calls": tool_calls(calls, id) }), "tool_calls")
+        }
+        Act::Say(text) => (json!({ "role": "assistant", "content": text }), "stop"),
+        Act::Fail(_) => (Value::Null, "stop"),
+    };
+    json!({
+        "id": format!("chatcmpl-{id}"), "object": "chat.completion", "created": 0, "model": body["model"],
+        "choices": [{ "index": 0, "message": message, "finish_reason": finish }], "usage": usage()
+    })
+}
+
+/// Server-sent events, ended by the end of the connection.
+fn stream_answer(stream: &mut TcpStream, body: &Value, act: &Act, pieces: usize, id: u64) -> std::io::Result<()> {
+    let head =
+        "HTTP/1.1 200 OK\r\ncontent-type: text/event-stream\r\ncache-control: no-cache\r\nconnection: close\r\n\r\n";
+    stream.write_all(head.as_bytes())?;
+    let chunk = |choices: Value| {
+        json!({
+            "id": format!("chatcmpl-{id}"), "object": "chat.completion.chunk", "created": 0, "model": body["model"],
+            "choices": choices
+        })
+    };
+    let delta = |delta: Value, finish: Value| chunk(json!([{ "index": 0, "delta": delta, "finish_reason": finish }]));
+    event(stream, &delta(json!({ "role": "assistant", "content": "" }), Value::Null).to_string())?;
+    let finish = match act {
+        Act::Call(calls) => {
+            event(stream, &delta(json!({ "tool_calls": tool_calls(calls, id) }), Value::Null).to_string())?;
+            "tool_calls"
+        }
+        Act::Say(text) => {
+            for piece in cut(text, pieces) {
+                event(stream, &delta(json!({ "content": piece }), Value::Null).to_string())?;
+                if pieces > 1 {
+                    thread::sleep(Duration::from_millis(100));
+                }
+            }
+            "stop"
+        }
+        Act::Fail(_) => "stop",
+    };
+    event(stream, &delta(json!({}), json!(finish)).to_string())?;
+    let mut last = chunk(json!([]));
+    last["usage"] = usage();
+    event(stream, &last.to_string())?;
+    event(stream, "[DONE]")?;
+    // The end of the answer is the end of the connection.
+    stream.shutdown(std::net::Shutdown::Both)
+}
+
+fn event(stream: &mut TcpStream, data: &str) -> std::io::Result<()> {
+    stream.write_all(format!("data: {data}\n\n").as_bytes())?;
+    stream.flush()
+}
+
+fn cut(text: &str, pieces: usize) -> Vec<String> {
+    let letters: Vec<char> = text.chars().collect();
+    let size = letters.len().div_ceil(pieces.max(1)).max(1);
+    letters.chunks(size).map(|piece| piece.iter().collect()).collect()
+}
+
+fn respond(stream: &mut TcpStream, status: u16, body: &Value) -> std::io::Result<()> {
+    let body = body.to_string();
+    let head = format!(
+        "HTTP/1.1 {status} X\r\ncontent-type: application/json\r\nretry-after: 0\r\ncontent-length: {}\r\n\r\n",
+        body.len()
+    );
+    stream.write_all(head.as_bytes())?;
+    stream.write_all(body.as_bytes())
+}
+
+/// The request line and the body; `None` when the client is done.
+fn read_request(reader: &mut impl BufRead) -> std::io::Result<Option<(String, Vec<u8>)>> {
+    let mut first = String::new();
+    if reader.read_line(&mut first)? == 0 {
+        return Ok(None);
+    }
+    let (mut length, mut chunked) = (0, false);
+    loop {
+        let mut line = String::new();
+        reader.read_line(&mut line)?;
+        let line = line.trim().to_ascii_lowercase();
+        if line.is_empty() {
+            break;
+        }
+        if let Some(value) = line.strip_prefix("content-length:") {
+            length = value.trim().parse().map_err(|_| std::io::Error::from(ErrorKind::InvalidData))?;
+        }
+        chunked |= line.starts_with("transfer-encoding:") && line.ends_with("chunked");
+    }
+    let body = if chunked { read_chunks(reader)? } else { read_exactly(reader, length)? };
+    Ok(Some((first, body)))
+}
+
+fn read_exactly(reader: &mut impl BufRead, length: usize) -> std::io::Result<Vec<u8>> {
+    let mut body = vec![0; length];
+    reader.read_exact(&mut body)?;
+    Ok(body)
+}
+
+fn read_chunks(reader: &mut impl BufRead) -> std::io::Result<Vec<u8>> {
+    let mut body = Vec::new();
+    loop {
+        let mut line = String::new();
+        reader.read_line(&mut line)?;
+        let size = line.trim().split(';').next().unwrap_or_default();
+        let size = usize::from_str_radix(size, 16).map_err(|_| std::io::Error::from(ErrorKind::InvalidData))?;
+        body.extend(read_exactly(reader, size)?);
+        reader.read_line(&mut line)?;
+        if size == 0 {
+            return Ok(body);
+        }
+    }
+}
