@@ -47,7 +47,10 @@ pub struct Streams {
 pub enum Clock {
     System,
     /// Starts somewhere and is a second later at each look: what tests use.
-    Stepping { start: Timestamp, looks: Arc<AtomicU64> },
+    Stepping {
+        start: Timestamp,
+        looks: Arc<AtomicU64>,
+    },
 }
 
 /// Where ids come from.

@@ -80,8 +80,10 @@ pub fn run(mut env: Env) -> u8 {
         }
     };
     let globals = &arguments.globals;
-    let manner = Manner { json: globals.json, quiet: globals.quiet, verbose: globals.verbose, color: globals.color, plain };
-    let directory = globals.directory.as_ref().map_or_else(|| env.directory.clone(), |folder| env.directory.join(folder));
+    let manner =
+        Manner { json: globals.json, quiet: globals.quiet, verbose: globals.verbose, color: globals.color, plain };
+    let directory =
+        globals.directory.as_ref().map_or_else(|| env.directory.clone(), |folder| env.directory.join(folder));
     let context = Context { env: &env, directory, ui: Ui::new(streams, manner) };
     let (mut context, ended) = arguments.run(context);
     let ended = ended.and_then(|code| context.ui.output_failure().map_or(Ok(code), Err));

@@ -103,7 +103,12 @@ impl Reader {
             Err(error) => self.unreadable(path, &error),
             Ok(bytes) => {
                 let text = String::from_utf8(bytes).unwrap_or_else(|error| {
-                    self.push(Severity::Note, path, "not-utf8", "is not UTF-8; what could not be read is shown as �".to_owned());
+                    self.push(
+                        Severity::Note,
+                        path,
+                        "not-utf8",
+                        "is not UTF-8; what could not be read is shown as �".to_owned(),
+                    );
                     String::from_utf8_lossy(error.as_bytes()).into_owned()
                 });
                 self.files.texts.insert(path.to_owned(), text);

@@ -43,7 +43,8 @@ impl Tool {
 
     pub(crate) fn spec(self) -> ToolSpec {
         let text = |description: &str| json!({"type": "string", "description": description});
-        let texts = |description: &str| json!({"type": "array", "items": {"type": "string"}, "description": description});
+        let texts =
+            |description: &str| json!({"type": "array", "items": {"type": "string"}, "description": description});
         let (description, parameters) = match self {
             Self::LogDecision => (
                 "Record a decision that other members of the team must follow. It is written to the repository at once \
@@ -179,7 +180,10 @@ mod tests {
     fn a_decision_is_read_with_what_and_why() {
         let call = call("squad_log_decision", json!({"title": " Use\nSQLite ", "what": "one file", "why": "simple"}));
         let Ok(Intent::Decide(decision)) = read(&call) else { panic!("not a decision") };
-        assert_eq!((decision.title.as_str(), decision.text.as_str()), ("Use SQLite", "**What:** one file\n\n**Why:** simple"));
+        assert_eq!(
+            (decision.title.as_str(), decision.text.as_str()),
+            ("Use SQLite", "**What:** one file\n\n**Why:** simple")
+        );
     }
 
     #[test]

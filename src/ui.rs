@@ -78,7 +78,8 @@ impl Ui {
         if self.out_closed {
             return;
         }
-        let written = writeln!(self.streams.out, "{}", text.trim_end_matches('\n')).and_then(|()| self.streams.out.flush());
+        let written =
+            writeln!(self.streams.out, "{}", text.trim_end_matches('\n')).and_then(|()| self.streams.out.flush());
         if let Err(error) = written {
             self.out_closed = true;
             self.out_error = (error.kind() != io::ErrorKind::BrokenPipe).then_some(error);

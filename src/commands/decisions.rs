@@ -23,7 +23,9 @@ enum Command {
     ///
     /// in force: its file is on this branch. superseded: replaced by another one here. unlanded: recorded, on no
     /// branch yet. elsewhere: landed on another branch only. withdrawn: landed here, file deleted since.
-    #[command(after_help = "Examples:\n  squad decisions list\n  squad decisions list --json | jq '.decisions[].title'")]
+    #[command(
+        after_help = "Examples:\n  squad decisions list\n  squad decisions list --json | jq '.decisions[].title'"
+    )]
     List,
     /// Show one decision
     #[command(after_help = "Examples:\n  squad decisions show 4f1c09")]
@@ -79,7 +81,10 @@ impl Args {
                     ui.data(decision.id.as_str());
                     match &landed {
                         Ok(landed) => said(ui, landed),
-                        Err(failure) => ui.warning(&format!("the decision is recorded and not on the branch yet: {}", failure.message)),
+                        Err(failure) => ui.warning(&format!(
+                            "the decision is recorded and not on the branch yet: {}",
+                            failure.message
+                        )),
                     }
                 }
             }
@@ -135,7 +140,11 @@ fn list(ui: &mut Ui, all: &[Standing]) {
         let by = decision.by.as_deref().unwrap_or("-");
         let (word, style) = word(decision.state);
         let state = ui.out_paint(style, &format!("{word:<10}"));
-        ui.data(&format!("{id}  {date:<10}  {state}  {}  {}", printable(&format!("{by:<12}")), printable(&decision.title)));
+        ui.data(&format!(
+            "{id}  {date:<10}  {state}  {}  {}",
+            printable(&format!("{by:<12}")),
+            printable(&decision.title)
+        ));
     }
 }
 

@@ -25,7 +25,9 @@ impl Args {
         let ui = &mut context.ui;
         if ui.json() {
             ui.value(&match &installed {
-                Installed::Already { folder } => serde_json::json!({"installed": false, "folder": folder, "files": 0, "commit": null}),
+                Installed::Already { folder } => {
+                    serde_json::json!({"installed": false, "folder": folder, "files": 0, "commit": null})
+                }
                 Installed::Committed { files, commit } => {
                     serde_json::json!({"installed": true, "folder": ".squad", "files": files, "commit": commit})
                 }
@@ -36,7 +38,9 @@ impl Args {
             return Ok(0);
         }
         match installed {
-            Installed::Already { folder } => ui.say(&format!("There is a team in {folder}/ already; nothing was changed.")),
+            Installed::Already { folder } => {
+                ui.say(&format!("There is a team in {folder}/ already; nothing was changed."))
+            }
             Installed::Committed { files, commit } => {
                 let short = ui.err_paint(GOOD, commit.get(..10).unwrap_or(&commit));
                 ui.say(&format!("Installed a team in .squad/: {}, committed in {short}.", plural(files, "file")));

@@ -107,7 +107,9 @@ fn run_shown(ui: &mut Ui, run: &RunId, entries: &[(String, Read)]) {
                     }
                 }
             }
-            Read::Newer { version } => ui.data(&format!("          unknown entry of a newer squad (version {version}): {path}")),
+            Read::Newer { version } => {
+                ui.data(&format!("          unknown entry of a newer squad (version {version}): {path}"))
+            }
             Read::Damaged { reason } => ui.data(&format!("          damaged entry: {path}: {reason}")),
         }
     }
@@ -124,7 +126,9 @@ fn detail(what: Option<What>, text: &str) -> String {
         What::EngineFallback { from, to, reason } => format!("{from} → {to}: {reason}"),
         What::ConnectionLost { reason } | What::SessionError { reason, .. } => reason,
         What::SessionCreated { session, model, .. } => format!("{session} on {model}"),
-        What::SessionResumed { session } | What::SessionIdle { session } | What::SessionDestroyed { session } => session,
+        What::SessionResumed { session } | What::SessionIdle { session } | What::SessionDestroyed { session } => {
+            session
+        }
         What::ToolCompleted { tool, ok, detail, .. } => format!("{tool} {}{detail}", if ok { "" } else { "failed: " }),
         What::ToolDenied { tool, detail, reason } => format!("{tool} {detail}: {reason}"),
         What::DecisionLogged { decision, .. } => format!("{} {}", decision.id, decision.title),

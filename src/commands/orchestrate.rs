@@ -114,7 +114,8 @@ impl Args {
         let interactive = context.ui.can_ask();
         let permissions = self.permissions.unwrap_or(if interactive { Permissions::Ask } else { Permissions::Deny });
         if permissions == Permissions::Ask && !interactive {
-            return Err(Failure::usage("there is no terminal to ask on").hint("use `--permissions deny` or `--permissions allow`"));
+            return Err(Failure::usage("there is no terminal to ask on")
+                .hint("use `--permissions deny` or `--permissions allow`"));
         }
         let message = self.message(&context.ui)?;
         let wishes = Wishes { agents, tier: self.tier.map(Tier::from) };
@@ -134,7 +135,11 @@ impl Args {
 
     /// A value of a flag that cannot be used is a mistake in the call; in a file it is a warning.
     fn insist_on_flags(&self, project: &Project) -> Result<(), Failure> {
-        match project.problems.iter().find(|problem| problem.code == "config-bad-value" && problem.file.starts_with("--")) {
+        match project
+            .problems
+            .iter()
+            .find(|problem| problem.code == "config-bad-value" && problem.file.starts_with("--"))
+        {
             Some(problem) => Err(Failure::usage(problem.message.clone()).at(&problem.file)),
             None => Ok(()),
         }
@@ -142,7 +147,8 @@ impl Args {
 
     fn message(&self, ui: &Ui) -> Result<String, Failure> {
         let message = if self.message == "-" {
-            let bytes = ui.read_input().map_err(|error| Failure::usage(format!("cannot read standard input: {error}")))?;
+            let bytes =
+                ui.read_input().map_err(|error| Failure::usage(format!("cannot read standard input: {error}")))?;
             String::from_utf8(bytes).map_err(|_| Failure::usage("standard input is not UTF-8"))?
         } else {
             self.message.clone()
@@ -217,7 +223,8 @@ fn show(ui: &mut Ui, preview: &Preview) -> u8 {
             crate::model::ToolChoice::Only(tools) => list(tools),
         };
         let model = &session.model.id;
-        let line = format!("  {:<12} {model}, {tools}, {:.1} KB of prompt", session.agent, session.bytes as f64 / 1000.0);
+        let line =
+            format!("  {:<12} {model}, {tools}, {:.1} KB of prompt", session.agent, session.bytes as f64 / 1000.0);
         ui.data(&crate::model::printable(&line));
     }
     0

@@ -12,9 +12,7 @@ pub(crate) use prompt::{Colleague, answer_prompt, choice_prompt, review_prompt, 
 
 use std::collections::BTreeMap;
 
-use crate::model::{
-    Decision, DecisionId, Member, SessionSpec, Slug, Team, Tier, ToolChoice, first_line, quote,
-};
+use crate::model::{Decision, DecisionId, Member, SessionSpec, Slug, Team, Tier, ToolChoice, first_line, quote};
 use crate::settings::Settings;
 
 /// What agents have learned, newest last, as the ledger has it.
@@ -30,12 +28,18 @@ const HISTORY_LENGTH: usize = 6_000;
 const COORDINATOR_LENGTH: usize = 15_000;
 
 /// The session of one agent.
-pub(crate) fn agent(team: &Team, member: &Member, learnings: &Learnings, settings: &Settings, tier: Tier) -> SessionSpec {
+pub(crate) fn agent(
+    team: &Team,
+    member: &Member,
+    learnings: &Learnings,
+    settings: &Settings,
+    tier: Tier,
+) -> SessionSpec {
     let charter = team.charters.get(&member.slug);
-    let prompt = charter
-        .map(|charter| charter.text.trim_end().to_owned())
-        .filter(|text| !text.is_empty())
-        .unwrap_or_else(|| format!("# {} — {}\n\nYou are {}, the team's {}.", member.name, member.role, member.name, member.role));
+    let prompt =
+        charter.map(|charter| charter.text.trim_end().to_owned()).filter(|text| !text.is_empty()).unwrap_or_else(
+            || format!("# {} — {}\n\nYou are {}, the team's {}.", member.name, member.role, member.name, member.role),
+        );
     let tools = match tier {
         Tier::Direct | Tier::Lightweight => ToolChoice::ReadOnly,
         Tier::Standard | Tier::Full => charter

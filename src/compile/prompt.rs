@@ -73,7 +73,9 @@ pub(crate) fn choice_prompt(message: &str, plan: &Plan) -> String {
 
 /// Asks the reviewer for a verdict on the authors' work.
 pub(crate) fn review_prompt(message: &str, work: &[Colleague<'_>], directory: &str) -> String {
-    let mut prompt = String::from("Review what your colleagues did for the task quoted below. Read the files they changed.\n\nTask:\n\n");
+    let mut prompt = String::from(
+        "Review what your colleagues did for the task quoted below. Read the files they changed.\n\nTask:\n\n",
+    );
     prompt.push_str(&quote(message));
     push_work(&mut prompt, work);
     prompt.push_str(&format!(

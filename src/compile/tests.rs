@@ -72,7 +72,10 @@ fn the_hash_covers_the_session_and_not_the_records() {
 #[test]
 fn lightweight_is_small_and_reads_only() {
     let spec = compiled(&team(), &Settings::default(), Tier::Lightweight);
-    assert_eq!((spec.model.id.as_str(), spec.tools, spec.compaction_threshold), ("claude-haiku-4.5", ToolChoice::ReadOnly, None));
+    assert_eq!(
+        (spec.model.id.as_str(), spec.tools, spec.compaction_threshold),
+        ("claude-haiku-4.5", ToolChoice::ReadOnly, None)
+    );
     assert!(!spec.context.contains("Decision"));
 }
 

@@ -36,8 +36,7 @@ pub(crate) use self::{
     commit::Identity,
     error::Error,
     landing::{Change, Landing},
-    ledger::Ledger,
     program::Environment,
-    repository::{Head, Repository},
+    repository::Repository,
     snapshot::Snapshot,
 };

@@ -14,7 +14,7 @@ use super::{
     objects::Sharing,
     program::{Call, Environment},
     references::{References, Target, follow, parse_id, read_head},
-    tree::{ObjectStore, check_path},
+    tree::ObjectStore,
 };
 
 /// Extensions that change nothing about what this module does, or that it respects.
@@ -170,25 +170,6 @@ impl Repository {
     pub(crate) fn identity(&self) -> Option<Identity> {
         let answer = self.call(&["-c", "user.useConfigOnly=true", "var", "GIT_AUTHOR_IDENT"]).run().ok()?;
         answer.is_success().then(|| Identity::parse(&answer.text())).flatten()
-    }
-
-    /// A file as it is in a commit. None: there is no such file.
-    pub(crate) fn file_at(&self, commit: &str, path: &str) -> Result<Option<Vec<u8>>, Error> {
-        check_path(path)?;
-        let store = self.objects()?;
-        let root = store.tree_of(&self.parse_commit(commit)?)?;
-        match store.find(root, path)? {
-            Some((mode, id)) if mode.is_blob() => store.blob(&id).map(Some),
-            _ => Ok(None),
-        }
-    }
-
-    /// All files below a folder as they are in a commit, with their whole paths, in the order of paths.
-    pub(crate) fn files_at(&self, commit: &str, folder: &str) -> Result<Vec<(String, Vec<u8>)>, Error> {
-        let store = self.objects()?;
-        let root = store.tree_of(&self.parse_commit(commit)?)?;
-        let files = store.files_below(root, folder)?;
-        files.into_iter().map(|(path, id)| Ok((path, store.blob(&id)?))).collect()
     }
 
     pub(crate) fn ledger(&self) -> Ledger<'_> {

@@ -5,19 +5,13 @@ use super::{error::Error, tree::ObjectStore};
 /// The ledger at one commit. Folders are read when they are asked for.
 pub(crate) struct Snapshot {
     store: ObjectStore,
-    tip: ObjectId,
     root: ObjectId,
 }
 
 impl Snapshot {
     pub(super) fn open(store: ObjectStore, tip: ObjectId) -> Result<Self, Error> {
         let root = store.tree_of(&tip)?;
-        Ok(Self { store, tip, root })
-    }
-
-    /// The commit it shows.
-    pub(crate) fn tip(&self) -> String {
-        self.tip.to_string()
+        Ok(Self { store, root })
     }
 
     /// The folders `<prefix>/yyyy/mm/dd`, the newest first. Reads trees only.

@@ -1,7 +1,5 @@
 //! Short stories on real repositories, made and checked by the real `git` program.
 
-#![expect(clippy::unwrap_used, reason = "a failed step is a failed test")]
-
 mod landing;
 mod ledger;
 mod processes;

@@ -16,9 +16,6 @@ macro_rules! text_id {
                 Self(text.into())
             }
 
-            pub(crate) fn as_str(&self) -> &str {
-                &self.0
-            }
         }
 
         impl fmt::Display for $name {
@@ -46,6 +43,18 @@ text_id! {
 text_id! {
     /// A ledger entry: a version 7 UUID, so that ids sort by the time they were made.
     EntryId
+}
+
+impl RunId {
+    pub(crate) fn as_str(&self) -> &str {
+        &self.0
+    }
+}
+
+impl DecisionId {
+    pub(crate) fn as_str(&self) -> &str {
+        &self.0
+    }
 }
 
 impl EntryId {

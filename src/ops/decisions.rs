@@ -80,7 +80,9 @@ pub(crate) fn add(env: &Env, project: &Project, addition: Addition) -> Result<De
     let (title, body) = text.split_once('\n').unwrap_or((text, ""));
     let title = title.trim_start_matches('#').trim();
     if title.is_empty() {
-        return Err(Failure::usage("a decision needs a text").hint("squad decisions add \"Money is stored as integer cents\""));
+        return Err(
+            Failure::usage("a decision needs a text").hint("squad decisions add \"Money is stored as integer cents\"")
+        );
     }
     let at = env.clock.now();
     let id = env.ids.entry(at);
@@ -229,7 +231,8 @@ fn message(decisions: &[&Decision]) -> String {
     let mut trailers: Vec<String> = Vec::new();
     let runs = decisions.iter().filter_map(|decision| decision.run.as_ref()).map(RunId::as_str).map(|run| ("Run", run));
     let agents = decisions.iter().filter(|decision| decision.run.is_some());
-    let agents = agents.filter_map(|decision| decision.by.as_deref()).filter_map(Slug::fold).map(|slug| slug.to_string());
+    let agents =
+        agents.filter_map(|decision| decision.by.as_deref()).filter_map(Slug::fold).map(|slug| slug.to_string());
     let agents: Vec<String> = agents.collect();
     let ids = decisions.iter().map(|decision| ("Decision", decision.id.as_str()));
     for (name, value) in runs.chain(agents.iter().map(|agent| ("Agent", agent.as_str()))).chain(ids) {

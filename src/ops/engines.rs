@@ -23,8 +23,9 @@ pub(crate) struct Started {
 
 /// An engine's name must be one of [`NAMES`]; where it came from decides whose mistake it is.
 pub(crate) fn check_names(settings: &Settings) -> Result<(), Failure> {
-    for (key, name) in
-        [("engine.name", &settings.engine.name)].into_iter().chain(settings.engine.fallback.iter().map(|name| ("engine.fallback", name)))
+    for (key, name) in [("engine.name", &settings.engine.name)]
+        .into_iter()
+        .chain(settings.engine.fallback.iter().map(|name| ("engine.fallback", name)))
     {
         if !NAMES.contains(&name.as_str()) {
             let origin = settings.origin(key);
@@ -33,7 +34,9 @@ pub(crate) fn check_names(settings: &Settings) -> Result<(), Failure> {
                 _ => FailureKind::Team,
             };
             let engines = list(NAMES.map(|name| format!("`{name}`")));
-            return Err(Failure::new(kind, format!("squad knows no engine `{name}`")).at(origin).hint(format!("the engines are {engines}")));
+            return Err(Failure::new(kind, format!("squad knows no engine `{name}`"))
+                .at(origin)
+                .hint(format!("the engines are {engines}")));
         }
     }
     Ok(())
@@ -59,7 +62,8 @@ pub(crate) async fn start(
         }
         first_error.get_or_insert(error);
     }
-    let error = first_error.unwrap_or(EngineError::Missing { what: "no engine is configured".to_owned(), hint: String::new() });
+    let error =
+        first_error.unwrap_or(EngineError::Missing { what: "no engine is configured".to_owned(), hint: String::new() });
     Err(Failure::from(error))
 }
 
@@ -86,17 +90,27 @@ pub(crate) fn script(settings: &Settings, directory: &Path) -> Result<Option<reh
         if !matches!(settings.origin("engine.rehearsal.script"), Origin::Flag(_)) {
             return Ok(None);
         }
-        return Err(Failure::usage(format!("a script is for the rehearsal engine, and the engine is `{}`", settings.engine.name))
-            .at(settings.origin("engine.rehearsal.script"))
-            .hint("add `--engine rehearsal`"));
+        return Err(Failure::usage(format!(
+            "a script is for the rehearsal engine, and the engine is `{}`",
+            settings.engine.name
+        ))
+        .at(settings.origin("engine.rehearsal.script"))
+        .hint("add `--engine rehearsal`"));
     }
-    let text = fs::read_to_string(directory.join(path)).map_err(|error| Failure::usage(format!("cannot read the script {path}: {error}")))?;
+    let text = fs::read_to_string(directory.join(path))
+        .map_err(|error| Failure::usage(format!("cannot read the script {path}: {error}")))?;
     rehearsal::Script::parse(&text)
         .map(Some)
         .map_err(|reason| Failure::usage(reason).at(path).hint("`squad orchestrate --help` describes scripts"))
 }
 
-fn copilot_options(env: &Env, project: Option<&Project>, directory: &Path, settings: &Settings, run: &str) -> Result<copilot::Options, EngineError> {
+fn copilot_options(
+    env: &Env,
+    project: Option<&Project>,
+    directory: &Path,
+    settings: &Settings,
+    run: &str,
+) -> Result<copilot::Options, EngineError> {
     let variables = env.os_variables();
     let own = &settings.engine.copilot;
     let provider = match &own.provider {
@@ -133,7 +147,8 @@ fn provider_of(env: &Env, settings: &ProviderSettings) -> Result<copilot::Provid
     };
     let base_url = settings.base_url.clone().ok_or_else(|| mistake("base_url", "is missing".to_owned()))?;
     let kind = settings.kind.as_deref().unwrap_or("openai");
-    let kind = copilot::ProviderKind::parse(kind).ok_or_else(|| mistake("type", format!("is openai, anthropic or azure, not `{kind}`")))?;
+    let kind = copilot::ProviderKind::parse(kind)
+        .ok_or_else(|| mistake("type", format!("is openai, anthropic or azure, not `{kind}`")))?;
     let wire_api = match settings.wire_api.as_deref() {
         None => None,
         Some(wire) => {
@@ -173,7 +188,9 @@ pub(crate) struct Report {
 pub(crate) fn look(env: &Env, directory: &Path, only: Option<&str>) -> Result<Vec<Report>, Failure> {
     if let Some(name) = only.filter(|name| !NAMES.contains(name)) {
         let engines = list(NAMES.map(|name| format!("`{name}`")));
-        return Err(Failure::usage(format!("squad knows no engine `{name}`")).hint(format!("the engines are {engines}")));
+        return Err(
+            Failure::usage(format!("squad knows no engine `{name}`")).hint(format!("the engines are {engines}"))
+        );
     }
     // An engine can be looked at without a team, and without a repository.
     let project = Project::open(env, directory, crate::settings::Layer::default()).ok();
@@ -181,7 +198,8 @@ pub(crate) fn look(env: &Env, directory: &Path, only: Option<&str>) -> Result<Ve
         Some(project) => project.settings.clone(),
         None => super::project::own_settings(env),
     };
-    let runtime = (env.runtime)().map_err(|error| Failure::failed(format!("the asynchronous runtime cannot start: {error}")))?;
+    let runtime =
+        (env.runtime)().map_err(|error| Failure::failed(format!("the asynchronous runtime cannot start: {error}")))?;
     let mut reports = Vec::new();
     for name in NAMES.into_iter().filter(|name| only.is_none_or(|only| only == *name)) {
         let mut report = match name {
@@ -242,7 +260,9 @@ async fn copilot_report(env: &Env, project: Option<&Project>, directory: &Path, 
     let account = probe.identity.account;
     report.login = match (&options.provider, account.authenticated) {
         (Some(provider), _) => Some(format!("none needed: models come from {}", provider.base_url)),
-        (None, true) => Some(account.login.clone().or(account.auth_type.clone()).unwrap_or_else(|| "logged in".to_owned())),
+        (None, true) => {
+            Some(account.login.clone().or(account.auth_type.clone()).unwrap_or_else(|| "logged in".to_owned()))
+        }
         (None, false) => None,
     };
     if options.provider.is_none() && !account.authenticated {

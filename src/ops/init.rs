@@ -18,10 +18,18 @@ const FOLDER: &str = ".squad";
 /// What `init` did.
 pub(crate) enum Installed {
     /// There was a team already; nothing was changed.
-    Already { folder: String },
-    Committed { files: usize, commit: String },
+    Already {
+        folder: String,
+    },
+    Committed {
+        files: usize,
+        commit: String,
+    },
     /// The files are there and not committed; why.
-    Written { files: usize, reason: String },
+    Written {
+        files: usize,
+        reason: String,
+    },
 }
 
 /// Puts the team at the repository's root. Running it again changes nothing.
@@ -56,14 +64,18 @@ pub(crate) fn init(env: &Env, directory: &Path, commit: bool) -> Result<Installe
 /// All files or none: they are written beside their place and then moved there.
 fn write(work_dir: &Path, files: &[(String, Vec<u8>)], reason: &str) -> Result<Installed, Failure> {
     let failed = |error: std::io::Error| {
-        Failure::failed(format!("cannot write the team: {error}")).at(work_dir.join(FOLDER).display()).hint("check the folder's permissions")
+        Failure::failed(format!("cannot write the team: {error}"))
+            .at(work_dir.join(FOLDER).display())
+            .hint("check the folder's permissions")
     };
     let beside = tempfile::Builder::new().prefix(".squad-new-").tempdir_in(work_dir).map_err(failed)?;
     // A folder for people, unlike a temporary one.
     let team = beside.path().join("team");
     for (path, bytes) in files {
         let target = team.join(path);
-        fs::create_dir_all(target.parent().unwrap_or(&team)).and_then(|()| fs::write(&target, bytes)).map_err(failed)?;
+        fs::create_dir_all(target.parent().unwrap_or(&team))
+            .and_then(|()| fs::write(&target, bytes))
+            .map_err(failed)?;
     }
     fs::rename(&team, work_dir.join(FOLDER)).map_err(failed)?;
     Ok(Installed::Written { files: files.len(), reason: reason.to_owned() })
@@ -73,7 +85,8 @@ fn write(work_dir: &Path, files: &[(String, Vec<u8>)], reason: &str) -> Result<I
 fn template_files() -> Vec<(String, Vec<u8>)> {
     fn collect(folder: &Dir<'_>, files: &mut Vec<(String, Vec<u8>)>) {
         for file in folder.files() {
-            let path = file.path().components().map(|part| part.as_os_str().to_string_lossy()).collect::<Vec<_>>().join("/");
+            let path =
+                file.path().components().map(|part| part.as_os_str().to_string_lossy()).collect::<Vec<_>>().join("/");
             files.push((path, file.contents().to_vec()));
         }
         folder.dirs().for_each(|inner| collect(inner, files));

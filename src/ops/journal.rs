@@ -23,7 +23,12 @@ pub(crate) fn writer() -> Identity {
 }
 
 /// Writes entries and returns when they are durable.
-pub(crate) fn append(repository: &Repository, prefix: &str, entries: &[Entry], at: Timestamp) -> Result<(), crate::git::Error> {
+pub(crate) fn append(
+    repository: &Repository,
+    prefix: &str,
+    entries: &[Entry],
+    at: Timestamp,
+) -> Result<(), crate::git::Error> {
     let files: Vec<(String, Vec<u8>)> = entries.iter().map(|entry| (entry.path(prefix), entry.render())).collect();
     let message = match entries {
         [entry] => format!("{}\n", entry.kind),

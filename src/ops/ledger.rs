@@ -135,7 +135,11 @@ pub(crate) fn find_runs(repository: &Repository, prefix: &str, id: &str) -> Resu
 }
 
 /// Everything a run left, in its order, each with its path.
-pub(crate) fn timeline(repository: &Repository, prefix: &str, run: &RunId) -> Result<Vec<(String, Read)>, crate::git::Error> {
+pub(crate) fn timeline(
+    repository: &Repository,
+    prefix: &str,
+    run: &RunId,
+) -> Result<Vec<(String, Read)>, crate::git::Error> {
     match repository.ledger().snapshot()? {
         Some(snapshot) => entries_of(&snapshot, prefix, run),
         None => Ok(Vec::new()),
@@ -144,7 +148,8 @@ pub(crate) fn timeline(repository: &Repository, prefix: &str, run: &RunId) -> Re
 
 fn entries_of(snapshot: &Snapshot, prefix: &str, run: &RunId) -> Result<Vec<(String, Read)>, crate::git::Error> {
     // A run's id begins with its day, and nothing of it is older.
-    let first = run.as_str().get(..8).map(|day| format!("{}/{}/{}", &day[..4], &day[4..6], &day[6..])).unwrap_or_default();
+    let first =
+        run.as_str().get(..8).map(|day| format!("{}/{}/{}", &day[..4], &day[4..6], &day[6..])).unwrap_or_default();
     let mut entries = Vec::new();
     for kept in ["log", "decisions", "memory"] {
         let folder = format!("{prefix}{kept}");
@@ -190,13 +195,19 @@ pub(crate) fn decisions(repository: &Repository, prefix: &str) -> Result<Vec<Log
                     landed.entry(id).or_default().push(branch.clone());
                 }
             }
-            Some(What::DecisionLogged { branch, .. }) => logged.extend(logged_decision(&entry).map(|decision| (decision, branch))),
+            Some(What::DecisionLogged { branch, .. }) => {
+                logged.extend(logged_decision(&entry).map(|decision| (decision, branch)))
+            }
             _ => {}
         }
     }
     let mut decisions: Vec<LoggedDecision> = logged
         .into_iter()
-        .map(|(decision, branch)| LoggedDecision { landed: landed.get(&decision.id).cloned().unwrap_or_default(), decision, branch })
+        .map(|(decision, branch)| LoggedDecision {
+            landed: landed.get(&decision.id).cloned().unwrap_or_default(),
+            decision,
+            branch,
+        })
         .collect();
     decisions.reverse();
     Ok(decisions)

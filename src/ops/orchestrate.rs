@@ -70,9 +70,10 @@ pub(crate) fn named_agents(team: &Team, names: &[String]) -> Result<Vec<Slug>, F
 
 fn named_agent(team: &Team, name: &str) -> Result<Slug, Failure> {
     let wanted = Slug::fold(name.trim_start_matches('@'));
-    let member = team.members.iter().find(|member| {
-        wanted.as_ref() == Some(&member.slug) || wanted.is_some() && Slug::fold(&member.name) == wanted
-    });
+    let member = team
+        .members
+        .iter()
+        .find(|member| wanted.as_ref() == Some(&member.slug) || wanted.is_some() && Slug::fold(&member.name) == wanted);
     let agents = list(team.startable().map(|member| &member.slug));
     match member {
         Some(member) if member.is_startable() => Ok(member.slug.clone()),
@@ -87,7 +88,8 @@ fn named_agent(team: &Team, name: &str) -> Result<Slug, Failure> {
                 .filter(|(likeness, _)| *likeness > 0.6)
                 .max_by(|a, b| a.0.total_cmp(&b.0));
             let near = near.map(|(_, slug)| format!("did you mean `{slug}`? ")).unwrap_or_default();
-            Err(Failure::usage(format!("the team has no agent `{name}`")).hint(format!("{near}the team's agents: {agents}")))
+            Err(Failure::usage(format!("the team has no agent `{name}`"))
+                .hint(format!("{near}the team's agents: {agents}")))
         }
     }
 }
@@ -116,7 +118,12 @@ pub(crate) fn preview(project: &Project, order: &Order) -> Result<Preview, Failu
 }
 
 /// Runs. Whatever happens after the first entry is recorded, the end included.
-pub(crate) fn run<S: Show + Send + 'static>(env: &Env, project: &Project, order: Order, show: S) -> (S, Result<Ended, Failure>) {
+pub(crate) fn run<S: Show + Send + 'static>(
+    env: &Env,
+    project: &Project,
+    order: Order,
+    show: S,
+) -> (S, Result<Ended, Failure>) {
     match (env.runtime)() {
         Ok(runtime) => {
             let ended = runtime.block_on(execute(env, project, order, show));
@@ -128,7 +135,12 @@ pub(crate) fn run<S: Show + Send + 'static>(env: &Env, project: &Project, order:
     }
 }
 
-async fn execute<S: Show + Send + 'static>(env: &Env, project: &Project, mut order: Order, show: S) -> (S, Result<Ended, Failure>) {
+async fn execute<S: Show + Send + 'static>(
+    env: &Env,
+    project: &Project,
+    mut order: Order,
+    show: S,
+) -> (S, Result<Ended, Failure>) {
     let at = env.clock.now();
     let run = env.ids.run(at);
     let prefix = project.ledger_prefix();
@@ -198,6 +210,8 @@ async fn execute<S: Show + Send + 'static>(env: &Env, project: &Project, mut ord
         }
     };
     interrupts.abort();
+    // Packing is git's own to do, when it is due; that it cannot be started now is no failure of the run.
+    let _ = project.repository.maintain();
     reports.finish();
     if let Some(engine) = Arc::into_inner(crew.engine) {
         engine.stop().await;
@@ -283,8 +297,8 @@ impl Stage<'_> {
     async fn choose(&self, plan: &Plan, performance: &mut Performance) -> Option<Plan> {
         let prompt = compile::choice_prompt(&self.order.message, plan);
         let mut work = self.crew.work(self.coordinator(prompt, false)).await;
-        let chosen = (work.outcome == Outcome::Completed)
-            .then(|| route::choice::apply(&self.project.team, plan, &work.text));
+        let chosen =
+            (work.outcome == Outcome::Completed).then(|| route::choice::apply(&self.project.team, plan, &work.text));
         let plan = match chosen {
             None => None,
             Some(Ok(plan)) => {
@@ -307,7 +321,8 @@ impl Stage<'_> {
         let directory = self.crew.desk.project.clone();
         let members: Vec<&Member> = plan.agents.iter().filter_map(|slug| self.project.team.member(slug)).collect();
         let jobs = members.iter().map(|member| {
-            let prompt = compile::task_prompt(&self.order.message, &plan.agents, &member.slug, &directory, self.run.as_str());
+            let prompt =
+                compile::task_prompt(&self.order.message, &plan.agents, &member.slug, &directory, self.run.as_str());
             self.job(member, plan.tier, prompt)
         });
         let done = self.crew.fan_out(jobs.collect()).await;
@@ -316,11 +331,7 @@ impl Stage<'_> {
             self.review(reviewer, plan.tier, &done, performance).await;
         }
         match &done[..] {
-            [only] => {
-                if only.outcome == Outcome::Completed {
-                    performance.answer = Some(only.text.clone());
-                }
-            }
+            [only] => performance.answer = Some(only.text.clone()).filter(|_| only.outcome == Outcome::Completed),
             several if several.iter().any(|work| work.outcome == Outcome::Completed) => {
                 let all = performance.work.clone();
                 self.answer(&all, performance).await;

@@ -28,8 +28,11 @@ pub(crate) fn repository(env: &Env, directory: &Path) -> Result<(Repository, Pat
     let environment = git::Environment { git: PathBuf::from("git"), variables: env.os_variables() };
     let repository = Repository::discover(directory, &environment)?;
     let Some(work_dir) = repository.work_dir() else {
-        return Err(Failure::team(format!("{} is a bare repository; squad works in a work tree", repository.git_dir().display()))
-            .hint("clone it, or make a work tree with `git worktree add`"));
+        return Err(Failure::team(format!(
+            "{} is a bare repository; squad works in a work tree",
+            repository.git_dir().display()
+        ))
+        .hint("clone it, or make a work tree with `git worktree add`"));
     };
     let work_dir = real(work_dir);
     Ok((repository, work_dir))
@@ -41,8 +44,11 @@ impl Project {
         let (repository, work_dir) = repository(env, directory)?;
         let start = real(directory);
         let Some(folder) = store::locate(&start, &work_dir) else {
-            return Err(Failure::team(format!("there is no team in {}: no folder `.squad` there or above", start.display()))
-                .hint("`squad init` makes a team"));
+            return Err(Failure::team(format!(
+                "there is no team in {}: no folder `.squad` there or above",
+                start.display()
+            ))
+            .hint("`squad init` makes a team"));
         };
         let (files, mut problems) = store::read(&folder);
         let (team, more) = parse::team(&files);

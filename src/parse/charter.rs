@@ -87,7 +87,8 @@ fn read_section(document: &Document<'_>, section: &Section<'_>, charter: &mut Ch
         }
         "boundaries" => charter.boundaries.push_str(body.trim()),
         "tools" => {
-            let tools = document.lines_in(&section.body).map(|(line, _)| tool_name(line)).filter(|name| !is_blank(name));
+            let tools =
+                document.lines_in(&section.body).map(|(line, _)| tool_name(line)).filter(|name| !is_blank(name));
             charter.tools = Some(tools.collect::<Vec<_>>()).filter(|tools| !tools.is_empty());
         }
         _ => {}
@@ -108,7 +109,8 @@ fn take_field(charter: &mut Charter, key: &str, value: &str) {
 fn model_name(value: &str) -> Option<String> {
     let id = value.trim().trim_start_matches(['`', '"', '*']);
     let id: String = id.chars().take_while(|c| c.is_ascii_alphanumeric() || "._:/-".contains(*c)).collect();
-    let named = !is_blank(&id) && !matches!(id.to_lowercase().as_str(), "auto" | "default" | "inherit" | "none" | "null" | "any");
+    let named = !is_blank(&id)
+        && !matches!(id.to_lowercase().as_str(), "auto" | "default" | "inherit" | "none" | "null" | "any");
     named.then_some(id)
 }
 

@@ -59,7 +59,11 @@ pub(crate) fn decision_file(text: &str, source: Source) -> Result<Decision, Box<
     };
     let matter: Matter = front_matter::read(matter).map_err(|error| {
         let at = Source::new(&source.file, 1 + error.line);
-        Box::new(Problem::warning(at, "decision-front-matter", format!("the front matter cannot be read: {}", error.message)))
+        Box::new(Problem::warning(
+            at,
+            "decision-front-matter",
+            format!("the front matter cannot be read: {}", error.message),
+        ))
     })?;
     let body = text[body_at..].trim_start();
     let (title, text) = match body.strip_prefix("# ") {
@@ -115,7 +119,12 @@ fn is_frame(title: &str) -> bool {
     )
 }
 
-fn entry(document: &Document<'_>, section: &Section<'_>, (date, title): (Option<String>, String), source: Source) -> Decision {
+fn entry(
+    document: &Document<'_>,
+    section: &Section<'_>,
+    (date, title): (Option<String>, String),
+    source: Source,
+) -> Decision {
     let body = document.text(&section.body).trim();
     let fields: Vec<(String, String)> = document
         .lines_in(&section.body)

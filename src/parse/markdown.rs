@@ -20,7 +20,10 @@ pub(super) struct Block {
 }
 
 pub(super) enum BlockKind {
-    Heading { level: u8, text: String },
+    Heading {
+        level: u8,
+        text: String,
+    },
     Table(Table),
     /// A list item's own text, without that of the lists inside it.
     Item(String),
@@ -172,11 +175,7 @@ impl Collector {
     fn open(&mut self, tag: &Tag<'_>, range: Range<usize>) {
         match tag {
             Tag::Heading { .. } | Tag::TableCell => self.text.clear(),
-            Tag::Paragraph => {
-                if self.items.is_empty() {
-                    self.text.clear();
-                }
-            }
+            Tag::Paragraph if self.items.is_empty() => self.text.clear(),
             Tag::CodeBlock(_) => self.in_code_block = true,
             Tag::Table(_) => self.table = Some(Table { header: Vec::new(), rows: Vec::new() }),
             Tag::TableRow => {

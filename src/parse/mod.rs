@@ -12,6 +12,7 @@ mod words;
 
 use std::collections::BTreeMap;
 
+#[cfg(test)]
 pub(crate) use decisions::decision_file;
 
 use crate::model::{Problem, Severity, Slug, Source, Team};

@@ -1,8 +1,8 @@
 //! `team.md`: the tables that have a name and a role column.
 
+use super::Files;
 use super::markdown::{BlockKind, Document, Row, Table};
 use super::words::{is_blank, is_placeholder, remark, without_pictographs};
-use super::Files;
 use crate::model::{Kind, Member, Problem, Severity, Slug, Status};
 
 pub(super) struct Roster {
@@ -26,9 +26,8 @@ pub(super) fn read(files: &Files, text: &str, problems: &mut Vec<Problem>) -> Ro
             let source = files.at("team.md", document.line(row.offset));
             if is_placeholder(row.cell(Some(name))) {
                 let message = format!("`{}` is a template's placeholder, not a member", row.cell(Some(name)));
-                problems.push(
-                    Problem::warning(source, "roster-placeholder", message).hint("fill it in or delete the row"),
-                );
+                problems
+                    .push(Problem::warning(source, "roster-placeholder", message).hint("fill it in or delete the row"));
                 continue;
             }
             let Some(member) = member(files, table, row, (name, role), source.clone()) else {
@@ -43,7 +42,8 @@ pub(super) fn read(files: &Files, text: &str, problems: &mut Vec<Problem>) -> Ro
             match members.iter().find(|earlier| earlier.slug == member.slug) {
                 None => members.push(member),
                 Some(earlier) => {
-                    let message = format!("{} is listed a second time; line {} counts", member.name, earlier.source.line);
+                    let message =
+                        format!("{} is listed a second time; line {} counts", member.name, earlier.source.line);
                     problems.push(Problem::new(Severity::Note, source, "roster-duplicate", message));
                 }
             }
@@ -120,7 +120,8 @@ fn kind(slug: &Slug, name: &str, role: &str, marks: &[String; 2]) -> Kind {
     let says = |word: &str| {
         marks.iter().chain([&role]).any(|text| text.split(|c: char| !c.is_alphanumeric()).any(|part| part == word))
     };
-    if name.starts_with("@copilot") || role.contains("coding agent") || marks.iter().any(|m| m.contains("coding agent")) {
+    if name.starts_with("@copilot") || role.contains("coding agent") || marks.iter().any(|m| m.contains("coding agent"))
+    {
         Kind::Bot
     } else if says("human") || marks.iter().any(|mark| mark.contains('👤')) {
         Kind::Human

@@ -70,7 +70,9 @@ fn a_charter_says_who_the_agent_is() {
     assert_eq!(charter.name.as_deref(), Some("Mira"));
     assert_eq!(charter.role.as_deref(), Some("Tech Lead"));
     assert_eq!(charter.expertise, ["design", "review"]);
-    assert!(charter.owns.contains("engine") && charter.boundaries.contains("one") && charter.boundaries.contains("two"));
+    assert!(
+        charter.owns.contains("engine") && charter.boundaries.contains("one") && charter.boundaries.contains("two")
+    );
     assert_eq!(charter.model.as_deref(), Some("claude-opus-4.6"));
     assert_eq!(charter.tools.as_deref(), Some(&["view".to_owned(), "grep".to_owned()][..]));
     assert_eq!(problems.iter().map(|p| p.code).collect::<Vec<_>>(), ["routing-empty"]);
@@ -95,8 +97,7 @@ fn decisions_are_read_from_entries_and_files() {
         ("decisions/2026/03/01-own-file-0a1b.md", file),
         ("decisions/README.md", "not a decision"),
     ]));
-    let rows: Vec<_> =
-        team.decisions.iter().map(|d| (d.title.as_str(), d.date.as_deref(), d.by.as_deref())).collect();
+    let rows: Vec<_> = team.decisions.iter().map(|d| (d.title.as_str(), d.date.as_deref(), d.by.as_deref())).collect();
     assert_eq!(
         rows,
         [

@@ -57,11 +57,19 @@ static RULES: [Rule; 21] = [
         &["private key"],
         r"-----BEGIN [A-Z0-9 ]*PRIVATE KEY(?: BLOCK)?-----(?s:.*?)(?:-----END [A-Z0-9 ]*PRIVATE KEY(?: BLOCK)?-----|\z)",
     ),
-    rule("github-token", &["gh", "github_pat_"], r"\b(?:gh[pousr]_[A-Za-z0-9]{36,255}|github_pat_[A-Za-z0-9_]{22,255})"),
+    rule(
+        "github-token",
+        &["gh", "github_pat_"],
+        r"\b(?:gh[pousr]_[A-Za-z0-9]{36,255}|github_pat_[A-Za-z0-9_]{22,255})",
+    ),
     rule("gitlab-token", &["glpat-", "glrt-", "gldt-"], r"\bgl(?:pat|rt|dt)-[A-Za-z0-9_-]{20,}"),
     rule("aws-access-key", &["akia", "asia", "abia", "acca"], r"\b(?:AKIA|ASIA|ABIA|ACCA)[A-Z2-7]{16}\b"),
     rule("slack-token", &["xox"], r"\bxox[abeoprs]-[A-Za-z0-9-]{10,}"),
-    rule("slack-webhook", &["hooks.slack.com"], r"https://hooks\.slack\.com/(?:services|workflows)/[A-Za-z0-9/_-]{20,}"),
+    rule(
+        "slack-webhook",
+        &["hooks.slack.com"],
+        r"https://hooks\.slack\.com/(?:services|workflows)/[A-Za-z0-9/_-]{20,}",
+    ),
     rule("google-api-key", &["aiza"], r"\bAIza[0-9A-Za-z_-]{35}"),
     rule("anthropic-key", &["sk-ant-"], r"\bsk-ant-[A-Za-z0-9_-]{20,}"),
     rule("openai-key", &["sk-"], r"\bsk-(?:proj-|svcacct-|admin-|or-v1-)?[A-Za-z0-9_-]{20,}"),
@@ -71,7 +79,11 @@ static RULES: [Rule; 21] = [
     rule("hugging-face-token", &["hf_"], r"\bhf_[A-Za-z0-9]{34,}"),
     rule("sendgrid-key", &["sg."], r"\bSG\.[A-Za-z0-9_-]{16,}\.[A-Za-z0-9_-]{16,}"),
     rule("digitalocean-token", &["do"], r"\bdo[opr]_v1_[a-f0-9]{64}"),
-    rule("azure-key", &["accountkey=", "sharedaccesskey="], r"(?i)(?:AccountKey|SharedAccessKey)=([A-Za-z0-9+/=]{40,})"),
+    rule(
+        "azure-key",
+        &["accountkey=", "sharedaccesskey="],
+        r"(?i)(?:AccountKey|SharedAccessKey)=([A-Za-z0-9+/=]{40,})",
+    ),
     rule("jwt", &["eyj"], r"\beyJ[A-Za-z0-9_-]{10,}\.eyJ[A-Za-z0-9_-]{10,}\.[A-Za-z0-9_-]{5,}"),
     judged("url-password", &["://"], r"[A-Za-z][A-Za-z0-9+.-]*://[^\s/:@]*:([^\s/@]{3,})@", is_secret_value),
     judged(
@@ -173,9 +185,25 @@ fn is_secret_value(text: &str, range: Range<usize>) -> bool {
     let value = &text[range];
     let lower = value.to_lowercase();
     !value.starts_with(['$', '<', '{', '[', '%', '*', '(', '&'])
-        && !["process.env", "os.environ", "env.", "secrets.", "config.", "xxxx", "****", "...", "example", "changeme", "placeholder", "your-", "your_", "password", "passwort"]
-            .iter()
-            .any(|word| lower.contains(word))
+        && ![
+            "process.env",
+            "os.environ",
+            "env.",
+            "secrets.",
+            "config.",
+            "xxxx",
+            "****",
+            "...",
+            "example",
+            "changeme",
+            "placeholder",
+            "your-",
+            "your_",
+            "password",
+            "passwort",
+        ]
+        .iter()
+        .any(|word| lower.contains(word))
 }
 
 /// Looks made by a generator rather than by a person writing prose or code: letters and digits, mixed enough.
@@ -183,7 +211,11 @@ fn is_random_value(text: &str, range: Range<usize>) -> bool {
     let value = &text[range.clone()];
     let letters = value.bytes().any(|b| b.is_ascii_alphabetic());
     let others = value.bytes().any(|b| b.is_ascii_digit() || b"!@#$%^&*+/=_".contains(&b));
-    letters && others && value.bytes().any(|b| b.is_ascii_digit()) && entropy(value) >= 2.75 && is_secret_value(text, range)
+    letters
+        && others
+        && value.bytes().any(|b| b.is_ascii_digit())
+        && entropy(value) >= 2.75
+        && is_secret_value(text, range)
 }
 
 /// `git@host:path` and `ssh://git@host/path` are remotes, not people.
@@ -191,7 +223,10 @@ fn is_email(text: &str, range: Range<usize>) -> bool {
     let before = &text[..range.start];
     let after = text[range.end..].chars().next();
     let local = text[range.clone()].split('@').next().unwrap_or_default();
-    let remote = local == "git" || before.ends_with("://") || (after == Some(':') && text[range.end + 1..].starts_with(|c: char| c.is_alphanumeric() || c == '/' || c == '~'));
+    let remote = local == "git"
+        || before.ends_with("://")
+        || (after == Some(':')
+            && text[range.end + 1..].starts_with(|c: char| c.is_alphanumeric() || c == '/' || c == '~'));
     !remote && !before.ends_with(['/', ':'])
 }
 
@@ -242,7 +277,10 @@ mod tests {
             ("sendgrid-key", format!("SG.{}.{}", "a1B2".repeat(5), "a1B2".repeat(10))),
             ("digitalocean-token", format!("dop_v1_{}", "a1b2".repeat(16))),
             ("jwt", format!("eyJ{}.eyJ{}.{}", "hbGciOiJIUzI1", "zdWIiOiIxMjM0", "SflKxwRJSM")),
-            ("private-key", format!("-----BEGIN RSA {}-----\nMIIE\n-----END RSA {}-----", "PRIVATE KEY", "PRIVATE KEY")),
+            (
+                "private-key",
+                format!("-----BEGIN RSA {}-----\nMIIE\n-----END RSA {}-----", "PRIVATE KEY", "PRIVATE KEY"),
+            ),
         ];
         for (kind, secret) in cases {
             let (text, found) = redacted(&format!("before {secret} after"));
@@ -254,7 +292,10 @@ mod tests {
     #[test]
     fn context_gives_a_secret_away() {
         assert_eq!(redacted("DB=postgres://app:s3cr3tpw@db/x").0, "DB=postgres://app:[redacted:url-password]@db/x");
-        assert_eq!(redacted("Authorization: Bearer abc123def456ghi789jkl").0, "Authorization: Bearer [redacted:authorization]");
+        assert_eq!(
+            redacted("Authorization: Bearer abc123def456ghi789jkl").0,
+            "Authorization: Bearer [redacted:authorization]"
+        );
         assert_eq!(redacted("password = \"kJ8#mQ2$vX9\"").0, "password = \"[redacted:assigned-secret]\"");
         assert_eq!(redacted("it is hunter2-hunter2").0, "it is [redacted:known-secret]");
     }
@@ -262,7 +303,9 @@ mod tests {
     #[test]
     fn people_go_and_remotes_stay() {
         assert_eq!(redacted("ask ann.b+c@acme.io, please").0, "ask [redacted:email], please");
-        for kept in ["git@github.com:acme/x.git", "ssh://git@host.example/x", "deploy@build.acme.io:/srv/x", "a @mention here"] {
+        for kept in
+            ["git@github.com:acme/x.git", "ssh://git@host.example/x", "deploy@build.acme.io:/srv/x", "a @mention here"]
+        {
             assert_eq!(redacted(kept), (kept.to_owned(), Vec::new()));
         }
     }
@@ -270,9 +313,16 @@ mod tests {
     #[test]
     fn ordinary_text_stays() {
         for kept in [
-            "the token: see docs for it", "password: process.env.DB_PASSWORD", "secret = ${{ secrets.NPM_TOKEN }}", "token=<your-token-here>",
-            "primary key: customer_identifier", "sort key = created_at_descending", "sk-learn is a library", "commit 8f3a0c9d21be4f5a6b7c8d9e0f1a2b3c4d5e6f70",
-            "key: Ctrl+Shift+P", "basic understanding of things is enough",
+            "the token: see docs for it",
+            "password: process.env.DB_PASSWORD",
+            "secret = ${{ secrets.NPM_TOKEN }}",
+            "token=<your-token-here>",
+            "primary key: customer_identifier",
+            "sort key = created_at_descending",
+            "sk-learn is a library",
+            "commit 8f3a0c9d21be4f5a6b7c8d9e0f1a2b3c4d5e6f70",
+            "key: Ctrl+Shift+P",
+            "basic understanding of things is enough",
         ] {
             assert_eq!(redacted(kept), (kept.to_owned(), Vec::new()), "{kept}");
         }

@@ -131,7 +131,11 @@ impl Crew {
         let opened = if resume {
             What::SessionResumed { session: name.clone() }
         } else {
-            What::SessionCreated { session: name.clone(), model: session.model().to_owned(), compiled_hash: spec.compiled_hash }
+            What::SessionCreated {
+                session: name.clone(),
+                model: session.model().to_owned(),
+                compiled_hash: spec.compiled_hash,
+            }
         };
         self.reports.tell(Some(&spec.agent), opened);
         self.turn(&mut session, &job.prompt, work).await;
@@ -259,5 +263,6 @@ impl Work {
 
 /// `5m`, `90s`, `250ms`.
 fn spoken(duration: Duration) -> String {
-    jiff::SignedDuration::try_from(duration).map_or_else(|_| format!("{duration:?}"), |duration| format!("{duration:#}"))
+    jiff::SignedDuration::try_from(duration)
+        .map_or_else(|_| format!("{duration:?}"), |duration| format!("{duration:#}"))
 }

@@ -54,7 +54,10 @@ impl Desk {
                 decision.by = Some(agent.to_string());
                 let title = decision.title.clone();
                 let logged = What::DecisionLogged { decision: *decision, branch: self.branch.clone() };
-                self.reports.record(Some(agent), logged).await.map(|id| format!("Decision {} is recorded: {title}", id.decision()))
+                self.reports
+                    .record(Some(agent), logged)
+                    .await
+                    .map(|id| format!("Decision {} is recorded: {title}", id.decision()))
             }
             Ok(Intent::Remember(text)) => {
                 self.reports.record(Some(agent), What::MemoryLogged { text }).await.map(|_| "It is kept.".to_owned())

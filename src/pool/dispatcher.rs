@@ -13,7 +13,7 @@ const LONGEST_WAIT: Duration = Duration::from_millis(250);
 
 /// What comes to the dispatcher.
 pub(crate) enum Message {
-    Report(Report),
+    Report(Box<Report>),
     /// What was reported before is still dealt with; then the dispatcher ends. Somebody may still hold [`Reports`]: a
     /// question that nobody answers keeps its asker waiting.
     Finish,
@@ -39,13 +39,13 @@ impl Reports {
 
     pub(crate) fn tell(&self, agent: Option<&Slug>, what: What) {
         // The dispatcher outlives everybody who reports.
-        let _ = self.0.send(Message::Report(Report { agent: agent.cloned(), what, done: None }));
+        let _ = self.0.send(Message::Report(Box::new(Report { agent: agent.cloned(), what, done: None })));
     }
 
     /// Reports, and returns when it is durable.
     pub(crate) async fn record(&self, agent: Option<&Slug>, what: What) -> Result<EntryId, String> {
         let (done, answer) = oneshot::channel();
-        let _ = self.0.send(Message::Report(Report { agent: agent.cloned(), what, done: Some(done) }));
+        let _ = self.0.send(Message::Report(Box::new(Report { agent: agent.cloned(), what, done: Some(done) })));
         answer.await.unwrap_or_else(|_| Err("the run has ended".to_owned()))
     }
 
@@ -106,7 +106,7 @@ impl<J: Journal, S: Show> Dispatcher<J, S> {
             let mut group = Vec::new();
             while let Some(message) = next {
                 match message {
-                    Message::Report(report) => group.push(self.number(report, &mut number)),
+                    Message::Report(report) => group.push(self.number(*report, &mut number)),
                     Message::Finish => finished = true,
                 }
                 next = messages.try_recv().ok();

@@ -1,0 +1,124 @@
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Arc, Mutex};
+
+use super::*;
+use crate::env::{Clock, Ids};
+use crate::model::{Decision, DecisionId, EntryId, Event, RunId, Slug, What};
+
+/// What happened, in its order: `wrote KIND` and `showed KIND`.
+type Trace = Arc<Mutex<Vec<String>>>;
+
+struct FakeJournal {
+    trace: Trace,
+    /// How many writes fail before they succeed.
+    failures: Arc<AtomicU64>,
+}
+
+impl Journal for FakeJournal {
+    async fn write(&mut self, entries: &[(EntryId, Event)]) -> Result<(), String> {
+        let failing = self.failures.fetch_update(Ordering::Relaxed, Ordering::Relaxed, |left| left.checked_sub(1));
+        if failing.is_ok() {
+            return Err("the disk is full".to_owned());
+        }
+        let kinds: Vec<String> = entries.iter().map(|(_, event)| kind(event)).collect();
+        self.trace.lock().expect("one thread").push(format!("wrote {}", kinds.join(" ")));
+        Ok(())
+    }
+}
+
+struct FakeScreen(Trace);
+
+impl Show for FakeScreen {
+    fn show(&mut self, event: &Event) {
+        self.0.lock().expect("one thread").push(format!("showed {}", kind(event)));
+    }
+}
+
+fn kind(event: &Event) -> String {
+    let value = serde_json::to_value(event).expect("events are JSON");
+    value["type"].as_str().expect("a type").to_owned()
+}
+
+fn decision() -> What {
+    let decision = Decision {
+        id: DecisionId::new(""),
+        title: "t".to_owned(),
+        date: None,
+        by: None,
+        run: None,
+        supersedes: None,
+        scope: Vec::new(),
+        tags: Vec::new(),
+        text: String::new(),
+        source: None,
+    };
+    What::DecisionLogged { decision, branch: None }
+}
+
+fn message() -> What {
+    What::Message { text: "m".to_owned() }
+}
+
+/// Plays `story` beside a dispatcher and returns the trace and how the last write went.
+async fn played<F: Future<Output = ()>>(
+    failures: u64,
+    story: impl FnOnce(Reports) -> F,
+) -> (Vec<String>, Result<(), String>) {
+    let trace = Trace::default();
+    let (reports, receiver) = Reports::channel();
+    let dispatcher = Dispatcher {
+        run: RunId::new("r"),
+        clock: Clock::Stepping { start: jiff::Timestamp::UNIX_EPOCH, looks: Arc::default() },
+        ids: Ids::Counting(Arc::default()),
+        journal: FakeJournal { trace: Arc::clone(&trace), failures: Arc::new(AtomicU64::new(failures)) },
+        show: FakeScreen(Arc::clone(&trace)),
+    };
+    let serving = tokio::spawn(dispatcher.serve(receiver));
+    story(reports.clone()).await;
+    reports.finish();
+    let (_, _, written) = serving.await.expect("no panic");
+    let trace = trace.lock().expect("one thread").clone();
+    (trace, written)
+}
+
+#[tokio::test(start_paused = true)]
+async fn what_must_last_is_written_before_it_is_shown() {
+    let (trace, written) = played(0, |reports| async move {
+        let agent = Slug::fold("ada").expect("a slug");
+        assert!(reports.record(Some(&agent), decision()).await.is_ok());
+    })
+    .await;
+    assert_eq!(trace, ["wrote decision.logged", "showed decision.logged"]);
+    assert_eq!(written, Ok(()));
+}
+
+#[tokio::test(start_paused = true)]
+async fn commentary_is_shown_at_once_and_written_in_batches() {
+    let (trace, _) = played(0, |reports| async move {
+        reports.tell(None, message());
+        tokio::time::sleep(std::time::Duration::from_millis(100)).await;
+        reports.tell(None, message());
+        tokio::time::sleep(std::time::Duration::from_millis(200)).await;
+    })
+    .await;
+    assert_eq!(trace, ["showed agent.message", "showed agent.message", "wrote agent.message agent.message"]);
+}
+
+#[tokio::test(start_paused = true)]
+async fn who_is_told_that_it_was_not_kept_finds_it_nowhere() {
+    let (trace, written) = played(1, |reports| async move {
+        reports.tell(None, message());
+        assert_eq!(reports.record(None, decision()).await, Err("the disk is full".to_owned()));
+    })
+    .await;
+    // The commentary beside it is tried again.
+    assert_eq!(trace, ["showed agent.message", "wrote agent.message"]);
+    assert_eq!(written, Ok(()));
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_record_that_could_not_be_written_is_an_error_at_the_end() {
+    let (trace, written) = played(u64::MAX, |reports| async move { reports.tell(None, message()) }).await;
+    assert_eq!(trace, ["showed agent.message"]);
+    assert_eq!(written, Err("the disk is full".to_owned()));
+}

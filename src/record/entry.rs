@@ -63,9 +63,13 @@ pub(crate) struct Entry {
 pub(crate) enum Read {
     Entry(Box<Entry>),
     /// Written by a later squad.
-    Newer { version: u64 },
+    Newer {
+        version: u64,
+    },
     /// Not an entry; why.
-    Damaged { reason: String },
+    Damaged {
+        reason: String,
+    },
 }
 
 impl Entry {

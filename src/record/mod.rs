@@ -6,7 +6,7 @@ mod decision_file;
 mod entry;
 
 pub(crate) use decision_file::{decision_path, render_decision};
-pub(crate) use entry::{Entry, Read, VERSION, entry_path};
+pub(crate) use entry::{Entry, Read};
 
 use crate::model::{Actor, EntryId, Event, Slug, What};
 use crate::policy::Redactor;

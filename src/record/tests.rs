@@ -1,5 +1,6 @@
 use std::collections::BTreeMap;
 
+use super::entry::{VERSION, entry_path};
 use super::*;
 use crate::model::{Decision, DecisionId, Outcome, Plan, PlanKind, RunId, Source, Tier, Usage, Verdict};
 
@@ -25,7 +26,8 @@ fn decision() -> Decision {
 /// One of each kind. A kind that is missing here has no golden file, so keep the list whole.
 fn every_kind() -> Vec<What> {
     let slug = |name: &str| Slug::fold(name).expect("a slug");
-    let usage = Usage { input_tokens: 1200, output_tokens: 80, cost_usd: Some(0.25), turns: 1, tool_calls: 2, seconds: 3.5 };
+    let usage =
+        Usage { input_tokens: 1200, output_tokens: 80, cost_usd: Some(0.25), turns: 1, tool_calls: 2, seconds: 3.5 };
     let text = || "Line one.\n---\nkind: \"forged\"\n".to_owned();
     let session = || "squad-tester-20260105-090000-000001".to_owned();
     vec![
@@ -52,7 +54,11 @@ fn every_kind() -> Vec<What> {
         What::EngineFallback { from: "copilot".to_owned(), to: "rehearsal".to_owned(), reason: "not found".to_owned() },
         What::ConnectionLost { reason: "the engine exited".to_owned() },
         What::ConnectionRestored { attempts: 2 },
-        What::SessionCreated { session: session(), model: "claude-sonnet-4.5".to_owned(), compiled_hash: "0011223344556677".to_owned() },
+        What::SessionCreated {
+            session: session(),
+            model: "claude-sonnet-4.5".to_owned(),
+            compiled_hash: "0011223344556677".to_owned(),
+        },
         What::SessionResumed { session: session() },
         What::SessionIdle { session: session() },
         What::SessionDestroyed { session: session() },
@@ -61,7 +67,11 @@ fn every_kind() -> Vec<What> {
         What::ToolCompleted { call: "c1".to_owned(), tool: "bash".to_owned(), ok: true, detail: "ok".to_owned() },
         What::ToolDenied { tool: "bash".to_owned(), detail: "rm x".to_owned(), reason: "not allowed".to_owned() },
         What::DecisionLogged { decision: Decision { run: None, ..decision() }, branch: Some("main".to_owned()) },
-        What::DecisionLanded { decisions: vec![decision().id], branch: "main".to_owned(), commit: "0123abc".to_owned() },
+        What::DecisionLanded {
+            decisions: vec![decision().id],
+            branch: "main".to_owned(),
+            commit: "0123abc".to_owned(),
+        },
         What::MemoryLogged { text: "The suite needs TZ=UTC.".to_owned() },
         What::Usage(usage.clone()),
         What::Completed { text: text(), usage: usage.clone() },
@@ -128,7 +138,9 @@ fn entries_of_later_squads_are_kept_as_unknown() {
 
 #[test]
 fn damage_is_said_and_never_panics() {
-    for bytes in [&b""[..], b"---\n", b"---\n---\n", b"---\nsquad: x\n---\n", b"\xff\xfe", b"---\nsquad: 1\n---\n", b"x"] {
+    for bytes in
+        [&b""[..], b"---\n", b"---\n---\n", b"---\nsquad: x\n---\n", b"\xff\xfe", b"---\nsquad: 1\n---\n", b"x"]
+    {
         assert!(matches!(Entry::parse(bytes), Read::Damaged { .. }), "{bytes:?}");
     }
 }
@@ -144,14 +156,20 @@ fn no_secret_reaches_an_entry() {
     );
     entry.redact(&Redactor::default());
     let file = String::from_utf8(entry.render()).expect("UTF-8");
-    assert!(!file.contains(&secret) && file.contains("redactions: [{\"kind\":\"github-token\",\"count\":1}]"), "{file}");
+    assert!(
+        !file.contains(&secret) && file.contains("redactions: [{\"kind\":\"github-token\",\"count\":1}]"),
+        "{file}"
+    );
 }
 
 #[test]
 fn entries_lie_in_date_folders_by_team() {
     let id = EntryId::new("i");
     assert_eq!(entry_path("", &id, at(), "run.started"), "log/2026/01/05/i-run.started.md");
-    assert_eq!(entry_path("teams/a/", &id, at(), "decision.logged"), "teams/a/decisions/2026/01/05/i-decision.logged.md");
+    assert_eq!(
+        entry_path("teams/a/", &id, at(), "decision.logged"),
+        "teams/a/decisions/2026/01/05/i-decision.logged.md"
+    );
 }
 
 #[test]

@@ -18,7 +18,8 @@ pub(crate) fn apply(team: &Team, plan: &Plan, answer: &str) -> Result<Plan, Stri
     let mut agents: Vec<Slug> = Vec::new();
     let mut unknown = Vec::new();
     for name in &choice.agents {
-        match team.startable().find(|member| member.slug.as_str() == name.trim().trim_start_matches('@').to_lowercase()) {
+        match team.startable().find(|member| member.slug.as_str() == name.trim().trim_start_matches('@').to_lowercase())
+        {
             Some(member) if !agents.contains(&member.slug) => agents.push(member.slug.clone()),
             Some(_) => {}
             None => unknown.push(format!("`{name}`")),

@@ -31,9 +31,8 @@ pub(crate) fn plan(team: &Team, message: &str, wishes: &Wishes) -> Plan {
             evidence: Vec::new(),
         };
     }
-    let draft = named(&wishes.agents)
-        .or_else(|| mention::read(team, message))
-        .unwrap_or_else(|| rank::rank(team, message));
+    let draft =
+        named(&wishes.agents).or_else(|| mention::read(team, message)).unwrap_or_else(|| rank::rank(team, message));
     let tier = wishes.tier.unwrap_or_else(|| tier::of(message, draft.agents.len()));
     Plan {
         kind: if draft.agents.is_empty() { PlanKind::Abstain } else { PlanKind::Agents },

@@ -87,7 +87,8 @@ impl<'t> Index<'t> {
         let mut fields = Vec::new();
         for rule in &team.rules {
             // The first agent of a row does the work; the others help.
-            let Some(agent) = rule.agents.iter().find(|slug| team.member(slug).is_some_and(Member::is_startable)) else {
+            let Some(agent) = rule.agents.iter().find(|slug| team.member(slug).is_some_and(Member::is_startable))
+            else {
                 continue;
             };
             for (text, weight, what) in
@@ -99,11 +100,25 @@ impl<'t> Index<'t> {
         }
         for member in team.startable() {
             let source = member.source.to_string();
-            fields.push(Field { agent: &member.slug, rule: None, weight: ROLE, what: "role", source, stems: stems(&member.role) });
+            fields.push(Field {
+                agent: &member.slug,
+                rule: None,
+                weight: ROLE,
+                what: "role",
+                source,
+                stems: stems(&member.role),
+            });
             if let Some(charter) = team.charters.get(&member.slug) {
                 let text = format!("{} {}", charter.expertise.join(" "), charter.owns);
                 let source = member.charter.clone().unwrap_or_default();
-                fields.push(Field { agent: &member.slug, rule: None, weight: CHARTER, what: "charter", source, stems: stems(&text) });
+                fields.push(Field {
+                    agent: &member.slug,
+                    rule: None,
+                    weight: CHARTER,
+                    what: "charter",
+                    source,
+                    stems: stems(&text),
+                });
             }
         }
         let mut frequency = BTreeMap::new();

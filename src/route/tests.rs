@@ -89,8 +89,12 @@ fn evidence_names_the_row() {
 fn the_coordinators_choice_is_checked() {
     let team = sample();
     let plan = plan(&team, "Make it better", &Wishes::default());
-    let chosen = choice::apply(&team, &plan, "```json\n{\"agents\": [\"fay\"], \"reason\": \"UI\"}\n```").expect("a choice");
-    assert_eq!((chosen.kind, chosen.agents[0].as_str(), chosen.evidence[0].why.as_str()), (PlanKind::Agents, "fay", "UI"));
+    let chosen =
+        choice::apply(&team, &plan, "```json\n{\"agents\": [\"fay\"], \"reason\": \"UI\"}\n```").expect("a choice");
+    assert_eq!(
+        (chosen.kind, chosen.agents[0].as_str(), chosen.evidence[0].why.as_str()),
+        (PlanKind::Agents, "fay", "UI")
+    );
     for wrong in ["I think Fay", "{\"agents\": [\"mallory\"]}", "{\"agents\": []}", "{\"agents\": [\"old\"]}", "} {"] {
         assert!(choice::apply(&team, &plan, wrong).is_err(), "{wrong}");
     }

@@ -48,7 +48,8 @@ fn humps(word: &str) -> Vec<&str> {
 /// A light stem of an English word: enough for tests/testing/tested, pages/page, queries/query, documentation/document.
 fn stem(word: &str) -> String {
     let long = |rest: &str| rest.chars().count() >= 4;
-    for (suffix, replacement) in [("ations", ""), ("ation", ""), ("ings", ""), ("ing", ""), ("ies", "y"), ("ied", "y")] {
+    for (suffix, replacement) in [("ations", ""), ("ation", ""), ("ings", ""), ("ing", ""), ("ies", "y"), ("ied", "y")]
+    {
         if let Some(rest) = word.strip_suffix(suffix).filter(|rest| long(rest)) {
             return format!("{}{replacement}", rest.trim_end_matches('e'));
         }
@@ -59,7 +60,9 @@ fn stem(word: &str) -> String {
         }
     }
     match word.strip_suffix('s') {
-        Some(rest) if rest.chars().count() >= 3 && !rest.ends_with(['s', 'u', 'i']) => rest.trim_end_matches('e').to_owned(),
+        Some(rest) if rest.chars().count() >= 3 && !rest.ends_with(['s', 'u', 'i']) => {
+            rest.trim_end_matches('e').to_owned()
+        }
         _ if word.chars().count() > 3 => word.trim_end_matches('e').to_owned(),
         _ => word.to_owned(),
     }
@@ -71,9 +74,14 @@ mod tests {
 
     #[test]
     fn forms_of_a_word_meet() {
-        for forms in [&["test", "tests", "testing", "tested"][..], &["query", "queries"], &["page", "pages"],
-            &["document", "documentation", "documents"], &["endpoint", "endpoints"], &["migrate", "migrating", "migration"]]
-        {
+        for forms in [
+            &["test", "tests", "testing", "tested"][..],
+            &["query", "queries"],
+            &["page", "pages"],
+            &["document", "documentation", "documents"],
+            &["endpoint", "endpoints"],
+            &["migrate", "migrating", "migration"],
+        ] {
             let stems: Vec<_> = forms.iter().map(|form| stem(form)).collect();
             if forms[0] == "migrate" {
                 // `-ion` is not folded: `migrat` and `migration`.

@@ -96,10 +96,7 @@ fn integer(value: &Value) -> Result<i64, String> {
 }
 
 fn number(value: &Value) -> Result<f64, String> {
-    value
-        .as_float()
-        .or_else(|| value.as_integer().map(|whole| whole as f64))
-        .ok_or_else(|| needs("a number", value))
+    value.as_float().or_else(|| value.as_integer().map(|whole| whole as f64)).ok_or_else(|| needs("a number", value))
 }
 
 fn needs(what: &str, value: &Value) -> String {

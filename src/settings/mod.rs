@@ -173,7 +173,11 @@ pub(crate) fn parse_duration(text: &str) -> Result<Duration, String> {
     let unusable = || format!("`{text}` is not a duration; write it like `90s`, `5m` or `1h`");
     let span: jiff::SignedDuration = text.trim().parse().map_err(|_| unusable())?;
     let duration = Duration::try_from(span).map_err(|_| unusable())?;
-    if duration.is_zero() { Err(format!("`{text}` is no time at all; write it like `90s`, `5m` or `1h`")) } else { Ok(duration) }
+    if duration.is_zero() {
+        Err(format!("`{text}` is no time at all; write it like `90s`, `5m` or `1h`"))
+    } else {
+        Ok(duration)
+    }
 }
 
 #[cfg(test)]
@@ -181,12 +185,10 @@ mod tests {
     use super::*;
 
     fn resolve(project: &str, user: &str, variables: &[(&str, &str)]) -> (Settings, Vec<String>) {
-        let (project, mut problems) =
-            from_toml(project, |line| Origin::Project(".squad/config.toml".to_owned(), line));
+        let (project, mut problems) = from_toml(project, |line| Origin::Project(".squad/config.toml".to_owned(), line));
         let (user, more) = from_toml(user, |line| Origin::User("config.toml".to_owned(), line));
         problems.extend(more);
-        let variables =
-            from_variables(variables.iter().map(|(name, value)| ((*name).to_owned(), (*value).to_owned())));
+        let variables = from_variables(variables.iter().map(|(name, value)| ((*name).to_owned(), (*value).to_owned())));
         let (settings, more) = Settings::resolve([project, user, variables]);
         problems.extend(more);
         (settings, problems.iter().map(|p| format!("{}:{}: {}: {}", p.file, p.line, p.code, p.message)).collect())

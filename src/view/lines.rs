@@ -19,6 +19,8 @@ pub(crate) struct Lines<S> {
     /// An agent's latest message. It is shown when the agent goes on; the last one is shown with the outcome, or is
     /// the answer.
     pending: BTreeMap<Slug, String>,
+    /// What the tool calls that are under way are about.
+    calls: BTreeMap<(Slug, String), String>,
     /// Whose last message is the answer: a plan's only agent, or else the coordinator.
     answering: Slug,
 }
@@ -29,7 +31,14 @@ impl<S: Screen> Lines<S> {
         if !screen.is_lively() {
             progress.set_draw_target(indicatif::ProgressDrawTarget::hidden());
         }
-        Self { screen, progress, bars: BTreeMap::new(), pending: BTreeMap::new(), answering: Slug::coordinator() }
+        Self {
+            screen,
+            progress,
+            bars: BTreeMap::new(),
+            pending: BTreeMap::new(),
+            calls: BTreeMap::new(),
+            answering: Slug::coordinator(),
+        }
     }
 
     /// What has to stand still while somebody is asked.
@@ -84,7 +93,8 @@ impl<S: Screen> Lines<S> {
     fn run_event(&mut self, what: &What) {
         match what {
             What::RunStarted { engine, version, .. } => {
-                let note = if engine == "rehearsal" { "the rehearsal engine: a script plays, no model is asked" } else { "" };
+                let note =
+                    if engine == "rehearsal" { "the rehearsal engine: a script plays, no model is asked" } else { "" };
                 let text = if note.is_empty() { format!("engine {engine} {version}") } else { note.to_owned() };
                 self.line("squad", Mood::Faint, &text);
             }
@@ -96,7 +106,8 @@ impl<S: Screen> Lines<S> {
                 let why = plan.evidence.first().map(|evidence| format!(" ({}: {})", evidence.source, evidence.why));
                 let text = match plan.kind {
                     PlanKind::Agents => {
-                        let reviewer = plan.reviewer.as_ref().map(|slug| format!(", then {slug} reviews")).unwrap_or_default();
+                        let reviewer =
+                            plan.reviewer.as_ref().map(|slug| format!(", then {slug} reviews")).unwrap_or_default();
                         let verb = if plan.agents.len() == 1 { "works" } else { "work" };
                         let why = why.unwrap_or_default();
                         format!("{} {verb} on it{reviewer}; tier {}{why}", list(&plan.agents), plan.tier)
@@ -136,16 +147,20 @@ impl<S: Screen> Lines<S> {
                 self.say_pending(agent);
                 self.pending.insert(agent.clone(), text.clone());
             }
-            What::ToolStarted { tool, detail, .. } => {
+            What::ToolStarted { call, tool, detail } => {
                 self.say_pending(agent);
                 self.doing(agent, &format!("{tool} {detail}"));
+                self.calls.insert((agent.clone(), call.clone()), detail.clone());
             }
-            What::ToolCompleted { tool, ok, detail, .. } => {
+            What::ToolCompleted { call, tool, ok, detail } => {
+                let about = self.calls.remove(&(agent.clone(), call.clone())).unwrap_or_default();
+                let about = first_line(&about, DETAIL);
                 // What squad's own tools did is an event of its own.
                 if *ok && !tool.starts_with("squad_") {
-                    self.line(who, Mood::Faint, &format!("{tool} {}", first_line(detail, DETAIL)));
+                    self.line(who, Mood::Faint, format!("{tool} {about}").trim_end());
                 } else if !ok {
-                    self.line(who, Mood::Warning, &format!("{tool} failed: {}", first_line(detail, DETAIL)));
+                    let failed = format!("{tool} {about}").trim_end().to_owned();
+                    self.line(who, Mood::Warning, &format!("{failed} failed: {}", first_line(detail, DETAIL)));
                 }
             }
             What::ToolDenied { tool, detail, reason } => {
@@ -154,7 +169,9 @@ impl<S: Screen> Lines<S> {
             What::DecisionLogged { decision, .. } => {
                 self.line(who, Mood::Good, &format!("decision {}: {}", decision.id, decision.title));
             }
-            What::MemoryLogged { text } => self.line(who, Mood::Faint, &format!("learned: {}", first_line(text, DETAIL))),
+            What::MemoryLogged { text } => {
+                self.line(who, Mood::Faint, &format!("learned: {}", first_line(text, DETAIL)))
+            }
             What::ConnectionLost { reason } => self.line(who, Mood::Warning, &format!("connection lost: {reason}")),
             What::ConnectionRestored { .. } => self.line(who, Mood::Good, "connection restored"),
             What::SessionError { reason, .. } => self.line(who, Mood::Warning, reason),

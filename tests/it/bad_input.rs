@@ -17,7 +17,8 @@ fn no_repository_no_team_no_work_tree() {
         error: there is no team in REPO: no folder `.squad` there or above
         hint: `squad init` makes a team
         --- exit 3
-    "#]].assert_eq(&empty.squad(&RUN).to_string());
+    "#]]
+    .assert_eq(&empty.squad(&RUN).to_string());
     empty.git(&["init", "--quiet", "--bare", "bare.git"]);
     let bare = empty.root().join("bare.git");
     expect![[r#"
@@ -25,7 +26,8 @@ fn no_repository_no_team_no_work_tree() {
         error: REPO/bare.git is a bare repository; squad works in a work tree
         hint: clone it, or make a work tree with `git worktree add`
         --- exit 3
-    "#]].assert_eq(&empty.squad_in(&bare, &RUN).to_string());
+    "#]]
+    .assert_eq(&empty.squad_in(&bare, &RUN).to_string());
 }
 
 #[test]
@@ -39,7 +41,8 @@ fn a_team_that_cannot_be_used() {
         error: .squad/team.md:1: no table in it lists a member
         hint: a roster is a table with a Name and a Role column
         --- exit 3
-    "#]].assert_eq(&repo.squad(&RUN).to_string());
+    "#]]
+    .assert_eq(&repo.squad(&RUN).to_string());
     repo.write(".squad/team.md", "| Name | Role |\n|---|---|\n| Ada | Dev |\n");
     repo.write(".squad/routing.md", "");
     repo.write(".squad/agents/ada/charter.md", "");
@@ -56,7 +59,8 @@ fn a_team_that_cannot_be_used() {
         squad       completed: 1 agent, 0.1 s
         squad       details: squad log 20260105-090000-000001
         --- exit 0
-    "#]].assert_eq(&repo.squad(&["orchestrate", "--engine", "rehearsal", "--agent", "ada", "x"]).to_string());
+    "#]]
+    .assert_eq(&repo.squad(&["orchestrate", "--engine", "rehearsal", "--agent", "ada", "x"]).to_string());
     repo.write(".squad/config.toml", "[sessions\n");
     expect![[r#"
         --- stderr
@@ -67,7 +71,8 @@ fn a_team_that_cannot_be_used() {
         error: .squad/config.toml:1: is not TOML: unclosed table, expected `]`
         hint: nothing of this file is used until it is mended
         --- exit 3
-    "#]].assert_eq(&repo.squad(&RUN).to_string());
+    "#]]
+    .assert_eq(&repo.squad(&RUN).to_string());
 }
 
 #[test]
@@ -98,7 +103,8 @@ fn unknown_names() {
         error: the team has no agent `adda`
         hint: did you mean `ada`? the team's agents: ada, bob and rex
         --- exit 2
-    "#]].assert_eq(&repo.squad(&["orchestrate", "--agent", "adda", "x"]).to_string());
+    "#]]
+    .assert_eq(&repo.squad(&["orchestrate", "--agent", "adda", "x"]).to_string());
 }
 
 #[test]
@@ -110,7 +116,8 @@ fn an_unknown_engine_in_a_file_is_the_files_mistake() {
         error: .squad/config.toml:2: squad knows no engine `nope`
         hint: the engines are `copilot` and `rehearsal`
         --- exit 3
-    "#]].assert_eq(&repo.squad(&["orchestrate", "x"]).to_string());
+    "#]]
+    .assert_eq(&repo.squad(&["orchestrate", "x"]).to_string());
 }
 
 #[test]
@@ -134,7 +141,8 @@ fn the_engine_dies_in_the_middle() {
 #[test]
 fn odd_bytes_are_said_and_read_as_far_as_they_go() {
     let repo = TestRepo::with_small_team();
-    std::fs::write(repo.root().join(".squad/decisions.md"), b"# Decisions\n\n### 2026-01-01: Caf\xe9\n").expect("a file");
+    std::fs::write(repo.root().join(".squad/decisions.md"), b"# Decisions\n\n### 2026-01-01: Caf\xe9\n")
+        .expect("a file");
     let output = repo.squad(&["decisions", "list"]);
     assert!(output.code == 0 && output.out.contains("Caf\u{fffd}"), "{output}");
 }

@@ -9,17 +9,20 @@ fn id(output: &str) -> String {
 #[test]
 fn a_decision_is_added_listed_and_shown() {
     let repo = TestRepo::with_small_team();
-    let added = repo.squad(&["decisions", "add", "--scope", "billing/**", "Money is integer cents\n\nFloats lose cents."]);
+    let added =
+        repo.squad(&["decisions", "add", "--scope", "billing/**", "Money is integer cents\n\nFloats lose cents."]);
     expect![[r#"
         000000000001
         --- stderr
         1 decision landed on main in da990608f9.
         --- exit 0
-    "#]].assert_eq(&added.to_string());
+    "#]]
+    .assert_eq(&added.to_string());
     expect![[r#"
         000000000001  2026-01-05  in force    Ann           Money is integer cents
         --- exit 0
-    "#]].assert_eq(&repo.squad(&["decisions", "list"]).to_string());
+    "#]]
+    .assert_eq(&repo.squad(&["decisions", "list"]).to_string());
     expect![[r#"
         Money is integer cents
         id      000000000001
@@ -31,7 +34,8 @@ fn a_decision_is_added_listed_and_shown() {
 
         Floats lose cents.
         --- exit 0
-    "#]].assert_eq(&repo.squad(&["decisions", "show", &id(&added.out)[..6]]).to_string());
+    "#]]
+    .assert_eq(&repo.squad(&["decisions", "show", &id(&added.out)[..6]]).to_string());
     expect![[r#"
         {"decisions":[{"id":"000000000001","title":"Money is integer cents","date":"2026-01-05T09:00:00Z","by":"Ann","state":"in_force","source":".squad/decisions/2026/01/05-money-is-integer-cents-000000000001.md:1","scope":["billing/**"],"text":"Floats lose cents."}]}
         --- exit 0
@@ -137,17 +141,20 @@ fn mistakes_have_a_way_out() {
         error: there is no decision `ffff`
         hint: `squad decisions list` shows them all
         --- exit 2
-    "#]].assert_eq(&repo.squad(&["decisions", "show", "ffff"]).to_string());
+    "#]]
+    .assert_eq(&repo.squad(&["decisions", "show", "ffff"]).to_string());
     expect![[r#"
         --- stderr
         error: a decision needs a text
         hint: squad decisions add "Money is stored as integer cents"
         --- exit 2
-    "#]].assert_eq(&repo.squad(&["decisions", "add", "  "]).to_string());
+    "#]]
+    .assert_eq(&repo.squad(&["decisions", "add", "  "]).to_string());
     expect![[r#"
         --- stderr
         Nothing is decided yet.
         hint: squad decisions add "Money is stored as integer cents"
         --- exit 0
-    "#]].assert_eq(&repo.squad(&["decisions", "list"]).to_string());
+    "#]]
+    .assert_eq(&repo.squad(&["decisions", "list"]).to_string());
 }

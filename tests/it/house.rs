@@ -5,8 +5,8 @@ use std::path::{Path, PathBuf};
 
 /// Each module may use those before it.
 const ORDER: [&str; 18] = [
-    "model", "settings", "parse", "compile", "route", "policy", "record", "env", "store", "git", "engine", "tools", "pool",
-    "view", "error", "ui", "ops", "commands",
+    "model", "settings", "parse", "compile", "route", "policy", "record", "env", "store", "git", "engine", "tools",
+    "pool", "view", "error", "ui", "ops", "commands",
 ];
 
 /// No files, no async, no clock.
@@ -67,8 +67,7 @@ fn first_word(text: &str) -> String {
 #[test]
 fn every_module_has_its_place() {
     let text = fs::read_to_string(source().join("lib.rs")).expect("lib.rs");
-    let declared: Vec<&str> =
-        text.lines().filter_map(|line| line.strip_prefix("mod ")?.strip_suffix(';')).collect();
+    let declared: Vec<&str> = text.lines().filter_map(|line| line.strip_prefix("mod ")?.strip_suffix(';')).collect();
     let mut ordered = ORDER.to_vec();
     ordered.sort_unstable();
     assert_eq!(declared, ordered);
@@ -82,7 +81,8 @@ fn modules_use_only_those_before_them() {
         for other in used(&text) {
             let there = place(&other).unwrap_or_else(|| panic!("{}: crate::{other}?", path.display()));
             assert!(there <= here, "{}: `{module}` uses `{other}`, which comes after it", path.display());
-            let strange = STRANGERS.contains(&module.as_str()) && STRANGERS.contains(&other.as_str()) && module != other;
+            let strange =
+                STRANGERS.contains(&module.as_str()) && STRANGERS.contains(&other.as_str()) && module != other;
             assert!(!strange, "{}: `{module}` and `{other}` do not know each other", path.display());
         }
     }
@@ -90,7 +90,8 @@ fn modules_use_only_those_before_them() {
 
 #[test]
 fn the_pure_modules_touch_nothing() {
-    const WORLD: [&str; 7] = ["std::fs", "std::env", "std::io", "tokio", "async ", "Timestamp::now", "std::time::SystemTime"];
+    const WORLD: [&str; 7] =
+        ["std::fs", "std::env", "std::io", "tokio", "async ", "Timestamp::now", "std::time::SystemTime"];
     for (module, path, text) in code() {
         if PURE.contains(&module.as_str()) {
             for word in WORLD {

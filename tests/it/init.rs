@@ -14,7 +14,8 @@ fn installs_a_team_in_one_commit() {
           squad orchestrate "Add a health endpoint"             let the team work
           squad engines                                         see whether an engine is ready
         --- exit 0
-    "#]].assert_eq(&repo.squad(&["init"]).to_string());
+    "#]]
+    .assert_eq(&repo.squad(&["init"]).to_string());
     assert_eq!(repo.git(&["log", "--format=%s"]), "squad: install a team\n");
     assert_eq!(repo.git(&["status", "--porcelain"]), "");
     let files = repo.git(&["ls-files"]);
@@ -31,7 +32,8 @@ fn a_second_run_changes_nothing() {
         --- stderr
         There is a team in .squad/ already; nothing was changed.
         --- exit 0
-    "#]].assert_eq(&repo.squad(&["init"]).to_string());
+    "#]]
+    .assert_eq(&repo.squad(&["init"]).to_string());
     assert_eq!(repo.git(&["rev-parse", "HEAD"]), head);
 }
 
@@ -66,7 +68,8 @@ fn can_leave_the_commit_to_the_user() {
           squad orchestrate "Add a health endpoint"             let the team work
           squad engines                                         see whether an engine is ready
         --- exit 0
-    "#]].assert_eq(&output.to_string());
+    "#]]
+    .assert_eq(&output.to_string());
     assert_eq!(repo.git(&["status", "--porcelain"]), "?? .squad/\n");
 }
 
@@ -77,10 +80,10 @@ fn says_what_to_do_without_a_repository() {
         error: no git repository at REPO or above
         hint: run it inside a git repository, or make one with `git init`
         --- exit 3
-    "#]].assert_eq(&TestRepo::folder().squad(&["init"]).to_string().replace(
-        &std::env::temp_dir().display().to_string(),
-        "TMP",
-    ));
+    "#]]
+    .assert_eq(
+        &TestRepo::folder().squad(&["init"]).to_string().replace(&std::env::temp_dir().display().to_string(), "TMP"),
+    );
 }
 
 #[test]

@@ -10,7 +10,8 @@ fn runs_are_listed_and_one_is_shown_whole() {
         Nothing has happened yet.
         hint: squad orchestrate "what is to be done"
         --- exit 0
-    "#]].assert_eq(&repo.squad(&["log"]).to_string());
+    "#]]
+    .assert_eq(&repo.squad(&["log"]).to_string());
     repo.squad(&["orchestrate", "--engine", "rehearsal", "--agent", "bob", "first"]);
     repo.squad(&["orchestrate", "--engine", "rehearsal", "--agent", "ada", "second"]);
     expect![[r#"
@@ -19,13 +20,15 @@ fn runs_are_listed_and_one_is_shown_whole() {
         20260105-090000-000001  completed  first
                                 bob  0.1 s
         --- exit 0
-    "#]].assert_eq(&repo.squad(&["log"]).to_string());
+    "#]]
+    .assert_eq(&repo.squad(&["log"]).to_string());
     expect![[r#"
         --- stderr
         error: `20260105-0900` may be 20260105-090012-00000d and 20260105-090000-000001
         hint: write more of the id
         --- exit 2
-    "#]].assert_eq(&repo.squad(&["log", "20260105-0900"]).to_string());
+    "#]]
+    .assert_eq(&repo.squad(&["log", "20260105-0900"]).to_string());
     let output = repo.squad(&["log", "--json"]);
     let value: serde_json::Value = serde_json::from_str(&output.out).expect("JSON");
     expect![[r#"{"run":"20260105-090012-00000d","started":"2026-01-05T09:00:13Z","ended":"2026-01-05T09:00:23Z","message":"second","status":"completed","agents":{"ada":"completed"},"usage":{"input_tokens":0,"output_tokens":0,"cost_usd":null,"turns":1,"tool_calls":0,"seconds":0.12}}"#]].assert_eq(&value["runs"][0].to_string());
@@ -54,7 +57,10 @@ fn a_run_whose_process_died_has_failed_and_not_vanished() {
     repo.git(&["update-ref", "refs/squad/log", "refs/squad/log~1"]);
     let value: serde_json::Value = serde_json::from_str(&repo.squad(&["log", "--json"]).out).expect("JSON");
     let run = &value["runs"][0];
-    assert_eq!((run["status"].as_str(), run["ended"].is_null(), run["message"].as_str()), (Some("failed"), true, Some("first")));
+    assert_eq!(
+        (run["status"].as_str(), run["ended"].is_null(), run["message"].as_str()),
+        (Some("failed"), true, Some("first"))
+    );
 }
 
 #[test]
@@ -92,7 +98,8 @@ fn status_says_what_is_going_on() {
         ledger      0 entries
         runs        none
         --- exit 0
-    "#]].assert_eq(&repo.squad(&["status"]).to_string());
+    "#]]
+    .assert_eq(&repo.squad(&["status"]).to_string());
     repo.squad(&["orchestrate", "--engine", "rehearsal", "--agent", "bob", "first"]);
     expect![[r#"
         {"repository":"REPO","branch":"main","team":{"folder":".squad"},"watch":null,"runs_live":[],"sessions":[],"ledger":{"entries":9,"unsynced":9}}

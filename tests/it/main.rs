@@ -1,5 +1,7 @@
 //! squad as its users see it: a repository, a command, the whole output.
 
+#![expect(clippy::panic, reason = "a failed step is a failed test")]
+
 mod bad_input;
 mod decisions;
 mod demo;

@@ -43,7 +43,8 @@ fn agents_work_side_by_side_and_leave_commits() {
         squad       completed: 3 agents, 2.0 s, 3 tool calls
         squad       details: squad log 20260105-090000-000001
         --- exit 0
-    "#]].assert_eq(&output.to_string());
+    "#]]
+    .assert_eq(&output.to_string());
     assert_eq!(repo.read("src/api.txt"), "endpoint\n");
     expect![[r#"
         Ann
@@ -100,7 +101,8 @@ fn agents_work_side_by_side_and_leave_commits() {
         log/2026/01/05/019b8d62-f780-7000-8000-000000000020-run.answer.md
         log/2026/01/05/019b8d62-ff50-7000-8000-000000000022-run.completed.md
         memory/2026/01/05/019b8d62-c0d0-7000-8000-000000000013-memory.logged.md
-    "#]].assert_eq(&repo.git(&["ls-tree", "-r", "--name-only", "refs/squad/log"]));
+    "#]]
+    .assert_eq(&repo.git(&["ls-tree", "-r", "--name-only", "refs/squad/log"]));
     repo.assert_sound();
 }
 
@@ -108,7 +110,11 @@ fn agents_work_side_by_side_and_leave_commits() {
 fn the_same_rehearsal_gives_the_same_log_every_time() {
     let run = |limit: &str| {
         let repo = TestRepo::with_small_team();
-        repo.rehearse(TWO, &["--json", "--permissions", "allow", "--max-concurrent", limit, "Add an endpoint with unit tests"]).out
+        repo.rehearse(
+            TWO,
+            &["--json", "--permissions", "allow", "--max-concurrent", limit, "Add an endpoint with unit tests"],
+        )
+        .out
     };
     for limit in ["1", "2", "8"] {
         let first = run(limit);
@@ -158,7 +164,8 @@ fn json_is_one_event_a_line_and_the_last_says_how_it_ended() {
         agent.completed coordinator
         run.answer
         decision.landed
-        run.completed"#]].assert_eq(&types(&output).join("\n"));
+        run.completed"#]]
+    .assert_eq(&types(&output).join("\n"));
     let events = TestRepo::events(&output);
     assert!(events.iter().enumerate().all(|(index, event)| event["seq"] == index as u64 + 1));
     let last = events.last().expect("an event");
@@ -182,7 +189,10 @@ steps = [{ hang = true }]
     let output = repo.rehearse(script, &["--json", "--timeout", "90s", "team, go"]);
     let events = TestRepo::events(&output);
     let last = events.last().expect("an event");
-    assert_eq!(last["agents"].to_string(), r#"{"ada":"failed","bob":"completed","coordinator":"completed","rex":"timed_out"}"#);
+    assert_eq!(
+        last["agents"].to_string(),
+        r#"{"ada":"failed","bob":"completed","coordinator":"completed","rex":"timed_out"}"#
+    );
     assert_eq!((last["status"].as_str(), output.code), (Some("failed"), 1));
 }
 
@@ -196,7 +206,10 @@ fn saying_nothing_is_no_success() {
 #[test]
 fn the_answer_is_on_stdout_and_nothing_else() {
     let repo = TestRepo::with_small_team();
-    let output = repo.rehearse("[[turn]]\nagent = \"ada\"\nsteps = [{ say = \"First.\" }, { say = \"Last.\" }]\n", &["-a", "ada", "x"]);
+    let output = repo.rehearse(
+        "[[turn]]\nagent = \"ada\"\nsteps = [{ say = \"First.\" }, { say = \"Last.\" }]\n",
+        &["-a", "ada", "x"],
+    );
     assert_eq!(output.out, "Last.\n");
     let output = repo.squad(&["--quiet", "orchestrate", "--engine", "rehearsal", "--agent", "bob", "x"]);
     assert_eq!((output.out.as_str(), output.err.as_str()), ("(rehearsal) As Tester I would now work on: x\n", ""));
@@ -205,9 +218,13 @@ fn the_answer_is_on_stdout_and_nothing_else() {
 #[test]
 fn the_coordinator_chooses_where_routing_abstains() {
     let repo = TestRepo::with_small_team();
-    let script = "[[turn]]\nagent = \"coordinator\"\nsteps = [{ say = '{\"agents\": [\"bob\"], \"reason\": \"quality\"}' }]\n";
+    let script =
+        "[[turn]]\nagent = \"coordinator\"\nsteps = [{ say = '{\"agents\": [\"bob\"], \"reason\": \"quality\"}' }]\n";
     let output = repo.rehearse(script, &["Make it better"]);
-    assert!(output.code == 0 && output.err.contains("bob works on it; tier standard (coordinator: quality)"), "{output}");
+    assert!(
+        output.code == 0 && output.err.contains("bob works on it; tier standard (coordinator: quality)"),
+        "{output}"
+    );
     for (answer, reason) in [
         ("I would say Bob", "the coordinator did not answer in the form it was asked for"),
         ("{\"agents\": [\"mallory\"]}", "the coordinator chose `mallory`, who cannot be started"),
@@ -259,7 +276,8 @@ fn a_dry_run_starts_nobody() {
           ada claude-sonnet-4.5, all tools, 0.8 KB of prompt
           rex claude-sonnet-4.5, all tools, 0.8 KB of prompt
         --- exit 0
-    "#]].assert_eq(&output.to_string());
+    "#]]
+    .assert_eq(&output.to_string());
     assert_eq!(repo.squad(&["log"]).out, "");
     let output = repo.squad(&["orchestrate", "--dry-run", "--json", "Make it better"]);
     let value: serde_json::Value = serde_json::from_str(&output.out).expect("JSON");

@@ -1,1 +1,77 @@
-//! Every command the README shows is run.
+//! Every command the README shows is run, in the order of the README.
+
+use std::path::Path;
+
+use crate::support::TestRepo;
+
+fn readme() -> String {
+    std::fs::read_to_string(Path::new(env!("CARGO_MANIFEST_DIR")).join("README.md")).expect("README.md")
+}
+
+/// The lines of all `sh` blocks.
+fn commands(readme: &str) -> Vec<&str> {
+    readme.split("```sh\n").skip(1).filter_map(|block| block.split("```").next()).flat_map(str::lines).collect()
+}
+
+/// As a shell splits them; the README needs no more than double quotes.
+fn words(command: &str) -> Vec<String> {
+    command
+        .split('"')
+        .enumerate()
+        .flat_map(|(index, part)| match index % 2 {
+            0 => part.split_whitespace().map(str::to_owned).collect(),
+            _ => vec![part.to_owned()],
+        })
+        .collect()
+}
+
+#[test]
+fn every_command_works() {
+    let readme = readme();
+    let mut repo = TestRepo::empty();
+    repo.write("README.md", "# A project\n");
+    repo.git(&["add", "-A"]);
+    repo.git(&["commit", "--quiet", "--message=first"]);
+    let mut run = 0;
+    for command in commands(&readme) {
+        if let Some(variable) = command.strip_prefix("export ") {
+            assert!(variable.starts_with("COPILOT_"), "{command}");
+            continue;
+        }
+        let words = words(command);
+        let mut words: Vec<&str> = words.iter().map(String::as_str).collect();
+        match words[..] {
+            // This test is part of it.
+            ["cargo", "test"] => continue,
+            // Running the release build is CI's; the demo itself is run here.
+            ["cargo", "run", "--release", "--", ..] => drop(words.drain(..4)),
+            ["cargo", "install", "--locked", "--path", "."] => continue,
+            ["squad", ..] => drop(words.drain(..1)),
+            _ => panic!("what is `{command}`?"),
+        }
+        // Only an engine that needs no login can be had here; `tests/real` runs the real one.
+        repo.variables.insert("SQUAD_ENGINE".to_owned(), "rehearsal".to_owned());
+        let output = repo.squad(&words);
+        assert_eq!(output.code, 0, "{command}: {output}");
+        run += 1;
+    }
+    assert!(run >= 10, "only {run} commands were found");
+}
+
+#[test]
+fn every_setting_is_listed() {
+    let readme = readme();
+    let rows: Vec<&str> = readme.lines().filter_map(|line| line.strip_prefix("| `")?.split('`').next()).collect();
+    let keys =
+        std::fs::read_to_string(Path::new(env!("CARGO_MANIFEST_DIR")).join("src/settings/keys.rs")).expect("keys.rs");
+    let names =
+        keys.split("free(\"").chain(keys.split("guarded_key(\"")).skip(1).filter_map(|rest| rest.split('"').next());
+    for name in names.filter(|name| name.contains('.') && !name.contains(' ')) {
+        let listed = rows.iter().any(|row| {
+            *row == name
+                || row.strip_suffix(".*").is_some_and(|table| name.starts_with(table))
+                || row.replace(".NAME", ".*") == name
+        });
+        assert!(listed, "README.md does not list `{name}`");
+    }
+}

@@ -206,13 +206,18 @@ impl TestRepo {
     pub(crate) fn assert_sound(&self) {
         let done = self.command("git", &self.root()).args(["fsck", "--full", "--strict"]).output().expect("git runs");
         let said = String::from_utf8_lossy(&done.stderr).into_owned() + &String::from_utf8_lossy(&done.stdout);
-        let bad: Vec<&str> = said.lines().filter(|line| !line.starts_with("dangling") && !line.starts_with("notice")).collect();
+        let bad: Vec<&str> =
+            said.lines().filter(|line| !line.starts_with("dangling") && !line.starts_with("notice")).collect();
         assert!(done.status.success() && bad.is_empty(), "{said}");
     }
 
     /// The events of a run that was asked for as JSON.
     pub(crate) fn events(output: &Output) -> Vec<serde_json::Value> {
-        output.out.lines().map(|line| serde_json::from_str(line).unwrap_or_else(|_| panic!("not JSON: {line}"))).collect()
+        output
+            .out
+            .lines()
+            .map(|line| serde_json::from_str(line).unwrap_or_else(|_| panic!("not JSON: {line}")))
+            .collect()
     }
 }
 

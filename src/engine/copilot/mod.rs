@@ -28,13 +28,13 @@ mod testing;
 mod unruly_tests;
 mod wire;
 
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 use std::sync::Arc;
 
 use tokio::sync::oneshot;
 use tokio::task::JoinHandle;
 
-pub(crate) use options::{Home, Options, Provider, ProviderKind, Timeouts, Variables, WireApi};
+pub(crate) use options::{Home, Options, Provider, ProviderKind, Timeouts, WireApi};
 pub(crate) use server::{Identity, PROTOCOL};
 pub(crate) use session::Session;
 pub(crate) use wire::{Account, ModelInfo};
@@ -84,28 +84,6 @@ impl Copilot {
 
     pub(crate) fn version(&self) -> String {
         self.server.identity.version.clone()
-    }
-
-    pub(crate) fn protocol(&self) -> u64 {
-        self.server.identity.protocol
-    }
-
-    pub(crate) fn account(&self) -> &Account {
-        &self.server.identity.account
-    }
-
-    pub(crate) fn program(&self) -> &Path {
-        &self.server.program
-    }
-
-    /// Where the CLI keeps its sessions.
-    pub(crate) fn home(&self) -> &Home {
-        &self.server.home
-    }
-
-    /// The models that the login may use; an error without a login.
-    pub(crate) async fn models(&self) -> Result<Vec<ModelInfo>, EngineError> {
-        self.server.models().await
     }
 }
 

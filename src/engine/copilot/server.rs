@@ -296,10 +296,6 @@ impl Server {
         self.state.send_replace(State::Over(reason.to_owned()));
         self.registry.each(|session| session.report(Fact::Lost(reason.to_owned())));
     }
-
-    pub(crate) async fn models(&self) -> Result<Vec<ModelInfo>, EngineError> {
-        models(&*self.connection().await?, self.options.timeouts.request).await
-    }
 }
 
 /// Resumes a session after a loss. One that had not come to its first turn is on no disk: it is made anew, with a

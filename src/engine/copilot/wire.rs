@@ -69,8 +69,8 @@ struct ProviderParams {
     api_key: Option<String>,
 }
 
-impl std::fmt::Debug for ProviderParams {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+impl fmt::Debug for ProviderParams {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("ProviderParams").field("base_url", &self.base_url).finish_non_exhaustive()
     }
 }

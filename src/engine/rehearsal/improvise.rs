@@ -8,7 +8,10 @@ use crate::model::{SessionSpec, Slug, first_line};
 pub(super) fn turn(spec: &SessionSpec, prompt: &str) -> Vec<Step> {
     let line = if spec.agent.as_str() == Slug::COORDINATOR {
         if prompt.contains("{\"agents\":") {
-            format!("{{\"agents\": [\"{}\"], \"reason\": \"improvised by the rehearsal engine\"}}", someone(spec, prompt))
+            format!(
+                "{{\"agents\": [\"{}\"], \"reason\": \"improvised by the rehearsal engine\"}}",
+                someone(spec, prompt)
+            )
         } else {
             format!("(rehearsal) {}", summary(prompt))
         }
@@ -22,9 +25,9 @@ pub(super) fn turn(spec: &SessionSpec, prompt: &str) -> Vec<Step> {
 
 /// The first agent that something speaks for, or the first of the team.
 fn someone(spec: &SessionSpec, prompt: &str) -> String {
-    let spoken_for = prompt
-        .split_once("What speaks for whom:")
-        .and_then(|(_, rest)| rest.lines().find_map(|line| line.strip_prefix("> ")?.split_once(':').map(|(slug, _)| slug)));
+    let spoken_for = prompt.split_once("What speaks for whom:").and_then(|(_, rest)| {
+        rest.lines().find_map(|line| line.strip_prefix("> ")?.split_once(':').map(|(slug, _)| slug))
+    });
     let listed = || {
         let (_, roster) = spec.prompt.split_once("## The team")?;
         let (_, rest) = roster.split_once("(`")?;
@@ -34,7 +37,12 @@ fn someone(spec: &SessionSpec, prompt: &str) -> String {
 }
 
 fn summary(prompt: &str) -> String {
-    let reports = prompt.lines().filter_map(|line| line.strip_prefix("Report of ")).map(|line| line.trim_end_matches(':'));
+    let reports =
+        prompt.lines().filter_map(|line| line.strip_prefix("Report of ")).map(|line| line.trim_end_matches(':'));
     let reports: Vec<&str> = reports.collect();
-    if reports.is_empty() { "I would answer here.".to_owned() } else { format!("Reports came from {}.", reports.join(", ")) }
+    if reports.is_empty() {
+        "I would answer here.".to_owned()
+    } else {
+        format!("Reports came from {}.", reports.join(", "))
+    }
 }

@@ -64,7 +64,10 @@ impl Adapter for Rehearsal {
 
     async fn open(&self, opening: Opening) -> Result<Session, EngineError> {
         if *self.dead.borrow() {
-            return Err(EngineError::Unusable { reason: "the rehearsal has died, as its script says".to_owned(), hint: None });
+            return Err(EngineError::Unusable {
+                reason: "the rehearsal has died, as its script says".to_owned(),
+                hint: None,
+            });
         }
         let (sender, facts) = mpsc::unbounded_channel();
         Ok(Session {
@@ -93,11 +96,8 @@ impl AdapterSession for Session {
         };
         let steps = scripted.unwrap_or_else(|| improvise::turn(&self.opening.spec, prompt));
         self.abort = watch::Sender::new(false);
-        let stage = play::Stage {
-            opening: Arc::clone(&self.opening),
-            facts: self.sender.clone(),
-            dead: self.dead.clone(),
-        };
+        let stage =
+            play::Stage { opening: Arc::clone(&self.opening), facts: self.sender.clone(), dead: self.dead.clone() };
         let (mut abort, mut dead) = (self.abort.subscribe(), self.dead.subscribe());
         let facts = self.sender.clone();
         tokio::spawn(async move {

@@ -59,10 +59,7 @@ impl Stage {
         let detail = first_line(detail.unwrap_or_default(), 120);
         self.tell(Fact::ToolStarted { call: call.clone(), tool: tool.clone(), detail });
         let (reply, answer) = Reply::channel();
-        self.tell(Fact::Request(Request::Tool(
-            ToolCall { call: call.clone(), tool: tool.clone(), arguments },
-            reply,
-        )));
+        self.tell(Fact::Request(Request::Tool(ToolCall { call: call.clone(), tool: tool.clone(), arguments }, reply)));
         let result = answer.await.unwrap_or(ToolResult { ok: false, text: "no answer".to_owned() });
         self.tell(Fact::ToolCompleted { call, tool, ok: result.ok, detail: first_line(&result.text, 120) });
     }
@@ -101,9 +98,9 @@ fn confined(project: &Path, path: &str) -> Result<PathBuf, String> {
     let target = project.join(relative);
     // What exists of the path so far tells where it leads.
     let existing = target.ancestors().find(|ancestor| ancestor.symlink_metadata().is_ok());
-    let inside = existing.and_then(|path| path.canonicalize().ok()).is_some_and(|path| {
-        project.canonicalize().is_ok_and(|root| path.starts_with(root))
-    });
+    let inside = existing
+        .and_then(|path| path.canonicalize().ok())
+        .is_some_and(|path| project.canonicalize().is_ok_and(|root| path.starts_with(root)));
     let (true, true, Some(_), Some(folder)) = (plain, inside, relative.file_name(), target.parent()) else {
         return Err(format!("`{path}` is not a path inside the project"));
     };

@@ -24,8 +24,14 @@ pub(super) struct Turn {
 pub(super) enum Step {
     Wait(Duration),
     Say(String),
-    Tool { name: String, arguments: Value },
-    Write { path: String, text: String },
+    Tool {
+        name: String,
+        arguments: Value,
+    },
+    Write {
+        path: String,
+        text: String,
+    },
     Ask(String),
     Fail(String),
     /// Never ends; what a time-out is for.
@@ -62,7 +68,10 @@ impl TryFrom<Written> for Step {
         }
         steps.extend(written.say.map(Self::Say));
         if let Some(name) = written.tool {
-            steps.push(Self::Tool { name, arguments: written.args.unwrap_or_else(|| Value::Object(serde_json::Map::new())) });
+            steps.push(Self::Tool {
+                name,
+                arguments: written.args.unwrap_or_else(|| Value::Object(serde_json::Map::new())),
+            });
         }
         if let Some(path) = written.write {
             // A text written over several lines begins on the line after its quotes.

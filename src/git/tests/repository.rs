@@ -1,5 +1,5 @@
 use super::*;
-use crate::git::{Error, Head};
+use crate::git::{Error, repository::Head};
 
 #[test]
 fn discovery_finds_the_work_tree_from_below() {
@@ -123,24 +123,6 @@ fn the_identity_is_what_git_says() {
     world.environment.variables.remove(&OsString::from("GIT_AUTHOR_NAME"));
     world.environment.variables.insert("GIT_CONFIG_GLOBAL".into(), "/dev/null".into());
     assert_eq!(world.repository().identity(), None);
-}
-
-#[test]
-fn files_are_read_from_a_commit() {
-    let world = World::new();
-    world.write(".squad/team.md", "team");
-    world.write(".squad/agents/a.md", "a");
-    world.git(&["add", "."]);
-    world.git(&["commit", "-qm", "team"]);
-    let repository = world.repository();
-    let commit = repository.head().unwrap().commit.unwrap();
-    let files = repository.files_at(&commit, ".squad").unwrap();
-    assert_eq!(files, [entry(".squad/agents/a.md", "a"), entry(".squad/team.md", "team")]);
-    assert_eq!(repository.files_at(&commit, "nowhere").unwrap(), []);
-    assert_eq!(repository.file_at(&commit, "README.md").unwrap().unwrap(), b"hello\n");
-    assert_eq!(repository.file_at(&commit, ".squad").unwrap(), None);
-    assert!(repository.files_at("nonsense", "").is_err());
-    assert!(repository.files_at(&"1".repeat(40), "").is_err());
 }
 
 #[test]

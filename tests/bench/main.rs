@@ -1,0 +1,120 @@
+//! `cargo bench`: squad against git, as whole processes, in turn in one run. Prints medians and their ratio, and
+//! asserts nothing: machines are shared and noisy.
+
+use std::fs;
+use std::io::{BufRead, BufReader};
+use std::path::Path;
+use std::process::{Command, Stdio};
+use std::time::{Duration, Instant};
+
+const SQUAD: &str = env!("CARGO_BIN_EXE_squad");
+const ROUNDS: usize = 31;
+
+fn main() {
+    let folder = tempfile::tempdir().expect("a temporary folder");
+    let repo = folder.path();
+    run(repo, "git", &["init", "--quiet", "--initial-branch=main"]);
+    run(repo, "git", &["config", "user.name", "bench"]);
+    run(repo, "git", &["config", "user.email", "bench@example.com"]);
+    run(repo, SQUAD, &["--quiet", "init"]);
+
+    println!("{:<44} {:>10} {:>10} {:>7}", "median of whole processes", "squad", "peer", "ratio");
+    compare(repo, "--version, against `git --version`", &["--version"], &["--version"]);
+    compare(repo, "status of an empty ledger, against `git status`", &["status"], &["status"]);
+    fill(repo, 10_000);
+    compare(repo, "status of 10,000 entries, against `git status`", &["status"], &["status"]);
+    compare(repo, "log of 10,000 entries, against `git log -20`", &["log"], &["log", "-20"]);
+    first_byte(repo);
+}
+
+fn run(repo: &Path, program: &str, arguments: &[&str]) {
+    let done = Command::new(program).args(arguments).current_dir(repo).stdout(Stdio::null()).status().expect("it runs");
+    assert!(done.success(), "{program} {arguments:?}");
+}
+
+fn time(repo: &Path, program: &str, arguments: &[&str]) -> Duration {
+    let mut command = Command::new(program);
+    command.args(arguments).current_dir(repo).stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::null());
+    let start = Instant::now();
+    command.status().expect("it runs");
+    start.elapsed()
+}
+
+fn median(mut times: Vec<Duration>) -> Duration {
+    times.sort();
+    times[times.len() / 2]
+}
+
+fn compare(repo: &Path, what: &str, squad: &[&str], git: &[&str]) {
+    let (mut ours, mut theirs) = (Vec::new(), Vec::new());
+    for _ in 0..ROUNDS {
+        ours.push(time(repo, SQUAD, squad));
+        theirs.push(time(repo, "git", git));
+    }
+    print(what, median(ours), median(theirs));
+}
+
+fn print(what: &str, ours: Duration, theirs: Duration) {
+    let ratio = ours.as_secs_f64() / theirs.as_secs_f64();
+    println!("{what:<44} {:>7.2} ms {:>7.2} ms {ratio:>6.2}×", ours.as_secs_f64() * 1e3, theirs.as_secs_f64() * 1e3);
+}
+
+/// Puts entries into the ledger by `git fast-import`, a hundred days of them.
+fn fill(repo: &Path, count: usize) {
+    let mut stream =
+        String::from("commit refs/squad/log\ncommitter squad <squad@localhost> 1767600000 +0000\ndata 5\nbench\n");
+    for number in 0..count {
+        let (month, day) = (1 + number % 100 / 25, 1 + number % 25);
+        let id = format!("019b8d1f-6c00-7000-8000-{number:012}");
+        let text = format!(
+            "---\nsquad: 1\nid: \"{id}\"\nat: \"2026-{month:02}-{day:02}T09:00:00Z\"\nkind: \"agent.message\"\nrun: \"r\"\nseq: 1\n\
+             agent: \"backend\"\nactor: \"agent\"\ncauses: []\nredactions: []\npayload: {{}}\n---\nmessage {number}\n"
+        );
+        stream.push_str(&format!(
+            "M 100644 inline log/2026/{month:02}/{day:02}/{id}-agent.message.md\ndata {}\n{text}\n",
+            text.len()
+        ));
+    }
+    let file = repo.join(".git/bench-stream");
+    fs::write(&file, stream).expect("a file");
+    let input = fs::File::open(&file).expect("a file");
+    let done =
+        Command::new("git").args(["fast-import", "--quiet"]).current_dir(repo).stdin(input).status().expect("git runs");
+    assert!(done.success(), "git fast-import");
+}
+
+/// From the start of the process to the moment the engine is handed the first session, and what an agent more costs.
+/// The floor is a process that starts and appends nothing: `squad --version`.
+fn first_byte(repo: &Path) {
+    let agents = ["lead", "backend", "frontend", "tester", "docs", "reviewer"];
+    let (mut one, mut six, mut floor) = (Vec::new(), Vec::new(), Vec::new());
+    for _ in 0..ROUNDS {
+        one.push(until_sessions(repo, &agents[..1]));
+        six.push(until_sessions(repo, &agents));
+        floor.push(time(repo, SQUAD, &["--version"]));
+    }
+    let (one, six) = (median(one), median(six));
+    print("orchestrate to the engine, against --version", one, median(floor));
+    println!("{:<44} {:>7.2} ms", "each further agent", six.saturating_sub(one).as_secs_f64() * 1e3 / 5.0);
+}
+
+fn until_sessions(repo: &Path, agents: &[&str]) -> Duration {
+    let mut command = Command::new(SQUAD);
+    command.args(["orchestrate", "--json", "--engine", "rehearsal", "--no-commit", "x"]).current_dir(repo);
+    for agent in agents {
+        command.args(["--agent", agent]);
+    }
+    let start = Instant::now();
+    let mut child =
+        command.stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::null()).spawn().expect("squad runs");
+    let mut lines = BufReader::new(child.stdout.take().expect("a pipe")).lines().map_while(Result::ok);
+    let mut opened = 0;
+    while opened < agents.len() {
+        let line = lines.next().expect("the run goes on until its sessions are open");
+        opened += usize::from(line.contains("\"session.created\""));
+    }
+    let elapsed = start.elapsed();
+    lines.for_each(drop);
+    child.wait().expect("it ends");
+    elapsed
+}
