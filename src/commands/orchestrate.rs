@@ -168,7 +168,7 @@ pub(super) fn perform<'a>(mut context: Context<'a>, project: &Project, mut order
     } else {
         let lines = Lines::new(context.ui);
         if ask {
-            order.ask = Some(asker(lines.progress()));
+            order.ask = Some(asker(lines.terminal()));
         }
         View::Lines(lines)
     };

@@ -24,6 +24,15 @@ struct World {
     environment: Environment,
 }
 
+/// Those of these options of `git init` that this git knows. reftable came with git 2.45; a git without it has no such
+/// repositories to get wrong.
+fn known_formats(options: &[&'static str]) -> Vec<&'static str> {
+    let help = Command::new("git").args(["init", "-h"]).output().unwrap();
+    let knows_reftable = String::from_utf8_lossy(&help.stdout).contains("--ref-format")
+        || String::from_utf8_lossy(&help.stderr).contains("--ref-format");
+    options.iter().copied().filter(|option| knows_reftable || !option.contains("reftable")).collect()
+}
+
 impl World {
     /// A repository with one commit on `main`.
     fn new() -> Self {

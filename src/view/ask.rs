@@ -2,27 +2,56 @@
 
 use std::io::{BufRead, Write};
 use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::mpsc;
 
-use indicatif::MultiProgress;
+use indicatif::{MultiProgress, ProgressDrawTarget};
 use tokio::sync::oneshot;
 
 use crate::model::printable;
 use crate::pool::Ask;
 
-/// Reads answers from standard input on a thread of its own, since reading cannot be interrupted. Progress stands still
-/// while a question is open. At the end of input every question goes unanswered.
-pub(crate) fn asker(progress: MultiProgress) -> Ask {
+/// What lines, progress and questions share: the one terminal.
+#[derive(Clone)]
+pub(crate) struct Terminal {
+    pub(super) progress: MultiProgress,
+    /// A question is open: lines wait, so that they do not run into it, and nothing moves. The work goes on.
+    pub(super) asking: Arc<AtomicBool>,
+}
+
+impl Terminal {
+    pub(super) fn new(lively: bool) -> Self {
+        let target = if lively { ProgressDrawTarget::stderr() } else { ProgressDrawTarget::hidden() };
+        Self { progress: MultiProgress::with_draw_target(target), asking: Arc::default() }
+    }
+
+    pub(super) fn is_asking(&self) -> bool {
+        self.asking.load(Ordering::Acquire)
+    }
+
+    fn ask(&self, question: &str) -> Option<String> {
+        // It cannot fail in a way that matters: at worst a moving line stays on the screen.
+        let _ = self.progress.clear();
+        self.asking.store(true, Ordering::Release);
+        self.progress.set_draw_target(ProgressDrawTarget::hidden());
+        eprint!("\n{}", printable(question));
+        let _ = std::io::stderr().flush();
+        let mut line = String::new();
+        let read = std::io::stdin().lock().read_line(&mut line).ok().filter(|read| *read > 0);
+        self.progress.set_draw_target(ProgressDrawTarget::stderr());
+        self.asking.store(false, Ordering::Release);
+        read.map(|_| line)
+    }
+}
+
+/// Reads answers from standard input on a thread of its own, since reading cannot be interrupted. At the end of input
+/// every question goes unanswered.
+pub(crate) fn asker(terminal: Terminal) -> Ask {
     let (sender, questions) = mpsc::channel::<(String, oneshot::Sender<String>)>();
     let spawned = std::thread::Builder::new().name("questions".to_owned()).spawn(move || {
         for (question, answer) in questions {
-            let line = progress.suspend(|| {
-                eprint!("\n{}", printable(&question));
-                let _ = std::io::stderr().flush();
-                let mut line = String::new();
-                std::io::stdin().lock().read_line(&mut line).ok().filter(|read| *read > 0).map(|_| line)
-            });
-            match line {
+            match terminal.ask(&question) {
+                // Whoever asked may have been stopped meanwhile.
                 Some(line) => drop(answer.send(line)),
                 None => break,
             }

@@ -3,8 +3,9 @@
 use std::collections::BTreeMap;
 use std::time::Duration;
 
-use indicatif::{MultiProgress, ProgressBar, ProgressStyle};
+use indicatif::{ProgressBar, ProgressStyle};
 
+use super::ask::Terminal;
 use super::{Mood, Screen};
 use crate::model::{Event, PlanKind, Slug, Usage, Verdict, What, first_line, list, plural};
 use crate::pool::Show;
@@ -14,7 +15,9 @@ const DETAIL: usize = 90;
 
 pub(crate) struct Lines<S> {
     screen: S,
-    progress: MultiProgress,
+    terminal: Terminal,
+    /// Lines that wait until a question is answered.
+    held: Vec<(String, Mood, String)>,
     bars: BTreeMap<Slug, ProgressBar>,
     /// An agent's latest message. It is shown when the agent goes on; the last one is shown with the outcome, or is
     /// the answer.
@@ -27,13 +30,10 @@ pub(crate) struct Lines<S> {
 
 impl<S: Screen> Lines<S> {
     pub(crate) fn new(screen: S) -> Self {
-        let progress = MultiProgress::new();
-        if !screen.is_lively() {
-            progress.set_draw_target(indicatif::ProgressDrawTarget::hidden());
-        }
         Self {
+            terminal: Terminal::new(screen.is_lively()),
             screen,
-            progress,
+            held: Vec::new(),
             bars: BTreeMap::new(),
             pending: BTreeMap::new(),
             calls: BTreeMap::new(),
@@ -41,20 +41,28 @@ impl<S: Screen> Lines<S> {
         }
     }
 
-    /// What has to stand still while somebody is asked.
-    pub(crate) fn progress(&self) -> MultiProgress {
-        self.progress.clone()
+    /// Where questions are asked.
+    pub(crate) fn terminal(&self) -> Terminal {
+        self.terminal.clone()
     }
 
-    pub(super) fn into_screen(self) -> S {
+    pub(super) fn into_screen(mut self) -> S {
+        self.release();
         self.screen
     }
 
     fn line(&mut self, who: &str, mood: Mood, text: &str) {
-        let screen = &mut self.screen;
-        self.progress.suspend(|| {
-            for line in text.lines() {
-                screen.line(who, mood, line);
+        self.held.extend(text.lines().map(|line| (who.to_owned(), mood, line.to_owned())));
+        if !self.terminal.is_asking() {
+            self.release();
+        }
+    }
+
+    fn release(&mut self) {
+        let (screen, held) = (&mut self.screen, &mut self.held);
+        self.terminal.progress.suspend(|| {
+            for (who, mood, line) in held.drain(..) {
+                screen.line(&who, mood, &line);
             }
         });
     }
@@ -66,7 +74,7 @@ impl<S: Screen> Lines<S> {
     }
 
     fn begin(&mut self, agent: &Slug) {
-        let bar = self.progress.add(ProgressBar::new_spinner());
+        let bar = self.terminal.progress.add(ProgressBar::new_spinner());
         if let Ok(style) = ProgressStyle::with_template("{spinner} {prefix} {wide_msg} {elapsed}") {
             bar.set_style(style);
         }
@@ -211,7 +219,7 @@ impl<S: Screen> Show for Lines<S> {
         match (&event.agent, &event.what) {
             (_, What::Answer { text }) => {
                 let screen = &mut self.screen;
-                self.progress.suspend(|| screen.answer(text));
+                self.terminal.progress.suspend(|| screen.answer(text));
             }
             (Some(agent), what) => self.agent_event(agent, what),
             (None, what) => self.run_event(what),

@@ -15,7 +15,7 @@ pub(crate) type Variables = BTreeMap<OsString, OsString>;
 pub(crate) struct Options {
     /// The CLI to run, exactly as given; `None` to look for one.
     pub(crate) program: Option<PathBuf>,
-    /// What the CLI inherits. squad adds `COPILOT_HOME`, `SQUAD_RUN` and `SQUAD_ENGINE`.
+    /// What the CLI inherits. squad adds `COPILOT_HOME`, `SQUAD_RUN` and `SQUAD_PROCESS`.
     pub(crate) variables: Variables,
     /// Where the search for a locally installed CLI begins. Absolute.
     pub(crate) directory: PathBuf,

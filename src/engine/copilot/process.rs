@@ -19,7 +19,7 @@ use crate::model::{first_line, printable};
 /// Bytes of standard error that are kept for messages.
 const KEPT: usize = 4 * 1024;
 /// The variable by which one engine's processes are known from all others.
-const MARK: &str = "SQUAD_ENGINE";
+const MARK: &str = "SQUAD_PROCESS";
 /// How long an ended process may take to be seen as such, and its last words to be read.
 const LAST_WORDS: Duration = Duration::from_millis(500);
 

@@ -188,7 +188,7 @@ fn a_symbolic_link_does_not_lead_out_of_the_work_tree() {
 
 #[test]
 fn an_unborn_branch_gets_its_first_commit_only_when_asked() {
-    for format in ["--object-format=sha1", "--object-format=sha256", "--ref-format=reftable"] {
+    for format in known_formats(&["--object-format=sha1", "--object-format=sha256", "--ref-format=reftable"]) {
         let world = World::unborn(&[format]);
         let mut first = change(&[(DECISION, "decided\n")]);
         world.write("staged.txt", "x");

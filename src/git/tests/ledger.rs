@@ -84,8 +84,8 @@ fn many_entries_at_once_become_a_pack() {
 
 #[test]
 fn all_kinds_of_repositories_keep_a_ledger() {
-    for init in [&["--object-format=sha256"][..], &["--ref-format=reftable"], &["--bare"], &["--shared=group"]] {
-        let world = World::unborn(init);
+    for init in known_formats(&["--object-format=sha256", "--ref-format=reftable", "--bare", "--shared=group"]) {
+        let world = World::unborn(&[init]);
         for number in 0..3 {
             world.append(&format!("log/2026/03/0{number}/a.md"), "x");
         }

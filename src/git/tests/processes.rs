@@ -5,7 +5,7 @@ use std::{
     process::Child,
     sync::atomic::{AtomicBool, Ordering},
     thread,
-    time::{Duration, Instant},
+    time::Duration,
 };
 
 use super::*;
@@ -188,99 +188,4 @@ fn git_may_tidy_up_in_the_background() {
     world.repository().maintain().unwrap();
     world.append("log/2026/03/04/b.md", "x");
     assert_eq!(world.entries().len(), 2);
-}
-
-/// Not a test: the memory that reading takes, printed by a process of its own.
-#[test]
-fn child_reads() {
-    let Some(root) = std::env::var_os("SQUAD_TEST_READ") else { return };
-    let environment = Environment { git: "git".into(), variables: std::env::vars_os().collect() };
-    let peak = || {
-        let status = fs::read_to_string("/proc/self/status").unwrap();
-        status.lines().find(|line| line.starts_with("VmHWM")).unwrap().split_whitespace().nth(1).unwrap().to_owned()
-    };
-    let before = peak();
-    let start = Instant::now();
-    let repository = Repository::discover(Path::new(&root), &environment).unwrap();
-    repository.head().unwrap();
-    let snapshot = repository.ledger().snapshot().unwrap().unwrap();
-    let count = snapshot.count("log").unwrap();
-    let days = snapshot.days("log").unwrap();
-    println!("{count} in {:?}, {} days; peak {before} -> {} kB", start.elapsed(), days.len(), peak());
-}
-
-/// Not a test: figures for this machine. `cargo test --release git:: -- --ignored --nocapture figures`
-#[test]
-#[ignore = "prints figures"]
-fn figures() {
-    // Left where it is: after the deletion of many files ext4 makes new ones slowly for a while.
-    let mut world = World::new();
-    world.folder.disable_cleanup(true);
-    let repository = world.repository();
-    let text = "x".repeat(1000);
-    let append = |number: usize| {
-        let path = format!("log/2026/03/{:02}/{number:06}.md", number % 28 + 1);
-        repository.ledger().append(&[entry(&path, &text)], "entry", &ada(), noon()).unwrap();
-    };
-    let floor = {
-        let start = Instant::now();
-        for number in 0..200 {
-            let file = fs::File::create(world.folder.path().join(number.to_string())).unwrap();
-            std::io::Write::write_all(&mut &file, text.as_bytes()).unwrap();
-            file.sync_data().unwrap();
-        }
-        start.elapsed() / 200
-    };
-    println!("floor: one file created and flushed {floor:?}");
-    let start = Instant::now();
-    let mut times: Vec<_> = (0..1000)
-        .map(|number| {
-            let start = Instant::now();
-            append(number);
-            start.elapsed()
-        })
-        .collect();
-    let total = start.elapsed();
-    times.sort();
-    println!("1,000 appends: {:.0}/s, median {:?}, worst {:?}", 1000.0 / total.as_secs_f64(), times[500], times[999]);
-
-    let start = Instant::now();
-    thread::scope(|scope| {
-        for writer in 0..8 {
-            scope.spawn(move || (0..100).for_each(|number| append(10_000 + writer * 1_000 + number)));
-        }
-    });
-    println!("8 threads x 100: {:.0}/s", 800.0 / start.elapsed().as_secs_f64());
-
-    let start = Instant::now();
-    let files: Vec<_> =
-        (0..9_000).map(|number| entry(&format!("log/2026/05/{:02}/{number}.md", number % 28 + 1), &text)).collect();
-    repository.ledger().append(&files, "many", &ada(), noon()).unwrap();
-    println!("9,000 entries in one append: {:?}", start.elapsed());
-    for state in ["loose", "packed"] {
-        if state == "packed" {
-            world.git(&["gc", "-q"]);
-        }
-        let start = Instant::now();
-        let repository = world.repository();
-        let discovered = start.elapsed();
-        let head = repository.head().unwrap();
-        let snapshot = repository.ledger().snapshot().unwrap().unwrap();
-        let count = snapshot.count("log").unwrap();
-        let counted = start.elapsed();
-        let newest = snapshot.files(&snapshot.days("log").unwrap()[0]).unwrap().len();
-        println!(
-            "{state}: discover {discovered:?}, with head and count of {count} {counted:?}, with the newest {newest} {:?}",
-            start.elapsed()
-        );
-        assert!(head.commit.is_some());
-    }
-    let output = this_program(&world, "child_reads").env("SQUAD_TEST_READ", world.root()).output().unwrap();
-    print!("{}", String::from_utf8_lossy(&output.stdout).replace("running 1 test\n", ""));
-    let start = Instant::now();
-    (20_000..20_200).for_each(append);
-    println!("200 appends beside 10,800 packed: {:?} each", start.elapsed() / 200);
-    let start = Instant::now();
-    landed(&repository, &change(&[(".squad/decisions/2026/03/04-x.md", &text)]));
-    println!("landing: {:?}", start.elapsed());
 }

@@ -56,7 +56,7 @@ fn bare_repositories_open_without_a_work_tree() {
 
 #[test]
 fn head_is_a_branch_with_or_without_commits_or_detached() {
-    for format in ["--ref-format=files", "--ref-format=reftable"] {
+    for format in known_formats(&["--object-format=sha1", "--ref-format=reftable"]) {
         let world = World::unborn(&[format]);
         let head = |branch: Option<&str>, commit: Option<&str>| Head {
             branch: branch.map(str::to_owned),
