@@ -23,7 +23,7 @@
 //! | [`route`] | message and team to a plan with evidence |
 //! | [`policy`] | what may happen: permissions, secrets |
 //! | [`record`] | events and decisions to the files that are kept |
-//! | [`env`] | arguments, variables, clock, ids, streams; captured once |
+//! | [`mod@env`] | arguments, variables, clock, ids, streams; captured once |
 //! | [`store`] | reads a team folder |
 //! | [`git`] | the only user of gix and of the `git` program: ledger and landing |
 //! | [`engine`] | one trait; `copilot` and `rehearsal` behind it |
