@@ -121,6 +121,10 @@ impl Ui {
         }
     }
 
+    pub(crate) fn all_problems(&mut self, problems: &[Problem]) {
+        problems.iter().for_each(|problem| self.problem(problem));
+    }
+
     fn problem(&mut self, problem: &Problem) {
         let style = if problem.severity == Severity::Error { BAD } else { WARN };
         let mark = self.err_paint(style, &format!("{}:", problem.severity));

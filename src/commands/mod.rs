@@ -1,5 +1,6 @@
 //! One file per subcommand: its `Args`, whose doc comment is the help, and its `run`.
 
+mod agents;
 mod decisions;
 mod demo;
 mod engines;
@@ -64,6 +65,7 @@ pub(crate) struct Globals {
 enum Command {
     Init(init::Args),
     Orchestrate(orchestrate::Args),
+    Agents(agents::Args),
     Decisions(decisions::Args),
     Log(log::Args),
     Status(status::Args),
@@ -87,6 +89,7 @@ impl Arguments {
         let ended = match self.command {
             Command::Init(args) => args.run(&mut context),
             Command::Orchestrate(args) => return args.run(context),
+            Command::Agents(args) => args.run(&mut context),
             Command::Decisions(args) => args.run(&mut context),
             Command::Log(args) => args.run(&mut context),
             Command::Status(args) => args.run(&mut context),

@@ -1,5 +1,6 @@
 //! What commands do, apart from how they are spelled and how they speak.
 
+pub(crate) mod agents;
 pub(crate) mod decisions;
 pub(crate) mod demo;
 pub(crate) mod engines;

@@ -2,6 +2,7 @@
 
 #![expect(clippy::panic, reason = "a failed step is a failed test")]
 
+mod agents;
 mod bad_input;
 mod decisions;
 mod demo;

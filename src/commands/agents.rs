@@ -1,0 +1,57 @@
+use super::{Context, Ended};
+use crate::model::{Kind, Status, plural, printable};
+use crate::ops::Project;
+use crate::ops::agents::{self, AgentReport};
+use crate::settings::Layer;
+use crate::ui::{FAINT, STRONG};
+
+/// Show the team as squad reads it
+///
+/// Who is on it, which model each agent gets and why, and what in the team's files was not understood. Exits with 0
+/// whatever it finds.
+#[derive(clap::Args)]
+#[command(after_help = "Examples:\n  squad agents\n  squad agents --json | jq '.problems'")]
+pub(super) struct Args {}
+
+impl Args {
+    pub(super) fn run(self, context: &mut Context<'_>) -> Ended {
+        let project = Project::open(context.env, &context.directory, Layer::default())?;
+        let report = agents::report(&project)?;
+        let ui = &mut context.ui;
+        if ui.json() {
+            ui.value(&report);
+            return Ok(0);
+        }
+        let widest = |width: fn(&AgentReport) -> usize| report.agents.iter().map(width).max().unwrap_or(0);
+        let (name, role) = (widest(|agent| agent.name.chars().count()), widest(|agent| agent.role.chars().count()));
+        for agent in &report.agents {
+            let line = format!("{:<name$}  {:<role$}  ", printable(&agent.name), printable(&agent.role));
+            let rest = match agent.kind {
+                Kind::Agent => format!("{}{}", agent.resolved_model, note(agent.status)),
+                Kind::Helper => "built-in helper, its work is squad's own".to_owned(),
+                Kind::Human => "a person".to_owned(),
+                Kind::Bot => "works elsewhere".to_owned(),
+            };
+            let style = if agent.kind == Kind::Agent { STRONG } else { FAINT };
+            ui.data(&format!("{}{}", ui.out_paint(style, &line), printable(&rest)));
+        }
+        ui.say(&format!(
+            "\n{}, {}, {}",
+            plural(report.agents.len(), "member"),
+            plural(report.rules.len(), "routing rule"),
+            plural(report.decisions.total, "decision"),
+        ));
+        ui.all_problems(&report.problems);
+        Ok(0)
+    }
+}
+
+fn note(status: Status) -> &'static str {
+    match status {
+        Status::Active => "",
+        Status::Silent => ", silent",
+        Status::Monitor => ", monitor",
+        Status::Inactive => ", inactive",
+        Status::Retired => ", retired",
+    }
+}
