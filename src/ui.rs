@@ -121,8 +121,8 @@ impl Ui {
         }
     }
 
-    pub(crate) fn all_problems(&mut self, problems: &[Problem]) {
-        problems.iter().for_each(|problem| self.problem(problem));
+    pub(crate) fn all_problems<'p>(&mut self, problems: impl IntoIterator<Item = &'p Problem>) {
+        problems.into_iter().for_each(|problem| self.problem(problem));
     }
 
     fn problem(&mut self, problem: &Problem) {

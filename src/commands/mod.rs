@@ -1,6 +1,7 @@
 //! One file per subcommand: its `Args`, whose doc comment is the help, and its `run`.
 
 mod agents;
+mod config;
 mod decisions;
 mod demo;
 mod engines;
@@ -66,6 +67,7 @@ enum Command {
     Init(init::Args),
     Orchestrate(orchestrate::Args),
     Agents(agents::Args),
+    Config(config::Args),
     Decisions(decisions::Args),
     Log(log::Args),
     Status(status::Args),
@@ -90,6 +92,7 @@ impl Arguments {
             Command::Init(args) => args.run(&mut context),
             Command::Orchestrate(args) => return args.run(context),
             Command::Agents(args) => args.run(&mut context),
+            Command::Config(args) => args.run(&mut context),
             Command::Decisions(args) => args.run(&mut context),
             Command::Log(args) => args.run(&mut context),
             Command::Status(args) => args.run(&mut context),

@@ -125,7 +125,7 @@ impl Args {
     fn settings(&self) -> settings::Layer {
         let implied = self.script.as_ref().map(|_| "rehearsal".to_owned());
         settings::from_command_line([
-            ("model", self.model.clone(), "--model"),
+            ("models.override.all", self.model.clone(), "--model"),
             ("engine.name", self.engine.clone().or(implied), "--engine"),
             ("engine.rehearsal.script", self.script.clone(), "--script"),
             ("sessions.timeout", self.timeout.clone(), "--timeout"),

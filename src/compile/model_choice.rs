@@ -6,7 +6,9 @@ use crate::settings::Settings;
 pub(super) fn resolve(member: &Member, charter: Option<&Charter>, settings: &Settings, tier: Tier) -> ModelChoice {
     let models = &settings.models;
     let chosen = |id: &String, layer| ModelChoice { id: id.clone(), layer };
-    if let Some(id) = &models.chosen {
+    let names = [member.slug.as_str().to_owned(), member.name.to_lowercase(), member.role.to_lowercase()];
+    let all = "all".to_owned();
+    if let Some(id) = names.iter().chain([&all]).find_map(|name| models.overrides.get(name)) {
         return chosen(id, ModelLayer::User);
     }
     // Lightweight is the small model by definition, whatever the charter prefers for real work.
@@ -16,7 +18,6 @@ pub(super) fn resolve(member: &Member, charter: Option<&Charter>, settings: &Set
     if let Some(id) = charter.and_then(|charter| charter.model.as_ref()) {
         return chosen(id, ModelLayer::Charter);
     }
-    let names = [member.slug.as_str().to_owned(), member.name.to_lowercase(), member.role.to_lowercase()];
     if let Some(id) = names.iter().find_map(|name| models.roles.get(name)) {
         return chosen(id, ModelLayer::Role);
     }
@@ -26,7 +27,7 @@ pub(super) fn resolve(member: &Member, charter: Option<&Charter>, settings: &Set
 /// The coordinator routes and summarises: the default model, unless the user or `[models.roles]` says otherwise.
 pub(super) fn coordinator(settings: &Settings) -> ModelChoice {
     let models = &settings.models;
-    if let Some(id) = &models.chosen {
+    if let Some(id) = ["coordinator", "all"].iter().find_map(|name| models.overrides.get(*name)) {
         return ModelChoice { id: id.clone(), layer: ModelLayer::User };
     }
     match models.roles.get("coordinator") {

@@ -91,7 +91,7 @@ fn models_come_from_the_first_layer_that_names_one() {
     assert_eq!(layer(&settings, 1, Tier::Full), ("claude-opus-4.5".to_owned(), ModelLayer::Default));
     settings.models.roles.insert("bob dev".to_owned(), "m-role".to_owned());
     assert_eq!(layer(&settings, 1, Tier::Standard), ("m-role".to_owned(), ModelLayer::Role));
-    settings.models.chosen = Some("m-user".to_owned());
+    settings.models.overrides.insert("all".to_owned(), "m-user".to_owned());
     assert_eq!(layer(&settings, 0, Tier::Lightweight), ("m-user".to_owned(), ModelLayer::User));
 }
 

@@ -33,7 +33,7 @@ pub(crate) struct ModelChoice {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "lowercase")]
 pub(crate) enum ModelLayer {
-    /// `--model`, `SQUAD_MODEL`.
+    /// `--model`, `SQUAD_MODEL`, `[models.override]` of the user's own file.
     User,
     /// The charter's Model section.
     Charter,

@@ -1,6 +1,7 @@
 //! What commands do, apart from how they are spelled and how they speak.
 
 pub(crate) mod agents;
+pub(crate) mod config;
 pub(crate) mod decisions;
 pub(crate) mod demo;
 pub(crate) mod engines;
@@ -13,4 +14,4 @@ mod project;
 mod secrets;
 pub(crate) mod status;
 
-pub(crate) use project::{Project, repository};
+pub(crate) use project::{Project, own_settings, repository};

@@ -120,7 +120,7 @@ pub(super) fn below(place: &str, name: &str) -> String {
 }
 
 /// The settings outside of any project.
-pub(super) fn own_settings(env: &Env) -> Settings {
+pub(crate) fn own_settings(env: &Env) -> Settings {
     settings(env, &parse::Files::default(), Layer::default()).0
 }
 
@@ -132,10 +132,20 @@ fn real(path: &Path) -> PathBuf {
 fn settings(env: &Env, files: &parse::Files, flags: Layer) -> (Settings, Vec<Problem>) {
     let mut problems = Vec::new();
     let mut layers = Vec::new();
+    // What another tool left: the lowest layer, so that our own file wins.
+    if let Some(text) = files.text("config.json") {
+        let file = format!("{}/config.json", files.folder);
+        let (layer, more) = settings::from_json(text, |line| Origin::Project(file.clone(), line));
+        problems.extend(more);
+        layers.push(layer);
+    }
     if let Some(text) = files.text("config.toml") {
         let file = format!("{}/config.toml", files.folder);
         let (layer, more) = settings::from_toml(text, |line| Origin::Project(file.clone(), line));
         problems.extend(more);
+        if let Some(other) = layers.first() {
+            problems.extend(settings::overlaps(other, &layer));
+        }
         layers.push(layer);
     }
     if let Some(path) = env.user_config() {

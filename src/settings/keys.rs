@@ -3,7 +3,7 @@
 use toml::Value;
 
 use super::{Origin, Settings, parse_duration};
-use crate::model::{Problem, Severity, Source};
+use crate::model::{Problem, Severity};
 
 type Set = fn(&mut Settings, &str, &Value) -> Result<(), String>;
 
@@ -25,7 +25,11 @@ const fn guarded_key(name: &'static str, set: Set) -> Key {
 }
 
 pub(super) const KEYS: &[Key] = &[
-    free("model", |s, _, v| put(&mut s.models.chosen, text(v).map(Some))),
+    // A person's wish beats every charter, so it is not a repository's to have.
+    guarded_key("models.override.*", |s, name, v| {
+        s.models.overrides.insert(name.to_lowercase(), text(v)?);
+        Ok(())
+    }),
     free("models.default", |s, _, v| put(&mut s.models.default, text(v))),
     free("models.lightweight", |s, _, v| put(&mut s.models.lightweight, text(v))),
     free("models.premium", |s, _, v| put(&mut s.models.premium, text(v))),
@@ -69,6 +73,11 @@ pub(super) fn find(name: &str) -> Option<(&'static Key, &str)> {
     })
 }
 
+/// The setting that a mistyped name may have meant.
+pub(super) fn suggestion(name: &str) -> Option<String> {
+    nearest(name).map(|near| format!("did you mean `{near}`?"))
+}
+
 fn provider(settings: &mut Settings) -> &mut super::ProviderSettings {
     settings.engine.copilot.provider.get_or_insert_default()
 }
@@ -106,8 +115,8 @@ fn needs(what: &str, value: &Value) -> String {
 
 pub(super) fn unknown(name: &str, origin: &Origin) -> Problem {
     let problem = problem(origin, "config-unknown-key", format!("squad knows no setting `{name}`"));
-    match nearest(name) {
-        Some(near) => problem.hint(format!("did you mean `{near}`?")),
+    match suggestion(name) {
+        Some(suggestion) => problem.hint(suggestion),
         None => problem,
     }
 }
@@ -122,11 +131,7 @@ pub(super) fn unusable(name: &str, reason: &str, origin: &Origin) -> Problem {
 }
 
 fn problem(origin: &Origin, code: &'static str, message: String) -> Problem {
-    let source = match origin {
-        Origin::Project(file, line) | Origin::User(file, line) => Source::new(file, *line),
-        other => Source::new(other.to_string(), 0),
-    };
-    Problem::new(Severity::Warning, source, code, message)
+    Problem::new(Severity::Warning, origin.source(), code, message)
 }
 
 fn nearest(name: &str) -> Option<&'static str> {

@@ -4,11 +4,14 @@ use toml::Value;
 use toml::de::{DeTable, DeValue};
 
 use super::{Layer, Origin, keys};
-use crate::model::{Problem, Severity, Source};
+use crate::model::{Problem, Severity};
 
 /// Variables whose names do not follow from a key: they are older or shorter.
-const ALIASES: [(&str, &str); 3] =
-    [("SQUAD_MODEL", "model"), ("SQUAD_ENGINE", "engine.name"), ("SQUAD_REHEARSAL", "engine.rehearsal.script")];
+const ALIASES: [(&str, &str); 3] = [
+    ("SQUAD_MODEL", "models.override.all"),
+    ("SQUAD_ENGINE", "engine.name"),
+    ("SQUAD_REHEARSAL", "engine.rehearsal.script"),
+];
 
 /// A TOML file. `origin` turns a line into where the value came from.
 pub(crate) fn from_toml(text: &str, origin: impl Fn(usize) -> Origin) -> (Layer, Vec<Problem>) {
@@ -18,12 +21,8 @@ pub(crate) fn from_toml(text: &str, origin: impl Fn(usize) -> Origin) -> (Layer,
         Ok(table) => table,
         Err(error) => {
             let line = error.span().map_or(1, |span| line_of(text, span.start));
-            let (file, line) = match origin(line) {
-                Origin::Project(file, line) | Origin::User(file, line) => (file, line),
-                other => (other.to_string(), line),
-            };
             let message = format!("is not TOML: {}", error.message().trim());
-            let problem = Problem::new(Severity::Error, Source::new(file, line), "config-not-toml", message)
+            let problem = Problem::new(Severity::Error, origin(line).source(), "config-not-toml", message)
                 .hint("nothing of this file is used until it is mended");
             return (layer, vec![problem]);
         }
@@ -32,6 +31,63 @@ pub(crate) fn from_toml(text: &str, origin: impl Fn(usize) -> Origin) -> (Layer,
         layer.entries.push((key, value, origin(line_of(text, start))));
     });
     (layer, Vec::new())
+}
+
+/// The settings of a `config.json` that another tool made, under our names. What it means nothing to us is left out in
+/// silence: it is that tool's, and no mistake.
+pub(crate) fn from_json(text: &str, origin: impl Fn(usize) -> Origin) -> (Layer, Vec<Problem>) {
+    let text = text.strip_prefix('\u{feff}').unwrap_or(text);
+    let mut layer = Layer::default();
+    let value: serde_json::Value = match serde_json::from_str(text) {
+        Ok(value) => value,
+        Err(error) => {
+            let message = format!("is not JSON: {error}");
+            let problem = Problem::warning(origin(error.line()).source(), "config-not-json", message)
+                .hint("nothing of this file is used until it is mended");
+            return (layer, vec![problem]);
+        }
+    };
+    let mut take = |key: String, value: Value| layer.entries.push((key, value, origin(1)));
+    for (pointer, key) in JSON_NAMES {
+        match value.pointer(pointer) {
+            Some(serde_json::Value::Object(table)) => {
+                for (name, value) in table {
+                    if let Some(value) = plain_json(value) {
+                        take(format!("{key}.{name}"), value);
+                    }
+                }
+            }
+            Some(serde_json::Value::Number(millis)) if pointer.ends_with("Ms") => {
+                take((*key).to_owned(), Value::String(format!("{millis}ms")));
+            }
+            Some(value) => plain_json(value).into_iter().for_each(|value| take((*key).to_owned(), value)),
+            None => {}
+        }
+    }
+    (layer, Vec::new())
+}
+
+/// Their names and ours. From the first document we were asked to implement, and from what teams have in their trees.
+const JSON_NAMES: &[(&str, &str)] = &[
+    ("/defaultModel", "models.default"),
+    ("/agentModelOverrides", "models.roles"),
+    ("/models/default", "models.default"),
+    ("/models/costOptimized", "models.lightweight"),
+    ("/models/premium", "models.premium"),
+    ("/models/roleOverrides", "models.roles"),
+    ("/sessions/defaultTimeoutMs", "sessions.timeout"),
+    ("/sessions/maxConcurrent", "sessions.max_concurrent"),
+    ("/sessions/infiniteSessions", "sessions.infinite"),
+    ("/sessions/compactionThreshold", "sessions.compaction_threshold"),
+];
+
+fn plain_json(value: &serde_json::Value) -> Option<Value> {
+    match value {
+        serde_json::Value::String(text) => Some(Value::String(text.clone())),
+        serde_json::Value::Bool(flag) => Some(Value::Boolean(*flag)),
+        serde_json::Value::Number(number) => number.as_i64().map(Value::Integer).or(number.as_f64().map(Value::Float)),
+        serde_json::Value::Null | serde_json::Value::Array(_) | serde_json::Value::Object(_) => None,
+    }
 }
 
 fn flatten(table: DeTable<'_>, prefix: &str, take: &mut impl FnMut(String, Value, usize)) {
@@ -95,14 +151,17 @@ fn variable_of(key: &str) -> String {
     format!("SQUAD_{}", key.replace('.', "_").to_uppercase())
 }
 
-fn from_text(key: &str, text: &str) -> Value {
+/// A value given as bare text: a flag, a variable, `squad config set`.
+pub(crate) fn from_text(key: &str, text: &str) -> Value {
     if key == "engine.fallback" || key.ends_with(".models") {
         return Value::Array(text.split(',').map(|item| Value::String(item.trim().to_owned())).collect());
     }
-    match (text.parse::<i64>(), text.parse::<f64>(), text.parse::<bool>()) {
-        (Ok(number), _, _) => Value::Integer(number),
-        (_, Ok(number), _) => Value::Float(number),
-        (_, _, Ok(flag)) => Value::Boolean(flag),
-        _ => Value::String(text.to_owned()),
-    }
+    let typed = match (text.parse::<i64>(), text.parse::<f64>(), text.parse::<bool>()) {
+        (Ok(number), _, _) => Some(Value::Integer(number)),
+        (_, Ok(number), _) => Some(Value::Float(number)),
+        (_, _, Ok(flag)) => Some(Value::Boolean(flag)),
+        _ => None,
+    };
+    // A model may be called `4`: what the setting takes decides.
+    typed.filter(|value| super::check(key, value, false).is_ok()).unwrap_or_else(|| Value::String(text.to_owned()))
 }

@@ -13,9 +13,9 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::fmt;
 use std::time::Duration;
 
-pub(crate) use layer::{from_command_line, from_toml, from_variables};
+pub(crate) use layer::{from_command_line, from_json, from_text, from_toml, from_variables};
 
-use crate::model::Problem;
+use crate::model::{Problem, Source};
 
 /// Where a value came from. The order is the order of precedence.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
@@ -41,6 +41,16 @@ impl fmt::Display for Origin {
     }
 }
 
+impl Origin {
+    /// As the place of a problem.
+    fn source(&self) -> Source {
+        match self {
+            Self::Project(file, line) | Self::User(file, line) => Source::new(file, *line),
+            other => Source::new(other.to_string(), 0),
+        }
+    }
+}
+
 /// One layer: dotted keys with their values, as written.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Layer {
@@ -53,13 +63,14 @@ pub(crate) struct Settings {
     pub(crate) models: Models,
     pub(crate) sessions: Sessions,
     pub(crate) engine: EngineSettings,
-    origins: BTreeMap<String, Origin>,
+    /// What is in force under each name, and where it came from.
+    values: BTreeMap<String, (toml::Value, Origin)>,
 }
 
 #[derive(Clone, Debug)]
 pub(crate) struct Models {
-    /// `--model`, `SQUAD_MODEL`: beats everything.
-    pub(crate) chosen: Option<String>,
+    /// Role or agent, in lower case, or `all`, to model: the user's own wish, which beats everything.
+    pub(crate) overrides: BTreeMap<String, String>,
     pub(crate) default: String,
     pub(crate) lightweight: String,
     pub(crate) premium: String,
@@ -107,41 +118,39 @@ pub(crate) struct ProviderSettings {
     pub(crate) models: Vec<String>,
 }
 
+/// The defaults of the design, §5. One turn: the two source documents say 120 s and 300 s; 300 s wins.
+const DEFAULTS: &str = r#"
+[models]
+default = "claude-sonnet-4.5"
+lightweight = "claude-haiku-4.5"
+premium = "claude-opus-4.5"
+
+[sessions]
+timeout = "5m"
+infinite = true
+max_concurrent = 8
+compaction_threshold = 0.80
+
+[engine]
+name = "copilot"
+fallback = []
+"#;
+
 impl Default for Settings {
-    /// The defaults of the design, §5. One turn: the two source documents say 120 s and 300 s; 300 s wins.
     fn default() -> Self {
-        Self {
-            models: Models {
-                chosen: None,
-                default: "claude-sonnet-4.5".to_owned(),
-                lightweight: "claude-haiku-4.5".to_owned(),
-                premium: "claude-opus-4.5".to_owned(),
-                roles: BTreeMap::new(),
-            },
-            sessions: Sessions {
-                timeout: Duration::from_secs(300),
-                infinite: true,
-                max_concurrent: 8,
-                compaction_threshold: 0.80,
-            },
-            engine: EngineSettings {
-                name: "copilot".to_owned(),
-                fallback: Vec::new(),
-                copilot: CopilotSettings::default(),
-                script: None,
-            },
-            origins: BTreeMap::new(),
-        }
+        Self::resolve([]).0
     }
 }
 
 impl Settings {
     /// Lays the layers over the defaults, lowest first. What cannot be used is left out and said.
     pub(crate) fn resolve(layers: impl IntoIterator<Item = Layer>) -> (Self, Vec<Problem>) {
-        let mut settings = Self::default();
+        let mut settings = Self::blank();
         let mut problems = Vec::new();
         let mut unknown = BTreeSet::new();
-        for (name, value, origin) in layers.into_iter().flat_map(|layer| layer.entries) {
+        let (defaults, _) = from_toml(DEFAULTS, |_| Origin::Default);
+        let layers = std::iter::once(defaults).chain(layers);
+        for (name, value, origin) in layers.flat_map(|layer| layer.entries) {
             let Some((key, rest)) = keys::find(&name) else {
                 if unknown.insert(name.clone()) {
                     problems.push(keys::unknown(&name, &origin));
@@ -154,7 +163,7 @@ impl Settings {
             }
             match (key.set)(&mut settings, rest, &value) {
                 Ok(()) => {
-                    settings.origins.insert(name, origin);
+                    settings.values.insert(name, (value, origin));
                 }
                 Err(reason) => problems.push(keys::unusable(&name, &reason, &origin)),
             }
@@ -162,10 +171,70 @@ impl Settings {
         (settings, problems)
     }
 
+    /// Before any layer, the defaults' included.
+    fn blank() -> Self {
+        Self {
+            models: Models {
+                overrides: BTreeMap::new(),
+                default: String::new(),
+                lightweight: String::new(),
+                premium: String::new(),
+                roles: BTreeMap::new(),
+            },
+            sessions: Sessions {
+                timeout: Duration::MAX,
+                infinite: false,
+                max_concurrent: 1,
+                compaction_threshold: 1.0,
+            },
+            engine: EngineSettings {
+                name: String::new(),
+                fallback: Vec::new(),
+                copilot: CopilotSettings::default(),
+                script: None,
+            },
+            values: BTreeMap::new(),
+        }
+    }
+
+    /// What is set, by name: the value as it was written, and where.
+    pub(crate) fn values(&self) -> impl Iterator<Item = (&str, &toml::Value, &Origin)> {
+        self.values.iter().map(|(name, (value, origin))| (name.as_str(), value, origin))
+    }
+
     /// Where the value of a dotted key came from.
     pub(crate) fn origin(&self, key: &str) -> Origin {
-        self.origins.get(key).cloned().unwrap_or(Origin::Default)
+        self.values.get(key).map_or(Origin::Default, |(_, origin)| origin.clone())
     }
+}
+
+/// Settings that two files of a team both have: the one that counts is said.
+pub(crate) fn overlaps(lower: &Layer, higher: &Layer) -> Vec<Problem> {
+    let wins = |name: &str| higher.entries.iter().find(|(other, _, _)| other == name).map(|(_, _, origin)| origin);
+    let problem = |(name, _, origin): &(String, toml::Value, Origin)| {
+        let winner = wins(name)?;
+        let message = format!("`{name}` is set in {winner} too, which counts");
+        Some(Problem::warning(origin.source(), "config-twice", message).hint("delete one of them"))
+    };
+    lower.entries.iter().filter_map(problem).collect()
+}
+
+/// Whether a value may be given to a name, and in a repository's own file.
+pub(crate) fn check(name: &str, value: &toml::Value, in_project: bool) -> Result<(), String> {
+    let Some((key, rest)) = keys::find(name).filter(|(key, rest)| !(key.name.ends_with('*') && rest.is_empty())) else {
+        let suggestion = keys::suggestion(name).map(|text| format!("; {text}")).unwrap_or_default();
+        return Err(format!("squad knows no setting `{name}`{suggestion}"));
+    };
+    if key.guarded && in_project {
+        return Err(format!("`{name}` is not for a repository to set; use --user"));
+    }
+    (key.set)(&mut Settings::blank(), rest, value).map_err(|reason| format!("`{name}` {reason}"))
+}
+
+/// Whether there is a setting of that name.
+pub(crate) fn is_known(name: &str) -> Result<(), String> {
+    check(name, &toml::Value::String(String::new()), false)
+        .or_else(|reason| if keys::find(name).is_some() { Ok(()) } else { Err(reason) })
 }
 
 /// `90s`, `5m`, `1h`, `1m 30s`, `250ms`; a bare number is refused, so that nobody mistakes seconds for milliseconds.
@@ -203,7 +272,7 @@ mod tests {
         );
         assert_eq!(problems, Vec::<String>::new());
         assert_eq!(settings.models.default, "b");
-        assert_eq!(settings.models.chosen.as_deref(), Some("m"));
+        assert_eq!(settings.models.overrides["all"], "m");
         assert_eq!(settings.sessions.max_concurrent, 3);
         assert_eq!(settings.sessions.timeout, Duration::from_secs(90));
         assert_eq!(settings.origin("models.default").to_string(), "config.toml:2");

@@ -1,0 +1,103 @@
+use clap::Subcommand;
+
+use super::{Context, Ended};
+use crate::error::Failure;
+use crate::model::printable;
+use crate::ops::config::{self, Place};
+use crate::ops::{Project, own_settings};
+use crate::settings::{self, Layer, Settings};
+use crate::ui::FAINT;
+
+/// See and change the configuration
+///
+/// Lowest to highest: built-in defaults, the team's config.json and config.toml, your own squad/config.toml, SQUAD_
+/// variables, the command line.
+#[derive(clap::Args)]
+pub(super) struct Args {
+    #[command(subcommand)]
+    command: Command,
+}
+
+#[derive(Subcommand)]
+enum Command {
+    /// List every setting with where its value comes from
+    #[command(after_help = "Examples:\n  squad config list\n  squad config list --json")]
+    List,
+    /// Print one value; exits with 1 when it is not set
+    #[command(after_help = "Examples:\n  squad config get models.default")]
+    Get {
+        /// The setting's name
+        name: String,
+    },
+    /// Set one value in a file
+    #[command(after_help = "\
+Examples:
+  squad config set --project models.default claude-opus-4.5
+  squad config set --user engine.copilot.path ~/bin/copilot")]
+    Set {
+        /// In the team's own file, .squad/config.toml
+        #[arg(long, conflicts_with = "user", required_unless_present = "user")]
+        project: bool,
+        /// In your own file
+        #[arg(long)]
+        user: bool,
+        /// The setting's name
+        name: String,
+        /// Its new value; a list is separated by commas
+        value: String,
+    },
+}
+
+impl Args {
+    pub(super) fn run(self, context: &mut Context<'_>) -> Ended {
+        let project = Project::open(context.env, &context.directory, Layer::default());
+        let settings = match &project {
+            Ok(project) => {
+                context.ui.all_problems(project.problems.iter().filter(|problem| problem.code.starts_with("config-")));
+                project.settings.clone()
+            }
+            // Outside of any team there is one's own configuration.
+            Err(_) => own_settings(context.env),
+        };
+        match self.command {
+            Command::List => list(context, &settings),
+            Command::Get { name } => return get(context, &settings, &name),
+            Command::Set { user, name, value, .. } => {
+                let place = if user { Place::User } else { Place::Project };
+                let path = config::file(context.env, project.as_ref().ok(), place)?;
+                config::set(&path, place, &name, &value)?;
+                context.ui.say(&format!("{name} is set in {}", printable(&path.display().to_string())));
+            }
+        }
+        Ok(0)
+    }
+}
+
+fn list(context: &mut Context<'_>, settings: &Settings) {
+    let ui = &mut context.ui;
+    if ui.json() {
+        let entry = |(name, value, origin): (&str, &toml::Value, &settings::Origin)| serde_json::json!({"name": name, "value": value, "source": origin.to_string()});
+        let entries: Vec<serde_json::Value> = settings.values().map(entry).collect();
+        ui.value(&serde_json::json!({ "settings": entries }));
+        return;
+    }
+    let lines: Vec<(String, String)> =
+        settings.values().map(|(name, value, origin)| (format!("{name} = {value}"), origin.to_string())).collect();
+    let width = lines.iter().map(|(line, _)| line.chars().count()).max().unwrap_or(0);
+    for (line, origin) in lines {
+        let origin = ui.out_paint(FAINT, &format!("({})", printable(&origin)));
+        ui.data(&format!("{:<width$}  {origin}", printable(&line)));
+    }
+}
+
+fn get(context: &mut Context<'_>, settings: &Settings, name: &str) -> Ended {
+    settings::is_known(name).map_err(Failure::usage)?;
+    let Some((_, value, origin)) = settings.values().find(|(known, _, _)| *known == name) else { return Ok(1) };
+    if context.ui.json() {
+        context.ui.value(&serde_json::json!({"name": name, "value": value, "source": origin.to_string()}));
+    } else {
+        let text = value.as_str().map_or_else(|| value.to_string(), str::to_owned);
+        context.ui.data(&printable(&text));
+    }
+    Ok(0)
+}
