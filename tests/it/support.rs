@@ -134,7 +134,7 @@ impl TestRepo {
     }
 
     pub(crate) fn read(&self, path: &str) -> String {
-        fs::read_to_string(self.root().join(path)).unwrap_or_else(|error| panic!("{path}: {error}"))
+        fs::read_to_string(self.root().join(path)).expect(path)
     }
 
     pub(crate) fn exists(&self, path: &str) -> bool {
@@ -213,11 +213,7 @@ impl TestRepo {
 
     /// The events of a run that was asked for as JSON.
     pub(crate) fn events(output: &Output) -> Vec<serde_json::Value> {
-        output
-            .out
-            .lines()
-            .map(|line| serde_json::from_str(line).unwrap_or_else(|_| panic!("not JSON: {line}")))
-            .collect()
+        output.out.lines().map(|line| serde_json::from_str(line).expect(line)).collect()
     }
 }
 
