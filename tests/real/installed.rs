@@ -2,23 +2,22 @@
 
 use std::io::{Read, Write};
 use std::net::TcpStream;
-use std::path::Path;
 use std::process::Command;
 
 use serde_json::{Value, json};
 
+use crate::copilot_cli;
 use crate::model_server::{ModelServer, Script};
 
 #[test]
 fn the_cli_is_the_one_that_was_asked_for() {
-    let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/real");
     let package: Value = serde_json::from_str(include_str!("package.json")).expect("JSON");
     let version = package["dependencies"]["@github/copilot-linux-x64"].as_str().expect("a version");
     let home = tempfile::tempdir().expect("a temporary folder");
-    let output = Command::new(folder.join("node_modules/@github/copilot-linux-x64/copilot"))
+    let output = Command::new(copilot_cli::program())
         .arg("--version")
         .env("COPILOT_HOME", home.path())
-        .env("XDG_CACHE_HOME", folder.join(".cache"))
+        .env("XDG_CACHE_HOME", copilot_cli::cache())
         .output()
         .expect("the CLI is installed by .ci/install-real-parts");
     let said = String::from_utf8_lossy(&output.stdout);

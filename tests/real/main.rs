@@ -1,6 +1,14 @@
 //! The `squad` binary with the real programs that `.ci/install-real-parts` installs.
 
+#[path = "../support/copilot_cli.rs"]
+mod copilot_cli;
 #[path = "../support/model_server.rs"]
 mod model_server;
+#[path = "../it/support.rs"]
+#[expect(dead_code, reason = "the stories of tests/it need more of it")]
+mod repository;
 
+mod engines;
 mod installed;
+mod orchestrate;
+mod support;

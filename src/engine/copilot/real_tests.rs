@@ -1,11 +1,12 @@
 //! The adapter with the real Copilot CLI, on a model that plays scripts. `.ci/install-real-parts` installs the CLI.
 
+#[path = "../../../tests/support/copilot_cli.rs"]
+mod copilot_cli;
 #[path = "../../../tests/support/model_server.rs"]
 mod model_server;
 
 use std::path::PathBuf;
 use std::process::Command;
-use std::sync::Once;
 use std::time::{Duration, Instant};
 
 use tokio::time::timeout;
@@ -17,27 +18,6 @@ use crate::model::ToolChoice;
 
 /// Beyond every deadline of the adapter's that a test waits for.
 const PATIENCE: Duration = Duration::from_secs(60);
-
-fn installed() -> PathBuf {
-    PathBuf::from(env!("CARGO_MANIFEST_DIR")).join("tests/real")
-}
-
-fn cli() -> PathBuf {
-    installed().join("node_modules/@github/copilot-linux-x64/copilot")
-}
-
-/// The CLI unpacks itself on its first run: once for all tests, not by each at the same time.
-fn unpacked() -> PathBuf {
-    static UNPACK: Once = Once::new();
-    let cache = installed().join(".cache");
-    UNPACK.call_once(|| {
-        let mut command = Command::new(cli());
-        command.arg("--version").env("XDG_CACHE_HOME", &cache).env("COPILOT_HOME", cache.join("home"));
-        let output = command.output().expect("the CLI is installed by .ci/install-real-parts");
-        assert!(output.status.success(), "{output:?}");
-    });
-    cache
-}
 
 struct World {
     folder: tempfile::TempDir,
@@ -70,13 +50,13 @@ impl World {
         let variables: [(&str, std::ffi::OsString); 4] = [
             ("PATH", "/usr/local/bin:/usr/bin:/bin".into()),
             ("HOME", user.into()),
-            ("XDG_CACHE_HOME", unpacked().into()),
+            ("XDG_CACHE_HOME", copilot_cli::cache().into()),
             ("COPILOT_OFFLINE", "true".into()),
         ];
         Options {
             program: None,
             variables: variables.map(|(name, value)| (name.into(), value)).into(),
-            directory: installed(),
+            directory: copilot_cli::folder(),
             home: Home::Auto { local: self.folder.path().join("home") },
             provider: Some(Provider {
                 kind: ProviderKind::Openai,
@@ -638,7 +618,7 @@ async fn a_stop_in_the_middle_of_a_turn_leaves_no_process() {
 async fn the_cli_itself_serves_where_there_is_no_runtime() {
     let world = World::plain();
     let mut options = world.options();
-    options.program = Some(cli());
+    options.program = Some(copilot_cli::program());
     let copilot = Copilot::start(options).await.expect("the CLI starts");
     let mut session = copilot.open(world.opening("s", ToolChoice::All)).await.expect("it opens");
     assert_eq!(turn(&mut session, "STEP say:hello").await, ["delta hello", "message hello", "idle"]);

@@ -1,0 +1,40 @@
+use serde_json::{Value, json};
+
+use crate::support::World;
+
+#[test]
+fn the_engine_is_ready_with_a_provider_of_ones_own() {
+    let world = World::new(|_| []);
+    let ended = world.run(&["engines", "copilot", "--json"]);
+    assert_eq!(ended.code, Some(0), "{ended}");
+    let value: Value = serde_json::from_str(&ended.out).expect("JSON");
+    let engine = &value["engines"][0];
+    for (key, expected) in [
+        ("name", json!("copilot")),
+        ("chosen", json!(true)),
+        ("ready", json!(true)),
+        ("version", json!("1.0.102")),
+        ("protocol", json!(3)),
+        ("supported_protocol", json!("3")),
+        ("login", json!(format!("none needed: models come from {}", world.model.url()))),
+        ("problem", Value::Null),
+    ] {
+        assert_eq!(engine[key], expected, "{key}: {ended}");
+    }
+    assert!(engine["program"].as_str().is_some_and(|program| program.ends_with("/copilot-runtime")), "{ended}");
+    world.assert_left_in_order(&ended);
+}
+
+#[test]
+fn without_login_and_provider_it_says_what_to_do() {
+    let mut world = World::new(|_| []);
+    world.repo.variables.retain(|name, _| !name.starts_with("COPILOT_"));
+    let ended = world.run(&["engines", "copilot"]);
+    assert!(ended.code == Some(0) && ended.out.contains("not ready") && ended.out.contains("/login"), "{ended}");
+    let ended = world.run(&["orchestrate", "--json", "--agent", "ada", "x"]);
+    assert_eq!(ended.code, Some(4), "{ended}");
+    let value: Value = serde_json::from_str(&ended.out).expect("JSON");
+    assert!(value["error"]["message"].as_str().is_some_and(|message| message.contains("is not logged in")), "{ended}");
+    assert_eq!(world.processes(), [], "{ended}");
+    assert!(world.model.requests().is_empty());
+}
