@@ -16,6 +16,8 @@ use crate::model::{EntryId, RunId};
 
 /// Everything a run of the program gets from outside.
 pub struct Env {
+    /// This program, to start it again beside itself; `None` where it cannot be told.
+    pub program: Option<PathBuf>,
     /// Without the program's own name.
     pub arguments: Vec<OsString>,
     /// Those that are Unicode; the others cannot hold anything squad reads.
@@ -65,6 +67,7 @@ impl Env {
     /// The world as it is.
     pub fn capture() -> io::Result<Self> {
         Ok(Self {
+            program: std::env::current_exe().ok(),
             arguments: std::env::args_os().skip(1).collect(),
             variables: std::env::vars_os()
                 .filter_map(|(name, value)| Some((name.into_string().ok()?, value.into_string().ok()?)))

@@ -129,7 +129,8 @@ fn detail(what: Option<What>, text: &str) -> String {
         What::SessionResumed { session } | What::SessionIdle { session } | What::SessionDestroyed { session } => {
             session
         }
-        What::ToolCompleted { tool, ok, detail, .. } => format!("{tool} {}{detail}", if ok { "" } else { "failed: " }),
+        What::ToolCompleted { tool, ok: true, detail, .. } => format!("{tool} {detail}"),
+        What::ToolCompleted { tool, detail, result, .. } => format!("{tool} {detail} failed: {result}"),
         What::ToolDenied { tool, detail, reason } => format!("{tool} {detail}: {reason}"),
         What::DecisionLogged { decision, .. } => format!("{} {}", decision.id, decision.title),
         What::DecisionLanded { decisions, branch, commit } => {

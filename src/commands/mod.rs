@@ -5,6 +5,8 @@ mod config;
 mod decisions;
 mod demo;
 mod engines;
+#[cfg(target_os = "linux")]
+mod guard;
 mod init;
 mod log;
 mod orchestrate;
@@ -73,6 +75,9 @@ enum Command {
     Status(status::Args),
     Engines(engines::Args),
     Demo(demo::Args),
+    #[cfg(target_os = "linux")]
+    #[command(hide = true)]
+    Guard(guard::Args),
 }
 
 /// What a command has to hand: the world, the folder it works in, and somebody to talk to.
@@ -98,6 +103,8 @@ impl Arguments {
             Command::Status(args) => args.run(&mut context),
             Command::Engines(args) => args.run(&mut context),
             Command::Demo(args) => return args.run(context),
+            #[cfg(target_os = "linux")]
+            Command::Guard(args) => args.run(&mut context),
         };
         (context, ended)
     }

@@ -54,7 +54,15 @@ pub(crate) enum What {
     #[serde(rename = "tool.started")]
     ToolStarted { call: String, tool: String, detail: String },
     #[serde(rename = "tool.completed")]
-    ToolCompleted { call: String, tool: String, ok: bool, detail: String },
+    ToolCompleted {
+        call: String,
+        tool: String,
+        ok: bool,
+        /// What the call was about: the command, the path.
+        detail: String,
+        /// The first line of what it gave, or why it failed.
+        result: String,
+    },
     #[serde(rename = "tool.denied")]
     ToolDenied { tool: String, detail: String, reason: String },
     #[serde(rename = "decision.logged")]

@@ -124,6 +124,7 @@ fn copilot_options(
         (Some(folder), _) => copilot::Home::At(env.directory.join(folder)),
     };
     Ok(copilot::Options {
+        squad: env.program.clone(),
         program: own.path.as_ref().map(|path| env.directory.join(path)),
         variables,
         directory: directory.to_owned(),
@@ -271,4 +272,13 @@ async fn copilot_report(env: &Env, project: Option<&Project>, directory: &Path, 
     report.ready = true;
     report.models = probe.models.unwrap_or_default();
     report
+}
+
+/// What a guardian does when its squad is gone.
+#[cfg(target_os = "linux")]
+pub(crate) fn guard(env: &Env, name: &str, value: &str, heard: &[u8]) -> Result<(), Failure> {
+    let runtime =
+        (env.runtime)().map_err(|error| Failure::failed(format!("the asynchronous runtime cannot start: {error}")))?;
+    runtime.block_on(copilot::guard(name, value, heard));
+    Ok(())
 }

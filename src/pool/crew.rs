@@ -1,5 +1,6 @@
 //! Fan-out: agents side by side under a cap, each with an outcome, whatever happens.
 
+use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -52,6 +53,8 @@ pub(crate) struct Work {
     /// Why, when it did not complete.
     pub(crate) reason: String,
     pub(crate) usage: Usage,
+    /// Tool calls that have begun and not ended: tool and what the call is about, by the call's id.
+    under_way: BTreeMap<String, (String, String)>,
 }
 
 /// `squad-<agent>-<run>`: `[A-Za-z0-9_-]` only, which is what engines take (facts: Copilot CLI).
@@ -139,6 +142,7 @@ impl Crew {
         };
         self.reports.tell(Some(&spec.agent), opened);
         self.turn(&mut session, &job.prompt, work).await;
+        self.close_calls(work);
         if work.outcome == Outcome::Completed {
             self.reports.tell(Some(&spec.agent), What::SessionIdle { session: name.clone() });
         }
@@ -187,6 +191,15 @@ impl Crew {
         }
     }
 
+    /// What the turn's end cut short has an end of its own, so that the record shows that it began.
+    fn close_calls(&self, work: &mut Work) {
+        for (call, (tool, detail)) in std::mem::take(&mut work.under_way) {
+            let result = "cut short by the end of the turn".to_owned();
+            self.reports.tell(Some(&work.agent), What::ToolCompleted { call, tool, ok: false, detail, result });
+            work.usage.tool_calls += 1;
+        }
+    }
+
     /// Tells a turn to stop and hears it out, so that nothing it still said or used is lost.
     async fn stop(&self, session: &mut Session, work: &mut Work) {
         let heard_out = async {
@@ -206,9 +219,13 @@ impl Crew {
                 tell(What::Message { text: text.clone() });
                 work.text = text;
             }
-            Fact::ToolStarted { call, tool, detail } => tell(What::ToolStarted { call, tool, detail }),
-            Fact::ToolCompleted { call, tool, ok, detail } => {
-                tell(What::ToolCompleted { call, tool, ok, detail });
+            Fact::ToolStarted { call, tool, detail } => {
+                work.under_way.insert(call.clone(), (tool.clone(), detail.clone()));
+                tell(What::ToolStarted { call, tool, detail });
+            }
+            Fact::ToolCompleted { call, tool, ok, detail: result } => {
+                let (tool, detail) = work.under_way.remove(&call).unwrap_or((tool, String::new()));
+                tell(What::ToolCompleted { call, tool, ok, detail, result });
                 work.usage.tool_calls += 1;
             }
             Fact::Request(request) => {
@@ -242,6 +259,7 @@ impl Work {
             text: String::new(),
             reason: "squad lost track of it; this is a defect".to_owned(),
             usage: Usage::default(),
+            under_way: BTreeMap::new(),
         }
     }
 

@@ -64,7 +64,13 @@ fn every_kind() -> Vec<What> {
         What::SessionDestroyed { session: session() },
         What::SessionError { session: session(), reason: "no answer".to_owned() },
         What::Message { text: text() },
-        What::ToolCompleted { call: "c1".to_owned(), tool: "bash".to_owned(), ok: true, detail: "ok".to_owned() },
+        What::ToolCompleted {
+            call: "c1".to_owned(),
+            tool: "bash".to_owned(),
+            ok: true,
+            detail: "cargo test".to_owned(),
+            result: "ok".to_owned(),
+        },
         What::ToolDenied { tool: "bash".to_owned(), detail: "rm x".to_owned(), reason: "not allowed".to_owned() },
         What::DecisionLogged { decision: Decision { run: None, ..decision() }, branch: Some("main".to_owned()) },
         What::DecisionLanded {

@@ -1,6 +1,6 @@
 //! A run as people read it: a line an event, a moving line for each agent at work, and the answer at the end.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
 
 use indicatif::{ProgressBar, ProgressStyle};
@@ -22,8 +22,8 @@ pub(crate) struct Lines<S> {
     /// An agent's latest message. It is shown when the agent goes on; the last one is shown with the outcome, or is
     /// the answer.
     pending: BTreeMap<Slug, String>,
-    /// What the tool calls that are under way are about.
-    calls: BTreeMap<(Slug, String), String>,
+    /// Refused tools whose failure is still to come: it is the same news.
+    refused: BTreeSet<Slug>,
     /// Whose last message is the answer: a plan's only agent, or else the coordinator.
     answering: Slug,
 }
@@ -36,7 +36,7 @@ impl<S: Screen> Lines<S> {
             held: Vec::new(),
             bars: BTreeMap::new(),
             pending: BTreeMap::new(),
-            calls: BTreeMap::new(),
+            refused: BTreeSet::new(),
             answering: Slug::coordinator(),
         }
     }
@@ -155,23 +155,25 @@ impl<S: Screen> Lines<S> {
                 self.say_pending(agent);
                 self.pending.insert(agent.clone(), text.clone());
             }
-            What::ToolStarted { call, tool, detail } => {
+            What::ToolStarted { tool, detail, .. } => {
                 self.say_pending(agent);
                 self.doing(agent, &format!("{tool} {detail}"));
-                self.calls.insert((agent.clone(), call.clone()), detail.clone());
             }
-            What::ToolCompleted { call, tool, ok, detail } => {
-                let about = self.calls.remove(&(agent.clone(), call.clone())).unwrap_or_default();
-                let about = first_line(&about, DETAIL);
+            What::ToolCompleted { tool, ok, detail, result, .. } => {
+                let what = format!("{tool} {}", first_line(detail, DETAIL));
                 // What squad's own tools did is an event of its own.
                 if *ok && !tool.starts_with("squad_") {
-                    self.line(who, Mood::Faint, format!("{tool} {about}").trim_end());
-                } else if !ok {
-                    let failed = format!("{tool} {about}").trim_end().to_owned();
-                    self.line(who, Mood::Warning, &format!("{failed} failed: {}", first_line(detail, DETAIL)));
+                    self.line(who, Mood::Faint, what.trim_end());
+                } else if !ok && !self.refused.remove(agent) {
+                    self.line(
+                        who,
+                        Mood::Warning,
+                        &format!("{} failed: {}", what.trim_end(), first_line(result, DETAIL)),
+                    );
                 }
             }
             What::ToolDenied { tool, detail, reason } => {
+                self.refused.insert(agent.clone());
                 self.line(who, Mood::Warning, &format!("{tool} {} was refused: {reason}", first_line(detail, DETAIL)));
             }
             What::DecisionLogged { decision, .. } => {

@@ -151,6 +151,7 @@ impl TestRepo {
         let input = self.input;
         INPUT.with(|place| *place.borrow_mut() = input);
         let env = Env {
+            program: None,
             arguments: arguments.iter().map(Into::into).collect(),
             variables: self.variables.clone(),
             directory: directory.to_owned(),

@@ -222,12 +222,13 @@ fn a_cli_that_is_killed_fails_the_turn_and_not_the_run() {
     }
 }
 
-/// Nobody is left to end the engine: it ends by itself when its input closes.
+/// The engine ends by itself when its input closes, and the guardian ends what its tools had started.
 #[test]
 fn a_squad_that_is_killed_takes_its_engine_along() {
-    let world = World::new(|_| [plays("ada", &[&decide("Errors are JSON"), "sleep:300 say:never"])]);
-    let mut run = world.start(&["orchestrate", "--json", "--agent", "ada", "Build it"]);
+    let world = World::new(|_| [plays("ada", &[&decide("Errors are JSON"), &shell("setsid sleep 300 & sleep 300")])]);
+    let mut run = world.start(&["orchestrate", "--json", "--permissions", "allow", "--agent", "ada", "Build it"]);
     run.wait_for(&["decision.logged"]);
+    world.process("sleep");
     signal(run.id(), "KILL");
     world.settle();
     world.repo.assert_sound();

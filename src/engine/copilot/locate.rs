@@ -187,6 +187,7 @@ mod tests {
             all.entry("XDG_CACHE_HOME".into()).or_insert_with(|| self.path("cache").into());
             Options {
                 program: None,
+                squad: None,
                 variables: all,
                 directory: self.path("project/deep"),
                 home: Home::User,

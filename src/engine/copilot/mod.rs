@@ -35,6 +35,8 @@ use tokio::sync::oneshot;
 use tokio::task::JoinHandle;
 
 pub(crate) use options::{Home, Options, Provider, ProviderKind, Timeouts, WireApi};
+#[cfg(target_os = "linux")]
+pub(crate) use orphans::guard;
 pub(crate) use server::{Identity, PROTOCOL};
 pub(crate) use session::Session;
 pub(crate) use wire::{Account, ModelInfo};

@@ -15,6 +15,9 @@ pub(crate) type Variables = BTreeMap<OsString, OsString>;
 pub(crate) struct Options {
     /// The CLI to run, exactly as given; `None` to look for one.
     pub(crate) program: Option<PathBuf>,
+    /// This program, which is started a second time as a guardian: should squad be killed, it ends what the engine's
+    /// tools have started. Linux only.
+    pub(crate) squad: Option<PathBuf>,
     /// What the CLI inherits. squad adds `COPILOT_HOME`, `SQUAD_RUN` and `SQUAD_PROCESS`.
     pub(crate) variables: Variables,
     /// Where the search for a locally installed CLI begins. Absolute.

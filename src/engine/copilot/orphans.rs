@@ -1,9 +1,48 @@
-//! Finds and ends what a killed engine left behind.
+//! Finds and ends what a killed engine left behind, and what is left when squad itself is killed.
 
 use std::fs;
+use std::path::Path;
+use std::process::Stdio;
 use std::time::{Duration, Instant};
 
 use rustix::process::{Pid, Signal, kill_process};
+use tokio::io::AsyncWriteExt;
+use tokio::process::{Child, Command};
+
+/// What squad says to its guardian when all is in order.
+const DISMISSED: &[u8] = b"dismissed";
+/// The CLI ends by itself when its input closes, and stores its sessions meanwhile.
+const PATIENCE: Duration = Duration::from_secs(1);
+
+/// A process that outlives squad: when its input closes without a word, squad is dead, and what carries the mark is
+/// ended. The kernel closes the input however squad dies.
+pub(super) struct Guardian(Child);
+
+impl Guardian {
+    /// `squad` is the program that is told to [`guard`]. Without one there is no guardian.
+    pub(super) fn start(squad: &Path, name: &str, value: &str) -> Option<Self> {
+        let mut command = Command::new(squad);
+        command.args(["guard", name, value]).env_clear().process_group(0);
+        command.stdin(Stdio::piped()).stdout(Stdio::null()).stderr(Stdio::null());
+        command.spawn().inspect_err(|error| tracing::warn!("there is no guardian: {error}")).ok().map(Self)
+    }
+
+    pub(super) async fn dismiss(mut self) {
+        if let Some(mut input) = self.0.stdin.take() {
+            // One that is gone needs no word.
+            let _ = input.write_all(DISMISSED).await;
+        }
+        let _ = tokio::time::timeout(PATIENCE, self.0.wait()).await;
+    }
+}
+
+/// What the guardian does after its input has closed.
+pub(crate) async fn guard(name: &str, value: &str, heard: &[u8]) {
+    if heard != DISMISSED {
+        tokio::time::sleep(PATIENCE).await;
+        end(name, value).await;
+    }
+}
 
 /// Kills every process that carries this variable in its environment, but no `git`: that holds locks, and ends by
 /// itself.

@@ -13,6 +13,8 @@ use tokio::time::timeout;
 
 use super::connection::{Connection, Incoming, lock};
 use super::options::{Home, Options};
+#[cfg(target_os = "linux")]
+use super::orphans::Guardian;
 use crate::engine::EngineError;
 use crate::model::{first_line, printable};
 
@@ -32,6 +34,8 @@ pub(crate) struct Process {
     listening: JoinHandle<()>,
     /// The value of [`MARK`].
     mark: String,
+    #[cfg(target_os = "linux")]
+    guardian: Option<Guardian>,
 }
 
 impl Process {
@@ -55,7 +59,15 @@ impl Process {
         let complaints = Arc::default();
         let listening = tokio::spawn(listen(errors, Arc::clone(&complaints)));
         let id = child.id();
-        let process = Self { child, id, complaints, listening, mark };
+        let process = Self {
+            child,
+            id,
+            complaints,
+            listening,
+            #[cfg(target_os = "linux")]
+            guardian: options.squad.as_deref().and_then(|squad| Guardian::start(squad, MARK, &mark)),
+            mark,
+        };
         Ok((process, Connection::start(input, output, incoming)))
     }
 
@@ -85,8 +97,8 @@ impl Process {
         first_line(last, 200)
     }
 
-    /// Asks it to end, insists, and kills it, within the grace. On its closed input it ends the shells of its tools
-    /// too; when it had to be killed they are looked for.
+    /// Asks it to end, insists, and kills it, within the grace. On its closed input it ends the shells that its tools
+    /// run in the foreground; the others are looked for.
     pub(crate) async fn end(mut self, connection: &Connection, grace: Duration) {
         connection.close_input();
         let half = grace / 2;
@@ -132,12 +144,15 @@ impl Process {
     /// The CLI's tools run their shells in sessions of their own, so a killed CLI leaves them behind. They carry its
     /// mark in their environment.
     #[cfg(target_os = "linux")]
-    async fn end_orphans(&self) {
+    async fn end_orphans(&mut self) {
         super::orphans::end(MARK, &self.mark).await;
+        if let Some(guardian) = self.guardian.take() {
+            guardian.dismiss().await;
+        }
     }
 
     #[cfg(not(target_os = "linux"))]
-    async fn end_orphans(&self) {
+    async fn end_orphans(&mut self) {
         tracing::debug!("what engine {} left behind cannot be looked for here", self.mark);
     }
 }
@@ -226,6 +241,7 @@ mod tests {
         ];
         let options = Options {
             program: None,
+            squad: None,
             variables: variables.map(|(name, value)| (name.into(), value.into())).into(),
             directory: "/".into(),
             home: Home::User,

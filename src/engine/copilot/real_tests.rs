@@ -55,6 +55,7 @@ impl World {
         ];
         Options {
             program: None,
+            squad: None,
             variables: variables.map(|(name, value)| (name.into(), value)).into(),
             directory: copilot_cli::folder(),
             home: Home::Auto { local: self.folder.path().join("home") },
@@ -306,12 +307,15 @@ async fn one_session_goes_through_ten_pieces_of_work_and_compaction() {
     opening.spec.compaction_threshold = Some(0.1);
     let mut session = copilot.open(opening).await.expect("it opens");
     let background = "a long story ".repeat(1_000);
-    for piece in 0..10 {
-        let facts = turn(&mut session, &format!("{background}{piece}")).await;
-        assert_eq!(facts, ["delta done", "message done", "idle"], "piece {piece}");
+    let told = || world.model.requests().pop().expect("a request")["messages"].to_string().len();
+    let mut lengths = Vec::new();
+    // Compaction goes on beside the work, so on a busy machine it may show later than after ten pieces.
+    while lengths.len() < 10 || (lengths.len() < 60 && lengths.is_sorted()) {
+        let facts = turn(&mut session, &format!("{background}{}", lengths.len())).await;
+        assert_eq!(facts, ["delta done", "message done", "idle"], "piece {}", lengths.len());
+        lengths.push(told());
     }
-    let told = world.model.requests().pop().expect("a request")["messages"].to_string().len();
-    assert!(told < 5 * background.len(), "nothing was compacted: {told}");
+    assert!(!lengths.is_sorted(), "nothing was compacted: {lengths:?}");
     copilot.stop().await;
 }
 

@@ -14,6 +14,7 @@ async fn start(script: &str) -> EngineError {
     fs::set_permissions(&program, fs::Permissions::from_mode(0o755)).expect("permissions");
     let options = Options {
         program: Some(program),
+        squad: None,
         variables: [("PATH".into(), "/usr/bin:/bin".into())].into(),
         directory: folder.path().to_owned(),
         home: Home::At(folder.path().join("home")),

@@ -1,0 +1,20 @@
+use super::{Context, Ended};
+use crate::error::Failure;
+use crate::ops::engines;
+
+/// Outlive squad and end what its engine leaves behind; squad starts this itself
+#[derive(clap::Args)]
+pub(super) struct Args {
+    /// The variable that marks the engine's processes
+    name: String,
+    /// Its value
+    value: String,
+}
+
+impl Args {
+    pub(super) fn run(self, context: &mut Context<'_>) -> Ended {
+        let heard = context.ui.read_input().map_err(|error| Failure::failed(error.to_string()))?;
+        engines::guard(context.env, &self.name, &self.value, &heard)?;
+        Ok(0)
+    }
+}
