@@ -125,11 +125,21 @@ impl Ui {
         problems.into_iter().for_each(|problem| self.problem(problem));
     }
 
+    /// Problems that were asked for: they are the answer, so they go to stdout.
+    pub(crate) fn findings<'p>(&mut self, problems: impl IntoIterator<Item = &'p Problem>) {
+        for problem in problems {
+            let mark = self.out_paint(style(problem.severity), &format!("{}:", problem.severity));
+            self.data(&format!("{mark} {}", printable(&problem.to_string())));
+            if let Some(hint) = &problem.hint {
+                let mark = self.out_paint(NOTE, "  hint:");
+                self.data(&format!("{mark} {}", printable(hint)));
+            }
+        }
+    }
+
     fn problem(&mut self, problem: &Problem) {
-        let style = if problem.severity == Severity::Error { BAD } else { WARN };
-        let mark = self.err_paint(style, &format!("{}:", problem.severity));
-        let place = if problem.line == 0 { problem.file.clone() } else { format!("{}:{}", problem.file, problem.line) };
-        self.say(&format!("{mark} {}", printable(&format!("{place}: {}", problem.message))));
+        let mark = self.err_paint(style(problem.severity), &format!("{}:", problem.severity));
+        self.say(&format!("{mark} {}", printable(&problem.to_string())));
         if let Some(hint) = &problem.hint {
             self.hint(hint);
         }
@@ -169,6 +179,14 @@ impl Ui {
             ColorChoice::Never => false,
             ColorChoice::Auto => is_terminal && !self.manner.plain,
         }
+    }
+}
+
+fn style(severity: Severity) -> Style {
+    match severity {
+        Severity::Error => BAD,
+        Severity::Warning => WARN,
+        Severity::Note => NOTE,
     }
 }
 

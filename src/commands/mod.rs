@@ -4,6 +4,7 @@ mod agents;
 mod config;
 mod decisions;
 mod demo;
+mod doctor;
 mod engines;
 #[cfg(target_os = "linux")]
 mod guard;
@@ -74,6 +75,7 @@ enum Command {
     Log(log::Args),
     Status(status::Args),
     Engines(engines::Args),
+    Doctor(doctor::Args),
     Demo(demo::Args),
     #[cfg(target_os = "linux")]
     #[command(hide = true)]
@@ -102,6 +104,7 @@ impl Arguments {
             Command::Log(args) => args.run(&mut context),
             Command::Status(args) => args.run(&mut context),
             Command::Engines(args) => args.run(&mut context),
+            Command::Doctor(args) => args.run(&mut context),
             Command::Demo(args) => return args.run(context),
             #[cfg(target_os = "linux")]
             Command::Guard(args) => args.run(&mut context),

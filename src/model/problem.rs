@@ -73,3 +73,13 @@ impl Problem {
         self
     }
 }
+
+impl fmt::Display for Problem {
+    /// The place, where there is one, and the message.
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self.line {
+            0 => write!(f, "{}: {}", self.file, self.message),
+            line => write!(f, "{}:{line}: {}", self.file, self.message),
+        }
+    }
+}

@@ -4,6 +4,7 @@ pub(crate) mod agents;
 pub(crate) mod config;
 pub(crate) mod decisions;
 pub(crate) mod demo;
+pub(crate) mod doctor;
 pub(crate) mod engines;
 pub(crate) mod init;
 mod journal;

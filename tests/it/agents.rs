@@ -36,3 +36,39 @@ fn what_was_not_understood_is_said_and_is_no_failure() {
     repo.write(".squad/team.md", "");
     assert_eq!(repo.squad(&["agents", "--json"]).code, 0);
 }
+
+#[test]
+fn the_doctor_finds_what_is_wrong_and_says_how_to_mend_it() {
+    let mut repo = TestRepo::with_team();
+    expect![[r#"
+        error: engine copilot: there is no Copilot CLI at /nonexistent/copilot, where COPILOT_CLI_PATH says it is
+          hint: correct the path, or install the CLI with `npm install -g @github/copilot`
+        1 problem to mend
+        --- exit 1
+    "#]]
+    .assert_eq(&repo.squad(&["doctor"]).to_string());
+    repo.variables.insert("SQUAD_ENGINE".to_owned(), "rehearsal".to_owned());
+    expect![[r#"
+        Everything is in order.
+        --- exit 0
+    "#]]
+    .assert_eq(&repo.squad(&["doctor"]).to_string());
+    repo.write(".squad/config.toml", "[sessions]\ntimout = \"1m\"\n");
+    repo.write(".squad/routing.md", "");
+    repo.git(&["checkout", "--quiet", "--detach"]);
+    repo.squad(&["decisions", "add", "Kept"]);
+    expect![[r#"
+        note: REPO: HEAD is detached, so no decision can land
+          hint: git switch a branch before a run whose decisions should land
+        warning: REPO: 1 decision recorded and on no branch yet
+          hint: `squad decisions land` on the branch they were made for
+        warning: .squad/routing.md:1: squad found no routing rule in it
+          hint: rules are rows of a table such as `| Work Type | Route To | Examples |`
+        warning: .squad/config.toml:2: squad knows no setting `sessions.timout`
+          hint: did you mean `sessions.timeout`?
+        3 problems to mend
+        --- exit 1
+    "#]]
+    .assert_eq(&repo.squad(&["doctor"]).to_string());
+    assert_eq!(TestRepo::empty().squad(&["doctor"]).code, 3);
+}

@@ -2,6 +2,7 @@
 
 mod agents;
 mod bad_input;
+mod config;
 mod decisions;
 mod demo;
 mod house;

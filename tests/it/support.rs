@@ -172,7 +172,10 @@ impl TestRepo {
             signals: false,
         };
         let code = squad::run(env);
-        let shown = |text: String| text.replace(&self.root().display().to_string(), "REPO");
+        let shown = |text: String| {
+            let home = self.folder.path().join("home").display().to_string();
+            text.replace(&self.root().display().to_string(), "REPO").replace(&home, "HOME")
+        };
         Output { out: shown(out.text()), err: shown(err.text()), code }
     }
 

@@ -1,0 +1,100 @@
+//! What is wrong with the repository, the team, the configuration and the engine, each with the way out.
+
+use serde::Serialize;
+use std::path::Path;
+
+use super::{Project, decisions, engines};
+use crate::env::Env;
+use crate::error::Failure;
+use crate::model::{DecisionState, Problem, Severity, Source, plural};
+use crate::settings::Layer;
+
+#[derive(Serialize)]
+pub(crate) struct Diagnosis {
+    pub(crate) problems: Vec<Finding>,
+}
+
+/// A problem, and what it is a problem of.
+#[derive(Serialize)]
+pub(crate) struct Finding {
+    pub(crate) area: Area,
+    #[serde(flatten)]
+    pub(crate) problem: Problem,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "lowercase")]
+pub(crate) enum Area {
+    Repository,
+    Team,
+    Configuration,
+    Engine,
+}
+
+impl Diagnosis {
+    /// Notes are for information.
+    pub(crate) fn is_well(&self) -> bool {
+        self.problems.iter().all(|finding| finding.problem.severity == Severity::Note)
+    }
+}
+
+/// Looks at everything and starts the engine to see whether it would work. Without a repository or a team there is
+/// nothing to look at: that is the failure it returns.
+pub(crate) fn diagnose(env: &Env, directory: &Path) -> Result<Diagnosis, Failure> {
+    let project = Project::open(env, directory, Layer::default())?;
+    let mut problems = repository(&project)?;
+    for problem in &project.problems {
+        let area = if problem.code.starts_with("config-") { Area::Configuration } else { Area::Team };
+        problems.push(Finding { area, problem: problem.clone() });
+    }
+    problems.extend(engine(env, &project, directory)?);
+    Ok(Diagnosis { problems })
+}
+
+fn repository(project: &Project) -> Result<Vec<Finding>, Failure> {
+    let mut findings = Vec::new();
+    let mut find = |severity, code, message: &str, hint: &str| {
+        let place = Source::new(project.work_dir.display().to_string(), 0);
+        let problem = Problem::new(severity, place, code, message).hint(hint);
+        findings.push(Finding { area: Area::Repository, problem });
+    };
+    let head = project.repository.head()?;
+    if project.repository.identity().is_none() {
+        let hint = "git config user.name \"Your Name\" && git config user.email you@example.com";
+        find(Severity::Warning, "no-identity", "git does not know who you are, so no decision can land", hint);
+    }
+    if head.branch.is_none() {
+        let hint = "git switch a branch before a run whose decisions should land";
+        find(Severity::Note, "detached", "HEAD is detached, so no decision can land", hint);
+    }
+    if let Some(operation) = project.repository.operation() {
+        let message = format!("a {operation} is going on, so no decision can land");
+        find(Severity::Note, "operation", &message, "finish or abort it");
+    }
+    let waiting = decisions::standing(project)?.iter().filter(|d| d.state == DecisionState::Unlanded).count();
+    if waiting > 0 {
+        let message = format!("{} recorded and on no branch yet", plural(waiting, "decision"));
+        find(Severity::Warning, "unlanded", &message, "`squad decisions land` on the branch they were made for");
+    }
+    Ok(findings)
+}
+
+fn engine(env: &Env, project: &Project, directory: &Path) -> Result<Vec<Finding>, Failure> {
+    let at = |code, message: String, hint: Option<String>| {
+        let place = Source::new(format!("engine {}", project.settings.engine.name), 0);
+        let problem = Problem::new(Severity::Error, place, code, message);
+        let problem = match hint {
+            Some(hint) => problem.hint(hint),
+            None => problem,
+        };
+        vec![Finding { area: Area::Engine, problem }]
+    };
+    if let Err(failure) = engines::check_names(&project.settings) {
+        return Ok(at("engine-unknown", failure.message, failure.hint));
+    }
+    let reports = engines::look(env, directory, Some(&project.settings.engine.name))?;
+    let trouble = reports.into_iter().find(|report| !report.ready);
+    Ok(trouble.map_or_else(Vec::new, |report| {
+        at("engine-not-ready", report.problem.unwrap_or_else(|| "the engine is not ready".to_owned()), report.hint)
+    }))
+}

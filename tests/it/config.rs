@@ -1,0 +1,63 @@
+use expect_test::expect;
+
+use crate::support::TestRepo;
+
+#[test]
+fn every_value_is_listed_with_its_source() {
+    let mut repo = TestRepo::with_small_team();
+    repo.write(".squad/config.json", r#"{"version": 1, "models": {"costOptimized": "small", "default": "json"}, "sessions": {"defaultTimeoutMs": 90000}}"#);
+    repo.write(".squad/config.toml", "[models]\ndefault = \"toml\"\n");
+    repo.write("../home/config/squad/config.toml", "[models.override]\nada = \"mine\"\n");
+    repo.variables.insert("SQUAD_SESSIONS_MAX_CONCURRENT".to_owned(), "2".to_owned());
+    expect![[r#"
+        engine.fallback = []                 (default)
+        engine.name = "copilot"              (default)
+        models.default = "toml"              (.squad/config.toml:2)
+        models.lightweight = "small"         (.squad/config.json:1)
+        models.override.ada = "mine"         (HOME/config/squad/config.toml:2)
+        models.premium = "claude-opus-4.5"   (default)
+        sessions.compaction_threshold = 0.8  (default)
+        sessions.infinite = true             (default)
+        sessions.max_concurrent = 2          (SQUAD_SESSIONS_MAX_CONCURRENT)
+        sessions.timeout = "90000ms"         (.squad/config.json:1)
+        --- stderr
+        warning: .squad/config.json:1: `models.default` is set in .squad/config.toml:2 too, which counts
+        hint: delete one of them
+        --- exit 0
+    "#]]
+    .assert_eq(&repo.squad(&["config", "list"]).to_string());
+    let agents: serde_json::Value = serde_json::from_str(&repo.squad(&["agents", "--json"]).out).expect("JSON");
+    assert_eq!(
+        (agents["agents"][0]["resolved_model"].as_str(), agents["agents"][0]["model_layer"].as_str()),
+        (Some("mine"), Some("user"))
+    );
+}
+
+#[test]
+fn one_value_is_read_and_written() {
+    let repo = TestRepo::with_team();
+    let before = repo.read(".squad/config.toml");
+    assert_eq!(repo.squad(&["config", "set", "--project", "models.default", "big-1"]).code, 0);
+    assert_eq!(repo.squad(&["config", "get", "models.default"]).out, "big-1\n");
+    assert_eq!(repo.read(".squad/config.toml").replacen("default = \"big-1\"\n", "", 1), before);
+    assert_eq!(repo.squad(&["config", "set", "--user", "engine.fallback", "rehearsal"]).code, 0);
+    assert_eq!(repo.squad(&["config", "get", "engine.fallback"]).out, "[\"rehearsal\"]\n");
+    assert_eq!(repo.squad(&["config", "get", "engine.copilot.path"]).code, 1);
+}
+
+#[test]
+fn mistakes_change_nothing() {
+    let repo = TestRepo::with_team();
+    let before = repo.read(".squad/config.toml");
+    for (arguments, message) in [
+        (&["config", "set", "--project", "models.defalt", "x"][..], "did you mean `models.default`?"),
+        (&["config", "set", "--project", "engine.copilot.path", "x"], "not for a repository to set"),
+        (&["config", "set", "--project", "sessions.timeout", "soon"], "not a duration"),
+        (&["config", "set", "models.default", "x"], "--project"),
+        (&["config", "get", "nothing"], "squad knows no setting `nothing`"),
+    ] {
+        let output = repo.squad(arguments);
+        assert!(output.code == 2 && output.err.contains(message), "{arguments:?}: {output}");
+    }
+    assert_eq!(repo.read(".squad/config.toml"), before);
+}
