@@ -31,6 +31,8 @@ pub struct Env {
     pub runtime: fn() -> io::Result<tokio::runtime::Runtime>,
     /// Whether the process's signals are squad's to handle.
     pub signals: bool,
+    /// Whether slow work may go to threads of its own. With a paused clock it must not: the clock would run ahead of it.
+    pub threads: bool,
 }
 
 /// Where output goes, and what is known of it.
@@ -88,6 +90,7 @@ impl Env {
             },
             runtime: || tokio::runtime::Builder::new_current_thread().enable_all().build(),
             signals: true,
+            threads: true,
         })
     }
 

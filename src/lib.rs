@@ -100,7 +100,10 @@ pub fn run(mut env: Env) -> u8 {
 fn misunderstood(mut ui: Ui, error: &clap::Error) -> u8 {
     if !error.use_stderr() {
         ui.data(&error.to_string());
-        return 0;
+        return ui.output_failure().map_or(0, |failure| {
+            ui.failure(&failure);
+            failure.kind.exit_code()
+        });
     }
     if ui.json() {
         let message = error.to_string();

@@ -7,7 +7,7 @@ use serde::Deserialize;
 use serde_json::{Value, json};
 
 use crate::engine::{ToolCall, ToolSpec};
-use crate::model::{Decision, DecisionId};
+use crate::model::{Decision, DecisionId, printable};
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Tool {
@@ -114,14 +114,15 @@ pub(crate) fn read(call: &ToolCall) -> Result<Intent, String> {
         None => Err(format!("squad has no tool `{}`", call.tool)),
         Some(Tool::LogDecision) => {
             let given: LogDecision = arguments(call)?;
-            let title = given.title.split_whitespace().collect::<Vec<_>>().join(" ");
+            // What a model says may hold anything; in a file and a commit message it has to be text.
+            let title = printable(&given.title).split_whitespace().collect::<Vec<_>>().join(" ");
             if title.is_empty() {
                 return Err("`title` is empty; say the decision in a sentence".to_owned());
             }
             let text = [("What", given.what), ("Why", given.why)]
                 .iter()
                 .filter(|(_, text)| !text.trim().is_empty())
-                .map(|(name, text)| format!("**{name}:** {}", text.trim()))
+                .map(|(name, text)| format!("**{name}:** {}", printable(text.trim())))
                 .collect::<Vec<_>>()
                 .join("\n\n");
             limited(&text)?;
@@ -140,7 +141,7 @@ pub(crate) fn read(call: &ToolCall) -> Result<Intent, String> {
             })))
         }
         Some(Tool::Remember) => {
-            let text = arguments::<Remember>(call)?.text.trim().to_owned();
+            let text = printable(arguments::<Remember>(call)?.text.trim());
             if text.is_empty() {
                 return Err("`text` is empty".to_owned());
             }
@@ -184,6 +185,13 @@ mod tests {
             (decision.title.as_str(), decision.text.as_str()),
             ("Use SQLite", "**What:** one file\n\n**Why:** simple")
         );
+    }
+
+    #[test]
+    fn control_characters_do_not_get_into_a_decision() {
+        let call = call("squad_log_decision", json!({"title": "Bad \u{0}\u{1b}[2Jtitle", "what": "a\u{7}b"}));
+        let Ok(Intent::Decide(decision)) = read(&call) else { panic!("not a decision") };
+        assert_eq!((decision.title.as_str(), decision.text.as_str()), ("Bad title", "**What:** ab"));
     }
 
     #[test]

@@ -147,7 +147,7 @@ impl Ui {
 
     /// How a command that fails says so.
     pub(crate) fn failure(&mut self, failure: &Failure) {
-        if self.manner.json {
+        if self.manner.json && !self.out_closed {
             self.value(&serde_json::json!({ "error": failure }));
             return;
         }

@@ -4,7 +4,8 @@ use super::{Context, Ended};
 use crate::error::Failure;
 use crate::model::{DecisionState, plural, printable};
 use crate::ops::Project;
-use crate::ops::decisions::{self, Addition, Landed, Standing};
+use crate::ops::decisions::{self, Addition, Standing};
+use crate::ops::landing::{self, Landed, Lander, Which};
 use crate::settings::Layer;
 use crate::ui::{BAD, FAINT, GOOD, STRONG, Ui, WARN};
 
@@ -58,6 +59,7 @@ Examples:
 impl Args {
     pub(super) fn run(self, context: &mut Context<'_>) -> Ended {
         let project = Project::open(context.env, &context.directory, Layer::default())?;
+        project.insist_on_readable()?;
         let ui = &mut context.ui;
         match self.command {
             Command::List => list(ui, &decisions::standing(&project)?),
@@ -66,8 +68,8 @@ impl Args {
                 let text = if text == "-" { read_input(ui)? } else { text };
                 let decision = decisions::add(context.env, &project, Addition { text, scope, tags })?;
                 // Landing is a second matter: the decision is safe whatever becomes of it.
-                let landed = decisions::land(context.env, &project).and_then(|landed| {
-                    decisions::record_landing(context.env, &project, &landed)?;
+                let landed = Lander::new(context.env, &project).land(Which::OfThisBranch).and_then(|landed| {
+                    landing::record(context.env, &project, &landed)?;
                     Ok(landed)
                 });
                 if ui.json() {
@@ -89,8 +91,8 @@ impl Args {
                 }
             }
             Command::Land => {
-                let landed = decisions::land(context.env, &project)?;
-                decisions::record_landing(context.env, &project, &landed)?;
+                let landed = Lander::new(context.env, &project).land(Which::AndOfNone)?;
+                landing::record(context.env, &project, &landed)?;
                 if ui.json() {
                     ui.value(&serde_json::json!({
                         "landed": landed.decisions,

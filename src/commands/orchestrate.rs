@@ -183,11 +183,14 @@ fn epilogue(ui: &mut Ui, ended: &RunEnded) -> u8 {
         ui.warning(&format!("{} recorded and not on the branch yet: {}", left.what(), left.reason));
         ui.hint(&format!("{}; then `squad decisions land`", left.hint));
     }
+    if let Some(reason) = &ended.unrecorded {
+        ui.warning(&format!("the end of the run could not be recorded: {reason}"));
+    }
     if !ui.json() {
         ui.say(&format!("squad       details: squad log {}", ended.run));
     }
     match ended.status {
-        Outcome::Completed => 0,
+        Outcome::Completed => u8::from(ended.unrecorded.is_some()),
         Outcome::Failed | Outcome::TimedOut => 1,
         Outcome::Stopped => 5,
         Outcome::Cancelled => 130,

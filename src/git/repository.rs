@@ -172,6 +172,33 @@ impl Repository {
         answer.is_success().then(|| Identity::parse(&answer.text())).flatten()
     }
 
+    /// The paths of all files below a folder as they are in a commit. Reads trees only.
+    pub(crate) fn paths_at(&self, commit: &str, folder: &str) -> Result<Vec<String>, Error> {
+        let store = self.objects()?;
+        let root = store.tree_of(&self.parse_commit(commit)?)?;
+        Ok(store.files_below(root, folder)?.into_iter().map(|(path, _)| path).collect())
+    }
+
+    /// Those files below a folder that are wanted, as they are in a commit, with their whole paths.
+    pub(crate) fn files_at(
+        &self,
+        commit: &str,
+        folder: &str,
+        wanted: impl Fn(&str) -> bool,
+    ) -> Result<Vec<(String, Vec<u8>)>, Error> {
+        let store = self.objects()?;
+        let root = store.tree_of(&self.parse_commit(commit)?)?;
+        let files = store.files_below(root, folder)?.into_iter().filter(|(path, _)| wanted(path));
+        files.map(|(path, id)| Ok((path, store.blob(&id)?))).collect()
+    }
+
+    /// Whether git leaves a file or folder of the work tree alone, by `.gitignore` and its like.
+    pub(crate) fn is_ignored(&self, path: &str) -> bool {
+        // Not `check-ignore`: that takes no literal paths.
+        let list = ["ls-files", "--others", "--ignored", "--exclude-standard", "--directory", "--", path];
+        self.call(&list).run().is_ok_and(|answer| answer.is_success() && !answer.stdout.is_empty())
+    }
+
     pub(crate) fn ledger(&self) -> Ledger<'_> {
         Ledger::new(self)
     }

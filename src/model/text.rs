@@ -30,6 +30,15 @@ pub(crate) fn first_line(text: &str, limit: usize) -> String {
     cut
 }
 
+/// The first line, cut between words, for what is going to be kept: a secret that is cut in two would no longer be
+/// known for one. A word that alone is too long is left out.
+pub(crate) fn first_words(text: &str, limit: usize) -> String {
+    let line = text.lines().map(str::trim).find(|line| !line.is_empty()).unwrap_or_default();
+    let Some((end, _)) = line.char_indices().nth(limit) else { return line.to_owned() };
+    let whole = line[..end].rsplit_once(char::is_whitespace).map_or("", |(words, _)| words);
+    format!("{whole} …").trim_start().to_owned()
+}
+
 /// Text from elsewhere made safe for a terminal: escape sequences gone, and every character that could move the
 /// cursor, ring, or turn the reading direction. Line ends and tabs stay.
 pub(crate) fn printable(text: &str) -> String {
@@ -72,6 +81,13 @@ mod tests {
     fn lists_are_sentences() {
         assert_eq!(list(["a"]), "a");
         assert_eq!(list(["a", "b", "c"]), "a, b and c");
+    }
+
+    #[test]
+    fn what_is_kept_is_cut_between_words() {
+        assert_eq!(first_words("one two three", 9), "one two …");
+        assert_eq!(first_words("unbroken", 4), "…");
+        assert_eq!(first_words("\nshort\nnext", 9), "short");
     }
 
     #[test]

@@ -44,6 +44,10 @@ pub(crate) fn init(env: &Env, directory: &Path, commit: bool) -> Result<Installe
                 .hint("move the folder away, or write a team.md: a table with a Name and a Role column"))
         };
     }
+    let place = work_dir.join(FOLDER);
+    if place.symlink_metadata().is_ok() {
+        return Err(Failure::team("it is there and is no folder").at(place.display()).hint("move it away"));
+    }
     let files = template_files();
     if commit {
         let head = repository.head()?;

@@ -12,8 +12,8 @@ pub(crate) struct LedgerJournal {
     pub(crate) repository: Repository,
     pub(crate) prefix: String,
     pub(crate) redactor: Redactor,
-    /// The decisions that were written, as they were written.
-    pub(crate) decisions: Vec<Decision>,
+    /// See `Env::threads`.
+    pub(crate) threads: bool,
 }
 
 /// Who the ledger's commits are by. A fixed name: the entries say who did what, and asking git for the user's own
@@ -37,19 +37,27 @@ pub(crate) fn append(
     repository.ledger().append(&files, &message, &writer(), at)
 }
 
+/// Does slow work beside everything else, so that signals and engines are heard meanwhile.
+pub(super) async fn aside<T: Send + 'static>(
+    threads: bool,
+    work: impl FnOnce() -> T + Send + 'static,
+) -> Result<T, String> {
+    if !threads {
+        return Ok(work());
+    }
+    tokio::task::spawn_blocking(work).await.map_err(|error| error.to_string())
+}
+
 impl Journal for LedgerJournal {
     async fn write(&mut self, events: &[(EntryId, Event)]) -> Result<(), String> {
         let Some((_, last)) = events.last() else { return Ok(()) };
         let at = last.at;
         let entries: Vec<Entry> =
             events.iter().map(|(id, event)| entry_of(event, id.clone(), &self.redactor)).collect();
-        let decisions: Vec<Decision> = entries.iter().filter_map(logged_decision).collect();
         let (repository, prefix) = (self.repository.clone(), self.prefix.clone());
-        tokio::task::spawn_blocking(move || append(&repository, &prefix, &entries, at))
-            .await
-            .map_err(|error| error.to_string())?
+        aside(self.threads, move || append(&repository, &prefix, &entries, at))
+            .await?
             .map_err(|error| error.to_string())?;
-        self.decisions.extend(decisions);
         Ok(())
     }
 }

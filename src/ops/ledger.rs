@@ -148,8 +148,8 @@ pub(crate) fn timeline(
 
 fn entries_of(snapshot: &Snapshot, prefix: &str, run: &RunId) -> Result<Vec<(String, Read)>, crate::git::Error> {
     // A run's id begins with its day, and nothing of it is older.
-    let first =
-        run.as_str().get(..8).map(|day| format!("{}/{}/{}", &day[..4], &day[4..6], &day[6..])).unwrap_or_default();
+    let day = |run: &str| Some(format!("{}/{}/{}", run.get(..4)?, run.get(4..6)?, run.get(6..8)?));
+    let first = day(run.as_str()).unwrap_or_default();
     let mut entries = Vec::new();
     for kept in ["log", "decisions", "memory"] {
         let folder = format!("{prefix}{kept}");

@@ -8,6 +8,7 @@ pub(crate) mod doctor;
 pub(crate) mod engines;
 pub(crate) mod init;
 mod journal;
+pub(crate) mod landing;
 mod lease;
 pub(crate) mod ledger;
 pub(crate) mod orchestrate;

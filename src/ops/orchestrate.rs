@@ -8,14 +8,16 @@
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
+use std::time::Duration;
 
 use serde::Serialize;
 use tokio::sync::{Semaphore, watch};
 use tokio::time::Instant;
 
-use super::journal::LedgerJournal;
+use super::journal::{LedgerJournal, aside};
+use super::landing::{Lander, Left, Which};
 use super::lease::{Lease, LiveRun};
-use super::{Project, decisions, engines, ledger, secrets};
+use super::{Project, engines, ledger, secrets};
 use crate::compile::{self, Colleague, Learnings};
 use crate::engine::{Adapter, Opening, rehearsal};
 use crate::env::Env;
@@ -43,7 +45,9 @@ pub(crate) struct Order {
 pub(crate) struct Ended {
     pub(crate) run: RunId,
     pub(crate) status: Outcome,
-    pub(crate) unlanded: Option<decisions::Left>,
+    pub(crate) unlanded: Option<Left>,
+    /// Why the end of the run is not in the ledger.
+    pub(crate) unrecorded: Option<String>,
 }
 
 /// What would happen: the plan, and the session of each agent in it.
@@ -158,7 +162,18 @@ async fn execute<S: Show + Send + 'static>(
         Ok(before) => before,
         Err(failure) => return (show, Err(failure)),
     };
-    let started = match engines::start(env, project, &run, order.script.take()).await {
+    let (interrupt, cancel) = Cancel::channel();
+    let interrupts = tokio::spawn(interrupts(interrupt, env.signals));
+    let mut interrupted = cancel.clone();
+    let started = tokio::select! {
+        biased;
+        // What has begun to start is killed when it is dropped.
+        () = interrupted.wait() => {
+            Err(Failure::new(FailureKind::Interrupted, "interrupted before anything began"))
+        }
+        started = engines::start(env, project, &run, order.script.take()) => started,
+    };
+    let started = match started {
         Ok(started) => started,
         Err(failure) => return (show, Err(failure)),
     };
@@ -166,14 +181,12 @@ async fn execute<S: Show + Send + 'static>(
     let journal = LedgerJournal {
         repository: project.repository.clone(),
         prefix,
-        redactor: secrets::redactor(&project.folder.root),
-        decisions: Vec::new(),
+        redactor: secrets::redactor(env, &project.folder.root),
+        threads: env.threads,
     };
     let dispatcher = Dispatcher { run: run.clone(), clock: env.clock.clone(), ids: env.ids.clone(), journal, show };
     let dispatching = tokio::spawn(dispatcher.serve(receiver));
 
-    let (interrupt, cancel) = Cancel::channel();
-    let interrupts = tokio::spawn(interrupts(interrupt, env.signals));
     let desk = Desk {
         permissions: order.permissions,
         project: project.folder.root.display().to_string(),
@@ -206,7 +219,7 @@ async fn execute<S: Show + Send + 'static>(
                 reports.tell(None, What::EngineFallback { from, to, reason });
             }
             let stage = Stage { env, project, order: &order, run: &run, learnings: &learnings, crew: &crew };
-            stage.perform().await
+            Ok(stage.perform().await)
         }
     };
     interrupts.abort();
@@ -217,22 +230,24 @@ async fn execute<S: Show + Send + 'static>(
         engine.stop().await;
     }
     match dispatching.await {
-        Ok((_, show, Ok(()))) => (show, result),
-        Ok((_, show, Err(reason))) => {
-            let lost = Failure::failed(format!("the end of the run could not be recorded: {reason}"));
-            (show, result.and(Err(lost)))
+        Ok((_, show, written)) => {
+            let result = result.map(|ended| Ended { unrecorded: ended.unrecorded.or(written.err()), ..ended });
+            (show, result)
         }
         Err(error) => std::panic::resume_unwind(error.into_panic()),
     }
 }
 
-/// Ends every agent at the first signal, and the program at the second.
+/// Ends every agent at the first signal, and the program at the second. Programs around squad may pass one Ctrl-C on
+/// twice, so what comes right behind the first is the same.
 async fn interrupts(interrupt: watch::Sender<bool>, heard: bool) {
+    const SAME: Duration = Duration::from_millis(500);
     if !heard {
         return std::future::pending().await;
     }
     signal().await;
     interrupt.send_replace(true);
+    tokio::time::sleep(SAME).await;
     signal().await;
     std::process::exit(i32::from(FailureKind::Interrupted.exit_code()));
 }
@@ -276,7 +291,7 @@ struct Performance {
 }
 
 impl Stage<'_> {
-    async fn perform(&self) -> Result<Ended, Failure> {
+    async fn perform(&self) -> Ended {
         let started = Instant::now();
         let mut performance = Performance::default();
         let plan = route::plan(&self.project.team, &self.order.message, &self.order.wishes);
@@ -373,7 +388,7 @@ impl Stage<'_> {
     }
 
     /// Answer, landing, end: in this order, so that the last line says everything.
-    async fn finish(&self, performance: Performance, started: Instant) -> Result<Ended, Failure> {
+    async fn finish(&self, performance: Performance, started: Instant) -> Ended {
         let status = performance.status();
         let mut agents = BTreeMap::new();
         let mut usage = Usage::default();
@@ -388,22 +403,26 @@ impl Stage<'_> {
         }
         let mut commits = Vec::new();
         let mut unlanded = None;
+        let mut unrecorded = None;
         if self.order.commit {
-            match decisions::land(self.env, self.project) {
+            // On a thread of its own: a landing may wait, and a Ctrl-C is heard meanwhile.
+            let lander = Lander::new(self.env, self.project);
+            let landed = aside(self.env.threads, move || lander.land(Which::OfThisBranch)).await;
+            match landed.map_err(Failure::failed).flatten() {
                 Ok(mut landed) => {
                     unlanded = landed.left.take();
                     commits.extend(landed.commit.clone());
                     if let Some(what) = landed.event() {
-                        self.crew.reports.record(None, what).await.map_err(Failure::failed)?;
+                        unrecorded = self.crew.reports.record(None, what).await.err();
                     }
                 }
                 // The decisions are in the ledger, and the run has an end whatever became of the branch.
-                Err(failure) => unlanded = Some(decisions::Left::because(failure)),
+                Err(failure) => unlanded = Some(Left::because(failure)),
             }
         }
         let end = What::RunCompleted { status, agents, commits, usage };
-        self.crew.reports.record(None, end).await.map_err(Failure::failed)?;
-        Ok(Ended { run: self.run.clone(), status, unlanded })
+        unrecorded = self.crew.reports.record(None, end).await.err().or(unrecorded);
+        Ended { run: self.run.clone(), status, unlanded, unrecorded }
     }
 
     fn tell(&self, agent: Option<&Slug>, what: What) {

@@ -50,6 +50,10 @@ impl Project {
             ))
             .hint("`squad init` makes a team"));
         };
+        if folder.root.to_str().is_none() {
+            return Err(Failure::team(format!("the path {} is not Unicode", folder.root.display()))
+                .hint("squad keeps a team's record under its path; rename the folder"));
+        }
         let (files, mut problems) = store::read(&folder);
         let (team, more) = parse::team(&files);
         problems.extend(more);
@@ -60,7 +64,16 @@ impl Project {
 
     /// The first error, as a failure: the team or its configuration cannot be used.
     pub(crate) fn insist_on_sound(&self) -> Result<(), Failure> {
-        match self.problems.iter().find(|problem| problem.severity == Severity::Error) {
+        self.insist(|_| true)
+    }
+
+    /// What cannot be read is not the same as what is not there.
+    pub(crate) fn insist_on_readable(&self) -> Result<(), Failure> {
+        self.insist(|problem| problem.code == "unreadable")
+    }
+
+    fn insist(&self, matters: impl Fn(&Problem) -> bool) -> Result<(), Failure> {
+        match self.problems.iter().find(|problem| problem.severity == Severity::Error && matters(problem)) {
             None => Ok(()),
             Some(problem) => {
                 let failure = Failure::team(problem.message.clone());

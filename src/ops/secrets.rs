@@ -1,17 +1,20 @@
-//! The project's own secrets: values of its `.env` files, so that they can be kept out of the record.
+//! The secrets that are known here, so that they can be kept out of the record: values of the project's `.env` files
+//! and of the variables squad was started with.
 
 use std::fs;
 use std::path::Path;
 
+use crate::env::Env;
 use crate::policy::Redactor;
 
 /// Larger files are no `.env` files.
 const LARGEST: u64 = 256 * 1024;
 
-pub(crate) fn redactor(project: &Path) -> Redactor {
-    let Ok(entries) = fs::read_dir(project) else { return Redactor::default() };
-    let mut secrets = Vec::new();
-    for entry in entries.flatten() {
+pub(crate) fn redactor(env: &Env, project: &Path) -> Redactor {
+    let variables = env.variables.iter().filter(|(name, _)| is_secret(name)).map(|(_, value)| value.clone());
+    // A variable may name a file or a socket that holds a secret; the path is none.
+    let mut secrets: Vec<String> = variables.filter(|value| !Path::new(value).is_absolute()).collect();
+    for entry in fs::read_dir(project).into_iter().flatten().flatten() {
         let name = entry.file_name().to_string_lossy().into_owned();
         let is_sample = [".example", ".sample", ".template", ".dist"].iter().any(|end| name.ends_with(end));
         let is_env = name == ".env" || (name.starts_with(".env.") && !is_sample);
@@ -24,17 +27,33 @@ pub(crate) fn redactor(project: &Path) -> Redactor {
 
 /// The values whose names say that they are secret; others would take ordinary words out of the record.
 fn values(text: &str) -> Vec<String> {
-    const SECRET: [&str; 9] = ["key", "token", "secret", "pass", "pwd", "credential", "private", "auth", "dsn"];
     text.lines()
         .filter_map(|line| line.trim().trim_start_matches("export ").split_once('='))
-        .filter(|(name, _)| SECRET.iter().any(|word| name.to_lowercase().contains(word)))
+        .filter(|(name, _)| is_secret(name))
         .map(|(_, value)| value.trim().trim_matches(['"', '\'']).to_owned())
         .collect()
+}
+
+/// By the words of its name: `AUTHOR` has `auth` in it and no secret.
+fn is_secret(name: &str) -> bool {
+    const ENDS: [&str; 10] =
+        ["key", "token", "secret", "password", "passwd", "passphrase", "pwd", "pass", "credentials", "dsn"];
+    name.to_lowercase().split(|c: char| !c.is_alphanumeric()).any(|word| ENDS.iter().any(|end| word.ends_with(end)))
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn names_tell_by_their_words() {
+        for secret in ["OPENAI_API_KEY", "GH_TOKEN", "DB_PASSWORD", "APIKEY", "AWS_SECRET_ACCESS_KEY"] {
+            assert!(is_secret(secret), "{secret}");
+        }
+        for open in ["GIT_AUTHOR_DATE", "KEYBOARD", "PASSTHROUGH", "SSH_AUTH_SOCK", "PATH"] {
+            assert!(!is_secret(open), "{open}");
+        }
+    }
 
     #[test]
     fn only_values_that_are_called_secret_count() {

@@ -15,7 +15,7 @@ use std::collections::BTreeMap;
 #[cfg(test)]
 pub(crate) use decisions::decision_file;
 
-use crate::model::{Problem, Severity, Slug, Source, Team};
+use crate::model::{Decision, Problem, Severity, Slug, Source, Team};
 
 /// The text files of a team folder, by path from that folder, with `/`.
 #[derive(Clone, Debug, Default)]
@@ -69,6 +69,11 @@ pub(crate) fn team(files: &Files) -> (Team, Vec<Problem>) {
     team.decisions = decisions::read(files, &mut problems);
     problems.sort_by(|a, b| b.severity.cmp(&a.severity).then_with(|| (&a.file, a.line).cmp(&(&b.file, b.line))));
     (team, problems)
+}
+
+/// The decisions alone.
+pub(crate) fn decisions(files: &Files) -> Vec<Decision> {
+    decisions::read(files, &mut Vec::new())
 }
 
 fn read_agent_folder(

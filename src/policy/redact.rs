@@ -94,8 +94,8 @@ static RULES: [Rule; 21] = [
     ),
     judged(
         "assigned-secret",
-        &["passw", "secret", "token", "key", "credential", "pwd"],
-        r#"(?i)(?:passw(?:or)?d|passwd|pwd|secret|token|api[_-]?key|access[_-]?key|private[_-]?key|credentials?)["'`]?\s*(?::|=>?|:=)\s*["'`]?([^\s"'`,;<>(){}]{8,})"#,
+        &["passw", "passphrase", "secret", "token", "key", "credential", "pwd"],
+        r#"(?i)(?:passw(?:or)?d|passphrase|passwd|pwd|secret|token|api[_-]?key|access[_-]?key|private[_-]?key|credentials?)["'`]?\s*(?::|=>?|:=)\s*["'`]?([^\s"'`,;<>(){}]{8,})"#,
         is_random_value,
     ),
     judged("email", &["@"], r"[A-Za-z0-9._%+-]+@[A-Za-z0-9-]+(?:\.[A-Za-z0-9-]+)*\.[A-Za-z]{2,}\b", is_email),
@@ -180,30 +180,32 @@ fn note(found: &mut Vec<Redaction>, kind: &str, count: usize) {
     }
 }
 
-/// Not a variable, a placeholder, a code expression, or something redacted already.
+/// Not a variable, a placeholder, a code expression, or something redacted already. Only what is wholly one of these
+/// counts: a password may well have an ordinary word in it.
 fn is_secret_value(text: &str, range: Range<usize>) -> bool {
+    const PLACEHOLDERS: [&str; 12] = [
+        "password",
+        "passwort",
+        "passwd",
+        "pass",
+        "secret",
+        "token",
+        "example",
+        "changeme",
+        "placeholder",
+        "redacted",
+        "username",
+        "none",
+    ];
+    const EXPRESSIONS: [&str; 9] =
+        ["process.env", "os.environ", "os.getenv", "env.", "env[", "secrets.", "config.", "settings.", "your"];
     let value = &text[range];
     let lower = value.to_lowercase();
-    !value.starts_with(['$', '<', '{', '[', '%', '*', '(', '&'])
-        && ![
-            "process.env",
-            "os.environ",
-            "env.",
-            "secrets.",
-            "config.",
-            "xxxx",
-            "****",
-            "...",
-            "example",
-            "changeme",
-            "placeholder",
-            "your-",
-            "your_",
-            "password",
-            "passwort",
-        ]
-        .iter()
-        .any(|word| lower.contains(word))
+    let is_filler = lower.chars().all(|c| matches!(c, 'x' | '*' | '.' | '-' | '_'));
+    !(value.starts_with(['$', '<', '{', '[', '%', '*', '(', '&'])
+        || is_filler
+        || PLACEHOLDERS.contains(&lower.as_str())
+        || EXPRESSIONS.iter().any(|start| lower.starts_with(start)))
 }
 
 /// Looks made by a generator rather than by a person writing prose or code: letters and digits, mixed enough.
@@ -297,6 +299,8 @@ mod tests {
             "Authorization: Bearer [redacted:authorization]"
         );
         assert_eq!(redacted("password = \"kJ8#mQ2$vX9\"").0, "password = \"[redacted:assigned-secret]\"");
+        assert_eq!(redacted("postgres://app:MyPassword9x@db/x").0, "postgres://app:[redacted:url-password]@db/x");
+        assert_eq!(redacted("passphrase: S3cr3t-example-Q9").0, "passphrase: [redacted:assigned-secret]");
         assert_eq!(redacted("it is hunter2-hunter2").0, "it is [redacted:known-secret]");
     }
 

@@ -57,9 +57,16 @@ pub(crate) struct Work {
     under_way: BTreeMap<String, (String, String)>,
 }
 
-/// `squad-<agent>-<run>`: `[A-Za-z0-9_-]` only, which is what engines take (facts: Copilot CLI).
+/// `squad-<agent>-<run>`: `[A-Za-z0-9_-]` only, which is what the Copilot CLI takes, and no longer than a file's name
+/// may be. A long slug is cut and told apart by its hash.
 pub(crate) fn session_id(agent: &Slug, run: &RunId) -> String {
-    format!("squad-{agent}-{run}")
+    const LONGEST: usize = 64;
+    let slug: String = agent.as_str().chars().filter(|c| c.is_ascii_alphanumeric() || matches!(c, '-' | '_')).collect();
+    if slug == agent.as_str() && slug.len() <= LONGEST {
+        return format!("squad-{slug}-{run}");
+    }
+    let start = &slug[..slug.len().min(LONGEST - 9)];
+    format!("squad-{start}-{}-{run}", &blake3::hash(agent.as_str().as_bytes()).to_hex()[..8])
 }
 
 /// Everything a worker needs beside its job.

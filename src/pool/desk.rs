@@ -6,7 +6,7 @@ use tokio::sync::oneshot;
 
 use super::Reports;
 use crate::engine::{Approval, Reply, Request, ToolCall, ToolResult};
-use crate::model::{Access, Decision, Slug, What, first_line};
+use crate::model::{Access, Decision, Slug, What, first_words};
 use crate::policy::{Permissions, Ruling, rule};
 use crate::tools::{self, Intent};
 
@@ -38,7 +38,7 @@ impl Desk {
                 if let Approval::Deny(reason) = &approval {
                     self.reports.tell(
                         Some(agent),
-                        What::ToolDenied { tool, detail: first_line(&detail, 200), reason: reason.clone() },
+                        What::ToolDenied { tool, detail: first_words(&detail, 200), reason: reason.clone() },
                     );
                 }
                 reply.send(approval);

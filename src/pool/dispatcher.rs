@@ -140,8 +140,8 @@ impl<J: Journal, S: Show> Dispatcher<J, S> {
         }
         let written = if urgent { self.flush(batch).await } else { Ok(()) };
         for Numbered { id, event, done } in group {
-            let refused = written.is_err() && done.is_some();
-            if refused {
+            let is_promise = matches!(event.what, What::DecisionLogged { .. } | What::MemoryLogged { .. });
+            if written.is_err() && is_promise {
                 // The one who asked is told that it was not kept, so it must not be kept later either.
                 batch.entries.retain(|(other, _)| *other != id);
             } else {

@@ -100,6 +100,9 @@ fn states_follow_the_branch() {
     let mut text = repo.read(file.trim()).replace(&first, "000000000bbb").replace("First", "Second");
     text = text.replacen("---\n", &format!("---\nsupersedes: {first}\n"), 1);
     repo.write(".squad/decisions/2026/02/01-second-000000000bbb.md", &text);
+    state("in force");
+    repo.git(&["add", "-A"]);
+    repo.git(&["commit", "--quiet", "--message=replaced"]);
     state("superseded");
 }
 
@@ -118,6 +121,49 @@ fn a_decision_lands_on_the_branch_it_was_made_for() {
     let output = repo.squad(&["decisions", "land"]);
     assert!(output.code == 0 && output.err.contains("1 decision landed on feature"), "{output}");
     assert_eq!(repo.squad(&["decisions", "land"]).err, "There is nothing to land.\n");
+}
+
+/// Killed between the index and the branch, the files are staged and on no branch.
+#[test]
+fn a_landing_that_was_cut_short_is_finished_by_the_next() {
+    let repo = TestRepo::with_small_team();
+    repo.write(".git/MERGE_HEAD", "0000000000000000000000000000000000000001\n");
+    repo.squad(&["decisions", "add", "First"]);
+    std::fs::remove_file(repo.root().join(".git/MERGE_HEAD")).expect("it is there");
+    let head = repo.git(&["rev-parse", "HEAD"]);
+    assert_eq!(repo.squad(&["decisions", "land"]).code, 0);
+    repo.git(&["reset", "--quiet", "--soft", head.trim()]);
+    repo.git(&["update-ref", "refs/squad/log", "refs/squad/log~1"]);
+    assert!(repo.squad(&["decisions", "list"]).out.contains("unlanded"));
+    let output = repo.squad(&["decisions", "land"]);
+    assert!(output.err.contains("1 decision landed on main"), "{output}");
+    assert_eq!(repo.git(&["status", "--porcelain"]), "");
+    assert_ne!(repo.git(&["rev-parse", "HEAD"]), head);
+}
+
+#[test]
+fn a_decision_of_no_branch_lands_where_it_is_asked_to() {
+    let repo = TestRepo::with_small_team();
+    repo.git(&["checkout", "--quiet", "--detach"]);
+    repo.squad(&["decisions", "add", "Made in between"]);
+    repo.git(&["checkout", "--quiet", "main"]);
+    repo.squad(&["decisions", "add", "Made here"]);
+    assert!(repo.squad(&["decisions", "list"]).out.contains("unlanded"));
+    let output = repo.squad(&["decisions", "land"]);
+    assert!(output.err.contains("1 decision landed on main"), "{output}");
+    assert!(!repo.squad(&["decisions", "list"]).out.contains("unlanded"));
+}
+
+#[test]
+fn an_ignored_team_gets_no_commits() {
+    let repo = TestRepo::empty();
+    repo.write(".gitignore", ".squad/\n");
+    repo.git(&["add", "-A"]);
+    repo.git(&["commit", "--quiet", "--message=first"]);
+    repo.write(".squad/team.md", "| Name | Role |\n|---|---|\n| Ada | Dev |\n");
+    let output = repo.squad(&["decisions", "add", "Kept"]);
+    assert!(output.code == 0 && output.err.contains("git ignores .squad"), "{output}");
+    assert_eq!(repo.git(&["ls-files"]), ".gitignore\n");
 }
 
 #[test]

@@ -63,25 +63,44 @@ fn a_run_whose_process_died_has_failed_and_not_vanished() {
     );
 }
 
+/// Puts a file into the ledger as another program might.
+fn put(repo: &TestRepo, path: &str, text: &str) {
+    repo.write(".git/entry", text);
+    let blob = repo.git(&["hash-object", "-w", ".git/entry"]).trim().to_owned();
+    repo.git(&["read-tree", "--index-output=.git/other", "refs/squad/log"]);
+    let with_index = |arguments: &[&str]| {
+        let mut git = repo.command("git", &repo.root());
+        let done =
+            git.env("GIT_INDEX_FILE", repo.root().join(".git/other")).args(arguments).output().expect("git runs");
+        assert!(done.status.success(), "git {arguments:?}");
+        String::from_utf8(done.stdout).expect("UTF-8").trim().to_owned()
+    };
+    with_index(&["update-index", "--add", "--cacheinfo", &format!("100644,{blob},{path}")]);
+    let tree = with_index(&["write-tree"]);
+    let commit = repo.git(&["commit-tree", &tree, "-p", "refs/squad/log", "-m", "another"]);
+    repo.git(&["update-ref", "refs/squad/log", commit.trim()]);
+}
+
+#[test]
+fn an_entry_with_an_odd_run_disables_nothing() {
+    let repo = TestRepo::with_small_team();
+    repo.squad(&["orchestrate", "--engine", "rehearsal", "--agent", "bob", "first"]);
+    let entry = "---\nsquad: 1\nid: \"i\"\nat: \"2026-01-05T09:00:00Z\"\nkind: \"run.started\"\nrun: \"123\u{e9}5678\"\nactor: \"squad\"\n\
+        payload: {\"engine\":\"x\",\"version\":\"1\",\"branch\":null,\"commit\":null}\n---\nodd\n";
+    put(&repo, "log/2026/01/05/f19b8d1f-6c00-7000-8000-000000000001-run.started.md", entry);
+    let output = repo.squad(&["log"]);
+    assert!(output.out.contains("odd") && output.out.contains("first"), "{output}");
+    assert_eq!(repo.squad(&["log", "123"]).code, 0);
+}
+
 #[test]
 fn entries_of_a_newer_squad_are_shown_as_unknown() {
     let repo = TestRepo::with_small_team();
     repo.squad(&["orchestrate", "--engine", "rehearsal", "--agent", "bob", "first"]);
     let value: serde_json::Value = serde_json::from_str(&repo.squad(&["log", "--json"]).out).expect("JSON");
     let run = value["runs"][0]["run"].as_str().expect("an id").to_owned();
-    repo.write("entry", &format!("---\nsquad: 9\nrun: \"{run}\"\n---\n"));
-    let blob = repo.git(&["hash-object", "-w", "entry"]).trim().to_owned();
-    repo.git(&["read-tree", "--index-output=.git/other", "refs/squad/log"]);
-    let index = repo.root().join(".git/other");
-    let mut update = repo.command("git", &repo.root());
-    update.env("GIT_INDEX_FILE", &index);
-    let place = format!("100644,{blob},log/2026/01/05/f19b8d1f-6c00-7000-8000-000000000001-run.paused.md");
-    assert!(update.args(["update-index", "--add", "--cacheinfo", &place]).status().expect("git runs").success());
-    let mut write = repo.command("git", &repo.root());
-    let tree = write.env("GIT_INDEX_FILE", &index).arg("write-tree").output().expect("git runs").stdout;
-    let tree = String::from_utf8(tree).expect("UTF-8");
-    let commit = repo.git(&["commit-tree", tree.trim(), "-p", "refs/squad/log", "-m", "newer"]);
-    repo.git(&["update-ref", "refs/squad/log", commit.trim()]);
+    let id = "f19b8d1f-6c00-7000-8000-000000000001";
+    put(&repo, &format!("log/2026/01/05/{id}-run.paused.md"), &format!("---\nsquad: 9\nrun: \"{run}\"\n---\n"));
     let output = repo.squad(&["log", &run]);
     assert!(output.out.contains("unknown entry of a newer squad (version 9)"), "{output}");
     // And appending keeps it.

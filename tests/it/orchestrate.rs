@@ -39,7 +39,7 @@ fn agents_work_side_by_side_and_leave_commits() {
         bob         The tests are there.
         bob         completed, 2.0 s, 1 tool call
         coordinator completed, 0.0 s
-        squad       1 decision landed on main in 1264d6783f
+        squad       1 decision landed on main in 5070401552
         squad       completed: 3 agents, 2.0 s, 3 tool calls
         squad       details: squad log 20260105-090000-000001
         --- exit 0
@@ -93,7 +93,7 @@ fn agents_work_side_by_side_and_leave_commits() {
         log/2026/01/05/019b8d62-d070-7000-8000-000000000017-session.idle.md
         log/2026/01/05/019b8d62-d458-7000-8000-000000000018-session.destroyed.md
         log/2026/01/05/019b8d62-d840-7000-8000-000000000019-agent.completed.md
-        log/2026/01/05/019b8d62-e010-7000-8000-00000000001a-session.created.md
+        log/2026/01/05/019b8d62-dc28-7000-8000-00000000001a-session.created.md
         log/2026/01/05/019b8d62-e7e0-7000-8000-00000000001c-agent.message.md
         log/2026/01/05/019b8d62-ebc8-7000-8000-00000000001d-session.idle.md
         log/2026/01/05/019b8d62-efb0-7000-8000-00000000001e-session.destroyed.md
@@ -169,7 +169,7 @@ fn json_is_one_event_a_line_and_the_last_says_how_it_ended() {
     let events = TestRepo::events(&output);
     assert!(events.iter().enumerate().all(|(index, event)| event["seq"] == index as u64 + 1));
     let last = events.last().expect("an event");
-    expect![[r#"{"seq":33,"at":"2026-01-05T09:00:34Z","run":"20260105-090000-000001","agent":null,"type":"run.completed","status":"completed","agents":{"ada":"completed","bob":"completed","coordinator":"completed"},"commits":["1264d6783fc112ef75d55f795755a69a3d820602"],"usage":{"input_tokens":0,"output_tokens":0,"cost_usd":null,"turns":3,"tool_calls":3,"seconds":2.0}}"#]].assert_eq(&last.to_string());
+    expect![[r#"{"seq":33,"at":"2026-01-05T09:00:34Z","run":"20260105-090000-000001","agent":null,"type":"run.completed","status":"completed","agents":{"ada":"completed","bob":"completed","coordinator":"completed"},"commits":["50704015529fc50b6992a1cd05b10a57e2ba4042"],"usage":{"input_tokens":0,"output_tokens":0,"cost_usd":null,"turns":3,"tool_calls":3,"seconds":2.0}}"#]].assert_eq(&last.to_string());
 }
 
 #[test]

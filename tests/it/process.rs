@@ -66,6 +66,40 @@ fn an_interrupt_ends_every_agent_and_records_the_outcome() {
     }
 }
 
+/// The engine here is a program that never says anything: squad waits for it when the signal comes.
+#[cfg(unix)]
+#[test]
+fn an_interrupt_while_the_engine_starts_leaves_no_process() {
+    use std::os::unix::fs::PermissionsExt;
+
+    let mut repo = TestRepo::with_small_team();
+    repo.write("../silent", "#!/bin/sh\necho $$ >\"$HOME/started\"\nexec sleep 300\n");
+    let silent = repo.root().join("../silent");
+    std::fs::set_permissions(&silent, std::fs::Permissions::from_mode(0o755)).expect("it is ours");
+    repo.variables.insert("COPILOT_CLI_PATH".to_owned(), silent.display().to_string());
+    let mut command = repo.command(BINARY, &repo.root());
+    command.args(["orchestrate", "--json", "--agent", "ada", "x"]).stdin(Stdio::null()).stdout(Stdio::piped());
+    let child = command.spawn().expect("squad runs");
+    let engine = loop {
+        let started = std::fs::read_to_string(repo.root().join("../home/started")).unwrap_or_default();
+        if started.ends_with('\n') {
+            break started.trim().to_owned();
+        }
+        std::thread::sleep(Duration::from_millis(10));
+    };
+    signal(&child, "INT");
+    let (out, code) = rest(child);
+    assert!(code == Some(130) && out.contains("\"kind\":\"interrupted\""), "{code:?} {out}");
+    let is_there = || std::process::Command::new("kill").args(["-0", &engine]).stderr(Stdio::null()).status();
+    for _ in 0..500 {
+        if !is_there().expect("kill runs").success() {
+            return;
+        }
+        std::thread::sleep(Duration::from_millis(10));
+    }
+    panic!("the engine is still there");
+}
+
 #[cfg(unix)]
 #[test]
 fn killed_in_the_middle_everything_acknowledged_is_there() {

@@ -170,6 +170,7 @@ impl TestRepo {
             },
             runtime: || tokio::runtime::Builder::new_current_thread().enable_all().start_paused(true).build(),
             signals: false,
+            threads: false,
         };
         let code = squad::run(env);
         let shown = |text: String| {

@@ -10,7 +10,7 @@ use super::wire::{
     OpenParams, ToolComplete, ToolStart, TurnRetry, UserInput,
 };
 use crate::engine::{Approval, Fact, Reply, Request, ToolCall, ToolResult};
-use crate::model::{Access, Usage, first_line};
+use crate::model::{Access, Usage, first_words};
 
 /// Characters of a tool's or a result's one-line summary.
 const DETAIL: usize = 200;
@@ -127,7 +127,7 @@ impl Conversation {
     }
 
     fn tool_started(&mut self, start: ToolStart) {
-        let detail = first_line(&subject(&start.arguments), DETAIL);
+        let detail = first_words(&subject(&start.arguments), DETAIL);
         self.calls.insert(start.tool_call_id.clone(), start.tool_name.clone());
         self.report(Fact::ToolStarted { call: start.tool_call_id, tool: start.tool_name, detail });
     }
@@ -139,7 +139,7 @@ impl Conversation {
         };
         // A resumed session tells how calls of its earlier life ended; they are no part of this one.
         let Some(tool) = self.calls.remove(&complete.tool_call_id) else { return };
-        let detail = first_line(&text, DETAIL);
+        let detail = first_words(&text, DETAIL);
         self.report(Fact::ToolCompleted { call: complete.tool_call_id, tool, ok: complete.success, detail });
     }
 

@@ -7,7 +7,7 @@ use tokio::sync::{mpsc, watch};
 
 use super::script::Step;
 use crate::engine::{Approval, Fact, Opening, Reply, Request, ToolCall, ToolResult};
-use crate::model::{Access, first_line};
+use crate::model::{Access, first_words};
 
 pub(super) struct Stage {
     pub(super) opening: Arc<Opening>,
@@ -56,12 +56,12 @@ impl Stage {
 
     async fn tool(&self, call: String, tool: String, arguments: serde_json::Value) {
         let detail = arguments.get("title").or_else(|| arguments.get("text")).and_then(|value| value.as_str());
-        let detail = first_line(detail.unwrap_or_default(), 120);
+        let detail = first_words(detail.unwrap_or_default(), 120);
         self.tell(Fact::ToolStarted { call: call.clone(), tool: tool.clone(), detail });
         let (reply, answer) = Reply::channel();
         self.tell(Fact::Request(Request::Tool(ToolCall { call: call.clone(), tool: tool.clone(), arguments }, reply)));
         let result = answer.await.unwrap_or(ToolResult { ok: false, text: "no answer".to_owned() });
-        self.tell(Fact::ToolCompleted { call, tool, ok: result.ok, detail: first_line(&result.text, 120) });
+        self.tell(Fact::ToolCompleted { call, tool, ok: result.ok, detail: first_words(&result.text, 120) });
     }
 
     async fn write(&self, call: String, path: &str, text: &str) {

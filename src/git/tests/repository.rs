@@ -126,6 +126,28 @@ fn the_identity_is_what_git_says() {
 }
 
 #[test]
+fn files_are_read_from_a_commit() {
+    let world = World::new();
+    world.write(".squad/team.md", "team");
+    world.write(".squad/agents/a.md", "a");
+    world.write(".gitignore", "kept-out/\n");
+    world.git(&["add", "."]);
+    world.git(&["commit", "-qm", "team"]);
+    world.write(".squad/team.md", "changed since");
+    let repository = world.repository();
+    let commit = repository.head().unwrap().commit.unwrap();
+    assert_eq!(repository.paths_at(&commit, ".squad").unwrap(), [".squad/agents/a.md", ".squad/team.md"]);
+    let files = repository.files_at(&commit, ".squad", |path| path.ends_with("team.md")).unwrap();
+    assert_eq!(files, [entry(".squad/team.md", "team")]);
+    assert_eq!(repository.paths_at(&commit, "nowhere").unwrap(), [""; 0]);
+    assert!(repository.paths_at("nonsense", "").is_err() && repository.paths_at(&"1".repeat(40), "").is_err());
+    world.write("kept-out/a", "x");
+    assert!(
+        repository.is_ignored("kept-out") && repository.is_ignored("kept-out/a") && !repository.is_ignored(".squad")
+    );
+}
+
+#[test]
 fn variables_of_a_hook_do_not_lead_astray() {
     let mut world = World::new();
     let other = World::new();

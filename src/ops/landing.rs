@@ -1,0 +1,240 @@
+//! Landing: recorded decisions become files on the branch they were made for, in one commit.
+
+use std::fs::{self, File, TryLockError};
+use std::io;
+use std::path::PathBuf;
+use std::thread;
+use std::time::{Duration, Instant};
+
+use super::journal::append;
+use super::{Project, ledger};
+use crate::env::{Clock, Env};
+use crate::error::Failure;
+use crate::git::{Change, Landing, Repository};
+use crate::model::{Actor, Decision, DecisionId, RunId, Slug, What, first_line, plural};
+use crate::record::{Entry, decision_path, render_decision};
+
+/// How long a landing waits for another one's end. One takes some 20 ms, and up to 10 s where a signing program hangs.
+const PATIENCE: Duration = Duration::from_secs(30);
+
+/// Lands decisions. Owns what it needs, so that a run can wait for it on a thread of its own and still hear a Ctrl-C.
+pub(crate) struct Lander {
+    repository: Repository,
+    prefix: String,
+    /// The team folder from the repository's root.
+    folder: String,
+    /// The same on disk.
+    team: PathBuf,
+    local: PathBuf,
+    clock: Clock,
+}
+
+/// Which decisions land.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Which {
+    /// Those that were made for the checked-out branch.
+    OfThisBranch,
+    /// Those that were made on no branch too, since somebody asks for it.
+    AndOfNone,
+}
+
+/// What became of an attempt to land.
+#[derive(Debug, Default)]
+pub(crate) struct Landed {
+    pub(crate) decisions: Vec<DecisionId>,
+    pub(crate) commit: Option<String>,
+    pub(crate) branch: String,
+    /// What stays unlanded, and why.
+    pub(crate) left: Option<Left>,
+    /// Landings wait for each other until what landed is recorded, so that nothing lands twice. The kernel frees the
+    /// lock of a process that dies.
+    _turn: Option<File>,
+}
+
+#[derive(Debug)]
+pub(crate) struct Left {
+    /// `None`: it is not known how many.
+    pub(crate) count: Option<usize>,
+    pub(crate) reason: String,
+    pub(crate) hint: String,
+}
+
+impl Lander {
+    pub(crate) fn new(env: &Env, project: &Project) -> Self {
+        Self {
+            repository: project.repository.clone(),
+            prefix: project.ledger_prefix(),
+            folder: project.folder_in_repository(),
+            team: project.folder.path(),
+            local: project.local(),
+            clock: env.clock.clone(),
+        }
+    }
+
+    /// Lands every decision that is meant and has not landed anywhere, in one commit. Whoever calls this records the
+    /// landing.
+    pub(crate) fn land(&self, which: Which) -> Result<Landed, Failure> {
+        let turn = self.turn()?;
+        let head = self.repository.head()?;
+        let mut waiting: Vec<ledger::LoggedDecision> = ledger::decisions(&self.repository, &self.prefix)?
+            .into_iter()
+            .filter(|logged| logged.landed.is_empty() && logged.decision.date.is_some())
+            .collect();
+        let all = waiting.len();
+        waiting.retain(|logged| match &logged.branch {
+            Some(_) => logged.branch == head.branch,
+            None => which == Which::AndOfNone || head.branch.is_none(),
+        });
+        let Some(branch) = head.branch else {
+            return Ok(left(waiting.len(), "HEAD is detached", "check out the branch the work is on"));
+        };
+        if waiting.is_empty() {
+            let mut landed = left(all, "they were made for other branches", "check out the branch they were made for");
+            landed.branch = branch;
+            return Ok(landed);
+        }
+        let on_branch = match &head.commit {
+            Some(commit) => self.repository.paths_at(commit, &self.folder)?,
+            None => Vec::new(),
+        };
+        if let Some((reason, hint)) = self.obstacle(&on_branch) {
+            return Ok(left(waiting.len(), &reason, hint));
+        }
+        let decisions: Vec<&Decision> = waiting.iter().map(|logged| &logged.decision).collect();
+        let files: Vec<(String, Vec<u8>)> = decisions
+            .iter()
+            // What the branch holds has landed; only the entry that says so is missing.
+            .filter(|decision| !on_branch.iter().any(|path| is_file_of(path, &decision.id)))
+            .filter_map(|decision| {
+                Some((decision_path(&self.folder, decision)?, render_decision(decision).into_bytes()))
+            })
+            .collect();
+        let commit = if files.is_empty() {
+            None
+        } else {
+            let change = Change { branch: branch.clone(), allow_unborn: false, files, message: message(&decisions) };
+            match self.repository.land(&change, self.repository.identity().as_ref(), self.clock.now())? {
+                Landing::Landed { commit } => Some(commit),
+                Landing::NotLanded { reason, hint } => return Ok(left(decisions.len(), &reason, &hint)),
+            }
+        };
+        let decisions = decisions.iter().map(|decision| decision.id.clone()).collect();
+        Ok(Landed { decisions, commit, branch, left: None, _turn: Some(turn) })
+    }
+
+    /// What stands against any landing of this team's.
+    fn obstacle(&self, on_branch: &[String]) -> Option<(String, &'static str)> {
+        if self.team.symlink_metadata().is_ok_and(|metadata| metadata.is_symlink()) {
+            return Some((format!("{} is a symbolic link", self.folder), "make it a folder of the repository"));
+        }
+        // Whoever keeps the team out of the repository does not want its decisions in it.
+        if on_branch.is_empty() && self.repository.is_ignored(&self.folder) {
+            return Some((
+                format!("git ignores {}", self.folder),
+                "the decisions are kept in the ledger; take it out of .gitignore to land them",
+            ));
+        }
+        None
+    }
+
+    fn turn(&self) -> Result<File, Failure> {
+        let path = self.local.join("landing.lock");
+        let failed = |reason: String| Failure::failed(format!("cannot lock {}: {reason}", path.display()));
+        let open = || {
+            fs::create_dir_all(&self.local)?;
+            File::options().create(true).truncate(false).write(true).open(&path)
+        };
+        let file = open().map_err(|error: io::Error| failed(error.to_string()))?;
+        let start = Instant::now();
+        loop {
+            match file.try_lock() {
+                Ok(()) => return Ok(file),
+                Err(TryLockError::WouldBlock) if start.elapsed() < PATIENCE => thread::sleep(Duration::from_millis(10)),
+                Err(TryLockError::WouldBlock) => return Err(failed("another squad is landing decisions".to_owned())),
+                Err(TryLockError::Error(error)) => return Err(failed(error.to_string())),
+            }
+        }
+    }
+}
+
+/// A decision's file is known by its name's end, whatever people made of the rest.
+fn is_file_of(path: &str, id: &DecisionId) -> bool {
+    path.strip_suffix(".md").is_some_and(|path| path.ends_with(&format!("-{id}")))
+}
+
+/// Records a landing, so that nothing lands twice. Were squad killed before this, the file on the branch tells.
+pub(crate) fn record(env: &Env, project: &Project, landed: &Landed) -> Result<(), Failure> {
+    let Some(what) = landed.event() else { return Ok(()) };
+    let at = env.clock.now();
+    let entry = Entry::new(env.ids.entry(at), at, Actor::Squad, &what);
+    append(&project.repository, &project.ledger_prefix(), &[entry], at)?;
+    Ok(())
+}
+
+impl Landed {
+    /// What is recorded of it, when anything landed.
+    pub(crate) fn event(&self) -> Option<What> {
+        (!self.decisions.is_empty()).then(|| What::DecisionLanded {
+            decisions: self.decisions.clone(),
+            branch: self.branch.clone(),
+            commit: self.commit.clone().unwrap_or_default(),
+        })
+    }
+}
+
+impl Left {
+    pub(crate) fn because(failure: Failure) -> Self {
+        let hint = failure.hint.unwrap_or_else(|| "mend that".to_owned());
+        Self { count: None, reason: failure.message, hint }
+    }
+
+    /// `2 decisions`, as far as that is known.
+    pub(crate) fn what(&self) -> String {
+        self.count.map_or_else(|| "decisions".to_owned(), |count| plural(count, "decision"))
+    }
+}
+
+fn left(count: usize, reason: &str, hint: &str) -> Landed {
+    let left = (count > 0).then(|| Left { count: Some(count), reason: reason.to_owned(), hint: hint.to_owned() });
+    Landed { left, ..Landed::default() }
+}
+
+/// The commit's message: a subject, the titles, and a trailer for each run, agent and decision.
+fn message(decisions: &[&Decision]) -> String {
+    let mut message = match decisions {
+        [decision] => format!("squad: decide: {}\n", first_line(&decision.title, 60)),
+        decisions => {
+            let titles: Vec<String> = decisions.iter().map(|decision| format!("- {}", decision.title)).collect();
+            format!("squad: record {}\n\n{}\n", plural(decisions.len(), "decision"), titles.join("\n"))
+        }
+    };
+    let mut trailers: Vec<String> = Vec::new();
+    let runs = decisions.iter().filter_map(|decision| decision.run.as_ref()).map(RunId::as_str).map(|run| ("Run", run));
+    let agents = decisions.iter().filter(|decision| decision.run.is_some());
+    let agents =
+        agents.filter_map(|decision| decision.by.as_deref()).filter_map(Slug::fold).map(|slug| slug.to_string());
+    let agents: Vec<String> = agents.collect();
+    let ids = decisions.iter().map(|decision| ("Decision", decision.id.as_str()));
+    for (name, value) in runs.chain(agents.iter().map(|agent| ("Agent", agent.as_str()))).chain(ids) {
+        let trailer = format!("Squad-{name}: {value}");
+        if !trailers.contains(&trailer) {
+            trailers.push(trailer);
+        }
+    }
+    message.push('\n');
+    message.push_str(&trailers.join("\n"));
+    message.push('\n');
+    message
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_decisions_file_is_known_by_its_id() {
+        let id = DecisionId::new("0a1b");
+        assert!(is_file_of(".squad/decisions/2026/01/05-any-title-0a1b.md", &id));
+        assert!(!is_file_of(".squad/decisions/2026/01/05-any-title-20a1b.md", &id) && !is_file_of("0a1b.txt", &id));
+    }
+}
