@@ -75,11 +75,19 @@ impl Ui {
 
     /// A line of data, to stdout.
     pub(crate) fn data(&mut self, text: &str) {
+        self.write_out(&format!("{}\n", text.trim_end_matches('\n')));
+    }
+
+    /// Text as it is, to the byte; on a terminal, without what could do harm there.
+    pub(crate) fn verbatim(&mut self, text: &str) {
+        if self.streams.out_is_terminal { self.write_out(&printable(text)) } else { self.write_out(text) }
+    }
+
+    fn write_out(&mut self, text: &str) {
         if self.out_closed {
             return;
         }
-        let written =
-            writeln!(self.streams.out, "{}", text.trim_end_matches('\n')).and_then(|()| self.streams.out.flush());
+        let written = self.streams.out.write_all(text.as_bytes()).and_then(|()| self.streams.out.flush());
         if let Err(error) = written {
             self.out_closed = true;
             self.out_error = (error.kind() != io::ErrorKind::BrokenPipe).then_some(error);

@@ -1,3 +1,7 @@
+mod show;
+
+use clap::Subcommand;
+
 use super::{Context, Ended};
 use crate::model::{Kind, Status, plural, printable};
 use crate::ops::Project;
@@ -10,12 +14,30 @@ use crate::ui::{FAINT, STRONG};
 /// Who is on it, which model each agent gets and why, and what in the team's files was not understood. Exits with 0
 /// whatever it finds.
 #[derive(clap::Args)]
-#[command(after_help = "Examples:\n  squad agents\n  squad agents --json | jq '.problems'")]
-pub(super) struct Args {}
+#[command(
+    args_conflicts_with_subcommands = true,
+    after_help = "\
+Examples:
+  squad agents
+  squad agents show backend
+  squad agents --json | jq '.problems'"
+)]
+pub(super) struct Args {
+    #[command(subcommand)]
+    command: Option<Command>,
+}
+
+#[derive(Subcommand)]
+enum Command {
+    Show(show::Args),
+}
 
 impl Args {
     pub(super) fn run(self, context: &mut Context<'_>) -> Ended {
         let project = Project::open(context.env, &context.directory, Layer::default())?;
+        if let Some(Command::Show(args)) = self.command {
+            return args.run(&mut context.ui, &project);
+        }
         let report = agents::report(&project)?;
         let ui = &mut context.ui;
         if ui.json() {

@@ -12,6 +12,7 @@ mod init;
 mod log;
 mod orchestrate;
 mod status;
+mod tier;
 
 use std::path::PathBuf;
 
@@ -20,6 +21,7 @@ use clap::{Parser, Subcommand};
 use crate::env::Env;
 use crate::error::Failure;
 use crate::ui::{ColorChoice, Ui};
+use tier::TierName;
 
 /// Run a team of AI coding agents that lives in a git repository
 ///

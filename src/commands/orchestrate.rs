@@ -1,6 +1,7 @@
-use super::{Context, Ended};
+use super::{Context, Ended, TierName};
 use crate::error::Failure;
 use crate::model::{Outcome, PlanKind, Tier, list};
+use crate::ops::members::named_agents;
 use crate::ops::orchestrate::{self, Ended as RunEnded, Order, Preview};
 use crate::ops::{Project, engines};
 use crate::policy::Permissions;
@@ -67,29 +68,6 @@ pub(super) struct Args {
     no_commit: bool,
 }
 
-#[derive(Clone, Copy, clap::ValueEnum)]
-enum TierName {
-    /// Nobody is started; the coordinator answers
-    Direct,
-    /// A small model and tools that only read
-    Lightweight,
-    /// The charter's own model and tools
-    Standard,
-    /// The premium model
-    Full,
-}
-
-impl From<TierName> for Tier {
-    fn from(name: TierName) -> Self {
-        match name {
-            TierName::Direct => Self::Direct,
-            TierName::Lightweight => Self::Lightweight,
-            TierName::Standard => Self::Standard,
-            TierName::Full => Self::Full,
-        }
-    }
-}
-
 impl Args {
     pub(super) fn run(self, mut context: Context<'_>) -> (Context<'_>, Ended) {
         let (project, order) = match self.prepare(&mut context) {
@@ -110,7 +88,7 @@ impl Args {
         project.insist_on_sound()?;
         engines::check_names(&project.settings)?;
         let script = engines::script(&project.settings, &context.directory)?;
-        let agents = orchestrate::named_agents(&project.team, &self.agents)?;
+        let agents = named_agents(&project.team, &self.agents)?;
         let interactive = context.ui.can_ask();
         let permissions = self.permissions.unwrap_or(if interactive { Permissions::Ask } else { Permissions::Deny });
         if permissions == Permissions::Ask && !interactive {

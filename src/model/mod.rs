@@ -11,6 +11,7 @@ mod problem;
 mod session;
 mod team;
 mod text;
+mod words;
 
 pub(crate) use agent::{Charter, Kind, Member, Slug, Status};
 pub(crate) use decision::{Decision, DecisionState};
@@ -21,3 +22,4 @@ pub(crate) use problem::{Problem, Severity, Source};
 pub(crate) use session::{Access, ModelChoice, ModelLayer, SessionSpec, ToolChoice};
 pub(crate) use team::{Rule, Team};
 pub(crate) use text::{first_line, first_words, list, plural, printable, quote};
+pub(crate) use words::{stem, stems, words};

@@ -2,10 +2,13 @@
 
 use serde::Serialize;
 
+use super::members::{named_member, startable};
 use super::{Project, ledger};
-use crate::compile::{self, Learnings};
+use crate::compile::{Budget, Compiled, Compiler, Learnings, Receipt, Sources, Task, Totals};
 use crate::error::Failure;
-use crate::model::{Kind, Member, ModelLayer, Problem, Rule, SessionSpec, Slug, Source, Status, Tier};
+use crate::model::{
+    Kind, Member, ModelChoice, ModelLayer, Problem, Rule, SessionSpec, Slug, Source, Status, Tier, ToolChoice,
+};
 
 #[derive(Serialize)]
 pub(crate) struct TeamReport {
@@ -30,7 +33,7 @@ pub(crate) struct AgentReport {
     pub(crate) model_layer: ModelLayer,
     /// What the charter names; `None` for all.
     pub(crate) tools: Option<Vec<String>>,
-    /// Of prompt and context at the standard tier; a token is taken for four bytes, which errs by −6 … +17 %.
+    /// Of prompt and context at the standard tier, about; see `compile::tokens`.
     pub(crate) prompt_tokens: usize,
     pub(crate) compiled_hash: String,
     pub(crate) source: Source,
@@ -44,11 +47,44 @@ pub(crate) struct DecisionCount {
     pub(crate) attributed: usize,
 }
 
+/// One member, and what in the team's files is about it.
+#[derive(Serialize)]
+pub(crate) struct MemberReport {
+    pub(crate) agent: AgentReport,
+    pub(crate) tier: Tier,
+    pub(crate) budget: Budget,
+    /// At that tier and for the task.
+    pub(crate) tokens: Totals,
+    /// The rules that route to it, as the one who works or the one who reviews.
+    pub(crate) rules: Vec<Rule>,
+    pub(crate) problems: Vec<Problem>,
+}
+
+/// What the engine is given for an agent's session, to the byte.
+#[derive(Serialize)]
+pub(crate) struct PromptReport {
+    pub(crate) agent: Slug,
+    pub(crate) tier: Tier,
+    pub(crate) model: ModelChoice,
+    pub(crate) tools: ToolChoice,
+    pub(crate) compiled_hash: String,
+    pub(crate) prompt: String,
+    pub(crate) context: String,
+}
+
+/// What to compile for.
+pub(crate) struct Occasion<'a> {
+    pub(crate) task: Option<&'a str>,
+    pub(crate) tier: Tier,
+}
+
 pub(crate) fn report(project: &Project) -> Result<TeamReport, Failure> {
-    let learnings = ledger::learnings(&project.repository, &project.ledger_prefix())?;
+    let learnings = learnings(project)?;
+    let task = Task::none();
+    let compiler = compiler(project, &learnings, &task);
     let decisions = project.decisions();
     Ok(TeamReport {
-        agents: project.team.members.iter().map(|member| agent(project, member, &learnings)).collect(),
+        agents: project.team.members.iter().map(|member| agent(project, &compiler, member)).collect(),
         rules: project.team.rules.clone(),
         decisions: DecisionCount {
             total: decisions.len(),
@@ -59,8 +95,70 @@ pub(crate) fn report(project: &Project) -> Result<TeamReport, Failure> {
     })
 }
 
-fn agent(project: &Project, member: &Member, learnings: &Learnings) -> AgentReport {
-    let spec = spec(project, member, learnings);
+pub(crate) fn member(project: &Project, name: &str, occasion: &Occasion<'_>) -> Result<MemberReport, Failure> {
+    let member = named_member(&project.team, name)?;
+    let learnings = learnings(project)?;
+    let task = occasion.task.map_or_else(Task::none, Task::new);
+    let compiler = compiler(project, &learnings, &task);
+    let receipt = compiler.agent(member, occasion.tier).receipt();
+    let rules = project.team.rules.iter();
+    Ok(MemberReport {
+        agent: agent(project, &compiler, member),
+        tier: occasion.tier,
+        budget: receipt.budget,
+        tokens: receipt.tokens,
+        rules: rules
+            .filter(|rule| rule.agents.contains(&member.slug) || rule.reviewer.as_ref() == Some(&member.slug))
+            .cloned()
+            .collect(),
+        problems: project.problems.iter().filter(|problem| is_about(problem, member)).cloned().collect(),
+    })
+}
+
+pub(crate) fn prompt(project: &Project, name: &str, occasion: &Occasion<'_>) -> Result<PromptReport, Failure> {
+    compiled(project, name, occasion, |compiled| {
+        let SessionSpec { agent, tier, model, tools, compiled_hash, prompt, context, .. } = compiled.spec;
+        PromptReport { agent, tier, model, tools, compiled_hash, prompt, context }
+    })
+}
+
+pub(crate) fn receipt(project: &Project, name: &str, occasion: &Occasion<'_>) -> Result<Receipt, Failure> {
+    compiled(project, name, occasion, |compiled| compiled.receipt())
+}
+
+/// An agent's session, or the coordinator's, which is on no roster.
+fn compiled<T>(
+    project: &Project,
+    name: &str,
+    occasion: &Occasion<'_>,
+    then: impl FnOnce(Compiled<'_>) -> T,
+) -> Result<T, Failure> {
+    let learnings = learnings(project)?;
+    let task = occasion.task.map_or_else(Task::none, Task::new);
+    let compiler = compiler(project, &learnings, &task);
+    if Slug::fold(name) == Some(Slug::coordinator()) && project.team.member(&Slug::coordinator()).is_none() {
+        return Ok(then(compiler.coordinator()));
+    }
+    let member = startable(&project.team, named_member(&project.team, name)?)?;
+    Ok(then(compiler.agent(member, occasion.tier)))
+}
+
+fn learnings(project: &Project) -> Result<Learnings, Failure> {
+    Ok(ledger::learnings(&project.repository, &project.ledger_prefix())?)
+}
+
+pub(super) fn compiler<'a>(project: &'a Project, learnings: &'a Learnings, task: &'a Task) -> Compiler<'a> {
+    Compiler::new(Sources { team: &project.team, learnings, settings: &project.settings }, task)
+}
+
+/// Whether a problem is in the member's folder or its row.
+fn is_about(problem: &Problem, member: &Member) -> bool {
+    problem.file.contains(&format!("/agents/{}/", member.slug))
+        || (problem.file == member.source.file && problem.line == member.source.line)
+}
+
+fn agent(project: &Project, compiler: &Compiler<'_>, member: &Member) -> AgentReport {
+    let compiled = compiler.agent(member, Tier::Standard);
     let charter = project.team.charters.get(&member.slug);
     AgentReport {
         name: member.name.clone(),
@@ -70,15 +168,11 @@ fn agent(project: &Project, member: &Member, learnings: &Learnings) -> AgentRepo
         status: member.status,
         charter: member.charter.clone(),
         model: charter.and_then(|charter| charter.model.clone()),
-        resolved_model: spec.model.id.clone(),
-        model_layer: spec.model.layer,
+        prompt_tokens: compiled.tokens(),
+        resolved_model: compiled.spec.model.id,
+        model_layer: compiled.spec.model.layer,
         tools: charter.and_then(|charter| charter.tools.clone()),
-        prompt_tokens: (spec.prompt.len() + spec.context.len()).div_ceil(4),
-        compiled_hash: spec.compiled_hash,
+        compiled_hash: compiled.spec.compiled_hash,
         source: member.source.clone(),
     }
-}
-
-fn spec(project: &Project, member: &Member, learnings: &Learnings) -> SessionSpec {
-    compile::agent(&project.team, member, learnings, &project.settings, Tier::Standard)
 }

@@ -7,7 +7,7 @@ use serde::Serialize;
 
 use super::journal::logged_decision;
 use super::lease::LiveRun;
-use crate::compile::Learnings;
+use crate::compile::{Learning, Learnings};
 use crate::git::{Repository, Snapshot};
 use crate::model::{Decision, DecisionId, Outcome, RunId, Slug, Usage, What};
 use crate::record::{Entry, Read};
@@ -223,7 +223,9 @@ pub(crate) fn learnings(repository: &Repository, prefix: &str) -> Result<Learnin
         for (_, bytes) in snapshot.files(&day)?.into_iter().rev() {
             let Read::Entry(entry) = Entry::parse(&bytes) else { continue };
             if let Some(agent) = entry.agent.filter(|_| entry.kind == "memory.logged") {
-                learnings.entry(agent).or_default().push(entry.text);
+                let date = entry.at.strftime("%Y-%m-%d").to_string();
+                let learning = Learning { entry: entry.id.to_string(), date, text: entry.text };
+                learnings.entry(agent).or_default().push(learning);
                 count += 1;
             }
         }

@@ -11,6 +11,7 @@ mod journal;
 pub(crate) mod landing;
 mod lease;
 pub(crate) mod ledger;
+pub(crate) mod members;
 pub(crate) mod orchestrate;
 mod project;
 mod secrets;

@@ -14,15 +14,16 @@ use serde::Serialize;
 use tokio::sync::{Semaphore, watch};
 use tokio::time::Instant;
 
+use super::agents::compiler;
 use super::journal::{LedgerJournal, aside};
 use super::landing::{Lander, Left, Which};
 use super::lease::{Lease, LiveRun};
 use super::{Project, engines, ledger, secrets};
-use crate::compile::{self, Colleague, Learnings};
+use crate::compile::{self, Colleague, Compiled, Compiler, Task};
 use crate::engine::{Adapter, Opening, rehearsal};
 use crate::env::Env;
 use crate::error::{Failure, FailureKind};
-use crate::model::{Member, Outcome, Plan, PlanKind, RunId, SessionSpec, Slug, Team, Tier, Usage, Verdict, What, list};
+use crate::model::{Member, Outcome, Plan, PlanKind, RunId, SessionSpec, Slug, Tier, Usage, Verdict, What};
 use crate::policy::Permissions;
 use crate::pool::{Ask, Cancel, Crew, Desk, Dispatcher, Job, Reports, Show, Work, session_id};
 use crate::route::{self, Wishes};
@@ -67,51 +68,22 @@ pub(crate) struct PreviewedSession {
     pub(crate) compiled_hash: String,
 }
 
-/// The slugs of agents named on the command line.
-pub(crate) fn named_agents(team: &Team, names: &[String]) -> Result<Vec<Slug>, Failure> {
-    names.iter().map(|name| named_agent(team, name)).collect()
-}
-
-fn named_agent(team: &Team, name: &str) -> Result<Slug, Failure> {
-    let wanted = Slug::fold(name.trim_start_matches('@'));
-    let member = team
-        .members
-        .iter()
-        .find(|member| wanted.as_ref() == Some(&member.slug) || wanted.is_some() && Slug::fold(&member.name) == wanted);
-    let agents = list(team.startable().map(|member| &member.slug));
-    match member {
-        Some(member) if member.is_startable() => Ok(member.slug.clone()),
-        Some(member) => Err(Failure::usage(format!("{} is not an agent that can be started", member.name))
-            .at(&member.source)
-            .hint(format!("the team's agents: {agents}"))),
-        None => {
-            let near = team
-                .startable()
-                .map(|member| member.slug.as_str())
-                .map(|slug| (strsim::normalized_damerau_levenshtein(slug, &name.to_lowercase()), slug))
-                .filter(|(likeness, _)| *likeness > 0.6)
-                .max_by(|a, b| a.0.total_cmp(&b.0));
-            let near = near.map(|(_, slug)| format!("did you mean `{slug}`? ")).unwrap_or_default();
-            Err(Failure::usage(format!("the team has no agent `{name}`"))
-                .hint(format!("{near}the team's agents: {agents}")))
-        }
-    }
-}
-
 pub(crate) fn preview(project: &Project, order: &Order) -> Result<Preview, Failure> {
     let plan = route::plan(&project.team, &order.message, &order.wishes);
     let learnings = ledger::learnings(&project.repository, &project.ledger_prefix())?;
-    let mut specs: Vec<SessionSpec> = plan
+    let task = Task::new(&order.message);
+    let compiler = compiler(project, &learnings, &task);
+    let mut compiled: Vec<Compiled<'_>> = plan
         .agents
         .iter()
         .chain(&plan.reviewer)
         .filter_map(|slug| project.team.member(slug))
-        .map(|member| compile::agent(&project.team, member, &learnings, &project.settings, plan.tier))
+        .map(|member| compiler.agent(member, plan.tier))
         .collect();
     if plan.kind != PlanKind::Agents || plan.agents.len() > 1 {
-        specs.push(compile::coordinator(&project.team, &project.settings));
+        compiled.push(compiler.coordinator());
     }
-    let sessions = specs.into_iter().map(|spec| PreviewedSession {
+    let sessions = compiled.into_iter().map(|Compiled { spec, .. }| PreviewedSession {
         bytes: spec.prompt.len() + spec.context.len(),
         agent: spec.agent,
         model: spec.model,
@@ -218,7 +190,9 @@ async fn execute<S: Show + Send + 'static>(
             for (from, to, reason) in started.fallbacks {
                 reports.tell(None, What::EngineFallback { from, to, reason });
             }
-            let stage = Stage { env, project, order: &order, run: &run, learnings: &learnings, crew: &crew };
+            let task = Task::new(&order.message);
+            let compiler = compiler(project, &learnings, &task);
+            let stage = Stage { env, project, order: &order, run: &run, compiler: &compiler, crew: &crew };
             Ok(stage.perform().await)
         }
     };
@@ -278,7 +252,7 @@ struct Stage<'a> {
     project: &'a Project,
     order: &'a Order,
     run: &'a RunId,
-    learnings: &'a Learnings,
+    compiler: &'a Compiler<'a>,
     crew: &'a Crew,
 }
 
@@ -430,12 +404,11 @@ impl Stage<'_> {
     }
 
     fn job(&self, member: &Member, tier: Tier, prompt: String) -> Job {
-        let spec = compile::agent(&self.project.team, member, self.learnings, &self.project.settings, tier);
-        self.open(spec, prompt, false)
+        self.open(self.compiler.agent(member, tier).spec, prompt, false)
     }
 
     fn coordinator(&self, prompt: String, resume: bool) -> Job {
-        self.open(compile::coordinator(&self.project.team, &self.project.settings), prompt, resume)
+        self.open(self.compiler.coordinator().spec, prompt, resume)
     }
 
     fn open(&self, spec: SessionSpec, prompt: String, resume: bool) -> Job {

@@ -8,7 +8,6 @@ pub(crate) mod choice;
 mod mention;
 mod rank;
 mod tier;
-mod words;
 
 use crate::model::{Evidence, Plan, PlanKind, Slug, Team, Tier};
 

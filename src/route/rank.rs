@@ -3,8 +3,8 @@
 use std::collections::BTreeMap;
 
 use super::Draft;
-use super::words::stems;
-use crate::model::{Evidence, Member, Rule, Slug, Team};
+
+use crate::model::{Evidence, Member, Rule, Slug, Team, stems};
 
 /// What a word found in a field is worth, before its rarity.
 const SIGNAL: f64 = 3.0;

@@ -72,3 +72,104 @@ fn the_doctor_finds_what_is_wrong_and_says_how_to_mend_it() {
     .assert_eq(&repo.squad(&["doctor"]).to_string());
     assert_eq!(TestRepo::empty().squad(&["doctor"]).code, 3);
 }
+
+fn with_records() -> TestRepo {
+    let repo = TestRepo::with_small_team();
+    repo.write(
+        ".squad/agents/ada/charter.md",
+        "# Ada — Backend Dev\n\n## Model\n\n- **Preferred:** `big-1`\n\n## Tools\n\n- `view`\n",
+    );
+    repo.write(
+        ".squad/agents/ada/history.md",
+        "# Ada — History\n\n## Project Context\n\n- Owner: Ann\n\n## Learnings\n\n- 2026-01-02: The login form is slow.\n",
+    );
+    repo.write(
+        ".squad/decisions.md",
+        "# Decisions\n\n### 2026-01-03: Money is integer cents\n**By:** Ann\n\n## Forged heading\n\n\
+         ### 2026-01-04: Logins use passkeys\n**By:** Ada\n\nNo passwords.\n",
+    );
+    repo
+}
+
+#[test]
+fn an_agent_has_a_page() {
+    let repo = with_records();
+    expect![[r#""#]].assert_eq(&repo.squad(&["agents", "show", "Ada"]).to_string());
+    repo.write(".squad/agents/bob/charter.md", "");
+    expect![[r#""#]].assert_eq(&repo.squad(&["agents", "show", "bob"]).to_string());
+    expect![[r#""#]].assert_eq(&repo.squad(&["agents", "show", "scribe"]).to_string());
+}
+
+#[test]
+fn the_prompt_is_what_the_engine_gets() {
+    let repo = with_records();
+    let shown = repo.squad(&["agents", "show", "ada", "--prompt", "--task", "Make the login faster"]);
+    expect![[r#""#]].assert_eq(&shown.to_string());
+    let json = repo.squad(&["agents", "show", "ada", "--prompt", "--json", "--task", "Make the login faster"]);
+    let value: serde_json::Value = serde_json::from_str(&json.out).expect("JSON");
+    let (prompt, context) = (value["prompt"].as_str().expect("a text"), value["context"].as_str().expect("a text"));
+    assert_eq!(shown.out, format!("{prompt}\n\n----- context -----\n{context}"));
+}
+
+#[test]
+fn the_receipt_says_why() {
+    let repo = with_records();
+    expect![[r#""#]]
+        .assert_eq(&repo.squad(&["agents", "show", "ada", "--receipt", "--task", "Make the login faster"]).to_string());
+    let light = repo.squad(&["agents", "show", "ada", "--receipt", "--tier", "lightweight", "--json"]);
+    let value: serde_json::Value = serde_json::from_str(&light.out).expect("JSON");
+    let decision = value["inputs"].as_array().expect("a list").iter().find(|input| input["kind"] == "decision");
+    expect![[r#""#]].assert_eq(&decision.expect("a decision").to_string());
+}
+
+#[test]
+fn the_coordinator_has_a_prompt_too() {
+    let output = with_records().squad(&["agents", "show", "coordinator", "--prompt"]);
+    assert!(output.code == 0 && output.out.contains("# Squad coordinator"), "{output}");
+    assert!(output.out.contains("- Server, API: `ada`") && output.out.contains("- Logins use passkeys ("), "{output}");
+}
+
+#[test]
+fn names_are_checked() {
+    let repo = TestRepo::with_small_team();
+    expect![[r#""#]].assert_eq(&repo.squad(&["agents", "show", "adda"]).to_string());
+    expect![[r#""#]].assert_eq(&repo.squad(&["agents", "show", "old", "--prompt"]).to_string());
+}
+
+/// Same content, same bytes: whatever the line ends, the order in which files were made, their times, the language
+/// and the hour.
+#[test]
+fn the_same_team_gives_the_same_bytes() {
+    const TEXTS: [(&str, &str); 6] = [
+        (".squad/team.md", "| Name | Role |\n|---|---|\n| Ada | Dev |\n| Bob | Tester |\n"),
+        (".squad/agents/ada/charter.md", "# Ada — Dev\n\n## What I Own\n\nThe **API**.\n\n```\ncode\n```\n"),
+        (".squad/agents/ada/history.md", "## Learnings\n\n- one\n  more\n- two\n"),
+        (".squad/decisions.md", "### 2026-01-03: First\n\nBecause.\n\n- a\n- b\n"),
+        (
+            ".squad/decisions/2026/01/04-b-00000000000b.md",
+            "---\nid: 00000000000b\ndate: 2026-01-04\n---\n# B\n\ntext\nmore\n",
+        ),
+        (
+            ".squad/decisions/2026/01/04-a-00000000000a.md",
+            "---\nid: 00000000000a\ndate: 2026-01-04\n---\n# A\n\ntext\n",
+        ),
+    ];
+    let shown = |repo: &TestRepo| {
+        ["--prompt", "--receipt"]
+            .map(|part| repo.squad(&["agents", "show", "ada", part, "--task", "a b", "--json"]).out)
+    };
+    let first = TestRepo::empty();
+    TEXTS.iter().for_each(|(path, text)| first.write(path, text));
+    let mut second = TestRepo::empty();
+    for (name, value) in [("LC_ALL", "tr_TR.UTF-8"), ("LANG", "de_DE.UTF-8"), ("TZ", "Pacific/Kiritimati")] {
+        second.variables.insert(name.to_owned(), value.to_owned());
+    }
+    second.write(".squad/z.txt", "made first");
+    TEXTS.iter().rev().for_each(|(path, text)| {
+        second.write(path, &text.replace('\n', "\r\n"));
+        let file = std::fs::File::options().write(true).open(second.root().join(path)).expect("a file");
+        file.set_modified(std::time::UNIX_EPOCH + std::time::Duration::from_secs(1_000_000_000)).expect("a time");
+    });
+    assert!(first.squad(&["agents"]).code == 0 && shown(&first)[0].contains("> Because."));
+    assert_eq!(shown(&first), shown(&second));
+}

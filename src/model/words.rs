@@ -1,6 +1,6 @@
 //! Words of a message and of the team's files, brought to a form in which they can be compared.
 
-/// Words that say nothing about whose work it is.
+/// Words that say nothing about what the work is.
 const STOP: &[&str] = &[
     "a", "about", "add", "all", "also", "an", "and", "any", "are", "as", "at", "be", "but", "by", "can", "change",
     "could", "create", "do", "does", "each", "for", "from", "get", "has", "have", "how", "i", "if", "in", "into", "is",
@@ -11,42 +11,45 @@ const STOP: &[&str] = &[
 ];
 
 /// The distinct stems of a text, in the order they come.
-pub(super) fn stems(text: &str) -> Vec<String> {
+pub(crate) fn stems(text: &str) -> Vec<String> {
     let mut stems = Vec::new();
-    for word in text.split(|c: char| !(c.is_alphanumeric() || c == '+' || c == '#')) {
-        for part in humps(word) {
-            let lower = part.to_lowercase();
-            if lower.is_empty() || STOP.contains(&lower.as_str()) {
-                continue;
-            }
-            let stem = stem(&lower);
-            if !stems.contains(&stem) {
-                stems.push(stem);
-            }
+    for stem in words(text).filter_map(stem) {
+        if !stems.contains(&stem) {
+            stems.push(stem);
         }
     }
     stems
 }
 
-/// `FileReader` is also `File` and `Reader`.
-fn humps(word: &str) -> Vec<&str> {
-    let mut starts = vec![0];
-    let mut previous_lower = false;
-    for (at, c) in word.char_indices() {
-        if c.is_uppercase() && previous_lower {
-            starts.push(at);
-        }
-        previous_lower = c.is_lowercase();
-    }
-    if starts.len() == 1 {
-        return vec![word];
-    }
-    let ends = starts[1..].iter().copied().chain([word.len()]);
-    starts.iter().zip(ends).map(|(start, end)| &word[*start..end]).collect()
+/// The words of a text; `FileReader` is `File` and `Reader`.
+pub(crate) fn words(text: &str) -> impl Iterator<Item = &str> {
+    let mut rest = text;
+    std::iter::from_fn(move || {
+        rest = rest.trim_start_matches(|c| !is_of_a_word(c));
+        let mut previous_lower = false;
+        let end = rest.char_indices().find_map(|(at, c)| {
+            let hump = c.is_uppercase() && previous_lower;
+            previous_lower = c.is_lowercase();
+            (hump || !is_of_a_word(c)).then_some(at)
+        });
+        let (word, after) = rest.split_at(end.unwrap_or(rest.len()));
+        rest = after;
+        (!word.is_empty()).then_some(word)
+    })
+}
+
+fn is_of_a_word(c: char) -> bool {
+    c.is_alphanumeric() || c == '+' || c == '#'
+}
+
+/// What a word has in common with its other forms; `None` for words that say nothing. It begins as the word does.
+pub(crate) fn stem(word: &str) -> Option<String> {
+    let lower = word.to_lowercase();
+    (!STOP.contains(&lower.as_str())).then(|| light_stem(&lower))
 }
 
 /// A light stem of an English word: enough for tests/testing/tested, pages/page, queries/query, documentation/document.
-fn stem(word: &str) -> String {
+fn light_stem(word: &str) -> String {
     let long = |rest: &str| rest.chars().count() >= 4;
     for (suffix, replacement) in [("ations", ""), ("ation", ""), ("ings", ""), ("ing", ""), ("ies", "y"), ("ied", "y")]
     {
@@ -82,7 +85,7 @@ mod tests {
             &["endpoint", "endpoints"],
             &["migrate", "migrating", "migration"],
         ] {
-            let stems: Vec<_> = forms.iter().map(|form| stem(form)).collect();
+            let stems: Vec<_> = forms.iter().map(|form| light_stem(form)).collect();
             if forms[0] == "migrate" {
                 // `-ion` is not folded: `migrat` and `migration`.
                 assert_eq!(stems[0], stems[1]);

@@ -1,0 +1,177 @@
+use super::super::{Ended, TierName};
+use super::note;
+use crate::compile::{Input, Receipt};
+use crate::model::{Kind, ModelLayer, Tier, first_line, plural, printable};
+use crate::ops::Project;
+use crate::ops::agents::{self, MemberReport, Occasion, PromptReport};
+use crate::ui::{FAINT, GOOD, STRONG, Ui};
+
+/// What stands between prompt and context.
+const SEPARATOR: &str = "\n----- context -----\n";
+/// Inputs that stayed out are named up to this many; --verbose and --json have them all.
+const LEFT_OUT: usize = 10;
+
+/// Show one agent, and what its sessions are told
+///
+/// --prompt prints what the engine is given, to the byte: the agent's own prompt, a line `----- context -----` with an
+/// empty line before it, and the context, which is appended to the engine's system message. The task itself comes as
+/// the first message and is not part of it. With --json these are the fields `prompt` and `context`.
+///
+/// --receipt prints why: each thing that might be in the prompt with its source, hash and tokens, whether it is in, and
+/// the reason. Decisions and history are chosen for the task, so give one with --task.
+#[derive(clap::Args)]
+#[command(after_help = "\
+Examples:
+  squad agents show backend
+  squad agents show backend --prompt --task \"Fix the login form\"
+  squad agents show backend --receipt --task \"Fix the login form\"
+  squad agents show coordinator --prompt                      Who decides when routing is not sure
+  squad agents show backend --prompt --json | jq -r .context")]
+pub(super) struct Args {
+    /// The agent's name, or `coordinator`
+    name: String,
+    /// What the agent would work on
+    #[arg(long, value_name = "TEXT")]
+    task: Option<String>,
+    /// How much of the machinery the session would get
+    #[arg(long, value_enum, value_name = "TIER", default_value = "standard")]
+    tier: TierName,
+    /// Print what the engine is given
+    #[arg(long)]
+    prompt: bool,
+    /// Print what went into the prompt, what stayed out, and why
+    #[arg(long, conflicts_with = "prompt")]
+    receipt: bool,
+}
+
+impl Args {
+    pub(super) fn run(self, ui: &mut Ui, project: &Project) -> Ended {
+        let occasion = Occasion { task: self.task.as_deref(), tier: Tier::from(self.tier) };
+        if self.prompt {
+            prompt_shown(ui, &agents::prompt(project, &self.name, &occasion)?);
+        } else if self.receipt {
+            receipt_shown(ui, &agents::receipt(project, &self.name, &occasion)?);
+        } else {
+            member_shown(ui, &agents::member(project, &self.name, &occasion)?);
+        }
+        Ok(0)
+    }
+}
+
+fn prompt_shown(ui: &mut Ui, report: &PromptReport) {
+    if ui.json() {
+        ui.value(report);
+    } else {
+        ui.verbatim(&format!("{}\n{SEPARATOR}{}", report.prompt, report.context));
+    }
+}
+
+fn member_shown(ui: &mut Ui, report: &MemberReport) {
+    if ui.json() {
+        ui.value(report);
+        return;
+    }
+    let agent = &report.agent;
+    let title = printable(&format!("{} — {}", agent.name, agent.role));
+    ui.data(&ui.out_paint(STRONG, &title));
+    let mut fields = vec![
+        ("slug", agent.slug.to_string()),
+        ("kind", format!("{}{}", kind(agent.kind), note(agent.status))),
+        ("source", agent.source.to_string()),
+        ("charter", agent.charter.clone().unwrap_or_else(|| "none".to_owned())),
+    ];
+    if agent.kind == Kind::Agent {
+        fields.extend([
+            ("model", format!("{}, {}", agent.resolved_model, layer(agent.model_layer))),
+            ("tools", agent.tools.as_ref().map_or("all".to_owned(), |tools| tools.join(", "))),
+            ("tokens", tokens(report)),
+            ("hash", agent.compiled_hash.clone()),
+        ]);
+    }
+    for (name, value) in fields {
+        ui.data(&format!("{name:<8}{}", printable(&value)));
+    }
+    if !report.rules.is_empty() {
+        ui.data("\nRules that route here:");
+    }
+    for rule in &report.rules {
+        let review = if rule.reviewer.as_ref() == Some(&agent.slug) { ", as reviewer" } else { "" };
+        let line = printable(&format!("  {}{review}", first_line(&rule.signal, 80)));
+        ui.data(&format!("{line}  {}", ui.out_paint(FAINT, &printable(&rule.source.to_string()))));
+    }
+    ui.all_problems(&report.problems);
+}
+
+fn tokens(report: &MemberReport) -> String {
+    let tokens = report.tokens;
+    format!(
+        "about {} of {} at the {} tier: charter {}, decisions {}, history {}",
+        tokens.total, report.budget.total, report.tier, tokens.prompt, tokens.decisions, tokens.history
+    )
+}
+
+fn kind(kind: Kind) -> &'static str {
+    match kind {
+        Kind::Agent => "agent",
+        Kind::Helper => "built-in helper, its work is squad's own",
+        Kind::Human => "a person",
+        Kind::Bot => "works elsewhere",
+    }
+}
+
+fn layer(layer: ModelLayer) -> &'static str {
+    match layer {
+        ModelLayer::User => "the user's choice",
+        ModelLayer::Charter => "named by the charter",
+        ModelLayer::Role => "by [models.roles]",
+        ModelLayer::Default => "the tier's default",
+    }
+}
+
+fn receipt_shown(ui: &mut Ui, receipt: &Receipt) {
+    if ui.json() {
+        ui.value(receipt);
+        return;
+    }
+    let totals = receipt.tokens;
+    let task = receipt.task_hash.as_deref().unwrap_or("none");
+    for (name, value) in [
+        ("agent", format!("{}, {} tier, {}", receipt.agent, receipt.tier, receipt.model.id)),
+        (
+            "tokens",
+            format!(
+                "about {} of {}: prompt {}, context {}",
+                totals.total, receipt.budget.total, totals.prompt, totals.context
+            ),
+        ),
+        ("", format!("decisions {} of {}", totals.decisions, receipt.budget.decisions)),
+        ("", format!("history {} of {}", totals.history, receipt.budget.history)),
+        ("session", receipt.compiled_hash.clone()),
+        ("told", format!("decisions {}, history {}, task {task}", receipt.decisions_hash, receipt.history_hash)),
+    ] {
+        ui.data(&format!("{name:<8} {}", printable(&value)));
+    }
+    let (ins, outs): (Vec<&Input>, Vec<&Input>) = receipt.inputs.iter().partition(|input| input.included);
+    inputs_shown(ui, "In the prompt:", &ins);
+    let shown = if ui.is_verbose() { outs.len() } else { outs.len().min(LEFT_OUT) };
+    inputs_shown(ui, "Left out:", &outs[..shown]);
+    if shown < outs.len() {
+        ui.say(&format!("{} left out; --verbose shows all", plural(outs.len() - shown, "more input")));
+    }
+}
+
+fn inputs_shown(ui: &mut Ui, heading: &str, inputs: &[&Input]) {
+    if inputs.is_empty() {
+        return;
+    }
+    ui.data(&format!("\n{heading}"));
+    for input in inputs {
+        let style = if input.included { GOOD } else { FAINT };
+        let kind = ui.out_paint(style, &format!("{:<12}", input.kind.word()));
+        let title = first_line(&input.title, 60);
+        let title = if title.is_empty() { title } else { format!("  {title}") };
+        let rest = format!("{:>6}  {}  {}{title}", input.tokens, input.hash, input.source);
+        ui.data(&format!("{kind}{}", printable(&rest)));
+        ui.data(&format!("{:<20}{}", "", ui.out_paint(FAINT, &printable(&input.why))));
+    }
+}

@@ -1,0 +1,26 @@
+//! Tiers, as they are typed.
+
+use crate::model::Tier;
+
+#[derive(Clone, Copy, clap::ValueEnum)]
+pub(super) enum TierName {
+    /// Nobody is started; the coordinator answers
+    Direct,
+    /// A small model and tools that only read
+    Lightweight,
+    /// The charter's own model and tools
+    Standard,
+    /// The premium model
+    Full,
+}
+
+impl From<TierName> for Tier {
+    fn from(name: TierName) -> Self {
+        match name {
+            TierName::Direct => Self::Direct,
+            TierName::Lightweight => Self::Lightweight,
+            TierName::Standard => Self::Standard,
+            TierName::Full => Self::Full,
+        }
+    }
+}

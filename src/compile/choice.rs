@@ -1,0 +1,26 @@
+//! Choosing within a budget.
+
+/// What became of a candidate.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Verdict {
+    In,
+    /// There was a reason not even to offer it.
+    NotOffered,
+    NoRoom,
+}
+
+/// Takes candidates in their order as long as they fit; a smaller one may fit where a larger one did not.
+pub(super) fn choose(sizes: impl Iterator<Item = Option<usize>>, mut room: usize) -> Vec<Verdict> {
+    sizes
+        .map(|size| match size {
+            None => Verdict::NotOffered,
+            Some(size) => match room.checked_sub(size) {
+                Some(left) => {
+                    room = left;
+                    Verdict::In
+                }
+                None => Verdict::NoRoom,
+            },
+        })
+        .collect()
+}

@@ -1,0 +1,176 @@
+//! Which decisions a session is told.
+//!
+//! Those in force only. The newest are offered to every task, older ones when they are about it; what has more to do
+//! with the task goes first, then what is newer, as long as there is room.
+
+use std::collections::BTreeMap;
+
+use super::budget::{Budget, tokens};
+use super::choice::{Verdict, choose};
+use super::receipt::{Input, InputKind, hash};
+use super::text::{cite, head};
+use super::topic::{Hits, Topic};
+use crate::model::{Decision, DecisionId, plural, quote};
+
+/// Decisions offered to a session whatever its task (DESIGN §3, from the "squads" document).
+const RECENT: usize = 20;
+/// Characters of one decision that go into a prompt; the rest is in its file. More of those that are about the task.
+const LENGTH: usize = 700;
+const RELEVANT_LENGTH: usize = 1_600;
+
+/// The decisions of a team, ranked for a task.
+pub(super) struct Ranked<'a> {
+    /// The best first.
+    offers: Vec<Offer<'a>>,
+    superseded: Vec<(&'a Decision, &'a DecisionId)>,
+}
+
+struct Offer<'a> {
+    decision: &'a Decision,
+    /// 0 is the newest.
+    age: usize,
+    relevance: u32,
+    shared: Vec<&'a str>,
+}
+
+/// What a session is told of decisions.
+pub(super) struct Told {
+    pub(super) text: String,
+    verdicts: Vec<Verdict>,
+}
+
+impl Offer<'_> {
+    fn is_offered(&self) -> bool {
+        self.age < RECENT || self.relevance > 0
+    }
+
+    fn render(&self) -> String {
+        let length = if self.relevance > 0 { RELEVANT_LENGTH } else { LENGTH };
+        let text = head(&self.decision.text, length);
+        format!("\nDecision {}:\n{}", cite(self.decision), quote(&format!("{}\n{text}", self.decision.title)))
+    }
+}
+
+impl<'a> Ranked<'a> {
+    pub(super) fn new(decisions: &'a [Decision], topic: &'a Topic) -> Self {
+        let by: BTreeMap<&DecisionId, &DecisionId> =
+            decisions.iter().filter_map(|decision| Some((decision.supersedes.as_ref()?, &decision.id))).collect();
+        let in_force: Vec<&Decision> = decisions.iter().filter(|decision| !by.contains_key(&decision.id)).collect();
+        let hits: Vec<Hits> = in_force.iter().map(|decision| look(decision, topic)).collect();
+        let weights = topic.weights(&hits);
+        let mut offers: Vec<Offer<'a>> = in_force
+            .iter()
+            .zip(&hits)
+            .enumerate()
+            .map(|(age, (decision, hits))| Offer {
+                decision,
+                age,
+                relevance: topic.relevance(*hits, &weights),
+                shared: topic.shared(*hits),
+            })
+            .collect();
+        offers.sort_by_key(|offer| (std::cmp::Reverse(offer.relevance), offer.age));
+        let superseded = decisions.iter().filter_map(|decision| Some((decision, *by.get(&decision.id)?))).collect();
+        Self { offers, superseded }
+    }
+
+    /// The best, for a list of titles.
+    pub(super) fn best(&self) -> impl Iterator<Item = &'a Decision> {
+        self.offers.iter().filter(|offer| offer.is_offered()).take(RECENT).map(|offer| offer.decision)
+    }
+
+    pub(super) fn tell(&self, budget: &Budget) -> Told {
+        if budget.decisions == 0 || self.offers.is_empty() {
+            return Told { text: String::new(), verdicts: vec![Verdict::NotOffered; self.offers.len()] };
+        }
+        let frame = tokens(HEADING) + tokens(&left_out(self.offers.len()));
+        let rendered: Vec<Option<String>> =
+            self.offers.iter().map(|offer| offer.is_offered().then(|| offer.render())).collect();
+        let sizes = rendered.iter().map(|text| text.as_deref().map(tokens));
+        let verdicts = choose(sizes, budget.decisions.saturating_sub(frame));
+        let mut chosen: Vec<(usize, String)> = self
+            .offers
+            .iter()
+            .zip(rendered)
+            .zip(&verdicts)
+            .filter(|(_, verdict)| **verdict == Verdict::In)
+            .filter_map(|((offer, text), _)| Some((offer.age, text?)))
+            .collect();
+        // Oldest first, as they came about.
+        chosen.sort_by_key(|(age, _)| std::cmp::Reverse(*age));
+        let mut text = HEADING.to_owned();
+        text.extend(chosen.iter().map(|(_, text)| text.as_str()));
+        if let Some(more) = self.offers.len().checked_sub(chosen.len()).filter(|more| *more > 0) {
+            text.push_str(&left_out(more));
+        }
+        Told { text, verdicts }
+    }
+
+    pub(super) fn receipt(&self, told: &Told, budget: &Budget, inputs: &mut Vec<Input>) {
+        let (ins, outs): (Vec<_>, Vec<_>) =
+            self.offers.iter().zip(&told.verdicts).partition(|(_, verdict)| **verdict == Verdict::In);
+        for (offer, verdict) in ins.into_iter().chain(outs) {
+            inputs.push(input(
+                offer.decision,
+                tokens(&offer.render()),
+                *verdict == Verdict::In,
+                offer.why(*verdict, budget),
+            ));
+        }
+        for (decision, by) in &self.superseded {
+            let size = tokens(&head(&decision.text, LENGTH));
+            inputs.push(input(decision, size, false, format!("superseded by {by}")));
+        }
+    }
+}
+
+impl Offer<'_> {
+    fn why(&self, verdict: Verdict, budget: &Budget) -> String {
+        if budget.decisions == 0 {
+            return "this tier is told no decisions".to_owned();
+        }
+        let merit = match (self.relevance, self.age) {
+            (0, age) => format!("number {} of the newest", age + 1),
+            (relevance, _) => format!("about the task: {} ({relevance})", self.shared.join(", ")),
+        };
+        match verdict {
+            Verdict::In => merit,
+            Verdict::NotOffered => format!("not among the newest {RECENT} and not about the task"),
+            Verdict::NoRoom => format!("no room left; {merit}"),
+        }
+    }
+}
+
+const HEADING: &str = "\n## Decisions in force\n\nQuoted from the team's records; keep to them. Oldest first.\n";
+
+fn left_out(more: usize) -> String {
+    format!("\n{} in force not shown here; search with `squad_decisions`.\n", plural(more, "more decision"))
+}
+
+/// The title, the tags and the paths a decision is about say most.
+fn look(decision: &Decision, topic: &Topic) -> Hits {
+    if decision.tags.is_empty() && decision.scope.is_empty() {
+        return topic.hits(&decision.title, &decision.text);
+    }
+    let title = format!("{} {} {}", decision.title, decision.tags.join(" "), decision.scope.join(" "));
+    topic.hits(&title, &decision.text)
+}
+
+pub(super) fn input(decision: &Decision, tokens: usize, included: bool, why: String) -> Input {
+    Input {
+        source: decision.source.as_ref().map_or_else(|| format!("ledger:{}", decision.id), ToString::to_string),
+        kind: InputKind::Decision,
+        title: decision.title.clone(),
+        hash: hash(&[&decision.title, &decision.text]),
+        tokens,
+        included,
+        why,
+    }
+}
+
+/// Decisions that no other one supersedes, newest first.
+pub(crate) fn in_force(decisions: &[Decision]) -> Vec<&Decision> {
+    let superseded: std::collections::BTreeSet<&DecisionId> =
+        decisions.iter().filter_map(|decision| decision.supersedes.as_ref()).collect();
+    decisions.iter().filter(|decision| !superseded.contains(&decision.id)).collect()
+}

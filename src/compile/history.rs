@@ -1,0 +1,210 @@
+//! Which of its own past an agent is told: its history file and the learnings the ledger keeps.
+//!
+//! A history is taken apart into notes: a short section, or a bullet or paragraph of a long one. Sections of project
+//! context go first, then notes with more to do with the task, then newer ones, as long as there is room.
+
+use super::Learning;
+use super::budget::{Budget, tokens};
+use super::choice::{Verdict, choose};
+use super::notes::{Note, notes};
+use super::receipt::{Input, InputKind, hash};
+use super::text::{head, one_line, place};
+use super::topic::{Hits, Topic};
+use crate::model::{Source, plural, quote};
+
+/// Characters of one note that go into a prompt; the rest is in its file.
+const LENGTH: usize = 1_200;
+/// Project context may take this part of the history's budget.
+const STANDING_SHARE: usize = 2;
+
+/// An agent's past, ranked for a task.
+pub(super) struct Past<'a> {
+    /// The best first.
+    offers: Vec<Offer<'a>>,
+}
+
+struct Offer<'a> {
+    origin: Origin<'a>,
+    /// Its place in the whole past.
+    place: usize,
+    text: String,
+    is_standing: bool,
+    date: &'a str,
+    relevance: u32,
+    shared: Vec<&'a str>,
+}
+
+enum Origin<'a> {
+    /// Its heading and its source.
+    File(String, Source),
+    Ledger(&'a Learning),
+}
+
+/// What a session is told of its agent's past.
+pub(super) struct Told {
+    pub(super) text: String,
+    verdicts: Vec<Verdict>,
+}
+
+impl<'a> Past<'a> {
+    /// `file` is where the history is.
+    pub(super) fn new(history: &'a str, file: &str, learnings: &'a [Learning], topic: &'a Topic) -> Self {
+        let notes = notes(history);
+        let hits: Vec<Hits> = notes
+            .iter()
+            .map(|note| topic.hits(&note.heading, note.text))
+            .chain(learnings.iter().map(|learning| topic.hits("", &learning.text)))
+            .collect();
+        let weights = topic.weights(&hits);
+        let from_file = notes.into_iter().map(|note| Offer::of_note(note, file));
+        let mut offers: Vec<Offer<'a>> = from_file.chain(learnings.iter().map(Offer::of_learning)).collect();
+        for (place, (offer, hits)) in offers.iter_mut().zip(&hits).enumerate() {
+            offer.place = place;
+            offer.relevance = topic.relevance(*hits, &weights);
+            offer.shared = topic.shared(*hits);
+        }
+        offers.sort_by(|a, b| {
+            let standing = b.is_standing.cmp(&a.is_standing);
+            let newer = || (b.date, b.place).cmp(&(a.date, a.place));
+            standing.then_with(|| match a.is_standing {
+                true => a.place.cmp(&b.place),
+                false => b.relevance.cmp(&a.relevance).then_with(newer),
+            })
+        });
+        Self { offers }
+    }
+
+    pub(super) fn tell(&self, budget: &Budget) -> Told {
+        if budget.history == 0 || self.offers.is_empty() {
+            return Told { text: String::new(), verdicts: vec![Verdict::NotOffered; self.offers.len()] };
+        }
+        let frame = tokens(HEADING) + tokens(&left_out(self.offers.len()));
+        let room = budget.history.saturating_sub(frame);
+        let (standing, others) = self.offers.split_at(self.offers.partition_point(|offer| offer.is_standing));
+        let mut verdicts = choose(standing.iter().map(|offer| Some(offer.size())), room / STANDING_SHARE);
+        let used: usize = standing.iter().zip(&verdicts).map(|(offer, verdict)| taken(offer, *verdict)).sum();
+        verdicts.extend(choose(others.iter().map(|offer| Some(offer.size())), room - used));
+        Told { text: self.render(&verdicts), verdicts }
+    }
+
+    /// In the order they were written, those of one heading together.
+    fn render(&self, verdicts: &[Verdict]) -> String {
+        let mut chosen: Vec<&Offer<'_>> = self
+            .offers
+            .iter()
+            .zip(verdicts)
+            .filter(|(_, verdict)| **verdict == Verdict::In)
+            .map(|(offer, _)| offer)
+            .collect();
+        chosen.sort_by_key(|offer| offer.place);
+        let mut text = HEADING.to_owned();
+        let mut heading = None;
+        for offer in &chosen {
+            let same = matches!((&offer.origin, heading), (Origin::File(this, _), Some(last)) if this == last);
+            if !same {
+                text.push_str(&offer.citation());
+            }
+            text.push_str(&quote(&offer.text));
+            heading = match &offer.origin {
+                Origin::File(heading, _) => Some(heading),
+                Origin::Ledger(_) => None,
+            };
+        }
+        if let Some(more) = self.offers.len().checked_sub(chosen.len()).filter(|more| *more > 0) {
+            text.push_str(&left_out(more));
+        }
+        text
+    }
+
+    pub(super) fn receipt(&self, told: &Told, budget: &Budget, inputs: &mut Vec<Input>) {
+        let (ins, outs): (Vec<_>, Vec<_>) =
+            self.offers.iter().zip(&told.verdicts).partition(|(_, verdict)| **verdict == Verdict::In);
+        for (offer, verdict) in ins.into_iter().chain(outs) {
+            inputs.push(offer.input(*verdict, budget));
+        }
+    }
+}
+
+fn taken(offer: &Offer<'_>, verdict: Verdict) -> usize {
+    if verdict == Verdict::In { offer.size() } else { 0 }
+}
+
+impl<'a> Offer<'a> {
+    fn of_note(note: Note<'a>, file: &str) -> Self {
+        Self {
+            text: head(note.text, LENGTH),
+            is_standing: note.is_standing,
+            date: note.date,
+            origin: Origin::File(note.heading, Source::new(file, note.line)),
+            place: 0,
+            relevance: 0,
+            shared: Vec::new(),
+        }
+    }
+
+    fn of_learning(learning: &'a Learning) -> Self {
+        Self {
+            text: head(learning.text.trim(), LENGTH),
+            is_standing: false,
+            date: &learning.date,
+            origin: Origin::Ledger(learning),
+            place: 0,
+            relevance: 0,
+            shared: Vec::new(),
+        }
+    }
+
+    fn citation(&self) -> String {
+        match &self.origin {
+            Origin::File(heading, source) if heading.is_empty() => format!("\nFrom {}:\n", place(source)),
+            Origin::File(heading, source) => format!("\nFrom {}, “{}”:\n", place(source), one_line(heading)),
+            Origin::Ledger(learning) => {
+                format!("\nFrom the ledger, `{}`, {}:\n", one_line(&learning.entry), one_line(&learning.date))
+            }
+        }
+    }
+
+    /// With its citation, which it may share with its neighbour: then there is a little room left.
+    fn size(&self) -> usize {
+        tokens(&self.citation()) + tokens(&quote(&self.text))
+    }
+
+    fn input(&self, verdict: Verdict, budget: &Budget) -> Input {
+        let (source, kind, title, whole) = match &self.origin {
+            Origin::File(heading, source) => (source.to_string(), InputKind::History, heading.clone(), &self.text),
+            Origin::Ledger(learning) => {
+                (format!("ledger:{}", learning.entry), InputKind::Learning, String::new(), &learning.text)
+            }
+        };
+        Input {
+            source,
+            kind,
+            title,
+            hash: hash(&[whole]),
+            tokens: self.size(),
+            included: verdict == Verdict::In,
+            why: self.why(verdict, budget),
+        }
+    }
+
+    fn why(&self, verdict: Verdict, budget: &Budget) -> String {
+        if budget.history == 0 {
+            return "this tier is told no history".to_owned();
+        }
+        let merit = match (self.is_standing, self.relevance) {
+            (true, _) => "project context".to_owned(),
+            (false, 0) => "by its age".to_owned(),
+            (false, relevance) => format!("about the task: {} ({relevance})", self.shared.join(", ")),
+        };
+        match verdict {
+            Verdict::In => merit,
+            Verdict::NotOffered | Verdict::NoRoom => format!("no room left; {merit}"),
+        }
+    }
+}
+
+const HEADING: &str = "\n## What you learned before\n\nQuoted from your own history; it may be out of date.\n";
+
+fn left_out(more: usize) -> String {
+    format!("\n{} not shown here.\n", plural(more, "more note"))
+}

@@ -1,0 +1,64 @@
+//! Texts of the team's records in lines of ours.
+
+use crate::model::{Decision, Source, first_line};
+
+/// Text that stands in a line of ours: one line, and short.
+pub(super) fn one_line(text: &str) -> String {
+    let ends_a_line = |c: char| c != '\n' && c.is_control() || matches!(c, '\u{2028}' | '\u{2029}');
+    first_line(&text.replace(|c| ends_a_line(c) || c == '`', " "), 160)
+}
+
+/// Who decided and when, and where it is written.
+pub(super) fn cite(decision: &Decision) -> String {
+    let mut text = format!("`{}`", one_line(decision.id.as_str()));
+    if let Some(date) = &decision.date {
+        text.push_str(&format!(" {}", one_line(date.get(..10).unwrap_or(date))));
+    }
+    if let Some(by) = &decision.by {
+        text.push_str(&format!(", by {}", one_line(by)));
+    }
+    if let Some(source) = &decision.source {
+        text.push_str(&format!(", {}", place(source)));
+    }
+    text
+}
+
+pub(super) fn place(source: &Source) -> String {
+    format!("`{}`", one_line(&source.to_string()))
+}
+
+/// Adds a heading and as many of the first lines as fit, and says how many did not. Gives the number that did.
+pub(super) fn push_within(
+    text: &mut String,
+    heading: &str,
+    lines: impl Iterator<Item = String>,
+    limit: usize,
+) -> usize {
+    const SAID: usize = 40;
+    let mut lines = lines.peekable();
+    if lines.peek().is_none() || text.len() + heading.len() + SAID > limit {
+        return 0;
+    }
+    text.push_str(heading);
+    let (mut put_in, mut left_out) = (0, 0);
+    for line in lines {
+        if left_out > 0 || text.len() + line.len() + SAID > limit {
+            left_out += 1;
+        } else {
+            text.push_str(&line);
+            put_in += 1;
+        }
+    }
+    if left_out > 0 {
+        text.push_str(&format!("- and {left_out} more\n"));
+    }
+    put_in
+}
+
+/// The first characters, cut at a character and said to be.
+pub(super) fn head(text: &str, limit: usize) -> String {
+    match text.char_indices().nth(limit) {
+        Some((at, _)) => format!("{} […]", text[..at].trim_end()),
+        None => text.to_owned(),
+    }
+}

@@ -1,0 +1,132 @@
+//! What a task is about, and how much a text has to do with it.
+//!
+//! Whole numbers only: logarithms of floating point differ between machines, and the same input gives the same bytes.
+
+use std::collections::BTreeSet;
+
+use crate::model::{stem, stems, words};
+
+/// Words of a task that count, at most: one bit each.
+const WORDS: usize = 64;
+
+/// The distinct words of a task.
+#[derive(Clone, Debug, Default)]
+pub(super) struct Topic {
+    stems: Vec<String>,
+    /// How stems begin. Few words of a long text begin like one, and only those are worth stemming.
+    beginnings: BTreeSet<[u8; 2]>,
+}
+
+/// Which words of the task a text has: in its title, and anywhere.
+#[derive(Clone, Copy, Debug, Default, PartialEq)]
+pub(super) struct Hits {
+    title: u64,
+    anywhere: u64,
+}
+
+/// What each word of the task is worth among some texts: the rarer, the more.
+pub(super) struct Weights(Vec<u32>);
+
+impl Topic {
+    pub(super) fn new(task: &str) -> Self {
+        let mut stems = stems(task);
+        stems.truncate(WORDS);
+        let beginnings = stems.iter().map(|stem| beginning(stem)).collect();
+        Self { stems, beginnings }
+    }
+
+    pub(super) fn hits(&self, title: &str, text: &str) -> Hits {
+        let title = self.found(title);
+        Hits { title, anywhere: title | self.found(text) }
+    }
+
+    fn found(&self, text: &str) -> u64 {
+        if self.stems.is_empty() {
+            return 0;
+        }
+        words(text)
+            .filter(|word| self.beginnings.contains(&beginning(word)))
+            .filter_map(stem)
+            .filter_map(|stem| self.stems.iter().position(|other| *other == stem))
+            .fold(0, |found, place| found | 1 << place)
+    }
+
+    pub(super) fn weights(&self, texts: &[Hits]) -> Weights {
+        let weight = |place: usize| {
+            let count = texts.iter().filter(|hits| hits.anywhere >> place & 1 == 1).count();
+            1 + (texts.len() / count.max(1)).max(1).ilog2()
+        };
+        Weights((0..self.stems.len()).map(weight).collect())
+    }
+
+    /// Whether a text is about the task rather than sharing a word with it by chance.
+    pub(super) fn is_about(&self, hits: Hits) -> bool {
+        hits.title != 0 || hits.anywhere.count_ones() >= 2 || (self.stems.len() == 1 && hits.anywhere != 0)
+    }
+
+    /// How much a text has to do with the task; nothing when it is not about it.
+    pub(super) fn relevance(&self, hits: Hits, weights: &Weights) -> u32 {
+        if !self.is_about(hits) {
+            return 0;
+        }
+        let worth = |found: u64| -> u32 {
+            weights.0.iter().enumerate().filter(|(place, _)| found >> place & 1 == 1).map(|(_, weight)| weight).sum()
+        };
+        worth(hits.anywhere) + worth(hits.title)
+    }
+
+    /// The words of the task that a text has.
+    pub(super) fn shared(&self, hits: Hits) -> Vec<&str> {
+        let found = |place: &usize| hits.anywhere >> place & 1 == 1;
+        (0..self.stems.len()).filter(found).map(|place| self.stems[place].as_str()).collect()
+    }
+}
+
+/// The first two bytes of a word in lower case. Every word that does not begin in ASCII begins alike: what lower case
+/// makes of its first bytes is not known without doing it.
+fn beginning(word: &str) -> [u8; 2] {
+    match word.as_bytes() {
+        [first, second, ..] if first.is_ascii() && second.is_ascii() => {
+            [first.to_ascii_lowercase(), second.to_ascii_lowercase()]
+        }
+        [only] => [only.to_ascii_lowercase(), 0],
+        _ => [0, 0],
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn rare_words_and_titles_say_more() {
+        let topic = Topic::new("Rotate the signing keys of the login endpoint");
+        let texts = [
+            topic.hits("Endpoints are versioned", "Each endpoint has a version."),
+            topic.hits("Keys", "Signing keys are rotated every month"),
+            topic.hits("Logins", "An endpoint for logging in"),
+            topic.hits("Unrelated", "The login page is blue."),
+        ];
+        let weights = topic.weights(&texts);
+        let relevance: Vec<u32> = texts.iter().map(|hits| topic.relevance(*hits, &weights)).collect();
+        assert!(relevance[1] > relevance[0] && relevance[1] > relevance[2], "{relevance:?}");
+        assert_eq!(relevance[3], 0, "one word in passing is not a topic");
+        assert_eq!(topic.shared(texts[1]), ["rotat", "sign", "key"]);
+    }
+
+    #[test]
+    fn any_script_can_be_looked_for() {
+        let topic = Topic::new("Über die Größe");
+        let hits = topic.hits("ÜBER", "größe");
+        assert_eq!(topic.shared(hits), ["über", "größ"]);
+        let short = Topic::new("x");
+        assert!(short.is_about(short.hits("", "a b X c")));
+    }
+
+    #[test]
+    fn no_task_has_no_topic() {
+        let topic = Topic::new("");
+        let hits = topic.hits("anything", "at all");
+        assert_eq!((topic.relevance(hits, &topic.weights(&[hits])), topic.is_about(hits)), (0, false));
+    }
+}
