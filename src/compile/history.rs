@@ -52,8 +52,8 @@ impl<'a> Past<'a> {
         let notes = notes(history);
         let hits: Vec<Hits> = notes
             .iter()
-            .map(|note| topic.hits(&note.heading, note.text))
-            .chain(learnings.iter().map(|learning| topic.hits("", &learning.text)))
+            .map(|note| look(&note.heading, note.text, topic))
+            .chain(learnings.iter().map(|learning| look("", &learning.text, topic)))
             .collect();
         let weights = topic.weights(&hits);
         let from_file = notes.into_iter().map(|note| Offer::of_note(note, file));
@@ -123,6 +123,12 @@ impl<'a> Past<'a> {
             inputs.push(offer.input(*verdict, budget));
         }
     }
+}
+
+/// The first line of a note says what it is about, as a title does.
+fn look(heading: &str, text: &str, topic: &Topic) -> Hits {
+    let (first, rest) = text.split_once('\n').unwrap_or((text, ""));
+    topic.hits(&format!("{heading} {first}"), rest)
 }
 
 fn taken(offer: &Offer<'_>, verdict: Verdict) -> usize {

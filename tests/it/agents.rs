@@ -94,17 +94,114 @@ fn with_records() -> TestRepo {
 #[test]
 fn an_agent_has_a_page() {
     let repo = with_records();
-    expect![[r#""#]].assert_eq(&repo.squad(&["agents", "show", "Ada"]).to_string());
+    expect![[r#"
+        Ada — Backend Dev
+        slug    ada
+        kind    agent
+        source  .squad/team.md:5
+        charter .squad/agents/ada/charter.md
+        model   big-1, named by the charter
+        tools   view
+        tokens  about 347 of 8000 at the standard tier: charter 20, decisions 80, history 65
+        hash    cb05edad7d7ee41a
+
+        Rules that route here:
+          Server, API  .squad/routing.md:5
+          Security     .squad/routing.md:7
+        --- exit 0
+    "#]]
+    .assert_eq(&repo.squad(&["agents", "show", "Ada"]).to_string());
     repo.write(".squad/agents/bob/charter.md", "");
-    expect![[r#""#]].assert_eq(&repo.squad(&["agents", "show", "bob"]).to_string());
-    expect![[r#""#]].assert_eq(&repo.squad(&["agents", "show", "scribe"]).to_string());
+    expect![[r#"
+        Bob — Tester
+        slug    bob
+        kind    agent
+        source  .squad/team.md:6
+        charter .squad/agents/bob/charter.md
+        model   claude-sonnet-4.5, the tier's default
+        tools   all
+        tokens  about 276 of 8000 at the standard tier: charter 13, decisions 80, history 0
+        hash    ab930490f5804b9a
+
+        Rules that route here:
+          Testing  .squad/routing.md:6
+        --- stderr
+        warning: .squad/agents/bob/charter.md:1: the charter is empty
+        hint: say who the agent is, what it owns and where its work ends
+        --- exit 0
+    "#]]
+    .assert_eq(&repo.squad(&["agents", "show", "bob"]).to_string());
+    expect![[r#"
+        Scribe — Logger
+        slug    scribe
+        kind    built-in helper, its work is squad's own, silent
+        source  .squad/team.md:8
+        charter none
+        --- exit 0
+    "#]]
+    .assert_eq(&repo.squad(&["agents", "show", "scribe"]).to_string());
 }
 
 #[test]
 fn the_prompt_is_what_the_engine_gets() {
     let repo = with_records();
     let shown = repo.squad(&["agents", "show", "ada", "--prompt", "--task", "Make the login faster"]);
-    expect![[r#""#]].assert_eq(&shown.to_string());
+    expect![[r#"
+        # Ada — Backend Dev
+
+        ## Model
+
+        - **Preferred:** `big-1`
+
+        ## Tools
+
+        - `view`
+
+        ----- context -----
+        # Working in this team
+
+        You are one of a team of agents that squad runs in this repository. Others may be working in it at the same time.
+
+        - Do the part of the task that is yours; say what you leave to whom.
+        - When you decide something that others must follow, record it with `squad_log_decision`. It is written to the
+          repository at once; never edit files under `.squad/` to record a decision.
+        - When you learn something that will help you next time, keep it with `squad_remember`.
+        - When a tool is refused, do not work around it: say what you could not do.
+        - End with a short report: what you did, what you found, what is left.
+
+        ## The team
+
+        - Ada (`ada`): Backend Dev
+        - Bob (`bob`): Tester
+        - Rex (`rex`): Reviewer
+
+        You are Ada.
+
+        ## Decisions in force
+
+        Quoted from the team's records; keep to them. Oldest first.
+
+        Decision `b2a6ebd57f05` 2026-01-03, by Ann, `.squad/decisions.md:3`:
+        > Money is integer cents
+        > **By:** Ann
+
+        Decision `c1a4b91a790c` 2026-01-04, by Ada, `.squad/decisions.md:8`:
+        > Logins use passkeys
+        > **By:** Ada
+        >
+        > No passwords.
+
+        ## What you learned before
+
+        Quoted from your own history; it may be out of date.
+
+        From `.squad/agents/ada/history.md:5`, “Project Context”:
+        > - Owner: Ann
+
+        From `.squad/agents/ada/history.md:9`, “Learnings”:
+        > - 2026-01-02: The login form is slow.
+        --- exit 0
+    "#]].assert_eq(&shown.to_string());
     let json = repo.squad(&["agents", "show", "ada", "--prompt", "--json", "--task", "Make the login faster"]);
     let value: serde_json::Value = serde_json::from_str(&json.out).expect("JSON");
     let (prompt, context) = (value["prompt"].as_str().expect("a text"), value["context"].as_str().expect("a text"));
@@ -114,12 +211,36 @@ fn the_prompt_is_what_the_engine_gets() {
 #[test]
 fn the_receipt_says_why() {
     let repo = with_records();
-    expect![[r#""#]]
-        .assert_eq(&repo.squad(&["agents", "show", "ada", "--receipt", "--task", "Make the login faster"]).to_string());
+    expect![[r#"
+        agent    ada, standard tier, big-1
+        tokens   about 347 of 8000: prompt 20, context 327
+                 decisions 80 of 5198
+                 history 65 of 2599
+        session  cb05edad7d7ee41a
+        told     decisions aa7c08f2851713cc, history 1d878e4f50d3a42d, task 36d81d8ec2c3be74
+
+        In the prompt:
+        charter         20  520d27928fa417fc  .squad/agents/ada/charter.md:1
+                            the agent's own prompt
+        instructions   158  0c03b9a40323f8a0  squad
+                            how to work here; every agent is told
+        roster          19  e124e3759069abd3  .squad/team.md:5
+                            the agents work can be given to
+        decision        31  3a96c84ce132ba87  .squad/decisions.md:8  Logins use passkeys
+                            about the task: login (4)
+        decision        28  e1a5992982fc48bd  .squad/decisions.md:3  Money is integer cents
+                            number 2 of the newest
+        history         20  7324d81762eee278  .squad/agents/ada/history.md:5  Project Context
+                            project context
+        history         25  e88aa2f67ecd71e5  .squad/agents/ada/history.md:9  Learnings
+                            about the task: login (4)
+        --- exit 0
+    "#]]
+    .assert_eq(&repo.squad(&["agents", "show", "ada", "--receipt", "--task", "Make the login faster"]).to_string());
     let light = repo.squad(&["agents", "show", "ada", "--receipt", "--tier", "lightweight", "--json"]);
     let value: serde_json::Value = serde_json::from_str(&light.out).expect("JSON");
     let decision = value["inputs"].as_array().expect("a list").iter().find(|input| input["kind"] == "decision");
-    expect![[r#""#]].assert_eq(&decision.expect("a decision").to_string());
+    expect![[r#"{"source":".squad/decisions.md:8","kind":"decision","title":"Logins use passkeys","hash":"3a96c84ce132ba87","tokens":31,"in":false,"why":"this tier is told no decisions"}"#]].assert_eq(&decision.expect("a decision").to_string());
 }
 
 #[test]
@@ -132,8 +253,20 @@ fn the_coordinator_has_a_prompt_too() {
 #[test]
 fn names_are_checked() {
     let repo = TestRepo::with_small_team();
-    expect![[r#""#]].assert_eq(&repo.squad(&["agents", "show", "adda"]).to_string());
-    expect![[r#""#]].assert_eq(&repo.squad(&["agents", "show", "old", "--prompt"]).to_string());
+    expect![[r#"
+        --- stderr
+        error: the team has no agent `adda`
+        hint: did you mean `ada`? the team's agents: ada, bob and rex
+        --- exit 2
+    "#]]
+    .assert_eq(&repo.squad(&["agents", "show", "adda"]).to_string());
+    expect![[r#"
+        --- stderr
+        error: .squad/team.md:9: Old is not an agent that can be started
+        hint: the team's agents: ada, bob and rex
+        --- exit 2
+    "#]]
+    .assert_eq(&repo.squad(&["agents", "show", "old", "--prompt"]).to_string());
 }
 
 /// Same content, same bytes: whatever the line ends, the order in which files were made, their times, the language

@@ -1,7 +1,7 @@
 use super::super::{Ended, TierName};
 use super::note;
 use crate::compile::{Input, Receipt};
-use crate::model::{Kind, ModelLayer, Tier, first_line, plural, printable};
+use crate::model::{Kind, ModelLayer, Rule, Slug, Tier, first_line, plural, printable};
 use crate::ops::Project;
 use crate::ops::agents::{self, MemberReport, Occasion, PromptReport};
 use crate::ui::{FAINT, GOOD, STRONG, Ui};
@@ -94,12 +94,18 @@ fn member_shown(ui: &mut Ui, report: &MemberReport) {
     if !report.rules.is_empty() {
         ui.data("\nRules that route here:");
     }
-    for rule in &report.rules {
-        let review = if rule.reviewer.as_ref() == Some(&agent.slug) { ", as reviewer" } else { "" };
-        let line = printable(&format!("  {}{review}", first_line(&rule.signal, 80)));
-        ui.data(&format!("{line}  {}", ui.out_paint(FAINT, &printable(&rule.source.to_string()))));
+    let signals: Vec<String> = report.rules.iter().map(|rule| signal(rule, &agent.slug)).collect();
+    let width = signals.iter().map(|signal| signal.chars().count()).max().unwrap_or(0);
+    for (rule, signal) in report.rules.iter().zip(signals) {
+        let source = ui.out_paint(FAINT, &printable(&rule.source.to_string()));
+        ui.data(&format!("  {signal:<width$}  {source}"));
     }
     ui.all_problems(&report.problems);
+}
+
+fn signal(rule: &Rule, agent: &Slug) -> String {
+    let review = if rule.reviewer.as_ref() == Some(agent) { ", as reviewer" } else { "" };
+    printable(&format!("{}{review}", first_line(&rule.signal, 60)))
 }
 
 fn tokens(report: &MemberReport) -> String {
