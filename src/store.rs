@@ -43,7 +43,7 @@ pub(crate) fn read(team: &TeamFolder) -> (Files, Vec<Problem>) {
         files: Files { folder: team.name.to_owned(), ..Files::default() },
         problems: Vec::new(),
     };
-    for name in ["team.md", "routing.md", "decisions.md", "config.toml", "config.json"] {
+    for name in ["team.md", "routing.md", "decisions.md", "decisions-archive.md", "config.toml", "config.json"] {
         reader.file(name);
     }
     reader.folder("agents", 1, &|path| path.ends_with("/charter.md") || path.ends_with("/history.md"));

@@ -16,6 +16,8 @@ pub(crate) struct Team {
     pub(crate) histories: BTreeMap<Slug, String>,
     /// Those on the branch, newest first where they are dated.
     pub(crate) decisions: Vec<Decision>,
+    /// Those in archives: no longer offered to agents, and still there to be found.
+    pub(crate) archived: Vec<Decision>,
 }
 
 /// A row of the routing table.

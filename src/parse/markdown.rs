@@ -43,9 +43,7 @@ pub(super) struct Row {
 
 /// A heading with everything under it, up to the next heading of the same or a higher level.
 pub(super) struct Section<'d> {
-    pub(super) level: u8,
     pub(super) title: &'d str,
-    pub(super) offset: usize,
     /// Without the heading itself.
     pub(super) body: Range<usize>,
 }
@@ -95,12 +93,7 @@ impl<'a> Document<'a> {
         headings
             .iter()
             .zip(ends)
-            .map(|((level, title, range), end)| Section {
-                level: *level,
-                title,
-                offset: range.start,
-                body: range.end..end.max(range.end),
-            })
+            .map(|((_, title, range), end)| Section { title, body: range.end..end.max(range.end) })
             .collect()
     }
 
@@ -139,7 +132,7 @@ pub(super) fn field(text: &str) -> Option<(String, &str)> {
 }
 
 fn blocks(source: &str) -> Vec<Block> {
-    let mut collector = Collector::default();
+    let mut collector = Collector { source, ..Collector::default() };
     for (event, range) in Parser::new_ext(source, Options::ENABLE_TABLES).into_offset_iter() {
         collector.take(event, range);
     }
@@ -149,7 +142,8 @@ fn blocks(source: &str) -> Vec<Block> {
 }
 
 #[derive(Default)]
-struct Collector {
+struct Collector<'a> {
+    source: &'a str,
     blocks: Vec<Block>,
     text: String,
     table: Option<Table>,
@@ -160,7 +154,7 @@ struct Collector {
     row_offset: usize,
 }
 
-impl Collector {
+impl Collector<'_> {
     fn take(&mut self, event: Event<'_>, range: Range<usize>) {
         match event {
             Event::Start(tag) => self.open(&tag, range),
@@ -196,7 +190,12 @@ impl Collector {
         match tag {
             TagEnd::Heading(level) => {
                 let text = self.plain();
-                self.blocks.push(Block { kind: BlockKind::Heading { level: level as u8, text }, range });
+                let kind = if self.is_ruled_paragraph(&range) {
+                    BlockKind::Paragraph(text)
+                } else {
+                    BlockKind::Heading { level: level as u8, text }
+                };
+                self.blocks.push(Block { kind, range });
             }
             TagEnd::Paragraph if self.items.is_empty() => {
                 let text = self.plain();
@@ -233,6 +232,12 @@ impl Collector {
             }
             _ => {}
         }
+    }
+
+    /// A paragraph with `---` right below it. Markdown calls that a heading; those who write team files mean a rule.
+    fn is_ruled_paragraph(&self, range: &Range<usize>) -> bool {
+        let source = self.source.get(range.clone()).unwrap_or_default();
+        !source.trim_start().starts_with('#') && source.lines().last().is_some_and(|line| line.trim() == "---")
     }
 
     /// The first block of an item is its text; later ones belong to it but do not name it.

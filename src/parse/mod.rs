@@ -66,7 +66,9 @@ pub(crate) fn team(files: &Files) -> (Team, Vec<Problem>) {
                 .hint("without it only @mentions and charters decide who works"),
         ),
     }
-    team.decisions = decisions::read(files, &mut problems);
+    let decisions = decisions::read(files, &mut problems);
+    team.decisions = decisions.current;
+    team.archived = decisions.archived;
     problems.sort_by(|a, b| b.severity.cmp(&a.severity).then_with(|| (&a.file, a.line).cmp(&(&b.file, b.line))));
     (team, problems)
 }

@@ -1,0 +1,358 @@
+//! The entries of a file that holds many decisions.
+//!
+//! Such files grow by pasting: entries with headings of one level, whole notes with a first-level heading and sections
+//! of their own, dated sub-entries under a day or a session. Levels alone therefore do not say where an entry begins.
+//! A heading begins one when it, or the lines right below it, say when or by whom it was decided; files in which
+//! nothing says so are read by their outline. An entry's text goes on until the next one begins.
+
+use super::super::Files;
+use super::super::markdown::{Block, BlockKind, Document};
+use super::super::words::{is_blank, is_placeholder};
+use super::date::{Dated, dated};
+use super::metadata::{self, Metadata};
+use crate::model::{Decision, DecisionId};
+
+/// A heading and what stands between it and the next heading.
+struct Heading<'d> {
+    level: u8,
+    raw: &'d str,
+    dated: Dated,
+    metadata: Metadata,
+    offset: usize,
+    body: usize,
+    /// Where the next heading begins.
+    end: usize,
+    has_text: bool,
+    part: Part,
+}
+
+/// What a heading is in its file.
+#[derive(Clone, Copy, PartialEq)]
+enum Part {
+    Entry,
+    /// Belongs to the entry above.
+    Section,
+    /// Holds entries, or rules about them; ends the entry above.
+    Frame,
+}
+
+pub(super) fn read(files: &Files, path: &str, text: &str) -> Vec<Decision> {
+    let document = Document::new(text);
+    let mut headings = headings(&document, text.len());
+    mark_entries(&mut headings);
+    if !headings.iter().any(|heading| heading.part == Part::Entry) {
+        mark_by_outline(&mut headings);
+    }
+    drop_doubled(&mut headings);
+    let mut decisions = Vec::new();
+    let mut index = 0;
+    while index < headings.len() {
+        let heading = &headings[index];
+        index += 1;
+        if heading.part != Part::Entry {
+            continue;
+        }
+        while headings.get(index).is_some_and(|next| next.part == Part::Section) {
+            index += 1;
+        }
+        let body = text.get(heading.body..headings[index - 1].end).unwrap_or_default();
+        let source = files.at(path, document.line(heading.offset));
+        decisions.push(decision(heading, body.trim(), source));
+    }
+    if decisions.is_empty() {
+        decisions = super::rows::read(files, path, &document);
+    }
+    decisions
+}
+
+fn decision(heading: &Heading<'_>, body: &str, source: crate::model::Source) -> Decision {
+    let date = heading.dated.date.clone().or_else(|| heading.metadata.date.clone());
+    let title = heading.dated.title.clone();
+    let id = id(&[date.as_deref().unwrap_or(""), &title, body]);
+    Decision { by: heading.metadata.by.clone(), ..super::rows::plain(id, title, date, body.to_owned(), source) }
+}
+
+/// A file without headings, as one decision: its first line is the title.
+pub(super) fn whole(text: &str, source: crate::model::Source) -> Decision {
+    let document = Document::new(text);
+    let text = text.trim();
+    let dated = dated(&crate::model::first_line(text, 120));
+    let found = metadata::read(&document.blocks);
+    let title = dated.title.trim_matches(['#', '*', ' ']).to_owned();
+    let date = dated.date.or(found.date);
+    let id = id(&[date.as_deref().unwrap_or(""), &title, text]);
+    Decision { by: found.by, ..super::rows::plain(id, title, date, text.to_owned(), source) }
+}
+
+/// Entries have no id of their own: theirs is a hash of what they say.
+pub(super) fn id(parts: &[&str]) -> DecisionId {
+    DecisionId::new(&blake3::hash(parts.join("\n").as_bytes()).to_hex()[..12])
+}
+
+fn headings<'d>(document: &'d Document<'_>, length: usize) -> Vec<Heading<'d>> {
+    let places: Vec<usize> = (0..document.blocks.len()).filter(|at| is_heading(&document.blocks[*at])).collect();
+    let ends = places.iter().skip(1).copied().chain([document.blocks.len()]);
+    places
+        .iter()
+        .zip(ends)
+        .filter_map(|(&at, next)| {
+            let block = &document.blocks[at];
+            let BlockKind::Heading { level, text } = &block.kind else { return None };
+            let end = document.blocks.get(next).map_or(length, |block| block.range.start);
+            Some(Heading {
+                level: *level,
+                raw: text,
+                dated: dated(text),
+                metadata: metadata::read(&document.blocks[at + 1..next]),
+                offset: block.range.start,
+                body: block.range.end.min(end),
+                end,
+                has_text: !is_blank(document.text(&(block.range.end.min(end)..end))),
+                part: Part::Section,
+            })
+        })
+        .collect()
+}
+
+fn is_heading(block: &Block) -> bool {
+    matches!(block.kind, BlockKind::Heading { .. })
+}
+
+/// Finds the headings that begin entries by what they say.
+fn mark_entries(headings: &mut [Heading<'_>]) {
+    // The headings that enclose the current one by level, with whether they are entries.
+    let mut open: Vec<(u8, bool)> = Vec::new();
+    let mut siblings = siblings_level(headings);
+    let mut ruled: Option<u8> = None;
+    for index in 0..headings.len() {
+        let level = headings[index].level;
+        while open.pop_if(|(outer, _)| *outer >= level).is_some() {}
+        if ruled.is_some_and(|outer| level <= outer) {
+            ruled = None;
+        }
+        let inside = open.iter().any(|(_, is_entry)| *is_entry);
+        let part = part(headings, index, inside, siblings, ruled.is_some());
+        if part == Part::Entry {
+            siblings = siblings.map(|_| level);
+        }
+        if is_rules(headings[index].raw) {
+            ruled = Some(level);
+        }
+        headings[index].part = part;
+        open.push((level, part == Part::Entry));
+    }
+}
+
+/// The level at which undated headings are entries too, where some say when or by whom; the first of those decides.
+fn siblings_level(headings: &[Heading<'_>]) -> Option<u8> {
+    headings.iter().find(|heading| speaks(heading) && !is_title(heading.raw)).map(|heading| heading.level)
+}
+
+/// Whether a heading, or the lines below it, say when or by whom.
+fn speaks(heading: &Heading<'_>) -> bool {
+    heading.dated.date.is_some() || heading.metadata.has_date || heading.metadata.has_author
+}
+
+fn part(headings: &[Heading<'_>], index: usize, inside: bool, siblings: Option<u8>, ruled: bool) -> Part {
+    let heading = &headings[index];
+    let next = headings.get(index + 1);
+    let dated_by_title = heading.dated.date.is_some();
+    if is_rules(heading.raw) || is_placeholder(heading.raw) || (index == 0 && !dated_by_title && is_title(heading.raw))
+    {
+        return Part::Frame;
+    }
+    if is_frame(heading.raw) && !inside {
+        return Part::Frame;
+    }
+    let holds_only_entries = !heading.has_text
+        && next.is_some_and(|next| {
+            next.level > heading.level && speaks(next) && (next.dated.leads || next.metadata.has_date)
+        });
+    if heading.dated.leads && !heading.dated.bare {
+        return Part::Entry;
+    }
+    if holds_only_entries && !inside {
+        return Part::Frame;
+    }
+    let entry = heading.dated.leads
+        || heading.metadata.has_date
+        || (dated_by_title && !inside)
+        || (heading.metadata.has_author && !inside && !ruled)
+        || (heading.level == 1 && index > 0 && siblings.is_some())
+        || (siblings == Some(heading.level) && !inside && !ruled && !is_section(heading.raw));
+    if entry { Part::Entry } else { Part::Section }
+}
+
+/// Reads a file in which nothing says when or by whom: an entry is a heading with a text of its own, or one whose
+/// inner headings are only the usual sections of a decision. What merely groups others is a frame.
+fn mark_by_outline(headings: &mut [Heading<'_>]) {
+    let mut entry_level: Option<u8> = None;
+    let mut ruled: Option<u8> = None;
+    let several_first_levels = headings.iter().filter(|heading| heading.level == 1).count() > 1;
+    for index in 0..headings.len() {
+        let heading = &headings[index];
+        let next = headings.get(index + 1);
+        if entry_level.is_some_and(|level| heading.level <= level) {
+            entry_level = None;
+        }
+        if ruled.is_some_and(|level| heading.level <= level) {
+            ruled = None;
+        }
+        if is_rules(heading.raw) {
+            ruled = Some(heading.level);
+        }
+        let part = if entry_level.is_some() {
+            Part::Section
+        } else if ruled.is_some() || is_frame(heading.raw) || is_placeholder(heading.raw) {
+            Part::Frame
+        } else if heading.level == 1 && !(several_first_levels && index > 0) {
+            if is_note(heading.raw) { Part::Entry } else { Part::Frame }
+        } else {
+            let groups = !heading.has_text && next.is_some_and(|n| n.level > heading.level && !is_section(n.raw));
+            if groups { Part::Frame } else { Part::Entry }
+        };
+        if part == Part::Entry {
+            entry_level = Some(heading.level);
+        }
+        headings[index].part = part;
+    }
+}
+
+/// A merge may leave an entry's heading twice, the first time with nothing below it.
+fn drop_doubled(headings: &mut [Heading<'_>]) {
+    for index in 1..headings.len() {
+        let (before, after) = (&headings[index - 1], &headings[index]);
+        let doubled = before.part == Part::Entry
+            && after.part == Part::Entry
+            && !before.has_text
+            && before.dated.title == after.dated.title;
+        if doubled {
+            headings[index - 1].part = Part::Frame;
+        }
+    }
+}
+
+fn words(title: &str) -> String {
+    let text: String = title.chars().map(|c| if c.is_alphanumeric() { c } else { ' ' }).collect();
+    text.split_whitespace().collect::<Vec<_>>().join(" ").to_lowercase()
+}
+
+/// The title of the whole file.
+fn is_title(title: &str) -> bool {
+    let words = words(title);
+    !is_note(title) && (words.contains("decisions") || words.contains("decision log") || words.ends_with("log"))
+}
+
+/// `Decision: …`, `ADR-4 …`: the heading of one decision.
+fn is_note(title: &str) -> bool {
+    let words = words(title);
+    let titled = title.trim_start().to_lowercase();
+    titled.starts_with("decision:") || titled.starts_with("decision —") || words.starts_with("adr ")
+}
+
+/// Headings that hold entries.
+fn is_frame(title: &str) -> bool {
+    const FRAMES: [&str; 17] = [
+        "active decisions",
+        "decisions",
+        "squad decisions",
+        "team decisions",
+        "project decisions",
+        "decision log",
+        "decision record",
+        "archive",
+        "archived decisions",
+        "archived",
+        "inbox",
+        "decision inbox",
+        "decisions inbox",
+        "recent decisions",
+        "superseded decisions",
+        "proposed decisions",
+        "table of contents",
+    ];
+    FRAMES.contains(&words(title).as_str())
+}
+
+/// Headings that hold rules about entries.
+fn is_rules(title: &str) -> bool {
+    matches!(
+        words(title).as_str(),
+        "governance"
+            | "how to use this file"
+            | "how to use"
+            | "format"
+            | "entry format"
+            | "template"
+            | "decision template"
+    )
+}
+
+/// The usual sections of a decision record.
+fn is_section(title: &str) -> bool {
+    const SECTIONS: [&str; 44] = [
+        "action",
+        "actions",
+        "alternatives",
+        "approach",
+        "background",
+        "benefits",
+        "changes",
+        "conclusion",
+        "consequences",
+        "context",
+        "decision",
+        "decisions",
+        "description",
+        "details",
+        "evidence",
+        "files",
+        "findings",
+        "follow",
+        "goal",
+        "goals",
+        "how",
+        "impact",
+        "implementation",
+        "implications",
+        "issue",
+        "key",
+        "metrics",
+        "motivation",
+        "next",
+        "notes",
+        "open",
+        "options",
+        "outcome",
+        "problem",
+        "rationale",
+        "reasoning",
+        "references",
+        "related",
+        "results",
+        "risks",
+        "status",
+        "summary",
+        "tests",
+        "why",
+    ];
+    const WHOLE: [&str; 12] = [
+        "what",
+        "who",
+        "when",
+        "scope",
+        "verification",
+        "validation",
+        "testing",
+        "trade offs",
+        "tradeoffs",
+        "team impact",
+        "success criteria",
+        "acceptance criteria",
+    ];
+    let words = words(title);
+    let first = words.split(' ').next().unwrap_or_default();
+    let few = words.split(' ').count() <= 3;
+    let numbered = first.chars().all(|c| c.is_ascii_digit());
+    numbered || WHOLE.contains(&words.as_str()) || (few && SECTIONS.contains(&first))
+}

@@ -1,0 +1,104 @@
+//! The lines below a heading that say when and by whom.
+
+use super::super::markdown::{Block, BlockKind, field};
+use super::super::words::without_pictographs;
+use super::date::date_in;
+
+#[derive(Default)]
+pub(super) struct Metadata {
+    pub(super) date: Option<String>,
+    pub(super) by: Option<String>,
+    /// A line says when, perhaps only the month.
+    pub(super) has_date: bool,
+    /// A line says who wrote the entry, in a word that people only use for that.
+    pub(super) has_author: bool,
+}
+
+/// Words for the day of a decision. Only these make a heading an entry.
+const DATE: [&str; 7] = ["date", "dated", "when", "decided on", "decision date", "date decided", "timestamp"];
+
+/// Words that tell an entry's day where nothing else does, and that sections use for much else.
+const MADE: [&str; 6] = ["decided", "created", "recorded", "logged", "filed", "added"];
+
+/// Who wrote an entry; an earlier word wins over a later one.
+const AUTHOR: [&str; 17] = [
+    "by",
+    "author",
+    "authors",
+    "decided by",
+    "decision by",
+    "made by",
+    "agent",
+    "agents",
+    "recorded by",
+    "logged by",
+    "proposed by",
+    "submitted by",
+    "written by",
+    "conducted by",
+    "analyst",
+    "auditor",
+    "facilitator",
+];
+
+/// Words that sections within an entry use too, so they do not make a heading an entry.
+const ATTRIBUTION: [&str; 7] = ["owner", "owners", "reviewer", "decider", "deciders", "from", "requested by"];
+
+/// Metadata stands at the head of an entry: what comes after so many blocks is its text.
+const HEAD: usize = 16;
+
+/// Reads the blocks between a heading and the next.
+pub(super) fn read(blocks: &[Block]) -> Metadata {
+    let mut fields = Vec::new();
+    for block in blocks.iter().take(HEAD) {
+        match &block.kind {
+            BlockKind::Item(text) | BlockKind::Paragraph(text) => {
+                fields.extend(text.lines().flat_map(parts).filter_map(owned_field));
+            }
+            BlockKind::Table(table) => {
+                let rows = std::iter::once(&table.header).chain(table.rows.iter().map(|row| &row.cells));
+                let pairs = rows.filter_map(|cells| match cells.as_slice() {
+                    [key, value] => Some((key.trim_end_matches(':').to_lowercase(), value.clone())),
+                    _ => None,
+                });
+                fields.extend(pairs);
+            }
+            BlockKind::Heading { .. } => {}
+        }
+    }
+    let find = |names: &[&str]| {
+        names.iter().find_map(|name| {
+            fields.iter().find(|(key, value)| key == name && !value.is_empty()).map(|(_, value)| value.as_str())
+        })
+    };
+    let author = find(&AUTHOR);
+    let dates = |names: &[&str]| {
+        fields.iter().filter(|(key, _)| names.contains(&key.as_str())).find_map(|(_, value)| date_in(value))
+    };
+    let line = date_line(blocks);
+    Metadata {
+        has_date: line.is_some() || find(&DATE).is_some_and(|value| value.contains(|c: char| c.is_ascii_digit())),
+        date: dates(&DATE).or(line).or_else(|| dates(&MADE)),
+        has_author: author.is_some(),
+        by: author.or_else(|| find(&ATTRIBUTION)).map(without_pictographs).filter(|by| !by.is_empty()),
+    }
+}
+
+/// A first line that is little more than a date: `*2026-01-05, Kane*`.
+fn date_line(blocks: &[Block]) -> Option<String> {
+    let (BlockKind::Paragraph(text) | BlockKind::Item(text)) = &blocks.first()?.kind else { return None };
+    let line = text.lines().next()?;
+    let short = line.chars().count() <= 40;
+    let dated = super::date::dated(line);
+    (short && dated.leads).then_some(dated.date).flatten()
+}
+
+fn owned_field(text: &str) -> Option<(String, String)> {
+    field(text).map(|(key, value)| (key, value.to_owned()))
+}
+
+/// Several fields may share a line: `Date: 2026-01-05 | By: Kane`.
+fn parts(line: &str) -> impl Iterator<Item = &str> {
+    let mark = [" | ", " · ", " • "].into_iter().find(|mark| line.split(mark).skip(1).any(|part| part.contains(':')));
+    line.split(mark.unwrap_or("\n"))
+}

@@ -1,0 +1,193 @@
+//! Decisions: a file each under `decisions/`, and the entries of a `decisions.md`.
+
+mod date;
+mod entries;
+mod metadata;
+mod rows;
+
+use std::collections::HashSet;
+
+use super::front_matter;
+use super::words::is_blank;
+use super::{Files, line_feeds};
+use crate::model::{Decision, DecisionId, Problem, RunId, Severity, Source, plural};
+
+/// The decisions of a team folder.
+#[derive(Default)]
+pub(super) struct Decisions {
+    /// Newest first; undated ones last, in the order they were read.
+    pub(super) current: Vec<Decision>,
+    /// Those that were moved out of the file that agents read, in the same order.
+    pub(super) archived: Vec<Decision>,
+}
+
+pub(super) fn read(files: &Files, problems: &mut Vec<Problem>) -> Decisions {
+    let mut decisions = Decisions::default();
+    let main = main_file(files);
+    for (path, text) in &files.texts {
+        match place(path, main) {
+            Some(Place::Own) => match decision_file(text, files.at(path, 1)) {
+                Ok(decision) => decisions.current.push(decision),
+                Err(problem) => problems.push(*problem),
+            },
+            Some(Place::Main) => decisions.current.extend(entries(files, path, text, problems)),
+            Some(Place::Inbox) => decisions.current.extend(notes(files, path, text, problems)),
+            Some(Place::Archive) => decisions.archived.extend(entries(files, path, text, problems)),
+            None => {}
+        }
+    }
+    for list in [&mut decisions.current, &mut decisions.archived] {
+        list.sort_by(|a, b| b.date.cmp(&a.date));
+    }
+    decisions
+}
+
+enum Place {
+    /// A decision's own file.
+    Own,
+    Main,
+    Inbox,
+    Archive,
+}
+
+/// The file that agents read: `decisions.md`, or one in the folder where there is no other.
+fn main_file(files: &Files) -> &'static str {
+    if files.texts.contains_key("decisions.md") { "decisions.md" } else { "decisions/decisions.md" }
+}
+
+fn place(path: &str, main: &str) -> Option<Place> {
+    if path == main {
+        return Some(Place::Main);
+    }
+    let name = path.strip_suffix(".md")?;
+    let parts: Vec<&str> = name.split('/').collect();
+    let is_archive = |name: &str| name.contains("archive") && name.contains("decision");
+    match parts[..] {
+        ["decisions", year, month, _] if is_day_folder(year, month) => Some(Place::Own),
+        ["decisions", "inbox", _] => Some(Place::Inbox),
+        ["decisions", "decisions"] => Some(Place::Archive),
+        ["decisions", "archive" | "archived", _] => Some(Place::Archive),
+        ["decisions", name] if name.contains("archive") => Some(Place::Archive),
+        [name] | ["archive", name] if is_archive(name) => Some(Place::Archive),
+        _ => None,
+    }
+}
+
+/// The entries of a file, those that stand in it twice counted once.
+fn entries(files: &Files, path: &str, text: &str, problems: &mut Vec<Problem>) -> Vec<Decision> {
+    let mut decisions = entries::read(files, path, &line_feeds(super::without_mark(text)));
+    let before = decisions.len();
+    let mut doubled: Option<Source> = None;
+    let mut seen = HashSet::new();
+    decisions.retain(|decision| {
+        let new = seen.insert(decision.id.clone());
+        if !new && doubled.is_none() {
+            doubled = decision.source.clone();
+        }
+        new
+    });
+    if let Some(source) = doubled {
+        let count = before - decisions.len();
+        let message = match count {
+            1 => "this entry stands in the file twice, letter for letter".to_owned(),
+            _ => format!("this entry and {} stand in the file twice, letter for letter", plural(count - 1, "other")),
+        };
+        problems.push(
+            Problem::new(Severity::Note, source, "decision-duplicate", message)
+                .hint("each is counted once; delete the second"),
+        );
+    }
+    decisions
+}
+
+/// A note in the inbox is a decision even when it has no heading that says so.
+fn notes(files: &Files, path: &str, text: &str, problems: &mut Vec<Problem>) -> Vec<Decision> {
+    let text = line_feeds(super::without_mark(text));
+    let (matter, body_at) = front_matter::split(&text);
+    let body = text.get(body_at..).unwrap_or_default();
+    let mut decisions = entries(files, path, &blank_lines(&text, body_at), problems);
+    if decisions.is_empty() && !is_blank(body) {
+        decisions.push(entries::whole(body, files.at(path, 1)));
+    }
+    if let Some(matter) = matter.and_then(|matter| front_matter::read::<NoteMatter>(matter).ok()) {
+        for decision in &mut decisions {
+            decision.date = decision.date.take().or_else(|| matter.date.as_deref().and_then(date::date_in));
+            decision.by = decision.by.take().or_else(|| matter.by.clone().or_else(|| matter.author.clone()));
+        }
+    }
+    let named = path.rsplit('/').next().and_then(date::date_in);
+    if let [only] = decisions.as_mut_slice() {
+        only.date = only.date.take().or(named);
+    }
+    decisions
+}
+
+/// The text with everything before `at` replaced by empty lines, so that lines keep their numbers.
+fn blank_lines(text: &str, at: usize) -> String {
+    let (before, after) = text.split_at_checked(at).unwrap_or(("", text));
+    let mut blanked = "\n".repeat(before.matches('\n').count());
+    blanked.push_str(after);
+    blanked
+}
+
+#[derive(serde::Deserialize)]
+struct NoteMatter {
+    date: Option<String>,
+    by: Option<String>,
+    author: Option<String>,
+}
+
+/// `decisions/<yyyy>/<mm>/<dd>-<slug>-<id>.md`
+fn is_day_folder(year: &str, month: &str) -> bool {
+    year.len() == 4 && month.len() == 2 && year.bytes().chain(month.bytes()).all(|b| b.is_ascii_digit())
+}
+
+#[derive(serde::Deserialize)]
+struct Matter {
+    id: String,
+    date: Option<String>,
+    by: Option<String>,
+    run: Option<String>,
+    supersedes: Option<String>,
+    #[serde(default)]
+    scope: Vec<String>,
+    #[serde(default)]
+    tags: Vec<String>,
+}
+
+/// A decision's own file, as `record` writes it and people edit it.
+pub(crate) fn decision_file(text: &str, source: Source) -> Result<Decision, Box<Problem>> {
+    let text = line_feeds(super::without_mark(text));
+    let (matter, body_at) = front_matter::split(&text);
+    let Some(matter) = matter else {
+        return Err(Box::new(
+            Problem::warning(source, "decision-front-matter", "a decision's file begins with front matter")
+                .hint("`---`, then at least `id:`, then `---`"),
+        ));
+    };
+    let matter: Matter = front_matter::read(matter).map_err(|error| {
+        let at = Source::new(&source.file, 1 + error.line);
+        Box::new(Problem::warning(
+            at,
+            "decision-front-matter",
+            format!("the front matter cannot be read: {}", error.message),
+        ))
+    })?;
+    let body = text[body_at..].trim_start();
+    let (title, text) = match body.strip_prefix("# ") {
+        Some(rest) => rest.split_once('\n').unwrap_or((rest, "")),
+        None => body.split_once('\n').unwrap_or((body, "")),
+    };
+    Ok(Decision {
+        id: DecisionId::new(matter.id),
+        title: title.trim().to_owned(),
+        date: matter.date,
+        by: matter.by,
+        run: matter.run.map(RunId::new),
+        supersedes: matter.supersedes.map(DecisionId::new),
+        scope: matter.scope,
+        tags: matter.tags,
+        text: text.trim().to_owned(),
+        source: Some(source),
+    })
+}

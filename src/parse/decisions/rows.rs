@@ -1,0 +1,66 @@
+//! Decisions kept as rows of a table or items of a list.
+
+use super::super::Files;
+use super::super::markdown::{BlockKind, Document, Row, Table};
+use super::super::words::{is_blank, is_placeholder, without_pictographs};
+use super::date::{date_in, dated};
+use super::entries::id;
+use crate::model::{Decision, DecisionId, Source};
+
+const TITLE: [&str; 5] = ["decision", "title", "what", "summary", "description"];
+const BY: [&str; 6] = ["by", "author", "who", "decided by", "owner", "agent"];
+
+pub(super) fn read(files: &Files, path: &str, document: &Document<'_>) -> Vec<Decision> {
+    let mut decisions = Vec::new();
+    for block in &document.blocks {
+        match &block.kind {
+            BlockKind::Table(table) => {
+                for row in &table.rows {
+                    decisions.extend(of_row(table, row, files.at(path, document.line(row.offset))));
+                }
+            }
+            BlockKind::Item(text) => {
+                decisions.extend(of_item(text, files.at(path, document.line(block.range.start))));
+            }
+            _ => {}
+        }
+    }
+    decisions
+}
+
+fn of_row(table: &Table, row: &Row, source: Source) -> Option<Decision> {
+    let (when, title) = (table.column(&["date", "when"])?, table.column(&TITLE)?);
+    let title = row.cell(Some(title));
+    if is_blank(title) || is_placeholder(title) {
+        return None;
+    }
+    let by = Some(without_pictographs(row.cell(table.column(&BY)))).filter(|by| !is_blank(by));
+    let text = row.cells.join(" | ");
+    let date = date_in(row.cell(Some(when)));
+    let id = id(&[date.as_deref().unwrap_or(""), title, &text]);
+    Some(Decision { by, ..plain(id, title.to_owned(), date, text, source) })
+}
+
+/// `- 2026-01-05: Title`. An item without a date at its head is no decision.
+fn of_item(text: &str, source: Source) -> Option<Decision> {
+    let line = text.lines().next()?;
+    let found = dated(line);
+    let id = id(&[found.date.as_deref().unwrap_or(""), &found.title, text]);
+    (found.leads && !found.bare).then(|| plain(id, found.title, found.date, text.to_owned(), source))
+}
+
+/// A decision of which no more is known.
+pub(super) fn plain(id: DecisionId, title: String, date: Option<String>, text: String, source: Source) -> Decision {
+    Decision {
+        id,
+        title,
+        date,
+        by: None,
+        run: None,
+        supersedes: None,
+        scope: Vec::new(),
+        tags: Vec::new(),
+        text,
+        source: Some(source),
+    }
+}
