@@ -5,7 +5,7 @@ use std::io;
 use std::path::{Path, PathBuf};
 
 use crate::model::{Problem, Severity, Source};
-use crate::parse::Files;
+use crate::parse::{Files, linked_tables};
 
 /// What team folders are called; the first wins where both stand.
 const FOLDERS: [&str; 2] = [".squad", ".ai-team"];
@@ -45,6 +45,9 @@ pub(crate) fn read(team: &TeamFolder) -> (Files, Vec<Problem>) {
     };
     for name in ["team.md", "routing.md", "decisions.md", "decisions-archive.md", "config.toml", "config.json"] {
         reader.file(name);
+    }
+    for name in reader.files.text("routing.md").map(linked_tables).unwrap_or_default() {
+        reader.file(&name);
     }
     reader.folder("agents", 1, &|path| path.ends_with("/charter.md") || path.ends_with("/history.md"));
     reader.folder("decisions", 1, &|path| path.ends_with(".md"));

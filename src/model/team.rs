@@ -12,6 +12,10 @@ pub(crate) struct Team {
     /// In the order of the roster.
     pub(crate) members: Vec<Member>,
     pub(crate) rules: Vec<Rule>,
+    /// Which part of the code is whose.
+    pub(crate) modules: Vec<Module>,
+    /// What becomes of issues with a label.
+    pub(crate) labels: Vec<LabelRule>,
     pub(crate) charters: BTreeMap<Slug, Charter>,
     pub(crate) histories: BTreeMap<Slug, String>,
     /// Those on the branch, newest first where they are dated.
@@ -31,6 +35,26 @@ pub(crate) struct Rule {
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(crate) reviewer: Option<Slug>,
     pub(crate) examples: Vec<String>,
+    pub(crate) source: Source,
+}
+
+/// A row of a module-ownership table.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+pub(crate) struct Module {
+    /// From the project's root with `/`; a folder stands for all below it.
+    pub(crate) path: String,
+    pub(crate) primary: Slug,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(crate) secondary: Option<Slug>,
+    pub(crate) source: Source,
+}
+
+/// A row of an issue-label table.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+pub(crate) struct LabelRule {
+    pub(crate) label: String,
+    pub(crate) action: String,
+    pub(crate) agents: Vec<Slug>,
     pub(crate) source: Source,
 }
 

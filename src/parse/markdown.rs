@@ -6,6 +6,8 @@ use std::ops::Range;
 
 use pulldown_cmark::{Event, Options, Parser, Tag, TagEnd};
 
+use super::words::without_pictographs;
+
 /// A document, flattened to the blocks that carry meaning in team files, in their order.
 pub(super) struct Document<'a> {
     source: &'a str,
@@ -111,10 +113,22 @@ impl<'a> Document<'a> {
 }
 
 impl Table {
-    /// The first column whose header is one of these names, which are in lower case.
+    /// The first column whose header is one of these names, which are in lower case with spaces around `/`.
     pub(super) fn column(&self, names: &[&str]) -> Option<usize> {
-        names.iter().find_map(|name| self.header.iter().position(|header| header.eq_ignore_ascii_case(name)))
+        let headers: Vec<String> = self.header.iter().map(|header| header_words(header)).collect();
+        names.iter().find_map(|name| headers.iter().position(|header| header == name))
     }
+
+    /// The first column whose header, in lower case, is as wanted.
+    pub(super) fn column_where(&self, wanted: impl Fn(&str) -> bool) -> Option<usize> {
+        self.header.iter().position(|header| wanted(&header_words(header)))
+    }
+}
+
+/// A header without emoji and in lower case, its words parted by single spaces.
+pub(super) fn header_words(header: &str) -> String {
+    let spaced = without_pictographs(header).replace('/', " / ").to_lowercase();
+    spaced.trim_end_matches([':', '*']).split_whitespace().collect::<Vec<_>>().join(" ")
 }
 
 impl Row {

@@ -17,6 +17,11 @@ pub(crate) use decisions::decision_file;
 
 use crate::model::{Decision, Problem, Severity, Slug, Source, Team};
 
+/// The JSON files, by their paths from the team folder, that a routing file points to.
+pub(crate) fn linked_tables(routing: &str) -> Vec<String> {
+    routing::linked_tables(routing)
+}
+
 /// The text files of a team folder, by path from that folder, with `/`.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Files {
@@ -60,7 +65,12 @@ pub(crate) fn team(files: &Files) -> (Team, Vec<Problem>) {
         read_agent_folder(files, &member.slug, &mut team.charters, &mut team.histories, &mut problems);
     }
     match files.text("routing.md") {
-        Some(text) => team.rules = routing::read(files, text, &team.members, &mut problems),
+        Some(text) => {
+            let routing = routing::read(files, text, &team.members, &mut problems);
+            team.rules = routing.rules;
+            team.modules = routing.modules;
+            team.labels = routing.labels;
+        }
         None => problems.push(
             Problem::warning(files.at("routing.md", 1), "routing-missing", "there is no routing.md")
                 .hint("without it only @mentions and charters decide who works"),

@@ -13,6 +13,9 @@ pub(super) struct Roster {
 /// Members that other tools build into every team; their work is done by squad itself.
 const HELPERS: [&str; 3] = ["scribe", "ralph", "rai"];
 
+/// The coding agent that works elsewhere, `@copilot`.
+const BOT: &str = "copilot";
+
 const NAME: [&str; 3] = ["name", "member", "agent"];
 const STATUS: [&str; 2] = ["status", "state"];
 const BADGE: [&str; 2] = ["badge", "type"];
@@ -150,12 +153,29 @@ fn status(cell: &str) -> Status {
 
 /// The member a cell or a mention means: by slug, by name, by the name's first word, or by role.
 pub(super) fn resolve<'m>(members: &'m [Member], text: &str) -> Option<&'m Member> {
-    let text = without_pictographs(text);
-    let wanted = Slug::fold(remark(&text).0.trim_start_matches('@'))?;
+    let by_role = || {
+        let wanted = wanted(text)?;
+        members.iter().find(|member| Slug::fold(&member.role).as_ref() == Some(&wanted))
+    };
+    resolve_name(members, text).or_else(by_role)
+}
+
+/// The member a text names: by slug, by name, or by the name's first word.
+pub(super) fn resolve_name<'m>(members: &'m [Member], text: &str) -> Option<&'m Member> {
+    let wanted = wanted(text)?;
     let by = |matches: &dyn Fn(&Member) -> bool| members.iter().find(|member| matches(member));
     by(&|member| member.slug == wanted)
         .or_else(|| by(&|member| Slug::fold(&member.name).as_ref() == Some(&wanted)))
         .or_else(|| by(&|member| Slug::fold(remark(&member.name).0).as_ref() == Some(&wanted)))
         .or_else(|| by(&|member| member.name.split_whitespace().next().and_then(Slug::fold).as_ref() == Some(&wanted)))
-        .or_else(|| by(&|member| Slug::fold(&member.role).as_ref() == Some(&wanted)))
+}
+
+/// A helper or the bot that every team has, whether or not its roster lists it.
+pub(super) fn built_in(name: &str) -> Option<Slug> {
+    wanted(name).filter(|slug| HELPERS.contains(&slug.as_str()) || slug.as_str() == BOT)
+}
+
+fn wanted(text: &str) -> Option<Slug> {
+    let text = without_pictographs(text);
+    Slug::fold(remark(&text).0.trim_start_matches('@'))
 }

@@ -1,0 +1,206 @@
+//! What the columns of a routing table mean, by their headers.
+
+use super::super::markdown::{Table, header_words};
+use super::names::Named;
+use crate::model::Member;
+
+/// What a table sends to members.
+#[derive(Clone, Copy, PartialEq)]
+pub(super) enum TableKind {
+    Work,
+    Modules,
+    Labels,
+}
+
+pub(super) struct Columns {
+    pub(super) kind: TableKind,
+    pub(super) subject: usize,
+    pub(super) first: usize,
+}
+
+const SIGNAL: [&str; 39] = [
+    "work type",
+    "type of work",
+    "work",
+    "signal",
+    "signals",
+    "domain",
+    "domains",
+    "domain / keywords",
+    "keywords",
+    "keyword",
+    "type",
+    "task",
+    "task type",
+    "tasks",
+    "request",
+    "request type",
+    "topic",
+    "topics",
+    "area",
+    "areas",
+    "work area",
+    "category",
+    "trigger",
+    "triggers",
+    "pattern",
+    "responsibility",
+    "kind of work",
+    "work item",
+    "intent",
+    "scenario",
+    "concern",
+    "change type",
+    "issue type",
+    "subject",
+    "activity",
+    "feature",
+    "feature area",
+    "specialty",
+    "handles",
+];
+
+/// Parts of a header that make it a signal's, whatever stands beside them.
+const SIGNAL_PARTS: [&str; 5] = ["work type", "domain", "keyword", "signal", "task type"];
+
+/// These say that a table routes, whatever its first column is called.
+const ROUTES: [&str; 14] = [
+    "route to",
+    "routes to",
+    "routed to",
+    "routing",
+    "route",
+    "primary agent",
+    "primary",
+    "primary owner",
+    "assigned to",
+    "assign to",
+    "goes to",
+    "send to",
+    "delegate to",
+    "default agent",
+];
+
+const AGENT: [&str; 23] = [
+    "agent",
+    "agents",
+    "agent / owner",
+    "owner / agent",
+    "agent(s)",
+    "owner",
+    "owners",
+    "who",
+    "member",
+    "members",
+    "squad member",
+    "team member",
+    "assignee",
+    "lead",
+    "lead agent",
+    "handler",
+    "handled by",
+    "handled by agent",
+    "specialist",
+    "responsible",
+    "responsible agent",
+    "owned by",
+    "name",
+];
+
+pub(super) const SECOND: [&str; 10] = [
+    "secondary",
+    "secondary agent",
+    "secondary owner",
+    "secondary agents",
+    "backup",
+    "backup agent",
+    "fallback",
+    "support",
+    "supporting",
+    "supporting agents",
+];
+
+pub(super) const REVIEW: [&str; 6] = ["reviewer", "review", "review by", "reviewed by", "reviewers", "review gate"];
+
+pub(super) const EXAMPLES: [&str; 13] = [
+    "examples",
+    "example tasks",
+    "example",
+    "example requests",
+    "example work",
+    "example signals",
+    "typical work",
+    "typical tasks",
+    "includes",
+    "keywords",
+    "description",
+    "details",
+    "notes",
+];
+
+pub(super) const ACTION: [&str; 4] = ["action", "what happens", "meaning", "description"];
+
+const MODULE: [&str; 20] = [
+    "module",
+    "modules",
+    "path",
+    "paths",
+    "module / path",
+    "path / module",
+    "module path",
+    "file / path",
+    "path / file",
+    "directory",
+    "directories",
+    "folder",
+    "folders",
+    "package",
+    "project",
+    "file pattern",
+    "files",
+    "glob",
+    "code path",
+    "component path",
+];
+
+const LABEL: [&str; 4] = ["label", "labels", "issue label", "github label"];
+
+/// `None` for a table that routes nothing.
+pub(super) fn of(table: &Table, members: &[Member]) -> Option<Columns> {
+    let routes = table.column(&ROUTES);
+    let agent = routes.or_else(|| table.column(&AGENT));
+    let signal = table
+        .column(&SIGNAL)
+        .or_else(|| table.column_where(|header| SIGNAL_PARTS.iter().any(|part| header.contains(part))))
+        .filter(|signal| Some(*signal) != agent);
+    if let Some(subject) = signal {
+        let first = agent.or_else(|| column_of_members(table, subject, members))?;
+        return Some(Columns { kind: TableKind::Work, subject, first });
+    }
+    if let (Some(subject), Some(first)) = (table.column(&LABEL), agent) {
+        return Some(Columns { kind: TableKind::Labels, subject, first });
+    }
+    if let (Some(subject), Some(first)) = (table.column(&MODULE), agent) {
+        return Some(Columns { kind: TableKind::Modules, subject, first });
+    }
+    let first = routes.filter(|first| *first > 0)?;
+    Some(Columns { kind: TableKind::Work, subject: 0, first })
+}
+
+/// The column whose cells are members, where no header says so.
+fn column_of_members(table: &Table, subject: usize, members: &[Member]) -> Option<usize> {
+    (0..table.header.len()).filter(|column| *column != subject && !is_aside(&table.header[*column])).find(|column| {
+        let cells: Vec<&str> = table.rows.iter().map(|row| row.cell(Some(*column))).collect();
+        let filled = cells.iter().filter(|cell| !cell.is_empty()).count();
+        let named = cells.iter().filter(|cell| Named::all(cell, members)).count();
+        filled > 0 && named * 2 > filled
+    })
+}
+
+/// Members in these columns do not do the work.
+fn is_aside(header: &str) -> bool {
+    let header = header_words(header);
+    ["review", "second", "backup", "label", "model", "example", "escalat", "fallback", "consult", "approv"]
+        .iter()
+        .any(|part| header.contains(part))
+}

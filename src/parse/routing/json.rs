@@ -1,0 +1,144 @@
+//! A routing table kept as JSON beside `routing.md`, which points to it.
+
+use serde_json::{Map, Value};
+
+use super::super::Files;
+use super::super::words::comma_list;
+use super::columns::TableKind;
+use super::{Cells, Reader};
+use crate::model::Problem;
+
+const SUBJECT: [&str; 12] = [
+    "worktype", "signal", "domain", "type", "task", "tasktype", "pattern", "keyword", "area", "category", "topic",
+    "work",
+];
+const LABEL: [&str; 2] = ["label", "labels"];
+const MODULE: [&str; 4] = ["module", "path", "paths", "glob"];
+const FIRST: [&str; 13] = [
+    "routeto",
+    "route",
+    "agents",
+    "agent",
+    "primaryagent",
+    "primary",
+    "owner",
+    "owners",
+    "who",
+    "member",
+    "members",
+    "assignee",
+    "assignedto",
+];
+const SECOND: [&str; 3] = ["secondary", "secondaryagent", "backup"];
+const REVIEW: [&str; 3] = ["reviewer", "reviewers", "reviewedby"];
+const EXAMPLES: [&str; 4] = ["examples", "example", "keywords", "patterns"];
+
+/// The JSON files of the team folder that a text names, in its order: the targets of links, and paths in backticks.
+pub(crate) fn linked(text: &str) -> Vec<String> {
+    let mut paths = Vec::new();
+    let ends: &[char] = &['(', ')', '[', ']', '`', '"', '\'', '<', '>', '|', '#', '?'];
+    for word in text.split(|c: char| c.is_whitespace() || ends.contains(&c)) {
+        let word = word.trim_end_matches(['.', ',', ':', ';']).trim_start_matches("./");
+        let word = [".squad/", ".ai-team/"].iter().find_map(|folder| word.strip_prefix(folder)).unwrap_or(word);
+        let inside = !word.starts_with('/') && !word.contains(['\\', ':', '{', '*']) && !word.contains("..");
+        if word.len() > ".json".len() && word.ends_with(".json") && inside && !paths.iter().any(|path| path == word) {
+            paths.push(word.to_owned());
+        }
+    }
+    paths
+}
+
+pub(super) fn read(files: &Files, path: &str, text: &str, reader: &mut Reader<'_>) {
+    let value: Value = match serde_json::from_str(text) {
+        Ok(value) => value,
+        Err(error) => {
+            let line = error.line().clamp(1, text.lines().count().max(1));
+            let message = format!("is not JSON squad can read: {error}");
+            let problem = Problem::warning(files.at(path, line), "routing-json", message);
+            reader.problems.push(problem.hint("`routing.md` points to it; nothing of it is used"));
+            return;
+        }
+    };
+    let mut lines = Lines { text, at: 0, line: 1 };
+    for entry in entries(&value) {
+        let entry = Entry::new(entry);
+        let kinds = [(TableKind::Work, &SUBJECT[..]), (TableKind::Labels, &LABEL), (TableKind::Modules, &MODULE)];
+        let Some((kind, subject)) = kinds.iter().find_map(|(kind, keys)| Some((*kind, entry.text(keys)?))) else {
+            continue;
+        };
+        let Some(first) = entry.text(&FIRST) else { continue };
+        let source = files.at(path, lines.next(&subject));
+        let cells = Cells {
+            subject: &subject,
+            first: &first,
+            second: &entry.text(&SECOND).unwrap_or_default(),
+            review: &entry.text(&REVIEW).unwrap_or_default(),
+            action: &entry.text(&["action", "description"]).unwrap_or_default(),
+            examples: entry.list(&EXAMPLES),
+        };
+        reader.cells(kind, &cells, source);
+    }
+}
+
+/// The objects of a list, or of the lists in an object.
+fn entries(value: &Value) -> Vec<&Map<String, Value>> {
+    let lists: Vec<&Vec<Value>> = match value {
+        Value::Array(list) => vec![list],
+        Value::Object(fields) => fields.values().filter_map(Value::as_array).collect(),
+        _ => Vec::new(),
+    };
+    lists.into_iter().flatten().filter_map(Value::as_object).collect()
+}
+
+/// An entry with its keys in lower case and without marks: `workType` is `work_type`.
+struct Entry<'v>(Vec<(String, &'v Value)>);
+
+impl<'v> Entry<'v> {
+    fn new(fields: &'v Map<String, Value>) -> Self {
+        let fold = |key: &str| key.chars().filter(char::is_ascii_alphanumeric).collect::<String>().to_lowercase();
+        Self(fields.iter().map(|(key, value)| (fold(key), value)).collect())
+    }
+
+    fn value(&self, keys: &[&str]) -> Option<&'v Value> {
+        keys.iter().find_map(|key| self.0.iter().find(|(name, _)| name == key)).map(|(_, value)| *value)
+    }
+
+    fn text(&self, keys: &[&str]) -> Option<String> {
+        match self.value(keys)? {
+            Value::String(text) => Some(text.clone()),
+            Value::Array(list) => {
+                let texts: Vec<&str> = list.iter().filter_map(Value::as_str).collect();
+                (!texts.is_empty()).then(|| texts.join(", "))
+            }
+            _ => None,
+        }
+    }
+
+    fn list(&self, keys: &[&str]) -> Vec<String> {
+        match self.value(keys) {
+            Some(Value::Array(list)) => list.iter().filter_map(Value::as_str).map(str::to_owned).collect(),
+            Some(Value::String(text)) => comma_list(text),
+            _ => Vec::new(),
+        }
+    }
+}
+
+/// Finds the lines of entries, which come in the order of the file.
+struct Lines<'t> {
+    text: &'t str,
+    at: usize,
+    line: usize,
+}
+
+impl Lines<'_> {
+    /// The line of the next string that is this text; where it is written with escapes, that of the last one found.
+    fn next(&mut self, text: &str) -> usize {
+        let quoted = serde_json::to_string(text).unwrap_or_default();
+        let rest = self.text.get(self.at..).unwrap_or_default();
+        if let Some(found) = rest.find(&quoted) {
+            self.line += rest[..found].matches('\n').count();
+            self.at += found;
+        }
+        self.line
+    }
+}

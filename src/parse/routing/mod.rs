@@ -1,0 +1,155 @@
+//! `routing.md`: which work goes to whom, in tables, in lists, or in a JSON table beside it.
+
+mod columns;
+mod json;
+mod lists;
+mod names;
+
+use super::Files;
+use super::markdown::{Document, Row, Table};
+use super::words::{comma_list, is_blank, is_placeholder};
+use crate::model::{LabelRule, Member, Module, Problem, Rule, Severity, Source, list};
+use columns::{Columns, TableKind};
+pub(super) use json::linked as linked_tables;
+use names::Named;
+
+/// What a routing file says, each kind apart.
+#[derive(Default)]
+pub(super) struct Routing {
+    pub(super) rules: Vec<Rule>,
+    pub(super) modules: Vec<Module>,
+    pub(super) labels: Vec<LabelRule>,
+}
+
+pub(super) fn read(files: &Files, text: &str, members: &[Member], problems: &mut Vec<Problem>) -> Routing {
+    let document = Document::new(text);
+    let mut reader = Reader { members, problems, routing: Routing::default() };
+    for (table, _) in document.tables() {
+        let Some(columns) = columns::of(table, members) else { continue };
+        for row in &table.rows {
+            let source = files.at("routing.md", document.line(row.offset));
+            reader.row(table, row, &columns, source);
+        }
+    }
+    for path in json::linked(text) {
+        if let Some(text) = files.text(&path) {
+            json::read(files, &path, text, &mut reader);
+        }
+    }
+    lists::read(files, &document, &mut reader);
+    let routing = reader.routing;
+    if routing.rules.is_empty() {
+        problems.push(
+            Problem::warning(files.at("routing.md", 1), "routing-empty", "squad found no routing rule in it")
+                .hint("rules are rows of a table such as `| Work Type | Route To | Examples |`"),
+        );
+    }
+    routing
+}
+
+struct Reader<'a> {
+    members: &'a [Member],
+    problems: &'a mut Vec<Problem>,
+    routing: Routing,
+}
+
+/// A row or a JSON entry, with its cells by what they mean.
+struct Cells<'a> {
+    subject: &'a str,
+    first: &'a str,
+    second: &'a str,
+    review: &'a str,
+    action: &'a str,
+    examples: Vec<String>,
+}
+
+impl Reader<'_> {
+    fn row(&mut self, table: &Table, row: &Row, columns: &Columns, source: Source) {
+        let cells = Cells {
+            subject: row.cell(Some(columns.subject)),
+            first: row.cell(Some(columns.first)),
+            second: row.cell(table.column(&columns::SECOND)),
+            review: row.cell(table.column(&columns::REVIEW)),
+            action: row.cell(table.column(&columns::ACTION)),
+            examples: comma_list(row.cell(table.column(&columns::EXAMPLES))),
+        };
+        self.cells(columns.kind, &cells, source);
+    }
+
+    fn cells(&mut self, kind: TableKind, cells: &Cells<'_>, source: Source) {
+        if is_blank(cells.subject) {
+            return;
+        }
+        // A label such as `squad:{name}` explains a scheme and waits for nobody to fill it in.
+        if kind == TableKind::Labels && is_placeholder(cells.subject) {
+            return;
+        }
+        if is_placeholder(cells.first) || is_unfilled(cells.subject) {
+            return self.placeholder(cells.subject, source);
+        }
+        let mut named = Named::default();
+        named.take(cells.first, self.members, false);
+        named.take(cells.second, self.members, false);
+        named.take(cells.review, self.members, true);
+        self.unknown(cells.subject, &named, &source);
+        match kind {
+            TableKind::Work => self.routing.rules.push(Rule {
+                signal: cells.subject.to_owned(),
+                agents: named.agents,
+                reviewer: named.reviewer,
+                examples: cells.examples.clone(),
+                source,
+            }),
+            TableKind::Modules => {
+                let mut agents = named.agents.into_iter();
+                let Some(primary) = agents.next() else { return };
+                let secondary = agents.next();
+                for path in comma_list(cells.subject) {
+                    let (primary, secondary) = (primary.clone(), secondary.clone());
+                    self.routing.modules.push(Module {
+                        path: module_path(&path),
+                        primary,
+                        secondary,
+                        source: source.clone(),
+                    });
+                }
+            }
+            TableKind::Labels => self.routing.labels.push(LabelRule {
+                label: cells.subject.to_owned(),
+                action: cells.action.to_owned(),
+                agents: named.agents,
+                source,
+            }),
+        }
+    }
+
+    fn placeholder(&mut self, subject: &str, source: Source) {
+        let message = format!("`{subject}` is a template's placeholder row");
+        self.problems
+            .push(Problem::warning(source, "routing-placeholder", message).hint("fill it in or delete the row"));
+    }
+
+    fn unknown(&mut self, subject: &str, named: &Named, source: &Source) {
+        if named.unknown.is_empty() {
+            return;
+        }
+        let severity = if named.agents.is_empty() { Severity::Warning } else { Severity::Note };
+        let message = format!("`{subject}` routes to {}, who is not on the roster", list(&named.unknown));
+        let roster = list(self.members.iter().map(|member| &member.name));
+        let problem = Problem::new(severity, source.clone(), "routing-unknown-agent", message);
+        self.problems.push(problem.hint(format!("the roster has {roster}")));
+    }
+}
+
+/// Whether a cell is nothing but a template's `{place}`. Braces within a text are a pattern of file names.
+fn is_unfilled(cell: &str) -> bool {
+    is_placeholder(cell) && cell.trim().starts_with('{') && cell.trim().ends_with('}')
+}
+
+/// With `/`, without what says "here" or "everything below".
+fn module_path(path: &str) -> String {
+    let path = path.replace('\\', "/");
+    let path = path.trim_start_matches("./");
+    let path = path.strip_suffix("/**").or_else(|| path.strip_suffix("/*")).unwrap_or(path);
+    path.trim_end_matches('/').to_owned()
+}

@@ -1,0 +1,92 @@
+//! Who a cell names.
+
+use super::super::roster::{built_in, resolve, resolve_name};
+use super::super::words::{is_blank, remark, without_pictographs};
+use crate::model::{Member, Slug};
+
+#[derive(Default)]
+pub(super) struct Named {
+    /// The first first.
+    pub(super) agents: Vec<Slug>,
+    pub(super) reviewer: Option<Slug>,
+    /// What is not on the roster, in backticks.
+    pub(super) unknown: Vec<String>,
+}
+
+impl Named {
+    /// Whether a text names members and nothing else.
+    pub(super) fn all(text: &str, members: &[Member]) -> bool {
+        let mut named = Self::default();
+        named.take(text, members, false);
+        named.unknown.is_empty() && (!named.agents.is_empty() || named.reviewer.is_some())
+    }
+
+    pub(super) fn take(&mut self, cell: &str, members: &[Member], reviews: bool) {
+        if is_blank(cell) {
+            return;
+        }
+        // A whole cell may be one name that contains what otherwise separates names.
+        let parts = if resolve(members, cell).is_some() { vec![cell.to_owned()] } else { split(cell) };
+        for part in parts {
+            match member_in(&part, members) {
+                Some((slug, remark)) => {
+                    if reviews || remark.to_lowercase().contains("review") {
+                        self.reviewer.get_or_insert(slug);
+                    } else if !self.agents.contains(&slug) {
+                        self.agents.push(slug);
+                    }
+                }
+                None => self.unknown.push(format!("`{}`", without_pictographs(remark(&part).0))),
+            }
+        }
+    }
+}
+
+/// `Name`, `Name (remark)`, `Role (Name)`, `Name — remark`, `Name for the rest`; with what is said beside the name.
+fn member_in(part: &str, members: &[Member]) -> Option<(Slug, String)> {
+    let (name, inner) = remark(part);
+    let found = |member: &Member, rest: String| (member.slug.clone(), rest);
+    if let Some(member) = resolve(members, name) {
+        return Some(found(member, inner.to_owned()));
+    }
+    if let Some(member) = resolve_name(members, inner) {
+        return Some(found(member, name.to_owned()));
+    }
+    if let Some(slug) = built_in(name) {
+        return Some((slug, inner.to_owned()));
+    }
+    let clean = without_pictographs(name);
+    if let Some((name, rest)) = [" — ", " – ", " - ", ": "].iter().find_map(|mark| clean.split_once(mark))
+        && let Some(member) = resolve(members, name)
+    {
+        return Some(found(member, format!("{rest} {inner}")));
+    }
+    let words: Vec<&str> = clean.split_whitespace().collect();
+    (1..words.len().min(4)).rev().find_map(|count| {
+        let member = resolve_name(members, &words[..count].join(" "))?;
+        Some(found(member, format!("{} {inner}", words[count..].join(" "))))
+    })
+}
+
+/// Splits at what separates names, outside parentheses.
+fn split(cell: &str) -> Vec<String> {
+    let mut text = cell.to_owned();
+    for word in [" and ", " or ", " then ", " with ", "→", "->", "=>"] {
+        text = text.replace(word, ",");
+    }
+    let mut parts = vec![String::new()];
+    let mut depth = 0usize;
+    for c in text.chars() {
+        depth = match c {
+            '(' => depth + 1,
+            ')' => depth.saturating_sub(1),
+            _ => depth,
+        };
+        if depth == 0 && matches!(c, ',' | '+' | '&' | '/' | '|' | ';' | '\n') {
+            parts.push(String::new());
+        } else if let Some(part) = parts.last_mut() {
+            part.push(c);
+        }
+    }
+    parts.iter().map(|part| part.trim().to_owned()).filter(|part| !is_blank(part)).collect()
+}
