@@ -83,9 +83,10 @@ pub(crate) fn team(files: &Files) -> (Team, Vec<Problem>) {
     (team, problems)
 }
 
-/// The decisions alone.
+/// The decisions alone, those in archives last: a file on the branch is in force wherever it lies.
 pub(crate) fn decisions(files: &Files) -> Vec<Decision> {
-    decisions::read(files, &mut Vec::new())
+    let decisions = decisions::read(files, &mut Vec::new());
+    decisions.current.into_iter().chain(decisions.archived).collect()
 }
 
 fn read_agent_folder(
