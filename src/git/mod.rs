@@ -37,6 +37,6 @@ pub(crate) use self::{
     error::Error,
     landing::{Change, Landing},
     program::Environment,
-    repository::Repository,
+    repository::{Head, Repository},
     snapshot::Snapshot,
 };

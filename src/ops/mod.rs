@@ -15,6 +15,8 @@ pub(crate) mod members;
 pub(crate) mod orchestrate;
 mod project;
 mod secrets;
+mod signals;
+mod stage;
 pub(crate) mod status;
 
 pub(crate) use project::{Project, own_settings, repository};

@@ -1,0 +1,222 @@
+//! One run, in its order: route, choose, fan out, review, answer, land, end.
+
+use std::collections::BTreeMap;
+
+use tokio::time::Instant;
+
+use super::Project;
+use super::journal::aside;
+use super::landing::{Lander, Left, Which};
+use super::orchestrate::{Ended, Order};
+use crate::compile::{self, Colleague, Compiler};
+use crate::engine::Opening;
+use crate::env::Env;
+use crate::error::Failure;
+use crate::model::{Member, Outcome, Plan, PlanKind, RunId, SessionSpec, Slug, Tier, Usage, Verdict, What};
+use crate::pool::{Crew, Job, Work, session_id};
+use crate::route;
+use crate::tools::Tool;
+
+/// Everything a run needs, and its steps.
+pub(super) struct Stage<'a> {
+    pub(super) env: &'a Env,
+    pub(super) project: &'a Project,
+    pub(super) order: &'a Order,
+    pub(super) run: &'a RunId,
+    pub(super) compiler: &'a Compiler<'a>,
+    pub(super) crew: &'a Crew,
+}
+
+/// What the agents did.
+#[derive(Default)]
+struct Performance {
+    work: Vec<Work>,
+    verdict: Option<Verdict>,
+    answer: Option<String>,
+}
+
+impl Stage<'_> {
+    pub(super) async fn perform(&self) -> Ended {
+        let started = Instant::now();
+        let mut performance = Performance::default();
+        let plan = route::plan(&self.project.team, &self.order.message, &self.order.wishes);
+        self.tell(None, What::RoutePlanned(plan.clone()));
+        match plan.kind {
+            PlanKind::Agents => self.agents(&plan, &mut performance).await,
+            PlanKind::Direct => self.answer(&[], &mut performance).await,
+            PlanKind::Abstain => {
+                if let Some(plan) = self.choose(&plan, &mut performance).await {
+                    self.agents(&plan, &mut performance).await;
+                }
+            }
+        }
+        self.finish(performance, started).await
+    }
+
+    /// Lets the coordinator choose. `None`: it did not, and its outcome says why.
+    async fn choose(&self, plan: &Plan, performance: &mut Performance) -> Option<Plan> {
+        let prompt = compile::choice_prompt(&self.order.message, plan);
+        let mut work = self.crew.work(self.coordinator(prompt, false)).await;
+        let chosen =
+            (work.outcome == Outcome::Completed).then(|| route::choice::apply(&self.project.team, plan, &work.text));
+        let plan = match chosen {
+            None => None,
+            Some(Ok(plan)) => {
+                self.tell(None, What::RoutePlanned(plan.clone()));
+                Some(plan)
+            }
+            Some(Err(reason)) => {
+                work.outcome = Outcome::Failed;
+                work.reason = reason.clone();
+                let (text, usage) = (work.text.clone(), Usage::default());
+                self.tell(Some(&work.agent), What::Failed { reason, text, usage });
+                None
+            }
+        };
+        performance.work.push(work);
+        plan
+    }
+
+    async fn agents(&self, plan: &Plan, performance: &mut Performance) {
+        let directory = self.crew.desk.project.clone();
+        let members: Vec<&Member> = plan.agents.iter().filter_map(|slug| self.project.team.member(slug)).collect();
+        let jobs = members.iter().map(|member| {
+            let prompt =
+                compile::task_prompt(&self.order.message, &plan.agents, &member.slug, &directory, self.run.as_str());
+            self.job(member, plan.tier, prompt)
+        });
+        let done = self.crew.fan_out(jobs.collect()).await;
+        performance.work.extend(done.iter().cloned());
+        if let Some(reviewer) = plan.reviewer.as_ref().and_then(|slug| self.project.team.member(slug)) {
+            self.review(reviewer, plan.tier, &done, performance).await;
+        }
+        match &done[..] {
+            [only] => performance.answer = Some(only.text.clone()).filter(|_| only.outcome == Outcome::Completed),
+            several if several.iter().any(|work| work.outcome == Outcome::Completed) => {
+                let all = performance.work.clone();
+                self.answer(&all, performance).await;
+            }
+            _ => {}
+        }
+    }
+
+    /// The author's work goes to the reviewer, when there is any.
+    async fn review(&self, reviewer: &Member, tier: Tier, done: &[Work], performance: &mut Performance) {
+        let finished: Vec<&Work> = done.iter().filter(|work| work.outcome == Outcome::Completed).collect();
+        if finished.is_empty() || self.crew.cancel.is_set() {
+            return;
+        }
+        let prompt = compile::review_prompt(&self.order.message, &reports_of(done, None), &self.crew.desk.project);
+        let work = self.crew.work(self.job(reviewer, tier, prompt)).await;
+        if work.outcome == Outcome::Completed {
+            let verdict = Verdict::read(&work.text);
+            let authors = finished.iter().map(|work| work.agent.clone()).collect();
+            self.tell(Some(&reviewer.slug), What::ReviewVerdict { verdict, authors, text: work.text.clone() });
+            performance.verdict = Some(verdict);
+        }
+        performance.work.push(work);
+    }
+
+    /// The coordinator's last word: on the work of several agents, or on a message that needs none.
+    async fn answer(&self, work: &[Work], performance: &mut Performance) {
+        if self.crew.cancel.is_set() {
+            return;
+        }
+        let has_chosen = work.iter().any(|work| work.agent.as_str() == Slug::COORDINATOR);
+        let agents: Vec<Work> = work.iter().filter(|work| work.agent.as_str() != Slug::COORDINATOR).cloned().collect();
+        let prompt = compile::answer_prompt(&self.order.message, &reports_of(&agents, performance.verdict));
+        let done = self.crew.work(self.coordinator(prompt, has_chosen)).await;
+        if done.outcome == Outcome::Completed {
+            performance.answer = Some(done.text.clone());
+        }
+        performance.work.push(done);
+    }
+
+    /// Answer, landing, end: in this order, so that the last line says everything.
+    async fn finish(&self, performance: Performance, started: Instant) -> Ended {
+        let status = performance.status();
+        let mut agents = BTreeMap::new();
+        let mut usage = Usage::default();
+        for work in &performance.work {
+            agents.insert(work.agent.clone(), work.outcome);
+            usage += &work.usage;
+        }
+        // Side by side, seconds do not add up.
+        usage.seconds = (started.elapsed().as_secs_f64() * 1000.0).round() / 1000.0;
+        if let Some(text) = performance.answer {
+            self.tell(None, What::Answer { text });
+        }
+        let mut commits = Vec::new();
+        let mut unlanded = None;
+        let mut unrecorded = None;
+        if self.order.commit {
+            // On a thread of its own: a landing may wait, and a Ctrl-C is heard meanwhile.
+            let lander = Lander::new(self.env, self.project);
+            let landed = aside(self.env.threads, move || lander.land(Which::OfThisBranch)).await;
+            match landed.map_err(Failure::failed).flatten() {
+                Ok(mut landed) => {
+                    unlanded = landed.left.take();
+                    commits.extend(landed.commit.clone());
+                    if let Some(what) = landed.event() {
+                        unrecorded = self.crew.reports.record(None, what).await.err();
+                    }
+                }
+                // The decisions are in the ledger, and the run has an end whatever became of the branch.
+                Err(failure) => unlanded = Some(Left::because(failure)),
+            }
+        }
+        let end = What::RunCompleted { status, agents, commits, usage };
+        unrecorded = self.crew.reports.record(None, end).await.err().or(unrecorded);
+        Ended { run: self.run.clone(), status, unlanded, unrecorded }
+    }
+
+    fn tell(&self, agent: Option<&Slug>, what: What) {
+        self.crew.reports.tell(agent, what);
+    }
+
+    fn job(&self, member: &Member, tier: Tier, prompt: String) -> Job {
+        self.open(self.compiler.agent(member, tier).spec, prompt, false)
+    }
+
+    fn coordinator(&self, prompt: String, resume: bool) -> Job {
+        self.open(self.compiler.coordinator().spec, prompt, resume)
+    }
+
+    fn open(&self, spec: SessionSpec, prompt: String, resume: bool) -> Job {
+        let session = session_id(&spec.agent, self.run);
+        let tools = Tool::ALL.map(Tool::spec).to_vec();
+        Job { opening: Opening { session, spec, tools, directory: self.project.folder.root.clone(), resume }, prompt }
+    }
+}
+
+impl Performance {
+    /// The worst that happened to any of them is what happened to the run.
+    fn status(&self) -> Outcome {
+        let has = |outcome| self.work.iter().any(|work| work.outcome == outcome);
+        if has(Outcome::Cancelled) {
+            Outcome::Cancelled
+        } else if has(Outcome::Stopped) {
+            Outcome::Stopped
+        } else if has(Outcome::Failed) || self.verdict.is_some_and(|verdict| verdict != Verdict::Approved) {
+            Outcome::Failed
+        } else if has(Outcome::TimedOut) {
+            Outcome::TimedOut
+        } else {
+            Outcome::Completed
+        }
+    }
+}
+
+fn reports_of(work: &[Work], verdict: Option<Verdict>) -> Vec<Colleague<'_>> {
+    let last = work.len().saturating_sub(1);
+    work.iter()
+        .enumerate()
+        .map(|(index, work)| Colleague {
+            agent: &work.agent,
+            outcome: work.outcome,
+            text: if work.text.is_empty() { &work.reason } else { &work.text },
+            // The reviewer, where there is one, reports last.
+            verdict: verdict.filter(|_| index == last),
+        })
+        .collect()
+}
