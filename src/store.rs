@@ -16,30 +16,41 @@ const DEEPEST: usize = 6;
 /// A team's place.
 #[derive(Clone, Debug, PartialEq)]
 pub(crate) struct TeamFolder {
-    /// The folder that holds `.squad/`: the project's root.
+    /// The project's root: where the team works.
     pub(crate) root: PathBuf,
     pub(crate) name: &'static str,
+    /// The folder itself. In the project's root, unless a linked work tree borrows the main one's team.
+    pub(crate) path: PathBuf,
 }
 
 impl TeamFolder {
-    pub(crate) fn path(&self) -> PathBuf {
-        self.root.join(self.name)
+    fn in_root(root: &Path) -> Option<Self> {
+        let name = FOLDERS.into_iter().find(|name| root.join(name).is_dir())?;
+        Some(Self { root: root.to_owned(), name, path: root.join(name) })
+    }
+
+    /// Whether the team is another work tree's.
+    pub(crate) fn is_borrowed(&self) -> bool {
+        self.path != self.root.join(self.name)
     }
 }
 
-/// The nearest team folder, upwards from `start` to the work tree's root.
-pub(crate) fn locate(start: &Path, work_dir: &Path) -> Option<TeamFolder> {
-    start.ancestors().take_while(|folder| folder.starts_with(work_dir)).find_map(|root| {
-        let name = FOLDERS.into_iter().find(|name| root.join(name).is_dir())?;
-        Some(TeamFolder { root: root.to_owned(), name })
+/// The nearest team folder, upwards from `start` to the work tree's root. A linked work tree without one uses that of
+/// the main work tree.
+pub(crate) fn locate(start: &Path, work_dir: &Path, main_work_dir: Option<&Path>) -> Option<TeamFolder> {
+    let upwards = start.ancestors().take_while(|folder| folder.starts_with(work_dir));
+    upwards.into_iter().find_map(TeamFolder::in_root).or_else(|| {
+        let borrowed = TeamFolder::in_root(main_work_dir.filter(|main| *main != work_dir)?)?;
+        Some(TeamFolder { root: work_dir.to_owned(), ..borrowed })
     })
 }
 
 /// The files of a team that squad reads. A file that is there and cannot be read is an error, never an empty file.
 pub(crate) fn read(team: &TeamFolder) -> (Files, Vec<Problem>) {
+    let own = team.path.parent().unwrap_or(&team.root);
     let mut reader = Reader {
-        base: team.path(),
-        project: fs::canonicalize(&team.root).unwrap_or_else(|_| team.root.clone()),
+        base: team.path.clone(),
+        project: own.canonicalize().unwrap_or_else(|_| own.to_owned()),
         files: Files { folder: team.name.to_owned(), ..Files::default() },
         problems: Vec::new(),
     };
@@ -51,7 +62,7 @@ pub(crate) fn read(team: &TeamFolder) -> (Files, Vec<Problem>) {
     }
     reader.folder("agents", 1, &|path| path.ends_with("/charter.md") || path.ends_with("/history.md"));
     reader.folder("decisions", 1, &|path| path.ends_with(".md"));
-    if FOLDERS.iter().filter(|name| team.root.join(name).is_dir()).count() > 1 {
+    if FOLDERS.iter().filter(|name| own.join(name).is_dir()).count() > 1 {
         let message = format!("`.squad/` is used and `{}/` is not", FOLDERS[1]);
         reader.problems.push(
             Problem::warning(Source::new(FOLDERS[1], 0), "two-team-folders", message)
@@ -97,8 +108,9 @@ impl Reader {
             Err(error) if error.kind() == io::ErrorKind::NotFound => return,
             Err(error) => return self.unreadable(path, &error),
         };
-        if !target.starts_with(&self.project) {
-            let message = "is a link to a file outside the project and is not read";
+        let inner = target.strip_prefix(&self.project);
+        if !inner.is_ok_and(|inner| inner.components().all(|part| part.as_os_str() != ".git")) {
+            let message = "is a link out of the project's files and is not read";
             self.push(Severity::Warning, path, "link-outside", message.to_owned());
             return;
         }

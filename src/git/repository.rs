@@ -115,6 +115,11 @@ impl Repository {
         self.work_dir.as_deref()
     }
 
+    /// The root of the main work tree, which linked ones came from; `None` where the repository itself is bare.
+    pub(crate) fn main_work_dir(&self) -> Option<&Path> {
+        self.common_dir.parent().filter(|_| self.common_dir.file_name().is_some_and(|name| name == ".git"))
+    }
+
     /// What belongs to this work tree: its HEAD, its index.
     pub(crate) fn git_dir(&self) -> &Path {
         &self.git_dir

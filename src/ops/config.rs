@@ -21,7 +21,7 @@ pub(crate) enum Place {
 /// Where that file is.
 pub(crate) fn file(env: &Env, project: Option<&Project>, place: Place) -> Result<PathBuf, Failure> {
     match (place, project) {
-        (Place::Project, Some(project)) => Ok(project.folder.path().join("config.toml")),
+        (Place::Project, Some(project)) => Ok(project.folder.path.join("config.toml")),
         (Place::Project, None) => {
             Err(Failure::team("there is no team here").hint("`squad init` makes one, or use --user"))
         }

@@ -29,6 +29,8 @@ pub(crate) struct Standing {
 pub(crate) fn standing(project: &Project) -> Result<Vec<Standing>, Failure> {
     let head = project.repository.head()?;
     let on_branch = match &head.commit {
+        // A borrowed team's decisions are those of the work tree it is borrowed from.
+        _ if project.folder.is_borrowed() => project.decisions().to_vec(),
         Some(commit) => at_commit(project, commit)?,
         None => Vec::new(),
     };

@@ -35,12 +35,12 @@ pub(crate) enum Installed {
 /// Puts the team at the repository's root. Running it again changes nothing.
 pub(crate) fn init(env: &Env, directory: &Path, commit: bool) -> Result<Installed, Failure> {
     let (repository, work_dir) = repository(env, directory)?;
-    if let Some(found) = store::locate(&work_dir, &work_dir) {
-        return if found.path().join("team.md").is_file() {
+    if let Some(found) = store::locate(&work_dir, &work_dir, None) {
+        return if found.path.join("team.md").is_file() {
             Ok(Installed::Already { folder: found.name.to_owned() })
         } else {
             Err(Failure::team("the folder is there and holds no team.md")
-                .at(found.path().display())
+                .at(found.path.display())
                 .hint("move the folder away, or write a team.md: a table with a Name and a Role column"))
         };
     }

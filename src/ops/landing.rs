@@ -25,6 +25,7 @@ pub(crate) struct Lander {
     folder: String,
     /// The same on disk.
     team: PathBuf,
+    is_borrowed: bool,
     local: PathBuf,
     clock: Clock,
 }
@@ -65,7 +66,8 @@ impl Lander {
             repository: project.repository.clone(),
             prefix: project.ledger_prefix(),
             folder: project.folder_in_repository(),
-            team: project.folder.path(),
+            team: project.folder.path.clone(),
+            is_borrowed: project.folder.is_borrowed(),
             local: project.local(),
             clock: env.clock.clone(),
         }
@@ -124,6 +126,12 @@ impl Lander {
 
     /// What stands against any landing of this team's.
     fn obstacle(&self, on_branch: &[String]) -> Option<(String, &'static str)> {
+        if self.is_borrowed {
+            return Some((
+                "the team is the main work tree's, and this branch has none".to_owned(),
+                "bring the team to this branch",
+            ));
+        }
         if self.team.symlink_metadata().is_ok_and(|metadata| metadata.is_symlink()) {
             return Some((format!("{} is a symbolic link", self.folder), "make it a folder of the repository"));
         }

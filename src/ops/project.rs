@@ -38,12 +38,18 @@ pub(crate) fn repository(env: &Env, directory: &Path) -> Result<(Repository, Pat
     Ok((repository, work_dir))
 }
 
+/// The team that counts in a folder.
+pub(super) fn team_folder(repository: &Repository, start: &Path, work_dir: &Path) -> Option<TeamFolder> {
+    let main = repository.main_work_dir().map(real);
+    store::locate(start, work_dir, main.as_deref())
+}
+
 impl Project {
     /// Reads everything. A team with errors is a project too: commands that need a sound one say so.
     pub(crate) fn open(env: &Env, directory: &Path, flags: Layer) -> Result<Self, Failure> {
         let (repository, work_dir) = repository(env, directory)?;
         let start = real(directory);
-        let Some(folder) = store::locate(&start, &work_dir) else {
+        let Some(folder) = team_folder(&repository, &start, &work_dir) else {
             return Err(Failure::team(format!(
                 "there is no team in {}: no folder `.squad` there or above",
                 start.display()

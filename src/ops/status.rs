@@ -6,7 +6,6 @@ use super::lease::{self, LiveRun};
 use super::{ledger, repository};
 use crate::env::Env;
 use crate::error::Failure;
-use crate::store;
 use std::path::Path;
 
 #[derive(Clone, Debug, PartialEq, Serialize)]
@@ -41,7 +40,7 @@ pub(crate) struct LedgerStatus {
 pub(crate) fn status(env: &Env, directory: &Path) -> Result<Status, Failure> {
     let (repository, work_dir) = repository(env, directory)?;
     let start = dunce::canonicalize(directory).unwrap_or_else(|_| directory.to_owned());
-    let folder = store::locate(&start, &work_dir);
+    let folder = super::project::team_folder(&repository, &start, &work_dir);
     let place = folder.as_ref().map(|folder| super::project::place(folder, &work_dir)).unwrap_or_default();
     let entries = ledger::count(&repository, &super::project::ledger_prefix(&place))?;
     Ok(Status {

@@ -165,5 +165,5 @@ fn a_link_out_of_the_project_is_not_followed() {
     std::fs::create_dir_all(repo.root().join(".squad/agents/ada")).expect("a folder");
     std::os::unix::fs::symlink(outside.path(), repo.root().join(".squad/agents/ada/charter.md")).expect("a link");
     let output = repo.squad(&["orchestrate", "--engine", "rehearsal", "--agent", "ada", "x"]);
-    assert!(output.err.contains(".squad/agents/ada/charter.md: is a link to a file outside the project"), "{output}");
+    assert!(output.err.contains(".squad/agents/ada/charter.md: is a link out of the project's files"), "{output}");
 }

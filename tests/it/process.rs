@@ -163,6 +163,23 @@ fn works_in_a_linked_work_tree_and_from_a_folder_below() {
 }
 
 #[test]
+fn a_linked_work_tree_without_a_team_uses_the_main_ones() {
+    let repo = TestRepo::empty();
+    repo.write("a.txt", "a\n");
+    repo.git(&["add", "-A"]);
+    repo.git(&["commit", "--quiet", "--message=first"]);
+    repo.git(&["worktree", "add", "--quiet", "-b", "side", "../side"]);
+    assert_eq!(repo.squad(&["init"]).code, 0);
+    let side = repo.root().join("../side");
+    let output = repo.squad_in(&side, &["orchestrate", "--engine", "rehearsal", "--agent", "tester", "x"]);
+    assert_eq!(output.code, 0, "{output}");
+    let output = repo.squad_in(&side, &["decisions", "add", "Made beside"]);
+    assert!(output.code == 0 && output.err.contains("the team is the main work tree's"), "{output}");
+    assert_eq!(repo.git_in(&side, &["status", "--porcelain"]), "");
+    assert!(repo.squad(&["log"]).out.contains("tester"));
+}
+
+#[test]
 fn version_and_help_need_no_repository() {
     let folder = TestRepo::folder();
     let run = |arguments: &[&str]| {
