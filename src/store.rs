@@ -60,7 +60,8 @@ pub(crate) fn read(team: &TeamFolder) -> (Files, Vec<Problem>) {
     for name in reader.files.text("routing.md").map(linked_tables).unwrap_or_default() {
         reader.file(&name);
     }
-    reader.folder("agents", 1, &|path| path.ends_with("/charter.md") || path.ends_with("/history.md"));
+    reader.folder("agents", 1, &|path| is_agent_file(path));
+    reader.folder("roles", DEEPEST, &|path| path.ends_with(".md"));
     reader.folder("decisions", 1, &|path| path.ends_with(".md"));
     if FOLDERS.iter().filter(|name| own.join(name).is_dir()).count() > 1 {
         let message = format!("`.squad/` is used and `{}/` is not", FOLDERS[1]);
@@ -70,6 +71,12 @@ pub(crate) fn read(team: &TeamFolder) -> (Files, Vec<Problem>) {
         );
     }
     (reader.files, reader.problems)
+}
+
+/// `agents/<folder>/charter.md`, `agents/<folder>/history.md` and role files such as `agents/<name>.md`.
+fn is_agent_file(path: &str) -> bool {
+    let depth = path.matches('/').count();
+    path.ends_with("/charter.md") || path.ends_with("/history.md") || (depth == 1 && path.ends_with(".md"))
 }
 
 struct Reader {

@@ -18,16 +18,25 @@ impl Slug {
 
     /// Lower case, everything but `a-z0-9` folded to single hyphens; `None` when nothing is left.
     pub(crate) fn fold(name: &str) -> Option<Self> {
+        Self::fold_but(name, |_| false)
+    }
+
+    /// A folder's name is a slug already, but for its case and for what no file name should hold.
+    pub(crate) fn of_folder(folder: &str) -> Option<Self> {
+        Self::fold_but(folder, |c| c == '_')
+    }
+
+    fn fold_but(name: &str, keeps: impl Fn(char) -> bool) -> Option<Self> {
         let mut folded = String::with_capacity(name.len());
         for c in name.chars().flat_map(char::to_lowercase) {
-            if c.is_ascii_alphanumeric() {
+            if c.is_ascii_alphanumeric() || keeps(c) {
                 folded.push(c);
             } else if !folded.is_empty() && !folded.ends_with('-') {
                 folded.push('-');
             }
         }
         let folded = folded.trim_end_matches('-');
-        (!folded.is_empty()).then(|| Self(folded.to_owned()))
+        folded.contains(|c: char| c.is_ascii_alphanumeric()).then(|| Self(folded.to_owned()))
     }
 
     pub(crate) fn coordinator() -> Self {
@@ -97,6 +106,9 @@ pub(crate) struct Charter {
     /// The text of *Boundaries*.
     pub(crate) boundaries: String,
     pub(crate) model: Option<String>,
+    /// The models to try after that one, where the charter names any.
+    pub(crate) fallback: Vec<String>,
+    pub(crate) reasoning_effort: Option<String>,
     /// `None`: no Tools section, so every tool; an empty list: no tool at all.
     pub(crate) tools: Option<Vec<String>>,
     /// The file as it is, with LF line ends and without a byte order mark.

@@ -17,6 +17,8 @@ pub(crate) struct Team {
     /// What becomes of issues with a label.
     pub(crate) labels: Vec<LabelRule>,
     pub(crate) charters: BTreeMap<Slug, Charter>,
+    /// Role files beside the agents' folders, of those who are on no roster.
+    pub(crate) roles: BTreeMap<Slug, Charter>,
     pub(crate) histories: BTreeMap<Slug, String>,
     /// Those on the branch, newest first where they are dated.
     pub(crate) decisions: Vec<Decision>,

@@ -40,6 +40,8 @@ pub(super) struct Table {
 
 pub(super) struct Row {
     pub(super) cells: Vec<String>,
+    /// Where the links in it go.
+    pub(super) links: Vec<String>,
     pub(super) offset: usize,
 }
 
@@ -73,6 +75,20 @@ impl<'a> Document<'a> {
         })
     }
 
+    /// The tables, each with the headings it stands under, the outermost first.
+    pub(super) fn tables_in_sections(&self) -> impl Iterator<Item = (&Table, Vec<&str>)> {
+        let mut open: Vec<(u8, &str)> = Vec::new();
+        self.blocks.iter().filter_map(move |block| match &block.kind {
+            BlockKind::Heading { level, text } => {
+                while open.pop_if(|(outer, _)| *outer >= *level).is_some() {}
+                open.push((*level, text));
+                None
+            }
+            BlockKind::Table(table) => Some((table, open.iter().map(|(_, title)| *title).collect())),
+            _ => None,
+        })
+    }
+
     pub(super) fn sections(&self) -> Vec<Section<'_>> {
         let headings: Vec<_> = self
             .blocks
@@ -99,17 +115,50 @@ impl<'a> Document<'a> {
             .collect()
     }
 
-    /// The list items and paragraphs in a range, each with its offset.
-    pub(super) fn lines_in(&self, range: &Range<usize>) -> impl Iterator<Item = (&str, usize)> {
+    pub(super) fn blocks_in(&self, range: &Range<usize>) -> impl Iterator<Item = &Block> {
         let first = self.blocks.partition_point(|block| block.range.start < range.start);
         let end = range.end;
-        self.blocks[first..].iter().take_while(move |block| block.range.start < end).filter_map(|block| {
-            match &block.kind {
-                BlockKind::Item(text) | BlockKind::Paragraph(text) => Some((text.as_str(), block.range.start)),
-                _ => None,
-            }
+        self.blocks[first..].iter().take_while(move |block| block.range.start < end)
+    }
+
+    /// The list items and paragraphs in a range, each with its offset.
+    pub(super) fn lines_in(&self, range: &Range<usize>) -> impl Iterator<Item = (&str, usize)> {
+        self.blocks_in(range).filter_map(|block| match &block.kind {
+            BlockKind::Item(text) | BlockKind::Paragraph(text) => Some((text.as_str(), block.range.start)),
+            _ => None,
         })
     }
+
+    /// The `key: value` pairs in a range, whether they are list items, lines of a paragraph or rows of two cells. Keys
+    /// are in lower case.
+    pub(super) fn fields_in(&self, range: &Range<usize>) -> Vec<(String, String)> {
+        self.blocks_in(range).flat_map(|block| fields_of(&block.kind)).collect()
+    }
+}
+
+/// The `key: value` pairs of a block.
+pub(super) fn fields_of(kind: &BlockKind) -> Vec<(String, String)> {
+    match kind {
+        // A paragraph of bold fields is one block with a field a line.
+        BlockKind::Item(text) | BlockKind::Paragraph(text) => {
+            text.lines().flat_map(fields_in_line).map(|(key, value)| (key, value.to_owned())).collect()
+        }
+        BlockKind::Table(table) => {
+            let rows = std::iter::once(&table.header).chain(table.rows.iter().map(|row| &row.cells));
+            let pair = |cells: &Vec<String>| match cells.as_slice() {
+                [key, value] => Some((key.trim_end_matches(':').to_lowercase(), value.clone())),
+                _ => None,
+            };
+            rows.filter_map(pair).collect()
+        }
+        BlockKind::Heading { .. } => Vec::new(),
+    }
+}
+
+/// Several fields may share a line: `Date: 2026-01-05 | By: Kane`.
+fn fields_in_line(line: &str) -> impl Iterator<Item = (String, &str)> {
+    let mark = [" | ", " · ", " • "].into_iter().find(|mark| line.split(mark).skip(1).any(|part| part.contains(':')));
+    line.split(mark.unwrap_or("\n")).filter_map(field)
 }
 
 impl Table {
@@ -162,6 +211,7 @@ struct Collector<'a> {
     text: String,
     table: Option<Table>,
     cells: Vec<String>,
+    links: Vec<String>,
     /// Open list items with the text before their first inner block.
     items: Vec<(Range<usize>, Option<String>)>,
     in_code_block: bool,
@@ -186,8 +236,10 @@ impl Collector<'_> {
             Tag::Paragraph if self.items.is_empty() => self.text.clear(),
             Tag::CodeBlock(_) => self.in_code_block = true,
             Tag::Table(_) => self.table = Some(Table { header: Vec::new(), rows: Vec::new() }),
+            Tag::Link { dest_url, .. } if self.table.is_some() => self.links.push(dest_url.to_string()),
             Tag::TableRow => {
                 self.cells.clear();
+                self.links.clear();
                 self.row_offset = range.start;
             }
             Tag::TableHead => self.cells.clear(),
@@ -228,7 +280,8 @@ impl Collector<'_> {
                 }
             }
             TagEnd::TableRow => {
-                let row = Row { cells: std::mem::take(&mut self.cells), offset: self.row_offset };
+                let (cells, links) = (std::mem::take(&mut self.cells), std::mem::take(&mut self.links));
+                let row = Row { cells, links, offset: self.row_offset };
                 if let Some(table) = &mut self.table {
                     table.rows.push(row);
                 }

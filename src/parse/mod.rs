@@ -10,12 +10,12 @@ mod roster;
 mod routing;
 mod words;
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 #[cfg(test)]
 pub(crate) use decisions::decision_file;
 
-use crate::model::{Decision, Problem, Severity, Slug, Source, Team};
+use crate::model::{Decision, Problem, Severity, Source, Team};
 
 /// The JSON files, by their paths from the team folder, that a routing file points to.
 pub(crate) fn linked_tables(routing: &str) -> Vec<String> {
@@ -49,10 +49,11 @@ impl Files {
 pub(crate) fn team(files: &Files) -> (Team, Vec<Problem>) {
     let mut problems = Vec::new();
     let mut team = Team::default();
+    let folders = roster::Folders::new(files);
 
     match files.text("team.md") {
         Some(text) => {
-            let roster = roster::read(files, text, &mut problems);
+            let roster = roster::read(files, &folders, &line_feeds(text), &mut problems);
             team.name = roster.name;
             team.members = roster.members;
         }
@@ -61,12 +62,10 @@ pub(crate) fn team(files: &Files) -> (Team, Vec<Problem>) {
                 .hint("`squad init` makes a team"),
         ),
     }
-    for member in &team.members {
-        read_agent_folder(files, &member.slug, &mut team.charters, &mut team.histories, &mut problems);
-    }
+    read_agents(files, &folders, &mut team, &mut problems);
     match files.text("routing.md") {
         Some(text) => {
-            let routing = routing::read(files, text, &team.members, &mut problems);
+            let routing = routing::read(files, &line_feeds(text), &team.members, &mut problems);
             team.rules = routing.rules;
             team.modules = routing.modules;
             team.labels = routing.labels;
@@ -89,20 +88,33 @@ pub(crate) fn decisions(files: &Files) -> Vec<Decision> {
     decisions.current.into_iter().chain(decisions.archived).collect()
 }
 
-fn read_agent_folder(
-    files: &Files,
-    slug: &Slug,
-    charters: &mut BTreeMap<Slug, crate::model::Charter>,
-    histories: &mut BTreeMap<Slug, String>,
-    problems: &mut Vec<Problem>,
-) {
-    let folder = format!("agents/{slug}");
-    let charter = format!("{folder}/charter.md");
-    if let Some(text) = files.text(&charter) {
-        charters.insert(slug.clone(), charter::read(files, &charter, text, problems));
+/// Charters and histories of the members, and what other agents and roles there are.
+fn read_agents(files: &Files, folders: &roster::Folders, team: &mut Team, problems: &mut Vec<Problem>) {
+    let mut used = BTreeSet::new();
+    for member in &team.members {
+        let shown = member.charter.as_deref().and_then(|path| path.strip_prefix(&files.folder));
+        if let Some(path) = shown.map(|path| path.trim_start_matches('/'))
+            && let Some(text) = files.text(path)
+        {
+            team.charters.insert(member.slug.clone(), charter::read(files, path, text, problems));
+            used.insert(path.to_owned());
+        }
+        let folder = folders.folder(&member.slug).unwrap_or_default();
+        if let Some(text) = files.text(&format!("{folder}/history.md")) {
+            team.histories.insert(member.slug.clone(), line_feeds(text));
+        }
     }
-    if let Some(text) = files.text(&format!("{folder}/history.md")) {
-        histories.insert(slug.clone(), line_feeds(text));
+    for (slug, path) in folders.with_charter().filter(|(_, path)| !used.contains(path)) {
+        let message = format!("`{slug}` has a charter and is not on the roster");
+        problems.push(
+            Problem::new(Severity::Note, files.at(&path, 1), "agent-not-on-roster", message)
+                .hint("add a row for it to team.md, or delete its folder"),
+        );
+    }
+    for (slug, path) in folders.role_files().filter(|(_, path)| !used.contains(*path)) {
+        if let Some(text) = files.text(path) {
+            team.roles.insert(slug.clone(), charter::read(files, path, text, problems));
+        }
     }
 }
 

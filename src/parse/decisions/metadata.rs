@@ -1,6 +1,6 @@
 //! The lines below a heading that say when and by whom.
 
-use super::super::markdown::{Block, BlockKind, field};
+use super::super::markdown::{Block, BlockKind, fields_of};
 use super::super::words::without_pictographs;
 use super::date::date_in;
 
@@ -49,23 +49,7 @@ const HEAD: usize = 16;
 
 /// Reads the blocks between a heading and the next.
 pub(super) fn read(blocks: &[Block]) -> Metadata {
-    let mut fields = Vec::new();
-    for block in blocks.iter().take(HEAD) {
-        match &block.kind {
-            BlockKind::Item(text) | BlockKind::Paragraph(text) => {
-                fields.extend(text.lines().flat_map(parts).filter_map(owned_field));
-            }
-            BlockKind::Table(table) => {
-                let rows = std::iter::once(&table.header).chain(table.rows.iter().map(|row| &row.cells));
-                let pairs = rows.filter_map(|cells| match cells.as_slice() {
-                    [key, value] => Some((key.trim_end_matches(':').to_lowercase(), value.clone())),
-                    _ => None,
-                });
-                fields.extend(pairs);
-            }
-            BlockKind::Heading { .. } => {}
-        }
-    }
+    let fields: Vec<(String, String)> = blocks.iter().take(HEAD).flat_map(|block| fields_of(&block.kind)).collect();
     let find = |names: &[&str]| {
         names.iter().find_map(|name| {
             fields.iter().find(|(key, value)| key == name && !value.is_empty()).map(|(_, value)| value.as_str())
@@ -91,14 +75,4 @@ fn date_line(blocks: &[Block]) -> Option<String> {
     let short = line.chars().count() <= 40;
     let dated = super::date::dated(line);
     (short && dated.leads).then_some(dated.date).flatten()
-}
-
-fn owned_field(text: &str) -> Option<(String, String)> {
-    field(text).map(|(key, value)| (key, value.to_owned()))
-}
-
-/// Several fields may share a line: `Date: 2026-01-05 | By: Kane`.
-fn parts(line: &str) -> impl Iterator<Item = &str> {
-    let mark = [" | ", " · ", " • "].into_iter().find(|mark| line.split(mark).skip(1).any(|part| part.contains(':')));
-    line.split(mark.unwrap_or("\n"))
 }

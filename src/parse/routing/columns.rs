@@ -1,8 +1,8 @@
 //! What the columns of a routing table mean, by their headers.
 
 use super::super::markdown::{Table, header_words};
+use super::super::roster::Roll;
 use super::names::Named;
-use crate::model::Member;
 
 /// What a table sends to members.
 #[derive(Clone, Copy, PartialEq)]
@@ -166,7 +166,7 @@ const MODULE: [&str; 20] = [
 const LABEL: [&str; 4] = ["label", "labels", "issue label", "github label"];
 
 /// `None` for a table that routes nothing.
-pub(super) fn of(table: &Table, members: &[Member]) -> Option<Columns> {
+pub(super) fn of(table: &Table, roll: &Roll<'_>) -> Option<Columns> {
     let routes = table.column(&ROUTES);
     let agent = routes.or_else(|| table.column(&AGENT));
     let signal = table
@@ -174,7 +174,7 @@ pub(super) fn of(table: &Table, members: &[Member]) -> Option<Columns> {
         .or_else(|| table.column_where(|header| SIGNAL_PARTS.iter().any(|part| header.contains(part))))
         .filter(|signal| Some(*signal) != agent);
     if let Some(subject) = signal {
-        let first = agent.or_else(|| column_of_members(table, subject, members))?;
+        let first = agent.or_else(|| column_of_members(table, subject, roll))?;
         return Some(Columns { kind: TableKind::Work, subject, first });
     }
     if let (Some(subject), Some(first)) = (table.column(&LABEL), agent) {
@@ -188,11 +188,11 @@ pub(super) fn of(table: &Table, members: &[Member]) -> Option<Columns> {
 }
 
 /// The column whose cells are members, where no header says so.
-fn column_of_members(table: &Table, subject: usize, members: &[Member]) -> Option<usize> {
+fn column_of_members(table: &Table, subject: usize, roll: &Roll<'_>) -> Option<usize> {
     (0..table.header.len()).filter(|column| *column != subject && !is_aside(&table.header[*column])).find(|column| {
         let cells: Vec<&str> = table.rows.iter().map(|row| row.cell(Some(*column))).collect();
         let filled = cells.iter().filter(|cell| !cell.is_empty()).count();
-        let named = cells.iter().filter(|cell| Named::all(cell, members)).count();
+        let named = cells.iter().filter(|cell| Named::all(cell, roll)).count();
         filled > 0 && named * 2 > filled
     })
 }

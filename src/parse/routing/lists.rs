@@ -19,11 +19,11 @@ pub(super) fn read(files: &Files, document: &Document<'_>, reader: &mut Reader<'
         let arrow = ARROWS.iter().find_map(|arrow| line.split_once(arrow));
         let Some((subject, who)) = arrow.or_else(|| line.split_once(": ").filter(|_| !has_rules)) else { continue };
         let subject = subject.trim().trim_end_matches(':');
-        if is_blank(subject) || is_placeholder(line) || !Named::all(who, reader.members) {
+        if is_blank(subject) || is_placeholder(line) || !Named::all(who, reader.roll) {
             continue;
         }
         // `Role: Name` says who somebody is.
-        if arrow.is_none() && Named::all(subject, reader.members) {
+        if arrow.is_none() && Named::all(subject, reader.roll) {
             continue;
         }
         let cells = Cells { subject, first: who, second: "", review: "", action: "", examples: Vec::new() };

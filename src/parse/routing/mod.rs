@@ -5,10 +5,11 @@ mod json;
 mod lists;
 mod names;
 
-use super::Files;
 use super::markdown::{Document, Row, Table};
+use super::roster::Roll;
 use super::words::{comma_list, is_blank, is_placeholder};
-use crate::model::{LabelRule, Member, Module, Problem, Rule, Severity, Source, list};
+use super::{Files, line_feeds};
+use crate::model::{LabelRule, Member, Module, Problem, Rule, Severity, Source, list, plural};
 use columns::{Columns, TableKind};
 pub(super) use json::linked as linked_tables;
 use names::Named;
@@ -23,9 +24,10 @@ pub(super) struct Routing {
 
 pub(super) fn read(files: &Files, text: &str, members: &[Member], problems: &mut Vec<Problem>) -> Routing {
     let document = Document::new(text);
-    let mut reader = Reader { members, problems, routing: Routing::default() };
+    let roll = Roll::new(members);
+    let mut reader = Reader { roll: &roll, problems, routing: Routing::default() };
     for (table, _) in document.tables() {
-        let Some(columns) = columns::of(table, members) else { continue };
+        let Some(columns) = columns::of(table, &roll) else { continue };
         for row in &table.rows {
             let source = files.at("routing.md", document.line(row.offset));
             reader.row(table, row, &columns, source);
@@ -33,7 +35,7 @@ pub(super) fn read(files: &Files, text: &str, members: &[Member], problems: &mut
     }
     for path in json::linked(text) {
         if let Some(text) = files.text(&path) {
-            json::read(files, &path, text, &mut reader);
+            json::read(files, &path, &line_feeds(text), &mut reader);
         }
     }
     lists::read(files, &document, &mut reader);
@@ -47,8 +49,11 @@ pub(super) fn read(files: &Files, text: &str, members: &[Member], problems: &mut
     routing
 }
 
+/// Names in a hint.
+const SHOWN: usize = 20;
+
 struct Reader<'a> {
-    members: &'a [Member],
+    roll: &'a Roll<'a>,
     problems: &'a mut Vec<Problem>,
     routing: Routing,
 }
@@ -88,9 +93,9 @@ impl Reader<'_> {
             return self.placeholder(cells.subject, source);
         }
         let mut named = Named::default();
-        named.take(cells.first, self.members, false);
-        named.take(cells.second, self.members, false);
-        named.take(cells.review, self.members, true);
+        named.take(cells.first, self.roll, false);
+        named.take(cells.second, self.roll, false);
+        named.take(cells.review, self.roll, true);
         self.unknown(cells.subject, &named, &source);
         match kind {
             TableKind::Work => self.routing.rules.push(Rule {
@@ -135,7 +140,12 @@ impl Reader<'_> {
         }
         let severity = if named.agents.is_empty() { Severity::Warning } else { Severity::Note };
         let message = format!("`{subject}` routes to {}, who is not on the roster", list(&named.unknown));
-        let roster = list(self.members.iter().map(|member| &member.name));
+        let members = self.roll.members;
+        let mut roster: Vec<String> = members.iter().take(SHOWN).map(|member| member.name.clone()).collect();
+        if members.len() > SHOWN {
+            roster.push(plural(members.len() - SHOWN, "other"));
+        }
+        let roster = list(roster);
         let problem = Problem::new(severity, source.clone(), "routing-unknown-agent", message);
         self.problems.push(problem.hint(format!("the roster has {roster}")));
     }

@@ -1,6 +1,6 @@
 //! Who a cell names.
 
-use super::super::roster::{built_in, resolve, resolve_name};
+use super::super::roster::Roll;
 use super::super::words::{is_blank, remark, without_pictographs};
 use crate::model::{Member, Slug};
 
@@ -15,55 +15,80 @@ pub(super) struct Named {
 
 impl Named {
     /// Whether a text names members and nothing else.
-    pub(super) fn all(text: &str, members: &[Member]) -> bool {
+    pub(super) fn all(text: &str, roll: &Roll<'_>) -> bool {
         let mut named = Self::default();
-        named.take(text, members, false);
+        named.take(text, roll, false);
         named.unknown.is_empty() && (!named.agents.is_empty() || named.reviewer.is_some())
     }
 
-    pub(super) fn take(&mut self, cell: &str, members: &[Member], reviews: bool) {
+    pub(super) fn take(&mut self, cell: &str, roll: &Roll<'_>, reviews: bool) {
         if is_blank(cell) {
             return;
         }
         // A whole cell may be one name that contains what otherwise separates names.
-        let parts = if resolve(members, cell).is_some() { vec![cell.to_owned()] } else { split(cell) };
+        let parts = if roll.find(cell).is_some() { vec![cell.to_owned()] } else { split(cell) };
         for part in parts {
-            match member_in(&part, members) {
-                Some((slug, remark)) => {
-                    if reviews || remark.to_lowercase().contains("review") {
-                        self.reviewer.get_or_insert(slug);
-                    } else if !self.agents.contains(&slug) {
-                        self.agents.push(slug);
+            match member_in(&part, roll) {
+                Some((slug, remark)) if is_review(&remark) => match named_beside(&remark, &slug, roll) {
+                    Some(reviewer) => {
+                        self.reviewer.get_or_insert(reviewer);
+                        self.add(slug, reviews);
                     }
-                }
-                None => self.unknown.push(format!("`{}`", without_pictographs(remark(&part).0))),
+                    None => self.add(slug, true),
+                },
+                Some((slug, _)) => self.add(slug, reviews),
+                None => match word_named(&part, roll).filter(|_| is_review(&part)) {
+                    Some(reviewer) => self.add(reviewer, true),
+                    None => self.unknown.push(format!("`{}`", without_pictographs(remark(&part).0))),
+                },
             }
+        }
+    }
+
+    fn add(&mut self, slug: Slug, reviews: bool) {
+        if reviews {
+            self.reviewer.get_or_insert(slug);
+        } else if !self.agents.contains(&slug) {
+            self.agents.push(slug);
         }
     }
 }
 
+fn is_review(remark: &str) -> bool {
+    remark.to_lowercase().contains("review")
+}
+
+/// Who else is meant by a remark: `Mira (Jo reviews)`.
+fn named_beside(remark: &str, slug: &Slug, roll: &Roll<'_>) -> Option<Slug> {
+    word_named(remark, roll).filter(|other| other != slug)
+}
+
+fn word_named(text: &str, roll: &Roll<'_>) -> Option<Slug> {
+    text.split_whitespace().find_map(|word| roll.named(word)).map(|member| member.slug.clone())
+}
+
 /// `Name`, `Name (remark)`, `Role (Name)`, `Name — remark`, `Name for the rest`; with what is said beside the name.
-fn member_in(part: &str, members: &[Member]) -> Option<(Slug, String)> {
+fn member_in(part: &str, roll: &Roll<'_>) -> Option<(Slug, String)> {
     let (name, inner) = remark(part);
     let found = |member: &Member, rest: String| (member.slug.clone(), rest);
-    if let Some(member) = resolve(members, name) {
+    if let Some(member) = roll.find(name) {
         return Some(found(member, inner.to_owned()));
     }
-    if let Some(member) = resolve_name(members, inner) {
+    if let Some(member) = roll.named(inner) {
         return Some(found(member, name.to_owned()));
     }
-    if let Some(slug) = built_in(name) {
+    if let Some(slug) = roll.built_in(name) {
         return Some((slug, inner.to_owned()));
     }
     let clean = without_pictographs(name);
     if let Some((name, rest)) = [" — ", " – ", " - ", ": "].iter().find_map(|mark| clean.split_once(mark))
-        && let Some(member) = resolve(members, name)
+        && let Some(member) = roll.find(name)
     {
         return Some(found(member, format!("{rest} {inner}")));
     }
     let words: Vec<&str> = clean.split_whitespace().collect();
     (1..words.len().min(4)).rev().find_map(|count| {
-        let member = resolve_name(members, &words[..count].join(" "))?;
+        let member = roll.named(&words[..count].join(" "))?;
         Some(found(member, format!("{} {inner}", words[count..].join(" "))))
     })
 }

@@ -1,0 +1,144 @@
+//! Models as charters name them.
+
+use super::super::words::is_blank;
+
+/// What a Model section says.
+#[derive(Default)]
+pub(super) struct ModelLines {
+    pub(super) preferred: Option<String>,
+    pub(super) fallback: Vec<String>,
+    pub(super) effort: Option<String>,
+}
+
+const PREFERRED: [&str; 9] =
+    ["preferred", "preferred model", "model", "primary", "primary model", "default", "default model", "id", "model id"];
+const FALLBACK: [&str; 5] = ["fallback", "fallbacks", "fallback model", "fallback chain", "fallback models"];
+const EFFORT: [&str; 5] = ["reasoning effort", "reasoning_effort", "reasoningeffort", "reasoning", "effort"];
+
+impl ModelLines {
+    /// Reads fields, and where none of them names a model, the first line that is one.
+    pub(super) fn read(fields: &[(String, String)], lines: &[&str]) -> Self {
+        let value = |names: &[&str]| {
+            names.iter().find_map(|name| fields.iter().find(|(key, _)| key == name)).map(|(_, value)| value.as_str())
+        };
+        let stated = value(&PREFERRED);
+        let plain = || lines.iter().filter(|line| !line.contains(": ")).find_map(|line| plain_name(line));
+        Self {
+            preferred: stated.map_or_else(plain, model_name),
+            fallback: value(&FALLBACK).map(chain).unwrap_or_default(),
+            effort: value(&EFFORT).and_then(effort),
+        }
+    }
+}
+
+/// The model a line's value names: without backticks and remarks. `auto` and its like name none.
+pub(super) fn model_name(value: &str) -> Option<String> {
+    let trimmed = value.trim().trim_start_matches(MARKUP);
+    // What is marked as code is the whole name; plain text goes on to its first remark.
+    let end = REMARKS.iter().filter_map(|mark| trimmed.find(mark)).min().unwrap_or(trimmed.len());
+    let name = trimmed[..end].trim().trim_end_matches(MARKUP).trim_end_matches(['.', ',', ';']).trim();
+    if is_blank(name) || is_choice(name) {
+        return None;
+    }
+    let words: Vec<&str> = name.split_whitespace().collect();
+    let first = words.first().copied().unwrap_or_default();
+    let has_digit = |text: &str| text.contains(|c: char| c.is_ascii_digit());
+    if words.len() == 1 {
+        return Some(name.to_owned());
+    }
+    if has_digit(first) && first.contains(['-', '/', ':']) {
+        // An id, and prose behind it.
+        return Some(first.trim_end_matches(MARKUP).to_owned());
+    }
+    let versioned = words.iter().take(5).position(|word| has_digit(word))?;
+    let known =
+        words[..=versioned].iter().all(|word| word.chars().all(|c| c.is_ascii_alphanumeric() || "._-".contains(c)));
+    known.then(|| words[..=versioned].join(" "))
+}
+
+const MARKUP: &[char] = &['`', '"', '\'', '*', '_', '“', '”', ' '];
+
+/// What begins a remark behind a name.
+const REMARKS: [&str; 14] =
+    [" (", " — ", " – ", " - ", " ΓÇö ", " -- ", " # ", ", ", "; ", " / ", " | ", " → ", " -> ", " or "];
+
+/// Words that leave the choice to others.
+fn is_choice(name: &str) -> bool {
+    let lower = name.to_lowercase();
+    let first = lower.split(|c: char| !c.is_alphanumeric()).next().unwrap_or_default();
+    let whole =
+        ["premium", "standard", "fast", "cheap", "lightweight", "n/a", "tbd", "none", "null", "any", "coordinator"];
+    whole.contains(&lower.as_str())
+        || matches!(first, "auto" | "automatic" | "default" | "inherit" | "inherits" | "inherited" | "unspecified")
+        || lower.contains('{')
+}
+
+/// A line that is a model's id and nothing else but a remark. Prose is none.
+fn plain_name(line: &str) -> Option<String> {
+    let name = model_name(line)?;
+    let is_id = name.contains(|c: char| c.is_ascii_digit()) && name.contains(|c: char| c.is_ascii_alphabetic());
+    let rest = line.trim().trim_start_matches(MARKUP).strip_prefix(&name)?.trim_start_matches(['`', '*', '"']);
+    let ends = rest.trim_matches(['.', ' ']).is_empty() || REMARKS.iter().any(|mark| rest.starts_with(mark));
+    (is_id && ends && name.len() >= 3).then_some(name)
+}
+
+/// `a → b → c`, or `a, b`. A sentence about a chain names no model.
+fn chain(value: &str) -> Vec<String> {
+    value
+        .replace("->", "→")
+        .split(['→', ',', '>', ';'])
+        .filter_map(model_name)
+        .filter(|name| name.contains(|c: char| c.is_ascii_digit()))
+        .collect()
+}
+
+fn effort(value: &str) -> Option<String> {
+    let word: String =
+        value.trim().trim_start_matches(MARKUP).chars().take_while(|c| c.is_ascii_alphabetic()).collect();
+    let word = word.to_lowercase();
+    ["none", "minimal", "low", "medium", "high", "xhigh", "max"].contains(&word.as_str()).then_some(word)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_value_is_cleaned_of_markup_and_remarks() {
+        for (value, name) in [
+            ("`claude-opus-4.6` (bumped for reviews)", "claude-opus-4.6"),
+            ("claude-opus-4.6", "claude-opus-4.6"),
+            ("**gpt-5.2-codex** — for code", "gpt-5.2-codex"),
+            ("claude-sonnet-4.5 for most work", "claude-sonnet-4.5"),
+            ("Claude Opus 4.7", "Claude Opus 4.7"),
+            ("Claude Opus 4.7 (premium)", "Claude Opus 4.7"),
+            ("gpt-5, then whatever is there", "gpt-5"),
+            ("\"gemini-3-pro\"", "gemini-3-pro"),
+            ("vendor/model:7b", "vendor/model:7b"),
+            ("sonnet", "sonnet"),
+        ] {
+            assert_eq!(model_name(value).as_deref(), Some(name), "{value}");
+        }
+        for value in ["auto", "`auto`", "Auto (the coordinator decides)", "default", "—", "", "{model}", "standard"] {
+            assert_eq!(model_name(value), None, "{value}");
+        }
+    }
+
+    #[test]
+    fn a_section_may_be_a_plain_line() {
+        let lines = ModelLines::read(&[], &["claude-haiku-4.5", "Writes little code."]);
+        assert_eq!(lines.preferred.as_deref(), Some("claude-haiku-4.5"));
+        assert_eq!(ModelLines::read(&[], &["Writes code; quality first in 2 of 3 cases."]).preferred, None);
+        let fields = [
+            ("preferred".to_owned(), "auto".to_owned()),
+            ("fallback".to_owned(), "gpt-5.2 → `claude-haiku-4.5`".to_owned()),
+            ("reasoning effort".to_owned(), "High".to_owned()),
+        ];
+        let lines = ModelLines::read(&fields, &["gpt-4"]);
+        assert_eq!(lines.preferred, None);
+        assert_eq!(lines.fallback, ["gpt-5.2", "claude-haiku-4.5"]);
+        assert_eq!(lines.effort.as_deref(), Some("high"));
+        let fields = [("fallback".to_owned(), "Standard chain — handled elsewhere".to_owned())];
+        assert!(ModelLines::read(&fields, &[]).fallback.is_empty());
+    }
+}

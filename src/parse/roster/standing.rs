@@ -1,0 +1,82 @@
+//! What a member is, and whether it works.
+
+use super::{BOT, Entry, HELPERS};
+use crate::model::{Kind, Slug, Status};
+
+const RETIRED: [&str; 9] =
+    ["retired", "archived", "alumni", "alumnus", "alumna", "former", "departed", "removed", "decommissioned"];
+const INACTIVE: [&str; 15] = [
+    "inactive",
+    "dormant",
+    "paused",
+    "disabled",
+    "deactivated",
+    "suspended",
+    "benched",
+    "sleeping",
+    "offline",
+    "off",
+    "hold",
+    "planned",
+    "pending",
+    "proposed",
+    "unfilled",
+];
+const SILENT: [&str; 2] = ["silent", "background"];
+const MONITOR: [&str; 3] = ["monitor", "monitoring", "watching"];
+
+pub(super) fn kind(slug: &Slug, entry: &Entry<'_>, role: &str, has_charter: bool) -> Kind {
+    let role = role.to_lowercase();
+    let marks = [entry.status.to_lowercase(), entry.badge.to_lowercase(), entry.name.to_lowercase()];
+    let marked = |word: &str| marks.iter().any(|mark| says(mark, &[word]));
+    let coding_agent = role.contains("coding agent") || marks.iter().any(|mark| mark.contains("coding agent"));
+    if slug.as_str() == BOT || entry.name.to_lowercase().contains("@copilot") || (coding_agent && !has_charter) {
+        Kind::Bot
+    } else if marked("human") || marks.iter().any(|m| m.contains('👤')) || (!has_charter && says(&role, &["human"])) {
+        Kind::Human
+    } else if HELPERS.contains(&slug.as_str()) {
+        Kind::Helper
+    } else {
+        Kind::Agent
+    }
+}
+
+/// The status cell decides; where it says nothing, a struck-out name and the heading above do.
+pub(super) fn status(entry: &Entry<'_>) -> Status {
+    let cell = entry.status.to_lowercase();
+    if let Some(status) = status_of(&cell) {
+        return status;
+    }
+    let marked = cell.contains(char::is_alphanumeric);
+    let heading = entry.headings.last().map(|heading| heading.to_lowercase()).unwrap_or_default();
+    if entry.name.contains("~~") || (!marked && says(&heading, &RETIRED)) {
+        Status::Retired
+    } else if !marked && says(&heading, &["inactive", "dormant", "planned"]) {
+        Status::Inactive
+    } else {
+        Status::Active
+    }
+}
+
+fn status_of(cell: &str) -> Option<Status> {
+    if says(cell, &RETIRED) {
+        Some(Status::Retired)
+    } else if says(cell, &INACTIVE) || cell.contains("not active") || is_only(cell, &['🚫', '💤', '⏸', '⛔']) {
+        Some(Status::Inactive)
+    } else if says(cell, &SILENT) {
+        Some(Status::Silent)
+    } else if says(cell, &MONITOR) {
+        Some(Status::Monitor)
+    } else {
+        None
+    }
+}
+
+/// Whether a cell is one of these marks and no word.
+fn is_only(cell: &str, marks: &[char]) -> bool {
+    !cell.contains(char::is_alphanumeric) && cell.contains(marks)
+}
+
+fn says(text: &str, words: &[&str]) -> bool {
+    text.split(|c: char| !c.is_alphanumeric()).any(|part| words.contains(&part))
+}

@@ -1,0 +1,148 @@
+//! The forms of decision files.
+
+use super::{codes, read};
+use crate::model::{Decision, Problem};
+
+const TEAM: (&str, &str) = ("team.md", "| Name | Role |\n|-|-|\n| Ilse | Pilot |\n");
+const ROUTING: (&str, &str) = ("routing.md", "| Signal | Agent |\n|-|-|\n| x | Ilse |\n");
+
+fn decided(text: &str) -> (Vec<Decision>, Vec<Problem>) {
+    let (team, problems) = read(&[TEAM, ROUTING, ("decisions.md", text)]);
+    (team.decisions, problems)
+}
+
+/// `date title by`, in the order of the file.
+fn rows(text: &str) -> Vec<String> {
+    let mut decisions = decided(text).0;
+    decisions.sort_by_key(|decision| decision.source.as_ref().map(|source| source.line));
+    let or_dash = |text: &Option<String>| text.clone().unwrap_or_else(|| "-".to_owned());
+    decisions.iter().map(|d| format!("{} {} / {}", or_dash(&d.date), d.title, or_dash(&d.by))).collect()
+}
+
+#[test]
+fn dated_headings_at_any_level() {
+    let text = "# Decisions\n\n> shared\n\n## 2026-01-05: Tar the hull\n**By:** Uwe\n\n### Why\nold\n\n### 2026-01-06T08:00:00Z — New ropes\n\n\
+        ### 📌 2026-01-07: Flags\n\n#### Dinner at six (2026-01-08)\n**Author:** Otto\n";
+    assert_eq!(rows(text), ["2026-01-05 Tar the hull / Uwe", "2026-01-06 New ropes / -", "2026-01-07 Flags / -"]);
+    assert!(decided(text).0.iter().any(|d| d.text.contains("### Why\nold")));
+    assert_eq!(rows("### Dinner at six (2026-01-08)\n**Author:** Otto\n"), ["2026-01-08 Dinner at six / Otto"]);
+}
+
+#[test]
+fn metadata_lines_in_every_form() {
+    for lines in [
+        "**Date:** 2026-03-01\n**Author:** Uwe\n**Status:** Accepted\n",
+        "- **Date:** 2026-03-01T10:00:00-04:00\n- **Owner:** Uwe\n",
+        "- Date: 2026-03-01\n- By: Uwe\n",
+        "| Field | Value |\n|-|-|\n| **Date** | 2026-03-01 |\n| Decided by | Uwe |\n",
+        "**Date:** 2026-03-01 | **By:** Uwe\n",
+        "> **When:** March 1, 2026\n> **Agent:** Uwe\n",
+        "**Date:** 2026-03-01\n**Author:** Uwe\n---\n",
+    ] {
+        let text = format!("# Team Decisions\n\n## Tar the hull\n{lines}\nText.\n\n## Paint\n{lines}\n");
+        assert_eq!(rows(&text), ["2026-03-01 Tar the hull / Uwe", "2026-03-01 Paint / Uwe"], "{lines}");
+    }
+}
+
+#[test]
+fn pasted_notes_keep_their_sections() {
+    let text = "# Decisions\n\n## Active Decisions\n\n# Decision: Tar the hull\n\n**Date:** 2026-03-01\n**Author:** Uwe\n\n## Context\n\nOld.\n\n## Decision\n\n### Which tar\nblack\n\n---\n\n\
+        # Uwe: Ropes\n\n- **Date:** 2026-03-02\n\n## Why\n\n### 2026-03-03: A pasted entry\n**By:** Otto\n\n## Files\n\nnone\n\n## Governance\n\n- ask first\n";
+    assert_eq!(
+        rows(text),
+        ["2026-03-01 Decision: Tar the hull / Uwe", "2026-03-02 Uwe: Ropes / -", "2026-03-03 A pasted entry / Otto"]
+    );
+    let decisions = decided(text).0;
+    let pasted = decisions.iter().find(|d| d.title == "A pasted entry").expect("the entry");
+    assert!(pasted.text.contains("## Files") && !pasted.text.contains("ask first"));
+}
+
+#[test]
+fn undated_siblings_are_entries_and_sections_are_not() {
+    let text = "# Decisions\n\n## Active Decisions\n\n### Tar the hull (2026-03-01)\n\n#### Which (2026-03-01)\nblack\n\n### Ropes later\n\nnot now\n\n### Rationale\n\nmoney\n\n## Governance\n\n### Who decides\nall\n";
+    assert_eq!(rows(text), ["2026-03-01 Tar the hull / -", "- Ropes later / -"]);
+}
+
+#[test]
+fn plain_headings_are_read_by_their_outline() {
+    let text = "# Decisions\n\n## Active Decisions\n\n### Tar the hull\n\nBlack.\n\n#### More\nx\n\n### Ropes\n\n#### Context\nOld.\n\n## Governance\n\n- ask\n";
+    assert_eq!(rows(text), ["- Tar the hull / -", "- Ropes / -"]);
+    let grouped = "# Decisions\n\n## Hull\n\n### Tar it\n\nx\n\n### Paint it\n\nx\n\n## Deck\n\nScrub it.\n";
+    assert_eq!(rows(grouped), ["- Tar it / -", "- Paint it / -", "- Deck / -"]);
+    assert_eq!(rows("# Squad Decisions\n\n## Active Decisions\n\nNone yet.\n\n## Governance\n\n- ask\n"), [""; 0]);
+}
+
+#[test]
+fn a_year_leads_but_is_no_date() {
+    let text =
+        "### 2026-01-05: Tar\n\n### 2026: Ropes\n**By:** Uwe\n\n### Flags\n**Date:** 2026-07\n**Author:** Otto\n";
+    assert_eq!(rows(text), ["2026-01-05 Tar / -", "- 2026: Ropes / Uwe", "- Flags / Otto"]);
+}
+
+#[test]
+fn rows_and_items_where_there_are_no_headings() {
+    let table = "# Decisions\n\n| Date | Decision | By |\n|-|-|-|\n| 2026-01-05 | Tar the hull | Uwe |\n| 2026-01-06 | {what} | |\n";
+    assert_eq!(rows(table), ["2026-01-05 Tar the hull / Uwe"]);
+    let items = "# Decisions\n\n- **2026-01-05:** Tar the hull\n- ropes later\n";
+    assert_eq!(rows(items), ["2026-01-05 Tar the hull / -"]);
+}
+
+#[test]
+fn twins_are_reported_and_counted_once() {
+    let entry = "### 2026-01-05: Tar\n**By:** Uwe\n\nblack\n\n";
+    let text = format!("# Decisions\n\n{entry}### 2026-01-05: Tar\n\nred\n\n{entry}");
+    let (decisions, problems) = decided(&text);
+    assert_eq!(decisions.len(), 2);
+    assert_eq!(codes(&problems), [("decision-duplicate", 12)]);
+    let merged = "# Decision: Tar\n\n# Decision: Tar\n\n**Date:** 2026-01-05\n";
+    assert_eq!(rows(merged), ["2026-01-05 Decision: Tar / -"]);
+}
+
+#[test]
+fn inbox_archive_and_own_files() {
+    let own = "---\nid: 0a\ndate: 2026-04-01\nby: uwe\n---\n# Own\n\nx\n";
+    let (team, problems) = read(&[
+        TEAM,
+        ROUTING,
+        ("decisions.md", "### 2026-01-05: Tar\n"),
+        ("decisions/inbox/uwe-ropes.md", "# Ropes\n\n**Date:** 2026-01-06\n\n## Why\n\nold\n"),
+        ("decisions/inbox/2026-01-07-plain.md", "We hoist no flags.\n"),
+        ("decisions/inbox/matter.md", "---\ndate: 2026-01-08\nauthor: otto\n---\n\nDinner at six.\n"),
+        ("decisions/inbox/two.md", "### 2026-01-09: One\n\n### 2026-01-10: Two\n"),
+        ("decisions/inbox/empty.md", "\n"),
+        ("decisions/2026/04/01-own-0a.md", own),
+        ("decisions/decisions.md", "### 2025-01-01: Old\n"),
+        ("decisions-archive.md", "### 2025-01-02: Older\n"),
+        ("decisions/archive/2024.md", "### 2024-01-02: Oldest\n"),
+        ("decisions/notes.md", "### 2024-01-02: No decision\n"),
+    ]);
+    let rows = |list: &[Decision]| -> Vec<String> {
+        list.iter().map(|d| format!("{} {}", d.date.as_deref().unwrap_or("-"), d.title)).collect()
+    };
+    assert_eq!(
+        rows(&team.decisions),
+        [
+            "2026-04-01 Own",
+            "2026-01-10 Two",
+            "2026-01-09 One",
+            "2026-01-08 Dinner at six.",
+            "2026-01-07 We hoist no flags.",
+            "2026-01-06 Ropes",
+            "2026-01-05 Tar"
+        ]
+    );
+    assert_eq!(rows(&team.archived), ["2025-01-02 Older", "2025-01-01 Old", "2024-01-02 Oldest"]);
+    assert_eq!(problems, []);
+    let (team, _) = read(&[TEAM, ROUTING, ("decisions/decisions.md", "### 2025-01-01: Only\n")]);
+    assert_eq!((team.decisions.len(), team.archived.len()), (1, 0));
+}
+
+#[test]
+fn no_byte_of_text_is_lost() {
+    let text = "# Decisions\n\n### 2026-01-05: A\n\nalpha\n\n```\n### 2026-01-06: fenced\n```\n\n## Open Questions\n\nbeta\n\n### 2026-01-07: B\n\ngamma\n";
+    let decisions = decided(text).0;
+    assert_eq!(decisions.len(), 2);
+    for word in ["alpha", "fenced", "Open Questions", "beta", "gamma"] {
+        assert_eq!(decisions.iter().filter(|d| d.text.contains(word)).count(), 1, "{word}");
+    }
+}

@@ -1,0 +1,162 @@
+//! The forms of `routing.md`.
+
+use super::{codes, read};
+use crate::model::{Problem, Team};
+
+const TEAM: &str = "| Name | Role | Status |\n|-|-|-|\n| Ilse | Pilot | Active |\n| Otto Brand | Cook | Active |\n| Uwe | Lead | Active |\n| Scribe | Session Logger | Silent |\n";
+
+fn routed(routing: &str) -> (Team, Vec<Problem>) {
+    read(&[("team.md", TEAM), ("routing.md", routing)])
+}
+
+/// `signal: agents / reviewer`
+fn rules(team: &Team) -> Vec<String> {
+    let rule = |rule: &crate::model::Rule| {
+        let agents: Vec<&str> = rule.agents.iter().map(|slug| slug.as_str()).collect();
+        let reviewer = rule.reviewer.as_ref().map(|slug| format!(" / {slug}")).unwrap_or_default();
+        format!("{}: {}{reviewer}", rule.signal, agents.join(" "))
+    };
+    team.rules.iter().map(rule).collect()
+}
+
+#[test]
+fn every_kind_of_header() {
+    for header in [
+        "Work Type | Route To | Examples",
+        "Work Type | Agent | Examples",
+        "Signal | Agent | Notes",
+        "Domain | Agent/Owner | Examples",
+        "Domain | Agent / Owner | Examples",
+        "Domain / Keywords | Primary Agent | Secondary",
+        "**Task Type** | **Assigned To** | Example",
+        "🔎 Signal | 🤖 Agent | x",
+        "What people ask | Routes to | x",
+        "Domain (and keywords) | Person | x",
+    ] {
+        let text = format!("| {header} |\n|-|-|-|\n| tides | **Ilse** 🌊 | |\n");
+        assert_eq!(rules(&routed(&text).0), ["tides: ilse"], "{header}");
+    }
+}
+
+#[test]
+fn every_kind_of_agent_cell() {
+    for (cell, expected) in [
+        ("Ilse", "ilse"),
+        ("[Ilse](agents/ilse/charter.md)", "ilse"),
+        ("@ilse", "ilse"),
+        ("`ilse`", "ilse"),
+        ("Ilse 🌊", "ilse"),
+        ("Ilse + Otto", "ilse otto-brand"),
+        ("Ilse, Otto Brand and Uwe", "ilse otto-brand uwe"),
+        ("Ilse (impl) + Otto (verify)", "ilse otto-brand"),
+        ("Ilse (charts, tables) → Uwe", "ilse uwe"),
+        ("Ilse (Uwe review)", "ilse / uwe"),
+        ("Ilse (impl), reviewed by Uwe", "ilse / uwe"),
+        ("Ilse + Uwe (review)", "ilse / uwe"),
+        ("Ilse; Uwe reviews", "ilse / uwe"),
+        ("Lead (Uwe)", "uwe"),
+        ("Cook", "otto-brand"),
+        ("Ilse — for all of it", "ilse"),
+        ("Ilse when tidal", "ilse"),
+        ("Ralph", "ralph"),
+    ] {
+        let (team, _) = routed(&format!("| Signal | Agent |\n|-|-|\n| x | {cell} |\n"));
+        assert_eq!(rules(&team), [format!("x: {expected}")], "{cell}");
+    }
+}
+
+#[test]
+fn a_signal_keeps_its_text_and_examples_are_a_list() {
+    let (team, _) = routed(
+        "| Work Type | Route To | Examples |\n|-|-|-|\n| Tides & currents, `/charts` | Ilse | \"high, low\", springs; neaps |\n",
+    );
+    assert_eq!(team.rules[0].signal, "Tides & currents, /charts");
+    assert_eq!(team.rules[0].examples, ["high, low", "springs", "neaps"]);
+}
+
+#[test]
+fn primary_before_secondary() {
+    let (team, _) = routed(
+        "| Domain | Primary | Secondary |\n|-|-|-|\n| Hull | Uwe | Otto |\n| Galley | Otto | — |\n| Deck | Ilse | Uwe (review) |\n",
+    );
+    assert_eq!(rules(&team), ["Hull: uwe otto-brand", "Galley: otto-brand", "Deck: ilse / uwe"]);
+}
+
+#[test]
+fn modules_and_labels_are_no_rules() {
+    let text = "## Work\n\n| Work Type | Agent |\n|-|-|\n| Core | Uwe |\n\n## Module Ownership\n\n| Module | Primary | Secondary |\n|-|-|-|\n\
+        | `src\\hull` | Uwe | Otto |\n| `./src/deck/**`, docs/ | Ilse | — |\n\n## Issues\n\n| Label | Action | Who |\n|-|-|-|\n| `squad` | Triage | Uwe (Lead) |\n| `squad:{name}` | Pick up | Named member |\n";
+    let (team, problems) = routed(text);
+    assert_eq!(rules(&team), ["Core: uwe"]);
+    let modules: Vec<_> = team
+        .modules
+        .iter()
+        .map(|m| (m.path.as_str(), m.primary.as_str(), m.secondary.as_ref().map(|slug| slug.as_str()), m.source.line))
+        .collect();
+    assert_eq!(
+        modules,
+        [("src/hull", "uwe", Some("otto-brand"), 11), ("src/deck", "ilse", None, 12), ("docs", "ilse", None, 12)]
+    );
+    assert_eq!(
+        (team.labels.len(), team.labels[0].label.as_str(), team.labels[0].action.as_str()),
+        (1, "squad", "Triage")
+    );
+    assert_eq!(problems, []);
+}
+
+#[test]
+fn list_items_with_an_arrow_are_rules_when_they_name_members() {
+    let text = "## Rules\n\n- `hull-work` → Uwe\n- **Meals**: -> Otto, Ilse\n- Quick facts → answer at once\n- \"Team, …\" → fan-out\n1. Storms → Ilse (pilot) + Uwe (review)\n";
+    assert_eq!(rules(&routed(text).0), ["hull-work: uwe", "Meals: otto-brand ilse", "Storms: ilse / uwe"]);
+    let colons = "- Hull: Uwe\n- Cook: Otto\n- Charts: ask around\n";
+    assert_eq!(rules(&routed(colons).0), ["Hull: uwe"]);
+}
+
+#[test]
+fn a_json_table_beside_the_file() {
+    let routing = "# Routing\n\nData: [`.squad/work-table.json`](work-table.json), and `./labels.json`.\n";
+    let work = "[\n  {\"workType\": \"Hull \\\"steel\\\"\", \"routeTo\": \"Uwe\", \"examples\": [\"rust\", \"paint, red\"]},\n  {\"work_type\": \"Meals\", \"agents\": [\"Otto\", \"Ilse\"]},\n  {\"note\": 1},\n  {\"module\": \"src/x\", \"owner\": \"Ilse\"}\n]\n";
+    let labels = "{\"version\": 1, \"labels\": [{\"label\": \"squad\", \"action\": \"triage\", \"who\": \"Uwe\"}]}";
+    let (team, problems) = read(&[
+        ("team.md", TEAM),
+        ("routing.md", routing),
+        ("work-table.json", work),
+        ("labels.json", labels),
+        ("other.json", work),
+    ]);
+    assert_eq!(rules(&team), ["Hull \"steel\": uwe", "Meals: otto-brand ilse"]);
+    assert_eq!(team.rules[0].examples, ["rust", "paint, red"]);
+    let lines: Vec<_> = team.rules.iter().map(|rule| rule.source.to_string()).collect();
+    assert_eq!(lines, [".squad/work-table.json:2", ".squad/work-table.json:3"]);
+    assert_eq!((team.modules.len(), team.labels.len()), (1, 1));
+    assert_eq!(problems, []);
+    let (team, problems) = read(&[("team.md", TEAM), ("routing.md", routing), ("work-table.json", "[\n{]")]);
+    assert_eq!(team.rules, []);
+    assert_eq!(codes(&problems), [("routing-empty", 1), ("routing-json", 2)]);
+}
+
+#[test]
+fn only_files_in_the_folder_are_linked() {
+    let text = "[a](a.json) [b](../b.json) </etc/c.json> <https://x/d.json> `.squad/sub/e.json` f.json. .json";
+    assert_eq!(crate::parse::linked_tables(text), ["a.json", "sub/e.json", "f.json"]);
+}
+
+#[test]
+fn placeholders_and_strangers_are_reported() {
+    let text = "| Work Type | Route To | Examples |\n|-|-|-|\n| {domain 1} | {Name} | {examples} |\n| Hull | Nobody + Uwe | `src/{a,b}` |\n| Sails | Nemo | |\n";
+    let (team, problems) = routed(text);
+    assert_eq!(rules(&team), ["Hull: uwe", "Sails: "]);
+    assert_eq!(
+        codes(&problems),
+        [("routing-placeholder", 3), ("routing-unknown-agent", 5), ("routing-unknown-agent", 4)]
+    );
+    assert!(problems.iter().all(|problem| problem.hint.is_some()));
+}
+
+#[test]
+fn tables_that_route_nothing() {
+    let text = "| Situation | Action |\n|-|-|\n| Storm | Anchor |\n\n| Ceremony | Facilitator | When |\n|-|-|-|\n| Retro | Uwe | Friday |\n\n| Task | Model |\n|-|-|\n| Code | large |\n";
+    let (team, problems) = routed(text);
+    assert_eq!(team.rules, []);
+    assert_eq!(codes(&problems), [("routing-empty", 1)]);
+}
