@@ -122,6 +122,12 @@ impl Reader<'_> {
                 .push(Problem::warning(source, "roster-name", message).hint("a name needs a letter or a digit"));
             return;
         };
+        if let Some(slug) = Slug::fold("coordinator-agent").filter(|_| member.slug == Slug::coordinator()) {
+            let message = format!("`{}` is what squad calls its own coordinator; this member is `{slug}`", member.slug);
+            self.problems
+                .push(Problem::warning(source.clone(), "roster-reserved", message).hint("give it another name"));
+            member.slug = slug;
+        }
         // `Mira (Lead)` further down is the Mira above.
         let plain = Slug::fold(remark(&member.name).0).filter(|plain| self.taken.contains_key(plain));
         let known = if member.charter.is_none() { plain.as_ref().unwrap_or(&member.slug) } else { &member.slug };

@@ -151,3 +151,13 @@ fn an_empty_roster_is_an_error() {
     assert_eq!(codes(&problems)[0], ("roster-empty", 1));
     assert!(files(&[]).texts.is_empty());
 }
+
+#[test]
+fn no_member_has_the_coordinators_name() {
+    let text = "| Name | Role |\n|--|--|\n| coordinator | Dock master |\n| Ilse | Pilot |\n";
+    let (team, problems) =
+        read(&[("team.md", text), ("agents/coordinator/charter.md", "# Coordinator — Dock master\n")]);
+    assert_eq!(slugs(&team), ["coordinator-agent", "ilse"]);
+    assert!(codes(&problems).contains(&("roster-reserved", 3)), "{problems:?}");
+    assert!(team.charters.keys().any(|slug| slug.as_str() == "coordinator-agent"));
+}
