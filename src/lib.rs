@@ -45,6 +45,9 @@ mod compile;
 mod engine;
 mod env;
 mod error;
+#[cfg(feature = "fuzzing")]
+#[doc(hidden)]
+pub mod fuzzing;
 mod git;
 mod model;
 mod ops;
