@@ -121,6 +121,10 @@ impl Reader {
             self.push(Severity::Warning, path, "link-outside", message.to_owned());
             return;
         }
+        // Reading a pipe would wait for ever.
+        if !target.is_file() {
+            return self.push(Severity::Warning, path, "not-a-file", "is not a file and is not read".to_owned());
+        }
         match fs::read(&target) {
             Err(error) => self.unreadable(path, &error),
             Ok(bytes) => {

@@ -4,6 +4,8 @@
 
 mod charter;
 mod decisions;
+#[cfg_attr(not(test), expect(dead_code, reason = "for the commands that change a roster"))]
+pub(crate) mod edit;
 mod front_matter;
 mod markdown;
 mod roster;
