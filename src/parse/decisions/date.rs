@@ -1,6 +1,6 @@
 //! Dates as people write them in headings and metadata.
 
-use super::super::words::trim_pictographs;
+use super::super::words::{is_blank, trim_pictographs};
 
 /// A heading, told apart into its date and the rest.
 pub(super) struct Dated {
@@ -22,9 +22,10 @@ pub(super) fn dated(heading: &str) -> Dated {
         return Dated { date: None, title: text.to_owned(), leads: begins_with_year(text), bare: false };
     };
     let (before, after) = (&text[..found.start], skip_time(&text[found.end..]));
-    let rest = format!("{} {}", before.trim_end_matches(['(', '[', ' ']), after.trim_start_matches([')', ']']));
-    let rest = trim_pictographs(rest.trim().trim_matches(MARKS));
-    let rest = close_parenthesis(rest);
+    let (head, tail) = (before.trim_end_matches(MARKS), trim_pictographs(after.trim_start_matches(MARKS)));
+    let tail = if is_blank(tail) { "" } else { tail.trim_end_matches([' ', ':', '-', '—', '–']) };
+    let rest = if head.is_empty() || tail.is_empty() { format!("{head}{tail}") } else { format!("{head} — {tail}") };
+    let rest = even_parentheses(trim_pictographs(rest.trim_start_matches(MARKS)));
     Dated {
         leads: !before.chars().any(char::is_alphanumeric),
         bare: !rest.chars().any(char::is_alphanumeric),
@@ -46,11 +47,14 @@ fn iso_month(text: &str) -> Option<()> {
     iso(year.parse().ok()?, month.parse().ok()?, 1).map(drop)
 }
 
-/// Trimming marks may have taken the parenthesis that closes the title's own remark.
-fn close_parenthesis(text: &str) -> String {
-    let open = text.matches('(').count();
-    let closed = text.matches(')').count();
-    if open == closed + 1 { format!("{text})") } else { text.to_owned() }
+/// Taking the date out may have left half of a pair, and trimming may have taken the other half of another.
+fn even_parentheses(text: &str) -> String {
+    let (open, closed) = (text.matches('(').count(), text.matches(')').count());
+    match text.strip_suffix(')') {
+        Some(rest) if closed == open + 1 => rest.to_owned(),
+        _ if open == closed + 1 => format!("{text})"),
+        _ => text.to_owned(),
+    }
 }
 
 /// The first date in a text, as `yyyy-mm-dd`.
@@ -192,6 +196,9 @@ mod tests {
             ("2026/01/05 Mu", "Mu"),
             ("Nu — January 5, 2026", "Nu"),
             ("5 Jan 2026: Xi", "Xi"),
+            ("D-01 — 2026-01-05 — Omicron", "D-01 — Omicron"),
+            ("Pi (2026-01-05 — second look)", "Pi — second look"),
+            ("2026-01-05: Rho (a) and (b)", "Rho (a) and (b)"),
             ("2026-01-05", "2026-01-05"),
         ] {
             assert_eq!(split(heading), (Some("2026-01-05".to_owned()), title.to_owned()), "{heading}");

@@ -124,14 +124,23 @@ fn mark_entries(headings: &mut [Heading<'_>]) {
     let mut open: Vec<(u8, bool)> = Vec::new();
     let mut siblings = siblings_level(headings);
     let mut ruled: Option<u8> = None;
+    let mut day: Option<Day> = None;
     for index in 0..headings.len() {
         let level = headings[index].level;
+        day = day.filter(|day| level > day.level);
         while open.pop_if(|(outer, _)| *outer >= level).is_some() {}
         if ruled.is_some_and(|outer| level <= outer) {
             ruled = None;
         }
         let inside = open.iter().any(|(_, is_entry)| *is_entry);
-        let part = part(headings, index, inside, siblings, ruled.is_some());
+        let mut part = part(headings, index, inside, siblings, ruled.is_some());
+        if let Some(found) = day_of(headings, index) {
+            part = Part::Frame;
+            day = Some(found);
+        } else if let Some(day) = day.as_ref().filter(|day| day.entries == level) {
+            headings[index].metadata.date.get_or_insert_with(|| day.date.clone());
+            part = Part::Entry;
+        }
         if part == Part::Entry {
             siblings = siblings.map(|_| level);
         }
@@ -141,6 +150,20 @@ fn mark_entries(headings: &mut [Heading<'_>]) {
         headings[index].part = part;
         open.push((level, part == Part::Entry));
     }
+}
+
+/// A heading that is a date and nothing else, over headings that are that day's entries.
+struct Day {
+    level: u8,
+    entries: u8,
+    date: String,
+}
+
+fn day_of(headings: &[Heading<'_>], index: usize) -> Option<Day> {
+    let (heading, next) = (&headings[index], headings.get(index + 1)?);
+    let over = next.level > heading.level && !is_section(next.raw) && !next.dated.leads;
+    let date = heading.dated.date.clone().filter(|_| heading.dated.bare && !heading.has_text && over)?;
+    Some(Day { level: heading.level, entries: next.level, date })
 }
 
 /// The level at which undated headings are entries too, where some say when or by whom; the first of those decides.
@@ -178,7 +201,7 @@ fn part(headings: &[Heading<'_>], index: usize, inside: bool, siblings: Option<u
         || heading.metadata.has_date
         || (dated_by_title && !inside)
         || (heading.metadata.has_author && !inside && !ruled)
-        || (heading.level == 1 && index > 0 && siblings.is_some())
+        || (heading.level == 1 && index > 0 && siblings.is_some() && !is_section(heading.raw))
         || (siblings == Some(heading.level) && !inside && !ruled && !is_section(heading.raw));
     if entry { Part::Entry } else { Part::Section }
 }

@@ -30,7 +30,21 @@ pub(super) fn read(files: &Files, problems: &mut Vec<Problem>) -> Decisions {
                 Ok(decision) => decisions.current.push(decision),
                 Err(problem) => problems.push(*problem),
             },
-            Some(Place::Main) => decisions.current.extend(entries(files, path, text, problems)),
+            Some(Place::Main) => {
+                let entries = entries(files, path, text, problems);
+                if entries.is_empty() && text.trim().len() > UNFILLED {
+                    problems.push(
+                        Problem::new(
+                            Severity::Note,
+                            files.at(path, 1),
+                            "decisions-empty",
+                            "squad found no decision in it",
+                        )
+                        .hint("an entry begins with a heading such as `### 2026-01-05: Title`"),
+                    );
+                }
+                decisions.current.extend(entries);
+            }
             Some(Place::Inbox) => decisions.current.extend(notes(files, path, text, problems)),
             Some(Place::Archive) => decisions.archived.extend(entries(files, path, text, problems)),
             None => {}
@@ -41,6 +55,9 @@ pub(super) fn read(files: &Files, problems: &mut Vec<Problem>) -> Decisions {
     }
     decisions
 }
+
+/// A file that has only been laid out for decisions is shorter than this.
+const UNFILLED: usize = 1200;
 
 enum Place {
     /// A decision's own file.

@@ -6,12 +6,14 @@ use super::super::words::{remark, without_pictographs};
 use super::{BOT, HELPERS};
 use crate::model::{Member, Slug};
 
-/// The roster by slug, by name, by name without its remark, by the name's first word, and by role; the first of these
-/// that knows a text answers, and in each the first member.
+/// The roster by slug, by name, by name without its remark, by the name's first word, by role, and by a word
+/// that only one role has; the first of these that knows a text answers, and in each the first member.
 pub(crate) struct Roll<'m> {
     pub(crate) members: &'m [Member],
     names: [HashMap<Slug, usize>; 4],
     roles: HashMap<Slug, usize>,
+    /// By a word of the role; `None` where several roles have it.
+    role_words: HashMap<Slug, Option<usize>>,
 }
 
 impl<'m> Roll<'m> {
@@ -31,12 +33,23 @@ impl<'m> Roll<'m> {
             by(&|member| Slug::fold(remark(&member.name).0)),
             by(&|member| member.name.split_whitespace().next().and_then(Slug::fold)),
         ];
-        Self { members, names, roles: by(&|member| Slug::fold(&member.role)) }
+        let mut role_words: HashMap<Slug, Option<usize>> = HashMap::new();
+        for (index, member) in members.iter().enumerate() {
+            for word in member.role.split(|c: char| !c.is_alphanumeric()).filter_map(Slug::fold) {
+                let only = role_words.entry(word).or_insert(Some(index));
+                *only = only.filter(|first| *first == index);
+            }
+        }
+        Self { members, names, roles: by(&|member| Slug::fold(&member.role)), role_words }
     }
 
     /// The member a cell means.
     pub(crate) fn find(&self, text: &str) -> Option<&'m Member> {
-        let by_role = || self.members.get(*self.roles.get(&wanted(text)?)?);
+        let by_role = || {
+            let wanted = wanted(text)?;
+            let index = self.roles.get(&wanted).copied().or_else(|| *self.role_words.get(&wanted)?)?;
+            self.members.get(index)
+        };
         self.named(text).or_else(by_role)
     }
 

@@ -73,6 +73,15 @@ fn plain_headings_are_read_by_their_outline() {
 }
 
 #[test]
+fn days_over_their_entries() {
+    let text = "# Decisions\n\n## 2026-01-05\n\n### Tar\n\nx\n\n#### Why\ny\n\n### Ropes\n\nx\n\n## 2026-01-06\n\nWe hoist no flags.\n\n## 2026-01-07\n\n### Context\n\nx\n";
+    assert_eq!(
+        rows(text),
+        ["2026-01-05 Tar / -", "2026-01-05 Ropes / -", "2026-01-06 2026-01-06 / -", "2026-01-07 2026-01-07 / -"]
+    );
+}
+
+#[test]
 fn a_year_leads_but_is_no_date() {
     let text =
         "### 2026-01-05: Tar\n\n### 2026: Ropes\n**By:** Uwe\n\n### Flags\n**Date:** 2026-07\n**Author:** Otto\n";
@@ -85,6 +94,13 @@ fn rows_and_items_where_there_are_no_headings() {
     assert_eq!(rows(table), ["2026-01-05 Tar the hull / Uwe"]);
     let items = "# Decisions\n\n- **2026-01-05:** Tar the hull\n- ropes later\n";
     assert_eq!(rows(items), ["2026-01-05 Tar the hull / -"]);
+}
+
+#[test]
+fn a_long_file_without_an_entry_is_reported() {
+    let (decisions, problems) = decided(&"We talked about tar again. ".repeat(60));
+    assert_eq!(decisions, []);
+    assert_eq!(codes(&problems), [("decisions-empty", 1)]);
 }
 
 #[test]

@@ -56,6 +56,7 @@ fn every_kind_of_agent_cell() {
         ("Ilse; Uwe reviews", "ilse / uwe"),
         ("Lead (Uwe)", "uwe"),
         ("Cook", "otto-brand"),
+        ("Logger", "scribe"),
         ("Ilse — for all of it", "ilse"),
         ("Ilse when tidal", "ilse"),
         ("Ralph", "ralph"),
