@@ -31,7 +31,9 @@ pub(crate) use receipt::{Input, Receipt, Totals};
 
 use std::collections::BTreeMap;
 
-use crate::model::{Charter, Decision, Member, Rule, SessionSpec, Slug, Team, Tier, ToolChoice};
+use crate::model::{
+    Charter, Decision, Evidence, Member, ModelLayer, Plan, Rule, SessionSpec, Slug, Team, Tier, ToolChoice,
+};
 use crate::settings::Settings;
 use decisions::Ranked;
 use history::Past;
@@ -135,6 +137,25 @@ impl<'a> Compiler<'a> {
         };
         spec.compiled_hash = compiled_hash(&spec, &fixed);
         Compiled { spec, compiler: self, making: Making::Agent { member, past, budget, decisions, history } }
+    }
+
+    /// Which model each agent of a plan gets, and the layer that chose it. It speaks for nobody, so it weighs nothing.
+    pub(crate) fn model_evidence(&self, plan: &Plan) -> Vec<Evidence> {
+        let Sources { team, settings, .. } = self.sources;
+        let members = plan.agents.iter().chain(&plan.reviewer).filter_map(|slug| team.member(slug));
+        members
+            .map(|member| {
+                let choice = model_choice::resolve(member, team.charters.get(&member.slug), settings, plan.tier);
+                let (layer, source) = match choice.layer {
+                    ModelLayer::User => ("the user", "configuration".to_owned()),
+                    ModelLayer::Charter => ("the charter", member.charter.clone().unwrap_or_default()),
+                    ModelLayer::Role => ("the role", "configuration".to_owned()),
+                    ModelLayer::Default => ("the default", "configuration".to_owned()),
+                };
+                let why = format!("model {}, chosen by {layer}", choice.id);
+                Evidence { agent: member.slug.clone(), why, source, weight: 0.0 }
+            })
+            .collect()
     }
 
     /// The coordinator's session: it chooses where the router abstains, answers what needs no agent, and writes the

@@ -1,5 +1,7 @@
 //! Decisions: how they stand, and adding one. `landing` brings them to the branch.
 
+use std::collections::BTreeSet;
+
 use serde::Serialize;
 
 use super::journal::{append, logged_decision};
@@ -34,16 +36,17 @@ pub(crate) fn standing(project: &Project) -> Result<Vec<Standing>, Failure> {
         Some(commit) => at_commit(project, commit)?,
         None => Vec::new(),
     };
-    let is_known = |all: &[Standing], id: &DecisionId| all.iter().any(|decision| decision.id == *id);
+    let superseded: BTreeSet<&DecisionId> = on_branch.iter().filter_map(|other| other.supersedes.as_ref()).collect();
+    let mut known: BTreeSet<DecisionId> = on_branch.iter().map(|decision| decision.id.clone()).collect();
     let mut all: Vec<Standing> = on_branch
         .iter()
         .map(|decision| {
-            let superseded = on_branch.iter().any(|other| other.supersedes.as_ref() == Some(&decision.id));
-            stand(decision, if superseded { DecisionState::Superseded } else { DecisionState::InForce })
+            let is_superseded = superseded.contains(&decision.id);
+            stand(decision, if is_superseded { DecisionState::Superseded } else { DecisionState::InForce })
         })
         .collect();
     for logged in ledger::decisions(&project.repository, &project.ledger_prefix())? {
-        if is_known(&all, &logged.decision.id) {
+        if !known.insert(logged.decision.id.clone()) {
             continue;
         }
         let state = if logged.landed.is_empty() {
@@ -57,7 +60,7 @@ pub(crate) fn standing(project: &Project) -> Result<Vec<Standing>, Failure> {
     }
     // Written by hand and not committed yet.
     for decision in project.decisions() {
-        if !is_known(&all, &decision.id) {
+        if known.insert(decision.id.clone()) {
             all.push(stand(decision, DecisionState::Unlanded));
         }
     }

@@ -69,10 +69,11 @@ pub(crate) struct PreviewedSession {
 }
 
 pub(crate) fn preview(project: &Project, order: &Order) -> Result<Preview, Failure> {
-    let plan = route::plan(&project.team, &order.message, &order.wishes);
+    let mut plan = route::plan(&project.team, &order.message, &order.wishes);
     let learnings = ledger::learnings(&project.repository, &project.ledger_prefix())?;
     let task = Task::new(&order.message);
     let compiler = compiler(project, &learnings, &task);
+    plan.evidence.extend(compiler.model_evidence(&plan));
     let mut compiled: Vec<Compiled<'_>> = plan
         .agents
         .iter()

@@ -39,7 +39,8 @@ impl Stage<'_> {
     pub(super) async fn perform(&self) -> Ended {
         let started = Instant::now();
         let mut performance = Performance::default();
-        let plan = route::plan(&self.project.team, &self.order.message, &self.order.wishes);
+        let mut plan = route::plan(&self.project.team, &self.order.message, &self.order.wishes);
+        plan.evidence.extend(self.compiler.model_evidence(&plan));
         self.tell(None, What::RoutePlanned(plan.clone()));
         match plan.kind {
             PlanKind::Agents => self.agents(&plan, &mut performance).await,
@@ -61,7 +62,8 @@ impl Stage<'_> {
             (work.outcome == Outcome::Completed).then(|| route::choice::apply(&self.project.team, plan, &work.text));
         let plan = match chosen {
             None => None,
-            Some(Ok(plan)) => {
+            Some(Ok(mut plan)) => {
+                plan.evidence.extend(self.compiler.model_evidence(&plan));
                 self.tell(None, What::RoutePlanned(plan.clone()));
                 Some(plan)
             }

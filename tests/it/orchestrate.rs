@@ -271,6 +271,8 @@ fn a_dry_run_starts_nobody() {
 
         Why:
           ada  3.30  row's examples matches login, password (.squad/routing.md:7)
+          ada  0.00  model claude-sonnet-4.5, chosen by the default (configuration)
+          rex  0.00  model claude-sonnet-4.5, chosen by the default (configuration)
 
         Sessions:
           ada claude-sonnet-4.5, all tools, 0.8 KB of prompt
