@@ -270,13 +270,13 @@ fn a_dry_run_starts_nobody() {
         Then rex reviews.
 
         Why:
-          ada  3.30  row's examples matches login, password (.squad/routing.md:7)
-          ada  0.00  model claude-sonnet-4.5, chosen by the default (configuration)
-          rex  0.00  model claude-sonnet-4.5, chosen by the default (configuration)
+          ada           3.30  row's examples matches login, password (.squad/routing.md:7)
+          ada           0.00  model claude-sonnet-4.5, chosen by the default (configuration)
+          rex           0.00  model claude-sonnet-4.5, chosen by the default (configuration)
 
         Sessions:
-          ada claude-sonnet-4.5, all tools, 0.8 KB of prompt
-          rex claude-sonnet-4.5, all tools, 0.8 KB of prompt
+          ada          claude-sonnet-4.5, all tools, 0.8 KB of prompt
+          rex          claude-sonnet-4.5, all tools, 0.8 KB of prompt
         --- exit 0
     "#]]
     .assert_eq(&output.to_string());
