@@ -114,7 +114,8 @@ fn read_agents(files: &Files, folders: &roster::Folders, team: &mut Team, proble
         );
     }
     for (slug, path) in folders.role_files().filter(|(_, path)| !used.contains(*path)) {
-        if let Some(text) = files.text(path) {
+        let is_member = team.member(slug).is_some();
+        if let Some(text) = files.text(path).filter(|_| !is_member) {
             team.roles.insert(slug.clone(), charter::read(files, path, text, problems));
         }
     }

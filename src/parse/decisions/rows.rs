@@ -1,7 +1,7 @@
 //! Decisions kept as rows of a table or items of a list.
 
 use super::super::Files;
-use super::super::markdown::{BlockKind, Document, Row, Table};
+use super::super::markdown::{BlockKind, Document, Row};
 use super::super::words::{is_blank, is_placeholder, without_pictographs};
 use super::date::{date_in, dated};
 use super::entries::id;
@@ -15,8 +15,12 @@ pub(super) fn read(files: &Files, path: &str, document: &Document<'_>) -> Vec<De
     for block in &document.blocks {
         match &block.kind {
             BlockKind::Table(table) => {
+                let (Some(when), Some(title)) = (table.column(&["date", "when"]), table.column(&TITLE)) else {
+                    continue;
+                };
+                let by = table.column(&BY);
                 for row in &table.rows {
-                    decisions.extend(of_row(table, row, files.at(path, document.line(row.offset))));
+                    decisions.extend(of_row(row, (when, title, by), files.at(path, document.line(row.offset))));
                 }
             }
             BlockKind::Item(text) => {
@@ -28,13 +32,12 @@ pub(super) fn read(files: &Files, path: &str, document: &Document<'_>) -> Vec<De
     decisions
 }
 
-fn of_row(table: &Table, row: &Row, source: Source) -> Option<Decision> {
-    let (when, title) = (table.column(&["date", "when"])?, table.column(&TITLE)?);
+fn of_row(row: &Row, (when, title, by): (usize, usize, Option<usize>), source: Source) -> Option<Decision> {
     let title = row.cell(Some(title));
     if is_blank(title) || is_placeholder(title) {
         return None;
     }
-    let by = Some(without_pictographs(row.cell(table.column(&BY)))).filter(|by| !is_blank(by));
+    let by = Some(without_pictographs(row.cell(by))).filter(|by| !is_blank(by));
     let text = row.cells.join(" | ");
     let date = date_in(row.cell(Some(when)));
     let id = id(&[date.as_deref().unwrap_or(""), title, &text]);

@@ -8,7 +8,7 @@ mod standing;
 use std::collections::HashMap;
 
 use super::Files;
-use super::markdown::{BlockKind, Document, Row, Table};
+use super::markdown::{BlockKind, Document, Table};
 use super::words::{is_blank, is_placeholder, remark, without_pictographs};
 use crate::model::{Member, Problem, Severity, Slug, Source};
 pub(super) use folders::Folders;
@@ -99,9 +99,19 @@ impl Reader<'_> {
             if is_elsewhere(table, &headings) {
                 continue;
             }
+            let [status, badge, charter] = [&STATUS[..], &BADGE, &CHARTER].map(|names| table.column(names));
             for row in &table.rows {
                 let source = self.files.at("team.md", self.document.line(row.offset));
-                self.add(&entry(table, row, (name, role), &headings), source);
+                let entry = Entry {
+                    name: row.cell(Some(name)),
+                    role: row.cell(Some(role)),
+                    status: row.cell(status),
+                    badge: row.cell(badge),
+                    charter: row.cell(charter),
+                    links: &row.links,
+                    headings: &headings,
+                };
+                self.add(&entry, source);
             }
         }
     }
@@ -170,18 +180,6 @@ impl Reader<'_> {
         let below = entry.headings.last().is_some_and(|heading| coordinates(heading));
         let has_charter = || self.folders.place(&clean_name(entry.name), entry.charter, entry.links).charter.is_some();
         (coordinates(entry.role) && (named || below || !has_charter())) || (below && named)
-    }
-}
-
-fn entry<'a>(table: &'a Table, row: &'a Row, (name, role): (usize, usize), headings: &'a [&'a str]) -> Entry<'a> {
-    Entry {
-        name: row.cell(Some(name)),
-        role: row.cell(Some(role)),
-        status: row.cell(table.column(&STATUS)),
-        badge: row.cell(table.column(&BADGE)),
-        charter: row.cell(table.column(&CHARTER)),
-        links: &row.links,
-        headings,
     }
 }
 

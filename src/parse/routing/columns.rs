@@ -16,6 +16,24 @@ pub(super) struct Columns {
     pub(super) kind: TableKind,
     pub(super) subject: usize,
     pub(super) first: usize,
+    pub(super) second: Option<usize>,
+    pub(super) review: Option<usize>,
+    pub(super) action: Option<usize>,
+    pub(super) examples: Option<usize>,
+}
+
+impl Columns {
+    fn new(table: &Table, kind: TableKind, subject: usize, first: usize) -> Self {
+        Self {
+            kind,
+            subject,
+            first,
+            second: table.column(&SECOND),
+            review: table.column(&REVIEW),
+            action: table.column(&ACTION),
+            examples: table.column(&EXAMPLES),
+        }
+    }
 }
 
 const SIGNAL: [&str; 39] = [
@@ -107,7 +125,7 @@ const AGENT: [&str; 23] = [
     "name",
 ];
 
-pub(super) const SECOND: [&str; 10] = [
+const SECOND: [&str; 10] = [
     "secondary",
     "secondary agent",
     "secondary owner",
@@ -120,9 +138,9 @@ pub(super) const SECOND: [&str; 10] = [
     "supporting agents",
 ];
 
-pub(super) const REVIEW: [&str; 6] = ["reviewer", "review", "review by", "reviewed by", "reviewers", "review gate"];
+const REVIEW: [&str; 6] = ["reviewer", "review", "review by", "reviewed by", "reviewers", "review gate"];
 
-pub(super) const EXAMPLES: [&str; 13] = [
+const EXAMPLES: [&str; 13] = [
     "examples",
     "example tasks",
     "example",
@@ -138,7 +156,7 @@ pub(super) const EXAMPLES: [&str; 13] = [
     "notes",
 ];
 
-pub(super) const ACTION: [&str; 4] = ["action", "what happens", "meaning", "description"];
+const ACTION: [&str; 4] = ["action", "what happens", "meaning", "description"];
 
 const MODULE: [&str; 20] = [
     "module",
@@ -175,16 +193,16 @@ pub(super) fn of(table: &Table, roll: &Roll<'_>) -> Option<Columns> {
         .filter(|signal| Some(*signal) != agent);
     if let Some(subject) = signal {
         let first = agent.or_else(|| column_of_members(table, subject, roll))?;
-        return Some(Columns { kind: TableKind::Work, subject, first });
+        return Some(Columns::new(table, TableKind::Work, subject, first));
     }
     if let (Some(subject), Some(first)) = (table.column(&LABEL), agent) {
-        return Some(Columns { kind: TableKind::Labels, subject, first });
+        return Some(Columns::new(table, TableKind::Labels, subject, first));
     }
     if let (Some(subject), Some(first)) = (table.column(&MODULE), agent) {
-        return Some(Columns { kind: TableKind::Modules, subject, first });
+        return Some(Columns::new(table, TableKind::Modules, subject, first));
     }
     let first = routes.filter(|first| *first > 0)?;
-    Some(Columns { kind: TableKind::Work, subject: 0, first })
+    Some(Columns::new(table, TableKind::Work, 0, first))
 }
 
 /// The column whose cells are members, where no header says so.

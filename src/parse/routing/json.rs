@@ -123,6 +123,9 @@ impl<'v> Entry<'v> {
     }
 }
 
+/// How far an entry is looked for behind the one before it.
+const FAR: usize = 16 * 1024;
+
 /// Finds the lines of entries, which come in the order of the file.
 struct Lines<'t> {
     text: &'t str,
@@ -135,6 +138,7 @@ impl Lines<'_> {
     fn next(&mut self, text: &str) -> usize {
         let quoted = serde_json::to_string(text).unwrap_or_default();
         let rest = self.text.get(self.at..).unwrap_or_default();
+        let rest = &rest[..rest.floor_char_boundary(FAR)];
         if let Some(found) = rest.find(&quoted) {
             self.line += rest[..found].matches('\n').count();
             self.at += found;

@@ -5,7 +5,7 @@ mod json;
 mod lists;
 mod names;
 
-use super::markdown::{Document, Row, Table};
+use super::markdown::{Document, Row};
 use super::roster::Roll;
 use super::words::{comma_list, is_blank, is_placeholder};
 use super::{Files, line_feeds};
@@ -30,7 +30,7 @@ pub(super) fn read(files: &Files, text: &str, members: &[Member], problems: &mut
         let Some(columns) = columns::of(table, &roll) else { continue };
         for row in &table.rows {
             let source = files.at("routing.md", document.line(row.offset));
-            reader.row(table, row, &columns, source);
+            reader.row(row, &columns, source);
         }
     }
     for path in json::linked(text) {
@@ -69,14 +69,14 @@ struct Cells<'a> {
 }
 
 impl Reader<'_> {
-    fn row(&mut self, table: &Table, row: &Row, columns: &Columns, source: Source) {
+    fn row(&mut self, row: &Row, columns: &Columns, source: Source) {
         let cells = Cells {
             subject: row.cell(Some(columns.subject)),
             first: row.cell(Some(columns.first)),
-            second: row.cell(table.column(&columns::SECOND)),
-            review: row.cell(table.column(&columns::REVIEW)),
-            action: row.cell(table.column(&columns::ACTION)),
-            examples: comma_list(row.cell(table.column(&columns::EXAMPLES))),
+            second: row.cell(columns.second),
+            review: row.cell(columns.review),
+            action: row.cell(columns.action),
+            examples: comma_list(row.cell(columns.examples)),
         };
         self.cells(columns.kind, &cells, source);
     }
