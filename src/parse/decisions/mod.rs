@@ -4,6 +4,7 @@ mod date;
 mod entries;
 mod metadata;
 mod rows;
+mod titles;
 
 use std::collections::HashSet;
 

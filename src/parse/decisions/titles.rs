@@ -1,0 +1,126 @@
+//! What the headings of decision files say by their words.
+
+fn words(title: &str) -> String {
+    let text: String = title.chars().map(|c| if c.is_alphanumeric() { c } else { ' ' }).collect();
+    text.split_whitespace().collect::<Vec<_>>().join(" ").to_lowercase()
+}
+
+/// The title of the whole file.
+pub(super) fn is_title(title: &str) -> bool {
+    let words = words(title);
+    !is_note(title) && (words.contains("decisions") || words.contains("decision log") || words.ends_with("log"))
+}
+
+/// `Decision: …`, `ADR-4 …`: the heading of one decision.
+pub(super) fn is_note(title: &str) -> bool {
+    let words = words(title);
+    let titled = title.trim_start().to_lowercase();
+    titled.starts_with("decision:") || titled.starts_with("decision —") || words.starts_with("adr ")
+}
+
+/// Headings that hold entries.
+pub(super) fn is_frame(title: &str) -> bool {
+    const FRAMES: [&str; 17] = [
+        "active decisions",
+        "decisions",
+        "squad decisions",
+        "team decisions",
+        "project decisions",
+        "decision log",
+        "decision record",
+        "archive",
+        "archived decisions",
+        "archived",
+        "inbox",
+        "decision inbox",
+        "decisions inbox",
+        "recent decisions",
+        "superseded decisions",
+        "proposed decisions",
+        "table of contents",
+    ];
+    FRAMES.contains(&words(title).as_str())
+}
+
+/// Headings that hold rules about entries.
+pub(super) fn is_rules(title: &str) -> bool {
+    matches!(
+        words(title).as_str(),
+        "governance"
+            | "how to use this file"
+            | "how to use"
+            | "format"
+            | "entry format"
+            | "template"
+            | "decision template"
+    )
+}
+
+/// The usual sections of a decision record.
+pub(super) fn is_section(title: &str) -> bool {
+    const SECTIONS: [&str; 44] = [
+        "action",
+        "actions",
+        "alternatives",
+        "approach",
+        "background",
+        "benefits",
+        "changes",
+        "conclusion",
+        "consequences",
+        "context",
+        "decision",
+        "decisions",
+        "description",
+        "details",
+        "evidence",
+        "files",
+        "findings",
+        "follow",
+        "goal",
+        "goals",
+        "how",
+        "impact",
+        "implementation",
+        "implications",
+        "issue",
+        "key",
+        "metrics",
+        "motivation",
+        "next",
+        "notes",
+        "open",
+        "options",
+        "outcome",
+        "problem",
+        "rationale",
+        "reasoning",
+        "references",
+        "related",
+        "results",
+        "risks",
+        "status",
+        "summary",
+        "tests",
+        "why",
+    ];
+    const WHOLE: [&str; 12] = [
+        "what",
+        "who",
+        "when",
+        "scope",
+        "verification",
+        "validation",
+        "testing",
+        "trade offs",
+        "tradeoffs",
+        "team impact",
+        "success criteria",
+        "acceptance criteria",
+    ];
+    let words = words(title);
+    let first = words.split(' ').next().unwrap_or_default();
+    let few = words.split(' ').count() <= 3;
+    let numbered = first.chars().all(|c| c.is_ascii_digit());
+    numbered || WHOLE.contains(&words.as_str()) || (few && SECTIONS.contains(&first))
+}
