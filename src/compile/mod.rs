@@ -296,14 +296,34 @@ fn agent_prompt(member: &Member, charter: Option<&Charter>) -> String {
     }
 }
 
+/// Names of tools that engines have (facts: the Copilot CLI's defaults). Many teams list under Tools what they program
+/// with: `terraform` is no tool that could be allowed, and a list of such names allows everything.
+const TOOLS: [&str; 16] = [
+    "*",
+    "bash",
+    "create",
+    "edit",
+    "glob",
+    "grep",
+    "list_agents",
+    "list_bash",
+    "read_agent",
+    "read_bash",
+    "skill",
+    "sql",
+    "stop_bash",
+    "task",
+    "view",
+    "write_agent",
+];
+
 fn tools(charter: Option<&Charter>, tier: Tier) -> ToolChoice {
-    match tier {
-        Tier::Direct | Tier::Lightweight => ToolChoice::ReadOnly,
-        Tier::Standard | Tier::Full => charter
-            .and_then(|charter| charter.tools.clone())
-            .filter(|_| tier == Tier::Standard)
-            .map_or(ToolChoice::All, ToolChoice::Only),
+    if matches!(tier, Tier::Direct | Tier::Lightweight) {
+        return ToolChoice::ReadOnly;
     }
+    let named = charter.and_then(|charter| charter.tools.as_deref()).unwrap_or_default();
+    let known: Vec<String> = named.iter().filter(|name| TOOLS.contains(&name.as_str())).cloned().collect();
+    if known.is_empty() { ToolChoice::All } else { ToolChoice::Only(known) }
 }
 
 fn compaction_threshold(settings: &Settings, tier: Tier) -> Option<f64> {

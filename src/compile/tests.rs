@@ -278,3 +278,17 @@ fn no_text_of_the_team_begins_a_line_outside_its_quote() {
         }
     });
 }
+
+#[test]
+fn a_charter_narrows_the_tools_by_names_that_are_tools() {
+    let with = |tools: &[&str], tier| {
+        let mut team = team();
+        let tools = tools.iter().map(|tool| (*tool).to_owned()).collect();
+        team.charters.values_mut().for_each(|charter| charter.tools = Some(Vec::clone(&tools)));
+        compiled(&team, &Settings::default(), tier).tools
+    };
+    assert_eq!(with(&["view", "terraform"], Tier::Standard), ToolChoice::Only(vec!["view".to_owned()]));
+    assert_eq!(with(&["view"], Tier::Full), ToolChoice::Only(vec!["view".to_owned()]));
+    assert_eq!(with(&["terraform", "kubectl"], Tier::Standard), ToolChoice::All);
+    assert_eq!(with(&["bash"], Tier::Lightweight), ToolChoice::ReadOnly);
+}
