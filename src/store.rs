@@ -144,6 +144,9 @@ impl Reader {
 
     fn unreadable(&mut self, path: &str, error: &io::Error) {
         self.push(Severity::Error, path, "unreadable", format!("cannot be read: {error}"));
+        if let Some(problem) = self.problems.last_mut() {
+            problem.hint = Some("check who owns it and its permissions".to_owned());
+        }
     }
 
     fn push(&mut self, severity: Severity, path: &str, code: &'static str, message: String) {

@@ -66,7 +66,12 @@ impl Args {
                 let place = if user { Place::User } else { Place::Project };
                 let path = config::file(context.env, project.as_ref().ok(), place)?;
                 config::set(&path, place, &name, &value)?;
-                context.ui.say(&format!("{name} is set in {}", printable(&path.display().to_string())));
+                let path = path.display().to_string();
+                if context.ui.json() {
+                    context.ui.value(&serde_json::json!({"name": name, "file": path}));
+                } else {
+                    context.ui.say(&format!("{name} is set in {}", printable(&path)));
+                }
             }
         }
         Ok(0)

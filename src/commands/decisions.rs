@@ -67,7 +67,10 @@ impl Args {
             Command::Add { text, scope, tags } => {
                 let text = if text == "-" { read_input(ui)? } else { text };
                 let decision = decisions::add(context.env, &project, Addition { text, scope, tags })?;
-                // Landing is a second matter: the decision is safe whatever becomes of it.
+                // Landing is a second matter: the decision is safe whatever becomes of it, and its id is said first.
+                if !ui.json() {
+                    ui.data(decision.id.as_str());
+                }
                 let landed = Lander::new(context.env, &project).land(Which::OfThisBranch).and_then(|landed| {
                     landing::record(context.env, &project, &landed)?;
                     Ok(landed)
@@ -80,7 +83,6 @@ impl Args {
                     };
                     ui.value(&serde_json::json!({"id": decision.id, "commit": commit, "unlanded": reason}));
                 } else {
-                    ui.data(decision.id.as_str());
                     match &landed {
                         Ok(landed) => said(ui, landed),
                         Err(failure) => ui.warning(&format!(

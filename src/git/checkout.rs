@@ -184,11 +184,30 @@ impl Made {
 }
 
 fn new_file(folder: &Path, bytes: &[u8]) -> io::Result<tempfile::NamedTempFile> {
+    remove_left_behind(folder);
     let mut builder = tempfile::Builder::new();
     #[cfg(unix)]
     builder.permissions(std::os::unix::fs::PermissionsExt::from_mode(0o666));
-    let mut file = builder.prefix(".squad-").suffix(".tmp").tempfile_in(folder)?;
+    let mut file = builder.prefix(PREFIX).suffix(SUFFIX).tempfile_in(folder)?;
     file.write_all(bytes)?;
     file.as_file().sync_all()?;
     Ok(file)
+}
+
+/// What our unfinished files are called.
+const PREFIX: &str = ".squad-";
+const SUFFIX: &str = ".tmp";
+
+/// Unfinished files of a landing that was killed. One that is being written now is younger.
+fn remove_left_behind(folder: &Path) {
+    const OLD: std::time::Duration = std::time::Duration::from_secs(60);
+    for entry in fs::read_dir(folder).into_iter().flatten().flatten() {
+        let name = entry.file_name();
+        let is_ours = name.to_str().is_some_and(|name| name.starts_with(PREFIX) && name.ends_with(SUFFIX));
+        let modified = entry.metadata().and_then(|metadata| metadata.modified());
+        if is_ours && modified.is_ok_and(|modified| modified.elapsed().is_ok_and(|age| age > OLD)) {
+            // Left for the next time, at worst.
+            let _ = fs::remove_file(entry.path());
+        }
+    }
 }

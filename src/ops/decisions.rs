@@ -5,6 +5,7 @@ use std::collections::BTreeSet;
 use serde::Serialize;
 
 use super::journal::{append, logged_decision};
+use super::landing::as_recorded;
 use super::{Project, ledger, secrets};
 use crate::env::Env;
 use crate::error::Failure;
@@ -30,6 +31,7 @@ pub(crate) struct Standing {
 /// In force is what the checked-out commit holds; the work tree may be ahead of it.
 pub(crate) fn standing(project: &Project) -> Result<Vec<Standing>, Failure> {
     let head = project.repository.head()?;
+    let branch = as_recorded(head.branch.as_deref());
     let on_branch = match &head.commit {
         // A borrowed team's decisions are those of the work tree it is borrowed from.
         _ if project.folder.is_borrowed() => project.decisions().to_vec(),
@@ -51,7 +53,7 @@ pub(crate) fn standing(project: &Project) -> Result<Vec<Standing>, Failure> {
         }
         let state = if logged.landed.is_empty() {
             DecisionState::Unlanded
-        } else if logged.landed.iter().any(|landed| Some(landed) == head.branch.as_ref()) {
+        } else if logged.landed.iter().any(|landed| Some(landed) == branch.as_ref()) {
             DecisionState::Withdrawn
         } else {
             DecisionState::Elsewhere

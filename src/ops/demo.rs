@@ -25,7 +25,10 @@ pub(crate) fn prepare(env: &Env) -> Result<Demo, Failure> {
     let folder = tempfile::Builder::new()
         .prefix("squad-demo-")
         .tempdir()
-        .map_err(|error| Failure::failed(format!("cannot make a temporary folder: {error}")))?
+        .map_err(|error| {
+            Failure::failed(format!("cannot make a temporary folder: {error}"))
+                .hint("set TMPDIR to a folder you may write to")
+        })?
         .keep();
     let environment = git::Environment { git: PathBuf::from("git"), variables: env.os_variables() };
     Repository::create(&folder, &environment)?;

@@ -49,24 +49,28 @@ pub(crate) fn init(env: &Env, directory: &Path, commit: bool) -> Result<Installe
         return Err(Failure::team("it is there and is no folder").at(place.display()).hint("move it away"));
     }
     let files = template_files();
-    if commit {
-        let head = repository.head()?;
-        if let Some(branch) = head.branch {
-            let paths = files.iter().map(|(path, bytes)| (format!("{FOLDER}/{path}"), bytes.clone())).collect();
-            let message = "squad: install a team\n\nThe team of agents that works in this repository, and how work is routed to it.\n".to_owned();
-            let change = Change { branch, allow_unborn: true, files: paths, message };
-            return match repository.land(&change, repository.identity().as_ref(), env.clock.now())? {
-                Landing::Landed { commit } => Ok(Installed::Committed { files: files.len(), commit }),
-                Landing::NotLanded { reason, hint } => write(&work_dir, &files, &format!("{reason} ({hint})")),
-            };
-        }
-        return write(&work_dir, &files, "HEAD is detached");
+    write(&work_dir, &files)?;
+    let written = |reason: String| Ok(Installed::Written { files: files.len(), reason });
+    if !commit {
+        return written("--no-commit".to_owned());
     }
-    write(&work_dir, &files, "--no-commit")
+    if repository.is_ignored(FOLDER) {
+        return written(format!("git ignores {FOLDER}"));
+    }
+    let Some(branch) = repository.head()?.branch else { return written("HEAD is detached".to_owned()) };
+    let paths = files.iter().map(|(path, bytes)| (format!("{FOLDER}/{path}"), bytes.clone())).collect();
+    let change = Change { branch, allow_unborn: true, files: paths, message: MESSAGE.to_owned() };
+    match repository.land(&change, repository.identity().as_ref(), env.clock.now())? {
+        Landing::Landed { commit } => Ok(Installed::Committed { files: files.len(), commit }),
+        Landing::NotLanded { reason, hint } => written(format!("{reason} ({hint})")),
+    }
 }
 
+const MESSAGE: &str = "squad: install a team\n\n\
+    The team of agents that works in this repository, and how work is routed to it.\n";
+
 /// All files or none: they are written beside their place and then moved there.
-fn write(work_dir: &Path, files: &[(String, Vec<u8>)], reason: &str) -> Result<Installed, Failure> {
+fn write(work_dir: &Path, files: &[(String, Vec<u8>)]) -> Result<(), Failure> {
     let failed = |error: std::io::Error| {
         Failure::failed(format!("cannot write the team: {error}"))
             .at(work_dir.join(FOLDER).display())
@@ -81,8 +85,7 @@ fn write(work_dir: &Path, files: &[(String, Vec<u8>)], reason: &str) -> Result<I
             .and_then(|()| fs::write(&target, bytes))
             .map_err(failed)?;
     }
-    fs::rename(&team, work_dir.join(FOLDER)).map_err(failed)?;
-    Ok(Installed::Written { files: files.len(), reason: reason.to_owned() })
+    fs::rename(&team, work_dir.join(FOLDER)).map_err(failed)
 }
 
 /// The template's files by path, with `/`.

@@ -12,6 +12,8 @@ use crate::env::{Clock, Env};
 use crate::error::Failure;
 use crate::git::{Change, Landing, Repository};
 use crate::model::{Actor, Decision, DecisionId, RunId, Slug, What, first_line, plural};
+use crate::policy::Redactor;
+use crate::pool::Cancel;
 use crate::record::{Entry, decision_path, render_decision};
 
 /// How long a landing waits for another one's end. One takes some 20 ms, and up to 10 s where a signing program hangs.
@@ -28,6 +30,8 @@ pub(crate) struct Lander {
     is_borrowed: bool,
     local: PathBuf,
     clock: Clock,
+    /// Told to give up waiting for others.
+    cancel: Option<Cancel>,
 }
 
 /// Which decisions land.
@@ -70,7 +74,13 @@ impl Lander {
             is_borrowed: project.folder.is_borrowed(),
             local: project.local(),
             clock: env.clock.clone(),
+            cancel: None,
         }
+    }
+
+    /// One that stops waiting for others when the user does.
+    pub(crate) fn until(self, cancel: Cancel) -> Self {
+        Self { cancel: Some(cancel), ..self }
     }
 
     /// Lands every decision that is meant and has not landed anywhere, in one commit. Whoever calls this records the
@@ -83,8 +93,9 @@ impl Lander {
             .filter(|logged| logged.landed.is_empty() && logged.decision.date.is_some())
             .collect();
         let all = waiting.len();
+        let recorded = as_recorded(head.branch.as_deref());
         waiting.retain(|logged| match &logged.branch {
-            Some(_) => logged.branch == head.branch,
+            Some(_) => logged.branch == recorded,
             None => which == Which::AndOfNone || head.branch.is_none(),
         });
         let Some(branch) = head.branch else {
@@ -157,12 +168,20 @@ impl Lander {
         loop {
             match file.try_lock() {
                 Ok(()) => return Ok(file),
+                Err(TryLockError::WouldBlock) if self.cancel.as_ref().is_some_and(Cancel::is_set) => {
+                    return Err(failed("interrupted while another squad is landing decisions".to_owned()));
+                }
                 Err(TryLockError::WouldBlock) if start.elapsed() < PATIENCE => thread::sleep(Duration::from_millis(10)),
                 Err(TryLockError::WouldBlock) => return Err(failed("another squad is landing decisions".to_owned())),
                 Err(TryLockError::Error(error)) => return Err(failed(error.to_string())),
             }
         }
     }
+}
+
+/// A branch as the ledger has it: a name may look like an e-mail address.
+pub(super) fn as_recorded(branch: Option<&str>) -> Option<String> {
+    branch.map(|branch| Redactor::default().text(branch, &mut Vec::new()))
 }
 
 /// A decision's file is known by its name's end, whatever people made of the rest.

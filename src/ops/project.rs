@@ -62,7 +62,12 @@ impl Project {
         }
         let (files, mut problems) = store::read(&folder);
         let (team, more) = parse::team(&files);
-        problems.extend(more);
+        // What cannot be read is not missing, and what follows from it is no news.
+        let unreadable = problems.iter().any(|problem| problem.code == "unreadable");
+        problems.extend(more.into_iter().filter(|problem| !unreadable || !problem.code.ends_with("-missing")));
+        if unreadable {
+            problems.retain(|problem| problem.code == "unreadable" || problem.severity == Severity::Note);
+        }
         let (settings, more) = settings(env, &files, flags);
         problems.extend(more);
         Ok(Self { repository, work_dir, folder, team, settings, problems })

@@ -153,7 +153,7 @@ impl Stage<'_> {
         let mut unrecorded = None;
         if self.order.commit {
             // On a thread of its own: a landing may wait, and a Ctrl-C is heard meanwhile.
-            let lander = Lander::new(self.env, self.project);
+            let lander = Lander::new(self.env, self.project).until(self.crew.cancel.clone());
             let landed = aside(self.env.threads, move || lander.land(Which::OfThisBranch)).await;
             match landed.map_err(Failure::failed).flatten() {
                 Ok(mut landed) => {

@@ -51,7 +51,7 @@ const fn judged(
 }
 
 /// In this order: what is certain first, what depends on its context last.
-static RULES: [Rule; 21] = [
+static RULES: [Rule; 25] = [
     rule(
         "private-key",
         &["private key"],
@@ -91,6 +91,31 @@ static RULES: [Rule; 21] = [
         &["bearer", "basic"],
         r"(?i)\b(?:bearer|basic)\s+([A-Za-z0-9._~+/=-]{16,})",
         |text, range| entropy(&text[range.clone()]) >= 3.0 && is_secret_value(text, range),
+    ),
+    // A password may be any word, so where a form leaves no doubt that it is one, what it looks like does not matter.
+    judged(
+        "password",
+        &["passw", "passphrase", "pwd"],
+        r#"(?i)(?:password|passwd|passphrase|pwd)["'`]?\s*[:=]\s*(?:"([^"\n]{4,})"|'([^'\n]{4,})'|`([^`\n]{4,})`)"#,
+        is_password,
+    ),
+    judged(
+        "password",
+        &["passw", "passphrase", "pwd"],
+        r#"\b[A-Z0-9_]*(?:PASSWORD|PASSWD|PASSPHRASE|PWD)=([^\s"'`]{4,})"#,
+        is_password,
+    ),
+    judged(
+        "password",
+        &["--pass", "-u "],
+        r#"(?:--(?:password|passwd|passphrase)[= ]|\bcurl\b[^\n]*?\s(?:-u|--user)[= ]+[^\s:]+:)([^\s"'`-][^\s"'`]{3,})"#,
+        is_password,
+    ),
+    judged(
+        "password",
+        &["passw", "passphrase", "pwd"],
+        r#"(?i)\b(?:password|passwd|passphrase|pwd)\s*[:=]\s*([^\s"'`,;<>(){}]{5,})"#,
+        |text, range| text[range.clone()].bytes().any(|b| b.is_ascii_digit()) && is_password(text, range),
     ),
     judged(
         "assigned-secret",
@@ -156,7 +181,7 @@ impl Rule {
         let mut clean = String::with_capacity(text.len());
         let (mut at, mut count) = (0, 0);
         for captures in regex.captures_iter(&text) {
-            let Some(secret) = captures.get(1).or_else(|| captures.get(0)) else { continue };
+            let Some(secret) = captures.iter().skip(1).flatten().next().or_else(|| captures.get(0)) else { continue };
             if (self.accept)(&text, secret.range()) {
                 clean.push_str(&text[at..secret.start()]);
                 clean.push_str(&format!("[redacted:{}]", self.kind));
@@ -220,16 +245,17 @@ fn is_random_value(text: &str, range: Range<usize>) -> bool {
         && is_secret_value(text, range)
 }
 
-/// `git@host:path` and `ssh://git@host/path` are remotes, not people.
+/// Not a path: `PWD` is the working directory to every shell.
+fn is_password(text: &str, range: Range<usize>) -> bool {
+    !text[range.clone()].starts_with(['/', '.', '~']) && is_secret_value(text, range)
+}
+
+/// `git@host:path`, `user@host:dir/file` and `ssh://user@host` are remotes, not people.
 fn is_email(text: &str, range: Range<usize>) -> bool {
-    let before = &text[..range.start];
-    let after = text[range.end..].chars().next();
     let local = text[range.clone()].split('@').next().unwrap_or_default();
-    let remote = local == "git"
-        || before.ends_with("://")
-        || (after == Some(':')
-            && text[range.end + 1..].starts_with(|c: char| c.is_alphanumeric() || c == '/' || c == '~'));
-    !remote && !before.ends_with(['/', ':'])
+    let path = text[range.end..].strip_prefix(':').and_then(|rest| rest.split_whitespace().next()).unwrap_or_default();
+    let is_remote = path.contains('/') || path.ends_with(".git");
+    !(local == "git" || text[..range.start].ends_with("://") || is_remote)
 }
 
 /// Shannon entropy, bits per byte.
@@ -298,19 +324,48 @@ mod tests {
             redacted("Authorization: Bearer abc123def456ghi789jkl").0,
             "Authorization: Bearer [redacted:authorization]"
         );
-        assert_eq!(redacted("password = \"kJ8#mQ2$vX9\"").0, "password = \"[redacted:assigned-secret]\"");
+        assert_eq!(redacted("password = \"kJ8#mQ2$vX9\"").0, "password = \"[redacted:password]\"");
         assert_eq!(redacted("postgres://app:MyPassword9x@db/x").0, "postgres://app:[redacted:url-password]@db/x");
-        assert_eq!(redacted("passphrase: S3cr3t-example-Q9").0, "passphrase: [redacted:assigned-secret]");
+        assert_eq!(redacted("passphrase: S3cr3t-example-Q9").0, "passphrase: [redacted:password]");
         assert_eq!(redacted("it is hunter2-hunter2").0, "it is [redacted:known-secret]");
     }
 
     #[test]
     fn people_go_and_remotes_stay() {
         assert_eq!(redacted("ask ann.b+c@acme.io, please").0, "ask [redacted:email], please");
+        for person in
+            ["mailto:a@acme.io", "Contact:a@acme.io", "see a@acme.io:please", "https://x/a@acme.io", "<a@acme.io>"]
+        {
+            assert_eq!(redacted(person).0, person.replace("a@acme.io", "[redacted:email]"));
+        }
         for kept in
             ["git@github.com:acme/x.git", "ssh://git@host.example/x", "deploy@build.acme.io:/srv/x", "a @mention here"]
         {
             assert_eq!(redacted(kept), (kept.to_owned(), Vec::new()));
+        }
+    }
+
+    #[test]
+    fn a_password_may_be_any_word() {
+        for (text, secret) in [
+            ("password: hunter2", "hunter2"),
+            ("DB_PASSWORD=correcthorse", "correcthorse"),
+            ("password = \"correct horse battery\"", "correct horse battery"),
+            ("{\"password\":\"sunshine\"}", "sunshine"),
+            ("MYSQL_PWD=Summer!", "Summer!"),
+            ("--password sunshine123", "sunshine123"),
+            ("curl -u admin:letmein99 https://x", "letmein99"),
+        ] {
+            assert_eq!(redacted(text).0, text.replace(secret, "[redacted:password]"));
+        }
+        for kept in [
+            "PWD=/home/ann/project",
+            "the password: ask Ann",
+            "--password-file x.txt",
+            "DB_PASSWORD=$SECRET",
+            "password = \"\"",
+        ] {
+            assert_eq!(redacted(kept), (kept.to_owned(), Vec::new()), "{kept}");
         }
     }
 

@@ -1,5 +1,6 @@
 //! Answers what engines ask for: calls of squad's own tools, permissions, questions.
 
+use std::path::Path;
 use std::sync::Arc;
 
 use tokio::sync::oneshot;
@@ -71,7 +72,7 @@ impl Desk {
     }
 
     async fn permission(&self, agent: &Slug, access: Access, tool: &str, detail: &str) -> Approval {
-        match rule(self.permissions, access, detail, &self.project) {
+        match rule(self.permissions, access, &self.resolved(access, detail), &self.project) {
             Ruling::Allow => Approval::Allow,
             Ruling::Deny(reason) => Approval::Deny(reason),
             Ruling::Ask => {
@@ -83,6 +84,15 @@ impl Desk {
                 }
             }
         }
+    }
+
+    /// Where a path really leads: a link in the project may point anywhere. What is not there is judged by its letters.
+    fn resolved(&self, access: Access, detail: &str) -> String {
+        if access != Access::Read {
+            return detail.to_owned();
+        }
+        let path = Path::new(&self.project).join(detail);
+        dunce::canonicalize(&path).map_or_else(|_| detail.to_owned(), |path| path.display().to_string())
     }
 
     async fn question(&self, agent: &Slug, text: &str, choices: &[String], reply: Reply<Option<String>>) {

@@ -122,3 +122,35 @@ async fn a_record_that_could_not_be_written_is_an_error_at_the_end() {
     assert_eq!(trace, ["showed agent.message"]);
     assert_eq!(written, Err("the disk is full".to_owned()));
 }
+
+#[cfg(unix)]
+#[tokio::test]
+async fn a_link_in_the_project_is_judged_by_where_it_leads() {
+    use crate::engine::{Approval, Reply, Request};
+    use crate::model::Access;
+    use crate::policy::Permissions;
+
+    let (project, outside) = (tempfile::tempdir().expect("a folder"), tempfile::tempdir().expect("a folder"));
+    std::fs::write(outside.path().join("secret"), "x").expect("a file");
+    std::fs::write(project.path().join("own"), "x").expect("a file");
+    std::os::unix::fs::symlink(outside.path(), project.path().join("link")).expect("a link");
+    let root = project.path().canonicalize().expect("it is there");
+    let (reports, _messages) = Reports::channel();
+    let desk = Desk {
+        permissions: Permissions::Deny,
+        project: root.display().to_string(),
+        branch: None,
+        decisions: Vec::new(),
+        reports,
+        ask: None,
+    };
+    for (path, is_allowed) in [("own", true), ("link/secret", false), ("missing", true), ("../missing", false)] {
+        for detail in [path.to_owned(), root.join(path).display().to_string()] {
+            let (reply, answer) = Reply::channel();
+            let tool = "view".to_owned();
+            let request = Request::Permission { access: Access::Read, tool, detail: detail.clone(), reply };
+            desk.answer(&Slug::coordinator(), request).await;
+            assert_eq!(answer.await.expect("an answer") == Approval::Allow, is_allowed, "{detail}");
+        }
+    }
+}

@@ -163,5 +163,11 @@ pub(crate) fn from_text(key: &str, text: &str) -> Value {
         _ => None,
     };
     // A model may be called `4`: what the setting takes decides.
-    typed.filter(|value| super::check(key, value, false).is_ok()).unwrap_or_else(|| Value::String(text.to_owned()))
+    let fits = |value: &Value| super::check(key, value, false).is_ok();
+    let plain = Value::String(text.to_owned());
+    match typed {
+        // Where neither fits, what is wrong with the number is the better news.
+        Some(typed) if fits(&typed) || (!fits(&plain) && key != "sessions.timeout") => typed,
+        _ => plain,
+    }
 }

@@ -155,6 +155,15 @@ fn a_decision_of_no_branch_lands_where_it_is_asked_to() {
 }
 
 #[test]
+fn a_branch_may_be_called_like_an_address() {
+    let repo = TestRepo::with_small_team();
+    repo.git(&["checkout", "--quiet", "-b", "ann@example.com"]);
+    let output = repo.squad(&["decisions", "add", "Made here"]);
+    assert!(output.err.contains("1 decision landed on ann@example.com"), "{output}");
+    assert!(repo.squad(&["decisions", "list"]).out.contains("in force"));
+}
+
+#[test]
 fn an_ignored_team_gets_no_commits() {
     let repo = TestRepo::empty();
     repo.write(".gitignore", ".squad/\n");

@@ -99,6 +99,15 @@ fn writes_the_files_where_it_cannot_commit() {
 }
 
 #[test]
+fn leaves_a_team_that_git_ignores_out_of_the_repository() {
+    let repo = TestRepo::empty();
+    repo.write(".gitignore", ".squad/\n");
+    let output = repo.squad(&["init"]);
+    assert!(output.code == 0 && output.err.contains("not committed: git ignores .squad"), "{output}");
+    assert!(repo.exists(".squad/team.md") && repo.git(&["status", "--porcelain"]) == "?? .gitignore\n");
+}
+
+#[test]
 fn speaks_json() {
     let repo = TestRepo::empty();
     let value: serde_json::Value = serde_json::from_str(&repo.squad(&["init", "--json"]).out).expect("JSON");
