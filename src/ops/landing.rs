@@ -211,7 +211,7 @@ impl Landed {
 
 impl Left {
     pub(crate) fn because(failure: Failure) -> Self {
-        let hint = failure.hint.unwrap_or_else(|| "mend that".to_owned());
+        let hint = failure.hint.unwrap_or_else(|| "try it again".to_owned());
         Self { count: None, reason: failure.message, hint }
     }
 
