@@ -296,7 +296,7 @@ fn agent_prompt(member: &Member, charter: Option<&Charter>) -> String {
     }
 }
 
-/// Names of tools that engines have (facts: the Copilot CLI's defaults). Many teams list under Tools what they program
+/// Names of tools that engines have (those the Copilot CLI 1.0.102 offers by default). Many teams list under Tools what they program
 /// with: `terraform` is no tool that could be allowed, and a list of such names allows everything.
 const TOOLS: [&str; 16] = [
     "*",
