@@ -13,7 +13,8 @@ const LARGEST: u64 = 256 * 1024;
 pub(crate) fn redactor(env: &Env, project: &Path) -> Redactor {
     let variables = env.variables.iter().filter(|(name, _)| is_secret(name)).map(|(_, value)| value.clone());
     // A variable may name a file or a socket that holds a secret; the path is none.
-    let mut secrets: Vec<String> = variables.filter(|value| !Path::new(value).is_absolute()).collect();
+    let mut secrets: Vec<String> =
+        variables.filter(|value| !Path::new(value).is_absolute() && is_no_word(value)).collect();
     for entry in fs::read_dir(project).into_iter().flatten().flatten() {
         let name = entry.file_name().to_string_lossy().into_owned();
         let is_sample = [".example", ".sample", ".template", ".dist"].iter().any(|end| name.ends_with(end));
@@ -32,6 +33,11 @@ fn values(text: &str) -> Vec<String> {
         .filter(|(name, _)| is_secret(name))
         .map(|(_, value)| value.trim().trim_matches(['"', '\'']).to_owned())
         .collect()
+}
+
+/// Variables with such names may hold settings too: `production` is not to go from every text.
+fn is_no_word(value: &str) -> bool {
+    value.len() >= 12 || value.bytes().any(|byte| byte.is_ascii_digit())
 }
 
 /// By the words of its name: `AUTHOR` has `auth` in it and no secret.
