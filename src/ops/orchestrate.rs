@@ -9,14 +9,14 @@
 use std::sync::Arc;
 
 use serde::Serialize;
-use tokio::sync::Semaphore;
+use tokio::sync::{Semaphore, watch};
 
 use super::agents::compiler;
 use super::engines::Started;
 use super::journal::LedgerJournal;
 use super::landing::Left;
 use super::lease::{Lease, LiveRun};
-use super::signals::interrupts;
+use super::signals::Signals;
 use super::stage::Stage;
 use super::{Project, engines, ledger, secrets};
 use crate::compile::{self, Compiled, Learnings, Task};
@@ -119,7 +119,12 @@ async fn execute<S: Show + Send + 'static>(
     show: S,
 ) -> (S, Result<Ended, Failure>) {
     let (interrupt, cancel) = Cancel::channel();
-    let interrupts = tokio::spawn(interrupts(interrupt, env.signals));
+    // Before anything is started that a signal must not leave behind.
+    let interrupts = match env.signals.then(Signals::listen) {
+        None => tokio::spawn(keep(interrupt)),
+        Some(Ok(signals)) => tokio::spawn(signals.obey(interrupt)),
+        Some(Err(error)) => return (show, Err(Failure::failed(format!("signals cannot be heard: {error}")))),
+    };
     let began = match begin(env, project, &mut order, &cancel).await {
         Ok(began) => began,
         Err(failure) => return (show, Err(failure)),
@@ -162,6 +167,12 @@ async fn execute<S: Show + Send + 'static>(
     };
     interrupts.abort();
     (show, result.map(|ended| Ended { unrecorded: ended.unrecorded.or(written.err()), ..ended }))
+}
+
+/// Nobody interrupts: the sender is held, so that nobody takes its end for an interrupt.
+async fn keep(interrupt: watch::Sender<bool>) {
+    let _held = interrupt;
+    std::future::pending().await
 }
 
 /// What a run has in hand before anything of it is recorded.

@@ -1,41 +1,85 @@
 //! Ctrl-C and its like.
 
+use std::io;
 use std::time::Duration;
 
 use tokio::sync::watch;
 
 use crate::error::FailureKind;
 
-/// Ends every agent at the first signal, and the program at the second. Programs around squad may pass one Ctrl-C on
-/// twice, so what comes right behind the first is the same.
-pub(super) async fn interrupts(interrupt: watch::Sender<bool>, heard: bool) {
-    const SAME: Duration = Duration::from_millis(500);
-    if !heard {
-        return std::future::pending().await;
+/// Programs around squad may pass one Ctrl-C on twice, so what comes right behind the first is the same.
+const SAME: Duration = Duration::from_millis(500);
+
+/// The signals that end a run. From the moment this exists they no longer end the program by themselves.
+pub(super) struct Signals(platform::Streams);
+
+impl Signals {
+    pub(super) fn listen() -> io::Result<Self> {
+        platform::Streams::open().map(Self)
     }
-    signal().await;
-    interrupt.send_replace(true);
-    tokio::time::sleep(SAME).await;
-    signal().await;
-    std::process::exit(i32::from(FailureKind::Interrupted.exit_code()));
+
+    /// Ends every agent at the first signal, and the program at the second.
+    pub(super) async fn obey(mut self, interrupt: watch::Sender<bool>) {
+        self.0.next().await;
+        interrupt.send_replace(true);
+        tokio::time::sleep(SAME).await;
+        self.0.next().await;
+        std::process::exit(i32::from(FailureKind::Interrupted.exit_code()));
+    }
 }
 
 #[cfg(unix)]
-async fn signal() {
-    use tokio::signal::unix::{SignalKind, signal};
-    let (Ok(mut terminate), Ok(mut hang_up)) = (signal(SignalKind::terminate()), signal(SignalKind::hangup())) else {
-        return std::future::pending().await;
-    };
-    tokio::select! {
-        _ = tokio::signal::ctrl_c() => {}
-        _ = terminate.recv() => {}
-        _ = hang_up.recv() => {}
+mod platform {
+    use std::io;
+
+    use tokio::signal::unix::{Signal, SignalKind, signal};
+
+    pub(super) struct Streams {
+        interrupt: Signal,
+        terminate: Signal,
+        hang_up: Signal,
+    }
+
+    impl Streams {
+        pub(super) fn open() -> io::Result<Self> {
+            Ok(Self {
+                interrupt: signal(SignalKind::interrupt())?,
+                terminate: signal(SignalKind::terminate())?,
+                hang_up: signal(SignalKind::hangup())?,
+            })
+        }
+
+        pub(super) async fn next(&mut self) {
+            tokio::select! {
+                _ = self.interrupt.recv() => {}
+                _ = self.terminate.recv() => {}
+                _ = self.hang_up.recv() => {}
+            }
+        }
     }
 }
 
-#[cfg(not(unix))]
-async fn signal() {
-    if tokio::signal::ctrl_c().await.is_err() {
-        std::future::pending().await
+#[cfg(windows)]
+mod platform {
+    use std::io;
+
+    use tokio::signal::windows::{CtrlBreak, CtrlC, ctrl_break, ctrl_c};
+
+    pub(super) struct Streams {
+        interrupt: CtrlC,
+        stop: CtrlBreak,
+    }
+
+    impl Streams {
+        pub(super) fn open() -> io::Result<Self> {
+            Ok(Self { interrupt: ctrl_c()?, stop: ctrl_break()? })
+        }
+
+        pub(super) async fn next(&mut self) {
+            tokio::select! {
+                _ = self.interrupt.recv() => {}
+                _ = self.stop.recv() => {}
+            }
+        }
     }
 }
