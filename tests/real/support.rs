@@ -104,7 +104,8 @@ impl World {
         self.start(arguments).end()
     }
 
-    /// Ids and command lines of this world's processes: those that were given its home, by whomever.
+    /// Ids and command lines of this world's processes: those that were given its home, by whomever. Not git, which
+    /// packs the repository in the background when a run has ended and is never ended by squad.
     pub(crate) fn processes(&self) -> Vec<(u32, String)> {
         let mark = format!("HOME={}", self.home());
         let mut found = Vec::new();
@@ -113,7 +114,12 @@ impl World {
             let environment = fs::read(entry.path().join("environ")).unwrap_or_default();
             if environment.split(|&byte| byte == 0).any(|variable| variable == mark.as_bytes()) {
                 let line = fs::read(entry.path().join("cmdline")).unwrap_or_default();
-                found.push((id, String::from_utf8_lossy(&line).replace('\0', " ")));
+                let line = String::from_utf8_lossy(&line).replace('\0', " ");
+                let program = line.split(' ').next().and_then(|path| path.rsplit('/').next()).unwrap_or_default();
+                // A process that ends just now has no command line any more.
+                if !program.is_empty() && !program.starts_with("git") {
+                    found.push((id, line));
+                }
             }
         }
         found
