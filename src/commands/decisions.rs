@@ -1,7 +1,6 @@
 use clap::Subcommand;
 
-use super::{Context, Ended};
-use crate::error::Failure;
+use super::{Context, Ended, text_or_input};
 use crate::model::{DecisionState, plural, printable};
 use crate::ops::Project;
 use crate::ops::decisions::{self, Addition, Standing};
@@ -65,7 +64,7 @@ impl Args {
             Command::List => list(ui, &decisions::standing(&project)?),
             Command::Show { id } => show(ui, &decisions::find(decisions::standing(&project)?, &id)?),
             Command::Add { text, scope, tags } => {
-                let text = if text == "-" { read_input(ui)? } else { text };
+                let text = text_or_input(ui, &text)?;
                 let decision = decisions::add(context.env, &project, Addition { text, scope, tags })?;
                 // Landing is a second matter: the decision is safe whatever becomes of it, and its id is said first.
                 if !ui.json() {
@@ -111,11 +110,6 @@ impl Args {
         }
         Ok(0)
     }
-}
-
-fn read_input(ui: &Ui) -> Result<String, Failure> {
-    let bytes = ui.read_input().map_err(|error| Failure::usage(format!("cannot read standard input: {error}")))?;
-    String::from_utf8(bytes).map_err(|_| Failure::usage("standard input is not UTF-8"))
 }
 
 fn said(ui: &mut Ui, landed: &Landed) {

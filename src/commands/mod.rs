@@ -114,3 +114,12 @@ impl Arguments {
         (context, ended)
     }
 }
+
+/// A text given as an argument, where `-` stands for standard input.
+fn text_or_input(ui: &Ui, argument: &str) -> Result<String, Failure> {
+    if argument != "-" {
+        return Ok(argument.to_owned());
+    }
+    let bytes = ui.read_input().map_err(|error| Failure::usage(format!("cannot read standard input: {error}")))?;
+    String::from_utf8(bytes).map_err(|_| Failure::usage("standard input is not UTF-8"))
+}

@@ -1,4 +1,4 @@
-use super::{Context, Ended, TierName};
+use super::{Context, Ended, TierName, text_or_input};
 use crate::error::Failure;
 use crate::model::{Outcome, PlanKind, Tier, list};
 use crate::ops::members::named_agents;
@@ -124,13 +124,7 @@ impl Args {
     }
 
     fn message(&self, ui: &Ui) -> Result<String, Failure> {
-        let message = if self.message == "-" {
-            let bytes =
-                ui.read_input().map_err(|error| Failure::usage(format!("cannot read standard input: {error}")))?;
-            String::from_utf8(bytes).map_err(|_| Failure::usage("standard input is not UTF-8"))?
-        } else {
-            self.message.clone()
-        };
+        let message = text_or_input(ui, &self.message)?;
         if message.trim().is_empty() {
             return Err(Failure::usage("the message is empty").hint("squad orchestrate \"what is to be done\""));
         }

@@ -3,11 +3,12 @@
 use std::path::PathBuf;
 
 use super::orchestrate::Order;
+use super::project::git_environment;
 use super::{Project, init};
 use crate::engine::rehearsal::Script;
 use crate::env::Env;
 use crate::error::Failure;
-use crate::git::{self, Repository};
+use crate::git::Repository;
 use crate::policy::Permissions;
 use crate::route::Wishes;
 use crate::settings;
@@ -30,8 +31,7 @@ pub(crate) fn prepare(env: &Env) -> Result<Demo, Failure> {
                 .hint("set TMPDIR to a folder you may write to")
         })?
         .keep();
-    let environment = git::Environment { git: PathBuf::from("git"), variables: env.os_variables() };
-    Repository::create(&folder, &environment)?;
+    Repository::create(&folder, &git_environment(env))?;
     init::init(env, &folder, true)?;
     let engine = [("engine.name", Some("rehearsal".to_owned()), "squad demo")];
     let project = Project::open(env, &folder, settings::from_command_line(engine))?;

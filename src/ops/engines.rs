@@ -5,7 +5,7 @@ use std::path::Path;
 
 use serde::Serialize;
 
-use super::Project;
+use super::{Project, runtime};
 use crate::engine::{Engine, EngineError, copilot, rehearsal};
 use crate::env::Env;
 use crate::error::{Failure, FailureKind};
@@ -199,8 +199,7 @@ pub(crate) fn look(env: &Env, directory: &Path, only: Option<&str>) -> Result<Ve
         Some(project) => project.settings.clone(),
         None => super::project::own_settings(env),
     };
-    let runtime =
-        (env.runtime)().map_err(|error| Failure::failed(format!("the asynchronous runtime cannot start: {error}")))?;
+    let runtime = runtime(env)?;
     let mut reports = Vec::new();
     for name in NAMES.into_iter().filter(|name| only.is_none_or(|only| only == *name)) {
         let mut report = match name {
@@ -277,8 +276,7 @@ async fn copilot_report(env: &Env, project: Option<&Project>, directory: &Path, 
 /// What a guardian does when its squad is gone.
 #[cfg(target_os = "linux")]
 pub(crate) fn guard(env: &Env, name: &str, value: &str, heard: &[u8]) -> Result<(), Failure> {
-    let runtime =
-        (env.runtime)().map_err(|error| Failure::failed(format!("the asynchronous runtime cannot start: {error}")))?;
+    let runtime = runtime(env)?;
     runtime.block_on(copilot::guard(name, value, heard));
     Ok(())
 }

@@ -60,9 +60,11 @@ pub(crate) fn init(env: &Env, directory: &Path, commit: bool) -> Result<Installe
     let Some(branch) = repository.head()?.branch else { return written("HEAD is detached".to_owned()) };
     let paths = files.iter().map(|(path, bytes)| (format!("{FOLDER}/{path}"), bytes.clone())).collect();
     let change = Change { branch, allow_unborn: true, files: paths, message: MESSAGE.to_owned() };
-    match repository.land(&change, repository.identity().as_ref(), env.clock.now())? {
-        Landing::Landed { commit } => Ok(Installed::Committed { files: files.len(), commit }),
-        Landing::NotLanded { reason, hint } => written(format!("{reason} ({hint})")),
+    // The files are there, whatever becomes of the commit.
+    match repository.land(&change, repository.identity().as_ref(), env.clock.now()) {
+        Ok(Landing::Landed { commit }) => Ok(Installed::Committed { files: files.len(), commit }),
+        Ok(Landing::NotLanded { reason, hint }) => written(format!("{reason} ({hint})")),
+        Err(error) => written(error.to_string()),
     }
 }
 

@@ -19,4 +19,13 @@ mod signals;
 mod stage;
 pub(crate) mod status;
 
+use tokio::runtime::Runtime;
+
+use crate::env::Env;
+use crate::error::Failure;
 pub(crate) use project::{Project, own_settings, repository};
+
+/// The asynchronous runtime, for the commands that need one.
+fn runtime(env: &Env) -> Result<Runtime, Failure> {
+    (env.runtime)().map_err(|error| Failure::failed(format!("the asynchronous runtime cannot start: {error}")))
+}

@@ -18,7 +18,7 @@ use super::landing::Left;
 use super::lease::{Lease, LiveRun};
 use super::signals::Signals;
 use super::stage::Stage;
-use super::{Project, engines, ledger, secrets};
+use super::{Project, engines, ledger, runtime, secrets};
 use crate::compile::{self, Compiled, Learnings, Task};
 use crate::engine::{Adapter, Engine, rehearsal};
 use crate::env::Env;
@@ -101,15 +101,14 @@ pub(crate) fn run<S: Show + Send + 'static>(
     order: Order,
     show: S,
 ) -> (S, Result<Ended, Failure>) {
-    match (env.runtime)() {
-        Ok(runtime) => {
-            let ended = runtime.block_on(execute(env, project, order, show));
-            // A question that nobody answered must not keep the program.
-            runtime.shutdown_background();
-            ended
-        }
-        Err(error) => (show, Err(Failure::failed(format!("the asynchronous runtime cannot start: {error}")))),
-    }
+    let runtime = match runtime(env) {
+        Ok(runtime) => runtime,
+        Err(failure) => return (show, Err(failure)),
+    };
+    let ended = runtime.block_on(execute(env, project, order, show));
+    // A question that nobody answered must not keep the program.
+    runtime.shutdown_background();
+    ended
 }
 
 async fn execute<S: Show + Send + 'static>(

@@ -23,10 +23,14 @@ pub(crate) struct Project {
     pub(crate) problems: Vec<Problem>,
 }
 
+/// What git is given of the outside world.
+pub(super) fn git_environment(env: &Env) -> git::Environment {
+    git::Environment { git: PathBuf::from("git"), variables: env.os_variables() }
+}
+
 /// The repository that `directory` is in, with its work tree.
 pub(crate) fn repository(env: &Env, directory: &Path) -> Result<(Repository, PathBuf), Failure> {
-    let environment = git::Environment { git: PathBuf::from("git"), variables: env.os_variables() };
-    let repository = Repository::discover(directory, &environment)?;
+    let repository = Repository::discover(directory, &git_environment(env))?;
     let Some(work_dir) = repository.work_dir() else {
         return Err(Failure::team(format!(
             "{} is a bare repository; squad works in a work tree",
