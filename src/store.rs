@@ -8,7 +8,13 @@ use crate::model::{Problem, Severity, Source};
 use crate::parse::{Files, linked_tables};
 
 /// What team folders are called; the first wins where both stand.
-const FOLDERS: [&str; 2] = [".squad", ".ai-team"];
+pub(crate) const FOLDERS: [&str; 2] = [".squad", ".ai-team"];
+
+/// The files that are settings.
+const CONFIGURATION: [&str; 2] = ["config.toml", "config.json"];
+
+/// The code of the problem that something is there and cannot be read.
+pub(crate) const UNREADABLE: &str = "unreadable";
 
 /// Folders are not followed deeper than this: team folders are at most four deep.
 const DEEPEST: usize = 6;
@@ -47,14 +53,8 @@ pub(crate) fn locate(start: &Path, work_dir: &Path, main_work_dir: Option<&Path>
 
 /// The files of a team that squad reads. A file that is there and cannot be read is an error, never an empty file.
 pub(crate) fn read(team: &TeamFolder) -> (Files, Vec<Problem>) {
-    let own = team.path.parent().unwrap_or(&team.root);
-    let mut reader = Reader {
-        base: team.path.clone(),
-        project: own.canonicalize().unwrap_or_else(|_| own.to_owned()),
-        files: Files { folder: team.name.to_owned(), ..Files::default() },
-        problems: Vec::new(),
-    };
-    for name in ["team.md", "routing.md", "decisions.md", "decisions-archive.md", "config.toml", "config.json"] {
+    let mut reader = Reader::new(team);
+    for name in ["team.md", "routing.md", "decisions.md", "decisions-archive.md"].into_iter().chain(CONFIGURATION) {
         reader.file(name);
     }
     for name in reader.files.text("routing.md").map(linked_tables).unwrap_or_default() {
@@ -63,6 +63,7 @@ pub(crate) fn read(team: &TeamFolder) -> (Files, Vec<Problem>) {
     reader.folder("agents", 1, &|path| is_agent_file(path));
     reader.folder("roles", DEEPEST, &|path| path.ends_with(".md"));
     reader.folder("decisions", 1, &|path| path.ends_with(".md"));
+    let own = team.path.parent().unwrap_or(&team.root);
     if FOLDERS.iter().filter(|name| own.join(name).is_dir()).count() > 1 {
         let message = format!("`.squad/` is used and `{}/` is not", FOLDERS[1]);
         reader.problems.push(
@@ -70,6 +71,13 @@ pub(crate) fn read(team: &TeamFolder) -> (Files, Vec<Problem>) {
                 .hint("move what you still need and delete the old folder"),
         );
     }
+    (reader.files, reader.problems)
+}
+
+/// Only the files that are settings.
+pub(crate) fn read_configuration(team: &TeamFolder) -> (Files, Vec<Problem>) {
+    let mut reader = Reader::new(team);
+    CONFIGURATION.into_iter().for_each(|name| reader.file(name));
     (reader.files, reader.problems)
 }
 
@@ -87,6 +95,16 @@ struct Reader {
 }
 
 impl Reader {
+    fn new(team: &TeamFolder) -> Self {
+        let own = team.path.parent().unwrap_or(&team.root);
+        Self {
+            base: team.path.clone(),
+            project: own.canonicalize().unwrap_or_else(|_| own.to_owned()),
+            files: Files { folder: team.name.to_owned(), ..Files::default() },
+            problems: Vec::new(),
+        }
+    }
+
     fn folder(&mut self, name: &str, depth: usize, wanted: &dyn Fn(&str) -> bool) {
         let entries = match fs::read_dir(self.base.join(name)) {
             Ok(entries) => entries,
@@ -143,7 +161,7 @@ impl Reader {
     }
 
     fn unreadable(&mut self, path: &str, error: &io::Error) {
-        self.push(Severity::Error, path, "unreadable", format!("cannot be read: {error}"));
+        self.push(Severity::Error, path, UNREADABLE, format!("cannot be read: {error}"));
         if let Some(problem) = self.problems.last_mut() {
             problem.hint = Some("check who owns it and its permissions".to_owned());
         }

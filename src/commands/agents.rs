@@ -34,11 +34,11 @@ enum Command {
 
 impl Args {
     pub(super) fn run(self, context: &mut Context<'_>) -> Ended {
-        let project = Project::open(context.env, &context.directory, Layer::default())?;
         if let Some(Command::Show(args)) = self.command {
+            let project = Project::open(context.env, &context.directory, Layer::default())?;
             return args.run(&mut context.ui, &project);
         }
-        let report = agents::report(&project)?;
+        let report = agents::report(context.env, &context.directory)?;
         let ui = &mut context.ui;
         if ui.json() {
             ui.value(&report);

@@ -4,8 +4,8 @@ use super::{Context, Ended};
 use crate::error::Failure;
 use crate::model::printable;
 use crate::ops::config::{self, Place};
-use crate::ops::{Project, own_settings};
-use crate::settings::{self, Layer, Settings};
+use crate::ops::{Workspace, own_settings, team_settings};
+use crate::settings::{self, Settings};
 use crate::ui::FAINT;
 
 /// See and change the configuration
@@ -50,11 +50,12 @@ Examples:
 
 impl Args {
     pub(super) fn run(self, context: &mut Context<'_>) -> Ended {
-        let project = Project::open(context.env, &context.directory, Layer::default());
-        let settings = match &project {
-            Ok(project) => {
-                context.ui.all_problems(project.problems.iter().filter(|problem| problem.code.starts_with("config-")));
-                project.settings.clone()
+        let workspace = Workspace::find(context.env, &context.directory);
+        let settings = match &workspace {
+            Ok(workspace) => {
+                let (settings, problems) = team_settings(context.env, workspace);
+                context.ui.all_problems(&problems);
+                settings
             }
             // Outside of any team there is one's own configuration.
             Err(_) => own_settings(context.env),
@@ -64,7 +65,7 @@ impl Args {
             Command::Get { name } => return get(context, &settings, &name),
             Command::Set { user, name, value, .. } => {
                 let place = if user { Place::User } else { Place::Project };
-                let path = config::file(context.env, project.as_ref().ok(), place)?;
+                let path = config::file(context.env, workspace.as_ref().ok(), place)?;
                 config::set(&path, place, &name, &value)?;
                 let path = path.display().to_string();
                 if context.ui.json() {

@@ -1,10 +1,9 @@
 use super::{Context, Ended};
 use crate::error::Failure;
 use crate::model::{RunId, Usage, What, first_line, list, printable};
-use crate::ops::Project;
+use crate::ops::Workspace;
 use crate::ops::ledger::{self, RunSummary};
 use crate::record::Read;
-use crate::settings::Layer;
 use crate::ui::{BAD, FAINT, GOOD, STRONG, Ui};
 
 /// Show what happened
@@ -27,17 +26,17 @@ pub(super) struct Args {
 
 impl Args {
     pub(super) fn run(self, context: &mut Context<'_>) -> Ended {
-        let project = Project::open(context.env, &context.directory, Layer::default())?;
-        let prefix = project.ledger_prefix();
+        let workspace = Workspace::find(context.env, &context.directory)?;
+        let prefix = workspace.ledger_prefix();
         let ui = &mut context.ui;
         match self.run {
             None => {
-                let runs = ledger::runs(&project.repository, &prefix, &project.live_runs(), self.limit as usize)?;
+                let runs = ledger::runs(&workspace.repository, &prefix, &workspace.live_runs(), self.limit as usize)?;
                 runs_shown(ui, &runs);
             }
             Some(id) => {
-                let run = one(ledger::find_runs(&project.repository, &prefix, &id)?, &id)?;
-                run_shown(ui, &run, &ledger::timeline(&project.repository, &prefix, &run)?);
+                let run = one(ledger::find_runs(&workspace.repository, &prefix, &id)?, &id)?;
+                run_shown(ui, &run, &ledger::timeline(&workspace.repository, &prefix, &run)?);
             }
         }
         Ok(0)

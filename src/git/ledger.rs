@@ -64,6 +64,11 @@ impl<'a> Ledger<'a> {
         Err(Error::Locked { path: self.repository.common_dir().join(REFERENCE) })
     }
 
+    /// Identifies what the ledger holds now; None: nothing was ever appended.
+    pub(crate) fn tip(&self) -> Result<Option<String>, Error> {
+        Ok(self.repository.references().read(REFERENCE)?.map(|tip| tip.to_string()))
+    }
+
     /// The ledger as it is now; it stays as it is while others append. None: nothing was ever appended.
     pub(crate) fn snapshot(&self) -> Result<Option<Snapshot>, Error> {
         match self.repository.references().read(REFERENCE)? {

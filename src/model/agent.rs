@@ -55,7 +55,7 @@ impl fmt::Display for Slug {
 }
 
 /// What stands behind a roster row. Only agents are started.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub(crate) enum Kind {
     Agent,
@@ -66,7 +66,7 @@ pub(crate) enum Kind {
     Bot,
 }
 
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub(crate) enum Status {
     Active,
@@ -76,7 +76,7 @@ pub(crate) enum Status {
     Retired,
 }
 
-#[derive(Clone, Debug, PartialEq, Serialize)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub(crate) struct Member {
     pub(crate) name: String,
     pub(crate) slug: Slug,
@@ -96,7 +96,7 @@ impl Member {
 }
 
 /// What a charter says, beside its whole text, which becomes the agent's prompt.
-#[derive(Clone, Debug, Default, PartialEq)]
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub(crate) struct Charter {
     pub(crate) name: Option<String>,
     pub(crate) role: Option<String>,

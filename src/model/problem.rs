@@ -1,8 +1,10 @@
 //! What was not understood, and where.
 
+use std::borrow::Cow;
 use std::fmt;
 
-use serde::Serialize;
+use serde::de::Error;
+use serde::{Deserialize, Serialize};
 
 /// A place in a team file: its path from the project's root, with `/`, and a line counted from 1.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
@@ -29,7 +31,15 @@ impl Serialize for Source {
     }
 }
 
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize)]
+impl<'de> Deserialize<'de> for Source {
+    fn deserialize<D: serde::Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        let text = String::deserialize(deserializer)?;
+        let read = text.rsplit_once(':').and_then(|(file, line)| Some(Self::new(file, line.parse().ok()?)));
+        read.ok_or_else(|| D::Error::custom("a source is FILE:LINE"))
+    }
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub(crate) enum Severity {
     Note,
@@ -48,20 +58,27 @@ impl fmt::Display for Severity {
 }
 
 /// Something in a team file or in the configuration that a person should look at.
-#[derive(Clone, Debug, PartialEq, Serialize)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub(crate) struct Problem {
     pub(crate) file: String,
     pub(crate) line: usize,
     pub(crate) severity: Severity,
     /// Stable and short, in kebab case: what programs match on.
-    pub(crate) code: &'static str,
+    pub(crate) code: Cow<'static, str>,
     pub(crate) message: String,
     pub(crate) hint: Option<String>,
 }
 
 impl Problem {
     pub(crate) fn new(severity: Severity, source: Source, code: &'static str, message: impl Into<String>) -> Self {
-        Self { file: source.file, line: source.line, severity, code, message: message.into(), hint: None }
+        Self {
+            file: source.file,
+            line: source.line,
+            severity,
+            code: Cow::Borrowed(code),
+            message: message.into(),
+            hint: None,
+        }
     }
 
     pub(crate) fn warning(source: Source, code: &'static str, message: impl Into<String>) -> Self {

@@ -1,6 +1,6 @@
 //! What a session is made of: the result of compiling a team for one agent.
 
-use serde::Serialize;
+use serde::{Deserialize, Serialize};
 
 use super::{Slug, Tier};
 
@@ -30,7 +30,7 @@ pub(crate) struct ModelChoice {
     pub(crate) layer: ModelLayer,
 }
 
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub(crate) enum ModelLayer {
     /// `--model`, `SQUAD_MODEL`, `[models.override]` of the user's own file.

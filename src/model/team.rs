@@ -2,11 +2,11 @@
 
 use std::collections::BTreeMap;
 
-use serde::Serialize;
+use serde::{Deserialize, Serialize};
 
 use super::{Charter, Decision, Member, Slug, Source};
 
-#[derive(Clone, Debug, Default, PartialEq)]
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub(crate) struct Team {
     pub(crate) name: Option<String>,
     /// In the order of the roster.
@@ -27,32 +27,32 @@ pub(crate) struct Team {
 }
 
 /// A row of the routing table.
-#[derive(Clone, Debug, PartialEq, Serialize)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub(crate) struct Rule {
     /// What the work is called or is about.
     pub(crate) signal: String,
     /// Who does it, the first first.
     pub(crate) agents: Vec<Slug>,
     /// Who reviews it, where the row says so.
-    #[serde(skip_serializing_if = "Option::is_none")]
+    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(crate) reviewer: Option<Slug>,
     pub(crate) examples: Vec<String>,
     pub(crate) source: Source,
 }
 
 /// A row of a module-ownership table.
-#[derive(Clone, Debug, PartialEq, Serialize)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub(crate) struct Module {
     /// From the project's root with `/`; a folder stands for all below it.
     pub(crate) path: String,
     pub(crate) primary: Slug,
-    #[serde(skip_serializing_if = "Option::is_none")]
+    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(crate) secondary: Option<Slug>,
     pub(crate) source: Source,
 }
 
 /// A row of an issue-label table.
-#[derive(Clone, Debug, PartialEq, Serialize)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub(crate) struct LabelRule {
     pub(crate) label: String,
     pub(crate) action: String,

@@ -1,16 +1,22 @@
 //! The compiled team, as `squad agents` shows it.
 
-use serde::Serialize;
+use std::path::Path;
 
+use serde::{Deserialize, Serialize};
+
+use super::cache::key_of;
 use super::members::{named_member, startable};
-use super::{Project, ledger};
+use super::project::Opening;
+use super::{Project, Workspace, ledger};
 use crate::compile::{Budget, Compiled, Compiler, Learnings, Receipt, Sources, Task, Totals};
+use crate::env::Env;
 use crate::error::Failure;
 use crate::model::{
     Kind, Member, ModelChoice, ModelLayer, Problem, Rule, SessionSpec, Slug, Source, Status, Tier, ToolChoice,
 };
+use crate::settings::Layer;
 
-#[derive(Serialize)]
+#[derive(Serialize, Deserialize)]
 pub(crate) struct TeamReport {
     pub(crate) agents: Vec<AgentReport>,
     pub(crate) rules: Vec<Rule>,
@@ -18,7 +24,7 @@ pub(crate) struct TeamReport {
     pub(crate) problems: Vec<Problem>,
 }
 
-#[derive(Clone, Serialize)]
+#[derive(Clone, Serialize, Deserialize)]
 pub(crate) struct AgentReport {
     pub(crate) name: String,
     pub(crate) slug: Slug,
@@ -40,7 +46,7 @@ pub(crate) struct AgentReport {
 }
 
 /// How many decisions the team's files hold.
-#[derive(Serialize)]
+#[derive(Serialize, Deserialize)]
 pub(crate) struct DecisionCount {
     pub(crate) total: usize,
     pub(crate) dated: usize,
@@ -78,7 +84,25 @@ pub(crate) struct Occasion<'a> {
     pub(crate) tier: Tier,
 }
 
-pub(crate) fn report(project: &Project) -> Result<TeamReport, Failure> {
+/// The whole team. Made anew only when something it is made from has changed.
+pub(crate) fn report(env: &Env, directory: &Path) -> Result<TeamReport, Failure> {
+    const KIND: &str = "agents";
+    let workspace = Workspace::find(env, directory)?;
+    let learned = workspace.repository.ledger().tip()?.unwrap_or_default();
+    let opening = Opening::new(env, workspace, Layer::default());
+    let key = opening.key().map(|key| key_of(&[&key, &learned]));
+    let cache = opening.cache.clone();
+    if let Some(report) = key.as_ref().and_then(|key| cache.kept(KIND, key)) {
+        return Ok(report);
+    }
+    let report = compiled_team(&opening.read())?;
+    if let Some(key) = &key {
+        cache.keep(KIND, key, &report);
+    }
+    Ok(report)
+}
+
+fn compiled_team(project: &Project) -> Result<TeamReport, Failure> {
     let learnings = learnings(project)?;
     let task = Task::none();
     let compiler = compiler(project, &learnings, &task);

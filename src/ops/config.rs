@@ -6,7 +6,7 @@ use std::path::{Path, PathBuf};
 
 use toml_edit::{DocumentMut, Item, Table, value};
 
-use super::Project;
+use super::Workspace;
 use crate::env::Env;
 use crate::error::Failure;
 use crate::settings;
@@ -19,9 +19,9 @@ pub(crate) enum Place {
 }
 
 /// Where that file is.
-pub(crate) fn file(env: &Env, project: Option<&Project>, place: Place) -> Result<PathBuf, Failure> {
-    match (place, project) {
-        (Place::Project, Some(project)) => Ok(project.folder.path.join("config.toml")),
+pub(crate) fn file(env: &Env, workspace: Option<&Workspace>, place: Place) -> Result<PathBuf, Failure> {
+    match (place, workspace) {
+        (Place::Project, Some(workspace)) => Ok(workspace.folder.path.join("config.toml")),
         (Place::Project, None) => {
             Err(Failure::team("there is no team here").hint("`squad init` makes one, or use --user"))
         }

@@ -3,7 +3,7 @@
 use std::path::PathBuf;
 
 use super::orchestrate::Order;
-use super::project::git_environment;
+use super::workspace::git_environment;
 use super::{Project, init};
 use crate::engine::rehearsal::Script;
 use crate::env::Env;

@@ -197,7 +197,7 @@ pub(crate) fn look(env: &Env, directory: &Path, only: Option<&str>) -> Result<Ve
     let project = Project::open(env, directory, crate::settings::Layer::default()).ok();
     let settings = match &project {
         Some(project) => project.settings.clone(),
-        None => super::project::own_settings(env),
+        None => super::own_settings(env),
     };
     let runtime = runtime(env)?;
     let mut reports = Vec::new();

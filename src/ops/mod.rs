@@ -1,6 +1,7 @@
 //! What commands do, apart from how they are spelled and how they speak.
 
 pub(crate) mod agents;
+mod cache;
 pub(crate) mod config;
 pub(crate) mod decisions;
 pub(crate) mod demo;
@@ -18,12 +19,14 @@ mod secrets;
 mod signals;
 mod stage;
 pub(crate) mod status;
+mod workspace;
 
 use tokio::runtime::Runtime;
 
 use crate::env::Env;
 use crate::error::Failure;
-pub(crate) use project::{Project, own_settings, repository};
+pub(crate) use project::{Project, own_settings, team_settings};
+pub(crate) use workspace::{Workspace, repository};
 
 /// The asynchronous runtime, for the commands that need one.
 fn runtime(env: &Env) -> Result<Runtime, Failure> {

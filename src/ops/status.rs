@@ -40,13 +40,13 @@ pub(crate) struct LedgerStatus {
 pub(crate) fn status(env: &Env, directory: &Path) -> Result<Status, Failure> {
     let (repository, work_dir) = repository(env, directory)?;
     let start = dunce::canonicalize(directory).unwrap_or_else(|_| directory.to_owned());
-    let folder = super::project::team_folder(&repository, &start, &work_dir);
-    let place = folder.as_ref().map(|folder| super::project::place(folder, &work_dir)).unwrap_or_default();
-    let entries = ledger::count(&repository, &super::project::ledger_prefix(&place))?;
+    let folder = super::workspace::team_folder(&repository, &start, &work_dir);
+    let place = folder.as_ref().map(|folder| super::workspace::place(folder, &work_dir)).unwrap_or_default();
+    let entries = ledger::count(&repository, &super::workspace::ledger_prefix(&place))?;
     Ok(Status {
         repository: work_dir.display().to_string(),
         branch: repository.head()?.branch,
-        team: folder.map(|folder| TeamStatus { folder: super::project::below(&place, folder.name) }),
+        team: folder.map(|folder| TeamStatus { folder: super::workspace::below(&place, folder.name) }),
         watch: None,
         runs_live: lease::live(&repository.common_dir().join("squad")),
         sessions: Vec::new(),

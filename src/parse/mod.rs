@@ -17,6 +17,8 @@ use std::collections::{BTreeMap, BTreeSet};
 #[cfg(test)]
 pub(crate) use decisions::decision_file;
 
+use serde::{Deserialize, Serialize};
+
 use crate::model::{Decision, Problem, Severity, Source, Team};
 
 /// The JSON files, by their paths from the team folder, that a routing file points to.
@@ -25,7 +27,7 @@ pub(crate) fn linked_tables(routing: &str) -> Vec<String> {
 }
 
 /// The text files of a team folder, by path from that folder, with `/`.
-#[derive(Clone, Debug, Default)]
+#[derive(Clone, Debug, Default, Serialize, Deserialize)]
 pub(crate) struct Files {
     /// The folder's path from the project's root: `.squad`.
     pub(crate) folder: String,
@@ -35,6 +37,12 @@ pub(crate) struct Files {
 impl Files {
     pub(crate) fn text(&self, path: &str) -> Option<&str> {
         self.texts.get(path).map(|text| without_mark(text))
+    }
+
+    /// Only the files that are settings.
+    pub(crate) fn configuration(&self) -> Self {
+        let texts = self.texts.iter().filter(|(path, _)| path.starts_with("config."));
+        Self { folder: self.folder.clone(), texts: texts.map(|(path, text)| (path.clone(), text.clone())).collect() }
     }
 
     /// The same file, as people call it: from the project's root.

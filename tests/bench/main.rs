@@ -26,6 +26,7 @@ fn main() {
     compare(repo, "status of 10,000 entries, against `git status`", &["status"], ("git", &["status"]));
     compare(repo, "log of 10,000 entries, against `git log -20`", &["log"], ("git", &["log", "-20"]));
     first_byte(repo);
+    compile(&folder.path().join("large"));
 }
 
 fn run(repo: &Path, program: &str, arguments: &[&str]) {
@@ -82,6 +83,79 @@ fn fill(repo: &Path, count: usize) {
     let done =
         Command::new("git").args(["fast-import", "--quiet"]).current_dir(repo).stdin(input).status().expect("git runs");
     assert!(done.success(), "git fast-import");
+}
+
+/// A team of 2 MB, compiled when nothing is known of it, when its files were touched and when nothing changed, against
+/// reading the same bytes.
+fn compile(repo: &Path) {
+    fs::create_dir(repo).expect("a folder");
+    run(repo, "git", &["init", "--quiet", "--initial-branch=main"]);
+    let files = large_team(repo);
+    let bytes: u64 = files.iter().map(|file| fs::metadata(repo.join(file)).expect("a file").len()).sum();
+    let peer: Vec<&str> = files.iter().map(String::as_str).collect();
+    let of = format!("{:.1} MB team", bytes as f64 / 1e6);
+    let cache = repo.join(".git/squad");
+    let (mut cold, mut touched, mut unchanged, mut chosen, mut theirs) = (vec![], vec![], vec![], vec![], vec![]);
+    for _ in 0..ROUNDS {
+        // None is there the first time.
+        let _ = fs::remove_dir_all(&cache);
+        cold.push(time(repo, SQUAD, &["agents"]));
+        touched.push(time(repo, SQUAD, &["agents"]));
+        theirs.push(time(repo, "cat", &peer));
+    }
+    // Files as new as this are not yet trusted to be unchanged by their looks alone.
+    std::thread::sleep(Duration::from_millis(2_100));
+    run(repo, SQUAD, &["agents", "--quiet"]);
+    for _ in 0..ROUNDS {
+        unchanged.push(time(repo, SQUAD, &["agents"]));
+        chosen.push(time(repo, SQUAD, &["agents", "show", "agent-1", "--prompt", "--task", "Rotate the login keys"]));
+    }
+    let theirs = median(theirs);
+    print(&format!("{of}, cold, against `cat` of its files"), median(cold), theirs);
+    print(&format!("{of}, same content"), median(touched), theirs);
+    print(&format!("{of}, unchanged"), median(unchanged), theirs);
+    print(&format!("{of}, unchanged, a prompt for a task"), median(chosen), theirs);
+}
+
+/// Twenty agents with long histories, a long `decisions.md`, and decisions of their own files.
+fn large_team(repo: &Path) -> Vec<String> {
+    let mut files: Vec<(String, String)> = Vec::new();
+    let text = "The login endpoint rotates its signing keys; `the tests` cover **both** orders of events.\n";
+    let mut roster = "| Name | Role | Status |\n|---|---|---|\n".to_owned();
+    for agent in 1..=20 {
+        roster.push_str(&format!("| Agent {agent} | Role {agent} | Active |\n"));
+        let folder = format!(".squad/agents/agent-{agent}");
+        let charter = format!("# Agent {agent} — Role {agent}\n\n## What I Own\n\n{}", format!("- {text}").repeat(30));
+        files.push((format!("{folder}/charter.md"), charter));
+        let notes: String = (0..120)
+            .map(|note| format!("### 2026-01-{:02}: Note {note}\n\n{}\n", 1 + note % 28, text.repeat(3)))
+            .collect();
+        files.push((format!("{folder}/history.md"), format!("# History\n\n## Learnings\n\n{notes}")));
+    }
+    files.push((".squad/team.md".to_owned(), roster));
+    let rules: String = (1..=20).map(|agent| format!("| Work {agent} | Agent {agent} | thing {agent} |\n")).collect();
+    files
+        .push((".squad/routing.md".to_owned(), format!("| Work Type | Route To | Examples |\n|---|---|---|\n{rules}")));
+    let entry = |number: usize| {
+        format!(
+            "### 2025-{:02}-{:02}: Decision {number}\n**By:** Agent 1\n\n{}\n",
+            1 + number % 12,
+            1 + number % 28,
+            text.repeat(8)
+        )
+    };
+    files.push((".squad/decisions.md".to_owned(), (0..1_500).map(entry).collect()));
+    for number in 0..200 {
+        let id = format!("{number:012x}");
+        let body = format!("---\nid: \"{id}\"\ndate: \"2026-01-05\"\n---\n# Decision {number}\n\n{}", text.repeat(4));
+        files.push((format!(".squad/decisions/2026/01/05-decision-{id}.md"), body));
+    }
+    for (path, text) in &files {
+        let path = repo.join(path);
+        fs::create_dir_all(path.parent().expect("a folder")).expect("a folder");
+        fs::write(path, text).expect("a file");
+    }
+    files.into_iter().map(|(path, _)| path).collect()
 }
 
 /// From the start of the process to the moment the engine is handed the first session, and what an agent more costs.

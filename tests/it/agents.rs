@@ -1,3 +1,6 @@
+use std::fs;
+use std::path::PathBuf;
+
 use expect_test::expect;
 
 use crate::support::TestRepo;
@@ -300,9 +303,50 @@ fn the_same_team_gives_the_same_bytes() {
     second.write(".squad/z.txt", "made first");
     TEXTS.iter().rev().for_each(|(path, text)| {
         second.write(path, &text.replace('\n', "\r\n"));
-        let file = std::fs::File::options().write(true).open(second.root().join(path)).expect("a file");
+        let file = fs::File::options().write(true).open(second.root().join(path)).expect("a file");
         file.set_modified(std::time::UNIX_EPOCH + std::time::Duration::from_secs(1_000_000_000)).expect("a time");
     });
     assert!(first.squad(&["agents"]).code == 0 && shown(&first)[0].contains("> Because."));
     assert_eq!(shown(&first), shown(&second));
+}
+
+#[test]
+fn what_is_remembered_of_a_team_changes_nothing_but_time() {
+    let mut repo = TestRepo::with_small_team();
+    let ask = |repo: &TestRepo| repo.squad(&["agents", "--json"]).out;
+    let cache = repo.root().join(".git/squad/cache");
+    let kept = |ending: &str| -> Vec<PathBuf> {
+        let files = fs::read_dir(&cache).expect("a cache").flatten().map(|entry| entry.path());
+        files.filter(|path| path.extension().is_some_and(|extension| extension == ending)).collect()
+    };
+    let first = ask(&repo);
+    assert_eq!(kept("agents").len(), 1, "the report is kept");
+    assert_eq!(ask(&repo), first);
+    assert_eq!((kept("agents").len(), kept("team").len(), kept("index").len()), (1, 1, 1));
+
+    repo.variables.insert("SQUAD_MODEL".to_owned(), "mine-1".to_owned());
+    let changed = ask(&repo);
+    assert!(changed.contains("mine-1") && changed != first, "{changed}");
+    repo.variables.remove("SQUAD_MODEL");
+    assert_eq!(ask(&repo), first);
+
+    let script = "[[turn]]\nagent = \"ada\"\nsteps = [{ tool = \"squad_remember\", args = { text = \"Ports are shared.\" } }, { say = \"Done.\" }]\n";
+    assert_eq!(repo.rehearse(script, &["--permissions", "allow", "--agent", "ada", "Look"]).code, 0);
+    let learned = ask(&repo);
+    assert_ne!(learned, first, "a learning is part of the prompt");
+    repo.write(".squad/agents/ada/charter.md", "# Ada — Backend Dev\n\nI own the ports.\n");
+    let rewritten = ask(&repo);
+    assert_ne!(rewritten, learned);
+
+    for ending in ["agents", "team", "index"] {
+        for path in kept(ending) {
+            let mut bytes = fs::read(&path).expect("a file");
+            let last = bytes.len() - 1;
+            bytes[last] ^= 1;
+            fs::write(&path, bytes).expect("a file");
+        }
+        assert_eq!(ask(&repo), rewritten, "{ending} damaged");
+    }
+    fs::remove_dir_all(&cache).expect("a cache");
+    assert_eq!(ask(&repo), rewritten);
 }

@@ -151,7 +151,7 @@ impl TestRepo {
         let input = self.input;
         INPUT.with(|place| *place.borrow_mut() = input);
         let env = Env {
-            program: None,
+            program: Some(PathBuf::from(env!("CARGO_BIN_EXE_squad"))),
             arguments: arguments.iter().map(Into::into).collect(),
             variables: self.variables.clone(),
             directory: directory.to_owned(),

@@ -120,5 +120,5 @@ fn front_matter_is_data() {
     assert_eq!(charter.role.as_deref(), Some("Pilot"));
     assert_eq!(charter.tools.as_deref().map(<[String]>::len), Some(2));
     let (_, problems) = charter_and_problems("---\nname: [\n---\n# Ilse — Pilot\n");
-    assert_eq!(problems.iter().map(|p| p.code).collect::<Vec<_>>(), ["front-matter"]);
+    assert_eq!(problems.iter().map(|p| &*p.code).collect::<Vec<_>>(), ["front-matter"]);
 }

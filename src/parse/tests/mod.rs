@@ -11,8 +11,8 @@ fn read(texts: &[(&str, &str)]) -> (Team, Vec<Problem>) {
     team(&files(texts))
 }
 
-fn codes(problems: &[Problem]) -> Vec<(&'static str, usize)> {
-    problems.iter().map(|problem| (problem.code, problem.line)).collect()
+fn codes(problems: &[Problem]) -> Vec<(&str, usize)> {
+    problems.iter().map(|problem| (&*problem.code, problem.line)).collect()
 }
 
 fn files(texts: &[(&str, &str)]) -> Files {
@@ -70,7 +70,7 @@ fn a_routing_row_names_who_works_and_who_reviews() {
     assert_eq!(rule.agents.iter().map(Slug::as_str).collect::<Vec<_>>(), ["mira"]);
     assert_eq!(rule.reviewer.as_ref().map(Slug::as_str), Some("sam"));
     assert_eq!(rule.examples, ["new endpoint", "a, b"]);
-    let codes: Vec<_> = problems.iter().map(|p| (p.code, p.line)).collect();
+    let codes: Vec<_> = problems.iter().map(|p| (&*p.code, p.line)).collect();
     assert_eq!(codes, [("routing-placeholder", 6), ("routing-unknown-agent", 7)]);
 }
 
@@ -89,7 +89,7 @@ fn a_charter_says_who_the_agent_is() {
     );
     assert_eq!(charter.model.as_deref(), Some("claude-opus-4.6"));
     assert_eq!(charter.tools.as_deref(), Some(&["view".to_owned(), "grep".to_owned()][..]));
-    assert_eq!(problems.iter().map(|p| p.code).collect::<Vec<_>>(), ["routing-empty"]);
+    assert_eq!(problems.iter().map(|p| &*p.code).collect::<Vec<_>>(), ["routing-empty"]);
 }
 
 #[test]
@@ -128,6 +128,6 @@ fn decisions_are_read_from_entries_and_files() {
 #[test]
 fn an_empty_team_says_so() {
     let (_, problems) = team(&files(&[("team.md", ""), ("routing.md", "# R\n")]));
-    let codes: Vec<_> = problems.iter().map(|p| p.code).collect();
+    let codes: Vec<_> = problems.iter().map(|p| &*p.code).collect();
     assert_eq!(codes, ["roster-empty", "routing-empty"]);
 }

@@ -1,0 +1,253 @@
+use std::collections::BTreeMap;
+use std::fs;
+use std::path::PathBuf;
+use std::time::{Duration, SystemTime};
+
+use tempfile::TempDir;
+
+use super::*;
+
+/// What one reading gives.
+type Reading = (Team, Vec<Problem>, Vec<Problem>, BTreeMap<String, String>);
+
+struct Place {
+    folder: TempDir,
+    team: TeamFolder,
+}
+
+impl Place {
+    /// A team that has been as it is for a while, so that its looks are trusted.
+    fn new() -> Self {
+        let folder = tempfile::tempdir().expect("a folder");
+        let root = folder.path().canonicalize().expect("a path").join("project");
+        let place = Self { team: TeamFolder { path: root.join(".squad"), root, name: ".squad" }, folder };
+        place.write(
+            "team.md",
+            "| Name | Role | Status |\n|---|---|---|\n| Ada | Dev | Active |\n| Bob | Tester | ? |\n",
+        );
+        place.write("routing.md", "| Work Type | Route To |\n|---|---|\n| API | Ada |\n| Nothing | Nobody |\n");
+        place.write("agents/ada/charter.md", "# Ada — Dev\n\n## Model\n\n- Preferred: m1\n\n## Tools\n\n- view\n");
+        place.write("agents/ada/history.md", "## Learnings\n\n- one\n");
+        place.write("decisions.md", "### 2026-01-03: First\n**By:** Ann\n\nBecause.\n\n## Other: x\n");
+        place.write("decisions/2026/01/04-b-00000000000b.md", "---\nid: 00000000000b\ntags: [x]\n---\n# B\n\ntext\n");
+        place.write("config.toml", "[models]\ndefault = \"m2\"\n");
+        place
+    }
+
+    fn write(&self, path: &str, text: &str) {
+        let path = self.team.path.join(path);
+        fs::create_dir_all(path.parent().expect("a folder")).expect("a folder");
+        fs::write(path, text).expect("a file");
+    }
+
+    fn local(&self) -> PathBuf {
+        self.folder.path().join("local")
+    }
+
+    fn cache(&self) -> Cache {
+        Cache { shelf: Shelf::new(self.local().join("cache"), std::env::current_exe().ok().as_deref()) }
+    }
+
+    fn read(&self) -> Reading {
+        let cache = self.cache();
+        let glance = cache.glance(&self.team);
+        let (found, config) = (glance.problems().to_vec(), glance.config().texts.clone());
+        let (team, problems) = cache.team(glance);
+        (team, problems, found, config)
+    }
+
+    /// What is right, whatever the cache says.
+    fn truth(&self) -> Reading {
+        let (files, found) = store::read(&self.team);
+        let (team, problems) = parse::team(&files);
+        (team, problems, found, files.configuration().texts)
+    }
+
+    fn cached(&self, ending: &str) -> Vec<PathBuf> {
+        let entries = fs::read_dir(self.local().join("cache")).expect("a cache").flatten();
+        let mut paths: Vec<PathBuf> = entries.map(|entry| entry.path()).collect();
+        paths.retain(|path| path.extension().is_some_and(|extension| extension == ending));
+        paths.sort();
+        paths
+    }
+
+    fn index(&self) -> Option<Index> {
+        self.cache().shelf.read(&place(&self.team), INDEX)
+    }
+
+    /// As if the look had been taken later: only then are files that are new to this test old enough to be trusted.
+    fn age(&self) {
+        let mut index = self.index().expect("an index");
+        index.look.as_mut().expect("a look").wait(Duration::from_secs(10));
+        assert!(self.cache().shelf.write(&place(&self.team), INDEX, &index));
+    }
+
+    fn is_remembered(&self) -> bool {
+        self.cache().glance(&self.team).files.is_none()
+    }
+}
+
+#[test]
+fn what_is_remembered_is_what_was_read() {
+    let place = Place::new();
+    let truth = place.truth();
+    let (team, problems, ..) = &truth;
+    assert!(team.decisions.iter().all(|decision| decision.source.is_some()) && !problems.is_empty());
+    assert_eq!(place.read(), truth);
+    assert!(!place.is_remembered(), "the files are too new to be judged by their looks");
+    assert_eq!(place.read(), truth);
+    place.age();
+    assert!(place.is_remembered());
+    assert_eq!(place.read(), truth);
+}
+
+#[test]
+fn every_change_is_seen() {
+    type Change = fn(&Place);
+    let changes: [(&str, Change); 8] = [
+        ("a file's text", |place| place.write("agents/ada/history.md", "## Learnings\n\n- two\n")),
+        ("a file's text, of the same length and time", |place| {
+            let path = place.team.path.join("routing.md");
+            let modified = fs::metadata(&path).and_then(|metadata| metadata.modified()).expect("a time");
+            place.write("routing.md", "| Work Type | Route To |\n|---|---|\n| API | Bob |\n| Nothing | Nobody |\n");
+            fs::File::options().write(true).open(&path).and_then(|file| file.set_modified(modified)).expect("a time");
+        }),
+        ("a new file", |place| {
+            place.write("decisions/2026/01/05-c-00000000000c.md", "---\nid: 00000000000c\n---\n# C\n")
+        }),
+        ("a new folder", |place| place.write("agents/bob/charter.md", "# Bob — Tester\n")),
+        ("a file gone", |place| fs::remove_file(place.team.path.join("config.toml")).expect("it is there")),
+        ("a file renamed", |place| {
+            let path = place.team.path.join("decisions/2026/01");
+            fs::rename(path.join("04-b-00000000000b.md"), path.join("04-b.txt")).expect("it is there");
+        }),
+        ("the old folder beside it", |place| fs::create_dir(place.team.root.join(".ai-team")).expect("a folder")),
+        ("another file in its place", |place| {
+            let other = place.team.root.join("other.md");
+            fs::write(&other, "| Name | Role |\n|---|---|\n| Eve | Dev |\n").expect("a file");
+            fs::rename(other, place.team.path.join("team.md")).expect("it is there");
+        }),
+    ];
+    for (what, change) in changes {
+        let place = Place::new();
+        place.read();
+        place.age();
+        assert!(place.is_remembered(), "{what}");
+        let before = place.truth();
+        change(&place);
+        assert_ne!(place.truth(), before, "{what}");
+        assert_eq!(place.read(), place.truth(), "{what}");
+    }
+}
+
+#[test]
+fn a_change_just_after_the_look_is_seen() {
+    // The same size and, on a coarse clock, the same time: only that the look was so near gives it away.
+    let place = Place::new();
+    place.read();
+    let mut index = place.index().expect("an index");
+    place.write("agents/ada/history.md", "## Learnings\n\n- two\n");
+    let look = Look::begin(&place.local().join("cache"), &place.team).expect("a look");
+    assert!(!look.holds(&place.team));
+    index.look = Some(look);
+    assert_eq!(place.read(), place.truth());
+}
+
+#[test]
+fn content_that_was_there_before_is_not_parsed_again() {
+    let place = Place::new();
+    let first = place.read();
+    place.write("team.md", "");
+    place.read();
+    assert_eq!(place.cached("team").len(), 2);
+    let keys = place.cached("team");
+    place.write("team.md", "| Name | Role | Status |\n|---|---|---|\n| Ada | Dev | Active |\n| Bob | Tester | ? |\n");
+    assert_eq!((place.read(), place.cached("team")), (first, keys));
+}
+
+#[test]
+fn damage_costs_time_only() {
+    let place = Place::new();
+    let truth = place.truth();
+    for ending in ["index", "team"] {
+        place.read();
+        let path = place.cached(ending)[0].clone();
+        let whole = fs::read(&path).expect("a file");
+        let step = (whole.len() / 150).max(1);
+        for at in (0..whole.len()).step_by(step) {
+            let mut broken = whole.clone();
+            broken[at] ^= 0x20;
+            fs::write(&path, &broken).expect("a file");
+            assert_eq!(place.read(), truth, "{ending}: byte {at}");
+            fs::write(&path, &whole[..at]).expect("a file");
+            assert_eq!(place.read(), truth, "{ending}: cut at {at}");
+        }
+        fs::remove_file(&path).expect("it is there");
+        assert_eq!(place.read(), truth, "{ending}: gone");
+    }
+}
+
+#[test]
+fn another_build_starts_anew() {
+    let place = Place::new();
+    let other = place.folder.path().join("another-squad");
+    fs::write(&other, "another program").expect("a file");
+    let cache = Cache { shelf: Shelf::new(place.local().join("cache"), Some(&other)) };
+    place.read();
+    place.age();
+    assert!(place.is_remembered());
+    assert!(cache.glance(&place.team).files.is_some());
+    let nobody = Cache { shelf: Shelf::new(place.local().join("cache"), None) };
+    assert!(nobody.glance(&place.team).files.is_some());
+    assert_eq!(nobody.team(nobody.glance(&place.team)), (place.truth().0, place.truth().1));
+}
+
+#[test]
+fn a_place_that_cannot_be_written_is_no_trouble() {
+    let place = Place::new();
+    fs::write(place.local(), "in the way").expect("a file");
+    assert_eq!(place.read(), place.truth());
+}
+
+#[cfg(unix)]
+#[test]
+fn a_team_with_links_is_read_every_time() {
+    let place = Place::new();
+    std::os::unix::fs::symlink("charter.md", place.team.path.join("agents/ada/link.md")).expect("a link");
+    assert_eq!(place.read(), place.truth());
+    assert!(!place.local().join("cache").read_dir().expect("a folder").flatten().any(|entry| entry.path().is_file()));
+}
+
+#[test]
+fn only_the_newest_are_kept() {
+    let place = Place::new();
+    for number in 0..TEAMS + 3 {
+        place.write("routing.md", &format!("{number}"));
+        place.read();
+    }
+    let cache = place.local().join("cache");
+    let old = fs::File::create(cache.join("new-left")).expect("a file");
+    old.set_modified(SystemTime::now() - Duration::from_secs(100_000)).expect("a time");
+    place.write("routing.md", "last");
+    place.read();
+    assert_eq!(place.cached("team").len(), TEAMS);
+    assert!(!cache.join("new-left").exists());
+}
+
+#[test]
+fn many_at_once_agree() {
+    let place = Place::new();
+    let truth = place.truth();
+    std::thread::scope(|scope| {
+        for _ in 0..8 {
+            scope.spawn(|| {
+                for round in 0..20 {
+                    if round % 5 == 0 {
+                        let _ = fs::remove_dir_all(place.local().join("cache"));
+                    }
+                    assert_eq!(place.read(), truth);
+                }
+            });
+        }
+    });
+}

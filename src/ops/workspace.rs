@@ -1,0 +1,113 @@
+//! Where a team lives: a repository, a work tree of it, and the team's folder there.
+
+use std::path::{Path, PathBuf};
+
+use super::lease::{self, LiveRun};
+use crate::env::Env;
+use crate::error::Failure;
+use crate::git::{self, Repository};
+use crate::store::{self, TeamFolder};
+
+/// Finding it reads none of the team: commands that only ask the ledger need no more.
+pub(crate) struct Workspace {
+    pub(crate) repository: Repository,
+    /// The work tree's root, as the operating system names it.
+    pub(crate) work_dir: PathBuf,
+    pub(crate) folder: TeamFolder,
+}
+
+impl Workspace {
+    pub(crate) fn find(env: &Env, directory: &Path) -> Result<Self, Failure> {
+        let (repository, work_dir) = repository(env, directory)?;
+        let start = real(directory);
+        let Some(folder) = team_folder(&repository, &start, &work_dir) else {
+            return Err(Failure::team(format!(
+                "there is no team in {}: no folder `.squad` there or above",
+                start.display()
+            ))
+            .hint("`squad init` makes a team"));
+        };
+        if folder.root.to_str().is_none() {
+            return Err(Failure::team(format!("the path {} is not Unicode", folder.root.display()))
+                .hint("squad keeps a team's record under its path; rename the folder"));
+        }
+        Ok(Self { repository, work_dir, folder })
+    }
+
+    /// What the team's paths in the ledger begin with; see `record::entry_path`.
+    pub(crate) fn ledger_prefix(&self) -> String {
+        ledger_prefix(&place(&self.folder, &self.work_dir))
+    }
+
+    /// The team folder from the repository's root, with `/`.
+    pub(crate) fn folder_in_repository(&self) -> String {
+        below(&place(&self.folder, &self.work_dir), self.folder.name)
+    }
+
+    pub(crate) fn live_runs(&self) -> Vec<LiveRun> {
+        lease::live(&self.local())
+    }
+
+    /// Squad's local folder, shared by all work trees: `.git/squad`. Throw-away.
+    pub(crate) fn local(&self) -> PathBuf {
+        self.repository.common_dir().join("squad")
+    }
+}
+
+/// What git is given of the outside world.
+pub(super) fn git_environment(env: &Env) -> git::Environment {
+    git::Environment { git: PathBuf::from("git"), variables: env.os_variables() }
+}
+
+/// The repository that `directory` is in, with its work tree.
+pub(crate) fn repository(env: &Env, directory: &Path) -> Result<(Repository, PathBuf), Failure> {
+    let repository = Repository::discover(directory, &git_environment(env))?;
+    let Some(work_dir) = repository.work_dir() else {
+        return Err(Failure::team(format!(
+            "{} is a bare repository; squad works in a work tree",
+            repository.git_dir().display()
+        ))
+        .hint("clone it, or make a work tree with `git worktree add`"));
+    };
+    let work_dir = real(work_dir);
+    Ok((repository, work_dir))
+}
+
+/// The team that counts in a folder.
+pub(super) fn team_folder(repository: &Repository, start: &Path, work_dir: &Path) -> Option<TeamFolder> {
+    let main = repository.main_work_dir().map(real);
+    store::locate(start, work_dir, main.as_deref())
+}
+
+/// A team's project root from the repository's, with `/`; empty for the repository's own.
+pub(super) fn place(folder: &TeamFolder, work_dir: &Path) -> String {
+    let relative = folder.root.strip_prefix(work_dir).unwrap_or(Path::new(""));
+    relative.components().map(|part| part.as_os_str().to_string_lossy()).collect::<Vec<_>>().join("/")
+}
+
+pub(super) fn ledger_prefix(place: &str) -> String {
+    if place.is_empty() {
+        return String::new();
+    }
+    // One folder a team, whatever its place is called.
+    format!("teams/{}/", place.replace('%', "%25").replace('/', "%2F"))
+}
+
+pub(super) fn below(place: &str, name: &str) -> String {
+    if place.is_empty() { name.to_owned() } else { format!("{place}/{name}") }
+}
+
+/// Links resolved, so that paths of one place compare equal.
+fn real(path: &Path) -> PathBuf {
+    dunce::canonicalize(path).unwrap_or_else(|_| path.to_owned())
+}
+
+impl From<git::Error> for Failure {
+    fn from(error: git::Error) -> Self {
+        let failure = Self::team(error.to_string());
+        match error.hint() {
+            Some(hint) => failure.hint(hint),
+            None => failure,
+        }
+    }
+}
