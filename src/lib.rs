@@ -23,6 +23,7 @@
 //! | [`route`] | message and team to a plan with evidence |
 //! | [`policy`] | what may happen: permissions, secrets |
 //! | [`record`] | events and decisions to the files that are kept |
+//! | [`review`] | two states of a team's decisions to what changed and what that contradicts |
 //! | [`mod@env`] | arguments, variables, clock, ids, streams; captured once |
 //! | [`store`] | reads a team folder |
 //! | [`git`] | the only user of gix and of the `git` program: ledger and landing |
@@ -34,7 +35,7 @@
 //! | [`ops`] | what a command does |
 //! | [`commands`] | one file for each subcommand |
 //!
-//! A module uses those above it in the table. The first seven are pure: no files, no async, no clock. `store`, `git`
+//! A module uses those above it in the table. The first eight are pure: no files, no async, no clock. `store`, `git`
 //! and `engine` do not know each other. `tests/it/house.rs` checks all of this.
 //!
 //! Three rules explain most of the rest. *Acknowledged means durable*: what is reported as written has been flushed.
@@ -55,6 +56,7 @@ mod parse;
 mod policy;
 mod pool;
 mod record;
+mod review;
 mod route;
 mod settings;
 mod store;

@@ -4,13 +4,13 @@ use std::fs;
 use std::path::{Path, PathBuf};
 
 /// Each module may use those before it.
-const ORDER: [&str; 18] = [
-    "model", "settings", "parse", "compile", "route", "policy", "record", "env", "store", "git", "engine", "tools",
-    "pool", "view", "error", "ui", "ops", "commands",
+const ORDER: [&str; 19] = [
+    "model", "settings", "parse", "compile", "route", "policy", "record", "review", "env", "store", "git", "engine",
+    "tools", "pool", "view", "error", "ui", "ops", "commands",
 ];
 
 /// No files, no async, no clock.
-const PURE: [&str; 7] = ["model", "settings", "parse", "compile", "route", "policy", "record"];
+const PURE: [&str; 8] = ["model", "settings", "parse", "compile", "route", "policy", "record", "review"];
 
 /// These do not know each other.
 const STRANGERS: [&str; 3] = ["store", "git", "engine"];

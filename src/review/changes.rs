@@ -1,0 +1,96 @@
+//! What became of the decisions between two states.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use serde::Serialize;
+
+use super::diff;
+use crate::model::{Decision, DecisionId};
+
+/// What a range does to the decisions.
+#[derive(Clone, Debug, Default, PartialEq, Serialize)]
+pub(crate) struct Changes {
+    pub(crate) new: Vec<Decision>,
+    pub(crate) changed: Vec<Changed>,
+    /// Those that were in force before and are replaced now.
+    pub(crate) superseded: Vec<Superseded>,
+    /// Those whose text is gone.
+    pub(crate) withdrawn: Vec<Decision>,
+}
+
+#[derive(Clone, Debug, PartialEq, Serialize)]
+pub(crate) struct Changed {
+    pub(crate) before: Decision,
+    pub(crate) after: Decision,
+    /// Of title and text.
+    pub(crate) diff: String,
+}
+
+#[derive(Clone, Debug, PartialEq, Serialize)]
+pub(crate) struct Superseded {
+    pub(crate) decision: Decision,
+    pub(crate) by: DecisionId,
+}
+
+/// Compares two states. A decision is known by its id; an entry of a file of many, whose id is made from its text, also
+/// by its title and day, so that a corrected one is not taken for another.
+pub(crate) fn changes(before: &[Decision], after: &[Decision]) -> Changes {
+    let mut changes = Changes::default();
+    let old: BTreeMap<&DecisionId, &Decision> = before.iter().map(|decision| (&decision.id, decision)).collect();
+    let now: BTreeSet<&DecisionId> = after.iter().map(|decision| &decision.id).collect();
+    let mut gone: Vec<&Decision> = before.iter().filter(|decision| !now.contains(&decision.id)).collect();
+    for decision in after {
+        match old.get(&decision.id) {
+            Some(before) if says_the_same(before, decision) => {}
+            Some(before) => changes.changed.push(changed(before, decision)),
+            None => match gone.iter().position(|other| is_corrected(other, decision)) {
+                Some(at) => changes.changed.push(changed(gone.swap_remove(at), decision)),
+                None => changes.new.push(decision.clone()),
+            },
+        }
+    }
+    // In their old order, whatever was taken out.
+    let gone: BTreeSet<&DecisionId> = gone.iter().map(|decision| &decision.id).collect();
+    changes.withdrawn = before.iter().filter(|decision| gone.contains(&decision.id)).cloned().collect();
+    let replaced = superseders(before);
+    for (id, by) in superseders(after) {
+        if let Some(decision) = old.get(id).filter(|_| !replaced.contains_key(id)) {
+            changes.superseded.push(Superseded { decision: (*decision).clone(), by: by.clone() });
+        }
+    }
+    changes
+}
+
+/// Which decision replaces which.
+fn superseders(decisions: &[Decision]) -> BTreeMap<&DecisionId, &DecisionId> {
+    decisions.iter().filter_map(|decision| Some((decision.supersedes.as_ref()?, &decision.id))).collect()
+}
+
+fn says_the_same(before: &Decision, after: &Decision) -> bool {
+    // Where it stands is no part of what it says.
+    Decision { source: None, ..before.clone() } == Decision { source: None, ..after.clone() }
+}
+
+fn is_corrected(before: &Decision, after: &Decision) -> bool {
+    before.title == after.title && before.date == after.date && before.date.is_some()
+}
+
+fn changed(before: &Decision, after: &Decision) -> Changed {
+    Changed { before: before.clone(), after: after.clone(), diff: diff(&shown(before), &shown(after)) }
+}
+
+/// A decision as text, for comparing.
+fn shown(decision: &Decision) -> String {
+    let mut text = format!("# {}\n", decision.title);
+    for (name, value) in [
+        ("by", decision.by.clone()),
+        ("supersedes", decision.supersedes.as_ref().map(ToString::to_string)),
+        ("scope", Some(decision.scope.join(", ")).filter(|scope| !scope.is_empty())),
+        ("tags", Some(decision.tags.join(", ")).filter(|tags| !tags.is_empty())),
+    ] {
+        if let Some(value) = value {
+            text.push_str(&format!("{name}: {value}\n"));
+        }
+    }
+    format!("{text}\n{}\n", decision.text.trim())
+}

@@ -1,0 +1,28 @@
+//! What a range of commits decides: two states of a team's decisions to what changed between them, and what that
+//! contradicts.
+//!
+//! ```text
+//! fork ──── head     the range: what it adds, changes, supersedes and withdraws
+//!    └───── base     where it would be merged: what is in force there by now
+//! ```
+
+mod changes;
+mod conflicts;
+mod scope;
+mod wording;
+
+pub(crate) use changes::{Changed, Changes, Superseded, changes};
+pub(crate) use conflicts::{Certainty, Conflict, between, within};
+
+use similar::TextDiff;
+
+/// Lines around a change that are shown with it, as `git diff` has them.
+const AROUND: usize = 3;
+
+/// A readable diff of two texts; empty when they are alike.
+pub(crate) fn diff(before: &str, after: &str) -> String {
+    TextDiff::from_lines(before, after).unified_diff().context_radius(AROUND).missing_newline_hint(false).to_string()
+}
+
+#[cfg(test)]
+mod tests;

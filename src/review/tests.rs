@@ -1,0 +1,183 @@
+use super::*;
+use crate::model::{Decision, DecisionId};
+
+fn decision(id: &str, title: &str) -> Decision {
+    Decision {
+        id: DecisionId::new(id),
+        title: title.to_owned(),
+        date: Some("2026-01-05".to_owned()),
+        by: None,
+        run: None,
+        supersedes: None,
+        scope: Vec::new(),
+        tags: Vec::new(),
+        text: String::new(),
+        source: None,
+    }
+}
+
+fn scoped(id: &str, title: &str, scope: &[&str]) -> Decision {
+    Decision { scope: scope.iter().map(|glob| (*glob).to_owned()).collect(), ..decision(id, title) }
+}
+
+fn superseding(id: &str, title: &str, old: &str) -> Decision {
+    Decision { supersedes: Some(DecisionId::new(old)), ..decision(id, title) }
+}
+
+fn codes(conflicts: &[Conflict]) -> Vec<(Certainty, &'static str)> {
+    conflicts.iter().map(|conflict| (conflict.certainty, conflict.code)).collect()
+}
+
+fn ids(decisions: &[Decision]) -> Vec<&str> {
+    decisions.iter().map(|decision| decision.id.as_str()).collect()
+}
+
+#[test]
+fn every_change_has_its_name() {
+    let before = [decision("a", "Kept"), decision("b", "Edited"), decision("c", "Replaced"), decision("d", "Gone")];
+    let edited = Decision { text: "With a reason.".to_owned(), ..before[1].clone() };
+    let after = [before[0].clone(), edited, before[2].clone(), superseding("e", "Better", "c")];
+    let changes = changes(&before, &after);
+    assert_eq!((ids(&changes.new), ids(&changes.withdrawn)), (vec!["e"], vec!["d"]));
+    assert_eq!((changes.superseded[0].decision.id.as_str(), changes.superseded[0].by.as_str()), ("c", "e"));
+    assert!(changes.changed[0].diff.contains("+With a reason."), "{}", changes.changed[0].diff);
+    assert_eq!(super::changes(&after, &after), Changes::default());
+}
+
+#[test]
+fn an_entry_whose_id_is_its_text_is_corrected_and_not_replaced() {
+    let (before, after) = (decision("h1", "One title"), decision("h2", "One title"));
+    let changes = changes(std::slice::from_ref(&before), std::slice::from_ref(&after));
+    assert_eq!((changes.new.len(), changes.changed.len(), changes.withdrawn.len()), (0, 1, 0));
+}
+
+#[test]
+fn two_that_replace_the_same_one_are_a_race() {
+    let base = [decision("old", "Old"), superseding("theirs", "Their way", "old")];
+    let race = within(&[superseding("ours", "Our way", "old")], &base);
+    assert_eq!(codes(&race), [(Certainty::Explicit, "superseded-twice")]);
+    assert_eq!(race[0].decisions.len(), 2);
+    let settled = [superseding("ours", "Our way", "old"), superseding("last", "The last word", "ours")];
+    assert_eq!(within(&settled, &base[..1]), []);
+}
+
+#[test]
+fn one_scope_is_decided_once() {
+    let base = [scoped("a", "Handlers return early", &["src/api/**"])];
+    let twice = within(&[scoped("b", "Names are short", &["./src/api/**"])], &base);
+    assert_eq!(codes(&twice), [(Certainty::Explicit, "scope-decided-twice")]);
+    assert_eq!(within(&[scoped("c", "Names are short", &["src/ui/**"])], &base), []);
+    assert_eq!(
+        within(&[Decision { supersedes: Some(DecisionId::new("a")), ..scoped("b", "x", &["src/api/**"]) }], &base),
+        []
+    );
+}
+
+#[test]
+fn what_was_in_conflict_before_is_no_news() {
+    let base = [decision("a", "Use tabs for indentation"), decision("b", "Use spaces for indentation")];
+    assert_eq!(within(&[decision("c", "Deploy on Fridays")], &base), []);
+    assert_eq!(within(&[], &base), []);
+}
+
+#[test]
+fn branches_are_held_against_each_other_only() {
+    let common = [decision("old", "Old")];
+    let ours = [superseding("a", "Sessions last 5 minutes", "old"), decision("x", "Use tabs for indentation")];
+    let theirs = [superseding("b", "Another way", "old"), decision("y", "Use spaces for indentation")];
+    let found = between(&ours, &theirs, &common);
+    assert_eq!(codes(&found), [(Certainty::Explicit, "superseded-twice"), (Certainty::Likely, "opposite-words")]);
+    assert_eq!(between(&ours, &ours, &common), []);
+}
+
+const OPPOSED: [(&str, &str); 30] = [
+    ("Use tabs for indentation", "Indentation uses spaces"),
+    ("Money is stored as integer cents", "Money is stored as floating point"),
+    ("Store timestamps in UTC", "Store timestamps in local time"),
+    ("Sessions time out after 5 minutes", "Sessions time out after 30 minutes"),
+    ("Never log request bodies", "Log request bodies for debugging"),
+    ("Use PostgreSQL for the billing ledger", "Use SQLite for the billing ledger"),
+    ("PostgreSQL is the billing store", "MongoDB is the billing store"),
+    ("Squash merge feature branches", "Feature branches are merged with a merge commit, never squashed"),
+    ("Authentication tokens are mandatory on the admin API", "Authentication tokens are optional on the admin API"),
+    ("Retries are enabled for webhook delivery", "Webhook delivery: retries are disabled"),
+    ("Use REST instead of GraphQL for the public API", "The public API uses GraphQL"),
+    ("Prefer composition over inheritance in widgets", "Widgets use inheritance"),
+    ("Error responses are JSON", "Error responses are plain text"),
+    ("Deploy to production manually", "Deploy to production automatically"),
+    ("Keep the legacy parser", "Remove the legacy parser"),
+    ("Uploads are limited to 10 MB", "Uploads are limited to 50 MB"),
+    ("Don't cache user profiles", "Cache user profiles in Redis"),
+    ("The default theme is dark", "The default theme is light"),
+    ("Run migrations before deploy", "Run migrations after deploy"),
+    ("Use Node 18 in CI", "Use Node 22 in CI"),
+    ("Feature flags are evaluated on the server", "Feature flags are evaluated on the client"),
+    ("Comments are written in English", "Comments are written in German"),
+    ("Stop using mocks in integration tests", "Integration tests use mocks"),
+    ("Repositories are public", "Repositories are private"),
+    ("Validation is strict for imported files", "Imported files get lenient validation"),
+    ("Sort search results ascending by date", "Sort search results descending by date"),
+    ("Load plugins lazily", "Load plugins eagerly"),
+    ("The queue is Kafka", "The queue is RabbitMQ"),
+    ("Avoid global state in the renderer", "The renderer keeps global state"),
+    ("Pin dependencies to exact versions", "Pin dependencies to minor versions"),
+];
+
+const AT_PEACE: [(&str, &str); 30] = [
+    ("Use tabs for indentation", "Use PostgreSQL for the billing ledger"),
+    ("Add tests for the parser", "Add tests for the router"),
+    ("Phase 1: parser", "Phase 2: router"),
+    ("Sprint 3 goals", "Sprint 4 goals"),
+    ("Use Redis for session storage", "Use Redis for rate limits"),
+    ("Money is stored as integer cents", "Money is shown with two decimals"),
+    ("Store timestamps in UTC", "Show timestamps in the viewer's zone"),
+    ("Document the health endpoint", "Document the login endpoint"),
+    ("Never log request bodies", "Log request ids"),
+    ("Retries are enabled for webhook delivery", "Backoff doubles between webhook retries"),
+    ("The default theme is dark", "Charts use the theme's palette"),
+    ("Use Vitest for unit tests", "Use Playwright for end-to-end tests"),
+    ("Fix the flaky login test", "Fix the flaky checkout test"),
+    ("API errors carry a trace id", "API errors are JSON"),
+    ("Deploy to staging on every merge", "Deploy to production on tags"),
+    ("Charter rewrite for the tester", "Charter rewrite for the writer"),
+    ("Support dark mode", "Support right-to-left text"),
+    ("Reviewer approval is required for releases", "Reviewer rotation is weekly"),
+    ("Extract the mapper into its own module", "Extract the cache into its own module"),
+    ("Use feature flags for risky changes", "Remove feature flags after two releases"),
+    ("Issue 12: naming", "Issue 14: naming"),
+    ("Release notes are written by the author", "Release branches are cut on Mondays"),
+    ("Widgets own their state", "Pages own their routes"),
+    ("Log in JSON", "Log levels are configurable"),
+    ("No new dependencies in core", "The parser lives in core"),
+    ("Keep the public API small", "Keep the changelog current"),
+    ("The importer skips empty rows", "The exporter writes a header row"),
+    ("Run linters before tests", "Run benchmarks weekly"),
+    ("Use semantic versioning", "Use conventional commits"),
+    ("Images are lazy-loaded", "Fonts are preloaded"),
+];
+
+fn is_found(pair: &(&str, &str)) -> bool {
+    !within(&[decision("new", pair.0)], &[decision("old", pair.1)]).is_empty()
+}
+
+/// Planted contradictions. The figures are printed with `--nocapture`.
+#[test]
+fn contradictions_are_found_and_peace_is_left_alone() {
+    let missed: Vec<_> = OPPOSED.iter().filter(|pair| !is_found(pair)).collect();
+    let alarms: Vec<_> = AT_PEACE.iter().filter(|pair| is_found(pair)).collect();
+    let found = OPPOSED.len() - missed.len();
+    println!("recall {found}/{}, precision {found}/{}", OPPOSED.len(), found + alarms.len());
+    println!("missed {missed:#?}\nfalse alarms {alarms:#?}");
+    assert!(found * 10 >= OPPOSED.len() * 8, "recall");
+    assert!(alarms.len() * 10 <= AT_PEACE.len(), "precision");
+}
+
+proptest::proptest! {
+    #[test]
+    fn any_text_may_be_compared(a in "\\PC{0,80}", b in "\\PC{0,80}", text in "(\\PC|\n){0,120}") {
+        let one = Decision { text: text.clone(), ..decision("a", &a) };
+        let conflicts = within(std::slice::from_ref(&one), &[Decision { text, ..decision("b", &b) }]);
+        proptest::prop_assert!(conflicts.len() <= 1);
+        changes(std::slice::from_ref(&one), &[decision("b", &b)]);
+    }
+}
