@@ -10,6 +10,10 @@ use crate::parse::{Files, linked_tables};
 /// What team folders are called; the first wins where both stand.
 pub(crate) const FOLDERS: [&str; 2] = [".squad", ".ai-team"];
 
+/// What a team is read from, beside the tables its routing points to: these, and what is wanted in these folders.
+const FILES: [&str; 4] = ["team.md", "routing.md", "decisions.md", "decisions-archive.md"];
+const FOLDERS_OF_FILES: [&str; 3] = ["agents", "roles", "decisions"];
+
 /// The files that are settings.
 const CONFIGURATION: [&str; 2] = ["config.toml", "config.json"];
 
@@ -30,6 +34,11 @@ pub(crate) struct TeamFolder {
 }
 
 impl TeamFolder {
+    /// Where a team would be, whether or not it is there.
+    pub(crate) fn expected(root: &Path) -> Self {
+        Self { root: root.to_owned(), name: FOLDERS[0], path: root.join(FOLDERS[0]) }
+    }
+
     fn in_root(root: &Path) -> Option<Self> {
         let name = FOLDERS.into_iter().find(|name| root.join(name).is_dir())?;
         Some(Self { root: root.to_owned(), name, path: root.join(name) })
@@ -54,15 +63,11 @@ pub(crate) fn locate(start: &Path, work_dir: &Path, main_work_dir: Option<&Path>
 /// The files of a team that squad reads. A file that is there and cannot be read is an error, never an empty file.
 pub(crate) fn read(team: &TeamFolder) -> (Files, Vec<Problem>) {
     let mut reader = Reader::new(team);
-    for name in ["team.md", "routing.md", "decisions.md", "decisions-archive.md"].into_iter().chain(CONFIGURATION) {
-        reader.file(name);
-    }
+    FILES.into_iter().chain(CONFIGURATION).for_each(|name| reader.file(name));
     for name in reader.files.text("routing.md").map(linked_tables).unwrap_or_default() {
         reader.file(&name);
     }
-    reader.folder("agents", 1, &|path| is_agent_file(path));
-    reader.folder("roles", DEEPEST, &|path| path.ends_with(".md"));
-    reader.folder("decisions", 1, &|path| path.ends_with(".md"));
+    FOLDERS_OF_FILES.into_iter().for_each(|name| reader.folder(name, 1));
     let own = team.path.parent().unwrap_or(&team.root);
     if FOLDERS.iter().filter(|name| own.join(name).is_dir()).count() > 1 {
         let message = format!("`.squad/` is used and `{}/` is not", FOLDERS[1]);
@@ -79,6 +84,19 @@ pub(crate) fn read_configuration(team: &TeamFolder) -> (Files, Vec<Problem>) {
     let mut reader = Reader::new(team);
     CONFIGURATION.into_iter().for_each(|name| reader.file(name));
     (reader.files, reader.problems)
+}
+
+/// Whether a file, by its path from the team folder, is one that a team is read from. The tables that routing points
+/// to are known by what it says.
+pub(crate) fn is_team_file(path: &str) -> bool {
+    match path.split_once('/') {
+        None => FILES.contains(&path) || CONFIGURATION.contains(&path),
+        Some(_) if path.matches('/').count() > DEEPEST => false,
+        Some(("agents", _)) => is_agent_file(path),
+        Some(("roles", file)) => !file.contains('/') && file.ends_with(".md"),
+        Some(("decisions", _)) => path.ends_with(".md"),
+        Some(_) => false,
+    }
 }
 
 /// `agents/<folder>/charter.md`, `agents/<folder>/history.md` and role files such as `agents/<name>.md`.
@@ -105,7 +123,7 @@ impl Reader {
         }
     }
 
-    fn folder(&mut self, name: &str, depth: usize, wanted: &dyn Fn(&str) -> bool) {
+    fn folder(&mut self, name: &str, depth: usize) {
         let entries = match fs::read_dir(self.base.join(name)) {
             Ok(entries) => entries,
             Err(error) if error.kind() == io::ErrorKind::NotFound => return,
@@ -118,9 +136,9 @@ impl Reader {
             let path = format!("{name}/{inner}");
             if self.base.join(&path).is_dir() {
                 if depth < DEEPEST {
-                    self.folder(&path, depth + 1, wanted);
+                    self.folder(&path, depth + 1);
                 }
-            } else if wanted(&path) {
+            } else if is_team_file(&path) {
                 self.file(&path);
             }
         }

@@ -1,3 +1,4 @@
+mod diff;
 mod show;
 
 use clap::Subcommand;
@@ -30,13 +31,18 @@ pub(super) struct Args {
 #[derive(Subcommand)]
 enum Command {
     Show(show::Args),
+    Diff(diff::Args),
 }
 
 impl Args {
     pub(super) fn run(self, context: &mut Context<'_>) -> Ended {
-        if let Some(Command::Show(args)) = self.command {
-            let project = Project::open(context.env, &context.directory, Layer::default())?;
-            return args.run(&mut context.ui, &project);
+        match self.command {
+            Some(Command::Show(args)) => {
+                let project = Project::open(context.env, &context.directory, Layer::default())?;
+                return args.run(&mut context.ui, &project);
+            }
+            Some(Command::Diff(args)) => return args.run(context),
+            None => {}
         }
         let report = agents::report(context.env, &context.directory)?;
         let ui = &mut context.ui;

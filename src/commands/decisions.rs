@@ -1,3 +1,7 @@
+mod page;
+mod radar;
+mod review;
+
 use clap::Subcommand;
 
 use super::{Context, Ended, text_or_input};
@@ -53,14 +57,23 @@ Examples:
     /// Commit the recorded decisions that were made for this branch and are not on it yet
     #[command(after_help = "Examples:\n  squad decisions land")]
     Land,
+    Review(review::Args),
+    Radar(radar::Args),
 }
 
 impl Args {
     pub(super) fn run(self, context: &mut Context<'_>) -> Ended {
+        let command = match self.command {
+            // These look at commits, whatever the work tree holds.
+            Command::Review(args) => return args.run(context),
+            Command::Radar(args) => return args.run(context),
+            command => command,
+        };
         let project = Project::open(context.env, &context.directory, Layer::default())?;
         project.insist_on_readable()?;
         let ui = &mut context.ui;
-        match self.command {
+        match command {
+            Command::Review(_) | Command::Radar(_) => {}
             Command::List => list(ui, &decisions::standing(&project)?),
             Command::Show { id } => show(ui, &decisions::find(decisions::standing(&project)?, &id)?),
             Command::Add { text, scope, tags } => {

@@ -10,6 +10,7 @@
 //! | `tree` | reading folders of a commit, adding files to a tree |
 //! | `lock`, `ledger`, `snapshot` | the append-only ledger on `refs/squad/log` |
 //! | `landing`, `checkout` | one commit of our files on the user's branch |
+//! | `history` | revisions, where histories part, trailers, branches |
 //! | `program` | running `git` |
 //!
 //! Reads stay in this process. The `git` program is asked where only it knows the answer (identity, attributes,
@@ -18,6 +19,7 @@
 mod checkout;
 mod commit;
 mod error;
+mod history;
 mod landing;
 mod ledger;
 mod lock;

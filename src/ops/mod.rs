@@ -2,6 +2,7 @@
 
 pub(crate) mod agents;
 mod cache;
+mod commit;
 pub(crate) mod config;
 pub(crate) mod decisions;
 pub(crate) mod demo;
@@ -15,6 +16,8 @@ pub(crate) mod ledger;
 pub(crate) mod members;
 pub(crate) mod orchestrate;
 mod project;
+pub(crate) mod prompts;
+pub(crate) mod review;
 mod secrets;
 mod signals;
 mod stage;

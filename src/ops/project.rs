@@ -120,8 +120,13 @@ pub(crate) fn own_settings(env: &Env) -> Settings {
     settings(env, &Files::default(), Layer::default()).0
 }
 
-fn settings(env: &Env, files: &Files, flags: Layer) -> (Settings, Vec<Problem>) {
-    let mut problems = Vec::new();
+/// The settings that the team's files alone make: the same for everyone.
+pub(super) fn shared_settings(files: &Files) -> Settings {
+    Settings::resolve(team_layers(files, &mut Vec::new())).0
+}
+
+/// What the team's own files set, the lowest first.
+fn team_layers(files: &Files, problems: &mut Vec<Problem>) -> Vec<Layer> {
     let mut layers = Vec::new();
     // What another tool left: the lowest layer, so that our own file wins.
     if let Some(text) = files.text("config.json") {
@@ -139,6 +144,12 @@ fn settings(env: &Env, files: &Files, flags: Layer) -> (Settings, Vec<Problem>) 
         }
         layers.push(layer);
     }
+    layers
+}
+
+fn settings(env: &Env, files: &Files, flags: Layer) -> (Settings, Vec<Problem>) {
+    let mut problems = Vec::new();
+    let mut layers = team_layers(files, &mut problems);
     if let Some(path) = env.user_config() {
         let shown = path.display().to_string();
         match fs::read_to_string(&path) {

@@ -18,9 +18,22 @@ pub(crate) struct Workspace {
 
 impl Workspace {
     pub(crate) fn find(env: &Env, directory: &Path) -> Result<Self, Failure> {
+        Self::find_or(env, directory, |_| None)
+    }
+
+    /// For those who look at commits: where nothing is checked out, the team is the one of the repository's root.
+    pub(crate) fn find_or_root(env: &Env, directory: &Path) -> Result<Self, Failure> {
+        Self::find_or(env, directory, |work_dir| Some(TeamFolder::expected(work_dir)))
+    }
+
+    fn find_or(
+        env: &Env,
+        directory: &Path,
+        otherwise: impl FnOnce(&Path) -> Option<TeamFolder>,
+    ) -> Result<Self, Failure> {
         let (repository, work_dir) = repository(env, directory)?;
         let start = real(directory);
-        let Some(folder) = team_folder(&repository, &start, &work_dir) else {
+        let Some(folder) = team_folder(&repository, &start, &work_dir).or_else(|| otherwise(&work_dir)) else {
             return Err(Failure::team(format!(
                 "there is no team in {}: no folder `.squad` there or above",
                 start.display()

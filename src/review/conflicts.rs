@@ -26,6 +26,8 @@ pub(crate) struct Conflict {
     pub(crate) code: &'static str,
     pub(crate) message: String,
     pub(crate) decisions: Vec<DecisionId>,
+    /// Of the decisions, in their order: some stand on no commit that is checked out.
+    pub(crate) titles: Vec<String>,
     /// Where they stand, as far as they stand anywhere.
     pub(crate) sources: Vec<Source>,
 }
@@ -51,6 +53,17 @@ pub(crate) fn between(ours: &[Decision], theirs: &[Decision], common: &[Decision
     let known: BTreeSet<&DecisionId> = all.iter().map(|decision| &decision.id).collect();
     all.extend(common.iter().filter(|decision| !known.contains(&decision.id)));
     find(&all, |a, b| a < count && (count..end).contains(&b))
+}
+
+/// New decisions that supersede one that nobody knows.
+pub(crate) fn dangling(new: &[Decision], known: &BTreeSet<&DecisionId>) -> Vec<Conflict> {
+    let unknown = |decision: &&Decision| decision.supersedes.as_ref().is_some_and(|old| !known.contains(old));
+    let found = new.iter().filter(unknown).map(|decision| {
+        let old = decision.supersedes.as_ref().map(ToString::to_string).unwrap_or_default();
+        let message = format!("supersedes {old}, which stands on neither side");
+        conflict(Certainty::Explicit, "supersedes-unknown", message, &[decision])
+    });
+    found.collect()
 }
 
 /// Looks at every pair that counts; `counts` is asked with the smaller place first.
@@ -103,7 +116,7 @@ fn races(all: &[&Decision], counts: &impl Fn(usize, usize) -> bool) -> Vec<Confl
         let places: BTreeSet<usize> = pairs().filter(open).flat_map(|(a, b)| [a, b]).collect();
         let decisions: Vec<&Decision> = places.into_iter().map(|at| all[at]).collect();
         (!decisions.is_empty()).then(|| {
-            let message = format!("each of them supersedes `{old}`");
+            let message = format!("each of them supersedes {old}");
             conflict(Certainty::Explicit, "superseded-twice", message, &decisions)
         })
     };
@@ -120,6 +133,7 @@ fn conflict(certainty: Certainty, code: &'static str, message: String, decisions
         code,
         message,
         decisions: decisions.iter().map(|decision| decision.id.clone()).collect(),
+        titles: decisions.iter().map(|decision| decision.title.clone()).collect(),
         sources: decisions.iter().filter_map(|decision| decision.source.clone()).collect(),
     }
 }

@@ -11,8 +11,8 @@ mod conflicts;
 mod scope;
 mod wording;
 
-pub(crate) use changes::{Changed, Changes, Superseded, changes};
-pub(crate) use conflicts::{Certainty, Conflict, between, within};
+pub(crate) use changes::{Changes, changes};
+pub(crate) use conflicts::{Certainty, Conflict, between, dangling, within};
 
 use similar::TextDiff;
 
@@ -21,7 +21,10 @@ const AROUND: usize = 3;
 
 /// A readable diff of two texts; empty when they are alike.
 pub(crate) fn diff(before: &str, after: &str) -> String {
-    TextDiff::from_lines(before, after).unified_diff().context_radius(AROUND).missing_newline_hint(false).to_string()
+    let diff = TextDiff::from_lines(before, after);
+    let text = diff.unified_diff().context_radius(AROUND).missing_newline_hint(false).to_string();
+    // An empty line stays empty.
+    text.lines().map(|line| if line == " " { "\n".to_owned() } else { format!("{line}\n") }).collect()
 }
 
 #[cfg(test)]

@@ -304,8 +304,9 @@ impl Sentence {
             .collect();
         let (asserted, rejected) = turned_down(&text);
         let is_about = |word: &&str| {
-            !(NO.contains(word) || CHOOSE.contains(word) || word.starts_with(|c: char| c.is_ascii_digit()))
-                && !OPPOSITES.iter().any(|(one, other)| one == word || other == word)
+            let is_opposite = OPPOSITES.iter().any(|(one, other)| one == word || other == word);
+            let is_number = word.starts_with(|c: char| c.is_ascii_digit());
+            !(is_opposite || is_number || NO.contains(word) || CHOOSE.contains(word))
         };
         let stems =
             |text: &str| -> BTreeSet<String> { words(text).take(LONGEST).filter(is_about).filter_map(stem).collect() };
@@ -372,7 +373,7 @@ impl Subjects {
     /// `least`: the words two sentences have to share.
     fn opposed(&self, one: &Sentence, other: &Sentence, least: usize) -> Option<Reason> {
         let shared: Vec<&String> = one.subject.intersection(&other.subject).collect();
-        let about = || list(shared.iter().take(4).map(|stem| format!("`{}`", self.word(stem, one))));
+        let about = || list(shared.iter().take(4).map(|stem| format!("“{}”", self.word(stem, one))));
         if let Some(reason) = self.taken_and_turned_down(one, other, least) {
             return Some(reason);
         }
@@ -387,7 +388,7 @@ impl Subjects {
             return alternative(one, other).map(|(a, b)| self.in_one_place(&a, &b));
         }
         if let Some((a, b)) = opposite_words(one, other) {
-            let message = format!("about {}, one says `{a}` and the other `{b}`", about());
+            let message = format!("about {}, one says “{a}” and the other “{b}”", about());
             return Some(Reason { code: "opposite-words", message });
         }
         let is_enough = shared.len() >= 2 || one.subject.len().max(other.subject.len()) <= 2;
@@ -409,7 +410,9 @@ impl Subjects {
     }
 
     fn in_one_place(&self, a: &str, b: &str) -> Reason {
-        Reason { code: "alternatives", message: format!("in the same place one says `{a}` and the other `{b}`") }
+        Reason {
+            code: "alternatives", message: format!("in the same place one says “{a}” and the other “{b}”")
+        }
     }
 
     fn taken_and_turned_down(&self, one: &Sentence, other: &Sentence, least: usize) -> Option<Reason> {
@@ -419,7 +422,7 @@ impl Subjects {
             let found = a.rejected.iter().find(|stem| b.subject.contains(*stem) && !a.subject.contains(*stem));
             let found = found.filter(|_| !b.says_no && (about >= least || !b.rejected.is_disjoint(&a.subject)))?;
             let word = self.word(found, b);
-            Some(Reason { code: "turned-down", message: format!("one turns down `{word}`, which the other takes") })
+            Some(Reason { code: "turned-down", message: format!("one turns down “{word}”, which the other takes") })
         };
         taken(one, other).or_else(|| taken(other, one))
     }

@@ -11,4 +11,5 @@ mod log;
 mod orchestrate;
 mod process;
 mod readme;
+mod review;
 mod support;

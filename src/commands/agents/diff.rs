@@ -1,0 +1,60 @@
+use super::super::{Context, Ended};
+use crate::model::printable;
+use crate::ops::Workspace;
+use crate::ops::prompts::{PromptChange, Told};
+use crate::ops::review::{Range, prompt_changes};
+use crate::ui::{BAD, FAINT, GOOD, STRONG, Ui};
+
+/// Show how a range of commits changes what agents are told
+///
+/// Prompts are compiled from the team's files as the two commits have them, at the standard tier and without a task;
+/// your own configuration and the ledger's learnings are no part of them. Needs no checkout.
+#[derive(clap::Args)]
+#[command(after_help = "\
+Examples:
+  squad agents diff main..HEAD
+  squad agents diff HEAD~1
+  squad agents diff main.. --json | jq '.prompts[].agent'")]
+pub(super) struct Args {
+    /// BASE..HEAD; BASE alone is what the checked-out commit has on top of it
+    range: String,
+}
+
+impl Args {
+    pub(super) fn run(self, context: &mut Context<'_>) -> Ended {
+        let workspace = Workspace::find_or_root(context.env, &context.directory)?;
+        let prompts = prompt_changes(&workspace, &Range::find(&workspace, &self.range)?)?;
+        let ui = &mut context.ui;
+        if ui.json() {
+            ui.value(&serde_json::json!({ "prompts": prompts }));
+            return Ok(0);
+        }
+        if prompts.is_empty() {
+            ui.say("No agent is told anything else.");
+        }
+        prompts.iter().for_each(|change| shown(ui, change));
+        Ok(0)
+    }
+}
+
+fn shown(ui: &mut Ui, change: &PromptChange) {
+    let told = |told: &Told| format!("{} tokens on {}", told.tokens, told.model);
+    let how = match (&change.before, &change.after) {
+        (Some(before), Some(after)) => format!("{}, before {}", told(after), told(before)),
+        (None, Some(after)) => format!("new, {}", told(after)),
+        (Some(before), None) => format!("gone, before {}", told(before)),
+        (None, None) => String::new(),
+    };
+    let name = ui.out_paint(STRONG, &printable(&change.name));
+    ui.data(&format!("{name}  {}", printable(&how)));
+    for line in change.diff.lines() {
+        let style = match line.as_bytes().first() {
+            Some(b'+') => GOOD,
+            Some(b'-') => BAD,
+            Some(b'@') => FAINT,
+            _ => anstyle::Style::new(),
+        };
+        ui.data(&ui.out_paint(style, &printable(line)));
+    }
+    ui.data("");
+}

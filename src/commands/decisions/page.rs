@@ -1,0 +1,204 @@
+//! A review as Markdown, for a comment under a pull request.
+//!
+//! Everything in it comes from a branch that anybody may have pushed: titles are escaped, texts quoted, and nobody is
+//! called by name.
+
+use crate::model::{Decision, first_line, list, plural, printable, quote};
+use crate::ops::prompts::{PromptChange, Told};
+use crate::ops::review::Review;
+use crate::review::{Certainty, Changes};
+
+/// What is left of the room for the last line.
+const RESERVE: usize = 400;
+/// Characters of one decision's text that are shown; the rest is in its file.
+const TEXT: usize = 1_500;
+
+/// The page, in at most so many characters: the later parts are left out first, and the page says so.
+pub(super) fn page(review: &Review, limit: usize) -> String {
+    let mut page = Page { text: String::new(), limit: limit.saturating_sub(RESERVE), left_out: 0 };
+    let range = format!("{}..{}", escaped(&review.base.name), escaped(&review.head.name));
+    page.text.push_str(&format!("## Decisions in {range}\n\n{}.\n", capital(&review.summary())));
+    conflicts(&mut page, review);
+    let Changes { new, changed, superseded, withdrawn } = &review.decisions.0;
+    page.section("New", new.iter().map(|decision| entry(decision, "")));
+    page.section("Changed", changed.iter().map(|change| line(&change.after) + &folded("How", &change.diff)));
+    page.section(
+        "Superseded",
+        superseded
+            .iter()
+            .map(|replaced| format!("{}  superseded by `{}`\n", line(&replaced.decision), code(replaced.by.as_str()))),
+    );
+    page.section("Withdrawn", withdrawn.iter().map(line));
+    page.section(
+        "Recorded and never landed",
+        review.unlanded.iter().map(|one| {
+            let branch = one.branch.as_deref().map(|branch| format!("  made for `{}`\n", code(branch)));
+            entry(&one.decision, &branch.unwrap_or_default())
+        }),
+    );
+    prompts(&mut page, &review.prompts);
+    for note in &review.notes {
+        page.text.push_str(&format!("\n_{}_\n", escaped(note)));
+    }
+    if page.left_out > 0 {
+        page.text.push_str(&format!(
+            "\n_{} left out, this comment would be too long: `squad decisions review {} --limit 1000000`_\n",
+            plural(page.left_out, "part"),
+            code(&format!("{}..{}", review.base.name, review.head.name))
+        ));
+    }
+    page.text
+}
+
+struct Page {
+    text: String,
+    limit: usize,
+    left_out: usize,
+}
+
+impl Page {
+    /// A heading and what stands under it, as far as there is room.
+    fn section(&mut self, title: &str, parts: impl Iterator<Item = String>) {
+        let mut is_begun = false;
+        for part in parts {
+            let heading = if is_begun { String::new() } else { format!("\n### {title}\n\n") };
+            if self.text.chars().count() + heading.len() + part.chars().count() > self.limit {
+                self.left_out += 1;
+                continue;
+            }
+            is_begun = true;
+            self.text.push_str(&heading);
+            self.text.push_str(&part);
+        }
+    }
+}
+
+fn conflicts(page: &mut Page, review: &Review) {
+    let parts = review.conflicts.iter().map(|conflict| {
+        let certainty = match conflict.certainty {
+            Certainty::Explicit => "**Contradiction**",
+            Certainty::Likely => "Likely contradiction",
+        };
+        let decisions = conflict.decisions.iter().zip(&conflict.titles);
+        let decisions: String =
+            decisions.map(|(id, title)| format!("  - `{}` {}\n", code(id.as_str()), title_of(title))).collect();
+        format!("- {certainty} (`{}`): {}\n{decisions}", conflict.code, escaped(&conflict.message))
+    });
+    page.section("Contradictions", parts);
+}
+
+/// A decision in a line, and its text folded away.
+fn entry(decision: &Decision, more: &str) -> String {
+    let text = decision.text.trim();
+    if text.is_empty() {
+        return format!("{}{more}", line(decision));
+    }
+    let (cut, is_cut) = match text.char_indices().nth(TEXT) {
+        Some((at, _)) => (&text[..at], true),
+        None => (text, false),
+    };
+    let text = if is_cut { format!("{cut} […]") } else { cut.to_owned() };
+    // Inside a quote HTML is still HTML.
+    let quoted = quote(&uncalled(&printable(&text)).replace('<', "&lt;"));
+    format!("{}{more}{}", line(decision), details("Why", &quoted))
+}
+
+fn line(decision: &Decision) -> String {
+    let mut parts = vec![format!("`{}`", code(decision.id.as_str()))];
+    parts.extend(decision.by.as_deref().map(|by| format!("by {}", title_of(by))));
+    parts.extend(decision.date.as_deref().map(|date| title_of(date.get(..10).unwrap_or(date))));
+    parts.extend(decision.run.as_ref().map(|run| format!("run `{}`", code(run.as_str()))));
+    parts.extend(decision.supersedes.as_ref().map(|old| format!("supersedes `{}`", code(old.as_str()))));
+    if !decision.scope.is_empty() {
+        parts.push(format!("scope `{}`", code(&decision.scope.join(", "))));
+    }
+    format!("- **{}** ({})\n", title_of(&decision.title), parts.join(", "))
+}
+
+fn prompts(page: &mut Page, prompts: &[PromptChange]) {
+    if prompts.is_empty() {
+        return;
+    }
+    let mut table = "| Agent | Tokens | Model |\n|---|---|---|\n".to_owned();
+    for change in prompts {
+        let both = |show: &dyn Fn(&Told) -> String| match (&change.before, &change.after) {
+            (Some(before), Some(after)) if show(before) == show(after) => show(after),
+            (Some(before), Some(after)) => format!("{} → {}", show(before), show(after)),
+            (None, Some(after)) => format!("new: {}", show(after)),
+            (Some(before), None) => format!("gone: {}", show(before)),
+            (None, None) => String::new(),
+        };
+        let tokens = both(&|told| told.tokens.to_string());
+        table.push_str(&format!(
+            "| {} | {tokens} | {} |\n",
+            title_of(&change.name),
+            both(&|told| title_of(&told.model))
+        ));
+    }
+    page.section("Prompts", std::iter::once(table));
+    page.section("What agents will be told", alike(prompts).into_iter().map(|(names, diff)| folded(&names, diff)));
+}
+
+/// The diffs, each with the names of all whom it is for: a new decision reaches everyone in the same words.
+fn alike(prompts: &[PromptChange]) -> Vec<(String, &str)> {
+    let lines = |diff: &'_ str| -> Vec<String> {
+        diff.lines().filter(|line| !line.starts_with("@@") && !line.starts_with(' ')).map(str::to_owned).collect()
+    };
+    let mut groups: Vec<(Vec<String>, Vec<String>, &str)> = Vec::new();
+    for change in prompts.iter().filter(|change| !change.diff.is_empty()) {
+        let (name, changed) = (title_of(&change.name), lines(&change.diff));
+        match groups.iter_mut().find(|(_, other, _)| *other == changed) {
+            Some((names, _, _)) => names.push(name),
+            None => groups.push((vec![name], changed, &change.diff)),
+        }
+    }
+    groups.into_iter().map(|(names, _, diff)| (list(names), diff)).collect()
+}
+
+/// A diff that is shown when somebody asks for it.
+fn folded(title: &str, diff: &str) -> String {
+    // A fence that nothing in the text can end.
+    let longest = diff.split(|c| c != '`').map(str::len).max().unwrap_or(0);
+    let fence = "`".repeat(longest.max(2) + 1);
+    details(title, &format!("{fence}diff\n{}{fence}\n", ended(&printable(diff))))
+}
+
+fn details(title: &str, text: &str) -> String {
+    format!("\n<details><summary>{title}</summary>\n\n{}\n</details>\n\n", ended(text))
+}
+
+fn ended(text: &str) -> String {
+    if text.ends_with('\n') { text.to_owned() } else { format!("{text}\n") }
+}
+
+/// Text from elsewhere in a line of ours.
+fn title_of(text: &str) -> String {
+    escaped(&first_line(text, 160))
+}
+
+/// Without meaning to Markdown or HTML.
+fn escaped(text: &str) -> String {
+    let mut escaped = String::with_capacity(text.len());
+    for c in uncalled(&printable(text)).chars() {
+        if "\\`*_[]<>&~|".contains(c) {
+            escaped.push('\\');
+        }
+        escaped.push(if c == '\n' { ' ' } else { c });
+    }
+    escaped
+}
+
+/// Inside a code span.
+fn code(text: &str) -> String {
+    first_line(&printable(text), 160).replace('`', "'")
+}
+
+/// Nobody is told of a comment, and no issue is linked, because a decision has their name in it.
+fn uncalled(text: &str) -> String {
+    text.replace('@', "@\u{200b}").replace('#', "#\u{200b}")
+}
+
+fn capital(text: &str) -> String {
+    let mut chars = text.chars();
+    chars.next().map(|first| first.to_uppercase().chain(chars).collect()).unwrap_or_default()
+}

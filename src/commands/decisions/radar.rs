@@ -1,0 +1,61 @@
+use super::super::{Context, Ended};
+use crate::model::{plural, printable};
+use crate::ops::Workspace;
+use crate::ops::review::{self, Radar};
+use crate::review::Certainty;
+use crate::ui::{BAD, STRONG, Ui, WARN};
+
+/// Show what branches decide against each other, before they meet
+///
+/// Compares the decisions that each branch has on top of the base. Without REF: every branch, local and of remotes.
+/// Exits with 0 whatever it finds.
+#[derive(clap::Args)]
+#[command(after_help = "\
+Examples:
+  squad decisions radar
+  squad decisions radar feature-a feature-b
+  squad decisions radar --base origin/develop --json")]
+pub(super) struct Args {
+    /// Branches or other revisions
+    #[arg(value_name = "REF")]
+    revisions: Vec<String>,
+    /// Where they go; by default origin's HEAD, main or master
+    #[arg(long, value_name = "REF")]
+    base: Option<String>,
+}
+
+impl Args {
+    pub(super) fn run(self, context: &mut Context<'_>) -> Ended {
+        let workspace = Workspace::find_or_root(context.env, &context.directory)?;
+        let radar = review::radar(&workspace, self.base.as_deref(), &self.revisions)?;
+        if context.ui.json() {
+            context.ui.value(&radar);
+        } else {
+            shown(&mut context.ui, &radar);
+        }
+        Ok(0)
+    }
+}
+
+fn shown(ui: &mut Ui, radar: &Radar) {
+    for crossing in &radar.conflicts {
+        let (word, style) = match crossing.conflict.certainty {
+            Certainty::Explicit => ("contradiction", BAD),
+            Certainty::Likely => ("likely contradiction", WARN),
+        };
+        let branches = ui.out_paint(STRONG, &printable(&crossing.branches.join(" and ")));
+        let word = ui.out_paint(style, word);
+        ui.data(&format!("{branches}: {word}: {}", printable(&crossing.conflict.message)));
+        for (id, title) in crossing.conflict.decisions.iter().zip(&crossing.conflict.titles) {
+            ui.data(&printable(&format!("  {id}  {title}")));
+        }
+    }
+    let decisions = radar.branches.iter().map(|branch| branch.new.len()).sum();
+    ui.say(&format!(
+        "{} on {} on top of {}; {}.",
+        plural(decisions, "decision"),
+        if radar.branches.len() == 1 { "1 branch".to_owned() } else { format!("{} branches", radar.branches.len()) },
+        printable(&radar.base.name),
+        plural(radar.conflicts.len(), "contradiction"),
+    ));
+}

@@ -1,0 +1,58 @@
+use clap::ValueEnum;
+
+use super::super::{Context, Ended};
+use super::page::page;
+use crate::ops::Workspace;
+use crate::ops::review::{self, Range};
+
+/// Show what a pull request decides
+///
+/// What the commits of HEAD decide on top of BASE: new, changed, superseded and withdrawn decisions, what they
+/// contradict, which of the range's decisions never landed, and how agents' prompts change. Needs no checkout.
+///
+/// Prints Markdown for a comment; --json for programs. What is merely likely never fails a build.
+#[derive(clap::Args)]
+#[command(after_help = "\
+Examples:
+  squad decisions review main..HEAD
+  squad decisions review origin/main..feature --fail-on explicit
+  squad decisions review main.. --json | jq '.conflicts'
+  squad decisions review origin/main.. | gh pr comment --body-file -")]
+pub(super) struct Args {
+    /// BASE..HEAD; BASE alone is what the checked-out commit has on top of it
+    range: String,
+    /// Exit with 1 when there is any of these; may be given several times
+    #[arg(long, value_enum, value_name = "WHAT", value_delimiter = ',')]
+    fail_on: Vec<FailOn>,
+    /// Characters of Markdown at most: what is too long for a comment is left out and said to be
+    #[arg(long, value_name = "N", default_value_t = COMMENT)]
+    limit: usize,
+}
+
+/// GitHub takes 65,536 characters in a comment.
+const COMMENT: usize = 60_000;
+
+#[derive(Clone, Copy, PartialEq, Eq, ValueEnum)]
+enum FailOn {
+    /// Decisions that supersede the same one, decide the same scope, or supersede what nobody knows
+    Explicit,
+    /// Decisions that were made for these commits and are not in them
+    Unlanded,
+}
+
+impl Args {
+    pub(super) fn run(self, context: &mut Context<'_>) -> Ended {
+        let workspace = Workspace::find_or_root(context.env, &context.directory)?;
+        let review = review::review(&workspace, Range::find(&workspace, &self.range)?)?;
+        if context.ui.json() {
+            context.ui.value(&review);
+        } else {
+            context.ui.verbatim(&page(&review, self.limit));
+        }
+        let fails = self.fail_on.iter().any(|what| match what {
+            FailOn::Explicit => review.has_explicit_conflicts(),
+            FailOn::Unlanded => !review.unlanded.is_empty(),
+        });
+        Ok(u8::from(fails))
+    }
+}

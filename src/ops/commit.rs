@@ -1,0 +1,35 @@
+//! A team as a commit has it, without a checkout.
+
+use std::collections::BTreeMap;
+
+use super::Workspace;
+use super::workspace::{below, place};
+use crate::error::Failure;
+use crate::parse::{Files, linked_tables};
+use crate::store;
+
+/// The team's files in a commit; none where the commit has no such team.
+pub(super) fn files_at(workspace: &Workspace, commit: &str) -> Result<Files, Failure> {
+    let place = place(&workspace.folder, &workspace.work_dir);
+    for name in store::FOLDERS {
+        let folder = below(&place, name);
+        let inner = |path: &str| path.strip_prefix(&folder)?.strip_prefix('/').map(str::to_owned);
+        let found = workspace.repository.files_at(commit, &folder, |path| {
+            inner(path).is_some_and(|path| store::is_team_file(&path) || path.ends_with(".json"))
+        })?;
+        let texts: BTreeMap<String, String> = found
+            .into_iter()
+            .filter_map(|(path, bytes)| {
+                let text = String::from_utf8(bytes);
+                Some((inner(&path)?, text.unwrap_or_else(|bad| String::from_utf8_lossy(bad.as_bytes()).into_owned())))
+            })
+            .collect();
+        let mut files = Files { folder: name.to_owned(), texts };
+        if !files.texts.is_empty() {
+            let tables = files.texts.get("routing.md").map(|text| linked_tables(text)).unwrap_or_default();
+            files.texts.retain(|path, _| store::is_team_file(path) || tables.contains(path));
+            return Ok(files);
+        }
+    }
+    Ok(Files::default())
+}
