@@ -1,6 +1,6 @@
 use super::{Context, Ended};
-use crate::model::plural;
-use crate::ops::init::{self, Installed};
+use crate::model::{list, plural};
+use crate::ops::init::{self, Installed, Wish};
 use crate::ui::GOOD;
 
 /// Install a team in this repository
@@ -12,16 +12,20 @@ use crate::ui::GOOD;
 #[command(after_help = "\
 Examples:
   squad init                 Install a team, in one commit
-  squad init --no-commit     Write the files and leave the commit to you")]
+  squad init --no-commit     Write the files and leave the commit to you
+  squad init --ci            Also a GitHub workflow that comments on pull requests what they decide")]
 pub(super) struct Args {
     /// Write the files and do not commit them
     #[arg(long)]
     no_commit: bool,
+    /// Also write .github/workflows/squad-review.yml, which reviews what pull requests decide
+    #[arg(long)]
+    ci: bool,
 }
 
 impl Args {
     pub(super) fn run(self, context: &mut Context<'_>) -> Ended {
-        let installed = init::init(context.env, &context.directory, !self.no_commit)?;
+        let installed = init::init(context.env, &context.directory, Wish { commit: !self.no_commit, ci: self.ci })?;
         let ui = &mut context.ui;
         if ui.json() {
             ui.value(&match &installed {
@@ -29,10 +33,10 @@ impl Args {
                     serde_json::json!({"installed": false, "folder": folder, "files": 0, "commit": null})
                 }
                 Installed::Committed { files, commit } => {
-                    serde_json::json!({"installed": true, "folder": ".squad", "files": files, "commit": commit})
+                    serde_json::json!({"installed": true, "folder": ".squad", "files": files.len(), "commit": commit})
                 }
                 Installed::Written { files, .. } => {
-                    serde_json::json!({"installed": true, "folder": ".squad", "files": files, "commit": null})
+                    serde_json::json!({"installed": true, "folder": ".squad", "files": files.len(), "commit": null})
                 }
             });
             return Ok(0);
@@ -43,20 +47,38 @@ impl Args {
             }
             Installed::Committed { files, commit } => {
                 let short = ui.err_paint(GOOD, commit.get(..10).unwrap_or(&commit));
-                ui.say(&format!("Installed a team in .squad/: {}, committed in {short}.", plural(files, "file")));
-                next_steps(context);
+                ui.say(&format!("Installed {}, committed in {short}.", what(&files)));
+                next_steps(context, &files);
             }
             Installed::Written { files, reason } => {
-                ui.say(&format!("Installed a team in .squad/: {}, not committed: {reason}.", plural(files, "file")));
-                ui.hint("git add .squad && git commit -m \"Add a squad\"");
-                next_steps(context);
+                ui.say(&format!("Installed {}, not committed: {reason}.", what(&files)));
+                ui.hint(&format!("git add {} && git commit -m \"Add a squad\"", tops(&files).join(" ")));
+                next_steps(context, &files);
             }
         }
         Ok(0)
     }
 }
 
-fn next_steps(context: &mut Context<'_>) {
+/// `a team in .squad/: 10 files`, `.github/workflows/squad-review.yml`.
+fn what(files: &[String]) -> String {
+    let (team, other): (Vec<&String>, Vec<&String>) = files.iter().partition(|path| path.starts_with(".squad/"));
+    let team = (!team.is_empty()).then(|| format!("a team in .squad/: {}", plural(team.len(), "file")));
+    list(team.into_iter().chain(other.into_iter().cloned()))
+}
+
+/// What `git add` takes.
+fn tops(files: &[String]) -> Vec<&str> {
+    let mut tops: Vec<&str> =
+        files.iter().map(|path| if path.starts_with(".squad/") { ".squad" } else { path }).collect();
+    tops.dedup();
+    tops
+}
+
+fn next_steps(context: &mut Context<'_>, files: &[String]) {
+    if files.iter().any(|path| path.starts_with(".github/")) {
+        context.ui.say("The workflow installs squad with the command in the repository variable SQUAD_INSTALL.");
+    }
     context.ui.say("\nNext:\n  squad orchestrate --dry-run \"Add a health endpoint\"   see who would work, and why");
     context.ui.say("  squad orchestrate \"Add a health endpoint\"             let the team work");
     context.ui.say("  squad engines                                         see whether an engine is ready");

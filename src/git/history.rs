@@ -38,13 +38,24 @@ impl Repository {
         Ok(lines.collect())
     }
 
-    /// The branch that a revision means: the checked-out one for `HEAD`, `x` for `origin/x`; `None` where it is none.
-    pub(crate) fn branch_of(&self, revision: &str) -> Result<Option<String>, Error> {
+    /// The branches that a revision means: the checked-out one for `HEAD`, `x` for `origin/x`, and for a bare commit
+    /// those that are at it.
+    pub(crate) fn branches_of(&self, revision: &str, commit: &str) -> Result<Vec<String>, Error> {
         let answer =
             self.call(&["rev-parse", "--symbolic-full-name", "--quiet", "--end-of-options", revision]).run()?;
         let text = answer.text();
-        let full = text.lines().last().unwrap_or_default();
-        let remote = full.strip_prefix("refs/remotes/").and_then(|name| name.split_once('/')).map(|(_, name)| name);
-        Ok(full.strip_prefix("refs/heads/").or(remote).map(str::to_owned))
+        if let Some(branch) = text.lines().last().and_then(branch) {
+            return Ok(vec![branch.to_owned()]);
+        }
+        let at = format!("--points-at={commit}");
+        let answer =
+            self.call(&["for-each-ref", "--format=%(refname)", &at, "refs/heads", "refs/remotes"]).succeed()?;
+        Ok(answer.text().lines().filter_map(branch).map(str::to_owned).collect())
     }
+}
+
+/// The branch that a ref is, or follows on a remote.
+fn branch(reference: &str) -> Option<&str> {
+    let remote = reference.strip_prefix("refs/remotes/").and_then(|name| name.split_once('/')).map(|(_, name)| name);
+    reference.strip_prefix("refs/heads/").or(remote).filter(|name| *name != "HEAD")
 }

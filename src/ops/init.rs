@@ -15,29 +15,83 @@ static TEMPLATE: Dir<'_> = include_dir!("$CARGO_MANIFEST_DIR/templates/team");
 
 const FOLDER: &str = ".squad";
 
+/// The job that reviews pull requests, for GitHub.
+const WORKFLOW: &str = ".github/workflows/squad-review.yml";
+static WORKFLOW_TEXT: &[u8] = include_bytes!("../../templates/ci/squad-review.yml");
+
+/// What is asked for.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Wish {
+    /// In a commit.
+    pub(crate) commit: bool,
+    /// The job that reviews pull requests too.
+    pub(crate) ci: bool,
+}
+
 /// What `init` did.
 pub(crate) enum Installed {
-    /// There was a team already; nothing was changed.
-    Already {
-        folder: String,
-    },
+    /// Everything was there already; nothing was changed.
+    Already { folder: String },
     Committed {
-        files: usize,
+        /// From the repository's root.
+        files: Vec<String>,
         commit: String,
     },
     /// The files are there and not committed; why.
-    Written {
-        files: usize,
-        reason: String,
-    },
+    Written { files: Vec<String>, reason: String },
 }
 
-/// Puts the team at the repository's root. Running it again changes nothing.
-pub(crate) fn init(env: &Env, directory: &Path, commit: bool) -> Result<Installed, Failure> {
+/// Puts the team at the repository's root, and what else is asked for. What is there stays as it is: running it again
+/// changes nothing.
+pub(crate) fn init(env: &Env, directory: &Path, wish: Wish) -> Result<Installed, Failure> {
     let (repository, work_dir) = repository(env, directory)?;
-    if let Some(found) = store::locate(&work_dir, &work_dir, None) {
+    let there = standing_team(&work_dir)?;
+    let mut files = Vec::new();
+    if there.is_none() {
+        let team = template_files();
+        write(&work_dir, &team)?;
+        files.extend(team.into_iter().map(|(path, bytes)| (format!("{FOLDER}/{path}"), bytes)));
+    }
+    if wish.ci && work_dir.join(WORKFLOW).symlink_metadata().is_err() {
+        write_workflow(&work_dir.join(WORKFLOW))?;
+        files.push((WORKFLOW.to_owned(), WORKFLOW_TEXT.to_vec()));
+    }
+    if let Some(folder) = there.filter(|_| files.is_empty()) {
+        return Ok(Installed::Already { folder });
+    }
+    let paths: Vec<String> = files.iter().map(|(path, _)| path.clone()).collect();
+    let written = |reason: String| Ok(Installed::Written { files: paths.clone(), reason });
+    if !wish.commit {
+        return written("--no-commit".to_owned());
+    }
+    if let Some(ignored) = [FOLDER, WORKFLOW]
+        .iter()
+        .find(|path| files.iter().any(|(file, _)| file.starts_with(**path)) && repository.is_ignored(path))
+    {
+        return written(format!("git ignores {ignored}"));
+    }
+    let Some(branch) = repository.head()?.branch else { return written("HEAD is detached".to_owned()) };
+    let message = if paths.len() == 1 { WORKFLOW_MESSAGE } else { MESSAGE }.to_owned();
+    let change = Change { branch, allow_unborn: true, files, message };
+    // The files are there, whatever becomes of the commit.
+    match repository.land(&change, repository.identity().as_ref(), env.clock.now()) {
+        Ok(Landing::Landed { commit }) => Ok(Installed::Committed { files: paths.clone(), commit }),
+        Ok(Landing::NotLanded { reason, hint }) => written(format!("{reason} ({hint})")),
+        Err(error) => written(error.to_string()),
+    }
+}
+
+const MESSAGE: &str = "squad: install a team\n\n\
+    The team of agents that works in this repository, and how work is routed to it.\n";
+
+const WORKFLOW_MESSAGE: &str = "squad: review pull requests in CI\n\n\
+    Posts what a pull request decides as a comment under it.\n";
+
+/// The team that is there already, by its folder's name.
+fn standing_team(work_dir: &Path) -> Result<Option<String>, Failure> {
+    if let Some(found) = store::locate(work_dir, work_dir, None) {
         return if found.path.join("team.md").is_file() {
-            Ok(Installed::Already { folder: found.name.to_owned() })
+            Ok(Some(found.name.to_owned()))
         } else {
             Err(Failure::team("the folder is there and holds no team.md")
                 .at(found.path.display())
@@ -48,28 +102,15 @@ pub(crate) fn init(env: &Env, directory: &Path, commit: bool) -> Result<Installe
     if place.symlink_metadata().is_ok() {
         return Err(Failure::team("it is there and is no folder").at(place.display()).hint("move it away"));
     }
-    let files = template_files();
-    write(&work_dir, &files)?;
-    let written = |reason: String| Ok(Installed::Written { files: files.len(), reason });
-    if !commit {
-        return written("--no-commit".to_owned());
-    }
-    if repository.is_ignored(FOLDER) {
-        return written(format!("git ignores {FOLDER}"));
-    }
-    let Some(branch) = repository.head()?.branch else { return written("HEAD is detached".to_owned()) };
-    let paths = files.iter().map(|(path, bytes)| (format!("{FOLDER}/{path}"), bytes.clone())).collect();
-    let change = Change { branch, allow_unborn: true, files: paths, message: MESSAGE.to_owned() };
-    // The files are there, whatever becomes of the commit.
-    match repository.land(&change, repository.identity().as_ref(), env.clock.now()) {
-        Ok(Landing::Landed { commit }) => Ok(Installed::Committed { files: files.len(), commit }),
-        Ok(Landing::NotLanded { reason, hint }) => written(format!("{reason} ({hint})")),
-        Err(error) => written(error.to_string()),
-    }
+    Ok(None)
 }
 
-const MESSAGE: &str = "squad: install a team\n\n\
-    The team of agents that works in this repository, and how work is routed to it.\n";
+fn write_workflow(path: &Path) -> Result<(), Failure> {
+    let folder = path.parent().unwrap_or(path);
+    fs::create_dir_all(folder)
+        .and_then(|()| fs::write(path, WORKFLOW_TEXT))
+        .map_err(|error| Failure::failed(format!("cannot write the workflow: {error}")).at(path.display()))
+}
 
 /// All files or none: they are written beside their place and then moved there.
 fn write(work_dir: &Path, files: &[(String, Vec<u8>)]) -> Result<(), Failure> {

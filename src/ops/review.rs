@@ -5,6 +5,7 @@ use std::collections::BTreeSet;
 use serde::{Serialize, Serializer};
 
 use super::commit::files_at;
+use super::landing::as_recorded;
 use super::prompts::{self, PromptChange};
 use super::{Workspace, ledger};
 use crate::error::Failure;
@@ -202,11 +203,12 @@ fn unlanded(
     let mut runs: BTreeSet<RunId> = changes.new.iter().filter_map(|decision| decision.run.clone()).collect();
     let trailers = workspace.repository.trailers("Squad-Run", range.start(), &range.head.commit)?;
     runs.extend(trailers.iter().map(String::as_str).map(RunId::new));
-    let branch = workspace.repository.branch_of(&range.head.name)?;
+    let branches = workspace.repository.branches_of(&range.head.name, &range.head.commit)?;
+    let branches: Vec<Option<String>> = branches.iter().map(|branch| as_recorded(Some(branch))).collect();
     let here: BTreeSet<&DecisionId> = after.iter().map(|decision| &decision.id).collect();
     let belongs = |logged: &ledger::LoggedDecision| {
         logged.decision.run.as_ref().is_some_and(|run| runs.contains(run))
-            || (logged.branch.is_some() && logged.branch == branch)
+            || (logged.branch.is_some() && branches.contains(&logged.branch))
     };
     Ok(logged
         .into_iter()

@@ -113,3 +113,20 @@ fn speaks_json() {
     let value: serde_json::Value = serde_json::from_str(&repo.squad(&["init", "--json"]).out).expect("JSON");
     assert_eq!((value["installed"].as_bool(), value["folder"].as_str()), (Some(true), Some(".squad")));
 }
+
+#[test]
+fn the_review_of_pull_requests_comes_only_when_asked_for() {
+    let repo = TestRepo::with_team();
+    assert!(!repo.exists(".github"));
+    let first = repo.squad(&["init", "--ci"]);
+    assert!(first.code == 0 && first.err.contains("Installed .github/workflows/squad-review.yml"), "{first}");
+    assert_eq!(repo.git(&["show", "--format=", "--name-only", "HEAD"]).trim(), ".github/workflows/squad-review.yml");
+    assert_eq!(repo.git(&["status", "--porcelain"]), "");
+    repo.write(".github/workflows/squad-review.yml", "mine\n");
+    assert!(repo.squad(&["init", "--ci"]).err.contains("nothing was changed"));
+    assert_eq!(repo.read(".github/workflows/squad-review.yml"), "mine\n");
+
+    let both = TestRepo::empty();
+    assert!(both.squad(&["init", "--ci"]).err.contains("a team in .squad/: 10 files and .github/"));
+    assert_eq!(both.git(&["rev-list", "--count", "HEAD"]).trim(), "1");
+}

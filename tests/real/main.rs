@@ -12,3 +12,4 @@ mod engines;
 mod installed;
 mod orchestrate;
 mod support;
+mod workflow;
