@@ -32,7 +32,7 @@ pub(crate) use receipt::{Input, Receipt, Totals};
 use std::collections::BTreeMap;
 
 use crate::model::{
-    Charter, Decision, Evidence, Member, ModelLayer, Plan, Rule, SessionSpec, Slug, Team, Tier, ToolChoice,
+    Charter, Decision, Evidence, Member, ModelLayer, Offer, Plan, Rule, SessionSpec, Slug, Team, Tier, ToolChoice,
 };
 use crate::settings::Settings;
 use decisions::Ranked;
@@ -88,6 +88,7 @@ pub(crate) struct Compiler<'a> {
     sources: Sources<'a>,
     task: &'a Task,
     decisions: Ranked<'a>,
+    offer: Offer,
 }
 
 /// A session, and how it came about.
@@ -105,7 +106,12 @@ enum Making<'a> {
 impl<'a> Compiler<'a> {
     pub(crate) fn new(sources: Sources<'a>, task: &'a Task) -> Self {
         let decisions = Ranked::new(&sources.team.decisions, &task.topic);
-        Self { sources, task, decisions }
+        Self { sources, task, decisions, offer: Offer::default() }
+    }
+
+    /// For an engine that says which models it offers.
+    pub(crate) fn on(self, offer: Offer) -> Self {
+        Self { offer, ..self }
     }
 
     /// The session of one agent.
@@ -130,7 +136,7 @@ impl<'a> Compiler<'a> {
             tier,
             prompt,
             context: format!("{fixed}{}{}", decisions.text, history.text),
-            model: model_choice::resolve(member, charter, settings, tier),
+            model: model_choice::resolve(member, charter, settings, tier, &self.offer),
             tools: tools(charter, tier),
             compaction_threshold: compaction_threshold(settings, tier),
             compiled_hash: String::new(),
@@ -145,14 +151,17 @@ impl<'a> Compiler<'a> {
         let members = plan.agents.iter().chain(&plan.reviewer).filter_map(|slug| team.member(slug));
         members
             .map(|member| {
-                let choice = model_choice::resolve(member, team.charters.get(&member.slug), settings, plan.tier);
+                let charter = team.charters.get(&member.slug);
+                let choice = model_choice::resolve(member, charter, settings, plan.tier, &self.offer);
                 let (layer, source) = match choice.layer {
                     ModelLayer::User => ("the user", "configuration".to_owned()),
                     ModelLayer::Charter => ("the charter", member.charter.clone().unwrap_or_default()),
                     ModelLayer::Role => ("the role", "configuration".to_owned()),
                     ModelLayer::Default => ("the default", "configuration".to_owned()),
+                    ModelLayer::Engine => ("the engine", "engine".to_owned()),
                 };
-                let why = format!("model {}, chosen by {layer}", choice.id);
+                let model = choice.why_another().unwrap_or_else(|| format!("model {}", choice.shown()));
+                let why = format!("{model}, chosen by {layer}");
                 Evidence { agent: member.slug.clone(), why, source, weight: 0.0 }
             })
             .collect()
@@ -178,7 +187,7 @@ impl<'a> Compiler<'a> {
             tier: Tier::Direct,
             prompt,
             context,
-            model: model_choice::coordinator(settings),
+            model: model_choice::coordinator(settings, &self.offer),
             tools: ToolChoice::ReadOnly,
             compaction_threshold: settings.sessions.infinite.then_some(settings.sessions.compaction_threshold),
             compiled_hash: String::new(),

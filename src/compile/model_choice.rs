@@ -1,37 +1,58 @@
-//! Which model an agent gets: four layers, the first that says something wins (DESIGN §5).
+//! Which model an agent gets: four layers, the first that says something wins; then the fallback chain, where the
+//! engine does not offer that model (DESIGN §5).
 
-use crate::model::{Charter, Member, ModelChoice, ModelLayer, Tier};
+use crate::model::{Charter, Member, ModelChoice, ModelLayer, Offer, Tier, Unoffered};
 use crate::settings::Settings;
 
-pub(super) fn resolve(member: &Member, charter: Option<&Charter>, settings: &Settings, tier: Tier) -> ModelChoice {
+/// A layer's model.
+type Candidate<'a> = (&'a String, ModelLayer);
+
+pub(super) fn resolve(
+    member: &Member,
+    charter: Option<&Charter>,
+    settings: &Settings,
+    tier: Tier,
+    offer: &Offer,
+) -> ModelChoice {
     let models = &settings.models;
-    let chosen = |id: &String, layer| ModelChoice { id: id.clone(), layer };
     let names = [member.slug.as_str().to_owned(), member.name.to_lowercase(), member.role.to_lowercase()];
     let all = "all".to_owned();
-    if let Some(id) = names.iter().chain([&all]).find_map(|name| models.overrides.get(name)) {
-        return chosen(id, ModelLayer::User);
-    }
+    let wished =
+        names.iter().chain([&all]).find_map(|name| models.overrides.get(name)).map(|id| (id, ModelLayer::User));
+    let default = (&models.default, ModelLayer::Default);
     // Lightweight is the small model by definition, whatever the charter prefers for real work.
     if matches!(tier, Tier::Direct | Tier::Lightweight) {
-        return chosen(&models.lightweight, ModelLayer::Default);
+        let first = wished.unwrap_or((&models.lightweight, ModelLayer::Default));
+        return offered(first, [default].into_iter(), offer);
     }
-    if let Some(id) = charter.and_then(|charter| charter.model.as_ref()) {
-        return chosen(id, ModelLayer::Charter);
-    }
-    if let Some(id) = names.iter().find_map(|name| models.roles.get(name)) {
-        return chosen(id, ModelLayer::Role);
-    }
-    chosen(if tier == Tier::Full { &models.premium } else { &models.default }, ModelLayer::Default)
+    let chartered = charter.and_then(|charter| charter.model.as_ref()).map(|id| (id, ModelLayer::Charter));
+    let fallback = charter.into_iter().flat_map(|charter| &charter.fallback).map(|id| (id, ModelLayer::Charter));
+    let of_role = names.iter().find_map(|name| models.roles.get(name)).map(|id| (id, ModelLayer::Role));
+    let of_tier = (if tier == Tier::Full { &models.premium } else { &models.default }, ModelLayer::Default);
+    let first = wished.or(chartered).or(of_role).unwrap_or(of_tier);
+    offered(first, chartered.into_iter().chain(fallback).chain(of_role).chain([default]), offer)
 }
 
 /// The coordinator routes and summarises: the default model, unless the user or `[models.roles]` says otherwise.
-pub(super) fn coordinator(settings: &Settings) -> ModelChoice {
+pub(super) fn coordinator(settings: &Settings, offer: &Offer) -> ModelChoice {
     let models = &settings.models;
-    if let Some(id) = ["coordinator", "all"].iter().find_map(|name| models.overrides.get(*name)) {
-        return ModelChoice { id: id.clone(), layer: ModelLayer::User };
+    let wished = ["coordinator", "all"].iter().find_map(|name| models.overrides.get(*name));
+    let of_role = models.roles.get("coordinator").map(|id| (id, ModelLayer::Role));
+    let default = (&models.default, ModelLayer::Default);
+    let first = wished.map(|id| (id, ModelLayer::User)).or(of_role).unwrap_or(default);
+    offered(first, of_role.into_iter().chain([default]), offer)
+}
+
+/// The first choice, or the first of the chain that the engine offers, or else what the engine takes by itself.
+fn offered<'a>(
+    (wanted, layer): Candidate<'a>,
+    mut chain: impl Iterator<Item = Candidate<'a>>,
+    offer: &Offer,
+) -> ModelChoice {
+    if let Some(id) = offer.spelling(wanted) {
+        return ModelChoice::new(id, layer);
     }
-    match models.roles.get("coordinator") {
-        Some(id) => ModelChoice { id: id.clone(), layer: ModelLayer::Role },
-        None => ModelChoice { id: models.default.clone(), layer: ModelLayer::Default },
-    }
+    let next = chain.find_map(|(id, layer)| Some((offer.spelling(id)?.to_owned(), layer)));
+    let (id, layer) = next.unwrap_or_else(|| (offer.default.clone().unwrap_or_default(), ModelLayer::Engine));
+    ModelChoice { id, layer, instead_of: Some(Unoffered { model: wanted.clone(), engine: offer.engine.clone() }) }
 }

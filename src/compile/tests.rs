@@ -120,6 +120,55 @@ fn models_come_from_the_first_layer_that_names_one() {
     assert_eq!(layer(&settings, 0, Tier::Lightweight), ("m-user".to_owned(), ModelLayer::User));
 }
 
+/// The model of a member on an engine that offers these, the layer it is from, and what is said.
+fn on_offer(
+    team: &Team,
+    settings: &Settings,
+    index: usize,
+    tier: Tier,
+    models: &[&str],
+) -> (String, ModelLayer, String) {
+    let learnings = Learnings::new();
+    let models = Some(models.iter().map(|id| (*id).to_owned()).collect());
+    let offer = Offer { engine: "an-engine".to_owned(), models, default: None };
+    let task = Task::none();
+    let compiler = Compiler::new(Sources { team, learnings: &learnings, settings }, &task).on(offer);
+    let model = compiler.agent(&team.members[index], tier).spec.model;
+    let said = model.why_another().unwrap_or_default();
+    (model.id, model.layer, said)
+}
+
+#[test]
+fn what_the_engine_does_not_offer_falls_back_along_the_chain() {
+    let (mut team, mut settings) = (team(), Settings::default());
+    team.charters.values_mut().for_each(|charter| charter.fallback = vec!["m-2".to_owned(), "m-3".to_owned()]);
+    settings.models.roles.insert("ada".to_owned(), "m-role".to_owned());
+    let ada = |settings: &Settings, models: &[&str]| on_offer(&team, settings, 0, Tier::Standard, models);
+    let said = |id: &str| format!("model m-charter is not offered by an-engine; {id} instead");
+    let all = ["M-Charter", "m-3", "m-role", "claude-sonnet-4.5"];
+    assert_eq!(ada(&settings, &all), ("M-Charter".to_owned(), ModelLayer::Charter, String::new()));
+    assert_eq!(ada(&settings, &all[1..]), ("m-3".to_owned(), ModelLayer::Charter, said("m-3")));
+    assert_eq!(ada(&settings, &all[2..]), ("m-role".to_owned(), ModelLayer::Role, said("m-role")));
+    let default = "claude-sonnet-4.5";
+    assert_eq!(ada(&settings, &all[3..]), (default.to_owned(), ModelLayer::Default, said(default)));
+    assert_eq!(ada(&settings, &["other"]), (String::new(), ModelLayer::Engine, said("the engine's default")));
+    // A wish that cannot be had leaves what the charter says.
+    settings.models.overrides.insert("all".to_owned(), "m-wish".to_owned());
+    let (id, layer, said) = ada(&settings, &all);
+    assert_eq!((id.as_str(), layer), ("M-Charter", ModelLayer::Charter));
+    assert!(said.starts_with("model m-wish is not offered"), "{said}");
+}
+
+#[test]
+fn small_and_premium_models_fall_back_to_the_default() {
+    let (team, settings) = (team(), Settings::default());
+    for (index, tier) in [(0, Tier::Lightweight), (1, Tier::Full)] {
+        let (id, layer, said) = on_offer(&team, &settings, index, tier, &["m-charter", "claude-sonnet-4.5"]);
+        assert_eq!((id.as_str(), layer), ("claude-sonnet-4.5", ModelLayer::Default));
+        assert!(said.ends_with("claude-sonnet-4.5 instead"), "{said}");
+    }
+}
+
 #[test]
 fn superseded_decisions_are_not_in_force() {
     let mut newer = decision("d2", "instead");

@@ -23,7 +23,7 @@ use serde_json::Value;
 pub(crate) use error::EngineError;
 pub(crate) use fact::{Approval, Fact, Reply, Request, ToolCall, ToolResult};
 
-use crate::model::SessionSpec;
+use crate::model::{Offer, SessionSpec};
 
 /// What an adapter provides. `Session::next` is cancel safe: a fact that was not returned is returned next time.
 pub(crate) trait Adapter {
@@ -32,6 +32,9 @@ pub(crate) trait Adapter {
     /// Opens a session. With [`Opening::resume`] an earlier session of that id is continued; when that is not
     /// possible the error is [`EngineError::NotResumable`] and nothing was opened.
     async fn open(&self, opening: Opening) -> Result<Self::Session, EngineError>;
+
+    /// The models it offers. An engine that does not say, or not in time, offers what it is asked for.
+    async fn offer(&self) -> Offer;
 
     /// Ends the engine and everything it started. Called once; sessions are closed before.
     async fn stop(self);
@@ -112,6 +115,13 @@ impl Adapter for Engine {
         match self {
             Self::Copilot(engine) => engine.open(opening).await.map(Session::Copilot),
             Self::Rehearsal(engine) => engine.open(opening).await.map(Session::Rehearsal),
+        }
+    }
+
+    async fn offer(&self) -> Offer {
+        match self {
+            Self::Copilot(engine) => engine.offer().await,
+            Self::Rehearsal(engine) => engine.offer().await,
         }
     }
 

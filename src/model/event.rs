@@ -33,6 +33,9 @@ pub(crate) enum What {
     /// The engine asked for could not start, and another takes its place.
     #[serde(rename = "engine.fallback")]
     EngineFallback { from: String, to: String, reason: String },
+    /// An agent's session does not get the model that was chosen for it.
+    #[serde(rename = "model.fallback")]
+    ModelFallback { from: String, to: String, reason: String },
     #[serde(rename = "connection.lost")]
     ConnectionLost { reason: String },
     #[serde(rename = "connection.restored")]

@@ -19,7 +19,7 @@ pub(crate) use event::{Actor, Event, Outcome, Usage, Verdict, What};
 pub(crate) use ids::{DecisionId, EntryId, RunId};
 pub(crate) use plan::{Evidence, Plan, PlanKind, Tier};
 pub(crate) use problem::{Problem, Severity, Source};
-pub(crate) use session::{Access, ModelChoice, ModelLayer, SessionSpec, ToolChoice};
+pub(crate) use session::{Access, ModelChoice, ModelLayer, Offer, SessionSpec, ToolChoice, Unoffered};
 pub(crate) use team::{LabelRule, Module, Rule, Team};
 pub(crate) use text::{first_line, first_words, list, plural, printable, quote};
 pub(crate) use words::{stem, stems, words};

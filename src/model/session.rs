@@ -26,8 +26,58 @@ pub(crate) struct SessionSpec {
 /// A model and the layer of the configuration that chose it.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub(crate) struct ModelChoice {
+    /// Empty: whatever the engine takes when it is told none.
     pub(crate) id: String,
     pub(crate) layer: ModelLayer,
+    /// What was to be had instead, where the engine does not offer that.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(crate) instead_of: Option<Unoffered>,
+}
+
+/// A model that was chosen and that the engine does not offer.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+pub(crate) struct Unoffered {
+    pub(crate) model: String,
+    pub(crate) engine: String,
+}
+
+/// The models an engine offers.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub(crate) struct Offer {
+    /// The engine's name.
+    pub(crate) engine: String,
+    /// `None`: it does not say, and every model may be asked for.
+    pub(crate) models: Option<Vec<String>>,
+    /// What it takes when no model is named, where that is known.
+    pub(crate) default: Option<String>,
+}
+
+impl ModelChoice {
+    pub(crate) fn new(id: impl Into<String>, layer: ModelLayer) -> Self {
+        Self { id: id.into(), layer, instead_of: None }
+    }
+
+    /// The model, as people read it.
+    pub(crate) fn shown(&self) -> &str {
+        if self.id.is_empty() { "the engine's default" } else { &self.id }
+    }
+
+    /// That it is not the model that was chosen, and why.
+    pub(crate) fn why_another(&self) -> Option<String> {
+        let Unoffered { model, engine } = self.instead_of.as_ref()?;
+        Some(format!("model {model} is not offered by {engine}; {} instead", self.shown()))
+    }
+}
+
+impl Offer {
+    /// The engine's own spelling of a model; `None` when it offers no such model. Where the engine does not say what
+    /// it offers, it is taken to offer everything.
+    pub(crate) fn spelling<'a>(&'a self, model: &'a str) -> Option<&'a str> {
+        match &self.models {
+            None => Some(model),
+            Some(models) => models.iter().map(String::as_str).find(|offered| offered.eq_ignore_ascii_case(model)),
+        }
+    }
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -41,6 +91,8 @@ pub(crate) enum ModelLayer {
     Role,
     /// `models.default`, or the tier's model.
     Default,
+    /// None of these is offered: what the engine takes by itself.
+    Engine,
 }
 
 /// Which of the engine's tools a session may use. Squad's own tools are always there.

@@ -24,7 +24,7 @@ use crate::engine::{Adapter, Engine, rehearsal};
 use crate::env::Env;
 use crate::error::{Failure, FailureKind};
 use crate::git::Head;
-use crate::model::{Outcome, Plan, PlanKind, RunId, Slug, What};
+use crate::model::{Offer, Outcome, Plan, PlanKind, RunId, Slug, What};
 use crate::policy::Permissions;
 use crate::pool::{Ask, Cancel, Crew, Desk, Dispatcher, Reports, Show};
 use crate::route::{self, Wishes};
@@ -148,7 +148,7 @@ async fn execute<S: Show + Send + 'static>(
                 reports.tell(None, What::EngineFallback { from, to, reason });
             }
             let task = Task::new(&order.message);
-            let compiler = compiler(project, &began.learnings, &task);
+            let compiler = compiler(project, &began.learnings, &task).on(offer(&crew).await);
             let stage = Stage { env, project, order: &order, run: &began.run, compiler: &compiler, crew: &crew };
             Ok(stage.perform().await)
         }
@@ -166,6 +166,16 @@ async fn execute<S: Show + Send + 'static>(
     };
     interrupts.abort();
     (show, result.map(|ended| Ended { unrecorded: ended.unrecorded.or(written.err()), ..ended }))
+}
+
+/// What the engine offers. Whoever interrupts does not wait for it.
+async fn offer(crew: &Crew) -> Offer {
+    let mut cancel = crew.cancel.clone();
+    tokio::select! {
+        biased;
+        () = cancel.wait() => Offer::default(),
+        offer = crew.engine.offer() => offer,
+    }
 }
 
 /// Nobody interrupts: the sender is held, so that nobody takes its end for an interrupt.

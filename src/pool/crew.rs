@@ -10,7 +10,7 @@ use tokio::time::Instant;
 
 use super::{Desk, Reports};
 use crate::engine::{Adapter, AdapterSession, Engine, EngineError, Fact, Opening, Session};
-use crate::model::{Outcome, RunId, Slug, Usage, What};
+use crate::model::{Outcome, RunId, Slug, Unoffered, Usage, What};
 
 /// A turn that was told to stop has this long to end.
 const GRACE: Duration = Duration::from_secs(5);
@@ -125,6 +125,11 @@ impl Crew {
         let spec = job.opening.spec.clone();
         let mut cancel = self.cancel.clone();
         let resume = job.opening.resume;
+        if let Some(Unoffered { model, engine }) = &spec.model.instead_of {
+            let (from, to) = (model.clone(), spec.model.shown().to_owned());
+            let reason = format!("{engine} does not offer it");
+            self.reports.tell(Some(&spec.agent), What::ModelFallback { from, to, reason });
+        }
         let opened = tokio::select! {
             biased;
             () = cancel.wait() => return work.end(Outcome::Cancelled, "interrupted before it began"),

@@ -17,7 +17,8 @@ impl Event {
     pub(crate) fn is_commentary(&self) -> bool {
         matches!(
             self.what,
-            What::ConnectionLost { .. }
+            What::ModelFallback { .. }
+                | What::ConnectionLost { .. }
                 | What::ConnectionRestored { .. }
                 | What::SessionCreated { .. }
                 | What::SessionResumed { .. }

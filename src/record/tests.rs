@@ -92,6 +92,11 @@ fn every_kind() -> Vec<What> {
             commits: vec!["0123abc".to_owned()],
             usage,
         },
+        What::ModelFallback {
+            from: "claude-opus-4.5".to_owned(),
+            to: "gpt-5.2".to_owned(),
+            reason: "copilot does not offer it".to_owned(),
+        },
     ]
 }
 

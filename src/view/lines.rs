@@ -149,6 +149,9 @@ impl<S: Screen> Lines<S> {
                 self.begin(agent);
                 self.doing(agent, &format!("starts on {model}"));
             }
+            What::ModelFallback { from, to, reason } => {
+                self.line(who, Mood::Warning, &format!("works on model {to} and not on {from}: {reason}"));
+            }
             What::SessionResumed { .. } => self.begin(agent),
             What::MessageDelta { .. } => self.doing(agent, "is writing"),
             What::Message { text } => {

@@ -346,3 +346,32 @@ fn no_secret_of_a_run_reaches_the_object_database() {
     assert!(objects.contains("[redacted:github-token]") && objects.contains("[redacted:known-secret]"));
     assert!(!objects.contains(&token) && !objects.contains("correct-horse-battery"));
 }
+
+/// Which model a session got is in the plan's evidence, and when it is another, everybody hears of it.
+#[test]
+fn a_model_that_is_not_on_offer_is_replaced_and_that_is_said() {
+    let repo = TestRepo::with_small_team();
+    repo.write(
+        ".squad/agents/ada/charter.md",
+        "# Ada — Backend Dev\n\n## Model\n\n- **Preferred:** claude-opus-4.5\n- **Fallback:** gpt-5.2 → m-2\n",
+    );
+    let script = "models = [\"m-1\", \"m-2\"]\n[[turn]]\nagent = \"ada\"\nsteps = [{ say = \"Done.\" }]\n";
+    let output = repo.rehearse(script, &["--agent", "ada", "Add an endpoint"]);
+    assert!(
+        output.err.contains("ada         works on model m-2 and not on claude-opus-4.5: rehearsal does not offer it"),
+        "{output}"
+    );
+    let output = repo.rehearse(script, &["--json", "--agent", "ada", "--model", "m-9", "Add an endpoint"]);
+    let events = TestRepo::events(&output);
+    let of = |kind: &str| events.iter().find(|event| event["type"] == kind).expect(kind).clone();
+    let evidence = of("route.planned")["evidence"].to_string();
+    assert!(
+        evidence.contains("model m-9 is not offered by rehearsal; m-2 instead, chosen by the charter"),
+        "{evidence}"
+    );
+    assert_eq!((&of("model.fallback")["from"], &of("session.created")["model"]), (&"m-9".into(), &"m-2".into()));
+    // An engine that does not say what it offers gets what was chosen.
+    let script = "[[turn]]\nagent = \"ada\"\nsteps = [{ say = \"Done.\" }]\n";
+    let output = repo.rehearse(script, &["--json", "--agent", "ada", "Add an endpoint"]);
+    assert!(output.out.contains(r#""model":"claude-opus-4.5""#) && !output.out.contains("fallback"), "{output}");
+}

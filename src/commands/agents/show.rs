@@ -131,6 +131,7 @@ fn layer(layer: ModelLayer) -> &'static str {
         ModelLayer::Charter => "named by the charter",
         ModelLayer::Role => "by [models.roles]",
         ModelLayer::Default => "the tier's default",
+        ModelLayer::Engine => "the engine's own",
     }
 }
 

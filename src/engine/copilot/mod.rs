@@ -43,6 +43,7 @@ pub(crate) use wire::{Account, ModelInfo};
 
 use self::server::Server;
 use super::{Adapter, EngineError, Opening};
+use crate::model::Offer;
 
 pub(crate) const NAME: &str = "copilot";
 
@@ -94,6 +95,10 @@ impl Adapter for Copilot {
 
     async fn open(&self, opening: Opening) -> Result<Session, EngineError> {
         Session::open(Arc::clone(&self.server), opening).await
+    }
+
+    async fn offer(&self) -> Offer {
+        self.server.offer().await
     }
 
     async fn stop(self) {

@@ -65,6 +65,8 @@ pub(crate) struct Timeouts {
     /// From spawning the CLI to its first answer.
     pub(crate) start: Duration,
     pub(crate) request: Duration,
+    /// How long a run waits to hear which models there are.
+    pub(crate) offer: Duration,
     /// Creating or resuming a session.
     pub(crate) open: Duration,
     pub(crate) abort: Duration,
@@ -82,6 +84,7 @@ impl Default for Timeouts {
         Self {
             start: Duration::from_secs(20),
             request: Duration::from_secs(30),
+            offer: Duration::from_secs(5),
             open: Duration::from_secs(60),
             abort: Duration::from_secs(5),
             ping: Duration::from_secs(10),

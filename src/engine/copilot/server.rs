@@ -11,11 +11,12 @@ use tokio::time::{MissedTickBehavior, interval, sleep};
 
 use super::connection::{CallError, Connection};
 use super::locate::locate;
-use super::options::{Home, Options};
+use super::options::{Home, Options, Provider};
 use super::process::Process;
 use super::registry::Registry;
 use super::wire::{Account, Greeting, ModelInfo, Models, OpenParams};
 use crate::engine::{EngineError, Fact};
+use crate::model::Offer;
 
 /// The protocol versions that squad speaks. The only place that says so.
 pub(crate) const PROTOCOL: std::ops::RangeInclusive<u64> = 3..=3;
@@ -188,6 +189,25 @@ impl Server {
             State::Connected(connection) => Some(Arc::clone(connection)),
             State::Reconnecting | State::Over(_) => None,
         }
+    }
+
+    /// One's own endpoint offers what one says it does; else the login decides. A model that its policy disables is
+    /// not on offer.
+    pub(crate) async fn offer(&self) -> Offer {
+        let engine = super::NAME.to_owned();
+        if let Some(Provider { models, .. }) = &self.options.provider {
+            let default = models.first().cloned();
+            return Offer { engine, models: default.is_some().then(|| models.clone()), default };
+        }
+        let asked = match self.connection().await {
+            Ok(connection) => models(&connection, self.options.timeouts.offer).await,
+            Err(error) => Err(error),
+        };
+        let asked = asked.inspect_err(|error| tracing::debug!("which models there are is not known: {error}"));
+        let offered = asked.unwrap_or_default().into_iter();
+        let ids: Vec<String> =
+            offered.filter(|model| model.policy.as_deref() != Some("disabled")).map(|model| model.id).collect();
+        Offer { engine, models: Some(ids).filter(|ids| !ids.is_empty()), default: None }
     }
 
     async fn supervise(

@@ -15,7 +15,7 @@ pub(crate) fn opening(session: &str, tools: ToolChoice) -> Opening {
             tier: Tier::Standard,
             prompt: "You are Ada.".into(),
             context: "# Team".into(),
-            model: ModelChoice { id: "fake-1".into(), layer: ModelLayer::Default },
+            model: ModelChoice::new("fake-1", ModelLayer::Default),
             tools,
             compaction_threshold: Some(0.8),
             compiled_hash: "00".into(),

@@ -5,14 +5,23 @@ use std::os::unix::fs::PermissionsExt;
 use std::time::{Duration, Instant};
 
 use super::*;
+use crate::model::Offer;
 
 /// Starts a script as the CLI, with short deadlines, and gives the error.
 async fn start(script: &str) -> EngineError {
     let folder = tempfile::tempdir().expect("a temporary folder");
+    let options = options(&folder, script);
+    let started = Instant::now();
+    let error = Copilot::start(options).await.err().expect("it cannot be used");
+    assert!(started.elapsed() < Duration::from_secs(5), "{error} took {:?}", started.elapsed());
+    error
+}
+
+fn options(folder: &tempfile::TempDir, script: &str) -> Options {
     let program = folder.path().join("copilot");
     fs::write(&program, format!("#!/bin/sh\n{script}\n")).expect("a script");
     fs::set_permissions(&program, fs::Permissions::from_mode(0o755)).expect("permissions");
-    let options = Options {
+    Options {
         program: Some(program),
         squad: None,
         variables: [("PATH".into(), "/usr/bin:/bin".into())].into(),
@@ -24,13 +33,10 @@ async fn start(script: &str) -> EngineError {
             start: Duration::from_millis(700),
             request: Duration::from_millis(700),
             grace: Duration::from_millis(400),
+            offer: Duration::from_millis(700),
             ..Timeouts::default()
         },
-    };
-    let started = Instant::now();
-    let error = Copilot::start(options).await.err().expect("it cannot be used");
-    assert!(started.elapsed() < Duration::from_secs(5), "{error} took {:?}", started.elapsed());
-    error
+    }
 }
 
 /// A script's line that answers the request of this number.
@@ -95,6 +101,37 @@ async fn a_cli_without_a_login_says_how_to_get_one() {
         ["/login", "COPILOT_PROVIDER_BASE_URL", "--engine rehearsal"].iter().all(|way| hint.contains(way)),
         "{hint}"
     );
+}
+
+/// What a CLI that gives these answers, each to the request of its number, offers.
+async fn offer(models: Option<&str>) -> Offer {
+    let mut results = vec![r#"{"protocolVersion":3}"#, r#"{"isAuthenticated":true}"#];
+    results.extend(models);
+    // A request's head ends with an empty line; its body, which has no line end, is read with the next head.
+    let answers: Vec<String> =
+        (1..).zip(results).map(|(id, result)| format!("read head; read empty; {}", answer(id, result))).collect();
+    let folder = tempfile::tempdir().expect("a temporary folder");
+    let engine = Copilot::start(options(&folder, &format!("{}; cat >/dev/null", answers.join("; ")))).await;
+    let engine = engine.expect("it can be used");
+    let offer = engine.offer().await;
+    engine.stop().await;
+    offer
+}
+
+#[tokio::test]
+async fn the_models_of_the_login_are_on_offer_but_those_its_policy_disables() {
+    let list = r#"{"models":[{"id":"m-1","policy":{"state":"enabled"}},{"id":"m-2","policy":{"state":"disabled"}},{"id":"m-3"}]}"#;
+    let offer = offer(Some(list)).await;
+    assert_eq!(offer.models.as_deref(), Some(&["m-1".to_owned(), "m-3".to_owned()][..]));
+    assert_eq!((offer.spelling("M-3"), offer.spelling("m-2"), offer.default.as_deref()), (Some("m-3"), None, None));
+}
+
+#[tokio::test]
+async fn a_cli_that_does_not_say_what_it_offers_is_asked_for_anything() {
+    for silent in [None, Some(r#"{"models":[]}"#), Some(r#"{"models":7}"#), Some("null")] {
+        let offer = offer(silent).await;
+        assert_eq!((offer.models.as_ref(), offer.spelling("any")), (None, Some("any")), "{silent:?}");
+    }
 }
 
 #[tokio::test]

@@ -2,6 +2,8 @@
 //! without a login. It announces itself on every run and is never chosen silently.
 //!
 //! ```toml
+//! models = ["m-1", "m-2"]    # what it offers, the default first; without it: every model
+//!
 //! [[turn]]
 //! agent = "backend"        # a slug, or "coordinator"; the turns of one agent are played in their order
 //! steps = [
@@ -28,7 +30,7 @@ use tokio::sync::{mpsc, watch};
 pub(crate) use script::Script;
 
 use super::{Adapter, AdapterSession, EngineError, Fact, Opening};
-use crate::model::Slug;
+use crate::model::{Offer, Slug};
 use script::Step;
 
 pub(crate) const NAME: &str = "rehearsal";
@@ -36,6 +38,8 @@ pub(crate) const NAME: &str = "rehearsal";
 pub(crate) struct Rehearsal {
     /// What is left of the script, by agent.
     turns: Arc<Mutex<BTreeMap<String, VecDeque<Vec<Step>>>>>,
+    /// What it offers, where the script says.
+    models: Option<Vec<String>>,
     /// Set when the script makes the engine die: every session is lost then.
     dead: watch::Sender<bool>,
 }
@@ -52,10 +56,11 @@ pub(crate) struct Session {
 impl Rehearsal {
     pub(crate) fn start(script: Option<Script>) -> Self {
         let mut turns: BTreeMap<String, VecDeque<Vec<Step>>> = BTreeMap::new();
-        for turn in script.map(|script| script.turns).unwrap_or_default() {
+        let Script { turns: scripted, models } = script.unwrap_or_default();
+        for turn in scripted {
             turns.entry(turn.agent).or_default().push_back(turn.steps);
         }
-        Self { turns: Arc::new(Mutex::new(turns)), dead: watch::Sender::new(false) }
+        Self { turns: Arc::new(Mutex::new(turns)), models, dead: watch::Sender::new(false) }
     }
 }
 
@@ -69,6 +74,11 @@ impl Adapter for Rehearsal {
                 hint: None,
             });
         }
+        let model = &opening.spec.model.id;
+        if self.models.as_ref().is_some_and(|models| !models.contains(model)) {
+            let what = format!("opening session `{}`", opening.session);
+            return Err(EngineError::Request { what, reason: format!("the script offers no model `{model}`") });
+        }
         let (sender, facts) = mpsc::unbounded_channel();
         Ok(Session {
             opening: Arc::new(opening),
@@ -78,6 +88,11 @@ impl Adapter for Rehearsal {
             dead: self.dead.clone(),
             abort: watch::Sender::new(false),
         })
+    }
+
+    async fn offer(&self) -> Offer {
+        let default = self.models.as_ref().and_then(|models| models.first().cloned());
+        Offer { engine: NAME.to_owned(), models: self.models.clone(), default }
     }
 
     async fn stop(self) {}

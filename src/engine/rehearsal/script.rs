@@ -5,11 +5,13 @@ use std::time::Duration;
 use serde::Deserialize;
 use serde_json::Value;
 
-#[derive(Clone, Debug, PartialEq, Deserialize)]
+#[derive(Clone, Debug, Default, PartialEq, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub(crate) struct Script {
     #[serde(rename = "turn", default)]
     pub(super) turns: Vec<Turn>,
+    /// The models it offers, the default first; `None`: every model.
+    pub(super) models: Option<Vec<String>>,
 }
 
 #[derive(Clone, Debug, PartialEq, Deserialize)]
@@ -100,7 +102,11 @@ impl Script {
             let line = error.span().map_or(1, |span| 1 + text.bytes().take(span.start).filter(|b| *b == b'\n').count());
             format!("line {line}: {}", error.message().trim())
         })?;
-        if script.turns.is_empty() { Err("line 1: there is no `[[turn]]` in it".to_owned()) } else { Ok(script) }
+        if script.models.as_ref().is_some_and(Vec::is_empty) {
+            return Err("line 1: `models` is empty; leave it out to offer every model".to_owned());
+        }
+        let says_nothing = script.turns.is_empty() && script.models.is_none();
+        if says_nothing { Err("line 1: there is no `[[turn]]` in it".to_owned()) } else { Ok(script) }
     }
 }
 
@@ -132,6 +138,7 @@ mod tests {
             ("[[turn]]\nagent = \"a\"\nsteps = [{ say = \"hi\", fail = \"x\" }]\n", "line 3"),
             ("[[turn]]\nagent = \"a\"\nsteps = [{ wait = \"soon\" }]\n", "line 3"),
             ("\nx", "line 2"),
+            ("models = []\n", "line 1"),
             ("", "line 1"),
         ] {
             let error = Script::parse(text).expect_err("a mistake");
