@@ -4,7 +4,18 @@ use crate::model::Problem;
 use crate::parse::{Files, team};
 
 /// What there is to feed.
-pub const PARSERS: [&str; 6] = ["team", "routing", "routing-json", "charter", "decisions", "decision"];
+pub const PARSERS: [&str; 10] = [
+    "team",
+    "routing",
+    "routing-json",
+    "charter",
+    "decisions",
+    "decision",
+    "skill",
+    "ceremonies",
+    "registry",
+    "identity",
+];
 
 /// A roster for texts that name members.
 const TEAM: &str = include_str!("../fixtures/forms/team.md");
@@ -20,6 +31,10 @@ pub fn seed(parser: &str) -> &'static str {
         "routing-json" => include_str!("../fixtures/forms/work.json"),
         "charter" => include_str!("../fixtures/forms/charter.md"),
         "decisions" => include_str!("../fixtures/forms/decisions.md"),
+        "skill" => include_str!("../fixtures/forms/skill.md"),
+        "ceremonies" => include_str!("../fixtures/forms/ceremonies.md"),
+        "registry" => include_str!("../fixtures/forms/registry.json"),
+        "identity" => include_str!("../fixtures/forms/now.md"),
         _ => include_str!("../fixtures/forms/decision.md"),
     }
 }
@@ -44,6 +59,10 @@ fn files(parser: &str, text: &str) -> Files {
         "routing-json" => &["work.json"],
         "charter" => &["agents/ilse/charter.md", "roles/diver.md"],
         "decisions" => &["decisions.md", "decisions-archive.md", "decisions/inbox/note.md"],
+        "skill" => &["skills/tunnels/SKILL.md"],
+        "ceremonies" => &["ceremonies.md"],
+        "registry" => &["casting/registry.json"],
+        "identity" => &["identity/now.md", "identity/wisdom.md"],
         _ => &["decisions/2026/03/01-paint-0a1b2c3d4e5f.md"],
     };
     let mut files = Files { folder: ".squad".to_owned(), ..Files::default() };

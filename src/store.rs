@@ -11,8 +11,8 @@ use crate::parse::{Files, linked_tables};
 pub(crate) const FOLDERS: [&str; 2] = [".squad", ".ai-team"];
 
 /// What a team is read from, beside the tables its routing points to: these, and what is wanted in these folders.
-const FILES: [&str; 4] = ["team.md", "routing.md", "decisions.md", "decisions-archive.md"];
-const FOLDERS_OF_FILES: [&str; 3] = ["agents", "roles", "decisions"];
+const FILES: [&str; 5] = ["team.md", "routing.md", "decisions.md", "decisions-archive.md", "ceremonies.md"];
+const FOLDERS_OF_FILES: [&str; 6] = ["agents", "roles", "decisions", "identity", "skills", "casting"];
 
 /// The files that are settings.
 const CONFIGURATION: [&str; 2] = ["config.toml", "config.json"];
@@ -94,7 +94,9 @@ pub(crate) fn is_team_file(path: &str) -> bool {
         Some(_) if path.matches('/').count() > DEEPEST => false,
         Some(("agents", _)) => is_agent_file(path),
         Some(("roles", file)) => !file.contains('/') && file.ends_with(".md"),
-        Some(("decisions", _)) => path.ends_with(".md"),
+        Some(("decisions" | "identity", _)) => path.ends_with(".md"),
+        Some(("skills", _)) => path.to_ascii_lowercase().ends_with("/skill.md"),
+        Some(("casting", file)) => file == "registry.json",
         Some(_) => false,
     }
 }

@@ -1,33 +1,56 @@
-//! Which of its own past an agent is told: its history file and the learnings the ledger keeps.
+//! Which of its own past an agent is told, its history file and the learnings the ledger keeps; and which of the notes
+//! that are for all of the team.
 //!
-//! A history is taken apart into notes: a short section, or a bullet or paragraph of a long one. Sections of project
+//! A file is taken apart into notes: a short section, or a bullet or paragraph of a long one. Sections of project
 //! context go first, then notes with more to do with the task, then newer ones, as long as there is room.
 
 use super::Learning;
-use super::budget::{Budget, tokens};
+use super::budget::tokens;
 use super::choice::{Verdict, choose};
 use super::notes::{Note, notes};
 use super::receipt::{Input, InputKind, hash};
 use super::text::{head, one_line, place};
 use super::topic::{Hits, Topic};
-use crate::model::{Source, plural, quote};
+use crate::model::{Source, TeamNote, plural, quote};
 
 /// Characters of one note that go into a prompt; the rest is in its file.
 const LENGTH: usize = 1_200;
-/// Project context may take this part of the history's budget.
+/// Where not everything has room, project context may take this part of it.
 const STANDING_SHARE: usize = 2;
 
-/// An agent's past, ranked for a task.
+/// An agent's past, or the team's notes, ranked for a task.
 pub(super) struct Past<'a> {
+    shelf: &'static Shelf,
     /// The best first.
     offers: Vec<Offer<'a>>,
 }
+
+/// Whose notes these are.
+struct Shelf {
+    heading: &'static str,
+    kind: InputKind,
+    /// Why a tier is told none of them.
+    none: &'static str,
+}
+
+const OWN: Shelf = Shelf {
+    heading: "\n## What you learned before\n\nQuoted from your own history; it may be out of date.\n",
+    kind: InputKind::History,
+    none: "this tier is told no history",
+};
+
+const OF_TEAM: Shelf = Shelf {
+    heading: "\n## What the team is on and has learned\n\nQuoted from notes for all of the team; they may be out of date.\n",
+    kind: InputKind::Note,
+    none: "this tier is told no notes",
+};
 
 struct Offer<'a> {
     origin: Origin<'a>,
     /// Its place in the whole past.
     place: usize,
     text: String,
+    whole: &'a str,
     is_standing: bool,
     date: &'a str,
     relevance: u32,
@@ -49,15 +72,31 @@ pub(super) struct Told {
 impl<'a> Past<'a> {
     /// `file` is where the history is.
     pub(super) fn new(history: &'a str, file: &str, learnings: &'a [Learning], topic: &'a Topic) -> Self {
-        let notes = notes(history);
-        let hits: Vec<Hits> = notes
+        let offers = notes(history).into_iter().filter(|note| says(note.text)).map(|note| Offer::of_note(note, file));
+        Self::ranked(&OWN, offers.chain(learnings.iter().map(Offer::of_learning)).collect(), topic)
+    }
+
+    /// What is written for all of the team.
+    pub(super) fn of_team(files: &'a [TeamNote], topic: &'a Topic) -> Self {
+        let offers = files.iter().flat_map(|file| {
+            let all = notes(&file.text).into_iter().filter(|note| says(note.text));
+            all.map(|note| Offer {
+                is_standing: file.is_current || note.is_standing,
+                ..Offer::of_note(note, &file.path)
+            })
+        });
+        Self::ranked(&OF_TEAM, offers.collect(), topic)
+    }
+
+    fn ranked(shelf: &'static Shelf, mut offers: Vec<Offer<'a>>, topic: &'a Topic) -> Self {
+        let hits: Vec<Hits> = offers
             .iter()
-            .map(|note| look(&note.heading, note.text, topic))
-            .chain(learnings.iter().map(|learning| look("", &learning.text, topic)))
+            .map(|offer| match &offer.origin {
+                Origin::File(heading, _) => look(heading, offer.whole, topic),
+                Origin::Ledger(learning) => look("", &learning.text, topic),
+            })
             .collect();
         let weights = topic.weights(&hits);
-        let from_file = notes.into_iter().map(|note| Offer::of_note(note, file));
-        let mut offers: Vec<Offer<'a>> = from_file.chain(learnings.iter().map(Offer::of_learning)).collect();
         for (place, (offer, hits)) in offers.iter_mut().zip(&hits).enumerate() {
             offer.place = place;
             offer.relevance = topic.relevance(*hits, &weights);
@@ -71,17 +110,28 @@ impl<'a> Past<'a> {
                 false => b.relevance.cmp(&a.relevance).then_with(newer),
             })
         });
-        Self { offers }
+        Self { shelf, offers }
     }
 
-    pub(super) fn tell(&self, budget: &Budget) -> Told {
-        if budget.history == 0 || self.offers.is_empty() {
+    /// What all of it would take.
+    pub(super) fn wanted(&self) -> usize {
+        if self.offers.is_empty() { 0 } else { self.frame() + self.offers.iter().map(Offer::size).sum::<usize>() }
+    }
+
+    fn frame(&self) -> usize {
+        tokens(self.shelf.heading) + tokens(&left_out(self.offers.len()))
+    }
+
+    /// As much as fits into so many tokens.
+    pub(super) fn tell(&self, room: usize) -> Told {
+        if room < self.frame() || self.offers.is_empty() {
             return Told { text: String::new(), verdicts: vec![Verdict::NotOffered; self.offers.len()] };
         }
-        let frame = tokens(HEADING) + tokens(&left_out(self.offers.len()));
-        let room = budget.history.saturating_sub(frame);
+        let room = room - self.frame();
         let (standing, others) = self.offers.split_at(self.offers.partition_point(|offer| offer.is_standing));
-        let mut verdicts = choose(standing.iter().map(|offer| Some(offer.size())), room / STANDING_SHARE);
+        let all: usize = self.offers.iter().map(Offer::size).sum();
+        let standing_room = if all <= room { room } else { room / STANDING_SHARE };
+        let mut verdicts = choose(standing.iter().map(|offer| Some(offer.size())), standing_room);
         let used: usize = standing.iter().zip(&verdicts).map(|(offer, verdict)| taken(offer, *verdict)).sum();
         verdicts.extend(choose(others.iter().map(|offer| Some(offer.size())), room - used));
         Told { text: self.render(&verdicts), verdicts }
@@ -97,7 +147,7 @@ impl<'a> Past<'a> {
             .map(|(offer, _)| offer)
             .collect();
         chosen.sort_by_key(|offer| offer.place);
-        let mut text = HEADING.to_owned();
+        let mut text = self.shelf.heading.to_owned();
         let mut heading = None;
         for offer in &chosen {
             let same = matches!((&offer.origin, heading), (Origin::File(this, _), Some(last)) if this == last);
@@ -116,11 +166,11 @@ impl<'a> Past<'a> {
         text
     }
 
-    pub(super) fn receipt(&self, told: &Told, budget: &Budget, inputs: &mut Vec<Input>) {
+    pub(super) fn receipt(&self, told: &Told, room: usize, inputs: &mut Vec<Input>) {
         let (ins, outs): (Vec<_>, Vec<_>) =
             self.offers.iter().zip(&told.verdicts).partition(|(_, verdict)| **verdict == Verdict::In);
         for (offer, verdict) in ins.into_iter().chain(outs) {
-            inputs.push(offer.input(*verdict, budget));
+            inputs.push(offer.input(self.shelf, *verdict, room));
         }
     }
 }
@@ -139,6 +189,7 @@ impl<'a> Offer<'a> {
     fn of_note(note: Note<'a>, file: &str) -> Self {
         Self {
             text: head(note.text, LENGTH),
+            whole: note.text,
             is_standing: note.is_standing,
             date: note.date,
             origin: Origin::File(note.heading, Source::new(file, note.line)),
@@ -151,6 +202,7 @@ impl<'a> Offer<'a> {
     fn of_learning(learning: &'a Learning) -> Self {
         Self {
             text: head(learning.text.trim(), LENGTH),
+            whole: &learning.text,
             is_standing: false,
             date: &learning.date,
             origin: Origin::Ledger(learning),
@@ -175,9 +227,9 @@ impl<'a> Offer<'a> {
         tokens(&self.citation()) + tokens(&quote(&self.text))
     }
 
-    fn input(&self, verdict: Verdict, budget: &Budget) -> Input {
+    fn input(&self, shelf: &Shelf, verdict: Verdict, room: usize) -> Input {
         let (source, kind, title, whole) = match &self.origin {
-            Origin::File(heading, source) => (source.to_string(), InputKind::History, heading.clone(), &self.text),
+            Origin::File(heading, source) => (source.to_string(), shelf.kind, heading.clone(), &self.text),
             Origin::Ledger(learning) => {
                 (format!("ledger:{}", learning.entry), InputKind::Learning, String::new(), &learning.text)
             }
@@ -189,13 +241,13 @@ impl<'a> Offer<'a> {
             hash: hash(&[whole]),
             tokens: self.size(),
             included: verdict == Verdict::In,
-            why: self.why(verdict, budget),
+            why: self.why(shelf, verdict, room),
         }
     }
 
-    fn why(&self, verdict: Verdict, budget: &Budget) -> String {
-        if budget.history == 0 {
-            return "this tier is told no history".to_owned();
+    fn why(&self, shelf: &Shelf, verdict: Verdict, room: usize) -> String {
+        if room == 0 {
+            return shelf.none.to_owned();
         }
         let merit = match (self.is_standing, self.relevance) {
             (true, _) => "project context".to_owned(),
@@ -209,7 +261,17 @@ impl<'a> Offer<'a> {
     }
 }
 
-const HEADING: &str = "\n## What you learned before\n\nQuoted from your own history; it may be out of date.\n";
+/// Whether a note is more than comments of a template.
+fn says(text: &str) -> bool {
+    let mut rest = text;
+    while let Some((before, comment)) = rest.split_once("<!--") {
+        if !before.trim().is_empty() {
+            return true;
+        }
+        rest = comment.split_once("-->").map_or("", |(_, after)| after);
+    }
+    !rest.trim().is_empty()
+}
 
 fn left_out(more: usize) -> String {
     format!("\n{} not shown here.\n", plural(more, "more note"))

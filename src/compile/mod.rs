@@ -6,7 +6,8 @@
 //!
 //! ```text
 //! prompt    the charter
-//! context   how we work here, the roster      static: in the compiled hash
+//! context   how we work here, the roster, the ceremonies the agent facilitates     static: in the compiled hash
+//!           skills, and what all of the team should know
 //!           decisions in force                chosen for the task, within the budget
 //!           what the agent learned before     chosen for the task, within the budget
 //! ```
@@ -15,16 +16,20 @@
 
 mod budget;
 mod choice;
+mod compiled;
 mod decisions;
 mod history;
 mod model_choice;
 mod notes;
 mod prompt;
 mod receipt;
+mod skills;
+mod standing;
 mod text;
 mod topic;
 
 pub(crate) use budget::{Budget, tokens};
+pub(crate) use compiled::Compiled;
 pub(crate) use decisions::in_force;
 pub(crate) use prompt::{Colleague, answer_prompt, choice_prompt, review_prompt, task_prompt};
 pub(crate) use receipt::{Input, Receipt, Totals};
@@ -32,12 +37,15 @@ pub(crate) use receipt::{Input, Receipt, Totals};
 use std::collections::BTreeMap;
 
 use crate::model::{
-    Charter, Decision, Evidence, Member, ModelLayer, Offer, Plan, Rule, SessionSpec, Slug, Team, Tier, ToolChoice,
+    Charter, Decision, Evidence, Member, ModelLayer, Offer, Plan, SessionSpec, Slug, Team, Tier, ToolChoice,
 };
 use crate::settings::Settings;
+use compiled::{Making, Told};
 use decisions::Ranked;
 use history::Past;
-use receipt::{InputKind, hash};
+use receipt::hash;
+use skills::Shelf as Skills;
+use standing::{agent_prompt, fixed_context, history_file, roster_line, rule_line};
 use text::{cite, one_line, push_within};
 use topic::Topic;
 
@@ -87,26 +95,23 @@ impl Task {
 pub(crate) struct Compiler<'a> {
     sources: Sources<'a>,
     task: &'a Task,
+    skills: Skills<'a>,
+    notes: Past<'a>,
     decisions: Ranked<'a>,
     offer: Offer,
 }
 
-/// A session, and how it came about.
-pub(crate) struct Compiled<'a> {
-    pub(crate) spec: SessionSpec,
-    compiler: &'a Compiler<'a>,
-    making: Making<'a>,
-}
-
-enum Making<'a> {
-    Agent { member: &'a Member, past: Past<'a>, budget: Budget, decisions: decisions::Told, history: history::Told },
-    Coordinator { rules: usize, decisions: usize },
-}
-
 impl<'a> Compiler<'a> {
     pub(crate) fn new(sources: Sources<'a>, task: &'a Task) -> Self {
-        let decisions = Ranked::new(&sources.team.decisions, &task.topic);
-        Self { sources, task, decisions, offer: Offer::default() }
+        let (team, topic) = (sources.team, &task.topic);
+        Self {
+            skills: Skills::new(&team.skills, topic),
+            notes: Past::of_team(&team.notes, topic),
+            decisions: Ranked::new(&team.decisions, topic),
+            sources,
+            task,
+            offer: Offer::default(),
+        }
     }
 
     /// For an engine that says which models it offers.
@@ -120,7 +125,9 @@ impl<'a> Compiler<'a> {
         let charter = team.charters.get(&member.slug);
         let prompt = agent_prompt(member, charter);
         let fixed = fixed_context(team, member);
-        let budget = Budget::new(tier, tokens(&prompt) + tokens(&fixed));
+        let fixed_size = tokens(&prompt) + tokens(&fixed);
+        let budget = Budget::new(tier, fixed_size, self.skills.wanted(), self.notes.wanted());
+        let (skills, notes) = (self.skills.tell(budget.skills), self.notes.tell(budget.notes));
         let decisions = self.decisions.tell(&budget);
         let past = Past::new(
             team.histories.get(&member.slug).map_or("", String::as_str),
@@ -128,21 +135,22 @@ impl<'a> Compiler<'a> {
             learnings.get(&member.slug).map_or(&[], Vec::as_slice),
             &self.task.topic,
         );
-        let history = past.tell(&budget);
+        let history = past.tell(budget.history);
         let mut spec = SessionSpec {
             agent: member.slug.clone(),
             name: member.name.clone(),
             role: member.role.clone(),
             tier,
             prompt,
-            context: format!("{fixed}{}{}", decisions.text, history.text),
+            context: [&fixed, &skills.text, &notes.text, &decisions.text, &history.text].map(String::as_str).concat(),
             model: model_choice::resolve(member, charter, settings, tier, &self.offer),
             tools: tools(charter, tier),
             compaction_threshold: compaction_threshold(settings, tier),
             compiled_hash: String::new(),
         };
         spec.compiled_hash = compiled_hash(&spec, &fixed);
-        Compiled { spec, compiler: self, making: Making::Agent { member, past, budget, decisions, history } }
+        let told = Box::new(Told { skills, notes, decisions, history });
+        Compiled { spec, compiler: self, making: Making::Agent { member, past, budget, told } }
     }
 
     /// Which model each agent of a plan gets, and the layer that chose it. It speaks for nobody, so it weighs nothing.
@@ -197,114 +205,6 @@ impl<'a> Compiler<'a> {
     }
 }
 
-impl Compiled<'_> {
-    pub(crate) fn tokens(&self) -> usize {
-        tokens(&self.spec.prompt) + tokens(&self.spec.context)
-    }
-
-    /// Every input with its hash, its size, and why it went in or stayed out.
-    pub(crate) fn receipt(&self) -> Receipt {
-        let mut inputs = Vec::new();
-        let (budget, decisions, history) = match &self.making {
-            Making::Agent { member, past, budget, decisions, history } => {
-                self.fixed_inputs(member, &mut inputs);
-                self.compiler.decisions.receipt(decisions, budget, &mut inputs);
-                past.receipt(history, budget, &mut inputs);
-                (*budget, decisions.text.as_str(), history.text.as_str())
-            }
-            Making::Coordinator { rules, decisions } => {
-                self.coordinator_inputs(*rules, *decisions, &mut inputs);
-                let total = COORDINATOR_LENGTH.div_ceil(4);
-                let budget = Budget { total, decisions: total.saturating_sub(tokens(&self.spec.prompt)), history: 0 };
-                (budget, self.spec.context.as_str(), "")
-            }
-        };
-        let spec = &self.spec;
-        Receipt {
-            agent: spec.agent.clone(),
-            tier: spec.tier,
-            model: spec.model.clone(),
-            tools: spec.tools.clone(),
-            compiled_hash: spec.compiled_hash.clone(),
-            decisions_hash: hash(&[decisions]),
-            history_hash: hash(&[history]),
-            task_hash: self.compiler.task.hash.clone(),
-            budget,
-            tokens: Totals {
-                total: self.tokens(),
-                prompt: tokens(&spec.prompt),
-                context: tokens(&spec.context),
-                decisions: tokens(decisions),
-                history: tokens(history),
-            },
-            inputs,
-        }
-    }
-
-    fn fixed_inputs(&self, member: &Member, inputs: &mut Vec<Input>) {
-        let team = self.compiler.sources.team;
-        let has_charter = has_text(team.charters.get(&member.slug));
-        let charter = member.charter.clone().filter(|_| has_charter);
-        inputs.push(always(
-            charter.map_or_else(|| "squad".to_owned(), |file| format!("{file}:1")),
-            InputKind::Charter,
-            &self.spec.prompt,
-            if has_charter { "the agent's own prompt" } else { "there is no charter; squad says who the agent is" },
-        ));
-        inputs.push(always(
-            "squad".to_owned(),
-            InputKind::Instructions,
-            prompt::TEAMWORK,
-            "how to work here; every agent is told",
-        ));
-        let roster: String = team.startable().map(roster_line).collect();
-        inputs.push(always(member.source.to_string(), InputKind::Roster, &roster, "the agents work can be given to"));
-    }
-
-    fn coordinator_inputs(&self, rules: usize, told: usize, inputs: &mut Vec<Input>) {
-        let team = self.compiler.sources.team;
-        inputs.push(always(
-            "squad".to_owned(),
-            InputKind::Instructions,
-            prompt::COORDINATOR,
-            "what the coordinator is for",
-        ));
-        for (index, rule) in team.rules.iter().enumerate() {
-            let why = if index < rules { "who does what" } else { "no room left" };
-            let input = always(rule.source.to_string(), InputKind::Rules, &rule_line(rule), why);
-            inputs.push(Input { title: rule.signal.clone(), included: index < rules, ..input });
-        }
-        for (index, decision) in self.compiler.decisions.best().enumerate() {
-            let why = if index < told { "its title only" } else { "no room left" };
-            let size = tokens(&decision_title(decision));
-            inputs.push(decisions::input(decision, size, index < told, why.to_owned()));
-        }
-    }
-}
-
-fn always(source: String, kind: InputKind, text: &str, why: &str) -> Input {
-    Input {
-        source,
-        kind,
-        title: String::new(),
-        hash: hash(&[text]),
-        tokens: tokens(text),
-        included: true,
-        why: why.to_owned(),
-    }
-}
-
-fn has_text(charter: Option<&Charter>) -> bool {
-    charter.is_some_and(|charter| !charter.text.trim().is_empty())
-}
-
-fn agent_prompt(member: &Member, charter: Option<&Charter>) -> String {
-    match charter.filter(|charter| has_text(Some(charter))) {
-        Some(charter) => charter.text.trim_end().to_owned(),
-        None => format!("# {} — {}\n\nYou are {}, the team's {}.", member.name, member.role, member.name, member.role),
-    }
-}
-
 /// Names of tools that engines have (those the Copilot CLI 1.0.102 offers by default). Many teams list under Tools what they program
 /// with: `terraform` is no tool that could be allowed, and a list of such names allows everything.
 const TOOLS: [&str; 16] = [
@@ -354,37 +254,6 @@ fn compiled_hash(spec: &SessionSpec, fixed_context: &str) -> String {
     };
     let compaction = spec.compaction_threshold.map_or(String::new(), |threshold| threshold.to_string());
     hash(&[&spec.prompt, fixed_context, &spec.model.id, &tools, &spec.tier.to_string(), &compaction])
-}
-
-fn fixed_context(team: &Team, member: &Member) -> String {
-    let mut context = prompt::TEAMWORK.to_owned();
-    context.push_str("\n## The team\n\n");
-    for colleague in team.startable() {
-        context.push_str(&roster_line(colleague));
-    }
-    context.push_str(&format!("\nYou are {}.\n", one_line(&member.name)));
-    context
-}
-
-/// Beside the charter; where there is none, in the agent's folder.
-fn history_file(member: &Member) -> String {
-    let folder = match &member.charter {
-        Some(charter) => charter.rsplit_once('/').map_or("", |(folder, _)| folder).to_owned(),
-        None => {
-            let team = member.source.file.rsplit_once('/').map_or("", |(folder, _)| folder);
-            format!("{team}/agents/{}", member.slug)
-        }
-    };
-    format!("{folder}/history.md")
-}
-
-fn roster_line(member: &Member) -> String {
-    format!("- {} (`{}`): {}\n", one_line(&member.name), member.slug, one_line(&member.role))
-}
-
-fn rule_line(rule: &Rule) -> String {
-    let agents: Vec<String> = rule.agents.iter().map(|slug| format!("`{slug}`")).collect();
-    format!("- {}: {}\n", one_line(&rule.signal), agents.join(", "))
 }
 
 fn decision_title(decision: &Decision) -> String {

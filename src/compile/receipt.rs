@@ -14,8 +14,9 @@ pub(crate) struct Receipt {
     pub(crate) tools: ToolChoice,
     /// Of what the session is made of; see `SessionSpec::compiled_hash`.
     pub(crate) compiled_hash: String,
-    /// Of the quoted decisions and of the quoted history, as the prompt has them. They reach a living session with its
-    /// next turn, and so does the task.
+    /// Of the list of skills with the team's notes, of the quoted decisions and of the quoted history, as the prompt
+    /// has them. They reach a living session with its next turn, and so does the task.
+    pub(crate) knowledge_hash: String,
     pub(crate) decisions_hash: String,
     pub(crate) history_hash: String,
     pub(crate) task_hash: Option<String>,
@@ -31,6 +32,8 @@ pub(crate) struct Totals {
     pub(crate) total: usize,
     pub(crate) prompt: usize,
     pub(crate) context: usize,
+    /// Of the context: the list of skills, and the notes for all of the team.
+    pub(crate) knowledge: usize,
     /// Of the context.
     pub(crate) decisions: usize,
     /// Of the context.
@@ -62,6 +65,10 @@ pub(crate) enum InputKind {
     Instructions,
     Roster,
     Rules,
+    Ceremony,
+    Skill,
+    /// Of those for all of the team.
+    Note,
     Decision,
     History,
     Learning,
@@ -74,6 +81,9 @@ impl InputKind {
             Self::Instructions => "instructions",
             Self::Roster => "roster",
             Self::Rules => "rules",
+            Self::Ceremony => "ceremony",
+            Self::Skill => "skill",
+            Self::Note => "note",
             Self::Decision => "decision",
             Self::History => "history",
             Self::Learning => "learning",

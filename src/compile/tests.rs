@@ -1,5 +1,6 @@
+use super::receipt::InputKind;
 use super::*;
-use crate::model::{Charter, DecisionId, Kind, ModelLayer, Rule, Source, Status};
+use crate::model::{Ceremony, DecisionId, Kind, Rule, Skill, Source, Status, TeamNote};
 
 fn member(name: &str) -> Member {
     Member {
@@ -313,6 +314,9 @@ fn no_text_of_the_team_begins_a_line_outside_its_quote() {
         ..decision(evil, evil)
     }];
     let slug = team.members[0].slug.clone();
+    team.skills = vec![Skill { name: evil.to_owned(), description: evil.to_owned(), ..skill(evil, evil) }];
+    team.notes = vec![TeamNote { path: evil.to_owned(), is_current: true, text: evil.to_owned() }];
+    team.ceremonies = vec![Ceremony { name: evil.to_owned(), condition: evil.to_owned(), ..ceremony(&slug) }];
     team.histories.insert(slug.clone(), format!("## {}\n{evil}\n", evil.replace('\n', " ")));
     let learnings =
         Learnings::from([(slug, vec![Learning { entry: evil.to_owned(), date: evil.to_owned(), ..learning(evil) }])]);
@@ -321,7 +325,14 @@ fn no_text_of_the_team_begins_a_line_outside_its_quote() {
         for spec in [compiler.agent(&team.members[0], Tier::Full).spec, compiler.coordinator().spec] {
             let context = spec.context.replace(['\r', '\u{85}', '\u{2028}', '\u{b}', '\u{c}'], "\n");
             let headings: Vec<&str> = context.lines().filter(|line| line.starts_with(['#', '`', '~'])).collect();
-            let ours = ["# Working in this team", "## The team", "## Decisions in force", "## What you learned before"];
+            let ours = [
+                "# Working in this team",
+                "## The team",
+                "## Skills",
+                "## What the team is on and has learned",
+                "## Decisions in force",
+                "## What you learned before",
+            ];
             assert!(headings.iter().all(|line| ours.contains(line)), "{headings:?}");
             assert!(headings.iter().filter(|line| **line == "## Decisions in force").count() <= 1, "{context}");
         }
@@ -340,4 +351,83 @@ fn a_charter_narrows_the_tools_by_names_that_are_tools() {
     assert_eq!(with(&["view"], Tier::Full), ToolChoice::Only(vec!["view".to_owned()]));
     assert_eq!(with(&["terraform", "kubectl"], Tier::Standard), ToolChoice::All);
     assert_eq!(with(&["bash"], Tier::Lightweight), ToolChoice::ReadOnly);
+}
+
+fn skill(name: &str, description: &str) -> Skill {
+    let path = format!(".squad/skills/{name}/SKILL.md");
+    Skill { name: name.to_owned(), description: description.to_owned(), domain: String::new(), path }
+}
+
+fn ceremony(facilitator: &Slug) -> Ceremony {
+    Ceremony {
+        name: "Design Review".to_owned(),
+        facilitator: Some(facilitator.clone()),
+        when: "before".to_owned(),
+        condition: "work of several agents".to_owned(),
+        enabled: true,
+        source: Source::new(".squad/ceremonies.md", 5),
+    }
+}
+
+#[test]
+fn skills_are_listed_and_the_ones_about_the_task_stay_when_room_is_short() {
+    let mut team = team();
+    team.skills = vec![skill("baking", "Bread."), skill("signing", "How keys are rotated and artifacts are signed.")];
+    let (context, receipt) = told(&team, "", Tier::Standard);
+    assert!(
+        context.contains(
+            "- baking (`.squad/skills/baking/SKILL.md`): Bread.\n- signing (`.squad/skills/signing/SKILL.md`): How keys"
+        ),
+        "{context}"
+    );
+    assert!((1..=receipt.budget.skills).contains(&receipt.tokens.knowledge), "{receipt:?}");
+    assert!(!told(&team, "", Tier::Lightweight).0.contains("## Skills"));
+    team.skills.extend((0..200).map(|n| skill(&format!("skill-{n:03}"), &"Lorem ipsum. ".repeat(30))));
+    team.skills.rotate_left(2);
+    let (context, receipt) = told(&team, "Rotate the signing keys", Tier::Standard);
+    assert!(context.contains("`.squad/skills/signing/SKILL.md`") && context.contains("more skills not shown"));
+    assert!(receipt.tokens.knowledge <= receipt.budget.skills && receipt.tokens.total <= receipt.budget.total);
+    let skills = receipt.inputs.iter().filter(|input| input.kind == InputKind::Skill);
+    let (ins, outs): (Vec<_>, Vec<_>) = skills.partition(|input| input.included);
+    assert_eq!((ins[0].title.as_str(), ins.len() + outs.len()), ("signing", 202));
+    assert!(ins[0].why.starts_with("about the task: rotat"), "{}", ins[0].why);
+}
+
+#[test]
+fn what_the_team_is_on_is_quoted_and_kept_out_of_the_hash() {
+    let plain = compiled(&team(), &Settings::default(), Tier::Standard);
+    let mut team = team();
+    let note =
+        |path: &str, is_current, text: &str| TeamNote { path: path.to_owned(), is_current, text: text.to_owned() };
+    team.notes = vec![
+        note(".squad/identity/now.md", true, "\n\n# Now\n\nThe tunnels of phase two."),
+        note(".squad/identity/wisdom.md", false, "# Wisdom\n\n## Patterns\n\n<!-- below -->\n\n- Dig at night."),
+    ];
+    let spec = compiled(&team, &Settings::default(), Tier::Standard);
+    assert!(
+        spec.context.contains("From `.squad/identity/now.md:5`:\n> The tunnels of phase two.\n")
+            && spec
+                .context
+                .contains("`.squad/identity/wisdom.md:5`, “Patterns”:\n> <!-- below -->\n>\n> - Dig at night."),
+        "{}",
+        spec.context
+    );
+    assert_eq!(spec.compiled_hash, plain.compiled_hash);
+    let hash = |team: &Team| told(team, "", Tier::Standard).1.knowledge_hash;
+    let with = hash(&team);
+    team.notes.clear();
+    assert_ne!(with, hash(&team));
+}
+
+#[test]
+fn who_facilitates_is_told_so() {
+    let mut team = team();
+    let slug = team.members[0].slug.clone();
+    team.ceremonies = vec![ceremony(&slug), Ceremony { enabled: false, name: "Off".to_owned(), ..ceremony(&slug) }];
+    let (context, receipt) = told(&team, "", Tier::Standard);
+    let line = "you facilitate it:\n\n- Design Review (`.squad/ceremonies.md:5`): before; work of several agents\n";
+    assert!(context.contains(line) && !context.contains("Off"), "{context}");
+    assert_eq!(receipt.inputs.iter().filter(|input| input.kind == InputKind::Ceremony).count(), 1);
+    team.ceremonies.iter_mut().for_each(|ceremony| ceremony.facilitator = None);
+    assert!(!told(&team, "", Tier::Standard).0.contains("facilitate"));
 }

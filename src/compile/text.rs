@@ -4,8 +4,12 @@ use crate::model::{Decision, Source, first_line};
 
 /// Text that stands in a line of ours: one line, and short.
 pub(super) fn one_line(text: &str) -> String {
+    line(text, 160)
+}
+
+pub(super) fn line(text: &str, length: usize) -> String {
     let ends_a_line = |c: char| c != '\n' && c.is_control() || matches!(c, '\u{2028}' | '\u{2029}');
-    first_line(&text.replace(|c| ends_a_line(c) || c == '`', " "), 160)
+    first_line(&text.replace(|c| ends_a_line(c) || c == '`', " "), length)
 }
 
 /// Who decided and when, and where it is written.

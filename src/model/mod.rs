@@ -20,6 +20,6 @@ pub(crate) use ids::{DecisionId, EntryId, RunId};
 pub(crate) use plan::{Evidence, Plan, PlanKind, Tier};
 pub(crate) use problem::{Problem, Severity, Source};
 pub(crate) use session::{Access, ModelChoice, ModelLayer, Offer, SessionSpec, ToolChoice, Unoffered};
-pub(crate) use team::{LabelRule, Module, Rule, Team};
+pub(crate) use team::{Cast, Ceremony, LabelRule, Module, Rule, Skill, Team, TeamNote};
 pub(crate) use text::{first_line, first_words, list, plural, printable, quote};
 pub(crate) use words::{stem, stems, words};

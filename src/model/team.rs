@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 
 use serde::{Deserialize, Serialize};
 
-use super::{Charter, Decision, Member, Slug, Source};
+use super::{Charter, Decision, Member, Slug, Source, Status};
 
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub(crate) struct Team {
@@ -24,6 +24,56 @@ pub(crate) struct Team {
     pub(crate) decisions: Vec<Decision>,
     /// Those in archives: no longer offered to agents, and still there to be found.
     pub(crate) archived: Vec<Decision>,
+    pub(crate) skills: Vec<Skill>,
+    /// What all of the team should know, in the order of the files.
+    pub(crate) notes: Vec<TeamNote>,
+    pub(crate) ceremonies: Vec<Ceremony>,
+    pub(crate) casts: Vec<Cast>,
+}
+
+/// A skill that agents may open.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub(crate) struct Skill {
+    pub(crate) name: String,
+    /// One line; empty when nothing says what it is for.
+    pub(crate) description: String,
+    pub(crate) domain: String,
+    /// From the project's root with `/`.
+    pub(crate) path: String,
+}
+
+/// A file of `identity/`.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub(crate) struct TeamNote {
+    /// From the project's root with `/`.
+    pub(crate) path: String,
+    /// Whether it is about what the team works on now.
+    pub(crate) is_current: bool,
+    /// With empty lines for those that say nothing.
+    pub(crate) text: String,
+}
+
+/// A meeting of the team.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub(crate) struct Ceremony {
+    pub(crate) name: String,
+    /// `None`: nobody on the roster.
+    pub(crate) facilitator: Option<Slug>,
+    /// `before` or `after` work, as it is written.
+    pub(crate) when: String,
+    pub(crate) condition: String,
+    pub(crate) enabled: bool,
+    pub(crate) source: Source,
+}
+
+/// An entry of the casting registry.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub(crate) struct Cast {
+    pub(crate) name: String,
+    pub(crate) slug: Slug,
+    /// `None` where it says nothing squad knows.
+    pub(crate) status: Option<Status>,
+    pub(crate) source: Source,
 }
 
 /// A row of the routing table.

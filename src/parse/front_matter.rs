@@ -2,10 +2,20 @@
 
 use serde::de::DeserializeOwned;
 
+use super::Files;
+use crate::model::Problem;
+
 pub(super) struct Error {
     /// Within the front matter, counted from 1.
     pub(super) line: usize,
     pub(super) message: String,
+}
+
+impl Error {
+    pub(super) fn problem(&self, files: &Files, path: &str) -> Problem {
+        let message = format!("the front matter is not YAML squad can read: {}", self.message);
+        Problem::warning(files.at(path, 1 + self.line), "front-matter", message).hint("the rest of the file is used")
+    }
 }
 
 /// The front matter, where there is one, and the offset at which the rest begins. Needs LF line ends.

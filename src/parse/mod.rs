@@ -2,14 +2,19 @@
 //!
 //! Works over [`Files`], the contents of a `.squad/` folder, so that nothing here touches a disk.
 
+mod casting;
+mod ceremonies;
 mod charter;
 mod decisions;
 #[cfg_attr(not(test), expect(dead_code, reason = "for the commands that change a roster"))]
 pub(crate) mod edit;
 mod front_matter;
+mod identity;
+mod json;
 mod markdown;
 mod roster;
 mod routing;
+mod skills;
 mod words;
 
 use std::collections::{BTreeMap, BTreeSet};
@@ -66,6 +71,8 @@ pub(crate) fn team(files: &Files) -> (Team, Vec<Problem>) {
             let roster = roster::read(files, &folders, &line_feeds(text), &mut problems);
             team.name = roster.name;
             team.members = roster.members;
+            team.casts = casting::read(files, &mut problems);
+            casting::compare(&team.casts, &mut team.members, &roster.silent, &mut problems);
         }
         None => problems.push(
             Problem::new(Severity::Error, files.at("team.md", 1), "roster-missing", "there is no team.md")
@@ -85,6 +92,9 @@ pub(crate) fn team(files: &Files) -> (Team, Vec<Problem>) {
                 .hint("without it only @mentions and charters decide who works"),
         ),
     }
+    team.skills = skills::read(files, &mut problems);
+    team.notes = identity::read(files);
+    team.ceremonies = ceremonies::read(files, &team.members, &mut problems);
     let decisions = decisions::read(files, &mut problems);
     team.decisions = decisions.current;
     team.archived = decisions.archived;

@@ -105,7 +105,7 @@ fn an_agent_has_a_page() {
         charter .squad/agents/ada/charter.md
         model   big-1, named by the charter
         tools   view
-        tokens  about 347 of 8000 at the standard tier: charter 20, decisions 80, history 65
+        tokens  about 347 of 8000 at the standard tier: charter 20, skills and notes 0, decisions 80, history 65
         hash    cb05edad7d7ee41a
 
         Rules that route here:
@@ -123,7 +123,7 @@ fn an_agent_has_a_page() {
         charter .squad/agents/bob/charter.md
         model   claude-sonnet-4.5, the tier's default
         tools   all
-        tokens  about 276 of 8000 at the standard tier: charter 13, decisions 80, history 0
+        tokens  about 276 of 8000 at the standard tier: charter 13, skills and notes 0, decisions 80, history 0
         hash    ab930490f5804b9a
 
         Rules that route here:
@@ -349,4 +349,53 @@ fn what_is_remembered_of_a_team_changes_nothing_but_time() {
     }
     fs::remove_dir_all(&cache).expect("a cache");
     assert_eq!(ask(&repo), rewritten);
+}
+
+#[test]
+fn what_all_of_the_team_should_know_reaches_the_prompt() {
+    let repo = TestRepo::with_small_team();
+    repo.write(".squad/skills/keys/SKILL.md", "---\nname: keys\ndescription: How keys are rotated.\n---\n# Keys\n");
+    repo.write(".squad/identity/now.md", "---\nupdated_at: 2026-01-02\n---\n\n# Now\n\nThe login rewrite.\n");
+    repo.write(
+        ".squad/ceremonies.md",
+        "## Review\n\n| Field | Value |\n|---|---|\n| When | before |\n| Facilitator | Ada |\n",
+    );
+    let prompt = repo.squad(&["agents", "show", "ada", "--prompt"]).out;
+    expect![[r#"
+
+
+        Where the task calls for one of these meetings, you facilitate it:
+
+        - Review (`.squad/ceremonies.md:1`): before
+
+        ## Skills
+
+        Notes on how things are done here, by name and file. Open one when the task is about it.
+
+        - keys (`.squad/skills/keys/SKILL.md`): How keys are rotated.
+
+        ## What the team is on and has learned
+
+        Quoted from notes for all of the team; they may be out of date.
+
+        From `.squad/identity/now.md:2`:
+        > updated_at: 2026-01-02
+        > The login rewrite.
+    "#]]
+    .assert_eq(prompt.split_once("You are Ada.").expect("the roster's end").1);
+    let receipt = repo.squad(&["agents", "show", "ada", "--receipt", "--json"]).out;
+    let receipt: serde_json::Value = serde_json::from_str(&receipt).expect("JSON");
+    let kinds: Vec<&str> =
+        receipt["inputs"].as_array().expect("a list").iter().filter_map(|input| input["kind"].as_str()).collect();
+    assert_eq!(kinds, ["charter", "instructions", "roster", "ceremony", "skill", "note", "note"]);
+    // A link out of the project is no skill.
+    #[cfg(unix)]
+    {
+        let secret = repo.root().parent().expect("a folder").join("secret");
+        fs::write(&secret, "---\nname: secret\n---\n").expect("a file");
+        fs::create_dir_all(repo.root().join(".squad/skills/x")).expect("a folder");
+        std::os::unix::fs::symlink(&secret, repo.root().join(".squad/skills/x/SKILL.md")).expect("a link");
+        let output = repo.squad(&["agents", "show", "ada", "--prompt"]);
+        assert!(!output.out.contains("secret"), "{output}");
+    }
 }

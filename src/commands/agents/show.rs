@@ -111,8 +111,14 @@ fn signal(rule: &Rule, agent: &Slug) -> String {
 fn tokens(report: &MemberReport) -> String {
     let tokens = report.tokens;
     format!(
-        "about {} of {} at the {} tier: charter {}, decisions {}, history {}",
-        tokens.total, report.budget.total, report.tier, tokens.prompt, tokens.decisions, tokens.history
+        "about {} of {} at the {} tier: charter {}, skills and notes {}, decisions {}, history {}",
+        tokens.total,
+        report.budget.total,
+        report.tier,
+        tokens.prompt,
+        tokens.knowledge,
+        tokens.decisions,
+        tokens.history
     )
 }
 

@@ -7,7 +7,7 @@ use super::front_matter;
 use super::markdown::{BlockKind, Document, Section};
 use super::words::{comma_list, is_blank, is_placeholder, remark, without_pictographs};
 use super::{Files, line_feeds};
-use crate::model::{Charter, Problem, Severity};
+use crate::model::{Charter, Problem};
 use model::{ModelLines, model_name};
 
 pub(super) fn read(files: &Files, path: &str, text: &str, problems: &mut Vec<Problem>) -> Charter {
@@ -29,15 +29,7 @@ pub(super) fn read(files: &Files, path: &str, text: &str, problems: &mut Vec<Pro
     if let Some(matter) = matter {
         match front_matter::read::<Matter>(matter) {
             Ok(matter) => matter.fill(&mut charter),
-            Err(error) => problems.push(
-                Problem::new(
-                    Severity::Warning,
-                    files.at(path, 1 + error.line),
-                    "front-matter",
-                    format!("the front matter is not YAML squad can read: {}", error.message),
-                )
-                .hint("the rest of the file is used"),
-            ),
+            Err(error) => problems.push(error.problem(files, path)),
         }
     }
     charter.text = text;

@@ -5,7 +5,7 @@ mod lists;
 mod roll;
 mod standing;
 
-use std::collections::HashMap;
+use std::collections::{BTreeSet, HashMap};
 
 use super::Files;
 use super::markdown::{BlockKind, Document, Table};
@@ -13,15 +13,18 @@ use super::words::{is_blank, is_placeholder, remark, without_pictographs};
 use crate::model::{Member, Problem, Severity, Slug, Source};
 pub(super) use folders::Folders;
 pub(super) use roll::Roll;
-use standing::{kind, status};
+pub(super) use standing::status_of;
+use standing::{is_silent, kind, status};
 
 pub(super) struct Roster {
     pub(super) name: Option<String>,
     pub(super) members: Vec<Member>,
+    /// Those of whom it does not say whether they work.
+    pub(super) silent: BTreeSet<Slug>,
 }
 
 /// Members that other tools build into every team; their work is done by squad itself.
-const HELPERS: [&str; 3] = ["scribe", "ralph", "rai"];
+pub(super) const HELPERS: [&str; 3] = ["scribe", "ralph", "rai"];
 
 /// The coding agent that works elsewhere, `@copilot`.
 const BOT: &str = "copilot";
@@ -40,8 +43,15 @@ const CONTACT: [&str; 5] = ["email", "e-mail", "contact", "phone", "organization
 
 pub(super) fn read(files: &Files, folders: &Folders, text: &str, problems: &mut Vec<Problem>) -> Roster {
     let document = Document::new(text);
-    let mut reader =
-        Reader { files, folders, document: &document, problems, members: Vec::new(), taken: HashMap::new() };
+    let mut reader = Reader {
+        files,
+        folders,
+        document: &document,
+        problems,
+        members: Vec::new(),
+        taken: HashMap::new(),
+        silent: BTreeSet::new(),
+    };
     reader.tables(&ROLE);
     if reader.members.is_empty() {
         reader.tables(&EXPERTISE);
@@ -52,14 +62,14 @@ pub(super) fn read(files: &Files, folders: &Folders, text: &str, problems: &mut 
             reader.add(&Entry { name: found.name, role: found.role, ..Entry::default() }, source);
         }
     }
-    let members = reader.members;
+    let (members, silent) = (reader.members, reader.silent);
     if members.is_empty() {
         problems.push(
             Problem::new(Severity::Error, files.at("team.md", 1), "roster-empty", "no table in it lists a member")
                 .hint("a roster is a table with a Name and a Role column"),
         );
     }
-    Roster { name: name_of(&document), members }
+    Roster { name: name_of(&document), members, silent }
 }
 
 /// What the team is called.
@@ -90,6 +100,7 @@ struct Reader<'a> {
     members: Vec<Member>,
     /// Where in `members` each slug is.
     taken: HashMap<Slug, usize>,
+    silent: BTreeSet<Slug>,
 }
 
 impl Reader<'_> {
@@ -152,6 +163,9 @@ impl Reader<'_> {
                 self.problems.push(Problem::new(Severity::Note, source, "roster-duplicate", message));
                 return;
             }
+        }
+        if is_silent(entry) {
+            self.silent.insert(member.slug.clone());
         }
         self.taken.insert(member.slug.clone(), self.members.len());
         self.members.push(member);

@@ -58,7 +58,13 @@ pub(super) fn status(entry: &Entry<'_>) -> Status {
     }
 }
 
-fn status_of(cell: &str) -> Option<Status> {
+/// Whether nothing about the entry says if it works.
+pub(super) fn is_silent(entry: &Entry<'_>) -> bool {
+    let says_nothing = entry.status.chars().all(|c| c.is_whitespace() || matches!(c, '-' | '–' | '—'));
+    says_nothing && status(entry) == Status::Active
+}
+
+pub(in super::super) fn status_of(cell: &str) -> Option<Status> {
     if says(cell, &RETIRED) {
         Some(Status::Retired)
     } else if says(cell, &INACTIVE) || cell.contains("not active") || is_only(cell, &['🚫', '💤', '⏸', '⛔']) {

@@ -3,10 +3,10 @@
 use serde_json::{Map, Value};
 
 use super::super::Files;
+use super::super::json::{self, Lines};
 use super::super::words::comma_list;
 use super::columns::TableKind;
 use super::{Cells, Reader};
-use crate::model::Problem;
 
 const SUBJECT: [&str; 12] = [
     "worktype", "signal", "domain", "type", "task", "tasktype", "pattern", "keyword", "area", "category", "topic",
@@ -52,14 +52,12 @@ pub(super) fn read(files: &Files, path: &str, text: &str, reader: &mut Reader<'_
     let value: Value = match serde_json::from_str(text) {
         Ok(value) => value,
         Err(error) => {
-            let line = error.line().clamp(1, text.lines().count().max(1));
-            let message = format!("is not JSON squad can read: {error}");
-            let problem = Problem::warning(files.at(path, line), "routing-json", message);
+            let problem = json::problem(files, path, &error, "routing-json");
             reader.problems.push(problem.hint("`routing.md` points to it; nothing of it is used"));
             return;
         }
     };
-    let mut lines = Lines { text, at: 0, line: 1 };
+    let mut lines = Lines::new(text);
     for entry in entries(&value) {
         let entry = Entry::new(entry);
         let kinds = [(TableKind::Work, &SUBJECT[..]), (TableKind::Labels, &LABEL), (TableKind::Modules, &MODULE)];
@@ -120,29 +118,5 @@ impl<'v> Entry<'v> {
             Some(Value::String(text)) => comma_list(text),
             _ => Vec::new(),
         }
-    }
-}
-
-/// How far an entry is looked for behind the one before it.
-const FAR: usize = 16 * 1024;
-
-/// Finds the lines of entries, which come in the order of the file.
-struct Lines<'t> {
-    text: &'t str,
-    at: usize,
-    line: usize,
-}
-
-impl Lines<'_> {
-    /// The line of the next string that is this text; where it is written with escapes, that of the last one found.
-    fn next(&mut self, text: &str) -> usize {
-        let quoted = serde_json::to_string(text).unwrap_or_default();
-        let rest = self.text.get(self.at..).unwrap_or_default();
-        let rest = &rest[..rest.floor_char_boundary(FAR)];
-        if let Some(found) = rest.find(&quoted) {
-            self.line += rest[..found].matches('\n').count();
-            self.at += found;
-        }
-        self.line
     }
 }

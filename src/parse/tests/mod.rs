@@ -3,6 +3,7 @@ use crate::model::{Kind, Slug, Status};
 
 mod bytes;
 mod charters;
+mod context;
 mod decisions;
 mod rosters;
 mod routing;

@@ -1,0 +1,68 @@
+//! What a session is made of whatever its task: who the agent is, how to work here, who else is on the team.
+
+use super::prompt;
+use super::text::{line, one_line, place};
+use crate::model::{Ceremony, Charter, Member, Rule, Team};
+
+pub(super) fn has_text(charter: Option<&Charter>) -> bool {
+    charter.is_some_and(|charter| !charter.text.trim().is_empty())
+}
+
+pub(super) fn agent_prompt(member: &Member, charter: Option<&Charter>) -> String {
+    match charter.filter(|charter| has_text(Some(charter))) {
+        Some(charter) => charter.text.trim_end().to_owned(),
+        None => format!("# {} — {}\n\nYou are {}, the team's {}.", member.name, member.role, member.name, member.role),
+    }
+}
+
+pub(super) fn fixed_context(team: &Team, member: &Member) -> String {
+    let mut context = prompt::TEAMWORK.to_owned();
+    context.push_str("\n## The team\n\n");
+    for colleague in team.startable() {
+        context.push_str(&roster_line(colleague));
+    }
+    context.push_str(&format!("\nYou are {}.\n", one_line(&member.name)));
+    let ceremonies: String = facilitated(team, member).map(ceremony_line).collect();
+    if !ceremonies.is_empty() {
+        context
+            .push_str(&format!("\nWhere the task calls for one of these meetings, you facilitate it:\n\n{ceremonies}"));
+    }
+    context
+}
+
+/// The ceremonies that are this member's to facilitate.
+pub(super) fn facilitated<'a>(team: &'a Team, member: &'a Member) -> impl Iterator<Item = &'a Ceremony> {
+    let is_own = |ceremony: &&Ceremony| ceremony.enabled && ceremony.facilitator.as_ref() == Some(&member.slug);
+    team.ceremonies.iter().filter(is_own)
+}
+
+pub(super) fn ceremony_line(ceremony: &Ceremony) -> String {
+    let said: Vec<String> = [&ceremony.when, &ceremony.condition]
+        .iter()
+        .map(|text| line(text, 200))
+        .filter(|text| !text.is_empty())
+        .collect();
+    let said = if said.is_empty() { String::new() } else { format!(": {}", said.join("; ")) };
+    format!("- {} ({}){said}\n", one_line(&ceremony.name), place(&ceremony.source))
+}
+
+pub(super) fn roster_line(member: &Member) -> String {
+    format!("- {} (`{}`): {}\n", one_line(&member.name), member.slug, one_line(&member.role))
+}
+
+pub(super) fn rule_line(rule: &Rule) -> String {
+    let agents: Vec<String> = rule.agents.iter().map(|slug| format!("`{slug}`")).collect();
+    format!("- {}: {}\n", one_line(&rule.signal), agents.join(", "))
+}
+
+/// Beside the charter; where there is none, in the agent's folder.
+pub(super) fn history_file(member: &Member) -> String {
+    let folder = match &member.charter {
+        Some(charter) => charter.rsplit_once('/').map_or("", |(folder, _)| folder).to_owned(),
+        None => {
+            let team = member.source.file.rsplit_once('/').map_or("", |(folder, _)| folder);
+            format!("{team}/agents/{}", member.slug)
+        }
+    };
+    format!("{folder}/history.md")
+}

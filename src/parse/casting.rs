@@ -1,0 +1,98 @@
+//! `casting/registry.json`: who was cast as whom, and who has left. The roster counts; the registry speaks where the
+//! roster is silent, and is a problem where it says otherwise.
+
+use std::collections::BTreeSet;
+
+use serde_json::{Map, Value};
+
+use super::Files;
+use super::json::{self, Lines};
+use super::roster::{HELPERS, Roll, status_of};
+use crate::model::{Cast, Member, Problem, Severity, Slug, Status};
+
+const PATH: &str = "casting/registry.json";
+
+pub(super) fn read(files: &Files, problems: &mut Vec<Problem>) -> Vec<Cast> {
+    let Some(text) = files.text(PATH).filter(|text| !text.trim().is_empty()) else { return Vec::new() };
+    let value: Value = match serde_json::from_str(text) {
+        Ok(value) => value,
+        Err(error) => {
+            let problem = json::problem(files, PATH, &error, "casting-json");
+            problems.push(problem.hint("mend it, or delete the file: the roster says who is on the team"));
+            return Vec::new();
+        }
+    };
+    let mut lines = Lines::new(text);
+    entries(&value)
+        .into_iter()
+        .filter_map(|(key, entry)| {
+            let name = ["persistent_name", "name", "display_name"].iter().find_map(|key| entry.get(*key)?.as_str());
+            let name = name.or(key)?;
+            let line = lines.next(key.unwrap_or(name));
+            let status = entry.get("status").and_then(Value::as_str).and_then(word);
+            Some(Cast {
+                name: name.to_owned(),
+                slug: key.and_then(Slug::fold).or_else(|| Slug::fold(name))?,
+                status,
+                source: files.at(PATH, line),
+            })
+        })
+        .collect()
+}
+
+/// Fills in what the roster does not say, and reports what it says otherwise.
+pub(super) fn compare(casts: &[Cast], members: &mut [Member], silent: &BTreeSet<Slug>, problems: &mut Vec<Problem>) {
+    let mut corrected = Vec::new();
+    let roll = Roll::new(members);
+    for cast in casts {
+        let Some(status) = cast.status else { continue };
+        let Some(member) = roll.named(cast.slug.as_str()).or_else(|| roll.named(&cast.name)) else {
+            if !has_left(status) && !HELPERS.contains(&cast.slug.as_str()) {
+                let message = format!("`{}` is active here and not on the roster", cast.name);
+                let problem = Problem::new(Severity::Note, cast.source.clone(), "cast-not-on-roster", message);
+                problems.push(problem.hint("add a row for it to team.md, or set its status to retired"));
+            }
+            continue;
+        };
+        if has_left(status) == has_left(member.status) {
+            continue;
+        }
+        if silent.contains(&member.slug) {
+            corrected.push((member.slug.clone(), status));
+        } else {
+            let (here, there) = if has_left(status) { ("has left", "works") } else { ("works", "has left") };
+            let message = format!(
+                "{} {here} by this registry and {there} by line {} of the roster, which counts",
+                member.name, member.source.line
+            );
+            let problem = Problem::new(Severity::Note, cast.source.clone(), "casting-contradicts", message);
+            problems.push(problem.hint("make `status` say what team.md says"));
+        }
+    }
+    for (slug, status) in corrected {
+        if let Some(member) = members.iter_mut().find(|member| member.slug == slug) {
+            member.status = status;
+        }
+    }
+}
+
+fn word(status: &str) -> Option<Status> {
+    let status = status.to_lowercase();
+    status_of(&status).or_else(|| (status.trim() == "active").then_some(Status::Active))
+}
+
+fn has_left(status: Status) -> bool {
+    matches!(status, Status::Retired | Status::Inactive)
+}
+
+/// The entries of `agents`, by slug or in a list, or of the document itself.
+fn entries(value: &Value) -> Vec<(Option<&str>, &Map<String, Value>)> {
+    let agents = ["agents", "members", "cast"].iter().find_map(|key| value.get(*key)).unwrap_or(value);
+    match agents {
+        Value::Array(list) => list.iter().filter_map(Value::as_object).map(|entry| (None, entry)).collect(),
+        Value::Object(map) => {
+            map.iter().filter_map(|(key, entry)| Some((Some(key.as_str()), entry.as_object()?))).collect()
+        }
+        _ => Vec::new(),
+    }
+}

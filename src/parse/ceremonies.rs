@@ -1,0 +1,76 @@
+//! `ceremonies.md`: the team's meetings before and after work, and who facilitates them.
+
+use super::markdown::{BlockKind, Document, fields_of};
+use super::roster::Roll;
+use super::words::{is_blank, is_placeholder, without_pictographs};
+use super::{Files, line_feeds};
+use crate::model::{Ceremony, Member, Problem, Severity};
+
+/// Fields of which a section has one when it describes a ceremony.
+const TELLING: [&str; 4] = ["facilitator", "trigger", "when", "condition"];
+
+/// Who facilitates without being on the roster. `lead` is what templates say, whether or not there is one.
+const ANYBODY: [&str; 5] = ["lead", "coordinator", "squad", "anyone", "none"];
+
+pub(super) fn read(files: &Files, members: &[Member], problems: &mut Vec<Problem>) -> Vec<Ceremony> {
+    let Some(text) = files.text("ceremonies.md") else { return Vec::new() };
+    let text = line_feeds(text);
+    let document = Document::new(&text);
+    let roll = Roll::new(members);
+    let mut ceremonies: Vec<Ceremony> = Vec::new();
+    let mut open: Option<(&str, usize)> = None;
+    let mut fields: Vec<(String, String)> = Vec::new();
+    let mut close = |open: Option<(&str, usize)>, fields: &mut Vec<(String, String)>| {
+        let fields = std::mem::take(fields);
+        if let Some((name, line)) = open.filter(|_| fields.iter().any(|(key, _)| TELLING.contains(&key.as_str()))) {
+            let source = files.at("ceremonies.md", line);
+            ceremonies.push(Reader { roll: &roll, fields }.ceremony(name, source, problems));
+        }
+    };
+    for block in &document.blocks {
+        match &block.kind {
+            BlockKind::Heading { text, .. } => {
+                close(open, &mut fields);
+                open = Some((text, document.line(block.range.start)));
+            }
+            kind => fields.extend(fields_of(kind)),
+        }
+    }
+    close(open, &mut fields);
+    ceremonies
+}
+
+struct Reader<'r, 'm> {
+    roll: &'r Roll<'m>,
+    fields: Vec<(String, String)>,
+}
+
+impl Reader<'_, '_> {
+    fn field(&self, name: &str) -> String {
+        let value = self.fields.iter().find(|(key, _)| key == name).map_or("", |(_, value)| value);
+        if is_blank(value) || is_placeholder(value) { String::new() } else { without_pictographs(value) }
+    }
+
+    fn ceremony(self, name: &str, source: crate::model::Source, problems: &mut Vec<Problem>) -> Ceremony {
+        let facilitator = self.field("facilitator");
+        let found = self.roll.find(&facilitator).map(|member| member.slug.clone());
+        if found.is_none() && !facilitator.is_empty() && !ANYBODY.contains(&facilitator.to_lowercase().as_str()) {
+            let message = format!("`{facilitator}`, who facilitates {name}, is not on the roster");
+            problems.push(
+                Problem::new(Severity::Note, source.clone(), "ceremony-facilitator", message)
+                    .hint("name a member or a role of team.md"),
+            );
+        }
+        let enabled = self.field("enabled").to_lowercase();
+        let is_off =
+            ["no", "false", "off", "disabled"].iter().any(|word| enabled.split_whitespace().any(|w| w == *word));
+        Ceremony {
+            name: without_pictographs(name),
+            facilitator: found,
+            when: self.field("when"),
+            condition: self.field("condition"),
+            enabled: !is_off,
+            source,
+        }
+    }
+}

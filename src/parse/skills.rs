@@ -1,0 +1,72 @@
+//! `skills/*/SKILL.md`: what an agent may open when a task asks for it.
+
+use super::front_matter;
+use super::markdown::{BlockKind, Document};
+use super::words::{is_blank, is_placeholder, without_pictographs};
+use super::{Files, line_feeds};
+use crate::model::{Problem, Severity, Skill};
+
+/// In the order of their paths.
+pub(super) fn read(files: &Files, problems: &mut Vec<Problem>) -> Vec<Skill> {
+    let skills = files.texts.keys().filter_map(|path| Some((path, folder(path)?)));
+    skills.map(|(path, folder)| skill(files, path, folder, problems)).collect()
+}
+
+/// `skills/…/<folder>/SKILL.md`
+fn folder(path: &str) -> Option<&str> {
+    let (folder, file) = path.strip_prefix("skills/")?.rsplit_once('/')?;
+    file.eq_ignore_ascii_case("skill.md").then(|| folder.rsplit('/').next().unwrap_or(folder))
+}
+
+#[derive(Default, serde::Deserialize)]
+struct Matter {
+    name: Option<String>,
+    description: Option<String>,
+    domain: Option<String>,
+}
+
+fn skill(files: &Files, path: &str, folder: &str, problems: &mut Vec<Problem>) -> Skill {
+    let text = line_feeds(files.text(path).unwrap_or_default());
+    let (matter, body_at) = front_matter::split(&text);
+    let matter = matter.map_or_else(Matter::default, |matter| {
+        front_matter::read(matter).unwrap_or_else(|error| {
+            problems.push(error.problem(files, path));
+            Matter::default()
+        })
+    });
+    let said = |text: Option<String>| text.filter(|text| !is_blank(text) && !is_placeholder(text));
+    let (name, description) = (said(matter.name), said(matter.description));
+    let (title, lead) = match (&name, &description) {
+        (Some(_), Some(_)) => (None, None),
+        _ => title_and_lead(&text[body_at..]),
+    };
+    let description = description.or(lead).unwrap_or_default();
+    if description.is_empty() {
+        let message = "the skill does not say what it is for; agents are told its name only".to_owned();
+        problems.push(
+            Problem::new(Severity::Note, files.at(path, 1), "skill-without-description", message)
+                .hint("begin the file with front matter that has `name` and `description`"),
+        );
+    }
+    Skill {
+        name: name.or(title).unwrap_or_else(|| folder.to_owned()),
+        description: description.split_whitespace().collect::<Vec<_>>().join(" "),
+        domain: said(matter.domain).unwrap_or_default(),
+        path: files.shown(path),
+    }
+}
+
+/// The document's title and its first paragraph.
+fn title_and_lead(body: &str) -> (Option<String>, Option<String>) {
+    let document = Document::new(body);
+    let mut blocks = document.blocks.iter();
+    let title = blocks.find_map(|block| match &block.kind {
+        BlockKind::Heading { level: 1, text } => Some(without_pictographs(text)),
+        _ => None,
+    });
+    let lead = document.blocks.iter().find_map(|block| match &block.kind {
+        BlockKind::Paragraph(text) if !is_blank(text) && !is_placeholder(text) => Some(text.clone()),
+        _ => None,
+    });
+    (title.filter(|title| !is_blank(title) && !is_placeholder(title)), lead)
+}
