@@ -137,6 +137,7 @@ pub(crate) fn read(call: &ToolCall) -> Result<Intent, String> {
                 scope: given.scope,
                 tags: given.tags,
                 text,
+                status: None,
                 source: None,
             })))
         }

@@ -10,7 +10,7 @@ use super::choice::{Verdict, choose};
 use super::receipt::{Input, InputKind, hash};
 use super::text::{cite, head};
 use super::topic::{Hits, Topic};
-use crate::model::{Decision, DecisionId, plural, quote};
+use crate::model::{Decision, DecisionId, DecisionState, plural, quote};
 
 /// Decisions offered to a session whatever its task (DESIGN §3, from the "squads" document).
 const RECENT: usize = 20;
@@ -22,7 +22,8 @@ const RELEVANT_LENGTH: usize = 1_600;
 pub(super) struct Ranked<'a> {
     /// The best first.
     offers: Vec<Offer<'a>>,
-    superseded: Vec<(&'a Decision, &'a DecisionId)>,
+    /// Those no longer in force, and why.
+    ended: Vec<(&'a Decision, String)>,
 }
 
 struct Offer<'a> {
@@ -55,7 +56,8 @@ impl<'a> Ranked<'a> {
     pub(super) fn new(decisions: &'a [Decision], topic: &'a Topic) -> Self {
         let by: BTreeMap<&DecisionId, &DecisionId> =
             decisions.iter().filter_map(|decision| Some((decision.supersedes.as_ref()?, &decision.id))).collect();
-        let in_force: Vec<&Decision> = decisions.iter().filter(|decision| !by.contains_key(&decision.id)).collect();
+        let is_in_force = |decision: &&Decision| !by.contains_key(&decision.id) && decision.ended().is_none();
+        let in_force: Vec<&Decision> = decisions.iter().filter(is_in_force).collect();
         let hits: Vec<Hits> = in_force.iter().map(|decision| look(decision, topic)).collect();
         let weights = topic.weights(&hits);
         let mut offers: Vec<Offer<'a>> = in_force
@@ -70,8 +72,16 @@ impl<'a> Ranked<'a> {
             })
             .collect();
         offers.sort_by_key(|offer| (std::cmp::Reverse(offer.relevance), offer.age));
-        let superseded = decisions.iter().filter_map(|decision| Some((decision, *by.get(&decision.id)?))).collect();
-        Self { offers, superseded }
+        let ended = decisions.iter().filter_map(|decision| {
+            let why = match (by.get(&decision.id), decision.ended()) {
+                (Some(by), _) => format!("superseded by {by}"),
+                (None, None) => return None,
+                (None, Some(DecisionState::Withdrawn)) => "its own text says that it was rejected".to_owned(),
+                (None, Some(_)) => "its own text says that it is superseded".to_owned(),
+            };
+            Some((decision, why))
+        });
+        Self { offers, ended: ended.collect() }
     }
 
     /// The best, for a list of titles.
@@ -117,9 +127,9 @@ impl<'a> Ranked<'a> {
                 offer.why(*verdict, budget),
             ));
         }
-        for (decision, by) in &self.superseded {
+        for (decision, why) in &self.ended {
             let size = tokens(&head(&decision.text, LENGTH));
-            inputs.push(input(decision, size, false, format!("superseded by {by}")));
+            inputs.push(input(decision, size, false, why.clone()));
         }
     }
 }
@@ -168,9 +178,9 @@ pub(super) fn input(decision: &Decision, tokens: usize, included: bool, why: Str
     }
 }
 
-/// Decisions that no other one supersedes, newest first.
+/// Decisions that no other one supersedes and that do not say themselves that they have ended, newest first.
 pub(crate) fn in_force(decisions: &[Decision]) -> Vec<&Decision> {
     let superseded: std::collections::BTreeSet<&DecisionId> =
         decisions.iter().filter_map(|decision| decision.supersedes.as_ref()).collect();
-    decisions.iter().filter(|decision| !superseded.contains(&decision.id)).collect()
+    decisions.iter().filter(|decision| !superseded.contains(&decision.id) && decision.ended().is_none()).collect()
 }

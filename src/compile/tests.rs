@@ -25,6 +25,7 @@ fn decision(id: &str, text: &str) -> Decision {
         scope: Vec::new(),
         tags: Vec::new(),
         text: text.to_owned(),
+        status: None,
         source: None,
     }
 }

@@ -1,6 +1,6 @@
 //! Texts of the team's records in lines of ours.
 
-use crate::model::{Decision, Source, first_line};
+use crate::model::{Decision, SaidStatus, Source, first_line};
 
 /// Text that stands in a line of ours: one line, and short.
 pub(super) fn one_line(text: &str) -> String {
@@ -20,6 +20,9 @@ pub(super) fn cite(decision: &Decision) -> String {
     }
     if let Some(by) = &decision.by {
         text.push_str(&format!(", by {}", one_line(by)));
+    }
+    if decision.status == Some(SaidStatus::Proposed) {
+        text.push_str(", proposed");
     }
     if let Some(source) = &decision.source {
         text.push_str(&format!(", {}", place(source)));

@@ -23,9 +23,33 @@ pub(crate) struct Decision {
     pub(crate) tags: Vec<String>,
     /// What and why, in Markdown, without the title.
     pub(crate) text: String,
+    /// What its own text says of its standing. Files of one decision have no such field.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub(crate) status: Option<SaidStatus>,
     /// Where it was read; `None` for one that is only in the ledger.
     #[serde(skip)]
     pub(crate) source: Option<Source>,
+}
+
+/// A status that a decision of an old form carries and that matters to those who would keep to it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub(crate) enum SaidStatus {
+    /// Nobody has accepted it yet. It is in force all the same: so are many that were never marked accepted.
+    Proposed,
+    Superseded,
+    Rejected,
+}
+
+impl Decision {
+    /// The state that its own text puts it in, where that is not *in force*.
+    pub(crate) fn ended(&self) -> Option<DecisionState> {
+        match self.status? {
+            SaidStatus::Proposed => None,
+            SaidStatus::Superseded => Some(DecisionState::Superseded),
+            SaidStatus::Rejected => Some(DecisionState::Withdrawn),
+        }
+    }
 }
 
 /// How a decision stands, seen from a commit.
@@ -38,6 +62,6 @@ pub(crate) enum DecisionState {
     Unlanded,
     /// Landed on another branch only.
     Elsewhere,
-    /// Landed here, and its file was deleted since.
+    /// Landed here, and its file was deleted since; or its own text says that it was rejected.
     Withdrawn,
 }

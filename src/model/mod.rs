@@ -14,7 +14,7 @@ mod text;
 mod words;
 
 pub(crate) use agent::{Charter, Kind, Member, Slug, Status};
-pub(crate) use decision::{Decision, DecisionState};
+pub(crate) use decision::{Decision, DecisionState, SaidStatus};
 pub(crate) use event::{Actor, Event, Outcome, Usage, Verdict, What};
 pub(crate) use ids::{DecisionId, EntryId, RunId};
 pub(crate) use plan::{Evidence, Plan, PlanKind, Tier};

@@ -44,7 +44,8 @@ pub(crate) fn standing(project: &Project) -> Result<Vec<Standing>, Failure> {
         .iter()
         .map(|decision| {
             let is_superseded = superseded.contains(&decision.id);
-            stand(decision, if is_superseded { DecisionState::Superseded } else { DecisionState::InForce })
+            let state = if is_superseded { Some(DecisionState::Superseded) } else { decision.ended() };
+            stand(decision, state.unwrap_or(DecisionState::InForce))
         })
         .collect();
     for logged in ledger::decisions(&project.repository, &project.ledger_prefix())? {
@@ -127,6 +128,7 @@ pub(crate) fn add(env: &Env, project: &Project, addition: Addition) -> Result<De
         scope: addition.scope,
         tags: addition.tags,
         text: printable(body.trim()),
+        status: None,
         source: None,
     };
     let what = What::DecisionLogged { decision, branch: project.repository.head()?.branch };

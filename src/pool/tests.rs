@@ -50,6 +50,7 @@ fn decision() -> What {
         scope: Vec::new(),
         tags: Vec::new(),
         text: String::new(),
+        status: None,
         source: None,
     };
     What::DecisionLogged { decision, branch: None }

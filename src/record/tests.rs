@@ -19,6 +19,7 @@ fn decision() -> Decision {
         scope: vec!["src/**".to_owned()],
         tags: vec!["api".to_owned()],
         text: "**What:** JSON, not text.\n\n**Why:** the load balancer reads it.".to_owned(),
+        status: None,
         source: None,
     }
 }

@@ -213,3 +213,33 @@ fn mistakes_have_a_way_out() {
     "#]]
     .assert_eq(&repo.squad(&["decisions", "list"]).to_string());
 }
+
+#[test]
+fn what_says_itself_that_it_has_ended_is_not_in_force() {
+    let repo = TestRepo::with_small_team();
+    repo.write(
+        ".squad/decisions.md",
+        "# Decisions\n\n### 2026-01-01: Use tar\n**Status:** Superseded\n\n### 2026-01-02: Use wax\n**Status:** Proposed\n\n\
+         ### 2026-01-03: Use rum\n**Status:** Rejected\n",
+    );
+    repo.git(&["add", "-A"]);
+    repo.git(&["commit", "--quiet", "--message=decisions"]);
+    let list = repo.squad(&["decisions", "list", "--json"]).out;
+    let list: serde_json::Value = serde_json::from_str(&list).expect("JSON");
+    let states: Vec<String> = list["decisions"]
+        .as_array()
+        .expect("a list")
+        .iter()
+        .map(|decision| format!("{} {}", decision["title"], decision["state"]))
+        .collect();
+    assert_eq!(states, [r#""Use rum" "withdrawn""#, r#""Use wax" "in_force""#, r#""Use tar" "superseded""#]);
+    let prompt = repo.squad(&["agents", "show", "ada", "--prompt"]).out;
+    assert!(
+        prompt.contains("2026-01-02, proposed, `.squad/decisions.md:6`") && !prompt.contains("Use rum"),
+        "{prompt}"
+    );
+    // The second time from what was kept of the first.
+    assert_eq!(repo.squad(&["agents", "show", "ada", "--prompt"]).out, prompt);
+    let receipt = repo.squad(&["agents", "show", "ada", "--receipt", "--json"]).out;
+    assert!(receipt.contains("its own text says that it was rejected"), "{receipt}");
+}

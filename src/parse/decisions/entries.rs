@@ -10,6 +10,7 @@ use super::super::markdown::{Block, BlockKind, Document};
 use super::super::words::{is_blank, is_placeholder};
 use super::date::{Dated, dated};
 use super::metadata::{self, Metadata};
+use super::status;
 use super::titles::{is_frame, is_note, is_rules, is_section, is_title};
 use crate::model::{Decision, DecisionId};
 
@@ -53,12 +54,15 @@ pub(super) fn read(files: &Files, path: &str, text: &str) -> Vec<Decision> {
         if heading.part != Part::Entry {
             continue;
         }
-        while headings.get(index).is_some_and(|next| next.part == Part::Section) {
+        let mut status = heading.metadata.status;
+        while let Some(section) = headings.get(index).filter(|next| next.part == Part::Section) {
+            let under = || text.get(section.body..section.end).unwrap_or_default();
+            status = status.or_else(|| status::of_heading(section.raw, under()));
             index += 1;
         }
         let body = text.get(heading.body..headings[index - 1].end).unwrap_or_default();
         let source = files.at(path, document.line(heading.offset));
-        decisions.push(decision(heading, body.trim(), source));
+        decisions.push(Decision { status, ..decision(heading, body.trim(), source) });
     }
     if decisions.is_empty() {
         decisions = super::rows::read(files, path, &document);
@@ -82,7 +86,8 @@ pub(super) fn whole(text: &str, source: crate::model::Source) -> Decision {
     let title = dated.title.trim_matches(['#', '*', ' ']).to_owned();
     let date = dated.date.or(found.date);
     let id = id(&[date.as_deref().unwrap_or(""), &title, text]);
-    Decision { by: found.by, ..super::rows::plain(id, title, date, text.to_owned(), source) }
+    let (by, status) = (found.by, found.status);
+    Decision { by, status, ..super::rows::plain(id, title, date, text.to_owned(), source) }
 }
 
 /// Entries have no id of their own: theirs is a hash of what they say.

@@ -3,6 +3,8 @@
 use super::super::markdown::{Block, BlockKind, fields_of};
 use super::super::words::without_pictographs;
 use super::date::date_in;
+use super::status;
+use crate::model::SaidStatus;
 
 #[derive(Default)]
 pub(super) struct Metadata {
@@ -12,6 +14,7 @@ pub(super) struct Metadata {
     pub(super) has_date: bool,
     /// A line says who wrote the entry, in a word that people only use for that.
     pub(super) has_author: bool,
+    pub(super) status: Option<SaidStatus>,
 }
 
 /// Words for the day of a decision. Only these make a heading an entry.
@@ -64,6 +67,7 @@ pub(super) fn read(blocks: &[Block]) -> Metadata {
         has_date: line.is_some() || find(&DATE).is_some_and(|value| value.contains(|c: char| c.is_ascii_digit())),
         date: dates(&DATE).or(line).or_else(|| dates(&MADE)),
         has_author: author.is_some(),
+        status: fields.iter().find_map(|(key, value)| status::of_field(key, value)),
         by: author.or_else(|| find(&ATTRIBUTION)).map(without_pictographs).filter(|by| !by.is_empty()),
     }
 }

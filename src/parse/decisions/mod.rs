@@ -4,6 +4,7 @@ mod date;
 mod entries;
 mod metadata;
 mod rows;
+mod status;
 mod titles;
 
 use std::collections::HashSet;
@@ -131,6 +132,7 @@ fn notes(files: &Files, path: &str, text: &str, problems: &mut Vec<Problem>) -> 
         for decision in &mut decisions {
             decision.date = decision.date.take().or_else(|| matter.date.as_deref().and_then(date::date_in));
             decision.by = decision.by.take().or_else(|| matter.by.clone().or_else(|| matter.author.clone()));
+            decision.status = decision.status.or_else(|| status::said(matter.status.as_deref()?));
         }
     }
     let named = path.rsplit('/').next().and_then(date::date_in);
@@ -153,6 +155,7 @@ struct NoteMatter {
     date: Option<String>,
     by: Option<String>,
     author: Option<String>,
+    status: Option<String>,
 }
 
 /// `decisions/<yyyy>/<mm>/<dd>-<slug>-<id>.md`
@@ -206,6 +209,7 @@ pub(crate) fn decision_file(text: &str, source: Source) -> Result<Decision, Box<
         scope: matter.scope,
         tags: matter.tags,
         text: text.trim().to_owned(),
+        status: None,
         source: Some(source),
     })
 }

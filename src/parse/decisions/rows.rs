@@ -5,6 +5,7 @@ use super::super::markdown::{BlockKind, Document, Row};
 use super::super::words::{is_blank, is_placeholder, without_pictographs};
 use super::date::{date_in, dated};
 use super::entries::id;
+use super::status;
 use crate::model::{Decision, DecisionId, Source};
 
 const TITLE: [&str; 5] = ["decision", "title", "what", "summary", "description"];
@@ -18,9 +19,11 @@ pub(super) fn read(files: &Files, path: &str, document: &Document<'_>) -> Vec<De
                 let (Some(when), Some(title)) = (table.column(&["date", "when"]), table.column(&TITLE)) else {
                     continue;
                 };
-                let by = table.column(&BY);
+                let (by, status) = (table.column(&BY), table.column(&["status", "state"]));
                 for row in &table.rows {
-                    decisions.extend(of_row(row, (when, title, by), files.at(path, document.line(row.offset))));
+                    let decision = of_row(row, (when, title, by), files.at(path, document.line(row.offset)));
+                    let status = status::said(row.cell(status));
+                    decisions.extend(decision.map(|decision| Decision { status, ..decision }));
                 }
             }
             BlockKind::Item(text) => {
@@ -64,6 +67,7 @@ pub(super) fn plain(id: DecisionId, title: String, date: Option<String>, text: S
         scope: Vec::new(),
         tags: Vec::new(),
         text,
+        status: None,
         source: Some(source),
     }
 }

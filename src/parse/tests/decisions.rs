@@ -1,7 +1,7 @@
 //! The forms of decision files.
 
 use super::{codes, read};
-use crate::model::{Decision, Problem};
+use crate::model::{Decision, Problem, SaidStatus};
 
 const TEAM: (&str, &str) = ("team.md", "| Name | Role |\n|-|-|\n| Ilse | Pilot |\n");
 const ROUTING: (&str, &str) = ("routing.md", "| Signal | Agent |\n|-|-|\n| x | Ilse |\n");
@@ -161,4 +161,20 @@ fn no_byte_of_text_is_lost() {
     for word in ["alpha", "fenced", "Open Questions", "beta", "gamma"] {
         assert_eq!(decisions.iter().filter(|d| d.text.contains(word)).count(), 1, "{word}");
     }
+}
+
+#[test]
+fn what_a_decision_says_of_its_standing_is_read_from_fields_only() {
+    let text = "# Decisions\n\n### 2026-03-01: Tar\n**Status:** Superseded by wax\n\n### 2026-03-02: Wax\n- **By:** Uwe\n- **Status:** ✅ Accepted\n\n\
+        It was proposed and never rejected.\n\n### 2026-03-03: Sails\n\n#### Status\n\n**Rejected** by Otto.\n\n#### Why\nnone\n\n### 2026-03-04: Oars\n\
+        **Status:** Proposed\n\n**Superseded by:** none\n\n### 2026-03-05: Rum\n**Superseded by:** Water\n";
+    let statuses = |text: &str| {
+        let mut decisions = decided(text).0;
+        decisions.reverse();
+        decisions.into_iter().map(|decision| decision.status).collect::<Vec<_>>()
+    };
+    let (proposed, superseded, rejected) = (SaidStatus::Proposed, SaidStatus::Superseded, SaidStatus::Rejected);
+    assert_eq!(statuses(text), [Some(superseded), None, Some(rejected), Some(proposed), Some(superseded)]);
+    let table = "| Date | Decision | Status |\n|-|-|-|\n| 2026-03-01 | Tar | ~~Active~~ withdrawn |\n| 2026-03-02 | Wax | Active |\n";
+    assert_eq!(statuses(table), [Some(rejected), None]);
 }
