@@ -63,12 +63,14 @@ impl Args {
             let style = if agent.kind == Kind::Agent { STRONG } else { FAINT };
             ui.data(&format!("{}{}", ui.out_paint(style, &line), printable(&rest)));
         }
-        ui.say(&format!(
-            "\n{}, {}, {}",
+        let more = [(report.roles.len(), "role"), (report.skills.len(), "skill")];
+        let more = more.into_iter().filter(|(count, _)| *count > 0).map(|(count, noun)| plural(count, noun));
+        let counts = [
             plural(report.agents.len(), "member"),
             plural(report.rules.len(), "routing rule"),
             plural(report.decisions.total, "decision"),
-        ));
+        ];
+        ui.say(&format!("\n{}", counts.into_iter().chain(more).collect::<Vec<_>>().join(", ")));
         ui.all_problems(&report.problems);
         Ok(0)
     }

@@ -12,7 +12,8 @@ use crate::compile::{Budget, Compiled, Compiler, Learnings, Receipt, Sources, Ta
 use crate::env::Env;
 use crate::error::Failure;
 use crate::model::{
-    Kind, Member, ModelChoice, ModelLayer, Problem, Rule, SessionSpec, Slug, Source, Status, Tier, ToolChoice,
+    Ceremony, Charter, Kind, LabelRule, Member, ModelChoice, ModelLayer, Module, Problem, Rule, SessionSpec, Skill,
+    Slug, Source, Status, Tier, ToolChoice,
 };
 use crate::settings::Layer;
 
@@ -22,6 +23,21 @@ pub(crate) struct TeamReport {
     pub(crate) rules: Vec<Rule>,
     pub(crate) decisions: DecisionCount,
     pub(crate) problems: Vec<Problem>,
+    /// Which part of the code is whose, and what becomes of issues with a label.
+    pub(crate) modules: Vec<Module>,
+    pub(crate) labels: Vec<LabelRule>,
+    pub(crate) roles: Vec<RoleReport>,
+    pub(crate) skills: Vec<Skill>,
+    pub(crate) ceremonies: Vec<Ceremony>,
+}
+
+/// A role file of somebody who is on no roster.
+#[derive(Serialize, Deserialize)]
+pub(crate) struct RoleReport {
+    pub(crate) slug: Slug,
+    pub(crate) name: Option<String>,
+    pub(crate) role: Option<String>,
+    pub(crate) model: Option<String>,
 }
 
 #[derive(Clone, Serialize, Deserialize)]
@@ -51,6 +67,8 @@ pub(crate) struct DecisionCount {
     pub(crate) total: usize,
     pub(crate) dated: usize,
     pub(crate) attributed: usize,
+    /// In archives; not among the others.
+    pub(crate) archived: usize,
 }
 
 /// One member, and what in the team's files is about it.
@@ -114,9 +132,20 @@ fn compiled_team(project: &Project) -> Result<TeamReport, Failure> {
             total: decisions.len(),
             dated: decisions.iter().filter(|decision| decision.date.is_some()).count(),
             attributed: decisions.iter().filter(|decision| decision.by.is_some()).count(),
+            archived: project.team.archived.len(),
         },
         problems: project.problems.clone(),
+        modules: project.team.modules.clone(),
+        labels: project.team.labels.clone(),
+        roles: project.team.roles.iter().map(role).collect(),
+        skills: project.team.skills.clone(),
+        ceremonies: project.team.ceremonies.clone(),
     })
+}
+
+fn role((slug, charter): (&Slug, &Charter)) -> RoleReport {
+    let Charter { name, role, model, .. } = charter.clone();
+    RoleReport { slug: slug.clone(), name, role, model }
 }
 
 pub(crate) fn member(project: &Project, name: &str, occasion: &Occasion<'_>) -> Result<MemberReport, Failure> {

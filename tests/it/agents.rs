@@ -27,7 +27,12 @@ fn the_team_is_shown_as_squad_reads_it() {
     let value: serde_json::Value = serde_json::from_str(&repo.squad(&["agents", "--json"]).out).expect("JSON");
     expect![[r#"{"name":"Ada","slug":"ada","role":"Backend Dev","kind":"agent","status":"active","charter":".squad/agents/ada/charter.md","model":"big-1","resolved_model":"big-1","model_layer":"charter","tools":["view"],"prompt_tokens":203,"compiled_hash":"cb05edad7d7ee41a","source":".squad/team.md:5"}"#]].assert_eq(&value["agents"][0].to_string());
     expect![[r#"{"signal":"Security","agents":["ada"],"reviewer":"rex","examples":["login","password"],"source":".squad/routing.md:7"}"#]].assert_eq(&value["rules"][2].to_string());
-    assert_eq!(value["decisions"].to_string(), r#"{"total":0,"dated":0,"attributed":0}"#);
+    assert_eq!(value["decisions"].to_string(), r#"{"total":0,"dated":0,"attributed":0,"archived":0}"#);
+    let names: Vec<&String> = value.as_object().expect("an object").keys().collect();
+    assert_eq!(
+        names,
+        ["agents", "rules", "decisions", "problems", "modules", "labels", "roles", "skills", "ceremonies"]
+    );
 }
 
 #[test]
