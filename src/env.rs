@@ -111,9 +111,12 @@ impl Env {
         self.variables.get(name).map(String::as_str).filter(|value| !value.is_empty())
     }
 
-    /// All variables, as programs are given them.
+    /// All variables, as programs are given them. An empty name is no name, here as in [`Env::variable`]; git would
+    /// refuse every commit over it, whatever is configured.
     pub(crate) fn os_variables(&self) -> BTreeMap<OsString, OsString> {
-        self.variables.iter().map(|(name, value)| (OsString::from(name), OsString::from(value))).collect()
+        const NAMES: [&str; 4] = ["GIT_AUTHOR_NAME", "GIT_AUTHOR_EMAIL", "GIT_COMMITTER_NAME", "GIT_COMMITTER_EMAIL"];
+        let says = |(name, value): &(&String, &String)| !value.is_empty() || !NAMES.contains(&name.as_str());
+        self.variables.iter().filter(says).map(|(name, value)| (OsString::from(name), OsString::from(value))).collect()
     }
 
     /// The user's own configuration file: `$XDG_CONFIG_HOME`, `~/.config`, or `%APPDATA%` on Windows.

@@ -89,7 +89,13 @@ pub fn run(mut env: Env) -> u8 {
         Manner { json: globals.json, quiet: globals.quiet, verbose: globals.verbose, color: globals.color, plain };
     let directory =
         globals.directory.as_ref().map_or_else(|| env.directory.clone(), |folder| env.directory.join(folder));
-    let context = Context { env: &env, directory, ui: Ui::new(streams, manner) };
+    let mut context = Context { env: &env, directory, ui: Ui::new(streams, manner) };
+    if globals.directory.is_some() && !context.directory.is_dir() {
+        let failure = Failure::usage(format!("there is no folder {}", context.directory.display()))
+            .hint("-C names the folder to work in");
+        context.ui.failure(&failure);
+        return failure.kind.exit_code();
+    }
     let (mut context, ended) = arguments.run(context);
     let ended = ended.and_then(|code| context.ui.output_failure().map_or(Ok(code), Err));
     match ended {

@@ -26,8 +26,10 @@ impl Args {
             if !context.ui.json() {
                 let history = demo::history(&project)?;
                 let ui = &mut context.ui;
-                ui.say("\nWhat is on the branch now:");
-                ui.data(&history);
+                if !history.is_empty() {
+                    ui.say("\nWhat is on the branch now:");
+                    ui.data(&history);
+                }
                 ui.say("\nWhere to look next:");
                 for line in [
                     format!("cd {shown}"),

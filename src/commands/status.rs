@@ -17,9 +17,14 @@ impl Args {
         }
         let branch = status.branch.as_deref().unwrap_or("detached HEAD");
         ui.data(&format!("repository  {} ({branch})", printable(&status.repository)));
-        match &status.team {
-            Some(team) => ui.data(&format!("team        {}", printable(&team.folder))),
-            None => ui.data("team        none; `squad init` makes one"),
+        match (&status.team, &status.in_the_way) {
+            (Some(team), _) => ui.data(&format!("team        {}", printable(&team.folder))),
+            (None, Some(path)) => {
+                ui.data(&format!(
+                    "team        none; {path} is in the way, it is no folder: move it, then `squad init`"
+                ));
+            }
+            (None, None) => ui.data("team        none; `squad init` makes one"),
         }
         ui.data(&format!("ledger      {}", plural(status.ledger.entries, "entry")));
         if status.runs_live.is_empty() {

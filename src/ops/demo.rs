@@ -48,7 +48,7 @@ pub(crate) fn prepare(env: &Env) -> Result<Demo, Failure> {
     Ok(Demo { folder, project, order })
 }
 
-/// The branch's commits, the newest first.
+/// The branch's commits, the newest first; empty where there are none.
 pub(crate) fn history(project: &Project) -> Result<String, Failure> {
-    Ok(project.repository.log(20)?)
+    Ok(if project.repository.head()?.commit.is_some() { project.repository.log(20)? } else { String::new() })
 }

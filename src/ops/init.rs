@@ -13,7 +13,7 @@ use crate::store;
 
 static TEMPLATE: Dir<'_> = include_dir!("$CARGO_MANIFEST_DIR/templates/team");
 
-const FOLDER: &str = ".squad";
+pub(super) const FOLDER: &str = ".squad";
 
 /// The job that reviews pull requests, for GitHub.
 const WORKFLOW: &str = ".github/workflows/squad-review.yml";

@@ -2,6 +2,7 @@
 
 use serde::Serialize;
 
+use super::init::FOLDER;
 use super::lease::{self, LiveRun};
 use super::{ledger, repository};
 use crate::env::Env;
@@ -15,6 +16,9 @@ pub(crate) struct Status {
     pub(crate) branch: Option<String>,
     /// `None`: there is no team here.
     pub(crate) team: Option<TeamStatus>,
+    /// Where a team's folder would be and something else is, from the repository's root.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(crate) in_the_way: Option<String>,
     /// `None`: no watch is running.
     pub(crate) watch: Option<()>,
     pub(crate) runs_live: Vec<LiveRun>,
@@ -42,11 +46,14 @@ pub(crate) fn status(env: &Env, directory: &Path) -> Result<Status, Failure> {
     let start = dunce::canonicalize(directory).unwrap_or_else(|_| directory.to_owned());
     let folder = super::workspace::team_folder(&repository, &start, &work_dir);
     let place = folder.as_ref().map(|folder| super::workspace::place(folder, &work_dir)).unwrap_or_default();
+    // Where `init` would put the folder. A link that leads nowhere is in its way too.
+    let in_the_way = folder.is_none() && work_dir.join(FOLDER).symlink_metadata().is_ok();
     let entries = ledger::count(&repository, &super::workspace::ledger_prefix(&place))?;
     Ok(Status {
         repository: work_dir.display().to_string(),
         branch: repository.head()?.branch,
         team: folder.map(|folder| TeamStatus { folder: super::workspace::below(&place, folder.name) }),
+        in_the_way: in_the_way.then(|| FOLDER.to_owned()),
         watch: None,
         runs_live: lease::live(&repository.common_dir().join("squad")),
         sessions: Vec::new(),

@@ -167,3 +167,28 @@ fn a_link_out_of_the_project_is_not_followed() {
     let output = repo.squad(&["orchestrate", "--engine", "rehearsal", "--agent", "ada", "x"]);
     assert!(output.err.contains(".squad/agents/ada/charter.md: is a link out of the project's files"), "{output}");
 }
+
+#[test]
+fn a_folder_that_is_not_there_is_no_place_to_work_in() {
+    let repo = TestRepo::with_small_team();
+    let commands: [&[&str]; 6] =
+        [&["agents"], &["config", "list"], &["status"], &["engines"], &["demo"], &["orchestrate", "--dry-run", "x"]];
+    for command in commands {
+        let output = repo.squad(&[&["-C", "nowhere"], command].concat());
+        assert_eq!(output.code, 2, "{output}");
+        assert!(output.err.starts_with("error: there is no folder REPO/nowhere\n"), "{output}");
+    }
+    let output = repo.squad(&["--json", "-C", ".squad/team.md", "config", "list"]);
+    assert!(output.code == 2 && output.out.starts_with(r#"{"error":{"kind":"usage""#), "{output}");
+}
+
+#[test]
+fn what_is_in_the_teams_place_is_named() {
+    let repo = TestRepo::empty();
+    repo.write(".squad", "notes");
+    let output = repo.squad(&["status"]);
+    assert!(output.out.contains("team        none; .squad is in the way, it is no folder"), "{output}");
+    assert!(repo.squad(&["status", "--json"]).out.contains(r#""in_the_way":".squad""#));
+    std::fs::remove_file(repo.root().join(".squad")).expect("it is ours");
+    assert!(repo.squad(&["status"]).out.contains("none; `squad init` makes one"));
+}

@@ -21,3 +21,16 @@ fn the_demo_shows_a_team_at_work_and_leaves_its_folder_to_look_at() {
     assert!(listed.out.contains("in force"), "{listed}");
     std::fs::remove_dir_all(folder).expect("it is ours");
 }
+
+/// As in an image for builds, where variables are set and empty.
+#[test]
+fn the_demo_needs_no_name() {
+    let mut repo = TestRepo::folder();
+    for name in ["GIT_AUTHOR_NAME", "GIT_AUTHOR_EMAIL", "GIT_COMMITTER_NAME", "GIT_COMMITTER_EMAIL"] {
+        repo.variables.insert(name.to_owned(), String::new());
+    }
+    let output = repo.squad(&["demo"]);
+    assert!(output.code == 0 && output.err.contains("decision landed on main"), "{output}");
+    let folder = output.err.lines().next().and_then(|line| line.rsplit_once(": ")).map(|(_, folder)| folder.to_owned());
+    std::fs::remove_dir_all(folder.expect("the folder is named")).expect("it is ours");
+}
