@@ -5,7 +5,7 @@ use std::io;
 use std::path::{Path, PathBuf};
 
 use crate::model::{Problem, Severity, Source};
-use crate::parse::{Files, linked_tables};
+use crate::parse::{Encoding, Files, linked_tables, text_of};
 
 /// What team folders are called; the first wins where both stand.
 pub(crate) const FOLDERS: [&str; 2] = [".squad", ".ai-team"];
@@ -166,15 +166,16 @@ impl Reader {
         match fs::read(&target) {
             Err(error) => self.unreadable(path, &error),
             Ok(bytes) => {
-                let text = String::from_utf8(bytes).unwrap_or_else(|error| {
-                    self.push(
-                        Severity::Note,
-                        path,
-                        "not-utf8",
-                        "is not UTF-8; what could not be read is shown as �".to_owned(),
-                    );
-                    String::from_utf8_lossy(error.as_bytes()).into_owned()
-                });
+                let (text, encoding) = text_of(bytes);
+                let taken = match encoding {
+                    Encoding::Utf8 => None,
+                    Encoding::Utf16 => Some("UTF-16"),
+                    Encoding::Windows1252 => Some("Windows-1252 where it is none"),
+                };
+                if let Some(taken) = taken {
+                    let message = format!("is not UTF-8, and is read as {taken}");
+                    self.push(Severity::Note, path, "not-utf8", message);
+                }
                 self.files.texts.insert(path.to_owned(), text);
             }
         }

@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use super::Workspace;
 use super::workspace::{below, place};
 use crate::error::Failure;
-use crate::parse::{Files, linked_tables};
+use crate::parse::{Files, linked_tables, text_of};
 use crate::store;
 
 /// The team's files in a commit; none where the commit has no such team.
@@ -17,13 +17,8 @@ pub(super) fn files_at(workspace: &Workspace, commit: &str) -> Result<Files, Fai
         let found = workspace.repository.files_at(commit, &folder, |path| {
             inner(path).is_some_and(|path| store::is_team_file(&path) || path.ends_with(".json"))
         })?;
-        let texts: BTreeMap<String, String> = found
-            .into_iter()
-            .filter_map(|(path, bytes)| {
-                let text = String::from_utf8(bytes);
-                Some((inner(&path)?, text.unwrap_or_else(|bad| String::from_utf8_lossy(bad.as_bytes()).into_owned())))
-            })
-            .collect();
+        let texts: BTreeMap<String, String> =
+            found.into_iter().filter_map(|(path, bytes)| Some((inner(&path)?, text_of(bytes).0))).collect();
         let mut files = Files { folder: name.to_owned(), texts };
         if !files.texts.is_empty() {
             let tables = files.texts.get("routing.md").map(|text| linked_tables(text)).unwrap_or_default();

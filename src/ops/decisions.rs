@@ -78,10 +78,8 @@ fn at_commit(project: &Project, commit: &str) -> Result<Vec<Decision>, Failure> 
     let wanted = |path: &str| inner(path).is_some_and(|path| path.starts_with("decisions") && path.ends_with(".md"));
     let files = project.repository.files_at(commit, &folder, wanted)?;
     let texts = files.into_iter().filter_map(|(path, bytes)| {
-        Some((
-            inner(&path)?,
-            String::from_utf8(bytes).unwrap_or_else(|error| String::from_utf8_lossy(error.as_bytes()).into_owned()),
-        ))
+        // As in the work tree, so that an entry is the same one here and there.
+        Some((inner(&path)?, parse::text_of(bytes).0))
     });
     Ok(parse::decisions(&Files { folder: project.folder.name.to_owned(), texts: texts.collect() }))
 }

@@ -195,6 +195,13 @@ pub(super) fn field(text: &str) -> Option<(String, &str)> {
 }
 
 fn blocks(source: &str) -> Vec<Block> {
+    let mut blocks = parsed(source);
+    super::tables::mend(source, &mut blocks);
+    blocks
+}
+
+/// The blocks as Markdown has them.
+pub(super) fn parsed(source: &str) -> Vec<Block> {
     let mut collector = Collector { source, ..Collector::default() };
     for (event, range) in Parser::new_ext(source, Options::ENABLE_TABLES).into_offset_iter() {
         collector.take(event, range);

@@ -2,6 +2,8 @@
 //!
 //! Works over [`Files`], the contents of a `.squad/` folder, so that nothing here touches a disk.
 
+mod abroad;
+mod bytes;
 mod casting;
 mod ceremonies;
 mod charter;
@@ -15,10 +17,12 @@ mod markdown;
 mod roster;
 mod routing;
 mod skills;
+mod tables;
 mod words;
 
 use std::collections::{BTreeMap, BTreeSet};
 
+pub(crate) use bytes::{Encoding, text_of};
 #[cfg(test)]
 pub(crate) use decisions::decision_file;
 

@@ -144,7 +144,13 @@ fn odd_bytes_are_said_and_read_as_far_as_they_go() {
     std::fs::write(repo.root().join(".squad/decisions.md"), b"# Decisions\n\n### 2026-01-01: Caf\xe9\n")
         .expect("a file");
     let output = repo.squad(&["decisions", "list"]);
-    assert!(output.code == 0 && output.out.contains("Caf\u{fffd}"), "{output}");
+    assert!(output.code == 0 && output.out.contains("Café"), "{output}");
+    let note = ".squad/decisions.md: is not UTF-8, and is read as Windows-1252";
+    assert!(repo.squad(&["agents"]).err.contains(note));
+    // Committed or not, it is one decision.
+    repo.git(&["add", "-A"]);
+    repo.git(&["commit", "--quiet", "--message=decisions"]);
+    assert_eq!(repo.squad(&["decisions", "list"]).out.matches("Caf").count(), 1);
 }
 
 #[test]

@@ -69,7 +69,27 @@ struct Found {
 }
 
 fn find(text: &str) -> Option<Found> {
-    find_numeric(text).or_else(|| find_worded(text))
+    find_numeric(text).or_else(|| find_worded(text)).or_else(|| find_compact(text))
+}
+
+/// `05.01.2026`, as much of Europe writes it, or `20260105`. A day and a month parted by slashes may be either.
+fn find_compact(text: &str) -> Option<Found> {
+    let ends: &[char] = &['.', ',', ':', ';', '(', ')', '[', ']', '*'];
+    text.split_whitespace().find_map(|word| {
+        let word = word.trim_matches(ends);
+        let start = word.as_ptr() as usize - text.as_ptr() as usize;
+        let number = |text: &str| text.bytes().all(|b| b.is_ascii_digit()).then(|| text.parse::<u32>().ok()).flatten();
+        let parts: Vec<&str> = word.split('.').collect();
+        let date = match parts[..] {
+            [day, month, year] if year.len() == 4 => iso(number(year)?, number(month)?, number(day)?)?,
+            [whole] if whole.len() == 8 => {
+                let whole = number(whole)?;
+                iso(whole / 10_000, whole / 100 % 100, whole % 100)?
+            }
+            _ => return None,
+        };
+        Some(Found { date, start, end: start + word.len() })
+    })
 }
 
 /// `2026-01-05`, `2026/01/05` or `2026.01.05`, not within a longer number.

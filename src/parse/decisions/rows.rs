@@ -50,6 +50,8 @@ fn of_row(row: &Row, (when, title, by): (usize, usize, Option<usize>), source: S
 /// `- 2026-01-05: Title`. An item without a date at its head is no decision.
 fn of_item(text: &str, source: Source) -> Option<Decision> {
     let line = text.lines().next()?;
+    // A box that somebody ticks.
+    let line = ["[ ] ", "[x] ", "[X] "].iter().find_map(|ticked| line.strip_prefix(ticked)).unwrap_or(line);
     let found = dated(line);
     let id = id(&[found.date.as_deref().unwrap_or(""), &found.title, text]);
     (found.leads && !found.bare).then(|| plain(id, found.title, found.date, text.to_owned(), source))

@@ -8,10 +8,12 @@ mod standing;
 use std::collections::{BTreeSet, HashMap};
 
 use super::Files;
+use super::abroad;
 use super::markdown::{BlockKind, Document, Table};
 use super::words::{is_blank, is_placeholder, remark, without_pictographs};
 use crate::model::{Member, Problem, Severity, Slug, Source};
 pub(super) use folders::Folders;
+use lists::Found;
 pub(super) use roll::Roll;
 pub(super) use standing::status_of;
 use standing::{is_silent, kind, status};
@@ -29,9 +31,22 @@ pub(super) const HELPERS: [&str; 3] = ["scribe", "ralph", "rai"];
 /// The coding agent that works elsewhere, `@copilot`.
 const BOT: &str = "copilot";
 
-const NAME: [&str; 9] =
-    ["name", "member", "agent", "agent name", "team member", "squad member", "member name", "agent / name", "teammate"];
-const ROLE: [&str; 6] = ["role", "role / title", "title", "position", "job", "function"];
+const NAME: [&str; 13] = [
+    "name",
+    "member",
+    "agent",
+    "agent name",
+    "team member",
+    "squad member",
+    "member name",
+    "agent / name",
+    "teammate",
+    "codename",
+    "code name",
+    "callsign",
+    "persona",
+];
+const ROLE: [&str; 7] = ["role", "role / title", "title", "position", "job", "job title", "function"];
 /// What stands for a role where no table has one.
 const EXPERTISE: [&str; 8] =
     ["specialization", "specialisation", "specialty", "speciality", "focus", "expertise", "domain", "responsibility"];
@@ -59,7 +74,8 @@ pub(super) fn read(files: &Files, folders: &Folders, text: &str, problems: &mut 
     if reader.members.is_empty() {
         for found in lists::read(&document) {
             let source = files.at("team.md", document.line(found.offset));
-            reader.add(&Entry { name: found.name, role: found.role, ..Entry::default() }, source);
+            let Found { name, role, status, .. } = found;
+            reader.add(&Entry { name, role, status, ..Entry::default() }, source);
         }
     }
     let (members, silent) = (reader.members, reader.silent);
@@ -106,11 +122,14 @@ struct Reader<'a> {
 impl Reader<'_> {
     fn tables(&mut self, roles: &[&str]) {
         for (table, headings) in self.document.tables_in_sections() {
-            let (Some(name), Some(role)) = (table.column(&NAME), table.column(roles)) else { continue };
+            let name = table.column(&NAME).or_else(|| table.column(&abroad::NAME));
+            let role = table.column(roles).or_else(|| table.column(&abroad::ROLE));
+            let (Some(name), Some(role)) = (name, role) else { continue };
             if is_elsewhere(table, &headings) {
                 continue;
             }
             let [status, badge, charter] = [&STATUS[..], &BADGE, &CHARTER].map(|names| table.column(names));
+            let status = status.or_else(|| table.column(&abroad::STATUS));
             for row in &table.rows {
                 let source = self.files.at("team.md", self.document.line(row.offset));
                 let entry = Entry {
@@ -139,8 +158,10 @@ impl Reader<'_> {
         }
         let Some(mut member) = self.member(entry, source.clone()) else {
             let message = format!("`{}` is not a name squad can use", entry.name);
-            self.problems
-                .push(Problem::warning(source, "roster-name", message).hint("a name needs a letter or a digit"));
+            self.problems.push(
+                Problem::warning(source, "roster-name", message)
+                    .hint("a name needs a letter from a to z or a digit, or a folder of agents/ that has one"),
+            );
             return;
         };
         if let Some(slug) = Slug::fold("coordinator-agent").filter(|_| member.slug == Slug::coordinator()) {
@@ -190,10 +211,13 @@ impl Reader<'_> {
     /// The coordinator is squad itself. A member with a charter may still coordinate in its own way.
     fn is_coordinator(&self, entry: &Entry<'_>) -> bool {
         let coordinates = |text: &str| without_pictographs(text).to_lowercase().starts_with("coordinator");
-        let named = matches!(clean_name(entry.name).to_lowercase().as_str(), "squad" | "coordinator");
+        let name = clean_name(entry.name).to_lowercase();
+        let named = matches!(name.as_str(), "squad" | "coordinator" | "squad coordinator" | "team coordinator");
         let below = entry.headings.last().is_some_and(|heading| coordinates(heading));
         let has_charter = || self.folders.place(&clean_name(entry.name), entry.charter, entry.links).charter.is_some();
-        (coordinates(entry.role) && (named || below || !has_charter())) || (below && named)
+        (coordinates(entry.role) && (named || below || !has_charter()))
+            || (below && named)
+            || (name.ends_with(" coordinator") && named && !has_charter())
     }
 }
 

@@ -1,11 +1,25 @@
 //! What a member is, and whether it works.
 
+use super::super::abroad;
 use super::{BOT, Entry, HELPERS};
 use crate::model::{Kind, Slug, Status};
 
-const RETIRED: [&str; 9] =
-    ["retired", "archived", "alumni", "alumnus", "alumna", "former", "departed", "removed", "decommissioned"];
-const INACTIVE: [&str; 15] = [
+const RETIRED: [&str; 12] = [
+    "retired",
+    "archived",
+    "alumni",
+    "alumnus",
+    "alumna",
+    "former",
+    "departed",
+    "removed",
+    "decommissioned",
+    "deprecated",
+    "offboarded",
+    "sunset",
+];
+const INACTIVE: [&str; 16] = [
+    "leave",
     "inactive",
     "dormant",
     "paused",
@@ -32,13 +46,23 @@ pub(super) fn kind(slug: &Slug, entry: &Entry<'_>, role: &str, has_charter: bool
     let coding_agent = role.contains("coding agent") || marks.iter().any(|mark| mark.contains("coding agent"));
     if slug.as_str() == BOT || entry.name.to_lowercase().contains("@copilot") || (coding_agent && !has_charter) {
         Kind::Bot
-    } else if marked("human") || marks.iter().any(|m| m.contains('👤')) || (!has_charter && says(&role, &["human"])) {
+    } else if marked("human")
+        || entry.headings.last().is_some_and(|heading| are_people(heading))
+        || marks.iter().any(|m| m.contains('👤'))
+        || (!has_charter && says(&role, &["human"]))
+    {
         Kind::Human
     } else if HELPERS.contains(&slug.as_str()) {
         Kind::Helper
     } else {
         Kind::Agent
     }
+}
+
+/// `Human Members`, `People`: a heading over people and nobody else.
+fn are_people(heading: &str) -> bool {
+    let heading = heading.to_lowercase();
+    says(&heading, &["human", "humans", "people"]) && !says(&heading, &["agents", "ai", "and"])
 }
 
 /// The status cell decides; where it says nothing, a struck-out name and the heading above do.
@@ -65,9 +89,13 @@ pub(super) fn is_silent(entry: &Entry<'_>) -> bool {
 }
 
 pub(in super::super) fn status_of(cell: &str) -> Option<Status> {
-    if says(cell, &RETIRED) {
+    if says(cell, &RETIRED) || says(cell, &abroad::RETIRED) || is_only(cell, &['🪦', '⚰']) {
         Some(Status::Retired)
-    } else if says(cell, &INACTIVE) || cell.contains("not active") || is_only(cell, &['🚫', '💤', '⏸', '⛔']) {
+    } else if says(cell, &INACTIVE)
+        || says(cell, &abroad::INACTIVE)
+        || cell.contains("not active")
+        || is_only(cell, &['🚫', '💤', '⏸', '⛔'])
+    {
         Some(Status::Inactive)
     } else if says(cell, &SILENT) {
         Some(Status::Silent)

@@ -1,5 +1,6 @@
 //! What the columns of a routing table mean, by their headers.
 
+use super::super::abroad;
 use super::super::markdown::{Table, header_words};
 use super::super::roster::Roll;
 use super::names::Named;
@@ -31,7 +32,7 @@ impl Columns {
             second: table.column(&SECOND),
             review: table.column(&REVIEW),
             action: table.column(&ACTION),
-            examples: table.column(&EXAMPLES),
+            examples: table.column(&EXAMPLES).or_else(|| table.column(&abroad::EXAMPLES)),
         }
     }
 }
@@ -193,7 +194,8 @@ pub(super) fn of(table: &Table, roll: &Roll<'_>) -> Option<Columns> {
         .filter(|signal| Some(*signal) != agent);
     if let Some(subject) = signal {
         let first = agent.or_else(|| column_of_members(table, subject, roll))?;
-        return Some(Columns::new(table, TableKind::Work, subject, first));
+        let kind = if is_of_paths(table, subject) { TableKind::Modules } else { TableKind::Work };
+        return Some(Columns::new(table, kind, subject, first));
     }
     if let (Some(subject), Some(first)) = (table.column(&LABEL), agent) {
         return Some(Columns::new(table, TableKind::Labels, subject, first));
@@ -201,8 +203,30 @@ pub(super) fn of(table: &Table, roll: &Roll<'_>) -> Option<Columns> {
     if let (Some(subject), Some(first)) = (table.column(&MODULE), agent) {
         return Some(Columns::new(table, TableKind::Modules, subject, first));
     }
-    let first = routes.filter(|first| *first > 0)?;
+    let by_content = || column_of_members(table, 0, roll).filter(|first| is_members_only(table, *first, roll));
+    let first = routes.filter(|first| *first > 0).or_else(by_content)?;
     Some(Columns::new(table, TableKind::Work, 0, first))
+}
+
+/// Whether a table with headers squad does not know sends its first column to its members: every row names some there
+/// and none in front.
+fn is_members_only(table: &Table, column: usize, roll: &Roll<'_>) -> bool {
+    let whole = |column: usize| table.rows.iter().filter(move |row| Named::all(row.cell(Some(column)), roll)).count();
+    let is_known = table.column(&AGENT) == Some(column) || table.column(&abroad::AGENT) == Some(column);
+    let enough = if is_known { 1 } else { 2 };
+    table.rows.len() >= enough && whole(column) == table.rows.len() && whole(0) < table.rows.len()
+}
+
+/// Whether a column holds paths and nothing else, whatever it is called. `CI/CD` is no path.
+fn is_of_paths(table: &Table, column: usize) -> bool {
+    let is_path = |cell: &str| {
+        !cell.trim().is_empty()
+            && cell.split(',').map(str::trim).all(|path| {
+                let has_end = path.ends_with('/') || path.rsplit('/').next().is_some_and(|end| end.contains('.'));
+                !path.contains(' ') && (path.contains('*') || path.contains('/') && has_end)
+            })
+    };
+    !table.rows.is_empty() && table.rows.iter().all(|row| is_path(row.cell(Some(column))))
 }
 
 /// The column whose cells are members, where no header says so.
@@ -218,7 +242,7 @@ fn column_of_members(table: &Table, subject: usize, roll: &Roll<'_>) -> Option<u
 /// Members in these columns do not do the work.
 fn is_aside(header: &str) -> bool {
     let header = header_words(header);
-    ["review", "second", "backup", "label", "model", "example", "escalat", "fallback", "consult", "approv"]
+    ["review", "second", "backup", "label", "model", "example", "escalat", "fallback", "consult", "approv", "facilitat"]
         .iter()
         .any(|part| header.contains(part))
 }

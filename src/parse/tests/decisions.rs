@@ -178,3 +178,13 @@ fn what_a_decision_says_of_its_standing_is_read_from_fields_only() {
     let table = "| Date | Decision | Status |\n|-|-|-|\n| 2026-03-01 | Tar | ~~Active~~ withdrawn |\n| 2026-03-02 | Wax | Active |\n";
     assert_eq!(statuses(table), [Some(rejected), None]);
 }
+
+#[test]
+fn days_as_europe_and_as_machines_write_them() {
+    let text = "# Decisions\n\n## 09.01.2026 Tar\nblack\n\n## 20260112 — Wax\nyellow\n";
+    assert_eq!(rows(text), ["2026-01-09 Tar / -", "2026-01-12 Wax / -"]);
+    assert_eq!(rows("# Decisions\n\n- [x] 2026-01-07: Sails\n- [ ] Ropes\n"), ["2026-01-07 Sails / -"]);
+    // A version, a ticket and an impossible day are none.
+    assert_eq!(rows("# Decisions\n\n## Use 1.2.2026b of the lib\nx\n\n## Ticket 20261399\ny\n").len(), 2);
+    assert!(decided("## Use 10.20.2026\nx\n").0.iter().all(|decision| decision.date.is_none()));
+}

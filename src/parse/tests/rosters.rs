@@ -161,3 +161,49 @@ fn no_member_has_the_coordinators_name() {
     assert!(codes(&problems).contains(&("roster-reserved", 3)), "{problems:?}");
     assert!(team.charters.keys().any(|slug| slug.as_str() == "coordinator-agent"));
 }
+
+/// `name role status` of each member.
+fn shown(text: &str) -> Vec<String> {
+    let (team, _) = read(&[("team.md", text)]);
+    team.members.iter().map(|m| format!("{} / {} / {:?} {:?}", m.name, m.role, m.kind, m.status)).collect()
+}
+
+#[test]
+fn headers_may_be_in_another_language() {
+    for (text, wanted) in [
+        (
+            "| Name | Rolle | Status |\n|-|-|-|\n| Ute | Leitung | Aktiv |\n| Jan | Prüfer | Ausgeschieden |\n",
+            ["Ute / Leitung / Agent Active", "Jan / Prüfer / Agent Retired"],
+        ),
+        (
+            "| Nombre | Rol | Estado |\n|-|-|-|\n| Ana | Líder | ✅ Activo |\n| Luis | Pruebas | Inactivo |\n",
+            ["Ana / Líder / Agent Active", "Luis / Pruebas / Agent Inactive"],
+        ),
+        (
+            "| 姓名 | 角色 | 状态 |\n|-|-|-|\n| Ana | 架构师 | 活跃 |\n| Luis | 测试 | 已退役 |\n",
+            ["Ana / 架构师 / Agent Active", "Luis / 测试 / Agent Retired"],
+        ),
+    ] {
+        assert_eq!(shown(text), wanted);
+    }
+}
+
+#[test]
+fn lists_may_be_nested_numbered_and_followed_by_other_lists() {
+    let text = "# Our squad\n\n## The Squad\n\n1. **Ada** - Lead. Owns the rigging.\n2. **Bo** – Deckhand\n\n## How we work\n\n- Ship - fast\n- Calm: always\n";
+    assert_eq!(shown(text), ["Ada / Lead / Agent Active", "Bo / Deckhand / Agent Active"]);
+    let text = "## Members\n\n- **Ada**\n  - Role: Lead\n  - Status: Active\n- **Bo**\n  - Role: Deckhand\n  - Status: 🔒 Retired\n- Cy (Cook)\n- Knots\n";
+    assert_eq!(shown(text), ["Ada / Lead / Agent Active", "Bo / Deckhand / Agent Retired", "Cy / Cook / Agent Active"]);
+    let text = "## Members\n\n### 1. Ada — Lead\n\n**Status:** Active\n\n- Owns: rigging\n\n### 2. Bo\nRole: Deckhand\nStatus: on leave\n";
+    assert_eq!(shown(text), ["Ada / Lead / Agent Active", "Bo / Deckhand / Agent Inactive"]);
+}
+
+#[test]
+fn the_heading_above_and_marks_say_what_somebody_is() {
+    let text = "## Human Members\n\n| Name | Role |\n|-|-|\n| Ann | Owner |\n\n## Crew\n\n| Codename | Function | State |\n|-|-|-|\n\
+        | Gull | Lookout | 🪦 |\n| Tern | Cook | Deprecated |\n| Squad Coordinator | Routes work | Active |\n";
+    let (team, _) = read(&[("team.md", text)]);
+    assert_eq!(team.members[0].kind, Kind::Human);
+    let crew = "| Codename | Function | State |\n|-|-|-|\n| Gull | Lookout | 🪦 |\n| Tern | Cook | Deprecated |\n| Squad Coordinator | Routes work | Active |\n";
+    assert_eq!(shown(crew), ["Gull / Lookout / Agent Retired", "Tern / Cook / Agent Retired"]);
+}

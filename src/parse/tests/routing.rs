@@ -161,3 +161,25 @@ fn tables_that_route_nothing() {
     assert_eq!(team.rules, []);
     assert_eq!(codes(&problems), [("routing-empty", 1)]);
 }
+
+#[test]
+fn a_table_with_headers_nobody_knows_routes_when_its_cells_are_members() {
+    let team = ("team.md", "| Name | Role |\n|-|-|\n| Ada | Lead |\n| Bo | Backend Engineer |\n");
+    let rules = |routing: &str| {
+        let (team, _) = read(&[team, ("routing.md", routing)]);
+        let rule = |rule: &crate::model::Rule| format!("{} → {}", rule.signal, rule.agents[0]);
+        (team.rules.iter().map(rule).collect::<Vec<_>>(), team.modules.len())
+    };
+    let table = "| If it is about… | Then ask | Notes |\n|-|-|-|\n| databases | Bo | |\n| plans | Ada | |\n";
+    assert_eq!(rules(table).0, ["databases → bo", "plans → ada"]);
+    assert_eq!(rules("| Tipo de trabajo | Agente |\n|-|-|\n| Datos | Bo |\n").0, ["Datos → bo"]);
+    for other in [
+        "| Ceremony | Facilitator |\n|-|-|\n| Review | Ada |\n| Retro | Bo |\n",
+        "| Agent | Backup of |\n|-|-|\n| Ada | Bo |\n| Bo | Ada |\n",
+        "| Question | Answer |\n|-|-|\n| Who leads? | Ada |\n| When? | at noon |\n",
+    ] {
+        assert!(rules(other).0.is_empty(), "{other}");
+    }
+    assert_eq!(rules("| Pattern | Agent |\n|-|-|\n| `src/**/*.rs` | Bo |\n| docs/ | Ada |\n"), (Vec::new(), 2));
+    assert_eq!(rules("| Area | Agent |\n|-|-|\n| CI/CD | Bo |\n").0, ["CI/CD → bo"]);
+}

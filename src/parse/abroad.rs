@@ -1,0 +1,122 @@
+//! What tables and cells are called in other languages. Tools write team files in English; people, and agents that speak
+//! with them, translate their headers. All in lower case.
+
+pub(super) const NAME: [&str; 21] = [
+    "nombre",
+    "miembro",
+    "agente",
+    "nom",
+    "membre",
+    "prénom",
+    "mitglied",
+    "nome",
+    "membro",
+    "naam",
+    "lid",
+    "имя",
+    "участник",
+    "姓名",
+    "名字",
+    "名称",
+    "成员",
+    "名前",
+    "メンバー",
+    "이름",
+    "imię",
+];
+
+pub(super) const ROLE: [&str; 19] = [
+    "rol",
+    "rolle",
+    "rôle",
+    "função",
+    "papel",
+    "cargo",
+    "ruolo",
+    "fonction",
+    "funktion",
+    "puesto",
+    "función",
+    "роль",
+    "角色",
+    "职位",
+    "职责",
+    "役割",
+    "ロール",
+    "역할",
+    "rola",
+];
+
+pub(super) const STATUS: [&str; 10] =
+    ["estado", "estatus", "statut", "stato", "zustand", "situação", "статус", "状态", "状態", "상태"];
+
+/// Last words of headings over rosters.
+pub(super) const MEMBERS: [&str; 12] = [
+    "miembros",
+    "mitglieder",
+    "membres",
+    "membros",
+    "membri",
+    "leden",
+    "equipo",
+    "équipe",
+    "equipe",
+    "成员",
+    "团队",
+    "メンバー",
+];
+
+pub(super) const RETIRED: [&str; 16] = [
+    "retirado",
+    "retirada",
+    "jubilado",
+    "jubilada",
+    "retraité",
+    "retraitée",
+    "ausgeschieden",
+    "ehemalig",
+    "aposentado",
+    "aposentada",
+    "ritirato",
+    "退役",
+    "已退役",
+    "退休",
+    "引退",
+    "은퇴",
+];
+
+pub(super) const INACTIVE: [&str; 15] = [
+    "inactivo",
+    "inactiva",
+    "inactif",
+    "inaktiv",
+    "inativo",
+    "inativa",
+    "inattivo",
+    "pausiert",
+    "pausado",
+    "pausada",
+    "非活跃",
+    "停用",
+    "暂停",
+    "休止",
+    "비활성",
+];
+
+/// Who does the work, in a routing table.
+pub(super) const AGENT: [&str; 11] = [
+    "agente",
+    "responsable",
+    "responsável",
+    "responsabile",
+    "zuständig",
+    "verantwortlich",
+    "负责人",
+    "代理",
+    "担当",
+    "担当者",
+    "담당자",
+];
+
+pub(super) const EXAMPLES: [&str; 9] =
+    ["ejemplos", "beispiele", "exemples", "exemplos", "esempi", "voorbeelden", "示例", "例", "예시"];

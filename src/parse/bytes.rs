@@ -1,0 +1,66 @@
+//! The bytes of files as text. Most are UTF-8; some editors and shells write something else.
+
+/// Why a text is not simply what its file holds.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Encoding {
+    Utf8,
+    /// With a byte order mark, as some shells redirect output.
+    Utf16,
+    /// Not UTF-8 in places; these are taken for Windows-1252, in which every other byte is a letter or a mark.
+    Windows1252,
+}
+
+/// What Windows-1252 has at 0x80 … 0x9f; the five it does not define are U+FFFD.
+const HIGH: [char; 32] = [
+    '€', '\u{fffd}', '‚', 'ƒ', '„', '…', '†', '‡', 'ˆ', '‰', 'Š', '‹', 'Œ', '\u{fffd}', 'Ž', '\u{fffd}', '\u{fffd}',
+    '‘', '’', '“', '”', '•', '–', '—', '˜', '™', 'š', '›', 'œ', '\u{fffd}', 'ž', 'Ÿ',
+];
+
+/// Never fails; what no encoding explains becomes U+FFFD.
+pub(crate) fn text_of(bytes: Vec<u8>) -> (String, Encoding) {
+    let wide = |of: fn([u8; 2]) -> u16| {
+        let units: Vec<u16> =
+            bytes[2..].chunks(2).map(|pair| of([pair[0], pair.get(1).copied().unwrap_or(0)])).collect();
+        (String::from_utf16_lossy(&units), Encoding::Utf16)
+    };
+    match bytes.get(..2) {
+        Some([0xff, 0xfe]) => return wide(u16::from_le_bytes),
+        Some([0xfe, 0xff]) => return wide(u16::from_be_bytes),
+        _ => {}
+    }
+    let bytes = match String::from_utf8(bytes) {
+        Ok(text) => return (text, Encoding::Utf8),
+        Err(error) => error.into_bytes(),
+    };
+    let mut text = String::with_capacity(bytes.len() + bytes.len() / 8);
+    for chunk in bytes.utf8_chunks() {
+        text.push_str(chunk.valid());
+        text.extend(
+            chunk
+                .invalid()
+                .iter()
+                .map(|&byte| HIGH.get(usize::from(byte.wrapping_sub(0x80))).copied().unwrap_or(char::from(byte))),
+        );
+    }
+    (text, Encoding::Windows1252)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn bytes_become_what_their_writers_saw() {
+        assert_eq!(text_of("Zoé — 🧪".into()), ("Zoé — 🧪".to_owned(), Encoding::Utf8));
+        assert_eq!(text_of(b"R\xf4le \x96 \x80\n".to_vec()), ("Rôle – €\n".to_owned(), Encoding::Windows1252));
+        // Both in one file, as pasting makes it; and a byte that means nothing.
+        assert_eq!(text_of(b"\xc3\xa9 \xe9 \x81".to_vec()), ("é é \u{fffd}".to_owned(), Encoding::Windows1252));
+        let wide = |mark: &[u8], of: fn(u16) -> [u8; 2]| {
+            let bytes = mark.iter().copied().chain("| Zoé |\n".encode_utf16().flat_map(of)).collect();
+            text_of(bytes)
+        };
+        assert_eq!(wide(b"\xff\xfe", u16::to_le_bytes), ("| Zoé |\n".to_owned(), Encoding::Utf16));
+        assert_eq!(wide(b"\xfe\xff", u16::to_be_bytes), ("| Zoé |\n".to_owned(), Encoding::Utf16));
+        assert_eq!(text_of(b"\xff\xfea".to_vec()).0, "a");
+    }
+}
