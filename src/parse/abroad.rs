@@ -120,3 +120,38 @@ pub(super) const AGENT: [&str; 11] = [
 
 pub(super) const EXAMPLES: [&str; 9] =
     ["ejemplos", "beispiele", "exemples", "exemplos", "esempi", "voorbeelden", "示例", "例", "예시"];
+
+/// The months, where they are not spelled as in English: Spanish, French, German, Portuguese, Italian, Dutch.
+pub(super) const MONTHS: [&[&str]; 12] = [
+    &["enero", "janvier", "januar", "janeiro", "gennaio", "januari"],
+    &["febrero", "février", "fevrier", "februar", "fevereiro", "febbraio", "februari"],
+    &["marzo", "mars", "märz", "maerz", "março", "maart"],
+    &["abril", "avril", "aprile"],
+    &["mayo", "mai", "maio", "maggio", "mei"],
+    &["junio", "juin", "juni", "junho", "giugno"],
+    &["julio", "juillet", "juli", "julho", "luglio"],
+    &["agosto", "août", "aout", "augustus"],
+    &["septiembre", "septembre", "setembro", "settembre"],
+    &["octubre", "octobre", "oktober", "outubro", "ottobre"],
+    &["noviembre", "novembre", "novembro"],
+    &["diciembre", "décembre", "dezember", "dezembro", "dicembre"],
+];
+
+/// The day of a decision, as a field.
+pub(super) const DATE: [&str; 5] = ["fecha", "datum", "data", "日期", "日付"];
+
+/// Who decided, as a field.
+pub(super) const AUTHOR: [&str; 12] = [
+    "por",
+    "par",
+    "von",
+    "door",
+    "autor",
+    "autora",
+    "auteur",
+    "autore",
+    "autorin",
+    "entschieden von",
+    "作者",
+    "决策者",
+];

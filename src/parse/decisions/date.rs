@@ -1,5 +1,6 @@
 //! Dates as people write them in headings and metadata.
 
+use super::super::abroad;
 use super::super::words::{is_blank, trim_pictographs};
 
 /// A heading, told apart into its date and the rest.
@@ -146,10 +147,10 @@ fn find_worded(text: &str) -> Option<Found> {
     })
 }
 
-/// The runs of letters and digits, with their offsets.
+/// The runs of letters and digits, with their offsets. `5 de enero de 2026` says no more than `5 enero 2026`.
 fn words(text: &str) -> Vec<(usize, &str)> {
     text.split(|c: char| !c.is_alphanumeric())
-        .filter(|word| !word.is_empty())
+        .filter(|word| !word.is_empty() && *word != "de")
         .map(|word| (word.as_ptr() as usize - text.as_ptr() as usize, word))
         .collect()
 }
@@ -158,7 +159,8 @@ fn month(word: &str) -> Option<u32> {
     let word = word.to_lowercase();
     let index = MONTHS.iter().position(|month| {
         *month == word || (word.len() == 3 && month.starts_with(&word)) || (word == "sept" && *month == "september")
-    })?;
+    });
+    let index = index.or_else(|| abroad::MONTHS.iter().position(|names| names.contains(&word.as_str())))?;
     u32::try_from(index + 1).ok()
 }
 

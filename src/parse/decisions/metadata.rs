@@ -1,5 +1,6 @@
 //! The lines below a heading that say when and by whom.
 
+use super::super::abroad;
 use super::super::markdown::{Block, BlockKind, fields_of};
 use super::super::words::without_pictographs;
 use super::date::date_in;
@@ -58,14 +59,16 @@ pub(super) fn read(blocks: &[Block]) -> Metadata {
             fields.iter().find(|(key, value)| key == name && !value.is_empty()).map(|(_, value)| value.as_str())
         })
     };
-    let author = find(&AUTHOR);
+    let author = find(&AUTHOR).or_else(|| find(&abroad::AUTHOR));
     let dates = |names: &[&str]| {
         fields.iter().filter(|(key, _)| names.contains(&key.as_str())).find_map(|(_, value)| date_in(value))
     };
     let line = date_line(blocks);
     Metadata {
-        has_date: line.is_some() || find(&DATE).is_some_and(|value| value.contains(|c: char| c.is_ascii_digit())),
-        date: dates(&DATE).or(line).or_else(|| dates(&MADE)),
+        has_date: line.is_some()
+            || find(&DATE).is_some_and(|value| value.contains(|c: char| c.is_ascii_digit()))
+            || dates(&abroad::DATE).is_some(),
+        date: dates(&DATE).or_else(|| dates(&abroad::DATE)).or(line).or_else(|| dates(&MADE)),
         has_author: author.is_some(),
         status: fields.iter().find_map(|(key, value)| status::of_field(key, value)),
         by: author.or_else(|| find(&ATTRIBUTION)).map(without_pictographs).filter(|by| !by.is_empty()),

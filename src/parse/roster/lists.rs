@@ -19,7 +19,9 @@ pub(super) fn read<'d>(document: &'d Document<'_>) -> Vec<Found<'d>> {
         match &block.kind {
             BlockKind::Heading { level, text } => reader.heading(*level, text, block.range.start),
             BlockKind::Item(text) if reader.members.is_some() => reader.item(text, &block.range),
-            BlockKind::Paragraph(text) if reader.members.is_some() => reader.lines(text, block.range.start),
+            BlockKind::Paragraph(text) if reader.members.is_some() => {
+                reader.paragraph(text, &block.range, document.text(&block.range).starts_with("**"));
+            }
             _ => {}
         }
     }
@@ -77,6 +79,18 @@ impl<'d> Reader<'d> {
         }
     }
 
+    /// `**Name** — Role`, and what is said of it below.
+    fn paragraph(&mut self, text: &'d str, range: &std::ops::Range<usize>, is_bold: bool) {
+        let line = text.lines().next().unwrap_or_default();
+        let named = name_and_role(line).filter(|_| is_bold && !self.aside && self.about < usize::MAX);
+        // `**Status:** Active` is no name.
+        let Some((name, role)) = named.filter(|_| self.waiting.is_none() && !line.contains(':')) else {
+            return self.lines(text, range.start);
+        };
+        self.items.push(Found { name, role, status: "", offset: range.start });
+        self.about = range.end;
+    }
+
     /// The role and the status of whoever was named last.
     fn lines(&mut self, text: &'d str, at: usize) {
         for (key, value) in text.lines().filter_map(field) {
@@ -106,7 +120,7 @@ fn without_number(text: &str) -> &str {
     rest.filter(|rest| rest.starts_with(' ')).map_or(text, str::trim_start)
 }
 
-fn speaks_of_members(title: &str) -> bool {
+pub(super) fn speaks_of_members(title: &str) -> bool {
     let title = title.to_lowercase();
     let words: Vec<&str> = title.split(|c: char| !c.is_alphanumeric()).filter(|word| !word.is_empty()).collect();
     let last = words.last().copied().unwrap_or_default();

@@ -46,10 +46,24 @@ const NAME: [&str; 13] = [
     "callsign",
     "persona",
 ];
-const ROLE: [&str; 7] = ["role", "role / title", "title", "position", "job", "job title", "function"];
+const ROLE: [&str; 3] = ["role", "role / title", "job title"];
+/// Other tables have such columns too: these say a role where something else says that the table lists members.
+const FUNCTION: [&str; 4] = ["title", "position", "job", "function"];
 /// What stands for a role where no table has one.
-const EXPERTISE: [&str; 8] =
-    ["specialization", "specialisation", "specialty", "speciality", "focus", "expertise", "domain", "responsibility"];
+const EXPERTISE: [&str; 12] = [
+    "title",
+    "position",
+    "job",
+    "function",
+    "specialization",
+    "specialisation",
+    "specialty",
+    "speciality",
+    "focus",
+    "expertise",
+    "domain",
+    "responsibility",
+];
 const STATUS: [&str; 2] = ["status", "state"];
 const BADGE: [&str; 4] = ["badge", "type", "kind", "emoji"];
 const CHARTER: [&str; 4] = ["charter", "file", "path", "folder"];
@@ -123,7 +137,10 @@ impl Reader<'_> {
     fn tables(&mut self, roles: &[&str]) {
         for (table, headings) in self.document.tables_in_sections() {
             let name = table.column(&NAME).or_else(|| table.column(&abroad::NAME));
-            let role = table.column(roles).or_else(|| table.column(&abroad::ROLE));
+            let lists_members = headings.last().is_some_and(|heading| lists::speaks_of_members(heading))
+                || table.column(&STATUS).or_else(|| table.column(&CHARTER)).is_some();
+            let function = || table.column(&FUNCTION).filter(|_| lists_members);
+            let role = table.column(roles).or_else(|| table.column(&abroad::ROLE)).or_else(function);
             let (Some(name), Some(role)) = (name, role) else { continue };
             if is_elsewhere(table, &headings) {
                 continue;
@@ -147,8 +164,8 @@ impl Reader<'_> {
     }
 
     fn add(&mut self, entry: &Entry<'_>, source: Source) {
-        if is_placeholder(entry.name) {
-            let message = format!("`{}` is a template's placeholder, not a member", entry.name);
+        if is_placeholder(entry.name) || is_vacant(entry.name) {
+            let message = format!("`{}` is a placeholder, not a member", entry.name);
             self.problems
                 .push(Problem::warning(source, "roster-placeholder", message).hint("fill it in or delete the row"));
             return;
@@ -196,7 +213,7 @@ impl Reader<'_> {
         let name = clean_name(entry.name);
         let place = self.folders.place(&name, entry.charter, entry.links);
         let slug = place.slug.or_else(|| Slug::fold(without_kind(&name)))?;
-        let role = without_pictographs(entry.role);
+        let role = without_pictographs(entry.role).replace("~~", "");
         Some(Member {
             kind: kind(&slug, entry, &role, place.charter.is_some()),
             status: status(entry),
@@ -243,9 +260,24 @@ fn is_same_name(one: &str, other: &str) -> bool {
     begins(&one, &other) || begins(&other, &one)
 }
 
+/// A row that waits for somebody.
+fn is_vacant(name: &str) -> bool {
+    let name = without_pictographs(name).to_lowercase();
+    matches!(
+        name.trim_matches(['_', '*', '(', ')', ' ']),
+        "tbd" | "tba" | "vacant" | "open" | "unassigned" | "unfilled"
+    )
+}
+
 fn clean_name(cell: &str) -> String {
+    let marks: &[char] = &['`', '~', '*', ' '];
     let quotes: &[char] = &['"', '“', '”', '\'', '`', '~', '*', ' '];
-    without_pictographs(cell).trim_matches(quotes).trim_start_matches('@').trim().to_owned()
+    let name = without_pictographs(cell);
+    let name = name.trim_matches(marks);
+    // `"Bo" Smith` keeps its quotes.
+    let inner = name.trim_matches(quotes);
+    let name = if inner.contains(['"', '“', '”']) { name } else { inner };
+    name.trim_start_matches('@').trim().to_owned()
 }
 
 /// A remark that only says what stands behind a name is not part of it: `Ann (human)`.

@@ -18,7 +18,8 @@ const RETIRED: [&str; 12] = [
     "offboarded",
     "sunset",
 ];
-const INACTIVE: [&str; 16] = [
+const INACTIVE: [&str; 17] = [
+    "vacant",
     "leave",
     "inactive",
     "dormant",
@@ -94,6 +95,7 @@ pub(in super::super) fn status_of(cell: &str) -> Option<Status> {
     } else if says(cell, &INACTIVE)
         || says(cell, &abroad::INACTIVE)
         || cell.contains("not active")
+        || cell.contains("not started")
         || is_only(cell, &['🚫', '💤', '⏸', '⛔'])
     {
         Some(Status::Inactive)

@@ -37,6 +37,8 @@ impl Named {
                     None => self.add(slug, true),
                 },
                 Some((slug, _)) => self.add(slug, reviews),
+                // What goes to the coordinator, squad leaves to it anyway.
+                None if is_coordinator(&part) => {}
                 None => match word_named(&part, roll).filter(|_| is_review(&part)) {
                     Some(reviewer) => self.add(reviewer, true),
                     None => self.unknown.push(format!("`{}`", without_pictographs(remark(&part).0))),
@@ -54,6 +56,11 @@ impl Named {
     }
 }
 
+fn is_coordinator(part: &str) -> bool {
+    let name = without_pictographs(remark(part).0).to_lowercase();
+    matches!(name.trim_start_matches("the "), "coordinator" | "squad" | "squad coordinator" | "team coordinator")
+}
+
 fn is_review(remark: &str) -> bool {
     remark.to_lowercase().contains("review")
 }
@@ -69,6 +76,11 @@ fn word_named(text: &str, roll: &Roll<'_>) -> Option<Slug> {
 
 /// `Name`, `Name (remark)`, `Role (Name)`, `Name — remark`, `Name for the rest`; with what is said beside the name.
 fn member_in(part: &str, roll: &Roll<'_>) -> Option<(Slug, String)> {
+    // `(automatic) Name`
+    let part = match part.strip_prefix('(').and_then(|rest| rest.split_once(')')) {
+        Some((_, name)) if !is_blank(name) => name.trim(),
+        _ => part,
+    };
     let (name, inner) = remark(part);
     let found = |member: &Member, rest: String| (member.slug.clone(), rest);
     if let Some(member) = roll.find(name) {

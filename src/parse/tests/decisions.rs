@@ -188,3 +188,9 @@ fn days_as_europe_and_as_machines_write_them() {
     assert_eq!(rows("# Decisions\n\n## Use 1.2.2026b of the lib\nx\n\n## Ticket 20261399\ny\n").len(), 2);
     assert!(decided("## Use 10.20.2026\nx\n").0.iter().all(|decision| decision.date.is_none()));
 }
+
+#[test]
+fn months_and_fields_may_be_in_another_language() {
+    let text = "# Décisions\n\n## 5 février 2026 — Goudron\n\n**Auteur :** Otto\n\n## Cera, 6 de marzo de 2026\n**Autor:** Uwe\n\n## Segel\n**Datum:** 07.02.2026\n**Von:** Ute\n";
+    assert_eq!(rows(text), ["2026-02-05 Goudron / Otto", "2026-03-06 Cera / Uwe", "2026-02-07 Segel / Ute"]);
+}

@@ -207,3 +207,24 @@ fn the_heading_above_and_marks_say_what_somebody_is() {
     let crew = "| Codename | Function | State |\n|-|-|-|\n| Gull | Lookout | 🪦 |\n| Tern | Cook | Deprecated |\n| Squad Coordinator | Routes work | Active |\n";
     assert_eq!(shown(crew), ["Gull / Lookout / Agent Retired", "Tern / Cook / Agent Retired"]);
 }
+
+#[test]
+fn what_only_looks_like_a_roster_is_none() {
+    let roster = "## Members\n\n| Name | Role | Status |\n|-|-|-|\n| Ada | Lead | Active |\n| TBD | Cook | |\n| _open_ | Smith | Vacant |\n\n";
+    for other in [
+        "## Capabilities\n\n| Name | Function |\n|-|-|\n| Build | compiles |\n",
+        "## Documents\n\n| Name | Title |\n|-|-|\n| a.md | Rules of the deck |\n",
+    ] {
+        let (team, problems) = read(&[("team.md", &format!("{roster}{other}"))]);
+        assert_eq!(slugs(&team), ["ada"], "{other}");
+        assert_eq!(codes(&problems).iter().filter(|(code, _)| *code == "roster-placeholder").count(), 2);
+    }
+}
+
+#[test]
+fn bold_paragraphs_and_quotes_within_names() {
+    let text = "# The Team\n\n**Ada** — Lead\nOwns everything.\n\n**Bo** — Cook\nFeeds all.\n\n## Rules\n\n**Note** — be kind\n";
+    assert_eq!(shown(text), ["Ada / Lead / Agent Active", "Bo / Cook / Agent Active"]);
+    let text = "| Name | Role |\n|-|-|\n| \"Bo\" Berg | Cook |\n| ~~Cy~~ | ~~Smith~~ |\n";
+    assert_eq!(shown(text), ["\"Bo\" Berg / Cook / Agent Active", "Cy / Smith / Agent Retired"]);
+}

@@ -183,3 +183,12 @@ fn a_table_with_headers_nobody_knows_routes_when_its_cells_are_members() {
     assert_eq!(rules("| Pattern | Agent |\n|-|-|\n| `src/**/*.rs` | Bo |\n| docs/ | Ada |\n"), (Vec::new(), 2));
     assert_eq!(rules("| Area | Agent |\n|-|-|\n| CI/CD | Bo |\n").0, ["CI/CD → bo"]);
 }
+
+#[test]
+fn what_goes_to_the_coordinator_is_no_problem() {
+    let team = ("team.md", "| Name | Role |\n|-|-|\n| Ada | Lead |\n| Scribe | Log |\n");
+    let routing = "| Work | Agent |\n|-|-|\n| Small talk | Squad (Coordinator) |\n| Plans | Coordinator |\n| Notes | (automatic) Scribe |\n";
+    let (team, problems) = read(&[team, ("routing.md", routing)]);
+    let agents: Vec<_> = team.rules.iter().map(|rule| rule.agents.len()).collect();
+    assert_eq!((agents, problems), (vec![0, 0, 1], Vec::new()));
+}
