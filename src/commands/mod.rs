@@ -13,6 +13,7 @@ mod log;
 mod orchestrate;
 mod status;
 mod tier;
+mod why;
 
 use std::path::PathBuf;
 
@@ -76,6 +77,7 @@ enum Command {
     Decisions(decisions::Args),
     Log(log::Args),
     Status(status::Args),
+    Why(why::Args),
     Engines(engines::Args),
     Doctor(doctor::Args),
     Demo(demo::Args),
@@ -105,6 +107,7 @@ impl Arguments {
             Command::Decisions(args) => args.run(&mut context),
             Command::Log(args) => args.run(&mut context),
             Command::Status(args) => args.run(&mut context),
+            Command::Why(args) => args.run(&mut context),
             Command::Engines(args) => args.run(&mut context),
             Command::Doctor(args) => args.run(&mut context),
             Command::Demo(args) => return args.run(context),

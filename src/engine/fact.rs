@@ -1,5 +1,7 @@
 //! What an engine reports while it works.
 
+use std::collections::BTreeSet;
+
 use serde_json::Value;
 use tokio::sync::oneshot;
 
@@ -18,6 +20,8 @@ pub(crate) enum Fact {
         tool: String,
         /// What it is about, in a line: the command, the path.
         detail: String,
+        /// The file it writes and the lines it adds there, when its arguments say so. The path as the engine has it.
+        writes: Option<(String, String)>,
     },
     ToolCompleted {
         call: String,
@@ -42,6 +46,12 @@ pub(crate) enum Fact {
     Failed(String),
     /// The session's engine is gone for good.
     Lost(String),
+}
+
+/// The lines of a text that an older one has not: what a write adds.
+pub(super) fn added(old: &str, new: &str) -> String {
+    let old: BTreeSet<&str> = old.lines().map(str::trim).collect();
+    new.lines().filter(|line| !old.contains(line.trim())).map(|line| format!("{line}\n")).collect()
 }
 
 /// A question of the engine's. Dropping its reply answers it with a refusal.

@@ -21,6 +21,7 @@ use std::path::PathBuf;
 use serde_json::Value;
 
 pub(crate) use error::EngineError;
+use fact::added;
 pub(crate) use fact::{Approval, Fact, Reply, Request, ToolCall, ToolResult};
 
 use crate::model::{Offer, SessionSpec};

@@ -1,5 +1,9 @@
 //! Questions about commits, asked of the `git` program: what a revision is called is git's to say.
 
+use std::collections::BTreeMap;
+
+use jiff::Timestamp;
+
 use super::error::Error;
 use super::repository::Repository;
 
@@ -23,6 +27,17 @@ impl Repository {
         let format = format!("--format=%(trailers:key={name},valueonly,only)");
         let answer = self.call(&["log", &format, &format!("{base}..{head}")]).succeed()?;
         Ok(answer.text().lines().map(str::trim).filter(|line| !line.is_empty()).map(str::to_owned).collect())
+    }
+
+    /// Who last touched a line of a file, through renames; spacing does not count. `path` is from the repository's root,
+    /// `line` counts from 1. `None`: git knows no such line.
+    pub(crate) fn blame(&self, revision: Option<&str>, path: &str, line: usize) -> Result<Option<Blame>, Error> {
+        let range = format!("{line},{line}");
+        let mut arguments = vec!["blame", "--porcelain", "-w", "-M", "-L", &range];
+        arguments.extend(revision);
+        arguments.extend(["--", path]);
+        let answer = self.call(&arguments).run()?;
+        Ok(answer.is_success().then(|| Blame::parse(&answer.stdout)).flatten())
     }
 
     /// Branches, local and of remotes: their names as people write them and their commits.
@@ -54,8 +69,77 @@ impl Repository {
     }
 }
 
+/// Where a line comes from.
+#[derive(Clone, Debug, PartialEq)]
+pub(crate) struct Blame {
+    /// `None`: the line is not committed.
+    pub(crate) commit: Option<String>,
+    pub(crate) subject: String,
+    pub(crate) author: String,
+    /// When it was committed.
+    pub(crate) at: Timestamp,
+    /// The file's path in that commit, from the repository's root.
+    pub(crate) path: String,
+}
+
+impl Blame {
+    /// `git blame --porcelain` of one line.
+    fn parse(output: &[u8]) -> Option<Self> {
+        let text = String::from_utf8_lossy(output);
+        let mut lines = text.lines();
+        let commit = lines.next()?.split(' ').next()?.to_owned();
+        let fields: BTreeMap<&str, &str> =
+            lines.take_while(|line| !line.starts_with('\t')).filter_map(|line| line.split_once(' ')).collect();
+        let is_committed = commit.bytes().any(|byte| byte != b'0');
+        Some(Self {
+            commit: is_committed.then_some(commit),
+            subject: fields.get("summary")?.to_string(),
+            author: fields.get("author")?.to_string(),
+            at: Timestamp::from_second(fields.get("committer-time")?.parse().ok()?).ok()?,
+            path: unquoted(fields.get("filename")?),
+        })
+    }
+}
+
+/// A path as git writes it where it has odd characters: in quotes, with C's escapes.
+fn unquoted(path: &str) -> String {
+    let Some(inner) = path.strip_prefix('"').and_then(|path| path.strip_suffix('"')) else { return path.to_owned() };
+    let mut bytes = Vec::new();
+    let mut rest = inner.bytes();
+    while let Some(byte) = rest.next() {
+        if byte != b'\\' {
+            bytes.push(byte);
+            continue;
+        }
+        match rest.next() {
+            Some(digit @ b'0'..=b'3') => {
+                let digits = [Some(digit), rest.next(), rest.next()];
+                let octal = digits.into_iter().flatten().fold(0u32, |sum, digit| sum * 8 + u32::from(digit & 7));
+                bytes.push(u8::try_from(octal).unwrap_or(b'?'));
+            }
+            Some(b'n') => bytes.push(b'\n'),
+            Some(b't') => bytes.push(b'\t'),
+            Some(other) => bytes.push(other),
+            None => {}
+        }
+    }
+    String::from_utf8_lossy(&bytes).into_owned()
+}
+
 /// The branch that a ref is, or follows on a remote.
 fn branch(reference: &str) -> Option<&str> {
     let remote = reference.strip_prefix("refs/remotes/").and_then(|name| name.split_once('/')).map(|(_, name)| name);
     reference.strip_prefix("refs/heads/").or(remote).filter(|name| *name != "HEAD")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn odd_paths_are_read_back() {
+        assert_eq!(unquoted("src/a.rs"), "src/a.rs");
+        assert_eq!(unquoted(r#""a \"b\" \303\244\\x""#), "a \"b\" ä\\x");
+        assert_eq!(unquoted(r#""\3""#), "\u{3}");
+    }
 }

@@ -37,6 +37,7 @@ mod tests;
 pub(crate) use self::{
     commit::Identity,
     error::Error,
+    history::Blame,
     landing::{Change, Landing},
     program::Environment,
     repository::{Head, Repository},

@@ -65,6 +65,9 @@ pub(crate) enum What {
         detail: String,
         /// The first line of what it gave, or why it failed.
         result: String,
+        /// What it wrote, where the engine says so.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        wrote: Option<Written>,
     },
     #[serde(rename = "tool.denied")]
     ToolDenied { tool: String, detail: String, reason: String },
@@ -96,6 +99,19 @@ pub(crate) enum What {
     Answer { text: String },
     #[serde(rename = "run.completed")]
     RunCompleted { status: Outcome, agents: BTreeMap<Slug, Outcome>, commits: Vec<String>, usage: Usage },
+}
+
+/// Text that a tool call put into a file.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub(crate) struct Written {
+    /// From the project's root, with `/`.
+    pub(crate) path: String,
+    /// Not kept: what stays in the project needs no copy.
+    #[serde(skip)]
+    pub(crate) text: String,
+    /// Marks of its lines, in order, by which they are known again; see `record::marks`. Only in the ledger.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub(crate) lines: Vec<String>,
 }
 
 /// How an agent's work, or a run, ended.

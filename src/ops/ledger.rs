@@ -242,3 +242,29 @@ pub(crate) fn count(repository: &Repository, prefix: &str) -> Result<usize, crat
     let Some(snapshot) = repository.ledger().snapshot()? else { return Ok(0) };
     ["log", "decisions", "memory"].iter().map(|kept| snapshot.count(&format!("{prefix}{kept}"))).sum()
 }
+
+/// What one tool call put into a file.
+pub(crate) struct Write {
+    pub(crate) run: RunId,
+    pub(crate) agent: Option<Slug>,
+    pub(crate) at: Timestamp,
+    /// See `record::marks`.
+    pub(crate) lines: Vec<String>,
+}
+
+/// Everything that tool calls put into a file of the project, the newest first.
+pub(crate) fn writes(repository: &Repository, prefix: &str, path: &str) -> Result<Vec<Write>, crate::git::Error> {
+    let Some(snapshot) = repository.ledger().snapshot()? else { return Ok(Vec::new()) };
+    let mut writes = Vec::new();
+    for day in snapshot.days(&format!("{prefix}log"))? {
+        for file in snapshot.paths(&day)?.iter().rev().filter(|file| kind_of(file) == "tool.completed") {
+            let Some(entry) = entry(&snapshot, file)? else { continue };
+            if let (Some(What::ToolCompleted { wrote: Some(wrote), .. }), Some(run)) = (entry.what(), entry.run.clone())
+                && wrote.path == path
+            {
+                writes.push(Write { run, agent: entry.agent, at: entry.at, lines: wrote.lines });
+            }
+        }
+    }
+    Ok(writes)
+}

@@ -22,6 +22,7 @@ mod secrets;
 mod signals;
 mod stage;
 pub(crate) mod status;
+pub(crate) mod why;
 mod workspace;
 
 use tokio::runtime::Runtime;

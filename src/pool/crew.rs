@@ -1,6 +1,7 @@
 //! Fan-out: agents side by side under a cap, each with an outcome, whatever happens.
 
 use std::collections::BTreeMap;
+use std::path::{Component, Path};
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -10,7 +11,7 @@ use tokio::time::Instant;
 
 use super::{Desk, Reports};
 use crate::engine::{Adapter, AdapterSession, Engine, EngineError, Fact, Opening, Session};
-use crate::model::{Outcome, RunId, Slug, Unoffered, Usage, What};
+use crate::model::{Outcome, RunId, Slug, Unoffered, Usage, What, Written};
 
 /// A turn that was told to stop has this long to end.
 const GRACE: Duration = Duration::from_secs(5);
@@ -53,8 +54,16 @@ pub(crate) struct Work {
     /// Why, when it did not complete.
     pub(crate) reason: String,
     pub(crate) usage: Usage,
-    /// Tool calls that have begun and not ended: tool and what the call is about, by the call's id.
-    under_way: BTreeMap<String, (String, String)>,
+    /// Tool calls that have begun and not ended, by the call's id.
+    under_way: BTreeMap<String, Started>,
+}
+
+/// A tool call that has begun.
+#[derive(Clone, Debug, Default, PartialEq)]
+struct Started {
+    tool: String,
+    detail: String,
+    writes: Option<Written>,
 }
 
 /// `squad-<agent>-<run>`: `[A-Za-z0-9_-]` only, which is what the Copilot CLI takes, and no longer than a file's name
@@ -205,9 +214,10 @@ impl Crew {
 
     /// What the turn's end cut short has an end of its own, so that the record shows that it began.
     fn close_calls(&self, work: &mut Work) {
-        for (call, (tool, detail)) in std::mem::take(&mut work.under_way) {
+        for (call, Started { tool, detail, .. }) in std::mem::take(&mut work.under_way) {
             let result = "cut short by the end of the turn".to_owned();
-            self.reports.tell(Some(&work.agent), What::ToolCompleted { call, tool, ok: false, detail, result });
+            self.reports
+                .tell(Some(&work.agent), What::ToolCompleted { call, tool, ok: false, detail, result, wrote: None });
             work.usage.tool_calls += 1;
         }
     }
@@ -231,13 +241,17 @@ impl Crew {
                 tell(What::Message { text: text.clone() });
                 work.text = text;
             }
-            Fact::ToolStarted { call, tool, detail } => {
-                work.under_way.insert(call.clone(), (tool.clone(), detail.clone()));
+            Fact::ToolStarted { call, tool, detail, writes } => {
+                let writes = writes.and_then(|(path, text)| {
+                    Some(Written { path: in_project(&self.desk.project, &path)?, text, ..Written::default() })
+                });
+                work.under_way.insert(call.clone(), Started { tool: tool.clone(), detail: detail.clone(), writes });
                 tell(What::ToolStarted { call, tool, detail });
             }
             Fact::ToolCompleted { call, tool, ok, detail: result } => {
-                let (tool, detail) = work.under_way.remove(&call).unwrap_or((tool, String::new()));
-                tell(What::ToolCompleted { call, tool, ok, detail, result });
+                let Started { tool, detail, writes } =
+                    work.under_way.remove(&call).unwrap_or(Started { tool, ..Started::default() });
+                tell(What::ToolCompleted { call, tool, ok, detail, result, wrote: writes.filter(|_| ok) });
                 work.usage.tool_calls += 1;
             }
             Fact::Request(request) => {
@@ -289,6 +303,21 @@ impl Work {
             Outcome::Cancelled => What::Cancelled { reason, text, usage },
         }
     }
+}
+
+/// A path as an engine gives it, from the project's root with `/`; `None` for one outside.
+fn in_project(project: &str, path: &str) -> Option<String> {
+    let path = Path::new(path);
+    let inner = if path.is_absolute() { path.strip_prefix(project).ok()? } else { path };
+    let mut parts = Vec::new();
+    for part in inner.components() {
+        match part {
+            Component::Normal(name) => parts.push(name.to_str()?),
+            Component::CurDir => {}
+            _ => return None,
+        }
+    }
+    (!parts.is_empty()).then(|| parts.join("/"))
 }
 
 /// `5m`, `90s`, `250ms`.

@@ -4,11 +4,12 @@
 
 mod decision_file;
 mod entry;
+pub(crate) mod marks;
 
 pub(crate) use decision_file::{decision_path, render_decision};
 pub(crate) use entry::{Entry, Read};
 
-use crate::model::{Actor, EntryId, Event, Slug, What};
+use crate::model::{Actor, EntryId, Event, Slug, What, Written};
 use crate::policy::Redactor;
 
 impl Event {
@@ -47,7 +48,16 @@ pub(crate) fn entry_of(event: &Event, id: EntryId, redactor: &Redactor) -> Entry
         Some(agent) if agent.as_str() == Slug::COORDINATOR => Actor::Coordinator,
         Some(_) => Actor::Agent,
     };
-    let mut entry = Entry::new(id, event.at, actor, &event.what);
+    let mut entry = match &event.what {
+        What::ToolCompleted { wrote: Some(wrote), .. } => {
+            let mut what = event.what.clone();
+            if let What::ToolCompleted { wrote: kept, .. } = &mut what {
+                *kept = Some(Written { lines: marks::of(&wrote.text, redactor), ..wrote.clone() });
+            }
+            Entry::new(id, event.at, actor, &what)
+        }
+        what => Entry::new(id, event.at, actor, what),
+    };
     entry.run = Some(event.run.clone());
     entry.seq = Some(event.seq);
     entry.agent = event.agent.clone();

@@ -71,6 +71,7 @@ fn every_kind() -> Vec<What> {
             ok: true,
             detail: "cargo test".to_owned(),
             result: "ok".to_owned(),
+            wrote: None,
         },
         What::ToolDenied { tool: "bash".to_owned(), detail: "rm x".to_owned(), reason: "not allowed".to_owned() },
         What::DecisionLogged { decision: Decision { run: None, ..decision() }, branch: Some("main".to_owned()) },

@@ -70,12 +70,9 @@ pub(crate) fn dangling(new: &[Decision], known: &BTreeSet<&DecisionId>) -> Vec<C
 fn find(all: &[&Decision], counts: impl Fn(usize, usize) -> bool) -> Vec<Conflict> {
     let replaced: BTreeSet<&DecisionId> = all.iter().filter_map(|decision| decision.supersedes.as_ref()).collect();
     let mut conflicts = races(all, &counts);
-    let standing: Vec<(usize, &Decision)> = all
-        .iter()
-        .enumerate()
-        .filter(|(_, decision)| !replaced.contains(&decision.id))
-        .map(|(at, d)| (at, *d))
-        .collect();
+    let stands = |decision: &Decision| !replaced.contains(&decision.id) && decision.ended().is_none();
+    let standing: Vec<(usize, &Decision)> =
+        all.iter().enumerate().filter(|(_, decision)| stands(decision)).map(|(at, d)| (at, *d)).collect();
     let statements: Vec<Statement> = standing.iter().map(|(_, decision)| Statement::new(decision)).collect();
     let subjects = Subjects::new(&statements);
     for (one, (a, first)) in standing.iter().enumerate() {

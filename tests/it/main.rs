@@ -13,3 +13,4 @@ mod process;
 mod readme;
 mod review;
 mod support;
+mod why;

@@ -7,7 +7,7 @@ use std::fs;
 use std::io::{self, Write};
 use std::path::{Path, PathBuf};
 use std::process::Command;
-use std::sync::atomic::AtomicU64;
+use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex};
 
 use squad::{Clock, Env, Ids, Streams};
@@ -178,6 +178,15 @@ impl TestRepo {
             text.replace(&self.root().display().to_string(), "REPO").replace(&home, "HOME")
         };
         Output { out: shown(out.text()), err: shown(err.text()), code }
+    }
+
+    /// From now on git's commits have the time that squad's clock has.
+    pub(crate) fn set_gits_clock(&mut self) {
+        let start: jiff::Timestamp = "2026-01-05T09:00:00Z".parse().expect("a time stamp");
+        let now = start.as_second() + i64::try_from(self.clock.load(Ordering::Relaxed)).expect("it is small");
+        for name in ["GIT_AUTHOR_DATE", "GIT_COMMITTER_DATE"] {
+            self.variables.insert(name.to_owned(), format!("{now} +0000"));
+        }
     }
 
     /// A rehearsal of this script, as lines for people.

@@ -309,3 +309,26 @@ fn the_coordinator_that_chose_several_is_resumed_for_the_answer() {
     assert!(answering.len() == 1 && answering[0].contains(CHOOSE), "{answering:#?}\n{ended}");
     world.assert_left_in_order(&ended);
 }
+
+#[test]
+fn what_the_clis_tools_wrote_is_known_line_by_line() {
+    let world = World::new(|root| {
+        let path = root.join("api.txt");
+        let file = create(&path, "pub fn health() -> Response {\n    Response::ok(200)\n}\n");
+        let view = call("view", &json!({ "path": path }));
+        let (old, new) = ("    Response::ok(200)\n", "    Response::ok(200)\n        .with_header(CACHE_CONTROL)\n");
+        let edit = call("edit", &json!({ "path": path, "old_str": old, "new_str": new }));
+        [plays("ada", &[&file, &view, &edit, "say:Done."])]
+    });
+    let ended = world.run(&["orchestrate", "--json", "--permissions", "allow", "--agent", "ada", "Rework the login"]);
+    assert_eq!(ended.code, Some(0), "{ended}");
+    for (line, text) in [(1, "pub fn health() -> Response {"), (3, "        .with_header(CACHE_CONTROL)")] {
+        let answer = world.repo.squad(&["why", &format!("api.txt:{line}"), "--json"]);
+        let answer: Value = serde_json::from_str(&answer.out).expect("JSON");
+        assert_eq!(
+            (&answer["text"], &answer["origins"][0]["agent"]),
+            (&text.into(), &"ada".into()),
+            "{answer} {ended}"
+        );
+    }
+}

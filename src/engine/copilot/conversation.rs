@@ -9,7 +9,7 @@ use super::wire::{
     AssistantMessage, ErrorMessage, Event, ExternalTool, HookCall, Idle, MessageDelta, ModelCallFailure, ModelUsage,
     OpenParams, ToolComplete, ToolStart, TurnRetry, UserInput,
 };
-use crate::engine::{Approval, Fact, Reply, Request, ToolCall, ToolResult};
+use crate::engine::{Approval, Fact, Reply, Request, ToolCall, ToolResult, added};
 use crate::model::{Access, Usage, first_words};
 
 /// Characters of a tool's or a result's one-line summary.
@@ -129,7 +129,8 @@ impl Conversation {
     fn tool_started(&mut self, start: ToolStart) {
         let detail = first_words(&subject(&start.arguments), DETAIL);
         self.calls.insert(start.tool_call_id.clone(), start.tool_name.clone());
-        self.report(Fact::ToolStarted { call: start.tool_call_id, tool: start.tool_name, detail });
+        let writes = written(&start.tool_name, &start.arguments);
+        self.report(Fact::ToolStarted { call: start.tool_call_id, tool: start.tool_name, detail, writes });
     }
 
     fn tool_completed(&mut self, complete: ToolComplete) {
@@ -289,6 +290,17 @@ fn subject(arguments: &Value) -> String {
         Value::Object(fields) if fields.is_empty() => String::new(),
         other => other.to_string(),
     }
+}
+
+/// The file that a call of the CLI's own `create` or `edit` writes, and the lines it adds.
+fn written(tool: &str, arguments: &Value) -> Option<(String, String)> {
+    let (old, new) = match tool {
+        // Only makes new files.
+        "create" => ("", text(arguments, "/file_text")?),
+        "edit" => (text(arguments, "/old_str").unwrap_or_default(), text(arguments, "/new_str")?),
+        _ => return None,
+    };
+    Some((text(arguments, "/path")?.to_owned(), added(old, new)))
 }
 
 fn text<'a>(value: &'a Value, pointer: &str) -> Option<&'a str> {

@@ -35,7 +35,7 @@ pub(crate) fn show(fact: &Fact) -> String {
     match fact {
         Fact::MessageDelta(text) => format!("delta {text}"),
         Fact::Message(text) => format!("message {text}"),
-        Fact::ToolStarted { call, tool, detail } => format!("start {call} {tool}: {detail}"),
+        Fact::ToolStarted { call, tool, detail, .. } => format!("start {call} {tool}: {detail}"),
         Fact::ToolCompleted { call, tool, ok, detail } => {
             format!("end {call} {tool} {}: {detail}", if *ok { "ok" } else { "failed" })
         }

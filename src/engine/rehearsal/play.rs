@@ -6,7 +6,7 @@ use std::sync::Arc;
 use tokio::sync::{mpsc, watch};
 
 use super::script::Step;
-use crate::engine::{Approval, Fact, Opening, Reply, Request, ToolCall, ToolResult};
+use crate::engine::{Approval, Fact, Opening, Reply, Request, ToolCall, ToolResult, added};
 use crate::model::{Access, first_words};
 
 pub(super) struct Stage {
@@ -57,7 +57,7 @@ impl Stage {
     async fn tool(&self, call: String, tool: String, arguments: serde_json::Value) {
         let detail = arguments.get("title").or_else(|| arguments.get("text")).and_then(|value| value.as_str());
         let detail = first_words(detail.unwrap_or_default(), 120);
-        self.tell(Fact::ToolStarted { call: call.clone(), tool: tool.clone(), detail });
+        self.tell(Fact::ToolStarted { call: call.clone(), tool: tool.clone(), detail, writes: None });
         let (reply, answer) = Reply::channel();
         self.tell(Fact::Request(Request::Tool(ToolCall { call: call.clone(), tool: tool.clone(), arguments }, reply)));
         let result = answer.await.unwrap_or(ToolResult { ok: false, text: "no answer".to_owned() });
@@ -66,7 +66,9 @@ impl Stage {
 
     async fn write(&self, call: String, path: &str, text: &str) {
         let tool = "write".to_owned();
-        self.tell(Fact::ToolStarted { call: call.clone(), tool: tool.clone(), detail: path.to_owned() });
+        let old = std::fs::read_to_string(self.opening.directory.join(path)).unwrap_or_default();
+        let writes = Some((path.to_owned(), added(&old, text)));
+        self.tell(Fact::ToolStarted { call: call.clone(), tool: tool.clone(), detail: path.to_owned(), writes });
         let (reply, answer) = Reply::channel();
         self.tell(Fact::Request(Request::Permission {
             access: Access::Write,

@@ -1,0 +1,93 @@
+use super::{Context, Ended};
+use crate::model::{Verdict, first_line, printable};
+use crate::ops::Project;
+use crate::ops::why::{self, Answer, Origin};
+use crate::settings::Layer;
+use crate::ui::{FAINT, STRONG, Ui};
+
+/// Show what is behind a line, a file or a decision
+///
+/// The task, the agent, the run, the review and the decisions: by what agents wrote through their tools, as the ledger
+/// has it, so that squashed and rebased commits do not matter. What a shell command wrote is not known. Where it cannot
+/// be told for sure, the answer is "unknown", with the reason, and the exit code 1.
+#[derive(clap::Args)]
+#[command(after_help = "\
+Examples:
+  squad why src/health.rs:42
+  squad why src/health.rs
+  squad why 4f1c09
+  squad why src/health.rs:42 --json | jq -r '.origins[].task'")]
+pub(super) struct Args {
+    /// A path, a path with a line, or a decision's id
+    #[arg(value_name = "PATH[:LINE]|DECISION")]
+    subject: String,
+}
+
+impl Args {
+    pub(super) fn run(self, context: &mut Context<'_>) -> Ended {
+        let project = Project::open(context.env, &context.directory, Layer::default())?;
+        project.insist_on_readable()?;
+        let subject = why::subject(&project, &context.directory, &self.subject)?;
+        let answer = why::why(&project, subject)?;
+        let ui = &mut context.ui;
+        if ui.json() {
+            ui.value(&answer);
+        } else {
+            shown(ui, &answer);
+        }
+        Ok(u8::from(answer.unknown.is_some()))
+    }
+}
+
+fn shown(ui: &mut Ui, answer: &Answer) {
+    let place = match (&answer.path, answer.line) {
+        (Some(path), Some(line)) => format!("{path}:{line}"),
+        (Some(path), None) => path.clone(),
+        (None, _) => String::new(),
+    };
+    let text = answer.text.as_deref().map(|text| format!("  {}", first_line(text, 100)));
+    let heading = ui.out_paint(STRONG, &printable(&place));
+    ui.data(format!("{heading}{}", printable(&text.unwrap_or_default())).trim());
+    let mut field = |name: &str, value: &str| {
+        let name = ui.out_paint(FAINT, &format!("  {name:<9}"));
+        ui.data(&format!("{name} {}", printable(value)));
+    };
+    if let Some(decision) = &answer.decision {
+        field("decision", &format!("{} {}", decision.id, decision.title));
+    }
+    if let Some(commit) = &answer.commit {
+        let short = commit.id.get(..10).unwrap_or(&commit.id);
+        let day = commit.at.strftime("%Y-%m-%d");
+        field("commit", &format!("{short} {} ({}, {day})", first_line(&commit.subject, 60), commit.author));
+    }
+    for origin in &answer.origins {
+        told(&mut field, origin);
+    }
+    if let Some(reason) = &answer.unknown {
+        field("unknown", reason);
+    }
+    for decision in &answer.in_scope {
+        field("in scope", &format!("{} {}", decision.id, decision.title));
+    }
+}
+
+fn told(field: &mut impl FnMut(&str, &str), origin: &Origin) {
+    let outcome = origin.outcome.map(|outcome| format!(", {outcome}")).unwrap_or_default();
+    let agent = origin.agent.as_ref().map_or("nobody in particular", |agent| agent.as_str());
+    field("agent", &format!("{agent}, in run {}{outcome}", origin.run));
+    if let Some(task) = &origin.task {
+        field("task", &first_line(task, 100));
+    }
+    if let Some(review) = &origin.review {
+        let reviewer = review.reviewer.as_ref().map_or("a reviewer", |reviewer| reviewer.as_str());
+        let verdict = match review.verdict {
+            Verdict::Approved => "approved",
+            Verdict::Rejected => "rejected",
+            Verdict::Unclear => "unclear",
+        };
+        field("review", &format!("{reviewer}: {verdict}"));
+    }
+    for decision in &origin.decisions {
+        field("decided", &format!("{} {}", decision.id, decision.title));
+    }
+}

@@ -1,0 +1,348 @@
+//! What stands behind a line or a decision: the task, the agent, the run, the review.
+//!
+//! git tells which commit a line is from, and the ledger which runs wrote such a line into that file before. Commits
+//! are squashed and rebased, so their ids and messages prove nothing; the text does. An answer is right or it is
+//! "unknown": where several runs wrote the same line, or where only a line that anybody could have written speaks for
+//! one, it says so.
+
+use std::collections::BTreeSet;
+use std::fs;
+use std::path::{Component, Path, PathBuf};
+
+use jiff::Timestamp;
+use serde::Serialize;
+
+use super::decisions::{self, Standing};
+use super::ledger::{self, Write};
+use super::workspace::place;
+use super::{Project, Workspace};
+use crate::error::Failure;
+use crate::git::Blame;
+use crate::model::{Outcome, RunId, Slug, Verdict, What};
+use crate::record::{Read, marks};
+
+/// What somebody wants to know of.
+#[derive(Debug)]
+pub(crate) enum Subject {
+    /// A file of the project, and perhaps a line of it, counted from 1.
+    File {
+        path: String,
+        line: Option<usize>,
+    },
+    Decision(Box<Standing>),
+}
+
+/// What is behind it.
+#[derive(Serialize)]
+pub(crate) struct Answer {
+    /// From the project's root.
+    pub(crate) path: Option<String>,
+    pub(crate) line: Option<usize>,
+    pub(crate) text: Option<String>,
+    pub(crate) commit: Option<Commit>,
+    pub(crate) decision: Option<Standing>,
+    /// Whose doing it is; several for a whole file.
+    pub(crate) origins: Vec<Origin>,
+    /// Why nobody can be named.
+    pub(crate) unknown: Option<String>,
+    /// The decisions in force whose scope the file is in.
+    pub(crate) in_scope: Vec<Standing>,
+}
+
+#[derive(Clone, Debug, PartialEq, Serialize)]
+pub(crate) struct Commit {
+    pub(crate) id: String,
+    pub(crate) subject: String,
+    pub(crate) author: String,
+    pub(crate) at: Timestamp,
+}
+
+/// A run, and who in it.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+pub(crate) struct Origin {
+    pub(crate) run: RunId,
+    pub(crate) agent: Option<Slug>,
+    pub(crate) at: Timestamp,
+    /// What the run was asked for.
+    pub(crate) task: Option<String>,
+    pub(crate) outcome: Option<Outcome>,
+    pub(crate) review: Option<Review>,
+    /// What was decided in the run, by the agent where one is known.
+    pub(crate) decisions: Vec<Decided>,
+}
+
+#[derive(Clone, Debug, PartialEq, Serialize)]
+pub(crate) struct Review {
+    pub(crate) reviewer: Option<Slug>,
+    pub(crate) verdict: Verdict,
+}
+
+#[derive(Clone, Debug, PartialEq, Serialize)]
+pub(crate) struct Decided {
+    pub(crate) id: String,
+    pub(crate) title: String,
+}
+
+/// `PATH`, `PATH:LINE`, or a decision's id.
+pub(crate) fn subject(project: &Project, directory: &Path, text: &str) -> Result<Subject, Failure> {
+    let (path, line) = match text.rsplit_once(':') {
+        Some((path, line)) if !path.is_empty() && line.bytes().all(|byte| byte.is_ascii_digit()) => {
+            (path, Some(line.parse::<usize>().ok().filter(|line| *line > 0)))
+        }
+        _ => (text, None),
+    };
+    if line == Some(None) {
+        return Err(Failure::usage(format!("`{text}` names no line; they count from 1")));
+    }
+    let line = line.flatten();
+    if let Some(inner) = in_project(project, &directory.join(path))
+        && project.folder.root.join(&inner).is_file()
+    {
+        return Ok(Subject::File { path: inner, line });
+    }
+    let all = decisions::standing(project)?;
+    if line.is_none() && all.iter().any(|decision| decision.id.as_str().starts_with(text)) {
+        return decisions::find(all, text).map(|decision| Subject::Decision(Box::new(decision)));
+    }
+    Err(Failure::usage(format!("`{path}` is neither a file of the project nor a decision"))
+        .hint("give a path, a path with a line such as src/main.rs:42, or a decision's id"))
+}
+
+/// A path from the project's root; `None` for one outside.
+fn in_project(project: &Workspace, path: &Path) -> Option<String> {
+    let path = dunce::canonicalize(path.parent()?).ok()?.join(path.file_name()?);
+    let inner = path.strip_prefix(&project.folder.root).ok()?;
+    let parts = inner.components().map(|part| match part {
+        Component::Normal(name) => name.to_str(),
+        _ => None,
+    });
+    Some(parts.collect::<Option<Vec<&str>>>()?.join("/"))
+}
+
+pub(crate) fn why(project: &Project, subject: Subject) -> Result<Answer, Failure> {
+    match subject {
+        Subject::Decision(decision) => of_decision(project, *decision),
+        Subject::File { path, line: None } => of_file(project, path),
+        Subject::File { path, line: Some(line) } => of_line(project, path, line),
+    }
+}
+
+impl Answer {
+    fn about(path: Option<String>) -> Self {
+        Self {
+            path,
+            line: None,
+            text: None,
+            commit: None,
+            decision: None,
+            origins: Vec::new(),
+            unknown: None,
+            in_scope: Vec::new(),
+        }
+    }
+}
+
+fn of_decision(project: &Project, decision: Standing) -> Result<Answer, Failure> {
+    let mut answer = Answer::about(decision.source.as_ref().map(|source| source.file.clone()));
+    let logged = ledger::decisions(&project.repository, &project.ledger_prefix())?;
+    let logged = logged.into_iter().find(|logged| logged.decision.id == decision.id).map(|logged| logged.decision);
+    let run = logged.as_ref().and_then(|logged| logged.run.clone()).or_else(|| {
+        let file = project.decisions().iter().find(|other| other.id == decision.id)?;
+        file.run.clone()
+    });
+    match run {
+        Some(run) => {
+            let agent = decision.by.as_deref().and_then(Slug::fold);
+            answer.origins.extend(origin(project, &run, agent)?);
+            if answer.origins.is_empty() {
+                answer.unknown = Some(format!("the ledger here does not hold run {run}"));
+            }
+        }
+        None => answer.unknown = Some("it was decided outside of any run".to_owned()),
+    }
+    answer.decision = Some(decision);
+    Ok(answer)
+}
+
+fn of_file(project: &Project, path: String) -> Result<Answer, Failure> {
+    let mut answer = Answer::about(Some(path.clone()));
+    let mut seen = BTreeSet::new();
+    for write in writes(project, &path)? {
+        if seen.insert((write.run.clone(), write.agent.clone())) {
+            answer.origins.extend(origin(project, &write.run, write.agent)?);
+        }
+    }
+    if answer.origins.is_empty() {
+        answer.unknown = Some("no run is known to have written to it".to_owned());
+    }
+    answer.in_scope = in_scope(project, &path)?;
+    Ok(answer)
+}
+
+fn of_line(project: &Project, path: String, line: usize) -> Result<Answer, Failure> {
+    let mut answer = Answer::about(Some(path.clone()));
+    answer.line = Some(line);
+    answer.in_scope = in_scope(project, &path)?;
+    let file = project.folder.root.join(&path);
+    let bytes = fs::read(&file)
+        .map_err(|error| Failure::failed(format!("cannot be read: {error}")).at(file.display().to_string()))?;
+    let text = String::from_utf8_lossy(&bytes);
+    let lines: Vec<&str> = text.lines().collect();
+    let Some(found) = lines.get(line - 1) else {
+        return Err(Failure::usage(format!("{path} has {} lines", lines.len())));
+    };
+    answer.text = Some((*found).to_owned());
+    if let Some(decision) = decision_in(project, &path)? {
+        let of_decision = of_decision(project, decision)?;
+        return Ok(Answer { path: answer.path, line: answer.line, text: answer.text, ..of_decision });
+    }
+    let root = place(&project.folder, &project.work_dir);
+    let blame = project.repository.blame(None, &super::workspace::below(&root, &path), line)?;
+    let (then, before) = match &blame {
+        // Where git knows nothing of the file, it is as new as can be.
+        None => (path.clone(), None),
+        Some(blame) => {
+            let inner = blame.path.strip_prefix(&root).map_or(&*blame.path, |inner| inner.trim_start_matches('/'));
+            (inner.to_owned(), blame.commit.as_ref().map(|_| blame.at))
+        }
+    };
+    answer.commit = blame.and_then(commit);
+    let mut all = writes(project, &then)?;
+    if then != path {
+        all.extend(writes(project, &path)?);
+    }
+    // A commit's time is in whole seconds.
+    all.retain(|write| before.is_none_or(|before| write.at.as_second() <= before.as_second()));
+    match author(&all, &lines, line - 1) {
+        Ok(write) => {
+            answer.origins.extend(origin(project, &write.run, write.agent.clone())?);
+            if answer.origins.is_empty() {
+                answer.unknown = Some(format!("the ledger here does not hold run {}", write.run));
+            }
+        }
+        Err(reason) => answer.unknown = Some(reason),
+    }
+    Ok(answer)
+}
+
+fn commit(blame: Blame) -> Option<Commit> {
+    Some(Commit { id: blame.commit?, subject: blame.subject, author: blame.author, at: blame.at })
+}
+
+/// Letters and digits with which a line speaks for itself.
+const TELLING: usize = 12;
+/// Lines in a row with which a less telling one does.
+const IN_A_ROW: usize = 3;
+
+/// The only run and agent that wrote the line, or why none can be named.
+fn author<'w>(writes: &'w [Write], lines: &[&str], at: usize) -> Result<&'w Write, String> {
+    let Some(mark) = marks::mark(lines[at]) else {
+        return Err("the line is one that anybody writes".to_owned());
+    };
+    let around = Around::new(lines, at, mark);
+    let longest = |write: &Write| around.longest(&write.lines);
+    let enough = if marks::weight(lines[at]) >= TELLING { 1 } else { IN_A_ROW };
+    let found: Vec<&Write> = writes.iter().filter(|write| longest(write) >= enough).collect();
+    let Some(first) = found.first() else {
+        return Err(match writes.iter().any(|write| longest(write) > 0) {
+            true => "the line is too short to tell whose it is".to_owned(),
+            false => "no run is known to have written it".to_owned(),
+        });
+    };
+    match found.iter().find(|other| (&other.run, &other.agent) != (&first.run, &first.agent)) {
+        None => Ok(first),
+        Some(other) if other.run != first.run => {
+            Err(format!("several runs wrote this line, {} and {} among them", first.run, other.run))
+        }
+        Some(_) => Err(format!("several agents of run {} wrote this line", first.run)),
+    }
+}
+
+/// The marks of the lines around one, nearest first.
+struct Around {
+    mark: String,
+    above: Vec<String>,
+    below: Vec<String>,
+}
+
+impl Around {
+    fn new(lines: &[&str], at: usize, mark: String) -> Self {
+        let above = lines[..at].iter().rev().filter_map(|line| marks::mark(line)).take(IN_A_ROW).collect();
+        let below = lines[at + 1..].iter().filter_map(|line| marks::mark(line)).take(IN_A_ROW).collect();
+        Self { mark, above, below }
+    }
+
+    /// The lines in a row, the one in question among them, that a write has in common; 0 where it has not even that.
+    fn longest(&self, written: &[String]) -> usize {
+        let places = written.iter().enumerate().filter(|(_, mark)| **mark == self.mark);
+        let alike = |pairs: &mut dyn Iterator<Item = (&String, &String)>| pairs.take_while(|(a, b)| a == b).count();
+        let row = |at: usize| {
+            1 + alike(&mut written[..at].iter().rev().zip(&self.above))
+                + alike(&mut written[at + 1..].iter().zip(&self.below))
+        };
+        places.map(|(at, _)| row(at)).max().unwrap_or(0)
+    }
+}
+
+/// Everything that tool calls put into a file, the newest first.
+fn writes(project: &Project, path: &str) -> Result<Vec<Write>, Failure> {
+    Ok(ledger::writes(&project.repository, &project.ledger_prefix(), path)?)
+}
+
+/// What a run's entries tell of it; `None` where the ledger has none.
+fn origin(project: &Project, run: &RunId, agent: Option<Slug>) -> Result<Option<Origin>, Failure> {
+    let entries = ledger::timeline(&project.repository, &project.ledger_prefix(), run)?;
+    let mut origin: Option<Origin> = None;
+    for (_, read) in &entries {
+        let Read::Entry(entry) = read else { continue };
+        let origin = origin.get_or_insert_with(|| Origin {
+            run: run.clone(),
+            agent: agent.clone(),
+            at: entry.at,
+            task: None,
+            outcome: None,
+            review: None,
+            decisions: Vec::new(),
+        });
+        let is_theirs = agent.is_none() || entry.agent == agent;
+        match entry.what() {
+            Some(What::RunStarted { text, .. }) => (origin.task, origin.at) = (Some(text), entry.at),
+            Some(What::RunCompleted { status, agents, .. }) => {
+                origin.outcome = Some(agent.as_ref().and_then(|agent| agents.get(agent)).copied().unwrap_or(status));
+            }
+            Some(What::ReviewVerdict { verdict, .. }) => {
+                origin.review = Some(Review { reviewer: entry.agent.clone(), verdict });
+            }
+            Some(What::DecisionLogged { decision, .. }) if is_theirs => {
+                origin.decisions.push(Decided { id: decision.id.to_string(), title: decision.title });
+            }
+            _ => {}
+        }
+    }
+    Ok(origin)
+}
+
+/// The decision whose file it is.
+fn decision_in(project: &Project, path: &str) -> Result<Option<Standing>, Failure> {
+    let folder = PathBuf::from(project.folder.name).join("decisions");
+    if !Path::new(path).starts_with(folder) {
+        return Ok(None);
+    }
+    let all = decisions::standing(project)?;
+    Ok(all.into_iter().find(|decision| decision.source.as_ref().is_some_and(|source| source.file == path)))
+}
+
+fn in_scope(project: &Project, path: &str) -> Result<Vec<Standing>, Failure> {
+    let all = decisions::standing(project)?.into_iter();
+    let is_in = |decision: &Standing| {
+        decision.state == crate::model::DecisionState::InForce
+            && decision.scope.iter().any(|glob| {
+                let folder = format!("{}/**", glob.trim_end_matches('/'));
+                [glob.as_str(), &folder].iter().any(|glob| {
+                    let glob = globset::GlobBuilder::new(glob.trim_start_matches("./")).literal_separator(true).build();
+                    glob.is_ok_and(|glob| glob.compile_matcher().is_match(path))
+                })
+            })
+    };
+    Ok(all.filter(is_in).collect())
+}
