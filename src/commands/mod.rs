@@ -11,6 +11,7 @@ mod guard;
 mod init;
 mod log;
 mod orchestrate;
+mod route;
 mod status;
 mod tier;
 mod why;
@@ -42,6 +43,7 @@ Examples:
   squad demo                                      See a team at work; no login, no network
   squad init                                      Install a team in this repository
   squad orchestrate \"Add a health endpoint\"       Let it work
+  squad route \"Fix the login form\"               Who would work, and why
   squad log                                       What happened
   squad decisions list                            What was decided
 
@@ -72,6 +74,7 @@ pub(crate) struct Globals {
 enum Command {
     Init(init::Args),
     Orchestrate(orchestrate::Args),
+    Route(route::Args),
     Agents(agents::Args),
     Config(config::Args),
     Decisions(decisions::Args),
@@ -102,6 +105,7 @@ impl Arguments {
         let ended = match self.command {
             Command::Init(args) => args.run(&mut context),
             Command::Orchestrate(args) => return args.run(context),
+            Command::Route(args) => args.run(&mut context),
             Command::Agents(args) => args.run(&mut context),
             Command::Config(args) => args.run(&mut context),
             Command::Decisions(args) => args.run(&mut context),

@@ -152,7 +152,7 @@ mod tests {
     use super::*;
     use crate::model::Severity;
     use crate::parse::{Files, team};
-    use crate::route::{Wishes, plan};
+    use crate::route::{Request, Router, Wishes};
 
     fn installed() -> Files {
         let texts = template_files().into_iter().map(|(path, bytes)| (path, String::from_utf8(bytes).expect("UTF-8")));
@@ -175,6 +175,7 @@ mod tests {
     #[test]
     fn the_template_routes() {
         let (team, _) = team(&installed());
+        let router = Router::new(&team, &[]);
         for (message, agents) in [
             ("write docs for login", &["docs"][..]),
             ("Add an endpoint that lists invoices", &["backend"]),
@@ -184,7 +185,7 @@ mod tests {
             ("Plan the architecture of the import", &["lead"]),
             ("Add a health endpoint with tests, and document it", &["backend", "tester", "docs"]),
         ] {
-            let plan = plan(&team, message, &Wishes::default());
+            let plan = router.plan(&Request::new(message), &Wishes::default());
             assert_eq!(plan.agents.iter().map(|slug| slug.as_str()).collect::<Vec<_>>(), agents, "{message}: {plan:?}");
         }
     }

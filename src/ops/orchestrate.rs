@@ -27,7 +27,7 @@ use crate::git::Head;
 use crate::model::{Offer, Outcome, Plan, PlanKind, RunId, Slug, What};
 use crate::policy::Permissions;
 use crate::pool::{Ask, Cancel, Crew, Desk, Dispatcher, Reports, Show};
-use crate::route::{self, Wishes};
+use crate::route::{Request, Router, Wishes};
 
 /// What the user asked for.
 pub(crate) struct Order {
@@ -69,7 +69,7 @@ pub(crate) struct PreviewedSession {
 }
 
 pub(crate) fn preview(project: &Project, order: &Order) -> Result<Preview, Failure> {
-    let mut plan = route::plan(&project.team, &order.message, &order.wishes);
+    let mut plan = Router::new(&project.team, &[]).plan(&Request::new(&order.message), &order.wishes);
     let learnings = ledger::learnings(&project.repository, &project.ledger_prefix())?;
     let task = Task::new(&order.message);
     let compiler = compiler(project, &learnings, &task);

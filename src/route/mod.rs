@@ -5,6 +5,7 @@
 //! and [`choice`] checks its answer against the roster.
 
 pub(crate) mod choice;
+mod hard;
 mod mention;
 mod rank;
 mod tier;
@@ -19,27 +20,66 @@ pub(crate) struct Wishes {
     pub(crate) tier: Option<Tier>,
 }
 
-pub(crate) fn plan(team: &Team, message: &str, wishes: &Wishes) -> Plan {
-    if wishes.tier == Some(Tier::Direct) {
-        return Plan {
-            kind: PlanKind::Direct,
-            agents: Vec::new(),
-            reviewer: None,
-            tier: Tier::Direct,
-            confidence: 1.0,
-            evidence: Vec::new(),
-        };
+/// A message, and what else is known of the work.
+#[derive(Clone, Copy, Debug, Default)]
+pub(crate) struct Request<'a> {
+    pub(crate) text: &'a str,
+    /// Of the issue the message comes from.
+    pub(crate) labels: &'a [String],
+    /// Files the work is about, from the project's root with `/`.
+    pub(crate) paths: &'a [String],
+}
+
+impl<'a> Request<'a> {
+    pub(crate) fn new(text: &'a str) -> Self {
+        Self { text, ..Self::default() }
     }
-    let draft =
-        named(&wishes.agents).or_else(|| mention::read(team, message)).unwrap_or_else(|| rank::rank(team, message));
-    let tier = wishes.tier.unwrap_or_else(|| tier::of(message, draft.agents.len()));
-    Plan {
-        kind: if draft.agents.is_empty() { PlanKind::Abstain } else { PlanKind::Agents },
-        reviewer: draft.reviewer.filter(|reviewer| !draft.agents.contains(reviewer) && tier != Tier::Lightweight),
-        agents: draft.agents,
-        tier,
-        confidence: draft.confidence,
-        evidence: draft.evidence,
+}
+
+/// Work that was given to agents before: it teaches the router.
+#[derive(Clone, Debug)]
+pub(crate) struct PastWork {
+    pub(crate) message: String,
+    pub(crate) agents: Vec<Slug>,
+    /// `run ID`
+    pub(crate) source: String,
+}
+
+/// A team's router: made once, asked often.
+pub(crate) struct Router<'t> {
+    team: &'t Team,
+    index: rank::Index<'t>,
+}
+
+impl<'t> Router<'t> {
+    pub(crate) fn new(team: &'t Team, past: &[PastWork]) -> Self {
+        Self { team, index: rank::Index::new(team, past) }
+    }
+
+    pub(crate) fn plan(&self, request: &Request<'_>, wishes: &Wishes) -> Plan {
+        if wishes.tier == Some(Tier::Direct) {
+            return Plan {
+                kind: PlanKind::Direct,
+                agents: Vec::new(),
+                reviewer: None,
+                tier: Tier::Direct,
+                confidence: 1.0,
+                evidence: Vec::new(),
+            };
+        }
+        let draft = named(&wishes.agents)
+            .or_else(|| mention::read(self.team, request.text))
+            .or_else(|| hard::read(self.team, request))
+            .unwrap_or_else(|| rank::rank(&self.index, request.text));
+        let tier = wishes.tier.unwrap_or_else(|| tier::of(request.text, draft.agents.len()));
+        Plan {
+            kind: if draft.agents.is_empty() { PlanKind::Abstain } else { PlanKind::Agents },
+            reviewer: draft.reviewer.filter(|reviewer| !draft.agents.contains(reviewer) && tier != Tier::Lightweight),
+            agents: draft.agents,
+            tier,
+            confidence: draft.confidence,
+            evidence: draft.evidence,
+        }
     }
 }
 

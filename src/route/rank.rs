@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use super::Draft;
+use super::{Draft, PastWork};
 
 use crate::model::{Evidence, Member, Rule, Slug, Team, stems};
 
@@ -18,8 +18,7 @@ const LEAST_SCORE: f64 = 1.0;
 const LEAST_LEAD: f64 = 1.35;
 
 /// A clause at a time, since one message may be several agents' work: "add an endpoint with tests, and document it".
-pub(super) fn rank(team: &Team, message: &str) -> Draft {
-    let index = Index::new(team);
+pub(super) fn rank(index: &Index<'_>, message: &str) -> Draft {
     let whole = index.score(&stems(message));
     let mut draft = index.draft(&whole);
     let clauses: Vec<Vec<String>> = clauses(message).map(stems).filter(|stems| !stems.is_empty()).collect();
@@ -58,7 +57,7 @@ fn clauses(message: &str) -> impl Iterator<Item = &str> {
 }
 
 /// Everything a message may match, each with what it speaks for.
-struct Index<'t> {
+pub(super) struct Index<'t> {
     team: &'t Team,
     fields: Vec<Field<'t>>,
     /// In how many fields a stem occurs: the rarer, the more it says.
@@ -83,7 +82,7 @@ struct Score<'t> {
 }
 
 impl<'t> Index<'t> {
-    fn new(team: &'t Team) -> Self {
+    pub(super) fn new(team: &'t Team, past: &[PastWork]) -> Self {
         let mut fields = Vec::new();
         for rule in &team.rules {
             // The first agent of a row does the work; the others help.
@@ -119,6 +118,15 @@ impl<'t> Index<'t> {
                     source,
                     stems: stems(&text),
                 });
+            }
+        }
+        for work in past {
+            for agent in &work.agents {
+                if let Some(member) = team.startable().find(|member| member.slug == *agent) {
+                    let (agent, source) = (&member.slug, work.source.clone());
+                    let stems = stems(&work.message);
+                    fields.push(Field { agent, rule: None, weight: CHARTER, what: "past work", source, stems });
+                }
             }
         }
         let mut frequency = BTreeMap::new();

@@ -26,8 +26,12 @@ fn sample() -> Team {
     ])
 }
 
+fn plan(team: &Team, message: &str) -> Plan {
+    Router::new(team, &[]).plan(&Request::new(message), &Wishes::default())
+}
+
 fn agents(message: &str) -> (PlanKind, Vec<String>, Option<String>, Tier) {
-    let plan = plan(&sample(), message, &Wishes::default());
+    let plan = plan(&sample(), message);
     let agents = plan.agents.iter().map(ToString::to_string).collect();
     (plan.kind, agents, plan.reviewer.map(|slug| slug.to_string()), plan.tier)
 }
@@ -80,7 +84,7 @@ fn nobody_is_chosen_by_a_part_of_a_word() {
 
 #[test]
 fn evidence_names_the_row() {
-    let plan = plan(&sample(), "fix the css layout", &Wishes::default());
+    let plan = plan(&sample(), "fix the css layout");
     assert_eq!(plan.evidence[0].source, ".squad/routing.md:4");
     assert!(plan.evidence[0].why.contains("css"), "{:?}", plan.evidence);
 }
@@ -88,7 +92,7 @@ fn evidence_names_the_row() {
 #[test]
 fn the_coordinators_choice_is_checked() {
     let team = sample();
-    let plan = plan(&team, "Make it better", &Wishes::default());
+    let plan = plan(&team, "Make it better");
     let chosen =
         choice::apply(&team, &plan, "```json\n{\"agents\": [\"fay\"], \"reason\": \"UI\"}\n```").expect("a choice");
     assert_eq!(
@@ -98,4 +102,41 @@ fn the_coordinators_choice_is_checked() {
     for wrong in ["I think Fay", "{\"agents\": [\"mallory\"]}", "{\"agents\": []}", "{\"agents\": [\"old\"]}", "} {"] {
         assert!(choice::apply(&team, &plan, wrong).is_err(), "{wrong}");
     }
+}
+
+#[test]
+fn past_work_teaches() {
+    let team = sample();
+    let past = PastWork {
+        message: "Reconcile the quarterly figures".to_owned(),
+        agents: vec![team.members[1].slug.clone()],
+        source: "run 1".to_owned(),
+    };
+    let plan = Router::new(&team, &[past]).plan(&Request::new("Quarterly figures reconcile badly"), &Wishes::default());
+    assert_eq!(plan.agents, [team.members[1].slug.clone()]);
+    assert_eq!(plan.evidence[0].source, "run 1");
+}
+
+#[test]
+fn labels_and_paths_are_rules() {
+    let team = read(&[
+        ("team.md", "| Name | Role |\n|-|-|\n| Bea | Backend |\n| Fay | Frontend |\n"),
+        (
+            "routing.md",
+            "| Path | Primary |\n|-|-|\n| src/ | Bea |\n| src/web/ | Fay |\n\n\
+             | Label | Action | Who |\n|-|-|-|\n| ui | Pick up | Fay |\n",
+        ),
+    ]);
+    let router = Router::new(&team, &[]);
+    let ask = |labels: &[&str], paths: &[&str]| {
+        let owned = |texts: &[&str]| texts.iter().map(|text| (*text).to_owned()).collect::<Vec<_>>();
+        let (labels, paths) = (owned(labels), owned(paths));
+        let request = Request { text: "it is broken", labels: &labels, paths: &paths };
+        router.plan(&request, &Wishes::default()).agents.iter().map(ToString::to_string).collect::<Vec<_>>()
+    };
+    assert_eq!(ask(&["squad:bea"], &["src/web/a.ts"]), ["bea"]);
+    assert_eq!(ask(&["ui"], &[]), ["fay"]);
+    assert_eq!(ask(&[], &["src/web/a.ts"]), ["fay"]);
+    assert_eq!(ask(&[], &["src/website/a.ts"]), ["bea"]);
+    assert_eq!(ask(&["other"], &["docs/a.md"]), [""; 0]);
 }
