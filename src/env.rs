@@ -4,7 +4,7 @@
 
 use std::collections::BTreeMap;
 use std::ffi::OsString;
-use std::io::{self, IsTerminal, Write};
+use std::io::{self, BufRead, IsTerminal, Write};
 use std::path::PathBuf;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -42,8 +42,8 @@ pub struct Streams {
     pub out_is_terminal: bool,
     pub err_is_terminal: bool,
     pub in_is_terminal: bool,
-    /// Reads all of standard input.
-    pub read_input: fn() -> io::Result<Vec<u8>>,
+    /// Standard input.
+    pub input: fn() -> Box<dyn BufRead>,
 }
 
 /// The time of day.
@@ -83,10 +83,7 @@ impl Env {
                 out_is_terminal: io::stdout().is_terminal(),
                 err_is_terminal: io::stderr().is_terminal(),
                 in_is_terminal: io::stdin().is_terminal(),
-                read_input: || {
-                    let mut bytes = Vec::new();
-                    io::Read::read_to_end(&mut io::stdin().lock(), &mut bytes).map(|_| bytes)
-                },
+                input: || Box::new(io::stdin().lock()),
             },
             runtime: || tokio::runtime::Builder::new_current_thread().enable_all().build(),
             signals: true,
@@ -102,7 +99,7 @@ impl Env {
             out_is_terminal: false,
             err_is_terminal: false,
             in_is_terminal: false,
-            read_input: || Ok(Vec::new()),
+            input: || Box::new(io::empty()),
         };
         std::mem::replace(&mut self.streams, silent)
     }

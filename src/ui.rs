@@ -1,6 +1,6 @@
 //! What is said, and where: stdout is data, stderr is conversation, and nothing depends on colour.
 
-use std::io::{self, Write};
+use std::io::{self, BufRead, Write};
 
 use anstyle::{AnsiColor, Style};
 use serde::Serialize;
@@ -69,8 +69,20 @@ impl Ui {
         self.streams.in_is_terminal && self.streams.err_is_terminal
     }
 
+    /// Standard input, as it comes.
+    pub(crate) fn input(&self) -> Box<dyn BufRead> {
+        (self.streams.input)()
+    }
+
+    /// All of standard input.
     pub(crate) fn read_input(&self) -> io::Result<Vec<u8>> {
-        (self.streams.read_input)()
+        let mut bytes = Vec::new();
+        self.input().read_to_end(&mut bytes).map(|_| bytes)
+    }
+
+    /// Whether anybody still reads stdout.
+    pub(crate) fn is_heard(&self) -> bool {
+        !self.out_closed
     }
 
     /// A line of data, to stdout.

@@ -1,9 +1,12 @@
+use std::path::{Path, PathBuf};
+
 use super::{Context, Ended};
 use crate::error::Failure;
-use crate::model::{RunId, Usage, What, first_line, list, printable};
-use crate::ops::Workspace;
+use crate::model::{RunId, Usage, What, first_line, list, plural, printable};
 use crate::ops::ledger::{self, RunSummary};
+use crate::ops::{Workspace, past, routing};
 use crate::record::Read;
+use crate::route::evaluate::Case;
 use crate::ui::{BAD, FAINT, GOOD, STRONG, Ui};
 
 /// Show what happened
@@ -15,13 +18,20 @@ use crate::ui::{BAD, FAINT, GOOD, STRONG, Ui};
 Examples:
   squad log                        The newest runs
   squad log 20260105-0900          One run, by the beginning of its id
-  squad log --json | jq '.runs[0]'")]
+  squad log --json | jq '.runs[0]'
+  squad log --export-routing cases.jsonl && squad route --eval cases.jsonl")]
 pub(super) struct Args {
     /// A run's id, or the beginning of it
     run: Option<String>,
     /// How many runs to show
     #[arg(long, short = 'n', value_name = "N", default_value_t = 20, value_parser = clap::value_parser!(u32).range(1..))]
     limit: u32,
+    /// Write the completed runs as labelled cases for `squad route --eval`, to a new FILE or to stdout
+    ///
+    /// The agents that completed a run count as the right ones; look the cases over, and correct those that were not.
+    /// Runs that failed, were cancelled or were rejected are left out.
+    #[arg(long, value_name = "FILE", num_args = 0..=1, conflicts_with_all = ["run", "limit"])]
+    export_routing: Option<Option<PathBuf>>,
 }
 
 impl Args {
@@ -29,6 +39,10 @@ impl Args {
         let workspace = Workspace::find(context.env, &context.directory)?;
         let prefix = workspace.ledger_prefix();
         let ui = &mut context.ui;
+        if let Some(file) = self.export_routing {
+            let file = file.map(|file| context.directory.join(file));
+            return export(ui, &past::cases(&workspace)?, file.as_deref());
+        }
         match self.run {
             None => {
                 let runs = ledger::runs(&workspace.repository, &prefix, &workspace.live_runs(), self.limit as usize)?;
@@ -41,6 +55,15 @@ impl Args {
         }
         Ok(0)
     }
+}
+
+fn export(ui: &mut Ui, cases: &[Case], file: Option<&Path>) -> Ended {
+    match file {
+        None => cases.iter().for_each(|case| ui.value(case)),
+        Some(file) => routing::write(file, cases)?,
+    }
+    ui.say(&format!("{} from the team's completed runs", plural(cases.len(), "case")));
+    Ok(0)
 }
 
 fn one(mut found: Vec<RunId>, id: &str) -> Result<RunId, Failure> {
@@ -144,7 +167,7 @@ fn detail(what: Option<What>, text: &str) -> String {
         What::RunCompleted { status, agents, commits, usage } => {
             let commits: Vec<&str> = commits.iter().map(|commit| commit.get(..10).unwrap_or(commit)).collect();
             let commits = if commits.is_empty() { String::new() } else { format!(", committed {}", list(commits)) };
-            format!("{status}, {}{commits} ({})", crate::model::plural(agents.len(), "agent"), spent(&usage))
+            format!("{status}, {}{commits} ({})", plural(agents.len(), "agent"), spent(&usage))
         }
         _ => first_line(text, 80),
     }

@@ -1,3 +1,5 @@
+use std::ops::ControlFlow;
+
 use gix::ObjectId;
 
 use super::{error::Error, tree::ObjectStore};
@@ -46,6 +48,23 @@ impl Snapshot {
     pub(crate) fn files(&self, folder: &str) -> Result<Vec<(String, Vec<u8>)>, Error> {
         let files = self.store.files_below(self.root, folder)?;
         files.into_iter().map(|(path, id)| Ok((path, self.store.blob(&id)?))).collect()
+    }
+
+    /// The files below a folder whose paths are wanted, the last path first, until `read` has enough of them. Only those
+    /// whose bytes it asks for are opened.
+    pub(crate) fn each_from_last(
+        &self,
+        folder: &str,
+        wanted: impl Fn(&str) -> bool,
+        mut read: impl FnMut(&str, &dyn Fn() -> Result<Vec<u8>, Error>) -> Result<ControlFlow<()>, Error>,
+    ) -> Result<(), Error> {
+        let files = self.store.files_below(self.root, folder)?;
+        for (path, id) in files.iter().rev().filter(|(path, _)| wanted(path)) {
+            if read(path, &|| self.store.blob(id))?.is_break() {
+                break;
+            }
+        }
+        Ok(())
     }
 
     /// The paths of the files below a folder. Reads trees only.

@@ -26,7 +26,7 @@ pub(crate) struct RunSummary {
 }
 
 /// What a ledger file is called by its path.
-fn kind_of(path: &str) -> &str {
+pub(super) fn kind_of(path: &str) -> &str {
     const ID: usize = 36;
     let name = path.rsplit('/').next().unwrap_or(path);
     name.get(ID + 1..).and_then(|rest| rest.strip_suffix(".md")).unwrap_or("")

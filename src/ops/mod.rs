@@ -15,13 +15,16 @@ mod lease;
 pub(crate) mod ledger;
 pub(crate) mod members;
 pub(crate) mod orchestrate;
+pub(crate) mod past;
 mod project;
 pub(crate) mod prompts;
 pub(crate) mod review;
+pub(crate) mod routing;
 mod secrets;
 mod signals;
 mod stage;
 pub(crate) mod status;
+pub(crate) mod triage;
 pub(crate) mod why;
 mod workspace;
 

@@ -1,6 +1,6 @@
 //! Where a team lives: a repository, a work tree of it, and the team's folder there.
 
-use std::path::{Path, PathBuf};
+use std::path::{Component, Path, PathBuf};
 
 use super::lease::{self, LiveRun};
 use crate::env::Env;
@@ -55,6 +55,22 @@ impl Workspace {
     /// The team folder from the repository's root, with `/`.
     pub(crate) fn folder_in_repository(&self) -> String {
         below(&place(&self.folder, &self.work_dir), self.folder.name)
+    }
+
+    /// A path as somebody in `directory` types it, from the project's root with `/`; as it is where it leads elsewhere.
+    pub(crate) fn path_from_root(&self, directory: &Path, path: &str) -> String {
+        let mut absolute = real(directory);
+        for part in Path::new(path).components() {
+            match part {
+                Component::ParentDir => drop(absolute.pop()),
+                Component::CurDir => {}
+                part => absolute.push(part),
+            }
+        }
+        match absolute.strip_prefix(&self.folder.root) {
+            Ok(inner) => inner.iter().map(|part| part.to_string_lossy()).collect::<Vec<_>>().join("/"),
+            Err(_) => path.to_owned(),
+        }
     }
 
     pub(crate) fn live_runs(&self) -> Vec<LiveRun> {

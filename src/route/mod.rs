@@ -5,6 +5,7 @@
 //! and [`choice`] checks its answer against the roster.
 
 pub(crate) mod choice;
+pub(crate) mod evaluate;
 mod hard;
 mod mention;
 mod rank;

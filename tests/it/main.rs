@@ -12,5 +12,6 @@ mod orchestrate;
 mod process;
 mod readme;
 mod review;
+mod route;
 mod support;
 mod why;

@@ -1,6 +1,6 @@
 //! The real binary: signals, pipes, processes side by side, death in the middle.
 
-use std::io::Read;
+use std::io::{Read, Write};
 use std::process::{Child, Stdio};
 use std::time::{Duration, Instant};
 
@@ -191,4 +191,71 @@ fn version_and_help_need_no_repository() {
         let (help, code) = run(&[command, "--help"]);
         assert!(code == Some(0) && help.contains("Examples:") || command == "decisions", "{command}: {help}");
     }
+}
+
+fn triage(repo: &TestRepo) -> Child {
+    let mut command = repo.command(BINARY, &repo.root());
+    command.args(["route", "--stdin"]).stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped());
+    command.spawn().expect("squad runs")
+}
+
+/// Each answer is there before the next issue is asked: a program can converse.
+#[test]
+fn triage_answers_each_issue_at_once() {
+    let repo = TestRepo::with_small_team();
+    let mut child = triage(&repo);
+    let mut input = child.stdin.take().expect("a pipe");
+    for (number, title) in [(1, "@ada look"), (2, "@bob look")] {
+        writeln!(input, "{{\"number\":{number},\"title\":\"{title}\"}}").expect("it reads");
+        let answer = wait_for(&mut child, "kind");
+        assert!(answer.starts_with(&format!("{{\"number\":{number},\"kind\":\"agents\"")), "{answer}");
+    }
+    let log = "a line of a log, and nothing else\\n".repeat(150_000);
+    writeln!(input, "{{\"number\":3,\"title\":\"@rex look\",\"body\":\"{log}\"}}").expect("it reads");
+    assert!(wait_for(&mut child, "kind").contains("\"agents\":[\"rex\"]"), "megabytes are no trouble");
+    drop(input);
+    assert_eq!(rest(child), (String::new(), Some(0)));
+}
+
+#[test]
+fn triage_ends_quietly_when_nobody_reads_on() {
+    let repo = TestRepo::with_small_team();
+    let mut child = triage(&repo);
+    let mut input = child.stdin.take().expect("a pipe");
+    writeln!(input, "{{\"title\":\"@ada look\"}}").expect("it reads");
+    wait_for(&mut child, "kind");
+    drop(child.stdout.take());
+    // What is written after its end goes nowhere.
+    for _ in 0..3 {
+        let _ = writeln!(input, "{{\"title\":\"@ada look\"}}");
+    }
+    let mut err = String::new();
+    child.stderr.take().expect("a pipe").read_to_string(&mut err).expect("UTF-8");
+    assert_eq!((err.as_str(), child.wait().expect("it ends").code()), ("", Some(0)));
+}
+
+/// Only the real program keeps a cache: it is told from other builds by its file.
+#[test]
+fn past_work_is_the_same_with_a_cache_and_without() {
+    let repo = TestRepo::with_small_team();
+    let message = "Untangle the zeppelin hangar";
+    let plan = || {
+        let done = repo.command(BINARY, &repo.root()).args(["route", "--json", message]).output().expect("squad runs");
+        String::from_utf8(done.stdout).expect("UTF-8")
+    };
+    let work = |agent: &str| repo.squad(&["orchestrate", "--engine", "rehearsal", "--agent", agent, message]);
+    work("bob");
+    let fresh = plan();
+    assert!(fresh.contains("run 20260105-090000-000001"), "{fresh}");
+    let folder = repo.root().join(".git/squad/cache");
+    let caches = || {
+        let files = std::fs::read_dir(&folder).expect("a folder").flatten().map(|file| file.path());
+        files.filter(|path| path.extension().is_some_and(|kind| kind == "past")).collect::<Vec<_>>()
+    };
+    assert_eq!((caches().len(), plan()), (1, fresh.clone()), "from the cache");
+    std::fs::write(&caches()[0], "damaged").expect("it is a file");
+    assert_eq!(plan(), fresh);
+    // Another run is seen, whatever the cache holds: the newest word on a message counts.
+    work("ada");
+    assert!(!plan().contains("run 20260105-090000-000001"), "{}", plan());
 }

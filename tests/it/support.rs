@@ -166,7 +166,7 @@ impl TestRepo {
                 out_is_terminal: false,
                 err_is_terminal: false,
                 in_is_terminal: false,
-                read_input: || Ok(INPUT.with(|place| place.borrow().as_bytes().to_vec())),
+                input: || Box::new(INPUT.with(|place| place.borrow().as_bytes())),
             },
             runtime: || tokio::runtime::Builder::new_current_thread().enable_all().start_paused(true).build(),
             signals: false,

@@ -1,0 +1,174 @@
+//! How right routing is, as people and programs read it.
+
+use serde::Serialize;
+
+use super::page::one_line;
+use crate::commands::{Context, Ended, text_or_input};
+use crate::error::Failure;
+use crate::model::{Problem, Severity, first_line, list, plural};
+use crate::ops::{Project, routing};
+use crate::route::evaluate::{self, Case, CaseKind, Evaluation, Figures, Group, Mistake, Point, Prediction};
+use crate::ui::{FAINT, STRONG, Ui};
+
+pub(super) fn run(context: &mut Context<'_>, project: &Project, file: &str) -> Ended {
+    let cases = cases(context, project, file)?;
+    let evaluation = routing::evaluate(context.env, project, cases)?;
+    let ui = &mut context.ui;
+    if ui.json() {
+        ui.value(&Report::of(&evaluation));
+    } else {
+        show(ui, &evaluation, file);
+    }
+    Ok(0)
+}
+
+/// All the cases or none: figures over a part would pass for those of the whole.
+fn cases(context: &mut Context<'_>, project: &Project, file: &str) -> Result<Vec<Case>, Failure> {
+    let text = match file {
+        "-" => text_or_input(&context.ui, file)?,
+        _ => routing::read(&context.directory.join(file))?,
+    };
+    let (cases, problems) = evaluate::cases(&text, file);
+    context.ui.problems(&problems);
+    if let Some(Problem { file, line, message, .. }) =
+        problems.into_iter().find(|problem| problem.severity == Severity::Error)
+    {
+        return Err(Failure::usage(message).at(format!("{file}:{line}")).hint("`squad route --help` shows the format"));
+    }
+    if cases.is_empty() {
+        return Err(Failure::usage("there are no cases").at(file).hint("`squad route --help` shows the format"));
+    }
+    context.ui.problems(&evaluate::strangers(&project.team, &cases, file));
+    Ok(cases)
+}
+
+/// As JSON has it. A rate is `null` where there is no case for it.
+#[derive(Serialize)]
+struct Report<'a> {
+    counts: Counts,
+    accuracy: Option<f64>,
+    coverage: Option<f64>,
+    precision: Option<f64>,
+    multi_recall: Option<f64>,
+    abstain_rate: Option<f64>,
+    direct_rate: Option<f64>,
+    curve: &'a [Point],
+    mistakes: &'a [Group],
+    predictions: &'a [Prediction],
+}
+
+#[derive(Serialize)]
+struct Counts {
+    single: usize,
+    multi: usize,
+    ambiguous: usize,
+    direct: usize,
+}
+
+impl<'a> Report<'a> {
+    fn of(evaluation: &'a Evaluation) -> Self {
+        let figures = &evaluation.figures;
+        let Figures { single, multi, ambiguous, direct, .. } = *figures;
+        Self {
+            counts: Counts { single, multi, ambiguous, direct },
+            accuracy: figures.accuracy(),
+            coverage: figures.coverage(),
+            precision: figures.precision(),
+            multi_recall: figures.multi_recall(),
+            abstain_rate: figures.abstain_rate(),
+            direct_rate: figures.direct_rate(),
+            curve: &evaluation.curve,
+            mistakes: &evaluation.groups,
+            predictions: &evaluation.predictions,
+        }
+    }
+}
+
+fn show(ui: &mut Ui, evaluation: &Evaluation, file: &str) {
+    for line in figures(&evaluation.figures) {
+        ui.data(&line);
+    }
+    if evaluation.curve.len() > 1 {
+        ui.data("\nIf routing answered from this confidence on:");
+        for Point { confidence, coverage, precision } in &evaluation.curve {
+            let (coverage, precision) = (percent(Some(*coverage)), percent(Some(*precision)));
+            ui.data(&format!("  {confidence:.2}  coverage {coverage:>6}  precision {precision:>6}"));
+        }
+    }
+    let mut before = None;
+    for group in &evaluation.groups {
+        if before != Some(group.mistake) {
+            let all = evaluation.predictions.iter().filter(|prediction| prediction.mistake == Some(group.mistake));
+            let title = format!("{} ({})", capital(group.mistake.words()), all.count());
+            ui.data(&format!("\n{}", ui.out_paint(STRONG, &title)));
+        }
+        before = Some(group.mistake);
+        show_group(ui, group, evaluation, file);
+    }
+}
+
+fn figures(figures: &Figures) -> Vec<String> {
+    let mut lines = Vec::new();
+    if figures.single > 0 {
+        lines.push(format!(
+            "{:>4} single     accuracy {}, coverage {}, precision {}",
+            figures.single,
+            percent(figures.accuracy()),
+            percent(figures.coverage()),
+            percent(figures.precision())
+        ));
+    }
+    for (count, kind, what, rate) in [
+        (figures.multi, "multi", "recall", figures.multi_recall()),
+        (figures.ambiguous, "ambiguous", "abstained", figures.abstain_rate()),
+        (figures.direct, "direct", "seen", figures.direct_rate()),
+    ] {
+        if count > 0 {
+            lines.push(format!("{count:>4} {kind:<10} {what} {}", percent(rate)));
+        }
+    }
+    lines
+}
+
+fn show_group(ui: &mut Ui, group: &Group, evaluation: &Evaluation, file: &str) {
+    let cause = match &group.misled_by {
+        None => "nothing spoke for anybody else".to_owned(),
+        Some(evidence) => {
+            format!("{}, {}: {}", evidence.agent, one_line(&evidence.source), one_line(&evidence.why))
+        }
+    };
+    ui.data(&format!("  {cause} {}", ui.out_paint(FAINT, &format!("({})", plural(group.lines.len(), "case")))));
+    for line in &group.lines {
+        let Some(prediction) = evaluation.predictions.iter().find(|prediction| prediction.line == *line) else {
+            continue;
+        };
+        let place = ui.out_paint(FAINT, &one_line(&format!("{file}:{line}")));
+        let message = first_line(&one_line(&prediction.message), 70);
+        ui.data(&format!("    {place}  {}{message}", outcome(prediction, group.mistake)));
+    }
+}
+
+/// What was wanted and what came, where the kind of the mistake does not say it already.
+fn outcome(prediction: &Prediction, mistake: Mistake) -> String {
+    let wanted = match prediction.kind {
+        CaseKind::Single => prediction.accept.iter().map(ToString::to_string).collect::<Vec<_>>().join(" or "),
+        CaseKind::Multi => list(&prediction.accept),
+        CaseKind::Ambiguous | CaseKind::Direct => String::new(),
+    };
+    let got = list(&prediction.plan.agents);
+    match mistake {
+        Mistake::WrongAgent | Mistake::Incomplete => format!("wanted {wanted}, got {got}: "),
+        Mistake::NotAnswered | Mistake::TakenForDirect if !wanted.is_empty() => format!("wanted {wanted}: "),
+        Mistake::NotAbstained | Mistake::NotDirect if !got.is_empty() => format!("got {got}: "),
+        _ => String::new(),
+    }
+}
+
+fn percent(rate: Option<f64>) -> String {
+    rate.map_or_else(|| "-".to_owned(), |rate| format!("{:.1}%", 100.0 * rate))
+}
+
+fn capital(text: &str) -> String {
+    let mut characters = text.chars();
+    characters.next().map_or_else(String::new, |first| first.to_uppercase().chain(characters).collect())
+}

@@ -1,0 +1,93 @@
+mod evaluation;
+pub(super) mod page;
+mod triage;
+
+use super::{Context, Ended, TierName, text_or_input};
+use crate::error::Failure;
+use crate::model::Tier;
+use crate::ops::members::named_agents;
+use crate::ops::{Project, past};
+use crate::route::{Request, Router, Wishes};
+use crate::settings::Layer;
+
+/// Show who would work on a message, and why
+///
+/// Nobody is started, and no model is asked: routing is decided in code, from the team's files and its past work, and
+/// says what it went by. Exits with 0 whatever the plan is, also when routing is not sure.
+#[derive(clap::Args)]
+#[command(after_help = "\
+Examples:
+  squad route \"Fix the login form\"
+  squad route --explain \"Fix the login form\"      All the evidence, of those not chosen too
+  squad route --json - < task.md | jq .agents
+  squad route --label bug --path src/api/login.rs \"Passwords with blanks are refused\"
+  squad route --eval cases.jsonl                  How right routing is
+  squad log --export-routing cases.jsonl          Such cases, from this team's own runs
+
+A case is a line of JSON, of one of these kinds; `labels` and `paths` may be added:
+  {\"message\": \"…\", \"kind\": \"single\", \"accept\": [\"backend\", \"lead\"]}     Any of them is right
+  {\"message\": \"…\", \"kind\": \"multi\", \"accept\": [\"backend\", \"docs\"]}      All of them are needed
+  {\"message\": \"…\", \"kind\": \"ambiguous\"}                               Routing should abstain
+  {\"message\": \"…\", \"kind\": \"direct\"}                                  Nobody needs to be started
+
+Triage of issues; a line of JSON in, a plan out, in the same order, at once:
+  gh issue list --json number,title,body,labels --jq '.[]' | squad route --stdin")]
+pub(super) struct Args {
+    /// What is to be done; `-` reads it from standard input
+    #[arg(required_unless_present_any = ["eval", "stdin", "labels", "paths"])]
+    message: Option<String>,
+    /// Show all the evidence, of those who were not chosen too
+    #[arg(long)]
+    explain: bool,
+    /// A label of the issue; may be given several times
+    #[arg(long = "label", value_name = "LABEL")]
+    labels: Vec<String>,
+    /// A file or folder the work is about; may be given several times
+    #[arg(long = "path", value_name = "PATH")]
+    paths: Vec<String>,
+    /// Plan for this agent, whatever routing says; may be given several times
+    #[arg(long = "agent", short, value_name = "NAME")]
+    agents: Vec<String>,
+    /// How much of the machinery to use, instead of what the message suggests
+    #[arg(long, value_name = "TIER")]
+    tier: Option<TierName>,
+    /// Score routing on the labelled cases in FILE; `-` reads them from standard input
+    #[arg(long, value_name = "FILE", conflicts_with_all = ["message", "explain", "labels", "paths", "agents", "tier"])]
+    eval: Option<String>,
+    /// Read issues from standard input, a JSON object a line (title, body, labels, paths), and answer a plan a line
+    #[arg(long, conflicts_with_all = ["message", "explain", "labels", "paths", "agents", "tier", "eval"])]
+    stdin: bool,
+}
+
+impl Args {
+    pub(super) fn run(self, context: &mut Context<'_>) -> Ended {
+        let project = Project::open(context.env, &context.directory, Layer::default())?;
+        context.ui.problems(&project.problems);
+        project.insist_on_sound()?;
+        if let Some(file) = &self.eval {
+            return evaluation::run(context, &project, file);
+        }
+        let router = Router::new(&project.team, &past::work(context.env, &project)?);
+        if self.stdin {
+            return Ok(triage::run(&mut context.ui, &router));
+        }
+        let message = match &self.message {
+            Some(message) => text_or_input(&context.ui, message)?,
+            None => String::new(),
+        };
+        if message.trim().is_empty() && self.labels.is_empty() && self.paths.is_empty() {
+            return Err(Failure::usage("the message is empty").hint("squad route \"what is to be done\""));
+        }
+        let wishes = Wishes { agents: named_agents(&project.team, &self.agents)?, tier: self.tier.map(Tier::from) };
+        let paths: Vec<String> =
+            self.paths.iter().map(|path| project.path_from_root(&context.directory, path)).collect();
+        let plan = router.plan(&Request { text: &message, labels: &self.labels, paths: &paths }, &wishes);
+        let ui = &mut context.ui;
+        if ui.json() {
+            ui.value(&plan);
+        } else {
+            page::show(ui, &plan, self.explain);
+        }
+        Ok(0)
+    }
+}

@@ -1,0 +1,105 @@
+//! A plan as people read it.
+
+use crate::model::{Evidence, Plan, PlanKind, Slug, list, plural, printable};
+use crate::ui::{FAINT, STRONG, Ui};
+
+/// Reasons on a page that does not explain everything.
+const STRONGEST: usize = 6;
+
+/// Who, how, and the strongest reasons; with `explain` all of them, of those who were not chosen too.
+pub(in crate::commands) fn show(ui: &mut Ui, plan: &Plan, explain: bool) {
+    for line in head(ui, plan) {
+        ui.data(&line);
+    }
+    let evidence = if explain { everything(plan) } else { strongest(plan) };
+    if evidence.is_empty() {
+        return;
+    }
+    ui.data(match plan.kind {
+        PlanKind::Abstain => "\nWhat speaks for whom:",
+        PlanKind::Agents | PlanKind::Direct => "\nWhy:",
+    });
+    table(ui, &evidence);
+    let left = plan.evidence.len().saturating_sub(evidence.len());
+    if left > 0 {
+        ui.hint(&format!("`--explain` shows {} more", plural(left, "reason")));
+    }
+}
+
+fn head(ui: &Ui, plan: &Plan) -> Vec<String> {
+    let measure = ui.out_paint(FAINT, &format!("tier {}, confidence {:.2}", plan.tier, plan.confidence));
+    match plan.kind {
+        PlanKind::Agents => {
+            let verb = if plan.agents.len() == 1 { "works" } else { "work" };
+            let reviewer =
+                plan.reviewer.as_ref().map(|slug| format!(", then {} reviews", ui.out_paint(STRONG, slug.as_str())));
+            let agents = list(plan.agents.iter().map(|slug| ui.out_paint(STRONG, slug.as_str())));
+            vec![format!("{agents} {verb} on it{}.", reviewer.unwrap_or_default()), measure]
+        }
+        PlanKind::Direct => vec!["Nobody is started: this is answered directly.".to_owned()],
+        PlanKind::Abstain => vec!["Routing is not sure: the coordinator would choose.".to_owned(), measure],
+    }
+}
+
+/// What speaks for those who were chosen, and where nobody was, for anybody.
+fn strongest(plan: &Plan) -> Vec<&Evidence> {
+    let matters = |agent: &Slug| plan.agents.contains(agent) || plan.reviewer.as_ref() == Some(agent);
+    let mut evidence: Vec<&Evidence> =
+        plan.evidence.iter().filter(|evidence| plan.kind != PlanKind::Agents || matters(&evidence.agent)).collect();
+    // Every chosen agent's best reason comes before anybody's second.
+    evidence.sort_by(|a, b| b.weight.total_cmp(&a.weight));
+    let mut seen: Vec<&Slug> = Vec::new();
+    let (mut first, rest): (Vec<&Evidence>, Vec<&Evidence>) = evidence.into_iter().partition(|evidence| {
+        let is_first = !seen.contains(&&evidence.agent);
+        seen.push(&evidence.agent);
+        is_first
+    });
+    let room = STRONGEST.saturating_sub(first.len());
+    first.extend(rest.into_iter().take(room));
+    in_order(plan, first)
+}
+
+fn everything(plan: &Plan) -> Vec<&Evidence> {
+    in_order(plan, plan.evidence.iter().collect())
+}
+
+/// The chosen ones in the plan's order, the reviewer, then the others, for whom most speaks first.
+fn in_order<'p>(plan: &'p Plan, mut evidence: Vec<&'p Evidence>) -> Vec<&'p Evidence> {
+    let total = |agent: &Slug| -> f64 {
+        plan.evidence.iter().filter(|evidence| evidence.agent == *agent).map(|evidence| evidence.weight).sum()
+    };
+    let place = |agent: &Slug| {
+        let chosen = plan.agents.iter().chain(&plan.reviewer).position(|other| other == agent);
+        chosen.unwrap_or(usize::MAX)
+    };
+    evidence.sort_by(|a, b| {
+        place(&a.agent)
+            .cmp(&place(&b.agent))
+            .then_with(|| total(&b.agent).total_cmp(&total(&a.agent)))
+            .then_with(|| a.agent.cmp(&b.agent))
+            .then_with(|| b.weight.total_cmp(&a.weight))
+    });
+    evidence
+}
+
+fn table(ui: &mut Ui, evidence: &[&Evidence]) {
+    /// A longer reason does not push every source to the right.
+    const WIDEST: usize = 60;
+    let reasons: Vec<String> = evidence.iter().map(|evidence| one_line(&evidence.why)).collect();
+    let agents = evidence.iter().map(|evidence| evidence.agent.as_str().chars().count()).max().unwrap_or(0);
+    let width = reasons.iter().map(|why| why.chars().count()).filter(|width| *width <= WIDEST).max().unwrap_or(0);
+    let mut before = None;
+    for (evidence, why) in evidence.iter().zip(&reasons) {
+        // A name once, so that it is seen where the next one begins.
+        let name = if before == Some(&evidence.agent) { "" } else { evidence.agent.as_str() };
+        before = Some(&evidence.agent);
+        let name = ui.out_paint(STRONG, &format!("{name:<agents$}"));
+        let source = ui.out_paint(FAINT, &one_line(&evidence.source));
+        ui.data(&format!("  {name}  {:>6.2}  {why:<width$}  {source}", evidence.weight));
+    }
+}
+
+/// Text of the team's files, of messages and of models, in a cell of ours.
+pub(super) fn one_line(text: &str) -> String {
+    printable(text).split_whitespace().collect::<Vec<_>>().join(" ")
+}

@@ -1,0 +1,105 @@
+//! Labelled cases, as a file of them says.
+
+use std::collections::BTreeSet;
+
+use serde::{Deserialize, Serialize};
+
+use crate::model::{Problem, Severity, Slug, Source, Team};
+
+/// What a careful reader says of a message.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub(crate) enum CaseKind {
+    /// One agent's work; each of the accepted ones is right.
+    Single,
+    /// The work of all accepted agents together.
+    Multi,
+    /// Nobody could say whose work it is: the router has to abstain.
+    Ambiguous,
+    /// Nobody needs to be started.
+    Direct,
+}
+
+/// A message with what routing should make of it. A file of cases holds one such JSON object a line.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub(crate) struct Case {
+    /// Counted from 1 in the file.
+    #[serde(skip)]
+    pub(crate) line: usize,
+    pub(crate) message: String,
+    pub(crate) kind: CaseKind,
+    /// The best of the accepted agents.
+    #[serde(default)]
+    pub(crate) agent: Option<String>,
+    #[serde(default)]
+    pub(crate) accept: Vec<String>,
+    /// Whether all accepted agents are needed. Says the same as the kind, for readers that do not know the kinds.
+    #[serde(default)]
+    pub(crate) all: bool,
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub(crate) labels: Vec<String>,
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub(crate) paths: Vec<String>,
+}
+
+impl Case {
+    /// The agents that are right, by their slugs.
+    pub(crate) fn accepted(&self) -> BTreeSet<Slug> {
+        let names: Vec<&String> =
+            if self.accept.is_empty() { self.agent.iter().collect() } else { self.accept.iter().collect() };
+        names.into_iter().filter_map(|name| Slug::of_folder(name.trim().trim_start_matches('@'))).collect()
+    }
+
+    fn read(text: &str, line: usize) -> Result<Self, (&'static str, String)> {
+        // A structure is read from a list too, which nobody means.
+        if !text.trim_start().starts_with('{') {
+            return Err(("case-not-json", "not a JSON object".to_owned()));
+        }
+        let case = serde_json::from_str::<Self>(text).map_err(|error| {
+            // The line is the file's, not the one that the JSON reader counts.
+            let reason = error.to_string();
+            let reason = reason.split(" at line ").next().unwrap_or_default();
+            match error.is_data() {
+                true => ("case-incomplete", reason.to_owned()),
+                false => ("case-not-json", format!("not JSON: {reason} at column {}", error.column())),
+            }
+        })?;
+        if matches!(case.kind, CaseKind::Single | CaseKind::Multi) && case.accepted().is_empty() {
+            return Err(("case-incomplete", "`accept` or `agent` has to say who is right".to_owned()));
+        }
+        Ok(Self { line, ..case })
+    }
+}
+
+/// The cases of a file, and what is wrong with its other lines. Blank lines are passed over.
+pub(crate) fn cases(text: &str, file: &str) -> (Vec<Case>, Vec<Problem>) {
+    let (mut cases, mut problems) = (Vec::new(), Vec::new());
+    for (line, text) in
+        (1..).zip(text.trim_start_matches('\u{feff}').lines()).filter(|(_, text)| !text.trim().is_empty())
+    {
+        match Case::read(text, line) {
+            Ok(case) => cases.push(case),
+            Err((code, message)) => {
+                problems.push(Problem::new(Severity::Error, Source::new(file, line), code, message));
+            }
+        }
+    }
+    (cases, problems)
+}
+
+/// Accepted agents that the team cannot start: such a case is about another team, or about an earlier one.
+pub(crate) fn strangers(team: &Team, cases: &[Case], file: &str) -> Vec<Problem> {
+    let is_stranger = |agent: &Slug| !team.startable().any(|member| member.slug == *agent);
+    let told = |case: &Case| {
+        let line = case.line;
+        case.accepted().into_iter().filter(is_stranger).map(move |agent| (line, agent)).collect::<Vec<_>>()
+    };
+    cases
+        .iter()
+        .flat_map(told)
+        .map(|(line, agent)| {
+            let message = format!("the team has no agent `{agent}` that can be started");
+            Problem::warning(Source::new(file, line), "case-agent-unknown", message)
+        })
+        .collect()
+}

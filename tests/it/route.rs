@@ -1,0 +1,262 @@
+use expect_test::expect;
+use serde_json::Value;
+
+use crate::support::{Output, TestRepo};
+
+fn json(output: &Output) -> Value {
+    serde_json::from_str(&output.out).expect(&output.out)
+}
+
+#[test]
+fn a_plan_is_a_page() {
+    let repo = TestRepo::with_small_team();
+    expect![[r#"
+        ada works on it, then rex reviews.
+        tier standard, confidence 1.00
+
+        Why:
+          ada    3.30  row's examples matches login, password  .squad/routing.md:7
+        --- exit 0
+    "#]]
+    .assert_eq(&repo.squad(&["route", "Fix the login password check"]).to_string());
+    expect![[r#"
+        Routing is not sure: the coordinator would choose.
+        tier standard, confidence 0.00
+        --- exit 0
+    "#]]
+    .assert_eq(&repo.squad(&["route", "Make it better"]).to_string());
+    expect![[r#"
+        bob works on it.
+        tier lightweight, confidence 1.00
+
+        Why:
+          bob    1.00  named with --agent  command line
+        --- exit 0
+    "#]]
+    .assert_eq(&repo.squad(&["route", "--agent", "bob", "--tier", "lightweight", "Make it better"]).to_string());
+    assert_eq!(repo.squad(&["log"]).out, "", "nobody was started and nothing recorded");
+}
+
+#[test]
+fn explaining_shows_everything_there_is() {
+    let repo = TestRepo::with_small_team();
+    let plan = json(&repo.squad(&["route", "--json", "cover the login endpoint with unit tests"]));
+    let output = repo.squad(&["route", "--explain", "cover the login endpoint with unit tests"]);
+    let evidence = plan["evidence"].as_array().expect("evidence");
+    assert!(!evidence.is_empty());
+    for evidence in evidence {
+        let shown = format!("  {}", evidence["source"].as_str().expect("a source"));
+        assert!(
+            output.out.contains(evidence["why"].as_str().expect("a reason")) && output.out.contains(&shown),
+            "{output}"
+        );
+    }
+    let rows = output.out.lines().filter(|line| line.starts_with("  ")).count();
+    assert_eq!(rows, evidence.len(), "{output}");
+}
+
+#[test]
+fn the_json_contract_holds() {
+    let repo = TestRepo::with_small_team();
+    let plan = json(&repo.squad(&["route", "--json", "Fix the login password check"]));
+    let keys: Vec<&String> = plan.as_object().expect("an object").keys().collect();
+    assert_eq!(keys, ["kind", "agents", "reviewer", "tier", "confidence", "evidence"]);
+    assert_eq!(
+        (&plan["kind"], &plan["agents"][0], &plan["reviewer"]),
+        (&"agents".into(), &"ada".into(), &"rex".into())
+    );
+    let keys: Vec<&String> = plan["evidence"][0].as_object().expect("an object").keys().collect();
+    assert_eq!(keys, ["agent", "why", "source", "weight"]);
+    let plan = json(&repo.squad(&["route", "--json", "--", "--xyzzy"]));
+    assert_eq!((&plan["kind"], &plan["agents"]), (&"abstain".into(), &serde_json::json!([])));
+}
+
+#[test]
+fn labels_and_paths_count() {
+    let repo = TestRepo::with_small_team();
+    repo.write(
+        ".squad/routing.md",
+        "| Label | Action | Who |\n|---|---|---|\n| `flaky` | Fix the test | Bob |\n\n\
+         | Module | Primary | Secondary |\n|---|---|---|\n| `src/api/` | Ada | Bob |\n",
+    );
+    let agents = |arguments: &[&str]| json(&repo.squad(arguments))["agents"].to_string();
+    assert_eq!(agents(&["route", "--json", "--label", "flaky"]), "[\"bob\"]");
+    assert_eq!(agents(&["route", "--json", "--path", "src/api/login.rs", "It hangs"]), "[\"ada\"]");
+    // As somebody types it who stands elsewhere in the project.
+    repo.write("src/api/login.rs", "");
+    let inside = repo.root().join("src/api");
+    let output = repo.squad_in(&inside, &["route", "--json", "--path", "./login.rs", "It hangs"]);
+    assert_eq!(json(&output)["agents"].to_string(), "[\"ada\"]");
+}
+
+#[test]
+fn misuse_and_unusable_teams_have_their_exit_codes() {
+    let mut repo = TestRepo::with_small_team();
+    for arguments in [
+        &["route"][..],
+        &["route", " "],
+        &["route", "--agent", "mallory", "x"],
+        &["route", "--tier", "odd", "x"],
+        &["route", "--stdin", "x"],
+        &["route", "--eval", "missing.jsonl"],
+        &["route", "--eval", "-", "--stdin"],
+    ] {
+        assert_eq!(repo.squad(arguments).code, 2, "{arguments:?}");
+    }
+    repo.input = "Fix the login\n";
+    assert_eq!(json(&repo.squad(&["route", "--json", "-"]))["agents"][0], "ada");
+    assert_eq!(TestRepo::empty().squad(&["route", "x"]).code, 3);
+}
+
+#[test]
+fn nothing_in_a_message_or_a_team_reaches_the_terminal_as_it_is() {
+    let repo = TestRepo::with_small_team();
+    repo.write(
+        ".squad/routing.md",
+        "| Work Type | Route To | Examples |\n|---|---|---|\n| Serv\u{1b}[31mer | Ada | end\u{202e}point \u{1b}]0;x\u{7} |\n",
+    );
+    let output = repo.squad(&["route", "--explain", "\u{1b}[2J endpoint \u{202e} server"]);
+    assert_eq!(output.code, 0);
+    assert!(!output.out.contains(['\u{1b}', '\u{7}', '\u{202e}']), "{output:?}", output = output.out);
+}
+
+const CASES: &str = r#"{"message":"Add an endpoint for invoices","kind":"single","agent":"ada","accept":["ada"]}
+{"message":"Raise the coverage of the parser","kind":"single","accept":["ada"]}
+{"message":"Quarterly figures","kind":"single","accept":["bob","rex"]}
+{"message":"An endpoint, and unit tests for it","kind":"multi","accept":["ada","bob"],"all":true}
+{"message":"Make it better","kind":"ambiguous","accept":[]}
+{"message":"The coverage again","kind":"ambiguous"}
+"#;
+
+#[test]
+fn cases_are_scored_and_mistakes_grouped() {
+    let repo = TestRepo::with_small_team();
+    repo.write("cases.jsonl", CASES);
+    expect![[r#"
+           3 single     accuracy 33.3%, coverage 66.7%, precision 50.0%
+           1 multi      recall 100.0%
+           2 ambiguous  abstained 50.0%
+
+        The wrong agent (1)
+          bob, .squad/routing.md:6: row's examples matches coverag (1 case)
+            cases.jsonl:2  wanted ada, got bob: Raise the coverage of the parser
+
+        Abstained, and need not have (1)
+          nothing spoke for anybody else (1 case)
+            cases.jsonl:3  wanted bob or rex: Quarterly figures
+
+        Answered, and should have abstained (1)
+          bob, .squad/routing.md:6: row's examples matches coverag (1 case)
+            cases.jsonl:6  got bob: The coverage again
+        --- exit 0
+    "#]]
+    .assert_eq(&repo.squad(&["route", "--eval", "cases.jsonl"]).to_string());
+    let report = json(&repo.squad(&["route", "--json", "--eval", "cases.jsonl"]));
+    let keys: Vec<&String> = report.as_object().expect("an object").keys().collect();
+    assert_eq!(
+        keys,
+        [
+            "counts",
+            "accuracy",
+            "coverage",
+            "precision",
+            "multi_recall",
+            "abstain_rate",
+            "direct_rate",
+            "curve",
+            "mistakes",
+            "predictions"
+        ]
+    );
+    assert_eq!((&report["direct_rate"], &report["abstain_rate"]), (&Value::Null, &0.5.into()));
+    assert_eq!(report["predictions"].as_array().map(Vec::len), Some(6));
+    assert_eq!(report["predictions"][0]["plan"]["agents"][0], "ada");
+}
+
+#[test]
+fn bad_cases_are_no_figures() {
+    let mut repo = TestRepo::with_small_team();
+    repo.input = "{\"message\":\"x\",\"kind\":\"direct\"}\nnonsense\n{\"message\":\"x\",\"kind\":\"single\"}\n";
+    expect![[r#"
+        --- stderr
+        error: -:3: `accept` or `agent` has to say who is right
+        error: -:2: not a JSON object
+        hint: `squad route --help` shows the format
+        --- exit 2
+    "#]]
+    .assert_eq(&repo.squad(&["route", "--eval", "-"]).to_string());
+    expect![[r#"
+        {"error":{"kind":"usage","message":"not a JSON object","hint":"`squad route --help` shows the format","source":"-:2"}}
+        --- stderr
+        error: -:3: `accept` or `agent` has to say who is right
+        --- exit 2
+    "#]].assert_eq(&repo.squad(&["route", "--json", "--eval", "-"]).to_string());
+    repo.input = "\n";
+    assert_eq!(repo.squad(&["route", "--eval", "-"]).code, 2);
+    repo.input = "{\"message\":\"endpoint\",\"kind\":\"single\",\"accept\":[\"old\",\"ada\"]}\n";
+    expect![[r#"
+           1 single     accuracy 100.0%, coverage 100.0%, precision 100.0%
+        --- stderr
+        warning: -:1: the team has no agent `old` that can be started
+        --- exit 0
+    "#]]
+    .assert_eq(&repo.squad(&["route", "--eval", "-"]).to_string());
+}
+
+#[test]
+fn issues_are_triaged_a_line_each() {
+    let mut repo = TestRepo::with_small_team();
+    repo.input = "{\"number\":7,\"title\":\"Login is refused\",\"body\":null,\"labels\":[{\"name\":\"bug\"}],\"url\":\"x\"}\n\
+        nonsense\n\n{\"id\":\"a\",\"title\":1}\n{\"id\":\"b\",\"title\":\"Make it better\"}";
+    let output = repo.squad(&["route", "--stdin"]);
+    let answers: Vec<Value> = output.out.lines().map(|line| serde_json::from_str(line).expect(line)).collect();
+    assert_eq!((answers.len(), output.code), (4, 1));
+    assert_eq!(
+        (&answers[0]["number"], &answers[0]["kind"], &answers[0]["agents"][0]),
+        (&7.into(), &"agents".into(), &"ada".into())
+    );
+    expect![[
+        r#"{"error":{"kind":"usage","message":"not JSON: expected ident at column 2","hint":null,"source":"-:2"}}"#
+    ]]
+    .assert_eq(&answers[1].to_string());
+    expect![[r#"{"id":"a","error":{"kind":"usage","message":"invalid type: integer `1`, expected a string","hint":null,"source":"-:4"}}"#]].assert_eq(&answers[2].to_string());
+    assert_eq!((&answers[3]["id"], &answers[3]["kind"]), (&"b".into(), &"abstain".into()));
+    repo.input = "";
+    assert_eq!(repo.squad(&["route", "--stdin"]).to_string(), "--- exit 0\n");
+}
+
+#[test]
+fn what_a_team_did_measures_its_routing() {
+    let repo = TestRepo::with_small_team();
+    let choice =
+        "[[turn]]\nagent = \"coordinator\"\nsteps = [{ say = '{\"agents\": [\"bob\"], \"reason\": \"quality\"}' }]\n";
+    let fail = "[[turn]]\nagent = \"ada\"\nsteps = [{ fail = \"no\" }]\n";
+    let reject = "[[turn]]\nagent = \"rex\"\nsteps = [{ say = 'VERDICT: rejected' }]\n\
+        [[turn]]\nagent = \"ada\"\nsteps = [{ say = 'Done.' }]\n";
+    let improvise = |arguments: &[&str]| repo.squad(&[&["orchestrate", "--engine", "rehearsal"], arguments].concat());
+    improvise(&["@ada add an endpoint for invoices"]);
+    improvise(&["@ada and @bob: an endpoint, and unit tests for it"]);
+    repo.rehearse(choice, &["Make it better"]);
+    repo.rehearse(fail, &["--agent", "ada", "Never done"]);
+    repo.rehearse(reject, &["Fix the login password check"]);
+    improvise(&["--tier", "direct", "Hello there"]);
+    let output = repo.squad(&["log", "--export-routing"]);
+    expect![[r#"
+        {"message":"@ada add an endpoint for invoices","kind":"single","agent":"ada","accept":["ada"],"all":false}
+        {"message":"@ada and @bob: an endpoint, and unit tests for it","kind":"multi","agent":"ada","accept":["ada","bob"],"all":true}
+        {"message":"Make it better","kind":"single","agent":"bob","accept":["bob"],"all":false}
+        {"message":"Hello there","kind":"direct","agent":null,"accept":[],"all":false}
+        --- stderr
+        4 cases from the team's completed runs
+        --- exit 0
+    "#]]
+    .assert_eq(&output.to_string());
+    let output = repo.squad(&["log", "--export-routing", "cases.jsonl"]);
+    assert_eq!((output.code, output.out.as_str()), (0, ""), "{output}");
+    let again = repo.squad(&["log", "--export-routing", "cases.jsonl"]);
+    assert!(again.code == 2 && again.err.contains("is there already"), "corrections by hand are safe: {again}");
+    let report = json(&repo.squad(&["route", "--json", "--eval", "cases.jsonl"]));
+    assert_eq!(report["counts"], serde_json::json!({"single": 2, "multi": 1, "ambiguous": 0, "direct": 1}));
+    // The run that the coordinator chose for is not asked about itself.
+    assert_eq!(report["predictions"][2]["plan"]["kind"], "abstain");
+}
