@@ -1,6 +1,7 @@
+use super::route::page;
 use super::{Context, Ended, TierName, text_or_input};
 use crate::error::Failure;
-use crate::model::{Outcome, PlanKind, Tier, list};
+use crate::model::{Outcome, Tier, list, printable};
 use crate::ops::members::named_agents;
 use crate::ops::orchestrate::{self, Ended as RunEnded, Order, Preview};
 use crate::ops::{Project, engines};
@@ -75,7 +76,8 @@ impl Args {
             Err(failure) => return (context, Err(failure)),
         };
         if self.dry_run {
-            let shown = orchestrate::preview(&project, &order).map(|preview| show(&mut context.ui, &preview));
+            let shown =
+                orchestrate::preview(context.env, &project, &order).map(|preview| show(&mut context.ui, &preview));
             return (context, shown);
         }
         perform(context, &project, order)
@@ -174,21 +176,12 @@ fn show(ui: &mut Ui, preview: &Preview) -> u8 {
         ui.value(preview);
         return 0;
     }
-    let plan = &preview.plan;
-    ui.data(&match plan.kind {
-        PlanKind::Agents => format!("{} (tier {}, confidence {:.2})", list(&plan.agents), plan.tier, plan.confidence),
-        PlanKind::Direct => "Nobody is started; the coordinator answers.".to_owned(),
-        PlanKind::Abstain => "Routing is not sure; the coordinator would choose.".to_owned(),
-    });
-    if let Some(reviewer) = &plan.reviewer {
-        ui.data(&format!("Then {reviewer} reviews."));
+    page::show(ui, &preview.plan, false);
+    if let Some(answer) = &preview.answer {
+        ui.data(&format!("\nThe answer, without any engine:\n\n{}", printable(answer)));
     }
-    if !plan.evidence.is_empty() {
-        ui.data("\nWhy:");
-    }
-    for evidence in plan.evidence.iter().take(12) {
-        let line = format!("  {:<12} {:>5.2}  {} ({})", evidence.agent, evidence.weight, evidence.why, evidence.source);
-        ui.data(&crate::model::printable(&line));
+    if preview.sessions.is_empty() {
+        return 0;
     }
     ui.data("\nSessions:");
     for session in &preview.sessions {
@@ -200,7 +193,7 @@ fn show(ui: &mut Ui, preview: &Preview) -> u8 {
         let model = &session.model.id;
         let line =
             format!("  {:<12} {model}, {tools}, {:.1} KB of prompt", session.agent, session.bytes as f64 / 1000.0);
-        ui.data(&crate::model::printable(&line));
+        ui.data(&printable(&line));
     }
     0
 }

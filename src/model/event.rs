@@ -22,6 +22,9 @@ pub(crate) struct Event {
     pub(crate) what: What,
 }
 
+/// What stands for the engine of a run that squad answered by itself.
+pub(crate) const NO_ENGINE: &str = "squad";
+
 /// The kinds of event. The names are a contract: NDJSON and ledger entries carry them.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(tag = "type")]

@@ -15,7 +15,7 @@ mod words;
 
 pub(crate) use agent::{Charter, Kind, Member, Slug, Status};
 pub(crate) use decision::{Decision, DecisionState, SaidStatus};
-pub(crate) use event::{Actor, Event, Outcome, Usage, Verdict, What, Written};
+pub(crate) use event::{Actor, Event, NO_ENGINE, Outcome, Usage, Verdict, What, Written};
 pub(crate) use ids::{DecisionId, EntryId, RunId};
 pub(crate) use plan::{Evidence, Plan, PlanKind, Tier};
 pub(crate) use problem::{Problem, Severity, Source};

@@ -6,6 +6,7 @@ mod commit;
 pub(crate) mod config;
 pub(crate) mod decisions;
 pub(crate) mod demo;
+mod direct;
 pub(crate) mod doctor;
 pub(crate) mod engines;
 pub(crate) mod init;

@@ -3,9 +3,11 @@
 //! ```text
 //! message → route ─┬─ agents ───────────────────────┬→ fan-out → review → answer → land → run.completed
 //!                  ├─ abstain → coordinator chooses ─┘              ↑
-//!                  └─ direct ───────────────────────────────────────┘
+//!                  └─ direct ─┬─ the coordinator answers ───────────┘
+//!                             └─ squad answers by itself, without an engine → run.completed
 //! ```
 
+use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use serde::Serialize;
@@ -18,13 +20,13 @@ use super::landing::Left;
 use super::lease::{Lease, LiveRun};
 use super::signals::Signals;
 use super::stage::Stage;
-use super::{Project, engines, ledger, runtime, secrets};
+use super::{Project, direct, engines, ledger, past, runtime, secrets};
 use crate::compile::{self, Compiled, Learnings, Task};
 use crate::engine::{Adapter, Engine, rehearsal};
 use crate::env::Env;
 use crate::error::{Failure, FailureKind};
 use crate::git::Head;
-use crate::model::{Offer, Outcome, Plan, PlanKind, RunId, Slug, What};
+use crate::model::{NO_ENGINE, Offer, Outcome, Plan, PlanKind, RunId, Slug, Usage, What};
 use crate::policy::Permissions;
 use crate::pool::{Ask, Cancel, Crew, Desk, Dispatcher, Reports, Show};
 use crate::route::{Request, Router, Wishes};
@@ -56,6 +58,9 @@ pub(crate) struct Ended {
 pub(crate) struct Preview {
     pub(crate) plan: Plan,
     pub(crate) sessions: Vec<PreviewedSession>,
+    /// Where squad itself has one.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(crate) answer: Option<String>,
 }
 
 #[derive(Serialize)]
@@ -68,8 +73,8 @@ pub(crate) struct PreviewedSession {
     pub(crate) compiled_hash: String,
 }
 
-pub(crate) fn preview(project: &Project, order: &Order) -> Result<Preview, Failure> {
-    let mut plan = Router::new(&project.team, &[]).plan(&Request::new(&order.message), &order.wishes);
+pub(crate) fn preview(env: &Env, project: &Project, order: &Order) -> Result<Preview, Failure> {
+    let (mut plan, answer) = plan(env, project, order, None)?;
     let learnings = ledger::learnings(&project.repository, &project.ledger_prefix())?;
     let task = Task::new(&order.message);
     let compiler = compiler(project, &learnings, &task);
@@ -81,7 +86,7 @@ pub(crate) fn preview(project: &Project, order: &Order) -> Result<Preview, Failu
         .filter_map(|slug| project.team.member(slug))
         .map(|member| compiler.agent(member, plan.tier))
         .collect();
-    if plan.kind != PlanKind::Agents || plan.agents.len() > 1 {
+    if answer.is_none() && (plan.kind != PlanKind::Agents || plan.agents.len() > 1) {
         compiled.push(compiler.coordinator());
     }
     let sessions = compiled.into_iter().map(|Compiled { spec, .. }| PreviewedSession {
@@ -91,7 +96,18 @@ pub(crate) fn preview(project: &Project, order: &Order) -> Result<Preview, Failu
         tools: spec.tools,
         compiled_hash: spec.compiled_hash,
     });
-    Ok(Preview { sessions: sessions.collect(), plan })
+    Ok(Preview { sessions: sessions.collect(), plan, answer })
+}
+
+/// Who works on an order; and squad's own answer, where nobody has to.
+fn plan(env: &Env, project: &Project, order: &Order, run: Option<&RunId>) -> Result<(Plan, Option<String>), Failure> {
+    let router = Router::new(&project.team, &past::work(env, project)?);
+    let plan = router.plan(&Request::new(&order.message), &order.wishes);
+    let answer = match plan.kind {
+        PlanKind::Direct => direct::answer(project, &router, &order.message, run)?,
+        PlanKind::Agents | PlanKind::Abstain => None,
+    };
+    Ok((plan, answer))
 }
 
 /// Runs. Whatever happens after the first entry is recorded, the end included.
@@ -135,27 +151,32 @@ async fn execute<S: Show + Send + 'static>(
         redactor: secrets::redactor(env, &project.folder.root),
         threads: env.threads,
     };
-    let (run, clock, ids) = (began.run.clone(), env.clock.clone(), env.ids.clone());
-    let dispatching = tokio::spawn(Dispatcher { run, clock, ids, journal, show }.serve(messages));
-    let crew = crew(project, &order, &began.head, began.started.engine, &reports, cancel);
-
-    // Durable before any agent starts: a ledger that cannot be written is found out here.
-    let result = match reports.record(None, opening(&order, &began.head, &crew)).await {
-        Err(reason) => Err(Failure::team(format!("the run cannot be recorded: {reason}"))
-            .hint("nothing was started; squad keeps its record under refs/squad in the repository")),
-        Ok(_) => {
-            for (from, to, reason) in began.started.fallbacks {
-                reports.tell(None, What::EngineFallback { from, to, reason });
-            }
-            let task = Task::new(&order.message);
-            let compiler = compiler(project, &began.learnings, &task).on(offer(&crew).await);
-            let stage = Stage { env, project, order: &order, run: &began.run, compiler: &compiler, crew: &crew };
-            Ok(stage.perform().await)
+    let (clock, ids) = (env.clock.clone(), env.ids.clone());
+    let dispatcher = Dispatcher { run: began.run.clone(), clock, ids, journal, show };
+    let dispatching = tokio::spawn(dispatcher.serve(messages));
+    let Began { run, head, plan, learnings, by, _lease } = began;
+    let (result, engine) = match by {
+        By::Squad(text) => (alone(order.message.clone(), &head, plan, text, &run, &reports).await, None),
+        By::Engine(Started { engine, fallbacks }) => {
+            let crew = crew(project, &order, &head, engine, &reports, cancel);
+            let (name, version) = (crew.engine.name(), crew.engine.version());
+            let result = match record(&reports, opening(order.message.clone(), &head, name, version)).await {
+                Err(failure) => Err(failure),
+                Ok(()) => {
+                    for (from, to, reason) in fallbacks {
+                        reports.tell(None, What::EngineFallback { from, to, reason });
+                    }
+                    let task = Task::new(&order.message);
+                    let compiler = compiler(project, &learnings, &task).on(offer(&crew).await);
+                    let stage = Stage { env, project, order: &order, run: &run, compiler: &compiler, crew: &crew };
+                    Ok(stage.perform(plan).await)
+                }
+            };
+            (result, Arc::into_inner(crew.engine))
         }
     };
-
     reports.finish();
-    if let Some(engine) = Arc::into_inner(crew.engine) {
+    if let Some(engine) = engine {
         engine.stop().await;
     }
     // Packing is git's own to do, when it is due; that it cannot be started now is no failure of the run.
@@ -184,12 +205,48 @@ async fn keep(interrupt: watch::Sender<bool>) {
     std::future::pending().await
 }
 
+/// The first entry, durable before any agent starts: a ledger that cannot be written is found out here.
+async fn record(reports: &Reports, opening: What) -> Result<(), Failure> {
+    let recorded = reports.record(None, opening).await.map(drop);
+    recorded.map_err(|reason| {
+        Failure::team(format!("the run cannot be recorded: {reason}"))
+            .hint("nothing was started; squad keeps its record under refs/squad in the repository")
+    })
+}
+
+/// A run that squad answers by itself: recorded like every other, and over at once. Nothing lands: who only asks does
+/// not expect a commit.
+async fn alone(
+    message: String,
+    head: &Head,
+    plan: Plan,
+    text: String,
+    run: &RunId,
+    reports: &Reports,
+) -> Result<Ended, Failure> {
+    record(reports, opening(message, head, NO_ENGINE, env!("CARGO_PKG_VERSION").to_owned())).await?;
+    reports.tell(None, What::RoutePlanned(plan));
+    reports.tell(None, What::Answer { text });
+    let status = Outcome::Completed;
+    let end = What::RunCompleted { status, agents: BTreeMap::new(), commits: Vec::new(), usage: Usage::default() };
+    let unrecorded = reports.record(None, end).await.err();
+    Ok(Ended { run: run.clone(), status, unlanded: None, unrecorded })
+}
+
+/// Who carries a run out.
+enum By {
+    /// Squad itself, with this answer.
+    Squad(String),
+    Engine(Started),
+}
+
 /// What a run has in hand before anything of it is recorded.
 struct Began {
     run: RunId,
     head: Head,
+    plan: Plan,
     learnings: Learnings,
-    started: Started,
+    by: By,
     /// Held until the run ends.
     _lease: Lease,
 }
@@ -199,19 +256,23 @@ async fn begin(env: &Env, project: &Project, order: &mut Order, cancel: &Cancel)
     let run = env.ids.run(at);
     let learnings = ledger::learnings(&project.repository, &project.ledger_prefix())?;
     let head = project.repository.head()?;
+    let (plan, answer) = plan(env, project, order, Some(&run))?;
     let live = LiveRun { run: run.clone(), pid: std::process::id(), started: at, message: order.message.clone() };
     let lease = Lease::take(&project.local(), &live).map_err(|error| {
         Failure::team(format!("cannot write to {}: {error}", project.local().display()))
             .hint("squad keeps its local state there; check the folder's permissions")
     })?;
     let mut interrupted = cancel.clone();
-    let started = tokio::select! {
-        biased;
-        // What has begun to start is killed when it is dropped.
-        () = interrupted.wait() => Err(Failure::new(FailureKind::Interrupted, "interrupted before anything began")),
-        started = engines::start(env, project, &run, order.script.take()) => started,
-    }?;
-    Ok(Began { run, head, learnings, started, _lease: lease })
+    let by = match answer {
+        Some(text) => By::Squad(text),
+        None => By::Engine(tokio::select! {
+            biased;
+            // What has begun to start is killed when it is dropped.
+            () = interrupted.wait() => Err(Failure::new(FailureKind::Interrupted, "interrupted before anything began")),
+            started = engines::start(env, project, &run, order.script.take()) => started,
+        }?),
+    };
+    Ok(Began { run, head, plan, learnings, by, _lease: lease })
 }
 
 fn crew(project: &Project, order: &Order, head: &Head, engine: Engine, reports: &Reports, cancel: Cancel) -> Crew {
@@ -233,12 +294,7 @@ fn crew(project: &Project, order: &Order, head: &Head, engine: Engine, reports: 
     }
 }
 
-fn opening(order: &Order, head: &Head, crew: &Crew) -> What {
-    What::RunStarted {
-        text: order.message.clone(),
-        engine: crew.engine.name().to_owned(),
-        version: crew.engine.version(),
-        branch: head.branch.clone(),
-        commit: head.commit.clone(),
-    }
+fn opening(text: String, head: &Head, engine: &str, version: String) -> What {
+    let (engine, branch, commit) = (engine.to_owned(), head.branch.clone(), head.commit.clone());
+    What::RunStarted { text, engine, version, branch, commit }
 }

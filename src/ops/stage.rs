@@ -14,7 +14,7 @@ use crate::env::Env;
 use crate::error::Failure;
 use crate::model::{Member, Outcome, Plan, PlanKind, RunId, SessionSpec, Slug, Tier, Usage, Verdict, What};
 use crate::pool::{Crew, Job, Work, session_id};
-use crate::route::{self, Request, Router};
+use crate::route;
 use crate::tools::Tool;
 
 /// Everything a run needs, and its steps.
@@ -36,11 +36,9 @@ struct Performance {
 }
 
 impl Stage<'_> {
-    pub(super) async fn perform(&self) -> Ended {
+    pub(super) async fn perform(&self, mut plan: Plan) -> Ended {
         let started = Instant::now();
         let mut performance = Performance::default();
-        let mut plan =
-            Router::new(&self.project.team, &[]).plan(&Request::new(&self.order.message), &self.order.wishes);
         plan.evidence.extend(self.compiler.model_evidence(&plan));
         self.tell(None, What::RoutePlanned(plan.clone()));
         match plan.kind {

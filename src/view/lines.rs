@@ -7,7 +7,7 @@ use indicatif::{ProgressBar, ProgressStyle};
 
 use super::ask::Terminal;
 use super::{Mood, Screen};
-use crate::model::{Event, PlanKind, Slug, Usage, Verdict, What, first_line, list, plural};
+use crate::model::{Event, NO_ENGINE, PlanKind, Slug, Usage, Verdict, What, first_line, list, plural};
 use crate::pool::Show;
 
 /// Characters of a tool's detail on a line.
@@ -26,6 +26,8 @@ pub(crate) struct Lines<S> {
     refused: BTreeSet<Slug>,
     /// Whose last message is the answer: a plan's only agent, or else the coordinator.
     answering: Slug,
+    /// No engine runs: squad answers by itself.
+    is_alone: bool,
 }
 
 impl<S: Screen> Lines<S> {
@@ -38,6 +40,7 @@ impl<S: Screen> Lines<S> {
             pending: BTreeMap::new(),
             refused: BTreeSet::new(),
             answering: Slug::coordinator(),
+            is_alone: false,
         }
     }
 
@@ -100,6 +103,7 @@ impl<S: Screen> Lines<S> {
 
     fn run_event(&mut self, what: &What) {
         match what {
+            What::RunStarted { engine, .. } if engine == NO_ENGINE => self.is_alone = true,
             What::RunStarted { engine, version, .. } => {
                 let note =
                     if engine == "rehearsal" { "the rehearsal engine: a script plays, no model is asked" } else { "" };
@@ -120,6 +124,7 @@ impl<S: Screen> Lines<S> {
                         let why = why.unwrap_or_default();
                         format!("{} {verb} on it{reviewer}; tier {}{why}", list(&plan.agents), plan.tier)
                     }
+                    PlanKind::Direct if self.is_alone => "answered from the team's files and its ledger".to_owned(),
                     PlanKind::Direct => "the coordinator answers".to_owned(),
                     PlanKind::Abstain => "routing is not sure; the coordinator chooses".to_owned(),
                 };
@@ -135,7 +140,7 @@ impl<S: Screen> Lines<S> {
             }
             What::RunCompleted { status, agents, usage, .. } => {
                 let mood = if *status == crate::model::Outcome::Completed { Mood::Good } else { Mood::Bad };
-                let agents = plural(agents.len(), "agent");
+                let agents = if agents.is_empty() { "nobody".to_owned() } else { plural(agents.len(), "agent") };
                 self.line("squad", mood, &format!("{status}: {agents}, {}", spent(usage)));
             }
             _ => {}

@@ -5,6 +5,7 @@ mod bad_input;
 mod config;
 mod decisions;
 mod demo;
+mod direct;
 mod house;
 mod init;
 mod log;

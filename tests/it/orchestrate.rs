@@ -266,13 +266,13 @@ fn a_dry_run_starts_nobody() {
     let repo = TestRepo::with_small_team();
     let output = repo.squad(&["orchestrate", "--dry-run", "Fix the login password check"]);
     expect![[r#"
-        ada (tier standard, confidence 1.00)
-        Then rex reviews.
+        ada works on it, then rex reviews.
+        tier standard, confidence 1.00
 
         Why:
-          ada           3.30  row's examples matches login, password (.squad/routing.md:7)
-          ada           0.00  model claude-sonnet-4.5, chosen by the default (configuration)
-          rex           0.00  model claude-sonnet-4.5, chosen by the default (configuration)
+          ada    3.30  row's examples matches login, password          .squad/routing.md:7
+                 0.00  model claude-sonnet-4.5, chosen by the default  configuration
+          rex    0.00  model claude-sonnet-4.5, chosen by the default  configuration
 
         Sessions:
           ada          claude-sonnet-4.5, all tools, 0.8 KB of prompt

@@ -225,10 +225,8 @@ fn triage_ends_quietly_when_nobody_reads_on() {
     writeln!(input, "{{\"title\":\"@ada look\"}}").expect("it reads");
     wait_for(&mut child, "kind");
     drop(child.stdout.take());
-    // What is written after its end goes nowhere.
-    for _ in 0..3 {
-        let _ = writeln!(input, "{{\"title\":\"@ada look\"}}");
-    }
+    // Another test that is just starting a program may hold the pipe for a moment longer: until then it is answered.
+    while writeln!(input, "{{\"title\":\"@ada look\"}}").is_ok() {}
     let mut err = String::new();
     child.stderr.take().expect("a pipe").read_to_string(&mut err).expect("UTF-8");
     assert_eq!((err.as_str(), child.wait().expect("it ends").code()), ("", Some(0)));

@@ -260,3 +260,27 @@ fn what_a_team_did_measures_its_routing() {
     // The run that the coordinator chose for is not asked about itself.
     assert_eq!(report["predictions"][2]["plan"]["kind"], "abstain");
 }
+
+#[test]
+fn what_a_person_or_the_coordinator_chose_is_kept_and_teaches() {
+    let repo = TestRepo::with_small_team();
+    let message = "Untangle the zeppelin hangar";
+    assert_eq!(json(&repo.squad(&["route", "--json", message]))["kind"], "abstain");
+    let script = "[[turn]]\nagent = \"coordinator\"\nsteps = [{ say = '{\"agents\": [\"bob\"], \"reason\": \"hangars are his\"}' }]\n";
+    let output = repo.rehearse(script, &[message]);
+    assert_eq!(output.code, 0, "{output}");
+    let ledger = repo.squad(&["log", "--json", "20260105"]).out;
+    let chosen = "{\"agent\":\"bob\",\"why\":\"hangars are his\",\"source\":\"coordinator\",\"weight\":1.0}";
+    assert!(ledger.contains(chosen), "{ledger}");
+    let speaks_for = |agent: &str, run: &str| {
+        let plan = json(&repo.squad(&["route", "--json", message]));
+        let evidence = plan["evidence"].as_array().expect("evidence").clone();
+        evidence.iter().any(|evidence| evidence["agent"] == agent && evidence["source"].as_str() == Some(run))
+    };
+    assert!(speaks_for("bob", "run 20260105-090000-000001"));
+    // A person's word is weightier, whatever was before or comes after.
+    repo.squad(&["orchestrate", "--engine", "rehearsal", "--agent", "ada", message]);
+    let runs = json(&repo.squad(&["log", "--json"]));
+    let corrected = format!("run {}", runs["runs"][0]["run"].as_str().expect("an id"));
+    assert!(speaks_for("ada", &corrected) && !speaks_for("bob", "run 20260105-090000-000001"));
+}

@@ -1,0 +1,62 @@
+//! Answers from the team's files and the ledger, without any engine. `question` says what is asked and `answer` puts it
+//! into words, both pure; here the facts are gathered.
+
+mod answer;
+mod question;
+
+use self::answer::Happenings;
+use self::question::Question;
+use super::lease::LiveRun;
+use super::ledger::RunSummary;
+use super::{Project, decisions, ledger};
+use crate::error::Failure;
+use crate::model::{DecisionState, RunId};
+use crate::route::{Request, Router, Wishes};
+
+/// Squad's own answer to a message that needs no agent; `None` where the coordinator has to find one.
+///
+/// `asking` is the run in which it is asked: it is no news.
+pub(super) fn answer(
+    project: &Project,
+    router: &Router<'_>,
+    message: &str,
+    asking: Option<&RunId>,
+) -> Result<Option<String>, Failure> {
+    let team = &project.team;
+    let Some(question) = Question::read(message, team) else { return Ok(None) };
+    Ok(match question {
+        Question::Greeting => Some(answer::greeting(team)),
+        Question::Thanks => Some(answer::thanks()),
+        Question::Team => Some(answer::team(team)),
+        Question::Member(slug) => answer::member(team, &slug),
+        Question::Handler(topic) => {
+            let plan = router.plan(&Request::new(&topic), &Wishes::default());
+            Some(answer::handler(team, &topic, &plan))
+        }
+        Question::Decisions(topic) => Some(answer::decisions(&topic, &decisions::standing(project)?)),
+        Question::Runs => Some(answer::runs(&runs(project, &live(project, asking), 10)?)),
+        Question::Status => {
+            let live = live(project, asking);
+            // That somebody asked something before is not what happened.
+            let mut runs = runs(project, &live, 50)?;
+            runs.retain(|run| !run.agents.is_empty() || run.ended.is_none());
+            runs.truncate(3);
+            let standing = decisions::standing(project)?;
+            let unlanded = standing.iter().filter(|decision| decision.state == DecisionState::Unlanded).count();
+            Some(answer::status(&Happenings { live: &live, runs: &runs, unlanded }))
+        }
+    })
+}
+
+fn live(project: &Project, asking: Option<&RunId>) -> Vec<LiveRun> {
+    let mut live = project.live_runs();
+    live.retain(|live| Some(&live.run) != asking);
+    live
+}
+
+fn runs(project: &Project, live: &[LiveRun], limit: usize) -> Result<Vec<RunSummary>, Failure> {
+    Ok(ledger::runs(&project.repository, &project.ledger_prefix(), live, limit)?)
+}
+
+#[cfg(test)]
+mod tests;

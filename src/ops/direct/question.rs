@@ -1,0 +1,242 @@
+//! What a message asks of the team's files and the ledger: pure, words in, a question out.
+//!
+//! Strict on purpose. Every word of a message has to be accounted for, or the message is left to the coordinator, which
+//! understands more.
+
+use crate::model::{Slug, Team};
+
+/// What squad can answer by itself.
+#[derive(Clone, Debug, PartialEq)]
+pub(super) enum Question {
+    Greeting,
+    Thanks,
+    /// What is going on, and what happened last.
+    Status,
+    /// Which runs there were.
+    Runs,
+    /// Who is on the team.
+    Team,
+    /// Who a member is.
+    Member(Slug),
+    /// Who does the work that is named.
+    Handler(String),
+    /// What was decided about a topic; about anything where it is empty.
+    Decisions(String),
+}
+
+/// Longer messages say more than a question that files answer.
+const LONGEST: usize = 240;
+
+const GREETINGS: &str =
+    "hi hello hey hiya howdy greetings yo morning evening afternoon hallo hola bonjour salut ciao moin servus ola";
+const THANKS: &str = "thanks thank thx ty cheers danke merci gracias obrigado grazie";
+/// Those who may be spoken to.
+const ADDRESSED: &str = "team squad all everyone everybody folks there guys you coordinator again";
+const PLEASANT: &str = "\
+    good great nice day to see how are is it going doing today things so much very well a lot for the your that \
+    this was were help work job everything awesome perfect fine";
+/// What a question may begin with and mean no more; and what it may end with.
+const OPENING: &str = "\
+    please can could would you tell show remind give me us quick question so and ok okay well just again now \
+    right currently here today actually exactly do know";
+const CLOSING: &str = "please again now right currently here today actually exactly just";
+/// Words that carry a sentence and no topic.
+const PLAIN: &str = "\
+    a an the this that these our my your we i you us it is are was were be been has have had do does did what \
+    which who when where there any all of on in at to for about with by as so far already ever yet regarding \
+    concerning list show and";
+const TEAM: &str = "team squad agents agent members member roster people colleagues crew everyone";
+const HAPPENING: &str = "\
+    status happening happened happens going progress update updates news running working doing latest last \
+    recent recently";
+const HAPPENING_TOO: &str =
+    "how go went up state run new anything anyone someone everything things work team squad done stand";
+/// Verbs that ask who does something and say nothing of what.
+const HANDLES: &str = "handles handle owns own does do takes take works work maintains covers knows gets deals";
+
+impl Question {
+    /// `None`: nothing that squad is sure to understand.
+    pub(super) fn read(message: &str, team: &Team) -> Option<Self> {
+        if message.chars().count() > LONGEST || message.contains("```") {
+            return None;
+        }
+        let sentences: Vec<Vec<String>> =
+            sentences(message).iter().map(|text| words(text)).filter(|words| !words.is_empty()).collect();
+        let is_pleasantry = |words: &&Vec<String>| is_greeting(words, team) || is_thanks(words, team);
+        let mut asked = sentences.iter().filter(|words| !is_pleasantry(words));
+        match (asked.next(), asked.next()) {
+            (Some(words), None) => ask(words, team),
+            (None, _) if sentences.iter().any(|words| is_thanks(words, team)) => Some(Self::Thanks),
+            (None, _) if !sentences.is_empty() => Some(Self::Greeting),
+            _ => None,
+        }
+    }
+}
+
+fn ask(words: &[String], team: &Team) -> Option<Question> {
+    let words = polished(words, team);
+    decisions(words).or_else(|| who(words, team)).or_else(|| roster(words)).or_else(|| happening(words))
+}
+
+/// Cut where a mark ends a word: the dot of `v1.2` ends nothing.
+fn sentences(message: &str) -> Vec<String> {
+    let mut sentences = vec![String::new()];
+    for word in message.split_inclusive(char::is_whitespace) {
+        if let Some(last) = sentences.last_mut() {
+            last.push_str(word);
+        }
+        if word.trim_end().ends_with(['.', '!', '?', ';']) || word.ends_with('\n') {
+            sentences.push(String::new());
+        }
+    }
+    sentences
+}
+
+/// Words in lower case, with short forms written out.
+fn words(sentence: &str) -> Vec<String> {
+    let mut plain = sentence.to_lowercase().replace('’', "'");
+    for asking in ["what", "who", "how", "where", "there", "it"] {
+        for (short, long) in [("'s ", " is "), ("'re ", " are ")] {
+            plain = plain.replace(&format!("{asking}{short}"), &format!("{asking}{long}"));
+        }
+    }
+    plain
+        .split(|c: char| !(c.is_alphanumeric() || matches!(c, '-' | '_' | '/' | '.' | '+' | '#' | '\'')))
+        .map(|word| word.trim_matches(|c: char| !c.is_alphanumeric() && !matches!(c, '+' | '#')).to_owned())
+        .filter(|word| !word.is_empty())
+        .collect()
+}
+
+/// The lists are words with blanks between them.
+fn is_one_of(list: &str, word: &str) -> bool {
+    list.split(' ').any(|other| other == word)
+}
+
+fn named<'t>(team: &'t Team, word: &str) -> Option<&'t Slug> {
+    let word = word.strip_suffix("'s").unwrap_or(word);
+    let is_called = |name: &str| Slug::fold(name).is_some_and(|slug| slug.as_str() == word);
+    team.members
+        .iter()
+        .find(|member| member.slug.as_str() == word || is_called(&member.name))
+        .map(|member| &member.slug)
+}
+
+fn is_greeting(words: &[String], team: &Team) -> bool {
+    let rest = |word: &String| {
+        [GREETINGS, ADDRESSED, PLEASANT].iter().any(|list| is_one_of(list, word)) || named(team, word).is_some()
+    };
+    words.iter().take(2).any(|word| is_one_of(GREETINGS, word)) && words.iter().all(rest)
+}
+
+fn is_thanks(words: &[String], team: &Team) -> bool {
+    /// What people praise.
+    const PRAISED: &str = "sprint effort all session review answer quick guys";
+    let rest = |word: &String| {
+        [THANKS, ADDRESSED, PLEASANT, PRAISED].iter().any(|list| is_one_of(list, word)) || named(team, word).is_some()
+    };
+    words.first().is_some_and(|word| is_one_of(THANKS, word)) && words.iter().all(rest)
+}
+
+/// Without what is said for politeness at either end.
+fn polished<'w>(words: &'w [String], team: &Team) -> &'w [String] {
+    let opens = |word: &String| {
+        is_one_of(OPENING, word)
+            || is_one_of(GREETINGS, word)
+            || (is_one_of(ADDRESSED, word) || named(team, word).is_some())
+    };
+    let start = words.iter().position(|word| !opens(word)).unwrap_or(0);
+    let words = words.get(start..).unwrap_or_default();
+    let end = words.iter().rposition(|word| !is_one_of(CLOSING, word)).map_or(0, |last| last + 1);
+    words.get(..end).unwrap_or_default()
+}
+
+fn first(words: &[String]) -> &str {
+    words.first().map_or("", String::as_str)
+}
+
+fn topic(words: &[String]) -> String {
+    let is_plain = |word: &&String| is_one_of(PLAIN, word);
+    let start = words.iter().take_while(is_plain).count();
+    words.get(start..).unwrap_or_default().join(" ")
+}
+
+/// "What did we decide about X", "decisions on X", "is there a decision on X"; never "decide X".
+fn decisions(words: &[String]) -> Option<Question> {
+    const ASKING: &str =
+        "what which did have has is are was were when why who any list latest recent last all our the decisions";
+    let place =
+        words.iter().position(|word| matches!(word.as_str(), "decided" | "decide" | "decision" | "decisions"))?;
+    if !is_one_of(ASKING, first(words)) {
+        return None;
+    }
+    let (before, after) = (words.get(..place)?, words.get(place + 1..)?);
+    // Between the question and the topic there is nothing that squad would have to understand.
+    let is_known = |word: &String| is_one_of(PLAIN, word) || is_one_of("latest recent last made why", word);
+    let after: Vec<String> = after.iter().skip_while(|word| is_known(word)).cloned().collect();
+    match before.iter().all(is_known) {
+        true => Some(Question::Decisions(topic(&after))),
+        // "What auth decisions are there": the topic stands before.
+        false if after.is_empty() => {
+            let topic: Vec<&str> = before.iter().filter(|word| !is_known(word)).map(String::as_str).collect();
+            Some(Question::Decisions(topic.join(" ")))
+        }
+        false => None,
+    }
+}
+
+fn who(words: &[String], team: &Team) -> Option<Question> {
+    let texts: Vec<&str> = words.iter().map(String::as_str).collect();
+    let member = |name: &str| named(team, name).cloned().map(Question::Member);
+    let handler = |rest: &[&str]| {
+        let rest: Vec<String> = rest.iter().map(|word| (*word).to_owned()).collect();
+        Some(topic(&rest)).filter(|topic| !topic.is_empty()).map(Question::Handler)
+    };
+    match texts[..] {
+        ["who" | "what", "is", name] | ["what", "does", name, "do"] | ["about", name] => member(name),
+        ["what", "is", name, "role" | "job"] if name.ends_with("'s") => member(name),
+        ["who", "is", "working" | "running", ..] => None,
+        ["who", "is", "responsible" | "accountable", "for", ref rest @ ..]
+        | ["who", "is", "in", "charge", "of", ref rest @ ..]
+        | ["who", "is", "the", "owner" | "expert" | "person", "of" | "for" | "on", ref rest @ ..]
+        | ["who", "should" | "can" | "could" | "would" | "will", ref rest @ ..]
+        | ["who", "do", "i" | "we", "ask" | "talk" | "go", "about" | "to" | "for", ref rest @ ..] => {
+            handler(rest.strip_prefix(&["handle"]).or(rest.strip_prefix(&["do"])).unwrap_or(rest))
+        }
+        ["who", "is" | "are" | "was", ..] => None,
+        ["which", "agent" | "member" | "one", verb, ref rest @ ..] | ["who", verb, ref rest @ ..] => {
+            if is_one_of(HANDLES, verb) { handler(rest) } else { handler(texts.get(texts.len() - rest.len() - 1..)?) }
+        }
+        _ => None,
+    }
+}
+
+fn roster(words: &[String]) -> Option<Question> {
+    let texts: Vec<&str> = words.iter().map(String::as_str).collect();
+    if matches!(texts[..], ["who", "are", "you"] | ["help"] | ["what", "can", "you", "do"]) {
+        return Some(Question::Team);
+    }
+    let asks =
+        matches!(first(words), "who" | "list" | "which" | "what" | "how" | "introduce" | "describe" | "name" | "the");
+    let known = |word: &&str| {
+        is_one_of(PLAIN, word) || is_one_of(TEAM, word) || is_one_of("many how introduce describe name", word)
+    };
+    let says_team = texts.iter().any(|word| is_one_of(TEAM, word));
+    (asks && says_team && texts.iter().all(known) && (first(words) != "what" || texts.contains(&"agents")))
+        .then_some(Question::Team)
+}
+
+fn happening(words: &[String]) -> Option<Question> {
+    let says = |word: &str| words.iter().any(|other| other == word);
+    let is_known = |word: &String| {
+        [PLAIN, CLOSING, HAPPENING, HAPPENING_TOO].iter().any(|list| is_one_of(list, word))
+            || word == "runs"
+            || word == "ran"
+    };
+    if words.is_empty() || !words.iter().all(is_known) {
+        return None;
+    }
+    if says("runs") || says("ran") {
+        return Some(Question::Runs);
+    }
+    words.iter().any(|word| is_one_of(HAPPENING, word)).then_some(Question::Status)
+}
