@@ -5,7 +5,7 @@ mod review;
 use clap::Subcommand;
 
 use super::{Context, Ended, text_or_input};
-use crate::model::{DecisionState, plural, printable};
+use crate::model::{self, Decision, DecisionState, plural, printable};
 use crate::ops::Project;
 use crate::ops::decisions::{self, Addition, Standing};
 use crate::ops::landing::{self, Landed, Lander, Which};
@@ -54,6 +54,24 @@ Examples:
         #[arg(long = "tag", value_name = "WORD")]
         tags: Vec<String>,
     },
+    /// Record a decision that replaces another one
+    ///
+    /// Like `add`. Scope and tags are those of the replaced decision unless they are given anew.
+    #[command(after_help = "\
+Examples:
+  squad decisions supersede 4f1c09 \"Money is stored as decimal strings\"")]
+    Supersede {
+        /// The id of the decision it replaces, or the beginning of it
+        id: String,
+        /// What is decided; `-` reads it from standard input
+        text: String,
+        /// A path glob the decision is about; may be given several times
+        #[arg(long, value_name = "GLOB")]
+        scope: Vec<String>,
+        /// A word to find it by; may be given several times
+        #[arg(long = "tag", value_name = "WORD")]
+        tags: Vec<String>,
+    },
     /// Commit the recorded decisions that were made for this branch and are not on it yet
     #[command(after_help = "Examples:\n  squad decisions land")]
     Land,
@@ -74,35 +92,23 @@ impl Args {
         let ui = &mut context.ui;
         match command {
             Command::Review(_) | Command::Radar(_) => {}
-            Command::List => list(ui, &decisions::standing(&project)?),
+            Command::List => {
+                let wrong = project.problems.iter().filter(|problem| problem.code.starts_with("decision-"));
+                ui.problems(&wrong.cloned().collect::<Vec<_>>());
+                list(ui, &decisions::standing(&project)?);
+            }
             Command::Show { id } => show(ui, &decisions::find(decisions::standing(&project)?, &id)?),
             Command::Add { text, scope, tags } => {
                 let text = text_or_input(ui, &text)?;
-                let decision = decisions::add(context.env, &project, Addition { text, scope, tags })?;
-                // Landing is a second matter: the decision is safe whatever becomes of it, and its id is said first.
-                if !ui.json() {
-                    ui.data(decision.id.as_str());
-                }
-                let landed = Lander::new(context.env, &project).land(Which::OfThisBranch).and_then(|landed| {
-                    landing::record(context.env, &project, &landed)?;
-                    Ok(landed)
-                });
-                if ui.json() {
-                    let commit = landed.as_ref().ok().and_then(|landed| landed.commit.clone());
-                    let reason = match &landed {
-                        Ok(landed) => landed.left.as_ref().map(|left| left.reason.clone()),
-                        Err(failure) => Some(failure.message.clone()),
-                    };
-                    ui.value(&serde_json::json!({"id": decision.id, "commit": commit, "unlanded": reason}));
-                } else {
-                    match &landed {
-                        Ok(landed) => said(ui, landed),
-                        Err(failure) => ui.warning(&format!(
-                            "the decision is recorded and not on the branch yet: {}",
-                            failure.message
-                        )),
-                    }
-                }
+                let addition = Addition { text, scope, tags, supersedes: None };
+                let decision = decisions::add(context.env, &project, addition)?;
+                settle(context, &project, &decision);
+            }
+            Command::Supersede { id, text, scope, tags } => {
+                let text = text_or_input(ui, &text)?;
+                let addition = Addition { text, scope, tags, supersedes: None };
+                let decision = decisions::supersede(context.env, &project, &id, addition)?;
+                settle(context, &project, &decision);
             }
             Command::Land => {
                 let landed = Lander::new(context.env, &project).land(Which::AndOfNone)?;
@@ -122,6 +128,32 @@ impl Args {
             }
         }
         Ok(0)
+    }
+}
+
+/// Says a new decision's id and tries to land it. Landing is a second matter: the decision is safe whatever becomes of
+/// it, and its id is said first.
+fn settle(context: &mut Context<'_>, project: &Project, decision: &Decision) {
+    let ui = &mut context.ui;
+    if !ui.json() {
+        ui.data(decision.id.as_str());
+    }
+    let landed = Lander::new(context.env, project).land(Which::OfThisBranch).and_then(|landed| {
+        landing::record(context.env, project, &landed)?;
+        Ok(landed)
+    });
+    if ui.json() {
+        let commit = landed.as_ref().ok().and_then(|landed| landed.commit.clone());
+        let reason = match &landed {
+            Ok(landed) => landed.left.as_ref().map(|left| left.reason.clone()),
+            Err(failure) => Some(failure.message.clone()),
+        };
+        ui.value(&serde_json::json!({"id": decision.id, "commit": commit, "unlanded": reason}));
+        return;
+    }
+    match &landed {
+        Ok(landed) => said(ui, landed),
+        Err(failure) => ui.warning(&format!("the decision is recorded and not on the branch yet: {}", failure.message)),
     }
 }
 
@@ -176,16 +208,23 @@ fn show(ui: &mut Ui, decision: &Standing) {
     }
     let title = ui.out_paint(STRONG, &printable(&decision.title));
     ui.data(&title);
-    ui.data(&format!("id      {}", printable(decision.id.as_str())));
-    ui.data(&format!("state   {}", word(decision.state).0));
-    let source = decision.source.as_ref().map(ToString::to_string);
-    for (name, value) in [("date", &decision.date), ("by", &decision.by), ("source", &source)] {
-        if let Some(value) = value {
-            ui.data(&format!("{name:<7} {}", printable(value)));
-        }
+    let mut state = word(decision.state).0.to_owned();
+    if !decision.superseded_by.is_empty() {
+        state.push_str(&format!(" by {}", model::list(&decision.superseded_by)));
     }
-    if !decision.scope.is_empty() {
-        ui.data(&format!("scope   {}", printable(&decision.scope.join(", "))));
+    let facts = [
+        ("id", Some(decision.id.to_string())),
+        ("state", Some(state)),
+        ("replaces", decision.supersedes.as_ref().map(ToString::to_string)),
+        ("date", decision.date.clone()),
+        ("by", decision.by.clone()),
+        ("source", decision.source.as_ref().map(ToString::to_string)),
+        ("scope", Some(decision.scope.join(", ")).filter(|scope| !scope.is_empty())),
+    ];
+    for (name, value) in facts {
+        if let Some(value) = value {
+            ui.data(&format!("{name:<8} {}", printable(&value)));
+        }
     }
     if !decision.text.is_empty() {
         ui.data(&format!("\n{}", printable(&decision.text)));

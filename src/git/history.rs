@@ -3,6 +3,7 @@
 use std::collections::BTreeMap;
 
 use jiff::Timestamp;
+use jiff::civil::Date;
 
 use super::error::Error;
 use super::repository::Repository;
@@ -38,6 +39,17 @@ impl Repository {
         arguments.extend(["--", path]);
         let answer = self.call(&arguments).run()?;
         Ok(answer.is_success().then(|| Blame::parse(&answer.stdout)).flatten())
+    }
+
+    /// The paths below a folder that commits removed, up to this commit and since that day. A path that came back is
+    /// among them too.
+    pub(crate) fn removed_below(&self, commit: &str, folder: &str, since: Option<Date>) -> Result<Vec<String>, Error> {
+        let since = since.map(|day| format!("--since={day}T00:00:00Z"));
+        let log = ["log", "-z", "--format=", "--name-only", "--no-renames", "--diff-filter=D"];
+        let call = self.call(&log).arguments(since.as_slice()).arguments(&[commit, "--", folder]);
+        let answer = call.succeed()?;
+        let paths = answer.stdout.split(|byte| *byte == 0).map(|path| String::from_utf8_lossy(path).trim().to_owned());
+        Ok(paths.filter(|path| !path.is_empty()).collect())
     }
 
     /// Branches, local and of remotes: their names as people write them and their commits.

@@ -10,7 +10,7 @@
 //! | `tree` | reading folders of a commit, adding files to a tree |
 //! | `lock`, `ledger`, `snapshot` | the append-only ledger on `refs/squad/log` |
 //! | `landing`, `checkout` | one commit of our files on the user's branch |
-//! | `history` | revisions, where histories part, trailers, branches |
+//! | `history` | revisions, where histories part, trailers, branches, what was removed |
 //! | `program` | running `git` |
 //!
 //! Reads stay in this process. The `git` program is asked where only it knows the answer (identity, attributes,

@@ -1,11 +1,11 @@
 //! Decisions: how they stand, and adding one. `landing` brings them to the branch.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 
 use serde::Serialize;
 
 use super::journal::{append, logged_decision};
-use super::landing::as_recorded;
+use super::landing::{Lander, as_recorded, is_file_of, removed};
 use super::{Project, ledger, secrets};
 use crate::env::Env;
 use crate::error::Failure;
@@ -23,6 +23,11 @@ pub(crate) struct Standing {
     pub(crate) state: DecisionState,
     pub(crate) source: Option<Source>,
     pub(crate) scope: Vec<String>,
+    #[serde(skip)]
+    pub(crate) tags: Vec<String>,
+    pub(crate) supersedes: Option<DecisionId>,
+    /// Those on the branch that replace it; two that do not know of each other, when branches were merged.
+    pub(crate) superseded_by: Vec<DecisionId>,
     pub(crate) text: String,
 }
 
@@ -32,34 +37,53 @@ pub(crate) struct Standing {
 pub(crate) fn standing(project: &Project) -> Result<Vec<Standing>, Failure> {
     let head = project.repository.head()?;
     let branch = as_recorded(head.branch.as_deref());
-    let on_branch = match &head.commit {
+    let here = match &head.commit {
         // A borrowed team's decisions are those of the work tree it is borrowed from.
-        _ if project.folder.is_borrowed() => project.decisions().to_vec(),
+        _ if project.folder.is_borrowed() => Held { decisions: project.decisions().to_vec(), paths: Vec::new() },
         Some(commit) => at_commit(project, commit)?,
+        None => Held::default(),
+    };
+    let mut superseders: BTreeMap<&DecisionId, Vec<DecisionId>> = BTreeMap::new();
+    for decision in &here.decisions {
+        if let Some(old) = &decision.supersedes {
+            superseders.entry(old).or_default().push(decision.id.clone());
+        }
+    }
+    let on_branch = |decision: &Decision| {
+        let superseded_by = superseders.get(&decision.id).cloned().unwrap_or_default();
+        let ended = if superseded_by.is_empty() { decision.ended() } else { Some(DecisionState::Superseded) };
+        let state = ended.unwrap_or(DecisionState::InForce);
+        Standing { superseded_by, ..stand(decision, state) }
+    };
+    let mut known: BTreeSet<DecisionId> = here.decisions.iter().map(|decision| decision.id.clone()).collect();
+    let mut all: Vec<Standing> = here.decisions.iter().map(&on_branch).collect();
+    let mut logged = ledger::decisions(&project.repository, &project.ledger_prefix())?;
+    logged.retain(|logged| known.insert(logged.decision.id.clone()));
+    // A file that cannot be read is on the branch all the same.
+    let is_there = |id: &DecisionId| here.paths.iter().any(|path| is_file_of(path, id));
+    let gone = match &head.commit {
+        Some(commit) => {
+            let landed = logged.iter().filter(|logged| !logged.landed.is_empty() && !is_there(&logged.decision.id));
+            let landed = landed.map(|logged| &logged.decision);
+            removed(&project.repository, &project.folder_in_repository(), commit, landed)?
+        }
         None => Vec::new(),
     };
-    let superseded: BTreeSet<&DecisionId> = on_branch.iter().filter_map(|other| other.supersedes.as_ref()).collect();
-    let mut known: BTreeSet<DecisionId> = on_branch.iter().map(|decision| decision.id.clone()).collect();
-    let mut all: Vec<Standing> = on_branch
-        .iter()
-        .map(|decision| {
-            let is_superseded = superseded.contains(&decision.id);
-            let state = if is_superseded { Some(DecisionState::Superseded) } else { decision.ended() };
-            stand(decision, state.unwrap_or(DecisionState::InForce))
-        })
-        .collect();
-    for logged in ledger::decisions(&project.repository, &project.ledger_prefix())? {
-        if !known.insert(logged.decision.id.clone()) {
+    for logged in &logged {
+        let decision = &logged.decision;
+        let state = if is_there(&decision.id) {
+            all.push(on_branch(decision));
             continue;
-        }
-        let state = if logged.landed.is_empty() {
+        } else if logged.landed.is_empty() {
             DecisionState::Unlanded
-        } else if logged.landed.iter().any(|landed| Some(landed) == branch.as_ref()) {
+        } else if logged.landed.iter().any(|landed| Some(landed) == branch.as_ref())
+            || gone.iter().any(|path| is_file_of(path, &decision.id))
+        {
             DecisionState::Withdrawn
         } else {
             DecisionState::Elsewhere
         };
-        all.push(stand(&logged.decision, state));
+        all.push(stand(decision, state));
     }
     // Written by hand and not committed yet.
     for decision in project.decisions() {
@@ -71,17 +95,26 @@ pub(crate) fn standing(project: &Project) -> Result<Vec<Standing>, Failure> {
     Ok(all)
 }
 
-/// The decisions in the team's files as a commit has them.
-fn at_commit(project: &Project, commit: &str) -> Result<Vec<Decision>, Failure> {
+/// What a commit holds of decisions.
+#[derive(Default)]
+struct Held {
+    decisions: Vec<Decision>,
+    /// Of all files that may hold some.
+    paths: Vec<String>,
+}
+
+fn at_commit(project: &Project, commit: &str) -> Result<Held, Failure> {
     let folder = project.folder_in_repository();
     let inner = |path: &str| path.strip_prefix(&folder).map(|path| path.trim_start_matches('/').to_owned());
     let wanted = |path: &str| inner(path).is_some_and(|path| path.starts_with("decisions") && path.ends_with(".md"));
     let files = project.repository.files_at(commit, &folder, wanted)?;
+    let paths = files.iter().map(|(path, _)| path.clone()).collect();
     let texts = files.into_iter().filter_map(|(path, bytes)| {
         // As in the work tree, so that an entry is the same one here and there.
         Some((inner(&path)?, parse::text_of(bytes).0))
     });
-    Ok(parse::decisions(&Files { folder: project.folder.name.to_owned(), texts: texts.collect() }))
+    let files = Files { folder: project.folder.name.to_owned(), texts: texts.collect() };
+    Ok(Held { decisions: parse::decisions(&files), paths })
 }
 
 fn stand(decision: &Decision, state: DecisionState) -> Standing {
@@ -93,6 +126,9 @@ fn stand(decision: &Decision, state: DecisionState) -> Standing {
         state,
         source: decision.source.clone(),
         scope: decision.scope.clone(),
+        tags: decision.tags.clone(),
+        supersedes: decision.supersedes.clone(),
+        superseded_by: Vec::new(),
         text: decision.text.clone(),
     }
 }
@@ -102,6 +138,34 @@ pub(crate) struct Addition {
     pub(crate) text: String,
     pub(crate) scope: Vec<String>,
     pub(crate) tags: Vec<String>,
+    pub(crate) supersedes: Option<DecisionId>,
+}
+
+/// Writes a decision that replaces another one. What is not said anew stays: its scope and its tags.
+///
+/// Of two that want to replace the same decision on the same branch at the same time, the second is told of the first.
+/// On two branches nobody can know; the merge then holds both, and every command says so.
+pub(crate) fn supersede(env: &Env, project: &Project, id: &str, addition: Addition) -> Result<Decision, Failure> {
+    let _turn = Lander::new(env, project).turn()?;
+    let old = find(standing(project)?, id)?;
+    let branch = as_recorded(project.repository.head()?.branch.as_deref());
+    let waiting = ledger::decisions(&project.repository, &project.ledger_prefix())?.into_iter().filter(|logged| {
+        logged.landed.is_empty() && logged.branch == branch && logged.decision.supersedes.as_ref() == Some(&old.id)
+    });
+    let by: Vec<DecisionId> =
+        old.superseded_by.iter().cloned().chain(waiting.map(|logged| logged.decision.id)).collect();
+    if let Some(newest) = by.last() {
+        let ids = list(by.iter().map(|id| format!("`{id}`")));
+        return Err(Failure::usage(format!("`{}` is superseded by {ids} already", old.id))
+            .hint(format!("squad decisions supersede {newest} \"…\"")));
+    }
+    if old.state == DecisionState::Withdrawn {
+        return Err(Failure::usage(format!("`{}` was withdrawn: there is nothing to supersede", old.id))
+            .hint("squad decisions add \"…\""));
+    }
+    let or = |new: Vec<String>, old: Vec<String>| if new.is_empty() { old } else { new };
+    let (scope, tags) = (or(addition.scope, old.scope), or(addition.tags, old.tags));
+    add(env, project, Addition { text: addition.text, scope, tags, supersedes: Some(old.id) })
 }
 
 /// Writes a decision to the ledger. It is durable when this returns; landing it is another matter.
@@ -122,7 +186,7 @@ pub(crate) fn add(env: &Env, project: &Project, addition: Addition) -> Result<De
         date: Some(at.strftime("%Y-%m-%dT%H:%M:%SZ").to_string()),
         by: project.repository.identity().map(|identity| identity.name),
         run: None,
-        supersedes: None,
+        supersedes: addition.supersedes,
         scope: addition.scope,
         tags: addition.tags,
         text: printable(body.trim()),
@@ -139,6 +203,8 @@ pub(crate) fn add(env: &Env, project: &Project, addition: Addition) -> Result<De
 /// The decision an id or the beginning of one means.
 pub(crate) fn find(all: Vec<Standing>, id: &str) -> Result<Standing, Failure> {
     let mut found: Vec<Standing> = all.into_iter().filter(|decision| decision.id.as_str().starts_with(id)).collect();
+    // Whoever copied a file has two of one id.
+    found.dedup_by(|a, b| a.id == b.id);
     match found.len() {
         1 => Ok(found.remove(0)),
         0 => Err(Failure::usage(format!("there is no decision `{id}`")).hint("`squad decisions list` shows them all")),

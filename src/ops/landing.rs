@@ -6,12 +6,14 @@ use std::path::PathBuf;
 use std::thread;
 use std::time::{Duration, Instant};
 
+use jiff::{ToSpan, civil::Date};
+
 use super::journal::append;
 use super::{Project, ledger};
 use crate::env::{Clock, Env};
 use crate::error::Failure;
 use crate::git::{Change, Landing, Repository};
-use crate::model::{Actor, Decision, DecisionId, RunId, Slug, What, first_line, plural};
+use crate::model::{Actor, Decision, DecisionId, RunId, Slug, What, first_line, list, plural};
 use crate::policy::Redactor;
 use crate::pool::Cancel;
 use crate::record::{Entry, decision_path, render_decision};
@@ -88,27 +90,29 @@ impl Lander {
     pub(crate) fn land(&self, which: Which) -> Result<Landed, Failure> {
         let turn = self.turn()?;
         let head = self.repository.head()?;
-        let mut waiting: Vec<ledger::LoggedDecision> = ledger::decisions(&self.repository, &self.prefix)?
+        let recorded = as_recorded(head.branch.as_deref());
+        let (waiting, others): (Vec<_>, Vec<_>) = ledger::decisions(&self.repository, &self.prefix)?
             .into_iter()
             .filter(|logged| logged.landed.is_empty() && logged.decision.date.is_some())
-            .collect();
-        let all = waiting.len();
-        let recorded = as_recorded(head.branch.as_deref());
-        waiting.retain(|logged| match &logged.branch {
-            Some(_) => logged.branch == recorded,
-            None => which == Which::AndOfNone || head.branch.is_none(),
-        });
+            .partition(|logged| match &logged.branch {
+                Some(_) => logged.branch == recorded,
+                None => which == Which::AndOfNone || head.branch.is_none(),
+            });
         let Some(branch) = head.branch else {
             return Ok(left(waiting.len(), "HEAD is detached", "check out the branch the work is on"));
         };
         if waiting.is_empty() {
-            let mut landed = left(all, "they were made for other branches", "check out the branch they were made for");
-            landed.branch = branch;
-            return Ok(landed);
+            return Ok(Landed {
+                branch,
+                ..left(others.len(), "they were made for other branches", &elsewhere(&others))
+            });
         }
-        let on_branch = match &head.commit {
-            Some(commit) => self.repository.paths_at(commit, &self.folder)?,
-            None => Vec::new(),
+        let (on_branch, gone) = match &head.commit {
+            Some(commit) => (
+                self.repository.paths_at(commit, &self.folder)?,
+                removed(&self.repository, &self.folder, commit, waiting.iter().map(|logged| &logged.decision))?,
+            ),
+            None => Default::default(),
         };
         if let Some((reason, hint)) = self.obstacle(&on_branch) {
             return Ok(left(waiting.len(), &reason, hint));
@@ -116,8 +120,8 @@ impl Lander {
         let decisions: Vec<&Decision> = waiting.iter().map(|logged| &logged.decision).collect();
         let files: Vec<(String, Vec<u8>)> = decisions
             .iter()
-            // What the branch holds has landed; only the entry that says so is missing.
-            .filter(|decision| !on_branch.iter().any(|path| is_file_of(path, &decision.id)))
+            // What the branch holds or has held has landed; only the entry that says so is missing.
+            .filter(|decision| !on_branch.iter().chain(&gone).any(|path| is_file_of(path, &decision.id)))
             .filter_map(|decision| {
                 Some((decision_path(&self.folder, decision)?, render_decision(decision).into_bytes()))
             })
@@ -156,7 +160,8 @@ impl Lander {
         None
     }
 
-    fn turn(&self) -> Result<File, Failure> {
+    /// Waits until nobody else lands or supersedes decisions here.
+    pub(super) fn turn(&self) -> Result<File, Failure> {
         let path = self.local.join("landing.lock");
         let failed = |reason: String| Failure::failed(format!("cannot lock {}: {reason}", path.display()));
         let open = || {
@@ -184,8 +189,38 @@ pub(super) fn as_recorded(branch: Option<&str>) -> Option<String> {
     branch.map(|branch| Redactor::default().text(branch, &mut Vec::new()))
 }
 
+/// Where decisions can land that were made for other branches.
+fn elsewhere(others: &[ledger::LoggedDecision]) -> String {
+    let mut branches: Vec<String> =
+        others.iter().filter_map(|logged| Some(format!("`{}`", logged.branch.as_ref()?))).collect();
+    branches.sort();
+    branches.dedup();
+    match branches.is_empty() {
+        true => "check out the branch they are for".to_owned(),
+        false => format!("check out {}, or make it anew where it is gone", list(branches)),
+    }
+}
+
+/// The decision files that the history of a commit has removed, as far back as these decisions go.
+pub(super) fn removed<'d>(
+    repository: &Repository,
+    folder: &str,
+    commit: &str,
+    decisions: impl Iterator<Item = &'d Decision>,
+) -> Result<Vec<String>, crate::git::Error> {
+    let days: Vec<Option<&str>> = decisions.map(|decision| decision.date.as_deref()?.get(..10)).collect();
+    if days.is_empty() {
+        return Ok(Vec::new());
+    }
+    // `None` sorts first: a decision without a date may be as old as the repository.
+    let oldest = days.into_iter().min().flatten().and_then(|day| day.parse::<Date>().ok());
+    // Clocks differ, and zones too.
+    let since = oldest.and_then(|day| day.checked_sub(2.days()).ok());
+    repository.removed_below(commit, &format!("{folder}/decisions"), since)
+}
+
 /// A decision's file is known by its name's end, whatever people made of the rest.
-fn is_file_of(path: &str, id: &DecisionId) -> bool {
+pub(super) fn is_file_of(path: &str, id: &DecisionId) -> bool {
     path.strip_suffix(".md").is_some_and(|path| path.ends_with(&format!("-{id}")))
 }
 

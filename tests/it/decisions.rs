@@ -25,19 +25,19 @@ fn a_decision_is_added_listed_and_shown() {
     .assert_eq(&repo.squad(&["decisions", "list"]).to_string());
     expect![[r#"
         Money is integer cents
-        id      000000000001
-        state   in force
-        date    2026-01-05T09:00:00Z
-        by      Ann
-        source  .squad/decisions/2026/01/05-money-is-integer-cents-000000000001.md:1
-        scope   billing/**
+        id       000000000001
+        state    in force
+        date     2026-01-05T09:00:00Z
+        by       Ann
+        source   .squad/decisions/2026/01/05-money-is-integer-cents-000000000001.md:1
+        scope    billing/**
 
         Floats lose cents.
         --- exit 0
     "#]]
     .assert_eq(&repo.squad(&["decisions", "show", &id(&added.out)[..6]]).to_string());
     expect![[r#"
-        {"decisions":[{"id":"000000000001","title":"Money is integer cents","date":"2026-01-05T09:00:00Z","by":"Ann","state":"in_force","source":".squad/decisions/2026/01/05-money-is-integer-cents-000000000001.md:1","scope":["billing/**"],"text":"Floats lose cents."}]}
+        {"decisions":[{"id":"000000000001","title":"Money is integer cents","date":"2026-01-05T09:00:00Z","by":"Ann","state":"in_force","source":".squad/decisions/2026/01/05-money-is-integer-cents-000000000001.md:1","scope":["billing/**"],"supersedes":null,"superseded_by":[],"text":"Floats lose cents."}]}
         --- exit 0
     "#]].assert_eq(&repo.squad(&["decisions", "list", "--json"]).to_string());
     expect![[r#"

@@ -3,6 +3,7 @@
 mod agents;
 mod bad_input;
 mod config;
+mod decision_states;
 mod decisions;
 mod demo;
 mod direct;

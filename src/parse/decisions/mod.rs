@@ -7,7 +7,7 @@ mod rows;
 mod status;
 mod titles;
 
-use std::collections::HashSet;
+use std::collections::{HashMap, HashSet};
 
 use super::front_matter;
 use super::words::is_blank;
@@ -52,10 +52,33 @@ pub(super) fn read(files: &Files, problems: &mut Vec<Problem>) -> Decisions {
             None => {}
         }
     }
+    say_superseded_twice(&decisions, problems);
     for list in [&mut decisions.current, &mut decisions.archived] {
         list.sort_by(|a, b| b.date.cmp(&a.date));
     }
     decisions
+}
+
+/// Two branches may each have replaced a decision, and their merge holds both: that is for people to settle.
+fn say_superseded_twice(decisions: &Decisions, problems: &mut Vec<Problem>) {
+    let all = || decisions.current.iter().chain(&decisions.archived);
+    let superseded: HashSet<&DecisionId> = all().filter_map(|decision| decision.supersedes.as_ref()).collect();
+    let mut first: HashMap<&DecisionId, &DecisionId> = HashMap::new();
+    for decision in all().filter(|decision| !superseded.contains(&decision.id)) {
+        let (Some(old), Some(source)) = (&decision.supersedes, &decision.source) else { continue };
+        match first.get(old) {
+            None => drop(first.insert(old, &decision.id)),
+            Some(other) if **other == decision.id => {}
+            Some(other) => problems.push(
+                Problem::warning(
+                    source.clone(),
+                    "decision-superseded-twice",
+                    format!("`{}` and `{other}` both supersede `{old}`, and both are in force", decision.id),
+                )
+                .hint(format!("keep one: `squad decisions supersede {other} \"…\"`, or delete the file of the other")),
+            ),
+        }
+    }
 }
 
 /// A file that has only been laid out for decisions is shorter than this.
@@ -199,17 +222,19 @@ pub(crate) fn decision_file(text: &str, source: Source) -> Result<Decision, Box<
         Some(rest) => rest.split_once('\n').unwrap_or((rest, "")),
         None => body.split_once('\n').unwrap_or((body, "")),
     };
+    let id = DecisionId::new(matter.id);
     Ok(Decision {
-        id: DecisionId::new(matter.id),
         title: title.trim().to_owned(),
         date: matter.date,
         by: matter.by,
         run: matter.run.map(RunId::new),
-        supersedes: matter.supersedes.map(DecisionId::new),
+        // One that names itself replaces nothing.
+        supersedes: matter.supersedes.map(DecisionId::new).filter(|old| *old != id),
         scope: matter.scope,
         tags: matter.tags,
         text: text.trim().to_owned(),
         status: None,
         source: Some(source),
+        id,
     })
 }
