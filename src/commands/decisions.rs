@@ -1,3 +1,4 @@
+mod import;
 mod page;
 mod radar;
 mod review;
@@ -72,6 +73,7 @@ Examples:
         #[arg(long = "tag", value_name = "WORD")]
         tags: Vec<String>,
     },
+    Import(import::Args),
     /// Commit the recorded decisions that were made for this branch and are not on it yet
     #[command(after_help = "Examples:\n  squad decisions land")]
     Land,
@@ -110,6 +112,7 @@ impl Args {
                 let decision = decisions::supersede(context.env, &project, &id, addition)?;
                 settle(context, &project, &decision);
             }
+            Command::Import(args) => return args.run(context, &project),
             Command::Land => {
                 let landed = Lander::new(context.env, &project).land(Which::AndOfNone)?;
                 landing::record(context.env, &project, &landed)?;

@@ -81,6 +81,26 @@ pub(super) fn stage(repository: &Repository, files: &[(&str, ObjectId)]) -> Resu
     call.input(records.collect::<String>()).succeed().map(drop)
 }
 
+/// Gives files of the index other content; `None` takes them out.
+pub(super) fn restage(repository: &Repository, files: &[(&str, Option<ObjectId>)]) -> Result<(), Error> {
+    if files.is_empty() {
+        return Ok(());
+    }
+    let null = repository.hash().null();
+    let records = files.iter().map(|(path, id)| match id {
+        Some(id) => format!("100644 {id} 0\t{path}\0"),
+        None => format!("0 {null} 0\t{path}\0"),
+    });
+    let call = repository.call(&["update-index", "-z", "--index-info"]);
+    call.input(records.collect::<String>()).succeed().map(drop)
+}
+
+/// Whether index and work tree hold a file as the branch does, as far as git is concerned: line ends may differ.
+pub(super) fn is_unchanged(repository: &Repository, path: &str) -> Result<bool, Error> {
+    let call = repository.call(&["status", "--porcelain", "--untracked-files=no", "--", path]);
+    Ok(call.variable("GIT_OPTIONAL_LOCKS", "0").succeed()?.stdout.is_empty())
+}
+
 /// Takes files out of the index again that [`stage`] put there.
 pub(super) fn unstage(repository: &Repository, files: &[(&str, ObjectId)]) -> Result<(), Error> {
     if files.is_empty() {
@@ -183,15 +203,62 @@ impl Made {
     }
 }
 
+/// Files of the work tree that gave way to what the index holds now. Dropped, they are gone.
+#[derive(Default)]
+pub(super) struct Aside {
+    files: Vec<(PathBuf, tempfile::TempPath)>,
+}
+
+impl Aside {
+    /// Moves a file out of the way, if it still holds these bytes. False: it does not, and it is where it was.
+    pub(super) fn take(&mut self, root: &Path, path: &str, bytes: &[u8]) -> Result<bool, Error> {
+        let place = root.join(path);
+        let aside =
+            temporary(place.parent().unwrap_or(root)).map_err(Error::io("write beside", &place))?.into_temp_path();
+        fs::rename(&place, &aside).map_err(Error::io("move", &place))?;
+        // Or it looks as if a landing that was killed had left it behind.
+        let _ = fs::File::open(&aside).and_then(|file| file.set_modified(std::time::SystemTime::now()));
+        // Looked at where nobody opens it any more by its name.
+        let is_same = fs::read(&aside).is_ok_and(|content| content == bytes);
+        self.files.push((place, aside));
+        if !is_same && let Some((place, aside)) = self.files.pop() {
+            put_back(place, aside)?;
+        }
+        Ok(is_same)
+    }
+
+    pub(super) fn put_back(self) -> Result<(), Error> {
+        self.files.into_iter().try_for_each(|(place, aside)| put_back(place, aside))
+    }
+}
+
+fn put_back(place: PathBuf, aside: tempfile::TempPath) -> Result<(), Error> {
+    aside.persist(&place).map_err(|failure| Error::io("put back", &place)(failure.error))
+}
+
+/// Writes files to the work tree as the index has them; nothing may be in their places.
+pub(super) fn check_out(repository: &Repository, paths: &[&str]) -> Result<(), Error> {
+    if paths.is_empty() {
+        return Ok(());
+    }
+    let names = paths.iter().map(|path| format!("{path}\0"));
+    let call = repository.call(&["checkout-index", "-u", "-z", "--stdin"]);
+    call.input(names.collect::<String>()).succeed().map(drop)
+}
+
 fn new_file(folder: &Path, bytes: &[u8]) -> io::Result<tempfile::NamedTempFile> {
+    let mut file = temporary(folder)?;
+    file.write_all(bytes)?;
+    file.as_file().sync_all()?;
+    Ok(file)
+}
+
+fn temporary(folder: &Path) -> io::Result<tempfile::NamedTempFile> {
     remove_left_behind(folder);
     let mut builder = tempfile::Builder::new();
     #[cfg(unix)]
     builder.permissions(std::os::unix::fs::PermissionsExt::from_mode(0o666));
-    let mut file = builder.prefix(PREFIX).suffix(SUFFIX).tempfile_in(folder)?;
-    file.write_all(bytes)?;
-    file.as_file().sync_all()?;
-    Ok(file)
+    builder.prefix(PREFIX).suffix(SUFFIX).tempfile_in(folder)
 }
 
 /// What our unfinished files are called.

@@ -3,7 +3,10 @@
 //! The order is: objects, work tree, index, branch. Killed between any two steps, the files are at worst new and
 //! untracked or new and staged, with the bytes they are to have; a commit that the user makes then can only add them.
 //! (The other order, branch first, would leave an index without them, and the user's next commit would delete them.)
-//! Landing the same files again finishes the job from any of these states.
+//! Landing the same files again finishes the job from any of these states. Files that change or go do so in the same
+//! order; what they held is on the branch.
+
+mod plan;
 
 use std::{path::Path, time::Duration};
 
@@ -11,13 +14,14 @@ use gix::{ObjectId, objs};
 use jiff::Timestamp;
 
 use super::{
-    checkout::{Entry, Made, Present, Staged, look, stage, unstage},
+    checkout::{Aside, Made, stage, unstage},
     commit::{self, Identity},
     error::Error,
-    objects::{NewObjects, identify, write_loose},
+    objects::{NewObjects, write_loose},
     repository::Repository,
-    tree::{ObjectStore, Place, TreeEdit, check_path},
+    tree::check_path,
 };
+use plan::Plan;
 
 /// How long a signing program may take before we believe that it waits for somebody.
 const SIGNING_PATIENCE: Duration = Duration::from_secs(10);
@@ -31,7 +35,18 @@ pub(crate) struct Change {
     pub(crate) allow_unborn: bool,
     /// Paths from the root of the work tree, with `/`.
     pub(crate) files: Vec<(String, Vec<u8>)>,
+    pub(crate) edits: Vec<Edit>,
     pub(crate) message: String,
+}
+
+/// A file on the branch that is to change or to go. In index and work tree it must be as it is on the branch.
+#[derive(Clone, Debug)]
+pub(crate) struct Edit {
+    pub(crate) path: String,
+    /// What the branch holds.
+    pub(crate) old: Vec<u8>,
+    /// `None`: it goes.
+    pub(crate) new: Option<Vec<u8>>,
 }
 
 /// What became of a [`Change`].
@@ -69,7 +84,8 @@ pub(super) fn land(
     committer: Option<&Identity>,
     at: Timestamp,
 ) -> Result<Landing, Error> {
-    change.files.iter().try_for_each(|(path, _)| check_path(path))?;
+    let edited = change.edits.iter().map(|edit| edit.path.as_str());
+    change.files.iter().map(|(path, _)| path.as_str()).chain(edited).try_for_each(check_path)?;
     // The branch moves under us only when the user or another landing commits at this very moment.
     for _ in 0..3 {
         match attempt(repository, change, committer, at) {
@@ -108,17 +124,32 @@ fn attempt(
     Ok(is_moved.then_some(commit))
 }
 
+/// What stands against a change now, and what to do about it. Writes nothing.
+pub(super) fn obstacle(repository: &Repository, change: &Change) -> Result<Option<(String, String)>, Error> {
+    let looked = || {
+        let (root, base) = check_place(repository, change)?;
+        Plan::make(repository, &repository.objects()?, root, base, change)?;
+        check_attributes(repository, change)
+    };
+    match looked() {
+        Ok(()) => Ok(None),
+        Err(Stop::Refused { reason, hint }) => Ok(Some((reason, hint))),
+        Err(Stop::Failed(error)) => Err(error),
+    }
+}
+
 /// The work tree's root and the commit to build on, if this is a moment to commit.
 fn check_place<'a>(repository: &'a Repository, change: &Change) -> Result<(&'a Path, Option<ObjectId>), Stop> {
+    let branch = &change.branch;
     let Some(root) = repository.work_dir() else {
         return refuse("the repository is bare: no branch is checked out", "use a clone with a work tree");
     };
     let head = repository.head()?;
-    let switch = format!("git switch {}", change.branch);
+    let switch = format!("git switch {branch}");
     match &head.branch {
         None => return refuse("HEAD is detached: no branch is checked out", switch),
-        Some(branch) if *branch != change.branch => {
-            return refuse(format!("{branch} is checked out, not {}", change.branch), switch);
+        Some(other) if other != branch => {
+            return refuse(format!("{other} is checked out, not {branch}"), switch);
         }
         Some(_) => {}
     }
@@ -132,88 +163,7 @@ fn check_place<'a>(repository: &'a Repository, change: &Change) -> Result<(&'a P
     match &head.commit {
         Some(commit) => Ok((root, Some(repository.parse_commit(commit)?))),
         None if change.allow_unborn => Ok((root, None)),
-        None => refuse(format!("{} has no commit yet", change.branch), "make the first commit, then try again"),
-    }
-}
-
-/// What is missing where.
-struct Plan<'a> {
-    /// The branch holds every file already.
-    is_landed: bool,
-    objects: NewObjects,
-    tree: ObjectId,
-    index: Vec<(&'a str, ObjectId)>,
-    work_tree: Vec<(&'a str, &'a [u8])>,
-}
-
-impl<'a> Plan<'a> {
-    fn make(
-        repository: &Repository,
-        store: &ObjectStore,
-        root: &Path,
-        base: Option<ObjectId>,
-        change: &'a Change,
-    ) -> Result<Self, Stop> {
-        let paths: Vec<&str> = change.files.iter().map(|(path, _)| path.as_str()).collect();
-        let staged = Staged::read(repository, &paths)?;
-        let base_tree = base.map(|base| store.tree_of(&base)).transpose()?;
-        let mut edit = TreeEdit::new(store, base_tree)?;
-        let mut objects = NewObjects::new(store.hash());
-        let (mut index, mut work_tree) = (Vec::new(), Vec::new());
-        let mut is_landed = true;
-        for (path, bytes) in &change.files {
-            let blob = identify(store.hash(), objs::Kind::Blob, bytes)?;
-            let place = edit.insert(path, blob)?;
-            let missing = match place {
-                Place::Same => missing_of_landed(&staged, root, path, bytes)?,
-                Place::Empty => missing_of_new(&staged, root, path, bytes, blob)?,
-                Place::Taken => return refuse(format!("{path} is on the branch with other content"), MOVE_AWAY),
-            };
-            if place == Place::Empty {
-                is_landed = false;
-                objects.add(objs::Kind::Blob, bytes.clone())?;
-            }
-            if missing.in_index {
-                index.push((path.as_str(), blob));
-            }
-            if missing.in_work_tree {
-                work_tree.push((path.as_str(), bytes.as_slice()));
-            }
-        }
-        let tree = edit.finish(&mut objects)?;
-        Ok(Self { is_landed, objects, tree, index, work_tree })
-    }
-}
-
-const MOVE_AWAY: &str = "move it out of the way, then try again";
-
-struct Missing {
-    in_index: bool,
-    in_work_tree: bool,
-}
-
-/// The branch has the file. Where the user has since changed it or put something in its place, it stays so.
-fn missing_of_landed(staged: &Staged, root: &Path, path: &str, bytes: &[u8]) -> Result<Missing, Stop> {
-    let is_free = staged.get(path).is_none() && staged.in_the_way(path).is_none();
-    let is_hidden = matches!(staged.get(path), Some(Entry::File { hidden: true, .. }));
-    let is_absent = look(root, path, bytes)? == Present::Nothing;
-    Ok(Missing { in_index: is_free, in_work_tree: is_absent && !is_hidden })
-}
-
-/// The branch does not have the file: nobody else may have anything there.
-fn missing_of_new(staged: &Staged, root: &Path, path: &str, bytes: &[u8], blob: ObjectId) -> Result<Missing, Stop> {
-    if let Some(other) = staged.in_the_way(path) {
-        return refuse(format!("{other} is staged, which stands in the way of {path}"), MOVE_AWAY);
-    }
-    let in_index = match staged.get(path) {
-        None => true,
-        Some(Entry::File { id, .. }) if id == blob => false,
-        Some(_) => return refuse(format!("{path} is staged with other content"), MOVE_AWAY),
-    };
-    match look(root, path, bytes)? {
-        Present::Nothing => Ok(Missing { in_index, in_work_tree: true }),
-        Present::Same => Ok(Missing { in_index, in_work_tree: false }),
-        Present::Other(what) => refuse(what, MOVE_AWAY),
+        None => refuse(format!("{branch} has no commit yet"), "make the first commit, then try again"),
     }
 }
 
@@ -303,7 +253,7 @@ fn date(at: Timestamp) -> String {
     format!("@{} +0000", at.as_second().max(0))
 }
 
-/// Adds to work tree and index what they lack, then runs `finish`. Unless that answers true, both are as before.
+/// Gives work tree and index what they lack, then runs `finish`. Unless that answers true, both are as before.
 fn apply(
     repository: &Repository,
     root: &Path,
@@ -321,13 +271,19 @@ fn apply(
         made.take_back();
         return refuse(format!("the index could not be changed: {error}"), AGAIN);
     }
-    let answer = finish();
+    let mut aside = Aside::default();
+    let edited = plan.edit(repository, root, &mut aside);
+    let answer = match edited {
+        Ok(()) => finish().map_err(Stop::Failed),
+        Err(stop) => Err(stop),
+    };
     if !matches!(answer, Ok(true)) {
+        plan.undo_edits(repository, aside)?;
         // If the index cannot be changed back, the files stay too: staged and present is a whole state.
         unstage(repository, &plan.index)?;
         made.take_back();
     }
-    Ok(answer?)
+    answer
 }
 
 /// Moves the branch, and HEAD's reflog with it, from the commit we built on. False: it was no longer there.

@@ -38,7 +38,7 @@ pub(crate) use self::{
     commit::Identity,
     error::Error,
     history::Blame,
-    landing::{Change, Landing},
+    landing::{Change, Edit, Landing},
     program::Environment,
     repository::{Head, Repository},
     snapshot::Snapshot,

@@ -213,6 +213,11 @@ impl Repository {
         landing::land(self, change, committer, at)
     }
 
+    /// What stands against landing this now, and what to do about it. Writes nothing.
+    pub(crate) fn obstacle(&self, change: &Change) -> Result<Option<(String, String)>, Error> {
+        landing::obstacle(self, change)
+    }
+
     /// Lets git pack loose objects in the background if it finds enough of them. Every append leaves about seven.
     pub(crate) fn maintain(&self) -> Result<(), Error> {
         self.call(&["maintenance", "run", "--auto", "--quiet"]).detach()

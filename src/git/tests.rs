@@ -1,5 +1,6 @@
 //! Short stories on real repositories, made and checked by the real `git` program.
 
+mod edits;
 mod landing;
 mod ledger;
 mod processes;
@@ -151,6 +152,7 @@ fn change(files: &[(&str, &str)]) -> Change {
         branch: "main".into(),
         allow_unborn: false,
         files: files.iter().map(|(path, text)| entry(path, text)).collect(),
+        edits: Vec::new(),
         message: "squad: decide\n\nSquad-Run: 1".into(),
     }
 }

@@ -172,6 +172,25 @@ impl<'a> TreeEdit<'a> {
         Ok(Place::Empty)
     }
 
+    /// Puts another file where that file is, or nothing. False: it is not there, and the tree is as before.
+    pub(super) fn replace(&mut self, path: &str, old: ObjectId, new: Option<ObjectId>) -> Result<bool, Error> {
+        let (folder, name) = path.rsplit_once('/').unwrap_or(("", path));
+        if !self.load(folder)? {
+            return Ok(false);
+        }
+        let Some(tree) = self.folders.get_mut(folder) else { return Ok(false) };
+        let Some(index) = index_of(tree, name) else { return Ok(false) };
+        let entry = &mut tree.entries[index];
+        if entry.oid != old || entry.mode.kind() != tree::EntryKind::Blob {
+            return Ok(false);
+        }
+        match new {
+            Some(new) => entry.oid = new,
+            None => drop(tree.entries.remove(index)),
+        }
+        Ok(true)
+    }
+
     /// Reads a folder and those above it. False: something that is not a folder stands there.
     fn load(&mut self, folder: &str) -> Result<bool, Error> {
         if self.folders.contains_key(folder) {
@@ -200,14 +219,17 @@ impl<'a> TreeEdit<'a> {
             if folder.is_empty() {
                 return objects.add(objs::Kind::Tree, bytes);
             }
+            let (parent, name) = folder.rsplit_once('/').unwrap_or(("", &folder));
+            let Some(above) = self.folders.get_mut(parent) else { continue };
             if tree.entries.is_empty() {
-                continue; // looked into for nothing: git keeps no empty folders
+                // Emptied, or looked into for nothing: git keeps no empty folders.
+                if let Some(index) = index_of(above, name) {
+                    above.entries.remove(index);
+                }
+                continue;
             }
             let id = objects.add(objs::Kind::Tree, bytes)?;
-            let (parent, name) = folder.rsplit_once('/').unwrap_or(("", &folder));
-            if let Some(above) = self.folders.get_mut(parent) {
-                put(above, name, tree::EntryKind::Tree, id);
-            }
+            put(above, name, tree::EntryKind::Tree, id);
         }
         objects.add(objs::Kind::Tree, Vec::new())
     }

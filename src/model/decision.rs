@@ -23,7 +23,7 @@ pub(crate) struct Decision {
     pub(crate) tags: Vec<String>,
     /// What and why, in Markdown, without the title.
     pub(crate) text: String,
-    /// What its own text says of its standing. Files of one decision have no such field.
+    /// What its own text says of its standing, where it was an entry of an old form.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(crate) status: Option<SaidStatus>,
     /// Where it was read; `None` for one that is only in the ledger.

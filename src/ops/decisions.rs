@@ -104,17 +104,22 @@ struct Held {
 }
 
 fn at_commit(project: &Project, commit: &str) -> Result<Held, Failure> {
+    let files = team_files(project, commit)?;
+    let folder = project.folder_in_repository();
+    let paths = files.keys().map(|path| format!("{folder}/{path}")).collect();
+    // As in the work tree, so that an entry is the same one here and there.
+    let texts = files.into_iter().map(|(path, bytes)| (path, parse::text_of(bytes).0));
+    let files = Files { folder: project.folder.name.to_owned(), texts: texts.collect() };
+    Ok(Held { decisions: parse::decisions(&files), paths })
+}
+
+/// The team's files that may hold decisions as a commit has them, by their paths from the team folder.
+pub(super) fn team_files(project: &Project, commit: &str) -> Result<BTreeMap<String, Vec<u8>>, Failure> {
     let folder = project.folder_in_repository();
     let inner = |path: &str| path.strip_prefix(&folder).map(|path| path.trim_start_matches('/').to_owned());
     let wanted = |path: &str| inner(path).is_some_and(|path| path.starts_with("decisions") && path.ends_with(".md"));
     let files = project.repository.files_at(commit, &folder, wanted)?;
-    let paths = files.iter().map(|(path, _)| path.clone()).collect();
-    let texts = files.into_iter().filter_map(|(path, bytes)| {
-        // As in the work tree, so that an entry is the same one here and there.
-        Some((inner(&path)?, parse::text_of(bytes).0))
-    });
-    let files = Files { folder: project.folder.name.to_owned(), texts: texts.collect() };
-    Ok(Held { decisions: parse::decisions(&files), paths })
+    Ok(files.into_iter().filter_map(|(path, bytes)| Some((inner(&path)?, bytes))).collect())
 }
 
 fn stand(decision: &Decision, state: DecisionState) -> Standing {

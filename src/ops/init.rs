@@ -72,7 +72,7 @@ pub(crate) fn init(env: &Env, directory: &Path, wish: Wish) -> Result<Installed,
     }
     let Some(branch) = repository.head()?.branch else { return written("HEAD is detached".to_owned()) };
     let message = if paths.len() == 1 { WORKFLOW_MESSAGE } else { MESSAGE }.to_owned();
-    let change = Change { branch, allow_unborn: true, files, message };
+    let change = Change { branch, allow_unborn: true, files, edits: Vec::new(), message };
     // The files are there, whatever becomes of the commit.
     match repository.land(&change, repository.identity().as_ref(), env.clock.now()) {
         Ok(Landing::Landed { commit }) => Ok(Installed::Committed { files: paths.clone(), commit }),

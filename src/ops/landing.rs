@@ -93,7 +93,7 @@ impl Lander {
         let recorded = as_recorded(head.branch.as_deref());
         let (waiting, others): (Vec<_>, Vec<_>) = ledger::decisions(&self.repository, &self.prefix)?
             .into_iter()
-            .filter(|logged| logged.landed.is_empty() && logged.decision.date.is_some())
+            .filter(|logged| logged.landed.is_empty())
             .partition(|logged| match &logged.branch {
                 Some(_) => logged.branch == recorded,
                 None => which == Which::AndOfNone || head.branch.is_none(),
@@ -122,14 +122,18 @@ impl Lander {
             .iter()
             // What the branch holds or has held has landed; only the entry that says so is missing.
             .filter(|decision| !on_branch.iter().chain(&gone).any(|path| is_file_of(path, &decision.id)))
-            .filter_map(|decision| {
-                Some((decision_path(&self.folder, decision)?, render_decision(decision).into_bytes()))
-            })
+            .map(|decision| (decision_path(&self.folder, decision), render_decision(decision).into_bytes()))
             .collect();
         let commit = if files.is_empty() {
             None
         } else {
-            let change = Change { branch: branch.clone(), allow_unborn: false, files, message: message(&decisions) };
+            let change = Change {
+                branch: branch.clone(),
+                allow_unborn: false,
+                files,
+                edits: Vec::new(),
+                message: message(&decisions),
+            };
             match self.repository.land(&change, self.repository.identity().as_ref(), self.clock.now())? {
                 Landing::Landed { commit } => Some(commit),
                 Landing::NotLanded { reason, hint } => return Ok(left(decisions.len(), &reason, &hint)),

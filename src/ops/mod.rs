@@ -9,6 +9,7 @@ pub(crate) mod demo;
 mod direct;
 pub(crate) mod doctor;
 pub(crate) mod engines;
+pub(crate) mod import;
 pub(crate) mod init;
 mod journal;
 pub(crate) mod landing;

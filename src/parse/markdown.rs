@@ -64,6 +64,17 @@ impl<'a> Document<'a> {
         self.line_starts.partition_point(|start| *start <= offset).max(1)
     }
 
+    /// Where the line of a byte begins.
+    pub(super) fn line_start(&self, offset: usize) -> usize {
+        self.line_starts.get(self.line(offset) - 1).copied().unwrap_or(0)
+    }
+
+    /// Where the first line begins that does not begin before a byte.
+    pub(super) fn line_end(&self, offset: usize) -> usize {
+        let next = self.line_starts.partition_point(|start| *start < offset);
+        self.line_starts.get(next).copied().unwrap_or(self.source.len())
+    }
+
     pub(super) fn text(&self, range: &Range<usize>) -> &'a str {
         self.source.get(range.clone()).unwrap_or_default()
     }

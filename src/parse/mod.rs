@@ -25,6 +25,7 @@ use std::collections::{BTreeMap, BTreeSet};
 pub(crate) use bytes::{Encoding, text_of};
 #[cfg(test)]
 pub(crate) use decisions::decision_file;
+pub(crate) use decisions::{IMPORTED, sources, split};
 
 use serde::{Deserialize, Serialize};
 
@@ -144,7 +145,7 @@ fn read_agents(files: &Files, folders: &roster::Folders, team: &mut Team, proble
 }
 
 fn without_mark(text: &str) -> &str {
-    text.strip_prefix('\u{feff}').unwrap_or(text)
+    text.trim_start_matches('\u{feff}')
 }
 
 /// LF line ends only, so that the same text compiles to the same bytes wherever it was checked out.

@@ -4,10 +4,13 @@
 
 mod decision_file;
 mod entry;
+mod import;
 pub(crate) mod marks;
 
+use decision_file::render_imported;
 pub(crate) use decision_file::{decision_path, render_decision};
 pub(crate) use entry::{Entry, Read};
+pub(crate) use import::{Parted, part};
 
 use crate::model::{Actor, EntryId, Event, Slug, What, Written};
 use crate::policy::Redactor;
@@ -65,5 +68,7 @@ pub(crate) fn entry_of(event: &Event, id: EntryId, redactor: &Redactor) -> Entry
     entry
 }
 
+#[cfg(test)]
+mod import_tests;
 #[cfg(test)]
 mod tests;

@@ -8,6 +8,7 @@ mod decisions;
 mod demo;
 mod direct;
 mod house;
+mod import;
 mod init;
 mod log;
 mod orchestrate;

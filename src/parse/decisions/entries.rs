@@ -38,11 +38,26 @@ enum Part {
     Frame,
 }
 
-pub(super) fn read(files: &Files, path: &str, text: &str) -> Vec<Decision> {
+/// In a file whose decisions have got files of their own, only what says when is one.
+pub(crate) const IMPORTED: &str = "<!-- squad: imported; each decision has a file of its own -->";
+
+/// A decision with where it stands in its file, in bytes: whole lines.
+pub(super) struct Found {
+    pub(super) decision: Decision,
+    pub(super) start: usize,
+    /// Where its heading ends; `start` for one that has none.
+    pub(super) body: usize,
+    pub(super) end: usize,
+}
+
+pub(super) fn read(files: &Files, path: &str, text: &str) -> Vec<Found> {
     let document = Document::new(text);
     let mut headings = headings(&document, text.len());
-    mark_entries(&mut headings);
-    if !headings.iter().any(|heading| heading.part == Part::Entry) {
+    let is_imported = text.contains(IMPORTED);
+    mark_entries(&mut headings, is_imported);
+    if is_imported {
+        keep_dated(&mut headings);
+    } else if !headings.iter().any(|heading| heading.part == Part::Entry) {
         mark_by_outline(&mut headings);
     }
     drop_doubled(&mut headings);
@@ -60,11 +75,17 @@ pub(super) fn read(files: &Files, path: &str, text: &str) -> Vec<Decision> {
             status = status.or_else(|| status::of_heading(section.raw, under()));
             index += 1;
         }
-        let body = text.get(heading.body..headings[index - 1].end).unwrap_or_default();
+        let end = headings[index - 1].end;
+        let body = text.get(heading.body..end).unwrap_or_default();
         let source = files.at(path, document.line(heading.offset));
-        decisions.push(Decision { status, ..decision(heading, body.trim(), source) });
+        decisions.push(Found {
+            decision: Decision { status, ..decision(heading, body.trim(), source) },
+            start: document.line_start(heading.offset),
+            body: document.line_end(heading.body),
+            end: if end == text.len() { end } else { document.line_start(end) },
+        });
     }
-    if decisions.is_empty() {
+    if decisions.is_empty() && !is_imported {
         decisions = super::rows::read(files, path, &document);
     }
     decisions
@@ -105,6 +126,7 @@ fn headings<'d>(document: &'d Document<'_>, length: usize) -> Vec<Heading<'d>> {
             let block = &document.blocks[at];
             let BlockKind::Heading { level, text } = &block.kind else { return None };
             let end = document.blocks.get(next).map_or(length, |block| block.range.start);
+            let below = document.text(&(block.range.end.min(end)..end));
             Some(Heading {
                 level: *level,
                 raw: text,
@@ -113,7 +135,7 @@ fn headings<'d>(document: &'d Document<'_>, length: usize) -> Vec<Heading<'d>> {
                 offset: block.range.start,
                 body: block.range.end.min(end),
                 end,
-                has_text: !is_blank(document.text(&(block.range.end.min(end)..end))),
+                has_text: below.split(IMPORTED).any(|part| !is_blank(part)),
                 part: Part::Section,
             })
         })
@@ -125,10 +147,10 @@ fn is_heading(block: &Block) -> bool {
 }
 
 /// Finds the headings that begin entries by what they say.
-fn mark_entries(headings: &mut [Heading<'_>]) {
+fn mark_entries(headings: &mut [Heading<'_>], is_imported: bool) {
     // The headings that enclose the current one by level, with whether they are entries.
     let mut open: Vec<(u8, bool)> = Vec::new();
-    let mut siblings = siblings_level(headings);
+    let mut siblings = if is_imported { None } else { siblings_level(headings) };
     let mut ruled: Option<u8> = None;
     let mut day: Option<Day> = None;
     for index in 0..headings.len() {
@@ -140,7 +162,7 @@ fn mark_entries(headings: &mut [Heading<'_>]) {
         }
         let inside = open.iter().any(|(_, is_entry)| *is_entry);
         let mut part = part(headings, index, inside, siblings, ruled.is_some());
-        if let Some(found) = day_of(headings, index) {
+        if let Some(found) = day_of(headings, index).filter(|_| !is_imported) {
             part = Part::Frame;
             day = Some(found);
         } else if let Some(day) = day.as_ref().filter(|day| day.entries == level) {
@@ -244,6 +266,14 @@ fn mark_by_outline(headings: &mut [Heading<'_>]) {
             entry_level = Some(heading.level);
         }
         headings[index].part = part;
+    }
+}
+
+/// What is left between imported entries lacks what stood around it; only what says itself when it was is an entry.
+fn keep_dated(headings: &mut [Heading<'_>]) {
+    let is_dated = |heading: &Heading<'_>| heading.has_text && (heading.dated.leads || heading.metadata.has_date);
+    for heading in headings.iter_mut().filter(|heading| heading.part == Part::Entry && !is_dated(heading)) {
+        heading.part = Part::Section;
     }
 }
 

@@ -4,10 +4,14 @@ mod date;
 mod entries;
 mod metadata;
 mod rows;
+mod split;
 mod status;
 mod titles;
 
 use std::collections::{HashMap, HashSet};
+
+pub(crate) use entries::IMPORTED;
+pub(crate) use split::{sources, split};
 
 use super::front_matter;
 use super::words::is_blank;
@@ -24,14 +28,17 @@ pub(super) struct Decisions {
 }
 
 pub(super) fn read(files: &Files, problems: &mut Vec<Problem>) -> Decisions {
-    let mut decisions = Decisions::default();
     let main = main_file(files);
+    let mut own = Vec::new();
+    for (path, text) in files.texts.iter().filter(|(path, _)| matches!(place(path, main), Some(Place::Own))) {
+        match decision_file(text, files.at(path, 1)) {
+            Ok(decision) => own.push(decision),
+            Err(problem) => problems.push(*problem),
+        }
+    }
+    let mut decisions = Decisions::default();
     for (path, text) in &files.texts {
         match place(path, main) {
-            Some(Place::Own) => match decision_file(text, files.at(path, 1)) {
-                Ok(decision) => decisions.current.push(decision),
-                Err(problem) => problems.push(*problem),
-            },
             Some(Place::Main) => {
                 let entries = entries(files, path, text, problems);
                 if entries.is_empty() && text.trim().len() > UNFILLED {
@@ -49,9 +56,15 @@ pub(super) fn read(files: &Files, problems: &mut Vec<Problem>) -> Decisions {
             }
             Some(Place::Inbox) => decisions.current.extend(notes(files, path, text, problems)),
             Some(Place::Archive) => decisions.archived.extend(entries(files, path, text, problems)),
-            None => {}
+            Some(Place::Own) | None => {}
         }
     }
+    // A merge may bring back an entry that has a file of its own: the file is what people edit.
+    let ids: HashSet<&DecisionId> = own.iter().map(|decision| &decision.id).collect();
+    for list in [&mut decisions.current, &mut decisions.archived] {
+        list.retain(|decision| !ids.contains(&decision.id));
+    }
+    decisions.current.splice(0..0, own);
     say_superseded_twice(&decisions, problems);
     for list in [&mut decisions.current, &mut decisions.archived] {
         list.sort_by(|a, b| b.date.cmp(&a.date));
@@ -106,6 +119,7 @@ fn place(path: &str, main: &str) -> Option<Place> {
     let is_archive = |name: &str| name.contains("archive") && name.contains("decision");
     match parts[..] {
         ["decisions", year, month, _] if is_day_folder(year, month) => Some(Place::Own),
+        ["decisions", "undated", _] => Some(Place::Own),
         ["decisions", "inbox", _] => Some(Place::Inbox),
         ["decisions", "decisions"] => Some(Place::Archive),
         ["decisions", "archive" | "archived", _] => Some(Place::Archive),
@@ -117,7 +131,8 @@ fn place(path: &str, main: &str) -> Option<Place> {
 
 /// The entries of a file, those that stand in it twice counted once.
 fn entries(files: &Files, path: &str, text: &str, problems: &mut Vec<Problem>) -> Vec<Decision> {
-    let mut decisions = entries::read(files, path, &line_feeds(super::without_mark(text)));
+    let found = entries::read(files, path, &line_feeds(super::without_mark(text)));
+    let mut decisions: Vec<Decision> = found.into_iter().map(|found| found.decision).collect();
     let before = decisions.len();
     let mut doubled: Option<Source> = None;
     let mut seen = HashSet::new();
@@ -148,21 +163,31 @@ fn notes(files: &Files, path: &str, text: &str, problems: &mut Vec<Problem>) -> 
     let (matter, body_at) = front_matter::split(&text);
     let body = text.get(body_at..).unwrap_or_default();
     let mut decisions = entries(files, path, &blank_lines(&text, body_at), problems);
-    if decisions.is_empty() && !is_blank(body) {
+    if decisions.is_empty() && !is_blank(body) && !text.contains(IMPORTED) {
         decisions.push(entries::whole(body, files.at(path, 1)));
     }
+    let mut all: Vec<&mut Decision> = decisions.iter_mut().collect();
+    complete(path, matter, &mut all);
+    decisions
+}
+
+/// What a note says of itself in its front matter or its name.
+fn complete(path: &str, matter: Option<&str>, decisions: &mut [&mut Decision]) {
     if let Some(matter) = matter.and_then(|matter| front_matter::read::<NoteMatter>(matter).ok()) {
-        for decision in &mut decisions {
+        for decision in decisions.iter_mut() {
             decision.date = decision.date.take().or_else(|| matter.date.as_deref().and_then(date::date_in));
             decision.by = decision.by.take().or_else(|| matter.by.clone().or_else(|| matter.author.clone()));
             decision.status = decision.status.or_else(|| status::said(matter.status.as_deref()?));
         }
     }
     let named = path.rsplit('/').next().and_then(date::date_in);
-    if let [only] = decisions.as_mut_slice() {
-        only.date = only.date.take().or(named);
+    // One decision, though it may stand there twice.
+    let first = decisions.first().map(|decision| decision.id.clone());
+    if decisions.iter().all(|decision| Some(&decision.id) == first.as_ref()) {
+        for decision in decisions.iter_mut() {
+            decision.date = decision.date.take().or_else(|| named.clone());
+        }
     }
-    decisions
 }
 
 /// The text with everything before `at` replaced by empty lines, so that lines keep their numbers.
@@ -193,6 +218,8 @@ struct Matter {
     by: Option<String>,
     run: Option<String>,
     supersedes: Option<String>,
+    /// What the entry said that the file was made of.
+    status: Option<String>,
     #[serde(default)]
     scope: Vec<String>,
     #[serde(default)]
@@ -233,7 +260,7 @@ pub(crate) fn decision_file(text: &str, source: Source) -> Result<Decision, Box<
         scope: matter.scope,
         tags: matter.tags,
         text: text.trim().to_owned(),
-        status: None,
+        status: matter.status.as_deref().and_then(status::said),
         source: Some(source),
         id,
     })

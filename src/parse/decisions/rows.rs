@@ -4,15 +4,19 @@ use super::super::Files;
 use super::super::markdown::{BlockKind, Document, Row};
 use super::super::words::{is_blank, is_placeholder, without_pictographs};
 use super::date::{date_in, dated};
-use super::entries::id;
+use super::entries::{Found, id};
 use super::status;
 use crate::model::{Decision, DecisionId, Source};
 
 const TITLE: [&str; 5] = ["decision", "title", "what", "summary", "description"];
 const BY: [&str; 6] = ["by", "author", "who", "decided by", "owner", "agent"];
 
-pub(super) fn read(files: &Files, path: &str, document: &Document<'_>) -> Vec<Decision> {
+pub(super) fn read(files: &Files, path: &str, document: &Document<'_>) -> Vec<Found> {
     let mut decisions = Vec::new();
+    let found = |decision: Option<Decision>, start: usize, end: usize| {
+        let start = document.line_start(start);
+        decision.map(|decision| Found { decision, start, body: start, end: document.line_end(end) })
+    };
     for block in &document.blocks {
         match &block.kind {
             BlockKind::Table(table) => {
@@ -21,16 +25,24 @@ pub(super) fn read(files: &Files, path: &str, document: &Document<'_>) -> Vec<De
                 };
                 let (by, status) = (table.column(&BY), table.column(&["status", "state"]));
                 for row in &table.rows {
-                    let decision = of_row(row, (when, title, by), files.at(path, document.line(row.offset)));
+                    let source = files.at(path, document.line(row.offset));
                     let status = status::said(row.cell(status));
-                    decisions.extend(decision.map(|decision| Decision { status, ..decision }));
+                    let decision =
+                        of_row(row, (when, title, by), source).map(|decision| Decision { status, ..decision });
+                    decisions.extend(found(decision, row.offset, row.offset + 1));
                 }
             }
             BlockKind::Item(text) => {
-                decisions.extend(of_item(text, files.at(path, document.line(block.range.start))));
+                let decision = of_item(text, files.at(path, document.line(block.range.start)));
+                decisions.extend(found(decision, block.range.start, block.range.end));
             }
             _ => {}
         }
+    }
+    // An item may hold items that are decisions of their own.
+    for index in 1..decisions.len() {
+        let next = decisions[index].start;
+        decisions[index - 1].end = decisions[index - 1].end.min(next);
     }
     decisions
 }

@@ -1,0 +1,78 @@
+use crate::commands::{Context, Ended};
+use crate::model::{list, plural, printable};
+use crate::ops::Project;
+use crate::ops::import::{self, Import, Which};
+use crate::ui::Ui;
+
+/// Give the entries of a decisions.md files of their own
+///
+/// Each entry becomes a file under `.squad/decisions`, word for word, in one commit that takes it out of the file it
+/// stood in; a file of which nothing is left goes. Ids are those of the entries, so two clones that import make the
+/// same files. What is imported is what the branch has: commit changes first.
+#[derive(clap::Args)]
+#[command(after_help = "\
+Examples:
+  squad decisions import --dry-run
+  squad decisions import
+  squad decisions import .squad/decisions/inbox/*.md
+  squad decisions import --all")]
+pub(super) struct Args {
+    /// Files to import, such as notes of the inbox, instead of the decisions.md
+    #[arg(value_name = "FILE")]
+    files: Vec<String>,
+    /// Import decisions.md, the inbox and archives
+    #[arg(long, conflicts_with = "files")]
+    all: bool,
+    /// Show what would be imported, and change nothing
+    #[arg(long)]
+    dry_run: bool,
+}
+
+impl Args {
+    pub(super) fn run(self, context: &mut Context<'_>, project: &Project) -> Ended {
+        let which = match (self.all, self.files.is_empty()) {
+            (true, _) => Which::All,
+            (false, true) => Which::Main,
+            (false, false) => Which::These(self.files),
+        };
+        let mut import = import::plan(project, &context.directory, &which)?;
+        if !self.dry_run {
+            import::carry_out(context.env, project, &mut import)?;
+        }
+        if context.ui.json() {
+            context.ui.value(&import);
+        } else {
+            said(&mut context.ui, &import);
+        }
+        Ok(0)
+    }
+}
+
+fn said(ui: &mut Ui, import: &Import) {
+    if import.imported.is_empty() && import.left.is_empty() {
+        return ui.say("There is nothing to import.");
+    }
+    for imported in &import.imported {
+        let source = imported.source.as_ref().map(ToString::to_string).unwrap_or_default();
+        ui.data(&printable(&format!("{}  {source}  {}", imported.id, imported.title)));
+    }
+    let count = plural(import.imported.len(), "decision");
+    match &import.commit {
+        _ if import.imported.is_empty() => {}
+        Some(commit) => ui.say(&format!("{count} imported in {}.", commit.get(..10).unwrap_or(commit))),
+        None => ui.say(&format!("{count} would be imported.")),
+    }
+    for source in import.sources.iter().filter(|(_, kept)| kept.is_none()).map(|(path, _)| path) {
+        ui.say(&format!("Nothing is left of {}; it goes.", printable(source)));
+    }
+    for place in &import.left {
+        ui.warning(&format!(
+            "{}: stays, since the file of this decision says something else",
+            printable(&place.to_string())
+        ));
+    }
+    if !import.secrets.is_empty() {
+        ui.warning(&format!("the entries hold what looks like secrets: {}", list(&import.secrets)));
+        ui.hint("they are in the repository's history already; make them invalid where they are used");
+    }
+}

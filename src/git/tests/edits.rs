@@ -1,0 +1,129 @@
+//! Landing changes of files that are on the branch already.
+
+use super::*;
+use crate::git::Edit;
+
+fn edit(path: &str, old: &str, new: Option<&str>) -> Edit {
+    Edit { path: path.into(), old: old.into(), new: new.map(Into::into) }
+}
+
+/// A world with a file to change, one to remove that is alone in its folder, and work in progress beside them.
+fn world(init: &[&str]) -> World {
+    let world = World::with(init);
+    world.write("list.md", "one\ntwo\n");
+    world.write("in/note.md", "note\n");
+    world.write("other.txt", "before\n");
+    world.git(&["add", "."]);
+    world.git(&["commit", "-qm", "files"]);
+    world.write("other.txt", "staged\n");
+    world.git(&["add", "other.txt"]);
+    world.write("other.txt", "edited\n");
+    world.write("new.txt", "new\n");
+    world
+}
+
+fn split() -> Change {
+    let edits = vec![edit("list.md", "one\ntwo\n", Some("two\n")), edit("in/note.md", "note\n", None)];
+    Change { edits, ..change(&[("each/one.md", "one\n")]) }
+}
+
+fn picture(world: &World) -> [String; 3] {
+    [world.git(&["status", "--porcelain"]), world.git(&["diff"]), world.git(&["ls-files", "--stage"])]
+}
+
+const IN_PROGRESS: &str = "MM other.txt\n?? new.txt\n";
+
+#[test]
+fn files_change_and_go_with_those_that_come() {
+    for format in known_formats(&["--object-format=sha1", "--object-format=sha256", "--ref-format=reftable"]) {
+        let world = world(&[format]);
+        let commit = landed(&world.repository(), &split());
+        let shown = world.git(&["show", "--name-status", "--format=", &commit]);
+        assert_eq!(shown, "A\teach/one.md\nD\tin/note.md\nM\tlist.md\n");
+        assert_eq!(world.git(&["ls-tree", "--name-only", "HEAD"]), "README.md\neach\nlist.md\nother.txt\n");
+        assert_eq!((world.read("list.md"), world.root().join("in/note.md").exists()), ("two\n".to_owned(), false));
+        assert_eq!(world.git(&["status", "--porcelain"]), IN_PROGRESS);
+        let names = fs::read_dir(world.root()).unwrap().flatten().map(|entry| entry.file_name());
+        assert!(!names.into_iter().any(|name| name.to_string_lossy().starts_with(".squad-")));
+        assert!(refused(&world.repository(), &split()).contains("is not on the branch as it was read"));
+        world.assert_sound();
+    }
+}
+
+#[test]
+fn what_the_user_changed_is_in_the_way() {
+    let world = world(&[]);
+    let refuses = |why: &str| {
+        let before = picture(&world);
+        assert!(refused(&world.repository(), &split()).contains(why), "{why}");
+        let (reason, _) = world.repository().obstacle(&split()).unwrap().expect("something stands against it");
+        assert!(reason.contains(why), "{why}: {reason}");
+        assert_eq!(picture(&world), before);
+        assert!(!world.root().join("each").exists());
+    };
+    world.write("list.md", "three\n");
+    refuses("list.md has changes that are not committed");
+    world.git(&["add", "list.md"]);
+    refuses("list.md is staged with other content");
+    world.git(&["commit", "-qm", "three", "list.md"]);
+    refuses("list.md is not on the branch as it was read");
+    world.git(&["revert", "--no-edit", "-n", "HEAD"]);
+    world.git(&["commit", "-qm", "back"]);
+    world.git(&["update-index", "--chmod=+x", "in/note.md"]);
+    world.git(&["commit", "-qm", "executable"]);
+    world.git(&["checkout", "-q", "--", "in/note.md"]);
+    refuses("in/note.md is not on the branch as it was read");
+    world.git(&["revert", "--no-edit", "HEAD"]);
+    fs::write(world.root().join(".git/index.lock"), "").unwrap();
+    assert!(refused(&world.repository(), &split()).contains("index"));
+    fs::remove_file(world.root().join(".git/index.lock")).unwrap();
+    assert_eq!(world.repository().obstacle(&split()).unwrap(), None);
+    landed(&world.repository(), &split());
+}
+
+#[test]
+fn what_a_sparse_checkout_hides_stays_hidden() {
+    let world = world(&[]);
+    world.git(&["sparse-checkout", "set", "--no-cone", "/README.md", "/list.md"]);
+    assert!(!world.root().join("in/note.md").exists());
+    landed(&world.repository(), &split());
+    assert!(!world.root().join("in").exists());
+    assert_eq!(world.git(&["ls-files", "in"]), "");
+    assert_eq!(world.git(&["status", "--porcelain"]), IN_PROGRESS);
+}
+
+/// A `git` that does something else first when it is called with these words.
+#[cfg(unix)]
+fn wrapped(world: &mut World, words: &str, deed: &str) {
+    let wrapper = world.folder.path().join("git-wrapper");
+    let script = format!("#!/bin/sh\ncase \"$*\" in *'{words}'*)\n{deed};;\nesac\nexec git \"$@\"\n");
+    fs::write(&wrapper, script).unwrap();
+    fs::set_permissions(&wrapper, std::os::unix::fs::PermissionsExt::from_mode(0o755)).unwrap();
+    world.environment.git = wrapper;
+}
+
+#[cfg(unix)]
+#[test]
+fn a_branch_that_cannot_move_leaves_everything_as_it_was() {
+    for words in [" update-ref -m ", "checkout-index -u"] {
+        let mut world = world(&[]);
+        let before = picture(&world);
+        wrapped(&mut world, words, "  echo 'fatal: no space' >&2; exit 128");
+        assert!(world.repository().land(&split(), Some(&ada()), noon()).is_err(), "{words}");
+        assert_eq!(picture(&world), before, "{words}");
+        assert_eq!((world.read("list.md"), world.read("in/note.md")), ("one\ntwo\n".into(), "note\n".into()));
+        assert!(!world.root().join("each").exists());
+        world.assert_sound();
+    }
+}
+
+#[cfg(unix)]
+#[test]
+fn what_the_user_writes_meanwhile_stays() {
+    let mut world = world(&[]);
+    wrapped(&mut world, "update-index -z --index-info", "  echo three >> list.md");
+    assert_eq!(refused(&world.repository(), &split()), "list.md is being changed");
+    assert_eq!(world.read("list.md").lines().next_back(), Some("three"));
+    assert_eq!(world.git(&["status", "--porcelain"]), format!(" M list.md\n{IN_PROGRESS}"));
+    assert!(world.root().join("in/note.md").exists());
+}

@@ -1,0 +1,89 @@
+//! Taking a file of many decisions apart without losing a byte.
+
+use std::ops::Range;
+
+use super::entries::{self, Found};
+use super::{IMPORTED, Place, blank_lines, complete, main_file, place};
+use crate::model::Decision;
+use crate::parse::words::is_blank;
+use crate::parse::{Files, front_matter, line_feeds, without_mark};
+
+/// A decision, and which bytes of its file are its.
+#[derive(Clone, Debug, PartialEq)]
+pub(crate) struct Piece {
+    pub(crate) decision: Decision,
+    pub(crate) range: Range<usize>,
+    /// Where its heading ends; the start of `range` for one that has none, such as a row of a table.
+    pub(crate) body: usize,
+}
+
+/// The files that hold decisions without being one, by their paths: the one that agents read first.
+pub(crate) fn sources(files: &Files) -> Vec<&str> {
+    let main = main_file(files);
+    let of = |wanted: fn(&Place) -> bool| {
+        files.texts.keys().map(String::as_str).filter(move |path| place(path, main).as_ref().is_some_and(wanted))
+    };
+    let (main, others) =
+        (of(|place| matches!(place, Place::Main)), of(|place| !matches!(place, Place::Main | Place::Own)));
+    main.chain(others).collect()
+}
+
+/// The decisions of one of [`sources`], in their order and apart from each other. What lies between them is none's:
+/// titles, rules, notes to the reader.
+pub(crate) fn split(files: &Files, path: &str) -> Vec<Piece> {
+    let Some(raw) = files.texts.get(path) else { return Vec::new() };
+    let is_note = matches!(place(path, main_file(files)), Some(Place::Inbox));
+    let text = line_feeds(without_mark(raw));
+    let (matter, body_at) = if is_note { front_matter::split(&text) } else { (None, 0) };
+    let body = text.get(body_at..).unwrap_or_default();
+    let mut found = entries::read(files, path, &blank_lines(&text, body_at));
+    // Empty lines stand for the front matter there; here it has its length again.
+    let shift = body_at - text.get(..body_at).map_or(0, |before| before.matches('\n').count());
+    for Found { start, body, end, .. } in &mut found {
+        for at in [start, body, end] {
+            *at += shift;
+        }
+    }
+    if is_note {
+        if found.is_empty() && !is_blank(body) && !text.contains(IMPORTED) {
+            let decision = entries::whole(body, files.at(path, 1));
+            found.push(Found { decision, start: body_at, body: body_at, end: text.len() });
+        }
+        complete(path, matter, &mut found.iter_mut().map(|found| &mut found.decision).collect::<Vec<_>>());
+        // What stands above the only decision of a note is about it.
+        if let [only] = found.as_mut_slice() {
+            only.start = 0;
+        }
+    }
+    let lines = Lines::new(&text, raw);
+    let piece = |found: Found| Piece {
+        range: lines.raw(found.start)..lines.raw(found.end),
+        body: lines.raw(found.body),
+        decision: found.decision,
+    };
+    found.into_iter().map(piece).filter(|piece| !piece.range.is_empty()).collect()
+}
+
+/// Where the lines begin, in the text as it is read and in the file as it is.
+struct Lines {
+    read: Vec<usize>,
+    raw: Vec<usize>,
+    length: usize,
+}
+
+impl Lines {
+    fn new(text: &str, raw: &str) -> Self {
+        let mark = raw.len() - without_mark(raw).len();
+        let read = std::iter::once(0).chain(text.match_indices('\n').map(|(at, _)| at + 1)).collect();
+        let bytes = raw.as_bytes();
+        let ends = (0..bytes.len())
+            .filter(|at| bytes[*at] == b'\n' || (bytes[*at] == b'\r' && bytes.get(at + 1) != Some(&b'\n')));
+        Self { read, raw: std::iter::once(mark).chain(ends.map(|at| at + 1)).collect(), length: raw.len() }
+    }
+
+    /// The byte of the file at which a line of the text begins.
+    fn raw(&self, offset: usize) -> usize {
+        let line = self.read.partition_point(|start| *start < offset);
+        self.raw.get(line).copied().unwrap_or(self.length)
+    }
+}

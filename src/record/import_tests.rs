@@ -1,0 +1,158 @@
+//! Importing loses no entry and no byte, whatever a file looks like.
+
+use std::collections::BTreeMap;
+
+use proptest::prelude::*;
+
+use super::part;
+use crate::model::{Decision, Source};
+use crate::parse::{self, Files, IMPORTED};
+
+fn files(path: &str, text: &str) -> Files {
+    Files { folder: ".squad".to_owned(), texts: BTreeMap::from([(path.to_owned(), text.to_owned())]) }
+}
+
+/// Each decision once, without its place.
+fn known(files: &Files) -> BTreeMap<String, Decision> {
+    let all = parse::decisions(files).into_iter();
+    all.map(|decision| (decision.id.to_string(), Decision { source: None, ..decision })).collect()
+}
+
+/// The bytes a decision's file has of its entry: the heading as it was, and what stood below it.
+fn entry(text: &str) -> (String, &str) {
+    let (matter, rest) = text[4..].split_once("\n---\n").expect("front matter");
+    let (title, body) = rest.split_once('\n').expect("a title");
+    let heading = matter.lines().find_map(|line| line.strip_prefix("heading: "));
+    let heading = heading.map_or(title.to_owned(), |text| serde_json::from_str(text).expect("JSON"));
+    (heading, body)
+}
+
+fn check(path: &str, text: &str) -> Result<(), TestCaseError> {
+    let before = files(path, text);
+    let pieces = parse::split(&before, path);
+    let mut held = BTreeMap::new();
+    let parted = part(&before, path, ".squad", &mut held);
+    // Every byte is in the rest or in a piece.
+    let (mut gaps, mut at) = (String::new(), 0);
+    let is_left = |decision: &Decision| parted.left.iter().any(|left| left.source == decision.source);
+    for piece in pieces.iter().filter(|piece| !is_left(&piece.decision)) {
+        prop_assert!(at <= piece.range.start && piece.range.start <= piece.body && piece.body <= piece.range.end);
+        gaps.push_str(&text[at..piece.range.start]);
+        at = piece.range.end;
+        let (heading, body) = (&text[piece.range.start..piece.body], &text[piece.body..piece.range.end]);
+        // And every piece is in a file, byte for byte.
+        let found = parted.files.iter().any(|(_, text)| match (heading.is_empty(), entry(text)) {
+            (true, (_, kept)) => kept.strip_prefix('\n').is_some_and(|kept| kept.trim_end() == body.trim_end()),
+            (false, (line, kept)) => {
+                heading.trim_end_matches(['\r', '\n']) == line.trim_end_matches(['\r', '\n'])
+                    && heading.starts_with(&line)
+                    && kept.trim_end() == body.trim_end()
+            }
+        });
+        prop_assert!(found, "{:?} in {:?}", &text[piece.range.clone()], parted.files);
+    }
+    gaps.push_str(&text[at..]);
+    match &parted.rest {
+        Some(rest) => {
+            let unmarked = rest.replacen(&format!("{IMPORTED}\r\n"), "", 1).replacen(&format!("{IMPORTED}\n"), "", 1);
+            prop_assert_eq!(unmarked, gaps);
+        }
+        None => prop_assert_eq!(gaps.trim_matches(|c: char| c.is_whitespace() || c == '\u{feff}'), ""),
+    }
+    // The team reads the same decisions as before.
+    let mut after = Files { folder: ".squad".to_owned(), texts: BTreeMap::new() };
+    for (path, text) in &parted.files {
+        after.texts.insert(path.strip_prefix(".squad/").expect("in the team's folder").to_owned(), text.clone());
+        prop_assert!(parse::decision_file(text, Source::new(path, 1)).is_ok(), "{text}");
+    }
+    prop_assert_eq!(after.texts.len(), parted.files.len(), "two decisions of one path");
+    after.texts.extend(parted.rest.iter().map(|rest| (path.to_owned(), rest.clone())));
+    let (was, is) = (known(&before), known(&after));
+    prop_assert_eq!(was.keys().collect::<Vec<_>>(), is.keys().collect::<Vec<_>>(), "{}", text);
+    for (was, is) in was.values().zip(is.values()) {
+        let title = was.title.split_whitespace().collect::<Vec<_>>().join(" ");
+        prop_assert_eq!((title, &was.date, &was.by, was.status), (is.title.clone(), &is.date, &is.by, is.status));
+        // A heading in a quote or a list leaves its mark to the entry before it. Rows are read without their markup.
+        let said = was.text.trim_end_matches(|c: char| c.is_whitespace() || matches!(c, '>' | '-' | '+' | '*'));
+        prop_assert!(is.text.contains(said) || !text.contains(said), "{said:?} became {:?}", is.text);
+    }
+    // Once more changes nothing.
+    if let Some(rest) = &parted.rest {
+        let again = part(&files(path, rest), path, ".squad", &mut held);
+        prop_assert_eq!(again.files.len(), 0, "{}", rest);
+        prop_assert_eq!(again.rest.as_ref(), Some(rest));
+    }
+    Ok(())
+}
+
+/// What people and tools write, in pieces that may stand in any order.
+const FRAGMENTS: [&str; 44] = [
+    "# Decisions\n\n",
+    "# Squad Decisions\n\n> Shared by all.\n\n",
+    "## Active Decisions\n\n",
+    "## Governance\n\n- ask first\n- then decide\n\n",
+    "## Archive\n\n",
+    "---\n\n",
+    "### 2026-01-05: Tar the hull\n**By:** Uwe\n**What:** Black tar.\n**Why:** Leaks.\n\n",
+    "### 2026-01-06T08:00:00Z — New ropes\n\nHemp.\n\n",
+    "### 📌 2026-01-07: Flags\n\n",
+    "#### Dinner at six (2026-01-08)\n**Author:** Otto\n\nBring bread.\n",
+    "## 2026-01-09\n\n",
+    "### Paint it\n\nRed.\n\n",
+    "### Why\n\nOld.\n\n",
+    "#### Consequences\n\n- red hands\n\n",
+    "# Decision: Scrub the deck\n\n**Date:** 2026-03-01\n**Author:** Uwe\n\n## Context\n\nDirt.\n\n",
+    "## ADR-4 Sails\n\n**Status:** Rejected\n\nCanvas.\n\n",
+    "```md\n### 2026-09-09: No heading\n```\n\n",
+    "~~~\n# not one\n",
+    "| Date | By | Decision |\n|---|---|---|\n| 2026-02-01 | Uwe | Buy oars |\n| 2026-02-02 | Otto | Sell oars |\n\n",
+    "- 2026-02-03: Hire a cook\n  - 2026-02-04: and a boy\n  - no date\n- 2026-02-05 — Fire the cook\n\n",
+    "1. first\n2. second\n\n",
+    "<!-- a note -->\n<a id=\"x\"></a>\n",
+    "Tar again\n---------\n\n**By:** Uwe\n\n",
+    "2026-04-01: Underlined\n======\n\ntext\n",
+    "> ### 2026-04-02: Quoted\n> **By:** Otto\n\n",
+    "- ### 2026-04-03: In a list\n  text\n",
+    "   ### 2026-04-04: Indented\n",
+    "### \"Quotes\": and #marks `code` | bars \\ \u{fffd}Ã©\n**Date:** 2026-04-05\n",
+    "### 2026-04-06: By [link](http://x.example) **bold**\n\nMail ann@example.com.\n\n",
+    "### {Title}\n**By:** {name}\n\n",
+    "### 2026-04-07: Trailing spaces   \n\ttext\t\n",
+    "text without an end",
+    "\n\n\n",
+    "\r\n",
+    "\r",
+    "\u{feff}",
+    "---\nby: Otto\ndate: 2026-05-01\n---\n",
+    "---\nsupersedes: x\n",
+    "### 2026-01-05: Tar the hull\n**By:** Uwe\n**What:** Black tar.\n**Why:** Leaks.\n\n",
+    "### 2026-01-05: Tar the hull\n",
+    "**Date:** 2026-06-01\n",
+    "*2026-06-02, Otto*\n",
+    "## How to use this file\n\n### Entry format\n\n### 2026-06-03: Example\n\n",
+    "Prose about 2026-06-04: nothing.\n\n",
+];
+
+fn look_alike() -> impl Strategy<Value = String> {
+    let fragment =
+        prop_oneof![8 => (0..FRAGMENTS.len()).prop_map(|at| FRAGMENTS[at].to_owned()), 1 => "[\\PC\n]{0,12}"];
+    (prop::collection::vec(fragment, 0..14), 0..4u8).prop_map(|(fragments, ends)| {
+        let text = fragments.concat();
+        match ends {
+            0 => text.replace('\n', "\r\n"),
+            1 => format!("\u{feff}{text}"),
+            _ => text,
+        }
+    })
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig::with_cases(1_000))]
+
+    #[test]
+    fn nothing_is_lost_of_any_file(text in look_alike()) {
+        check("decisions.md", &text)?;
+        check("decisions/inbox/2026-07-01-note.md", &text)?;
+        check("decisions/archive/old.md", &text)?;
+    }
+}
