@@ -154,7 +154,7 @@ fn check_place<'a>(repository: &'a Repository, change: &Change) -> Result<(&'a P
         Some(_) => {}
     }
     if let Some(operation) = repository.operation() {
-        return refuse(format!("a {operation} is going on"), format!("finish it: git status tells how; then {AGAIN}"));
+        return refuse(format!("a {operation} is going on"), "finish it: `git status` tells how");
     }
     let lock = repository.git_dir().join("index.lock");
     if lock.exists() {

@@ -5,6 +5,7 @@
 //! | file | what it holds |
 //! |---|---|
 //! | `repository` | where the repository is, what is checked out |
+//! | `operation` | merges, rebases and the like that are going on |
 //! | `references` | reading refs, and moving the ledger's ref durably |
 //! | `objects`, `pack` | writing objects so that a power cut does not lose them |
 //! | `tree` | reading folders of a commit, adding files to a tree |
@@ -24,6 +25,7 @@ mod landing;
 mod ledger;
 mod lock;
 mod objects;
+mod operation;
 mod pack;
 mod program;
 mod references;

@@ -50,8 +50,17 @@ pub(crate) struct Repository {
 pub(crate) struct Head {
     /// The branch's short name; None: HEAD is detached.
     pub(crate) branch: Option<String>,
+    /// The branch that a rebase or a bisection has left, and will come back to.
+    pub(crate) left: Option<String>,
     /// The commit's id; None: the branch has no commit yet.
     pub(crate) commit: Option<String>,
+}
+
+impl Head {
+    /// The branch the work is on.
+    pub(crate) fn work(&self) -> Option<&str> {
+        self.branch.as_deref().or(self.left.as_deref())
+    }
 }
 
 impl Repository {
@@ -136,10 +145,10 @@ impl Repository {
             false => read_head(&self.git_dir, self.hash)?,
         };
         Ok(match target {
-            Target::Object(id) => Head { branch: None, commit: Some(id.to_string()) },
+            Target::Object(id) => Head { branch: None, left: self.left_branch()?, commit: Some(id.to_string()) },
             Target::Symbolic(name) => {
                 let commit = follow(&self.references(), &name)?.map(|id| id.to_string());
-                Head { branch: Some(name.strip_prefix("refs/heads/").unwrap_or(&name).to_owned()), commit }
+                Head { branch: Some(name.strip_prefix("refs/heads/").unwrap_or(&name).to_owned()), left: None, commit }
             }
         })
     }
@@ -152,22 +161,6 @@ impl Repository {
         let id = self.call(&["rev-parse", "--verify", "HEAD"]).succeed()?;
         let id = parse_id(&id.stdout, self.hash);
         id.map(Target::Object).ok_or_else(|| Error::damaged(&self.git_dir, "HEAD does not hold an object id"))
-    }
-
-    /// What the user is in the middle of: "merge", "rebase", "am", "cherry-pick", "revert" or "bisect".
-    pub(crate) fn operation(&self) -> Option<&'static str> {
-        // In the order in which `git status` looks; see wt_status_get_state() in git's wt-status.c.
-        const TRACES: [(&str, &str); 8] = [
-            ("rebase-apply/applying", "am"),
-            ("rebase-apply", "rebase"),
-            ("rebase-merge", "rebase"),
-            ("MERGE_HEAD", "merge"),
-            ("CHERRY_PICK_HEAD", "cherry-pick"),
-            ("REVERT_HEAD", "revert"),
-            ("sequencer", "cherry-pick"),
-            ("BISECT_LOG", "bisect"),
-        ];
-        TRACES.iter().find(|(trace, _)| self.git_dir.join(trace).exists()).map(|(_, operation)| *operation)
     }
 
     /// Who git says the author of a commit would be now. None: nobody is configured; what git would make up from

@@ -153,7 +153,7 @@ pub(crate) struct Addition {
 pub(crate) fn supersede(env: &Env, project: &Project, id: &str, addition: Addition) -> Result<Decision, Failure> {
     let _turn = Lander::new(env, project).turn()?;
     let old = find(standing(project)?, id)?;
-    let branch = as_recorded(project.repository.head()?.branch.as_deref());
+    let branch = as_recorded(project.repository.head()?.work());
     let waiting = ledger::decisions(&project.repository, &project.ledger_prefix())?.into_iter().filter(|logged| {
         logged.landed.is_empty() && logged.branch == branch && logged.decision.supersedes.as_ref() == Some(&old.id)
     });
@@ -198,7 +198,7 @@ pub(crate) fn add(env: &Env, project: &Project, addition: Addition) -> Result<De
         status: None,
         source: None,
     };
-    let what = What::DecisionLogged { decision, branch: project.repository.head()?.branch };
+    let what = What::DecisionLogged { decision, branch: project.repository.head()?.work().map(str::to_owned) };
     let mut entry = Entry::new(id, at, Actor::User, &what);
     entry.redact(&secrets::redactor(env, &project.folder.root));
     append(&project.repository, &project.ledger_prefix(), std::slice::from_ref(&entry), at)?;

@@ -90,7 +90,7 @@ impl Lander {
     pub(crate) fn land(&self, which: Which) -> Result<Landed, Failure> {
         let turn = self.turn()?;
         let head = self.repository.head()?;
-        let recorded = as_recorded(head.branch.as_deref());
+        let recorded = as_recorded(head.work());
         let (waiting, others): (Vec<_>, Vec<_>) = ledger::decisions(&self.repository, &self.prefix)?
             .into_iter()
             .filter(|logged| logged.landed.is_empty())
@@ -99,7 +99,11 @@ impl Lander {
                 None => which == Which::AndOfNone || head.branch.is_none(),
             });
         let Some(branch) = head.branch else {
-            return Ok(left(waiting.len(), "HEAD is detached", "check out the branch the work is on"));
+            let (reason, hint) = match self.repository.operation() {
+                Some(operation) => (format!("a {operation} is going on"), "finish it: `git status` tells how"),
+                None => ("HEAD is detached".to_owned(), "check out the branch the work is on"),
+            };
+            return Ok(left(waiting.len(), &reason, hint));
         };
         if waiting.is_empty() {
             return Ok(Landed {
@@ -134,9 +138,14 @@ impl Lander {
                 edits: Vec::new(),
                 message: message(&decisions),
             };
-            match self.repository.land(&change, self.repository.identity().as_ref(), self.clock.now())? {
-                Landing::Landed { commit } => Some(commit),
-                Landing::NotLanded { reason, hint } => return Ok(left(decisions.len(), &reason, &hint)),
+            match self.repository.land(&change, self.repository.identity().as_ref(), self.clock.now()) {
+                Ok(Landing::Landed { commit }) => Some(commit),
+                Ok(Landing::NotLanded { reason, hint }) => return Ok(left(decisions.len(), &reason, &hint)),
+                // A file system that is read-only or full, a branch that somebody locked: they wait for better times.
+                Err(error) => {
+                    let hint = error.hint().unwrap_or_else(|| "see what git status says".to_owned());
+                    return Ok(left(decisions.len(), &error.to_string(), &hint));
+                }
             }
         };
         let decisions = decisions.iter().map(|decision| decision.id.clone()).collect();

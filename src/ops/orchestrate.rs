@@ -279,7 +279,7 @@ fn crew(project: &Project, order: &Order, head: &Head, engine: Engine, reports: 
     let desk = Desk {
         permissions: order.permissions,
         project: project.folder.root.display().to_string(),
-        branch: head.branch.clone(),
+        branch: head.work().map(str::to_owned),
         decisions: compile::in_force(project.decisions()).into_iter().cloned().collect(),
         reports: reports.clone(),
         ask: order.ask.clone(),

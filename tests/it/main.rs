@@ -10,6 +10,7 @@ mod direct;
 mod house;
 mod import;
 mod init;
+mod landing;
 mod log;
 mod orchestrate;
 mod process;

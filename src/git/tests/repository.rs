@@ -59,6 +59,7 @@ fn head_is_a_branch_with_or_without_commits_or_detached() {
     for format in known_formats(&["--object-format=sha1", "--ref-format=reftable"]) {
         let world = World::unborn(&[format]);
         let head = |branch: Option<&str>, commit: Option<&str>| Head {
+            left: None,
             branch: branch.map(str::to_owned),
             commit: commit.map(str::to_owned),
         };

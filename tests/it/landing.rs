@@ -1,0 +1,208 @@
+//! Where a branch cannot take a decision now: it waits, squad says so, and it lands with the next command that can.
+
+use std::fs;
+
+use crate::support::TestRepo;
+
+struct Obstacle {
+    name: &'static str,
+    begin: fn(&TestRepo),
+    end: fn(&TestRepo),
+    /// What squad says of it.
+    why: &'static str,
+}
+
+/// Runs git and does not mind that it fails: a conflict is what we want.
+fn conflict(repo: &TestRepo, arguments: &[&str]) {
+    repo.command("git", &repo.root()).args(arguments).output().expect("git runs");
+}
+
+const OBSTACLES: [Obstacle; 12] = [
+    Obstacle {
+        name: "merge",
+        begin: |repo| conflict(repo, &["merge", "main"]),
+        end: |repo| drop(repo.git(&["merge", "--abort"])),
+        why: "a merge is going on",
+    },
+    Obstacle {
+        name: "rebase",
+        begin: |repo| conflict(repo, &["rebase", "main"]),
+        end: |repo| drop(repo.git(&["rebase", "--abort"])),
+        why: "a rebase is going on",
+    },
+    Obstacle {
+        name: "rebase with the older backend",
+        begin: |repo| conflict(repo, &["rebase", "--apply", "main"]),
+        end: |repo| drop(repo.git(&["rebase", "--abort"])),
+        why: "a rebase is going on",
+    },
+    Obstacle {
+        name: "cherry-pick",
+        begin: |repo| conflict(repo, &["cherry-pick", "main"]),
+        end: |repo| drop(repo.git(&["cherry-pick", "--abort"])),
+        why: "a cherry-pick is going on",
+    },
+    Obstacle {
+        name: "revert",
+        begin: |repo| conflict(repo, &["revert", "HEAD~1"]),
+        end: |repo| drop(repo.git(&["revert", "--abort"])),
+        why: "a revert is going on",
+    },
+    Obstacle {
+        name: "am",
+        begin: |repo| {
+            fs::write(repo.root().join(".git/patch"), repo.git(&["format-patch", "-1", "--stdout", "main"]))
+                .expect("a patch");
+            conflict(repo, &["am", ".git/patch"]);
+        },
+        end: |repo| drop(repo.git(&["am", "--abort"])),
+        why: "a git am is going on",
+    },
+    Obstacle {
+        name: "bisect",
+        begin: |repo| drop(repo.git(&["bisect", "start", "HEAD", "HEAD~2"])),
+        end: |repo| drop(repo.git(&["bisect", "reset"])),
+        why: "a bisect is going on",
+    },
+    Obstacle {
+        name: "index locked",
+        begin: |repo| repo.write(".git/index.lock", ""),
+        end: |repo| fs::remove_file(repo.root().join(".git/index.lock")).expect("it is there"),
+        why: "another git process is changing the index",
+    },
+    Obstacle {
+        name: "branch locked",
+        begin: |repo| repo.write(".git/refs/heads/feature.lock", ""),
+        end: |repo| fs::remove_file(repo.root().join(".git/refs/heads/feature.lock")).expect("it is there"),
+        why: "feature.lock",
+    },
+    Obstacle {
+        name: "no key to sign with",
+        begin: |repo| {
+            repo.git(&["config", "commit.gpgSign", "true"]);
+            repo.git(&["config", "gpg.program", "false"]);
+        },
+        end: |repo| drop(repo.git(&["config", "commit.gpgSign", "false"])),
+        why: "the commit could not be signed",
+    },
+    Obstacle {
+        name: "nobody",
+        begin: |repo| drop(repo.git(&["config", "--unset", "user.email"])),
+        end: |repo| drop(repo.git(&["config", "user.email", "ann@example.com"])),
+        why: "git does not know who you are",
+    },
+    Obstacle {
+        name: "something in the place",
+        begin: |repo| repo.write(".squad/decisions/2026", "a file\n"),
+        end: |repo| fs::remove_file(repo.root().join(".squad/decisions/2026")).expect("it is there"),
+        why: ".squad/decisions/2026 is not a folder",
+    },
+];
+
+/// `feature` and `main` change the same line, so that whatever brings them together stops.
+fn repo() -> TestRepo {
+    let repo = TestRepo::with_small_team();
+    let commit = |text: &str| {
+        repo.write("line.txt", text);
+        repo.git(&["add", "line.txt"]);
+        repo.git(&["commit", "-qm", text.trim()]);
+    };
+    commit("before\n");
+    repo.git(&["switch", "-qc", "feature"]);
+    commit("feature\n");
+    commit("feature again\n");
+    repo.git(&["switch", "-q", "main"]);
+    commit("main\n");
+    repo.git(&["switch", "-q", "feature"]);
+    repo
+}
+
+#[test]
+fn a_decision_waits_until_the_branch_can_take_it() {
+    for Obstacle { name, begin, end, why } in OBSTACLES {
+        let repo = repo();
+        begin(&repo);
+        let before = [repo.git(&["status", "--porcelain"]), repo.git(&["rev-parse", "HEAD", "feature", "main"])];
+        let added = repo.squad(&["decisions", "add", "First"]);
+        assert!(
+            added.code == 0 && added.err.contains("1 decision recorded and not on the branch yet"),
+            "{name}: {added}"
+        );
+        assert!(added.err.contains(why) && added.err.contains("hint: "), "{name}: {added}");
+        let run = repo.rehearse(
+            "[[turn]]\nagent = \"ada\"\nsteps = [{ tool = \"squad_log_decision\", args = { title = \"Second\", what = \"x\" } }, { say = \"Done.\" }]\n",
+            &["--agent", "ada", "decide"],
+        );
+        assert!(run.code == 0 && run.err.contains("2 decisions recorded") && run.err.contains(why), "{name}: {run}");
+        let landing = repo.squad(&["decisions", "land"]);
+        assert!(landing.code == 1 && landing.err.contains(why), "{name}: {landing}");
+        let after = [repo.git(&["status", "--porcelain"]), repo.git(&["rev-parse", "HEAD", "feature", "main"])];
+        assert_eq!(after, before, "{name}");
+        assert_eq!(repo.squad(&["decisions", "list"]).out.matches("unlanded").count(), 2, "{name}");
+        end(&repo);
+        let next = repo.squad(&["decisions", "add", "Third"]);
+        assert!(next.err.contains("3 decisions landed on feature"), "{name}: {next}");
+        assert_eq!(
+            repo.git(&["ls-tree", "-r", "--name-only", "HEAD", ".squad/decisions"]).lines().count(),
+            3,
+            "{name}"
+        );
+        assert_eq!(repo.git(&["status", "--porcelain"]), "", "{name}");
+        assert_eq!(repo.squad(&["decisions", "land"]).err, "There is nothing to land.\n", "{name}");
+        repo.assert_sound();
+    }
+}
+
+/// Whoever runs the tests as root may write everywhere; then there is nothing to see here.
+#[cfg(unix)]
+#[test]
+fn a_read_only_work_tree_takes_nothing() {
+    use std::os::unix::fs::PermissionsExt;
+    let repo = repo();
+    let mode = |mode| {
+        fs::set_permissions(repo.root().join(".squad"), fs::Permissions::from_mode(mode)).expect("ours");
+    };
+    mode(0o555);
+    if fs::write(repo.root().join(".squad/probe"), "").is_ok() {
+        fs::remove_file(repo.root().join(".squad/probe")).expect("it is there");
+        return mode(0o755);
+    }
+    let added = repo.squad(&["decisions", "add", "First"]);
+    mode(0o755);
+    assert!(added.code == 0 && added.err.contains("check who owns the folder"), "{added}");
+    assert_eq!(repo.git(&["status", "--porcelain"]), "");
+    assert!(repo.squad(&["decisions", "land"]).err.contains("1 decision landed"));
+}
+
+/// During a rebase no branch is checked out. What is decided then is for the branch that is being rebased.
+#[test]
+fn a_decision_of_a_rebase_is_for_its_branch() {
+    let repo = repo();
+    conflict(&repo, &["rebase", "main"]);
+    repo.squad(&["decisions", "add", "First"]);
+    repo.git(&["checkout", "-q", "--theirs", "line.txt"]);
+    repo.git(&["add", "line.txt"]);
+    conflict(&repo, &["-c", "core.editor=true", "rebase", "--continue"]);
+    repo.git(&["switch", "-q", "main"]);
+    let elsewhere = repo.squad(&["decisions", "land"]);
+    assert!(elsewhere.code == 1 && elsewhere.err.contains("check out `feature`"), "{elsewhere}");
+    repo.git(&["switch", "-q", "feature"]);
+    assert!(repo.squad(&["decisions", "land"]).err.contains("1 decision landed on feature"));
+}
+
+/// It is the user's own repository: a hook that guards the branch is for the user's own commits.
+#[cfg(unix)]
+#[test]
+fn hooks_do_not_run_and_do_not_stand_in_the_way() {
+    use std::os::unix::fs::PermissionsExt;
+    let repo = repo();
+    for name in ["pre-commit", "commit-msg", "reference-transaction", "post-commit"] {
+        let hook = repo.root().join(".git/hooks").join(name);
+        fs::create_dir_all(hook.parent().expect("a folder")).expect("a folder");
+        fs::write(&hook, "#!/bin/sh\ntouch hooked\nexit 1\n").expect("a hook");
+        fs::set_permissions(&hook, fs::Permissions::from_mode(0o755)).expect("ours");
+    }
+    let added = repo.squad(&["decisions", "add", "First"]);
+    assert!(added.err.contains("1 decision landed on feature"), "{added}");
+    assert!(!repo.exists("hooked"));
+}
