@@ -14,6 +14,7 @@ mod landing;
 mod log;
 mod orchestrate;
 mod process;
+mod pull_requests;
 mod readme;
 mod review;
 mod route;

@@ -20,6 +20,8 @@ pub(crate) struct TestRepo {
     ids: Arc<AtomicU64>,
     pub(crate) variables: BTreeMap<String, String>,
     pub(crate) input: &'static str,
+    /// Whether git's commits are made at the time that squad's clock shows, and not all at its start.
+    pub(crate) one_clock: bool,
 }
 
 /// What a command printed, with its exit code last. `Display` is what tests compare.
@@ -85,6 +87,7 @@ impl TestRepo {
             clock: Arc::new(AtomicU64::new(0)),
             ids: Arc::new(AtomicU64::new(1)),
             input: "",
+            one_clock: false,
         }
     }
 
@@ -213,6 +216,11 @@ impl TestRepo {
     pub(crate) fn command(&self, program: &str, directory: &Path) -> Command {
         let mut command = Command::new(program);
         command.current_dir(directory).env_clear().envs(&self.variables);
+        if self.one_clock {
+            let seconds = 1_767_603_600 + self.clock.load(Ordering::Relaxed);
+            let now = format!("@{seconds} +0000");
+            command.env("GIT_AUTHOR_DATE", &now).env("GIT_COMMITTER_DATE", &now);
+        }
         command
     }
 
