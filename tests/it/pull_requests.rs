@@ -138,7 +138,7 @@ fn number_of(variable: &str, default: usize) -> usize {
 
 #[test]
 fn no_decision_is_lost_and_nothing_conflicts() {
-    let (count, seed) = (number_of("SQUAD_PULL_REQUESTS", 60), number_of("SQUAD_SEED", 7));
+    let (count, seed) = (number_of("SQUAD_PULL_REQUESTS", 40), number_of("SQUAD_SEED", 7));
     let mut repo = TestRepo::with_small_team();
     // Where children are older than their parents, git itself picks the wrong commits of a range.
     repo.one_clock = true;
