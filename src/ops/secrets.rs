@@ -15,15 +15,33 @@ pub(crate) fn redactor(env: &Env, project: &Path) -> Redactor {
     // A variable may name a file or a socket that holds a secret; the path is none.
     let mut secrets: Vec<String> =
         variables.filter(|value| !Path::new(value).is_absolute() && is_no_word(value)).collect();
-    for entry in fs::read_dir(project).into_iter().flatten().flatten() {
+    collect(project, DEEPEST, &mut secrets);
+    Redactor::new(secrets)
+}
+
+/// Where the parts of a project keep their `.env` files: `apps/api/.env`.
+const DEEPEST: usize = 3;
+
+/// Folders that hold other people's files, or made ones.
+const FOREIGN: [&str; 7] = ["node_modules", "target", "vendor", "dist", "build", "venv", "__pycache__"];
+
+/// Reads the `.env` files of a folder and of those in it.
+fn collect(folder: &Path, depth: usize, secrets: &mut Vec<String>) {
+    for entry in fs::read_dir(folder).into_iter().flatten().flatten() {
         let name = entry.file_name().to_string_lossy().into_owned();
         let is_sample = [".example", ".sample", ".template", ".dist"].iter().any(|end| name.ends_with(end));
         let is_env = name == ".env" || (name.starts_with(".env.") && !is_sample);
         if is_env && entry.metadata().is_ok_and(|metadata| metadata.is_file() && metadata.len() <= LARGEST) {
             secrets.extend(values(&fs::read_to_string(entry.path()).unwrap_or_default()));
+        } else if depth > 1
+            && !name.starts_with('.')
+            && !FOREIGN.contains(&name.as_str())
+            // A link is not followed: it may lead in a circle.
+            && entry.file_type().is_ok_and(|kind| kind.is_dir())
+        {
+            collect(&entry.path(), depth - 1, secrets);
         }
     }
-    Redactor::new(secrets)
 }
 
 /// The values whose names say that they are secret; others would take ordinary words out of the record.
@@ -59,6 +77,20 @@ mod tests {
         for open in ["GIT_AUTHOR_DATE", "KEYBOARD", "PASSTHROUGH", "SSH_AUTH_SOCK", "PATH"] {
             assert!(!is_secret(open), "{open}");
         }
+    }
+
+    #[test]
+    fn the_parts_of_a_project_have_files_of_their_own() {
+        let project = tempfile::tempdir().expect("a folder");
+        for (folder, value) in [("", "root-12345"), ("apps/api", "api-12345"), ("node_modules/x", "foreign-12345")] {
+            let folder = project.path().join(folder);
+            fs::create_dir_all(&folder).expect("a folder");
+            fs::write(folder.join(".env.local"), format!("API_KEY={value}\n")).expect("a file");
+        }
+        let mut secrets = Vec::new();
+        collect(project.path(), DEEPEST, &mut secrets);
+        secrets.sort();
+        assert_eq!(secrets, ["api-12345", "root-12345"]);
     }
 
     #[test]

@@ -2,6 +2,7 @@
 
 mod permission;
 mod redact;
+mod rules;
 
 pub(crate) use permission::{Permissions, Ruling, rule};
 pub(crate) use redact::{Redaction, Redactor};

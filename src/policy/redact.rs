@@ -1,17 +1,15 @@
 //! Secrets and e-mail addresses, taken out of text before it is hashed into the object database.
 //!
-//! What is replaced becomes `[redacted:KIND]`. A rule is only compiled when one of its anchors occurs in the text, so
-//! that ordinary text costs a few substring searches.
-//!
-//! Token formats: the makers' own documentation, as collected by GitHub secret scanning and gitleaks.
+//! What is replaced becomes `[redacted:KIND]`. One pass looks for the anchors of all rules; a rule is compiled and run
+//! only when one of its own occurs.
 
-use std::collections::BTreeMap;
-use std::ops::Range;
 use std::sync::OnceLock;
 
-use regex::Regex;
+use aho_corasick::AhoCorasick;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
+
+use super::rules::{RULES, Rule};
 
 /// That something was taken out of an entry, of which kind and how often. Never what it was.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -26,105 +24,6 @@ pub(crate) struct Redactor {
     /// Longest first, so that one that contains another goes as a whole.
     literals: Vec<String>,
 }
-
-struct Rule {
-    kind: &'static str,
-    /// One of these occurs, in any case, wherever the pattern matches.
-    anchors: &'static [&'static str],
-    /// The first group, where there is one, is the secret; otherwise the whole match.
-    pattern: &'static str,
-    accept: fn(&str, Range<usize>) -> bool,
-    compiled: OnceLock<Option<Regex>>,
-}
-
-const fn rule(kind: &'static str, anchors: &'static [&'static str], pattern: &'static str) -> Rule {
-    Rule { kind, anchors, pattern, accept: |_, _| true, compiled: OnceLock::new() }
-}
-
-const fn judged(
-    kind: &'static str,
-    anchors: &'static [&'static str],
-    pattern: &'static str,
-    accept: fn(&str, Range<usize>) -> bool,
-) -> Rule {
-    Rule { kind, anchors, pattern, accept, compiled: OnceLock::new() }
-}
-
-/// In this order: what is certain first, what depends on its context last.
-static RULES: [Rule; 25] = [
-    rule(
-        "private-key",
-        &["private key"],
-        r"-----BEGIN [A-Z0-9 ]*PRIVATE KEY(?: BLOCK)?-----(?s:.*?)(?:-----END [A-Z0-9 ]*PRIVATE KEY(?: BLOCK)?-----|\z)",
-    ),
-    rule(
-        "github-token",
-        &["gh", "github_pat_"],
-        r"\b(?:gh[pousr]_[A-Za-z0-9]{36,255}|github_pat_[A-Za-z0-9_]{22,255})",
-    ),
-    rule("gitlab-token", &["glpat-", "glrt-", "gldt-"], r"\bgl(?:pat|rt|dt)-[A-Za-z0-9_-]{20,}"),
-    rule("aws-access-key", &["akia", "asia", "abia", "acca"], r"\b(?:AKIA|ASIA|ABIA|ACCA)[A-Z2-7]{16}\b"),
-    rule("slack-token", &["xox"], r"\bxox[abeoprs]-[A-Za-z0-9-]{10,}"),
-    rule(
-        "slack-webhook",
-        &["hooks.slack.com"],
-        r"https://hooks\.slack\.com/(?:services|workflows)/[A-Za-z0-9/_-]{20,}",
-    ),
-    rule("google-api-key", &["aiza"], r"\bAIza[0-9A-Za-z_-]{35}"),
-    rule("anthropic-key", &["sk-ant-"], r"\bsk-ant-[A-Za-z0-9_-]{20,}"),
-    rule("openai-key", &["sk-"], r"\bsk-(?:proj-|svcacct-|admin-|or-v1-)?[A-Za-z0-9_-]{20,}"),
-    rule("stripe-key", &["_live_", "_test_"], r"\b(?:sk|rk|pk|whsec)_(?:live|test)_[0-9A-Za-z]{10,}"),
-    rule("npm-token", &["npm_"], r"\bnpm_[A-Za-z0-9]{36}"),
-    rule("pypi-token", &["pypi-ageicHlwaS5vcmc", "pypi-ageichlwas5vcmc"], r"\bpypi-AgEIcHlwaS5vcmc[A-Za-z0-9_-]{50,}"),
-    rule("hugging-face-token", &["hf_"], r"\bhf_[A-Za-z0-9]{34,}"),
-    rule("sendgrid-key", &["sg."], r"\bSG\.[A-Za-z0-9_-]{16,}\.[A-Za-z0-9_-]{16,}"),
-    rule("digitalocean-token", &["do"], r"\bdo[opr]_v1_[a-f0-9]{64}"),
-    rule(
-        "azure-key",
-        &["accountkey=", "sharedaccesskey="],
-        r"(?i)(?:AccountKey|SharedAccessKey)=([A-Za-z0-9+/=]{40,})",
-    ),
-    rule("jwt", &["eyj"], r"\beyJ[A-Za-z0-9_-]{10,}\.eyJ[A-Za-z0-9_-]{10,}\.[A-Za-z0-9_-]{5,}"),
-    judged("url-password", &["://"], r"[A-Za-z][A-Za-z0-9+.-]*://[^\s/:@]*:([^\s/@]{3,})@", is_secret_value),
-    judged(
-        "authorization",
-        &["bearer", "basic"],
-        r"(?i)\b(?:bearer|basic)\s+([A-Za-z0-9._~+/=-]{16,})",
-        |text, range| entropy(&text[range.clone()]) >= 3.0 && is_secret_value(text, range),
-    ),
-    // A password may be any word, so where a form leaves no doubt that it is one, what it looks like does not matter.
-    judged(
-        "password",
-        &["passw", "passphrase", "pwd"],
-        r#"(?i)(?:password|passwd|passphrase|pwd)["'`]?\s*[:=]\s*(?:"([^"\n]{4,})"|'([^'\n]{4,})'|`([^`\n]{4,})`)"#,
-        is_password,
-    ),
-    judged(
-        "password",
-        &["passw", "passphrase", "pwd"],
-        r#"\b[A-Z0-9_]*(?:PASSWORD|PASSWD|PASSPHRASE|PWD)=([^\s"'`]{4,})"#,
-        is_password,
-    ),
-    judged(
-        "password",
-        &["--pass", "-u "],
-        r#"(?:--(?:password|passwd|passphrase)[= ]|\bcurl\b[^\n]*?\s(?:-u|--user)[= ]+[^\s:]+:)([^\s"'`-][^\s"'`]{3,})"#,
-        is_password,
-    ),
-    judged(
-        "password",
-        &["passw", "passphrase", "pwd"],
-        r#"(?i)\b(?:password|passwd|passphrase|pwd)\s*[:=]\s*([^\s"'`,;<>(){}]{5,})"#,
-        |text, range| text[range.clone()].bytes().any(|b| b.is_ascii_digit()) && is_password(text, range),
-    ),
-    judged(
-        "assigned-secret",
-        &["passw", "passphrase", "secret", "token", "key", "credential", "pwd"],
-        r#"(?i)(?:passw(?:or)?d|passphrase|passwd|pwd|secret|token|api[_-]?key|access[_-]?key|private[_-]?key|credentials?)["'`]?\s*(?::|=>?|:=)\s*["'`]?([^\s"'`,;<>(){}]{8,})"#,
-        is_random_value,
-    ),
-    judged("email", &["@"], r"[A-Za-z0-9._%+-]+@[A-Za-z0-9-]+(?:\.[A-Za-z0-9-]+)*\.[A-Za-z]{2,}\b", is_email),
-];
 
 impl Redactor {
     /// `secrets` are values to take out wherever they occur, such as those of the project's `.env` files. Values
@@ -146,11 +45,8 @@ impl Redactor {
                 note(found, "known-secret", count);
             }
         }
-        let lower = text.to_ascii_lowercase();
-        for rule in &RULES {
-            if rule.anchors.iter().any(|anchor| lower.contains(&anchor.to_ascii_lowercase())) {
-                text = rule.apply(text, found);
-            }
+        for (rule, _) in RULES.iter().zip(anchored(&text)).filter(|(_, is_anchored)| *is_anchored) {
+            text = rule.apply(text, found);
         }
         text
     }
@@ -174,10 +70,29 @@ impl Redactor {
     }
 }
 
+/// Which rules have an anchor in the text.
+fn anchored(text: &str) -> [bool; RULES.len()] {
+    static ANCHORS: OnceLock<Option<(AhoCorasick, Vec<usize>)>> = OnceLock::new();
+    let anchors = ANCHORS.get_or_init(|| {
+        let all =
+            || RULES.iter().enumerate().flat_map(|(at, rule)| rule.anchors.iter().map(move |anchor| (at, anchor)));
+        let automaton = AhoCorasick::builder().ascii_case_insensitive(true).build(all().map(|(_, anchor)| anchor));
+        Some((automaton.ok()?, all().map(|(at, _)| at).collect()))
+    });
+    // Without it every rule is run: slower, and nothing is missed.
+    let Some((automaton, rules)) = anchors else { return [true; RULES.len()] };
+    let mut anchored = [false; RULES.len()];
+    for found in automaton.find_overlapping_iter(text) {
+        if let Some(rule) = rules.get(found.pattern().as_usize()).and_then(|rule| anchored.get_mut(*rule)) {
+            *rule = true;
+        }
+    }
+    anchored
+}
+
 impl Rule {
     fn apply(&self, text: String, found: &mut Vec<Redaction>) -> String {
-        // A pattern that does not compile would be found by the tests, which run every rule.
-        let Some(regex) = self.compiled.get_or_init(|| Regex::new(self.pattern).ok()) else { return text };
+        let Some(regex) = self.regex() else { return text };
         let mut clean = String::with_capacity(text.len());
         let (mut at, mut count) = (0, 0);
         for captures in regex.captures_iter(&text) {
@@ -205,69 +120,6 @@ fn note(found: &mut Vec<Redaction>, kind: &str, count: usize) {
     }
 }
 
-/// Not a variable, a placeholder, a code expression, or something redacted already. Only what is wholly one of these
-/// counts: a password may well have an ordinary word in it.
-fn is_secret_value(text: &str, range: Range<usize>) -> bool {
-    const PLACEHOLDERS: [&str; 12] = [
-        "password",
-        "passwort",
-        "passwd",
-        "pass",
-        "secret",
-        "token",
-        "example",
-        "changeme",
-        "placeholder",
-        "redacted",
-        "username",
-        "none",
-    ];
-    const EXPRESSIONS: [&str; 9] =
-        ["process.env", "os.environ", "os.getenv", "env.", "env[", "secrets.", "config.", "settings.", "your"];
-    let value = &text[range];
-    let lower = value.to_lowercase();
-    let is_filler = lower.chars().all(|c| matches!(c, 'x' | '*' | '.' | '-' | '_'));
-    !(value.starts_with(['$', '<', '{', '[', '%', '*', '(', '&'])
-        || is_filler
-        || PLACEHOLDERS.contains(&lower.as_str())
-        || EXPRESSIONS.iter().any(|start| lower.starts_with(start)))
-}
-
-/// Looks made by a generator rather than by a person writing prose or code: letters and digits, mixed enough.
-fn is_random_value(text: &str, range: Range<usize>) -> bool {
-    let value = &text[range.clone()];
-    let letters = value.bytes().any(|b| b.is_ascii_alphabetic());
-    let others = value.bytes().any(|b| b.is_ascii_digit() || b"!@#$%^&*+/=_".contains(&b));
-    letters
-        && others
-        && value.bytes().any(|b| b.is_ascii_digit())
-        && entropy(value) >= 2.75
-        && is_secret_value(text, range)
-}
-
-/// Not a path: `PWD` is the working directory to every shell.
-fn is_password(text: &str, range: Range<usize>) -> bool {
-    !text[range.clone()].starts_with(['/', '.', '~']) && is_secret_value(text, range)
-}
-
-/// `git@host:path`, `user@host:dir/file` and `ssh://user@host` are remotes, not people.
-fn is_email(text: &str, range: Range<usize>) -> bool {
-    let local = text[range.clone()].split('@').next().unwrap_or_default();
-    let path = text[range.end..].strip_prefix(':').and_then(|rest| rest.split_whitespace().next()).unwrap_or_default();
-    let is_remote = path.contains('/') || path.ends_with(".git");
-    !(local == "git" || text[..range.start].ends_with("://") || is_remote)
-}
-
-/// Shannon entropy, bits per byte.
-fn entropy(text: &str) -> f64 {
-    let mut counts = BTreeMap::new();
-    for byte in text.bytes() {
-        *counts.entry(byte).or_insert(0u32) += 1;
-    }
-    let length = text.len() as f64;
-    counts.values().map(|&count| f64::from(count) / length).map(|share| -share * share.log2()).sum()
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -281,7 +133,7 @@ mod tests {
     #[test]
     fn every_rule_compiles() {
         for rule in &RULES {
-            assert!(Regex::new(rule.pattern).is_ok(), "{}", rule.kind);
+            assert!(rule.regex().is_some(), "{}", rule.kind);
         }
     }
 
@@ -376,6 +228,8 @@ mod tests {
             "password: process.env.DB_PASSWORD",
             "secret = ${{ secrets.NPM_TOKEN }}",
             "token=<your-token-here>",
+            "{ token: params[0], value: params[1] }",
+            "token = cancellation_1.CancellationToken.is(x)",
             "primary key: customer_identifier",
             "sort key = created_at_descending",
             "sk-learn is a library",
