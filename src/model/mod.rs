@@ -22,4 +22,4 @@ pub(crate) use problem::{Problem, Severity, Source};
 pub(crate) use session::{Access, ModelChoice, ModelLayer, Offer, SessionSpec, ToolChoice, Unoffered};
 pub(crate) use team::{Cast, Ceremony, LabelRule, Module, Rule, Skill, Team, TeamNote};
 pub(crate) use text::{first_line, first_words, list, plural, printable, quote};
-pub(crate) use words::{stem, stems, words};
+pub(crate) use words::{stem, stem_of, stems, words};

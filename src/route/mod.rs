@@ -1,17 +1,39 @@
 //! Who works on a message: decided here, in code, with evidence.
 //!
-//! In this order: agents named by the user, `@mentions`, `team, …`, the rows of the routing table with the charters
-//! behind them, and when none of these is sure the router abstains: then the coordinator decides among the candidates,
-//! and [`choice`] checks its answer against the roster.
+//! ```text
+//! message → text, terms ─┬→ mention, hard, direct ─────────────────┬→ plan
+//! team → fields → index ─┴→ rank → decide → parts (several agents) ─┘
+//! ```
+//!
+//! In this order: agents named by the user, members called by name, what needs no agent, labels and paths, and then
+//! how much each agent's rows, role, charter and past work have to do with the message. When none of these is sure the
+//! router abstains: the coordinator decides among the candidates, and [`choice`] checks its answer against the roster.
+//!
+//! Ranking compares words (`terms`) and areas of work (`lexicon`: what the trade calls testing, delivery, design). What
+//! each is worth was fitted (`weights`).
 
 pub(crate) mod choice;
+mod decide;
+mod direct;
 pub(crate) mod evaluate;
+mod evidence;
+mod fields;
+mod form;
 mod hard;
+mod index;
+mod lexicon;
 mod mention;
+mod parts;
 mod rank;
+mod terms;
+mod text;
 mod tier;
+mod weights;
 
 use crate::model::{Evidence, Plan, PlanKind, Slug, Team, Tier};
+use decide::Standing;
+use index::Index;
+use text::Stretch;
 
 /// What the user has already decided.
 #[derive(Clone, Debug, Default)]
@@ -49,39 +71,88 @@ pub(crate) struct PastWork {
 /// A team's router: made once, asked often.
 pub(crate) struct Router<'t> {
     team: &'t Team,
-    index: rank::Index<'t>,
+    index: Index<'t>,
 }
 
 impl<'t> Router<'t> {
     pub(crate) fn new(team: &'t Team, past: &[PastWork]) -> Self {
-        Self { team, index: rank::Index::new(team, past) }
+        Self { team, index: Index::new(team, past) }
     }
 
     pub(crate) fn plan(&self, request: &Request<'_>, wishes: &Wishes) -> Plan {
         if wishes.tier == Some(Tier::Direct) {
-            return Plan {
-                kind: PlanKind::Direct,
-                agents: Vec::new(),
-                reviewer: None,
-                tier: Tier::Direct,
-                confidence: 1.0,
-                evidence: Vec::new(),
-            };
+            return direct(vec![note("asked for with --tier".to_owned(), "command line")]);
         }
-        let draft = named(&wishes.agents)
-            .or_else(|| mention::read(self.team, request.text))
-            .or_else(|| hard::read(self.team, request))
-            .unwrap_or_else(|| rank::rank(&self.index, request.text));
-        let tier = wishes.tier.unwrap_or_else(|| tier::of(request.text, draft.agents.len()));
+        let draft = match named(&wishes.agents) {
+            Some(draft) => draft,
+            None => match self.decide(request) {
+                Decided::Direct(evidence) if wishes.tier.is_none() => return direct(evidence),
+                Decided::Direct(_) => self.rank(request, &text::stretches(request.text)),
+                Decided::Draft(draft) => draft,
+            },
+        };
+        let (suggested, why) = tier::of(request.text, draft.agents.len());
+        let tier = wishes.tier.unwrap_or(suggested);
+        let mut evidence = draft.evidence;
+        match wishes.tier {
+            Some(tier) => evidence.push(note(format!("tier {tier}: asked for"), "command line")),
+            None if !draft.agents.is_empty() => evidence.push(note(why, "message")),
+            None => {}
+        }
         Plan {
             kind: if draft.agents.is_empty() { PlanKind::Abstain } else { PlanKind::Agents },
             reviewer: draft.reviewer.filter(|reviewer| !draft.agents.contains(reviewer) && tier != Tier::Lightweight),
             agents: draft.agents,
             tier,
-            confidence: draft.confidence,
-            evidence: draft.evidence,
+            confidence: (draft.confidence * 100.0).round() / 100.0,
+            evidence,
         }
     }
+
+    fn decide(&self, request: &Request<'_>) -> Decided {
+        let stretches = text::stretches(request.text);
+        let called = match mention::read(self.team, request.text, &stretches).draft() {
+            Ok(draft) => return Decided::Draft(draft),
+            Err(called) => called,
+        };
+        if let Some(why) = direct::read(request.text).filter(|_| request.labels.is_empty() && request.paths.is_empty())
+        {
+            return Decided::Direct(vec![note(why.to_owned(), "message")]);
+        }
+        let fixed = mention::the_team(self.team, request.text).or_else(|| hard::read(self.team, request));
+        let mut draft = fixed.unwrap_or_else(|| self.rank(request, &stretches));
+        if called.in_vain {
+            // Somebody else was meant, and who stands in is less sure than the words are.
+            draft.confidence *= weights::IN_VAIN;
+            if draft.confidence < weights::SURE {
+                draft.agents.clear();
+                draft.reviewer = None;
+            }
+        }
+        draft.evidence.extend(called.evidence);
+        Decided::Draft(draft)
+    }
+
+    fn rank(&self, request: &Request<'_>, stretches: &[Stretch]) -> Draft {
+        let whole = Standing::of(&self.index, request.text, stretches);
+        parts::read(&self.index, request.text, stretches, &whole)
+            .unwrap_or_else(|| whole.draft(&self.index, request.text))
+    }
+}
+
+enum Decided {
+    /// Nobody is started, and why.
+    Direct(Vec<Evidence>),
+    Draft(Draft),
+}
+
+fn direct(evidence: Vec<Evidence>) -> Plan {
+    Plan { kind: PlanKind::Direct, agents: Vec::new(), reviewer: None, tier: Tier::Direct, confidence: 1.0, evidence }
+}
+
+/// A remark that speaks for nobody.
+fn note(why: String, source: &str) -> Evidence {
+    Evidence { agent: Slug::coordinator(), why, source: source.to_owned(), weight: 0.0 }
 }
 
 /// A plan before its tier.

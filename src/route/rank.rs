@@ -1,190 +1,264 @@
-//! Lexical ranking over routing rows and charters.
+//! How much each agent's files have to do with a message.
 
-use std::collections::BTreeMap;
+use super::fields::Field;
+use super::form::Form;
+use super::index::{Found, Index};
+use super::lexicon::{AreaKind, Hint, Of, TermId};
+use super::terms::Place;
+use super::text::Stretch;
+use super::weights::WEIGHTS;
 
-use super::{Draft, PastWork};
+/// What is measured of a message and an agent: its fields, and how well their areas agree.
+pub(super) const FEATURES: usize = Field::COUNT + 4;
+pub(super) const KIND: usize = Field::COUNT;
+pub(super) const TOPIC: usize = Field::COUNT + 1;
+/// The kind of work by the words that a request begins with.
+pub(super) const REQUEST: usize = Field::COUNT + 2;
+/// A row's own words, all of them.
+pub(super) const ROW: usize = Field::COUNT + 3;
 
-use crate::model::{Evidence, Member, Rule, Slug, Team, stems};
-
-/// What a word found in a field is worth, before its rarity.
-const SIGNAL: f64 = 3.0;
-const EXAMPLE: f64 = 2.0;
-const ROLE: f64 = 2.0;
-const CHARTER: f64 = 0.75;
-
-/// Below this score nothing was really found.
-const LEAST_SCORE: f64 = 1.0;
-/// The best agent has this many times the score of the next, or the router abstains.
-const LEAST_LEAD: f64 = 1.35;
-
-/// A clause at a time, since one message may be several agents' work: "add an endpoint with tests, and document it".
-pub(super) fn rank(index: &Index<'_>, message: &str) -> Draft {
-    let whole = index.score(&stems(message));
-    let mut draft = index.draft(&whole);
-    let clauses: Vec<Vec<String>> = clauses(message).map(stems).filter(|stems| !stems.is_empty()).collect();
-    if clauses.len() > 1 {
-        let parts: Vec<Draft> = clauses.iter().map(|stems| index.draft(&index.score(stems))).collect();
-        let sure: Vec<&Draft> = parts.iter().filter(|part| !part.agents.is_empty()).collect();
-        if sure.len() > 1 && sure.iter().any(|part| part.agents != sure[0].agents) {
-            draft = join(&sure);
-        }
-    }
-    draft
+/// A word of the message that was found in an agent's files.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Hit {
+    pub(super) agent: usize,
+    pub(super) field: Field,
+    /// Its place in [`Said::words`].
+    pub(super) word: usize,
+    pub(super) amount: f64,
+    pub(super) line: usize,
 }
 
-fn join(parts: &[&Draft]) -> Draft {
-    let mut draft = Draft { confidence: 1.0, ..Draft::default() };
-    for part in parts {
-        draft.confidence = draft.confidence.min(part.confidence);
-        draft.reviewer = draft.reviewer.or_else(|| part.reviewer.clone());
-        for agent in &part.agents {
-            if !draft.agents.contains(agent) {
-                draft.agents.push(agent.clone());
-                draft.evidence.extend(part.evidence.iter().filter(|evidence| evidence.agent == *agent).cloned());
+/// A message as its index sees it.
+pub(super) struct Said {
+    pub(super) words: Vec<Word>,
+    /// By area, 0..: how much the message speaks of it.
+    pub(super) areas: Vec<f64>,
+    /// The same of the beginnings of its sentences.
+    pub(super) requests: Vec<f64>,
+    /// What of the areas is pasted text.
+    pasted: Vec<f64>,
+    /// What of the areas is the message's form and no word of it.
+    pub(super) form: Option<(usize, f64)>,
+    /// Whether any word surely speaks of an area.
+    pub(super) speaks: bool,
+}
+
+#[derive(Clone, Debug)]
+pub(super) struct Word {
+    pub(super) found: Found,
+    pub(super) weight: f64,
+}
+
+/// What was measured.
+pub(super) struct Measured {
+    pub(super) features: Vec<[f64; FEATURES]>,
+    pub(super) hits: Vec<Hit>,
+    /// How much the message says that could be found, and how much of it was.
+    pub(super) said: f64,
+    /// Whether any word says something of an area, or of some agents rather than of all.
+    pub(super) has_substance: bool,
+    /// By agent: how much of what was said its files have.
+    pub(super) covered: Vec<f64>,
+}
+
+/// What the form of a message is worth, in strong words.
+/// What is said most is meant: half as much said counts a quarter.
+const SHARPNESS: i32 = 2;
+const DECISION: f64 = 1.5;
+const INQUIRY: f64 = 0.5;
+const ORDER: f64 = 0.7;
+
+/// What a word must say to be more than chance: how much it says at all, times how much it tells agents apart.
+const LEAST_SAID: f64 = 0.3;
+/// Stretches of code below this weight are pasted; all of them together say this much of an area.
+const PASTED: f64 = 0.3;
+const PASTED_AREA: f64 = 0.35;
+/// A hint that is worth this much is no chance.
+const SURELY: f64 = 0.75;
+
+/// How many words at the beginning of a sentence tell what is asked for.
+const BEGINNING: usize = 5;
+/// And where among them the verb stands.
+const VERB: usize = 3;
+
+impl Index<'_> {
+    /// Reads the stretches of a message.
+    pub(super) fn said(&self, message: &str, stretches: &[Stretch]) -> Said {
+        let areas = self.lexicon.areas.len();
+        let mut said = Said {
+            words: Vec::new(),
+            areas: vec![0.0; areas],
+            requests: vec![0.0; areas],
+            pasted: vec![0.0; areas],
+            form: None,
+            speaks: false,
+        };
+        self.add_forms(message, &mut said);
+        let mut sentence = usize::MAX;
+        let mut begun = 0;
+        for stretch in stretches {
+            if stretch.sentence != sentence {
+                sentence = stretch.sentence;
+                begun = 0;
             }
+            let mut words = self.found(&message[stretch.range.clone()]);
+            for word in &mut words {
+                word.range = stretch.range.start + word.range.start..stretch.range.start + word.range.end;
+            }
+            self.add_areas_of(&words, stretch, &mut begun, &mut said);
+            said.words.extend(words.into_iter().map(|found| Word { found, weight: stretch.weight }));
+        }
+        said
+    }
+
+    /// What the form of a message says, whatever its words: a question whether something should be is one of
+    /// planning, and what is no question is asked to be built.
+    fn add_forms(&self, message: &str, said: &mut Said) {
+        let form = Form::of(message);
+        let (area, weight) = match form {
+            Form::Decision => ("planning", DECISION),
+            Form::Inquiry => ("research", INQUIRY),
+            Form::Order => ("implementation", ORDER),
+        };
+        if let Some(area) = self.lexicon.area(area) {
+            said.areas[area] += weight;
+            said.requests[area] += weight;
+            said.form = Some((area, weight));
         }
     }
-    draft
-}
 
-fn clauses(message: &str) -> impl Iterator<Item = &str> {
-    message
-        .split([',', ';', '\n'])
-        .flat_map(|part| part.split(". "))
-        .flat_map(|part| part.split(" and "))
-        .flat_map(|part| part.split(" with "))
-        .flat_map(|part| part.split(" then "))
-}
+    fn add_areas_of(&self, words: &[Found], stretch: &Stretch, begun: &mut usize, said: &mut Said) {
+        let mut take = |hints: &[Hint], terms: usize, counts: bool| {
+            let begins = *begun < BEGINNING && !stretch.is_code;
+            let asks = *begun < VERB && !stretch.is_code && counts;
+            for hint in hints.iter().filter(|hint| hint.of == Of::All || (asks && hint.of == Of::Requests)) {
+                // What shall not be done is surely not what is asked for.
+                let weight = if stretch.weight < 0.0 { -hint.weight } else { hint.weight * stretch.weight };
+                // A log says the same a hundred times.
+                let pasted = stretch.is_code && stretch.weight.abs() < PASTED;
+                let room = PASTED_AREA - said.pasted[hint.area as usize];
+                let weight = if pasted { weight.min(room) } else { weight };
+                if pasted {
+                    said.pasted[hint.area as usize] += weight;
+                }
+                said.areas[hint.area as usize] += weight;
+                said.speaks |= hint.of == Of::All && !pasted && weight >= SURELY;
+                if begins {
+                    said.requests[hint.area as usize] += weight;
+                }
+            }
+            if counts {
+                *begun += terms;
+            }
+        };
+        let sequence = words.iter().filter(|word| word.place == Place::Word && word.says).map(|word| word.term);
+        self.each_hints(sequence, &mut |hints, terms| take(hints, terms, true));
+        for word in words.iter().filter(|word| word.place != Place::Word) {
+            let weight = if word.place == Place::Implied {
+                &[]
+            } else {
+                word.term.map_or(&[][..], |term| self.lexicon.hints(term))
+            };
+            take(weight, 0, false);
+        }
+        let implied = words.iter().filter(|word| word.place == Place::Implied).map(|word| word.term);
+        self.each_hints(implied, &mut |hints, terms| take(hints, terms, false));
+    }
 
-/// Everything a message may match, each with what it speaks for.
-pub(super) struct Index<'t> {
-    team: &'t Team,
-    fields: Vec<Field<'t>>,
-    /// In how many fields a stem occurs: the rarer, the more it says.
-    frequency: BTreeMap<String, usize>,
-}
-
-struct Field<'t> {
-    agent: &'t Slug,
-    rule: Option<&'t Rule>,
-    weight: f64,
-    what: &'static str,
-    source: String,
-    stems: Vec<String>,
-}
-
-/// What one agent gathered.
-#[derive(Default)]
-struct Score<'t> {
-    total: f64,
-    evidence: Vec<Evidence>,
-    best_rule: Option<(f64, &'t Rule)>,
-}
-
-impl<'t> Index<'t> {
-    pub(super) fn new(team: &'t Team, past: &[PastWork]) -> Self {
-        let mut fields = Vec::new();
-        for rule in &team.rules {
-            // The first agent of a row does the work; the others help.
-            let Some(agent) = rule.agents.iter().find(|slug| team.member(slug).is_some_and(Member::is_startable))
-            else {
+    pub(super) fn measure(&self, said: &Said) -> Measured {
+        let mut measured = Measured {
+            features: vec![[0.0; FEATURES]; self.agents.len()],
+            hits: Vec::new(),
+            said: 0.0,
+            has_substance: said.speaks,
+            covered: vec![0.0; self.agents.len()],
+        };
+        let mut seen = vec![false; self.vocabulary()];
+        for (place, word) in said.words.iter().enumerate() {
+            let Some(term) = word.found.term else {
+                if !word.found.says {
+                    continue;
+                }
+                measured.said += word.weight.max(0.0);
                 continue;
             };
-            for (text, weight, what) in
-                [(rule.signal.clone(), SIGNAL, "row"), (rule.examples.join(", "), EXAMPLE, "row's examples")]
-            {
-                let source = rule.source.to_string();
-                fields.push(Field { agent, rule: Some(rule), weight, what, source, stems: stems(&text) });
+            let says = self.lexicon.says(term);
+            if says == 0.0 || std::mem::replace(&mut seen[term as usize], true) {
+                continue;
             }
-        }
-        for member in team.startable() {
-            let source = member.source.to_string();
-            fields.push(Field {
-                agent: &member.slug,
-                rule: None,
-                weight: ROLE,
-                what: "role",
-                source,
-                stems: stems(&member.role),
-            });
-            if let Some(charter) = team.charters.get(&member.slug) {
-                let text = format!("{} {}", charter.expertise.join(" "), charter.owns);
-                let source = member.charter.clone().unwrap_or_default();
-                fields.push(Field {
-                    agent: &member.slug,
-                    rule: None,
-                    weight: CHARTER,
-                    what: "charter",
-                    source,
-                    stems: stems(&text),
+            measured.said += says * word.weight.max(0.0);
+            let how = match word.found.place {
+                Place::Word => 1.0,
+                Place::Whole => 1.5,
+                Place::Implied => 0.6,
+            };
+            let worth = says * how * word.weight * self.rarity(term);
+            measured.has_substance |= says * self.rarity(term) > LEAST_SAID && !self.postings(term).is_empty();
+            let mut last = usize::MAX;
+            for posting in self.postings(term) {
+                if posting.agent != last && posting.field != Field::NotOwned {
+                    last = posting.agent;
+                    measured.covered[last] += says * word.weight.max(0.0);
+                }
+                let amount = worth * posting.amount;
+                measured.features[posting.agent][posting.field as usize] += amount;
+                measured.hits.push(Hit {
+                    agent: posting.agent,
+                    field: posting.field,
+                    word: place,
+                    amount,
+                    line: posting.line,
                 });
             }
         }
-        for work in past {
-            for agent in &work.agents {
-                if let Some(member) = team.startable().find(|member| member.slug == *agent) {
-                    let (agent, source) = (&member.slug, work.source.clone());
-                    let stems = stems(&work.message);
-                    fields.push(Field { agent, rule: None, weight: CHARTER, what: "past work", source, stems });
-                }
-            }
-        }
-        let mut frequency = BTreeMap::new();
-        for stem in fields.iter().flat_map(|field| &field.stems) {
-            *frequency.entry(stem.clone()).or_insert(0) += 1;
-        }
-        Self { team, fields, frequency }
+        self.measure_rows(&seen, &mut measured);
+        self.measure_areas(said, &mut measured);
+        measured
     }
 
-    fn score(&self, message: &[String]) -> BTreeMap<&'t Slug, Score<'t>> {
-        let mut scores: BTreeMap<&Slug, Score<'t>> = BTreeMap::new();
-        for field in &self.fields {
-            let found: Vec<&String> = message.iter().filter(|stem| field.stems.contains(stem)).collect();
-            if found.is_empty() {
-                continue;
-            }
-            // Half of the weight is the words', half is how much of the field they are: a short row that is wholly
-            // meant beats a long one that has the word somewhere.
-            let rarity: f64 = found.iter().map(|stem| self.rarity(stem)).sum();
-            let share = (found.len() as f64 / field.stems.len() as f64).sqrt();
-            let weight = field.weight * rarity * (0.5 + 0.5 * share);
-            let words: Vec<&str> = found.iter().map(|stem| stem.as_str()).collect();
-            let score = scores.entry(field.agent).or_default();
-            score.total += weight;
-            score.evidence.push(Evidence {
-                agent: field.agent.clone(),
-                why: format!("{} matches {}", field.what, words.join(", ")),
-                source: field.source.clone(),
-                weight: (weight * 100.0).round() / 100.0,
-            });
-            if let Some(rule) = field.rule.filter(|_| score.best_rule.is_none_or(|(best, _)| weight > best)) {
-                score.best_rule = Some((weight, rule));
+    /// The best of an agent's row entries: how much of the entry the message says.
+    fn measure_rows(&self, said: &[bool], measured: &mut Measured) {
+        for entry in &self.entries {
+            let has = |term: &TermId| said[*term as usize];
+            let found = entry.terms.iter().filter(|term| has(term)).count() as f64;
+            if found > 0.0 {
+                let share = found / entry.terms.len() as f64;
+                let slot = &mut measured.features[entry.agent][ROW];
+                *slot = slot.max(share * share * entry.worth);
             }
         }
-        scores
     }
 
-    fn rarity(&self, stem: &str) -> f64 {
-        let count = self.frequency.get(stem).copied().unwrap_or(0) as f64;
-        (1.0 + (self.fields.len() as f64 - count + 0.5) / (count + 0.5)).ln() / (1.0 + self.fields.len() as f64).ln()
-    }
-
-    /// The best agent when it is clearly the best; otherwise no agent, and everybody's evidence.
-    fn draft(&self, scores: &BTreeMap<&Slug, Score<'t>>) -> Draft {
-        let mut ranked: Vec<(&&Slug, &Score<'t>)> = scores.iter().collect();
-        ranked.sort_by(|a, b| b.1.total.total_cmp(&a.1.total).then_with(|| a.0.cmp(b.0)));
-        let Some((agent, best)) = ranked.first() else { return Draft::default() };
-        let next = ranked.get(1).map_or(0.0, |(_, score)| score.total);
-        let confidence = best.total / (best.total + next);
-        if best.total < LEAST_SCORE || best.total < next * LEAST_LEAD {
-            let mut evidence: Vec<Evidence> = ranked.iter().flat_map(|(_, score)| score.evidence.clone()).collect();
-            evidence.sort_by(|a, b| b.weight.total_cmp(&a.weight));
-            return Draft { confidence: confidence.min(0.5), evidence, ..Draft::default() };
+    fn measure_areas(&self, said: &Said, measured: &mut Measured) {
+        for kind in [AreaKind::Kind, AreaKind::Topic] {
+            let of_kind = |area: &usize| self.lexicon.areas[*area].kind == kind;
+            let slot = if kind == AreaKind::Kind { KIND } else { TOPIC };
+            self.agree(&said.areas, of_kind, slot, measured);
+            if kind == AreaKind::Kind {
+                self.agree(&said.requests, of_kind, REQUEST, measured);
+            }
         }
-        let reviewer = best.best_rule.and_then(|(_, rule)| rule.reviewer.clone());
-        let reviewer = reviewer.filter(|slug| self.team.member(slug).is_some_and(Member::is_startable));
-        let mut evidence = best.evidence.clone();
-        evidence.sort_by(|a, b| b.weight.total_cmp(&a.weight));
-        Draft { agents: vec![(**agent).clone()], reviewer, confidence: (confidence * 100.0).round() / 100.0, evidence }
+    }
+
+    fn agree(&self, areas: &[f64], of_kind: impl Fn(&usize) -> bool, slot: usize, measured: &mut Measured) {
+        let spoken: Vec<usize> = (0..areas.len()).filter(|area| areas[*area] != 0.0 && of_kind(area)).collect();
+        let total: f64 = spoken.iter().map(|area| areas[*area].max(0.0).powi(SHARPNESS)).sum();
+        if total <= 0.0 {
+            return;
+        }
+        for (features, of) in measured.features.iter_mut().zip(&self.areas) {
+            let agreed: f64 = spoken.iter().map(|area| areas[*area] * areas[*area].abs() * of[*area]).sum();
+            // Sure of itself when much was said of few areas.
+            features[slot] = agreed / (total + 0.7);
+        }
+    }
+
+    /// How well each agent fits: the sum of what was measured, weighted.
+    pub(super) fn fit(measured: &Measured) -> Vec<f64> {
+        measured
+            .features
+            .iter()
+            .map(|of| of.iter().zip(WEIGHTS).map(|(feature, weight)| feature * weight).sum())
+            .collect()
     }
 }

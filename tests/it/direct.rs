@@ -155,6 +155,9 @@ fn a_dry_run_shows_the_answer() {
     expect![[r#"
         Nobody is started: this is answered directly.
 
+        Why:
+          coordinator    0.00  asked for with --tier  command line
+
         The answer, without any engine:
 
         You are welcome.

@@ -29,7 +29,7 @@ fn agents_work_side_by_side_and_leave_commits() {
         Both are done.
         --- stderr
         squad       the rehearsal engine: a script plays, no model is asked
-        squad       ada and bob work on it; tier full (.squad/routing.md:5: row's examples matches endpoint)
+        squad       ada and bob work on it; tier full (.squad/team.md:5: the message is about implementation, and so is its role)
         ada         I begin.
         ada         write src/api.txt
         ada         decision 00000000000b: Errors are JSON
@@ -267,16 +267,21 @@ fn a_dry_run_starts_nobody() {
     let output = repo.squad(&["orchestrate", "--dry-run", "Fix the login password check"]);
     expect![[r#"
         ada works on it, then rex reviews.
-        tier standard, confidence 1.00
+        tier standard, confidence 0.97
 
         Why:
-          ada    3.30  row's examples matches login, password          .squad/routing.md:7
-                 0.00  model claude-sonnet-4.5, chosen by the default  configuration
-          rex    0.00  model claude-sonnet-4.5, chosen by the default  configuration
+          ada    1.52  the message is about security, and so is its routing row  .squad/routing.md:7
+                 1.16  the message is about implementation, and so is its role   .squad/team.md:5
+                 0.22  the message is about auth, and so is its examples of a routing row  .squad/routing.md:7
+                 0.19  examples of a routing row: `login`                        .squad/routing.md:7
+                 0.19  examples of a routing row: `password`                     .squad/routing.md:7
+          rex    0.00  model claude-sonnet-4.5, chosen by the default            configuration
 
         Sessions:
           ada          claude-sonnet-4.5, all tools, 0.8 KB of prompt
           rex          claude-sonnet-4.5, all tools, 0.8 KB of prompt
+        --- stderr
+        hint: `--explain` shows 2 reasons more
         --- exit 0
     "#]]
     .assert_eq(&output.to_string());

@@ -12,16 +12,25 @@ fn a_plan_is_a_page() {
     let repo = TestRepo::with_small_team();
     expect![[r#"
         ada works on it, then rex reviews.
-        tier standard, confidence 1.00
+        tier standard, confidence 0.97
 
         Why:
-          ada    3.30  row's examples matches login, password  .squad/routing.md:7
+          ada    1.52  the message is about security, and so is its routing row  .squad/routing.md:7
+                 1.16  the message is about implementation, and so is its role   .squad/team.md:5
+                 0.22  the message is about auth, and so is its examples of a routing row  .squad/routing.md:7
+                 0.19  examples of a routing row: `login`                        .squad/routing.md:7
+                 0.19  examples of a routing row: `password`                     .squad/routing.md:7
+        --- stderr
+        hint: `--explain` shows 1 reason more
         --- exit 0
     "#]]
     .assert_eq(&repo.squad(&["route", "Fix the login password check"]).to_string());
     expect![[r#"
         Routing is not sure: the coordinator would choose.
         tier standard, confidence 0.00
+
+        What speaks for whom:
+          ada    2.07  the message is about implementation, and so is its role  .squad/team.md:5
         --- exit 0
     "#]]
     .assert_eq(&repo.squad(&["route", "Make it better"]).to_string());
@@ -31,6 +40,8 @@ fn a_plan_is_a_page() {
 
         Why:
           bob    1.00  named with --agent  command line
+        --- stderr
+        hint: `--explain` shows 1 reason more
         --- exit 0
     "#]]
     .assert_eq(&repo.squad(&["route", "--agent", "bob", "--tier", "lightweight", "Make it better"]).to_string());
@@ -133,20 +144,18 @@ fn cases_are_scored_and_mistakes_grouped() {
     let repo = TestRepo::with_small_team();
     repo.write("cases.jsonl", CASES);
     expect![[r#"
-           3 single     accuracy 33.3%, coverage 66.7%, precision 50.0%
+           3 single     accuracy 33.3%, coverage 33.3%, precision 100.0%
            1 multi      recall 100.0%
            2 ambiguous  abstained 50.0%
 
-        The wrong agent (1)
-          bob, .squad/routing.md:6: row's examples matches coverag (1 case)
-            cases.jsonl:2  wanted ada, got bob: Raise the coverage of the parser
-
-        Abstained, and need not have (1)
+        Abstained, and need not have (2)
           nothing spoke for anybody else (1 case)
             cases.jsonl:3  wanted bob or rex: Quarterly figures
+          bob, .squad/routing.md:6: the message is about testing, and so is its routing row (1 case)
+            cases.jsonl:2  wanted ada: Raise the coverage of the parser
 
         Answered, and should have abstained (1)
-          bob, .squad/routing.md:6: row's examples matches coverag (1 case)
+          bob, .squad/routing.md:6: the message is about testing, and so is its routing row (1 case)
             cases.jsonl:6  got bob: The coverage again
         --- exit 0
     "#]]

@@ -1,0 +1,110 @@
+//! From what was measured to who works, or to nobody when it is not sure.
+
+use super::Draft;
+use super::evidence::Witness;
+use super::index::Index;
+use super::rank::{KIND, Measured, ROW, Said};
+use super::text::Stretch;
+use super::weights::{CALIBRATION, EXPLAINED, FAR_FEWER, NEARLY_ALL, SURE, WEIGHTS};
+use crate::model::{Member, Slug};
+
+/// How the agents stand to a text.
+pub(super) struct Standing {
+    pub(super) said: Said,
+    pub(super) measured: Measured,
+    /// By agent.
+    pub(super) fits: Vec<f64>,
+    /// The best agent's place, and how sure it is, 0..1.
+    pub(super) best: Option<(usize, f64)>,
+}
+
+impl Standing {
+    pub(super) fn of(index: &Index<'_>, message: &str, stretches: &[Stretch]) -> Self {
+        let said = index.said(message, stretches);
+        let measured = index.measure(&said);
+        let fits = Index::fit(&measured);
+        let best = best(&fits).map(|best| (best, confidence(&fits, &measured, best)));
+        Self { said, measured, fits, best }
+    }
+
+    /// Who is sure to be the one.
+    pub(super) fn sure(&self) -> Option<usize> {
+        self.best.filter(|(_, confidence)| *confidence >= SURE).map(|(agent, _)| agent)
+    }
+
+    /// The candidates, best first.
+    pub(super) fn candidates(&self) -> Vec<usize> {
+        let mut agents: Vec<usize> = (0..self.fits.len()).filter(|agent| self.fits[*agent] > 0.0).collect();
+        agents.sort_by(|a, b| self.fits[*b].total_cmp(&self.fits[*a]).then(a.cmp(b)));
+        agents
+    }
+
+    pub(super) fn draft(&self, index: &Index<'_>, message: &str) -> Draft {
+        let Some((_, confidence)) = self.best else { return Draft::default() };
+        let witness = Witness { index, message, standing: self };
+        match self.sure() {
+            Some(agent) => Draft {
+                agents: vec![index.agents[agent].slug.clone()],
+                reviewer: self.reviewer(index, agent),
+                confidence,
+                evidence: witness.of(agent, ANSWERED),
+            },
+            None => {
+                let mut evidence = Vec::new();
+                for agent in self.candidates().into_iter().take(CANDIDATES) {
+                    evidence.extend(witness.of(agent, OF_A_CANDIDATE));
+                }
+                evidence.sort_by(|a, b| b.weight.total_cmp(&a.weight));
+                Draft { confidence, evidence, ..Draft::default() }
+            }
+        }
+    }
+
+    /// The reviewer of the row that speaks most for the agent.
+    pub(super) fn reviewer(&self, index: &Index<'_>, agent: usize) -> Option<Slug> {
+        let mut rows: Vec<(usize, f64)> = Vec::new();
+        for hit in self.measured.hits.iter().filter(|hit| hit.agent == agent && hit.amount > 0.0) {
+            if let Some(rule) = index.lines[hit.line].rule {
+                match rows.iter_mut().find(|(row, _)| *row == rule) {
+                    Some((_, amount)) => *amount += hit.amount,
+                    None => rows.push((rule, hit.amount)),
+                }
+            }
+        }
+        let (row, _) = rows.into_iter().max_by(|a, b| a.1.total_cmp(&b.1).then(b.0.cmp(&a.0)))?;
+        let reviewer = index.team.rules.get(row)?.reviewer.as_ref()?;
+        index.team.member(reviewer).filter(|member| member.is_startable()).map(|member: &Member| member.slug.clone())
+    }
+}
+
+/// How much evidence a plan carries.
+const ANSWERED: usize = 8;
+const CANDIDATES: usize = 3;
+const OF_A_CANDIDATE: usize = 4;
+
+fn best(fits: &[f64]) -> Option<usize> {
+    let best = (0..fits.len()).max_by(|a, b| fits[*a].total_cmp(&fits[*b]).then(b.cmp(a)))?;
+    (fits[best] > 0.0).then_some(best)
+}
+
+/// How often an agent that stands like this is the right one, as it was found on labelled messages.
+fn confidence(fits: &[f64], measured: &Measured, best: usize) -> f64 {
+    let most_of_others =
+        |of: &[f64]| of.iter().enumerate().filter(|(agent, _)| *agent != best).map(|(_, of)| *of).fold(0.0, f64::max);
+    if !measured.has_substance {
+        return 0.0;
+    }
+    let features = &measured.features[best];
+    let of_areas: f64 = (KIND..ROW).map(|slot| features[slot] * WEIGHTS[slot]).sum();
+    let [start, lead, areas, words] = CALIBRATION;
+    let mut sure =
+        start + lead * (fits[best] - most_of_others(fits)) + areas * of_areas + words * (fits[best] - of_areas);
+    let covered = measured.covered[best];
+    if measured.said >= 1.0
+        && covered >= NEARLY_ALL * measured.said
+        && most_of_others(&measured.covered) <= FAR_FEWER * covered
+    {
+        sure += EXPLAINED;
+    }
+    1.0 / (1.0 + (-sure).exp())
+}

@@ -1,0 +1,238 @@
+//! What a team's files say of each agent, line by line, with what kind of saying it is and where it stands.
+
+use crate::model::{Charter, Member, Slug, Source, Team};
+
+/// A kind of saying. Each has a weight of its own.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub(super) enum Field {
+    /// A routing row's first cell.
+    Signal,
+    /// A routing row's examples.
+    Example,
+    /// The role of the roster and the charter, and a name that is made of words.
+    Role,
+    Expertise,
+    /// What it owns, handles and is responsible for.
+    Owned,
+    /// What it says is not its work.
+    NotOwned,
+    /// The rest of its charter.
+    Charter,
+    /// What it has done before.
+    Past,
+}
+
+impl Field {
+    pub(super) const COUNT: usize = 8;
+
+    pub(super) fn what(self) -> &'static str {
+        match self {
+            Self::Signal => "routing row",
+            Self::Example => "examples of a routing row",
+            Self::Role => "role",
+            Self::Expertise => "expertise",
+            Self::Owned => "ownership",
+            Self::NotOwned => "not its work",
+            Self::Charter => "charter",
+            Self::Past => "past work",
+        }
+    }
+}
+
+/// A line of the team's files that speaks of an agent.
+#[derive(Debug)]
+pub(super) struct Line {
+    /// The agent's place among the startable ones.
+    pub(super) agent: usize,
+    pub(super) field: Field,
+    pub(super) text: String,
+    /// `FILE:LINE`
+    pub(super) source: String,
+    /// The routing row it is from, by its place.
+    pub(super) rule: Option<usize>,
+}
+
+/// Everything the team's files say of its startable members.
+pub(super) fn lines(team: &Team, agents: &[&Member]) -> Vec<Line> {
+    let mut reader = Reader { agents, lines: Vec::new() };
+    for (place, rule) in team.rules.iter().enumerate() {
+        // The first agent of a row does the work; the others help.
+        let Some(agent) = rule.agents.iter().find_map(|slug| reader.place(slug)) else { continue };
+        reader.add(agent, Field::Signal, &rule.signal, &rule.source.to_string(), Some(place));
+        for example in &rule.examples {
+            reader.add(agent, Field::Example, example, &rule.source.to_string(), Some(place));
+        }
+    }
+    for module in &team.modules {
+        if let Some(agent) = reader.place(&module.primary) {
+            reader.add(agent, Field::Owned, &module.path, &module.source.to_string(), None);
+        }
+    }
+    for rule in &team.labels {
+        let agent = rule.agents.iter().find_map(|slug| reader.place(slug));
+        if let Some(agent) = agent.filter(|_| !is_about_labels(&rule.action)) {
+            reader.add(agent, Field::Example, &rule.action, &rule.source.to_string(), None);
+        }
+    }
+    for (agent, member) in agents.iter().enumerate() {
+        let source = member.source.to_string();
+        reader.add(agent, Field::Role, &member.role, &source, None);
+        if let Some(words) = words_of_name(&member.name) {
+            reader.add(agent, Field::Role, &words, &source, None);
+        }
+        if let Some(charter) = team.charters.get(&member.slug) {
+            reader.charter(agent, member, charter);
+        }
+    }
+    reader.lines
+}
+
+/// `Triage: assign a label` says how issues are handled, not what they are about.
+fn is_about_labels(action: &str) -> bool {
+    let action = action.to_lowercase();
+    ["label", "triage", "pick up issue", "named member"].iter().any(|word| action.contains(word))
+}
+
+/// `TypeScriptDev` and `code-reviewer` are descriptions; a plain name is a name.
+fn words_of_name(name: &str) -> Option<String> {
+    let humps = name.chars().zip(name.chars().skip(1)).any(|(a, b)| a.is_lowercase() && b.is_uppercase());
+    (humps || name.contains(['-', ' ', '_'])).then(|| name.replace(['-', '_'], " "))
+}
+
+struct Reader<'t> {
+    agents: &'t [&'t Member],
+    lines: Vec<Line>,
+}
+
+/// What the section a line stands in is about.
+#[derive(Clone, Copy, PartialEq)]
+enum Section {
+    Owned,
+    Boundaries,
+    NotOwned,
+    Other,
+    /// The same in everybody's charter, or about how to work rather than on what.
+    Skipped,
+}
+
+impl<'t> Reader<'t> {
+    fn place(&self, slug: &Slug) -> Option<usize> {
+        self.agents.iter().position(|member| member.slug == *slug)
+    }
+
+    fn add(&mut self, agent: usize, field: Field, text: &str, source: &str, rule: Option<usize>) {
+        if text.chars().any(char::is_alphanumeric) {
+            self.lines.push(Line { agent, field, text: text.to_owned(), source: source.to_owned(), rule });
+        }
+    }
+
+    fn charter(&mut self, agent: usize, member: &Member, charter: &Charter) {
+        let file = member.charter.clone().unwrap_or_default();
+        let mut section = Section::Owned;
+        let mut fenced = false;
+        for (index, line) in charter.text.lines().enumerate() {
+            let text = line.trim();
+            if text.starts_with("```") || text.starts_with("~~~") {
+                fenced = !fenced;
+            } else if fenced || text.is_empty() || text.starts_with("<!--") {
+            } else if let Some(title) = text.strip_prefix('#') {
+                let level = 1 + title.len() - title.trim_start_matches('#').len();
+                let title = title.trim_start_matches('#').trim();
+                if level == 1 {
+                    let role = charter.role.as_deref().unwrap_or_default();
+                    self.add(agent, Field::Role, role, &at(&file, index), None);
+                } else if level == 2 || section != Section::Skipped {
+                    section = section_of(title, if level == 2 { Section::Other } else { section });
+                }
+            } else if section != Section::Skipped {
+                self.charter_line(agent, text, section, &at(&file, index));
+            }
+        }
+    }
+
+    fn charter_line(&mut self, agent: usize, text: &str, section: Section, source: &str) {
+        let text = text.trim_start_matches(['-', '*', '+', '>', '|', ' ']);
+        let (key, value) = key_and_value(text);
+        let field = match key.as_str() {
+            "name" | "style" | "model" | "preferred" | "user" | "owner" | "project" | "created" | "rationale" => return,
+            key if key.starts_with("when i") || key.starts_with("if i review") => return,
+            "role" | "title" => Field::Role,
+            "expertise" | "skills" | "specialties" | "specialization" | "focus" => Field::Expertise,
+            _ if is_negative(text) && section != Section::Other => Field::NotOwned,
+            _ if section == Section::NotOwned => Field::NotOwned,
+            "scope" | "owns" | "domain" | "i handle" => Field::Owned,
+            _ if matches!(section, Section::Owned | Section::Boundaries) => Field::Owned,
+            _ => Field::Charter,
+        };
+        let text = if key.is_empty() || matches!(field, Field::NotOwned) { text } else { value };
+        if field == Field::NotOwned {
+            self.not_owned(agent, text, source);
+        } else {
+            self.add(agent, field, text, source, None);
+        }
+    }
+
+    /// `UI work (Fay), tests → Tess`: what one does not do, another may be said to.
+    fn not_owned(&mut self, agent: usize, text: &str, source: &str) {
+        self.add(agent, Field::NotOwned, text, source, None);
+        for part in text.split([',', ';']) {
+            let named =
+                self.agents.iter().position(|member| names(part, &member.name) || names(part, member.slug.as_str()));
+            if let Some(other) = named.filter(|other| *other != agent) {
+                self.add(other, Field::Owned, part, source, None);
+            }
+        }
+    }
+}
+
+fn at(file: &str, index: usize) -> String {
+    Source::new(file, index + 1).to_string()
+}
+
+fn section_of(title: &str, outer: Section) -> Section {
+    let title = title.to_lowercase();
+    let has = |words: &[&str]| words.iter().any(|word| title.contains(word));
+    if has(&["not own", "don't", "do not", "not handle", "out of scope", "non-goals", "not my", "not do"]) {
+        Section::NotOwned
+    } else if has(&["boundar", "limits"]) {
+        Section::Boundaries
+    } else if has(&["own", "responsib", "scope", "domain", "expertise", "focus", "identity", "mission", "skills"])
+        || has(&["duties", "areas", "key files", "handle", "speciali", "role", "what i do", "about", "capabilities"])
+    {
+        Section::Owned
+    } else if has(&["model", "collaborat", "tools", "project context", "accuracy", "evidence", "communication"])
+        || has(&["learnings", "ceremon", "handoff", "output format", "response", "reviewer"])
+    {
+        Section::Skipped
+    } else {
+        outer
+    }
+}
+
+/// `**Key:** value` and `Key: value`, where the key is a few words.
+fn key_and_value(text: &str) -> (String, &str) {
+    match text.split_once(':') {
+        Some((key, value)) if key.split_whitespace().count() <= 4 && !key.contains(['/', '`', '.']) => (
+            key.trim_matches(['*', '_', ' ']).to_lowercase().replace('’', "'"),
+            value.trim_start_matches(['*', '_', ' ']),
+        ),
+        _ => (String::new(), text),
+    }
+}
+
+fn is_negative(text: &str) -> bool {
+    let text = text.to_lowercase().replace('’', "'");
+    ["don't", "do not", "does not", "doesn't", "won't", "not own", "never ", "not responsible", "not my", "no longer"]
+        .iter()
+        .any(|word| text.contains(word))
+}
+
+/// Whether a text has a name as a word.
+pub(super) fn names(text: &str, name: &str) -> bool {
+    !name.is_empty()
+        && text.match_indices(name).any(|(at, _)| {
+            let before = text[..at].chars().next_back();
+            let after = text[at + name.len()..].chars().next();
+            !before.is_some_and(char::is_alphanumeric) && !after.is_some_and(char::is_alphanumeric)
+        })
+}

@@ -1,0 +1,233 @@
+//! Texts as terms: what of a message, a charter and a table of ours can be compared.
+//!
+//! A term is a folded, stemmed word. `GameEventBus`, `exit-codes.ts` and `end-to-end` yield their parts and, beside
+//! them, what they are as a whole; a file's name yields what such files are for. Scripts without spaces yield pairs of
+//! letters. A text's parts come in its order, so that terms of several words can be found.
+
+use std::ops::Range;
+
+use super::lexicon::Lexicon;
+use crate::model::stem_of;
+
+/// How a term stands in its text.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Place {
+    /// A word, or a part of a compound.
+    Word,
+    /// A compound written as one: beside its parts.
+    Whole,
+    /// Not in the text: what a file of this name is for.
+    Implied,
+}
+
+/// Calls `each` with every term and where in the text it is.
+pub(super) fn each_term(lexicon: &Lexicon, text: &str, each: &mut dyn FnMut(&str, Range<usize>, Place)) {
+    let mut buffer = String::new();
+    for (start, chunk) in chunks(text) {
+        each_of_chunk(lexicon, chunk, &mut buffer, &mut |term, range, place| {
+            each(term, start + range.start..start + range.end, place);
+        });
+        if let Some(implied) = lexicon.file_kind(chunk) {
+            for (_, word) in chunks(implied) {
+                stem_into(word, &mut buffer);
+                each(&buffer, start..start + chunk.len(), Place::Implied);
+            }
+        }
+    }
+}
+
+/// Runs without spaces, with where they begin, and without the punctuation around them.
+fn chunks(text: &str) -> impl Iterator<Item = (usize, &str)> {
+    let mut rest = text;
+    let mut at = 0;
+    std::iter::from_fn(move || {
+        loop {
+            let skipped = rest.len() - rest.trim_start_matches(|c| !starts_chunk(c)).len();
+            at += skipped;
+            rest = &rest[skipped..];
+            if rest.is_empty() {
+                return None;
+            }
+            let end = rest.find(ends_chunk).unwrap_or(rest.len());
+            let (chunk, start) = (&rest[..end], at);
+            rest = &rest[end..];
+            at += end;
+            let chunk = chunk.trim_end_matches(|c| !is_of_a_word(c) && c != '/');
+            if chunk.chars().any(char::is_alphanumeric) {
+                return Some((start, chunk));
+            }
+        }
+    })
+}
+
+fn starts_chunk(c: char) -> bool {
+    c.is_alphanumeric() || matches!(c, '.' | '/')
+}
+
+fn ends_chunk(c: char) -> bool {
+    c.is_whitespace() || matches!(c, ',' | ';' | '(' | ')' | '[' | ']' | '{' | '}' | '"' | '`' | '|' | '<' | '>' | '=')
+}
+
+fn is_of_a_word(c: char) -> bool {
+    c.is_alphanumeric() || c == '+' || c == '#'
+}
+
+fn each_of_chunk(lexicon: &Lexicon, chunk: &str, buffer: &mut String, each: &mut dyn FnMut(&str, Range<usize>, Place)) {
+    // `don't` and `team's`: what stands after is no word.
+    if let Some((word, rest)) = chunk.split_once(['\'', '’']).filter(|(_, rest)| rest.chars().count() <= 2) {
+        return match rest {
+            "t" | "T" => {
+                whole_into(chunk, buffer);
+                each(buffer, 0..chunk.len(), Place::Word);
+            }
+            _ => each_of_chunk(lexicon, word, buffer, each),
+        };
+    }
+    if chunk.eq_ignore_ascii_case(".net") {
+        each("dotnet", 0..chunk.len(), Place::Word);
+        return;
+    }
+    // What a slash parts is never one word.
+    let mut segment = 0;
+    for end in chunk.match_indices('/').map(|(at, _)| at).chain([chunk.len()]) {
+        let (mut parts, mut first, mut last) = (0, None, 0);
+        let mut after = 0;
+        for range in pieces(&chunk[segment..end]) {
+            let start = segment + range.start;
+            // A part of a word that was taken as a whole.
+            if start < after {
+                continue;
+            }
+            first.get_or_insert(start);
+            let run = start + run_length(&chunk[start..end]);
+            if run > segment + range.end && start >= last.max(after) && is_one_word(lexicon, &chunk[start..run], buffer)
+            {
+                each(buffer, start..run, Place::Word);
+                (parts, last, after) = (parts + 1, run, run);
+            } else {
+                parts += each_of_piece(&chunk[start..segment + range.end], start, buffer, each);
+                last = segment + range.end;
+            }
+        }
+        if let Some(first) = first.filter(|_| parts > 1) {
+            whole_into(&chunk[first..last], buffer);
+            each(buffer, first..last, Place::Whole);
+        }
+        segment = end + 1;
+    }
+}
+
+fn run_length(text: &str) -> usize {
+    text.find(|c| !is_of_a_word(c)).unwrap_or(text.len())
+}
+
+/// `DevOps` and `RabbitMQ` are words of the trade in spite of their humps.
+fn is_one_word(lexicon: &Lexicon, run: &str, buffer: &mut String) -> bool {
+    whole_into(run, buffer);
+    lexicon.id(buffer).is_some_and(|term| !lexicon.hints(term).is_empty())
+}
+
+/// Runs of letters and digits, parted at humps: `HTTPRoute` is `HTTP` and `Route`.
+fn pieces(segment: &str) -> impl Iterator<Item = Range<usize>> {
+    let mut at = 0;
+    std::iter::from_fn(move || {
+        at += segment[at..].find(is_of_a_word)?;
+        let start = at;
+        let mut letters = segment[start..].char_indices().peekable();
+        let (mut before, mut end) = (None::<char>, segment.len());
+        while let Some((offset, c)) = letters.next() {
+            let next = letters.peek().map(|(_, next)| *next);
+            let hump = before.is_some_and(|before| is_hump(before, c, next));
+            if !is_of_a_word(c) || hump {
+                end = start + offset;
+                break;
+            }
+            before = Some(c);
+        }
+        at = end;
+        Some(start..end)
+    })
+}
+
+fn is_hump(before: char, c: char, next: Option<char>) -> bool {
+    let rises = before.is_lowercase() && c.is_uppercase();
+    let ends_acronym = before.is_uppercase() && c.is_uppercase() && next.is_some_and(char::is_lowercase);
+    rises || ends_acronym || (is_ideographic(before) != is_ideographic(c))
+}
+
+fn each_of_piece(
+    piece: &str,
+    start: usize,
+    buffer: &mut String,
+    each: &mut dyn FnMut(&str, Range<usize>, Place),
+) -> usize {
+    if !piece.starts_with(is_ideographic) {
+        // A letter, a number and an article say nothing.
+        if piece.len() == 1 || piece.bytes().all(|byte| byte.is_ascii_digit()) || is_article(piece) {
+            each("", start..start + piece.len(), Place::Word);
+            return 1;
+        }
+        stem_into(piece, buffer);
+        each(buffer, start..start + piece.len(), Place::Word);
+        return 1;
+    }
+    let letters: Vec<usize> = piece.char_indices().map(|(at, _)| at).chain([piece.len()]).collect();
+    for pair in letters.windows(3.min(letters.len())) {
+        let (from, to) = (pair[0], pair[pair.len() - 1]);
+        each(&piece[from..to], start + from..start + to, Place::Word);
+    }
+    0
+}
+
+fn is_article(word: &str) -> bool {
+    word.eq_ignore_ascii_case("the") || word.eq_ignore_ascii_case("an")
+}
+
+/// Scripts that write without spaces and whose pairs of letters say something.
+fn is_ideographic(c: char) -> bool {
+    matches!(c, '\u{3400}'..='\u{9fff}' | '\u{f900}'..='\u{faff}' | '\u{ac00}'..='\u{d7af}' | '\u{20000}'..='\u{2ffff}')
+}
+
+fn stem_into(word: &str, buffer: &mut String) {
+    fold_into(word, buffer);
+    stem_of(buffer);
+}
+
+fn whole_into(compound: &str, buffer: &mut String) {
+    fold_into(compound, buffer);
+    buffer.retain(char::is_alphanumeric);
+    stem_of(buffer);
+}
+
+/// Lower case, without the marks of Latin letters: people leave them out.
+fn fold_into(word: &str, buffer: &mut String) {
+    buffer.clear();
+    if word.is_ascii() {
+        buffer.push_str(word);
+        buffer.make_ascii_lowercase();
+        return;
+    }
+    for c in word.chars().flat_map(char::to_lowercase) {
+        let plain = match c {
+            'à'..='å' | 'ā' | 'ă' | 'ą' => 'a',
+            'ç' | 'ć' | 'č' => 'c',
+            'è'..='ë' | 'ē' | 'ę' | 'ě' => 'e',
+            'ì'..='ï' | 'ī' | 'ı' => 'i',
+            'ñ' | 'ń' | 'ň' => 'n',
+            'ò'..='ö' | 'ø' | 'ō' | 'ő' => 'o',
+            'ù'..='ü' | 'ū' | 'ů' | 'ű' => 'u',
+            'ý' | 'ÿ' => 'y',
+            'š' | 'ś' => 's',
+            'ž' | 'ź' | 'ż' => 'z',
+            'ё' => 'е',
+            // Combining marks of letters written apart.
+            '\u{300}'..='\u{36f}' => continue,
+            'ß' => {
+                buffer.push('s');
+                's'
+            }
+            c => c,
+        };
+        buffer.push(plain);
+    }
+}
