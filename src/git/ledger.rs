@@ -5,6 +5,7 @@ use jiff::Timestamp;
 
 use super::{
     commit::{self, Identity},
+    disk,
     error::Error,
     lock::LedgerLock,
     objects::{Batch, NewObjects},
@@ -99,7 +100,7 @@ impl<'a> Ledger<'a> {
         if is_new { edit.finish(objects).map(Some) } else { Ok(None) }
     }
 
-    /// Writes the objects, and before they are flushed what `prepare` writes. They are durable before the ref is: at
+    /// Writes the objects, and before they are awaited what `prepare` writes. They are durable before the ref is: at
     /// once, or because the file system keeps the order.
     fn write(&self, objects: &NewObjects, prepare: impl FnOnce() -> Result<(), Error>) -> Result<(), Error> {
         let repository = self.repository;
@@ -111,8 +112,7 @@ impl<'a> Ledger<'a> {
         }
         let batch = Batch::stage(&directory, repository.sharing(), objects)?;
         prepare()?;
-        batch.flush()?;
-        batch.publish(repository.common_dir())
+        batch.publish(disk::keeps_order(&directory, repository.common_dir()))
     }
 
     /// If the last holder died before the end, what it had locked is free again.

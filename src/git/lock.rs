@@ -2,13 +2,13 @@
 
 use std::{
     fs::{self, File, OpenOptions},
-    io::{Read, Seek, Write},
+    io::{Read, Seek},
     path::{Path, PathBuf},
 };
 
 use gix::ObjectId;
 
-use super::{error::Error, objects::Sharing};
+use super::{disk, error::Error, objects::Sharing};
 
 /// A kernel lock, so it is free at the moment its holder dies. The file tells what the holder was about to do
 /// (`<ref> <new id>`), so that the next one can clear away what it left.
@@ -64,8 +64,9 @@ impl LedgerLock {
 
     // No flush: an intent speaks of processes that died, and a power cut leaves locks behind in any case.
     fn write(&mut self, content: &str) -> Result<(), Error> {
-        let written = self.file.set_len(0).and_then(|()| self.file.rewind());
-        written.and_then(|()| self.file.write_all(content.as_bytes())).map_err(Error::io("write", &self.path))
+        let emptied = self.file.set_len(0).and_then(|()| self.file.rewind());
+        let written = emptied.and_then(|()| disk::write(&mut self.file, &self.path, content.as_bytes()));
+        written.map_err(Error::io("write", &self.path))
     }
 }
 

@@ -7,6 +7,7 @@
 //! | `repository` | where the repository is, what is checked out |
 //! | `operation` | merges, rebases and the like that are going on |
 //! | `references` | reading refs, and moving the ledger's ref durably |
+//! | `disk` | the changes on disk, step by step |
 //! | `objects`, `pack` | writing objects so that a power cut does not lose them |
 //! | `tree` | reading folders of a commit, adding files to a tree |
 //! | `lock`, `ledger`, `snapshot` | the append-only ledger on `refs/squad/log` |
@@ -19,6 +20,7 @@
 
 mod checkout;
 mod commit;
+mod disk;
 mod error;
 mod history;
 mod landing;

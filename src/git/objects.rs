@@ -1,7 +1,7 @@
 //! Writing objects so that they are still there after a power cut.
 //!
 //! gix never flushes what it writes, so the writer is our own: temporary files in the fan-out folders under the name
-//! that `git gc` cleans up (`tmp_obj_*`), flushed, renamed, and the folders flushed.
+//! that `git gc` cleans up (`tmp_obj_*`), brought to the disk, renamed, and the folders flushed.
 
 use std::{
     collections::{BTreeSet, HashSet},
@@ -11,9 +11,9 @@ use std::{
 };
 
 use gix::{ObjectId, hash, objs};
-use tempfile::NamedTempFile;
+use tempfile::{NamedTempFile, TempPath};
 
-use super::error::Error;
+use super::{disk, error::Error};
 
 /// Objects that are computed and not written yet, in the order in which they refer to each other.
 pub(super) struct NewObjects {
@@ -115,22 +115,25 @@ fn grant(_path: &Path, _bits: u32) -> io::Result<()> {
 /// Stopped halfway it leaves objects that nothing refers to, or temporary files; gc removes both.
 pub(super) fn write_loose(directory: &Path, sharing: Sharing, objects: &[NewObject]) -> Result<(), Error> {
     let batch = Batch::stage(directory, sharing, objects)?;
-    batch.flush()?;
-    let Some(last) = batch.folders.last().cloned() else { return Ok(()) };
-    batch.publish(&last)?;
-    sync_directory(&last)
+    batch.publish(false)
 }
 
-/// Loose objects on their way: staged in temporary files, flushed, published under their names.
+/// Loose objects on their way: staged in temporary files, at the disk, published under their names.
 ///
-/// The steps are apart so that the caller can put its own files between them: what is created before the flush
-/// shares the file system's journal commit with it, and those commits are what an append costs.
+/// The steps are apart so that the caller can put its own files between them: what is created before the bytes are
+/// awaited shares the file system's journal commit with them, and those commits are what an append costs.
 pub(super) struct Batch<'a> {
     directory: &'a Path,
     sharing: Sharing,
-    staged: Vec<(NamedTempFile, PathBuf)>,
+    staged: Vec<Staged>,
     /// Folders whose list of files changes.
     folders: BTreeSet<PathBuf>,
+}
+
+struct Staged {
+    file: File,
+    temporary: TempPath,
+    path: PathBuf,
 }
 
 impl<'a> Batch<'a> {
@@ -147,10 +150,11 @@ impl<'a> Batch<'a> {
         let (fan_out, name) = hex.split_at(2);
         let folder = self.directory.join(fan_out);
         let path = folder.join(name);
-        let file = self.temporary_file(&folder)?;
-        let file = compress(object, file).map_err(Error::io("write", &path))?;
-        start_writing_back(file.as_file());
-        self.staged.push((file, path));
+        let (mut file, temporary) = self.temporary_file(&folder)?.into_parts();
+        let written = compress(object).and_then(|bytes| disk::write(&mut file, &temporary, &bytes));
+        written.map_err(Error::io("write", &path))?;
+        disk::start_writing(&file);
+        self.staged.push(Staged { file, temporary, path });
         self.folders.insert(folder);
         Ok(())
     }
@@ -158,102 +162,47 @@ impl<'a> Batch<'a> {
     /// gc removes fan-out folders that are empty, at any moment; so make it and try again.
     fn temporary_file(&mut self, folder: &Path) -> Result<NamedTempFile, Error> {
         for _ in 0..64 {
-            match object_file(folder) {
-                Err(cause) if cause.kind() == io::ErrorKind::NotFound => self.make(folder)?,
+            match tempfile::Builder::new().prefix("tmp_obj_").make_in(folder, disk::create_read_only) {
+                Err(cause) if cause.kind() == io::ErrorKind::NotFound => {
+                    disk::make_folder(folder, self.sharing).map_err(Error::io("create", folder))?;
+                    self.folders.insert(self.directory.to_owned());
+                }
                 answer => return answer.map_err(Error::io("write to", folder)),
             }
         }
         Err(Error::io("write to", folder)(io::ErrorKind::NotFound.into()))
     }
 
-    fn make(&mut self, folder: &Path) -> Result<(), Error> {
-        match fs::create_dir(folder) {
-            Ok(()) => self.sharing.open_directory(folder).map_err(Error::io("share", folder))?,
-            Err(cause) if cause.kind() == io::ErrorKind::AlreadyExists => {}
-            Err(cause) => return Err(Error::io("create", folder)(cause)),
+    /// Gives the objects their names. `keeps_order`: the file system makes no later change durable before these, so
+    /// they are durable as soon as a later change is. Otherwise they are durable when this returns.
+    pub(super) fn publish(self, keeps_order: bool) -> Result<(), Error> {
+        for Staged { file, temporary, path } in &self.staged {
+            disk::reach_disk(file, temporary, keeps_order).map_err(Error::io("flush", path))?;
         }
-        self.folders.insert(self.directory.to_owned());
-        Ok(())
-    }
-
-    /// Afterwards the bytes of all objects are on disk, not yet under their names.
-    pub(super) fn flush(&self) -> Result<(), Error> {
-        for (file, path) in &self.staged {
-            file.as_file().sync_data().map_err(Error::io("flush", path))?;
-        }
-        Ok(())
-    }
-
-    /// Gives the objects their names, so that no later rename in `next` can be durable before them: either they are
-    /// durable when it returns, or the file system keeps the order and a flush in `next` makes them so.
-    pub(super) fn publish(self, next: &Path) -> Result<(), Error> {
-        for (file, path) in self.staged {
-            self.sharing.open_object(file.path()).map_err(Error::io("share", &path))?;
-            match file.persist(&path) {
+        for Staged { file, temporary, path } in self.staged {
+            drop(file);
+            self.sharing.open_object(&temporary).map_err(Error::io("share", &path))?;
+            match disk::rename(&temporary, &path) {
                 // Windows does not replace a file that somebody reads; one of this name has these bytes.
                 Err(_) if cfg!(windows) && path.exists() => {}
-                answer => drop(answer.map_err(|failure| Error::io("write", &path)(failure.error))?),
+                Err(cause) => return Err(Error::io("write", &path)(cause)),
+                // Nothing is left under the temporary name.
+                Ok(()) => drop(temporary.keep()),
             }
         }
-        if keeps_order(self.directory, next) {
+        if keeps_order {
             return Ok(());
         }
-        self.folders.iter().try_for_each(|folder| sync_directory(folder))
+        self.folders.iter().try_for_each(|folder| disk::flush_folder(folder))
     }
-}
-
-fn object_file(folder: &Path) -> io::Result<NamedTempFile> {
-    let mut builder = tempfile::Builder::new();
-    #[cfg(unix)]
-    builder.permissions(std::os::unix::fs::PermissionsExt::from_mode(0o444));
-    builder.prefix("tmp_obj_").tempfile_in(folder)
 }
 
 /// At git's own level for loose objects: they live until the next gc, so speed counts.
-fn compress(object: &NewObject, file: NamedTempFile) -> io::Result<NamedTempFile> {
+fn compress(object: &NewObject) -> io::Result<Vec<u8>> {
     let header = objs::encode::loose_header(object.kind, object.bytes.len() as u64);
-    let mut writer = gix::zlib::stream::deflate::Write::new(file, gix::zlib::Compression::BEST_SPEED);
+    let mut writer = gix::zlib::stream::deflate::Write::new(Vec::new(), gix::zlib::Compression::BEST_SPEED);
     writer.write_all(&header)?;
     writer.write_all(&object.bytes)?;
     writer.flush()?;
     Ok(writer.into_inner())
-}
-
-/// Lets the disk begin with all files of a batch before we wait for the first: the flushes after it then share one
-/// commit of the file system's journal. Only a wish; it is the flush that counts.
-#[cfg(target_os = "linux")]
-pub(super) fn start_writing_back(file: &File) {
-    let _ = rustix::fs::fadvise(file, 0, None, rustix::fs::Advice::DontNeed);
-}
-
-#[cfg(not(target_os = "linux"))]
-pub(super) fn start_writing_back(_file: &File) {}
-
-/// Whether both folders share one journal, in which a rename is never durable before an earlier one: those of ext4
-/// (and ext3) and XFS. Elsewhere each folder needs a flush of its own.
-#[cfg(target_os = "linux")]
-fn keeps_order(first: &Path, next: &Path) -> bool {
-    use std::os::unix::fs::MetadataExt;
-    const EXT4: u64 = 0xef53;
-    const XFS: u64 = 0x5846_5342;
-    let is_journal =
-        |path| rustix::fs::statfs(path).is_ok_and(|facts| matches!(u64::try_from(facts.f_type), Ok(EXT4 | XFS)));
-    let device = |path| fs::metadata(path).map(|metadata| metadata.dev()).ok();
-    is_journal(first) && device(first).is_some() && device(first) == device(next)
-}
-
-#[cfg(not(target_os = "linux"))]
-fn keeps_order(_first: &Path, _next: &Path) -> bool {
-    false
-}
-
-/// Makes renames inside a folder durable. A folder that gc removed meanwhile has nothing of ours in it.
-pub(super) fn sync_directory(path: &Path) -> Result<(), Error> {
-    if cfg!(windows) {
-        return Ok(()); // folders cannot be opened there, and their changes need no flush of their own
-    }
-    match File::open(path).and_then(|folder| folder.sync_all()) {
-        Err(cause) if cause.kind() == io::ErrorKind::NotFound => Ok(()),
-        answer => answer.map_err(Error::io("flush", path)),
-    }
 }

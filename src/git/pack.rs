@@ -5,8 +5,9 @@ use std::{io::Write, path::Path};
 use gix::{hash, objs};
 
 use super::{
+    disk,
     error::Error,
-    objects::{NewObject, sync_directory},
+    objects::NewObject,
     program::{Call, Environment},
 };
 
@@ -24,7 +25,7 @@ pub(super) fn write(
 ) -> Result<(), Error> {
     let stream = encode(hash, objects).map_err(|what| Error::damaged(objects_directory, what))?;
     Call::new(environment, git_dir, &["index-pack", "--stdin"]).input(stream).succeed()?;
-    sync_directory(&objects_directory.join("pack"))
+    disk::flush_folder(&objects_directory.join("pack"))
 }
 
 /// A pack of whole objects: `gitformat-pack`, version 2.

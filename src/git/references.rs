@@ -6,7 +6,7 @@
 
 use std::{
     fs::{self, File},
-    io::{self, BufRead, BufReader, Write},
+    io::{self, BufRead, BufReader},
     path::{Path, PathBuf},
     thread,
     time::{Duration, Instant},
@@ -15,8 +15,9 @@ use std::{
 use gix::{ObjectId, hash};
 
 use super::{
+    disk,
     error::Error,
-    objects::{Sharing, start_writing_back, sync_directory},
+    objects::Sharing,
     program::{Call, Environment},
 };
 
@@ -34,7 +35,7 @@ pub(super) enum Target {
 #[derive(Clone, Debug)]
 pub(super) enum References {
     Files { common_dir: PathBuf, hash: hash::Kind, sharing: Sharing },
-    Reftable { git_dir: PathBuf, hash: hash::Kind, environment: Environment },
+    Reftable { git_dir: PathBuf, common_dir: PathBuf, hash: hash::Kind, environment: Environment },
 }
 
 impl References {
@@ -42,7 +43,7 @@ impl References {
     pub(super) fn read(&self, name: &str) -> Result<Option<ObjectId>, Error> {
         match self {
             Self::Files { common_dir, hash, .. } => read_shared(common_dir, name, *hash),
-            Self::Reftable { git_dir, hash, environment } => {
+            Self::Reftable { git_dir, hash, environment, .. } => {
                 let answer = Call::new(environment, git_dir, &["rev-parse", "--verify", "--quiet", name]).run()?;
                 if !answer.is_success() {
                     return Ok(None);
@@ -72,27 +73,35 @@ impl References {
     ) -> Result<bool, Error> {
         match self {
             Self::Files { common_dir, hash, sharing } => {
-                let flushed = File::open(draft).and_then(|file| file.sync_data());
+                let flushed = File::open(draft).and_then(|file| disk::flush(&file, draft));
                 flushed.map_err(Error::io("flush", draft))?;
+                // By its name a lock that a power cut leaves behind is known as ours.
+                if let Some(folder) = draft.parent().filter(|folder| !disk::keeps_order(folder, common_dir)) {
+                    disk::flush_folder(folder)?;
+                }
                 let path = common_dir.join(name);
                 let folder = make_folder(common_dir, &path, *sharing)?;
-                let lock = lock_with(draft, &path)?;
+                let lock = lock_with(draft, &path, *sharing)?;
                 if read_shared(common_dir, name, *hash)? != old {
                     return Ok(false);
                 }
                 lock.publish(&path)?;
-                sync_directory(&folder)?;
-                remove(draft)?;
+                disk::flush_folder(&folder)?;
+                disk::remove(draft).map_err(Error::io("remove", draft))?;
                 Ok(true)
             }
-            Self::Reftable { git_dir, hash, environment } => {
+            Self::Reftable { git_dir, common_dir, hash, environment } => {
                 let old = old.unwrap_or(hash.null());
                 let arguments = ["update-ref", name, &new.to_string(), &old.to_string()];
                 let answer = Call::new(environment, git_dir, &["-c", "core.logAllRefUpdates=false"])
                     .arguments(&arguments)
                     .run()?;
-                if answer.is_success() || self.read(name)? != Some(old).filter(|old| !old.is_null()) {
-                    return Ok(answer.is_success());
+                if answer.is_success() {
+                    // git flushes the table and not the folder.
+                    return disk::flush_folder(&common_dir.join("reftable")).map(|()| true);
+                }
+                if self.read(name)? != Some(old).filter(|old| !old.is_null()) {
+                    return Ok(false);
                 }
                 Err(Error::Program { command: "git update-ref".into(), message: answer.complaint() })
             }
@@ -101,13 +110,16 @@ impl References {
 
     /// Flushes a ref that another process moved and may not have flushed any more.
     pub(super) fn flush(&self, name: &str) -> Result<(), Error> {
-        let Self::Files { common_dir, .. } = self else { return Ok(()) };
+        let common_dir = match self {
+            Self::Files { common_dir, .. } => common_dir,
+            Self::Reftable { common_dir, .. } => return disk::flush_folder(&common_dir.join("reftable")),
+        };
         let path = common_dir.join(name);
         match File::open(&path).and_then(|file| file.sync_all()) {
             Err(cause) if cause.kind() == io::ErrorKind::NotFound => {} // packed, which git flushes
             answer => answer.map_err(Error::io("flush", &path))?,
         }
-        path.parent().map_or(Ok(()), sync_directory)
+        path.parent().map_or(Ok(()), disk::flush_folder)
     }
 
     /// Removes the lock that a writer of ours left when it died: it is linked to the `draft`, or holds the id that
@@ -119,7 +131,11 @@ impl References {
         let lock = lock_path(&common_dir.join(name));
         let Ok(content) = fs::read(&lock) else { return Ok(()) };
         let is_declared = declared.is_some_and(|new| content.trim_ascii() == new.as_bytes());
-        if is_declared || is_same_file(&lock, draft) { remove(&lock) } else { Ok(()) }
+        if is_declared || is_same_file(&lock, draft) {
+            disk::remove(&lock).map_err(Error::io("remove", &lock))
+        } else {
+            Ok(())
+        }
     }
 }
 
@@ -212,10 +228,10 @@ fn unexpected(path: &Path, name: &str) -> Error {
 /// The new value under a name that no git program looks at.
 fn write_draft(draft: &Path, new: ObjectId, sharing: Sharing) -> Result<(), Error> {
     // Never written over: a dead writer's draft may still be linked as its lock, or as the ref itself.
-    remove(draft)?;
-    let mut file = File::create_new(draft).map_err(Error::io("create", draft))?;
-    file.write_all(format!("{new}\n").as_bytes()).map_err(Error::io("write", draft))?;
-    start_writing_back(&file);
+    disk::remove(draft).map_err(Error::io("remove", draft))?;
+    let mut file = disk::create_new(draft).map_err(Error::io("create", draft))?;
+    disk::write(&mut file, draft, format!("{new}\n").as_bytes()).map_err(Error::io("write", draft))?;
+    disk::start_writing(&file);
     sharing.open_file(draft).map_err(Error::io("share", draft))
 }
 
@@ -223,9 +239,8 @@ fn write_draft(draft: &Path, new: ObjectId, sharing: Sharing) -> Result<(), Erro
 fn make_folder(common_dir: &Path, path: &Path, sharing: Sharing) -> Result<PathBuf, Error> {
     let folder = path.parent().unwrap_or(common_dir).to_owned();
     if !folder.is_dir() {
-        fs::create_dir_all(&folder).map_err(Error::io("create", &folder))?;
-        sharing.open_directory(&folder).map_err(Error::io("share", &folder))?;
-        folder.parent().map_or(Ok(()), sync_directory)?;
+        disk::make_folder(&folder, sharing).map_err(Error::io("create", &folder))?;
+        folder.parent().map_or(Ok(()), disk::flush_folder)?;
     }
     if path.is_dir() {
         fs::remove_dir(path).map_err(Error::io("replace", path))?;
@@ -240,7 +255,7 @@ fn lock_path(path: &Path) -> PathBuf {
 }
 
 /// Waits for `<ref>.lock` and takes it. Linking the draft there makes a lock that is never seen empty.
-fn lock_with(draft: &Path, path: &Path) -> Result<RefLock, Error> {
+fn lock_with(draft: &Path, path: &Path, sharing: Sharing) -> Result<RefLock, Error> {
     let lock = lock_path(path);
     let start = Instant::now();
     let mut pause = Duration::from_millis(1);
@@ -257,7 +272,7 @@ fn lock_with(draft: &Path, path: &Path) -> Result<RefLock, Error> {
             // `git pack-refs` removes folders that it emptied.
             Err(cause) if cause.kind() == io::ErrorKind::NotFound && start.elapsed() < PATIENCE => {
                 let folder = path.parent().unwrap_or(path);
-                fs::create_dir_all(folder).map_err(Error::io("create", folder))?;
+                disk::make_folder(folder, sharing).map_err(Error::io("create", folder))?;
             }
             Err(cause) => return Err(Error::io("lock", &lock)(cause)),
         }
@@ -265,13 +280,13 @@ fn lock_with(draft: &Path, path: &Path) -> Result<RefLock, Error> {
 }
 
 fn link(draft: &Path, lock: &Path) -> io::Result<()> {
-    match fs::hard_link(draft, lock) {
+    match disk::link(draft, lock) {
         // Some file systems have no hard links (FAT, some network shares).
         Err(cause) if matches!(cause.kind(), io::ErrorKind::Unsupported | io::ErrorKind::PermissionDenied) => {
             let content = fs::read(draft)?;
-            let mut file = File::create_new(lock)?;
-            file.write_all(&content).and_then(|()| file.sync_all()).inspect_err(|_| {
-                let _ = fs::remove_file(lock);
+            let mut file = disk::create_new(lock)?;
+            disk::write(&mut file, lock, &content).and_then(|()| disk::flush(&file, lock)).inspect_err(|_| {
+                let _ = disk::remove(lock);
             })
         }
         answer => answer,
@@ -286,7 +301,7 @@ struct RefLock {
 impl RefLock {
     fn publish(mut self, path: &Path) -> Result<(), Error> {
         if let Some(lock) = &self.path {
-            fs::rename(lock, path).map_err(Error::io("write", path))?;
+            disk::rename(lock, path).map_err(Error::io("write", path))?;
         }
         self.path = None;
         Ok(())
@@ -296,14 +311,7 @@ impl RefLock {
 impl Drop for RefLock {
     fn drop(&mut self) {
         if let Some(path) = &self.path {
-            let _ = fs::remove_file(path);
+            let _ = disk::remove(path);
         }
-    }
-}
-
-fn remove(path: &Path) -> Result<(), Error> {
-    match fs::remove_file(path) {
-        Err(cause) if cause.kind() != io::ErrorKind::NotFound => Err(Error::io("remove", path)(cause)),
-        _ => Ok(()),
     }
 }

@@ -245,6 +245,7 @@ impl Repository {
         match self.is_reftable {
             true => References::Reftable {
                 git_dir: self.git_dir.clone(),
+                common_dir: self.common_dir.clone(),
                 hash: self.hash,
                 environment: self.environment.clone(),
             },

@@ -1,8 +1,10 @@
 //! Short stories on real repositories, made and checked by the real `git` program.
 
+pub(super) mod disk;
 mod edits;
 mod landing;
 mod ledger;
+mod power;
 mod processes;
 mod repository;
 
@@ -72,6 +74,14 @@ impl World {
             ("GIT_CEILING_DIRECTORIES".into(), folder.path().into()),
         ]);
         Self { folder, environment: Environment { git: "git".into(), variables } }
+    }
+
+    /// The same repository in another place.
+    fn copied(&self) -> Self {
+        let copy = Self::empty();
+        let done = Command::new("cp").arg("-a").args([self.root(), copy.root()]).status().unwrap();
+        assert!(done.success());
+        copy
     }
 
     fn root(&self) -> PathBuf {

@@ -1,0 +1,155 @@
+//! Everything the ledger changes on disk goes through here, step by step, so that a test can write the steps down,
+//! make any of them fail, and see what a power cut between any two of them would leave.
+
+use std::{
+    fs::{self, File},
+    io::{self, Write},
+    path::{Path, PathBuf},
+};
+
+use super::{error::Error, objects::Sharing};
+
+/// One change, or one wait until changes are on disk.
+#[derive(Clone, Debug, Eq, PartialEq)]
+pub(super) enum Step {
+    Create(PathBuf),
+    /// The whole content of a file from now on.
+    Write(PathBuf, Vec<u8>),
+    MakeFolder(PathBuf),
+    /// Both in one folder.
+    Rename(PathBuf, PathBuf),
+    Link(PathBuf, PathBuf),
+    Remove(PathBuf),
+    /// The bytes have left for the disk; see [`reach_disk`].
+    Reach(PathBuf),
+    Flush(PathBuf),
+    FlushFolder(PathBuf),
+}
+
+/// Does a step, unless a test wants it to fail.
+fn step<T>(_step: impl FnOnce() -> Step, act: impl FnOnce() -> io::Result<T>) -> io::Result<T> {
+    #[cfg(test)]
+    return super::tests::disk::watched(_step(), act);
+    #[cfg(not(test))]
+    act()
+}
+
+pub(super) fn create_new(path: &Path) -> io::Result<File> {
+    step(|| Step::Create(path.to_owned()), || File::create_new(path))
+}
+
+/// A file that nobody changes later.
+pub(super) fn create_read_only(path: &Path) -> io::Result<File> {
+    let mut options = File::options();
+    options.write(true).create_new(true);
+    #[cfg(unix)]
+    std::os::unix::fs::OpenOptionsExt::mode(&mut options, 0o444);
+    step(|| Step::Create(path.to_owned()), || options.open(path))
+}
+
+/// Fills a new file, or one that was emptied.
+pub(super) fn write(file: &mut File, path: &Path, bytes: &[u8]) -> io::Result<()> {
+    step(|| Step::Write(path.to_owned(), bytes.to_owned()), || file.write_all(bytes))
+}
+
+pub(super) fn rename(from: &Path, to: &Path) -> io::Result<()> {
+    step(|| Step::Rename(from.to_owned(), to.to_owned()), || fs::rename(from, to))
+}
+
+pub(super) fn link(from: &Path, to: &Path) -> io::Result<()> {
+    step(|| Step::Link(from.to_owned(), to.to_owned()), || fs::hard_link(from, to))
+}
+
+/// A file that is not there is no error.
+pub(super) fn remove(path: &Path) -> io::Result<()> {
+    if fs::symlink_metadata(path).is_err_and(|cause| cause.kind() == io::ErrorKind::NotFound) {
+        return Ok(());
+    }
+    match step(|| Step::Remove(path.to_owned()), || fs::remove_file(path)) {
+        Err(cause) if cause.kind() == io::ErrorKind::NotFound => Ok(()),
+        answer => answer,
+    }
+}
+
+pub(super) fn make_folder(path: &Path, sharing: Sharing) -> io::Result<()> {
+    match step(|| Step::MakeFolder(path.to_owned()), || fs::create_dir(path)) {
+        Ok(()) => sharing.open_directory(path),
+        Err(cause) if cause.kind() == io::ErrorKind::AlreadyExists => Ok(()),
+        Err(cause) => Err(cause),
+    }
+}
+
+pub(super) fn flush(file: &File, path: &Path) -> io::Result<()> {
+    step(|| Step::Flush(path.to_owned()), || file.sync_data())
+}
+
+/// Makes what was created and renamed inside a folder durable. A folder that gc removed meanwhile has nothing of ours
+/// in it.
+pub(super) fn flush_folder(path: &Path) -> Result<(), Error> {
+    if cfg!(windows) {
+        return Ok(()); // folders cannot be opened there, and their changes need no flush of their own
+    }
+    let flushed = step(|| Step::FlushFolder(path.to_owned()), || File::open(path).and_then(|folder| folder.sync_all()));
+    match flushed {
+        Err(cause) if cause.kind() == io::ErrorKind::NotFound => Ok(()),
+        answer => answer.map_err(Error::io("flush", path)),
+    }
+}
+
+/// Lets the disk begin with all files of a batch before we wait for the first. Only a wish.
+pub(super) fn start_writing(file: &File) {
+    #[cfg(target_os = "linux")]
+    sync_range(file, libc::SYNC_FILE_RANGE_WRITE);
+    #[cfg(not(target_os = "linux"))]
+    let _ = file;
+}
+
+/// Waits until the bytes of a file are with the disk. Where the file system keeps the order (see [`keeps_order`]) a
+/// flush of anything that is changed afterwards then makes them durable, and costs as much for seven files as for one.
+/// Elsewhere it is that flush.
+pub(super) fn reach_disk(file: &File, path: &Path, keeps_order: bool) -> io::Result<()> {
+    #[cfg(target_os = "linux")]
+    if keeps_order {
+        let all = libc::SYNC_FILE_RANGE_WAIT_BEFORE | libc::SYNC_FILE_RANGE_WRITE | libc::SYNC_FILE_RANGE_WAIT_AFTER;
+        return step(
+            || Step::Reach(path.to_owned()),
+            || if sync_range(file, all) { Ok(()) } else { Err(io::Error::last_os_error()) },
+        );
+    }
+    let _ = keeps_order;
+    flush(file, path)
+}
+
+#[cfg(target_os = "linux")]
+#[expect(unsafe_code, reason = "rustix has no sync_file_range")]
+fn sync_range(file: &File, flags: libc::c_uint) -> bool {
+    use std::os::fd::AsRawFd;
+    // SAFETY: the descriptor is open for as long as `file` lives, and the call touches no memory of ours.
+    unsafe { libc::sync_file_range(file.as_raw_fd(), 0, 0, flags) == 0 }
+}
+
+/// Whether both folders share one journal, in which no change is durable before an earlier one: those of ext4 (and
+/// ext3) and XFS. Elsewhere each file and folder needs a flush of its own.
+pub(super) fn keeps_order(first: &Path, next: &Path) -> bool {
+    #[cfg(test)]
+    if let Some(pretended) = super::tests::disk::pretended_order() {
+        return pretended;
+    }
+    share_a_journal(first, next)
+}
+
+#[cfg(target_os = "linux")]
+fn share_a_journal(first: &Path, next: &Path) -> bool {
+    use std::os::unix::fs::MetadataExt;
+    const EXT4: u64 = 0xef53;
+    const XFS: u64 = 0x5846_5342;
+    let is_journal =
+        |path| rustix::fs::statfs(path).is_ok_and(|facts| matches!(u64::try_from(facts.f_type), Ok(EXT4 | XFS)));
+    let device = |path| fs::metadata(path).map(|metadata| metadata.dev()).ok();
+    is_journal(first) && device(first).is_some() && device(first) == device(next)
+}
+
+#[cfg(not(target_os = "linux"))]
+fn share_a_journal(_first: &Path, _next: &Path) -> bool {
+    false
+}

@@ -1,0 +1,129 @@
+//! What an append does to the disk: written down step by step, and made to fail at every one of them.
+
+use std::{
+    cell::{Cell, RefCell},
+    io,
+};
+
+use super::*;
+use crate::git::disk::Step;
+
+thread_local! {
+    static WATCH: RefCell<Option<Watch>> = const { RefCell::new(None) };
+    static ORDER: Cell<Option<bool>> = const { Cell::new(None) };
+}
+
+/// The steps of this thread since somebody began to look.
+#[derive(Default)]
+struct Watch {
+    steps: Vec<Step>,
+    fault: Option<Fault>,
+}
+
+/// The step with this number fails: it is not done, or done halfway, or done and reported as failed.
+#[derive(Clone, Copy)]
+struct Fault {
+    at: usize,
+    manner: Manner,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq)]
+enum Manner {
+    NotDone,
+    Halfway,
+    Done,
+}
+
+/// Called for each step instead of doing it at once.
+pub(in crate::git) fn watched<T>(step: Step, act: impl FnOnce() -> io::Result<T>) -> io::Result<T> {
+    let manner = WATCH.with_borrow_mut(|watch| {
+        let watch = watch.as_mut()?;
+        watch.steps.push(step.clone());
+        watch.fault.filter(|fault| fault.at + 1 == watch.steps.len()).map(|fault| fault.manner)
+    });
+    let failure = || io::Error::other("injected");
+    match (manner, &step) {
+        (None, _) => act(),
+        (Some(Manner::Done), _) => act().and_then(|_| Err(failure())),
+        (Some(Manner::Halfway), Step::Write(path, bytes)) => {
+            fs::write(path, &bytes[..bytes.len() / 2]).unwrap();
+            Err(failure())
+        }
+        (Some(_), _) => Err(failure()),
+    }
+}
+
+/// What a test says of the file system, whatever it is.
+pub(in crate::git) fn pretended_order() -> Option<bool> {
+    ORDER.get()
+}
+
+pub(super) fn with_order<T>(keeps_order: bool, act: impl FnOnce() -> T) -> T {
+    ORDER.set(Some(keeps_order));
+    let answer = act();
+    ORDER.set(None);
+    answer
+}
+
+/// The steps that something takes.
+pub(super) fn recorded<T>(act: impl FnOnce() -> T) -> (T, Vec<Step>) {
+    WATCH.set(Some(Watch::default()));
+    let answer = act();
+    let watch = WATCH.take().unwrap();
+    (answer, watch.steps)
+}
+
+fn with_fault<T>(fault: Fault, act: impl FnOnce() -> T) -> (T, bool) {
+    WATCH.set(Some(Watch { steps: Vec::new(), fault: Some(fault) }));
+    let answer = act();
+    let watch = WATCH.take().unwrap();
+    (answer, watch.steps.len() > fault.at)
+}
+
+/// The next writer needs no help, and finds everything that was acknowledged.
+pub(super) fn assert_goes_on(world: &World, acknowledged: &[&str], what: &dyn std::fmt::Display) {
+    let sound = world.try_git(&["fsck", "--full", "--strict"]);
+    assert!(sound.status.success(), "{what}: {}", String::from_utf8_lossy(&sound.stderr));
+    let next = "log/2026/09/09/next.md";
+    let repository = world.repository();
+    repository.ledger().append(&[entry(next, "next")], "next", &ada(), noon()).unwrap_or_else(|error| {
+        panic!("{what}: {error}");
+    });
+    let snapshot = repository.ledger().snapshot().unwrap().unwrap();
+    for path in acknowledged.iter().chain([&next]) {
+        let text = snapshot.find(path).unwrap_or_else(|error| panic!("{what}: {error}"));
+        assert!(text.is_some_and(|text| text.ends_with(b"t")), "{what}: {path} is lost");
+    }
+    for left in ["refs/squad/log.lock", "squad/ledger.ref"] {
+        assert!(!world.root().join(".git").join(left).exists(), "{what}: {left}");
+    }
+}
+
+#[test]
+fn a_fault_at_any_step_loses_nothing_and_stops_nobody() {
+    const PATHS: [&str; 2] = ["log/2026/03/04/a.md", "log/2026/03/05/b.md"];
+    // The first entry of a ledger and a later one; where folders need no flush, and where they do.
+    for (held, keeps_order) in [(0, true), (1, true), (1, false)] {
+        for manner in [Manner::NotDone, Manner::Halfway, Manner::Done] {
+            let template = World::new();
+            PATHS[..held].iter().for_each(|path| template.append(path, "text"));
+            let mut at = 0;
+            loop {
+                let world = template.copied();
+                let repository = world.repository();
+                let append = || repository.ledger().append(&[entry(PATHS[held], "text")], "entry", &ada(), noon());
+                let (answer, is_hit) = with_order(keeps_order, || with_fault(Fault { at, manner }, append));
+                let mut acknowledged = PATHS[..held].to_vec();
+                acknowledged.extend(answer.is_ok().then_some(PATHS[held]));
+                assert_goes_on(&world, &acknowledged, &format_args!("{manner:?} at {at} after {held}: {answer:?}"));
+                if !is_hit {
+                    assert!(answer.is_ok() && at > 25, "{at}: {answer:?}");
+                    break;
+                }
+                let said = answer.map_err(|error| error.to_string());
+                assert!(said.is_ok() || said.as_ref().is_err_and(|text| text.contains("injected")), "{said:?}");
+                at += 1;
+            }
+        }
+    }
+}

@@ -1,0 +1,234 @@
+//! Power cuts: the recorded steps of appends, cut at every point, with what was not flushed gone or there by chance.
+//!
+//! Two file systems are played. One keeps the order of its changes (ext4, XFS): what is durable of names is the
+//! beginning of all that was done, at least up to the last change of whatever was flushed. The other promises only
+//! what a flush of the very file or folder says: each folder is at some point of its own history.
+
+use std::{
+    collections::{BTreeMap, BTreeSet},
+    io::Write,
+};
+
+use super::disk::{assert_goes_on, recorded, with_order};
+use super::*;
+use crate::git::disk::Step;
+
+/// How often chance decides at each cut. `SQUAD_TEST_ROUNDS=100` tries more.
+fn rounds() -> usize {
+    std::env::var("SQUAD_TEST_ROUNDS").ok().and_then(|rounds| rounds.parse().ok()).unwrap_or(3)
+}
+
+/// What happened before the lights went out.
+struct History<'a> {
+    steps: &'a [Step],
+    keeps_order: bool,
+}
+
+/// What is on disk after a cut: which changes of names, and which contents.
+#[derive(Clone, Default, Eq, Ord, PartialEq, PartialOrd)]
+struct Remains {
+    names: Vec<usize>,
+    contents: BTreeMap<usize, Content>,
+}
+
+#[derive(Clone, Copy, Debug, Eq, Ord, PartialEq, PartialOrd)]
+enum Content {
+    Whole,
+    Empty,
+    Half,
+}
+
+impl History<'_> {
+    /// The folder whose names a step changes.
+    fn folder(step: &Step) -> Option<&Path> {
+        match step {
+            Step::Create(path) | Step::MakeFolder(path) | Step::Remove(path) => path.parent(),
+            Step::Rename(_, to) | Step::Link(_, to) => to.parent(),
+            Step::Write(..) | Step::Reach(_) | Step::Flush(_) | Step::FlushFolder(_) => None,
+        }
+    }
+
+    /// The last step before `end` that changed what a flush of `path` is about: a file by the name that it has then.
+    fn last_change(&self, path: &Path, end: usize) -> Option<usize> {
+        self.steps[..end].iter().rposition(|step| match step {
+            Step::Create(made) | Step::Write(made, _) => made == path,
+            other => Self::folder(other) == Some(path),
+        })
+    }
+
+    /// For each folder (for all at once where the order is kept), how many steps are surely durable at a cut.
+    fn durable(&self, cut: usize, folder: &Path) -> usize {
+        let flushed = |at: usize| match &self.steps[at] {
+            Step::Flush(path) if self.keeps_order => self.last_change(path, at).map(|last| last + 1),
+            Step::FlushFolder(path) if self.keeps_order => {
+                let last = self.steps[..at].iter().rposition(|step| Self::folder(step) == Some(path));
+                last.map(|last| last + 1)
+            }
+            Step::FlushFolder(path) => (path == folder).then_some(at),
+            _ => None,
+        };
+        (0..cut).filter_map(flushed).max().unwrap_or(0)
+    }
+
+    /// Whether the bytes that step `at` wrote are on disk at a cut. Bytes that reached the disk stay once its cache is
+    /// flushed, which every flush does, and every writing of the journal, which holds the steps before `journal`.
+    fn is_written(&self, at: usize, cut: usize, journal: usize) -> bool {
+        let Step::Write(path, _) = &self.steps[at] else { return false };
+        let is_reached = |step: &Step| matches!(step, Step::Reach(name) if name == path);
+        let reached = self.steps[at..cut].iter().position(is_reached).map_or(cut, |after| at + after);
+        let is_flush = |step: &Step| matches!(step, Step::Flush(_) | Step::FlushFolder(_));
+        reached < journal
+            || self.steps[reached..cut].iter().any(is_flush)
+            || self.steps[at..cut].iter().any(|step| matches!(step, Step::Flush(name) if name == path))
+    }
+
+    /// What may be left at a cut, `chance` deciding what nothing was promised of.
+    fn remains(&self, cut: usize, mut chance: impl FnMut(usize) -> usize) -> Remains {
+        let mut end = |folder: &Path| {
+            let least = self.durable(cut, folder);
+            least + chance(cut - least + 1)
+        };
+        let journal = if self.keeps_order { end(Path::new("")) } else { 0 };
+        let mut ends: BTreeMap<&Path, usize> = BTreeMap::new();
+        let mut remains = Remains::default();
+        for (at, step) in self.steps[..cut].iter().enumerate() {
+            let Some(folder) = Self::folder(step) else { continue };
+            let end = if self.keeps_order { journal } else { *ends.entry(folder).or_insert_with(|| end(folder)) };
+            remains.names.extend((at < end).then_some(at));
+        }
+        for at in (0..cut).filter(|at| matches!(self.steps[*at], Step::Write(..))) {
+            let content = match self.is_written(at, cut, journal) {
+                true => Content::Whole,
+                false => [Content::Empty, Content::Half, Content::Whole][chance(3)],
+            };
+            remains.contents.insert(at, content);
+        }
+        remains
+    }
+
+    /// Makes it so in a copy of the repository as it was before the first step.
+    fn leave(&self, remains: &Remains, from: &Path, to: &Path) {
+        // Where the file that was last made under a name is; without its name where that is not durable.
+        let mut made: BTreeMap<&Path, bool> = BTreeMap::new();
+        let mut written: BTreeMap<&Path, &[u8]> = BTreeMap::new();
+        let place = |path: &Path| to.join(path.strip_prefix(from).unwrap());
+        for (at, step) in self.steps.iter().enumerate() {
+            let is_there = remains.names.binary_search(&at).is_ok();
+            match step {
+                Step::Create(path) => {
+                    made.insert(path, is_there && fs::File::create(place(path)).is_ok());
+                }
+                Step::Write(path, bytes) => {
+                    let content = match remains.contents.get(&at) {
+                        Some(Content::Whole) => &bytes[..],
+                        Some(Content::Half) => &bytes[..bytes.len() / 2],
+                        Some(Content::Empty) => b"",
+                        None => return, // the cut
+                    };
+                    written.insert(path, content);
+                    if made.get(&**path) != Some(&false) {
+                        let mut file = fs::File::options().write(true).truncate(true).open(place(path)).unwrap();
+                        file.write_all(content).unwrap();
+                    }
+                }
+                Step::MakeFolder(path) if is_there => drop(fs::create_dir(place(path))),
+                // The folder itself may not be there.
+                Step::Rename(old, new) if is_there => drop(fs::rename(place(old), place(new))),
+                Step::Remove(path) if is_there => drop(fs::remove_file(place(path))),
+                Step::Link(old, new) if is_there => match made.get(&**old) {
+                    Some(false) => drop(fs::write(place(new), written.get(&**old).unwrap())),
+                    _ => drop(fs::hard_link(place(old), place(new))),
+                },
+                _ => {}
+            }
+        }
+    }
+}
+
+/// A few appends: the first of all, one more on the day, one in a new folder. With what was acknowledged when.
+fn appends(world: &World) -> (Vec<Step>, Vec<(usize, &'static str)>) {
+    let repository = world.repository();
+    let mut steps = Vec::new();
+    let mut acknowledged = Vec::new();
+    for path in ["log/2026/03/04/a.md", "log/2026/03/04/b.md", "decisions/2026/03/05/c.md"] {
+        let append = || repository.ledger().append(&[entry(path, "text")], "entry", &ada(), noon());
+        let (answer, more) = recorded(append);
+        answer.unwrap();
+        steps.extend(more);
+        acknowledged.push((steps.len(), path));
+    }
+    (steps, acknowledged)
+}
+
+/// The content of every file of a folder.
+fn listing(folder: &Path) -> BTreeMap<PathBuf, Vec<u8>> {
+    let mut files = BTreeMap::new();
+    for entry in fs::read_dir(folder).unwrap().map(Result::unwrap) {
+        match entry.path() {
+            path if path.is_dir() => files.extend(listing(&path).into_iter().map(|(below, bytes)| {
+                let name = PathBuf::from(entry.file_name());
+                (name.join(below), bytes)
+            })),
+            path => drop(files.insert(entry.file_name().into(), fs::read(path).unwrap())),
+        }
+    }
+    files
+}
+
+fn cut_everywhere(keeps_order: bool) {
+    with_order(keeps_order, || {
+        let world = World::new();
+        // Where a folder comes from is not what is tried here.
+        fs::create_dir(world.root().join(".git/squad")).unwrap();
+        fs::write(world.root().join(".git/squad/ledger.lock"), "").unwrap();
+        let before = world.copied();
+        let (steps, acknowledged) = appends(&world);
+        let history = History { steps: &steps, keeps_order };
+
+        // Played to the end, the steps make what the appends made: none of them is missing.
+        let whole = Remains {
+            names: (0..steps.len()).collect(),
+            contents: (0..steps.len()).map(|at| (at, Content::Whole)).collect(),
+        };
+        let played = before.copied();
+        history.leave(&whole, &world.root(), &played.root());
+        assert_eq!(listing(&world.root()), listing(&played.root()));
+
+        let mut seed = 0x9e37_79b9_7f4a_7c15_u64;
+        let mut tried = BTreeSet::new();
+        for cut in 0..=steps.len() {
+            let acknowledged: Vec<_> =
+                acknowledged.iter().filter(|(at, _)| *at <= cut).map(|(_, path)| *path).collect();
+            for round in 0..rounds() {
+                let chance = |bound: usize| match round {
+                    0 => 0,
+                    1 => bound - 1,
+                    _ => {
+                        seed = seed.wrapping_mul(0x5851_f42d_4c95_7f2d).wrapping_add(1);
+                        usize::try_from(seed >> 33).unwrap() % bound
+                    }
+                };
+                let remains = history.remains(cut, chance);
+                if !tried.insert((acknowledged.len(), remains.clone())) {
+                    continue;
+                }
+                let after = before.copied();
+                history.leave(&remains, &world.root(), &after.root());
+                let what = format!("cut at {cut} of {} (round {round}), after {:?}", steps.len(), steps[..cut].last());
+                assert_goes_on(&after, &acknowledged, &what);
+            }
+        }
+        println!("{} states", tried.len());
+        assert!(tried.len() > steps.len() / 2, "{} of {}", tried.len(), steps.len());
+    });
+}
+
+#[test]
+fn a_power_cut_at_any_step_loses_nothing_where_order_is_kept() {
+    cut_everywhere(true);
+}
+
+#[test]
+fn a_power_cut_at_any_step_loses_nothing_where_order_is_not_kept() {
+    cut_everywhere(false);
+}
