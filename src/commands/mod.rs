@@ -14,6 +14,7 @@ mod orchestrate;
 mod route;
 mod status;
 mod tier;
+mod torture;
 mod why;
 
 use std::path::PathBuf;
@@ -84,6 +85,8 @@ enum Command {
     Engines(engines::Args),
     Doctor(doctor::Args),
     Demo(demo::Args),
+    #[command(hide = true)]
+    Torture(torture::Args),
     #[cfg(target_os = "linux")]
     #[command(hide = true)]
     Guard(guard::Args),
@@ -115,6 +118,7 @@ impl Arguments {
             Command::Engines(args) => args.run(&mut context),
             Command::Doctor(args) => args.run(&mut context),
             Command::Demo(args) => return args.run(context),
+            Command::Torture(args) => args.run(&mut context),
             #[cfg(target_os = "linux")]
             Command::Guard(args) => args.run(&mut context),
         };

@@ -14,6 +14,7 @@
 //! | `landing`, `checkout` | one commit of our files on the user's branch |
 //! | `history` | revisions, where histories part, trailers, branches, what was removed |
 //! | `program` | running `git` |
+//! | `torture` | processes that are killed |
 //!
 //! Reads stay in this process. The `git` program is asked where only it knows the answer (identity, attributes,
 //! signing), where gix would damage the index, and for every ref of a reftable repository.
@@ -33,6 +34,7 @@ mod program;
 mod references;
 mod repository;
 mod snapshot;
+mod torture;
 mod tree;
 
 #[cfg(test)]
@@ -46,4 +48,5 @@ pub(crate) use self::{
     program::Environment,
     repository::{Head, Repository},
     snapshot::Snapshot,
+    torture::Writer,
 };

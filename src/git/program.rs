@@ -159,14 +159,18 @@ impl Answer {
         String::from_utf8_lossy(&self.stdout).trim_end().to_owned()
     }
 
+    /// Every line that it complained with.
+    pub(super) fn complaints(&self) -> Vec<String> {
+        let text = String::from_utf8_lossy(&self.stderr);
+        text.lines().map(str::trim).filter(|line| !line.is_empty()).map(str::to_owned).collect()
+    }
+
     /// The most telling line of what it complained about.
     pub(super) fn complaint(&self) -> String {
-        let text = String::from_utf8_lossy(&self.stderr);
-        let lines = || text.lines().map(str::trim).filter(|line| !line.is_empty());
-        lines()
-            .find(|line| line.starts_with("fatal: ") || line.starts_with("error: "))
-            .or_else(|| lines().next_back())
-            .map_or_else(|| self.status.to_string(), str::to_owned)
+        let lines = self.complaints();
+        let is_telling = |line: &&String| line.starts_with("fatal: ") || line.starts_with("error: ");
+        let line = lines.iter().find(is_telling).or(lines.last());
+        line.map_or_else(|| self.status.to_string(), String::clone)
     }
 }
 

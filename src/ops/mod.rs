@@ -26,6 +26,7 @@ mod secrets;
 mod signals;
 mod stage;
 pub(crate) mod status;
+pub(crate) mod torture;
 pub(crate) mod triage;
 pub(crate) mod why;
 mod workspace;
