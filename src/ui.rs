@@ -74,6 +74,17 @@ impl Ui {
         (self.streams.input)()
     }
 
+    /// Asks the person at the terminal; without one the answer is no.
+    pub(crate) fn confirm(&mut self, question: &str) -> bool {
+        if !self.can_ask() || self.manner.json {
+            return false;
+        }
+        let _ = write!(self.streams.err, "{} [y/N] ", printable(question)).and_then(|()| self.streams.err.flush());
+        let mut line = String::new();
+        let answered = self.input().read_line(&mut line).is_ok();
+        answered && matches!(line.trim().to_ascii_lowercase().as_str(), "y" | "yes")
+    }
+
     /// All of standard input.
     pub(crate) fn read_input(&self) -> io::Result<Vec<u8>> {
         let mut bytes = Vec::new();

@@ -6,17 +6,27 @@ use crate::ops::doctor;
 ///
 /// Looks at the repository, the team's files, the configuration and the engine. Exits with 1 when something is wrong.
 #[derive(clap::Args)]
-#[command(after_help = "Examples:\n  squad doctor\n  squad doctor --json | jq -r '.problems[].hint'")]
-pub(super) struct Args {}
+#[command(
+    after_help = "Examples:\n  squad doctor\n  squad doctor --prove\n  squad doctor --json | jq -r '.problems[].hint'"
+)]
+pub(super) struct Args {
+    /// Also read the whole ledger, make everything derived again and compare, and check what must always hold
+    #[arg(long)]
+    prove: bool,
+}
 
 impl Args {
     pub(super) fn run(self, context: &mut Context<'_>) -> Ended {
-        let diagnosis = doctor::diagnose(context.env, &context.directory)?;
+        let diagnosis = doctor::diagnose(context.env, &context.directory, self.prove)?;
         let ui = &mut context.ui;
         if ui.json() {
             ui.value(&diagnosis);
         } else {
             ui.findings(diagnosis.problems.iter().map(|finding| &finding.problem));
+            if let Some(proof) = &diagnosis.proof {
+                let (entries, commits) = (plural(proof.entries, "entry"), plural(proof.commits, "commit"));
+                ui.data(&format!("Read {entries} of {} in {commits}.", plural(proof.days, "day folder")));
+            }
             let wrong = diagnosis.problems.iter().filter(|finding| finding.problem.severity != Severity::Note).count();
             ui.data(&if wrong == 0 {
                 "Everything is in order.".to_owned()

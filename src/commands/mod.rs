@@ -6,6 +6,7 @@ mod decisions;
 mod demo;
 mod doctor;
 mod engines;
+mod gc;
 #[cfg(target_os = "linux")]
 mod guard;
 mod init;
@@ -13,6 +14,7 @@ mod log;
 mod orchestrate;
 mod route;
 mod status;
+mod sync;
 mod tier;
 mod torture;
 mod why;
@@ -82,6 +84,8 @@ enum Command {
     Log(log::Args),
     Status(status::Args),
     Why(why::Args),
+    Sync(sync::Args),
+    Gc(gc::Args),
     Engines(engines::Args),
     Doctor(doctor::Args),
     Demo(demo::Args),
@@ -115,6 +119,8 @@ impl Arguments {
             Command::Log(args) => args.run(&mut context),
             Command::Status(args) => args.run(&mut context),
             Command::Why(args) => args.run(&mut context),
+            Command::Sync(args) => args.run(&mut context),
+            Command::Gc(args) => args.run(&mut context),
             Command::Engines(args) => args.run(&mut context),
             Command::Doctor(args) => args.run(&mut context),
             Command::Demo(args) => return args.run(context),

@@ -35,15 +35,15 @@ fn clean(text: &str) -> String {
 /// The bytes of a commit object. Author and committer are the same, the time is in UTC.
 pub(super) fn encode(
     tree: ObjectId,
-    parent: Option<ObjectId>,
+    parents: &[ObjectId],
     identity: &Identity,
     at: Timestamp,
     message: &str,
 ) -> Vec<u8> {
     let signature = identity.signature(at);
-    let parent = parent.map(|parent| format!("parent {parent}\n")).unwrap_or_default();
+    let parents: String = parents.iter().map(|parent| format!("parent {parent}\n")).collect();
     let message = message_text(message);
-    format!("tree {tree}\n{parent}author {signature}\ncommitter {signature}\n\n{message}").into_bytes()
+    format!("tree {tree}\n{parents}author {signature}\ncommitter {signature}\n\n{message}").into_bytes()
 }
 
 /// A message ends with exactly one line break and holds no NUL, which git would refuse.

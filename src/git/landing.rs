@@ -208,7 +208,7 @@ fn write_commit(
         return sign(repository, plan.tree, base, change, committer, at);
     }
     let mut objects = NewObjects::new(repository.hash());
-    let bytes = commit::encode(plan.tree, base, committer, at, &change.message);
+    let bytes = commit::encode(plan.tree, base.as_slice(), committer, at, &change.message);
     let commit = objects.add(objs::Kind::Commit, bytes)?;
     write_loose(&directory, repository.sharing(), objects.as_slice())?;
     Ok(commit)

@@ -1,4 +1,4 @@
-use std::path::PathBuf;
+use std::{path::PathBuf, time::Duration};
 
 use gix::{ObjectId, objs};
 use jiff::Timestamp;
@@ -41,6 +41,19 @@ impl<'a> Ledger<'a> {
         at: Timestamp,
     ) -> Result<(), Error> {
         files.iter().try_for_each(|(path, _)| check_path(path))?;
+        self.advance(|tip, objects| {
+            let Some(tree) = self.add(tip, files, objects)? else { return Ok(None) };
+            let bytes = commit::encode(tree, tip.as_slice(), committer, at, message);
+            objects.add(objs::Kind::Commit, bytes).map(Some)
+        })
+    }
+
+    /// Moves the ref to the commit that `next` makes of the tip; its new objects are written before. None: the tip is
+    /// where it should be, and is flushed.
+    pub(super) fn advance(
+        &self,
+        next: impl Fn(Option<ObjectId>, &mut NewObjects) -> Result<Option<ObjectId>, Error>,
+    ) -> Result<(), Error> {
         let mut lock = LedgerLock::acquire(&self.file("ledger.lock"), self.repository.sharing())?;
         self.recover(&mut lock)?;
         let references = self.repository.references();
@@ -48,11 +61,9 @@ impl<'a> Ledger<'a> {
         for _ in 0..32 {
             let tip = references.read(REFERENCE)?;
             let mut objects = NewObjects::new(self.repository.hash());
-            let Some(tree) = self.add(tip, files, &mut objects)? else {
+            let Some(commit) = next(tip, &mut objects)?.filter(|next| Some(*next) != tip) else {
                 return references.flush(REFERENCE);
             };
-            let bytes = commit::encode(tree, tip, committer, at, message);
-            let commit = objects.add(objs::Kind::Commit, bytes)?;
             let draft = self.file("ledger.ref");
             self.write(&objects, || references.prepare(commit, &draft))?;
             lock.declare(REFERENCE, commit)?;
@@ -76,6 +87,17 @@ impl<'a> Ledger<'a> {
             Some(tip) => Snapshot::open(self.repository.objects()?, tip).map(Some),
             None => Ok(None),
         }
+    }
+
+    /// How many commits the ledger has, and the paths of files that any of them changed or removed: there are none
+    /// where nothing but squad wrote it. Compares every commit with each of its parents.
+    pub(crate) fn history(&self) -> Result<(usize, Vec<String>), Error> {
+        let patience = Duration::from_secs(3600);
+        let count = self.repository.call(&["rev-list", "--count", REFERENCE]).patience(patience).succeed()?.text();
+        let arguments = ["log", "-m", "-z", "--format=", "--name-only", "--no-renames", "--diff-filter=a", REFERENCE];
+        let changed = self.repository.call(&arguments).arguments(&["--"]).patience(patience).succeed()?;
+        let paths = changed.stdout.split(|byte| *byte == 0).map(|path| String::from_utf8_lossy(path).trim().to_owned());
+        Ok((count.parse().unwrap_or(0), paths.filter(|path| !path.is_empty()).collect()))
     }
 
     /// The tree with the new files, its blobs and trees in `objects`; None if every file is there.

@@ -11,9 +11,10 @@
 //! | `objects`, `pack` | writing objects so that a power cut does not lose them |
 //! | `tree` | reading folders of a commit, adding files to a tree |
 //! | `lock`, `ledger`, `snapshot` | the append-only ledger on `refs/squad/log` |
+//! | `sync`, `union` | the ledgers of two clones become one |
 //! | `landing`, `checkout` | one commit of our files on the user's branch |
 //! | `history` | revisions, where histories part, trailers, branches, what was removed |
-//! | `program` | running `git` |
+//! | `program`, `maintenance` | running `git`, and letting it tidy up |
 //! | `torture` | processes that are killed |
 //!
 //! Reads stay in this process. The `git` program is asked where only it knows the answer (identity, attributes,
@@ -27,6 +28,7 @@ mod history;
 mod landing;
 mod ledger;
 mod lock;
+mod maintenance;
 mod objects;
 mod operation;
 mod pack;
@@ -34,8 +36,10 @@ mod program;
 mod references;
 mod repository;
 mod snapshot;
+mod sync;
 mod torture;
 mod tree;
+mod union;
 
 #[cfg(test)]
 mod tests;
@@ -45,8 +49,10 @@ pub(crate) use self::{
     error::Error,
     history::Blame,
     landing::{Change, Edit, Landing},
+    maintenance::Loose,
     program::Environment,
     repository::{Head, Repository},
-    snapshot::Snapshot,
+    snapshot::{Day, File, Snapshot},
+    sync::{Delivery, Remote, Standing},
     torture::Writer,
 };

@@ -53,6 +53,46 @@ impl References {
         }
     }
 
+    /// The names of all refs below a folder of refs.
+    pub(super) fn list(&self, folder: &str) -> Result<Vec<String>, Error> {
+        let common_dir = match self {
+            Self::Files { common_dir, .. } => common_dir,
+            Self::Reftable { git_dir, environment, .. } => {
+                let arguments = ["for-each-ref", "--format=%(refname)", folder];
+                let listed = Call::new(environment, git_dir, &arguments).succeed()?.text();
+                return Ok(listed.lines().map(str::to_owned).collect());
+            }
+        };
+        let mut names = Vec::new();
+        let mut folders = vec![folder.trim_end_matches('/').to_owned()];
+        while let Some(folder) = folders.pop() {
+            let path = common_dir.join(&folder);
+            let entries = match fs::read_dir(&path) {
+                Err(cause) if is_absent(&cause) => continue,
+                answer => answer.map_err(Error::io("read", &path))?,
+            };
+            for entry in entries {
+                let entry = entry.map_err(Error::io("read", &path))?;
+                let Ok(name) = entry.file_name().into_string() else { continue };
+                let name = format!("{folder}/{name}");
+                match entry.file_type() {
+                    Ok(kind) if kind.is_dir() => folders.push(name),
+                    _ if name.ends_with(".lock") => {}
+                    _ => names.push(name),
+                }
+            }
+        }
+        each_packed(common_dir, |_, name| {
+            if name.strip_prefix(folder.as_bytes()).is_some() {
+                names.extend(std::str::from_utf8(name).map(str::to_owned));
+            }
+            Ok(false)
+        })?;
+        names.sort();
+        names.dedup();
+        Ok(names)
+    }
+
     /// Writes the value that [`Self::advance`] will give to a ref into `draft`: a file for our use only, on the same
     /// file system, which the caller's lock protects.
     pub(super) fn prepare(&self, new: ObjectId, draft: &Path) -> Result<(), Error> {
@@ -191,22 +231,35 @@ fn is_absent(cause: &io::Error) -> bool {
 }
 
 fn read_packed(common_dir: &Path, name: &str, hash: hash::Kind) -> Result<Option<ObjectId>, Error> {
+    let mut found = None;
+    each_packed(common_dir, |id, packed| {
+        if packed == name.as_bytes() {
+            found = Some(parse_id(id, hash).ok_or_else(|| unexpected(common_dir, name))?);
+        }
+        Ok(found.is_some())
+    })?;
+    Ok(found)
+}
+
+/// Shows id and name of each packed ref until it is told that this is enough.
+fn each_packed(common_dir: &Path, mut is_enough: impl FnMut(&[u8], &[u8]) -> Result<bool, Error>) -> Result<(), Error> {
     let path = common_dir.join("packed-refs");
     let mut reader = match File::open(&path) {
         Ok(file) => BufReader::new(file),
-        Err(cause) if cause.kind() == io::ErrorKind::NotFound => return Ok(None),
+        Err(cause) if cause.kind() == io::ErrorKind::NotFound => return Ok(()),
         Err(cause) => return Err(Error::io("read", &path)(cause)),
     };
     let mut line = Vec::new();
     while reader.read_until(b'\n', &mut line).map_err(Error::io("read", &path))? > 0 {
-        if let Some((id, found)) = line.trim_ascii_end().split_at_checked(hash.len_in_hex())
-            && found.strip_prefix(b" ") == Some(name.as_bytes())
+        let text = line.trim_ascii_end();
+        if let Some(space) = text.iter().position(|byte| *byte == b' ')
+            && is_enough(&text[..space], &text[space + 1..])?
         {
-            return parse_id(id, hash).map(Some).ok_or_else(|| unexpected(common_dir, name));
+            break;
         }
         line.clear();
     }
-    Ok(None)
+    Ok(())
 }
 
 fn parse(content: &[u8], hash: hash::Kind) -> Option<Target> {

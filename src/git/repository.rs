@@ -211,11 +211,6 @@ impl Repository {
         landing::obstacle(self, change)
     }
 
-    /// Lets git pack loose objects in the background if it finds enough of them. Every append leaves about seven.
-    pub(crate) fn maintain(&self) -> Result<(), Error> {
-        self.call(&["maintenance", "run", "--auto", "--quiet"]).detach()
-    }
-
     pub(super) fn parse_commit(&self, commit: &str) -> Result<ObjectId, Error> {
         parse_id(commit.as_bytes(), self.hash)
             .ok_or_else(|| Error::damaged(&self.git_dir, format!("{commit:?} is not a commit id")))

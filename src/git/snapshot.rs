@@ -4,6 +4,34 @@ use gix::ObjectId;
 
 use super::{error::Error, tree::ObjectStore};
 
+/// A folder of one day.
+#[derive(Clone, Debug, Eq, PartialEq)]
+pub(crate) struct Day {
+    pub(crate) path: String,
+    id: ObjectId,
+}
+
+/// A file of a day.
+#[derive(Clone, Debug, Eq, PartialEq)]
+pub(crate) struct File {
+    pub(crate) name: String,
+    id: ObjectId,
+}
+
+impl Day {
+    /// The same for the same files with the same bytes, and for no others.
+    pub(crate) fn key(&self) -> String {
+        self.id.to_string()
+    }
+}
+
+impl File {
+    /// The same for the same bytes, and for no others.
+    pub(crate) fn key(&self) -> String {
+        self.id.to_string()
+    }
+}
+
 /// The ledger at one commit. Folders are read when they are asked for.
 pub(crate) struct Snapshot {
     store: ObjectStore,
@@ -17,8 +45,13 @@ impl Snapshot {
     }
 
     /// The folders `<prefix>/yyyy/mm/dd`, the newest first. Reads trees only.
-    pub(crate) fn days(&self, prefix: &str) -> Result<Vec<String>, Error> {
-        let mut folders = vec![prefix.trim_matches('/').to_owned()];
+    pub(crate) fn days(&self, prefix: &str) -> Result<Vec<Day>, Error> {
+        let path = prefix.trim_matches('/').to_owned();
+        let Some((mode, id)) = self.store.find(self.root, &path)? else { return Ok(Vec::new()) };
+        if !mode.is_tree() {
+            return Ok(Vec::new());
+        }
+        let mut folders = vec![Day { path, id }];
         for digits in [4, 2, 2] {
             let mut next = Vec::new();
             for folder in folders {
@@ -26,22 +59,28 @@ impl Snapshot {
             }
             folders = next;
         }
-        folders.sort_by(|one, other| other.cmp(one));
+        folders.sort_by(|one, other| other.path.cmp(&one.path));
         Ok(folders)
     }
 
-    fn dated_folders(&self, folder: &str, digits: usize) -> Result<Vec<String>, Error> {
-        let Some((mode, id)) = self.store.find(self.root, folder)? else { return Ok(Vec::new()) };
-        if !mode.is_tree() {
-            return Ok(Vec::new());
-        }
-        let entries = self.store.tree(&id)?.entries.into_iter();
+    fn dated_folders(&self, folder: &Day, digits: usize) -> Result<Vec<Day>, Error> {
+        let entries = self.store.tree(&folder.id)?.entries.into_iter().filter(|entry| entry.mode.is_tree());
         Ok(entries
-            .filter(|entry| entry.mode.is_tree())
-            .filter_map(|entry| String::from_utf8(entry.filename.into()).ok())
-            .filter(|name| name.len() == digits && name.bytes().all(|byte| byte.is_ascii_digit()))
-            .map(|name| if folder.is_empty() { name } else { format!("{folder}/{name}") })
+            .filter_map(|entry| Some((String::from_utf8(entry.filename.into()).ok()?, entry.oid)))
+            .filter(|(name, _)| name.len() == digits && name.bytes().all(|byte| byte.is_ascii_digit()))
+            .map(|(name, id)| Day { path: below(&folder.path, &name), id })
             .collect())
+    }
+
+    /// The files of a day in the order of their names. Reads one tree; what lies deeper is not ours.
+    pub(crate) fn listing(&self, day: &Day) -> Result<Vec<File>, Error> {
+        let entries = self.store.tree(&day.id)?.entries.into_iter().filter(|entry| entry.mode.is_blob());
+        let named = entries.filter_map(|entry| Some((String::from_utf8(entry.filename.into()).ok()?, entry.oid)));
+        Ok(named.map(|(name, id)| File { name, id }).collect())
+    }
+
+    pub(crate) fn read(&self, file: &File) -> Result<Vec<u8>, Error> {
+        self.store.blob(&file.id)
     }
 
     /// Every file below a folder, with its whole path, in the order of paths.
@@ -88,10 +127,23 @@ impl Snapshot {
         Ok(count)
     }
 
+    /// Shows every file with its whole path, in the order of paths.
+    pub(crate) fn each(&self, mut show: impl FnMut(&str, &[u8])) -> Result<(), Error> {
+        for (path, id) in self.store.files_below(self.root, "")? {
+            show(&path, &self.store.blob(&id)?);
+        }
+        Ok(())
+    }
+
+    #[cfg(test)]
     pub(crate) fn find(&self, path: &str) -> Result<Option<Vec<u8>>, Error> {
         match self.store.find(self.root, path)? {
             Some((mode, id)) if mode.is_blob() => self.store.blob(&id).map(Some),
             _ => Ok(None),
         }
     }
+}
+
+fn below(folder: &str, name: &str) -> String {
+    if folder.is_empty() { name.to_owned() } else { format!("{folder}/{name}") }
 }

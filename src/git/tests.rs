@@ -7,6 +7,7 @@ mod ledger;
 mod power;
 mod processes;
 mod repository;
+mod sync;
 
 use std::{
     collections::BTreeMap,
@@ -59,7 +60,11 @@ impl World {
 
     /// No repository yet.
     fn empty() -> Self {
-        let folder = tempfile::Builder::new().prefix("squad-git-").tempdir().unwrap();
+        Self::empty_in(std::env::temp_dir())
+    }
+
+    fn empty_in(place: PathBuf) -> Self {
+        let folder = tempfile::Builder::new().prefix("squad-git-").tempdir_in(place).unwrap();
         let home = folder.path().join("home");
         fs::create_dir(&home).unwrap();
         let path = std::env::var_os("PATH").unwrap();
@@ -76,11 +81,11 @@ impl World {
         Self { folder, environment: Environment { git: "git".into(), variables } }
     }
 
-    /// The same repository in another place.
+    /// The same repository in another place: in memory where that can be, since hundreds of them are made.
     fn copied(&self) -> Self {
-        let copy = Self::empty();
-        let done = Command::new("cp").arg("-a").args([self.root(), copy.root()]).status().unwrap();
-        assert!(done.success());
+        let memory = Path::new("/dev/shm");
+        let copy = Self::empty_in(if memory.is_dir() { memory.to_owned() } else { std::env::temp_dir() });
+        copy_folder(&self.root(), &copy.root());
         copy
     }
 
@@ -142,6 +147,19 @@ impl World {
 
     fn append(&self, path: &str, text: &str) {
         self.repository().ledger().append(&[entry(path, text)], "entry", &ada(), noon()).unwrap();
+    }
+}
+
+fn copy_folder(from: &Path, to: &Path) {
+    fs::create_dir(to).unwrap();
+    for entry in fs::read_dir(from).unwrap().map(Result::unwrap) {
+        let (from, to) = (entry.path(), to.join(entry.file_name()));
+        // Sample hooks are many and change nothing.
+        if from.is_dir() && !from.ends_with("hooks") {
+            copy_folder(&from, &to);
+        } else if from.is_file() {
+            fs::copy(&from, &to).unwrap();
+        }
     }
 }
 

@@ -87,6 +87,17 @@ impl ObjectStore {
         })
     }
 
+    /// When a commit was made, in seconds since 1970.
+    pub(super) fn time_of(&self, commit: &gix::oid) -> Result<i64, Error> {
+        self.with(commit, objs::Kind::Commit, |bytes| {
+            let header = bytes.split(|byte| *byte == b'\n').find_map(|line| line.strip_prefix(b"committer "));
+            // `Name <email> seconds zone`
+            let seconds = header.and_then(|line| line.rsplit(|byte| *byte == b' ').nth(1));
+            let seconds = seconds.and_then(|seconds| std::str::from_utf8(seconds).ok()?.parse().ok());
+            seconds.ok_or_else(|| "no time".to_owned())
+        })
+    }
+
     /// What stands at `path` below a tree; the tree itself for the empty path.
     pub(super) fn find(&self, root: ObjectId, path: &str) -> Result<Option<(tree::EntryMode, ObjectId)>, Error> {
         let mut found: (tree::EntryMode, ObjectId) = (tree::EntryKind::Tree.into(), root);

@@ -18,7 +18,7 @@ use std::path::Path;
 use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
 
-use self::kept::Shelf;
+pub(super) use self::kept::Shelf;
 use self::look::Look;
 use crate::env::Env;
 use crate::model::{Problem, Severity, Source, Team};

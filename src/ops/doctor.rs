@@ -3,6 +3,7 @@
 use serde::Serialize;
 use std::path::Path;
 
+use super::prove::{self, Proof};
 use super::{Project, decisions, engines};
 use crate::env::Env;
 use crate::error::Failure;
@@ -12,6 +13,9 @@ use crate::settings::Layer;
 #[derive(Serialize)]
 pub(crate) struct Diagnosis {
     pub(crate) problems: Vec<Finding>,
+    /// What was proved, if that was asked for.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(crate) proof: Option<Proof>,
 }
 
 /// A problem, and what it is a problem of.
@@ -40,7 +44,7 @@ impl Diagnosis {
 
 /// Looks at everything and starts the engine to see whether it would work. Without a repository or a team there is
 /// nothing to look at: that is the failure it returns.
-pub(crate) fn diagnose(env: &Env, directory: &Path) -> Result<Diagnosis, Failure> {
+pub(crate) fn diagnose(env: &Env, directory: &Path, is_to_prove: bool) -> Result<Diagnosis, Failure> {
     let project = Project::open(env, directory, Layer::default())?;
     let mut problems = repository(&project)?;
     for problem in &project.problems {
@@ -48,7 +52,15 @@ pub(crate) fn diagnose(env: &Env, directory: &Path) -> Result<Diagnosis, Failure
         problems.push(Finding { area, problem: problem.clone() });
     }
     problems.extend(engine(env, &project, directory)?);
-    Ok(Diagnosis { problems })
+    let proof = match is_to_prove {
+        true => {
+            let (proof, found) = prove::prove(&project.repository)?;
+            problems.extend(found.into_iter().map(|problem| Finding { area: Area::Repository, problem }));
+            Some(proof)
+        }
+        false => None,
+    };
+    Ok(Diagnosis { problems, proof })
 }
 
 fn repository(project: &Project) -> Result<Vec<Finding>, Failure> {

@@ -5,10 +5,11 @@ use std::collections::BTreeMap;
 use jiff::Timestamp;
 use serde::Serialize;
 
+use super::index::{Index, Row};
 use super::journal::logged_decision;
 use super::lease::LiveRun;
 use crate::compile::{Learning, Learnings};
-use crate::git::{Repository, Snapshot};
+use crate::git::{Day, File, Repository, Snapshot};
 use crate::model::{Decision, DecisionId, Outcome, RunId, Slug, Usage, What};
 use crate::record::{Entry, Read};
 
@@ -32,12 +33,12 @@ pub(super) fn kind_of(path: &str) -> &str {
     name.get(ID + 1..).and_then(|rest| rest.strip_suffix(".md")).unwrap_or("")
 }
 
-fn entry(snapshot: &Snapshot, path: &str) -> Result<Option<Entry>, crate::git::Error> {
-    Ok(snapshot.find(path)?.and_then(|bytes| match Entry::parse(&bytes) {
+fn entry(snapshot: &Snapshot, file: &File) -> Result<Option<Entry>, crate::git::Error> {
+    Ok(match Entry::parse(&snapshot.read(file)?) {
         Read::Entry(entry) => Some(*entry),
         // Shown by `squad log RUN`; a summary has no use for it.
         Read::Newer { .. } | Read::Damaged { .. } => None,
-    }))
+    })
 }
 
 /// The newest runs, the newest first. Opens only the entries that begin and end runs, a day at a time.
@@ -47,21 +48,22 @@ pub(crate) fn runs(
     live: &[LiveRun],
     limit: usize,
 ) -> Result<Vec<RunSummary>, crate::git::Error> {
-    let Some(snapshot) = repository.ledger().snapshot()? else { return Ok(Vec::new()) };
+    let Some(index) = Index::open(repository)? else { return Ok(Vec::new()) };
+    let snapshot = &index.snapshot;
     let mut ended: BTreeMap<RunId, Entry> = BTreeMap::new();
     let mut runs = Vec::new();
     for day in snapshot.days(&format!("{prefix}log"))? {
-        for path in snapshot.paths(&day)?.iter().rev() {
-            if !matches!(kind_of(path), "run.started" | "run.completed") {
+        for file in snapshot.listing(&day)?.iter().rev() {
+            if !matches!(kind_of(&file.name), "run.started" | "run.completed") {
                 continue;
             }
-            let Some(entry) = entry(&snapshot, path)? else { continue };
+            let Some(entry) = entry(snapshot, file)? else { continue };
             let Some(run) = entry.run.clone() else { continue };
             if entry.kind == "run.completed" {
                 ended.insert(run, entry);
             } else if let Some(What::RunStarted { text, .. }) = entry.what() {
                 let end = ended.remove(&run);
-                runs.push(summary(&snapshot, prefix, live, run, entry.at, text, end)?);
+                runs.push(summary(&index, prefix, live, run, entry.at, text, end)?);
             }
         }
         if runs.len() >= limit {
@@ -74,7 +76,7 @@ pub(crate) fn runs(
 }
 
 fn summary(
-    snapshot: &Snapshot,
+    index: &Index,
     prefix: &str,
     live: &[LiveRun],
     run: RunId,
@@ -89,7 +91,7 @@ fn summary(
     let is_live = live.iter().any(|live| live.run == run);
     let mut agents = BTreeMap::new();
     let mut usage = Usage::default();
-    for entry in entries_of(snapshot, prefix, &run)?.iter().filter_map(known) {
+    for entry in entries_of(index, prefix, &run)?.iter().filter_map(known) {
         if let (Some(agent), Some((outcome, spent))) = (&entry.agent, entry.what().as_ref().and_then(outcome)) {
             agents.insert(agent.clone(), outcome);
             usage += spent;
@@ -124,14 +126,29 @@ fn known((_, read): &(String, Read)) -> Option<&Entry> {
 /// The ids of runs that begin with `prefix_of_id`, the newest first.
 pub(crate) fn find_runs(repository: &Repository, prefix: &str, id: &str) -> Result<Vec<RunId>, crate::git::Error> {
     let Some(snapshot) = repository.ledger().snapshot()? else { return Ok(Vec::new()) };
-    let mut found = Vec::new();
-    for day in snapshot.days(&format!("{prefix}log"))? {
-        for path in snapshot.paths(&day)?.iter().rev().filter(|path| kind_of(path) == "run.started") {
-            let run = entry(&snapshot, path)?.and_then(|entry| entry.run);
-            found.extend(run.filter(|run| run.as_str().starts_with(id)));
+    let days = snapshot.days(&format!("{prefix}log"))?;
+    let search = |is_likely: &dyn Fn(&Day) -> bool| -> Result<Vec<RunId>, crate::git::Error> {
+        let mut found = Vec::new();
+        for day in days.iter().filter(|day| is_likely(day)) {
+            for file in snapshot.listing(day)?.iter().rev().filter(|file| kind_of(&file.name) == "run.started") {
+                let run = entry(&snapshot, file)?.and_then(|entry| entry.run);
+                found.extend(run.filter(|run| run.as_str().starts_with(id)));
+            }
         }
-    }
-    Ok(found)
+        Ok(found)
+    };
+    // A run's id begins with its day; made before midnight, the run may begin after it.
+    let date = id.get(..id.len().min(8)).unwrap_or(id);
+    let found = search(&|day| dates(day).iter().any(|found| found.starts_with(date)))?;
+    if found.is_empty() { search(&|_| true) } else { Ok(found) }
+}
+
+/// A day folder's date and the one before, as ids of runs have them.
+fn dates(day: &Day) -> Vec<String> {
+    let date: String = day.path.chars().filter(char::is_ascii_digit).collect();
+    let date = date.get(date.len().saturating_sub(8)..).unwrap_or_default().to_owned();
+    let before = date.parse::<jiff::civil::Date>().and_then(jiff::civil::Date::yesterday);
+    [Some(date), before.ok().map(|before| before.strftime("%Y%m%d").to_string())].into_iter().flatten().collect()
 }
 
 /// Everything a run left, in its order, each with its path.
@@ -140,24 +157,26 @@ pub(crate) fn timeline(
     prefix: &str,
     run: &RunId,
 ) -> Result<Vec<(String, Read)>, crate::git::Error> {
-    match repository.ledger().snapshot()? {
-        Some(snapshot) => entries_of(&snapshot, prefix, run),
+    match Index::open(repository)? {
+        Some(index) => entries_of(&index, prefix, run),
         None => Ok(Vec::new()),
     }
 }
 
-fn entries_of(snapshot: &Snapshot, prefix: &str, run: &RunId) -> Result<Vec<(String, Read)>, crate::git::Error> {
+fn entries_of(index: &Index, prefix: &str, run: &RunId) -> Result<Vec<(String, Read)>, crate::git::Error> {
     // A run's id begins with its day, and nothing of it is older.
     let day = |run: &str| Some(format!("{}/{}/{}", run.get(..4)?, run.get(4..6)?, run.get(6..8)?));
     let first = day(run.as_str()).unwrap_or_default();
     let mut entries = Vec::new();
-    for kept in ["log", "decisions", "memory"] {
+    for kept in KEPT {
         let folder = format!("{prefix}{kept}");
-        for day in snapshot.days(&folder)? {
-            if day.strip_prefix(&folder).is_some_and(|day| day.trim_start_matches('/') < first.as_str()) {
+        for day in index.snapshot.days(&folder)? {
+            if day.path.strip_prefix(&folder).is_some_and(|day| day.trim_start_matches('/') < first.as_str()) {
                 break;
             }
-            for (path, bytes) in snapshot.files(&day)? {
+            // What cannot be understood may belong to it.
+            let may_belong = |row: &Row| row.entry.as_ref().is_none_or(|about| about.run.as_ref() == Some(run));
+            for (path, bytes) in index.entries(&day, may_belong)? {
                 let read = Entry::parse(&bytes);
                 let belongs = match &read {
                     Read::Entry(entry) => entry.run.as_ref() == Some(run),
@@ -220,8 +239,8 @@ pub(crate) fn learnings(repository: &Repository, prefix: &str) -> Result<Learnin
     let Some(snapshot) = repository.ledger().snapshot()? else { return Ok(learnings) };
     let mut count = 0;
     for day in snapshot.days(&format!("{prefix}memory"))? {
-        for (_, bytes) in snapshot.files(&day)?.into_iter().rev() {
-            let Read::Entry(entry) = Entry::parse(&bytes) else { continue };
+        for file in snapshot.listing(&day)?.iter().rev() {
+            let Some(entry) = entry(&snapshot, file)? else { continue };
             if let Some(agent) = entry.agent.filter(|_| entry.kind == "memory.logged") {
                 let date = entry.at.strftime("%Y-%m-%d").to_string();
                 let learning = Learning { entry: entry.id.to_string(), date, text: entry.text };
@@ -237,10 +256,18 @@ pub(crate) fn learnings(repository: &Repository, prefix: &str) -> Result<Learnin
     Ok(learnings)
 }
 
+/// Where a team's entries lie.
+const KEPT: [&str; 3] = ["log", "decisions", "memory"];
+
 /// How many entries the team's ledger holds.
 pub(crate) fn count(repository: &Repository, prefix: &str) -> Result<usize, crate::git::Error> {
     let Some(snapshot) = repository.ledger().snapshot()? else { return Ok(0) };
-    ["log", "decisions", "memory"].iter().map(|kept| snapshot.count(&format!("{prefix}{kept}"))).sum()
+    KEPT.iter().map(|kept| snapshot.count(&format!("{prefix}{kept}"))).sum()
+}
+
+/// How many of them no remote has, as far as this clone knows.
+pub(crate) fn unsynced(repository: &Repository, prefix: &str) -> Result<usize, crate::git::Error> {
+    repository.unsynced(&KEPT.map(|kept| format!("{prefix}{kept}")))
 }
 
 /// What one tool call put into a file.
@@ -257,7 +284,7 @@ pub(crate) fn writes(repository: &Repository, prefix: &str, path: &str) -> Resul
     let Some(snapshot) = repository.ledger().snapshot()? else { return Ok(Vec::new()) };
     let mut writes = Vec::new();
     for day in snapshot.days(&format!("{prefix}log"))? {
-        for file in snapshot.paths(&day)?.iter().rev().filter(|file| kind_of(file) == "tool.completed") {
+        for file in snapshot.listing(&day)?.iter().rev().filter(|file| kind_of(&file.name) == "tool.completed") {
             let Some(entry) = entry(&snapshot, file)? else { continue };
             if let (Some(What::ToolCompleted { wrote: Some(wrote), .. }), Some(run)) = (entry.what(), entry.run.clone())
                 && wrote.path == path

@@ -36,7 +36,7 @@ pub(crate) struct TeamStatus {
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub(crate) struct LedgerStatus {
     pub(crate) entries: usize,
-    /// Entries that no other clone has. Nothing is sent anywhere yet, so: all of them.
+    /// Entries that no remote had when `squad sync` or `git fetch` asked it last.
     pub(crate) unsynced: usize,
 }
 
@@ -48,7 +48,9 @@ pub(crate) fn status(env: &Env, directory: &Path) -> Result<Status, Failure> {
     let place = folder.as_ref().map(|folder| super::workspace::place(folder, &work_dir)).unwrap_or_default();
     // Where `init` would put the folder. A link that leads nowhere is in its way too.
     let in_the_way = folder.is_none() && work_dir.join(FOLDER).symlink_metadata().is_ok();
-    let entries = ledger::count(&repository, &super::workspace::ledger_prefix(&place))?;
+    let prefix = super::workspace::ledger_prefix(&place);
+    let entries = ledger::count(&repository, &prefix)?;
+    let unsynced = ledger::unsynced(&repository, &prefix)?;
     Ok(Status {
         repository: work_dir.display().to_string(),
         branch: repository.head()?.branch,
@@ -57,6 +59,6 @@ pub(crate) fn status(env: &Env, directory: &Path) -> Result<Status, Failure> {
         watch: None,
         runs_live: lease::live(&repository.common_dir().join("squad")),
         sessions: Vec::new(),
-        ledger: LedgerStatus { entries, unsynced: entries },
+        ledger: LedgerStatus { entries, unsynced },
     })
 }

@@ -12,7 +12,11 @@ fn entries_come_back_as_they_were_written() {
     world.append("log/2025/12/31/z.md", "old");
     world.append("decisions/2026/03/04/d.md", "decided");
     let snapshot = world.repository().ledger().snapshot().unwrap().unwrap();
-    assert_eq!(snapshot.days("log").unwrap(), ["log/2026/03/04", "log/2025/12/31"]);
+    let days = snapshot.days("log").unwrap();
+    assert_eq!(days.iter().map(|day| &*day.path).collect::<Vec<_>>(), ["log/2026/03/04", "log/2025/12/31"]);
+    let listing = snapshot.listing(&days[0]).unwrap();
+    assert_eq!(listing.iter().map(|file| &*file.name).collect::<Vec<_>>(), ["a.md", "b.md"]);
+    assert_eq!(snapshot.read(&listing[1]).unwrap(), b"two");
     assert_eq!(
         snapshot.files("log/2026/03/04").unwrap(),
         [entry("log/2026/03/04/a.md", "one"), entry("log/2026/03/04/b.md", "two")]

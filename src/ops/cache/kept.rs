@@ -12,7 +12,7 @@ const HASH: usize = blake3::OUT_LEN;
 
 /// A folder of values by name and kind.
 #[derive(Clone)]
-pub(super) struct Shelf {
+pub(in crate::ops) struct Shelf {
     folder: PathBuf,
     /// What each file begins with; `None` where this build cannot be told from others, so that nothing is kept.
     header: Option<[u8; HASH]>,
@@ -24,8 +24,13 @@ impl Shelf {
         Self { folder, header: metadata.map(|metadata| header(&metadata)) }
     }
 
+    /// For files that every build with this form reads alike.
+    pub(in crate::ops) fn of_form(folder: PathBuf, form: &str) -> Self {
+        Self { folder, header: Some(*blake3::hash(form.as_bytes()).as_bytes()) }
+    }
+
     /// The folder, made if need be.
-    pub(super) fn prepare(&self) -> Option<&Path> {
+    pub(in crate::ops) fn prepare(&self) -> Option<&Path> {
         self.header?;
         fs::create_dir_all(&self.folder).ok()?;
         Some(&self.folder)
@@ -33,7 +38,7 @@ impl Shelf {
 
     /// `None` for whatever is not exactly what was written. Read piece by piece: for large teams, memory that is
     /// touched once costs more than what is done with it.
-    pub(super) fn read<T: DeserializeOwned>(&self, name: &str, kind: &str) -> Option<T> {
+    pub(in crate::ops) fn read<T: DeserializeOwned>(&self, name: &str, kind: &str) -> Option<T> {
         let header = self.header?;
         let mut file = File::open(self.path(name, kind)).ok()?;
         let mut start = [0; 2 * HASH];
@@ -47,7 +52,7 @@ impl Shelf {
 
     /// Writes a value under its name in one step; says whether it did. A cache that cannot be written is no trouble:
     /// the next run is as slow as this one.
-    pub(super) fn write<T: Serialize>(&self, name: &str, kind: &str, value: &T) -> bool {
+    pub(in crate::ops) fn write<T: Serialize>(&self, name: &str, kind: &str, value: &T) -> bool {
         let Some(header) = self.header else { return false };
         let Ok(body) = rmp_serde::to_vec_named(value) else { return false };
         let written = tempfile::Builder::new().prefix(TEMPORARY).tempfile_in(&self.folder).and_then(|mut file| {

@@ -105,7 +105,7 @@ fn read(
     let Some(snapshot) = workspace.repository.ledger().snapshot()? else { return Ok(0) };
     let (mut opened, mut seen) = (0, 0);
     for day in snapshot.days(&format!("{}log", workspace.ledger_prefix()))? {
-        snapshot.each_from_last(&day, Note::is_telling, |path, bytes| {
+        snapshot.each_from_last(&day.path, Note::is_telling, |path, bytes| {
             let note = match known(path) {
                 Some(note) => note,
                 None => {

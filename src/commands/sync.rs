@@ -1,0 +1,60 @@
+use super::{Context, Ended};
+use crate::model::plural;
+use crate::ops::sync::{self, Synced, Wish};
+use crate::ui::Ui;
+
+/// Share the ledger through a remote
+///
+/// Fetches the ledger that REMOTE holds, unites it with this clone's, and pushes the result. Nothing is ever forced and
+/// no entry is lost: both sides end with the entries of both. The first time it asks, since everyone who can read the
+/// remote can read the ledger from then on; after that `git fetch` brings it too.
+#[derive(clap::Args)]
+#[command(after_help = "\
+Examples:
+  squad sync --dry-run       What would go where
+  squad sync                 With the remote that this branch follows, else `origin`
+  squad sync upstream --yes  The first time, without a question")]
+pub(super) struct Args {
+    /// A configured remote
+    remote: Option<String>,
+    /// Only say what would go
+    #[arg(long, short = 'n')]
+    dry_run: bool,
+    /// Agree to keep the ledger on this remote
+    #[arg(long, short, conflicts_with = "dry_run")]
+    yes: bool,
+}
+
+impl Args {
+    pub(super) fn run(self, context: &mut Context<'_>) -> Ended {
+        let wish = Wish { remote: self.remote, is_rehearsal: self.dry_run, is_agreed: self.yes };
+        let ui = &mut context.ui;
+        let synced = sync::sync(context.env, &context.directory, &wish, |plan| {
+            ui.confirm(&format!(
+                "{} would go to `{}`, for everyone who can read it, and {} would come. Keep the ledger there?",
+                plural(plan.sent, "entry"),
+                plan.remote,
+                plural(plan.taken, "entry")
+            ))
+        })?;
+        if ui.json() {
+            ui.value(&synced);
+        } else {
+            tell(ui, &synced);
+        }
+        Ok(0)
+    }
+}
+
+fn tell(ui: &mut Ui, synced: &Synced) {
+    let (sent, taken) = (plural(synced.sent, "entry"), plural(synced.taken, "entry"));
+    if synced.dry_run {
+        ui.data(&format!("{sent} would go to {}, {taken} would come", synced.remote));
+        return;
+    }
+    if let (Some(reason), Some(reference)) = (&synced.refused, &synced.reference) {
+        ui.warning(&format!("{} takes no ref for the ledger: {reason}", synced.remote));
+        ui.hint(&format!("it is kept in the branch {reference} there from now on"));
+    }
+    ui.data(&format!("{sent} sent to {}, {taken} taken from there", synced.remote));
+}

@@ -1,0 +1,245 @@
+//! The ledger of this clone and that of a remote become one: fetched, united, pushed, never forced.
+//!
+//! What the remote has is kept under `refs/squad/remotes/<remote>/log`. Two ledgers of which neither holds the other
+//! are united in a merge commit that says nothing but what it unites, so every clone makes the same one.
+
+use std::time::Duration;
+
+use gix::{ObjectId, objs};
+use jiff::Timestamp;
+
+use super::{
+    commit::{self, Identity},
+    disk,
+    error::Error,
+    ledger::REFERENCE,
+    program::Call,
+    repository::Repository,
+    union,
+};
+
+/// Where the ledger goes on hosts that take branches and nothing else.
+const BRANCH: &str = "refs/heads/squad/state";
+
+/// A network may be slow.
+const PATIENCE: Duration = Duration::from_secs(600);
+
+/// A remote's ledger, as this clone knows it.
+pub(crate) struct Remote<'a> {
+    repository: &'a Repository,
+    name: String,
+}
+
+/// How this clone's ledger stands to what a remote had when it was asked last.
+#[derive(Clone, Copy, Debug, Default, Eq, PartialEq)]
+pub(crate) struct Standing {
+    /// Entries that the remote lacks.
+    pub(crate) to_send: usize,
+    /// Entries that this clone lacks.
+    pub(crate) to_take: usize,
+}
+
+/// What became of an attempt to push.
+#[derive(Clone, Debug, Eq, PartialEq)]
+pub(crate) enum Delivery {
+    /// The remote has what we have.
+    Done,
+    /// Somebody else was faster: fetch again.
+    Outrun,
+    /// The remote takes no such ref; its reason.
+    Refused(String),
+}
+
+impl Repository {
+    /// The names of the configured remotes, the one that the checked-out branch follows first.
+    pub(crate) fn remotes(&self) -> Result<Vec<String>, Error> {
+        let mut names: Vec<String> =
+            self.call(&["remote"]).succeed()?.text().lines().map(str::to_owned).filter(|name| is_plain(name)).collect();
+        let followed = match self.head()?.branch {
+            Some(branch) => self.setting(&format!("branch.{branch}.remote"))?,
+            None => None,
+        };
+        names.sort_by_key(|name| (Some(name) != followed.as_ref(), name != "origin"));
+        Ok(names)
+    }
+
+    pub(crate) fn remote(&self, name: &str) -> Remote<'_> {
+        Remote { repository: self, name: name.to_owned() }
+    }
+
+    /// Entries below some folders that no remote had when it was asked last.
+    pub(crate) fn unsynced(&self, folders: &[String]) -> Result<usize, Error> {
+        let references = self.references();
+        let Some(tip) = references.read(REFERENCE)? else { return Ok(0) };
+        let store = self.objects()?;
+        let root = store.tree_of(&tip)?;
+        let mut known = Vec::new();
+        for reference in references.list("refs/squad/remotes/")? {
+            if let Some(id) = references.read(&reference)? {
+                known.push(store.tree_of(&id)?);
+            }
+        }
+        let missing = |base: Option<ObjectId>| -> Result<usize, Error> {
+            let folder_of = |root: ObjectId, folder: &str| -> Result<Option<ObjectId>, Error> {
+                Ok(store.find(root, folder)?.filter(|(mode, _)| mode.is_tree()).map(|(_, id)| id))
+            };
+            let counts = folders.iter().map(|folder| match folder_of(root, folder)? {
+                Some(ours) => {
+                    let theirs = base.map(|base| folder_of(base, folder)).transpose()?.flatten();
+                    union::count_missing(&store, ours, theirs)
+                }
+                None => Ok(0),
+            });
+            counts.sum()
+        };
+        if known.is_empty() {
+            return missing(None);
+        }
+        let counts = known.into_iter().map(|base| missing(Some(base)));
+        counts.collect::<Result<Vec<_>, _>>().map(|counts| counts.into_iter().min().unwrap_or_default())
+    }
+
+    fn setting(&self, key: &str) -> Result<Option<String>, Error> {
+        let answer = self.call(&["config", "--get", key]).run()?;
+        Ok(answer.is_success().then(|| answer.text()).filter(|value| !value.is_empty()))
+    }
+}
+
+/// A name that is no option, no address, and fits into a ref.
+fn is_plain(name: &str) -> bool {
+    !name.starts_with(['-', '.'])
+        && !name.contains("..")
+        && name.chars().all(|character| character.is_ascii_alphanumeric() || matches!(character, '-' | '_' | '.'))
+}
+
+impl Remote<'_> {
+    /// The ref that holds the ledger there, once somebody agreed to keep it there.
+    pub(crate) fn agreed(&self) -> Result<Option<String>, Error> {
+        let found = self.repository.setting(&self.key())?;
+        Ok(found.filter(|reference| reference == REFERENCE || reference == BRANCH))
+    }
+
+    /// Remembers where the ledger is kept, and has `git fetch` bring it from now on.
+    pub(crate) fn agree(&self, is_refused: bool) -> Result<String, Error> {
+        let reference = if is_refused { BRANCH } else { REFERENCE };
+        self.repository.call(&["config", &self.key(), reference]).succeed()?;
+        if !is_refused {
+            // A pattern, since git fails where a ref that it is told to fetch by name is not there.
+            let refspec = format!("+{REFERENCE}*:{}*", self.tracking());
+            let key = format!("remote.{}.fetch", self.name);
+            let all = self.repository.call(&["config", "--get-all", &key]).run()?.text();
+            if !all.lines().any(|line| line == refspec) {
+                self.repository.call(&["config", "--add", &key, &refspec]).succeed()?;
+            }
+        }
+        Ok(reference.to_owned())
+    }
+
+    fn key(&self) -> String {
+        format!("remote.{}.squadLedger", self.name)
+    }
+
+    fn tracking(&self) -> String {
+        format!("refs/squad/remotes/{}/log", self.name)
+    }
+
+    /// Asks the remote what it has, under `agreed` or wherever a ledger may be.
+    pub(crate) fn fetch(&self, agreed: Option<&str>) -> Result<Standing, Error> {
+        let candidates = match agreed {
+            Some(reference) => vec![reference],
+            None => vec![REFERENCE, BRANCH],
+        };
+        let listed = self.call(&["ls-remote", "--", &self.name]).arguments(&candidates).succeed()?.text();
+        let is_there = |name: &str| listed.lines().any(|line| line.split_once('\t').is_some_and(|(_, at)| at == name));
+        if let Some(reference) = candidates.into_iter().find(|name| is_there(name)) {
+            let refspec = format!("+{reference}:{}", self.tracking());
+            // As a pack, whose folder can be flushed; whole, also in a partial clone; and nothing else.
+            let arguments = [
+                "-c",
+                "fetch.unpackLimit=1",
+                "-c",
+                "fetch.fsckObjects=true",
+                "fetch",
+                "--quiet",
+                "--no-filter",
+                "--no-tags",
+                "--refmap=",
+            ];
+            let more = ["--no-write-fetch-head", "--no-recurse-submodules", "--no-auto-maintenance", "--"];
+            self.call(&arguments).arguments(&more).arguments(&[&self.name, &refspec]).succeed()?;
+            disk::flush_folder(&self.repository.objects_directory().join("pack"))?;
+        }
+        self.standing()
+    }
+
+    fn tips(&self) -> Result<(Option<ObjectId>, Option<ObjectId>), Error> {
+        let references = self.repository.references();
+        Ok((references.read(REFERENCE)?, references.read(&self.tracking())?))
+    }
+
+    fn standing(&self) -> Result<Standing, Error> {
+        let (ours, theirs) = self.tips()?;
+        let store = self.repository.objects()?;
+        let tree = |tip: Option<ObjectId>| tip.map(|tip| store.tree_of(&tip)).transpose();
+        let (ours, theirs) = (tree(ours)?, tree(theirs)?);
+        let missing =
+            |tree: Option<ObjectId>, base| tree.map_or(Ok(0), |tree| union::count_missing(&store, tree, base));
+        Ok(Standing { to_send: missing(ours, theirs)?, to_take: missing(theirs, ours)? })
+    }
+
+    /// Brings what was fetched into this clone's ledger, durably.
+    pub(crate) fn unite(&self, identity: &Identity) -> Result<(), Error> {
+        let (_, Some(theirs)) = self.tips()? else { return Ok(()) };
+        self.repository.ledger().advance(|tip, objects| {
+            let Some(ours) = tip else { return Ok(Some(theirs)) };
+            if ours == theirs || self.is_ancestor(theirs, ours)? {
+                return Ok(None);
+            }
+            if self.is_ancestor(ours, theirs)? {
+                return Ok(Some(theirs));
+            }
+            let store = self.repository.objects()?;
+            let tree = union::union(&store, store.tree_of(&ours)?, store.tree_of(&theirs)?, objects)?;
+            let at = store.time_of(&ours)?.max(store.time_of(&theirs)?);
+            let at = Timestamp::from_second(at).unwrap_or(Timestamp::UNIX_EPOCH);
+            // The same in every clone.
+            let parents = if ours < theirs { [ours, theirs] } else { [theirs, ours] };
+            objects.add(objs::Kind::Commit, commit::encode(tree, &parents, identity, at, "union")).map(Some)
+        })
+    }
+
+    fn is_ancestor(&self, ancestor: ObjectId, of: ObjectId) -> Result<bool, Error> {
+        let arguments = ["merge-base", "--is-ancestor", &ancestor.to_string(), &of.to_string()];
+        Ok(self.call(&arguments).run()?.is_success())
+    }
+
+    /// Sends the ledger there, if it moves that ref forward.
+    pub(crate) fn push(&self, reference: &str) -> Result<Delivery, Error> {
+        let (Some(ours), theirs) = self.tips()? else { return Ok(Delivery::Done) };
+        if Some(ours) == theirs {
+            return Ok(Delivery::Done);
+        }
+        let refspec = format!("{ours}:{reference}");
+        let arguments = ["push", "--porcelain", "--no-follow-tags", "--no-recurse-submodules", "--no-signed", "--"];
+        let answer = self.call(&arguments).arguments(&[&self.name, &refspec]).run()?;
+        if answer.is_success() {
+            self.repository.call(&["update-ref", &self.tracking(), &ours.to_string()]).succeed()?;
+            return Ok(Delivery::Done);
+        }
+        // `! <tab> from:to <tab> [rejected] (why)`
+        let said = answer.text();
+        let verdict =
+            said.lines().find_map(|line| line.strip_prefix("!\t")?.split_once('\t').map(|(_, verdict)| verdict));
+        let races =
+            ["[rejected]", "cannot lock ref", "failed to update ref", "incorrect old value", "reference already"];
+        match verdict {
+            Some(verdict) if races.iter().any(|race| verdict.contains(race)) => Ok(Delivery::Outrun),
+            Some(verdict) if verdict.contains("remote rejected") => Ok(Delivery::Refused(verdict.to_owned())),
+            _ => Err(Error::Program { command: format!("git push {}", self.name), message: answer.complaint() }),
+        }
+    }
+
+    fn call(&self, arguments: &[&str]) -> Call {
+        self.repository.call(arguments).patience(PATIENCE)
+    }
+}

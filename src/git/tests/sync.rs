@@ -1,0 +1,90 @@
+//! Two ledgers become one.
+
+use super::*;
+
+/// Two clones that know each other's ledger and have not united them.
+fn strangers(init: &[&str], ours: &[(&str, &str)], theirs: &[(&str, &str)]) -> [World; 2] {
+    let worlds = [World::with(init), World::with(init)];
+    for (world, files) in worlds.iter().zip([ours, theirs]) {
+        files.iter().for_each(|(path, text)| world.append(path, text));
+    }
+    for (world, other) in [(&worlds[0], &worlds[1]), (&worlds[1], &worlds[0])] {
+        let other = other.root().display().to_string();
+        world.git(&["fetch", "-q", &other, "refs/squad/log:refs/squad/remotes/origin/log"]);
+    }
+    worlds
+}
+
+fn unite(world: &World) -> String {
+    world.repository().remote("origin").unite(&ada()).unwrap();
+    world.git(&["rev-parse", "refs/squad/log"])
+}
+
+#[test]
+fn both_sides_make_the_same_commit() {
+    for format in known_formats(&["--object-format=sha1", "--object-format=sha256", "--ref-format=reftable"]) {
+        let worlds = strangers(
+            &[format],
+            &[("log/2026/03/04/a.md", "a"), ("log/2026/03/05/b.md", "b"), ("memory/2026/03/05/m.md", "m")],
+            &[("log/2026/03/05/c.md", "c"), ("decisions/2027/01/01/d.md", "d")],
+        );
+        let folders = ["log".to_owned(), "memory".to_owned()];
+        assert_eq!(worlds[0].repository().unsynced(&folders).unwrap(), 3, "{format}");
+        let tips = worlds.each_ref().map(unite);
+        assert_eq!(tips[0], tips[1], "{format}");
+        assert_eq!(worlds[0].entries().len(), 5);
+        assert_eq!(unite(&worlds[0]), tips[0], "again is nothing new");
+        assert_eq!(worlds[0].git(&["rev-list", "--merges", "--count", "refs/squad/log"]), "1\n");
+        worlds.iter().for_each(World::assert_sound);
+    }
+}
+
+#[test]
+fn what_has_one_name_and_two_contents_is_kept_twice() {
+    let worlds = strangers(
+        &[],
+        &[("log/2026/03/04/a.md", "ours"), ("log/x", "file"), ("log/same.md", "same")],
+        &[("log/2026/03/04/a.md", "theirs"), ("log/x/below.md", "folder"), ("log/same.md", "same")],
+    );
+    let tips = worlds.each_ref().map(unite);
+    assert_eq!(tips[0], tips[1]);
+    let snapshot = worlds[0].repository().ledger().snapshot().unwrap().unwrap();
+    let mut texts: Vec<_> = snapshot.files("").unwrap().into_iter().map(|(_, bytes)| bytes).collect();
+    texts.sort();
+    assert_eq!(texts, [&b"file"[..], b"folder", b"ours", b"same", b"theirs"]);
+    assert_eq!(snapshot.find("log/x/below.md").unwrap().unwrap(), b"folder");
+    worlds.iter().for_each(World::assert_sound);
+    // And that, united once more with one of the two, stays as it is.
+    worlds[0].git(&["update-ref", "refs/squad/remotes/origin/log", "refs/squad/log~1"]);
+    assert_eq!(unite(&worlds[0]), tips[0]);
+}
+
+#[test]
+fn an_empty_side_takes_the_other_and_one_ahead_stays() {
+    let worlds = [World::new(), World::new()];
+    assert!(worlds[0].repository().remote("origin").unite(&ada()).is_ok(), "nothing on either side");
+    worlds[1].append("log/2026/03/04/a.md", "a");
+    let other = worlds[1].root().display().to_string();
+    worlds[0].git(&["fetch", "-q", &other, "refs/squad/log:refs/squad/remotes/origin/log"]);
+    assert_eq!(unite(&worlds[0]), worlds[1].git(&["rev-parse", "refs/squad/log"]));
+    worlds[0].append("log/2026/03/04/b.md", "b");
+    let tip = worlds[0].git(&["rev-parse", "refs/squad/log"]);
+    assert_eq!(unite(&worlds[0]), tip);
+    assert_eq!(worlds[0].repository().unsynced(&["log".into()]).unwrap(), 1);
+}
+
+#[test]
+fn remotes_whose_names_could_be_anything_else_are_not_taken() {
+    let world = World::new();
+    for name in ["origin", "fork-2", "mine"] {
+        world.git(&["remote", "add", name, "nowhere"]);
+    }
+    fs::write(
+        world.root().join(".git/config"),
+        world.read(".git/config") + "[remote \"--upload-pack=x\"]\nurl = x\n[remote \"a/../b\"]\nurl = y\n",
+    )
+    .unwrap();
+    assert_eq!(world.repository().remotes().unwrap(), ["origin", "fork-2", "mine"]);
+    world.git(&["config", "branch.main.remote", "mine"]);
+    assert_eq!(world.repository().remotes().unwrap(), ["mine", "origin", "fork-2"]);
+}

@@ -1,0 +1,82 @@
+//! Two trees of immutable files become one that holds the files of both, and how many files one lacks.
+
+use std::collections::HashMap;
+
+use gix::{ObjectId, objs, objs::Tree, objs::WriteTo, objs::tree};
+
+use super::{error::Error, objects::NewObjects, tree::ObjectStore};
+
+/// How deep folders may lie in each other. Ours are seven deep; another's tree is not to end our stack.
+const DEPTH: usize = 64;
+
+/// Adds the trees of the union to `objects`. The same for (a, b) and (b, a).
+///
+/// Where both have different things under one name, which takes a clone that did not play by the rules, the folder, or
+/// else the one with the smaller id, keeps the name; the other stays beside it under a name that ends in its id.
+pub(super) fn union(
+    store: &ObjectStore,
+    one: ObjectId,
+    other: ObjectId,
+    objects: &mut NewObjects,
+) -> Result<ObjectId, Error> {
+    merge(store, one, other, objects, DEPTH)
+}
+
+fn merge(
+    store: &ObjectStore,
+    one: ObjectId,
+    other: ObjectId,
+    objects: &mut NewObjects,
+    depth: usize,
+) -> Result<ObjectId, Error> {
+    if one == other {
+        return Ok(one);
+    }
+    let too_deep = || Error::BadPath { path: format!("folders deeper than {DEPTH}") };
+    let depth = depth.checked_sub(1).ok_or_else(too_deep)?;
+    let mut entries = store.tree(&one)?.entries;
+    entries.extend(store.tree(&other)?.entries);
+    // By name; of one name a folder first, then the smaller id.
+    entries.sort_by(|a, b| (&a.filename, !a.mode.is_tree(), a.oid).cmp(&(&b.filename, !b.mode.is_tree(), b.oid)));
+    entries.dedup_by(|later, earlier| later.filename == earlier.filename && later.oid == earlier.oid);
+    let mut merged: Vec<tree::Entry> = Vec::with_capacity(entries.len());
+    for mut entry in entries {
+        match merged.last_mut().filter(|last| last.filename == entry.filename) {
+            Some(last) if last.mode.is_tree() && entry.mode.is_tree() => {
+                last.oid = merge(store, last.oid, entry.oid, objects, depth)?;
+            }
+            Some(_) => {
+                entry.filename = format!("{}~{}", entry.filename, entry.oid).into();
+                merged.push(entry);
+            }
+            None => merged.push(entry),
+        }
+    }
+    merged.sort();
+    merged.dedup_by(|later, earlier| later.filename == earlier.filename);
+    let mut bytes = Vec::new();
+    Tree { entries: merged }.write_to(&mut bytes).map_err(|_| Error::BadPath { path: one.to_string() })?;
+    objects.add(objs::Kind::Tree, bytes)
+}
+
+/// How many files below `tree` are not in `base`. Equal folders are not read.
+pub(super) fn count_missing(store: &ObjectStore, tree: ObjectId, base: Option<ObjectId>) -> Result<usize, Error> {
+    let mut missing = 0;
+    let mut pairs = vec![(tree, base)];
+    while let Some((tree, base)) = pairs.pop() {
+        if base == Some(tree) {
+            continue;
+        }
+        let old = base.map(|base| store.tree(&base)).transpose()?.map(|tree| tree.entries).unwrap_or_default();
+        let old: HashMap<_, _> = old.iter().map(|entry| (&entry.filename, entry)).collect();
+        for entry in store.tree(&tree)?.entries {
+            let before = old.get(&entry.filename);
+            if entry.mode.is_tree() {
+                pairs.push((entry.oid, before.filter(|before| before.mode.is_tree()).map(|before| before.oid)));
+            } else if before.is_none_or(|before| before.oid != entry.oid) {
+                missing += 1;
+            }
+        }
+    }
+    Ok(missing)
+}

@@ -1,0 +1,215 @@
+//! The ledgers of several clones of one repository.
+
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::process::Stdio;
+
+use expect_test::expect;
+
+use crate::support::TestRepo;
+
+const BINARY: &str = env!("CARGO_BIN_EXE_squad");
+
+/// A bare repository beside the test's own, and clones of it.
+struct Shared {
+    repo: TestRepo,
+}
+
+impl Shared {
+    fn new() -> Self {
+        let repo = TestRepo::with_small_team();
+        repo.git(&["clone", "--quiet", "--bare", ".", "../hub.git"]);
+        repo.git(&["remote", "add", "origin", "../hub.git"]);
+        Self { repo }
+    }
+
+    fn hub(&self) -> PathBuf {
+        self.repo.root().join("../hub.git")
+    }
+
+    fn clone(&self, name: &str, options: &[&str]) -> PathBuf {
+        let place = self.repo.root().join("..").join(name);
+        let url = format!("file://{}", self.hub().display());
+        self.repo.git(&[&["clone", "--quiet"], options, &[&url, &place.display().to_string()]].concat());
+        for (key, value) in [("user.name", "Bea"), ("user.email", "bea@example.com")] {
+            self.repo.git_in(&place, &["config", key, value]);
+        }
+        place
+    }
+
+    fn tip(&self, place: &Path) -> String {
+        self.repo.git_in(place, &["rev-parse", "refs/squad/log"])
+    }
+
+    fn entries(&self, place: &Path) -> usize {
+        self.repo.git_in(place, &["ls-tree", "-r", "--name-only", "refs/squad/log"]).lines().count()
+    }
+
+    fn sync(&self, place: &Path) -> crate::support::Output {
+        let output = self.repo.squad_in(place, &["sync", "--yes"]);
+        assert_eq!(output.code, 0, "{output}");
+        output
+    }
+
+    /// What git itself says of a repository's health.
+    fn assert_sound(&self, place: &Path) {
+        self.repo.git_in(place, &["fsck", "--full", "--strict"]);
+    }
+
+    fn refuse_refs(&self, pattern: &str) {
+        use std::os::unix::fs::PermissionsExt;
+        let hook = self.hub().join("hooks/update");
+        fs::create_dir_all(self.hub().join("hooks")).expect("a folder");
+        let script = format!("#!/bin/sh\ncase \"$1\" in {pattern}) echo 'no such refs here' >&2; exit 1;; esac\n");
+        fs::write(&hook, script).expect("a hook");
+        fs::set_permissions(&hook, fs::Permissions::from_mode(0o755)).expect("it is ours");
+    }
+}
+
+#[test]
+fn the_first_sync_asks_and_says_what_would_go() {
+    let shared = Shared::new();
+    let repo = &shared.repo;
+    repo.squad(&["decisions", "add", "Money is in cents"]);
+    let entries = shared.entries(&repo.root());
+    assert_eq!(
+        repo.squad(&["sync", "-n"]).out,
+        format!("{entries} entries would go to origin, 0 entries would come\n")
+    );
+    let output = repo.squad(&["sync"]);
+    assert!(output.code == 2 && output.err.contains("squad sync --yes"), "{output}");
+    assert_eq!(repo.git_in(&shared.hub(), &["for-each-ref", "refs/squad"]), "");
+    assert!(repo.squad(&["status", "--json"]).out.contains(&format!("\"entries\":{entries},\"unsynced\":{entries}")));
+    shared.sync(&repo.root());
+    assert_eq!(shared.tip(&shared.hub()), shared.tip(&repo.root()));
+    assert!(repo.squad(&["status", "--json"]).out.contains("\"unsynced\":0"));
+    expect![[r#"
+        0 entries sent to origin, 0 entries taken from there
+        --- exit 0
+    "#]]
+    .assert_eq(&repo.squad(&["sync"]).to_string());
+    expect![[r#"
+        --- stderr
+        error: there is no remote `-x`
+        hint: remotes: origin
+        --- exit 2
+    "#]]
+    .assert_eq(&repo.squad(&["sync", "--", "-x"]).to_string());
+}
+
+#[test]
+fn clones_that_both_wrote_converge_to_the_same_bytes() {
+    let shared = Shared::new();
+    let ours = shared.repo.root();
+    for options in [&[][..], &["--depth=1"], &["--filter=blob:none"], &["--filter=tree:0", "--no-checkout"]] {
+        let name = format!("clone{}", options.concat().len());
+        shared.repo.git_in(&shared.hub(), &["config", "uploadpack.allowFilter", "true"]);
+        let theirs = shared.clone(&name, options);
+        if options.contains(&"--no-checkout") {
+            shared.repo.git_in(&theirs, &["checkout", "--quiet"]);
+        }
+        shared.repo.squad(&["decisions", "add", "Ours"]);
+        let output = shared.repo.squad_in(&theirs, &["decisions", "add", "Theirs"]);
+        assert_eq!(output.code, 0, "{output}");
+        shared.sync(&ours);
+        shared.sync(&theirs);
+        assert!(shared.repo.squad(&["sync"]).out.starts_with("0 entries sent"), "{options:?}");
+        assert_eq!(shared.tip(&ours), shared.tip(&theirs), "{options:?}");
+        for place in [&ours, &theirs] {
+            let list = shared.repo.squad_in(place, &["decisions", "list"]);
+            assert!(list.out.contains("Ours") && list.out.contains("Theirs"), "{options:?}: {list}");
+        }
+        shared.assert_sound(&theirs);
+    }
+    shared.assert_sound(&ours);
+    shared.assert_sound(&shared.hub());
+}
+
+#[test]
+fn git_fetch_brings_the_ledger_too_and_never_fails_for_want_of_it() {
+    let shared = Shared::new();
+    let theirs = shared.clone("theirs", &[]);
+    shared.repo.squad_in(&theirs, &["decisions", "add", "Theirs"]);
+    shared.sync(&theirs);
+    let ours = shared.repo.root();
+    shared.sync(&ours);
+    shared.repo.squad_in(&theirs, &["decisions", "add", "More"]);
+    shared.sync(&theirs);
+    shared.repo.git(&["fetch", "--quiet"]);
+    assert_eq!(shared.repo.git(&["rev-parse", "refs/squad/remotes/origin/log"]), shared.tip(&theirs));
+    shared.repo.git_in(&shared.hub(), &["update-ref", "-d", "refs/squad/log"]);
+    shared.repo.git(&["fetch", "--quiet"]);
+    assert_eq!(shared.repo.git(&["config", "--get-all", "remote.origin.fetch"]).lines().count(), 2);
+}
+
+#[test]
+fn a_remote_that_takes_only_branches_gets_one() {
+    let shared = Shared::new();
+    shared.refuse_refs("refs/squad/*");
+    let (ours, theirs) = (shared.repo.root(), shared.clone("theirs", &[]));
+    shared.repo.squad(&["decisions", "add", "Ours"]);
+    shared.repo.squad_in(&theirs, &["decisions", "add", "Theirs"]);
+    expect![[r#"
+        2 entries sent to origin, 0 entries taken from there
+        --- stderr
+        warning: origin takes no ref for the ledger: [remote rejected] (hook declined)
+        hint: it is kept in the branch refs/heads/squad/state there from now on
+        --- exit 0
+    "#]]
+    .assert_eq(&shared.sync(&ours).to_string());
+    // It looks in both places, so it does not have to be refused to find it.
+    assert!(!shared.sync(&theirs).out.contains(" 0 entries taken"));
+    shared.sync(&ours);
+    shared.repo.squad(&["decisions", "add", "Later"]);
+    assert!(shared.repo.squad(&["sync"]).err.is_empty());
+    shared.sync(&theirs);
+    assert_eq!(shared.tip(&ours), shared.tip(&theirs));
+    assert_eq!(shared.repo.git_in(&shared.hub(), &["rev-parse", "squad/state"]), shared.tip(&ours));
+    assert!(shared.repo.squad(&["status", "--json"]).out.contains("\"unsynced\":0"));
+
+    shared.refuse_refs("*");
+    shared.repo.squad(&["decisions", "add", "Refused"]);
+    let output = shared.repo.squad(&["sync"]);
+    assert!(output.code == 1 && output.err.contains("does not take the ledger"), "{output}");
+}
+
+#[test]
+fn a_remote_that_is_not_there_is_said() {
+    let shared = Shared::new();
+    fs::remove_dir_all(shared.hub()).expect("it is there");
+    let output = shared.repo.squad(&["sync", "--yes"]);
+    assert!(output.code != 0 && output.err.contains("git ls-remote"), "{output}");
+    let lonely = TestRepo::with_small_team();
+    let output = lonely.squad(&["sync"]);
+    assert!(output.code == 2 && output.err.contains("there is no remote"), "{output}");
+}
+
+#[test]
+fn four_clones_that_push_at_once_lose_nothing() {
+    const EACH: usize = 4;
+    let shared = Shared::new();
+    let clones: Vec<PathBuf> = (0..4).map(|number| shared.clone(&format!("clone{number}"), &[])).collect();
+    for round in 0..EACH {
+        let syncs: Vec<_> = clones
+            .iter()
+            .map(|clone| {
+                shared.repo.squad_in(clone, &["decisions", "add", &format!("Round {round}")]);
+                let mut command = shared.repo.command(BINARY, clone);
+                command.args(["sync", "--yes"]).stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::piped());
+                command.spawn().expect("squad runs")
+            })
+            .collect();
+        for sync in syncs {
+            let done = sync.wait_with_output().expect("it ends");
+            assert!(done.status.success(), "{}", String::from_utf8_lossy(&done.stderr));
+        }
+    }
+    clones.iter().for_each(|clone| drop(shared.sync(clone)));
+    let tips: Vec<String> = clones.iter().map(|clone| shared.tip(clone)).collect();
+    assert_eq!(tips[3], shared.tip(&shared.hub()));
+    clones[..3].iter().for_each(|clone| drop(shared.sync(clone)));
+    assert!(clones.iter().all(|clone| shared.tip(clone) == tips[3]));
+    // A decision and its landing, each.
+    assert_eq!(shared.entries(&clones[0]), clones.len() * EACH * 2);
+    shared.assert_sound(&shared.hub());
+}
