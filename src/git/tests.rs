@@ -2,6 +2,7 @@
 
 pub(super) mod disk;
 mod edits;
+mod kinds;
 mod landing;
 mod ledger;
 mod power;

@@ -189,3 +189,64 @@ fn git_may_tidy_up_in_the_background() {
     world.append("log/2026/03/04/b.md", "x");
     assert_eq!(world.entries().len(), 2);
 }
+
+/// 32 processes over 3 work trees, and a user at work beside them with `git commit`, `git switch` and `git gc`.
+#[test]
+fn many_processes_over_work_trees_disturb_nobody() {
+    const WRITERS: usize = 32;
+    const EACH: usize = 3;
+    let world = World::new();
+    for name in ["second", "third"] {
+        world.git(&["worktree", "add", "-q", "-b", name, &format!("../{name}")]);
+    }
+    let trees = ["repo", "second", "third"].map(|name| world.folder.path().join(name));
+    let mut children: Vec<Child> = (0..WRITERS)
+        .map(|number| {
+            let mut command = this_program(&world, "child_appends_until_it_dies");
+            command.env(ROOT, &trees[number % 3]).env(NAME, format!("w{number}"));
+            command.spawn().unwrap()
+        })
+        .collect();
+    let is_over = AtomicBool::new(false);
+    let (expected, commits) = thread::scope(|scope| {
+        let user = scope.spawn(|| {
+            let mut commits = 0;
+            while !is_over.load(Ordering::Relaxed) {
+                let tree = &trees[commits % 3];
+                fs::write(tree.join("work.txt"), commits.to_string()).unwrap();
+                world.git_in(tree, &["add", "work.txt"]);
+                world.git_in(tree, &["commit", "-qm", "work"]);
+                world.git_in(tree, &["switch", "-qc", &format!("topic-{commits}")]);
+                commits += 1;
+                if commits % 4 == 0 {
+                    world.git(&["gc", "-q"]);
+                }
+            }
+            commits
+        });
+        let readers: Vec<_> = children
+            .iter_mut()
+            .map(|child| {
+                let said = acknowledgements(child);
+                scope.spawn(move || said.take(EACH).collect::<Vec<_>>())
+            })
+            .collect();
+        let expected: Vec<String> = readers.into_iter().flat_map(|reader| reader.join().unwrap()).collect();
+        is_over.store(true, Ordering::Relaxed);
+        (expected, user.join().unwrap())
+    });
+    for mut child in children {
+        child.kill().unwrap();
+        child.wait().unwrap();
+    }
+    assert_eq!(expected.len(), WRITERS * EACH, "nobody gave up");
+    let entries = world.entries();
+    let lost: Vec<_> = expected.iter().filter(|path| !entries.contains(path)).collect();
+    assert!(lost.is_empty(), "{lost:?}");
+    assert!(commits >= 3, "{commits}");
+    for tree in &trees {
+        assert_eq!(world.git_in(tree, &["status", "--porcelain"]), "");
+    }
+    world.append("log/2026/09/09/next.md", "next");
+    world.assert_sound();
+}

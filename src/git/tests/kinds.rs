@@ -1,0 +1,119 @@
+//! Every kind of repository that people have: each keeps a ledger, or says why not.
+
+use super::*;
+use crate::git::Error;
+
+/// Appends, reads back, and finds nothing disturbed.
+fn assert_keeps_a_ledger(world: &World, repository: &Repository, what: &str) {
+    let status = || world.git_in(repository.work_dir().unwrap(), &["status", "--porcelain"]);
+    let before = status();
+    for number in 0..3 {
+        let path = format!("log/2026/03/04/{number}.md");
+        repository.ledger().append(&[entry(&path, "text")], "entry", &ada(), noon()).unwrap();
+    }
+    let snapshot = repository.ledger().snapshot().unwrap().unwrap();
+    assert_eq!(snapshot.count("log").unwrap(), 3, "{what}");
+    assert_eq!(status(), before, "{what}");
+    let listed = world.git_in(repository.git_dir(), &["ls-tree", "-r", "--name-only", "refs/squad/log"]);
+    assert_eq!(listed.lines().count(), 3, "{what}");
+    world.git_in(repository.git_dir(), &["fsck", "--strict"]);
+}
+
+#[test]
+fn clones_of_every_kind_keep_a_ledger() {
+    for options in [
+        &["--depth=1"][..],
+        &["--filter=blob:none"],
+        &["--filter=tree:0"],
+        &["--shared"],
+        &["--reference", "repo", "--dissociate"],
+        &["--sparse"],
+        &["--no-checkout"],
+        &["--single-branch"],
+    ] {
+        let world = World::new();
+        world.write("src/deep/file.txt", "x\n");
+        world.git(&["add", "."]);
+        world.git(&["commit", "-qm", "second"]);
+        world.git(&["config", "uploadpack.allowFilter", "true"]);
+        let url = format!("file://{}", world.root().display());
+        let source = if options.contains(&"--shared") { "repo" } else { &url };
+        world.git_in(world.folder.path(), &[&["clone", "-q"], options, &[source, "clone"]].concat());
+        let clone = Repository::discover(&world.folder.path().join("clone"), &world.environment).unwrap();
+        assert_keeps_a_ledger(&world, &clone, &format!("{options:?}"));
+    }
+}
+
+#[test]
+fn a_sparse_index_stays_as_it_is() {
+    let world = World::new();
+    world.write("in/a.txt", "a\n");
+    world.write("out/b.txt", "b\n");
+    world.git(&["add", "."]);
+    world.git(&["commit", "-qm", "folders"]);
+    world.git(&["sparse-checkout", "set", "--cone", "--sparse-index", "in"]);
+    let before = fs::read(world.root().join(".git/index")).unwrap();
+    assert_keeps_a_ledger(&world, &world.repository(), "sparse");
+    assert_eq!(fs::read(world.root().join(".git/index")).unwrap(), before);
+    assert!(!world.root().join("out").exists());
+}
+
+#[test]
+fn a_submodule_keeps_its_own_ledger() {
+    let world = World::new();
+    let inner = World::new();
+    world.git(&["submodule", "add", "-q", &inner.root().display().to_string(), "sub"]);
+    let sub = world.at("sub");
+    assert!(sub.common_dir().ends_with(".git/modules/sub"), "{}", sub.common_dir().display());
+    assert_keeps_a_ledger(&world, &sub, "submodule");
+    assert!(world.repository().ledger().snapshot().unwrap().is_none(), "the outer one's is another");
+}
+
+#[test]
+fn linked_work_trees_of_every_storage_share_one() {
+    let formats = ["--ref-format=files", "--ref-format=reftable", "--object-format=sha256"];
+    for format in known_formats(&formats).into_iter().chain(["--bare"]) {
+        let world = match format {
+            "--bare" => {
+                let world = World::new();
+                world.git_in(world.folder.path(), &["clone", "-q", "--bare", "repo", "bare"]);
+                world.git_in(&world.folder.path().join("bare"), &["worktree", "add", "-q", "../linked", "main"]);
+                world
+            }
+            format => {
+                let world = World::with(&[format]);
+                world.git(&["worktree", "add", "-q", "-b", "side", "../linked"]);
+                world
+            }
+        };
+        let linked = Repository::discover(&world.folder.path().join("linked"), &world.environment).unwrap();
+        assert_keeps_a_ledger(&world, &linked, format);
+        if format != "--bare" {
+            assert_eq!(world.entries().len(), 3, "{format}");
+            world.append("log/2026/03/05/main.md", "x");
+            assert_eq!(linked.ledger().snapshot().unwrap().unwrap().count("log").unwrap(), 4, "{format}");
+        }
+    }
+}
+
+#[test]
+fn the_folder_of_git_may_be_elsewhere_or_read_only() {
+    let world = World::empty();
+    world.git_in(world.folder.path(), &["init", "-q", "--separate-git-dir", "elsewhere", "repo"]);
+    assert_keeps_a_ledger(&world, &world.repository(), "separate");
+
+    let world = World::new();
+    world.append("log/2026/03/04/a.md", "x");
+    // Root may write anywhere, so stand a file where the objects are to go.
+    let objects = world.root().join(".git/objects");
+    for number in 0..256 {
+        let fan_out = objects.join(format!("{number:02x}"));
+        if !fan_out.exists() {
+            fs::write(fan_out, "").unwrap();
+        }
+    }
+    let files = [entry("log/2026/03/04/b.md", "y")];
+    let answer = world.repository().ledger().append(&files, "entry", &ada(), noon());
+    assert!(matches!(answer, Err(Error::Io { .. })), "{answer:?}");
+    assert_eq!(world.entries().len(), 1);
+}
