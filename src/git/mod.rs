@@ -6,7 +6,7 @@
 //! |---|---|
 //! | `repository` | where the repository is, what is checked out |
 //! | `operation` | merges, rebases and the like that are going on |
-//! | `references` | reading refs, and moving the ledger's ref durably |
+//! | `references`, `ref_lock` | reading refs, and moving the ledger's ref durably |
 //! | `disk` | the changes on disk, step by step |
 //! | `objects`, `pack` | writing objects so that a power cut does not lose them |
 //! | `tree` | reading folders of a commit, adding files to a tree |
@@ -33,6 +33,7 @@ mod objects;
 mod operation;
 mod pack;
 mod program;
+mod ref_lock;
 mod references;
 mod repository;
 mod snapshot;

@@ -165,7 +165,6 @@ impl<'a> Batch<'a> {
             match tempfile::Builder::new().prefix("tmp_obj_").make_in(folder, disk::create_read_only) {
                 Err(cause) if cause.kind() == io::ErrorKind::NotFound => {
                     disk::make_folder(folder, self.sharing).map_err(Error::io("create", folder))?;
-                    self.folders.insert(self.directory.to_owned());
                 }
                 answer => return answer.map_err(Error::io("write to", folder)),
             }
@@ -193,7 +192,9 @@ impl<'a> Batch<'a> {
         if keeps_order {
             return Ok(());
         }
-        self.folders.iter().try_for_each(|folder| disk::flush_folder(folder))
+        self.folders.iter().try_for_each(|folder| disk::flush_folder(folder))?;
+        // A folder that is new to it may have been made by a writer that died.
+        disk::flush_folder(self.directory)
     }
 }
 

@@ -8,8 +8,6 @@ use std::{
     fs::{self, File},
     io::{self, BufRead, BufReader},
     path::{Path, PathBuf},
-    thread,
-    time::{Duration, Instant},
 };
 
 use gix::{ObjectId, hash};
@@ -19,10 +17,8 @@ use super::{
     error::Error,
     objects::Sharing,
     program::{Call, Environment},
+    ref_lock::{lock_path, lock_with},
 };
-
-/// How long we wait for somebody else's `<ref>.lock`.
-const PATIENCE: Duration = Duration::from_secs(10);
 
 /// What a ref holds.
 #[derive(Clone, Debug, Eq, PartialEq)]
@@ -115,12 +111,14 @@ impl References {
             Self::Files { common_dir, hash, sharing } => {
                 let flushed = File::open(draft).and_then(|file| disk::flush(&file, draft));
                 flushed.map_err(Error::io("flush", draft))?;
-                // By its name a lock that a power cut leaves behind is known as ours.
-                if let Some(folder) = draft.parent().filter(|folder| !disk::keeps_order(folder, common_dir)) {
-                    disk::flush_folder(folder)?;
-                }
                 let path = common_dir.join(name);
                 let folder = make_folder(common_dir, &path, *sharing)?;
+                if let Some(drafts) = draft.parent().filter(|drafts| !disk::keeps_order(drafts, common_dir)) {
+                    // By its name a lock that a power cut leaves behind is known as ours.
+                    disk::flush_folder(drafts)?;
+                    // It may have been made by a writer that died.
+                    folder.parent().map_or(Ok(()), disk::flush_folder)?;
+                }
                 let lock = lock_with(draft, &path, *sharing)?;
                 if read_shared(common_dir, name, *hash)? != old {
                     return Ok(false);
@@ -299,72 +297,4 @@ fn make_folder(common_dir: &Path, path: &Path, sharing: Sharing) -> Result<PathB
         fs::remove_dir(path).map_err(Error::io("replace", path))?;
     }
     Ok(folder)
-}
-
-fn lock_path(path: &Path) -> PathBuf {
-    let mut name = path.as_os_str().to_owned();
-    name.push(".lock");
-    name.into()
-}
-
-/// Waits for `<ref>.lock` and takes it. Linking the draft there makes a lock that is never seen empty.
-fn lock_with(draft: &Path, path: &Path, sharing: Sharing) -> Result<RefLock, Error> {
-    let lock = lock_path(path);
-    let start = Instant::now();
-    let mut pause = Duration::from_millis(1);
-    loop {
-        match link(draft, &lock) {
-            Ok(()) => return Ok(RefLock { path: Some(lock) }),
-            Err(cause) if cause.kind() == io::ErrorKind::AlreadyExists => {
-                if start.elapsed() > PATIENCE {
-                    return Err(Error::Locked { path: lock });
-                }
-                thread::sleep(pause);
-                pause = (pause * 2).min(Duration::from_millis(50));
-            }
-            // `git pack-refs` removes folders that it emptied.
-            Err(cause) if cause.kind() == io::ErrorKind::NotFound && start.elapsed() < PATIENCE => {
-                let folder = path.parent().unwrap_or(path);
-                disk::make_folder(folder, sharing).map_err(Error::io("create", folder))?;
-            }
-            Err(cause) => return Err(Error::io("lock", &lock)(cause)),
-        }
-    }
-}
-
-fn link(draft: &Path, lock: &Path) -> io::Result<()> {
-    match disk::link(draft, lock) {
-        // Some file systems have no hard links (FAT, some network shares).
-        Err(cause) if matches!(cause.kind(), io::ErrorKind::Unsupported | io::ErrorKind::PermissionDenied) => {
-            let content = fs::read(draft)?;
-            let mut file = disk::create_new(lock)?;
-            disk::write(&mut file, lock, &content).and_then(|()| disk::flush(&file, lock)).inspect_err(|_| {
-                let _ = disk::remove(lock);
-            })
-        }
-        answer => answer,
-    }
-}
-
-/// A lock that we hold; dropped, it is given back.
-struct RefLock {
-    path: Option<PathBuf>,
-}
-
-impl RefLock {
-    fn publish(mut self, path: &Path) -> Result<(), Error> {
-        if let Some(lock) = &self.path {
-            disk::rename(lock, path).map_err(Error::io("write", path))?;
-        }
-        self.path = None;
-        Ok(())
-    }
-}
-
-impl Drop for RefLock {
-    fn drop(&mut self) {
-        if let Some(path) = &self.path {
-            let _ = disk::remove(path);
-        }
-    }
 }

@@ -67,36 +67,30 @@ impl Repository {
         Remote { repository: self, name: name.to_owned() }
     }
 
-    /// Entries below some folders that no remote had when it was asked last.
-    pub(crate) fn unsynced(&self, folders: &[String]) -> Result<usize, Error> {
+    /// Entries below some folders that no remote had when it was asked last; None: none was ever asked.
+    pub(crate) fn unsynced(&self, folders: &[String]) -> Result<Option<usize>, Error> {
         let references = self.references();
-        let Some(tip) = references.read(REFERENCE)? else { return Ok(0) };
         let store = self.objects()?;
-        let root = store.tree_of(&tip)?;
         let mut known = Vec::new();
         for reference in references.list("refs/squad/remotes/")? {
             if let Some(id) = references.read(&reference)? {
                 known.push(store.tree_of(&id)?);
             }
         }
-        let missing = |base: Option<ObjectId>| -> Result<usize, Error> {
-            let folder_of = |root: ObjectId, folder: &str| -> Result<Option<ObjectId>, Error> {
-                Ok(store.find(root, folder)?.filter(|(mode, _)| mode.is_tree()).map(|(_, id)| id))
-            };
+        let Some(tip) = references.read(REFERENCE)? else { return Ok(Some(0)) };
+        let root = store.tree_of(&tip)?;
+        let folder_of = |root: ObjectId, folder: &str| -> Result<Option<ObjectId>, Error> {
+            Ok(store.find(root, folder)?.filter(|(mode, _)| mode.is_tree()).map(|(_, id)| id))
+        };
+        let missing = |base: ObjectId| -> Result<usize, Error> {
             let counts = folders.iter().map(|folder| match folder_of(root, folder)? {
-                Some(ours) => {
-                    let theirs = base.map(|base| folder_of(base, folder)).transpose()?.flatten();
-                    union::count_missing(&store, ours, theirs)
-                }
+                Some(ours) => union::count_missing(&store, ours, folder_of(base, folder)?),
                 None => Ok(0),
             });
             counts.sum()
         };
-        if known.is_empty() {
-            return missing(None);
-        }
-        let counts = known.into_iter().map(|base| missing(Some(base)));
-        counts.collect::<Result<Vec<_>, _>>().map(|counts| counts.into_iter().min().unwrap_or_default())
+        let counts: Vec<usize> = known.into_iter().map(missing).collect::<Result<_, _>>()?;
+        Ok(counts.into_iter().min())
     }
 
     fn setting(&self, key: &str) -> Result<Option<String>, Error> {

@@ -265,8 +265,8 @@ pub(crate) fn count(repository: &Repository, prefix: &str) -> Result<usize, crat
     KEPT.iter().map(|kept| snapshot.count(&format!("{prefix}{kept}"))).sum()
 }
 
-/// How many of them no remote has, as far as this clone knows.
-pub(crate) fn unsynced(repository: &Repository, prefix: &str) -> Result<usize, crate::git::Error> {
+/// How many of them no remote has, as far as this clone knows; `None` where it never asked one.
+pub(crate) fn unsynced(repository: &Repository, prefix: &str) -> Result<Option<usize>, crate::git::Error> {
     repository.unsynced(&KEPT.map(|kept| format!("{prefix}{kept}")))
 }
 

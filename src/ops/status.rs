@@ -50,7 +50,7 @@ pub(crate) fn status(env: &Env, directory: &Path) -> Result<Status, Failure> {
     let in_the_way = folder.is_none() && work_dir.join(FOLDER).symlink_metadata().is_ok();
     let prefix = super::workspace::ledger_prefix(&place);
     let entries = ledger::count(&repository, &prefix)?;
-    let unsynced = ledger::unsynced(&repository, &prefix)?;
+    let unsynced = ledger::unsynced(&repository, &prefix)?.unwrap_or(entries);
     Ok(Status {
         repository: work_dir.display().to_string(),
         branch: repository.head()?.branch,
