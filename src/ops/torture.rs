@@ -213,7 +213,7 @@ pub(crate) fn write(
     let begin = env.clock.now();
     for number in 0..count.unwrap_or(u64::MAX) {
         // A day folder holds what a busy team writes in a day.
-        let days = i64::try_from(number % 300).unwrap_or_default();
+        let days = i64::try_from(number % 100).unwrap_or_default();
         let at = begin.checked_sub((days * 24).hours()).unwrap_or(begin);
         let text =
             format!("Learned by {name}, number {number}.\n{}", "What was learned is about this long. ".repeat(20));

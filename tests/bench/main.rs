@@ -1,6 +1,8 @@
 //! `cargo bench`: squad against git, as whole processes, in turn in one run. Prints medians and their ratio, and
 //! asserts nothing: machines are shared and noisy.
 
+mod ledger;
+
 use std::fs;
 use std::io::{BufRead, BufReader};
 use std::path::Path;
@@ -10,7 +12,15 @@ use std::time::{Duration, Instant};
 const SQUAD: &str = env!("CARGO_BIN_EXE_squad");
 const ROUNDS: usize = 31;
 
+/// `cargo bench -- ledger` runs those of the ledger alone.
 fn main() {
+    if !std::env::args().any(|argument| argument == "ledger") {
+        commands();
+    }
+    ledger::bench();
+}
+
+fn commands() {
     let folder = tempfile::tempdir().expect("a temporary folder");
     let repo = folder.path();
     run(repo, "git", &["init", "--quiet", "--initial-branch=main"]);
@@ -63,19 +73,20 @@ fn print(what: &str, ours: Duration, theirs: Duration) {
 
 /// Puts entries into the ledger by `git fast-import`, a hundred days of them.
 fn fill(repo: &Path, count: usize) {
+    import(repo, count, |number| format!("log/2026/{:02}/{:02}", 1 + number % 100 / 25, 1 + number % 25));
+}
+
+fn import(repo: &Path, count: usize, folder: impl Fn(usize) -> String) {
     let mut stream =
         String::from("commit refs/squad/log\ncommitter squad <squad@localhost> 1767600000 +0000\ndata 5\nbench\n");
     for number in 0..count {
-        let (month, day) = (1 + number % 100 / 25, 1 + number % 25);
         let id = format!("019b8d1f-6c00-7000-8000-{number:012}");
         let text = format!(
-            "---\nsquad: 1\nid: \"{id}\"\nat: \"2026-{month:02}-{day:02}T09:00:00Z\"\nkind: \"agent.message\"\nrun: \"r\"\nseq: 1\n\
+            "---\nsquad: 1\nid: \"{id}\"\nat: \"2026-01-01T09:00:00Z\"\nkind: \"agent.message\"\nrun: \"r\"\nseq: 1\n\
              agent: \"backend\"\nactor: \"agent\"\ncauses: []\nredactions: []\npayload: {{}}\n---\nmessage {number}\n"
         );
-        stream.push_str(&format!(
-            "M 100644 inline log/2026/{month:02}/{day:02}/{id}-agent.message.md\ndata {}\n{text}\n",
-            text.len()
-        ));
+        let folder = folder(number);
+        stream.push_str(&format!("M 100644 inline {folder}/{id}-agent.message.md\ndata {}\n{text}\n", text.len()));
     }
     let file = repo.join(".git/bench-stream");
     fs::write(&file, stream).expect("a file");

@@ -1,0 +1,121 @@
+//! What an acknowledged entry costs, beside what it cannot cost less than, and beside `git commit`.
+
+use std::fs::{self, File};
+use std::io::Write;
+use std::path::Path;
+use std::process::{Command, Stdio};
+use std::time::{Duration, Instant};
+
+use crate::{SQUAD, import, median, print, run, time};
+
+const EACH: usize = 20;
+const ROUNDS: usize = 11;
+
+pub(crate) fn bench() {
+    println!("\n{:<48} {:>10} {:>10} {:>7}", "an entry, acknowledged and flushed", "squad", "peer", "ratio");
+    append();
+    contend();
+    grow();
+}
+
+/// A repository of its own for each figure: after mass deletions file systems are slow for seconds.
+fn fresh() -> tempfile::TempDir {
+    let folder = tempfile::tempdir().expect("a temporary folder");
+    run(folder.path(), "git", &["init", "--quiet", "--initial-branch=main"]);
+    run(folder.path(), "git", &["config", "user.name", "bench"]);
+    run(folder.path(), "git", &["config", "user.email", "bench@example.com"]);
+    folder
+}
+
+fn append() {
+    let folder = fresh();
+    let repo = folder.path();
+    let (mut ours, mut floor) = (Vec::new(), Vec::new());
+    let (mut process, mut commit, mut safe) = (Vec::new(), Vec::new(), Vec::new());
+    for round in 0..ROUNDS {
+        ours.extend(write(repo, &round.to_string(), EACH));
+        floor.extend((0..EACH).map(|number| bare(repo, round * EACH + number)));
+        for number in 0..3 {
+            process.push(time(repo, SQUAD, &["torture", "--writer", "one", "--count", "1"]));
+            commit.push(commit_by_git(repo, &format!("{round}-{number}"), &[]));
+            safe.push(commit_by_git(repo, &format!("{round}-{number}-safe"), &["-c", "core.fsync=all"]));
+        }
+    }
+    print("in process, against a bare object and ref", median(ours), median(floor));
+    let process = median(process);
+    print("as a process, against git add and commit", process, median(commit));
+    print("as a process, against them with core.fsync=all", process, median(safe));
+}
+
+/// How long each of some entries took within the process that wrote it.
+fn write(repo: &Path, name: &str, count: usize) -> Vec<Duration> {
+    times(&writer(repo, name, count).wait_with_output().expect("it ends").stdout)
+}
+
+fn writer(repo: &Path, name: &str, count: usize) -> std::process::Child {
+    let mut command = Command::new(SQUAD);
+    command.args(["torture", "--writer", name, "--count", &count.to_string()]).current_dir(repo);
+    command.stdin(Stdio::null()).stdout(Stdio::piped()).spawn().expect("squad runs")
+}
+
+fn times(said: &[u8]) -> Vec<Duration> {
+    let lines = String::from_utf8_lossy(said);
+    let micros = lines.lines().map(|line| line.split(' ').next().expect("a number").parse().expect("a number"));
+    micros.map(Duration::from_micros).collect()
+}
+
+/// One file of a kilobyte and one of 41 bytes, each written, flushed and renamed, and the second's folder flushed.
+fn bare(repo: &Path, number: usize) -> Duration {
+    let place = repo.join(".git/bare");
+    fs::create_dir_all(place.join(format!("{:02x}", number % 256))).expect("a folder");
+    let start = Instant::now();
+    let put = |path: &Path, bytes: &[u8]| {
+        let temporary = path.with_extension("tmp");
+        let mut file = File::create(&temporary).expect("a file");
+        file.write_all(bytes).and_then(|()| file.sync_data()).expect("it is written");
+        fs::rename(&temporary, path).expect("it is renamed");
+    };
+    put(&place.join(format!("{:02x}/{number}", number % 256)), &[b'x'; 1000]);
+    put(&place.join("ref"), &[b'a'; 41]);
+    File::open(&place).and_then(|folder| folder.sync_all()).expect("it is flushed");
+    start.elapsed()
+}
+
+fn commit_by_git(repo: &Path, name: &str, settings: &[&str]) -> Duration {
+    fs::write(repo.join(name), "x".repeat(1000)).expect("a file");
+    let add = time(repo, "git", &[settings, &["add", name]].concat());
+    add + time(repo, "git", &[settings, &["commit", "--quiet", "--message=x"]].concat())
+}
+
+fn contend() {
+    println!("\n{:<48} {:>10} {:>10} {:>10}", "processes at once", "entries/s", "median", "worst");
+    for writers in [1, 8, 32] {
+        let folder = fresh();
+        let each = 320 / writers;
+        let start = Instant::now();
+        let running: Vec<_> = (0..writers).map(|number| writer(folder.path(), &number.to_string(), each)).collect();
+        let said = running.into_iter().map(|writer| writer.wait_with_output().expect("it ends").stdout);
+        let took: Vec<Duration> = said.flat_map(|said| times(&said)).collect();
+        assert_eq!(took.len(), each * writers, "nobody gives up");
+        let rate = took.len() as f64 / start.elapsed().as_secs_f64();
+        let worst = took.iter().max().expect("entries").as_secs_f64() * 1e3;
+        let median = median(took).as_secs_f64() * 1e3;
+        println!("{:<48} {rate:>10.0} {median:>7.2} ms {worst:>7.2} ms", format!("{writers}"));
+    }
+}
+
+fn grow() {
+    println!("\n{:<48} {:>10}", "one more entry, after", "median");
+    for count in [10, 1_000, 10_000, 100_000] {
+        let folder = fresh();
+        // In the folders of the days into which the writer writes.
+        let now = jiff::Timestamp::now();
+        import(folder.path(), count, |number| {
+            let hours = i64::try_from(number % 100).expect("it is small") * 24;
+            let day = now.checked_sub(jiff::SignedDuration::from_hours(hours)).expect("a day");
+            format!("memory/{}", day.strftime("%Y/%m/%d"))
+        });
+        let took = median(write(folder.path(), "x", 200)).as_secs_f64() * 1e3;
+        println!("{:<48} {took:>7.2} ms", format!("{count} entries"));
+    }
+}
