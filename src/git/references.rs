@@ -109,11 +109,13 @@ impl References {
     ) -> Result<bool, Error> {
         match self {
             Self::Files { common_dir, hash, sharing } => {
-                let flushed = File::open(draft).and_then(|file| disk::flush(&file, draft));
-                flushed.map_err(Error::io("flush", draft))?;
+                let drafts = draft.parent().unwrap_or(common_dir);
+                let keeps_order = disk::keeps_order(drafts, common_dir);
+                let reached = File::open(draft).and_then(|file| disk::reach_disk(&file, draft, keeps_order));
+                reached.map_err(Error::io("flush", draft))?;
                 let path = common_dir.join(name);
                 let folder = make_folder(common_dir, &path, *sharing)?;
-                if let Some(drafts) = draft.parent().filter(|drafts| !disk::keeps_order(drafts, common_dir)) {
+                if !keeps_order {
                     // By its name a lock that a power cut leaves behind is known as ours.
                     disk::flush_folder(drafts)?;
                     // It may have been made by a writer that died.
