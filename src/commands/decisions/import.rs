@@ -1,6 +1,5 @@
 use crate::commands::{Context, Ended};
 use crate::model::{list, plural, printable};
-use crate::ops::Project;
 use crate::ops::import::{self, Import, Which};
 use crate::ui::Ui;
 
@@ -29,15 +28,16 @@ pub(super) struct Args {
 }
 
 impl Args {
-    pub(super) fn run(self, context: &mut Context<'_>, project: &Project) -> Ended {
+    pub(super) fn run(self, context: &mut Context<'_>) -> Ended {
+        let project = super::project(context)?;
         let which = match (self.all, self.files.is_empty()) {
             (true, _) => Which::All,
             (false, true) => Which::Main,
             (false, false) => Which::These(self.files),
         };
-        let mut import = import::plan(project, &context.directory, &which)?;
+        let mut import = import::plan(&project, &context.directory, &which)?;
         if !self.dry_run {
-            import::carry_out(context.env, project, &mut import)?;
+            import::carry_out(context.env, &project, &mut import)?;
         }
         if context.ui.json() {
             context.ui.value(&import);

@@ -1,0 +1,97 @@
+use super::land::said;
+use crate::commands::{Context, Ended, text_or_input};
+use crate::error::Failure;
+use crate::model::Decision;
+use crate::ops::Project;
+use crate::ops::decisions::{self, Addition};
+use crate::ops::landing::{self, Lander, Which};
+
+/// Record a decision of your own, and land it on the branch
+///
+/// It is durable when its id is printed, landed or not. The first line of TEXT is its title.
+#[derive(clap::Args)]
+#[command(after_help = "\
+Examples:
+  squad decisions add \"Money is stored as integer cents\"
+  squad decisions add --scope 'billing/**' - < decision.md")]
+pub(super) struct Add {
+    #[command(flatten)]
+    what: What,
+}
+
+/// Record a decision that replaces another one
+///
+/// Like `add`. Scope and tags are those of the replaced decision unless they are given anew.
+#[derive(clap::Args)]
+#[command(after_help = "\
+Examples:
+  squad decisions supersede 4f1c09 \"Money is stored as decimal strings\"")]
+pub(super) struct Supersede {
+    /// The id of the decision it replaces, or the beginning of it
+    id: String,
+    #[command(flatten)]
+    what: What,
+}
+
+#[derive(clap::Args)]
+struct What {
+    /// What is decided; `-` reads it from standard input
+    text: String,
+    /// A path glob the decision is about; may be given several times
+    #[arg(long, value_name = "GLOB")]
+    scope: Vec<String>,
+    /// A word to find it by; may be given several times
+    #[arg(long = "tag", value_name = "WORD")]
+    tags: Vec<String>,
+}
+
+impl Add {
+    pub(super) fn run(self, context: &mut Context<'_>) -> Ended {
+        let project = super::project(context)?;
+        let decision = decisions::add(context.env, &project, self.what.addition(context)?)?;
+        settle(context, &project, &decision);
+        Ok(0)
+    }
+}
+
+impl Supersede {
+    pub(super) fn run(self, context: &mut Context<'_>) -> Ended {
+        let project = super::project(context)?;
+        let decision = decisions::supersede(context.env, &project, &self.id, self.what.addition(context)?)?;
+        settle(context, &project, &decision);
+        Ok(0)
+    }
+}
+
+impl What {
+    fn addition(self, context: &Context<'_>) -> Result<Addition, Failure> {
+        let text = text_or_input(&context.ui, &self.text)?;
+        Ok(Addition { text, scope: self.scope, tags: self.tags, supersedes: None })
+    }
+}
+
+/// Says a new decision's id and tries to land it. Landing is a second matter: the decision is safe whatever becomes of
+/// it, and its id is said first.
+fn settle(context: &mut Context<'_>, project: &Project, decision: &Decision) {
+    let ui = &mut context.ui;
+    if !ui.json() {
+        ui.data(decision.id.as_str());
+    }
+    let landed = Lander::new(context.env, project).land(Which::OfThisBranch).and_then(|landed| {
+        landing::record(context.env, project, &landed)?;
+        Ok(landed)
+    });
+    if ui.json() {
+        let commit = landed.as_ref().ok().and_then(|landed| landed.commit.clone());
+        let reason = match &landed {
+            Ok(landed) => landed.left.as_ref().map(|left| left.reason.clone()),
+            Err(failure) => Some(failure.message.clone()),
+        };
+        ui.value(&serde_json::json!({"id": decision.id, "commit": commit, "unlanded": reason}));
+        return;
+    }
+    match &landed {
+        Ok(landed) => said(ui, landed),
+        Err(failure) => ui.warning(&format!("the decision is recorded and not on the branch yet: {}", failure.message)),
+    }
+}

@@ -1,0 +1,41 @@
+use crate::commands::{Context, Ended};
+use crate::model::plural;
+use crate::ops::landing::{self, Landed, Lander, Which};
+use crate::ui::Ui;
+
+/// Commit the recorded decisions that were made for this branch and are not on it yet
+#[derive(clap::Args)]
+#[command(after_help = "Examples:\n  squad decisions land")]
+pub(super) struct Args {}
+
+impl Args {
+    pub(super) fn run(self, context: &mut Context<'_>) -> Ended {
+        let project = super::project(context)?;
+        let landed = Lander::new(context.env, &project).land(Which::AndOfNone)?;
+        landing::record(context.env, &project, &landed)?;
+        let ui = &mut context.ui;
+        if ui.json() {
+            ui.value(&serde_json::json!({
+                "landed": landed.decisions,
+                "commit": landed.commit,
+                "unlanded": landed.left.as_ref().and_then(|left| left.count).unwrap_or(0),
+            }));
+        } else if landed.decisions.is_empty() && landed.left.is_none() {
+            ui.say("There is nothing to land.");
+        } else {
+            said(ui, &landed);
+        }
+        Ok(u8::from(landed.left.is_some()))
+    }
+}
+
+pub(super) fn said(ui: &mut Ui, landed: &Landed) {
+    if let Some(commit) = &landed.commit {
+        let short = commit.get(..10).unwrap_or(commit);
+        ui.say(&format!("{} landed on {} in {short}.", plural(landed.decisions.len(), "decision"), landed.branch));
+    }
+    if let Some(left) = &landed.left {
+        ui.warning(&format!("{} recorded and not on the branch yet: {}", left.what(), left.reason));
+        ui.hint(&format!("{}; then `squad decisions land`", left.hint));
+    }
+}

@@ -1,0 +1,101 @@
+use crate::commands::{Context, Ended};
+use crate::model::{self, DecisionState, printable};
+use crate::ops::decisions::{self, Standing};
+use crate::ui::{BAD, FAINT, GOOD, STRONG, Ui, WARN};
+
+/// List every decision and how it stands
+///
+/// in force: its file is on this branch. superseded: replaced by another one here. unlanded: recorded, on no branch
+/// yet. elsewhere: landed on another branch only. withdrawn: landed here, file deleted since.
+#[derive(clap::Args)]
+#[command(after_help = "Examples:\n  squad decisions list\n  squad decisions list --json | jq '.decisions[].title'")]
+pub(super) struct List {}
+
+/// Show one decision
+#[derive(clap::Args)]
+#[command(after_help = "Examples:\n  squad decisions show 4f1c09")]
+pub(super) struct Show {
+    /// The decision's id, or the beginning of it
+    id: String,
+}
+
+impl List {
+    pub(super) fn run(self, context: &mut Context<'_>) -> Ended {
+        let project = super::project(context)?;
+        let wrong = project.problems.iter().filter(|problem| problem.code.starts_with("decision-"));
+        context.ui.problems(&wrong.cloned().collect::<Vec<_>>());
+        list(&mut context.ui, &decisions::standing(&project)?);
+        Ok(0)
+    }
+}
+
+impl Show {
+    pub(super) fn run(self, context: &mut Context<'_>) -> Ended {
+        let project = super::project(context)?;
+        show(&mut context.ui, &decisions::find(decisions::standing(&project)?, &self.id)?);
+        Ok(0)
+    }
+}
+
+fn list(ui: &mut Ui, all: &[Standing]) {
+    if ui.json() {
+        ui.value(&serde_json::json!({ "decisions": all }));
+        return;
+    }
+    if all.is_empty() {
+        ui.say("Nothing is decided yet.");
+        ui.hint("squad decisions add \"Money is stored as integer cents\"");
+    }
+    for decision in all {
+        let id = ui.out_paint(STRONG, &format!("{:<12}", printable(decision.id.as_str())));
+        let date = decision.date.as_deref().and_then(|date| date.get(..10)).unwrap_or("-");
+        let by = decision.by.as_deref().unwrap_or("-");
+        let (word, style) = word(decision.state);
+        let state = ui.out_paint(style, &format!("{word:<10}"));
+        ui.data(&format!(
+            "{id}  {date:<10}  {state}  {}  {}",
+            printable(&format!("{by:<12}")),
+            printable(&decision.title)
+        ));
+    }
+}
+
+fn word(state: DecisionState) -> (&'static str, anstyle::Style) {
+    match state {
+        DecisionState::InForce => ("in force", GOOD),
+        DecisionState::Superseded => ("superseded", FAINT),
+        DecisionState::Unlanded => ("unlanded", WARN),
+        DecisionState::Elsewhere => ("elsewhere", FAINT),
+        DecisionState::Withdrawn => ("withdrawn", BAD),
+    }
+}
+
+fn show(ui: &mut Ui, decision: &Standing) {
+    if ui.json() {
+        ui.value(decision);
+        return;
+    }
+    let title = ui.out_paint(STRONG, &printable(&decision.title));
+    ui.data(&title);
+    let mut state = word(decision.state).0.to_owned();
+    if !decision.superseded_by.is_empty() {
+        state.push_str(&format!(" by {}", model::list(&decision.superseded_by)));
+    }
+    let facts = [
+        ("id", Some(decision.id.to_string())),
+        ("state", Some(state)),
+        ("replaces", decision.supersedes.as_ref().map(ToString::to_string)),
+        ("date", decision.date.clone()),
+        ("by", decision.by.clone()),
+        ("source", decision.source.as_ref().map(ToString::to_string)),
+        ("scope", Some(decision.scope.join(", ")).filter(|scope| !scope.is_empty())),
+    ];
+    for (name, value) in facts {
+        if let Some(value) = value {
+            ui.data(&format!("{name:<8} {}", printable(&value)));
+        }
+    }
+    if !decision.text.is_empty() {
+        ui.data(&format!("\n{}", printable(&decision.text)));
+    }
+}
