@@ -32,11 +32,11 @@ enum Command {
     /// Set one value in a file
     #[command(after_help = "\
 Examples:
-  squad config set --project models.default claude-opus-4.5
+  squad config set models.default claude-opus-4.5
   squad config set --user engine.copilot.path ~/bin/copilot")]
     Set {
-        /// In the team's own file, .squad/config.toml
-        #[arg(long, conflicts_with = "user", required_unless_present = "user")]
+        /// In the team's own file, .squad/config.toml: where it goes unless told otherwise
+        #[arg(long, conflicts_with = "user")]
         project: bool,
         /// In your own file
         #[arg(long)]

@@ -37,7 +37,7 @@ fn every_value_is_listed_with_its_source() {
 fn one_value_is_read_and_written() {
     let repo = TestRepo::with_team();
     let before = repo.read(".squad/config.toml");
-    assert_eq!(repo.squad(&["config", "set", "--project", "models.default", "big-1"]).code, 0);
+    assert_eq!(repo.squad(&["config", "set", "models.default", "big-1"]).code, 0);
     assert_eq!(repo.squad(&["config", "get", "models.default"]).out, "big-1\n");
     assert_eq!(repo.read(".squad/config.toml").replacen("default = \"big-1\"\n", "", 1), before);
     assert_eq!(repo.squad(&["config", "set", "--user", "engine.fallback", "rehearsal"]).code, 0);
