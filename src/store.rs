@@ -23,6 +23,11 @@ pub(crate) const UNREADABLE: &str = "unreadable";
 /// Folders are not followed deeper than this: team folders are at most four deep.
 const DEEPEST: usize = 6;
 
+/// In bytes. The largest team file in the wild has 1.2 MB; what is this large is no text that people keep.
+const LARGEST: u64 = 64 * 1024 * 1024;
+
+const LINK_OUT: &str = "is a link out of the project's files";
+
 /// A team's place.
 #[derive(Clone, Debug, PartialEq)]
 pub(crate) struct TeamFolder {
@@ -107,6 +112,26 @@ fn is_agent_file(path: &str) -> bool {
     path.ends_with("/charter.md") || path.ends_with("/history.md") || (depth == 1 && path.ends_with(".md"))
 }
 
+/// Whether a path of the team, if it is there, leads to one of the project's own files.
+pub(crate) fn insist_on_own(team: &TeamFolder, path: &Path) -> Result<(), String> {
+    match fs::canonicalize(path) {
+        Ok(target) if !is_own(&target, &project_of(team)) => Err(LINK_OUT.to_owned()),
+        _ => Ok(()),
+    }
+}
+
+/// Neither outside of the project nor git's.
+fn is_own(target: &Path, project: &Path) -> bool {
+    let inner = target.strip_prefix(project);
+    inner.is_ok_and(|inner| inner.components().all(|part| part.as_os_str() != ".git"))
+}
+
+/// The project that the team folder stands in, without links.
+fn project_of(team: &TeamFolder) -> PathBuf {
+    let own = team.path.parent().unwrap_or(&team.root);
+    own.canonicalize().unwrap_or_else(|_| own.to_owned())
+}
+
 struct Reader {
     base: PathBuf,
     project: PathBuf,
@@ -116,16 +141,28 @@ struct Reader {
 
 impl Reader {
     fn new(team: &TeamFolder) -> Self {
-        let own = team.path.parent().unwrap_or(&team.root);
         Self {
             base: team.path.clone(),
-            project: own.canonicalize().unwrap_or_else(|_| own.to_owned()),
+            project: project_of(team),
             files: Files { folder: team.name.to_owned(), ..Files::default() },
             problems: Vec::new(),
         }
     }
 
     fn folder(&mut self, name: &str, depth: usize) {
+        if fs::symlink_metadata(self.base.join(name)).is_ok_and(|metadata| metadata.is_symlink())
+            && let Ok(target) = fs::canonicalize(self.base.join(name))
+        {
+            if !is_own(&target, &self.project) {
+                let message = format!("{LINK_OUT} and is not read");
+                return self.push(Severity::Warning, name, "link-outside", message);
+            }
+            let above = self.base.join(name).parent().and_then(|above| above.canonicalize().ok());
+            if above.is_some_and(|above| above.starts_with(&target)) {
+                let message = "is a link to a folder that it is in, and is not followed".to_owned();
+                return self.push(Severity::Warning, name, "link-loop", message);
+            }
+        }
         let entries = match fs::read_dir(self.base.join(name)) {
             Ok(entries) => entries,
             Err(error) if error.kind() == io::ErrorKind::NotFound => return,
@@ -153,15 +190,17 @@ impl Reader {
             Err(error) if error.kind() == io::ErrorKind::NotFound => return,
             Err(error) => return self.unreadable(path, &error),
         };
-        let inner = target.strip_prefix(&self.project);
-        if !inner.is_ok_and(|inner| inner.components().all(|part| part.as_os_str() != ".git")) {
-            let message = "is a link out of the project's files and is not read";
-            self.push(Severity::Warning, path, "link-outside", message.to_owned());
-            return;
+        if !is_own(&target, &self.project) {
+            let message = format!("{LINK_OUT} and is not read");
+            return self.push(Severity::Warning, path, "link-outside", message);
         }
         // Reading a pipe would wait for ever.
         if !target.is_file() {
             return self.push(Severity::Warning, path, "not-a-file", "is not a file and is not read".to_owned());
+        }
+        match fs::metadata(&target).map(|metadata| metadata.len()) {
+            Ok(size) if size > LARGEST => return self.too_large(path, size),
+            _ => {}
         }
         match fs::read(&target) {
             Err(error) => self.unreadable(path, &error),
@@ -185,6 +224,15 @@ impl Reader {
         self.push(Severity::Error, path, UNREADABLE, format!("cannot be read: {error}"));
         if let Some(problem) = self.problems.last_mut() {
             problem.hint = Some("check who owns it and its permissions".to_owned());
+        }
+    }
+
+    fn too_large(&mut self, path: &str, size: u64) {
+        const MIB: u64 = 1024 * 1024;
+        let message = format!("is not read: it has {} MiB, and squad reads up to {}", size / MIB, LARGEST / MIB);
+        self.push(Severity::Error, path, UNREADABLE, message);
+        if let Some(problem) = self.problems.last_mut() {
+            problem.hint = Some("split it; archives are read too".to_owned());
         }
     }
 

@@ -3,7 +3,7 @@ use clap::Subcommand;
 use super::{Context, Ended};
 use crate::error::Failure;
 use crate::model::printable;
-use crate::ops::config::{self, Place};
+use crate::ops::config::{ConfigFile, Place};
 use crate::ops::{Workspace, own_settings, team_settings};
 use crate::settings::{self, Settings};
 use crate::ui::FAINT;
@@ -65,9 +65,9 @@ impl Args {
             Command::Get { name } => return get(context, &settings, &name),
             Command::Set { user, name, value, .. } => {
                 let place = if user { Place::User } else { Place::Project };
-                let path = config::file(context.env, workspace.as_ref().ok(), place)?;
-                config::set(&path, place, &name, &value)?;
-                let path = path.display().to_string();
+                let file = ConfigFile::find(context.env, workspace.as_ref().ok(), place)?;
+                file.set(&name, &value)?;
+                let path = file.path.display().to_string();
                 if context.ui.json() {
                     context.ui.value(&serde_json::json!({"name": name, "file": path}));
                 } else {

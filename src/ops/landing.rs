@@ -1,15 +1,12 @@
 //! Landing: recorded decisions become files on the branch they were made for, in one commit.
 
-use std::fs::{self, File, TryLockError};
-use std::io;
+use std::fs::File;
 use std::path::PathBuf;
-use std::thread;
-use std::time::{Duration, Instant};
 
 use jiff::{ToSpan, civil::Date};
 
 use super::journal::append;
-use super::{Project, ledger};
+use super::{Project, ledger, turn};
 use crate::env::{Clock, Env};
 use crate::error::Failure;
 use crate::git::{Change, Landing, Repository};
@@ -17,9 +14,6 @@ use crate::model::{Actor, Decision, DecisionId, RunId, Slug, What, first_line, l
 use crate::policy::Redactor;
 use crate::pool::Cancel;
 use crate::record::{Entry, decision_path, render_decision};
-
-/// How long a landing waits for another one's end. One takes some 20 ms, and up to 10 s where a signing program hangs.
-const PATIENCE: Duration = Duration::from_secs(30);
 
 /// Lands decisions. Owns what it needs, so that a run can wait for it on a thread of its own and still hear a Ctrl-C.
 pub(crate) struct Lander {
@@ -175,25 +169,7 @@ impl Lander {
 
     /// Waits until nobody else lands or supersedes decisions here.
     pub(super) fn turn(&self) -> Result<File, Failure> {
-        let path = self.local.join("landing.lock");
-        let failed = |reason: String| Failure::failed(format!("cannot lock {}: {reason}", path.display()));
-        let open = || {
-            fs::create_dir_all(&self.local)?;
-            File::options().create(true).truncate(false).write(true).open(&path)
-        };
-        let file = open().map_err(|error: io::Error| failed(error.to_string()))?;
-        let start = Instant::now();
-        loop {
-            match file.try_lock() {
-                Ok(()) => return Ok(file),
-                Err(TryLockError::WouldBlock) if self.cancel.as_ref().is_some_and(Cancel::is_set) => {
-                    return Err(failed("interrupted while another squad is landing decisions".to_owned()));
-                }
-                Err(TryLockError::WouldBlock) if start.elapsed() < PATIENCE => thread::sleep(Duration::from_millis(10)),
-                Err(TryLockError::WouldBlock) => return Err(failed("another squad is landing decisions".to_owned())),
-                Err(TryLockError::Error(error)) => return Err(failed(error.to_string())),
-            }
-        }
+        turn::take(&self.local.join("landing.lock"), "landing decisions", self.cancel.as_ref())
     }
 }
 

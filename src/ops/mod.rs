@@ -32,6 +32,7 @@ pub(crate) mod status;
 pub(crate) mod sync;
 pub(crate) mod torture;
 pub(crate) mod triage;
+mod turn;
 pub(crate) mod why;
 mod workspace;
 

@@ -198,3 +198,44 @@ fn what_is_in_the_teams_place_is_named() {
     std::fs::remove_file(repo.root().join(".squad")).expect("it is ours");
     assert!(repo.squad(&["status"]).out.contains("none; `squad init` makes one"));
 }
+
+#[test]
+fn a_huge_file_is_refused_before_it_is_read() {
+    let repo = TestRepo::with_small_team();
+    let file = std::fs::File::create(repo.root().join(".squad/decisions.md")).expect("created");
+    // A hole, which takes no room.
+    file.set_len(3 << 30).expect("grown");
+    expect![[r#"
+        --- stderr
+        error: .squad/decisions.md: is not read: it has 3072 MiB, and squad reads up to 64
+        hint: split it; archives are read too
+        --- exit 3
+    "#]]
+    .assert_eq(&repo.squad(&["decisions", "list"]).to_string());
+    assert!(repo.squad(&["agents"]).err.contains("decisions.md: is not read"));
+}
+
+#[cfg(unix)]
+#[test]
+fn folders_that_are_links_are_said_once() {
+    use std::os::unix::fs::symlink;
+    let repo = TestRepo::with_small_team();
+    repo.write("../theirs/charter.md", "# Eve — Spy\n");
+    repo.write(".squad/agents/note.txt", "");
+    symlink(".", repo.root().join(".squad/agents/self")).expect("linked");
+    symlink("../../../theirs", repo.root().join(".squad/agents/eve")).expect("linked");
+    expect![[r#"
+        Ada     Backend Dev  claude-sonnet-4.5
+        Bob     Tester       claude-sonnet-4.5
+        Rex     Reviewer     claude-sonnet-4.5
+        Scribe  Logger       built-in helper, its work is squad's own
+        Old     Backend Dev  claude-sonnet-4.5, retired
+        --- stderr
+
+        5 members, 3 routing rules, 0 decisions
+        warning: .squad/agents/eve: is a link out of the project's files and is not read
+        warning: .squad/agents/self: is a link to a folder that it is in, and is not followed
+        --- exit 0
+    "#]]
+    .assert_eq(&repo.squad(&["agents"]).to_string());
+}

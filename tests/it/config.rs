@@ -53,11 +53,47 @@ fn mistakes_change_nothing() {
         (&["config", "set", "--project", "models.defalt", "x"][..], "did you mean `models.default`?"),
         (&["config", "set", "--project", "engine.copilot.path", "x"], "not for a repository to set"),
         (&["config", "set", "--project", "sessions.timeout", "soon"], "not a duration"),
-        (&["config", "set", "models.default", "x"], "--project"),
+        (&["config", "set", "--project", "--user", "models.default", "x"], "cannot be used with"),
         (&["config", "get", "nothing"], "squad knows no setting `nothing`"),
     ] {
         let output = repo.squad(arguments);
         assert!(output.code == 2 && output.err.contains(message), "{arguments:?}: {output}");
     }
     assert_eq!(repo.read(".squad/config.toml"), before);
+}
+
+#[test]
+fn several_at_once_lose_nothing() {
+    let repo = TestRepo::with_team();
+    std::thread::scope(|scope| {
+        for number in 0..12 {
+            let repo = &repo;
+            scope.spawn(move || {
+                let name = format!("models.roles.r{number}");
+                assert_eq!(repo.squad(&["config", "set", &name, "m"]).code, 0);
+            });
+        }
+    });
+    let written = repo.read(".squad/config.toml");
+    assert_eq!((0..12).filter(|number| written.contains(&format!("r{number} = \"m\""))).count(), 12, "{written}");
+}
+
+#[cfg(unix)]
+#[test]
+fn a_link_is_followed_within_the_project_only() {
+    let repo = TestRepo::with_team();
+    std::fs::remove_file(repo.root().join(".squad/config.toml")).expect("removed");
+    repo.write("ours.toml", "# ours\n");
+    std::os::unix::fs::symlink("../ours.toml", repo.root().join(".squad/config.toml")).expect("linked");
+    assert_eq!(repo.squad(&["config", "set", "models.default", "m"]).code, 0);
+    assert_eq!(repo.read("ours.toml"), "# ours\n[models]\ndefault = \"m\"\n");
+    assert!(repo.root().join(".squad/config.toml").is_symlink());
+
+    repo.write("../theirs.toml", "# theirs\n");
+    std::fs::remove_file(repo.root().join(".squad/config.toml")).expect("removed");
+    std::os::unix::fs::symlink("../../theirs.toml", repo.root().join(".squad/config.toml")).expect("linked");
+    let output = repo.squad(&["config", "set", "models.default", "m"]);
+    assert!(output.code == 3 && output.err.contains("out of the project's files"), "{output}");
+    assert_eq!(repo.read("../theirs.toml"), "# theirs\n");
+    assert!(repo.squad(&["config", "list"]).err.contains("out of the project's files"));
 }

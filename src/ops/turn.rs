@@ -1,0 +1,36 @@
+//! One at a time, across processes.
+
+use std::fs::{self, File, TryLockError};
+use std::io;
+use std::path::Path;
+use std::thread;
+use std::time::{Duration, Instant};
+
+use crate::error::Failure;
+use crate::pool::Cancel;
+
+/// How long one waits. A landing takes some 20 ms, and up to 10 s where a signing program hangs.
+const PATIENCE: Duration = Duration::from_secs(30);
+
+/// Waits for the lock file and holds it while the returned file is open; the kernel frees it when its process dies.
+/// `doing` is what whoever holds it does.
+pub(crate) fn take(path: &Path, doing: &str, cancel: Option<&Cancel>) -> Result<File, Failure> {
+    let failed = |reason: String| Failure::failed(format!("cannot lock {}: {reason}", path.display()));
+    let open = || {
+        path.parent().map_or(Ok(()), fs::create_dir_all)?;
+        File::options().create(true).truncate(false).write(true).open(path)
+    };
+    let file = open().map_err(|error: io::Error| failed(error.to_string()))?;
+    let start = Instant::now();
+    loop {
+        match file.try_lock() {
+            Ok(()) => return Ok(file),
+            Err(TryLockError::WouldBlock) if cancel.is_some_and(Cancel::is_set) => {
+                return Err(failed(format!("interrupted while another squad is {doing}")));
+            }
+            Err(TryLockError::WouldBlock) if start.elapsed() < PATIENCE => thread::sleep(Duration::from_millis(10)),
+            Err(TryLockError::WouldBlock) => return Err(failed(format!("another squad is {doing}"))),
+            Err(TryLockError::Error(error)) => return Err(failed(error.to_string())),
+        }
+    }
+}
