@@ -74,7 +74,7 @@ impl Repository {
         let trusted = if found.git_dir_trust() == gix::sec::Trust::Full {
             found
         } else {
-            insist_on_trust(&start, found.git_dir(), environment)?;
+            insist_on_trust(&start, found.workdir().unwrap_or(found.git_dir()), environment)?;
             open_trusted(&found)?
         };
         Self::from_gix(&trusted, environment)
@@ -303,10 +303,10 @@ fn explain_candidate(path: PathBuf, folder: &Path, environment: &Environment, ca
 
 /// Someone else's repository may hold settings that run programs. Only git knows what `safe.directory` says, in
 /// which of its many files.
-fn insist_on_trust(start: &Path, git_dir: &Path, environment: &Environment) -> Result<(), Error> {
+fn insist_on_trust(start: &Path, place: &Path, environment: &Environment) -> Result<(), Error> {
     match Call::new(environment, start, &["rev-parse", "--git-dir"]).run() {
         Ok(answer) if answer.is_success() => Ok(()),
-        _ => Err(Error::UnsafeOwnership { path: git_dir.to_owned() }),
+        _ => Err(Error::UnsafeOwnership { path: place.to_owned() }),
     }
 }
 

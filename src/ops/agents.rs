@@ -189,11 +189,16 @@ fn compiled<T>(
     let learnings = learnings(project)?;
     let task = occasion.task.map_or_else(Task::none, Task::new);
     let compiler = compiler(project, &learnings, &task);
-    if Slug::fold(name) == Some(Slug::coordinator()) && project.team.member(&Slug::coordinator()).is_none() {
+    if is_coordinator(project, name) {
         return Ok(then(compiler.coordinator()));
     }
     let member = startable(&project.team, named_member(&project.team, name)?)?;
     Ok(then(compiler.agent(member, occasion.tier)))
+}
+
+/// Whether the name means the one who decides where routing is not sure, and no member.
+pub(crate) fn is_coordinator(project: &Project, name: &str) -> bool {
+    Slug::fold(name) == Some(Slug::coordinator()) && project.team.member(&Slug::coordinator()).is_none()
 }
 
 fn learnings(project: &Project) -> Result<Learnings, Failure> {

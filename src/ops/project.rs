@@ -111,8 +111,10 @@ impl Opening {
 
 /// The settings of a team, without reading anything else of it.
 pub(crate) fn team_settings(env: &Env, workspace: &Workspace) -> (Settings, Vec<Problem>) {
-    let (files, _) = store::read_configuration(&workspace.folder);
-    settings(env, &files, Layer::default())
+    let (files, mut problems) = store::read_configuration(&workspace.folder);
+    let (settings, more) = settings(env, &files, Layer::default());
+    problems.extend(more);
+    (settings, problems)
 }
 
 /// The settings outside of any project.
@@ -167,7 +169,9 @@ fn settings(env: &Env, files: &Files, flags: Layer) -> (Settings, Vec<Problem>) 
             )),
         }
     }
-    layers.push(settings::from_variables(env.variables.clone()));
+    let (variables, more) = settings::from_variables(env.variables.clone());
+    problems.extend(more);
+    layers.push(variables);
     layers.push(flags);
     let (settings, more) = Settings::resolve(layers);
     problems.extend(more);

@@ -47,24 +47,41 @@ pub(crate) fn from_json(text: &str, origin: impl Fn(usize) -> Origin) -> (Layer,
             return (layer, vec![problem]);
         }
     };
-    let mut take = |key: String, value: Value| layer.entries.push((key, value, origin(1)));
+    if !value.is_object() {
+        let problem = Problem::warning(origin(1).source(), "config-not-json", "is no JSON object")
+            .hint("write it like {\"models\": {\"default\": \"…\"}}");
+        return (layer, vec![problem]);
+    }
+    let mut take = |key: String, value: Value, line: usize| layer.entries.push((key, value, origin(line)));
     for (pointer, key) in JSON_NAMES {
+        let at = |name: Option<&str>| line_of_json(text, pointer.split('/').skip(1).chain(name));
         match value.pointer(pointer) {
             Some(serde_json::Value::Object(table)) => {
                 for (name, value) in table {
                     if let Some(value) = plain_json(value) {
-                        take(format!("{key}.{name}"), value);
+                        take(format!("{key}.{name}"), value, at(Some(name)));
                     }
                 }
             }
             Some(serde_json::Value::Number(millis)) if pointer.ends_with("Ms") => {
-                take((*key).to_owned(), Value::String(format!("{millis}ms")));
+                take((*key).to_owned(), Value::String(format!("{millis}ms")), at(None));
             }
-            Some(value) => plain_json(value).into_iter().for_each(|value| take((*key).to_owned(), value)),
+            Some(value) => plain_json(value).into_iter().for_each(|value| take((*key).to_owned(), value, at(None))),
             None => {}
         }
     }
     (layer, Vec::new())
+}
+
+/// The line of a name within names, as far as it can be told without where the parser was: each stands behind the one
+/// that it is in.
+fn line_of_json<'n>(text: &str, names: impl Iterator<Item = &'n str>) -> usize {
+    let mut start = 0;
+    for name in names {
+        let Some(found) = text.get(start..).and_then(|rest| rest.find(&format!("\"{name}\""))) else { break };
+        start += found + name.len() + 2;
+    }
+    line_of(text, start)
 }
 
 /// Their names and ours. From the first document we were asked to implement, and from what teams have in their trees.
@@ -125,18 +142,35 @@ fn line_of(text: &str, offset: usize) -> usize {
 
 /// `SQUAD_` and a key's name in capitals with underscores: `SQUAD_SESSIONS_MAX_CONCURRENT`. Numbers, `true`, `false`
 /// and comma-separated lists are read as such where the key wants them.
-pub(crate) fn from_variables(variables: impl IntoIterator<Item = (String, String)>) -> Layer {
-    let mut entries: Vec<_> = variables
-        .into_iter()
-        .filter(|(name, value)| name.starts_with("SQUAD_") && !value.is_empty())
-        .filter_map(|(name, value)| {
-            let alias = ALIASES.iter().find(|(variable, _)| *variable == name).map(|(_, key)| *key);
-            let key = alias.or_else(|| keys::KEYS.iter().map(|key| key.name).find(|key| variable_of(key) == name))?;
-            Some((key.to_owned(), from_text(key, &value), Origin::Variable(name)))
-        })
-        .collect();
+pub(crate) fn from_variables(variables: impl IntoIterator<Item = (String, String)>) -> (Layer, Vec<Problem>) {
+    let (mut entries, mut problems) = (Vec::new(), Vec::new());
+    for (name, value) in variables {
+        if !name.starts_with("SQUAD_") || value.is_empty() {
+            continue;
+        }
+        let alias = ALIASES.iter().find(|(variable, _)| *variable == name).map(|(_, key)| *key);
+        match alias.or_else(|| keys::KEYS.iter().map(|key| key.name).find(|key| variable_of(key) == name)) {
+            Some(key) => entries.push((key.to_owned(), from_text(key, &value), Origin::Variable(name))),
+            None => problems.extend(mistyped(&name)),
+        }
+    }
     entries.sort_by(|a, b| a.2.cmp(&b.2));
-    Layer { entries }
+    (Layer { entries }, problems)
+}
+
+/// Others have variables that begin with `SQUAD_` too, so only what nearly is one of ours is said.
+fn mistyped(name: &str) -> Option<Problem> {
+    const NEARLY: f64 = 0.85;
+    let ours = ALIASES.iter().map(|(variable, _)| (*variable).to_owned());
+    let ours = ours.chain(keys::KEYS.iter().map(|key| variable_of(key.name)));
+    let near = ours
+        .map(|variable| (strsim::normalized_damerau_levenshtein(name, &variable), variable))
+        .filter(|(likeness, _)| *likeness >= NEARLY)
+        .max_by(|a, b| a.0.total_cmp(&b.0));
+    let (_, near) = near?;
+    let source = Origin::Variable(name.to_owned()).source();
+    let problem = Problem::warning(source, "config-unknown-variable", format!("squad reads no variable `{name}`"));
+    Some(problem.hint(format!("did you mean `{near}`?")))
 }
 
 /// Values given by flags: `(key, value, flag)`.

@@ -257,7 +257,9 @@ mod tests {
         let (project, mut problems) = from_toml(project, |line| Origin::Project(".squad/config.toml".to_owned(), line));
         let (user, more) = from_toml(user, |line| Origin::User("config.toml".to_owned(), line));
         problems.extend(more);
-        let variables = from_variables(variables.iter().map(|(name, value)| ((*name).to_owned(), (*value).to_owned())));
+        let (variables, more) =
+            from_variables(variables.iter().map(|(name, value)| ((*name).to_owned(), (*value).to_owned())));
+        problems.extend(more);
         let (settings, more) = Settings::resolve([project, user, variables]);
         problems.extend(more);
         (settings, problems.iter().map(|p| format!("{}:{}: {}: {}", p.file, p.line, p.code, p.message)).collect())
@@ -292,6 +294,26 @@ mod tests {
                 ".squad/config.toml:3: config-bad-value: `sessions.timeout` needs a duration like \"5m\", not an integer",
             ]
         );
+    }
+
+    #[test]
+    fn a_variable_that_is_nearly_ours_is_said() {
+        let (_, problems) = resolve("", "", &[("SQUAD_SESSIONS_TIMOUT", "1m"), ("SQUAD_ROOM", "4")]);
+        assert_eq!(
+            problems,
+            ["SQUAD_SESSIONS_TIMOUT:0: config-unknown-variable: squad reads no variable `SQUAD_SESSIONS_TIMOUT`"]
+        );
+    }
+
+    #[test]
+    fn values_of_a_json_file_are_located() {
+        let text =
+            "{\n  \"models\": {\n    \"default\": \"m\"\n  },\n  \"sessions\": {\n    \"maxConcurrent\": 0\n  }\n}\n";
+        let (layer, _) = from_json(text, |line| Origin::Project("config.json".to_owned(), line));
+        let (settings, problems) = Settings::resolve([layer]);
+        assert_eq!(settings.origin("models.default").to_string(), "config.json:3");
+        assert_eq!(problems.iter().map(|problem| problem.line).collect::<Vec<_>>(), [6]);
+        assert_eq!(from_json("[]", |_| Origin::Default).1.len(), 1);
     }
 
     #[test]

@@ -49,7 +49,7 @@ impl Args {
         let occasion = Occasion { task: self.task.as_deref(), tier: Tier::from(self.tier) };
         if self.prompt {
             prompt_shown(ui, &agents::prompt(project, &self.name, &occasion)?);
-        } else if self.receipt {
+        } else if self.receipt || agents::is_coordinator(project, &self.name) {
             receipt_shown(ui, &agents::receipt(project, &self.name, &occasion)?);
         } else {
             member_shown(ui, &agents::member(project, &self.name, &occasion)?);
