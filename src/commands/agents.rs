@@ -4,11 +4,11 @@ mod show;
 use clap::Subcommand;
 
 use super::{Context, Ended};
-use crate::model::{Kind, Status, plural, printable};
+use crate::model::{Kind, Status, first_line, plural, printable};
 use crate::ops::Project;
-use crate::ops::agents::{self, AgentReport};
+use crate::ops::agents::{self, TeamReport};
 use crate::settings::Layer;
-use crate::ui::{FAINT, STRONG};
+use crate::ui::{FAINT, STRONG, Ui};
 
 /// Show the team as squad reads it
 ///
@@ -34,46 +34,57 @@ enum Command {
     Diff(diff::Args),
 }
 
+/// Names and roles are cut where the table shows them: one of 300 characters would push all others aside.
+const WIDEST: usize = 40;
+
 impl Args {
     pub(super) fn run(self, context: &mut Context<'_>) -> Ended {
         match self.command {
             Some(Command::Show(args)) => {
                 let project = Project::open(context.env, &context.directory, Layer::default())?;
-                return args.run(&mut context.ui, &project);
+                args.run(&mut context.ui, &project)
             }
-            Some(Command::Diff(args)) => return args.run(context),
-            None => {}
+            Some(Command::Diff(args)) => args.run(context),
+            None => {
+                let report = agents::report(context.env, &context.directory)?;
+                match context.ui.json() {
+                    true => context.ui.value(&report),
+                    false => shown(&mut context.ui, &report),
+                }
+                Ok(0)
+            }
         }
-        let report = agents::report(context.env, &context.directory)?;
-        let ui = &mut context.ui;
-        if ui.json() {
-            ui.value(&report);
-            return Ok(0);
-        }
-        let widest = |width: fn(&AgentReport) -> usize| report.agents.iter().map(width).max().unwrap_or(0);
-        let (name, role) = (widest(|agent| agent.name.chars().count()), widest(|agent| agent.role.chars().count()));
-        for agent in &report.agents {
-            let line = format!("{:<name$}  {:<role$}  ", printable(&agent.name), printable(&agent.role));
-            let rest = match agent.kind {
-                Kind::Agent => format!("{}{}", agent.resolved_model, note(agent.status)),
-                Kind::Helper => "built-in helper, its work is squad's own".to_owned(),
-                Kind::Human => "a person".to_owned(),
-                Kind::Bot => "works elsewhere".to_owned(),
-            };
-            let style = if agent.kind == Kind::Agent { STRONG } else { FAINT };
-            ui.data(&format!("{}{}", ui.out_paint(style, &line), printable(&rest)));
-        }
-        let more = [(report.roles.len(), "role"), (report.skills.len(), "skill")];
-        let more = more.into_iter().filter(|(count, _)| *count > 0).map(|(count, noun)| plural(count, noun));
-        let counts = [
-            plural(report.agents.len(), "member"),
-            plural(report.rules.len(), "routing rule"),
-            plural(report.decisions.total, "decision"),
-        ];
-        ui.say(&format!("\n{}", counts.into_iter().chain(more).collect::<Vec<_>>().join(", ")));
-        ui.all_problems(&report.problems);
-        Ok(0)
     }
+}
+
+fn shown(ui: &mut Ui, report: &TeamReport) {
+    let rows: Vec<_> = report
+        .agents
+        .iter()
+        .map(|agent| (agent, first_line(&agent.name, WIDEST), first_line(&agent.role, WIDEST)))
+        .collect();
+    let name = rows.iter().map(|(_, name, _)| name.chars().count()).max().unwrap_or(0);
+    let role = rows.iter().map(|(_, _, role)| role.chars().count()).max().unwrap_or(0);
+    for (agent, its_name, its_role) in &rows {
+        let line = format!("{:<name$}  {:<role$}  ", printable(its_name), printable(its_role));
+        let rest = match agent.kind {
+            Kind::Agent => format!("{}{}", agent.resolved_model, note(agent.status)),
+            Kind::Helper => "built-in helper, its work is squad's own".to_owned(),
+            Kind::Human => "a person".to_owned(),
+            Kind::Bot => "works elsewhere".to_owned(),
+        };
+        let style = if agent.kind == Kind::Agent { STRONG } else { FAINT };
+        ui.data(&format!("{}{}", ui.out_paint(style, &line), printable(&rest)));
+    }
+    let more = [(report.roles.len(), "role"), (report.skills.len(), "skill")];
+    let more = more.into_iter().filter(|(count, _)| *count > 0).map(|(count, noun)| plural(count, noun));
+    let counts = [
+        plural(report.agents.len(), "member"),
+        plural(report.rules.len(), "routing rule"),
+        plural(report.decisions.total, "decision"),
+    ];
+    ui.say(&format!("\n{}", counts.into_iter().chain(more).collect::<Vec<_>>().join(", ")));
+    ui.all_problems(&report.problems);
 }
 
 fn note(status: Status) -> &'static str {
