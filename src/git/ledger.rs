@@ -89,6 +89,11 @@ impl<'a> Ledger<'a> {
         }
     }
 
+    /// The ledger as it was when this was its tip.
+    pub(crate) fn snapshot_at(&self, tip: &str) -> Result<Snapshot, Error> {
+        Snapshot::open(self.repository.objects()?, self.repository.parse_commit(tip)?)
+    }
+
     /// How many commits the ledger has, and the paths of files that any of them changed or removed: there are none
     /// where nothing but squad wrote it. Compares every commit with each of its parents.
     pub(crate) fn history(&self) -> Result<(usize, Vec<String>), Error> {

@@ -53,7 +53,7 @@ pub(crate) use self::{
     maintenance::Loose,
     program::Environment,
     repository::{Head, Repository},
-    snapshot::{Day, File, Snapshot},
+    snapshot::{File, Folder, Snapshot},
     sync::{Delivery, Remote, Standing},
     torture::Writer,
 };

@@ -1,24 +1,24 @@
-use std::ops::ControlFlow;
-
 use gix::ObjectId;
 
-use super::{error::Error, tree::ObjectStore};
+use super::{error::Error, tree::ObjectStore, union};
 
-/// A folder of one day.
+/// A folder of the ledger.
 #[derive(Clone, Debug, Eq, PartialEq)]
-pub(crate) struct Day {
+pub(crate) struct Folder {
+    /// From the ledger's root.
     pub(crate) path: String,
     id: ObjectId,
 }
 
-/// A file of a day.
+/// A file of the ledger.
 #[derive(Clone, Debug, Eq, PartialEq)]
 pub(crate) struct File {
-    pub(crate) name: String,
+    /// From the ledger's root.
+    pub(crate) path: String,
     id: ObjectId,
 }
 
-impl Day {
+impl Folder {
     /// The same for the same files with the same bytes, and for no others.
     pub(crate) fn key(&self) -> String {
         self.id.to_string()
@@ -44,66 +44,43 @@ impl Snapshot {
         Ok(Self { store, root })
     }
 
-    /// The folders `<prefix>/yyyy/mm/dd`, the newest first. Reads trees only.
-    pub(crate) fn days(&self, prefix: &str) -> Result<Vec<Day>, Error> {
-        let path = prefix.trim_matches('/').to_owned();
-        let Some((mode, id)) = self.store.find(self.root, &path)? else { return Ok(Vec::new()) };
-        if !mode.is_tree() {
-            return Ok(Vec::new());
-        }
-        let mut folders = vec![Day { path, id }];
-        for digits in [4, 2, 2] {
-            let mut next = Vec::new();
-            for folder in folders {
-                next.extend(self.dated_folders(&folder, digits)?);
+    /// A folder by its path. None: there is none.
+    pub(crate) fn folder(&self, path: &str) -> Result<Option<Folder>, Error> {
+        let found = self.store.find(self.root, path)?.filter(|(mode, _)| mode.is_tree());
+        Ok(found.map(|(_, id)| Folder { path: path.to_owned(), id }))
+    }
+
+    /// The folders right below a folder, in the order of their names, and how many files are. Reads one tree.
+    pub(crate) fn inside(&self, folder: &Folder) -> Result<(Vec<Folder>, usize), Error> {
+        let (below, files) = self.store.inside(&folder.id)?;
+        let folders = below.into_iter().map(|(name, id)| Folder { path: format!("{}/{name}", folder.path), id });
+        Ok((folders.collect(), files))
+    }
+
+    /// The files below a folder, however deep, in the order of their paths. Reads trees only.
+    pub(crate) fn listing(&self, folder: &str) -> Result<Vec<File>, Error> {
+        let files = self.store.files_below(self.root, folder)?.into_iter();
+        Ok(files.map(|(path, id)| File { path, id }).collect())
+    }
+
+    /// The files below a folder that an earlier state of the ledger did not have, in the order of their paths. Reads
+    /// the folders that differ.
+    pub(crate) fn added_since(&self, old: &Self, folder: &str) -> Result<Vec<File>, Error> {
+        let Some(new) = self.folder(folder)? else { return Ok(Vec::new()) };
+        let old = old.folder(folder)?.map(|folder| folder.id);
+        let mut added = Vec::new();
+        union::missing(&self.store, (folder, new.id), old, |file| {
+            if !file.is_there {
+                added.push(File { path: file.path(), id: file.id() });
             }
-            folders = next;
-        }
-        folders.sort_by(|one, other| other.path.cmp(&one.path));
-        Ok(folders)
+        })?;
+        added.sort_by(|one, other| one.path.cmp(&other.path));
+        Ok(added)
     }
 
-    fn dated_folders(&self, folder: &Day, digits: usize) -> Result<Vec<Day>, Error> {
-        let entries = self.store.tree(&folder.id)?.entries.into_iter().filter(|entry| entry.mode.is_tree());
-        Ok(entries
-            .filter_map(|entry| Some((String::from_utf8(entry.filename.into()).ok()?, entry.oid)))
-            .filter(|(name, _)| name.len() == digits && name.bytes().all(|byte| byte.is_ascii_digit()))
-            .map(|(name, id)| Day { path: below(&folder.path, &name), id })
-            .collect())
-    }
-
-    /// The files of a day in the order of their names. Reads one tree; what lies deeper is not ours.
-    pub(crate) fn listing(&self, day: &Day) -> Result<Vec<File>, Error> {
-        let entries = self.store.tree(&day.id)?.entries.into_iter().filter(|entry| entry.mode.is_blob());
-        let named = entries.filter_map(|entry| Some((String::from_utf8(entry.filename.into()).ok()?, entry.oid)));
-        Ok(named.map(|(name, id)| File { name, id }).collect())
-    }
-
-    pub(crate) fn read(&self, file: &File) -> Result<Vec<u8>, Error> {
-        self.store.blob(&file.id)
-    }
-
-    /// Every file below a folder, with its whole path, in the order of paths.
-    pub(crate) fn files(&self, folder: &str) -> Result<Vec<(String, Vec<u8>)>, Error> {
-        let files = self.store.files_below(self.root, folder)?;
-        files.into_iter().map(|(path, id)| Ok((path, self.store.blob(&id)?))).collect()
-    }
-
-    /// The files below a folder whose paths are wanted, the last path first, until `read` has enough of them. Only those
-    /// whose bytes it asks for are opened.
-    pub(crate) fn each_from_last(
-        &self,
-        folder: &str,
-        wanted: impl Fn(&str) -> bool,
-        mut read: impl FnMut(&str, &dyn Fn() -> Result<Vec<u8>, Error>) -> Result<ControlFlow<()>, Error>,
-    ) -> Result<(), Error> {
-        let files = self.store.files_below(self.root, folder)?;
-        for (path, id) in files.iter().rev().filter(|(path, _)| wanted(path)) {
-            if read(path, &|| self.store.blob(id))?.is_break() {
-                break;
-            }
-        }
-        Ok(())
+    /// The bytes of the file with this key.
+    pub(crate) fn read(&self, key: &str) -> Result<Vec<u8>, Error> {
+        self.store.blob(&self.store.parse_id(key)?)
     }
 
     /// The paths of the files below a folder. Reads trees only.
@@ -111,20 +88,9 @@ impl Snapshot {
         Ok(self.store.files_below(self.root, folder)?.into_iter().map(|(path, _)| path).collect())
     }
 
-    /// How many files are below a folder. Reads trees only.
-    pub(crate) fn count(&self, prefix: &str) -> Result<usize, Error> {
-        let mut folders = match self.store.find(self.root, prefix)? {
-            Some((mode, id)) if mode.is_tree() => vec![id],
-            Some(_) => return Ok(1),
-            None => return Ok(0),
-        };
-        let mut count = 0;
-        while let Some(folder) = folders.pop() {
-            let (below, files) = self.store.count(&folder)?;
-            folders.extend(below);
-            count += files;
-        }
-        Ok(count)
+    #[cfg(test)]
+    pub(crate) fn count(&self, folder: &str) -> Result<usize, Error> {
+        Ok(self.listing(folder)?.len())
     }
 
     /// Shows every file with its whole path, in the order of paths.
@@ -142,8 +108,4 @@ impl Snapshot {
             _ => Ok(None),
         }
     }
-}
-
-fn below(folder: &str, name: &str) -> String {
-    if folder.is_empty() { name.to_owned() } else { format!("{folder}/{name}") }
 }

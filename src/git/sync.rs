@@ -67,16 +67,20 @@ impl Repository {
         Remote { repository: self, name: name.to_owned() }
     }
 
+    /// The ledgers' commits that remotes had when they were asked last.
+    pub(crate) fn remote_tips(&self) -> Result<Vec<String>, Error> {
+        let references = self.references();
+        let names = references.list("refs/squad/remotes/")?;
+        let tips = names.iter().map(|name| Ok(references.read(name)?.map(|id| id.to_string())));
+        Ok(tips.collect::<Result<Vec<_>, Error>>()?.into_iter().flatten().collect())
+    }
+
     /// Entries below some folders that no remote had when it was asked last; None: none was ever asked.
     pub(crate) fn unsynced(&self, folders: &[String]) -> Result<Option<usize>, Error> {
         let references = self.references();
         let store = self.objects()?;
-        let mut known = Vec::new();
-        for reference in references.list("refs/squad/remotes/")? {
-            if let Some(id) = references.read(&reference)? {
-                known.push(store.tree_of(&id)?);
-            }
-        }
+        let known = self.remote_tips()?.into_iter().map(|tip| store.tree_of(&self.parse_commit(&tip)?));
+        let known: Vec<ObjectId> = known.collect::<Result<_, _>>()?;
         let Some(tip) = references.read(REFERENCE)? else { return Ok(Some(0)) };
         let root = store.tree_of(&tip)?;
         let folder_of = |root: ObjectId, folder: &str| -> Result<Option<ObjectId>, Error> {

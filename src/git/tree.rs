@@ -11,7 +11,7 @@ use gix::{
     objs::{Find, Tree, WriteTo, bstr::BStr, tree},
 };
 
-use super::{error::Error, objects::NewObjects};
+use super::{error::Error, objects::NewObjects, references::parse_id};
 
 /// The object database as it is now. Opened for one task at a time: a handle kept for long fails when gc has made
 /// more packs than it reserved room for.
@@ -65,20 +65,27 @@ impl ObjectStore {
         })
     }
 
-    /// How many entries of a tree are folders, and their ids; how many are files.
-    pub(super) fn count(&self, id: &gix::oid) -> Result<(Vec<ObjectId>, usize), Error> {
+    /// The folders in a tree, by their names, and how many files are in it. Names that are not UTF-8 are left out.
+    pub(super) fn inside(&self, id: &gix::oid) -> Result<(Vec<(String, ObjectId)>, usize), Error> {
         self.with(id, objs::Kind::Tree, |bytes| {
             let mut folders = Vec::new();
             let mut files = 0;
             for entry in objs::TreeRefIter::from_bytes(bytes, self.hash) {
                 let entry = entry.map_err(|cause| cause.to_string())?;
-                match entry.mode.is_tree() {
-                    true => folders.push(entry.oid.to_owned()),
-                    false => files += 1,
+                let Ok(name) = std::str::from_utf8(entry.filename) else { continue };
+                if entry.mode.is_tree() {
+                    folders.push((name.to_owned(), entry.oid.to_owned()));
+                } else if entry.mode.is_blob() {
+                    files += 1;
                 }
             }
             Ok((folders, files))
         })
+    }
+
+    pub(super) fn parse_id(&self, hex: &str) -> Result<ObjectId, Error> {
+        parse_id(hex.as_bytes(), self.hash)
+            .ok_or_else(|| Error::damaged(&self.directory, format!("{hex:?} is no object's id")))
     }
 
     pub(super) fn tree_of(&self, commit: &gix::oid) -> Result<ObjectId, Error> {
@@ -122,23 +129,21 @@ impl ObjectStore {
         if let Some((mode, id)) = self.find(root, folder)?
             && mode.is_tree()
         {
-            self.collect(id, folder, &mut files)?;
+            let mut folders = vec![(folder.to_owned(), id)];
+            while let Some((folder, id)) = folders.pop() {
+                for entry in self.tree(&id)?.entries {
+                    let Ok(name) = std::str::from_utf8(&entry.filename) else { continue };
+                    let path = if folder.is_empty() { name.to_owned() } else { format!("{folder}/{name}") };
+                    if entry.mode.is_tree() {
+                        folders.push((path, entry.oid));
+                    } else if entry.mode.is_blob() {
+                        files.push((path, entry.oid));
+                    }
+                }
+            }
         }
         files.sort();
         Ok(files)
-    }
-
-    fn collect(&self, id: ObjectId, folder: &str, files: &mut Vec<(String, ObjectId)>) -> Result<(), Error> {
-        for entry in self.tree(&id)?.entries {
-            let Ok(name) = std::str::from_utf8(&entry.filename) else { continue };
-            let path = if folder.is_empty() { name.to_owned() } else { format!("{folder}/{name}") };
-            if entry.mode.is_tree() {
-                self.collect(entry.oid, &path, files)?;
-            } else if entry.mode.is_blob() {
-                files.push((path, entry.oid));
-            }
-        }
-        Ok(())
     }
 }
 

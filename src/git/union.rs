@@ -61,9 +61,38 @@ fn merge(
 
 /// How many files below `tree` are not in `base`. Equal folders are not read.
 pub(super) fn count_missing(store: &ObjectStore, tree: ObjectId, base: Option<ObjectId>) -> Result<usize, Error> {
-    let mut missing = 0;
-    let mut pairs = vec![(tree, base)];
-    while let Some((tree, base)) = pairs.pop() {
+    let mut count = 0;
+    missing(store, ("", tree), base, |_| count += 1)?;
+    Ok(count)
+}
+
+/// A file that a tree has and another has not.
+pub(super) struct Missing<'a> {
+    folder: &'a str,
+    entry: &'a tree::Entry,
+    /// Whether the other has another file in its place.
+    pub(super) is_there: bool,
+}
+
+impl Missing<'_> {
+    pub(super) fn path(&self) -> String {
+        format!("{}/{}", self.folder, self.entry.filename)
+    }
+
+    pub(super) fn id(&self) -> ObjectId {
+        self.entry.oid
+    }
+}
+
+/// Shows each file below `tree`, which is called `name`, that is not in `base`. Equal folders are not read.
+pub(super) fn missing(
+    store: &ObjectStore,
+    (name, tree): (&str, ObjectId),
+    base: Option<ObjectId>,
+    mut show: impl FnMut(&Missing<'_>),
+) -> Result<(), Error> {
+    let mut pairs = vec![(name.to_owned(), tree, base)];
+    while let Some((folder, tree, base)) = pairs.pop() {
         if base == Some(tree) {
             continue;
         }
@@ -71,12 +100,14 @@ pub(super) fn count_missing(store: &ObjectStore, tree: ObjectId, base: Option<Ob
         let old: HashMap<_, _> = old.iter().map(|entry| (&entry.filename, entry)).collect();
         for entry in store.tree(&tree)?.entries {
             let before = old.get(&entry.filename);
+            let file = Missing { folder: &folder, entry: &entry, is_there: before.is_some() };
             if entry.mode.is_tree() {
-                pairs.push((entry.oid, before.filter(|before| before.mode.is_tree()).map(|before| before.oid)));
+                let before = before.filter(|before| before.mode.is_tree());
+                pairs.push((file.path(), entry.oid, before.map(|before| before.oid)));
             } else if before.is_none_or(|before| before.oid != entry.oid) {
-                missing += 1;
+                show(&file);
             }
         }
     }
-    Ok(missing)
+    Ok(())
 }

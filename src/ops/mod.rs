@@ -17,6 +17,7 @@ mod journal;
 pub(crate) mod landing;
 mod lease;
 pub(crate) mod ledger;
+pub(crate) mod log;
 pub(crate) mod members;
 pub(crate) mod orchestrate;
 pub(crate) mod past;

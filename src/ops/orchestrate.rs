@@ -73,8 +73,8 @@ pub(crate) struct PreviewedSession {
     pub(crate) compiled_hash: String,
 }
 
-pub(crate) fn preview(env: &Env, project: &Project, order: &Order) -> Result<Preview, Failure> {
-    let (mut plan, answer) = plan(env, project, order, None)?;
+pub(crate) fn preview(project: &Project, order: &Order) -> Result<Preview, Failure> {
+    let (mut plan, answer) = plan(project, order, None)?;
     let learnings = ledger::learnings(&project.repository, &project.ledger_prefix())?;
     let task = Task::new(&order.message);
     let compiler = compiler(project, &learnings, &task);
@@ -100,8 +100,8 @@ pub(crate) fn preview(env: &Env, project: &Project, order: &Order) -> Result<Pre
 }
 
 /// Who works on an order; and squad's own answer, where nobody has to.
-fn plan(env: &Env, project: &Project, order: &Order, run: Option<&RunId>) -> Result<(Plan, Option<String>), Failure> {
-    let router = Router::new(&project.team, &past::work(env, project)?);
+fn plan(project: &Project, order: &Order, run: Option<&RunId>) -> Result<(Plan, Option<String>), Failure> {
+    let router = Router::new(&project.team, &past::work(project)?);
     let plan = router.plan(&Request::new(&order.message), &order.wishes);
     let answer = match plan.kind {
         PlanKind::Direct => direct::answer(project, &router, &order.message, run)?,
@@ -256,7 +256,7 @@ async fn begin(env: &Env, project: &Project, order: &mut Order, cancel: &Cancel)
     let run = env.ids.run(at);
     let learnings = ledger::learnings(&project.repository, &project.ledger_prefix())?;
     let head = project.repository.head()?;
-    let (plan, answer) = plan(env, project, order, Some(&run))?;
+    let (plan, answer) = plan(project, order, Some(&run))?;
     let live = LiveRun { run: run.clone(), pid: std::process::id(), started: at, message: order.message.clone() };
     let lease = Lease::take(&project.local(), &live).map_err(|error| {
         Failure::team(format!("cannot write to {}: {error}", project.local().display()))

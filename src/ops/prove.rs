@@ -1,5 +1,7 @@
 //! Makes everything that is derived again and compares, and checks what must always hold of the ledger.
 
+use std::collections::BTreeSet;
+
 use serde::Serialize;
 
 use super::index::Index;
@@ -25,15 +27,23 @@ pub(crate) fn prove(repository: &Repository) -> Result<(Proof, Vec<Problem>), Er
     for complaint in repository.complaints()? {
         findings.add("fsck", "git fsck", complaint, "git's documentation of fsck says what can be done");
     }
-    let Some(index) = Index::open(repository)? else { return Ok((Proof::default(), findings.0)) };
+    let Some(snapshot) = repository.ledger().snapshot()? else { return Ok((Proof::default(), findings.0)) };
     let mut proof = Proof::default();
-    index.snapshot.each(|path, bytes| {
+    let mut folders: BTreeSet<String> = BTreeSet::new();
+    let mut teams: BTreeSet<String> = BTreeSet::new();
+    snapshot.each(|path, bytes| {
         let (team, _) = split(path);
+        if !teams.contains(team) {
+            teams.insert(team.to_owned());
+        }
+        if let Some((folder, _)) = path.rsplit_once('/').filter(|(folder, _)| !folders.contains(*folder)) {
+            folders.insert(folder.to_owned());
+        }
         match Entry::parse(bytes) {
             Read::Entry(entry) if entry.path(team) == path => proof.entries += 1,
             Read::Entry(entry) => {
                 let message = format!("is not where entry {} belongs: {}", entry.id, entry.path(team));
-                findings.add("entry-misplaced", path, message, "it was not written by squad; nothing reads it there");
+                findings.add("entry-misplaced", path, message, "it was not written by squad; it is kept and shown");
             }
             Read::Newer { .. } => proof.newer += 1,
             Read::Damaged { reason } => {
@@ -41,13 +51,12 @@ pub(crate) fn prove(repository: &Repository) -> Result<(Proof, Vec<Problem>), Er
             }
         }
     })?;
-    for folder in folders(&index)? {
-        for day in index.snapshot.days(&folder)? {
-            proof.days += 1;
-            if !index.is_true(&day)? {
-                let message = "the index does not say what the ledger says".to_owned();
-                findings.add("index-wrong", &day.path, message, "remove .git/squad/index; it is made again");
-            }
+    proof.days = folders.len();
+    for team in teams {
+        let Some(index) = Index::open(repository, &team)? else { continue };
+        for place in index.lies(&team)? {
+            let message = "the index does not say what the ledger says".to_owned();
+            findings.add("index-wrong", &place, message, "remove .git/squad/index; it is made again");
         }
     }
     let (commits, changes) = repository.ledger().history()?;
@@ -63,20 +72,6 @@ pub(crate) fn prove(repository: &Repository) -> Result<(Proof, Vec<Problem>), Er
 fn split(path: &str) -> (&str, &str) {
     let parts = path.strip_prefix("teams/").and_then(|rest| rest.split_once('/'));
     parts.map_or(("", path), |(_, rest)| path.split_at(path.len() - rest.len()))
-}
-
-/// The folders below which days lie, of all teams.
-fn folders(index: &Index) -> Result<Vec<String>, Error> {
-    let paths = index.snapshot.paths("")?;
-    let mut folders: Vec<String> = paths
-        .iter()
-        .filter_map(|path| {
-            let (team, rest) = split(path);
-            rest.split_once('/').map(|(kept, _)| format!("{team}{kept}"))
-        })
-        .collect();
-    folders.dedup();
-    Ok(folders)
 }
 
 #[derive(Default)]

@@ -5,7 +5,6 @@ use std::io::{self, Write};
 use std::path::Path;
 
 use super::{Project, past};
-use crate::env::Env;
 use crate::error::Failure;
 use crate::model::Plan;
 use crate::route::evaluate::{self, Case, Evaluation};
@@ -14,8 +13,8 @@ use crate::route::{PastWork, Request, Router, Wishes};
 /// Plans every case and compares.
 ///
 /// Past work on the very message of a case is put aside for it: it would know the answer.
-pub(crate) fn evaluate(env: &Env, project: &Project, cases: Vec<Case>) -> Result<Evaluation, Failure> {
-    let past = past::work(env, project)?;
+pub(crate) fn evaluate(project: &Project, cases: Vec<Case>) -> Result<Evaluation, Failure> {
+    let past = past::work(project)?;
     let router = Router::new(&project.team, &past);
     let plan = |case: &Case| -> Plan {
         let request = Request { text: &case.message, labels: &case.labels, paths: &case.paths };

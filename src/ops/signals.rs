@@ -18,6 +18,11 @@ impl Signals {
         platform::Streams::open().map(Self)
     }
 
+    /// Waits for one.
+    pub(super) async fn next(&mut self) {
+        self.0.next().await;
+    }
+
     /// Ends every agent at the first signal, and the program at the second.
     pub(super) async fn obey(mut self, interrupt: watch::Sender<bool>) {
         self.0.next().await;

@@ -49,8 +49,7 @@ pub(crate) fn status(env: &Env, directory: &Path) -> Result<Status, Failure> {
     // Where `init` would put the folder. A link that leads nowhere is in its way too.
     let in_the_way = folder.is_none() && work_dir.join(FOLDER).symlink_metadata().is_ok();
     let prefix = super::workspace::ledger_prefix(&place);
-    let entries = ledger::count(&repository, &prefix)?;
-    let unsynced = ledger::unsynced(&repository, &prefix)?.unwrap_or(entries);
+    let ledger::Amount { entries, unsynced } = ledger::amount(&repository, &prefix)?;
     Ok(Status {
         repository: work_dir.display().to_string(),
         branch: repository.head()?.branch,

@@ -14,6 +14,7 @@ use serde::Serialize;
 
 use super::decisions::{self, Standing};
 use super::ledger::{self, Write};
+use super::log;
 use super::workspace::place;
 use super::{Project, Workspace};
 use crate::error::Failure;
@@ -291,10 +292,10 @@ fn writes(project: &Project, path: &str) -> Result<Vec<Write>, Failure> {
 
 /// What a run's entries tell of it; `None` where the ledger has none.
 fn origin(project: &Project, run: &RunId, agent: Option<Slug>) -> Result<Option<Origin>, Failure> {
-    let entries = ledger::timeline(&project.repository, &project.ledger_prefix(), run)?;
+    let timeline = log::timeline(&project.repository, &project.ledger_prefix(), Some(run), &log::Choice::default())?;
     let mut origin: Option<Origin> = None;
-    for (_, read) in &entries {
-        let Read::Entry(entry) = read else { continue };
+    for read in timeline.entries() {
+        let (_, Read::Entry(entry)) = read? else { continue };
         let origin = origin.get_or_insert_with(|| Origin {
             run: run.clone(),
             agent: agent.clone(),

@@ -87,18 +87,26 @@ fn the_proof_finds_what_squad_did_not_do() {
     assert!(sound.out.contains("Read 27 entries of 1 day folder in"), "{sound}");
     assert!(!sound.out.contains("ledger-") && !sound.out.contains("index"), "{sound}");
 
-    // An index that is whole and says something else.
-    let file = &kept(&repo)[0];
-    let whole = fs::read(file).expect("a file");
-    let at = whole.windows(3).rposition(|window| window == b"bob").expect("an agent");
-    let mut forged = whole.clone();
-    forged[at..at + 3].copy_from_slice(b"eve");
-    let hash = *blake3::hash(&forged[64..]).as_bytes();
-    forged[32..64].copy_from_slice(&hash);
-    fs::write(file, forged).expect("a file");
-    let output = prove(&repo);
-    assert!(output.code == 1 && output.out.contains("the index does not say what the ledger says"), "{output}");
-    fs::write(file, whole).expect("a file");
+    // An index that is whole and says something else: whose an entry is, and how many there are.
+    let forge = |whole: &[u8]| {
+        let mut forged = whole.to_vec();
+        match whole.windows(3).rposition(|window| window == b"bob") {
+            Some(at) => forged[at..at + 3].copy_from_slice(b"eve"),
+            None => forged[whole.windows(7).position(|window| window == b"entries").expect("a count") + 7] += 1,
+        }
+        let hash = *blake3::hash(&forged[64..]).as_bytes();
+        forged[32..64].copy_from_slice(&hash);
+        forged
+    };
+    let files = kept(&repo);
+    for kind in ["head", "about", "told"] {
+        let file = files.iter().find(|file| file.extension().is_some_and(|is| is == kind)).expect(kind);
+        let whole = fs::read(file).expect("a file");
+        fs::write(file, forge(&whole)).expect("a file");
+        let output = prove(&repo);
+        assert!(output.code == 1 && output.out.contains("the index does not say what the ledger says"), "{output}");
+        fs::write(file, whole).expect("a file");
+    }
 
     // Somebody else's commit: one entry gone, one changed, one in the wrong place, one that is none.
     let index = repo.root().join(".git/other");

@@ -137,3 +137,57 @@ fn teams_of_one_repository_keep_their_ledgers_apart() {
     assert!(repo.squad_in(&inner, &["log"]).out.contains("inside"));
     assert!(repo.git(&["ls-tree", "-r", "--name-only", "refs/squad/log"]).starts_with("teams/packages%2Fa/log/2026/"));
 }
+
+#[test]
+fn runs_and_entries_are_chosen_by_agent_time_and_number() {
+    let repo = TestRepo::with_small_team();
+    for agent in ["bob", "ada", "bob"] {
+        repo.squad(&["orchestrate", "--engine", "rehearsal", "--agent", agent, agent]);
+    }
+    let runs = |arguments: &[&str]| {
+        let output = repo.squad(&[&["log", "--json"], arguments].concat());
+        let value: serde_json::Value = serde_json::from_str(&output.out).expect("JSON");
+        let runs = value["runs"].as_array().expect("runs").clone();
+        runs.iter().map(|run| run["started"].as_str().expect("a time")[11..19].to_owned()).collect::<Vec<_>>()
+    };
+    assert_eq!(runs(&[]), ["09:00:25", "09:00:13", "09:00:01"]);
+    assert_eq!(runs(&["--agent", "Bob"]), ["09:00:25", "09:00:01"]);
+    assert_eq!(runs(&["--agent", "bob", "-n1"]), ["09:00:25"]);
+    assert!(runs(&["--agent", "nobody"]).is_empty());
+    assert_eq!(runs(&["--since", "2026-01-05T09:00:13Z"]), ["09:00:25", "09:00:13"]);
+    assert_eq!(runs(&["--since", "2026-01-05"]).len(), 3);
+    assert_eq!(runs(&["--since", "1h"]).len(), 3);
+    assert!(runs(&["--since", "2026-01-06"]).is_empty());
+    expect![[r#"
+        --- stderr
+        error: `soon` is no time
+        hint: write 2h, 3d, 2026-01-05 or 2026-01-05T09:00:00Z
+        --- exit 2
+    "#]]
+    .assert_eq(&repo.squad(&["log", "--since", "soon"]).to_string());
+    expect![[r#"
+        run 20260105-090012-00000d
+        09:00:20  ada          session.destroyed    squad-ada-20260105-090012-00000d
+        09:00:21  ada          agent.completed      (rehearsal) As Backend Dev I would now work on: ada (0.1 s, 0 in, 0 out)
+        --- exit 0
+    "#]]
+    .assert_eq(
+        &repo
+            .squad(&["log", "20260105-090012", "--agent", "ada", "--since", "2026-01-05T09:00:19Z", "-n", "2"])
+            .to_string(),
+    );
+}
+
+/// With --since, everything from then on, of all runs; where a run is over, following it ends at once.
+#[test]
+fn following_begins_with_what_is_there() {
+    let repo = TestRepo::with_small_team();
+    repo.squad(&["orchestrate", "--engine", "rehearsal", "--agent", "bob", "first"]);
+    let runs = repo.squad(&["log", "--json"]).out;
+    let runs: serde_json::Value = serde_json::from_str(&runs).expect("JSON");
+    let run = runs["runs"][0]["run"].as_str().expect("an id");
+    let followed = repo.squad(&["log", "--follow", run]);
+    assert_eq!(followed.to_string(), repo.squad(&["log", run]).to_string());
+    assert_eq!(repo.squad(&["log", "--follow", "--json", run]).out, repo.squad(&["log", "--json", run]).out);
+    assert_eq!(repo.squad(&["log", "--follow", "-n", "3"]).code, 2);
+}

@@ -9,6 +9,7 @@ mod demo;
 mod direct;
 mod house;
 mod import;
+mod index;
 mod init;
 mod landing;
 mod ledger;

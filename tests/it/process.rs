@@ -232,28 +232,57 @@ fn triage_ends_quietly_when_nobody_reads_on() {
     assert_eq!((err.as_str(), child.wait().expect("it ends").code()), ("", Some(0)));
 }
 
-/// Only the real program keeps a cache: it is told from other builds by its file.
+/// What other processes record is shown as they do, and an interrupt loses nothing of it.
+#[cfg(unix)]
 #[test]
-fn past_work_is_the_same_with_a_cache_and_without() {
+fn entries_are_followed_as_they_are_recorded() {
     let repo = TestRepo::with_small_team();
-    let message = "Untangle the zeppelin hangar";
-    let plan = || {
-        let done = repo.command(BINARY, &repo.root()).args(["route", "--json", message]).output().expect("squad runs");
-        String::from_utf8(done.stdout).expect("UTF-8")
+    let follow = |arguments: &[&str]| {
+        let mut command = repo.command(BINARY, &repo.root());
+        command.args(["log", "--follow"]).args(arguments);
+        command.stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().expect("squad runs")
     };
-    let work = |agent: &str| repo.squad(&["orchestrate", "--engine", "rehearsal", "--agent", agent, message]);
-    work("bob");
-    let fresh = plan();
-    assert!(fresh.contains("run 20260105-090000-000001"), "{fresh}");
-    let folder = repo.root().join(".git/squad/cache");
-    let caches = || {
-        let files = std::fs::read_dir(&folder).expect("a folder").flatten().map(|file| file.path());
-        files.filter(|path| path.extension().is_some_and(|kind| kind == "past")).collect::<Vec<_>>()
-    };
-    assert_eq!((caches().len(), plan()), (1, fresh.clone()), "from the cache");
-    std::fs::write(&caches()[0], "damaged").expect("it is a file");
-    assert_eq!(plan(), fresh);
-    // Another run is seen, whatever the cache holds: the newest word on a message counts.
-    work("ada");
-    assert!(!plan().contains("run 20260105-090000-000001"), "{}", plan());
+    // From before the first entry on, so that nothing depends on when it starts.
+    let mut lines = follow(&["--since", "2020-01-01"]);
+    let mut json = follow(&["--json", "--agent", "ada", "--since", "2020-01-01"]);
+    let mut run = start(&repo, SLOW, &["x"]);
+    let shown = wait_for(&mut lines, "Begun.");
+    assert!(shown.contains("run.started          x") && shown.contains("Kept"), "{shown}");
+    wait_for(&mut json, "Begun.");
+    let id = shown.lines().find_map(|line| line.strip_prefix("run ")).expect("a run").to_owned();
+    // Following one run ends with it.
+    let mut one = follow(&[&id]);
+    wait_for(&mut one, "Begun.");
+    signal(&run, "INT");
+    run.wait().expect("it ends");
+    let (out, code) = rest(one);
+    assert!(code == Some(0) && out.contains("run.completed"), "{code:?} {out}");
+    // A decision of no run, and at once the interrupt.
+    let added = repo.command(BINARY, &repo.root()).args(["decisions", "add", "Durable"]).output().expect("squad runs");
+    assert!(added.status.success());
+    for (child, is_json) in [(lines, false), (json, true)] {
+        signal(&child, "INT");
+        let (out, code) = rest(child);
+        assert_eq!(code, Some(130), "{out}");
+        assert!(out.contains("agent.cancelled"), "{out}");
+        assert_eq!(out.contains("no run") && out.contains("Durable"), !is_json, "{out}");
+        assert!(!is_json || out.lines().all(|line| serde_json::from_str::<serde_json::Value>(line).is_ok()), "{out}");
+    }
+}
+
+#[test]
+fn following_ends_quietly_when_nobody_reads_on() {
+    let repo = TestRepo::with_small_team();
+    let mut command = repo.command(BINARY, &repo.root());
+    command.args(["log", "--follow", "--since", "2020-01-01"]).stdin(Stdio::null());
+    let mut child = command.stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().expect("squad runs");
+    repo.squad(&["decisions", "add", "One"]);
+    wait_for(&mut child, "One");
+    drop(child.stdout.take());
+    while child.try_wait().expect("a child").is_none() {
+        repo.squad(&["decisions", "add", "Another"]);
+    }
+    let mut err = String::new();
+    child.stderr.take().expect("a pipe").read_to_string(&mut err).expect("UTF-8");
+    assert_eq!((err.as_str(), child.wait().expect("it ends").code()), ("", Some(0)));
 }

@@ -12,7 +12,7 @@ use crate::ui::{FAINT, STRONG, Ui};
 
 pub(super) fn run(context: &mut Context<'_>, project: &Project, file: &str) -> Ended {
     let cases = cases(context, project, file)?;
-    let evaluation = routing::evaluate(context.env, project, cases)?;
+    let evaluation = routing::evaluate(project, cases)?;
     let ui = &mut context.ui;
     if ui.json() {
         ui.value(&Report::of(&evaluation));

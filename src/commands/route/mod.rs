@@ -67,7 +67,7 @@ impl Args {
         if let Some(file) = &self.eval {
             return evaluation::run(context, &project, file);
         }
-        let router = Router::new(&project.team, &past::work(context.env, &project)?);
+        let router = Router::new(&project.team, &past::work(&project)?);
         if self.stdin {
             return Ok(triage::run(&mut context.ui, &router));
         }

@@ -12,15 +12,16 @@ fn entries_come_back_as_they_were_written() {
     world.append("log/2025/12/31/z.md", "old");
     world.append("decisions/2026/03/04/d.md", "decided");
     let snapshot = world.repository().ledger().snapshot().unwrap().unwrap();
-    let days = snapshot.days("log").unwrap();
-    assert_eq!(days.iter().map(|day| &*day.path).collect::<Vec<_>>(), ["log/2026/03/04", "log/2025/12/31"]);
-    let listing = snapshot.listing(&days[0]).unwrap();
-    assert_eq!(listing.iter().map(|file| &*file.name).collect::<Vec<_>>(), ["a.md", "b.md"]);
-    assert_eq!(snapshot.read(&listing[1]).unwrap(), b"two");
+    let (years, files) = snapshot.inside(&snapshot.folder("log").unwrap().unwrap()).unwrap();
+    assert_eq!((years.iter().map(|year| &*year.path).collect::<Vec<_>>(), files), (vec!["log/2025", "log/2026"], 0));
+    let listing = snapshot.listing("log/2026").unwrap();
     assert_eq!(
-        snapshot.files("log/2026/03/04").unwrap(),
-        [entry("log/2026/03/04/a.md", "one"), entry("log/2026/03/04/b.md", "two")]
+        listing.iter().map(|file| &*file.path).collect::<Vec<_>>(),
+        ["log/2026/03/04/a.md", "log/2026/03/04/b.md"]
     );
+    assert_eq!(snapshot.read(&listing[1].key()).unwrap(), b"two");
+    assert!(snapshot.folder("log/2026/03/04/a.md").unwrap().is_none());
+    assert!(matches!(snapshot.read("rubbish"), Err(Error::Damaged { .. })));
     assert_eq!(snapshot.paths("decisions").unwrap(), ["decisions/2026/03/04/d.md"]);
     assert_eq!((snapshot.count("log").unwrap(), snapshot.count("").unwrap(), snapshot.count("x").unwrap()), (3, 4, 0));
     assert_eq!(snapshot.find("log/2025/12/31/z.md").unwrap().unwrap(), b"old");
@@ -165,7 +166,7 @@ fn a_damaged_ledger_is_an_error_and_never_empty() {
     fs::remove_file(world.root().join(".git/objects").join(folder).join(name)).unwrap();
     let snapshot = world.repository().ledger().snapshot().unwrap().unwrap();
     assert!(matches!(snapshot.count("log"), Err(Error::Damaged { .. })));
-    assert!(matches!(snapshot.days("log"), Err(Error::Damaged { .. })));
+    assert!(matches!(snapshot.inside(&snapshot.folder("log/2026").unwrap().unwrap()), Err(Error::Damaged { .. })));
     let answer = world.repository().ledger().append(&[entry("log/2026/03/04/b.md", "x")], "e", &ada(), noon());
     assert!(matches!(answer, Err(Error::Damaged { .. })), "{answer:?}");
     for content in ["rubbish\n", "", "ref: refs/heads/main\n", &"0".repeat(39)] {

@@ -64,6 +64,11 @@ impl Shelf {
         written.is_ok()
     }
 
+    pub(in crate::ops) fn remove(&self, name: &str, kind: &str) {
+        // What stays is not read either.
+        let _ = fs::remove_file(self.path(name, kind));
+    }
+
     fn path(&self, name: &str, kind: &str) -> PathBuf {
         self.folder.join(format!("{name}.{kind}"))
     }

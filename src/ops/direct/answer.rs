@@ -3,7 +3,7 @@
 use crate::model::{DecisionState, Kind, Member, Plan, PlanKind, Slug, Team, first_line, list, plural, stems};
 use crate::ops::decisions::Standing;
 use crate::ops::lease::LiveRun;
-use crate::ops::ledger::RunSummary;
+use crate::ops::log::RunSummary;
 
 /// Decisions in an answer.
 const MOST: usize = 5;

@@ -7,8 +7,8 @@ mod question;
 use self::answer::Happenings;
 use self::question::Question;
 use super::lease::LiveRun;
-use super::ledger::RunSummary;
-use super::{Project, decisions, ledger};
+use super::log::{Choice, RunSummary};
+use super::{Project, decisions, log};
 use crate::error::Failure;
 use crate::model::{DecisionState, RunId};
 use crate::route::{Request, Router, Wishes};
@@ -55,7 +55,7 @@ fn live(project: &Project, asking: Option<&RunId>) -> Vec<LiveRun> {
 }
 
 fn runs(project: &Project, live: &[LiveRun], limit: usize) -> Result<Vec<RunSummary>, Failure> {
-    Ok(ledger::runs(&project.repository, &project.ledger_prefix(), live, limit)?)
+    Ok(log::runs(&project.repository, &project.ledger_prefix(), live, &Choice::default(), limit)?)
 }
 
 #[cfg(test)]

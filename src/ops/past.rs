@@ -1,22 +1,17 @@
 //! Past work: what the ledger's runs say of who does what. It teaches the router, and measures it.
 
-mod notes;
-
 use std::collections::BTreeMap;
 
-use serde::{Deserialize, Serialize};
-
-use self::notes::Note;
+use super::index::{Chooser, Fact, Index, Place, Row, Told, beginning};
+use super::log::message_of;
 use super::{Project, Workspace};
-use crate::env::Env;
-use crate::model::{Evidence, Plan, PlanKind, RunId, Slug, Team};
+use crate::git::Error;
+use crate::model::{Outcome, PlanKind, RunId, Slug, Team};
 use crate::route::PastWork;
 use crate::route::evaluate::{Case, CaseKind};
 
 /// The newest runs are enough to learn from, and looking at more would be felt at every start.
 const LESSONS: usize = 200;
-/// Bytes of a message that say what the work was; what follows is a log or a listing.
-const TELLING: usize = 4096;
 
 /// A run that did what was asked.
 #[derive(Debug)]
@@ -29,25 +24,24 @@ struct PastRun {
     chooser: Chooser,
 }
 
-/// Whose word it was that the agents of a plan are the right ones; the later, the weightier.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
-enum Chooser {
-    Router,
-    Coordinator,
-    Person,
-}
-
 /// What the team's newest runs teach the router.
-pub(crate) fn work(env: &Env, project: &Project) -> Result<Vec<PastWork>, crate::git::Error> {
-    Ok(lessons(&project.team, completed(notes::newest(env, project, LESSONS)?)))
+pub(crate) fn work(project: &Project) -> Result<Vec<PastWork>, Error> {
+    Ok(lessons(&project.team, completed(project, LESSONS, Messages::Beginnings)?))
 }
 
 /// The team's completed runs as cases for `squad route --eval`, the oldest first.
-pub(crate) fn cases(workspace: &Workspace) -> Result<Vec<Case>, crate::git::Error> {
-    let runs = distinct(completed(notes::all(workspace)?));
+pub(crate) fn cases(workspace: &Workspace) -> Result<Vec<Case>, Error> {
+    let runs = distinct(completed(workspace, usize::MAX, Messages::Whole)?);
     let mut cases: Vec<Case> = runs.into_iter().filter_map(case).collect();
     cases.reverse();
     Ok(cases)
+}
+
+/// How much of the messages is wanted.
+#[derive(Clone, Copy, PartialEq)]
+enum Messages {
+    Beginnings,
+    Whole,
 }
 
 /// What is known of a run whose beginning is still to be read.
@@ -58,32 +52,45 @@ struct Tail {
     done: Vec<Slug>,
 }
 
-/// The runs that did what was asked, from notes that begin with the newest.
-fn completed(notes: Vec<Note>) -> Vec<PastRun> {
-    let mut tails: BTreeMap<RunId, Tail> = BTreeMap::new();
+/// Those of the newest `most` runs that did what was asked, the newest first.
+fn completed(workspace: &Workspace, most: usize, messages: Messages) -> Result<Vec<PastRun>, Error> {
     let mut runs = Vec::new();
-    for note in notes {
-        match note {
-            Note::Ended { run, completed, agents } => {
-                let tail = tails.entry(run).or_default();
-                (tail.completed, tail.done) = (completed, agents);
+    let Some(index) = Index::open(&workspace.repository, &workspace.ledger_prefix())? else { return Ok(runs) };
+    let mut tails: BTreeMap<RunId, Tail> = BTreeMap::new();
+    let mut seen = 0;
+    for span in index.spans(Place::Log) {
+        for Row { key, value, .. } in index.rows::<Told>(&span)?.into_iter().rev() {
+            let Some(Told { run: Some(run), fact, .. }) = value else { continue };
+            match fact {
+                Fact::Ended { status, agents, .. } => {
+                    let tail = tails.entry(run).or_default();
+                    tail.completed = status == Outcome::Completed;
+                    let done = agents.into_iter().filter(|(_, outcome)| *outcome == Outcome::Completed);
+                    tail.done = done.map(|(agent, _)| agent).collect();
+                }
+                // The last plan of a run is the one that was followed.
+                Fact::Planned { kind, agents, chooser } => {
+                    tails.entry(run).or_default().plan.get_or_insert((kind, agents, chooser));
+                }
+                Fact::Started { message, is_whole } => {
+                    seen += 1;
+                    if let Some(Tail { plan: Some((kind, planned, chooser)), completed: true, done }) =
+                        tails.remove(&run)
+                    {
+                        let is_enough = is_whole || messages == Messages::Beginnings;
+                        let message = if is_enough { message } else { message_of(&index, &key)? };
+                        let agents = planned.into_iter().filter(|agent| done.contains(agent)).collect();
+                        runs.push(PastRun { run, message, kind, agents, chooser });
+                    }
+                    if seen == most {
+                        return Ok(runs);
+                    }
+                }
+                _ => {}
             }
-            // The last plan of a run is the one that was followed.
-            Note::Planned { run, kind, agents, chooser } => {
-                tails.entry(run).or_default().plan.get_or_insert((kind, agents, chooser));
-            }
-            Note::Started { run, message } => {
-                let Some(Tail { plan: Some((kind, planned, chooser)), completed: true, done }) = tails.remove(&run)
-                else {
-                    continue;
-                };
-                let agents = planned.into_iter().filter(|agent| done.contains(agent)).collect();
-                runs.push(PastRun { run, message, kind, agents, chooser });
-            }
-            Note::Nothing => {}
         }
     }
-    runs
+    Ok(runs)
 }
 
 /// One run for each message: the weightiest word on it, and of equal ones the newest.
@@ -113,16 +120,6 @@ pub(super) fn key(message: &str) -> String {
     beginning(message).split_whitespace().collect::<Vec<_>>().join(" ").to_lowercase()
 }
 
-fn chooser(plan: &Plan) -> Chooser {
-    let of = |evidence: &Evidence| match evidence.source.as_str() {
-        "command line" | "message" => Chooser::Person,
-        Slug::COORDINATOR => Chooser::Coordinator,
-        _ => Chooser::Router,
-    };
-    let chosen = plan.evidence.iter().filter(|evidence| plan.agents.contains(&evidence.agent));
-    chosen.map(of).max().unwrap_or(Chooser::Router)
-}
-
 fn lessons(team: &Team, runs: Vec<PastRun>) -> Vec<PastWork> {
     let everyone = team.startable().count();
     let is_there = |agent: &Slug| team.startable().any(|member| member.slug == *agent);
@@ -139,11 +136,6 @@ fn lessons(team: &Team, runs: Vec<PastRun>) -> Vec<PastWork> {
             })
         })
         .collect()
-}
-
-fn beginning(message: &str) -> &str {
-    let end = message.floor_char_boundary(TELLING);
-    message.get(..end).unwrap_or(message)
 }
 
 fn case(run: PastRun) -> Option<Case> {

@@ -1,0 +1,147 @@
+//! `squad log`: runs, one run, and what is being recorded.
+
+mod page;
+
+use std::ops::ControlFlow;
+use std::path::{Path, PathBuf};
+
+use self::page::Page;
+use super::{Context, Ended};
+use crate::error::Failure;
+use crate::model::{RunId, Slug, list, plural};
+use crate::ops::log::{self, Choice, Follower};
+use crate::ops::{Workspace, past, routing};
+use crate::route::evaluate::Case;
+use crate::ui::Ui;
+
+/// Runs that are shown where nothing else is said.
+const RUNS: u32 = 20;
+
+/// Show what happened
+///
+/// Without RUN, the newest runs; with it, everything that run left. The same can be read with
+/// `git log -p refs/squad/log`.
+#[derive(clap::Args)]
+#[command(after_help = "\
+Examples:
+  squad log                        The newest runs
+  squad log 20260105-0900          One run, by the beginning of its id
+  squad log --agent backend --since 3d
+  squad log --follow               What any squad in this repository records from now on
+  squad log --follow --json | jq 'select(.kind == \"decision.logged\")'
+  squad log --json | jq '.runs[0]'
+  squad log --export-routing cases.jsonl && squad route --eval cases.jsonl
+
+WHEN is a day (2026-01-05, in UTC), an RFC 3339 time, or how long ago: 90s, 45m, 2h, 3d, 1w.")]
+pub(super) struct Args {
+    /// A run's id, or the beginning of it
+    run: Option<String>,
+    /// How many runs to show (20), or how many of RUN's entries: the newest
+    #[arg(long, short = 'n', value_name = "N", value_parser = clap::value_parser!(u32).range(1..))]
+    limit: Option<u32>,
+    /// Only runs that AGENT was chosen for or worked in, or only its entries
+    #[arg(long, value_name = "AGENT")]
+    agent: Option<String>,
+    /// Only runs that began then or later, or only entries from then on
+    #[arg(long, value_name = "WHEN")]
+    since: Option<String>,
+    /// Show entries as they are recorded, until Ctrl-C or until RUN ends
+    ///
+    /// With --since, those since then come first; with RUN, those that it has left already.
+    #[arg(long, short, conflicts_with = "limit")]
+    follow: bool,
+    /// Write the completed runs as labelled cases for `squad route --eval`, to a new FILE or to stdout
+    ///
+    /// The agents that completed a run count as the right ones; look the cases over, and correct those that were not.
+    /// Runs that failed, were cancelled or were rejected are left out.
+    #[arg(long, value_name = "FILE", num_args = 0..=1)]
+    #[arg(conflicts_with_all = ["run", "limit", "agent", "since", "follow"])]
+    export_routing: Option<Option<PathBuf>>,
+}
+
+impl Args {
+    pub(super) fn run(self, context: &mut Context<'_>) -> Ended {
+        let workspace = Workspace::find(context.env, &context.directory)?;
+        if let Some(file) = self.export_routing {
+            let file = file.map(|file| context.directory.join(file));
+            return export(&mut context.ui, &past::cases(&workspace)?, file.as_deref());
+        }
+        let choice = self.choice(context)?;
+        let (repository, prefix) = (&workspace.repository, workspace.ledger_prefix());
+        let run = self.run.as_deref().map(|id| one(log::find_runs(repository, &prefix, id)?, id)).transpose()?;
+        if self.follow {
+            return follow(context, &workspace, run, choice);
+        }
+        let Some(run) = run else {
+            let limit = self.limit.unwrap_or(RUNS) as usize;
+            let runs = log::runs(repository, &prefix, &workspace.live_runs(), &choice, limit)?;
+            page::runs(&mut context.ui, &runs);
+            return Ok(0);
+        };
+        let mut timeline = log::timeline(repository, &prefix, Some(&run), &choice)?;
+        timeline.keep_last(self.limit.map_or(usize::MAX, |limit| limit as usize));
+        let mut page = Page::of_run(&mut context.ui, &run);
+        for entry in timeline.entries() {
+            let (path, read) = entry?;
+            if page.show(path, read).is_break() {
+                break;
+            }
+        }
+        Ok(0)
+    }
+
+    fn choice(&self, context: &Context<'_>) -> Result<Choice, Failure> {
+        let no_agent = |name: &str| Failure::usage(format!("`{name}` names no agent"));
+        let agent = self.agent.as_deref().map(|name| Slug::fold(name).ok_or_else(|| no_agent(name))).transpose()?;
+        let no_time = |reason| Failure::usage(reason).hint("write 2h, 3d, 2026-01-05 or 2026-01-05T09:00:00Z");
+        let now = || context.env.clock.now();
+        let since = self.since.as_deref().map(|when| log::since(when, now).map_err(no_time)).transpose()?;
+        Ok(Choice { agent, since })
+    }
+}
+
+/// What there is already where that is wanted, and then what comes.
+fn follow(context: &mut Context<'_>, workspace: &Workspace, run: Option<RunId>, choice: Choice) -> Ended {
+    let (repository, prefix) = (&workspace.repository, workspace.ledger_prefix());
+    let mut page = match &run {
+        Some(run) => Page::of_run(&mut context.ui, run),
+        None => Page::of_all(&mut context.ui),
+    };
+    let mut tip = repository.ledger().tip()?;
+    if run.is_some() || choice.since.is_some() {
+        let timeline = log::timeline(repository, &prefix, run.as_ref(), &choice)?;
+        for entry in timeline.entries() {
+            let (path, read) = entry?;
+            if page.show(path, read).is_break() {
+                return Ok(0);
+            }
+        }
+        tip = timeline.tip().map(str::to_owned);
+    }
+    let follower = Follower::new(repository, &prefix, run.clone(), choice, tip.as_deref())?;
+    // A run lives as long as its process; one of another clone is over for us.
+    let is_over = || run.as_ref().is_some_and(|run| workspace.live_runs().iter().all(|live| live.run != *run));
+    log::follow(context.env, follower, is_over, |path, read| page.show(path, read))
+}
+
+fn export(ui: &mut Ui, cases: &[Case], file: Option<&Path>) -> Ended {
+    match file {
+        None => cases.iter().for_each(|case| ui.value(case)),
+        Some(file) => routing::write(file, cases)?,
+    }
+    ui.say(&format!("{} from the team's completed runs", plural(cases.len(), "case")));
+    Ok(0)
+}
+
+fn one(mut found: Vec<RunId>, id: &str) -> Result<RunId, Failure> {
+    match found.len() {
+        1 => Ok(found.remove(0)),
+        0 => Err(Failure::usage(format!("there is no run `{id}`")).hint("`squad log` shows the newest runs")),
+        _ => Err(Failure::usage(format!("`{id}` may be {}", list(found.iter().take(5)))).hint("write more of the id")),
+    }
+}
+
+/// Whether there is anybody to show more to.
+fn while_heard(ui: &Ui) -> ControlFlow<()> {
+    if ui.is_heard() { ControlFlow::Continue(()) } else { ControlFlow::Break(()) }
+}

@@ -1,0 +1,138 @@
+use std::ops::ControlFlow;
+
+use super::while_heard;
+use crate::model::{RunId, Usage, What, first_line, list, plural, printable};
+use crate::ops::log::RunSummary;
+use crate::record::{Entry, Read};
+use crate::ui::{BAD, FAINT, GOOD, STRONG, Ui};
+
+pub(super) fn runs(ui: &mut Ui, runs: &[RunSummary]) {
+    if ui.json() {
+        ui.value(&serde_json::json!({ "runs": runs }));
+        return;
+    }
+    if runs.is_empty() {
+        ui.say("Nothing has happened yet.");
+        ui.hint("squad orchestrate \"what is to be done\"");
+    }
+    for run in runs {
+        let id = ui.out_paint(STRONG, run.run.as_str());
+        let style = match run.status.as_str() {
+            "completed" => GOOD,
+            "running" => STRONG,
+            _ => BAD,
+        };
+        let status = ui.out_paint(style, &format!("{:<9}", run.status.replace('_', " ")));
+        let agents: Vec<&str> = run.agents.keys().map(|slug| slug.as_str()).collect();
+        ui.data(&format!("{id}  {status}  {}", printable(&first_line(&run.message, 70))));
+        if !agents.is_empty() {
+            let line = format!("{:24}{}  {:.1} s", "", printable(&agents.join(", ")), run.usage.seconds);
+            ui.data(&ui.out_paint(FAINT, &line));
+        }
+    }
+}
+
+/// Shows entries, one by one.
+pub(super) struct Page<'u> {
+    ui: &'u mut Ui,
+    /// Whose entry was shown last, where there may be others'; `Some(None)`: one of no run.
+    run: Option<Option<RunId>>,
+    is_of_one_run: bool,
+}
+
+impl<'u> Page<'u> {
+    pub(super) fn of_run(ui: &'u mut Ui, run: &RunId) -> Self {
+        if !ui.json() {
+            ui.data(&ui.out_paint(STRONG, &format!("run {run}")));
+        }
+        Self { ui, run: None, is_of_one_run: true }
+    }
+
+    pub(super) fn of_all(ui: &'u mut Ui) -> Self {
+        Self { ui, run: None, is_of_one_run: false }
+    }
+
+    /// Says whether anybody is there to see more.
+    pub(super) fn show(&mut self, path: &str, read: Read) -> ControlFlow<()> {
+        match (self.ui.json(), read) {
+            (true, read) => self.ui.value(&as_json(path, read)),
+            (false, Read::Entry(entry)) => self.entry(*entry),
+            (false, Read::Newer { version }) => {
+                self.ui.data(&format!("          unknown entry of a newer squad (version {version}): {path}"));
+            }
+            (false, Read::Damaged { reason }) => {
+                self.ui.data(&format!("          damaged entry: {path}: {reason}"));
+            }
+        }
+        while_heard(self.ui)
+    }
+
+    fn entry(&mut self, entry: Entry) {
+        if !self.is_of_one_run && self.run.as_ref() != Some(&entry.run) {
+            let title = entry.run.as_ref().map_or_else(|| "no run".to_owned(), |run| format!("run {run}"));
+            self.ui.data(&self.ui.out_paint(STRONG, &printable(&title)));
+            self.run = Some(entry.run.clone());
+        }
+        let time = self.ui.out_paint(FAINT, &entry.at.strftime("%H:%M:%S").to_string());
+        let agent = entry.agent.as_ref().map_or("squad", |agent| agent.as_str());
+        let line = format!("{agent:<12} {:<20} {}", entry.kind, detail(entry.what(), &entry.text));
+        self.ui.data(&format!("{time}  {}", printable(line.trim_end())));
+        if self.ui.is_verbose() && entry.text.lines().count() > 1 {
+            for line in entry.text.lines() {
+                self.ui.data(&format!("            {}", printable(line)));
+            }
+        }
+    }
+}
+
+fn as_json(path: &str, read: Read) -> serde_json::Value {
+    match read {
+        Read::Entry(entry) => {
+            let mut value = serde_json::to_value(&entry).unwrap_or_default();
+            value["text"] = entry.text.into();
+            value
+        }
+        Read::Newer { version } => serde_json::json!({"kind": "unknown", "path": path, "squad": version}),
+        Read::Damaged { reason } => serde_json::json!({"kind": "damaged", "path": path, "reason": reason}),
+    }
+}
+
+/// What an entry is about, in a line.
+fn detail(what: Option<What>, text: &str) -> String {
+    let Some(what) = what else { return first_line(text, 80) };
+    match what {
+        What::RoutePlanned(plan) => match &plan.reviewer {
+            Some(reviewer) => format!("{}, reviewed by {reviewer}, tier {}", list(&plan.agents), plan.tier),
+            None => format!("{} tier {}", list(&plan.agents), plan.tier),
+        },
+        What::EngineFallback { from, to, reason } => format!("{from} → {to}: {reason}"),
+        What::ConnectionLost { reason } | What::SessionError { reason, .. } => reason,
+        What::SessionCreated { session, model, .. } => format!("{session} on {model}"),
+        What::SessionResumed { session } | What::SessionIdle { session } | What::SessionDestroyed { session } => {
+            session
+        }
+        What::ToolCompleted { tool, ok: true, detail, .. } => format!("{tool} {detail}"),
+        What::ToolCompleted { tool, detail, result, .. } => format!("{tool} {detail} failed: {result}"),
+        What::ToolDenied { tool, detail, reason } => format!("{tool} {detail}: {reason}"),
+        What::DecisionLogged { decision, .. } => format!("{} {}", decision.id, decision.title),
+        What::DecisionLanded { decisions, branch, commit } => {
+            format!("{} on {branch} in {}", list(&decisions), commit.get(..10).unwrap_or(&commit))
+        }
+        What::Usage(usage) => spent(&usage),
+        What::Completed { text, usage } => format!("{} ({})", first_line(&text, 70), spent(&usage)),
+        What::Failed { reason, .. } | What::TimedOut { reason, .. } | What::Cancelled { reason, .. } => reason,
+        What::ReviewVerdict { verdict, authors, .. } => {
+            format!("{} the work of {}", format!("{verdict:?}").to_lowercase(), list(&authors))
+        }
+        What::RunCompleted { status, agents, commits, usage } => {
+            let commits: Vec<&str> = commits.iter().map(|commit| commit.get(..10).unwrap_or(commit)).collect();
+            let commits = if commits.is_empty() { String::new() } else { format!(", committed {}", list(commits)) };
+            format!("{status}, {}{commits} ({})", plural(agents.len(), "agent"), spent(&usage))
+        }
+        _ => first_line(text, 80),
+    }
+}
+
+fn spent(usage: &Usage) -> String {
+    format!("{:.1} s, {} in, {} out", usage.seconds, usage.input_tokens, usage.output_tokens)
+}

@@ -1,0 +1,167 @@
+//! What entries say that somebody may ask for, without their text where nobody needs it.
+
+use jiff::Timestamp;
+use serde::{Deserialize, Serialize};
+use std::collections::BTreeMap;
+
+use super::Derived;
+use crate::model::{Decision, DecisionId, EntryId, Evidence, Outcome, Plan, PlanKind, RunId, Slug, Usage, What};
+use crate::record::Entry;
+
+/// Bytes of a message that say what the work was; what follows is a log or a listing.
+const TELLING: usize = 4096;
+
+/// What every entry says.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub(in crate::ops) struct About {
+    #[serde(rename = "a")]
+    pub(in crate::ops) at: Timestamp,
+    #[serde(rename = "r")]
+    pub(in crate::ops) run: Option<RunId>,
+    #[serde(rename = "s")]
+    pub(in crate::ops) seq: Option<u64>,
+    #[serde(rename = "g")]
+    pub(in crate::ops) agent: Option<Slug>,
+}
+
+/// What an entry says that lists and prompts are made of.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub(in crate::ops) struct Told {
+    pub(in crate::ops) id: EntryId,
+    pub(in crate::ops) at: Timestamp,
+    pub(in crate::ops) run: Option<RunId>,
+    pub(in crate::ops) agent: Option<Slug>,
+    pub(in crate::ops) fact: Fact,
+}
+
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub(in crate::ops) enum Fact {
+    Started {
+        /// The beginning of it.
+        message: String,
+        is_whole: bool,
+    },
+    Planned {
+        kind: PlanKind,
+        agents: Vec<Slug>,
+        chooser: Chooser,
+    },
+    /// What became of one agent.
+    Came {
+        outcome: Outcome,
+        usage: Usage,
+    },
+    Ended {
+        status: Outcome,
+        agents: BTreeMap<Slug, Outcome>,
+        usage: Usage,
+    },
+    Decided {
+        decision: Decision,
+        branch: Option<String>,
+    },
+    Landed {
+        decisions: Vec<DecisionId>,
+        branch: String,
+    },
+    Learned {
+        text: String,
+    },
+}
+
+/// Whose word it was that the agents of a plan are the right ones; the later, the weightier.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
+pub(in crate::ops) enum Chooser {
+    Router,
+    Coordinator,
+    Person,
+}
+
+/// Which file a tool call wrote to.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub(in crate::ops) struct Wrote {
+    pub(in crate::ops) path: String,
+}
+
+impl Derived for About {
+    const TABLE: &'static str = "about";
+
+    fn is_said_by(_kind: &str) -> bool {
+        true
+    }
+
+    fn of(entry: Entry) -> Option<Self> {
+        Some(Self { at: entry.at, run: entry.run, seq: entry.seq, agent: entry.agent })
+    }
+}
+
+impl Derived for Told {
+    const TABLE: &'static str = "told";
+
+    fn is_said_by(kind: &str) -> bool {
+        matches!(
+            kind,
+            "run.started"
+                | "route.planned"
+                | "agent.completed"
+                | "agent.failed"
+                | "agent.timed_out"
+                | "agent.cancelled"
+                | "run.completed"
+                | "decision.logged"
+                | "decision.landed"
+                | "memory.logged"
+        )
+    }
+
+    fn of(entry: Entry) -> Option<Self> {
+        let fact = match entry.what()? {
+            What::RunStarted { text, .. } => {
+                Fact::Started { message: beginning(&text).to_owned(), is_whole: text.len() <= TELLING }
+            }
+            What::RoutePlanned(plan) => Fact::Planned { kind: plan.kind, chooser: chooser(&plan), agents: plan.agents },
+            What::Completed { usage, .. } => Fact::Came { outcome: Outcome::Completed, usage },
+            What::Failed { usage, .. } => Fact::Came { outcome: Outcome::Failed, usage },
+            What::TimedOut { usage, .. } => Fact::Came { outcome: Outcome::TimedOut, usage },
+            What::Cancelled { usage, .. } => Fact::Came { outcome: Outcome::Cancelled, usage },
+            What::RunCompleted { status, agents, usage, .. } => Fact::Ended { status, agents, usage },
+            What::DecisionLogged { decision, branch } => {
+                Fact::Decided { decision: Decision { run: entry.run.clone(), ..decision }, branch }
+            }
+            What::DecisionLanded { decisions, branch, .. } => Fact::Landed { decisions, branch },
+            What::MemoryLogged { text } => Fact::Learned { text },
+            _ => return None,
+        };
+        Some(Self { id: entry.id, at: entry.at, run: entry.run, agent: entry.agent, fact })
+    }
+}
+
+impl Derived for Wrote {
+    const TABLE: &'static str = "wrote";
+
+    fn is_said_by(kind: &str) -> bool {
+        kind == "tool.completed"
+    }
+
+    fn of(entry: Entry) -> Option<Self> {
+        match entry.what()? {
+            What::ToolCompleted { wrote: Some(wrote), .. } => Some(Self { path: wrote.path }),
+            _ => None,
+        }
+    }
+}
+
+fn chooser(plan: &Plan) -> Chooser {
+    let of = |evidence: &Evidence| match evidence.source.as_str() {
+        "command line" | "message" => Chooser::Person,
+        Slug::COORDINATOR => Chooser::Coordinator,
+        _ => Chooser::Router,
+    };
+    let chosen = plan.evidence.iter().filter(|evidence| plan.agents.contains(&evidence.agent));
+    chosen.map(of).max().unwrap_or(Chooser::Router)
+}
+
+pub(in crate::ops) fn beginning(message: &str) -> &str {
+    let end = message.floor_char_boundary(TELLING);
+    message.get(..end).unwrap_or(message)
+}

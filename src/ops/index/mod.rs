@@ -1,0 +1,235 @@
+//! The one reader of the ledger: what is counted, listed or searched is answered from here.
+//!
+//! Kept in `.git/squad/index`, and derived from the ledger's trees:
+//!
+//! ```text
+//! TEAM.head        the ledger's tip, and the team's folders in it with their ids and counts
+//! SPAN.about       a row for each entry of a span: when it was, of which run and agent
+//! SPAN.told        what the entries say that lists and prompts are made of
+//! SPAN.wrote       which files the tool calls wrote to
+//! ```
+//!
+//! A span is a folder of the ledger that holds no more than [`head::MOST`] entries, or that holds entries itself. While
+//! the tip stays, nothing of the ledger is opened. When it has moved, folders whose ids are known are passed over, and
+//! of the others only the entries that are new are read: an entry never changes. A file that is missing, damaged, of
+//! another form or of another state of the ledger is made again; nothing but time is lost. Files are written beside
+//! their names and renamed, so any number of readers and writers may come at once.
+
+mod facts;
+mod head;
+
+use std::cell::OnceCell;
+use std::collections::HashMap;
+
+use serde::de::DeserializeOwned;
+use serde::{Deserialize, Serialize};
+
+pub(super) use self::facts::{About, Chooser, Fact, Told, Wrote, beginning};
+use self::head::Head;
+pub(super) use self::head::{Place, Span};
+use super::cache::Shelf;
+use crate::git::{Error, Repository, Snapshot};
+use crate::record::{Entry, Read};
+
+/// Raised when what is kept changes.
+const FORM: &str = "squad ledger index 2";
+const HEAD: &str = "head";
+
+/// The index of one team's entries, brought up to the ledger's tip.
+pub(super) struct Index<'a> {
+    repository: &'a Repository,
+    shelf: Shelf,
+    head: Head,
+    /// Opened when something has to be read.
+    snapshot: OnceCell<Snapshot>,
+}
+
+/// What is known of one entry.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub(super) struct Row<T> {
+    /// Of the entry's file, from the ledger's root; id and kind are in it.
+    #[serde(rename = "p")]
+    pub(super) path: String,
+    /// Of the file's bytes.
+    #[serde(rename = "k")]
+    pub(super) key: String,
+    /// `None`: it says nothing of this, cannot be read, or a later squad wrote it.
+    #[serde(rename = "v")]
+    pub(super) value: Option<T>,
+}
+
+/// Something that is derived from single entries.
+pub(super) trait Derived: Clone + PartialEq + Serialize + DeserializeOwned {
+    /// What its files are called.
+    const TABLE: &'static str;
+
+    /// Whether entries of this kind have something to say.
+    fn is_said_by(kind: &str) -> bool;
+
+    fn of(entry: Entry) -> Option<Self>;
+}
+
+#[derive(Serialize, Deserialize)]
+struct Kept<T> {
+    /// The span's key.
+    span: String,
+    rows: Vec<Row<T>>,
+}
+
+impl<'a> Index<'a> {
+    /// `None`: nothing was ever recorded.
+    pub(super) fn open(repository: &'a Repository, prefix: &str) -> Result<Option<Self>, Error> {
+        let Some(tip) = repository.ledger().tip()? else { return Ok(None) };
+        let shelf = Shelf::of_form(repository.common_dir().join("squad").join("index"), FORM);
+        let name = file_name(prefix);
+        let kept: Option<Head> = shelf.read(&name, HEAD);
+        let kept = match kept {
+            Some(head) if head.tip == tip => {
+                return Ok(Some(Self { repository, shelf, head, snapshot: OnceCell::new() }));
+            }
+            kept => kept,
+        };
+        let snapshot = repository.ledger().snapshot_at(&tip)?;
+        let (head, divided) = Head::derive(&snapshot, prefix, tip, kept)?;
+        for path in divided.iter().map(|path| file_name(path)) {
+            [About::TABLE, Told::TABLE, Wrote::TABLE].iter().for_each(|table| shelf.remove(&path, table));
+        }
+        let index = Self { repository, shelf, head, snapshot: OnceCell::from(snapshot) };
+        index.keep(&name, HEAD, &index.head);
+        Ok(Some(index))
+    }
+
+    /// The ledger's commit that all answers are of.
+    pub(super) fn tip(&self) -> &str {
+        &self.head.tip
+    }
+
+    pub(super) fn snapshot(&self) -> Result<&Snapshot, Error> {
+        if let Some(snapshot) = self.snapshot.get() {
+            return Ok(snapshot);
+        }
+        let snapshot = self.repository.ledger().snapshot_at(&self.head.tip)?;
+        Ok(self.snapshot.get_or_init(|| snapshot))
+    }
+
+    /// How many entries there are.
+    pub(super) fn count(&self) -> usize {
+        self.head.count()
+    }
+
+    /// How many of them no remote had when it was asked last; `None` where none ever was. Remembers it.
+    pub(super) fn unsynced(&mut self, prefix: &str) -> Result<Option<usize>, Error> {
+        let remotes = self.repository.remote_tips()?;
+        if remotes.is_empty() {
+            return Ok(None);
+        }
+        if let Some((known, count)) = &self.head.unsynced
+            && *known == remotes
+        {
+            return Ok(Some(*count));
+        }
+        let count = self.repository.unsynced(&Place::ALL.map(|place| place.path(prefix)))?;
+        // Counted at the tip, which may be a later one by now.
+        if let Some(count) =
+            count.filter(|_| self.repository.ledger().tip().is_ok_and(|tip| tip == Some(self.head.tip.clone())))
+        {
+            self.head.unsynced = Some((remotes, count));
+            self.keep(&file_name(prefix), HEAD, &self.head);
+        }
+        Ok(count)
+    }
+
+    /// The spans of a place, the newest first.
+    pub(super) fn spans(&self, place: Place) -> Vec<Span> {
+        self.head.spans(place)
+    }
+
+    /// A row for each entry of a span that may say something of this, in the order in which they were made.
+    pub(super) fn rows<T: Derived>(&self, span: &Span) -> Result<Vec<Row<T>>, Error> {
+        let name = file_name(&span.path);
+        let known = match self.shelf.read::<Kept<T>>(&name, T::TABLE) {
+            Some(kept) if kept.span == span.key => return Ok(kept.rows),
+            Some(kept) => kept.rows,
+            None => Vec::new(),
+        };
+        let kept = Kept { span: span.key.clone(), rows: self.derive(span, known)? };
+        self.keep(&name, T::TABLE, &kept);
+        Ok(kept.rows)
+    }
+
+    /// What the entries of a span say, in their order.
+    pub(super) fn values<T: Derived>(&self, span: &Span) -> Result<impl DoubleEndedIterator<Item = T>, Error> {
+        Ok(self.rows(span)?.into_iter().filter_map(|row| row.value))
+    }
+
+    /// Reads what is not known yet.
+    fn derive<T: Derived>(&self, span: &Span, known: Vec<Row<T>>) -> Result<Vec<Row<T>>, Error> {
+        let snapshot = self.snapshot()?;
+        let mut known: HashMap<String, Row<T>> = known.into_iter().map(|row| (row.path.clone(), row)).collect();
+        let mut files = snapshot.listing(&span.path)?;
+        files.retain(|file| T::is_said_by(kind_of(&file.path)));
+        files.sort_by(|one, other| span.order(&one.path).cmp(&span.order(&other.path)));
+        files
+            .into_iter()
+            .map(|file| {
+                let key = file.key();
+                if let Some(row) = known.remove(&file.path).filter(|row| row.key == key) {
+                    return Ok(row);
+                }
+                let value = match Entry::parse(&snapshot.read(&key)?) {
+                    Read::Entry(entry) => T::of(*entry),
+                    Read::Newer { .. } | Read::Damaged { .. } => None,
+                };
+                Ok(Row { path: file.path, key, value })
+            })
+            .collect()
+    }
+
+    fn keep<T: Serialize>(&self, name: &str, kind: &str, value: &T) {
+        if self.shelf.prepare().is_some() {
+            self.shelf.write(name, kind, value);
+        }
+    }
+
+    /// The bytes of an entry.
+    pub(super) fn read(&self, key: &str) -> Result<Vec<u8>, Error> {
+        self.snapshot()?.read(key)
+    }
+
+    /// What of all that is kept does not say what the ledger says: the paths of folders.
+    pub(super) fn lies(&self, prefix: &str) -> Result<Vec<String>, Error> {
+        let (head, _) = Head::derive(self.snapshot()?, prefix, self.head.tip.clone(), None)?;
+        let mut lies = Vec::new();
+        for place in Place::ALL {
+            if !head.is_like(&self.head, place) {
+                lies.push(place.path(prefix));
+            }
+            for span in head.spans(place) {
+                if !(self.is_true::<About>(&span)? && self.is_true::<Told>(&span)? && self.is_true::<Wrote>(&span)?) {
+                    lies.push(span.path);
+                }
+            }
+        }
+        Ok(lies)
+    }
+
+    /// Whether what is kept of a span, if anything is, says what the ledger says.
+    fn is_true<T: Derived>(&self, span: &Span) -> Result<bool, Error> {
+        match self.shelf.read::<Kept<T>>(&file_name(&span.path), T::TABLE) {
+            Some(kept) if kept.span == span.key => Ok(kept.rows == self.derive(span, Vec::new())?),
+            Some(_) | None => Ok(true),
+        }
+    }
+}
+
+/// What a ledger file is called by its path.
+pub(super) fn kind_of(path: &str) -> &str {
+    const ID: usize = 36;
+    let name = path.rsplit('/').next().unwrap_or(path);
+    name.get(ID + 1..).and_then(|rest| rest.strip_suffix(".md")).unwrap_or("")
+}
+
+/// Any path, as a name.
+fn file_name(path: &str) -> String {
+    blake3::hash(path.as_bytes()).to_hex().as_str()[..32].to_owned()
+}
