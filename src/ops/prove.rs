@@ -40,7 +40,7 @@ pub(crate) fn prove(repository: &Repository) -> Result<(Proof, Vec<Problem>), Er
             folders.insert(folder.to_owned());
         }
         match Entry::parse(bytes) {
-            Read::Entry(entry) if entry.path(team) == path => proof.entries += 1,
+            Read::Entry(entry) if entry.lies_at(path, team) => proof.entries += 1,
             Read::Entry(entry) => {
                 let message = format!("is not where entry {} belongs: {}", entry.id, entry.path(team));
                 findings.add("entry-misplaced", path, message, "it was not written by squad; it is kept and shown");

@@ -161,18 +161,33 @@ impl Entry {
     pub(crate) fn path(&self, team: &str) -> String {
         entry_path(team, &self.id, self.at, &self.kind)
     }
+
+    /// Whether this is its path, or was at some time.
+    pub(crate) fn lies_at(&self, path: &str, team: &str) -> bool {
+        [MINUTES, DAYS].iter().any(|folders| path_in(folders, team, &self.id, self.at, &self.kind) == path)
+    }
 }
 
-/// `log/yyyy/mm/dd/<id>-<kind>.md`, decisions and learnings under `decisions/` and `memory/`: the days keep an append
-/// cheap however many entries there are, and the kind in the name lets a reader open only what it looks for.
+/// The folders of entries, as `strftime` has it.
+const MINUTES: &str = "%Y/%m/%d/%H/%M";
+/// As it was at first.
+const DAYS: &str = "%Y/%m/%d";
+
+/// `log/yyyy/mm/dd/hh/mm/<id>-<kind>.md`, decisions and learnings under `decisions/` and `memory/`. An append writes the
+/// folders on its way anew; those of a minute keep it cheap however much there is and however busy the day. The kind
+/// in the name lets a reader open only what it looks for.
 ///
 /// A team that is not at the repository's root has a folder of its own: `teams/<place>/log/…`.
 pub(crate) fn entry_path(team: &str, id: &EntryId, at: Timestamp, kind: &str) -> String {
+    path_in(MINUTES, team, id, at, kind)
+}
+
+fn path_in(folders: &str, team: &str, id: &EntryId, at: Timestamp, kind: &str) -> String {
     let kept = match kind.split('.').next() {
         Some("decision") => "decisions",
         Some("memory") => "memory",
         _ => "log",
     };
-    let day = at.strftime("%Y/%m/%d");
-    format!("{team}{kept}/{day}/{id}-{kind}.md")
+    let folder = at.strftime(folders);
+    format!("{team}{kept}/{folder}/{id}-{kind}.md")
 }

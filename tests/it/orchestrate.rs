@@ -75,32 +75,32 @@ fn agents_work_side_by_side_and_leave_commits() {
     "#]].assert_eq(&repo.git(&["show", "--format=%an%n%B", "HEAD"]));
     assert_eq!(repo.git(&["status", "--porcelain"]), "?? src/\n");
     expect![[r#"
-        decisions/2026/01/05/019b8d62-a190-7000-8000-00000000000b-decision.logged.md
-        decisions/2026/01/05/019b8d62-fb68-7000-8000-000000000021-decision.landed.md
-        log/2026/01/05/019b8d62-7e68-7000-8000-000000000002-run.started.md
-        log/2026/01/05/019b8d62-8250-7000-8000-000000000003-route.planned.md
-        log/2026/01/05/019b8d62-8638-7000-8000-000000000004-session.created.md
-        log/2026/01/05/019b8d62-8a20-7000-8000-000000000005-session.created.md
-        log/2026/01/05/019b8d62-91f0-7000-8000-000000000007-agent.message.md
-        log/2026/01/05/019b8d62-99c0-7000-8000-000000000009-tool.completed.md
-        log/2026/01/05/019b8d62-a578-7000-8000-00000000000c-tool.completed.md
-        log/2026/01/05/019b8d62-ad48-7000-8000-00000000000e-agent.message.md
-        log/2026/01/05/019b8d62-b130-7000-8000-00000000000f-session.idle.md
-        log/2026/01/05/019b8d62-b518-7000-8000-000000000010-session.destroyed.md
-        log/2026/01/05/019b8d62-b900-7000-8000-000000000011-agent.completed.md
-        log/2026/01/05/019b8d62-c4b8-7000-8000-000000000014-tool.completed.md
-        log/2026/01/05/019b8d62-cc88-7000-8000-000000000016-agent.message.md
-        log/2026/01/05/019b8d62-d070-7000-8000-000000000017-session.idle.md
-        log/2026/01/05/019b8d62-d458-7000-8000-000000000018-session.destroyed.md
-        log/2026/01/05/019b8d62-d840-7000-8000-000000000019-agent.completed.md
-        log/2026/01/05/019b8d62-dc28-7000-8000-00000000001a-session.created.md
-        log/2026/01/05/019b8d62-e7e0-7000-8000-00000000001c-agent.message.md
-        log/2026/01/05/019b8d62-ebc8-7000-8000-00000000001d-session.idle.md
-        log/2026/01/05/019b8d62-efb0-7000-8000-00000000001e-session.destroyed.md
-        log/2026/01/05/019b8d62-f398-7000-8000-00000000001f-agent.completed.md
-        log/2026/01/05/019b8d62-f780-7000-8000-000000000020-run.answer.md
-        log/2026/01/05/019b8d62-ff50-7000-8000-000000000022-run.completed.md
-        memory/2026/01/05/019b8d62-c0d0-7000-8000-000000000013-memory.logged.md
+        decisions/2026/01/05/09/00/019b8d62-a190-7000-8000-00000000000b-decision.logged.md
+        decisions/2026/01/05/09/00/019b8d62-fb68-7000-8000-000000000021-decision.landed.md
+        log/2026/01/05/09/00/019b8d62-7e68-7000-8000-000000000002-run.started.md
+        log/2026/01/05/09/00/019b8d62-8250-7000-8000-000000000003-route.planned.md
+        log/2026/01/05/09/00/019b8d62-8638-7000-8000-000000000004-session.created.md
+        log/2026/01/05/09/00/019b8d62-8a20-7000-8000-000000000005-session.created.md
+        log/2026/01/05/09/00/019b8d62-91f0-7000-8000-000000000007-agent.message.md
+        log/2026/01/05/09/00/019b8d62-99c0-7000-8000-000000000009-tool.completed.md
+        log/2026/01/05/09/00/019b8d62-a578-7000-8000-00000000000c-tool.completed.md
+        log/2026/01/05/09/00/019b8d62-ad48-7000-8000-00000000000e-agent.message.md
+        log/2026/01/05/09/00/019b8d62-b130-7000-8000-00000000000f-session.idle.md
+        log/2026/01/05/09/00/019b8d62-b518-7000-8000-000000000010-session.destroyed.md
+        log/2026/01/05/09/00/019b8d62-b900-7000-8000-000000000011-agent.completed.md
+        log/2026/01/05/09/00/019b8d62-c4b8-7000-8000-000000000014-tool.completed.md
+        log/2026/01/05/09/00/019b8d62-cc88-7000-8000-000000000016-agent.message.md
+        log/2026/01/05/09/00/019b8d62-d070-7000-8000-000000000017-session.idle.md
+        log/2026/01/05/09/00/019b8d62-d458-7000-8000-000000000018-session.destroyed.md
+        log/2026/01/05/09/00/019b8d62-d840-7000-8000-000000000019-agent.completed.md
+        log/2026/01/05/09/00/019b8d62-dc28-7000-8000-00000000001a-session.created.md
+        log/2026/01/05/09/00/019b8d62-e7e0-7000-8000-00000000001c-agent.message.md
+        log/2026/01/05/09/00/019b8d62-ebc8-7000-8000-00000000001d-session.idle.md
+        log/2026/01/05/09/00/019b8d62-efb0-7000-8000-00000000001e-session.destroyed.md
+        log/2026/01/05/09/00/019b8d62-f398-7000-8000-00000000001f-agent.completed.md
+        log/2026/01/05/09/00/019b8d62-f780-7000-8000-000000000020-run.answer.md
+        log/2026/01/05/09/00/019b8d62-ff50-7000-8000-000000000022-run.completed.md
+        memory/2026/01/05/09/00/019b8d62-c0d0-7000-8000-000000000013-memory.logged.md
     "#]]
     .assert_eq(&repo.git(&["ls-tree", "-r", "--name-only", "refs/squad/log"]));
     repo.assert_sound();
