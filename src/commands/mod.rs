@@ -12,6 +12,7 @@ mod guard;
 mod init;
 mod log;
 mod orchestrate;
+mod rescue;
 mod route;
 mod status;
 mod sync;
@@ -86,6 +87,7 @@ enum Command {
     Why(why::Args),
     Sync(sync::Args),
     Gc(gc::Args),
+    Rescue(rescue::Args),
     Engines(engines::Args),
     Doctor(doctor::Args),
     Demo(demo::Args),
@@ -121,6 +123,7 @@ impl Arguments {
             Command::Why(args) => args.run(&mut context),
             Command::Sync(args) => args.run(&mut context),
             Command::Gc(args) => args.run(&mut context),
+            Command::Rescue(args) => args.run(&mut context),
             Command::Engines(args) => args.run(&mut context),
             Command::Doctor(args) => args.run(&mut context),
             Command::Demo(args) => return args.run(context),

@@ -101,6 +101,13 @@ pub(super) fn is_unchanged(repository: &Repository, path: &str) -> Result<bool, 
     Ok(call.variable("GIT_OPTIONAL_LOCKS", "0").succeed()?.stdout.is_empty())
 }
 
+/// The id that a file of the work tree would have in git, filters and line ends applied.
+pub(super) fn stored(repository: &Repository, path: &str) -> Result<ObjectId, Error> {
+    let answer = repository.call(&["hash-object", "--path", path, "--", path]).succeed()?;
+    parse_id(&answer.stdout, repository.hash())
+        .ok_or_else(|| Error::damaged(repository.git_dir(), "`git hash-object` answered in an unknown form"))
+}
+
 /// Takes files out of the index again that [`stage`] put there.
 pub(super) fn unstage(repository: &Repository, files: &[(&str, ObjectId)]) -> Result<(), Error> {
     if files.is_empty() {
@@ -211,10 +218,10 @@ pub(super) struct Aside {
 
 impl Aside {
     /// Moves a file out of the way, if it still holds these bytes. False: it does not, and it is where it was.
-    pub(super) fn take(&mut self, root: &Path, path: &str, bytes: &[u8]) -> Result<bool, Error> {
-        let place = root.join(path);
+    pub(super) fn take(&mut self, place: &Path, bytes: &[u8]) -> Result<bool, Error> {
+        let place = place.to_owned();
         let aside =
-            temporary(place.parent().unwrap_or(root)).map_err(Error::io("write beside", &place))?.into_temp_path();
+            temporary(place.parent().unwrap_or(&place)).map_err(Error::io("write beside", &place))?.into_temp_path();
         fs::rename(&place, &aside).map_err(Error::io("move", &place))?;
         // Or it looks as if a landing that was killed had left it behind.
         let _ = fs::File::open(&aside).and_then(|file| file.set_modified(std::time::SystemTime::now()));
@@ -222,7 +229,11 @@ impl Aside {
         let is_same = fs::read(&aside).is_ok_and(|content| content == bytes);
         self.files.push((place, aside));
         if !is_same && let Some((place, aside)) = self.files.pop() {
-            put_back(place, aside)?;
+            // Nothing that somebody wrote there meanwhile is overwritten: then both are kept.
+            aside.persist_noclobber(&place).map_err(|failure| {
+                let _ = failure.path.keep();
+                Error::io("put back", &place)(failure.error)
+            })?;
         }
         Ok(is_same)
     }
@@ -232,21 +243,22 @@ impl Aside {
     }
 }
 
+/// Over what took its place.
 fn put_back(place: PathBuf, aside: tempfile::TempPath) -> Result<(), Error> {
     aside.persist(&place).map_err(|failure| Error::io("put back", &place)(failure.error))
 }
 
-/// Writes files to the work tree as the index has them; nothing may be in their places.
-pub(super) fn check_out(repository: &Repository, paths: &[&str]) -> Result<(), Error> {
+/// Writes files to the work tree as the index has them; nothing may be in their places, unless an option says so.
+pub(super) fn check_out(repository: &Repository, options: &[&str], paths: &[&str]) -> Result<(), Error> {
     if paths.is_empty() {
         return Ok(());
     }
     let names = paths.iter().map(|path| format!("{path}\0"));
-    let call = repository.call(&["checkout-index", "-u", "-z", "--stdin"]);
+    let call = repository.call(&["checkout-index", "-u", "-z", "--stdin"]).arguments(options);
     call.input(names.collect::<String>()).succeed().map(drop)
 }
 
-fn new_file(folder: &Path, bytes: &[u8]) -> io::Result<tempfile::NamedTempFile> {
+pub(super) fn new_file(folder: &Path, bytes: &[u8]) -> io::Result<tempfile::NamedTempFile> {
     let mut file = temporary(folder)?;
     file.write_all(bytes)?;
     file.as_file().sync_all()?;

@@ -7,7 +7,7 @@ use super::{
     commit::{self, Identity},
     disk,
     error::Error,
-    lock::LedgerLock,
+    lock::{Intent, LedgerLock},
     objects::{Batch, NewObjects},
     pack,
     repository::Repository,
@@ -17,6 +17,9 @@ use super::{
 
 /// The one ref that holds everything.
 pub(super) const REFERENCE: &str = "refs/squad/log";
+
+/// What all our refs begin with.
+const OWN: &str = "refs/squad/";
 
 /// The append-only ledger: files that never change, in the tree of `refs/squad/log`, never checked out.
 pub(crate) struct Ledger<'a> {
@@ -74,6 +77,19 @@ impl<'a> Ledger<'a> {
             }
         }
         Err(Error::Locked { path: self.repository.common_dir().join(REFERENCE) })
+    }
+
+    /// Moves another ref of squad's from the value it is expected to have, durably. False: it has another one.
+    pub(super) fn point(&self, reference: &str, old: Option<ObjectId>, new: ObjectId) -> Result<bool, Error> {
+        let mut lock = LedgerLock::acquire(&self.file("ledger.lock"), self.repository.sharing())?;
+        self.recover(&mut lock)?;
+        let references = self.repository.references();
+        let draft = self.file("ledger.ref");
+        references.prepare(new, &draft)?;
+        lock.declare(reference, new)?;
+        let moved = references.advance(reference, old, new, &draft)?;
+        lock.clear()?;
+        Ok(moved)
     }
 
     /// Identifies what the ledger holds now; None: nothing was ever appended.
@@ -145,8 +161,13 @@ impl<'a> Ledger<'a> {
     /// If the last holder died before the end, what it had locked is free again.
     fn recover(&self, lock: &mut LedgerLock) -> Result<(), Error> {
         let intent = lock.left_behind()?;
+        let (references, draft) = (self.repository.references(), self.file("ledger.ref"));
         let declared = intent.as_ref().filter(|intent| intent.reference == REFERENCE).map(|intent| &*intent.new);
-        self.repository.references().clear_lock_of_dead(REFERENCE, declared, &self.file("ledger.ref"))?;
+        references.clear_lock_of_dead(REFERENCE, declared, &draft)?;
+        let other = intent.as_ref().filter(|intent| intent.reference.starts_with(OWN) && declared.is_none());
+        if let Some(Intent { reference, new }) = other {
+            references.clear_lock_of_dead(reference, Some(new), &draft)?;
+        }
         if intent.is_some() { lock.clear() } else { Ok(()) }
     }
 

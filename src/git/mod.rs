@@ -13,6 +13,7 @@
 //! | `lock`, `ledger`, `snapshot` | the append-only ledger on `refs/squad/log` |
 //! | `sync`, `union` | the ledgers of two clones become one |
 //! | `landing`, `checkout` | one commit of our files on the user's branch |
+//! | `rescue` | what is not committed, kept before something of it goes, and given back |
 //! | `history` | revisions, where histories part, trailers, branches, what was removed |
 //! | `program`, `maintenance` | running `git`, and letting it tidy up |
 //! | `torture` | processes that are killed |
@@ -36,6 +37,7 @@ mod program;
 mod ref_lock;
 mod references;
 mod repository;
+mod rescue;
 mod snapshot;
 mod sync;
 mod torture;
@@ -53,6 +55,7 @@ pub(crate) use self::{
     maintenance::Loose,
     program::Environment,
     repository::{Head, Repository},
+    rescue::{Kept, LeftOut, Place, Rescue, Saved, State},
     snapshot::{File, Folder, Snapshot},
     sync::{Delivery, Remote, Standing},
     torture::Writer,

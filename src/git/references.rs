@@ -291,9 +291,10 @@ fn write_draft(draft: &Path, new: ObjectId, sharing: Sharing) -> Result<(), Erro
 /// Makes the ref's folder, durably, and makes way for the ref where an empty folder has its name.
 fn make_folder(common_dir: &Path, path: &Path, sharing: Sharing) -> Result<PathBuf, Error> {
     let folder = path.parent().unwrap_or(common_dir).to_owned();
-    if !folder.is_dir() {
-        disk::make_folder(&folder, sharing).map_err(Error::io("create", &folder))?;
-        folder.parent().map_or(Ok(()), disk::flush_folder)?;
+    let missing: Vec<&Path> = folder.ancestors().take_while(|folder| !folder.is_dir()).collect();
+    for missing in missing.into_iter().rev() {
+        disk::make_folder(missing, sharing).map_err(Error::io("create", missing))?;
+        missing.parent().map_or(Ok(()), disk::flush_folder)?;
     }
     if path.is_dir() {
         fs::remove_dir(path).map_err(Error::io("replace", path))?;

@@ -94,6 +94,14 @@ impl ObjectStore {
         })
     }
 
+    /// A commit's tree, its parents and its message.
+    pub(super) fn commit(&self, commit: &gix::oid) -> Result<(ObjectId, Vec<ObjectId>, String), Error> {
+        self.with(commit, objs::Kind::Commit, |bytes| {
+            let found = objs::CommitRef::from_bytes(bytes, self.hash).map_err(|cause| cause.to_string())?;
+            Ok((found.tree(), found.parents().collect(), found.message.to_string()))
+        })
+    }
+
     /// When a commit was made, in seconds since 1970.
     pub(super) fn time_of(&self, commit: &gix::oid) -> Result<i64, Error> {
         self.with(commit, objs::Kind::Commit, |bytes| {

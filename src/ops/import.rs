@@ -11,6 +11,7 @@ use serde::Serialize;
 use super::decisions::team_files;
 use super::journal::append;
 use super::landing::{Lander, as_recorded};
+use super::rescue::{self, Occasion};
 use super::{Project, ledger, secrets};
 use crate::env::Env;
 use crate::error::Failure;
@@ -109,6 +110,9 @@ pub(crate) fn plan(project: &Project, directory: &Path, which: &Which) -> Result
 pub(crate) fn carry_out(env: &Env, project: &Project, import: &mut Import) -> Result<(), Failure> {
     let Some(change) = import.change.take() else { return Ok(()) };
     let _turn = Lander::new(env, project).turn()?;
+    let touches: Vec<String> = change.edits.iter().map(|edit| edit.path.clone()).collect();
+    let why = format!("the decisions in {} get files of their own", list(&touches));
+    rescue::save(env, &project.repository, Occasion { command: "decisions import", why, touches })?;
     record(env, project, import, &change.branch)?;
     match project.repository.land(&change, project.repository.identity().as_ref(), env.clock.now())? {
         Landing::Landed { commit } => import.commit = Some(commit),

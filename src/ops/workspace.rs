@@ -59,18 +59,7 @@ impl Workspace {
 
     /// A path as somebody in `directory` types it, from the project's root with `/`; as it is where it leads elsewhere.
     pub(crate) fn path_from_root(&self, directory: &Path, path: &str) -> String {
-        let mut absolute = real(directory);
-        for part in Path::new(path).components() {
-            match part {
-                Component::ParentDir => drop(absolute.pop()),
-                Component::CurDir => {}
-                part => absolute.push(part),
-            }
-        }
-        match absolute.strip_prefix(&self.folder.root) {
-            Ok(inner) => inner.iter().map(|part| part.to_string_lossy()).collect::<Vec<_>>().join("/"),
-            Err(_) => path.to_owned(),
-        }
+        path_below(&self.folder.root, directory, path)
     }
 
     pub(crate) fn live_runs(&self) -> Vec<LiveRun> {
@@ -80,6 +69,22 @@ impl Workspace {
     /// Squad's local folder, shared by all work trees: `.git/squad`. Throw-away.
     pub(crate) fn local(&self) -> PathBuf {
         self.repository.common_dir().join("squad")
+    }
+}
+
+/// A path as somebody in `directory` types it, from `root` with `/`; as it is where it leads elsewhere.
+pub(super) fn path_below(root: &Path, directory: &Path, path: &str) -> String {
+    let mut absolute = real(directory);
+    for part in Path::new(path).components() {
+        match part {
+            Component::ParentDir => drop(absolute.pop()),
+            Component::CurDir => {}
+            part => absolute.push(part),
+        }
+    }
+    match absolute.strip_prefix(root) {
+        Ok(inner) => inner.iter().map(|part| part.to_string_lossy()).collect::<Vec<_>>().join("/"),
+        Err(_) => path.to_owned(),
     }
 }
 

@@ -3,6 +3,7 @@
 //! What is replaced becomes `[redacted:KIND]`. One pass looks for the anchors of all rules; a rule is compiled and run
 //! only when one of its own occurs.
 
+use std::collections::BTreeSet;
 use std::sync::OnceLock;
 
 use aho_corasick::AhoCorasick;
@@ -49,6 +50,13 @@ impl Redactor {
             text = rule.apply(text, found);
         }
         text
+    }
+
+    /// The kinds of secrets in a text. An address is none.
+    pub(crate) fn kinds(&self, text: &str) -> BTreeSet<String> {
+        let mut found = Vec::new();
+        self.text(text, &mut found);
+        found.into_iter().map(|redaction| redaction.kind).filter(|kind| kind != "email").collect()
     }
 
     /// Every text within a JSON value, keys included.

@@ -52,7 +52,7 @@ fn a_file_of_decisions_becomes_a_file_for_each() {
         5f5c669d0374  .squad/decisions.md:16  Flags
         278837410955  .squad/decisions.md:22  Ropes later
         --- stderr
-        3 decisions imported in c1823b58ee.
+        3 decisions imported in 665a892657.
         --- exit 0
     "#]]
     .assert_eq(&repo.squad(&["decisions", "import"]).to_string());

@@ -18,6 +18,7 @@ mod orchestrate;
 mod process;
 mod pull_requests;
 mod readme;
+mod rescue;
 mod review;
 mod route;
 mod support;

@@ -1,12 +1,12 @@
 //! What a change still lacks in objects, index and work tree, and what stands against giving it.
 
-use std::{fs, path::Path};
+use std::{fs, io, path::Path};
 
 use gix::{ObjectId, objs};
 
 use super::{AGAIN, Change, Stop, refuse};
 use crate::git::{
-    checkout::{Aside, Entry, Present, Staged, check_out, is_unchanged, look, restage},
+    checkout::{Aside, Entry, Present, Staged, check_out, is_unchanged, look, restage, stored},
     error::Error,
     objects::{NewObjects, identify},
     repository::Repository,
@@ -29,8 +29,15 @@ struct Planned<'a> {
     path: &'a str,
     old: ObjectId,
     new: Option<ObjectId>,
-    /// The bytes in the work tree; `None` where a sparse checkout keeps it out.
-    present: Option<Vec<u8>>,
+    present: InWorkTree,
+}
+
+enum InWorkTree {
+    /// A sparse checkout keeps it out.
+    Hidden,
+    /// A landing of this change that was killed has taken it away.
+    Gone,
+    There(Vec<u8>),
 }
 
 impl<'a> Plan<'a> {
@@ -77,34 +84,43 @@ impl<'a> Plan<'a> {
                 return refuse(format!("{path} is not on the branch as it was read"), AGAIN);
             }
             is_landed = false;
-            edits.push(Planned { path, old, new, present: unchanged(repository, &staged, root, path, old)? });
+            edits.push(Planned { path, old, new, present: unchanged(repository, &staged, root, path, old, new)? });
         }
         let tree = edit.finish(&mut objects)?;
         Ok(Self { is_landed, objects, tree, index, work_tree, edits })
     }
 }
 
-/// A file that is to be edited as the work tree has it. The user's own changes to it are in the way.
+/// A file that is to be edited as the work tree has it. The user's own changes to it are in the way; what a landing of
+/// this very change did before it was killed is not.
 fn unchanged(
     repository: &Repository,
     staged: &Staged,
     root: &Path,
     path: &str,
     old: ObjectId,
-) -> Result<Option<Vec<u8>>, Stop> {
-    let is_hidden = match staged.get(path) {
-        Some(Entry::File { id, hidden }) if id == old => hidden,
+    new: Option<ObjectId>,
+) -> Result<InWorkTree, Stop> {
+    let place = root.join(path);
+    let is_begun = match staged.get(path) {
+        Some(Entry::File { id, hidden: true }) if id == old => return Ok(InWorkTree::Hidden),
+        Some(Entry::File { id, .. }) if id == old => false,
+        Some(Entry::File { id, hidden: false }) if Some(id) == new => true,
+        None if new.is_none() && staged.in_the_way(path).is_none() => true,
         _ => return refuse(format!("{path} is staged with other content"), COMMIT_FIRST),
     };
-    if is_hidden {
-        return Ok(None);
-    }
-    let place = root.join(path);
-    let present = fs::read(&place).map_err(Error::io("read", &place))?;
-    if !is_unchanged(repository, path)? {
+    let present = match fs::read(&place) {
+        Err(cause) if is_begun && cause.kind() == io::ErrorKind::NotFound => return Ok(InWorkTree::Gone),
+        answer => answer.map_err(Error::io("read", &place))?,
+    };
+    let is_ours = match is_begun {
+        true => [Some(old), new].contains(&Some(stored(repository, path)?)),
+        false => is_unchanged(repository, path)?,
+    };
+    if !is_ours {
         return refuse(format!("{path} has changes that are not committed"), COMMIT_FIRST);
     }
-    Ok(Some(present))
+    Ok(InWorkTree::There(present))
 }
 
 const COMMIT_FIRST: &str = "commit or stash them, then try again";
@@ -146,17 +162,21 @@ impl Plan<'_> {
     pub(super) fn edit(&self, repository: &Repository, root: &Path, aside: &mut Aside) -> Result<(), Stop> {
         restage(repository, &self.edits.iter().map(|edit| (edit.path, edit.new)).collect::<Vec<_>>())?;
         for edit in &self.edits {
-            let Some(present) = &edit.present else { continue };
-            if !aside.take(root, edit.path, present)? {
+            let InWorkTree::There(present) = &edit.present else { continue };
+            if !aside.take(&root.join(edit.path), present)? {
                 return refuse(format!("{} is being changed", edit.path), AGAIN);
             }
         }
-        let written = self.edits.iter().filter(|edit| edit.present.is_some() && edit.new.is_some());
-        Ok(check_out(repository, &written.map(|edit| edit.path).collect::<Vec<_>>())?)
+        let written = self.edits.iter().filter(|edit| edit.new.is_some());
+        let written = written.filter(|edit| !matches!(edit.present, InWorkTree::Hidden));
+        Ok(check_out(repository, &[], &written.map(|edit| edit.path).collect::<Vec<_>>())?)
     }
 
     pub(super) fn undo_edits(&self, repository: &Repository, aside: Aside) -> Result<(), Error> {
         aside.put_back()?;
-        restage(repository, &self.edits.iter().map(|edit| (edit.path, Some(edit.old))).collect::<Vec<_>>())
+        restage(repository, &self.edits.iter().map(|edit| (edit.path, Some(edit.old))).collect::<Vec<_>>())?;
+        let gone = self.edits.iter().filter(|edit| matches!(edit.present, InWorkTree::Gone));
+        // What stands there now is what we put there.
+        check_out(repository, &["-f"], &gone.map(|edit| edit.path).collect::<Vec<_>>())
     }
 }

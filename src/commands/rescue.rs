@@ -1,0 +1,168 @@
+use std::path::PathBuf;
+
+use clap::Subcommand;
+use jiff::civil::Date;
+
+use super::{Context, Ended};
+use crate::model::{list, plural, printable};
+use crate::ops::rescue::{self, Listed, Restored, Shown, Wish};
+use crate::ui::{FAINT, STRONG, Ui};
+
+/// Give back what was kept before squad changed a work tree
+///
+/// Before squad removes or overwrites a file of yours, it keeps work tree, index and untracked files, as far as no commit
+/// holds them, under refs/squad/rescue in this clone. Ignored files, files of more than 32 MiB and untracked or changed
+/// files that hold what looks like a secret are not kept; squad does not overwrite these. A rescue has the form of a
+/// stash, so `git stash apply COMMIT` reads it too. It is never pushed.
+#[derive(clap::Args)]
+pub(super) struct Args {
+    #[command(subcommand)]
+    command: Command,
+}
+
+#[derive(Subcommand)]
+enum Command {
+    /// List what was kept: when, before which command, how many files
+    #[command(after_help = "Examples:\n  squad rescue list\n  squad rescue list --json | jq '.rescues[0]'")]
+    List,
+    /// Show which files a rescue holds
+    #[command(after_help = "Examples:\n  squad rescue show 20260105-0900")]
+    Show {
+        /// The rescue's id, or the beginning of it
+        id: String,
+    },
+    /// Write files of a rescue back
+    ///
+    /// Without PATH: what no commit held then, and what the command changed. A file that is there and differs is kept in
+    /// a rescue of its own first. Index, stash and everything else stay as they are, and nothing is removed.
+    #[command(after_help = "\
+Examples:
+  squad rescue restore 20260105-0900 --dry-run
+  squad rescue restore 20260105-0900
+  squad rescue restore 20260105-0900 .squad/decisions.md
+  squad rescue restore 20260105-0900 . --to ../then    The whole work tree, beside this one")]
+    Restore {
+        /// The rescue's id, or the beginning of it
+        id: String,
+        /// Files and folders to restore
+        #[arg(value_name = "PATH")]
+        paths: Vec<String>,
+        /// Write into another folder
+        #[arg(long, value_name = "DIR")]
+        to: Option<PathBuf>,
+        /// Write the files as the index held them
+        #[arg(long)]
+        staged: bool,
+        /// Show what would be written, and change nothing
+        #[arg(long, short = 'n')]
+        dry_run: bool,
+    },
+    /// Give rescues up
+    ///
+    /// squad never does this by itself.
+    #[command(after_help = "\
+Examples:
+  squad rescue drop 20260105-0900
+  squad rescue drop --before 2026-01-01")]
+    Drop {
+        /// Ids, or the beginnings of them
+        #[arg(required_unless_present = "before")]
+        ids: Vec<String>,
+        /// All from before this day
+        #[arg(long, value_name = "DAY")]
+        before: Option<Date>,
+    },
+}
+
+impl Args {
+    pub(super) fn run(self, context: &mut Context<'_>) -> Ended {
+        let (env, directory, ui) = (context.env, &context.directory, &mut context.ui);
+        match self.command {
+            Command::List => {
+                let rescues = rescue::listed(env, directory)?;
+                if ui.json() {
+                    ui.value(&serde_json::json!({ "rescues": rescues }));
+                } else if rescues.is_empty() {
+                    ui.say("Nothing was kept: squad has not changed a file of yours here.");
+                }
+                rescues
+                    .iter()
+                    .filter(|_| !ui.json())
+                    .map(line)
+                    .collect::<Vec<_>>()
+                    .iter()
+                    .for_each(|line| ui.data(line));
+            }
+            Command::Show { id } => show(ui, &rescue::show(env, directory, &id)?),
+            Command::Restore { id, paths, to, staged, dry_run } => {
+                let wish = Wish { id, paths, to, staged, is_rehearsal: dry_run };
+                said(ui, &rescue::restore(env, directory, &wish)?);
+            }
+            Command::Drop { ids, before } => {
+                let dropped = rescue::give_up(env, directory, &ids, before)?;
+                if ui.json() {
+                    ui.value(&serde_json::json!({ "dropped": dropped }));
+                } else {
+                    dropped.iter().for_each(|rescue| ui.data(&rescue.id));
+                    ui.say(&format!("{} given up.", plural(dropped.len(), "rescue")));
+                }
+            }
+        }
+        Ok(0)
+    }
+}
+
+fn line(rescue: &Listed) -> String {
+    let at = rescue.at.strftime("%Y-%m-%d %H:%M");
+    let (files, before) = (plural(rescue.files, "file"), format!("before {}", rescue.command));
+    printable(&format!("{:<22}  {at}  {files:>9}  {before:<24}  {}", rescue.id, rescue.why))
+}
+
+fn show(ui: &mut Ui, shown: &Shown) {
+    if ui.json() {
+        return ui.value(shown);
+    }
+    let rescue = &shown.rescue;
+    let title = ui.out_paint(STRONG, &printable(&format!("{} before {}", rescue.id, rescue.command)));
+    ui.data(&title);
+    let facts = [
+        ("when", Some(rescue.at.strftime("%Y-%m-%d %H:%M:%S UTC").to_string())),
+        ("why", Some(rescue.why.clone()).filter(|why| !why.is_empty())),
+        ("branch", rescue.branch.clone()),
+        ("head", rescue.head.clone()),
+        ("commit", Some(rescue.commit.clone())),
+    ];
+    for (name, value) in facts {
+        if let Some(value) = value {
+            ui.data(&format!("{name:<8} {}", printable(&value)));
+        }
+    }
+    for file in &shown.contents {
+        let staged = if file.staged { ui.out_paint(FAINT, "  (the index held something else)") } else { String::new() };
+        ui.data(&format!("{:<10} {}{staged}", file.state, printable(&file.path)));
+    }
+    for left in &rescue.left_out {
+        ui.data(&printable(&format!("{:<10} {}: {}", "left out", left.path, left.why)));
+    }
+    for path in &rescue.scrubbed {
+        ui.data(&printable(&format!("{:<10} {path}", "scrubbed")));
+    }
+}
+
+fn said(ui: &mut Ui, restored: &Restored) {
+    if ui.json() {
+        return ui.value(restored);
+    }
+    restored.written.iter().chain(&restored.overwritten).for_each(|path| ui.data(&printable(path)));
+    let count = restored.written.len() + restored.overwritten.len();
+    let same = if restored.same > 0 { format!("; {} as they were", restored.same) } else { String::new() };
+    let verb = if restored.dry_run { "would be restored" } else { "restored" };
+    ui.say(&format!("{} {verb}{same}.", plural(count, "file")));
+    if !restored.overwritten.is_empty() {
+        let files = printable(&list(&restored.overwritten));
+        match &restored.saved {
+            Some(id) => ui.say(&format!("What {files} held is kept in the rescue {id}.")),
+            None => ui.say(&format!("{files} would be overwritten, and kept first.")),
+        }
+    }
+}

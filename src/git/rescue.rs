@@ -1,0 +1,342 @@
+//! What a work tree holds and no commit does, kept before squad removes or overwrites anything of it.
+//!
+//! A rescue is a commit under `refs/squad/rescue/` in the form of git's own stash: its tree is the work tree with the
+//! untracked files, its first parent HEAD (none where there is no commit yet), its last one a commit of the index.
+//! Files that differ from the index are in it to the byte, as they lie in the work tree; the others are the index's.
+
+mod give_back;
+
+use std::{
+    collections::BTreeSet,
+    fs,
+    path::{Path, PathBuf},
+};
+
+use gix::{ObjectId, objs};
+use jiff::Timestamp;
+use tempfile::TempDir;
+
+use super::{
+    commit::{self, Identity},
+    disk,
+    error::Error,
+    objects::{NewObjects, write_loose},
+    pack,
+    program::Call,
+    references::parse_id,
+    repository::Repository,
+};
+pub(crate) use give_back::{Kept, Place, State};
+
+const FOLDER: &str = "refs/squad/rescue/";
+
+/// Larger files are left out, and said to be: a repository is no place for them.
+const LARGEST: u64 = 32 << 20;
+
+/// As many bytes of new objects are held in memory.
+const BATCH: usize = 32 << 20;
+
+/// What was kept, and what was not.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct Saved {
+    pub(crate) id: String,
+    pub(crate) left_out: Vec<LeftOut>,
+}
+
+#[derive(Clone, Debug, PartialEq)]
+pub(crate) struct LeftOut {
+    pub(crate) path: String,
+    pub(crate) why: String,
+}
+
+/// A rescue as it is kept.
+#[derive(Clone, Debug)]
+pub(crate) struct Rescue {
+    pub(crate) id: String,
+    pub(crate) at: Timestamp,
+    pub(crate) message: String,
+    commit: ObjectId,
+    tree: ObjectId,
+    head: Option<ObjectId>,
+    index: ObjectId,
+}
+
+impl Rescue {
+    pub(crate) fn commit(&self) -> String {
+        self.commit.to_string()
+    }
+
+    /// The commit that was checked out; `None`: there was none yet.
+    pub(crate) fn head(&self) -> Option<String> {
+        self.head.map(|head| head.to_string())
+    }
+}
+
+impl Repository {
+    /// Keeps work tree and index; durable when it returns. Ignored files and repositories inside this one are left
+    /// alone.
+    ///
+    /// `objection` says why the content of a file that is not committed is not to be kept; `message` is told how many
+    /// files were kept, and which were not.
+    pub(crate) fn rescue(
+        &self,
+        objection: impl Fn(&[u8]) -> Option<String>,
+        message: impl FnOnce(usize, &[LeftOut]) -> String,
+        committer: &Identity,
+        at: Timestamp,
+    ) -> Result<Saved, Error> {
+        let head = self.head()?.commit.map(|commit| self.parse_commit(&commit)).transpose()?;
+        let index = Index::copy(self)?;
+        index.settle_conflicts()?;
+        let staged = index.write_tree()?;
+        let mut keeper = Keeper { repository: self, objects: NewObjects::new(self.hash()), bytes: 0 };
+        let mut kept = index.differences_from(head)?;
+        let (mut left_out, mut records) = (Vec::new(), Vec::new());
+        for path in index.unsaved()? {
+            let record = match keeper.look(&path, &objection)? {
+                Look::Gone => [format!("0 {} 0\t", self.hash().null()).as_bytes(), &path, b"\0"].concat(),
+                Look::There(mode, id) => [format!("{mode} {id} 0\t").as_bytes(), &path, b"\0"].concat(),
+                Look::LeftOut(why) => {
+                    left_out.push(LeftOut { path: String::from_utf8_lossy(&path).into_owned(), why });
+                    continue;
+                }
+            };
+            kept.insert(path);
+            records.extend(record);
+        }
+        keeper.flush()?;
+        if !records.is_empty() {
+            index.call(&["update-index", "-z", "--add", "--replace", "--index-info"]).input(records).succeed()?;
+        }
+        let tree = index.write_tree()?;
+        self.flush_object_folders()?;
+        let message = message(kept.len(), &left_out);
+        let mut commits = NewObjects::new(self.hash());
+        let base = head.as_slice();
+        let about = format!("index of: {}", commit::subject(&message));
+        let staged = commits.add(objs::Kind::Commit, commit::encode(staged, base, committer, at, &about))?;
+        let parents = [base, &[staged]].concat();
+        let commit = commits.add(objs::Kind::Commit, commit::encode(tree, &parents, committer, at, &message))?;
+        write_loose(&self.objects_directory(), self.sharing(), commits.as_slice())?;
+        let hex = commit.to_string();
+        let id = format!("{}-{}", at.strftime("%Y%m%d-%H%M%S"), hex.get(..6).unwrap_or(&hex));
+        // The same commit may be there, from the same second.
+        self.ledger().point(&format!("{FOLDER}{id}"), None, commit)?;
+        Ok(Saved { id, left_out })
+    }
+
+    /// What is kept, the newest first.
+    pub(crate) fn rescues(&self) -> Result<Vec<Rescue>, Error> {
+        let (references, store) = (self.references(), self.objects()?);
+        let mut rescues = Vec::new();
+        for reference in references.list(FOLDER)? {
+            let (Some(commit), Some(id)) = (references.read(&reference)?, reference.strip_prefix(FOLDER)) else {
+                continue;
+            };
+            let (tree, mut parents, message) = store.commit(&commit)?;
+            let index =
+                parents.pop().ok_or_else(|| Error::damaged(self.git_dir(), format!("{reference} has no index")))?;
+            let at = Timestamp::from_second(store.time_of(&commit)?).unwrap_or(Timestamp::UNIX_EPOCH);
+            let head = parents.first().copied();
+            rescues.push(Rescue { id: id.to_owned(), at, message, commit, tree, head, index });
+        }
+        rescues.sort_by(|a, b| (b.at, &b.id).cmp(&(a.at, &a.id)));
+        Ok(rescues)
+    }
+
+    /// Gives a rescue up. git removes what nothing else holds, in its own time.
+    pub(crate) fn forget(&self, rescue: &Rescue) -> Result<(), Error> {
+        let reference = format!("{FOLDER}{}", rescue.id);
+        self.call(&["update-ref", "-d", &reference, &rescue.commit.to_string()]).succeed().map(drop)
+    }
+
+    /// git flushes the objects it writes and not the folders they are in.
+    fn flush_object_folders(&self) -> Result<(), Error> {
+        let directory = self.objects_directory();
+        for folder in fs::read_dir(&directory).map_err(Error::io("read", &directory))?.flatten() {
+            if folder.file_name().len() == 2 {
+                disk::flush_folder(&folder.path())?;
+            }
+        }
+        disk::flush_folder(&directory)
+    }
+}
+
+/// A copy of the index, so that the user's own stays as it is. Dropped, it is gone.
+struct Index<'a> {
+    repository: &'a Repository,
+    folder: TempDir,
+}
+
+impl<'a> Index<'a> {
+    fn empty(repository: &'a Repository) -> Result<Self, Error> {
+        let folder = tempfile::tempdir().map_err(Error::io("write to", std::env::temp_dir()))?;
+        Ok(Self { repository, folder })
+    }
+
+    fn copy(repository: &'a Repository) -> Result<Self, Error> {
+        let copy = Self::empty(repository)?;
+        let own = repository.git_dir().join("index");
+        match fs::copy(&own, copy.path()) {
+            Err(cause) if cause.kind() != std::io::ErrorKind::NotFound => return Err(Error::io("copy", &own)(cause)),
+            _ => {}
+        }
+        // What only looks changed is found out here. Whatever is wrong with it, the next call says.
+        copy.call(&["update-index", "-q", "--refresh"]).run()?;
+        Ok(copy)
+    }
+
+    fn path(&self) -> PathBuf {
+        self.folder.path().join("index")
+    }
+
+    fn call(&self, arguments: &[&str]) -> Call {
+        let plain = ["-c", "core.fsmonitor=false", "-c", "core.untrackedCache=false", "-c", "core.splitIndex=false"];
+        let call = self.repository.call(&plain).arguments(arguments);
+        call.variable("GIT_INDEX_FILE", &self.path().to_string_lossy())
+    }
+
+    /// Of a file in conflict our side stands for it: an index with conflicts makes no tree.
+    fn settle_conflicts(&self) -> Result<(), Error> {
+        let listed = self.call(&["ls-files", "--unmerged", "-z"]).succeed()?.stdout;
+        let mut records: Vec<(Vec<u8>, u8, Vec<u8>)> = Vec::new();
+        for record in listed.split(|byte| *byte == 0).filter(|record| !record.is_empty()) {
+            // `mode id stage\tpath`
+            let Some(tab) = record.iter().position(|byte| *byte == b'\t') else { continue };
+            let (facts, path) = (&record[..tab], &record[tab + 1..]);
+            let stage = facts.last().copied().unwrap_or_default();
+            records.push((path.to_owned(), if stage == b'2' { 0 } else { stage }, facts[..facts.len() - 1].to_owned()));
+        }
+        records.sort();
+        records.dedup_by(|later, earlier| later.0 == earlier.0);
+        if records.is_empty() {
+            return Ok(());
+        }
+        let null = format!("0 {} 0\t", self.repository.hash().null());
+        let lines = records
+            .iter()
+            .flat_map(|(path, _, facts)| [null.as_bytes(), path, b"\0", facts, b"0\t", path, b"\0"].concat());
+        self.call(&["update-index", "-z", "--index-info"]).input(lines.collect::<Vec<u8>>()).succeed().map(drop)
+    }
+
+    fn write_tree(&self) -> Result<ObjectId, Error> {
+        let answer = self.call(&["write-tree"]).succeed()?;
+        parse_id(&answer.stdout, self.repository.hash())
+            .ok_or_else(|| Error::damaged(self.repository.git_dir(), "`git write-tree` answered in an unknown form"))
+    }
+
+    /// The paths of files that the index has otherwise than a commit; without one, of all that it has.
+    fn differences_from(&self, head: Option<ObjectId>) -> Result<BTreeSet<Vec<u8>>, Error> {
+        let head = head.map(|head| head.to_string());
+        let listed = match &head {
+            Some(head) => self.call(&["diff-index", "--cached", "-z", "--name-only", "--no-renames", head]),
+            None => self.call(&["ls-files", "-z"]),
+        };
+        let listed = listed.succeed()?.stdout;
+        Ok(listed.split(|byte| *byte == 0).filter(|path| !path.is_empty()).map(<[u8]>::to_owned).collect())
+    }
+
+    /// The paths of files that differ from the index, are gone, or are not tracked.
+    fn unsaved(&self) -> Result<Vec<Vec<u8>>, Error> {
+        if self.repository.work_dir().is_none() {
+            return Ok(Vec::new());
+        }
+        let lists: [&[&str]; 2] = [
+            &["diff-files", "-z", "--name-only", "--ignore-submodules=all"],
+            &["ls-files", "-z", "--others", "--exclude-standard"],
+        ];
+        let mut paths = Vec::new();
+        for list in lists {
+            let listed = self.call(list).succeed()?.stdout;
+            // A repository of its own is listed as a folder.
+            let files = listed.split(|byte| *byte == 0).filter(|path| !path.is_empty() && !path.ends_with(b"/"));
+            paths.extend(files.map(<[u8]>::to_owned));
+        }
+        paths.sort();
+        paths.dedup();
+        Ok(paths)
+    }
+}
+
+/// What is at a path.
+enum Look {
+    Gone,
+    There(&'static str, ObjectId),
+    LeftOut(String),
+}
+
+struct Keeper<'a> {
+    repository: &'a Repository,
+    objects: NewObjects,
+    bytes: usize,
+}
+
+impl Keeper<'_> {
+    fn look(&mut self, path: &[u8], objection: impl Fn(&[u8]) -> Option<String>) -> Result<Look, Error> {
+        let Some((root, path)) = self.repository.work_dir().zip(path_of(path)) else { return Ok(Look::Gone) };
+        let place = root.join(path);
+        let Ok(metadata) = fs::symlink_metadata(&place) else { return Ok(Look::Gone) };
+        let (mode, bytes) = if metadata.is_symlink() {
+            match fs::read_link(&place) {
+                Ok(target) => ("120000", target.as_os_str().as_encoded_bytes().to_owned()),
+                Err(cause) => return Ok(Look::LeftOut(format!("it cannot be read: {cause}"))),
+            }
+        } else if metadata.is_dir() {
+            return Ok(Look::Gone);
+        } else if !metadata.is_file() {
+            return Ok(Look::LeftOut("it is no file".to_owned()));
+        } else if metadata.len() > LARGEST {
+            return Ok(Look::LeftOut(format!("it is larger than {} MiB", LARGEST >> 20)));
+        } else {
+            match fs::read(&place) {
+                Ok(bytes) => (mode_of(&metadata), bytes),
+                Err(cause) => return Ok(Look::LeftOut(format!("it cannot be read: {cause}"))),
+            }
+        };
+        if let Some(why) = objection(&bytes) {
+            return Ok(Look::LeftOut(why));
+        }
+        self.bytes += bytes.len();
+        let id = self.objects.add(objs::Kind::Blob, bytes)?;
+        if self.bytes >= BATCH {
+            self.flush()?;
+        }
+        Ok(Look::There(mode, id))
+    }
+
+    fn flush(&mut self) -> Result<(), Error> {
+        let repository = self.repository;
+        let objects = std::mem::replace(&mut self.objects, NewObjects::new(repository.hash()));
+        self.bytes = 0;
+        let (objects, directory) = (objects.as_slice(), repository.objects_directory());
+        if objects.len() >= pack::WORTH_A_PACK {
+            let (environment, git_dir) = (repository.environment(), repository.git_dir());
+            return pack::write(environment, git_dir, &directory, repository.hash(), objects);
+        }
+        write_loose(&directory, repository.sharing(), objects)
+    }
+}
+
+#[cfg(unix)]
+fn mode_of(metadata: &fs::Metadata) -> &'static str {
+    use std::os::unix::fs::PermissionsExt;
+    if metadata.permissions().mode() & 0o100 != 0 { "100755" } else { "100644" }
+}
+
+#[cfg(not(unix))]
+fn mode_of(_metadata: &fs::Metadata) -> &'static str {
+    "100644"
+}
+
+/// A path as git has it. Names that leave the work tree or enter a repository are none.
+fn path_of(bytes: &[u8]) -> Option<PathBuf> {
+    #[cfg(unix)]
+    let path: &Path = Path::new(<std::ffi::OsStr as std::os::unix::ffi::OsStrExt>::from_bytes(bytes));
+    #[cfg(not(unix))]
+    let path: &Path = Path::new(std::str::from_utf8(bytes).ok()?);
+    let is_plain = |part: std::path::Component<'_>| match part {
+        std::path::Component::Normal(name) => !name.eq_ignore_ascii_case(".git"),
+        _ => false,
+    };
+    (!bytes.is_empty() && path.components().all(is_plain)).then(|| path.to_owned())
+}
