@@ -44,24 +44,32 @@ fn is_of_a_word(c: char) -> bool {
 
 /// What a word has in common with its other forms; `None` for words that say nothing. It begins as the word does.
 pub(crate) fn stem(word: &str) -> Option<String> {
-    let lower = word.to_lowercase();
-    (!STOP.contains(&lower.as_str())).then(|| light_stem(&lower))
+    let mut lower = word.to_lowercase();
+    (!STOP.contains(&lower.as_str())).then(|| {
+        stem_of(&mut lower);
+        lower
+    })
 }
 
 /// Brings a word in lower case to its stem, whatever it says.
 pub(crate) fn stem_of(word: &mut String) {
-    *word = light_stem(word);
+    let (rest, ending) = light_stem(word);
+    let rest = rest.len();
+    word.truncate(rest);
+    word.push_str(ending);
 }
 
 /// A light stem of an English word: enough for tests/testing/tested, pages/page, queries/query, stopped/stop,
-/// migrate/migration, document/documentation, and careful enough to keep `product` from `production`.
-fn light_stem(word: &str) -> String {
-    if word.chars().count() <= 3 || WHOLE.contains(&word) {
-        return word.to_owned();
+/// migrate/migration, document/documentation, and careful enough to keep `product` from `production`. It is in two
+/// parts, a beginning of the word and an ending.
+fn light_stem(word: &str) -> (&str, &'static str) {
+    if !has_letters(word, 4) || WHOLE.contains(&word) {
+        return (word, "");
     }
     // Longest first: `-ations` is no plural of `-ation` that is left over.
-    for (suffix, least, ending) in SUFFIXES {
-        if let Some(rest) = word.strip_suffix(suffix).filter(|rest| rest.chars().count() >= *least) {
+    let suffixes = if word.ends_with(LAST_OF_SUFFIXES) { SUFFIXES } else { &[] };
+    for (suffix, least, ending) in suffixes {
+        if let Some(rest) = word.strip_suffix(suffix).filter(|rest| has_letters(rest, *least)) {
             let fits = match *suffix {
                 "ion" | "ions" => rest.ends_with(['s', 't']),
                 // `speed` and `string` are whole words.
@@ -70,16 +78,21 @@ fn light_stem(word: &str) -> String {
             };
             if fits {
                 return match ending {
-                    Ending::As(replacement) => format!("{rest}{replacement}"),
-                    Ending::OfVerb => verb(rest),
+                    Ending::As(replacement) => (rest, replacement),
+                    Ending::OfVerb => (verb(rest), ""),
                 };
             }
         }
     }
-    match word.strip_suffix('s').filter(|rest| rest.chars().count() >= 3 && !rest.ends_with(['s', 'u', 'i'])) {
+    match word.strip_suffix('s').filter(|rest| has_letters(rest, 3) && !rest.ends_with(['s', 'u', 'i'])) {
         Some(rest) => light_stem(rest),
-        None => word.strip_suffix('e').map_or_else(|| word.to_owned(), verb),
+        None => (word.strip_suffix('e').map_or(word, verb), ""),
     }
+}
+
+/// Whether a text has so many letters, or more.
+fn has_letters(text: &str, least: usize) -> bool {
+    text.len() >= least && (text.is_ascii() || text.chars().nth(least - 1).is_some())
 }
 
 /// Words that only look like forms of others: a `question` is no quest.
@@ -125,15 +138,18 @@ const SUFFIXES: &[(&str, usize, Ending)] = &[
     ("ed", 3, Ending::OfVerb),
 ];
 
+/// What every one of them ends with.
+const LAST_OF_SUFFIXES: [char; 6] = ['s', 'n', 't', 'g', 'd', 'r'];
+
 fn has_vowel(text: &str) -> bool {
     !text.is_ascii() || text.contains(['a', 'e', 'i', 'o', 'u', 'y'])
 }
 
-fn verb(rest: &str) -> String {
+fn verb(rest: &str) -> &str {
     let mut rest = rest.trim_end_matches('e');
     // `render`, `rendering` and `renderer` are one.
     while let Some(shorter) = rest.strip_suffix("er").or_else(|| rest.strip_suffix("or")) {
-        if shorter.chars().count() < 4 {
+        if !has_letters(shorter, 4) {
             break;
         }
         rest = shorter;
@@ -141,16 +157,22 @@ fn verb(rest: &str) -> String {
     let mut last = rest.chars().rev();
     match (last.next(), last.next()) {
         (Some(a), Some(b)) if a == b && a.is_alphabetic() && !matches!(a, 'l' | 's' | 'z') => {
-            rest[..rest.len() - a.len_utf8()].to_owned()
+            &rest[..rest.len() - a.len_utf8()]
         }
         // `migrat-e` and `migr-ation`
-        _ => rest.strip_suffix("at").filter(|rest| rest.chars().count() >= 4).unwrap_or(rest).to_owned(),
+        _ => rest.strip_suffix("at").filter(|rest| has_letters(rest, 4)).unwrap_or(rest),
     }
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    fn stemmed(word: &str) -> String {
+        let mut word = word.to_owned();
+        stem_of(&mut word);
+        word
+    }
 
     #[test]
     fn forms_of_a_word_meet() {
@@ -171,7 +193,7 @@ mod tests {
             &["monitor", "monitoring", "monitors"],
             &["parse", "parser", "parsing", "parses"],
         ] {
-            let stems: Vec<_> = forms.iter().map(|form| light_stem(form)).collect();
+            let stems: Vec<_> = forms.iter().map(|form| stemmed(form)).collect();
             assert!(stems.iter().all(|stem| *stem == stems[0]), "{stems:?}");
         }
     }
@@ -191,7 +213,7 @@ mod tests {
             ("question", "quest"),
             ("cors", "core"),
         ] {
-            assert_ne!(light_stem(one), light_stem(other));
+            assert_ne!(stemmed(one), stemmed(other));
         }
     }
 

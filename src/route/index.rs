@@ -3,6 +3,8 @@
 use std::collections::HashMap;
 use std::ops::Range;
 
+use foldhash::fast::FixedState;
+
 use super::PastWork;
 use super::fields::{self, Field, Line};
 use super::lexicon::{Hint, Lexicon, Of, TermId};
@@ -45,7 +47,7 @@ pub(super) struct Index<'t> {
     pub(super) agents: Vec<&'t Member>,
     pub(super) lexicon: &'static Lexicon,
     /// Terms of the team that are in no table.
-    own_terms: HashMap<Box<str>, TermId>,
+    own_terms: HashMap<Box<str>, TermId, FixedState>,
     postings: Vec<Vec<Posting>>,
     rarities: Vec<f64>,
     /// By agent, then by area: how much of it is the agent's, 0..1.
@@ -82,7 +84,7 @@ impl<'t> Index<'t> {
             areas: Vec::new(),
             agents,
             lexicon: Lexicon::get(),
-            own_terms: HashMap::new(),
+            own_terms: HashMap::default(),
             postings: Vec::new(),
             rarities: Vec::new(),
             lines: Vec::new(),
@@ -137,7 +139,7 @@ impl<'t> Index<'t> {
         let mut weights = vec![vec![0.0; areas]; self.agents.len()];
         let mut best = vec![vec![(0.0, None); areas]; self.agents.len()];
         let mut lengths = vec![[0.0_f64; Field::COUNT]; self.agents.len()];
-        let mut counts: HashMap<(TermId, usize, Field), (f64, usize)> = HashMap::new();
+        let mut counts: HashMap<(TermId, usize, Field), (f64, usize), FixedState> = HashMap::default();
         for (place, line) in lines.iter().enumerate() {
             let terms = self.take_terms(&line.text);
             for (area, weight) in self.areas_of(line, &terms).into_iter().enumerate() {

@@ -5,6 +5,8 @@
 use std::collections::HashMap;
 use std::sync::LazyLock;
 
+use foldhash::fast::FixedState;
+
 use super::terms::{Place, each_term};
 
 const AREAS: &str = include_str!("tables/areas.txt");
@@ -75,10 +77,17 @@ pub(super) struct Phrase {
 #[derive(Default)]
 pub(super) struct Lexicon {
     pub(super) areas: Vec<Area>,
-    ids: HashMap<Box<str>, TermId>,
+    ids: HashMap<Box<str>, TermId, FixedState>,
     entries: Vec<Entry>,
-    files: Vec<(&'static str, &'static str)>,
-    names: HashMap<&'static str, &'static str>,
+    files: HashMap<&'static str, FileKind, FixedState>,
+}
+
+/// What files with a name, an ending, or in a folder are for.
+#[derive(Clone, Copy)]
+struct FileKind {
+    /// In the table.
+    place: usize,
+    words: &'static str,
 }
 
 static LEXICON: LazyLock<Lexicon> = LazyLock::new(Lexicon::read);
@@ -126,35 +135,25 @@ impl Lexicon {
         if self.files.is_empty() || !chunk.contains(['.', '/']) && !chunk.ends_with("ile") {
             return None;
         }
-        let lower = chunk.to_lowercase().replace('\\', "/");
-        let name = lower.rsplit('/').next().unwrap_or_default();
-        if let Some(words) = self.names.get(name) {
-            return Some(words);
+        let path = format!("/{}", chunk.to_lowercase().replace('\\', "/").trim_start_matches("./"));
+        let (_, name) = path.rsplit_once('/')?;
+        if let Some(kind) = self.files.get(name).filter(|_| !name.starts_with('.')) {
+            return Some(kind.words);
         }
-        let ends = |ending: &str| {
-            // `.ts` alone is a kind of file too; `e.g.` is not.
-            ending.starts_with('.') && name.ends_with(ending)
-        };
-        let path = lower.contains('/').then(|| format!("/{}", lower.trim_start_matches("./")));
-        let found = self.files.iter().filter(|(pattern, _)| match &path {
-            Some(path) if pattern.starts_with('/') => path.contains(pattern),
-            _ => ends(pattern),
-        });
+        // `.ts` alone is a kind of file too; `e.g.` is not.
+        let endings = name.match_indices('.').map(|(dot, _)| &name[dot..]);
+        let found = endings.chain(folders(&path)).filter_map(|pattern| Some((pattern.len(), *self.files.get(pattern)?)));
         // The longest pattern says most.
-        found.max_by_key(|(pattern, _)| pattern.len()).map(|(_, words)| *words).filter(|words| !words.is_empty())
+        found.max_by_key(|(length, kind)| (*length, kind.place)).map(|(_, kind)| kind.words)
     }
 
     fn read() -> Self {
         let mut lexicon = Self::default();
         lexicon.read_common();
         lexicon.read_areas();
-        for line in FILES.lines().filter(|line| !line.starts_with('#')) {
+        for (place, line) in FILES.lines().filter(|line| !line.starts_with('#')).enumerate() {
             if let Some((pattern, words)) = line.split_once('\t') {
-                if pattern.starts_with(['.', '/']) {
-                    lexicon.files.push((pattern, words));
-                } else {
-                    lexicon.names.insert(pattern, words);
-                }
+                lexicon.files.insert(pattern, FileKind { place, words });
             }
         }
         lexicon
@@ -221,14 +220,22 @@ impl Lexicon {
         // No table of files yet: what the tables say of files is not said of them.
         each_term(&Self::default(), text, &mut |term, _, place| {
             if place == Place::Word && !term.is_empty() {
-                let next = TermId::try_from(self.entries.len()).unwrap_or(TermId::MAX);
-                let id = *self.ids.entry(term.into()).or_insert(next);
-                if id == next {
+                let known = self.ids.get(term).copied();
+                terms.push(known.unwrap_or_else(|| {
+                    let next = self.size();
+                    self.ids.insert(term.into(), next);
                     self.entries.push(Entry::default());
-                }
-                terms.push(id);
+                    next
+                }));
             }
         });
         terms
     }
+}
+
+/// The folders of a path in lower case, one by one and each with the next: `/docs/`, `/.github/workflows/`.
+fn folders(path: &str) -> impl Iterator<Item = &str> {
+    let slashes = || path.match_indices('/').map(|(at, _)| at);
+    let to_next = |many: usize| slashes().zip(slashes().skip(many)).map(|(start, end)| &path[start..=end]);
+    to_next(1).chain(to_next(2))
 }

@@ -21,12 +21,14 @@ pub(super) enum Place {
 }
 
 /// Calls `each` with every term and where in the text it is.
-pub(super) fn each_term(lexicon: &Lexicon, text: &str, each: &mut dyn FnMut(&str, Range<usize>, Place)) {
+pub(super) fn each_term(lexicon: &Lexicon, text: &str, each: &mut impl FnMut(&str, Range<usize>, Place)) {
     let mut buffer = String::new();
     for (start, chunk) in chunks(text) {
-        each_of_chunk(lexicon, chunk, &mut buffer, &mut |term, range, place| {
-            each(term, start + range.start..start + range.end, place);
-        });
+        if is_plain(chunk) {
+            each_of_piece(chunk, start, &mut buffer, each);
+        } else {
+            each_of_chunk(lexicon, chunk, start, &mut buffer, each);
+        }
         if let Some(implied) = lexicon.file_kind(chunk) {
             for (_, word) in chunks(implied) {
                 stem_into(word, &mut buffer);
@@ -34,6 +36,13 @@ pub(super) fn each_term(lexicon: &Lexicon, text: &str, each: &mut dyn FnMut(&str
             }
         }
     }
+}
+
+/// Most words are small letters, the first perhaps a capital: they are no compounds.
+fn is_plain(chunk: &str) -> bool {
+    chunk.as_bytes().split_first().is_some_and(|(first, rest)| {
+        first.is_ascii_alphabetic() && rest.iter().all(u8::is_ascii_lowercase)
+    })
 }
 
 /// Runs without spaces, with where they begin, and without the punctuation around them.
@@ -72,57 +81,79 @@ fn is_of_a_word(c: char) -> bool {
     c.is_alphanumeric() || c == '+' || c == '#'
 }
 
-fn each_of_chunk(lexicon: &Lexicon, chunk: &str, buffer: &mut String, each: &mut dyn FnMut(&str, Range<usize>, Place)) {
+fn each_of_chunk(
+    lexicon: &Lexicon,
+    chunk: &str,
+    at: usize,
+    buffer: &mut String,
+    each: &mut impl FnMut(&str, Range<usize>, Place),
+) {
     // `don't` and `team's`: what stands after is no word.
     if let Some((word, rest)) = chunk.split_once(['\'', '’']).filter(|(_, rest)| rest.chars().count() <= 2) {
         return match rest {
             "t" | "T" => {
                 whole_into(chunk, buffer);
-                each(buffer, 0..chunk.len(), Place::Word);
+                each(buffer, at..at + chunk.len(), Place::Word);
             }
-            _ => each_of_chunk(lexicon, word, buffer, each),
+            _ => each_of_chunk(lexicon, word, at, buffer, each),
         };
     }
     if chunk.eq_ignore_ascii_case(".net") {
-        each("dotnet", 0..chunk.len(), Place::Word);
+        each("dotnet", at..at + chunk.len(), Place::Word);
         return;
     }
     // What a slash parts is never one word.
-    let mut segment = 0;
-    for end in chunk.match_indices('/').map(|(at, _)| at).chain([chunk.len()]) {
-        let (mut parts, mut first, mut last) = (0, None, 0);
-        let mut after = 0;
-        for range in pieces(&chunk[segment..end]) {
-            let start = segment + range.start;
-            // A part of a word that was taken as a whole.
-            if start < after {
-                continue;
-            }
-            first.get_or_insert(start);
-            let run = start + run_length(&chunk[start..end]);
-            if run > segment + range.end && start >= last.max(after) && is_one_word(lexicon, &chunk[start..run], buffer)
-            {
-                each(buffer, start..run, Place::Word);
-                (parts, last, after) = (parts + 1, run, run);
-            } else {
-                parts += each_of_piece(&chunk[start..segment + range.end], start, buffer, each);
-                last = segment + range.end;
-            }
-        }
-        if let Some(first) = first.filter(|_| parts > 1) {
-            whole_into(&chunk[first..last], buffer);
-            each(buffer, first..last, Place::Whole);
-        }
-        segment = end + 1;
+    let mut start = at;
+    for segment in chunk.split('/') {
+        each_of_segment(lexicon, segment, start, buffer, each);
+        start += segment.len() + 1;
     }
 }
 
-fn run_length(text: &str) -> usize {
-    text.find(|c| !is_of_a_word(c)).unwrap_or(text.len())
+fn each_of_segment(
+    lexicon: &Lexicon,
+    segment: &str,
+    at: usize,
+    buffer: &mut String,
+    each: &mut impl FnMut(&str, Range<usize>, Place),
+) {
+    let (mut parts, mut first, mut last) = (0, None, 0);
+    let mut after = 0;
+    for Range { start, end } in pieces(segment) {
+        // A part of a word that was taken as a whole.
+        if start < after {
+            continue;
+        }
+        first.get_or_insert(start);
+        let run = start + run_length(&segment[start..]);
+        if run > end && start >= last.max(after) && is_one_word(lexicon, &segment[start..run], buffer) {
+            each(buffer, at + start..at + run, Place::Word);
+            (parts, last, after) = (parts + 1, run, run);
+        } else {
+            parts += each_of_piece(&segment[start..end], at + start, buffer, each);
+            last = end;
+        }
+    }
+    if let Some(first) = first.filter(|_| parts > 1) {
+        whole_into(&segment[first..last], buffer);
+        each(buffer, at + first..at + last, Place::Whole);
+    }
 }
+
+/// How far letters and digits go, or so far that it is no word any more.
+fn run_length(text: &str) -> usize {
+    let near = &text[..text.floor_char_boundary(LONGEST + 1)];
+    near.find(|c| !is_of_a_word(c)).unwrap_or(near.len())
+}
+
+/// No word of the trade is longer.
+const LONGEST: usize = 40;
 
 /// `DevOps` and `RabbitMQ` are words of the trade in spite of their humps.
 fn is_one_word(lexicon: &Lexicon, run: &str, buffer: &mut String) -> bool {
+    if run.len() > LONGEST {
+        return false;
+    }
     whole_into(run, buffer);
     lexicon.id(buffer).is_some_and(|term| !lexicon.hints(term).is_empty())
 }
@@ -159,7 +190,7 @@ fn each_of_piece(
     piece: &str,
     start: usize,
     buffer: &mut String,
-    each: &mut dyn FnMut(&str, Range<usize>, Place),
+    each: &mut impl FnMut(&str, Range<usize>, Place),
 ) -> usize {
     if !piece.starts_with(is_ideographic) {
         // A letter, a number and an article say nothing.

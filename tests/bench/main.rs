@@ -2,6 +2,8 @@
 //! asserts nothing: machines are shared and noisy.
 
 mod ledger;
+mod route;
+mod work;
 
 use std::fs;
 use std::io::{BufRead, BufReader};
@@ -12,12 +14,14 @@ use std::time::{Duration, Instant};
 const SQUAD: &str = env!("CARGO_BIN_EXE_squad");
 const ROUNDS: usize = 31;
 
-/// `cargo bench -- ledger` runs those of the ledger alone.
+/// `cargo bench -- ledger` runs those of the ledger alone; `commands` and `route` are named likewise.
 fn main() {
-    if !std::env::args().any(|argument| argument == "ledger") {
-        commands();
+    let benches: [(&str, fn()); 3] = [("commands", commands), ("ledger", ledger::bench), ("route", route::bench)];
+    let is_named = |name: &str| std::env::args().any(|argument| argument == name);
+    let all = !benches.iter().any(|(name, _)| is_named(name));
+    for (_, bench) in benches.iter().filter(|(name, _)| all || is_named(name)) {
+        bench();
     }
-    ledger::bench();
 }
 
 fn commands() {
