@@ -1,5 +1,7 @@
 //! Sentences and untrusted text.
 
+use std::fmt::{Display, Write};
+
 /// `1 agent`, `2 agents`, `1 entry`, `2 entries`.
 pub(crate) fn plural(count: usize, noun: &str) -> String {
     match (count, noun.strip_suffix('y')) {
@@ -10,13 +12,15 @@ pub(crate) fn plural(count: usize, noun: &str) -> String {
 }
 
 /// `a`, `a and b`, `a, b and c`.
-pub(crate) fn list<T: ToString>(items: impl IntoIterator<Item = T>) -> String {
-    let items: Vec<String> = items.into_iter().map(|item| item.to_string()).collect();
-    match items.split_last() {
-        None => String::new(),
-        Some((last, [])) => last.clone(),
-        Some((last, rest)) => format!("{} and {last}", rest.join(", ")),
+pub(crate) fn list<T: Display>(items: impl IntoIterator<Item = T>) -> String {
+    let mut items = items.into_iter().peekable();
+    let mut text = items.next().map(|item| item.to_string()).unwrap_or_default();
+    while let Some(item) = items.next() {
+        text.push_str(if items.peek().is_some() { ", " } else { " and " });
+        // A string takes whatever is written to it.
+        let _ = write!(text, "{item}");
     }
+    text
 }
 
 /// The first line that says something, cut to `limit` characters.

@@ -67,8 +67,8 @@ fn light_stem(word: &str) -> (&str, &'static str) {
         return (word, "");
     }
     // Longest first: `-ations` is no plural of `-ation` that is left over.
-    let suffixes = if word.ends_with(LAST_OF_SUFFIXES) { SUFFIXES } else { &[] };
-    for (suffix, least, ending) in suffixes {
+    let last = word.as_bytes().last();
+    for (suffix, least, ending) in SUFFIXES.iter().filter(|(suffix, ..)| suffix.as_bytes().last() == last) {
         if let Some(rest) = word.strip_suffix(suffix).filter(|rest| has_letters(rest, *least)) {
             let fits = match *suffix {
                 "ion" | "ions" => rest.ends_with(['s', 't']),
@@ -137,9 +137,6 @@ const SUFFIXES: &[(&str, usize, Ending)] = &[
     ("or", 4, Ending::OfVerb),
     ("ed", 3, Ending::OfVerb),
 ];
-
-/// What every one of them ends with.
-const LAST_OF_SUFFIXES: [char; 6] = ['s', 'n', 't', 'g', 'd', 'r'];
 
 fn has_vowel(text: &str) -> bool {
     !text.is_ascii() || text.contains(['a', 'e', 'i', 'o', 'u', 'y'])

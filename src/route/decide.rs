@@ -4,7 +4,6 @@ use super::Draft;
 use super::evidence::Witness;
 use super::index::Index;
 use super::rank::{KIND, Measured, ROW, Said};
-use super::text::Stretch;
 use super::weights::{CALIBRATION, EXPLAINED, FAR_FEWER, NEARLY_ALL, SURE, WEIGHTS};
 use crate::model::{Member, Slug};
 
@@ -19,8 +18,7 @@ pub(super) struct Standing {
 }
 
 impl Standing {
-    pub(super) fn of(index: &Index<'_>, message: &str, stretches: &[Stretch]) -> Self {
-        let said = index.said(message, stretches);
+    pub(super) fn of(index: &Index<'_>, said: Said) -> Self {
         let measured = index.measure(&said);
         let fits = Index::fit(&measured);
         let best = best(&fits).map(|best| (best, confidence(&fits, &measured, best)));
@@ -63,7 +61,8 @@ impl Standing {
     /// The reviewer of the row that speaks most for the agent.
     pub(super) fn reviewer(&self, index: &Index<'_>, agent: usize) -> Option<Slug> {
         let mut rows: Vec<(usize, f64)> = Vec::new();
-        for hit in self.measured.hits.iter().filter(|hit| hit.agent == agent && hit.amount > 0.0) {
+        let hits = index.hits(&self.said, &self.measured, agent);
+        for hit in hits.iter().filter(|hit| hit.amount > 0.0) {
             if let Some(rule) = index.lines[hit.line].rule {
                 match rows.iter_mut().find(|(row, _)| *row == rule) {
                     Some((_, amount)) => *amount += hit.amount,

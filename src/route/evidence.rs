@@ -3,7 +3,7 @@
 use super::decide::Standing;
 use super::index::Index;
 use super::lexicon::AreaKind;
-use super::rank::{KIND, REQUEST, TOPIC};
+use super::rank::{Hit, KIND, REQUEST, TOPIC};
 use super::weights::WEIGHTS;
 use crate::model::{Evidence, list};
 
@@ -14,10 +14,16 @@ pub(super) struct Witness<'w, 't> {
 }
 
 /// A line that speaks for an agent: by its words, or by the area it is about.
-struct Reason {
+struct Reason<'h> {
     line: usize,
-    area: Option<usize>,
     weight: f64,
+    because: Because<'h>,
+}
+
+enum Because<'h> {
+    /// It has words of the message: these hits.
+    Words(&'h [Hit]),
+    Area(usize),
 }
 
 /// A pasted word can be of any length, and a message can have all the words of a line.
@@ -30,7 +36,9 @@ const LEAST_SHARE: f64 = 0.15;
 impl Witness<'_, '_> {
     /// What speaks most for and against an agent, the strongest first.
     pub(super) fn of(&self, agent: usize, most: usize) -> Vec<Evidence> {
-        let mut reasons = self.lines(agent);
+        let mut hits = self.index.hits(&self.standing.said, &self.standing.measured, agent);
+        hits.sort_by_key(|hit| hit.line);
+        let mut reasons = lines(&hits);
         reasons.extend(self.areas(agent));
         reasons.sort_by(|a, b| b.weight.abs().total_cmp(&a.weight.abs()).then(a.line.cmp(&b.line)));
         reasons.truncate(most);
@@ -39,35 +47,22 @@ impl Witness<'_, '_> {
         reasons.iter().map(|reason| self.told(agent, reason)).collect()
     }
 
-    fn told(&self, agent: usize, reason: &Reason) -> Evidence {
+    fn told(&self, agent: usize, reason: &Reason<'_>) -> Evidence {
         let line = &self.index.lines[reason.line];
         let what = line.field.what();
-        let why = match reason.area {
-            Some(area) => format!("the message is about {}, and so is its {what}", self.index.lexicon.areas[area].name),
-            None => {
-                let hits =
-                    self.standing.measured.hits.iter().filter(|hit| hit.agent == agent && hit.line == reason.line);
-                let mut words: Vec<&str> = hits.map(|hit| self.word(hit.word)).collect();
+        let why = match &reason.because {
+            Because::Area(area) => {
+                ["the message is about ", self.index.lexicon.areas[*area].name, ", and so is its ", what].concat()
+            }
+            Because::Words(hits) => {
+                let mut words: Vec<&str> = hits.iter().map(|hit| self.word(hit.word)).collect();
                 words.dedup();
                 words.truncate(WORDS);
-                format!("{what}: {}", list(words.iter().map(|word| format!("`{word}`"))))
+                [what, ": ", &list(words.iter().map(|word| ["`", word, "`"].concat()))].concat()
             }
         };
         let weight = (reason.weight * 100.0).round() / 100.0;
         Evidence { agent: self.index.agents[agent].slug.clone(), why, source: line.source.clone(), weight }
-    }
-
-    /// The lines of the team's files that have words of the message.
-    fn lines(&self, agent: usize) -> Vec<Reason> {
-        let mut lines: Vec<Reason> = Vec::new();
-        for hit in self.standing.measured.hits.iter().filter(|hit| hit.agent == agent) {
-            let weight = hit.amount * WEIGHTS[hit.field as usize];
-            match lines.iter_mut().find(|reason| reason.line == hit.line) {
-                Some(reason) => reason.weight += weight,
-                None => lines.push(Reason { line: hit.line, area: None, weight }),
-            }
-        }
-        lines
     }
 
     fn word(&self, place: usize) -> &str {
@@ -77,22 +72,38 @@ impl Witness<'_, '_> {
     }
 
     /// The areas that the message speaks of and that are the agent's.
-    fn areas(&self, agent: usize) -> Vec<Reason> {
+    fn areas(&self, agent: usize) -> Vec<Reason<'static>> {
         let (said, index) = (&self.standing.said, self.index);
         let features = &self.standing.measured.features[agent];
+        // What only the message's form says is no reason to name.
+        let form = |area: usize| said.form.filter(|(of, _)| *of == area).map_or(0.0, |(_, weight)| weight);
+        let agreed = said.areas.iter().zip(&index.areas[agent]).enumerate().filter_map(|(area, (said, share))| {
+            let said = said - form(area);
+            (said > 0.0).then(|| (area, said.powi(2) * share))
+        });
+        let agreed: Vec<(usize, f64)> = agreed.collect();
         let mut reasons = Vec::new();
         for (kind, slots) in [(AreaKind::Kind, &[KIND, REQUEST][..]), (AreaKind::Topic, &[TOPIC])] {
             let weight: f64 = slots.iter().map(|slot| features[*slot] * WEIGHTS[*slot]).sum();
-            // What only the message's form says is no reason to name.
-            let form = |area: usize| said.form.filter(|(of, _)| *of == area).map_or(0.0, |(_, weight)| weight);
-            let agreed = |area: usize| (said.areas[area] - form(area)).max(0.0).powi(2) * index.areas[agent][area];
-            let areas = (0..said.areas.len()).filter(|area| index.lexicon.areas[*area].kind == kind);
-            let total: f64 = areas.clone().map(agreed).sum();
-            for area in areas.filter(|area| total > 0.0 && agreed(*area) > LEAST_SHARE * total) {
-                let weight = weight * agreed(area) / total;
-                reasons.extend(index.area_lines[agent][area].map(|line| Reason { line, area: Some(area), weight }));
+            let areas = agreed.iter().filter(|(area, _)| index.lexicon.areas[*area].kind == kind);
+            let total: f64 = areas.clone().map(|(_, agreed)| agreed).sum();
+            for &(area, agreed) in areas.filter(|(_, agreed)| total > 0.0 && *agreed > LEAST_SHARE * total) {
+                let weight = weight * agreed / total;
+                reasons.extend(index.area_lines[agent][area].map(|line| Reason {
+                    line,
+                    weight,
+                    because: Because::Area(area),
+                }));
             }
         }
         reasons
     }
+}
+
+/// The lines of the team's files that have words of the message; the hits come line by line.
+fn lines(hits: &[Hit]) -> Vec<Reason<'_>> {
+    let of_line = |hits: &'_ [Hit]| hits.iter().map(|hit| hit.amount * WEIGHTS[hit.field as usize]).sum();
+    hits.chunk_by(|a, b| a.line == b.line)
+        .map(|hits| Reason { line: hits[0].line, weight: of_line(hits), because: Because::Words(hits) })
+        .collect()
 }

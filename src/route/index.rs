@@ -126,12 +126,13 @@ impl<'t> Index<'t> {
         self.lexicon.id(term).or_else(|| self.own_terms.get(term).copied())
     }
 
-    pub(super) fn found(&self, text: &str) -> Vec<Found> {
-        let mut found = Vec::new();
-        each_term(self.lexicon, text, &mut |term, range, place| {
-            found.push(Found { term: self.lookup(term), range, place, says: !term.is_empty() });
+    /// Calls `each` with every term in a part of a text.
+    pub(super) fn each_found(&self, text: &str, part: Range<usize>, each: &mut impl FnMut(Found)) {
+        let start = part.start;
+        each_term(self.lexicon, &text[part], &mut |term, range, place| {
+            let range = start + range.start..start + range.end;
+            each(Found { term: self.lookup(term), range, place, says: !term.is_empty() });
         });
-        found
     }
 
     fn fill(&mut self, lines: Vec<Line>) {
@@ -183,7 +184,8 @@ impl<'t> Index<'t> {
     fn entries_of(&self, line: &Line) -> Vec<Entry> {
         let parts = line.text.split([',', ';', '/', '&', '+', '(', ')']).flat_map(|part| part.split(" and "));
         let terms = |part: &str| {
-            let mut terms: Vec<TermId> = self.found(part).into_iter().filter_map(|found| found.term).collect();
+            let mut terms: Vec<TermId> = Vec::new();
+            self.each_found(part, 0..part.len(), &mut |found| terms.extend(found.term));
             terms.retain(|term| !self.lexicon.is_stop(*term));
             terms.dedup();
             terms

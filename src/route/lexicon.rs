@@ -142,7 +142,8 @@ impl Lexicon {
         }
         // `.ts` alone is a kind of file too; `e.g.` is not.
         let endings = name.match_indices('.').map(|(dot, _)| &name[dot..]);
-        let found = endings.chain(folders(&path)).filter_map(|pattern| Some((pattern.len(), *self.files.get(pattern)?)));
+        let found =
+            endings.chain(folders(&path)).filter_map(|pattern| Some((pattern.len(), *self.files.get(pattern)?)));
         // The longest pattern says most.
         found.max_by_key(|(length, kind)| (*length, kind.place)).map(|(_, kind)| kind.words)
     }

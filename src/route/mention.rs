@@ -80,7 +80,8 @@ pub(super) fn read(team: &Team, message: &str, stretches: &[Stretch]) -> Called 
 
 /// Everyone who can be started, where the message turns to the team and asks it for something.
 pub(super) fn the_team(team: &Team, message: &str) -> Option<Draft> {
-    let start: String = message.trim_start().chars().take(40).collect::<String>().to_lowercase();
+    let start = message.trim_start();
+    let start = start[..start.floor_char_boundary(40)].to_lowercase();
     let start = start.trim_start_matches("hey ").trim_start_matches("ok ").trim_start_matches('@');
     const CALLS: [&str; 6] = ["team", "everyone", "everybody", "squad", "all of you", "each of you"];
     let calls = CALLS.iter().any(|call| start.strip_prefix(call).is_some_and(|rest| rest.starts_with([',', ':'])))

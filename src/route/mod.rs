@@ -23,6 +23,7 @@ mod hard;
 mod index;
 mod lexicon;
 mod mention;
+mod message;
 mod parts;
 mod rank;
 mod terms;
@@ -33,6 +34,7 @@ mod weights;
 use crate::model::{Evidence, Plan, PlanKind, Slug, Team, Tier};
 use decide::Standing;
 use index::Index;
+use message::Message;
 use text::Stretch;
 
 /// What the user has already decided.
@@ -87,7 +89,7 @@ impl<'t> Router<'t> {
             Some(draft) => draft,
             None => match self.decide(request) {
                 Decided::Direct(evidence) if wishes.tier.is_none() => return direct(evidence),
-                Decided::Direct(_) => self.rank(request, &text::stretches(request.text)),
+                Decided::Direct(_) => self.rank(request, text::stretches(request.text)),
                 Decided::Draft(draft) => draft,
             },
         };
@@ -120,7 +122,7 @@ impl<'t> Router<'t> {
             return Decided::Direct(vec![note(why.to_owned(), "message")]);
         }
         let fixed = mention::the_team(self.team, request.text).or_else(|| hard::read(self.team, request));
-        let mut draft = fixed.unwrap_or_else(|| self.rank(request, &stretches));
+        let mut draft = fixed.unwrap_or_else(|| self.rank(request, stretches));
         if called.in_vain {
             // Somebody else was meant, and who stands in is less sure than the words are.
             draft.confidence *= weights::IN_VAIN;
@@ -133,10 +135,10 @@ impl<'t> Router<'t> {
         Decided::Draft(draft)
     }
 
-    fn rank(&self, request: &Request<'_>, stretches: &[Stretch]) -> Draft {
-        let whole = Standing::of(&self.index, request.text, stretches);
-        parts::read(&self.index, request.text, stretches, &whole)
-            .unwrap_or_else(|| whole.draft(&self.index, request.text))
+    fn rank(&self, request: &Request<'_>, stretches: Vec<Stretch>) -> Draft {
+        let message = Message::read(&self.index, request.text, stretches);
+        let whole = Standing::of(&self.index, self.index.said(&message, &message.stretches));
+        parts::read(&self.index, &message, &whole).unwrap_or_else(|| whole.draft(&self.index, request.text))
     }
 }
 

@@ -3,13 +3,15 @@
 use std::ops::Range;
 use std::sync::LazyLock;
 
-use regex::Regex;
+use aho_corasick::AhoCorasick;
 
 use super::Draft;
 use super::decide::Standing;
 use super::evidence::Witness;
 use super::index::Index;
 use super::lexicon::AreaKind;
+use super::message::Message;
+use super::rank::Said;
 use super::text::Stretch;
 use super::weights::SURE;
 
@@ -33,30 +35,28 @@ const BESIDE: [&str; 6] = ["testing", "documentation", "samples", "delivery", "n
 
 struct Part {
     stretches: Vec<Stretch>,
-    standing: Standing,
+    said: Said,
     /// A kind of work the part surely speaks of, and whether it begins by asking for it.
     kind: Option<(usize, bool)>,
 }
 
 /// The agents of the message's parts when they are several.
-pub(super) fn read(index: &Index<'_>, message: &str, stretches: &[Stretch], whole: &Standing) -> Option<Draft> {
-    let beside = |area: usize| BESIDE.contains(&index.lexicon.areas[area].name) && whole.said.areas[area] >= 0.99;
-    let is_beside = (0..whole.said.areas.len()).any(beside);
+pub(super) fn read(index: &Index<'_>, message: &Message<'_>, whole: &Standing) -> Option<Draft> {
+    let is_beside = kinds_beside(index, &whole.said).next().is_some();
     if whole.sure().is_some() && !is_beside {
         return None;
     }
-    let words: usize = stretches.iter().map(|stretch| message[stretch.range.clone()].split_whitespace().count()).sum();
-    let split = split(message, stretches);
+    let split = split(message);
     let most = if is_beside { PARTS } else { TOPICS };
-    if words > WORDS || split.len() < 2 || split.len() > most {
+    if message.length() > WORDS || split.len() < 2 || split.len() > most {
         return None;
     }
     let parts: Vec<Part> = split.into_iter().map(|stretches| part(index, message, stretches)).collect();
-    of_kinds(index, message, &parts, whole).or_else(|| of_topics(index, message, &parts, whole))
+    of_kinds(index, message, &parts, whole).or_else(|| of_topics(index, message, parts, whole))
 }
 
 /// Work on something, and beside it tests, documentation and the like.
-fn of_kinds(index: &Index<'_>, message: &str, parts: &[Part], whole: &Standing) -> Option<Draft> {
+fn of_kinds(index: &Index<'_>, message: &Message<'_>, parts: &[Part], whole: &Standing) -> Option<Draft> {
     let first_asks = parts.first()?.kind.is_some_and(|(_, asks)| asks);
     let mut owners: Vec<(usize, &Part)> = Vec::new();
     let mut core: Vec<Stretch> = Vec::new();
@@ -73,7 +73,7 @@ fn of_kinds(index: &Index<'_>, message: &str, parts: &[Part], whole: &Standing) 
     if owners.is_empty() {
         return None;
     }
-    let core = Standing::of(index, message, &core);
+    let core = Standing::of(index, index.said(message, &core));
     // When the message begins with one kind, the rest is what that kind is about.
     let worker = core.best.filter(|(_, confidence)| !first_asks && *confidence >= CORE);
     let mut agents: Vec<usize> = worker.map(|(agent, _)| agent).into_iter().collect();
@@ -84,33 +84,34 @@ fn of_kinds(index: &Index<'_>, message: &str, parts: &[Part], whole: &Standing) 
     }
     let mut evidence = Vec::new();
     for agent in &agents {
-        let standing = owners.iter().find(|(owner, _)| owner == agent).map_or(&core, |(_, part)| &part.standing);
-        evidence.extend(Witness { index, message, standing }.of(*agent, OF_A_PART));
+        let of_part = owners.iter().find(|(owner, _)| owner == agent);
+        let of_part = of_part.map(|(_, part)| Standing::of(index, part.said.clone()));
+        let standing = of_part.as_ref().unwrap_or(&core);
+        evidence.extend(Witness { index, message: message.text, standing }.of(*agent, OF_A_PART));
     }
     let confidence = worker.map_or(SURE, |(_, confidence)| confidence.max(SURE));
     Some(draft(index, &agents, evidence, confidence, whole))
 }
 
 /// Parts that are surely different agents' work, where the whole is surely nobody's.
-fn of_topics(index: &Index<'_>, message: &str, parts: &[Part], whole: &Standing) -> Option<Draft> {
+fn of_topics(index: &Index<'_>, message: &Message<'_>, parts: Vec<Part>, whole: &Standing) -> Option<Draft> {
     if whole.sure().is_some() || parts.len() > TOPICS {
         return None;
     }
-    let sure: Vec<(usize, &Part)> = parts.iter().filter_map(|part| Some((part.standing.sure()?, part))).collect();
     let mut agents: Vec<usize> = Vec::new();
-    for (agent, _) in &sure {
-        if !agents.contains(agent) {
-            agents.push(*agent);
+    let (mut confidence, mut evidence) = (1.0_f64, Vec::new());
+    for part in parts {
+        let standing = Standing::of(index, part.said);
+        let (agent, sure) = standing.best.filter(|_| standing.sure().is_some())?;
+        if !agents.contains(&agent) {
+            agents.push(agent);
         }
+        confidence = confidence.min(sure);
+        evidence.extend(Witness { index, message: message.text, standing: &standing }.of(agent, OF_A_PART));
     }
-    if agents.len() < 2 || sure.len() < parts.len() {
+    if agents.len() < 2 {
         return None;
     }
-    let mut evidence = Vec::new();
-    for (agent, part) in &sure {
-        evidence.extend(Witness { index, message, standing: &part.standing }.of(*agent, OF_A_PART));
-    }
-    let confidence = sure.iter().filter_map(|(_, part)| part.standing.best).map(|(_, sure)| sure).fold(1.0, f64::min);
     Some(draft(index, &agents, evidence, confidence, whole))
 }
 
@@ -130,11 +131,9 @@ fn draft(
     }
 }
 
-fn part(index: &Index<'_>, message: &str, stretches: Vec<Stretch>) -> Part {
-    let standing = Standing::of(index, message, &stretches);
-    let said = &standing.said;
-    let kind = (0..said.areas.len())
-        .filter(|area| BESIDE.contains(&index.lexicon.areas[*area].name) && said.areas[*area] >= 0.99)
+fn part(index: &Index<'_>, message: &Message<'_>, stretches: Vec<Stretch>) -> Part {
+    let said = index.said(message, &stretches);
+    let kind = kinds_beside(index, &said)
         .max_by(|a, b| said.areas[*a].total_cmp(&said.areas[*b]).then(b.cmp(a)))
         // Another kind that the part speaks of as much leaves it open.
         .filter(|area| {
@@ -146,7 +145,13 @@ fn part(index: &Index<'_>, message: &str, stretches: Vec<Stretch>) -> Part {
             others.map(|other| said.areas[other]).fold(0.0, f64::max) <= said.areas[*area]
         })
         .map(|area| (area, said.requests[area] >= 0.99));
-    Part { stretches, standing, kind }
+    Part { stretches, said, kind }
+}
+
+/// The kinds of work that are surely spoken of and stand beside others.
+fn kinds_beside(index: &Index<'_>, said: &Said) -> impl Iterator<Item = usize> {
+    let surely = (0..said.areas.len()).filter(|area| said.areas[*area] >= 0.99);
+    surely.filter(|area| BESIDE.contains(&index.lexicon.areas[*area].name))
 }
 
 fn owner(index: &Index<'_>, area: usize) -> Option<usize> {
@@ -159,11 +164,12 @@ fn owner(index: &Index<'_>, area: usize) -> Option<usize> {
 }
 
 /// A message's clauses, and what conjunctions part in them.
-fn split(message: &str, stretches: &[Stretch]) -> Vec<Vec<Stretch>> {
+fn split(message: &Message<'_>) -> Vec<Vec<Stretch>> {
     let mut parts: Vec<Vec<Stretch>> = Vec::new();
     let mut clause = usize::MAX;
-    for stretch in stretches.iter().filter(|stretch| stretch.weight > 0.3) {
-        for (place, range) in pieces(&message[stretch.range.clone()], stretch.range.start).into_iter().enumerate() {
+    for stretch in message.stretches.iter().filter(|stretch| stretch.weight > 0.3) {
+        for (place, range) in pieces(&message.text[stretch.range.clone()], stretch.range.start).into_iter().enumerate()
+        {
             let piece = Stretch { range, ..stretch.clone() };
             match parts.last_mut() {
                 Some(part) if place == 0 && stretch.clause == clause => part.push(piece),
@@ -176,8 +182,10 @@ fn split(message: &str, stretches: &[Stretch]) -> Vec<Vec<Stretch>> {
 }
 
 /// Conjunctions, with the spaces around them where the script has any.
-static JOINT: LazyLock<Regex> = LazyLock::new(|| {
-    Regex::new(" (?:and|plus|with|then|as well as|und|y|et|e) |和|并|、").expect("the words are an expression")
+static JOINT: LazyLock<AhoCorasick> = LazyLock::new(|| {
+    let words =
+        [" and ", " plus ", " with ", " then ", " as well as ", " und ", " y ", " et ", " e ", "和", "并", "、"];
+    AhoCorasick::new(words).expect("the words are few")
 });
 
 fn pieces(text: &str, start: usize) -> Vec<Range<usize>> {

@@ -4,6 +4,7 @@ use super::fields::Field;
 use super::form::Form;
 use super::index::{Found, Index};
 use super::lexicon::{AreaKind, Hint, Of, TermId};
+use super::message::Message;
 use super::terms::Place;
 use super::text::Stretch;
 use super::weights::WEIGHTS;
@@ -20,7 +21,6 @@ pub(super) const ROW: usize = Field::COUNT + 3;
 /// A word of the message that was found in an agent's files.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Hit {
-    pub(super) agent: usize,
     pub(super) field: Field,
     /// Its place in [`Said::words`].
     pub(super) word: usize,
@@ -29,6 +29,7 @@ pub(super) struct Hit {
 }
 
 /// A message as its index sees it.
+#[derive(Clone)]
 pub(super) struct Said {
     pub(super) words: Vec<Word>,
     /// By area, 0..: how much the message speaks of it.
@@ -52,7 +53,8 @@ pub(super) struct Word {
 /// What was measured.
 pub(super) struct Measured {
     pub(super) features: Vec<[f64; FEATURES]>,
-    pub(super) hits: Vec<Hit>,
+    /// The places of the words that were looked for in [`Said::words`], and what finding one is worth.
+    looked_for: Vec<(usize, f64)>,
     /// How much the message says that could be found, and how much of it was.
     pub(super) said: f64,
     /// Whether any word says something of an area, or of some agents rather than of all.
@@ -62,8 +64,6 @@ pub(super) struct Measured {
 }
 
 /// What the form of a message is worth, in strong words.
-/// What is said most is meant: half as much said counts a quarter.
-const SHARPNESS: i32 = 2;
 const DECISION: f64 = 1.5;
 const INQUIRY: f64 = 0.5;
 const ORDER: f64 = 0.7;
@@ -81,19 +81,39 @@ const BEGINNING: usize = 5;
 /// And where among them the verb stands.
 const VERB: usize = 3;
 
+/// A set of terms.
+struct Terms(Vec<u64>);
+
+impl Terms {
+    fn none(vocabulary: usize) -> Self {
+        Self(vec![0; vocabulary / 64 + 1])
+    }
+
+    fn has(&self, term: TermId) -> bool {
+        self.0[term as usize / 64] & (1 << (term % 64)) != 0
+    }
+
+    /// Whether it was not there yet.
+    fn insert(&mut self, term: TermId) -> bool {
+        let is_new = !self.has(term);
+        self.0[term as usize / 64] |= 1 << (term % 64);
+        is_new
+    }
+}
+
 impl Index<'_> {
     /// Reads the stretches of a message.
-    pub(super) fn said(&self, message: &str, stretches: &[Stretch]) -> Said {
+    pub(super) fn said(&self, message: &Message<'_>, stretches: &[Stretch]) -> Said {
         let areas = self.lexicon.areas.len();
         let mut said = Said {
-            words: Vec::new(),
+            words: Vec::with_capacity(message.words.len()),
             areas: vec![0.0; areas],
             requests: vec![0.0; areas],
             pasted: vec![0.0; areas],
             form: None,
             speaks: false,
         };
-        self.add_forms(message, &mut said);
+        self.add_form(message.form, &mut said);
         let mut sentence = usize::MAX;
         let mut begun = 0;
         for stretch in stretches {
@@ -101,20 +121,16 @@ impl Index<'_> {
                 sentence = stretch.sentence;
                 begun = 0;
             }
-            let mut words = self.found(&message[stretch.range.clone()]);
-            for word in &mut words {
-                word.range = stretch.range.start + word.range.start..stretch.range.start + word.range.end;
-            }
-            self.add_areas_of(&words, stretch, &mut begun, &mut said);
-            said.words.extend(words.into_iter().map(|found| Word { found, weight: stretch.weight }));
+            let words = message.words(stretch);
+            self.add_areas_of(words.clone(), stretch, &mut begun, &mut said);
+            said.words.extend(words.map(|found| Word { found: found.clone(), weight: stretch.weight }));
         }
         said
     }
 
     /// What the form of a message says, whatever its words: a question whether something should be is one of
     /// planning, and what is no question is asked to be built.
-    fn add_forms(&self, message: &str, said: &mut Said) {
-        let form = Form::of(message);
+    fn add_form(&self, form: Form, said: &mut Said) {
         let (area, weight) = match form {
             Form::Decision => ("planning", DECISION),
             Form::Inquiry => ("research", INQUIRY),
@@ -127,7 +143,13 @@ impl Index<'_> {
         }
     }
 
-    fn add_areas_of(&self, words: &[Found], stretch: &Stretch, begun: &mut usize, said: &mut Said) {
+    fn add_areas_of<'f>(
+        &self,
+        words: impl Iterator<Item = &'f Found> + Clone,
+        stretch: &Stretch,
+        begun: &mut usize,
+        said: &mut Said,
+    ) {
         let mut take = |hints: &[Hint], terms: usize, counts: bool| {
             let begins = *begun < BEGINNING && !stretch.is_code;
             let asks = *begun < VERB && !stretch.is_code && counts;
@@ -151,9 +173,9 @@ impl Index<'_> {
                 *begun += terms;
             }
         };
-        let sequence = words.iter().filter(|word| word.place == Place::Word && word.says).map(|word| word.term);
+        let sequence = words.clone().filter(|word| word.place == Place::Word && word.says).map(|word| word.term);
         self.each_hints(sequence, &mut |hints, terms| take(hints, terms, true));
-        for word in words.iter().filter(|word| word.place != Place::Word) {
+        for word in words.clone().filter(|word| word.place != Place::Word) {
             let weight = if word.place == Place::Implied {
                 &[]
             } else {
@@ -161,19 +183,19 @@ impl Index<'_> {
             };
             take(weight, 0, false);
         }
-        let implied = words.iter().filter(|word| word.place == Place::Implied).map(|word| word.term);
+        let implied = words.filter(|word| word.place == Place::Implied).map(|word| word.term);
         self.each_hints(implied, &mut |hints, terms| take(hints, terms, false));
     }
 
     pub(super) fn measure(&self, said: &Said) -> Measured {
         let mut measured = Measured {
             features: vec![[0.0; FEATURES]; self.agents.len()],
-            hits: Vec::new(),
+            looked_for: Vec::with_capacity(said.words.len()),
             said: 0.0,
             has_substance: said.speaks,
             covered: vec![0.0; self.agents.len()],
         };
-        let mut seen = vec![false; self.vocabulary()];
+        let mut seen = Terms::none(self.vocabulary());
         for (place, word) in said.words.iter().enumerate() {
             let Some(term) = word.found.term else {
                 if !word.found.says {
@@ -183,7 +205,7 @@ impl Index<'_> {
                 continue;
             };
             let says = self.lexicon.says(term);
-            if says == 0.0 || std::mem::replace(&mut seen[term as usize], true) {
+            if says == 0.0 || !seen.insert(term) {
                 continue;
             }
             measured.said += says * word.weight.max(0.0);
@@ -193,22 +215,16 @@ impl Index<'_> {
                 Place::Implied => 0.6,
             };
             let worth = says * how * word.weight * self.rarity(term);
-            measured.has_substance |= says * self.rarity(term) > LEAST_SAID && !self.postings(term).is_empty();
+            let postings = self.postings(term);
+            measured.has_substance |= says * self.rarity(term) > LEAST_SAID && !postings.is_empty();
+            measured.looked_for.push((place, worth));
             let mut last = usize::MAX;
-            for posting in self.postings(term) {
+            for posting in postings {
                 if posting.agent != last && posting.field != Field::NotOwned {
                     last = posting.agent;
                     measured.covered[last] += says * word.weight.max(0.0);
                 }
-                let amount = worth * posting.amount;
-                measured.features[posting.agent][posting.field as usize] += amount;
-                measured.hits.push(Hit {
-                    agent: posting.agent,
-                    field: posting.field,
-                    word: place,
-                    amount,
-                    line: posting.line,
-                });
+                measured.features[posting.agent][posting.field as usize] += worth * posting.amount;
             }
         }
         self.measure_rows(&seen, &mut measured);
@@ -216,13 +232,27 @@ impl Index<'_> {
         measured
     }
 
+    /// What was found in an agent's files.
+    pub(super) fn hits(&self, said: &Said, measured: &Measured, agent: usize) -> Vec<Hit> {
+        let mut hits = Vec::new();
+        for &(word, worth) in &measured.looked_for {
+            let postings = said.words[word].found.term.map_or(&[][..], |term| self.postings(term));
+            hits.extend(postings.iter().filter(|posting| posting.agent == agent).map(|posting| Hit {
+                field: posting.field,
+                word,
+                amount: worth * posting.amount,
+                line: posting.line,
+            }));
+        }
+        hits
+    }
+
     /// The best of an agent's row entries: how much of the entry the message says.
-    fn measure_rows(&self, said: &[bool], measured: &mut Measured) {
+    fn measure_rows(&self, said: &Terms, measured: &mut Measured) {
         for entry in &self.entries {
-            let has = |term: &TermId| said[*term as usize];
-            let found = entry.terms.iter().filter(|term| has(term)).count() as f64;
-            if found > 0.0 {
-                let share = found / entry.terms.len() as f64;
+            let found = entry.terms.iter().filter(|term| said.has(**term)).count();
+            if found > 0 {
+                let share = found as f64 / entry.terms.len() as f64;
                 let slot = &mut measured.features[entry.agent][ROW];
                 *slot = slot.max(share * share * entry.worth);
             }
@@ -240,14 +270,16 @@ impl Index<'_> {
         }
     }
 
+    /// What is said most is meant: half as much said counts a quarter.
     fn agree(&self, areas: &[f64], of_kind: impl Fn(&usize) -> bool, slot: usize, measured: &mut Measured) {
-        let spoken: Vec<usize> = (0..areas.len()).filter(|area| areas[*area] != 0.0 && of_kind(area)).collect();
-        let total: f64 = spoken.iter().map(|area| areas[*area].max(0.0).powi(SHARPNESS)).sum();
+        let spoken = areas.iter().enumerate().filter(|(area, said)| **said != 0.0 && of_kind(area));
+        let spoken: Vec<(usize, f64)> = spoken.map(|(area, said)| (area, said * said.abs())).collect();
+        let total: f64 = spoken.iter().map(|(_, said)| said.max(0.0)).sum();
         if total <= 0.0 {
             return;
         }
         for (features, of) in measured.features.iter_mut().zip(&self.areas) {
-            let agreed: f64 = spoken.iter().map(|area| areas[*area] * areas[*area].abs() * of[*area]).sum();
+            let agreed: f64 = spoken.iter().map(|(area, said)| said * of[*area]).sum();
             // Sure of itself when much was said of few areas.
             features[slot] = agreed / (total + 0.7);
         }

@@ -40,9 +40,10 @@ pub(super) fn each_term(lexicon: &Lexicon, text: &str, each: &mut impl FnMut(&st
 
 /// Most words are small letters, the first perhaps a capital: they are no compounds.
 fn is_plain(chunk: &str) -> bool {
-    chunk.as_bytes().split_first().is_some_and(|(first, rest)| {
-        first.is_ascii_alphabetic() && rest.iter().all(u8::is_ascii_lowercase)
-    })
+    chunk
+        .as_bytes()
+        .split_first()
+        .is_some_and(|(first, rest)| first.is_ascii_alphabetic() && rest.iter().all(u8::is_ascii_lowercase))
 }
 
 /// Runs without spaces, with where they begin, and without the punctuation around them.
@@ -74,6 +75,9 @@ fn starts_chunk(c: char) -> bool {
 }
 
 fn ends_chunk(c: char) -> bool {
+    if c.is_ascii_alphanumeric() {
+        return false;
+    }
     c.is_whitespace() || matches!(c, ',' | ';' | '(' | ')' | '[' | ']' | '{' | '}' | '"' | '`' | '|' | '<' | '>' | '=')
 }
 

@@ -3,7 +3,7 @@
 use std::ops::Range;
 use std::sync::LazyLock;
 
-use regex::Regex;
+use aho_corasick::{AhoCorasick, MatchKind};
 
 /// Longer messages are read at their beginning and their end: in between is what was pasted.
 const BEGINNING: usize = 24 * 1024;
@@ -30,6 +30,8 @@ pub(super) struct Stretch {
     pub(super) clause: usize,
     pub(super) sentence: usize,
     pub(super) is_code: bool,
+    /// The places of its terms in [`super::message::Message`], once it is read.
+    pub(super) words: Range<usize>,
 }
 
 /// A message in stretches.
@@ -102,7 +104,7 @@ impl<'m> Reader<'m> {
 
     fn push(&mut self, range: Range<usize>, weight: f64, is_code: bool) {
         let (clause, sentence) = (self.clause, self.sentence);
-        self.stretches.push(Stretch { range, weight, clause, sentence, is_code });
+        self.stretches.push(Stretch { range, weight, clause, sentence, is_code, words: 0..0 });
     }
 
     /// A line of prose: clause by clause, with code spans, addresses and negations told apart.
@@ -111,11 +113,11 @@ impl<'m> Reader<'m> {
         let message = self.message;
         for (at, c) in message[line.clone()].char_indices() {
             let at = line.start + at;
-            let after = message[at + c.len_utf8()..line.end].chars().next();
+            let is_last = || message[at + c.len_utf8()..line.end].chars().next().is_none_or(char::is_whitespace);
             let ends_sentence = matches!(c, '!' | '?' | '。' | '！' | '？')
-                || (c == '.' && after.is_none_or(char::is_whitespace) && !is_abbreviation(&message[start..at]));
-            let ends_clause = matches!(c, ',' | ';' | '(' | ')' | '、' | '，' | '；' | '：' | '—')
-                || (c == ':' && after.is_none_or(char::is_whitespace));
+                || (c == '.' && is_last() && !is_abbreviation(&message[start..at]));
+            let ends_clause =
+                matches!(c, ',' | ';' | '(' | ')' | '、' | '，' | '；' | '：' | '—') || (c == ':' && is_last());
             if ends_sentence || ends_clause {
                 self.clause_of(start..at);
                 start = at + c.len_utf8();
@@ -129,6 +131,15 @@ impl<'m> Reader<'m> {
     fn clause_of(&mut self, clause: Range<usize>) {
         let text = &self.message[clause.clone()];
         let negated = if self.denies { negated(text) } else { None };
+        // Most clauses are plain words: no code, no address, no denial.
+        if negated.is_none() && !text.contains(['`', '@', '/', '.']) {
+            let start = clause.start + text.len() - text.trim_start().len();
+            let end = start + text.trim().len();
+            if start < end {
+                self.push(start..end, 1.0, false);
+            }
+            return;
+        }
         let first = self.stretches.len();
         let weight = |at: usize| if negated.as_ref().is_some_and(|range| range.contains(&at)) { NEGATED } else { 1.0 };
         let mut at = 0;
@@ -291,11 +302,8 @@ fn negated(clause: &str) -> Option<Range<usize>> {
     let begins = AT_THE_BEGINNING.iter().any(|cue| head.starts_with(cue))
         || (head.starts_with("no ") && !NO_BUT.iter().any(|word| head[3..].starts_with(word)))
         || (head.starts_with("not a ") || head.starts_with("not about "));
-    let from = if begins {
-        Some(start)
-    } else {
-        ANYWHERE.iter().filter_map(|cue| lower.find(cue)).min().or_else(|| left_alone(&lower))
-    }?;
+    let from =
+        if begins { Some(start) } else { ANYWHERE.find(&lower).map(|cue| cue.start()).or_else(|| left_alone(&lower)) }?;
     let end = ["but ", "just ", "only ", "instead "]
         .iter()
         .filter_map(|word| lower[from..].find(&format!(" {word}")))
@@ -313,9 +321,10 @@ fn left_alone(clause: &str) -> Option<usize> {
 }
 
 /// What every denial has in it.
-static DENIAL: LazyLock<Regex> = LazyLock::new(|| {
-    let words = "n['’]t|dont|not|no|never|nothing|without|leave|keep|except|excluding|nicht|ohne|sin|sans|sem|senza";
-    Regex::new(&format!("(?i)(?:{words})[ \n]")).expect("the words are an expression")
+static DENIAL: LazyLock<AhoCorasick> = LazyLock::new(|| {
+    let words = "n't n’t dont not no never nothing without leave keep except excluding nicht ohne sin sans sem senza";
+    let ended = words.split(' ').flat_map(|word| [format!("{word} "), format!("{word}\n")]);
+    AhoCorasick::builder().ascii_case_insensitive(true).build(ended).expect("the words are few")
 });
 
 const AT_THE_BEGINNING: [&str; 11] = [
@@ -335,7 +344,12 @@ const AT_THE_BEGINNING: [&str; 11] = [
 /// `no …` that says something else.
 const NO_BUT: [&str; 10] = ["idea", "one ", "matter", "longer", "way ", "luck", "response", "error", "output", "clue"];
 
-const ANYWHERE: [&str; 32] = [
+static ANYWHERE: LazyLock<AhoCorasick> = LazyLock::new(|| {
+    let first = MatchKind::LeftmostFirst;
+    AhoCorasick::builder().match_kind(first).build(DENIALS).expect("the words are few")
+});
+
+const DENIALS: [&str; 32] = [
     "don't touch",
     "don’t touch",
     "do not touch",
