@@ -63,12 +63,13 @@ pub(crate) fn stem_of(word: &mut String) {
 /// migrate/migration, document/documentation, and careful enough to keep `product` from `production`. It is in two
 /// parts, a beginning of the word and an ending.
 fn light_stem(word: &str) -> (&str, &'static str) {
-    if !has_letters(word, 4) || WHOLE.contains(&word) {
+    // Most words end with none of the letters that suffixes end with.
+    let Some(last) = word.bytes().last().filter(|last| b"sentdrg".contains(last)) else { return (word, "") };
+    if !has_letters(word, 4) || is_whole(word) {
         return (word, "");
     }
     // Longest first: `-ations` is no plural of `-ation` that is left over.
-    let last = word.as_bytes().last();
-    for (suffix, least, ending) in SUFFIXES.iter().filter(|(suffix, ..)| suffix.as_bytes().last() == last) {
+    for (suffix, least, ending) in SUFFIXES.iter().filter(|(suffix, ..)| suffix.ends_with(char::from(last))) {
         if let Some(rest) = word.strip_suffix(suffix).filter(|rest| has_letters(rest, *least)) {
             let fits = match *suffix {
                 "ion" | "ions" => rest.ends_with(['s', 't']),
@@ -96,21 +97,24 @@ fn has_letters(text: &str, least: usize) -> bool {
 }
 
 /// Words that only look like forms of others: a `question` is no quest.
-const WHOLE: [&str; 13] = [
-    "production",
-    "process",
-    "address",
-    "access",
-    "class",
-    "question",
-    "cors",
-    "news",
-    "series",
-    "canvas",
-    "locale",
-    "express",
-    "compass",
-];
+fn is_whole(word: &str) -> bool {
+    matches!(
+        word,
+        "production"
+            | "process"
+            | "address"
+            | "access"
+            | "class"
+            | "question"
+            | "cors"
+            | "news"
+            | "series"
+            | "canvas"
+            | "locale"
+            | "express"
+            | "compass"
+    )
+}
 
 /// What a suffix leaves.
 enum Ending {

@@ -150,6 +150,9 @@ impl Lexicon {
 
     fn read() -> Self {
         let mut lexicon = Self::default();
+        // Some more than there are.
+        lexicon.ids.reserve(AREAS.len() / 10);
+        lexicon.entries.reserve(AREAS.len() / 10);
         lexicon.read_common();
         lexicon.read_areas();
         for (place, line) in FILES.lines().filter(|line| !line.starts_with('#')).enumerate() {

@@ -22,7 +22,7 @@ pub(super) enum Place {
 
 /// Calls `each` with every term and where in the text it is.
 pub(super) fn each_term(lexicon: &Lexicon, text: &str, each: &mut impl FnMut(&str, Range<usize>, Place)) {
-    let mut buffer = String::new();
+    let mut buffer = String::with_capacity(LONGEST);
     for (start, chunk) in chunks(text) {
         if is_plain(chunk) {
             each_of_piece(chunk, start, &mut buffer, each);
@@ -52,18 +52,16 @@ fn chunks(text: &str) -> impl Iterator<Item = (usize, &str)> {
     let mut at = 0;
     std::iter::from_fn(move || {
         loop {
-            let skipped = rest.len() - rest.trim_start_matches(|c| !starts_chunk(c)).len();
+            let skipped = rest.find(starts_chunk)?;
             at += skipped;
             rest = &rest[skipped..];
-            if rest.is_empty() {
-                return None;
-            }
             let end = rest.find(ends_chunk).unwrap_or(rest.len());
             let (chunk, start) = (&rest[..end], at);
             rest = &rest[end..];
             at += end;
             let chunk = chunk.trim_end_matches(|c| !is_of_a_word(c) && c != '/');
-            if chunk.chars().any(char::is_alphanumeric) {
+            // A chunk may be nothing but slashes.
+            if chunk.contains(char::is_alphanumeric) {
                 return Some((start, chunk));
             }
         }
@@ -71,15 +69,24 @@ fn chunks(text: &str) -> impl Iterator<Item = (usize, &str)> {
 }
 
 fn starts_chunk(c: char) -> bool {
-    c.is_alphanumeric() || matches!(c, '.' | '/')
+    c.is_ascii_alphanumeric() || matches!(c, '.' | '/') || (!c.is_ascii() && c.is_alphanumeric())
 }
 
 fn ends_chunk(c: char) -> bool {
-    if c.is_ascii_alphanumeric() {
-        return false;
-    }
-    c.is_whitespace() || matches!(c, ',' | ';' | '(' | ')' | '[' | ']' | '{' | '}' | '"' | '`' | '|' | '<' | '>' | '=')
+    if c.is_ascii() { ENDS[c as usize] } else { c.is_whitespace() }
 }
+
+/// By ASCII character.
+const ENDS: [bool; 128] = {
+    let mut ends = [false; 128];
+    let marks = b" \t\n\x0b\x0c\r,;()[]{}\"`|<>=";
+    let mut place = 0;
+    while place < marks.len() {
+        ends[marks[place] as usize] = true;
+        place += 1;
+    }
+    ends
+};
 
 fn is_of_a_word(c: char) -> bool {
     c.is_alphanumeric() || c == '+' || c == '#'
