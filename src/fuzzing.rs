@@ -1,10 +1,13 @@
-//! The parsers as `tests/fuzz` reaches them. No part of what squad offers to others.
+//! The parsers, and the router, as `tests/fuzz` reaches them. No part of what squad offers to others.
 
-use crate::model::Problem;
+use std::sync::LazyLock;
+
+use crate::model::{Evidence, Member, Plan, PlanKind, Problem, Team};
 use crate::parse::{Files, team};
+use crate::route::{Request, Router, Wishes};
 
 /// What there is to feed.
-pub const PARSERS: [&str; 10] = [
+pub const PARSERS: [&str; 11] = [
     "team",
     "routing",
     "routing-json",
@@ -15,6 +18,7 @@ pub const PARSERS: [&str; 10] = [
     "ceremonies",
     "registry",
     "identity",
+    "message",
 ];
 
 /// A roster for texts that name members.
@@ -22,6 +26,10 @@ const TEAM: &str = include_str!("../fixtures/forms/team.md");
 
 /// A routing file that points to `work.json`.
 const ROUTING: &str = include_str!("../fixtures/forms/routing.md");
+
+/// The team that messages are routed in.
+const ROSTER: &str = include_str!("../fixtures/routing/team.md");
+const ROWS: &str = include_str!("../fixtures/routing/routing.md");
 
 /// The text that mutations of a parser's input begin with.
 pub fn seed(parser: &str) -> &'static str {
@@ -35,12 +43,16 @@ pub fn seed(parser: &str) -> &'static str {
         "ceremonies" => include_str!("../fixtures/forms/ceremonies.md"),
         "registry" => include_str!("../fixtures/forms/registry.json"),
         "identity" => include_str!("../fixtures/forms/now.md"),
+        "message" => include_str!("../fixtures/routing/message.md"),
         _ => include_str!("../fixtures/forms/decision.md"),
     }
 }
 
 /// Feeds a text to a parser; an error says which promise was broken.
 pub fn feed(parser: &str, text: &str) -> Result<(), String> {
+    if parser == "message" {
+        return route(text);
+    }
     let files = files(parser, text);
     let (read, problems) = team(&files);
     for problem in &problems {
@@ -81,4 +93,41 @@ fn inside(files: &Files, problem: &Problem) -> Result<(), String> {
     let lines = text.lines().count().max(1);
     let known = files.texts.contains_key(path);
     if known && (1..=lines).contains(&problem.line) { Ok(()) } else { Err(format!("outside the file: {problem:?}")) }
+}
+
+static ROUTED: LazyLock<Team> = LazyLock::new(|| {
+    let texts = [("team.md", ROSTER), ("routing.md", ROWS)].map(|(path, text)| (path.to_owned(), text.to_owned()));
+    team(&Files { folder: ".squad".to_owned(), texts: texts.into() }).0
+});
+
+static ROUTER: LazyLock<Router<'static>> = LazyLock::new(|| Router::new(&ROUTED, &[]));
+
+fn route(message: &str) -> Result<(), String> {
+    let plan = ROUTER.plan(&Request::new(message), &Wishes::default());
+    let starts = |member: &&Member| plan.agents.iter().chain(&plan.reviewer).any(|slug| member.slug == *slug);
+    if ROUTED.startable().filter(starts).count() != plan.agents.len() + usize::from(plan.reviewer.is_some()) {
+        return Err(format!("names somebody who cannot be started, or somebody twice: {plan:?}"));
+    }
+    if (plan.kind == PlanKind::Agents) == plan.agents.is_empty() || !(0.0..=1.0).contains(&plan.confidence) {
+        return Err(format!("contradicts itself: {plan:?}"));
+    }
+    plan.evidence.iter().try_for_each(|evidence| holds(message, evidence))?;
+    let again: Plan = ROUTER.plan(&Request::new(message), &Wishes::default());
+    if again == plan { Ok(()) } else { Err("planned differently the second time".to_owned()) }
+}
+
+/// Evidence quotes words that the message has, and lines that the team's files have.
+fn holds(message: &str, evidence: &Evidence) -> Result<(), String> {
+    let of_a_file = evidence.source.rsplit_once(':').map(|(file, line)| (file, line.parse::<usize>().unwrap_or(0)));
+    let (is_there, quotes) = match of_a_file {
+        Some((".squad/team.md", line)) => ((1..=ROSTER.lines().count()).contains(&line), true),
+        Some((".squad/routing.md", line)) => ((1..=ROWS.lines().count()).contains(&line), true),
+        Some(_) => (false, false),
+        None => (evidence.source == "message", false),
+    };
+    let mut quoted = evidence.why.split('`').skip(1).step_by(2).filter(|_| quotes);
+    if is_there && evidence.weight.is_finite() && quoted.all(|word| !word.is_empty() && message.contains(word)) {
+        return Ok(());
+    }
+    Err(format!("evidence of nothing: {evidence:?}"))
 }

@@ -170,7 +170,7 @@ impl Lexicon {
                 "[stop]" => says = STOP,
                 "[common]" => says = SAYS_LITTLE,
                 words => {
-                    for term in self.take_terms(words) {
+                    for (term, _) in self.take_terms(words) {
                         self.entries[term as usize].says.get_or_insert(says);
                     }
                 }
@@ -195,21 +195,32 @@ impl Lexicon {
                     _ => Of::All,
                 };
                 let hint = Hint { area, weight, of };
-                words.split(',').for_each(|term| self.hint(term.trim(), hint));
+                // A comma parts two terms of the table; each may be several words.
+                let mut words_left = &self.take_terms(words)[..];
+                let mut end = 0;
+                for part in words.split(',') {
+                    end += part.len() + 1;
+                    let count = words_left.iter().take_while(|(_, at)| *at < end).count();
+                    let (term, rest) = words_left.split_at(count);
+                    self.hint(term, hint);
+                    words_left = rest;
+                }
             }
         }
     }
 
-    fn hint(&mut self, term: &str, hint: Hint) {
-        let terms = self.take_terms(term);
-        let Some((first, rest)) = terms.split_first() else { return };
+    /// A term of the tables speaks of an area.
+    fn hint(&mut self, terms: &[(TermId, usize)], hint: Hint) {
+        let Some(((first, _), rest)) = terms.split_first() else { return };
+        let is_rest = |phrase: &Phrase| phrase.rest.iter().eq(rest.iter().map(|(term, _)| term));
         let entry = &mut self.entries[*first as usize];
         let hints = if rest.is_empty() {
             &mut entry.hints
         } else {
-            let place = entry.phrases.iter().position(|phrase| phrase.rest == rest).unwrap_or(entry.phrases.len());
+            let place = entry.phrases.iter().position(is_rest).unwrap_or(entry.phrases.len());
             if place == entry.phrases.len() {
-                entry.phrases.push(Phrase { rest: rest.to_vec(), hints: Vec::new() });
+                let rest = rest.iter().map(|(term, _)| *term).collect();
+                entry.phrases.push(Phrase { rest, hints: Vec::new() });
             }
             &mut entry.phrases[place].hints
         };
@@ -219,18 +230,20 @@ impl Lexicon {
         }
     }
 
-    fn take_terms(&mut self, text: &str) -> Vec<TermId> {
-        let mut terms = Vec::new();
+    /// The terms of a line, with where they begin.
+    fn take_terms(&mut self, text: &str) -> Vec<(TermId, usize)> {
+        let mut terms = Vec::with_capacity(text.len() / 6);
         // No table of files yet: what the tables say of files is not said of them.
-        each_term(&Self::default(), text, &mut |term, _, place| {
+        each_term(&Self::default(), text, &mut |term, range, place| {
             if place == Place::Word && !term.is_empty() {
                 let known = self.ids.get(term).copied();
-                terms.push(known.unwrap_or_else(|| {
+                let id = known.unwrap_or_else(|| {
                     let next = self.size();
                     self.ids.insert(term.into(), next);
                     self.entries.push(Entry::default());
                     next
-                }));
+                });
+                terms.push((id, range.start));
             }
         });
         terms

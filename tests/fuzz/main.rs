@@ -1,6 +1,6 @@
-//! Feeds the parsers what nobody would write.
+//! Feeds the parsers, and the router, what nobody would write.
 //!
-//! `cargo test --features fuzzing --test fuzz -- [SECONDS] [PARSER] [SEED]` changes the texts of `fixtures/forms` at
+//! `cargo test --features fuzzing --test fuzz -- [SECONDS] [PARSER] [SEED]` changes the texts of `fixtures` at
 //! random for so many seconds per parser, and reports how many it fed and what it found. The same seed feeds the same
 //! texts. Without arguments it is a short test among the others.
 
@@ -17,7 +17,19 @@ const SLOW: Duration = Duration::from_secs(2);
 const LONGEST: usize = 64 * 1024;
 
 /// What parsers have reason to look at.
-const TOKENS: [&str; 44] = [
+const TOKENS: [&str; 56] = [
+    "@",
+    "@grace ",
+    "Milo, ",
+    "don't ",
+    " and ",
+    "和",
+    "/",
+    ".",
+    "'",
+    "’",
+    "?",
+    "aB",
     "|",
     "|-|-|\n",
     "\n",
