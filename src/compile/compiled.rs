@@ -3,7 +3,7 @@
 use super::budget::{Budget, tokens};
 use super::history::Past;
 use super::receipt::{Input, InputKind, Receipt, Totals, hash};
-use super::standing::{ceremony_line, facilitated, has_text, roster_line, rule_line};
+use super::standing::{ceremony_line, facilitated, has_text, rule_line};
 use super::{COORDINATOR_LENGTH, Compiler, decision_title, decisions, history, prompt, skills};
 use crate::model::{Member, SessionSpec};
 
@@ -92,8 +92,8 @@ impl Compiled<'_> {
             prompt::TEAMWORK,
             "how to work here; every agent is told",
         ));
-        let roster: String = team.startable().map(roster_line).collect();
-        inputs.push(always(member.source.to_string(), InputKind::Roster, &roster, "the agents work can be given to"));
+        let roster = &self.compiler.roster;
+        inputs.push(always(member.source.to_string(), InputKind::Roster, roster, "the agents work can be given to"));
         for ceremony in facilitated(team, member) {
             let line = ceremony_line(ceremony);
             let input = always(ceremony.source.to_string(), InputKind::Ceremony, &line, "the agent facilitates it");

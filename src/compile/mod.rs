@@ -45,7 +45,7 @@ use decisions::Ranked;
 use history::Past;
 use receipt::hash;
 use skills::Shelf as Skills;
-use standing::{agent_prompt, fixed_context, history_file, roster_line, rule_line};
+use standing::{agent_prompt, fixed_context, history_file, roster, rule_line};
 use text::{cite, one_line, push_within};
 use topic::Topic;
 
@@ -63,8 +63,6 @@ pub(crate) struct Learning {
 
 /// The coordinator's prompt at most, in bytes (PRD 5: 15 KB).
 const COORDINATOR_LENGTH: usize = 15_000;
-/// Of these, the roster at most.
-const ROSTER_LENGTH: usize = 6_000;
 
 /// What the sessions of one task are compiled from.
 pub(crate) struct Sources<'a> {
@@ -91,10 +89,11 @@ impl Task {
     }
 }
 
-/// Compiles the sessions of one task. Decisions are ranked once, whatever the number of agents.
+/// Compiles the sessions of one task. The roster is written and decisions are ranked once, whatever the number of agents.
 pub(crate) struct Compiler<'a> {
     sources: Sources<'a>,
     task: &'a Task,
+    roster: String,
     skills: Skills<'a>,
     notes: Past<'a>,
     decisions: Ranked<'a>,
@@ -105,6 +104,7 @@ impl<'a> Compiler<'a> {
     pub(crate) fn new(sources: Sources<'a>, task: &'a Task) -> Self {
         let (team, topic) = (sources.team, &task.topic);
         Self {
+            roster: roster(team),
             skills: Skills::new(&team.skills, topic),
             notes: Past::of_team(&team.notes, topic),
             decisions: Ranked::new(&team.decisions, topic),
@@ -124,7 +124,7 @@ impl<'a> Compiler<'a> {
         let Sources { team, learnings, settings } = self.sources;
         let charter = team.charters.get(&member.slug);
         let prompt = agent_prompt(member, charter);
-        let fixed = fixed_context(team, member);
+        let fixed = fixed_context(team, &self.roster, member);
         let fixed_size = tokens(&prompt) + tokens(&fixed);
         let budget = Budget::new(tier, fixed_size, self.skills.wanted(), self.notes.wanted());
         let (skills, notes) = (self.skills.tell(budget.skills), self.notes.tell(budget.notes));
@@ -179,9 +179,7 @@ impl<'a> Compiler<'a> {
     /// final answer of several agents' work.
     pub(crate) fn coordinator(&'a self) -> Compiled<'a> {
         let Sources { team, settings, .. } = self.sources;
-        let mut prompt = prompt::COORDINATOR.to_owned();
-        let roster = prompt.len() + ROSTER_LENGTH;
-        push_within(&mut prompt, "\n## The team\n\n", team.startable().map(roster_line), roster);
+        let mut prompt = [prompt::COORDINATOR, &self.roster].concat();
         let heading = "\n## Who does what\n\n";
         let rules = push_within(&mut prompt, heading, team.rules.iter().map(rule_line), COORDINATOR_LENGTH);
         let mut context = String::new();

@@ -1,7 +1,7 @@
 //! What a session is made of whatever its task: who the agent is, how to work here, who else is on the team.
 
 use super::prompt;
-use super::text::{line, one_line, place};
+use super::text::{line, one_line, place, push_within};
 use crate::model::{Ceremony, Charter, Member, Rule, Team};
 
 pub(super) fn has_text(charter: Option<&Charter>) -> bool {
@@ -15,12 +15,18 @@ pub(super) fn agent_prompt(member: &Member, charter: Option<&Charter>) -> String
     }
 }
 
-pub(super) fn fixed_context(team: &Team, member: &Member) -> String {
-    let mut context = prompt::TEAMWORK.to_owned();
-    context.push_str("\n## The team\n\n");
-    for colleague in team.startable() {
-        context.push_str(&roster_line(colleague));
-    }
+/// What the roster takes of a prompt at most, in bytes: a team of hundreds would leave no room for the work.
+const ROSTER_LENGTH: usize = 6_000;
+
+/// Whom work can be given to: the same for all sessions, and so written once.
+pub(super) fn roster(team: &Team) -> String {
+    let mut roster = String::new();
+    push_within(&mut roster, "\n## The team\n\n", team.startable().map(roster_line), ROSTER_LENGTH);
+    roster
+}
+
+pub(super) fn fixed_context(team: &Team, roster: &str, member: &Member) -> String {
+    let mut context = [prompt::TEAMWORK, roster].concat();
     context.push_str(&format!("\nYou are {}.\n", one_line(&member.name)));
     let ceremonies: String = facilitated(team, member).map(ceremony_line).collect();
     if !ceremonies.is_empty() {
@@ -46,7 +52,7 @@ pub(super) fn ceremony_line(ceremony: &Ceremony) -> String {
     format!("- {} ({}){said}\n", one_line(&ceremony.name), place(&ceremony.source))
 }
 
-pub(super) fn roster_line(member: &Member) -> String {
+fn roster_line(member: &Member) -> String {
     format!("- {} (`{}`): {}\n", one_line(&member.name), member.slug, one_line(&member.role))
 }
 

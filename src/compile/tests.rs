@@ -198,6 +198,20 @@ fn the_coordinator_stays_within_15_kilobytes() {
     assert!(spec.prompt.contains("more\n"));
 }
 
+/// Time is not measured here: a roster written into every prompt would make this test the slowest of all.
+#[test]
+fn a_big_team_is_listed_as_far_as_there_is_room() {
+    let everyone: Vec<Member> = (0..3_000).map(|number| member(&format!("Agent{number}"))).collect();
+    let big = Team { members: everyone, ..team() };
+    with(&big, &Learnings::new(), &Settings::default(), "", |compiler| {
+        for one in &big.members {
+            let spec = compiler.agent(one, Tier::Standard).spec;
+            assert!(spec.context.len() < 10_000 && spec.context.contains("- and 28"), "{}", spec.context);
+            assert!(spec.context.contains(&format!("You are {}.", one.name)));
+        }
+    });
+}
+
 #[test]
 fn long_histories_give_their_newest_part() {
     let mut team = team();

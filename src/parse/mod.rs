@@ -29,7 +29,7 @@ pub(crate) use decisions::{IMPORTED, sources, split};
 
 use serde::{Deserialize, Serialize};
 
-use crate::model::{Decision, Problem, Severity, Source, Team};
+use crate::model::{Decision, Problem, Severity, Slug, Source, Team};
 
 /// The JSON files, by their paths from the team folder, that a routing file points to.
 pub(crate) fn linked_tables(routing: &str) -> Vec<String> {
@@ -136,9 +136,9 @@ fn read_agents(files: &Files, folders: &roster::Folders, team: &mut Team, proble
                 .hint("add a row for it to team.md, or delete its folder"),
         );
     }
+    let members: BTreeSet<&Slug> = team.members.iter().map(|member| &member.slug).collect();
     for (slug, path) in folders.role_files().filter(|(_, path)| !used.contains(*path)) {
-        let is_member = team.member(slug).is_some();
-        if let Some(text) = files.text(path).filter(|_| !is_member) {
+        if let Some(text) = files.text(path).filter(|_| !members.contains(slug)) {
             team.roles.insert(slug.clone(), charter::read(files, path, text, problems));
         }
     }

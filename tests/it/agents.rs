@@ -232,7 +232,7 @@ fn the_receipt_says_why() {
                             the agent's own prompt
         instructions   158  0c03b9a40323f8a0  squad
                             how to work here; every agent is told
-        roster          19  e124e3759069abd3  .squad/team.md:5
+        roster          22  dc2b38838573a92c  .squad/team.md:5
                             the agents work can be given to
         decision        31  3a96c84ce132ba87  .squad/decisions.md:8  Logins use passkeys
                             about the task: login (4)
