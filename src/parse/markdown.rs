@@ -185,9 +185,9 @@ impl Table {
     }
 }
 
-/// A header without emoji and in lower case, its words parted by single spaces.
+/// A header without emoji and in lower case, its words parted by single spaces; `agent(s)` is `agents`.
 pub(super) fn header_words(header: &str) -> String {
-    let spaced = without_pictographs(header).replace('/', " / ").to_lowercase();
+    let spaced = without_pictographs(header).replace('/', " / ").replace("(s)", "s").to_lowercase();
     spaced.trim_end_matches([':', '*']).split_whitespace().collect::<Vec<_>>().join(" ")
 }
 
@@ -195,6 +195,11 @@ impl Row {
     pub(super) fn cell(&self, column: Option<usize>) -> &str {
         column.and_then(|column| self.cells.get(column)).map_or("", String::as_str)
     }
+}
+
+/// `<br>`, `<br/>`
+fn is_break(html: &str) -> bool {
+    html.trim_matches(['<', '>', '/', ' ']).eq_ignore_ascii_case("br")
 }
 
 /// `Key: value` or `Key — value`, as list items and paragraphs have it. The key in lower case.
@@ -244,6 +249,8 @@ impl Collector<'_> {
             Event::Text(text) if !self.in_code_block => self.text.push_str(&text),
             Event::Code(text) => self.text.push_str(&text),
             Event::SoftBreak | Event::HardBreak => self.text.push('\n'),
+            // A cell has no other way to hold several lines.
+            Event::InlineHtml(html) if is_break(&html) => self.text.push('\n'),
             _ => {}
         }
     }

@@ -18,6 +18,16 @@ fn is_pictograph(c: char) -> bool {
         | '\u{fe00}'..='\u{fe0f}' | '\u{fffd}' | '\u{1f000}'..='\u{1faff}' | '\u{e0000}'..='\u{e007f}')
 }
 
+/// The text without what is struck out: `~~Anna~~ Bob` is `Bob`.
+pub(super) fn without_struck(text: &str) -> String {
+    let parts: Vec<&str> = text.split("~~").collect();
+    // A mark without its other half strikes nothing.
+    let pairs = (parts.len() - 1) / 2;
+    let struck = |index: usize| index % 2 == 1 && index / 2 < pairs;
+    let kept: Vec<&str> = (0..parts.len()).filter(|index| !struck(*index)).map(|index| parts[index]).collect();
+    kept.concat().trim().to_owned()
+}
+
 /// Splits off a last remark in parentheses: `Eric (review)` is `Eric` and `review`.
 pub(super) fn remark(text: &str) -> (&str, &str) {
     let text = text.trim();

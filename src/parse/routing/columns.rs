@@ -29,7 +29,7 @@ impl Columns {
             kind,
             subject,
             first,
-            second: table.column(&SECOND),
+            second: second(table, first),
             review: table.column(&REVIEW),
             action: table.column(&ACTION),
             examples: table.column(&EXAMPLES).or_else(|| table.column(&abroad::EXAMPLES)),
@@ -37,7 +37,7 @@ impl Columns {
     }
 }
 
-const SIGNAL: [&str; 39] = [
+const SIGNAL: [&str; 44] = [
     "work type",
     "type of work",
     "work",
@@ -77,13 +77,18 @@ const SIGNAL: [&str; 39] = [
     "feature area",
     "specialty",
     "handles",
+    "when to use",
+    "when to call",
+    "use when",
+    "use for",
+    "call for",
 ];
 
 /// Parts of a header that make it a signal's, whatever stands beside them.
 const SIGNAL_PARTS: [&str; 5] = ["work type", "domain", "keyword", "signal", "task type"];
 
 /// These say that a table routes, whatever its first column is called.
-const ROUTES: [&str; 14] = [
+const ROUTES: [&str; 18] = [
     "route to",
     "routes to",
     "routed to",
@@ -98,7 +103,14 @@ const ROUTES: [&str; 14] = [
     "send to",
     "delegate to",
     "default agent",
+    "assign",
+    "assigned agent",
+    "hand to",
+    "hand off to",
 ];
+
+/// These say so of a column that holds members.
+const ASKS: [&str; 8] = ["→", "ask", "then ask", "call", "then call", "then", "use", "contact"];
 
 const AGENT: [&str; 23] = [
     "agent",
@@ -126,18 +138,8 @@ const AGENT: [&str; 23] = [
     "name",
 ];
 
-const SECOND: [&str; 10] = [
-    "secondary",
-    "secondary agent",
-    "secondary owner",
-    "secondary agents",
-    "backup",
-    "backup agent",
-    "fallback",
-    "support",
-    "supporting",
-    "supporting agents",
-];
+/// First words of headers over those who help or stand in.
+const SECOND: [&str; 7] = ["secondary", "backup", "backups", "fallback", "support", "supporting", "supported"];
 
 const REVIEW: [&str; 6] = ["reviewer", "review", "review by", "reviewed by", "reviewers", "review gate"];
 
@@ -159,53 +161,82 @@ const EXAMPLES: [&str; 13] = [
 
 const ACTION: [&str; 4] = ["action", "what happens", "meaning", "description"];
 
-const MODULE: [&str; 20] = [
+/// Headers that are made of these words, with or without others of [`BESIDE_MODULE`], are over parts of the code.
+const MODULE: [&str; 16] = [
     "module",
     "modules",
     "path",
     "paths",
-    "module / path",
-    "path / module",
-    "module path",
-    "file / path",
-    "path / file",
+    "file",
+    "files",
     "directory",
     "directories",
     "folder",
     "folders",
     "package",
+    "packages",
     "project",
-    "file pattern",
-    "files",
+    "projects",
     "glob",
-    "code path",
-    "component path",
+    "globs",
 ];
+const BESIDE_MODULE: [&str; 9] = ["/", "or", "and", "pattern", "patterns", "code", "component", "source", "name"];
 
-const LABEL: [&str; 4] = ["label", "labels", "issue label", "github label"];
+const LABEL: [&str; 2] = ["label", "labels"];
+
+/// Words beside these that leave a header one over labels: `GitHub issue label`.
+const BESIDE_LABEL: [&str; 8] = ["/", "issue", "issues", "github", "gh", "squad", "name", "pr"];
+
+/// Whether a header is made of some words and has one of others.
+fn is_made_of(header: &str, words: &[&str], beside: &[&str]) -> bool {
+    let mut all = header.split(' ');
+    header.split(' ').any(|word| words.contains(&word))
+        && all.all(|word| words.contains(&word) || beside.contains(&word))
+}
 
 /// `None` for a table that routes nothing.
 pub(super) fn of(table: &Table, roll: &Roll<'_>) -> Option<Columns> {
-    let routes = table.column(&ROUTES);
+    let asks = || table.column(&ASKS).filter(|column| *column > 0 && is_of_members(table, *column, roll));
+    let routes = table.column(&ROUTES).or_else(asks);
     let agent = routes.or_else(|| table.column(&AGENT));
     let signal = table
         .column(&SIGNAL)
         .or_else(|| table.column_where(|header| SIGNAL_PARTS.iter().any(|part| header.contains(part))))
         .filter(|signal| Some(*signal) != agent);
+    let agent_beside = |subject: usize| agent.or_else(|| column_of_members(table, subject, roll));
     if let Some(subject) = signal {
-        let first = agent.or_else(|| column_of_members(table, subject, roll))?;
+        let first = agent_beside(subject)?;
         let kind = if is_of_paths(table, subject) { TableKind::Modules } else { TableKind::Work };
         return Some(Columns::new(table, kind, subject, first));
     }
-    if let (Some(subject), Some(first)) = (table.column(&LABEL), agent) {
-        return Some(Columns::new(table, TableKind::Labels, subject, first));
-    }
-    if let (Some(subject), Some(first)) = (table.column(&MODULE), agent) {
-        return Some(Columns::new(table, TableKind::Modules, subject, first));
+    let label = table.column_where(|header| is_made_of(header, &LABEL, &BESIDE_LABEL));
+    let module = table.column_where(|header| is_made_of(header, &MODULE, &BESIDE_MODULE));
+    for (kind, subject) in [(TableKind::Labels, label), (TableKind::Modules, module)] {
+        if let Some((subject, first)) = subject.and_then(|subject| Some((subject, agent_beside(subject)?)))
+            && subject != first
+        {
+            return Some(Columns::new(table, kind, subject, first));
+        }
     }
     let by_content = || column_of_members(table, 0, roll).filter(|first| is_members_only(table, *first, roll));
     let first = routes.filter(|first| *first > 0).or_else(by_content)?;
     Some(Columns::new(table, TableKind::Work, 0, first))
+}
+
+/// Whether a text is what a column of members is called.
+pub(super) fn is_of_agents(text: &str) -> bool {
+    let words = header_words(text);
+    let is = |names: &[&str]| names.contains(&words.as_str());
+    is(&ROUTES)
+        || is(&AGENT)
+        || is(&ASKS)
+        || is(&REVIEW)
+        || SECOND.contains(&words.split(' ').next().unwrap_or_default())
+}
+
+fn second(table: &Table, first: usize) -> Option<usize> {
+    let is_second = |header: &str| header.split(' ').next().is_some_and(|word| SECOND.contains(&word));
+    table.column_where(is_second).filter(|second| *second != first)
 }
 
 /// Whether a table with headers squad does not know sends its first column to its members: every row names some there
@@ -219,24 +250,48 @@ fn is_members_only(table: &Table, column: usize, roll: &Roll<'_>) -> bool {
 
 /// Whether a column holds paths and nothing else, whatever it is called. `CI/CD` is no path.
 fn is_of_paths(table: &Table, column: usize) -> bool {
-    let is_path = |cell: &str| {
-        !cell.trim().is_empty()
-            && cell.split(',').map(str::trim).all(|path| {
-                let has_end = path.ends_with('/') || path.rsplit('/').next().is_some_and(|end| end.contains('.'));
-                !path.contains(' ') && (path.contains('*') || path.contains('/') && has_end)
-            })
-    };
-    !table.rows.is_empty() && table.rows.iter().all(|row| is_path(row.cell(Some(column))))
+    let is_of_paths = |cell: &str| !cell.trim().is_empty() && cell.split(',').all(is_path);
+    !table.rows.is_empty() && table.rows.iter().all(|row| is_of_paths(row.cell(Some(column))))
+}
+
+pub(super) fn is_path(text: &str) -> bool {
+    let text = text.trim();
+    let has_end = text.ends_with('/') || text.rsplit('/').next().is_some_and(|end| end.contains('.'));
+    !text.contains(' ') && (text.contains('*') || text.contains('/') && has_end)
 }
 
 /// The column whose cells are members, where no header says so.
 fn column_of_members(table: &Table, subject: usize, roll: &Roll<'_>) -> Option<usize> {
-    (0..table.header.len()).filter(|column| *column != subject && !is_aside(&table.header[*column])).find(|column| {
-        let cells: Vec<&str> = table.rows.iter().map(|row| row.cell(Some(*column))).collect();
-        let filled = cells.iter().filter(|cell| !cell.is_empty()).count();
-        let named = cells.iter().filter(|cell| Named::all(cell, roll)).count();
-        filled > 0 && named * 2 > filled
-    })
+    (0..table.header.len())
+        .filter(|column| *column != subject && !is_aside(&table.header[*column]))
+        .find(|column| is_of_members(table, *column, roll))
+}
+
+/// Whether most of a column's cells are members.
+fn is_of_members(table: &Table, column: usize, roll: &Roll<'_>) -> bool {
+    let cells = || table.rows.iter().map(|row| row.cell(Some(column))).filter(|cell| !cell.is_empty());
+    let named = cells().filter(|cell| Named::all(cell, roll)).count();
+    named * 2 > cells().count()
+}
+
+/// Whether a table that routes nothing names members as if it did. One that says more of its members is about them.
+pub(super) fn names_members(table: &Table, roll: &Roll<'_>) -> bool {
+    const ABOUT: [&str; 12] = [
+        "by",
+        "date",
+        "author",
+        "role",
+        "model",
+        "charter",
+        "status",
+        "emoji",
+        "when",
+        "facilitator",
+        "backup of",
+        "participants",
+    ];
+    let about = table.column_where(|header| ABOUT.contains(&header) || is_aside(header));
+    about.is_none() && column_of_members(table, usize::MAX, roll).is_some()
 }
 
 /// Members in these columns do not do the work.

@@ -7,6 +7,7 @@ use super::super::json::{self, Lines};
 use super::super::words::comma_list;
 use super::columns::TableKind;
 use super::{Cells, Reader};
+use crate::model::{Problem, Severity, Source};
 
 const SUBJECT: [&str; 12] = [
     "worktype", "signal", "domain", "type", "task", "tasktype", "pattern", "keyword", "area", "category", "topic",
@@ -48,6 +49,40 @@ pub(crate) fn linked(text: &str) -> Vec<String> {
     paths
 }
 
+fn unread(source: Source, message: &str) -> Problem {
+    Problem::warning(source, "routing-json-entry", message)
+        .hint("an entry has a `workType` and a `routeTo`; this one is not used")
+}
+
+/// Says which JSON files a routing file points to and squad has not: by a link, or by a path in the team's folder.
+/// A table names files of the project, as examples.
+pub(super) fn say_missing(files: &Files, text: &str, reader: &mut Reader<'_>) {
+    let mut said: Vec<&str> = Vec::new();
+    for (index, line) in text.lines().enumerate().filter(|(_, line)| !line.trim_start().starts_with('|')) {
+        for target in pointers(line) {
+            if said.contains(&target) || linked(target).iter().any(|path| files.text(path).is_some()) {
+                continue;
+            }
+            said.push(target);
+            let (message, hint) = match linked(target).is_empty() {
+                true => (format!("`{target}` is outside the team's folder and is not read"), "move it into the folder"),
+                false => (format!("`{target}` is not there, or cannot be read"), "add it, or mend the link"),
+            };
+            let source = files.at("routing.md", index + 1);
+            let severity = if reader.routing.rules.is_empty() { Severity::Warning } else { Severity::Note };
+            reader.problems.push(Problem::new(severity, source, "routing-json", message).hint(hint));
+        }
+    }
+}
+
+/// Paths of JSON files in a line that nobody writes but to point there.
+fn pointers(line: &str) -> impl Iterator<Item = &str> {
+    let links = line.split("](").skip(1).filter_map(|rest| rest.split([')', ' ', '#']).next());
+    let paths = line.split([' ', '`', '(', ')', '[', ']', '"', '\'']).filter(|word| word.starts_with(".squad/"));
+    let is_file = |target: &&str| target.ends_with(".json") && !target.contains("://");
+    links.chain(paths).filter(is_file)
+}
+
 pub(super) fn read(files: &Files, path: &str, text: &str, reader: &mut Reader<'_>) {
     let value: Value = match serde_json::from_str(text) {
         Ok(value) => value,
@@ -61,10 +96,22 @@ pub(super) fn read(files: &Files, path: &str, text: &str, reader: &mut Reader<'_
     for entry in entries(&value) {
         let entry = Entry::new(entry);
         let kinds = [(TableKind::Work, &SUBJECT[..]), (TableKind::Labels, &LABEL), (TableKind::Modules, &MODULE)];
-        let Some((kind, subject)) = kinds.iter().find_map(|(kind, keys)| Some((*kind, entry.text(keys)?))) else {
-            continue;
+        let subject = kinds.iter().find_map(|(kind, keys)| Some((*kind, entry.text(keys)?)));
+        let first = entry.text(&FIRST);
+        let ((kind, subject), first) = match (subject, first) {
+            (Some(subject), Some(first)) => (subject, first),
+            (Some((_, subject)), None) => {
+                let source = files.at(path, lines.next(&subject));
+                reader.problems.push(unread(source, &format!("the entry `{subject}` names nobody")));
+                continue;
+            }
+            (None, Some(first)) => {
+                let source = files.at(path, lines.next(&first));
+                reader.problems.push(unread(source, &format!("an entry for `{first}` does not say what for")));
+                continue;
+            }
+            (None, None) => continue,
         };
-        let Some(first) = entry.text(&FIRST) else { continue };
         let source = files.at(path, lines.next(&subject));
         let cells = Cells {
             subject: &subject,

@@ -4,12 +4,13 @@ mod columns;
 mod json;
 mod lists;
 mod names;
+mod unread;
 
 use super::markdown::{Document, Row};
 use super::roster::Roll;
-use super::words::{comma_list, is_blank, is_placeholder};
+use super::words::{comma_list, is_blank, is_placeholder, without_struck};
 use super::{Files, line_feeds};
-use crate::model::{LabelRule, Member, Module, Problem, Rule, Severity, Source, list, plural};
+use crate::model::{Kind, LabelRule, Member, Module, Problem, Rule, Severity, Slug, Source, list, plural};
 use columns::{Columns, TableKind};
 pub(super) use json::linked as linked_tables;
 use names::Named;
@@ -39,14 +40,17 @@ pub(super) fn read(files: &Files, text: &str, members: &[Member], problems: &mut
         }
     }
     lists::read(files, &document, &mut reader);
-    let routing = reader.routing;
-    if routing.rules.is_empty() {
-        problems.push(
+    json::say_missing(files, text, &mut reader);
+    let Routing { rules, modules, labels } = &reader.routing;
+    if rules.is_empty() && modules.is_empty() && labels.is_empty() {
+        reader.problems.push(
             Problem::warning(files.at("routing.md", 1), "routing-empty", "squad found no routing rule in it")
                 .hint("rules are rows of a table such as `| Work Type | Route To | Examples |`"),
         );
+    } else {
+        unread::say(files, &document, &mut reader);
     }
-    routing
+    reader.routing
 }
 
 /// Names in a hint.
@@ -59,6 +63,7 @@ struct Reader<'a> {
 }
 
 /// A row or a JSON entry, with its cells by what they mean.
+#[derive(Clone)]
 struct Cells<'a> {
     subject: &'a str,
     first: &'a str,
@@ -82,6 +87,10 @@ impl Reader<'_> {
     }
 
     fn cells(&mut self, kind: TableKind, cells: &Cells<'_>, source: Source) {
+        // A row that is struck out is no more; one that spans lines lists what is on them.
+        let subject = without_struck(cells.subject);
+        let lines: Vec<&str> = subject.lines().map(str::trim).filter(|line| !line.is_empty()).collect();
+        let cells = &Cells { subject: &lines.join(", "), ..cells.clone() };
         if is_blank(cells.subject) {
             return;
         }
@@ -97,6 +106,9 @@ impl Reader<'_> {
         named.take(cells.second, self.roll, false);
         named.take(cells.review, self.roll, true);
         self.unknown(cells.subject, &named, &source);
+        if kind != TableKind::Labels {
+            self.idle(cells.subject, &named, &source);
+        }
         match kind {
             TableKind::Work => self.routing.rules.push(Rule {
                 signal: cells.subject.to_owned(),
@@ -134,6 +146,24 @@ impl Reader<'_> {
             .push(Problem::warning(source, "routing-placeholder", message).hint("fill it in or delete the row"));
     }
 
+    /// A rule whose agents have all gone starts nobody, nor does one that leads to people.
+    fn idle(&mut self, subject: &str, named: &Named, source: &Source) {
+        let member = |slug: &Slug| self.roll.members.iter().find(|member| member.slug == *slug);
+        let Some(members) = named.agents.iter().map(member).collect::<Option<Vec<&Member>>>() else { return };
+        let is_idle = |member: &&Member| matches!(member.kind, Kind::Agent | Kind::Human) && !member.is_startable();
+        if members.is_empty() || !members.iter().all(is_idle) {
+            return;
+        }
+        let is_person = members.iter().any(|member| member.kind == Kind::Human);
+        let (severity, why, hint) = match is_person {
+            true => (Severity::Note, "human", "squad starts no people; the coordinator decides who works"),
+            false => (Severity::Warning, "not active", "route it to an active agent, or delete the rule"),
+        };
+        let names = list(members.iter().map(|member| format!("`{}`", member.name)));
+        let message = format!("`{subject}` routes to {names} only: {why}");
+        self.problems.push(Problem::new(severity, source.clone(), "routing-idle-agent", message).hint(hint));
+    }
+
     fn unknown(&mut self, subject: &str, named: &Named, source: &Source) {
         if named.unknown.is_empty() {
             return;
@@ -159,7 +189,7 @@ fn is_unfilled(cell: &str) -> bool {
 /// With `/`, without what says "here" or "everything below".
 fn module_path(path: &str) -> String {
     let path = path.replace('\\', "/");
-    let path = path.trim_start_matches("./");
+    let path = path.trim_start_matches("./").trim_start_matches('/');
     let path = path.strip_suffix("/**").or_else(|| path.strip_suffix("/*")).unwrap_or(path);
     path.trim_end_matches('/').to_owned()
 }

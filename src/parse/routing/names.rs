@@ -1,7 +1,7 @@
 //! Who a cell names.
 
 use super::super::roster::Roll;
-use super::super::words::{is_blank, remark, without_pictographs};
+use super::super::words::{is_blank, remark, without_pictographs, without_struck};
 use crate::model::{Member, Slug};
 
 #[derive(Default)]
@@ -21,7 +21,15 @@ impl Named {
         named.unknown.is_empty() && (!named.agents.is_empty() || named.reviewer.is_some())
     }
 
+    /// Whether a text is members' names and nothing else but remarks in parentheses. Unlike [`Named::all`], roles and
+    /// what follows a name do not count: prose holds them too.
+    pub(super) fn exactly(text: &str, roll: &Roll<'_>) -> bool {
+        let parts = split(&without_struck(text));
+        !parts.is_empty() && parts.iter().all(|part| roll.named(remark(part).0).is_some())
+    }
+
     pub(super) fn take(&mut self, cell: &str, roll: &Roll<'_>, reviews: bool) {
+        let cell = &without_struck(cell);
         if is_blank(cell) {
             return;
         }
@@ -98,6 +106,12 @@ fn member_in(part: &str, roll: &Roll<'_>) -> Option<(Slug, String)> {
     {
         return Some(found(member, format!("{rest} {inner}")));
     }
+    // `backup: Name`
+    if let Some((part, name)) = clean.split_once(": ")
+        && let Some(member) = roll.named(name)
+    {
+        return Some(found(member, format!("{part} {inner}")));
+    }
     let words: Vec<&str> = clean.split_whitespace().collect();
     (1..words.len().min(4)).rev().find_map(|count| {
         let member = roll.named(&words[..count].join(" "))?;
@@ -105,10 +119,12 @@ fn member_in(part: &str, roll: &Roll<'_>) -> Option<(Slug, String)> {
     })
 }
 
+const SEPARATORS: [char; 16] = [',', '+', '&', '/', '|', ';', '\n', '→', '⇒', '∥', '‖', '·', '•', '、', '，', '＋'];
+
 /// Splits at what separates names, outside parentheses.
 fn split(cell: &str) -> Vec<String> {
     let mut text = cell.to_owned();
-    for word in [" and ", " or ", " then ", " with ", "→", "->", "=>"] {
+    for word in [" and ", " or ", " then ", " with ", "->", "=>", " > "] {
         text = text.replace(word, ",");
     }
     let mut parts = vec![String::new()];
@@ -119,7 +135,7 @@ fn split(cell: &str) -> Vec<String> {
             ')' => depth.saturating_sub(1),
             _ => depth,
         };
-        if depth == 0 && matches!(c, ',' | '+' | '&' | '/' | '|' | ';' | '\n') {
+        if depth == 0 && SEPARATORS.contains(&c) {
             parts.push(String::new());
         } else if let Some(part) = parts.last_mut() {
             part.push(c);

@@ -7,6 +7,7 @@ mod context;
 mod decisions;
 mod rosters;
 mod routing;
+mod routing_lines;
 
 fn read(texts: &[(&str, &str)]) -> (Team, Vec<Problem>) {
     team(&files(texts))
