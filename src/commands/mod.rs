@@ -9,6 +9,7 @@ mod engines;
 mod gc;
 #[cfg(target_os = "linux")]
 mod guard;
+mod history;
 mod init;
 mod log;
 mod orchestrate;
@@ -86,6 +87,7 @@ enum Command {
     Status(status::Args),
     Why(why::Args),
     Sync(sync::Args),
+    History(history::Args),
     Gc(gc::Args),
     Rescue(rescue::Args),
     Engines(engines::Args),
@@ -122,6 +124,7 @@ impl Arguments {
             Command::Status(args) => args.run(&mut context),
             Command::Why(args) => args.run(&mut context),
             Command::Sync(args) => args.run(&mut context),
+            Command::History(args) => args.run(&mut context),
             Command::Gc(args) => args.run(&mut context),
             Command::Rescue(args) => args.run(&mut context),
             Command::Engines(args) => args.run(&mut context),

@@ -12,6 +12,7 @@ use super::receipt::{Input, InputKind, hash};
 use super::text::{head, one_line, place};
 use super::topic::{Hits, Topic};
 use crate::model::{Source, TeamNote, plural, quote};
+use crate::parse::learned;
 
 /// Characters of one note that go into a prompt; the rest is in its file.
 const LENGTH: usize = 1_200;
@@ -73,7 +74,9 @@ impl<'a> Past<'a> {
     /// `file` is where the history is.
     pub(super) fn new(history: &'a str, file: &str, learnings: &'a [Learning], topic: &'a Topic) -> Self {
         let offers = notes(history).into_iter().filter(|note| says(note.text)).map(|note| Offer::of_note(note, file));
-        Self::ranked(&OWN, offers.chain(learnings.iter().map(Offer::of_learning)).collect(), topic)
+        // What has become part of the file is not told twice.
+        let others = learnings.iter().filter(|learning| !learned::holds(history, &learning.date, &learning.text));
+        Self::ranked(&OWN, offers.chain(others.map(Offer::of_learning)).collect(), topic)
     }
 
     /// What is written for all of the team.

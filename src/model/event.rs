@@ -86,6 +86,9 @@ pub(crate) enum What {
     DecisionLanded { decisions: Vec<super::DecisionId>, branch: String, commit: String },
     #[serde(rename = "memory.logged")]
     MemoryLogged { text: String },
+    /// Learnings have become part of an agent's history on that branch.
+    #[serde(rename = "memory.landed")]
+    MemoryLanded { learnings: Vec<super::EntryId>, branch: String, commit: String },
     #[serde(rename = "usage")]
     Usage(Usage),
     #[serde(rename = "agent.completed")]

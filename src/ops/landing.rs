@@ -146,8 +146,8 @@ impl Lander {
         Ok(Landed { decisions, commit, branch, left: None, _turn: Some(turn) })
     }
 
-    /// What stands against any landing of this team's.
-    fn obstacle(&self, on_branch: &[String]) -> Option<(String, &'static str)> {
+    /// What stands against any landing of this team's. `on_branch` are its files there.
+    pub(super) fn obstacle(&self, on_branch: &[String]) -> Option<(String, &'static str)> {
         if self.is_borrowed {
             return Some((
                 "the team is the main work tree's, and this branch has none".to_owned(),

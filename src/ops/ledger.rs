@@ -1,13 +1,14 @@
 //! What the ledger holds of a team beside its runs: decisions, learnings, what was written, and how much there is.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 use jiff::Timestamp;
 
 use super::index::{Fact, Index, Place, Told, Wrote};
+use super::landing::as_recorded;
 use crate::compile::{Learning, Learnings};
 use crate::git::{Error, Repository};
-use crate::model::{Decision, DecisionId, RunId, Slug, What};
+use crate::model::{Decision, DecisionId, EntryId, RunId, Slug, What};
 use crate::record::{Entry, Read};
 
 /// The decisions the ledger holds, the newest first, with the branch each was made for and where it has landed.
@@ -42,18 +43,26 @@ pub(crate) fn decisions(repository: &Repository, prefix: &str) -> Result<Vec<Log
     Ok(logged.into_iter().map(with_landings).collect())
 }
 
-/// The newest learnings of all agents, as many as prompts may choose from.
+/// The newest learnings of all agents, as many as prompts may choose from, but for those that have become part of this
+/// branch's histories.
 pub(crate) fn learnings(repository: &Repository, prefix: &str) -> Result<Learnings, Error> {
     const ENOUGH: usize = 200;
     let mut learnings = Learnings::new();
     let Some(index) = Index::open(repository, prefix)? else { return Ok(learnings) };
+    let branch = as_recorded(repository.head()?.work());
+    // A landing is younger than what it lands, so it is met first.
+    let mut landed: BTreeSet<EntryId> = BTreeSet::new();
     let mut count = 0;
     'enough: for span in index.spans(Place::Memory) {
         for told in index.values::<Told>(&span)?.rev() {
-            if let (Fact::Learned { text }, Some(agent)) = (told.fact, told.agent) {
-                let date = told.at.strftime("%Y-%m-%d").to_string();
-                learnings.entry(agent).or_default().push(Learning { entry: told.id.to_string(), date, text });
-                count += 1;
+            match (told.fact, told.agent) {
+                (Fact::Taught { learnings, branch: on }, _) if Some(&on) == branch.as_ref() => landed.extend(learnings),
+                (Fact::Learned { text }, Some(agent)) if !landed.contains(&told.id) => {
+                    let date = told.at.strftime("%Y-%m-%d").to_string();
+                    learnings.entry(agent).or_default().push(Learning { entry: told.id.to_string(), date, text });
+                    count += 1;
+                }
+                _ => {}
             }
             if count == ENOUGH {
                 break 'enough;
@@ -62,6 +71,33 @@ pub(crate) fn learnings(repository: &Repository, prefix: &str) -> Result<Learnin
     }
     learnings.values_mut().for_each(|texts| texts.reverse());
     Ok(learnings)
+}
+
+/// Something that an agent learned and that is part of no history file yet.
+pub(crate) struct Lesson {
+    pub(crate) id: EntryId,
+    pub(crate) at: Timestamp,
+    pub(crate) run: Option<RunId>,
+    pub(crate) agent: Slug,
+    pub(crate) text: String,
+}
+
+/// Everything that was learned and has landed on no branch, the oldest first.
+pub(crate) fn lessons(repository: &Repository, prefix: &str) -> Result<Vec<Lesson>, Error> {
+    let Some(index) = Index::open(repository, prefix)? else { return Ok(Vec::new()) };
+    let (mut lessons, mut landed) = (Vec::new(), BTreeSet::new());
+    for span in index.spans(Place::Memory) {
+        for Told { id, at, run, agent, fact } in index.values::<Told>(&span)?.rev() {
+            match (fact, agent) {
+                (Fact::Taught { learnings, .. }, _) => landed.extend(learnings),
+                (Fact::Learned { text }, Some(agent)) => lessons.push(Lesson { id, at, run, agent, text }),
+                _ => {}
+            }
+        }
+    }
+    lessons.retain(|lesson| !landed.contains(&lesson.id));
+    lessons.reverse();
+    Ok(lessons)
 }
 
 /// How much there is.

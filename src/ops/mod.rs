@@ -10,6 +10,7 @@ mod direct;
 pub(crate) mod doctor;
 pub(crate) mod engines;
 pub(crate) mod gc;
+pub(crate) mod history;
 pub(crate) mod import;
 mod index;
 pub(crate) mod init;

@@ -48,7 +48,7 @@ pub(crate) fn add_row(text: &str, row: usize, values: &[&str]) -> Option<String>
 }
 
 /// The line ends that a text uses first.
-fn line_end(text: &str) -> &'static str {
+pub(super) fn line_end(text: &str) -> &'static str {
     match text.find(['\r', '\n']).map(|at| &text[at..]) {
         Some(rest) if rest.starts_with("\r\n") => "\r\n",
         Some(rest) if rest.starts_with('\r') => "\r",

@@ -13,6 +13,7 @@ pub(crate) mod edit;
 mod front_matter;
 mod identity;
 mod json;
+pub(crate) mod learned;
 mod markdown;
 mod roster;
 mod routing;

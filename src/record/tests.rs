@@ -99,6 +99,11 @@ fn every_kind() -> Vec<What> {
             to: "gpt-5.2".to_owned(),
             reason: "copilot does not offer it".to_owned(),
         },
+        What::MemoryLanded {
+            learnings: vec![EntryId::new("019b8d1f-6c00-7000-8000-000000000016")],
+            branch: "main".to_owned(),
+            commit: "0123abc".to_owned(),
+        },
     ]
 }
 

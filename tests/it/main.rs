@@ -7,6 +7,7 @@ mod decision_states;
 mod decisions;
 mod demo;
 mod direct;
+mod history;
 mod house;
 mod import;
 mod index;

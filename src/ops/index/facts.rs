@@ -67,6 +67,11 @@ pub(in crate::ops) enum Fact {
     Learned {
         text: String,
     },
+    /// Learnings have become part of histories.
+    Taught {
+        learnings: Vec<EntryId>,
+        branch: String,
+    },
 }
 
 /// Whose word it was that the agents of a plan are the right ones; the later, the weightier.
@@ -111,6 +116,7 @@ impl Derived for Told {
                 | "decision.logged"
                 | "decision.landed"
                 | "memory.logged"
+                | "memory.landed"
         )
     }
 
@@ -130,6 +136,7 @@ impl Derived for Told {
             }
             What::DecisionLanded { decisions, branch, .. } => Fact::Landed { decisions, branch },
             What::MemoryLogged { text } => Fact::Learned { text },
+            What::MemoryLanded { learnings, branch, .. } => Fact::Taught { learnings, branch },
             _ => return None,
         };
         Some(Self { id: entry.id, at: entry.at, run: entry.run, agent: entry.agent, fact })

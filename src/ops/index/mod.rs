@@ -32,7 +32,7 @@ use crate::git::{Error, Repository, Snapshot};
 use crate::record::{Entry, Read};
 
 /// Raised when what is kept changes.
-const FORM: &str = "squad ledger index 2";
+const FORM: &str = "squad ledger index 3";
 const HEAD: &str = "head";
 
 /// The index of one team's entries, brought up to the ledger's tip.

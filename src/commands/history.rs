@@ -1,0 +1,80 @@
+use clap::Subcommand;
+
+use super::{Context, Ended};
+use crate::model::{plural, printable};
+use crate::ops::Project;
+use crate::ops::history::{self, Folded};
+use crate::settings::Layer;
+use crate::ui::Ui;
+
+/// Curate what agents have learned
+#[derive(clap::Args)]
+pub(super) struct Args {
+    #[command(subcommand)]
+    command: Command,
+}
+
+#[derive(Subcommand)]
+enum Command {
+    /// Fold recorded learnings into the agents' history.md, in one commit
+    ///
+    /// Agents keep what they learn in the ledger, from where their prompts have it. This writes it to
+    /// `.squad/agents/AGENT/history.md`, at the end of `## Learnings`, for people to review, edit and keep; nothing else
+    /// in the file changes. Each learning lands once, on whatever branch, and is told once. Like decisions, learnings
+    /// wait where the branch cannot take a commit now; index, stash and edits stay as they are.
+    #[command(after_help = "\
+Examples:
+  squad history land --dry-run
+  squad history land
+  squad history land tester")]
+    Land {
+        /// Only this agent's
+        agent: Option<String>,
+        /// Show what would be written, as a diff, and change nothing
+        #[arg(long, short = 'n')]
+        dry_run: bool,
+    },
+}
+
+impl Args {
+    pub(super) fn run(self, context: &mut Context<'_>) -> Ended {
+        let Command::Land { agent, dry_run } = self.command;
+        let project = Project::open(context.env, &context.directory, Layer::default())?;
+        project.insist_on_readable()?;
+        let folded = match dry_run {
+            true => history::plan(context.env, &project, agent.as_deref())?,
+            false => history::land(context.env, &project, agent.as_deref())?,
+        };
+        if context.ui.json() {
+            context.ui.value(&folded);
+        } else {
+            said(&mut context.ui, &folded, dry_run);
+        }
+        Ok(0)
+    }
+}
+
+fn said(ui: &mut Ui, folded: &Folded, dry_run: bool) {
+    for (agent, count) in &folded.strangers {
+        ui.warning(&format!(
+            "{} of `{agent}` stay in the ledger: nobody of that name is on the roster",
+            plural(*count, "learning")
+        ));
+    }
+    if folded.histories.is_empty() {
+        return ui.say("There is nothing to land.");
+    }
+    for history in &folded.histories {
+        match dry_run {
+            true => ui.data(&printable(&history.diff)),
+            false => ui.data(&printable(&format!("{}  {}", history.file, plural(history.learnings.len(), "learning")))),
+        }
+    }
+    let count = plural(folded.histories.iter().map(|history| history.learnings.len()).sum(), "learning");
+    match &folded.commit {
+        Some(commit) => {
+            ui.say(&format!("{count} landed on {} in {}.", folded.branch, commit.get(..10).unwrap_or(commit)));
+        }
+        None => ui.say(&format!("{count} would land on {}.", folded.branch)),
+    }
+}
