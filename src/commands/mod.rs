@@ -15,6 +15,7 @@ mod log;
 mod orchestrate;
 mod rescue;
 mod route;
+mod scrub;
 mod status;
 mod sync;
 mod tier;
@@ -90,6 +91,7 @@ enum Command {
     History(history::Args),
     Gc(gc::Args),
     Rescue(rescue::Args),
+    Scrub(scrub::Args),
     Engines(engines::Args),
     Doctor(doctor::Args),
     Demo(demo::Args),
@@ -127,6 +129,7 @@ impl Arguments {
             Command::History(args) => args.run(&mut context),
             Command::Gc(args) => args.run(&mut context),
             Command::Rescue(args) => args.run(&mut context),
+            Command::Scrub(args) => args.run(&mut context),
             Command::Engines(args) => args.run(&mut context),
             Command::Doctor(args) => args.run(&mut context),
             Command::Demo(args) => return args.run(context),

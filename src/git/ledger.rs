@@ -51,14 +51,24 @@ impl<'a> Ledger<'a> {
         })
     }
 
+    pub(super) fn repository(&self) -> &'a Repository {
+        self.repository
+    }
+
+    /// Waits until nobody of ours writes; until the lock is dropped nobody does.
+    pub(super) fn lock(&self) -> Result<LedgerLock, Error> {
+        let mut lock = LedgerLock::acquire(&self.file("ledger.lock"), self.repository.sharing())?;
+        self.recover(&mut lock)?;
+        Ok(lock)
+    }
+
     /// Moves the ref to the commit that `next` makes of the tip; its new objects are written before. None: the tip is
     /// where it should be, and is flushed.
     pub(super) fn advance(
         &self,
         next: impl Fn(Option<ObjectId>, &mut NewObjects) -> Result<Option<ObjectId>, Error>,
     ) -> Result<(), Error> {
-        let mut lock = LedgerLock::acquire(&self.file("ledger.lock"), self.repository.sharing())?;
-        self.recover(&mut lock)?;
+        let mut lock = self.lock()?;
         let references = self.repository.references();
         // The ref can move under our lock: `git fetch` knows only its own.
         for _ in 0..32 {
@@ -81,8 +91,7 @@ impl<'a> Ledger<'a> {
 
     /// Moves another ref of squad's from the value it is expected to have, durably. False: it has another one.
     pub(super) fn point(&self, reference: &str, old: Option<ObjectId>, new: ObjectId) -> Result<bool, Error> {
-        let mut lock = LedgerLock::acquire(&self.file("ledger.lock"), self.repository.sharing())?;
-        self.recover(&mut lock)?;
+        let mut lock = self.lock()?;
         let references = self.repository.references();
         let draft = self.file("ledger.ref");
         references.prepare(new, &draft)?;

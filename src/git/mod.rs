@@ -14,6 +14,7 @@
 //! | `sync`, `union` | the ledgers of two clones become one |
 //! | `landing`, `checkout` | one commit of our files on the user's branch |
 //! | `rescue` | what is not committed, kept before something of it goes, and given back |
+//! | `scrub` | taking something out of all that squad keeps |
 //! | `history` | revisions, where histories part, trailers, branches, what was removed |
 //! | `program`, `maintenance` | running `git`, and letting it tidy up |
 //! | `torture` | processes that are killed |
@@ -38,6 +39,7 @@ mod ref_lock;
 mod references;
 mod repository;
 mod rescue;
+mod scrub;
 mod snapshot;
 mod sync;
 mod torture;

@@ -3,7 +3,7 @@
 //! What the remote has is kept under `refs/squad/remotes/<remote>/log`. Two ledgers of which neither holds the other
 //! are united in a merge commit that says nothing but what it unites, so every clone makes the same one.
 
-use std::time::Duration;
+use std::{collections::BTreeSet, time::Duration};
 
 use gix::{ObjectId, objs};
 use jiff::Timestamp;
@@ -15,7 +15,8 @@ use super::{
     ledger::REFERENCE,
     program::Call,
     repository::Repository,
-    union,
+    scrub,
+    union::{self, Scrubbed, Settle},
 };
 
 /// Where the ledger goes on hosts that take branches and nothing else.
@@ -46,6 +47,8 @@ pub(crate) enum Delivery {
     Done,
     /// Somebody else was faster: fetch again.
     Outrun,
+    /// What the remote has leads to what was taken out of the ledger here. The commit it has, and ours.
+    Unscrubbed { theirs: String, ours: String },
     /// The remote takes no such ref; its reason.
     Refused(String),
 }
@@ -186,7 +189,15 @@ impl Remote<'_> {
     }
 
     /// Brings what was fetched into this clone's ledger, durably.
-    pub(crate) fn unite(&self, identity: &Identity) -> Result<(), Error> {
+    ///
+    /// A history that leads to what was taken out of the other one gives its files and is not led to: `scrubbed` reads
+    /// the paths of changed files from a record of that, `settle` is asked about files of which there are two versions.
+    pub(crate) fn unite(
+        &self,
+        scrubbed: &dyn Fn(&[u8]) -> Vec<String>,
+        settle: &Settle<'_>,
+        identity: &Identity,
+    ) -> Result<(), Error> {
         let (_, Some(theirs)) = self.tips()? else { return Ok(()) };
         self.repository.ledger().advance(|tip, objects| {
             let Some(ours) = tip else { return Ok(Some(theirs)) };
@@ -197,11 +208,38 @@ impl Remote<'_> {
                 return Ok(Some(theirs));
             }
             let store = self.repository.objects()?;
-            let tree = union::union(&store, store.tree_of(&ours)?, store.tree_of(&theirs)?, objects)?;
+            let trees = [store.tree_of(&ours)?, store.tree_of(&theirs)?];
+            let records = [scrub::records(&store, trees[0])?, scrub::records(&store, trees[1])?];
+            let mut paths = BTreeSet::new();
+            for (tree, records) in trees.iter().zip(&records) {
+                for record in records {
+                    if let Some((_, id)) = store.find(*tree, record)? {
+                        paths.extend(scrubbed(&store.blob(&id)?));
+                    }
+                }
+            }
+            let tree = union::union(&store, trees[0], trees[1], &Scrubbed { paths, settle }, objects)?;
+            // The same in every clone.
+            let mut parents = vec![(ours, trees[0], &records[0]), (theirs, trees[1], &records[1])];
+            parents.sort_by_key(|(commit, _, _)| *commit);
+            let all: BTreeSet<&String> = records.iter().flatten().collect();
+            let dirty: Vec<ObjectId> = parents
+                .iter()
+                .filter(|(_, _, records)| records.len() < all.len())
+                .map(|(commit, _, _)| *commit)
+                .collect();
+            parents.retain(|(commit, _, _)| !dirty.contains(commit));
+            if !dirty.is_empty() {
+                self.repository.remember_old(&dirty)?;
+            }
+            if let [(commit, has, _)] = parents[..]
+                && has == tree
+            {
+                return Ok(Some(commit));
+            }
             let at = store.time_of(&ours)?.max(store.time_of(&theirs)?);
             let at = Timestamp::from_second(at).unwrap_or(Timestamp::UNIX_EPOCH);
-            // The same in every clone.
-            let parents = if ours < theirs { [ours, theirs] } else { [theirs, ours] };
+            let parents: Vec<ObjectId> = parents.iter().map(|(commit, _, _)| *commit).collect();
             objects.add(objs::Kind::Commit, commit::encode(tree, &parents, identity, at, "union")).map(Some)
         })
     }
@@ -216,6 +254,11 @@ impl Remote<'_> {
         let (Some(ours), theirs) = self.tips()? else { return Ok(Delivery::Done) };
         if Some(ours) == theirs {
             return Ok(Delivery::Done);
+        }
+        if let Some(theirs) = theirs
+            && !self.has_records_of(ours, theirs)?
+        {
+            return Ok(Delivery::Unscrubbed { theirs: theirs.to_string(), ours: ours.to_string() });
         }
         let refspec = format!("{ours}:{reference}");
         let arguments = ["push", "--porcelain", "--no-follow-tags", "--no-recurse-submodules", "--no-signed", "--"];
@@ -235,6 +278,13 @@ impl Remote<'_> {
             Some(verdict) if verdict.contains("remote rejected") => Ok(Delivery::Refused(verdict.to_owned())),
             _ => Err(Error::Program { command: format!("git push {}", self.name), message: answer.complaint() }),
         }
+    }
+
+    /// Whether a ledger says of everything that was taken out of another one that it was.
+    fn has_records_of(&self, of: ObjectId, ledger: ObjectId) -> Result<bool, Error> {
+        let store = self.repository.objects()?;
+        let records = |commit: ObjectId| scrub::records(&store, store.tree_of(&commit)?);
+        Ok(records(of)?.is_subset(&records(ledger)?))
     }
 
     fn call(&self, arguments: &[&str]) -> Call {

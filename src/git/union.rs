@@ -1,6 +1,6 @@
 //! Two trees of immutable files become one that holds the files of both, and how many files one lacks.
 
-use std::collections::HashMap;
+use std::collections::{BTreeSet, HashMap};
 
 use gix::{ObjectId, objs, objs::Tree, objs::WriteTo, objs::tree};
 
@@ -9,7 +9,18 @@ use super::{error::Error, objects::NewObjects, tree::ObjectStore};
 /// How deep folders may lie in each other. Ours are seven deep; another's tree is not to end our stack.
 const DEPTH: usize = 64;
 
+/// What stands for two versions of a file of which something was taken out. The same for (a, b) and (b, a).
+pub(crate) type Settle<'a> = dyn Fn(&[u8], &[u8]) -> Vec<u8> + 'a;
+
+/// Files that may have two versions, since something was taken out of them.
+pub(super) struct Scrubbed<'a> {
+    pub(super) paths: BTreeSet<String>,
+    pub(super) settle: &'a Settle<'a>,
+}
+
 /// Adds the trees of the union to `objects`. The same for (a, b) and (b, a).
+///
+/// Where something was taken out of a file in one of them, that version stands.
 ///
 /// Where both have different things under one name, which takes a clone that did not play by the rules, the folder, or
 /// else the one with the smaller id, keeps the name; the other stays beside it under a name that ends in its id.
@@ -17,23 +28,31 @@ pub(super) fn union(
     store: &ObjectStore,
     one: ObjectId,
     other: ObjectId,
+    scrubbed: &Scrubbed<'_>,
     objects: &mut NewObjects,
 ) -> Result<ObjectId, Error> {
-    merge(store, one, other, objects, DEPTH)
+    merge(&Merge { store, scrubbed }, "", one, other, objects)
+}
+
+struct Merge<'a> {
+    store: &'a ObjectStore,
+    scrubbed: &'a Scrubbed<'a>,
 }
 
 fn merge(
-    store: &ObjectStore,
+    merging: &Merge<'_>,
+    folder: &str,
     one: ObjectId,
     other: ObjectId,
     objects: &mut NewObjects,
-    depth: usize,
 ) -> Result<ObjectId, Error> {
     if one == other {
         return Ok(one);
     }
-    let too_deep = || Error::BadPath { path: format!("folders deeper than {DEPTH}") };
-    let depth = depth.checked_sub(1).ok_or_else(too_deep)?;
+    if folder.matches('/').count() >= DEPTH {
+        return Err(Error::BadPath { path: format!("folders deeper than {DEPTH}") });
+    }
+    let Merge { store, scrubbed } = merging;
     let mut entries = store.tree(&one)?.entries;
     entries.extend(store.tree(&other)?.entries);
     // By name; of one name a folder first, then the smaller id.
@@ -43,7 +62,15 @@ fn merge(
     for mut entry in entries {
         match merged.last_mut().filter(|last| last.filename == entry.filename) {
             Some(last) if last.mode.is_tree() && entry.mode.is_tree() => {
-                last.oid = merge(store, last.oid, entry.oid, objects, depth)?;
+                last.oid = merge(merging, &format!("{folder}{}/", last.filename), last.oid, entry.oid, objects)?;
+            }
+            Some(last)
+                if last.mode.is_blob()
+                    && entry.mode.is_blob()
+                    && scrubbed.paths.contains(&format!("{folder}{}", last.filename)) =>
+            {
+                let settled = (scrubbed.settle)(&store.blob(&last.oid)?, &store.blob(&entry.oid)?);
+                last.oid = objects.add(objs::Kind::Blob, settled)?;
             }
             Some(_) => {
                 entry.filename = format!("{}~{}", entry.filename, entry.oid).into();
@@ -59,10 +86,10 @@ fn merge(
     objects.add(objs::Kind::Tree, bytes)
 }
 
-/// How many files below `tree` are not in `base`. Equal folders are not read.
+/// How many files below `tree` have no file of their name in `base`. Equal folders are not read.
 pub(super) fn count_missing(store: &ObjectStore, tree: ObjectId, base: Option<ObjectId>) -> Result<usize, Error> {
     let mut count = 0;
-    missing(store, ("", tree), base, |_| count += 1)?;
+    missing(store, ("", tree), base, |file| count += usize::from(!file.is_there))?;
     Ok(count)
 }
 

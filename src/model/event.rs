@@ -89,6 +89,9 @@ pub(crate) enum What {
     /// Learnings have become part of an agent's history on that branch.
     #[serde(rename = "memory.landed")]
     MemoryLanded { learnings: Vec<super::EntryId>, branch: String, commit: String },
+    /// Secrets were taken out of the ledger. `entries` are the paths of the files that changed.
+    #[serde(rename = "scrub.completed")]
+    ScrubCompleted { entries: Vec<String>, kinds: Vec<String> },
     #[serde(rename = "usage")]
     Usage(Usage),
     #[serde(rename = "agent.completed")]

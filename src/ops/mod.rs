@@ -28,6 +28,7 @@ mod prove;
 pub(crate) mod rescue;
 pub(crate) mod review;
 pub(crate) mod routing;
+pub(crate) mod scrub;
 mod secrets;
 mod signals;
 mod stage;

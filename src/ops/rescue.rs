@@ -107,6 +107,20 @@ impl Listed {
     }
 }
 
+/// The message of a rescue out of which something was taken.
+pub(super) fn message_after_scrub(rescue: &Rescue, paths: &[String], clean: impl Fn(&str) -> String) -> String {
+    let message = clean(&rescue.message);
+    let (rest, last) = message.trim_end().rsplit_once('\n').unwrap_or((&message, ""));
+    match serde_json::from_str::<Note>(last) {
+        Ok(mut note) => {
+            note.scrubbed
+                .extend(paths.iter().filter(|path| !note.scrubbed.contains(path)).cloned().collect::<Vec<_>>());
+            format!("{rest}\n{}\n", serde_json::json!(note))
+        }
+        Err(_) => message,
+    }
+}
+
 /// Everything that is kept, the newest first.
 pub(crate) fn listed(env: &Env, directory: &Path) -> Result<Vec<Listed>, Failure> {
     let (repository, _) = repository(env, directory)?;

@@ -12,6 +12,7 @@ use crate::env::Env;
 use crate::error::Failure;
 use crate::git::{Delivery, Remote, Repository, Standing};
 use crate::model::{list, plural};
+use crate::record::{scrubbed_paths, settle};
 
 /// How often others may be faster. Each time somebody else has got their entries through.
 const ATTEMPTS: u64 = 50;
@@ -74,7 +75,7 @@ pub(crate) fn sync(
     synced.taken = 0;
     for attempt in 0..ATTEMPTS {
         synced.taken += standing.to_take;
-        remote.unite(&writer())?;
+        remote.unite(&scrubbed_paths, &settle, &writer())?;
         match deliver(&remote, &mut synced)? {
             Delivery::Done => {
                 synced.sent = standing.to_send;
@@ -84,6 +85,16 @@ pub(crate) fn sync(
                 // So that clones that started together do not meet again.
                 thread::sleep(Duration::from_millis(u64::from(std::process::id()) * 7 % 50 * (attempt + 1).min(8)));
                 standing = remote.fetch(synced.reference.as_deref())?;
+            }
+            Delivery::Unscrubbed { theirs, ours } => {
+                let reference = synced.reference.as_deref().unwrap_or_default();
+                return Err(Failure::failed(format!(
+                    "`{name}` still has the ledger as it was before `squad scrub`; what it had more is here now, and nothing \
+                     was sent"
+                ))
+                .hint(format!(
+                    "replace it there: git push --force-with-lease={reference}:{theirs} {name} {ours}:{reference}"
+                )));
             }
             Delivery::Refused(reason) => {
                 return Err(Failure::failed(format!("`{name}` does not take the ledger: {reason}"))
@@ -104,7 +115,7 @@ fn deliver(remote: &Remote<'_>, synced: &mut Synced) -> Result<Delivery, Failure
             synced.reference = Some(branch.clone());
             // It may be there already, from another clone.
             if remote.fetch(Some(&branch))? != Standing::default() {
-                remote.unite(&writer())?;
+                remote.unite(&scrubbed_paths, &settle, &writer())?;
             }
             Ok(remote.push(&branch)?)
         }

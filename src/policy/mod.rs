@@ -5,4 +5,4 @@ mod redact;
 mod rules;
 
 pub(crate) use permission::{Permissions, Ruling, rule};
-pub(crate) use redact::{Redaction, Redactor};
+pub(crate) use redact::{Redaction, Redactor, SCRUBBED};

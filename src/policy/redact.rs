@@ -12,6 +12,12 @@ use serde_json::Value;
 
 use super::rules::{RULES, Rule};
 
+/// The kind of a value that is known to be secret here.
+const KNOWN: &str = "known-secret";
+
+/// The kind of a value that somebody named.
+pub(crate) const SCRUBBED: &str = "scrubbed";
+
 /// That something was taken out of an entry, of which kind and how often. Never what it was.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub(crate) struct Redaction {
@@ -24,6 +30,18 @@ pub(crate) struct Redaction {
 pub(crate) struct Redactor {
     /// Longest first, so that one that contains another goes as a whole.
     literals: Vec<String>,
+    reach: Reach,
+}
+
+/// What is looked for beside the literals.
+#[derive(Clone, Debug, Default, PartialEq)]
+enum Reach {
+    #[default]
+    Everything,
+    /// What the rules of this kind find.
+    Kind(String),
+    /// Nothing: somebody named a value.
+    Value,
 }
 
 impl Redactor {
@@ -33,7 +51,31 @@ impl Redactor {
         let mut literals: Vec<String> = secrets.into_iter().filter(|secret| secret.chars().count() >= 8).collect();
         literals.sort_by(|a, b| b.len().cmp(&a.len()).then_with(|| a.cmp(b)));
         literals.dedup();
-        Self { literals }
+        Self { literals, reach: Reach::Everything }
+    }
+
+    /// Takes out one value, of any length, and nothing else.
+    pub(crate) fn of_value(value: &str) -> Self {
+        let escaped = Value::from(value).to_string();
+        let escaped = escaped.get(1..escaped.len() - 1).unwrap_or(value).to_owned();
+        // Longest first; where it is the same it is found once.
+        Self { literals: vec![escaped, value.to_owned()], reach: Reach::Value }
+    }
+
+    pub(crate) fn is_of_value(&self) -> bool {
+        self.reach == Reach::Value
+    }
+
+    /// Takes out what is of one kind, and nothing else. `None`: there is no such kind.
+    pub(crate) fn of_kind(self, kind: &str) -> Option<Self> {
+        let is_known = RULES.iter().any(|rule| rule.kind == kind);
+        let literals = if kind == KNOWN { self.literals } else { Vec::new() };
+        (is_known || kind == KNOWN).then(|| Self { literals, reach: Reach::Kind(kind.to_owned()) })
+    }
+
+    /// Every kind there is.
+    pub(crate) fn all_kinds() -> BTreeSet<&'static str> {
+        RULES.iter().map(|rule| rule.kind).chain([KNOWN]).collect()
     }
 
     /// The text without secrets. What was found is added to `found`.
@@ -42,11 +84,18 @@ impl Redactor {
         for literal in self.literals.iter().filter(|literal| !literal.is_empty()) {
             let count = text.matches(literal.as_str()).count();
             if count > 0 {
-                text = text.replace(literal.as_str(), "[redacted:known-secret]");
-                note(found, "known-secret", count);
+                let kind = if self.reach == Reach::Value { SCRUBBED } else { KNOWN };
+                text = text.replace(literal.as_str(), &format!("[redacted:{kind}]"));
+                note(found, kind, count);
             }
         }
-        for (rule, _) in RULES.iter().zip(anchored(&text)).filter(|(_, is_anchored)| *is_anchored) {
+        let is_meant = |rule: &Rule| match &self.reach {
+            Reach::Everything => true,
+            Reach::Kind(kind) => rule.kind == kind,
+            Reach::Value => false,
+        };
+        for (rule, _) in RULES.iter().zip(anchored(&text)).filter(|(rule, is_anchored)| *is_anchored && is_meant(rule))
+        {
             text = rule.apply(text, found);
         }
         text
@@ -57,6 +106,27 @@ impl Redactor {
         let mut found = Vec::new();
         self.text(text, &mut found);
         found.into_iter().map(|redaction| redaction.kind).filter(|kind| kind != "email").collect()
+    }
+
+    /// Bytes of any kind without secrets, and the kinds that were found; `None`: there are none in them.
+    pub(crate) fn bytes(&self, bytes: &[u8]) -> Option<(Vec<u8>, Vec<Redaction>)> {
+        let mut found = Vec::new();
+        let clean = match std::str::from_utf8(bytes) {
+            Ok(text) => self.text(text, &mut found).into_bytes(),
+            // No rule reads such bytes, but a value may be in them.
+            Err(_) => self.literals.iter().fold(bytes.to_owned(), |bytes, literal| {
+                let (literal, mut clean, mut at) = (literal.as_bytes(), Vec::new(), 0);
+                while let Some(next) = find(bytes.get(at..).unwrap_or_default(), literal) {
+                    clean.extend_from_slice(&bytes[at..at + next]);
+                    clean.extend_from_slice(format!("[redacted:{SCRUBBED}]").as_bytes());
+                    note(&mut found, SCRUBBED, 1);
+                    at += next + literal.len();
+                }
+                clean.extend_from_slice(bytes.get(at..).unwrap_or_default());
+                clean
+            }),
+        };
+        (!found.is_empty()).then_some((clean, found))
     }
 
     /// Every text within a JSON value, keys included.
@@ -76,6 +146,10 @@ impl Redactor {
             Value::Null | Value::Bool(_) | Value::Number(_) => {}
         }
     }
+}
+
+fn find(bytes: &[u8], wanted: &[u8]) -> Option<usize> {
+    if wanted.is_empty() { None } else { bytes.windows(wanted.len()).position(|window| window == wanted) }
 }
 
 /// Which rules have an anchor in the text.

@@ -173,9 +173,9 @@ const MINUTES: &str = "%Y/%m/%d/%H/%M";
 /// As it was at first.
 const DAYS: &str = "%Y/%m/%d";
 
-/// `log/yyyy/mm/dd/hh/mm/<id>-<kind>.md`, decisions and learnings under `decisions/` and `memory/`. An append writes the
-/// folders on its way anew; those of a minute keep it cheap however much there is and however busy the day. The kind
-/// in the name lets a reader open only what it looks for.
+/// `log/yyyy/mm/dd/hh/mm/<id>-<kind>.md`, decisions, learnings and scrubs under `decisions/`, `memory/` and `scrubs/`. An
+/// append writes the folders on its way anew; those of a minute keep it cheap however much there is and however busy the
+/// day. The kind in the name lets a reader open only what it looks for.
 ///
 /// A team that is not at the repository's root has a folder of its own: `teams/<place>/log/…`.
 pub(crate) fn entry_path(team: &str, id: &EntryId, at: Timestamp, kind: &str) -> String {
@@ -186,6 +186,7 @@ fn path_in(folders: &str, team: &str, id: &EntryId, at: Timestamp, kind: &str) -
     let kept = match kind.split('.').next() {
         Some("decision") => "decisions",
         Some("memory") => "memory",
+        Some("scrub") => "scrubs",
         _ => "log",
     };
     let folder = at.strftime(folders);

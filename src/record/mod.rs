@@ -6,11 +6,13 @@ mod decision_file;
 mod entry;
 mod import;
 pub(crate) mod marks;
+mod scrub;
 
 use decision_file::render_imported;
 pub(crate) use decision_file::{decision_path, render_decision};
 pub(crate) use entry::{Entry, Read};
 pub(crate) use import::{Parted, part};
+pub(crate) use scrub::{scrubbed, scrubbed_paths, settle};
 
 use crate::model::{Actor, EntryId, Event, Slug, What, Written};
 use crate::policy::Redactor;

@@ -104,6 +104,10 @@ fn every_kind() -> Vec<What> {
             branch: "main".to_owned(),
             commit: "0123abc".to_owned(),
         },
+        What::ScrubCompleted {
+            entries: vec!["log/2026/01/05/019b8d1f-6c00-7000-8000-000000000011-agent.message.md".to_owned()],
+            kinds: vec!["github-token".to_owned()],
+        },
     ]
 }
 

@@ -22,6 +22,7 @@ mod readme;
 mod rescue;
 mod review;
 mod route;
+mod scrub;
 mod support;
 mod sync;
 mod why;

@@ -24,6 +24,18 @@ pub(crate) struct TestRepo {
     pub(crate) one_clock: bool,
 }
 
+/// A repository whose next command reads something.
+pub(crate) struct Typed<'a> {
+    repo: &'a TestRepo,
+    input: &'static str,
+}
+
+impl Typed<'_> {
+    pub(crate) fn squad_in(&self, directory: &Path, arguments: &[&str]) -> Output {
+        self.repo.squad_with(self.input, directory, arguments)
+    }
+}
+
 /// What a command printed, with its exit code last. `Display` is what tests compare.
 pub(crate) struct Output {
     pub(crate) out: String,
@@ -150,8 +162,11 @@ impl TestRepo {
     }
 
     pub(crate) fn squad_in(&self, directory: &Path, arguments: &[&str]) -> Output {
+        self.squad_with(self.input, directory, arguments)
+    }
+
+    fn squad_with(&self, input: &'static str, directory: &Path, arguments: &[&str]) -> Output {
         let (out, err) = (Buffer::default(), Buffer::default());
-        let input = self.input;
         INPUT.with(|place| *place.borrow_mut() = input);
         let env = Env {
             program: Some(PathBuf::from(env!("CARGO_BIN_EXE_squad"))),
@@ -190,6 +205,11 @@ impl TestRepo {
         for name in ["GIT_AUTHOR_DATE", "GIT_COMMITTER_DATE"] {
             self.variables.insert(name.to_owned(), format!("{now} +0000"));
         }
+    }
+
+    /// One that reads this from standard input.
+    pub(crate) fn with_input(&self, input: &'static str) -> Typed<'_> {
+        Typed { repo: self, input }
     }
 
     /// A rehearsal of this script, as lines for people.

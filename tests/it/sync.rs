@@ -11,23 +11,23 @@ use crate::support::TestRepo;
 const BINARY: &str = env!("CARGO_BIN_EXE_squad");
 
 /// A bare repository beside the test's own, and clones of it.
-struct Shared {
-    repo: TestRepo,
+pub(crate) struct Shared {
+    pub(crate) repo: TestRepo,
 }
 
 impl Shared {
-    fn new() -> Self {
+    pub(crate) fn new() -> Self {
         let repo = TestRepo::with_small_team();
         repo.git(&["clone", "--quiet", "--bare", ".", "../hub.git"]);
         repo.git(&["remote", "add", "origin", "../hub.git"]);
         Self { repo }
     }
 
-    fn hub(&self) -> PathBuf {
+    pub(crate) fn hub(&self) -> PathBuf {
         self.repo.root().join("../hub.git")
     }
 
-    fn clone(&self, name: &str, options: &[&str]) -> PathBuf {
+    pub(crate) fn clone(&self, name: &str, options: &[&str]) -> PathBuf {
         let place = self.repo.root().join("..").join(name);
         let url = format!("file://{}", self.hub().display());
         self.repo.git(&[&["clone", "--quiet"], options, &[&url, &place.display().to_string()]].concat());
@@ -37,22 +37,22 @@ impl Shared {
         place
     }
 
-    fn tip(&self, place: &Path) -> String {
+    pub(crate) fn tip(&self, place: &Path) -> String {
         self.repo.git_in(place, &["rev-parse", "refs/squad/log"])
     }
 
-    fn entries(&self, place: &Path) -> usize {
+    pub(crate) fn entries(&self, place: &Path) -> usize {
         self.repo.git_in(place, &["ls-tree", "-r", "--name-only", "refs/squad/log"]).lines().count()
     }
 
-    fn sync(&self, place: &Path) -> crate::support::Output {
+    pub(crate) fn sync(&self, place: &Path) -> crate::support::Output {
         let output = self.repo.squad_in(place, &["sync", "--yes"]);
         assert_eq!(output.code, 0, "{output}");
         output
     }
 
     /// What git itself says of a repository's health.
-    fn assert_sound(&self, place: &Path) {
+    pub(crate) fn assert_sound(&self, place: &Path) {
         self.repo.git_in(place, &["fsck", "--full", "--strict"]);
     }
 

@@ -26,9 +26,10 @@ pub(crate) struct Kept {
     pub(crate) state: State,
     /// Whether the index held something that neither the commit nor the work tree did.
     pub(crate) staged: bool,
-    raw: Vec<u8>,
-    work: Option<Content>,
-    index: Option<Content>,
+    pub(in crate::git) raw: Vec<u8>,
+    pub(in crate::git) work: Option<Content>,
+    pub(in crate::git) index: Option<Content>,
+    head: Option<Content>,
 }
 
 /// How a file in the work tree stood to the commit that was checked out.
@@ -43,9 +44,9 @@ pub(crate) enum State {
 }
 
 #[derive(Clone, Debug, Eq, PartialEq)]
-struct Content {
-    mode: String,
-    id: ObjectId,
+pub(in crate::git) struct Content {
+    pub(in crate::git) mode: String,
+    pub(in crate::git) id: ObjectId,
 }
 
 const LINK: &str = "120000";
@@ -55,6 +56,13 @@ impl Kept {
     /// Whether no commit holds it.
     pub(crate) fn is_uncommitted(&self) -> bool {
         self.state != State::Unchanged || self.staged
+    }
+
+    /// The objects of index and work tree that are not the commit's.
+    pub(in crate::git) fn uncommitted(&self) -> Vec<ObjectId> {
+        let own = [&self.work, &self.index].into_iter().flatten();
+        let own = own.filter(|content| content.mode != MODULE && Some(*content) != self.head.as_ref());
+        own.map(|content| content.id).collect()
     }
 }
 
@@ -76,7 +84,7 @@ impl Repository {
                 _ => State::Changed,
             };
             let staged = index.is_some() && index != head && index != work;
-            Kept { path: String::from_utf8_lossy(&raw).into_owned(), state, staged, raw, work, index }
+            Kept { path: String::from_utf8_lossy(&raw).into_owned(), state, staged, raw, work, index, head }
         });
         Ok(files.collect())
     }

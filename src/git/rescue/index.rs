@@ -1,0 +1,104 @@
+//! An index of one's own.
+
+use std::{collections::BTreeSet, fs, path::PathBuf};
+
+use gix::ObjectId;
+use tempfile::TempDir;
+
+use crate::git::{error::Error, program::Call, references::parse_id, repository::Repository};
+
+/// A copy of the index, so that the user's own stays as it is. Dropped, it is gone.
+pub(super) struct Index<'a> {
+    repository: &'a Repository,
+    folder: TempDir,
+}
+
+impl<'a> Index<'a> {
+    pub(super) fn empty(repository: &'a Repository) -> Result<Self, Error> {
+        let folder = tempfile::tempdir().map_err(Error::io("write to", std::env::temp_dir()))?;
+        Ok(Self { repository, folder })
+    }
+
+    pub(super) fn copy(repository: &'a Repository) -> Result<Self, Error> {
+        let copy = Self::empty(repository)?;
+        let own = repository.git_dir().join("index");
+        match fs::copy(&own, copy.path()) {
+            Err(cause) if cause.kind() != std::io::ErrorKind::NotFound => return Err(Error::io("copy", &own)(cause)),
+            _ => {}
+        }
+        // What only looks changed is found out here. Whatever is wrong with it, the next call says.
+        copy.call(&["update-index", "-q", "--refresh"]).run()?;
+        Ok(copy)
+    }
+
+    pub(super) fn path(&self) -> PathBuf {
+        self.folder.path().join("index")
+    }
+
+    pub(super) fn call(&self, arguments: &[&str]) -> Call {
+        let plain = ["-c", "core.fsmonitor=false", "-c", "core.untrackedCache=false", "-c", "core.splitIndex=false"];
+        let call = self.repository.call(&plain).arguments(arguments);
+        call.variable("GIT_INDEX_FILE", &self.path().to_string_lossy())
+    }
+
+    /// Of a file in conflict our side stands for it: an index with conflicts makes no tree.
+    pub(super) fn settle_conflicts(&self) -> Result<(), Error> {
+        let listed = self.call(&["ls-files", "--unmerged", "-z"]).succeed()?.stdout;
+        let mut records: Vec<(Vec<u8>, u8, Vec<u8>)> = Vec::new();
+        for record in listed.split(|byte| *byte == 0).filter(|record| !record.is_empty()) {
+            // `mode id stage\tpath`
+            let Some(tab) = record.iter().position(|byte| *byte == b'\t') else { continue };
+            let (facts, path) = (&record[..tab], &record[tab + 1..]);
+            let stage = facts.last().copied().unwrap_or_default();
+            records.push((path.to_owned(), if stage == b'2' { 0 } else { stage }, facts[..facts.len() - 1].to_owned()));
+        }
+        records.sort();
+        records.dedup_by(|later, earlier| later.0 == earlier.0);
+        if records.is_empty() {
+            return Ok(());
+        }
+        let null = format!("0 {} 0\t", self.repository.hash().null());
+        let lines = records
+            .iter()
+            .flat_map(|(path, _, facts)| [null.as_bytes(), path, b"\0", facts, b"0\t", path, b"\0"].concat());
+        self.call(&["update-index", "-z", "--index-info"]).input(lines.collect::<Vec<u8>>()).succeed().map(drop)
+    }
+
+    pub(super) fn write_tree(&self) -> Result<ObjectId, Error> {
+        let answer = self.call(&["write-tree"]).succeed()?;
+        parse_id(&answer.stdout, self.repository.hash())
+            .ok_or_else(|| Error::damaged(self.repository.git_dir(), "`git write-tree` answered in an unknown form"))
+    }
+
+    /// The paths of files that the index has otherwise than a commit; without one, of all that it has.
+    pub(super) fn differences_from(&self, head: Option<ObjectId>) -> Result<BTreeSet<Vec<u8>>, Error> {
+        let head = head.map(|head| head.to_string());
+        let listed = match &head {
+            Some(head) => self.call(&["diff-index", "--cached", "-z", "--name-only", "--no-renames", head]),
+            None => self.call(&["ls-files", "-z"]),
+        };
+        let listed = listed.succeed()?.stdout;
+        Ok(listed.split(|byte| *byte == 0).filter(|path| !path.is_empty()).map(<[u8]>::to_owned).collect())
+    }
+
+    /// The paths of files that differ from the index, are gone, or are not tracked.
+    pub(super) fn unsaved(&self) -> Result<Vec<Vec<u8>>, Error> {
+        if self.repository.work_dir().is_none() {
+            return Ok(Vec::new());
+        }
+        let lists: [&[&str]; 2] = [
+            &["diff-files", "-z", "--name-only", "--ignore-submodules=all"],
+            &["ls-files", "-z", "--others", "--exclude-standard"],
+        ];
+        let mut paths = Vec::new();
+        for list in lists {
+            let listed = self.call(list).succeed()?.stdout;
+            // A repository of its own is listed as a folder.
+            let files = listed.split(|byte| *byte == 0).filter(|path| !path.is_empty() && !path.ends_with(b"/"));
+            paths.extend(files.map(<[u8]>::to_owned));
+        }
+        paths.sort();
+        paths.dedup();
+        Ok(paths)
+    }
+}

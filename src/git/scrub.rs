@@ -1,0 +1,261 @@
+//! Taking something out of what squad keeps: the ledger and the rescues are rewritten, and the old objects removed.
+//!
+//! The one thing that changes files of the ledger. A rewritten ledger begins with a commit without parents, so that
+//! nothing leads to the old bytes. Each rewriting leaves a file below `scrubs/` there; by those files `sync` knows a
+//! history that still leads to them.
+
+use std::{
+    cell::RefCell,
+    collections::{BTreeSet, HashSet},
+    fs::{self, OpenOptions},
+    io::Write,
+    path::PathBuf,
+    time::Duration,
+};
+
+use gix::{ObjectId, objs};
+use jiff::Timestamp;
+
+use super::{
+    commit::{self, Identity},
+    error::Error,
+    ledger::{Ledger, REFERENCE},
+    objects::{NewObjects, write_loose},
+    references::parse_id,
+    repository::Repository,
+    rescue::{FOLDER, Rescue},
+    tree::{ObjectStore, Place, TreeEdit},
+};
+
+/// Where a ledger's tree says what was taken out of it.
+pub(super) const RECORDS: &str = "scrubs";
+
+/// Repacking takes its time.
+const PATIENCE: Duration = Duration::from_secs(3600);
+
+/// Where git begins when it looks for what is to stay.
+const EVERYTHING: [&str; 3] = ["--all", "--reflog", "--indexed-objects"];
+
+/// What is left of a file; None: it stays as it is.
+pub(crate) type Clean<'a> = dyn Fn(&[u8]) -> Option<Vec<u8>> + 'a;
+
+/// The file that says that these paths were changed.
+pub(crate) type Record<'a> = dyn Fn(&[String]) -> (String, Vec<u8>) + 'a;
+
+impl Ledger<'_> {
+    /// Gives every file the content that `clean` has for it, adds the file that `record` makes of the paths of those
+    /// that changed, and forgets the history. Durable when it returns these paths; none: nothing was to be changed.
+    pub(crate) fn rewrite(
+        &self,
+        clean: &Clean<'_>,
+        record: &Record<'_>,
+        committer: &Identity,
+        at: Timestamp,
+    ) -> Result<Vec<String>, Error> {
+        let changed = RefCell::new(Vec::new());
+        self.advance(|tip, objects| {
+            let Some(tip) = tip else { return Ok(None) };
+            let store = self.repository().objects()?;
+            let root = store.tree_of(&tip)?;
+            let mut edit = TreeEdit::new(&store, Some(root))?;
+            let mut paths = Vec::new();
+            for (path, id) in store.files_below(root, "")? {
+                if let Some(bytes) = clean(&store.blob(&id)?) {
+                    let new = objects.add(objs::Kind::Blob, bytes)?;
+                    edit.replace(&path, id, Some(new))?;
+                    paths.push(path);
+                }
+            }
+            if paths.is_empty() {
+                return Ok(None);
+            }
+            let (path, bytes) = record(&paths);
+            let blob = objects.add(objs::Kind::Blob, bytes)?;
+            if edit.insert(&path, blob)? == Place::Taken {
+                return Err(Error::Taken { path });
+            }
+            let tree = edit.finish(objects)?;
+            self.repository().remember_old(&[tip])?;
+            changed.replace(paths);
+            objects.add(objs::Kind::Commit, commit::encode(tree, &[], committer, at, "scrub")).map(Some)
+        })?;
+        Ok(changed.into_inner())
+    }
+}
+
+/// The paths below [`RECORDS`] in a ledger's tree.
+pub(super) fn records(store: &ObjectStore, root: ObjectId) -> Result<BTreeSet<String>, Error> {
+    Ok(store.files_below(root, RECORDS)?.into_iter().map(|(path, _)| path).collect())
+}
+
+impl Repository {
+    /// The paths of files in a rescue for which `clean` has another content, but for those that its commit holds.
+    pub(crate) fn stained(&self, rescue: &Rescue, clean: &Clean<'_>) -> Result<Vec<String>, Error> {
+        let store = self.objects()?;
+        let mut stained = Vec::new();
+        for file in self.rescued(rescue)? {
+            for id in file.uncommitted() {
+                if clean(&store.blob(&id)?).is_some() {
+                    stained.push(file.path.clone());
+                    break;
+                }
+            }
+        }
+        Ok(stained)
+    }
+
+    /// Gives the files of a rescue the content that `clean` has for them. Durable when it returns.
+    pub(crate) fn rewrite_rescue(
+        &self,
+        rescue: &Rescue,
+        clean: &Clean<'_>,
+        message: &str,
+        committer: &Identity,
+    ) -> Result<(), Error> {
+        self.remember_old(&[rescue.commit])?;
+        let store = self.objects()?;
+        let mut objects = NewObjects::new(self.hash());
+        let (mut work, mut index) = (Vec::new(), Vec::new());
+        for file in self.rescued(rescue)? {
+            let uncommitted = file.uncommitted();
+            for (content, records) in [(&file.work, &mut work), (&file.index, &mut index)] {
+                let Some(content) = content.as_ref().filter(|content| uncommitted.contains(&content.id)) else {
+                    continue;
+                };
+                if let Some(bytes) = clean(&store.blob(&content.id)?) {
+                    let id = objects.add(objs::Kind::Blob, bytes)?;
+                    records.extend([format!("{} {id}\t", content.mode).as_bytes(), &file.raw, b"\0"].concat());
+                }
+            }
+        }
+        let (directory, sharing) = (self.objects_directory(), self.sharing());
+        write_loose(&directory, sharing, objects.as_slice())?;
+        let work = self.tree_with(rescue.tree, work)?;
+        let index = self.tree_with(store.tree_of(&rescue.index)?, index)?;
+        self.flush_object_folders()?;
+        let mut commits = NewObjects::new(self.hash());
+        let base = rescue.head.as_slice();
+        let about = format!("index of: {}", commit::subject(message));
+        let index = commits.add(objs::Kind::Commit, commit::encode(index, base, committer, rescue.at, &about))?;
+        let parents = [base, &[index]].concat();
+        let commit = commit::encode(work, &parents, committer, rescue.at, message);
+        let commit = commits.add(objs::Kind::Commit, commit)?;
+        write_loose(&directory, sharing, commits.as_slice())?;
+        let reference = format!("{FOLDER}{}", rescue.id);
+        match self.ledger().point(&reference, Some(rescue.commit), commit)? {
+            true => Ok(()),
+            false => Err(Error::damaged(self.git_dir(), format!("{reference} moved meanwhile"))),
+        }
+    }
+
+    /// Names of remotes whose copy of the ledger, as this clone has it, lacks a record that the ledger has. Removes
+    /// these copies if asked to; the next fetch brings what the remote has.
+    pub(crate) fn stale_copies(&self, remove: bool) -> Result<Vec<String>, Error> {
+        const COPIES: &str = "refs/squad/remotes/";
+        let (references, store) = (self.references(), self.objects()?);
+        let Some(tip) = references.read(REFERENCE)? else { return Ok(Vec::new()) };
+        let own = records(&store, store.tree_of(&tip)?)?;
+        let mut stale = Vec::new();
+        for reference in references.list(COPIES)? {
+            let Some(id) = references.read(&reference)? else { continue };
+            if own.is_subset(&records(&store, store.tree_of(&id)?)?) {
+                continue;
+            }
+            if remove {
+                self.remember_old(&[id])?;
+                self.call(&["update-ref", "-d", &reference, &id.to_string()]).succeed()?;
+            }
+            let name = reference.strip_prefix(COPIES).and_then(|rest| rest.strip_suffix("/log"));
+            stale.push(name.unwrap_or(&reference).to_owned());
+        }
+        Ok(stale)
+    }
+
+    /// Notes commits that nothing is going to lead to any more, so that [`Self::prune_old`] finds what they held.
+    pub(super) fn remember_old(&self, commits: &[ObjectId]) -> Result<(), Error> {
+        let path = self.old();
+        let known = fs::read_to_string(&path).unwrap_or_default();
+        let lines = commits.iter().map(|commit| format!("{commit}\n"));
+        let lines: String = lines.filter(|line| !known.contains(line.as_str())).collect();
+        let folder = path.parent().unwrap_or(&path);
+        let written = fs::create_dir_all(folder).and_then(|()| {
+            let mut file = OpenOptions::new().create(true).append(true).open(&path)?;
+            file.write_all(lines.as_bytes())?;
+            file.sync_all()
+        });
+        written.map_err(Error::io("write", &path))
+    }
+
+    fn old(&self) -> PathBuf {
+        self.common_dir().join("squad").join("scrubbed")
+    }
+
+    /// Removes from the object database what only rewritten history held, and nothing else. Returns how many objects
+    /// went, and the ids of those that could not.
+    ///
+    /// git packs all that anything leads to; of the others, those that the noted commits lead to go one by one.
+    pub(crate) fn prune_old(&self) -> Result<(usize, Vec<String>), Error> {
+        let noted = match fs::read_to_string(self.old()) {
+            Err(cause) if cause.kind() == std::io::ErrorKind::NotFound => return Ok((0, Vec::new())),
+            answer => answer.map_err(Error::io("read", self.old()))?,
+        };
+        // Nobody of ours begins to build on what goes.
+        let _lock = self.ledger().lock()?;
+        let noted: BTreeSet<&str> = noted.lines().filter(|id| parse_id(id.as_bytes(), self.hash()).is_some()).collect();
+        let there = self.present(&noted)?;
+        let mut removed = 0;
+        let mut left = Vec::new();
+        if !there.is_empty() {
+            // Nearly exact: of what both lead to, git leaves out what it comes across.
+            let walk = ["rev-list", "--objects", "--no-object-names", "--missing=allow-any"];
+            let walk = self.call(&walk).arguments(&there).arguments(&["--not"]).arguments(&EVERYTHING);
+            let candidates = walk.patience(PATIENCE).succeed()?.text();
+            let candidates: Vec<&str> = candidates.lines().collect();
+            self.call(&["repack", "-A", "-d", "-q"]).patience(PATIENCE).succeed()?;
+            // What leads to others is listed before them, and goes after them: whoever is interrupted finds the rest.
+            for id in candidates.iter().rev() {
+                let (folder, name) = id.split_at_checked(2).unwrap_or((id, ""));
+                let path = self.objects_directory().join(folder).join(name);
+                match fs::remove_file(&path) {
+                    Ok(()) => removed += 1,
+                    Err(cause) if cause.kind() == std::io::ErrorKind::NotFound => {}
+                    Err(cause) => return Err(Error::io("remove", &path)(cause)),
+                }
+            }
+            left = self.kept_elsewhere(candidates)?;
+        }
+        // What is still led to from somewhere may be let go later.
+        if left.is_empty() && self.present(&noted)?.is_empty() {
+            fs::remove_file(self.old()).map_err(Error::io("remove", self.old()))?;
+        }
+        Ok((removed, left))
+    }
+
+    /// Those of some objects that nothing leads to and that are there all the same: in packs that git is told to keep,
+    /// or in the objects of another repository.
+    fn kept_elsewhere(&self, ids: Vec<&str>) -> Result<Vec<String>, Error> {
+        let directory = self.objects_directory();
+        let packs = fs::read_dir(directory.join("pack")).into_iter().flatten().flatten();
+        let is_kept = |name: &str| name.ends_with(".keep") || name.ends_with(".promisor");
+        let mut kept = packs.map(|pack| pack.file_name()).filter(|name| is_kept(&name.to_string_lossy()));
+        if kept.next().is_none() && !directory.join("info/alternates").exists() {
+            return Ok(Vec::new());
+        }
+        let there = self.present(&ids.into_iter().collect())?;
+        let walk = self.call(&["rev-list", "--objects", "--no-object-names", "--missing=allow-any"]);
+        let led_to = walk.arguments(&EVERYTHING).patience(PATIENCE).succeed()?.text();
+        let led_to: HashSet<&str> = led_to.lines().collect();
+        Ok(there.into_iter().filter(|id| !led_to.contains(id.as_str())).collect())
+    }
+
+    fn present(&self, ids: &BTreeSet<&str>) -> Result<Vec<String>, Error> {
+        let input: String = ids.iter().map(|id| format!("{id}\n")).collect();
+        if input.is_empty() {
+            return Ok(Vec::new());
+        }
+        // A partial clone would fetch what it lacks.
+        let call = self.call(&["cat-file", "--batch-check=%(objectname)"]).variable("GIT_NO_LAZY_FETCH", "1");
+        let answer = call.input(input).patience(PATIENCE).succeed()?.text();
+        Ok(answer.lines().filter(|line| !line.ends_with(" missing")).map(str::to_owned).collect())
+    }
+}
