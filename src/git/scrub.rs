@@ -152,11 +152,14 @@ impl Repository {
     /// these copies if asked to; the next fetch brings what the remote has.
     pub(crate) fn stale_copies(&self, remove: bool) -> Result<Vec<String>, Error> {
         const COPIES: &str = "refs/squad/remotes/";
+        const STATE: &str = "/squad/state";
         let (references, store) = (self.references(), self.objects()?);
         let Some(tip) = references.read(REFERENCE)? else { return Ok(Vec::new()) };
         let own = records(&store, store.tree_of(&tip)?)?;
         let mut stale = Vec::new();
-        for reference in references.list(COPIES)? {
+        // Where a remote takes only branches, git itself has a copy of the one.
+        let branches = references.list("refs/remotes/")?.into_iter().filter(|name| name.ends_with(STATE));
+        for reference in references.list(COPIES)?.into_iter().chain(branches) {
             let Some(id) = references.read(&reference)? else { continue };
             if own.is_subset(&records(&store, store.tree_of(&id)?)?) {
                 continue;
@@ -165,9 +168,12 @@ impl Repository {
                 self.remember_old(&[id])?;
                 self.call(&["update-ref", "-d", &reference, &id.to_string()]).succeed()?;
             }
-            let name = reference.strip_prefix(COPIES).and_then(|rest| rest.strip_suffix("/log"));
+            let own = reference.strip_prefix(COPIES).and_then(|rest| rest.strip_suffix("/log"));
+            let name = own.or(reference.strip_prefix("refs/remotes/").and_then(|rest| rest.strip_suffix(STATE)));
             stale.push(name.unwrap_or(&reference).to_owned());
         }
+        stale.sort();
+        stale.dedup();
         Ok(stale)
     }
 

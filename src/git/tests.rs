@@ -8,6 +8,7 @@ mod ledger;
 mod power;
 mod processes;
 mod repository;
+mod rescue;
 mod sync;
 
 use std::{

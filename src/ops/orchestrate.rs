@@ -30,6 +30,7 @@ use crate::model::{NO_ENGINE, Offer, Outcome, Plan, PlanKind, RunId, Slug, Usage
 use crate::policy::Permissions;
 use crate::pool::{Ask, Cancel, Crew, Desk, Dispatcher, Reports, Show};
 use crate::route::{Request, Router, Wishes};
+use crate::view::Cautious;
 
 /// What the user asked for.
 pub(crate) struct Order {
@@ -145,10 +146,12 @@ async fn execute<S: Show + Send + 'static>(
         Err(failure) => return (show, Err(failure)),
     };
     let (reports, messages) = Reports::channel();
+    let redactor = secrets::redactor(env, &project.folder.root);
+    let show = Cautious::new(show, redactor.clone());
     let journal = LedgerJournal {
         repository: project.repository.clone(),
         prefix: project.ledger_prefix(),
-        redactor: secrets::redactor(env, &project.folder.root),
+        redactor,
         threads: env.threads,
     };
     let (clock, ids) = (env.clock.clone(), env.ids.clone());
@@ -182,7 +185,7 @@ async fn execute<S: Show + Send + 'static>(
     // Packing is git's own to do, when it is due; that it cannot be started now is no failure of the run.
     let _ = project.repository.maintain();
     let (show, written) = match dispatching.await {
-        Ok((_, show, written)) => (show, written),
+        Ok((_, show, written)) => (show.into_inner(), written),
         Err(error) => std::panic::resume_unwind(error.into_panic()),
     };
     interrupts.abort();

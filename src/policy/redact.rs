@@ -101,6 +101,12 @@ impl Redactor {
         text
     }
 
+    /// Whether a secret may begin in a text that goes on.
+    pub(crate) fn is_suspect(&self, text: &str) -> bool {
+        let begins = |literal: &String| literal.split_whitespace().next().is_some_and(|word| text.contains(word));
+        anchored(text).contains(&true) || self.literals.iter().any(begins)
+    }
+
     /// The kinds of secrets in a text. An address is none.
     pub(crate) fn kinds(&self, text: &str) -> BTreeSet<String> {
         let mut found = Vec::new();

@@ -3,9 +3,11 @@
 //! A view writes to a [`Screen`], which `ui` is: so the view knows nothing of streams, colours or flags.
 
 mod ask;
+mod cautious;
 mod lines;
 
 pub(crate) use ask::asker;
+pub(crate) use cautious::Cautious;
 pub(crate) use lines::Lines;
 
 use crate::model::Event;

@@ -12,6 +12,7 @@ mod house;
 mod import;
 mod index;
 mod init;
+mod kills;
 mod landing;
 mod ledger;
 mod log;

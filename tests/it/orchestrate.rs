@@ -380,3 +380,22 @@ fn a_model_that_is_not_on_offer_is_replaced_and_that_is_said() {
     let output = repo.rehearse(script, &["--json", "--agent", "ada", "Add an endpoint"]);
     assert!(output.out.contains(r#""model":"claude-opus-4.5""#) && !output.out.contains("fallback"), "{output}");
 }
+
+/// What squad prints may be kept by others, so it holds what the ledger holds.
+#[test]
+fn neither_screen_nor_ndjson_shows_a_secret() {
+    let repo = TestRepo::with_small_team();
+    let token = format!("ghp_{}", "a1B2".repeat(9));
+    let script = format!(
+        "[[turn]]\nagent = \"ada\"\nsteps = [{{ tool = \"squad_remember\", args = {{ text = \"use {token}\" }} }}, {{ say = \"The token is {token}, of ann@acme.io.\" }}]\n"
+    );
+    for arguments in [&["--agent", "ada", "tell"][..], &["--json", "--agent", "ada", "tell"]] {
+        let output = repo.rehearse(&script, arguments);
+        let said = output.to_string();
+        assert!(output.code == 0 && !said.contains(&token[..20]) && !said.contains("ann@"), "{said}");
+        assert!(said.contains("The token is [redacted:github-token], of [redacted:email]."), "{said}");
+    }
+    let events = TestRepo::events(&repo.rehearse(&script, &["--json", "--agent", "ada", "tell"]));
+    let numbers: Vec<u64> = events.iter().filter_map(|event| event["seq"].as_u64()).collect();
+    assert_eq!(numbers, (1..=events.len() as u64).collect::<Vec<_>>(), "no number is missing");
+}

@@ -22,7 +22,12 @@ impl<'a> Index<'a> {
     pub(super) fn copy(repository: &'a Repository) -> Result<Self, Error> {
         let copy = Self::empty(repository)?;
         let own = repository.git_dir().join("index");
-        match fs::copy(&own, copy.path()) {
+        let copied = fs::copy(&own, copy.path()).and_then(|_| {
+            // By this time git knows which files may have changed unseen since they were looked at.
+            let modified = fs::metadata(&own)?.modified()?;
+            fs::File::options().write(true).open(copy.path())?.set_modified(modified)
+        });
+        match copied {
             Err(cause) if cause.kind() != std::io::ErrorKind::NotFound => return Err(Error::io("copy", &own)(cause)),
             _ => {}
         }
