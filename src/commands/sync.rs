@@ -13,7 +13,8 @@ use crate::ui::Ui;
 Examples:
   squad sync --dry-run       What would go where
   squad sync                 With the remote that this branch follows, else `origin`
-  squad sync upstream --yes  The first time, without a question")]
+  squad sync upstream --yes  The first time, without a question
+  squad sync --own-ref --yes In CI, where many jobs push at once")]
 pub(super) struct Args {
     /// A configured remote
     remote: Option<String>,
@@ -23,11 +24,17 @@ pub(super) struct Args {
     /// Agree to keep the ledger on this remote
     #[arg(long, short, conflicts_with = "dry_run")]
     yes: bool,
+    /// Push to a ref of this clone's own, under refs/squad/clones, and fetch nothing
+    ///
+    /// For CI, where many jobs push at once and none needs to wait for another. The next `squad sync` without this takes
+    /// the entries into the ledger and removes the ref.
+    #[arg(long, conflicts_with = "dry_run")]
+    own_ref: bool,
 }
 
 impl Args {
     pub(super) fn run(self, context: &mut Context<'_>) -> Ended {
-        let wish = Wish { remote: self.remote, is_rehearsal: self.dry_run, is_agreed: self.yes };
+        let wish = Wish { remote: self.remote, is_rehearsal: self.dry_run, is_agreed: self.yes, to_own: self.own_ref };
         let ui = &mut context.ui;
         let synced = sync::sync(context.env, &context.directory, &wish, |plan| {
             ui.confirm(&format!(

@@ -22,6 +22,9 @@ use super::{
 /// Where the ledger goes on hosts that take branches and nothing else.
 const BRANCH: &str = "refs/heads/squad/state";
 
+/// Where clones that do not wait for each other put their ledgers, each under a name of its own.
+const CLONES: &str = "refs/squad/clones/";
+
 /// A network may be slow.
 const PATIENCE: Duration = Duration::from_secs(600);
 
@@ -144,16 +147,35 @@ impl Remote<'_> {
         format!("refs/squad/remotes/{}/log", self.name)
     }
 
+    fn tracking_of_clones(&self) -> String {
+        format!("refs/squad/remotes/{}/clones/", self.name)
+    }
+
+    /// The ledgers of single clones that the remote had when it was asked last: our names for them and their commits.
+    fn clones(&self) -> Result<Vec<(String, ObjectId)>, Error> {
+        let references = self.repository.references();
+        let names = references.list(&self.tracking_of_clones())?.into_iter();
+        let read = names.map(|name| Ok(references.read(&name)?.map(|id| (name, id))));
+        Ok(read.collect::<Result<Vec<_>, Error>>()?.into_iter().flatten().collect())
+    }
+
     /// Asks the remote what it has, under `agreed` or wherever a ledger may be.
     pub(crate) fn fetch(&self, agreed: Option<&str>) -> Result<Standing, Error> {
         let candidates = match agreed {
             Some(reference) => vec![reference],
             None => vec![REFERENCE, BRANCH],
         };
-        let listed = self.call(&["ls-remote", "--", &self.name]).arguments(&candidates).succeed()?.text();
-        let is_there = |name: &str| listed.lines().any(|line| line.split_once('\t').is_some_and(|(_, at)| at == name));
-        if let Some(reference) = candidates.into_iter().find(|name| is_there(name)) {
-            let refspec = format!("+{reference}:{}", self.tracking());
+        let listed = self.call(&["ls-remote", "--", &self.name]).arguments(&candidates);
+        let listed = listed.arguments(&[format!("{CLONES}*")]).succeed()?.text();
+        let names: Vec<&str> = listed.lines().filter_map(|line| line.split_once('\t')).map(|(_, at)| at).collect();
+        let mut refspecs = Vec::new();
+        if let Some(reference) = candidates.into_iter().find(|name| names.contains(name)) {
+            refspecs.push(format!("+{reference}:{}", self.tracking()));
+        }
+        if names.iter().any(|name| name.starts_with(CLONES)) {
+            refspecs.push(format!("+{CLONES}*:{}*", self.tracking_of_clones()));
+        }
+        if !refspecs.is_empty() {
             // As a pack, whose folder can be flushed; whole, also in a partial clone; and nothing else.
             let arguments = [
                 "-c",
@@ -167,7 +189,7 @@ impl Remote<'_> {
                 "--refmap=",
             ];
             let more = ["--no-write-fetch-head", "--no-recurse-submodules", "--no-auto-maintenance", "--"];
-            self.call(&arguments).arguments(&more).arguments(&[&self.name, &refspec]).succeed()?;
+            self.call(&arguments).arguments(&more).arguments(&[&self.name]).arguments(&refspecs).succeed()?;
             disk::flush_folder(&self.repository.objects_directory().join("pack"))?;
         }
         self.standing()
@@ -178,14 +200,19 @@ impl Remote<'_> {
         Ok((references.read(REFERENCE)?, references.read(&self.tracking())?))
     }
 
-    fn standing(&self) -> Result<Standing, Error> {
+    /// How the ledger stands to what the remote had when it was asked last.
+    pub(crate) fn standing(&self) -> Result<Standing, Error> {
         let (ours, theirs) = self.tips()?;
         let store = self.repository.objects()?;
         let tree = |tip: Option<ObjectId>| tip.map(|tip| store.tree_of(&tip)).transpose();
         let (ours, theirs) = (tree(ours)?, tree(theirs)?);
         let missing =
             |tree: Option<ObjectId>, base| tree.map_or(Ok(0), |tree| union::count_missing(&store, tree, base));
-        Ok(Standing { to_send: missing(ours, theirs)?, to_take: missing(theirs, ours)? })
+        let mut to_take = missing(theirs, ours)?;
+        for (_, clone) in self.clones()? {
+            to_take += missing(tree(Some(clone))?, ours)?;
+        }
+        Ok(Standing { to_send: missing(ours, theirs)?, to_take })
     }
 
     /// Brings what was fetched into this clone's ledger, durably.
@@ -198,7 +225,18 @@ impl Remote<'_> {
         settle: &Settle<'_>,
         identity: &Identity,
     ) -> Result<(), Error> {
-        let (_, Some(theirs)) = self.tips()? else { return Ok(()) };
+        let (_, theirs) = self.tips()?;
+        let clones = self.clones()?.into_iter().map(|(_, id)| id);
+        theirs.into_iter().chain(clones).try_for_each(|theirs| self.take(theirs, scrubbed, settle, identity))
+    }
+
+    fn take(
+        &self,
+        theirs: ObjectId,
+        scrubbed: &dyn Fn(&[u8]) -> Vec<String>,
+        settle: &Settle<'_>,
+        identity: &Identity,
+    ) -> Result<(), Error> {
         self.repository.ledger().advance(|tip, objects| {
             let Some(ours) = tip else { return Ok(Some(theirs)) };
             if ours == theirs || self.is_ancestor(theirs, ours)? {
@@ -260,11 +298,61 @@ impl Remote<'_> {
         {
             return Ok(Delivery::Unscrubbed { theirs: theirs.to_string(), ours: ours.to_string() });
         }
+        let delivery = self.send(ours, reference)?;
+        if delivery == Delivery::Done {
+            self.repository.call(&["update-ref", &self.tracking(), &ours.to_string()]).succeed()?;
+        }
+        Ok(delivery)
+    }
+
+    /// Sends the ledger to a ref that only this clone writes, so that it need not wait for others. `name` makes one for
+    /// the clone that no other has, where it has none yet.
+    pub(crate) fn push_own(&self, name: impl FnOnce() -> String) -> Result<(String, Delivery), Error> {
+        let reference = format!("{CLONES}{}", self.own_name(name)?);
+        let (Some(ours), _) = self.tips()? else { return Ok((reference, Delivery::Done)) };
+        let delivery = self.send(ours, &reference)?;
+        Ok((reference, delivery))
+    }
+
+    /// What this clone is called among others.
+    fn own_name(&self, make: impl FnOnce() -> String) -> Result<String, Error> {
+        const KEY: &str = "squad.clone";
+        if let Some(known) = self.repository.setting(KEY)?.filter(|name| is_plain(name)) {
+            return Ok(known);
+        }
+        let name = make();
+        self.repository.call(&["config", KEY, &name]).succeed()?;
+        Ok(name)
+    }
+
+    /// Removes the refs of single clones there of which this ledger has every entry, if they are still as they were
+    /// seen; the remote must have this ledger. Where that is not allowed they stay, and are no harm.
+    pub(crate) fn tidy(&self) -> Result<(), Error> {
+        let (Some(ours), _) = self.tips()? else { return Ok(()) };
+        let store = self.repository.objects()?;
+        let tree = store.tree_of(&ours)?;
+        let (prefix, mut arguments, mut refspecs) = (self.tracking_of_clones(), Vec::new(), Vec::new());
+        for (name, id) in self.clones()? {
+            if union::count_missing(&store, store.tree_of(&id)?, Some(tree))? == 0 {
+                let reference = name.replacen(&prefix, CLONES, 1);
+                arguments.push(format!("--force-with-lease={reference}:{id}"));
+                refspecs.push(format!(":{reference}"));
+            }
+            // Known again with the next fetch, if it is still there.
+            self.repository.call(&["update-ref", "-d", &name, &id.to_string()]).succeed()?;
+        }
+        if refspecs.is_empty() {
+            return Ok(());
+        }
+        let call = self.call(&["push", "--quiet", "--no-signed"]).arguments(&arguments);
+        call.arguments(&["--", &self.name]).arguments(&refspecs).run().map(drop)
+    }
+
+    fn send(&self, ours: ObjectId, reference: &str) -> Result<Delivery, Error> {
         let refspec = format!("{ours}:{reference}");
         let arguments = ["push", "--porcelain", "--no-follow-tags", "--no-recurse-submodules", "--no-signed", "--"];
         let answer = self.call(&arguments).arguments(&[&self.name, &refspec]).run()?;
         if answer.is_success() {
-            self.repository.call(&["update-ref", &self.tracking(), &ours.to_string()]).succeed()?;
             return Ok(Delivery::Done);
         }
         // `! <tab> from:to <tab> [rejected] (why)`

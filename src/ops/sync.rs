@@ -22,6 +22,8 @@ pub(crate) struct Wish {
     pub(crate) remote: Option<String>,
     pub(crate) is_rehearsal: bool,
     pub(crate) is_agreed: bool,
+    /// To a ref that nobody else writes.
+    pub(crate) to_own: bool,
 }
 
 #[derive(Debug, PartialEq, Serialize)]
@@ -49,7 +51,7 @@ pub(crate) fn sync(
     let name = choose(&repository, wish.remote.as_deref())?;
     let remote = repository.remote(&name);
     let agreed = remote.agreed()?;
-    let mut standing = remote.fetch(agreed.as_deref())?;
+    let mut standing = if wish.to_own { remote.standing()? } else { remote.fetch(agreed.as_deref())? };
     let mut synced = Synced {
         remote: name.clone(),
         reference: agreed,
@@ -73,12 +75,16 @@ pub(crate) fn sync(
     }
     synced.sent = 0;
     synced.taken = 0;
+    if wish.to_own {
+        return send_own(env, &remote, &name, Synced { sent: standing.to_send, ..synced });
+    }
     for attempt in 0..ATTEMPTS {
         synced.taken += standing.to_take;
         remote.unite(&scrubbed_paths, &settle, &writer())?;
         match deliver(&remote, &mut synced)? {
             Delivery::Done => {
                 synced.sent = standing.to_send;
+                remote.tidy()?;
                 return Ok(synced);
             }
             Delivery::Outrun => {
@@ -103,6 +109,19 @@ pub(crate) fn sync(
         }
     }
     Err(Failure::failed(format!("others push to `{name}` all the time")).hint("try again later"))
+}
+
+/// Pushes to a ref of this clone's own. Nothing is taken: that is for whoever syncs next without `--own-ref`.
+fn send_own(env: &Env, remote: &Remote<'_>, name: &str, synced: Synced) -> Result<Synced, Failure> {
+    match remote.push_own(|| env.ids.entry(env.clock.now()).to_string())? {
+        (reference, Delivery::Done) => Ok(Synced { reference: Some(reference), ..synced }),
+        (reference, Delivery::Outrun | Delivery::Unscrubbed { .. }) => {
+            Err(Failure::failed(format!("`{name}` has something else under {reference}"))
+                .hint("this clone may be a copy of another one: `git config --unset squad.clone`, then try again"))
+        }
+        (_, Delivery::Refused(reason)) => Err(Failure::failed(format!("`{name}` does not take the ledger: {reason}"))
+            .hint("`squad sync` without --own-ref falls back to a branch")),
+    }
 }
 
 /// Pushes, to a branch where the remote refuses what is no branch.

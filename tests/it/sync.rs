@@ -213,3 +213,41 @@ fn four_clones_that_push_at_once_lose_nothing() {
     assert_eq!(shared.entries(&clones[0]), clones.len() * EACH * 2);
     shared.assert_sound(&shared.hub());
 }
+
+/// As in CI: jobs that start from nothing push at once, and none of them waits.
+#[test]
+fn jobs_with_refs_of_their_own_do_not_wait_for_each_other() {
+    let shared = Shared::new();
+    shared.repo.squad(&["decisions", "add", "Before"]);
+    let ours = shared.repo.root();
+    shared.sync(&ours);
+    let clones: Vec<PathBuf> = (0..6).map(|number| shared.clone(&format!("job{number}"), &["--depth=1"])).collect();
+    let syncs: Vec<_> = clones
+        .iter()
+        .map(|clone| {
+            shared.repo.squad_in(clone, &["decisions", "add", "Made in a job"]);
+            let mut command = shared.repo.command(BINARY, clone);
+            command.args(["sync", "--own-ref", "--yes", "--json"]).stdin(Stdio::null()).stdout(Stdio::piped());
+            command.spawn().expect("squad runs")
+        })
+        .collect();
+    for sync in syncs {
+        let done = sync.wait_with_output().expect("it ends");
+        let said = String::from_utf8_lossy(&done.stdout).into_owned();
+        assert!(done.status.success() && said.contains("\"sent\":2,"), "{said}");
+    }
+    let own = |place: &Path| shared.repo.git_in(place, &["for-each-ref", "refs/squad/clones"]).lines().count();
+    assert_eq!(own(&shared.hub()), clones.len());
+    assert!(shared.repo.squad(&["sync", "-n"]).out.ends_with(&format!("{} entries would come\n", clones.len() * 2)));
+    let output = shared.sync(&ours);
+    assert!(output.out.contains(&format!("{} entries taken", clones.len() * 2)), "{output}");
+    assert_eq!((own(&shared.hub()), shared.entries(&shared.hub())), (0, 2 + clones.len() * 2));
+    assert!(shared.repo.squad(&["status", "--json"]).out.contains("\"unsynced\":0"));
+    // A job may go on in its clone.
+    shared.repo.squad_in(&clones[0], &["decisions", "add", "One more"]);
+    let again = shared.repo.squad_in(&clones[0], &["sync", "--own-ref"]);
+    assert_eq!(again.code, 0, "{again}");
+    shared.sync(&ours);
+    assert_eq!(shared.entries(&shared.hub()), 4 + clones.len() * 2);
+    shared.assert_sound(&shared.hub());
+}
