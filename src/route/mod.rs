@@ -14,7 +14,7 @@
 
 pub(crate) mod choice;
 mod decide;
-mod direct;
+pub(crate) mod direct;
 pub(crate) mod evaluate;
 mod evidence;
 mod fields;
@@ -117,7 +117,8 @@ impl<'t> Router<'t> {
             Ok(draft) => return Decided::Draft(draft),
             Err(called) => called,
         };
-        if let Some(why) = direct::read(request.text).filter(|_| request.labels.is_empty() && request.paths.is_empty())
+        if let Some(why) =
+            direct::read(self.team, request.text).filter(|_| request.labels.is_empty() && request.paths.is_empty())
         {
             return Decided::Direct(vec![note(why.to_owned(), "message")]);
         }

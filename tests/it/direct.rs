@@ -5,7 +5,7 @@ use expect_test::expect;
 use crate::support::{Output, TestRepo};
 
 fn ask(repo: &TestRepo, message: &str) -> Output {
-    repo.squad(&["orchestrate", "--tier", "direct", message])
+    repo.squad(&["orchestrate", message])
 }
 
 fn answer(repo: &TestRepo, message: &str) -> String {
@@ -32,7 +32,7 @@ fn a_greeting_starts_nobody_and_is_in_the_ledger() {
     let value: serde_json::Value = serde_json::from_str(&output.out).expect("JSON");
     let run = &value["runs"][0];
     assert_eq!((&run["status"], &run["agents"]), (&"completed".into(), &serde_json::json!({})));
-    let types: Vec<String> = TestRepo::events(&repo.squad(&["orchestrate", "--json", "--tier", "direct", "Thanks!"]))
+    let types: Vec<String> = TestRepo::events(&repo.squad(&["orchestrate", "--json", "Thanks!"]))
         .iter()
         .map(|event| event["type"].as_str().expect("a type").to_owned())
         .collect();
@@ -144,19 +144,19 @@ fn what_files_do_not_answer_is_the_coordinators() {
     let repo = TestRepo::with_small_team();
     let message = "Where does the design document live?";
     assert_eq!(ask(&repo, message).code, 4, "without an engine");
-    let output = repo.squad(&["orchestrate", "--engine", "rehearsal", "--tier", "direct", message]);
+    let output = repo.squad(&["orchestrate", "--engine", "rehearsal", message]);
     assert!(output.code == 0 && output.err.contains("the coordinator answers"), "{output}");
 }
 
 #[test]
 fn a_dry_run_shows_the_answer() {
     let repo = TestRepo::with_small_team();
-    let output = repo.squad(&["orchestrate", "--dry-run", "--tier", "direct", "Thanks!"]);
+    let output = repo.squad(&["orchestrate", "--dry-run", "Thanks!"]);
     expect![[r#"
         Nobody is started: this is answered directly.
 
         Why:
-          coordinator    0.00  asked for with --tier  command line
+          coordinator    0.00  a greeting or thanks  message
 
         The answer, without any engine:
 

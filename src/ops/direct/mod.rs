@@ -1,16 +1,15 @@
-//! Answers from the team's files and the ledger, without any engine. `question` says what is asked and `answer` puts it
+//! Answers from the team's files and the ledger, without any engine. The router says what is asked and `answer` puts it
 //! into words, both pure; here the facts are gathered.
 
 mod answer;
-mod question;
 
 use self::answer::Happenings;
-use self::question::Question;
 use super::lease::LiveRun;
 use super::log::{Choice, RunSummary};
 use super::{Project, decisions, log};
 use crate::error::Failure;
 use crate::model::{DecisionState, RunId};
+use crate::route::direct::question::Question;
 use crate::route::{Request, Router, Wishes};
 
 /// Squad's own answer to a message that needs no agent; `None` where the coordinator has to find one.
@@ -57,6 +56,3 @@ fn live(project: &Project, asking: Option<&RunId>) -> Vec<LiveRun> {
 fn runs(project: &Project, live: &[LiveRun], limit: usize) -> Result<Vec<RunSummary>, Failure> {
     Ok(log::runs(&project.repository, &project.ledger_prefix(), live, &Choice::default(), limit)?)
 }
-
-#[cfg(test)]
-mod tests;

@@ -1,187 +1,66 @@
-//! Messages that need no agent: greetings, thanks, and questions that the team's own files or the ledger answer.
+//! Questions about the team, how things stand, and facts: a look into files answers them.
 
-/// Why nobody needs to be started, or `None` when somebody does.
-pub(super) fn read(message: &str) -> Option<&'static str> {
-    let text = message.trim();
-    // Longer messages are work, whatever they begin with.
-    if text.chars().count() > LENGTH || text.contains("```") || text.lines().count() > 2 {
+use super::{begins, holds};
+
+/// Why files answer a question, or `None` where somebody has to look into the work.
+pub(super) fn read(question: &str) -> Option<&'static str> {
+    if !asks(question) || question.split_whitespace().count() > WORDS {
         return None;
     }
-    let text = text.to_lowercase().replace('’', "'");
-    let rest = without_greeting(&text);
-    if rest.len() < text.len() && is_small_talk(rest) {
-        return Some("a greeting or thanks");
+    if asks_who(question) {
+        return Some(super::OF_THE_TEAM);
     }
-    let question = rest.trim_start_matches(['¿', ' ']);
-    if !asks(question) || question.split_whitespace().count() > WORDS || is_of_work(question) {
+    if is_of_work(question) {
         return None;
     }
     if begins(question, &OF_THE_TEAM) || holds(question, &ABOUT_THE_TEAM) {
-        Some("a question about the team itself")
+        Some(super::OF_THE_TEAM)
     } else if begins(question, &OF_PROGRESS) || is_of_progress(question) {
         Some("a question how things stand")
-    } else if begins(question, &OF_FACTS) || question.ends_with(" again?") || is_of_a_name(question) {
+    } else if begins(question, &OF_FACTS)
+        || question.ends_with(" again?")
+        || is_of_a_place(question)
+        || is_of_a_name(question)
+    {
         Some("a question for a fact")
     } else {
         None
     }
 }
 
-/// In letters and in words.
-const LENGTH: usize = 200;
+/// Longer questions tell of something first.
 const WORDS: usize = 20;
 
-const GREETINGS: [&str; 48] = [
-    "hi",
-    "hello",
-    "hey",
-    "hiya",
-    "howdy",
-    "yo",
-    "good morning",
-    "good afternoon",
-    "good evening",
-    "good night",
-    "morning",
-    "thanks",
-    "thank you",
-    "thx",
-    "ty",
-    "cheers",
-    "great job",
-    "great work",
-    "good job",
-    "good work",
-    "nice work",
-    "nice job",
-    "well done",
-    "awesome work",
-    "congrats",
-    "congratulations",
-    "bye",
-    "goodbye",
-    "see you",
-    "welcome back",
-    "happy friday",
-    "hola",
-    "gracias",
-    "muchas gracias",
-    "buenos dias",
-    "buenos días",
-    "bonjour",
-    "salut",
-    "merci",
-    "hallo",
-    "guten morgen",
-    "danke",
-    "vielen dank",
-    "olá",
-    "obrigado",
-    "ciao",
-    "grazie",
-    "moin",
-];
-
-/// Scripts in which no space ends a greeting.
-const GREETINGS_ANYWAY: [&str; 12] = [
-    "你好",
-    "谢谢",
-    "您好",
-    "辛苦了",
-    "こんにちは",
-    "ありがとう",
-    "お疲れ",
-    "안녕",
-    "감사",
-    "привет",
-    "спасибо",
-    "здравствуйте",
-];
-
-fn without_greeting(text: &str) -> &str {
-    if let Some(rest) = GREETINGS_ANYWAY.iter().find_map(|greeting| text.strip_prefix(greeting)) {
-        return rest.trim_start_matches(|c: char| !c.is_alphanumeric());
-    }
-    let greeting = GREETINGS
-        .iter()
-        .filter_map(|greeting| text.strip_prefix(greeting))
-        .filter(|rest| !rest.starts_with(char::is_alphanumeric))
-        .min_by_key(|rest| rest.len());
-    greeting.map_or(text, |rest| rest.trim_start_matches(|c: char| !c.is_alphanumeric() && c != '@' && c != '`'))
-}
-
-/// What is left of a greeting: nothing, a name, a word of praise.
-fn is_small_talk(rest: &str) -> bool {
-    const BEGINS: [&str; 34] = [
-        "team",
-        "everyone",
-        "everybody",
-        "all",
-        "folks",
-        "squad",
-        "guys",
-        "there",
-        "for ",
-        "a lot",
-        "so much",
-        "again",
-        "and ",
-        "that was",
-        "that's",
-        "this was",
-        "you",
-        "how are you",
-        "how's it going",
-        "what's up",
-        "on ",
-        "great",
-        "nice",
-        "have a",
-        "equipo",
-        "a todos",
-        "alle",
-        "zusammen",
-        "tout le monde",
-        "beaucoup",
-        "à tous",
-        "mucho",
-        "looks good",
-        "perfect",
+/// Asks who has some kind of work, whatever the work is; and asks nothing else.
+pub(super) fn asks_who(question: &str) -> bool {
+    const WHO: [&str; 14] = [
+        "who handles ",
+        "who owns ",
+        "who does ",
+        "who takes ",
+        "who maintains ",
+        "who is responsible for ",
+        "who's responsible for ",
+        "who is in charge of ",
+        "who's in charge of ",
+        "who do i ask ",
+        "who should i ask ",
+        "which agent handles ",
+        "which agent owns ",
+        "which agent does ",
     ];
-    // `Thanks, now fix …` goes on to ask for work.
-    const GOES_ON: [&str; 15] = [
-        "please",
-        "can you",
-        "could you",
-        "now ",
-        "next",
-        "but ",
-        "also ",
-        "fix",
-        "add ",
-        "need",
-        "should",
-        "let's",
-        "@",
-        "broken",
-        "bug",
-    ];
-    let few = rest.split_whitespace().count() <= 12;
-    let ends = rest.is_empty() || !rest.chars().any(char::is_alphanumeric);
-    ends || (few && begins(rest, &BEGINS) && !holds(rest, &GOES_ON) && !(rest.contains('?') && is_of_work(rest)))
+    let marks = question.trim_end_matches(['?', '？', '.', '!', ' ']).contains(['?', '.', '!', ';', ',']);
+    begins(question, &WHO) && !marks
 }
 
 /// A question, or an order to tell something.
 fn asks(text: &str) -> bool {
-    const TELLS: [&str; 16] = [
+    const TELLS: [&str; 12] = [
         "remind me",
         "tell me who",
         "tell me which",
         "tell me where",
         "tell me what",
-        "show me the",
-        "list the",
-        "list all",
         "who ",
         "where is",
         "where are",
@@ -189,13 +68,12 @@ fn asks(text: &str) -> bool {
         "what's the",
         "which ",
         "how many",
-        "show the",
     ];
     text.ends_with(['?', '？']) || begins(text, &TELLS)
 }
 
 /// A question of this kind needs somebody who looks into the work.
-fn is_of_work(text: &str) -> bool {
+pub(super) fn is_of_work(text: &str) -> bool {
     const WORK: [&str; 46] = [
         "why ",
         "how should",
@@ -350,14 +228,13 @@ fn is_of_progress(text: &str) -> bool {
             .any(|word| matches!(word, "already" | "yet" | "still" | "phase" | "release" | "milestone" | "sprint"))
 }
 
-const OF_FACTS: [&str; 48] = [
+const OF_FACTS: [&str; 47] = [
     "remind me",
     "where is",
     "where's",
     "where are",
     "where do we keep",
     "where do we track",
-    "where does the",
     "where can i find",
     "where do i find",
     "how often",
@@ -400,6 +277,13 @@ const OF_FACTS: [&str; 48] = [
     "à quelle fréquence",
     "quelle version",
 ];
+
+/// `Where does the design document live?`
+fn is_of_a_place(text: &str) -> bool {
+    const STANDS: [&str; 7] = ["live", "lie", "sit", "stand", "reside", "belong", "go"];
+    let last = text.trim_end_matches(|c: char| !c.is_alphanumeric()).rsplit(' ').next().unwrap_or_default();
+    begins(text, &["where does ", "where do "]) && STANDS.contains(&last)
+}
 
 /// `What's the command for …?` asks for something's name, not for work on it.
 fn is_of_a_name(text: &str) -> bool {
@@ -449,12 +333,4 @@ fn is_of_a_name(text: &str) -> bool {
     after.is_some_and(|rest| {
         rest.split(|c: char| !c.is_alphanumeric()).take(4).any(|word| NAMES.contains(&word.trim_end_matches('s')))
     })
-}
-
-fn begins(text: &str, starts: &[&str]) -> bool {
-    starts.iter().any(|start| text.starts_with(start))
-}
-
-fn holds(text: &str, words: &[&str]) -> bool {
-    words.iter().any(|word| text.contains(word))
 }

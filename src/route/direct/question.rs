@@ -7,7 +7,7 @@ use crate::model::{Slug, Team};
 
 /// What squad can answer by itself.
 #[derive(Clone, Debug, PartialEq)]
-pub(super) enum Question {
+pub(crate) enum Question {
     Greeting,
     Thanks,
     /// What is going on, and what happened last.
@@ -29,12 +29,16 @@ const LONGEST: usize = 240;
 
 const GREETINGS: &str =
     "hi hello hey hiya howdy greetings yo morning evening afternoon hallo hola bonjour salut ciao moin servus ola";
+/// Days, and what else says when.
+const WHEN: &str = "\
+    yesterday today week weekend weekends month morning afternoon night since monday tuesday wednesday thursday friday \
+    saturday sunday moment past still open pending current new";
 const THANKS: &str = "thanks thank thx ty cheers danke merci gracias obrigado grazie";
 /// Those who may be spoken to.
 const ADDRESSED: &str = "team squad all everyone everybody folks there guys you coordinator again";
 const PLEASANT: &str = "\
     good great nice day to see how are is it going doing today things so much very well a lot for the your that \
-    this was were help work job everything awesome perfect fine";
+    this was were help work job everything awesome perfect fine happy";
 /// What a question may begin with and mean no more; and what it may end with.
 const OPENING: &str = "\
     please can could would you tell show remind give me us quick question so and ok okay well just again now \
@@ -48,15 +52,15 @@ const PLAIN: &str = "\
 const TEAM: &str = "team squad agents agent members member roster people colleagues crew everyone";
 const HAPPENING: &str = "\
     status happening happened happens going progress update updates news running working doing latest last \
-    recent recently";
-const HAPPENING_TOO: &str =
-    "how go went up state run new anything anyone someone everything things work team squad done stand";
+    recent recently blocked blockers blocking stuck";
+const HAPPENING_TOO: &str = "how go went up state run new anything anyone someone everyone everybody everything things work team squad done \
+     stand sprint";
 /// Verbs that ask who does something and say nothing of what.
 const HANDLES: &str = "handles handle owns own does do takes take works work maintains covers knows gets deals";
 
 impl Question {
     /// `None`: nothing that squad is sure to understand.
-    pub(super) fn read(message: &str, team: &Team) -> Option<Self> {
+    pub(crate) fn read(message: &str, team: &Team) -> Option<Self> {
         if message.chars().count() > LONGEST || message.contains("```") {
             return None;
         }
@@ -125,16 +129,24 @@ fn is_greeting(words: &[String], team: &Team) -> bool {
     let rest = |word: &String| {
         [GREETINGS, ADDRESSED, PLEASANT].iter().any(|list| is_one_of(list, word)) || named(team, word).is_some()
     };
-    words.iter().take(2).any(|word| is_one_of(GREETINGS, word)) && words.iter().all(rest)
+    let is_day = |words: &[String]| matches!(words, [happy, day, ..] if happy == "happy" && is_one_of(WHEN, day));
+    let greets = words.iter().take(2).any(|word| is_one_of(GREETINGS, word)) || is_day(words);
+    greets && words.iter().enumerate().all(|(place, word)| rest(word) || (place == 1 && is_day(words)))
 }
 
 fn is_thanks(words: &[String], team: &Team) -> bool {
-    /// What people praise.
+    /// What people praise, and give thanks for.
     const PRAISED: &str = "sprint effort all session review answer quick guys";
-    let rest = |word: &String| {
-        [THANKS, ADDRESSED, PLEASANT, PRAISED].iter().any(|list| is_one_of(list, word)) || named(team, word).is_some()
+    const THANKED_FOR: &str = "fix fixes release support reply feedback patience update explanation";
+    let is_thanked_for = |place: usize, word: &String| {
+        is_one_of(THANKED_FOR, word) && words.iter().take(place).any(|word| word == "for")
     };
-    words.first().is_some_and(|word| is_one_of(THANKS, word)) && words.iter().all(rest)
+    let rest = |(place, word): (usize, &String)| {
+        [THANKS, ADDRESSED, PLEASANT, PRAISED].iter().any(|list| is_one_of(list, word))
+            || is_thanked_for(place, word)
+            || named(team, word).is_some()
+    };
+    words.first().is_some_and(|word| is_one_of(THANKS, word)) && words.iter().enumerate().all(rest)
 }
 
 /// Without what is said for politeness at either end.
@@ -164,14 +176,25 @@ fn topic(words: &[String]) -> String {
 fn decisions(words: &[String]) -> Option<Question> {
     const ASKING: &str =
         "what which did have has is are was were when why who any list latest recent last all our the decisions";
+    const QUESTIONS: &str = "what which did have has is are was were when why who any";
+    /// What leads to a topic, and what stands in between.
+    const ON: &str = "about on regarding concerning for to whether against so far we since from";
+    const BETWEEN: &str = "are were was there do did have has already yet with in still made";
     let place =
         words.iter().position(|word| matches!(word.as_str(), "decided" | "decide" | "decision" | "decisions"))?;
     if !is_one_of(ASKING, first(words)) {
         return None;
     }
     let (before, after) = (words.get(..place)?, words.get(place + 1..)?);
+    // A decision table is no decision, and what a decision is like is no question for it.
+    let bridges = if is_one_of(QUESTIONS, first(words)) { [ON, BETWEEN] } else { [ON, ""] };
+    if after.first().is_some_and(|word| !bridges.iter().any(|list| is_one_of(list, word))) {
+        return None;
+    }
     // Between the question and the topic there is nothing that squad would have to understand.
-    let is_known = |word: &String| is_one_of(PLAIN, word) || is_one_of("latest recent last made why", word);
+    let is_known = |word: &String| {
+        is_one_of(PLAIN, word) || is_one_of("latest recent last made why", word) || is_one_of(WHEN, word)
+    };
     let after: Vec<String> = after.iter().skip_while(|word| is_known(word)).cloned().collect();
     match before.iter().all(is_known) {
         true => Some(Question::Decisions(topic(&after))),
@@ -189,7 +212,10 @@ fn who(words: &[String], team: &Team) -> Option<Question> {
     let member = |name: &str| named(team, name).cloned().map(Question::Member);
     let handler = |rest: &[&str]| {
         let rest: Vec<String> = rest.iter().map(|word| (*word).to_owned()).collect();
-        Some(topic(&rest)).filter(|topic| !topic.is_empty()).map(Question::Handler)
+        let asks = |word: &&String| is_one_of("ask talk go contact", word) || is_one_of(PLAIN, word);
+        let start = rest.iter().take_while(asks).count();
+        let rest = rest.get(start..).unwrap_or_default();
+        Some(topic(rest)).filter(|topic| !topic.is_empty()).map(Question::Handler)
     };
     match texts[..] {
         ["who" | "what", "is", name] | ["what", "does", name, "do"] | ["about", name] => member(name),
@@ -203,7 +229,7 @@ fn who(words: &[String], team: &Team) -> Option<Question> {
             handler(rest.strip_prefix(&["handle"]).or(rest.strip_prefix(&["do"])).unwrap_or(rest))
         }
         ["who", "is" | "are" | "was", ..] => None,
-        ["which", "agent" | "member" | "one", verb, ref rest @ ..] | ["who", verb, ref rest @ ..] => {
+        ["which", "agent" | "member", verb, ref rest @ ..] | ["who", verb, ref rest @ ..] => {
             if is_one_of(HANDLES, verb) { handler(rest) } else { handler(texts.get(texts.len() - rest.len() - 1..)?) }
         }
         _ => None,
@@ -212,7 +238,7 @@ fn who(words: &[String], team: &Team) -> Option<Question> {
 
 fn roster(words: &[String]) -> Option<Question> {
     let texts: Vec<&str> = words.iter().map(String::as_str).collect();
-    if matches!(texts[..], ["who", "are", "you"] | ["help"] | ["what", "can", "you", "do"]) {
+    if matches!(texts[..], ["who", "are", "you"] | ["what", "can", "you", "do"]) {
         return Some(Question::Team);
     }
     let asks =
@@ -228,15 +254,18 @@ fn roster(words: &[String]) -> Option<Question> {
 fn happening(words: &[String]) -> Option<Question> {
     let says = |word: &str| words.iter().any(|other| other == word);
     let is_known = |word: &String| {
-        [PLAIN, CLOSING, HAPPENING, HAPPENING_TOO].iter().any(|list| is_one_of(list, word))
-            || word == "runs"
-            || word == "ran"
+        [PLAIN, CLOSING, HAPPENING, HAPPENING_TOO, WHEN].iter().any(|list| is_one_of(list, word))
+            || is_one_of("runs ran failed completed", word)
     };
-    if words.is_empty() || !words.iter().all(is_known) {
+    // "Update the team" is an order.
+    let is_order = words.len() > 1 && is_one_of("update do go run work", first(words));
+    if words.is_empty() || is_order || !words.iter().all(is_known) {
         return None;
     }
     if says("runs") || says("ran") {
         return Some(Question::Runs);
     }
-    words.iter().any(|word| is_one_of(HAPPENING, word)).then_some(Question::Status)
+    let is_news = words == ["what", "is", "up"] || (says("new") && (says("anything") || says("what")));
+    let asks = is_news || words.iter().any(|word| is_one_of(HAPPENING, word));
+    asks.then_some(Question::Status)
 }

@@ -125,3 +125,107 @@ proptest::proptest! {
         let _ = read(&words.join(" "));
     }
 }
+
+const NEED_NOBODY: [&str; 42] = [
+    "Hi",
+    "Hello everyone!",
+    "hey there",
+    "Good morning, Grace",
+    "Good evening all, how is everybody?",
+    "Thanks a lot!",
+    "thank you so much for the quick fix",
+    "Great work on the release, everyone",
+    "Cheers, that was helpful",
+    "Happy Monday, team",
+    "¡Hola equipo!",
+    "Guten Morgen zusammen",
+    "Bonjour à tous",
+    "Obrigado!",
+    "谢谢大家",
+    "おはようございます",
+    "What's up?",
+    "status",
+    "Status update please",
+    "What's the status of the sprint?",
+    "How are things going?",
+    "what is everybody working on right now?",
+    "What happened yesterday?",
+    "Anything new since Friday?",
+    "Any blockers?",
+    "Is anything running at the moment?",
+    "Which runs failed last week?",
+    "Who is on this team?",
+    "Who does the testing?",
+    "Who's responsible for deployments?",
+    "Who should I ask about the database?",
+    "What does Milo do?",
+    "What is Penn's role?",
+    "List all agents",
+    "What did we decide about exposure ids?",
+    "Have we decided on a license yet?",
+    "Which decisions are still open?",
+    "Show me the latest decisions",
+    "How many agents do we have?",
+    "Where do I find the roster?",
+    "Which branch do we release from?",
+    "When is the next release?",
+];
+
+/// They look like small talk or like questions that files answer.
+const ARE_WORK: [&str; 42] = [
+    "hello world example crashes on Windows",
+    "The hello endpoint returns 404",
+    "Say hello to new users on the start page",
+    "Greeting emails are sent twice",
+    "Add a thank-you page after checkout",
+    "Thanks, but the button is still misaligned",
+    "Good morning! The nightly build is red",
+    "Hi Milo, the queue drops jobs",
+    "Hey, quick one: rename the column to exposure_id",
+    "status bar is broken",
+    "The status endpoint returns 500",
+    "Add a status page to the docs",
+    "status code 418 is not handled",
+    "Show the status of each exposure in the table",
+    "Update the status label colours",
+    "What's the status code for an empty queue? It should be 204",
+    "who wrote this bug? fix it",
+    "Find out who calls this function and remove it",
+    "Who can fix the flaky test in the parser?",
+    "Who broke the build? Please revert it",
+    "Make a list of who owns which module in CODEOWNERS",
+    "whoami prints the wrong user in the container",
+    "Write down what we decided about ids in the README",
+    "Decide on a database and write it up",
+    "Implement the decision about error codes",
+    "The decision table has a wrong rule for night mode",
+    "Document our decisions on logging",
+    "What would it take to support dark mode?",
+    "Where does the memory go when the star map is open?",
+    "Which tests are missing for the parser?",
+    "Which queries are slow and why?",
+    "When I click the dialog twice it freezes",
+    "When does the retry loop give up? It seems to run forever",
+    "How many requests per second can the API take? Measure it",
+    "Is the deployment pipeline done twice for each tag? Look into it",
+    "Team page shows retired members",
+    "List exposures by date in the API",
+    "Show the roster on the team page",
+    "Remind users by e-mail before the session ends",
+    "Where is the leak in the importer?",
+    "Which license headers are missing in src?",
+    "Is the release script still broken after the merge?",
+];
+
+#[test]
+fn what_needs_nobody_is_told_from_work_that_looks_like_it() {
+    let roster = "| Name | Role |\n|-|-|\n| Milo | Backend Dev |\n| Grace | Tester |\n| Penn | Writer |\n";
+    let team =
+        team(&Files { folder: ".squad".to_owned(), texts: [("team.md".to_owned(), roster.to_owned())].into() }).0;
+    for message in NEED_NOBODY {
+        assert!(super::read(&team, message).is_some(), "{message}");
+    }
+    for message in ARE_WORK {
+        assert_eq!(super::read(&team, message), None, "{message}");
+    }
+}

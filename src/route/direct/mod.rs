@@ -1,0 +1,54 @@
+//! Messages that need no agent: greetings, thanks, and questions that the team's own files or the ledger answer.
+//!
+//! What squad surely understands, it answers itself ([`question`]); what only looks as if files answered it
+//! (`greeting`, `fact`) is left to the coordinator, who starts nobody either.
+
+mod fact;
+mod greeting;
+pub(crate) mod question;
+
+use self::question::Question;
+use crate::model::Team;
+
+/// Why nobody needs to be started, or `None` when somebody does.
+pub(super) fn read(team: &Team, message: &str) -> Option<&'static str> {
+    let text = message.trim();
+    // Longer messages are work, whatever they begin with.
+    if text.len() > 4 * LENGTH || text.chars().count() > LENGTH || text.contains("```") || text.lines().count() > 2 {
+        return None;
+    }
+    let text = text.trim_start_matches('¡').to_lowercase().replace('’', "'");
+    let rest = greeting::without_greeting(&text);
+    if rest.len() < text.len() && greeting::is_small_talk(rest) {
+        return Some("a greeting or thanks");
+    }
+    let question = rest.trim_start_matches(['¿', ' ']);
+    surely(team, message, question).or_else(|| fact::read(question))
+}
+
+/// Why squad can answer it by itself.
+fn surely(team: &Team, message: &str, question: &str) -> Option<&'static str> {
+    match Question::read(message, team)? {
+        Question::Greeting | Question::Thanks => Some("a greeting or thanks"),
+        Question::Status | Question::Runs => Some("a question how things stand"),
+        // "Who can fix it?" asks for the fix, "Who uses it?" for the code.
+        Question::Handler(_) if !fact::asks_who(question) => None,
+        Question::Team | Question::Member(_) | Question::Handler(_) | Question::Decisions(_) => Some(OF_THE_TEAM),
+    }
+}
+
+const OF_THE_TEAM: &str = "a question about the team itself";
+
+/// In letters.
+const LENGTH: usize = 200;
+
+fn begins(text: &str, starts: &[&str]) -> bool {
+    starts.iter().any(|start| text.starts_with(start))
+}
+
+fn holds(text: &str, words: &[&str]) -> bool {
+    words.iter().any(|word| text.contains(word))
+}
+
+#[cfg(test)]
+mod tests;
