@@ -31,8 +31,11 @@ mod text;
 mod tier;
 mod weights;
 
+use serde::Serialize;
+
 use crate::model::{Evidence, Plan, PlanKind, Slug, Team, Tier};
 use decide::Standing;
+use evidence::Witness;
 use index::Index;
 use message::Message;
 use text::Stretch;
@@ -69,6 +72,20 @@ pub(crate) struct PastWork {
     /// `run ID`
     pub(crate) source: String,
 }
+
+/// Somebody who was not chosen, and what spoke for them all the same.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+pub(crate) struct Considered {
+    pub(crate) agent: Slug,
+    /// Of everything that speaks for the agent: what the choice was made by where it was made by the words.
+    pub(crate) weight: f64,
+    /// The strongest reasons.
+    pub(crate) evidence: Vec<Evidence>,
+}
+
+/// How many of them are worth a look, and how many reasons of each.
+const CONSIDERED: usize = 5;
+const OF_ONE_CONSIDERED: usize = 3;
 
 /// A team's router: made once, asked often.
 pub(crate) struct Router<'t> {
@@ -109,6 +126,23 @@ impl<'t> Router<'t> {
             confidence: (draft.confidence * 100.0).round() / 100.0,
             evidence,
         }
+    }
+
+    /// Whom the words of a message speak for beside those that its plan speaks of already, the closest first.
+    pub(crate) fn considered(&self, request: &Request<'_>, plan: &Plan) -> Vec<Considered> {
+        let message = Message::read(&self.index, request.text, text::stretches(request.text));
+        let standing = Standing::of(&self.index, self.index.said(&message, &message.stretches));
+        let witness = Witness { index: &self.index, message: request.text, standing: &standing };
+        let is_other = |agent: &usize| {
+            let slug = &self.index.agents[*agent].slug;
+            !plan.agents.contains(slug) && !plan.evidence.iter().any(|evidence| evidence.agent == *slug)
+        };
+        let considered = standing.candidates().into_iter().filter(is_other).map(|agent| Considered {
+            agent: self.index.agents[agent].slug.clone(),
+            weight: (standing.fits[agent] * 100.0).round() / 100.0,
+            evidence: witness.of(agent, OF_ONE_CONSIDERED),
+        });
+        considered.filter(|considered| considered.weight > 0.0).take(CONSIDERED).collect()
     }
 
     fn decide(&self, request: &Request<'_>) -> Decided {

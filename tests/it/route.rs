@@ -62,9 +62,77 @@ fn explaining_shows_everything_there_is() {
             "{output}"
         );
     }
-    let rows = output.out.lines().filter(|line| line.starts_with("  ")).count();
-    assert_eq!(rows, evidence.len(), "{output}");
+    let of_plan = output.out.lines().take_while(|line| *line != "Also considered:");
+    assert_eq!(of_plan.filter(|line| line.starts_with("  ")).count(), evidence.len(), "{output}");
 }
+
+#[test]
+fn explaining_shows_who_else_was_considered() {
+    let repo = TestRepo::with_small_team();
+    let message = "Fix the login password check, the quality of the server is poor";
+    expect![[r#"
+        ada works on it, then rex reviews.
+        tier standard, confidence 0.93
+
+        Why:
+          ada            1.33  the message is about security, and so is its routing row  .squad/routing.md:7
+                         1.01  the message is about implementation, and so is its role   .squad/team.md:5
+                         0.19  examples of a routing row: `login`                        .squad/routing.md:7
+                         0.19  examples of a routing row: `password`                     .squad/routing.md:7
+                         0.18  the message is about auth, and so is its examples of a routing row  .squad/routing.md:7
+                         0.08  routing row: `server`                                     .squad/routing.md:5
+                         0.08  the message is about backend, and so is its routing row   .squad/routing.md:5
+          coordinator    0.00  tier standard: work for one agent                         message
+
+        Also considered:
+          bob    0.66  in all, of which:
+                 0.66  the message is about testing, and so is its routing row  .squad/routing.md:6
+          rex    0.13  in all, of which:
+                 0.13  the message is about review, and so is its role          .squad/team.md:7
+        --- exit 0
+    "#]]
+    .assert_eq(&repo.squad(&["route", "--explain", message]).to_string());
+    let plan = json(&repo.squad(&["route", "--json", "--explain", message]));
+    let considered = plan["considered"].as_array().expect("a list");
+    let is_another = |one: &Value| one["agent"] != plan["agents"][0] && one["weight"].as_f64() > Some(0.0);
+    assert!(!considered.is_empty() && considered.iter().all(is_another), "{plan}");
+}
+
+#[test]
+fn edge_cases_of_all_kinds_are_routed_but_for_these() {
+    let repo = TestRepo::empty();
+    for (path, text) in OBSERVATORY {
+        repo.write(&format!(".squad/{path}"), text);
+    }
+    repo.write("cases.jsonl", include_str!("../../fixtures/routing/cases.jsonl"));
+    let report = json(&repo.squad(&["route", "--json", "--eval", "cases.jsonl"]));
+    let predictions = report["predictions"].as_array().expect("a list");
+    let mistakes: Vec<String> = predictions
+        .iter()
+        .filter(|prediction| !prediction["mistake"].is_null())
+        .map(|prediction| format!("{}: {}\n", prediction["mistake"], prediction["message"]))
+        .collect();
+    expect![[r#"
+        5 of 69 wrong:
+        "not_answered": "@scribe the README says the wrong port, correct it"
+        "wrong_agent": "Bump @milo/buttons, the components of the web pages need it"
+        "not_answered": "Leave the pipeline alone and write unit tests for the exposure parser"
+        "not_answered": "パーサーの単体テストを追加してカバレッジを上げてください"
+        "wrong_agent": "Read https://milo.example/@milo/tests and then write the guide for the star map"
+    "#]]
+    .assert_eq(&format!("{} of {} wrong:\n{}", mistakes.len(), predictions.len(), mistakes.concat()));
+}
+
+const OBSERVATORY: [(&str, &str); 8] = [
+    ("team.md", include_str!("../../fixtures/routing/team.md")),
+    ("routing.md", include_str!("../../fixtures/routing/routing.md")),
+    ("agents/nora/charter.md", include_str!("../../fixtures/routing/agents/nora/charter.md")),
+    ("agents/milo/charter.md", include_str!("../../fixtures/routing/agents/milo/charter.md")),
+    ("agents/page/charter.md", include_str!("../../fixtures/routing/agents/page/charter.md")),
+    ("agents/grace/charter.md", include_str!("../../fixtures/routing/agents/grace/charter.md")),
+    ("agents/will/charter.md", include_str!("../../fixtures/routing/agents/will/charter.md")),
+    ("agents/penn/charter.md", include_str!("../../fixtures/routing/agents/penn/charter.md")),
+];
 
 #[test]
 fn the_json_contract_holds() {

@@ -4,10 +4,10 @@ mod triage;
 
 use super::{Context, Ended, TierName, text_or_input};
 use crate::error::Failure;
-use crate::model::Tier;
+use crate::model::{Plan, Tier};
 use crate::ops::members::named_agents;
 use crate::ops::{Project, past};
-use crate::route::{Request, Router, Wishes};
+use crate::route::{Considered, Request, Router, Wishes};
 use crate::settings::Layer;
 
 /// Show who would work on a message, and why
@@ -18,7 +18,7 @@ use crate::settings::Layer;
 #[command(after_help = "\
 Examples:
   squad route \"Fix the login form\"
-  squad route --explain \"Fix the login form\"      All the evidence, of those not chosen too
+  squad route --explain \"Fix the login form\"      All the evidence, and who else was considered
   squad route --json - < task.md | jq .agents
   squad route --label bug --path src/api/login.rs \"Passwords with blanks are refused\"
   squad route --eval cases.jsonl                  How right routing is
@@ -36,7 +36,7 @@ pub(super) struct Args {
     /// What is to be done; `-` reads it from standard input
     #[arg(required_unless_present_any = ["eval", "stdin", "labels", "paths"])]
     message: Option<String>,
-    /// Show all the evidence, of those who were not chosen too
+    /// Show all the evidence, and who else was considered
     #[arg(long)]
     explain: bool,
     /// A label of the issue; may be given several times
@@ -57,6 +57,16 @@ pub(super) struct Args {
     /// Read issues from standard input, a JSON object a line (title, body, labels, paths), and answer a plan a line
     #[arg(long, conflicts_with_all = ["message", "explain", "labels", "paths", "agents", "tier", "eval"])]
     stdin: bool,
+}
+
+/// As JSON has it.
+#[derive(serde::Serialize)]
+struct Answer<'a> {
+    #[serde(flatten)]
+    plan: &'a Plan,
+    /// With `--explain` alone.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    considered: Option<Vec<Considered>>,
 }
 
 impl Args {
@@ -81,12 +91,15 @@ impl Args {
         let wishes = Wishes { agents: named_agents(&project.team, &self.agents)?, tier: self.tier.map(Tier::from) };
         let paths: Vec<String> =
             self.paths.iter().map(|path| project.path_from_root(&context.directory, path)).collect();
-        let plan = router.plan(&Request { text: &message, labels: &self.labels, paths: &paths }, &wishes);
+        let request = Request { text: &message, labels: &self.labels, paths: &paths };
+        let plan = router.plan(&request, &wishes);
+        let considered = self.explain.then(|| router.considered(&request, &plan));
         let ui = &mut context.ui;
         if ui.json() {
-            ui.value(&plan);
+            ui.value(&Answer { plan: &plan, considered });
         } else {
             page::show(ui, &plan, self.explain);
+            page::show_considered(ui, &considered.unwrap_or_default());
         }
         Ok(0)
     }

@@ -1,12 +1,13 @@
 //! A plan as people read it.
 
 use crate::model::{Evidence, Plan, PlanKind, Slug, list, plural, printable};
+use crate::route::Considered;
 use crate::ui::{FAINT, STRONG, Ui};
 
 /// Reasons on a page that does not explain everything.
 const STRONGEST: usize = 6;
 
-/// Who, how, and the strongest reasons; with `explain` all of them, of those who were not chosen too.
+/// Who, how, and the strongest reasons; with `explain` all of them.
 pub(in crate::commands) fn show(ui: &mut Ui, plan: &Plan, explain: bool) {
     for line in head(ui, plan) {
         ui.data(&line);
@@ -24,6 +25,21 @@ pub(in crate::commands) fn show(ui: &mut Ui, plan: &Plan, explain: bool) {
     if left > 0 {
         ui.hint(&format!("`--explain` shows {} more", plural(left, "reason")));
     }
+}
+
+/// Those who were not chosen: what speaks for them in all, and the strongest reasons.
+pub(super) fn show_considered(ui: &mut Ui, considered: &[Considered]) {
+    if considered.is_empty() {
+        return;
+    }
+    ui.data("\nAlso considered:");
+    let mut rows = Vec::new();
+    for Considered { agent, weight, evidence } in considered {
+        let why = "in all, of which:".to_owned();
+        rows.push(Evidence { agent: agent.clone(), why, source: String::new(), weight: *weight });
+        rows.extend(evidence.iter().cloned());
+    }
+    table(ui, &rows.iter().collect::<Vec<_>>());
 }
 
 fn head(ui: &Ui, plan: &Plan) -> Vec<String> {
@@ -95,7 +111,8 @@ fn table(ui: &mut Ui, evidence: &[&Evidence]) {
         before = Some(&evidence.agent);
         let name = ui.out_paint(STRONG, &format!("{name:<agents$}"));
         let source = ui.out_paint(FAINT, &one_line(&evidence.source));
-        ui.data(&format!("  {name}  {:>6.2}  {why:<width$}  {source}", evidence.weight));
+        let line = format!("  {name}  {:>6.2}  {why:<width$}  {source}", evidence.weight);
+        ui.data(line.trim_end());
     }
 }
 
