@@ -6,6 +6,7 @@
 mod fact;
 mod greeting;
 pub(crate) mod question;
+mod words;
 
 use self::question::Question;
 use crate::model::Team;

@@ -3,6 +3,10 @@
 //! Strict on purpose. Every word of a message has to be accounted for, or the message is left to the coordinator, which
 //! understands more.
 
+use super::words::{
+    ADDRESSED, CLOSING, FIRST, GREETING, HANDLES, HAPPENING, HAPPENING_TOO, OPENING, PLAIN, PLEASANT, TEAM, THANKS,
+    WHEN, is_a,
+};
 use crate::model::{Slug, Team};
 
 /// What squad can answer by itself.
@@ -27,41 +31,10 @@ pub(crate) enum Question {
 /// Longer messages say more than a question that files answer.
 const LONGEST: usize = 240;
 
-const GREETINGS: &str =
-    "hi hello hey hiya howdy greetings yo morning evening afternoon hallo hola bonjour salut ciao moin servus ola";
-/// Days, and what else says when.
-const WHEN: &str = "\
-    yesterday today week weekend weekends month morning afternoon night since monday tuesday wednesday thursday friday \
-    saturday sunday moment past still open pending current new";
-const THANKS: &str = "thanks thank thx ty cheers danke merci gracias obrigado grazie";
-/// Those who may be spoken to.
-const ADDRESSED: &str = "team squad all everyone everybody folks there guys you coordinator again";
-const PLEASANT: &str = "\
-    good great nice day to see how are is it going doing today things so much very well a lot for the your that \
-    this was were help work job everything awesome perfect fine happy";
-/// What a question may begin with and mean no more; and what it may end with.
-const OPENING: &str = "\
-    please can could would you tell show remind give me us quick question so and ok okay well just again now \
-    right currently here today actually exactly do know";
-const CLOSING: &str = "please again now right currently here today actually exactly just";
-/// Words that carry a sentence and no topic.
-const PLAIN: &str = "\
-    a an the this that these our my your we i you us it is are was were be been has have had do does did what \
-    which who when where there any all of on in at to for about with by as so far already ever yet regarding \
-    concerning list show and";
-const TEAM: &str = "team squad agents agent members member roster people colleagues crew everyone";
-const HAPPENING: &str = "\
-    status happening happened happens going progress update updates news running working doing latest last \
-    recent recently blocked blockers blocking stuck";
-const HAPPENING_TOO: &str = "how go went up state run new anything anyone someone everyone everybody everything things work team squad done \
-     stand sprint";
-/// Verbs that ask who does something and say nothing of what.
-const HANDLES: &str = "handles handle owns own does do takes take works work maintains covers knows gets deals";
-
 impl Question {
     /// `None`: nothing that squad is sure to understand.
     pub(crate) fn read(message: &str, team: &Team) -> Option<Self> {
-        if message.chars().count() > LONGEST || message.contains("```") {
+        if message.chars().count() > LONGEST || message.contains("```") || !may_ask(message, team) {
             return None;
         }
         let sentences: Vec<Vec<String>> =
@@ -75,6 +48,13 @@ impl Question {
             _ => None,
         }
     }
+}
+
+/// Whether the first word can begin anything that squad understands: most messages are orders, and known by it.
+fn may_ask(message: &str, team: &Team) -> bool {
+    let word = message.split(|c: char| !c.is_alphanumeric()).find(|word| !word.is_empty()).unwrap_or_default();
+    let word = word.to_lowercase();
+    is_a(FIRST, &word) || named(team, &word).is_some()
 }
 
 fn ask(words: &[String], team: &Team) -> Option<Question> {
@@ -98,16 +78,18 @@ fn sentences(message: &str) -> Vec<String> {
 
 /// Words in lower case, with short forms written out.
 fn words(sentence: &str) -> Vec<String> {
-    let mut plain = sentence.to_lowercase().replace('’', "'");
-    for asking in ["what", "who", "how", "where", "there", "it"] {
-        for (short, long) in [("'s ", " is "), ("'re ", " are ")] {
-            plain = plain.replace(&format!("{asking}{short}"), &format!("{asking}{long}"));
-        }
-    }
+    let plain = sentence.to_lowercase().replace('’', "'");
     plain
         .split(|c: char| !(c.is_alphanumeric() || matches!(c, '-' | '_' | '/' | '.' | '+' | '#' | '\'')))
-        .map(|word| word.trim_matches(|c: char| !c.is_alphanumeric() && !matches!(c, '+' | '#')).to_owned())
+        .map(|word| word.trim_matches(|c: char| !c.is_alphanumeric() && !matches!(c, '+' | '#')))
         .filter(|word| !word.is_empty())
+        .flat_map(|word| match word.split_once('\'') {
+            Some((asking @ ("what" | "who" | "how" | "where" | "there" | "it"), "s")) => [asking, "is"],
+            Some((asking @ ("what" | "who" | "how" | "where" | "there"), "re")) => [asking, "are"],
+            _ => [word, ""],
+        })
+        .filter(|word| !word.is_empty())
+        .map(str::to_owned)
         .collect()
 }
 
@@ -118,19 +100,23 @@ fn is_one_of(list: &str, word: &str) -> bool {
 
 fn named<'t>(team: &'t Team, word: &str) -> Option<&'t Slug> {
     let word = word.strip_suffix("'s").unwrap_or(word);
-    let is_called = |name: &str| Slug::fold(name).is_some_and(|slug| slug.as_str() == word);
+    // Most names do not even hold the word.
+    let holds = |name: &str| word.contains('-') || find_ignoring_case(name, word);
+    let is_called = |name: &str| holds(name) && Slug::fold(name).is_some_and(|slug| slug.as_str() == word);
     team.members
         .iter()
         .find(|member| member.slug.as_str() == word || is_called(&member.name))
         .map(|member| &member.slug)
 }
 
+fn find_ignoring_case(text: &str, word: &str) -> bool {
+    !word.is_empty() && text.as_bytes().windows(word.len()).any(|bytes| bytes.eq_ignore_ascii_case(word.as_bytes()))
+}
+
 fn is_greeting(words: &[String], team: &Team) -> bool {
-    let rest = |word: &String| {
-        [GREETINGS, ADDRESSED, PLEASANT].iter().any(|list| is_one_of(list, word)) || named(team, word).is_some()
-    };
-    let is_day = |words: &[String]| matches!(words, [happy, day, ..] if happy == "happy" && is_one_of(WHEN, day));
-    let greets = words.iter().take(2).any(|word| is_one_of(GREETINGS, word)) || is_day(words);
+    let rest = |word: &String| is_a(GREETING | ADDRESSED | PLEASANT, word) || named(team, word).is_some();
+    let is_day = |words: &[String]| matches!(words, [happy, day, ..] if happy == "happy" && is_a(WHEN, day));
+    let greets = words.iter().take(2).any(|word| is_a(GREETING, word)) || is_day(words);
     greets && words.iter().enumerate().all(|(place, word)| rest(word) || (place == 1 && is_day(words)))
 }
 
@@ -142,23 +128,20 @@ fn is_thanks(words: &[String], team: &Team) -> bool {
         is_one_of(THANKED_FOR, word) && words.iter().take(place).any(|word| word == "for")
     };
     let rest = |(place, word): (usize, &String)| {
-        [THANKS, ADDRESSED, PLEASANT, PRAISED].iter().any(|list| is_one_of(list, word))
+        is_a(THANKS | ADDRESSED | PLEASANT, word)
+            || is_one_of(PRAISED, word)
             || is_thanked_for(place, word)
             || named(team, word).is_some()
     };
-    words.first().is_some_and(|word| is_one_of(THANKS, word)) && words.iter().enumerate().all(rest)
+    words.first().is_some_and(|word| is_a(THANKS, word)) && words.iter().enumerate().all(rest)
 }
 
 /// Without what is said for politeness at either end.
 fn polished<'w>(words: &'w [String], team: &Team) -> &'w [String] {
-    let opens = |word: &String| {
-        is_one_of(OPENING, word)
-            || is_one_of(GREETINGS, word)
-            || (is_one_of(ADDRESSED, word) || named(team, word).is_some())
-    };
+    let opens = |word: &String| is_a(OPENING | GREETING | ADDRESSED, word) || named(team, word).is_some();
     let start = words.iter().position(|word| !opens(word)).unwrap_or(0);
     let words = words.get(start..).unwrap_or_default();
-    let end = words.iter().rposition(|word| !is_one_of(CLOSING, word)).map_or(0, |last| last + 1);
+    let end = words.iter().rposition(|word| !is_a(CLOSING, word)).map_or(0, |last| last + 1);
     words.get(..end).unwrap_or_default()
 }
 
@@ -167,7 +150,7 @@ fn first(words: &[String]) -> &str {
 }
 
 fn topic(words: &[String]) -> String {
-    let is_plain = |word: &&String| is_one_of(PLAIN, word);
+    let is_plain = |word: &&String| is_a(PLAIN, word);
     let start = words.iter().take_while(is_plain).count();
     words.get(start..).unwrap_or_default().join(" ")
 }
@@ -192,9 +175,7 @@ fn decisions(words: &[String]) -> Option<Question> {
         return None;
     }
     // Between the question and the topic there is nothing that squad would have to understand.
-    let is_known = |word: &String| {
-        is_one_of(PLAIN, word) || is_one_of("latest recent last made why", word) || is_one_of(WHEN, word)
-    };
+    let is_known = |word: &String| is_a(PLAIN | WHEN, word) || is_one_of("latest recent last made why", word);
     let after: Vec<String> = after.iter().skip_while(|word| is_known(word)).cloned().collect();
     match before.iter().all(is_known) {
         true => Some(Question::Decisions(topic(&after))),
@@ -212,7 +193,7 @@ fn who(words: &[String], team: &Team) -> Option<Question> {
     let member = |name: &str| named(team, name).cloned().map(Question::Member);
     let handler = |rest: &[&str]| {
         let rest: Vec<String> = rest.iter().map(|word| (*word).to_owned()).collect();
-        let asks = |word: &&String| is_one_of("ask talk go contact", word) || is_one_of(PLAIN, word);
+        let asks = |word: &&String| is_one_of("ask talk go contact", word) || is_a(PLAIN, word);
         let start = rest.iter().take_while(asks).count();
         let rest = rest.get(start..).unwrap_or_default();
         Some(topic(rest)).filter(|topic| !topic.is_empty()).map(Question::Handler)
@@ -230,7 +211,11 @@ fn who(words: &[String], team: &Team) -> Option<Question> {
         }
         ["who", "is" | "are" | "was", ..] => None,
         ["which", "agent" | "member", verb, ref rest @ ..] | ["who", verb, ref rest @ ..] => {
-            if is_one_of(HANDLES, verb) { handler(rest) } else { handler(texts.get(texts.len() - rest.len() - 1..)?) }
+            if is_a(HANDLES, verb) {
+                handler(rest)
+            } else {
+                handler(texts.get(texts.len() - rest.len() - 1..)?)
+            }
         }
         _ => None,
     }
@@ -243,10 +228,8 @@ fn roster(words: &[String]) -> Option<Question> {
     }
     let asks =
         matches!(first(words), "who" | "list" | "which" | "what" | "how" | "introduce" | "describe" | "name" | "the");
-    let known = |word: &&str| {
-        is_one_of(PLAIN, word) || is_one_of(TEAM, word) || is_one_of("many how introduce describe name", word)
-    };
-    let says_team = texts.iter().any(|word| is_one_of(TEAM, word));
+    let known = |word: &&str| is_a(PLAIN | TEAM, word) || is_one_of("many how introduce describe name", word);
+    let says_team = texts.iter().any(|word| is_a(TEAM, word));
     (asks && says_team && texts.iter().all(known) && (first(words) != "what" || texts.contains(&"agents")))
         .then_some(Question::Team)
 }
@@ -254,8 +237,7 @@ fn roster(words: &[String]) -> Option<Question> {
 fn happening(words: &[String]) -> Option<Question> {
     let says = |word: &str| words.iter().any(|other| other == word);
     let is_known = |word: &String| {
-        [PLAIN, CLOSING, HAPPENING, HAPPENING_TOO, WHEN].iter().any(|list| is_one_of(list, word))
-            || is_one_of("runs ran failed completed", word)
+        is_a(PLAIN | CLOSING | HAPPENING | HAPPENING_TOO | WHEN, word) || is_one_of("runs ran failed completed", word)
     };
     // "Update the team" is an order.
     let is_order = words.len() > 1 && is_one_of("update do go run work", first(words));
@@ -266,6 +248,6 @@ fn happening(words: &[String]) -> Option<Question> {
         return Some(Question::Runs);
     }
     let is_news = words == ["what", "is", "up"] || (says("new") && (says("anything") || says("what")));
-    let asks = is_news || words.iter().any(|word| is_one_of(HAPPENING, word));
+    let asks = is_news || words.iter().any(|word| is_a(HAPPENING, word));
     asks.then_some(Question::Status)
 }
