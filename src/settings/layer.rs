@@ -52,7 +52,13 @@ pub(crate) fn from_json(text: &str, origin: impl Fn(usize) -> Origin) -> (Layer,
             .hint("write it like {\"models\": {\"default\": \"…\"}}");
         return (layer, vec![problem]);
     }
-    let mut take = |key: String, value: Value, line: usize| layer.entries.push((key, value, origin(line)));
+    let mut take = |key: String, value: Value, line: usize| {
+        // There, that says that somebody else chooses.
+        let is_choice = matches!(&value, Value::String(id) if id.is_empty() || id.eq_ignore_ascii_case("auto"));
+        if !(is_choice && key.starts_with("models.")) {
+            layer.entries.push((key, value, origin(line)));
+        }
+    };
     for (pointer, key) in JSON_NAMES {
         let at = |name: Option<&str>| line_of_json(text, pointer.split('/').skip(1).chain(name));
         match value.pointer(pointer) {
