@@ -171,6 +171,11 @@ impl Reader<'_> {
         let severity = if named.agents.is_empty() { Severity::Warning } else { Severity::Note };
         let message = format!("`{subject}` routes to {}, who is not on the roster", list(&named.unknown));
         let members = self.roll.members;
+        if members.is_empty() {
+            let hint = "nobody is on the roster that squad read; mend team.md first";
+            self.problems.push(Problem::new(severity, source.clone(), "routing-unknown-agent", message).hint(hint));
+            return;
+        }
         let mut roster: Vec<String> = members.iter().take(SHOWN).map(|member| member.name.clone()).collect();
         if members.len() > SHOWN {
             roster.push(plural(members.len() - SHOWN, "other"));
