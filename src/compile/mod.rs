@@ -37,7 +37,8 @@ pub(crate) use receipt::{Input, Receipt, Totals};
 use std::collections::BTreeMap;
 
 use crate::model::{
-    Charter, Decision, Evidence, Member, ModelLayer, Offer, Plan, SessionSpec, Slug, Team, Tier, ToolChoice,
+    Charter, Decision, Evidence, Member, ModelLayer, Offer, Plan, SessionSpec, Slug, Team, Tier, ToolChoice, tools_but,
+    tools_called,
 };
 use crate::settings::Settings;
 use compiled::{Making, Told};
@@ -203,34 +204,24 @@ impl<'a> Compiler<'a> {
     }
 }
 
-/// Names of tools that engines have (those the Copilot CLI 1.0.102 offers by default). Many teams list under Tools what they program
-/// with: `terraform` is no tool that could be allowed, and a list of such names allows everything.
-const TOOLS: [&str; 16] = [
-    "*",
-    "bash",
-    "create",
-    "edit",
-    "glob",
-    "grep",
-    "list_agents",
-    "list_bash",
-    "read_agent",
-    "read_bash",
-    "skill",
-    "sql",
-    "stop_bash",
-    "task",
-    "view",
-    "write_agent",
-];
-
+/// What the charter allows. Many teams list under Tools what they program with: `terraform` is no tool that could be
+/// allowed, and a list of such names allows everything.
 fn tools(charter: Option<&Charter>, tier: Tier) -> ToolChoice {
     if matches!(tier, Tier::Direct | Tier::Lightweight) {
         return ToolChoice::ReadOnly;
     }
-    let named = charter.and_then(|charter| charter.tools.as_deref()).unwrap_or_default();
-    let known: Vec<String> = named.iter().filter(|name| TOOLS.contains(&name.as_str())).cloned().collect();
-    if known.is_empty() { ToolChoice::All } else { ToolChoice::Only(known) }
+    let Some(charter) = charter else { return ToolChoice::All };
+    let denied = &charter.denied_tools;
+    let Some(named) = &charter.tools else {
+        return if denied.is_empty() { ToolChoice::All } else { ToolChoice::Only(tools_but(denied)) };
+    };
+    let mut known: Vec<String> = Vec::new();
+    for tool in named.iter().filter_map(|name| tools_called(name)).flatten() {
+        if !known.iter().any(|known| known == tool) {
+            known.push((*tool).to_owned());
+        }
+    }
+    if known.is_empty() && !named.is_empty() { ToolChoice::All } else { ToolChoice::Only(known) }
 }
 
 fn compaction_threshold(settings: &Settings, tier: Tier) -> Option<f64> {

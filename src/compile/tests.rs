@@ -366,6 +366,20 @@ fn a_charter_narrows_the_tools_by_names_that_are_tools() {
     assert_eq!(with(&["view"], Tier::Full), ToolChoice::Only(vec!["view".to_owned()]));
     assert_eq!(with(&["terraform", "kubectl"], Tier::Standard), ToolChoice::All);
     assert_eq!(with(&["bash"], Tier::Lightweight), ToolChoice::ReadOnly);
+    let named = |names: &[&str]| ToolChoice::Only(names.iter().map(|name| (*name).to_owned()).collect());
+    assert_eq!(with(&["Read", "shell", "search"], Tier::Standard), named(&["view", "bash", "grep", "glob"]));
+    assert_eq!(with(&[], Tier::Standard), named(&[]));
+}
+
+#[test]
+fn denied_tools_are_taken_from_all() {
+    let mut team = team();
+    team.charters.values_mut().for_each(|charter| charter.denied_tools = vec!["shell".to_owned()]);
+    let ToolChoice::Only(tools) = compiled(&team, &Settings::default(), Tier::Standard).tools else {
+        panic!("a list");
+    };
+    let has = |name: &str| tools.iter().any(|tool| tool == name);
+    assert!(has("view") && has("edit") && !has("bash") && !has("read_bash") && !has("*"), "{tools:?}");
 }
 
 fn skill(name: &str, description: &str) -> Skill {

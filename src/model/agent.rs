@@ -21,9 +21,19 @@ impl Slug {
         Self::fold_but(name, |_| false)
     }
 
+    /// The same for names in any script: what cannot be folded is spelled in Latin letters first. `Иван` is `ivan`.
+    pub(crate) fn spelled(name: &str) -> Option<Self> {
+        Self::fold(name).or_else(|| Self::fold(&deunicode::deunicode(name)))
+    }
+
+    /// This slug with a number behind it, for one of several that fold alike.
+    pub(crate) fn numbered(&self, number: usize) -> Self {
+        Self(format!("{}-{number}", self.0))
+    }
+
     /// A folder's name is a slug already, but for its case and for what no file name should hold.
     pub(crate) fn of_folder(folder: &str) -> Option<Self> {
-        Self::fold_but(folder, |c| c == '_')
+        Self::fold_but(folder, |c| c == '_').or_else(|| Self::spelled(folder))
     }
 
     fn fold_but(name: &str, keeps: impl Fn(char) -> bool) -> Option<Self> {
@@ -111,6 +121,9 @@ pub(crate) struct Charter {
     pub(crate) reasoning_effort: Option<String>,
     /// `None`: no Tools section, so every tool; an empty list: no tool at all.
     pub(crate) tools: Option<Vec<String>>,
+    /// Tools that it must not have, where the charter names such.
+    #[serde(default)]
+    pub(crate) denied_tools: Vec<String>,
     /// The file as it is, with LF line ends and without a byte order mark.
     pub(crate) text: String,
 }

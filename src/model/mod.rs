@@ -11,6 +11,7 @@ mod problem;
 mod session;
 mod team;
 mod text;
+mod tools;
 mod words;
 
 pub(crate) use agent::{Charter, Kind, Member, Slug, Status};
@@ -22,4 +23,5 @@ pub(crate) use problem::{Problem, Severity, Source};
 pub(crate) use session::{Access, ModelChoice, ModelLayer, Offer, SessionSpec, ToolChoice, Unoffered};
 pub(crate) use team::{Cast, Ceremony, LabelRule, Module, Rule, Skill, Team, TeamNote};
 pub(crate) use text::{first_line, first_words, list, plural, printable, quote};
+pub(crate) use tools::{tools_but, tools_called};
 pub(crate) use words::{stem, stem_of, stems, words};

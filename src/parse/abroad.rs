@@ -50,6 +50,8 @@ pub(super) const ROLE: [&str; 19] = [
 pub(super) const STATUS: [&str; 10] =
     ["estado", "estatus", "statut", "stato", "zustand", "situação", "статус", "状态", "状態", "상태"];
 
+pub(super) const CHARTER: [&str; 5] = ["charte", "charta", "carta", "章程", "устав"];
+
 /// Last words of headings over rosters.
 pub(super) const MEMBERS: [&str; 12] = [
     "miembros",
@@ -66,7 +68,11 @@ pub(super) const MEMBERS: [&str; 12] = [
     "メンバー",
 ];
 
-pub(super) const RETIRED: [&str; 16] = [
+pub(super) const RETIRED: [&str; 20] = [
+    "ruhestand",
+    "verlassen",
+    "parti",
+    "partie",
     "retirado",
     "retirada",
     "jubilado",
@@ -102,6 +108,11 @@ pub(super) const INACTIVE: [&str; 15] = [
     "休止",
     "비활성",
 ];
+
+pub(super) const ACTIVE: [&str; 12] =
+    ["activo", "activa", "actif", "aktiv", "ativo", "ativa", "attivo", "attiva", "actief", "活跃", "稼働中", "активен"];
+
+pub(super) const HUMAN: [&str; 7] = ["mensch", "humano", "humana", "humain", "umano", "mens", "человек"];
 
 /// Who does the work, in a routing table.
 pub(super) const AGENT: [&str; 11] = [

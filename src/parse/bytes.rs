@@ -16,6 +16,17 @@ const HIGH: [char; 32] = [
     '‘', '’', '“', '”', '•', '–', '—', '˜', '™', 'š', '›', 'œ', '\u{fffd}', 'ž', 'Ÿ',
 ];
 
+/// The byte that Windows-1252 has for a character. The five bytes it does not define stand for themselves.
+pub(super) fn windows_1252(c: char) -> Option<u8> {
+    match u8::try_from(u32::from(c)) {
+        Ok(byte) => Some(byte),
+        Err(_) => {
+            let at = HIGH.iter().position(|high| *high == c && c != '\u{fffd}')?;
+            u8::try_from(0x80 + at).ok()
+        }
+    }
+}
+
 /// Never fails; what no encoding explains becomes U+FFFD.
 pub(crate) fn text_of(bytes: Vec<u8>) -> (String, Encoding) {
     let wide = |of: fn([u8; 2]) -> u16| {

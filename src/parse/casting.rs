@@ -77,8 +77,7 @@ pub(super) fn compare(casts: &[Cast], members: &mut [Member], silent: &BTreeSet<
 }
 
 fn word(status: &str) -> Option<Status> {
-    let status = status.to_lowercase();
-    status_of(&status).or_else(|| (status.trim() == "active").then_some(Status::Active))
+    status_of(&status.to_lowercase())
 }
 
 fn has_left(status: Status) -> bool {

@@ -71,21 +71,24 @@ pub(crate) fn team(files: &Files) -> (Team, Vec<Problem>) {
     let mut problems = Vec::new();
     let mut team = Team::default();
     let folders = roster::Folders::new(files);
+    let mut models = BTreeMap::new();
 
     match files.text("team.md") {
         Some(text) => {
             let roster = roster::read(files, &folders, &line_feeds(text), &mut problems);
             team.name = roster.name;
             team.members = roster.members;
+            models = roster.models;
             team.casts = casting::read(files, &mut problems);
             casting::compare(&team.casts, &mut team.members, &roster.silent, &mut problems);
         }
         None => problems.push(
             Problem::new(Severity::Error, files.at("team.md", 1), "roster-missing", "there is no team.md")
-                .hint("`squad init` makes a team"),
+                .hint(folders.as_a_roster()),
         ),
     }
     read_agents(files, &folders, &mut team, &mut problems);
+    fill_in(&mut team, &models);
     match files.text("routing.md") {
         Some(text) => {
             let routing = routing::read(files, &line_feeds(text), &team.members, &mut problems);
@@ -130,10 +133,11 @@ fn read_agents(files: &Files, folders: &roster::Folders, team: &mut Team, proble
             team.histories.insert(member.slug.clone(), line_feeds(text));
         }
     }
-    for (slug, path) in folders.with_charter().filter(|(_, path)| !used.contains(path)) {
+    let has_roster = !team.members.is_empty();
+    for (slug, path) in folders.with_charter().filter(|(_, path)| has_roster && !used.contains(*path)) {
         let message = format!("`{slug}` has a charter and is not on the roster");
         problems.push(
-            Problem::new(Severity::Note, files.at(&path, 1), "agent-not-on-roster", message)
+            Problem::new(Severity::Note, files.at(path, 1), "agent-not-on-roster", message)
                 .hint("add a row for it to team.md, or delete its folder"),
         );
     }
@@ -141,6 +145,20 @@ fn read_agents(files: &Files, folders: &roster::Folders, team: &mut Team, proble
     for (slug, path) in folders.role_files().filter(|(_, path)| !used.contains(*path)) {
         if let Some(text) = files.text(path).filter(|_| !members.contains(slug)) {
             team.roles.insert(slug.clone(), charter::read(files, path, text, problems));
+        }
+    }
+}
+
+/// What the roster leaves to the charters, and what the charters leave to the roster.
+fn fill_in(team: &mut Team, models: &BTreeMap<Slug, String>) {
+    for member in team.members.iter_mut().filter(|member| member.role.is_empty()) {
+        let charter = team.charters.get(&member.slug);
+        member.role = charter.and_then(|charter| charter.role.clone()).unwrap_or_default();
+    }
+    for (slug, text) in models {
+        if let Some(model) = charter::model_name(text) {
+            let charter = team.charters.entry(slug.clone()).or_default();
+            charter.model = charter.model.take().or(Some(model));
         }
     }
 }

@@ -1,14 +1,26 @@
 //! `charter.md`: who an agent is.
 
+mod matter;
 mod model;
 mod tools;
 
-use super::front_matter;
-use super::markdown::{BlockKind, Document, Section};
+use super::markdown::{BlockKind, Document, Section, field};
 use super::words::{comma_list, is_blank, is_placeholder, remark, without_pictographs};
 use super::{Files, line_feeds};
-use crate::model::{Charter, Problem};
-use model::{ModelLines, model_name};
+use crate::model::{Charter, Problem, Severity};
+use model::ModelLines;
+pub(super) use model::model_name;
+
+/// A longer charter leaves a session of the standard tier, which has 8,000 tokens, nothing but the least it is given for
+/// the team's records. In bytes, at four to a token.
+const LONG: usize = 32_000;
+
+/// What a charter says of tools or models that cannot be taken as such, and where.
+#[derive(Default)]
+struct Unclear {
+    tools: Option<usize>,
+    model: Option<(usize, Severity, String)>,
+}
 
 pub(super) fn read(files: &Files, path: &str, text: &str, problems: &mut Vec<Problem>) -> Charter {
     let text = line_feeds(text);
@@ -17,57 +29,45 @@ pub(super) fn read(files: &Files, path: &str, text: &str, problems: &mut Vec<Pro
             Problem::warning(files.at(path, 1), "charter-empty", "the charter is empty")
                 .hint("say who the agent is, what it owns and where its work ends"),
         );
+    } else if text.len() > LONG {
+        let message =
+            format!("the charter is about {} tokens long; a session has 8000 for all it is told", text.len() / 4);
+        problems.push(
+            Problem::warning(files.at(path, 1), "charter-long", message)
+                .hint("all of it is in every prompt of the agent; move what is knowledge to skills or history.md"),
+        );
     }
-    let (matter, body_at) = front_matter::split(&text);
+    let (matter, body_at) = matter::read(files, path, &text, problems);
     let document = Document::new(&text[body_at..]);
-    let mut charter = Charter::default();
+    let (mut charter, mut unclear) = (Charter::default(), Unclear::default());
     read_title(&document, &mut charter);
     for section in document.sections() {
-        read_section(&document, &section, &mut charter);
+        read_section(&document, &section, &mut charter, &mut unclear);
     }
     read_lead(&document, &mut charter);
     if let Some(matter) = matter {
-        match front_matter::read::<Matter>(matter) {
-            Ok(matter) => matter.fill(&mut charter),
-            Err(error) => problems.push(error.problem(files, path)),
-        }
+        matter.fill(&mut charter);
+    }
+    let line = |offset: usize| document.line(offset.saturating_sub(1)) + text[..body_at].matches('\n').count();
+    if let Some(offset) = unclear.tools {
+        let message = "the Tools section is no plain list of tools, and limits nothing";
+        let source = files.at(path, line(offset).min(text.lines().count().max(1)));
+        let hint = "to limit the agent, name each tool as the engine does: `- view`, `- bash`";
+        problems.push(Problem::new(Severity::Note, source, "charter-tools", message).hint(hint));
+    }
+    if let Some((offset, severity, said)) = unclear.model.filter(|_| charter.model.is_none()) {
+        let source = files.at(path, line(offset).min(text.lines().count().max(1)));
+        let hint = "write `- **Preferred:**` and the model's id, such as `claude-sonnet-4.5`, or `auto`";
+        problems.push(Problem::new(severity, source, "charter-model", said).hint(hint));
+    }
+    if let Some((model, id)) = charter.model.as_deref().and_then(|model| Some((model, model::id_for(model)?))) {
+        let at = text.lines().position(|line| line.contains(model)).unwrap_or(0);
+        let message = format!("`{model}` is what a model is called, and engines know models by ids");
+        let problem = Problem::new(Severity::Note, files.at(path, at + 1), "charter-model", message);
+        problems.push(problem.hint(format!("write the id, such as `{id}`")));
     }
     charter.text = text;
     charter
-}
-
-#[derive(serde::Deserialize)]
-struct Matter {
-    name: Option<String>,
-    description: Option<String>,
-    model: Option<String>,
-    tools: Option<Several>,
-}
-
-/// A list, or one text with commas.
-#[derive(serde::Deserialize)]
-#[serde(untagged)]
-enum Several {
-    List(Vec<String>),
-    Text(String),
-}
-
-impl Several {
-    fn list(self) -> Vec<String> {
-        match self {
-            Self::List(list) => list,
-            Self::Text(text) => comma_list(&text),
-        }
-    }
-}
-
-impl Matter {
-    fn fill(self, charter: &mut Charter) {
-        charter.name = charter.name.take().or(self.name);
-        charter.role = charter.role.take().or(self.description);
-        charter.model = charter.model.take().or_else(|| self.model.and_then(|text| model_name(&text)));
-        charter.tools = charter.tools.take().or(self.tools.map(Several::list));
-    }
 }
 
 /// What parts a name from a role. Some dashes have suffered: `ΓÇö` is an em dash read as code page 437, `â€”` as 1252.
@@ -77,18 +77,29 @@ const DASHES: [&str; 12] =
 /// `# Name — Role`, `# Name (Role)`, `# Charter: Name`.
 fn read_title(document: &Document<'_>, charter: &mut Charter) {
     let title = document.blocks.iter().find_map(|block| match &block.kind {
-        BlockKind::Heading { level: 1, text } => Some(text.replace("\u{fffd}\u{fffd}", "\u{fffd}")),
+        BlockKind::Heading { level: 1, text } => Some(text),
         _ => None,
     });
     let Some(title) = title else { return };
+    let (name, role) = name_and_role(title);
+    charter.name = Some(name).filter(|name| !is_blank(name) && !is_placeholder(name));
+    charter.role = Some(role).filter(|role| !is_blank(role) && !is_placeholder(role) && !is_charter(role));
+}
+
+fn name_and_role(title: &str) -> (String, String) {
+    let title = title.replace("\u{fffd}\u{fffd}", "\u{fffd}");
     let parts = DASHES.iter().find_map(|dash| title.split_once(dash));
     let (name, role) = parts.unwrap_or_else(|| remark(&title));
     let (name, role) = if is_charter(name) { (role, "") } else { (name, role) };
     let name = without_pictographs(name);
     let name = name.strip_suffix("'s Charter").or_else(|| name.strip_suffix(" Charter")).unwrap_or(&name);
-    let (role, name) = (without_pictographs(role), name.to_owned());
-    charter.name = Some(name).filter(|name| !is_blank(name) && !is_placeholder(name));
-    charter.role = Some(role).filter(|role| !is_blank(role) && !is_placeholder(role) && !is_charter(role));
+    (name.to_owned(), without_pictographs(role))
+}
+
+/// Whom a charter's title names.
+pub(super) fn name_in_title(text: &str) -> Option<String> {
+    let title = text.lines().find_map(|line| line.strip_prefix("# "))?;
+    Some(name_and_role(title).0).filter(|name| !is_blank(name) && !is_placeholder(name))
 }
 
 fn is_charter(text: &str) -> bool {
@@ -108,7 +119,7 @@ fn read_lead(document: &Document<'_>, charter: &mut Charter) {
     }
 }
 
-fn read_section(document: &Document<'_>, section: &Section<'_>, charter: &mut Charter) {
+fn read_section(document: &Document<'_>, section: &Section<'_>, charter: &mut Charter, unclear: &mut Unclear) {
     let title = without_pictographs(section.title).to_lowercase();
     let body = document.text(&section.body);
     let title = title.trim_end_matches(':');
@@ -119,10 +130,14 @@ fn read_section(document: &Document<'_>, section: &Section<'_>, charter: &mut Ch
             }
         }
         "model" | "model preference" | "preferred model" | "model selection" | "models" => {
-            let fields = document.fields_in(&section.body);
+            let mut fields = document.fields_in(&section.body);
+            if fields.is_empty() {
+                fields = fenced_fields(body);
+            }
             let lines: Vec<&str> =
                 document.lines_in(&section.body).filter_map(|(text, _)| text.lines().next()).collect();
-            let lines = ModelLines::read(&fields, &lines);
+            let lines = ModelLines::read(&fields, &lines, body);
+            unclear.model = lines.unclear.map(|(severity, said)| (section.body.start, severity, said));
             charter.model = lines.preferred.or(charter.model.take());
             charter.fallback = lines.fallback;
             charter.reasoning_effort = lines.effort;
@@ -138,7 +153,11 @@ fn read_section(document: &Document<'_>, section: &Section<'_>, charter: &mut Ch
             charter.role = charter.role.take().or(line);
         }
         "boundaries" => charter.boundaries.push_str(body.trim()),
-        "tools" | "allowed tools" => charter.tools = tools::read(document, section),
+        "tools" | "allowed tools" | "tool access" => {
+            let tools = tools::read(document, section);
+            (charter.tools, charter.denied_tools) = (tools.allowed, tools.denied);
+            unclear.tools = unclear.tools.or(tools.is_prose.then_some(section.body.start));
+        }
         _ => {
             // `## Model: claude-…`
             if let Some(("model", value)) = title.split_once(": ") {
@@ -146,6 +165,17 @@ fn read_section(document: &Document<'_>, section: &Section<'_>, charter: &mut Ch
             }
         }
     }
+}
+
+/// The fields within a fence, for sections that have them nowhere else.
+fn fenced_fields(body: &str) -> Vec<(String, String)> {
+    let mut is_inside = false;
+    let inside = body.lines().filter(|line| {
+        let is_fence = line.trim_start().starts_with("```");
+        is_inside ^= is_fence;
+        is_inside && !is_fence
+    });
+    inside.filter_map(field).map(|(key, value)| (key, value.to_owned())).collect()
 }
 
 fn take_field(charter: &mut Charter, key: &str, value: &str) {

@@ -1,6 +1,7 @@
 //! Models as charters name them.
 
-use super::super::words::is_blank;
+use super::super::words::{is_blank, trim_pictographs};
+use crate::model::{Severity, first_line};
 
 /// What a Model section says.
 #[derive(Default)]
@@ -8,6 +9,8 @@ pub(super) struct ModelLines {
     pub(super) preferred: Option<String>,
     pub(super) fallback: Vec<String>,
     pub(super) effort: Option<String>,
+    /// What is wrong, where it speaks of models and names none.
+    pub(super) unclear: Option<(Severity, String)>,
 }
 
 const PREFERRED: [&str; 9] =
@@ -16,24 +19,62 @@ const FALLBACK: [&str; 5] = ["fallback", "fallbacks", "fallback model", "fallbac
 const EFFORT: [&str; 5] = ["reasoning effort", "reasoning_effort", "reasoningeffort", "reasoning", "effort"];
 
 impl ModelLines {
-    /// Reads fields, and where none of them names a model, the first line that is one.
-    pub(super) fn read(fields: &[(String, String)], lines: &[&str]) -> Self {
+    /// Reads fields, and where none of them names a model, the first line that is one. `body` is the whole section.
+    pub(super) fn read(fields: &[(String, String)], lines: &[&str], body: &str) -> Self {
         let value = |names: &[&str]| {
             names.iter().find_map(|name| fields.iter().find(|(key, _)| key == name)).map(|(_, value)| value.as_str())
         };
         let stated = value(&PREFERRED);
         let plain = || lines.iter().filter(|line| !line.contains(": ")).find_map(|line| plain_name(line));
+        let preferred = stated.map_or_else(plain, model_name);
         Self {
-            preferred: stated.map_or_else(plain, model_name),
+            unclear: if preferred.is_some() { None } else { unclear(stated, body) },
+            preferred,
             fallback: value(&FALLBACK).map(chain).unwrap_or_default(),
             effort: value(&EFFORT).and_then(effort),
         }
     }
 }
 
+/// What is wrong with a section that names no model, and does not leave the choice to others either.
+fn unclear(stated: Option<&str>, body: &str) -> Option<(Severity, String)> {
+    if let Some(value) = stated {
+        let is_nothing = is_blank(value) || is_choice(value.trim().trim_start_matches(MARKUP));
+        return (!is_nothing).then(|| (Severity::Warning, format!("`{}` names no model", first_line(value, 60))));
+    }
+    let lower = body.to_lowercase();
+    let leaves_it = ["auto", "default", "coordinator", "inherit", "<!--"].iter().any(|word| lower.contains(word));
+    let mut words = lower.split(|c: char| c.is_whitespace() || "`*|()\"',".contains(c));
+    let is_model = |word: &str| {
+        ["claude-", "gpt-", "gemini-"].iter().any(|maker| word.starts_with(maker))
+            && word.contains(|c: char| c.is_ascii_digit())
+    };
+    let said = "the section speaks of models and says of none that it is preferred";
+    (!leaves_it && words.any(is_model)).then(|| (Severity::Note, said.to_owned()))
+}
+
+/// The id that the name of a model stands for, where it is none itself: `Claude Opus 4.5` is no id.
+pub(super) fn id_for(model: &str) -> Option<String> {
+    let has_digit = model.contains(|c: char| c.is_ascii_digit());
+    let known = ["sonnet", "opus", "haiku", "claude", "gemini", "gpt"];
+    let lower = model.to_lowercase();
+    if model.contains(' ') && has_digit {
+        return Some(lower.replace(' ', "-"));
+    }
+    let id = match lower.as_str() {
+        "sonnet" | "claude" => "claude-sonnet-4.5",
+        "opus" => "claude-opus-4.5",
+        "haiku" => "claude-haiku-4.5",
+        "gemini" => "gemini-3-pro",
+        _ => "gpt-5",
+    };
+    known.contains(&lower.as_str()).then(|| id.to_owned())
+}
+
 /// The model a line's value names: without backticks and remarks. `auto` and its like name none.
-pub(super) fn model_name(value: &str) -> Option<String> {
-    let trimmed = value.trim().trim_start_matches(MARKUP);
+pub(in super::super) fn model_name(value: &str) -> Option<String> {
+    let kept = without_struck(value);
+    let trimmed = trim_pictographs(&kept).trim_start_matches(MARKUP);
     // What is marked as code is the whole name; plain text goes on to its first remark.
     let end = REMARKS.iter().filter_map(|mark| trimmed.find(mark)).min().unwrap_or(trimmed.len());
     let name = trimmed[..end].trim().trim_end_matches(MARKUP).trim_end_matches(['.', ',', ';']).trim();
@@ -54,6 +95,12 @@ pub(super) fn model_name(value: &str) -> Option<String> {
     let known =
         words[..=versioned].iter().all(|word| word.chars().all(|c| c.is_ascii_alphanumeric() || "._-".contains(c)));
     known.then(|| words[..=versioned].join(" "))
+}
+
+/// `~~gpt-4~~ gpt-5` is gpt-5.
+fn without_struck(value: &str) -> String {
+    let parts: Vec<&str> = value.split("~~").collect();
+    if parts.len() < 3 { value.to_owned() } else { parts.into_iter().step_by(2).collect::<Vec<_>>().join(" ") }
 }
 
 const MARKUP: &[char] = &['`', '"', '\'', '*', '_', '“', '”', ' '];
@@ -116,6 +163,8 @@ mod tests {
             ("\"gemini-3-pro\"", "gemini-3-pro"),
             ("vendor/model:7b", "vendor/model:7b"),
             ("sonnet", "sonnet"),
+            ("~~gpt-4~~ gpt-5", "gpt-5"),
+            ("✅ gpt-5", "gpt-5"),
         ] {
             assert_eq!(model_name(value).as_deref(), Some(name), "{value}");
         }
@@ -126,19 +175,19 @@ mod tests {
 
     #[test]
     fn a_section_may_be_a_plain_line() {
-        let lines = ModelLines::read(&[], &["claude-haiku-4.5", "Writes little code."]);
+        let lines = ModelLines::read(&[], &["claude-haiku-4.5", "Writes little code."], "");
         assert_eq!(lines.preferred.as_deref(), Some("claude-haiku-4.5"));
-        assert_eq!(ModelLines::read(&[], &["Writes code; quality first in 2 of 3 cases."]).preferred, None);
+        assert_eq!(ModelLines::read(&[], &["Writes code; quality first in 2 of 3 cases."], "").preferred, None);
         let fields = [
             ("preferred".to_owned(), "auto".to_owned()),
             ("fallback".to_owned(), "gpt-5.2 → `claude-haiku-4.5`".to_owned()),
             ("reasoning effort".to_owned(), "High".to_owned()),
         ];
-        let lines = ModelLines::read(&fields, &["gpt-4"]);
+        let lines = ModelLines::read(&fields, &["gpt-4"], "");
         assert_eq!(lines.preferred, None);
         assert_eq!(lines.fallback, ["gpt-5.2", "claude-haiku-4.5"]);
         assert_eq!(lines.effort.as_deref(), Some("high"));
         let fields = [("fallback".to_owned(), "Standard chain — handled elsewhere".to_owned())];
-        assert!(ModelLines::read(&fields, &[]).fallback.is_empty());
+        assert!(ModelLines::read(&fields, &[], "").fallback.is_empty());
     }
 }

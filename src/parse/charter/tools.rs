@@ -1,28 +1,95 @@
 //! The tools a charter allows.
 
-use super::super::markdown::{BlockKind, Document, Section};
-use super::super::words::comma_list;
+use super::super::markdown::{BlockKind, Document, Section, field};
+use super::super::words::{comma_list, is_blank};
+use crate::model::tools_called;
 
-/// The tools that a Tools section lists, each first in its item: `view — read files`. Items that begin with prose name
-/// none, and a section without a tool allows all, as if it were not there.
-pub(super) fn read(document: &Document<'_>, section: &Section<'_>) -> Option<Vec<String>> {
-    let mut tools = Vec::new();
-    for block in document.blocks_in(&section.body) {
-        match &block.kind {
-            BlockKind::Item(text) => tools.extend(tool_name(text)),
-            BlockKind::Paragraph(text) if tools.is_empty() => {
-                let names: Option<Vec<String>> = comma_list(text).iter().map(|part| whole_name(part)).collect();
-                tools.extend(names.unwrap_or_default());
-            }
-            _ => {}
-        }
-    }
-    (!tools.is_empty()).then_some(tools)
+/// What a Tools section says.
+#[derive(Default)]
+pub(super) struct Tools {
+    pub(super) allowed: Option<Vec<String>>,
+    pub(super) denied: Vec<String>,
+    /// It says something, and not which tools the agent may have.
+    pub(super) is_prose: bool,
 }
 
-fn tool_name(item: &str) -> Option<String> {
-    let head = [" — ", " – ", " - ", ": ", " ("].iter().filter_map(|mark| item.find(mark)).min();
-    whole_name(&item[..head.unwrap_or(item.len())])
+/// The tools that a Tools section lists, each first in its item: `view — read files`. Where any of it is prose, or names
+/// what no engine has, it limits nothing: a list that was not meant as one would take the agent's other tools away.
+pub(super) fn read(document: &Document<'_>, section: &Section<'_>) -> Tools {
+    let mut lists = Lists::default();
+    for block in document.blocks_in(&section.body) {
+        match &block.kind {
+            BlockKind::Item(text) => lists.item(text),
+            BlockKind::Paragraph(text) => text.lines().for_each(|line| lists.item(line)),
+            BlockKind::Table(table) => table.rows.iter().for_each(|row| lists.item(row.cell(Some(0)))),
+            BlockKind::Heading { .. } => {}
+        }
+    }
+    lists.tools()
+}
+
+#[derive(Default)]
+struct Lists {
+    allowed: Vec<String>,
+    denied: Vec<String>,
+    everything: bool,
+    is_prose: bool,
+}
+
+impl Lists {
+    fn item(&mut self, text: &str) {
+        match field(text) {
+            Some((key, value)) if is_denial(&key) => {
+                let names = names(value);
+                self.is_prose |= names.is_none();
+                self.denied.extend(names.unwrap_or_default());
+            }
+            Some((key, value)) if is_permission(&key) => self.names(value),
+            _ => {
+                let head = [" — ", " – ", " - ", ": ", " ("].iter().filter_map(|mark| text.find(mark)).min();
+                self.names(&text[..head.unwrap_or(text.len())]);
+            }
+        }
+    }
+
+    fn names(&mut self, text: &str) {
+        let plain = text.trim().trim_matches(['`', '*', '.', '"']).to_lowercase();
+        match (plain.as_str(), names(text)) {
+            ("all" | "all tools" | "any" | "auto" | "default" | "everything", _) => self.everything = true,
+            (_, Some(names)) => self.allowed.extend(names),
+            (_, None) => self.is_prose |= !is_blank(text),
+        }
+    }
+
+    fn tools(self) -> Tools {
+        let is_known = |name: &String| tools_called(name).is_some();
+        // Tools of MCP servers: `github/*`, `mcp__search`.
+        let is_pattern = |name: &String| name.contains(['/', '*', '_']);
+        let is_list = self.allowed.iter().any(is_known) && self.allowed.iter().all(|n| is_known(n) || is_pattern(n));
+        let denied: Vec<String> = self.denied.into_iter().filter(is_known).collect();
+        if self.everything || self.is_prose || !is_list {
+            let is_prose = !self.everything && (self.is_prose || !self.allowed.is_empty());
+            return Tools { allowed: None, denied, is_prose };
+        }
+        let is_denied = |name: &String| denied.iter().any(|denied| denied.eq_ignore_ascii_case(name));
+        let allowed = self.allowed.into_iter().filter(|name| !is_denied(name)).collect();
+        Tools { allowed: Some(allowed), denied, is_prose: false }
+    }
+}
+
+fn is_denial(key: &str) -> bool {
+    let key = key.trim_end_matches(" tools");
+    matches!(key, "denied" | "deny" | "disallowed" | "forbidden" | "blocked" | "not allowed" | "excluded" | "never")
+}
+
+fn is_permission(key: &str) -> bool {
+    let key = key.trim_end_matches(" tools");
+    matches!(key, "allowed" | "allow" | "available" | "permitted" | "enabled" | "tools" | "may use")
+}
+
+/// The names in a text that is made of names and nothing else.
+fn names(text: &str) -> Option<Vec<String>> {
+    comma_list(text.trim().trim_end_matches('.')).iter().map(|part| whole_name(part)).collect()
 }
 
 /// A text that is one name and nothing else.

@@ -3,19 +3,30 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use super::super::Files;
+use super::super::charter::name_in_title;
 use super::super::words::{is_blank, remark};
-use crate::model::Slug;
+use crate::model::{Slug, list};
 
-/// What stands in `agents/` and `roles/`.
+/// What stands in `agents/`, `charters/` and `roles/`.
 pub(crate) struct Folders {
     /// Folders under `agents/`, by their slugs.
-    folders: BTreeMap<Slug, String>,
+    folders: BTreeMap<Slug, Folder>,
     /// The same by the letters and digits of their names; `None` where two are alike.
     squeezed: BTreeMap<String, Option<Slug>>,
+    /// The same by who the charter in it says it is about; `None` where two say the same.
+    titled: BTreeMap<String, Option<Slug>>,
     /// Role files, by the slugs of their names.
     roles: BTreeMap<Slug, String>,
     /// Every path of the team.
     paths: BTreeSet<String>,
+}
+
+struct Folder {
+    /// From the team folder.
+    path: String,
+    charter: Option<String>,
+    /// In a folder of folders, such as that of agents who have left.
+    is_nested: bool,
 }
 
 /// Where a member's files are.
@@ -24,42 +35,66 @@ pub(super) struct Place {
     pub(super) slug: Option<Slug>,
     /// From the team folder.
     pub(super) charter: Option<String>,
+    /// Where the row says that the charter is, and it is not.
+    pub(super) missing: Option<String>,
 }
 
 impl Folders {
     pub(crate) fn new(files: &Files) -> Self {
-        let mut folders = BTreeMap::new();
-        let mut squeezed: BTreeMap<String, Option<Slug>> = BTreeMap::new();
+        let mut folders: BTreeMap<Slug, Folder> = BTreeMap::new();
+        let mut titled = BTreeMap::new();
         for path in files.texts.keys() {
-            let parts: Vec<&str> = path.split('/').collect();
-            let ["agents", folder, _] = parts[..] else { continue };
-            let Some(slug) = Slug::of_folder(folder) else { continue };
-            if folders.insert(slug.clone(), folder.to_owned()).is_none() {
-                let key = squeeze(folder);
-                let alike = squeezed.contains_key(&key);
-                squeezed.insert(key, (!alike).then_some(slug));
+            let Some((folder, is_nested)) = folder_in(path) else { continue };
+            let name = folder.rsplit('/').next().unwrap_or(folder);
+            let Some(slug) = Slug::of_folder(name) else { continue };
+            let new = || Folder { path: folder.to_owned(), charter: None, is_nested };
+            let known = folders.entry(slug.clone()).or_insert_with(new);
+            if known.path == folder && is_charter(path) {
+                known.charter = Some(path.clone());
+                if let Some(name) = files.text(path).and_then(name_in_title) {
+                    put(&mut titled, squeeze(&name), slug);
+                }
             }
         }
+        let mut squeezed = BTreeMap::new();
+        for (slug, folder) in folders.iter().filter(|(_, folder)| !folder.is_nested) {
+            put(&mut squeezed, squeeze(folder.name()), slug.clone());
+        }
+        for (slug, folder) in folders.iter().filter(|(_, folder)| folder.is_nested) {
+            squeezed.entry(squeeze(folder.name())).or_insert_with(|| Some(slug.clone()));
+        }
         let roles = files.texts.keys().filter_map(|path| Some((role_file(path)?, path.clone()))).collect();
-        Self { folders, squeezed, roles, paths: files.texts.keys().cloned().collect() }
+        Self { folders, squeezed, titled, roles, paths: files.texts.keys().cloned().collect() }
     }
 
     /// An agent's folder, from the team folder.
-    pub(crate) fn folder(&self, slug: &Slug) -> Option<String> {
-        self.folders.get(slug).map(|folder| format!("agents/{folder}"))
+    pub(crate) fn folder(&self, slug: &Slug) -> Option<&str> {
+        self.folders.get(slug).map(|folder| folder.path.as_str())
     }
 
-    /// The slugs of all folders that have a charter.
-    pub(crate) fn with_charter(&self) -> impl Iterator<Item = (&Slug, String)> {
-        self.folders.iter().filter_map(|(slug, folder)| {
-            let path = format!("agents/{folder}/charter.md");
-            self.paths.contains(&path).then_some((slug, path))
-        })
+    /// The slugs of all folders that have a charter, without those kept aside in a folder of their own.
+    pub(crate) fn with_charter(&self) -> impl Iterator<Item = (&Slug, &str)> {
+        let beside = self.folders.iter().filter(|(_, folder)| !folder.is_nested);
+        beside.filter_map(|(slug, folder)| Some((slug, folder.charter.as_deref()?)))
     }
 
     /// Role files, each with the slug of its name.
     pub(crate) fn role_files(&self) -> impl Iterator<Item = (&Slug, &str)> {
         self.roles.iter().map(|(slug, path)| (slug, path.as_str()))
+    }
+
+    /// How to write down that those who have folders are the team.
+    pub(crate) fn as_a_roster(&self) -> String {
+        const SHOWN: usize = 5;
+        let slugs: Vec<&str> = self.with_charter().map(|(slug, _)| slug.as_str()).collect();
+        let table = "a roster is a table with a Name and a Role column";
+        match slugs.len() {
+            0 => format!("write it: {table}"),
+            count => {
+                let more = if count > SHOWN { " and others" } else { "" };
+                format!("write it: {table}; agents/ has {}{more}", list(slugs.into_iter().take(SHOWN)))
+            }
+        }
     }
 
     /// A member's files: where its row points to, else by its name, whichever way the folder's name is folded.
@@ -68,18 +103,41 @@ impl Folders {
             std::iter::once(cell).chain(links.iter().map(String::as_str)).filter_map(path_in).collect();
         let charter = pointed.iter().find(|path| path.ends_with(".md") && self.paths.contains(*path)).cloned();
         let folder = pointed.iter().find_map(|path| folder_of(path));
-        let named = folder.clone().filter(|slug| self.folders.contains_key(slug)).or_else(|| self.by_name(name));
-        let slug = if charter.is_some() { folder.or(named) } else { named.or(folder) };
-        let own = || {
-            let slug = slug.as_ref()?;
-            let path = format!("{}/charter.md", self.folder(slug)?);
-            self.paths.contains(&path).then_some(path)
-        };
+        let is_there = |slug: &Slug| self.folders.contains_key(slug);
+        let named = folder.clone().filter(is_there).or_else(|| self.by_name(name));
+        // A folder that is not there says who somebody is only where the name agrees.
+        let promised = || folder.clone().filter(|slug| is_within(slug, name));
+        let slug = if charter.is_some() { folder.clone().or(named) } else { named.or_else(promised) };
+        let own = || self.charter(slug.as_ref()?);
         let role_file = || {
-            let slug = slug.clone().or_else(|| Slug::fold(name))?;
+            let slug = slug.clone().or_else(|| Slug::spelled(name))?;
             self.roles.get(&slug).cloned()
         };
-        Place { charter: charter.or_else(own).or_else(role_file), slug }
+        let charter = charter.or_else(own).or_else(role_file);
+        let is_file = |path: &&String| path.ends_with(".md") && !self.paths.contains(*path);
+        Place { missing: pointed.iter().find(is_file).cloned(), charter, slug }
+    }
+
+    /// The charter in an agent's folder, from the team folder.
+    pub(super) fn charter(&self, slug: &Slug) -> Option<String> {
+        self.folders.get(slug)?.charter.clone()
+    }
+
+    /// The folder whose charter says that it is about somebody of this name.
+    pub(super) fn titled(&self, name: &str) -> Option<&Slug> {
+        let (before, _) = remark(name);
+        [name, before].iter().find_map(|name| self.titled.get(&squeeze(name))?.as_ref())
+    }
+
+    /// Whether a folder or a role file has this name.
+    pub(super) fn is_named(&self, name: &str) -> bool {
+        let name = super::names::clean_name(name);
+        let folder = || self.squeezed.contains_key(&squeeze(&name));
+        !is_blank(&name) && (self.by_spelling(&name).is_some() || folder() || self.has_role_file(&name))
+    }
+
+    fn has_role_file(&self, name: &str) -> bool {
+        Slug::spelled(name).is_some_and(|slug| self.roles.contains_key(&slug))
     }
 
     fn by_name(&self, name: &str) -> Option<Slug> {
@@ -87,16 +145,51 @@ impl Folders {
         let mut words = before.split_whitespace();
         let (first, last) = (words.next().unwrap_or_default(), words.next_back().unwrap_or_default());
         [name, before, first, last, inside].into_iter().find_map(|text| {
+            let squeezed = || self.squeezed.get(&squeeze(text)).cloned().flatten();
+            self.by_spelling(text).or_else(squeezed)
+        })
+    }
+
+    /// As the name is written, or with the letters that stand for those a file name may not have.
+    fn by_spelling(&self, name: &str) -> Option<Slug> {
+        let spellings = if name.is_ascii() { Vec::new() } else { latin(name) };
+        let spelled = spellings.iter().find_map(|text| {
             let exact = Slug::fold(text).filter(|slug| self.folders.contains_key(slug));
             exact.or_else(|| self.squeezed.get(&squeeze(text)).cloned().flatten())
-        })
+        });
+        spelled.or_else(|| Slug::fold(name).filter(|slug| self.folders.contains_key(slug)))
     }
 }
 
-/// `agents/<name>.md`, `agents/<name>.agent.md` or `roles/<name>.md`
+impl Folder {
+    fn name(&self) -> &str {
+        self.path.rsplit('/').next().unwrap_or_default()
+    }
+}
+
+/// An agent's folder, and whether it is in a folder of folders: `agents/ada`, `agents/_alumni/carl`.
+fn folder_in(path: &str) -> Option<(&str, bool)> {
+    let (folder, _) = path.rsplit_once('/')?;
+    match folder.split('/').collect::<Vec<_>>()[..] {
+        ["agents", _] => Some((folder, false)),
+        ["agents", _, _] if is_charter(path) => Some((folder, true)),
+        _ => None,
+    }
+}
+
+fn is_charter(path: &str) -> bool {
+    path.rsplit('/').next().is_some_and(|file| file.eq_ignore_ascii_case("charter.md"))
+}
+
+/// The first of its name; of two, none.
+fn put(map: &mut BTreeMap<String, Option<Slug>>, key: String, slug: Slug) {
+    map.entry(key).and_modify(|known| *known = known.take().filter(|known| *known == slug)).or_insert(Some(slug));
+}
+
+/// `agents/<name>.md`, `agents/<name>.agent.md`, `charters/<name>.md` or `roles/<name>.md`
 fn role_file(path: &str) -> Option<Slug> {
     let parts: Vec<&str> = path.split('/').collect();
-    let ["agents" | "roles", name] = parts[..] else { return None };
+    let ["agents" | "charters" | "roles", name] = parts[..] else { return None };
     let stem = name.strip_suffix(".md")?;
     let stem = stem.strip_suffix(".agent").unwrap_or(stem);
     Slug::of_folder(stem).filter(|slug| slug.as_str() != "readme")
@@ -107,19 +200,37 @@ fn squeeze(name: &str) -> String {
     name.chars().filter(|c| c.is_alphanumeric()).flat_map(char::to_lowercase).collect()
 }
 
+/// A name in Latin letters: as German writes its umlauts without dots, and as everybody else does.
+fn latin(name: &str) -> Vec<String> {
+    let lower = name.to_lowercase();
+    let german = lower.replace('ä', "ae").replace('ö', "oe").replace('ü', "ue").replace('å', "aa");
+    [lower, german].iter().map(|text| deunicode::deunicode(text)).collect()
+}
+
+/// Whether a slug is made of words of a name, in their order.
+fn is_within(slug: &Slug, name: &str) -> bool {
+    let name = Slug::spelled(name).map(|name| format!("-{name}-")).unwrap_or_default();
+    name.contains(&format!("-{slug}-"))
+}
+
 /// The path, from the team folder, that a cell or a link holds.
 fn path_in(text: &str) -> Option<String> {
     let text = text.replace('\\', "/");
     let path = text.split_whitespace().find(|word| word.contains('/'))?.trim_matches(['`', '(', ')', '<', '>']);
     let path =
         [".squad/", ".ai-team/"].iter().find_map(|folder| path.split_once(folder)).map_or(path, |(_, path)| path);
-    let path = path.trim_start_matches("./");
-    (!path.contains("..") && !path.contains(".github/") && !path.contains("://")).then(|| path.to_owned())
+    let path = path.trim_start_matches("./").replace("%20", " ");
+    (!path.contains("..") && !path.contains(".github/") && !path.contains("://")).then_some(path)
 }
 
-/// `agents/<folder>/…` or `agents/<file>.md`
+/// `agents/<folder>/…`, `agents/<aside>/<folder>/charter.md` or `agents/<file>.md`
 fn folder_of(path: &str) -> Option<Slug> {
     let rest = path.strip_prefix("agents/").or_else(|| path.split_once("/agents/").map(|(_, rest)| rest))?;
-    let folder = rest.split('/').next()?.trim();
+    let folder = match rest.split('/').collect::<Vec<_>>()[..] {
+        [_, folder, file] if is_charter(file) => folder,
+        [first, ..] => first,
+        [] => return None,
+    };
+    let folder = folder.trim();
     (!is_blank(folder)).then(|| Slug::of_folder(folder.strip_suffix(".md").unwrap_or(folder)))?
 }

@@ -2,38 +2,67 @@
 
 use super::super::abroad;
 use super::super::markdown::{BlockKind, Document, field};
-use super::super::words::{is_blank, remark};
+use super::super::words::{is_blank, remark, trim_pictographs};
+use super::folders::Folders;
+use super::names::{is_role, without_number};
+use super::standing::status_of;
 
 pub(super) struct Found<'d> {
     pub(super) name: &'d str,
     pub(super) role: &'d str,
     pub(super) status: &'d str,
+    /// The heading above it.
+    pub(super) heading: &'d str,
     pub(super) offset: usize,
+}
+
+/// What stands in sections about members.
+#[derive(Default)]
+pub(super) struct Lists<'d> {
+    pub(super) members: Vec<Found<'d>>,
+    /// Items that look like members and do not say what they do.
+    pub(super) unread: Vec<(&'d str, usize)>,
 }
 
 /// Under a heading that speaks of members: `### Name — Role`, `### Name` with a line `Role: …`, else `- Name — Role`, or
 /// `- Name` over a list with `Role: …`.
-pub(super) fn read<'d>(document: &'d Document<'_>) -> Vec<Found<'d>> {
-    let mut reader = Reader::default();
+pub(super) fn read<'d>(document: &'d Document<'_>, folders: &Folders) -> Lists<'d> {
+    let mut reader = Reader::new(folders);
     for block in &document.blocks {
+        let source = document.text(&block.range);
         match &block.kind {
             BlockKind::Heading { level, text } => reader.heading(*level, text, block.range.start),
-            BlockKind::Item(text) if reader.members.is_some() => reader.item(text, &block.range),
-            BlockKind::Paragraph(text) if reader.members.is_some() => {
-                reader.paragraph(text, &block.range, document.text(&block.range).starts_with("**"));
-            }
+            BlockKind::Item(text) if reader.members.is_some() => reader.item(text, &block.range, source),
+            BlockKind::Paragraph(text) if reader.members.is_some() => reader.paragraph(text, &block.range, source),
             _ => {}
         }
     }
-    if reader.headings.is_empty() { reader.items } else { reader.headings }
+    reader.settle();
+    let is_headed = !reader.headings.is_empty();
+    let mut members = if is_headed { reader.headings } else { reader.items };
+    turn_role_first(&mut members, folders);
+    Lists { members, unread: if is_headed { Vec::new() } else { reader.unread } }
 }
 
-#[derive(Default)]
-struct Reader<'d> {
+/// `Lead: Ada` for all of them: which side names folders decides, and where none does, which side is made of roles.
+fn turn_role_first(members: &mut [Found<'_>], folders: &Folders) {
+    let named = |side: fn(&Found<'_>) -> String| members.iter().filter(|found| folders.is_named(&side(found))).count();
+    let (left, right) = (named(|found| found.name.to_owned()), named(|found| found.role.to_owned()));
+    let is_turned = |found: &Found<'_>| is_role(found.name) && !is_role(found.role) && is_name(found.role, true);
+    if right > left || (left == 0 && !members.is_empty() && members.iter().all(is_turned)) {
+        members.iter_mut().for_each(|found| (found.name, found.role) = (found.role, found.name));
+    }
+}
+
+struct Reader<'d, 'f> {
+    folders: &'f Folders,
     headings: Vec<Found<'d>>,
     items: Vec<Found<'d>>,
+    unread: Vec<(&'d str, usize)>,
     /// The level of the heading that speaks of members.
     members: Option<u8>,
+    /// The last heading.
+    title: &'d str,
     /// A name whose role has not come yet: whether it is an item's, and where what is about it ends.
     waiting: Option<(&'d str, usize, bool)>,
     /// Up to where lines are about the last one found: a heading's to the next heading, an item's within it.
@@ -42,26 +71,45 @@ struct Reader<'d> {
     aside: bool,
 }
 
-impl<'d> Reader<'d> {
+impl<'d, 'f> Reader<'d, 'f> {
+    fn new(folders: &'f Folders) -> Self {
+        Self {
+            folders,
+            headings: Vec::new(),
+            items: Vec::new(),
+            unread: Vec::new(),
+            members: None,
+            title: "",
+            waiting: None,
+            about: 0,
+            aside: false,
+        }
+    }
+
+    fn found(&self, (name, role, status): Parts<'d>, offset: usize) -> Found<'d> {
+        Found { name, role, status, heading: self.title, offset }
+    }
+
     fn heading(&mut self, level: u8, text: &'d str, offset: usize) {
-        (self.waiting, self.about, self.aside) = (None, 0, false);
+        self.settle();
+        (self.about, self.aside) = (0, false);
         let text = without_number(text);
         let is_below = self.members.is_some_and(|outer| level > outer);
-        if let Some((name, role)) = name_and_role(text).filter(|_| is_below) {
-            self.headings.push(Found { name, role, status: "", offset });
+        if let Some(parts) = parts(text, false).filter(|_| is_below) {
+            self.headings.push(self.found(parts, offset));
             self.about = usize::MAX;
         } else if speaks_of_members(text) {
-            self.members = Some(level);
+            (self.members, self.title) = (Some(level), text);
         } else if !is_below {
             self.members = None;
         } else {
-            self.waiting = is_name(text).then_some((text, offset, false));
+            self.waiting = is_name(text, false).then_some((text, offset, false));
             self.aside = self.members == Some(1);
         }
     }
 
-    fn item(&mut self, text: &'d str, range: &std::ops::Range<usize>) {
-        let line = text.lines().next().unwrap_or_default();
+    fn item(&mut self, text: &'d str, range: &std::ops::Range<usize>, source: &str) {
+        let line = without_box(text.lines().next().unwrap_or_default());
         if self.waiting.is_some() || range.start < self.about {
             self.lines(text, range.start);
             if range.start < self.about {
@@ -71,24 +119,40 @@ impl<'d> Reader<'d> {
         if self.aside {
             return;
         }
-        if let Some((name, role)) = name_and_role(line) {
-            self.items.push(Found { name, role, status: "", offset: range.start });
-            (self.waiting, self.about) = (None, range.end);
-        } else if is_name(line) && self.waiting.is_none_or(|(_, _, is_item)| is_item) {
+        let is_marked = is_marked(source);
+        if let Some(parts) = parts(line, is_marked) {
+            self.settle();
+            self.items.push(self.found(parts, range.start));
+            self.about = range.end;
+        } else if is_name(line, is_marked) && self.waiting.is_none_or(|(_, _, is_item)| is_item) {
+            self.settle();
             (self.waiting, self.about) = (Some((line, range.start, true)), range.end);
+        } else if is_marked && self.waiting.is_none() && field(line).is_none() {
+            self.unread.push((line, range.start));
         }
     }
 
-    /// `**Name** — Role`, and what is said of it below.
-    fn paragraph(&mut self, text: &'d str, range: &std::ops::Range<usize>, is_bold: bool) {
-        let line = text.lines().next().unwrap_or_default();
-        let named = name_and_role(line).filter(|_| is_bold && !self.aside && self.about < usize::MAX);
-        // `**Status:** Active` is no name.
-        let Some((name, role)) = named.filter(|_| self.waiting.is_none() && !line.contains(':')) else {
-            return self.lines(text, range.start);
-        };
-        self.items.push(Found { name, role, status: "", offset: range.start });
-        self.about = range.end;
+    /// `**Name** — Role`, line by line, and what is said of the last below.
+    fn paragraph(&mut self, text: &'d str, range: &std::ops::Range<usize>, source: &str) {
+        let mut offset = range.start;
+        let mut begins_one = false;
+        let starts: Vec<&str> = source.split_inclusive('\n').collect();
+        for (at, line) in text.lines().enumerate() {
+            let start = starts.get(at).copied().unwrap_or_default();
+            let is_bold = start.starts_with("**") && !self.aside && self.about < usize::MAX;
+            // `**Status:** Active` is no name.
+            let named = parts(line, false).filter(|_| is_bold && self.waiting.is_none() && !line.contains(':'));
+            if let Some(parts) = named {
+                self.items.push(self.found(parts, offset));
+                begins_one = true;
+            } else if !begins_one {
+                self.lines(line, range.start);
+            }
+            offset += start.len();
+        }
+        if begins_one {
+            self.about = range.end;
+        }
     }
 
     /// The role and the status of whoever was named last.
@@ -96,8 +160,9 @@ impl<'d> Reader<'d> {
         for (key, value) in text.lines().filter_map(field) {
             match (key.as_str(), self.waiting) {
                 ("role", Some((name, offset, is_item))) if !is_item || at < self.about => {
+                    let found = self.found((name, value, ""), offset);
                     let list = if is_item { &mut self.items } else { &mut self.headings };
-                    list.push(Found { name, role: value, status: "", offset });
+                    list.push(found);
                     self.waiting = None;
                     self.about = if is_item { self.about } else { usize::MAX };
                 }
@@ -111,26 +176,71 @@ impl<'d> Reader<'d> {
             }
         }
     }
+
+    /// No role came for a name. Where there is a folder for it, its charter has one.
+    fn settle(&mut self) {
+        let Some((name, offset, is_item)) = self.waiting.take() else { return };
+        if self.folders.is_named(name) {
+            let found = self.found((name, "", ""), offset);
+            let list = if is_item { &mut self.items } else { &mut self.headings };
+            list.push(found);
+        } else if is_item {
+            self.unread.push((name, offset));
+        }
+    }
 }
 
-/// `1. Ada` is Ada.
-fn without_number(text: &str) -> &str {
-    let rest = text.trim_start_matches(|c: char| c.is_ascii_digit());
-    let rest = if rest.len() < text.len() { rest.strip_prefix(['.', ')']) } else { None };
-    rest.filter(|rest| rest.starts_with(' ')).map_or(text, str::trim_start)
+/// `[ ] Ada` is Ada.
+fn without_box(text: &str) -> &str {
+    ["[ ] ", "[x] ", "[X] "].iter().find_map(|mark| text.strip_prefix(mark)).unwrap_or(text)
 }
 
+/// Whether an item begins as names do that somebody set apart: bold, linked, struck out, with `@` or behind an emoji.
+fn is_marked(source: &str) -> bool {
+    let text = source.trim_start().trim_start_matches(|c: char| c.is_ascii_digit() || "-+.)".contains(c));
+    let text = text.strip_prefix("* ").unwrap_or(text).trim_start();
+    let text = without_box(text);
+    let plain = trim_pictographs(text);
+    !text.starts_with(plain) || ["**", "__", "[", "@", "~~", "`"].iter().any(|mark| plain.starts_with(mark))
+}
+
+/// Whether a heading stands over members.
 pub(super) fn speaks_of_members(title: &str) -> bool {
-    let title = title.to_lowercase();
-    let words: Vec<&str> = title.split(|c: char| !c.is_alphanumeric()).filter(|word| !word.is_empty()).collect();
-    let last = words.last().copied().unwrap_or_default();
-    matches!(last, "members" | "roster" | "agents" | "team" | "squad" | "humans") || abroad::MEMBERS.contains(&last)
+    const WORDS: [&str; 11] =
+        ["members", "roster", "agents", "team", "squad", "humans", "bench", "alumni", "crew", "specialists", "bots"];
+    let title = remark(title).0.to_lowercase();
+    let mut words = title.rsplit(|c: char| !c.is_alphanumeric()).filter(|word| !word.is_empty());
+    words.next().is_some_and(|last| WORDS.contains(&last) || abroad::MEMBERS.contains(&last))
 }
 
-fn name_and_role(text: &str) -> Option<(&str, &str)> {
-    let parted = [" — ", " – ", " - ", ": "].iter().find_map(|mark| text.split_once(mark));
+/// Name, role and status.
+type Parts<'t> = (&'t str, &'t str, &'t str);
+
+/// `Name — Role`; behind a name that is set apart, other marks part as well.
+fn parts(text: &str, is_marked: bool) -> Option<Parts<'_>> {
+    const PLAIN: [&str; 4] = [" — ", " – ", " - ", ": "];
+    const MARKED: [&str; 11] = [" — ", " – ", " - ", ": ", " -- ", " | ", " → ", " -> ", " · ", ", ", "; "];
+    let first = || {
+        let found = MARKED.iter().filter_map(|mark| Some((text.find(mark)?, *mark)));
+        let (at, mark) = found.min()?;
+        let (name, role) = (&text[..at], &text[at + mark.len()..]);
+        // `Small, focused changes` is a sentence.
+        (mark != ", " || role.starts_with(char::is_uppercase)).then_some((name, role))
+    };
+    let parted = if is_marked { first() } else { PLAIN.iter().find_map(|mark| text.split_once(mark)) };
     let (name, role) = parted.unwrap_or_else(|| remark(text));
-    (is_name(name) && !is_blank(role)).then(|| (name.trim().trim_end_matches(':'), first_sentence(role.trim())))
+    let (role, status) = match role.split_once(" | ") {
+        Some((role, status)) if is_marked && status_of(&status.to_lowercase()).is_some() => (role, status),
+        _ => (role, ""),
+    };
+    // `~~Hob — Data~~ (left)`
+    let role = role.split("~~").next().unwrap_or(role);
+    let (name, role) = match remark(name) {
+        (before, inner) if parted.is_some() && is_role(inner) => (before, inner),
+        _ => (name, role),
+    };
+    let name = name.trim().trim_end_matches(':');
+    (is_name(name, is_marked) && !is_blank(role)).then(|| (name, first_sentence(role.trim()), status))
 }
 
 /// A role is a few words; what follows describes the work. `Sr. Developer` has no sentence in it.
@@ -141,9 +251,9 @@ fn first_sentence(role: &str) -> &str {
     }
 }
 
-/// A name is short, begins with a capital letter, and is none of the words that begin a line about a member.
-fn is_name(text: &str) -> bool {
-    const KEYS: [&str; 20] = [
+/// A name is short, begins with a capital letter or `@`, and is none of the words that begin a line about a member.
+fn is_name(text: &str, is_marked: bool) -> bool {
+    const KEYS: [&str; 32] = [
         "role",
         "charter",
         "status",
@@ -159,15 +269,27 @@ fn is_name(text: &str) -> bool {
         "responsibilities",
         "badge",
         "emoji",
+        "note",
         "notes",
         "project",
         "owner",
         "created",
+        "updated",
+        "last updated",
         "stack",
+        "tech stack",
+        "universe",
+        "goal",
+        "mission",
+        "description",
+        "repository",
+        "important",
+        "warning",
+        "language",
     ];
-    let text = text.trim().trim_start_matches('@');
+    let text = text.trim();
     let first = text.chars().find(|c| c.is_alphanumeric());
-    first.is_some_and(|c| c.is_uppercase() || c.is_numeric())
+    first.is_some_and(|c| !c.is_lowercase() || is_marked && text.contains('@'))
         && text.split_whitespace().count() <= 4
         && !KEYS.contains(&text.trim_end_matches(':').to_lowercase().as_str())
 }

@@ -1,19 +1,23 @@
 //! `team.md`: who is on the team.
 
+mod columns;
+mod empty;
 mod folders;
 mod lists;
+mod names;
 mod roll;
 mod standing;
 
-use std::collections::{BTreeSet, HashMap};
+use std::collections::{BTreeMap, BTreeSet, HashMap};
 
 use super::Files;
-use super::abroad;
-use super::markdown::{BlockKind, Document, Table};
-use super::words::{is_blank, is_placeholder, remark, without_pictographs};
-use crate::model::{Member, Problem, Severity, Slug, Source};
+use super::markdown::{BlockKind, Document};
+use super::words::{is_blank, remark, without_pictographs};
+use crate::model::{Kind, Member, Problem, Severity, Slug, Source, Status};
+use columns::{Candidate, Columns, Reading};
 pub(super) use folders::Folders;
 use lists::Found;
+use names::{clean_name, is_everyone, is_same_name, is_unfilled, unscrambled, without_kind};
 pub(super) use roll::Roll;
 pub(super) use standing::status_of;
 use standing::{is_silent, kind, status};
@@ -23,6 +27,8 @@ pub(super) struct Roster {
     pub(super) members: Vec<Member>,
     /// Those of whom it does not say whether they work.
     pub(super) silent: BTreeSet<Slug>,
+    /// What it says of models, as it is written.
+    pub(super) models: BTreeMap<Slug, String>,
 }
 
 /// Members that other tools build into every team; their work is done by squad itself.
@@ -30,45 +36,6 @@ pub(super) const HELPERS: [&str; 3] = ["scribe", "ralph", "rai"];
 
 /// The coding agent that works elsewhere, `@copilot`.
 const BOT: &str = "copilot";
-
-const NAME: [&str; 13] = [
-    "name",
-    "member",
-    "agent",
-    "agent name",
-    "team member",
-    "squad member",
-    "member name",
-    "agent / name",
-    "teammate",
-    "codename",
-    "code name",
-    "callsign",
-    "persona",
-];
-const ROLE: [&str; 3] = ["role", "role / title", "job title"];
-/// Other tables have such columns too: these say a role where something else says that the table lists members.
-const FUNCTION: [&str; 4] = ["title", "position", "job", "function"];
-/// What stands for a role where no table has one.
-const EXPERTISE: [&str; 12] = [
-    "title",
-    "position",
-    "job",
-    "function",
-    "specialization",
-    "specialisation",
-    "specialty",
-    "speciality",
-    "focus",
-    "expertise",
-    "domain",
-    "responsibility",
-];
-const STATUS: [&str; 2] = ["status", "state"];
-const BADGE: [&str; 4] = ["badge", "type", "kind", "emoji"];
-const CHARTER: [&str; 4] = ["charter", "file", "path", "folder"];
-/// A table with such a column lists people to write to.
-const CONTACT: [&str; 5] = ["email", "e-mail", "contact", "phone", "organization"];
 
 pub(super) fn read(files: &Files, folders: &Folders, text: &str, problems: &mut Vec<Problem>) -> Roster {
     let document = Document::new(text);
@@ -80,32 +47,29 @@ pub(super) fn read(files: &Files, folders: &Folders, text: &str, problems: &mut 
         members: Vec::new(),
         taken: HashMap::new(),
         silent: BTreeSet::new(),
+        models: BTreeMap::new(),
+        missing: BTreeMap::new(),
     };
-    reader.tables(&ROLE);
-    if reader.members.is_empty() {
-        reader.tables(&EXPERTISE);
-    }
-    if reader.members.is_empty() {
-        for found in lists::read(&document) {
-            let source = files.at("team.md", document.line(found.offset));
-            let Found { name, role, status, .. } = found;
-            reader.add(&Entry { name, role, status, ..Entry::default() }, source);
-        }
-    }
-    let (members, silent) = (reader.members, reader.silent);
+    reader.tables();
+    reader.lists();
+    reader.follow_titles();
+    reader.members.sort_by_key(|member| member.source.line);
+    reader.report_charters();
+    let Reader { members, silent, models, .. } = reader;
     if members.is_empty() {
-        problems.push(
-            Problem::new(Severity::Error, files.at("team.md", 1), "roster-empty", "no table in it lists a member")
-                .hint("a roster is a table with a Name and a Role column"),
-        );
+        problems.push(empty::problem(files, &document, text));
     }
-    Roster { name: name_of(&document), members, silent }
+    Roster { name: name_of(&document), members, silent, models }
 }
 
 /// What the team is called.
 fn name_of(document: &Document<'_>) -> Option<String> {
+    title_of(document).map(without_pictographs)
+}
+
+fn title_of<'d>(document: &'d Document<'_>) -> Option<&'d str> {
     document.blocks.iter().find_map(|block| match &block.kind {
-        BlockKind::Heading { level: 1, text } => Some(without_pictographs(text)),
+        BlockKind::Heading { level: 1, text } => Some(text.as_str()),
         _ => None,
     })
 }
@@ -118,6 +82,7 @@ struct Entry<'a> {
     status: &'a str,
     badge: &'a str,
     charter: &'a str,
+    model: &'a str,
     links: &'a [String],
     headings: &'a [&'a str],
 }
@@ -131,54 +96,99 @@ struct Reader<'a> {
     /// Where in `members` each slug is.
     taken: HashMap<Slug, usize>,
     silent: BTreeSet<Slug>,
+    models: BTreeMap<Slug, String>,
+    /// Where rows say that charters are, and they are not.
+    missing: BTreeMap<Slug, String>,
 }
 
 impl Reader<'_> {
-    fn tables(&mut self, roles: &[&str]) {
-        for (table, headings) in self.document.tables_in_sections() {
-            let name = table.column(&NAME).or_else(|| table.column(&abroad::NAME));
-            let lists_members = headings.last().is_some_and(|heading| lists::speaks_of_members(heading))
-                || table.column(&STATUS).or_else(|| table.column(&CHARTER)).is_some();
-            let function = || table.column(&FUNCTION).filter(|_| lists_members);
-            let role = table.column(roles).or_else(|| table.column(&abroad::ROLE)).or_else(function);
-            let (Some(name), Some(role)) = (name, role) else { continue };
-            if is_elsewhere(table, &headings) {
-                continue;
+    fn tables(&mut self) {
+        let title = title_of(self.document);
+        let mut candidates: Vec<Candidate<'_>> = self
+            .document
+            .tables_in_sections()
+            .map(|(table, headings)| {
+                let is_below_title = headings.len() == 1 && headings.last().copied() == title;
+                Candidate { table, headings, is_below_title }
+            })
+            .collect();
+        for reading in [Reading::Plain, Reading::Witnessed, Reading::Last] {
+            if reading == Reading::Last && !self.members.is_empty() {
+                break;
             }
-            let [status, badge, charter] = [&STATUS[..], &BADGE, &CHARTER].map(|names| table.column(names));
-            let status = status.or_else(|| table.column(&abroad::STATUS));
-            for row in &table.rows {
-                let source = self.files.at("team.md", self.document.line(row.offset));
-                let entry = Entry {
-                    name: row.cell(Some(name)),
-                    role: row.cell(Some(role)),
-                    status: row.cell(status),
-                    badge: row.cell(badge),
-                    charter: row.cell(charter),
-                    links: &row.links,
-                    headings: &headings,
-                };
+            let folders = self.folders;
+            candidates.retain(|candidate| match candidate.columns(reading, folders) {
+                None => true,
+                Some(columns) => {
+                    self.rows(candidate, &columns, reading);
+                    false
+                }
+            });
+        }
+    }
+
+    fn rows(&mut self, candidate: &Candidate<'_>, columns: &Columns, reading: Reading) {
+        for row in &candidate.table.rows {
+            let source = self.files.at("team.md", self.document.line(row.offset));
+            let entry = Entry {
+                name: row.cell(Some(columns.name)),
+                role: row.cell(columns.role),
+                status: row.cell(columns.status),
+                badge: row.cell(columns.badge),
+                charter: row.cell(columns.charter),
+                model: row.cell(columns.model),
+                links: &row.links,
+                headings: &candidate.headings,
+            };
+            // Another table about members that are known says nothing new.
+            if reading == Reading::Plain || !self.is_known(entry.name) {
                 self.add(&entry, source);
             }
         }
     }
 
+    /// Where tables list members, lists add those who have a folder: who has left, or waits.
+    fn lists(&mut self) {
+        let has_table = !self.members.is_empty();
+        let found = lists::read(self.document, self.folders);
+        for Found { name, role, status, heading, offset } in found.members {
+            if has_table && (self.is_known(name) || !self.folders.is_named(name)) {
+                continue;
+            }
+            let source = self.files.at("team.md", self.document.line(offset));
+            self.add(&Entry { name, role, status, headings: &[heading], ..Entry::default() }, source);
+        }
+        for (text, offset) in found.unread.into_iter().filter(|_| !has_table) {
+            let source = self.files.at("team.md", self.document.line(offset));
+            let message = format!("`{text}` stands among the members and is not read as one");
+            self.problems
+                .push(Problem::warning(source, "roster-line", message).hint("a member's line is `- **Name** — Role`"));
+        }
+    }
+
+    fn is_known(&self, name: &str) -> bool {
+        let name = clean_name(name);
+        let by = |slug: Option<Slug>| slug.is_some_and(|slug| self.taken.contains_key(&slug));
+        by(Slug::spelled(&name)) || by(self.folders.place(&name, "", &[]).slug)
+    }
+
     fn add(&mut self, entry: &Entry<'_>, source: Source) {
-        if is_placeholder(entry.name) || is_vacant(entry.name) {
+        if is_unfilled(entry.name) {
             let message = format!("`{}` is a placeholder, not a member", entry.name);
             self.problems
                 .push(Problem::warning(source, "roster-placeholder", message).hint("fill it in or delete the row"));
             return;
         }
-        if self.is_coordinator(entry) || (is_blank(entry.name) && is_blank(entry.role)) {
+        if self.is_coordinator(entry) || is_everyone(entry.name) || (is_blank(entry.name) && is_blank(entry.role)) {
             return;
         }
-        let Some(mut member) = self.member(entry, source.clone()) else {
-            let message = format!("`{}` is not a name squad can use", entry.name);
-            self.problems.push(
-                Problem::warning(source, "roster-name", message)
-                    .hint("a name needs a letter from a to z or a digit, or a folder of agents/ that has one"),
-            );
+        let Some((mut member, missing)) = self.member(entry, source.clone()) else {
+            let message = match without_pictographs(entry.name) {
+                name if name.is_empty() => "a row of the roster has no name".to_owned(),
+                name => format!("`{name}` is not a name squad can use"),
+            };
+            let hint = "a name needs a letter or a digit, or a folder of agents/ that has one";
+            self.problems.push(Problem::warning(source, "roster-name", message).hint(hint));
             return;
         };
         if let Some(slug) = Slug::fold("coordinator-agent").filter(|_| member.slug == Slug::coordinator()) {
@@ -190,31 +200,53 @@ impl Reader<'_> {
         // `Mira (Lead)` further down is the Mira above.
         let plain = Slug::fold(remark(&member.name).0).filter(|plain| self.taken.contains_key(plain));
         let known = if member.charter.is_none() { plain.as_ref().unwrap_or(&member.slug) } else { &member.slug };
-        let earlier = self.taken.get(known).and_then(|index| self.members.get(*index));
-        if let Some(earlier) = earlier {
-            let own = Slug::fold(&member.name).filter(|own| !self.taken.contains_key(own));
-            if let Some(own) = own.filter(|_| !is_same_name(&member.name, &earlier.name)) {
-                // Both names led to one folder, and the first has it.
-                member = Member { slug: own, charter: None, ..member };
-            } else {
+        if let Some(earlier) = self.taken.get(known).and_then(|index| self.members.get(*index)) {
+            if is_same_name(&member.name, &earlier.name) {
                 let message = format!("{} is listed a second time; line {} counts", member.name, earlier.source.line);
                 self.problems.push(Problem::new(Severity::Note, source, "roster-duplicate", message));
                 return;
             }
+            // Both names led to one folder or fold alike, and the first has it.
+            let other = earlier.name.clone();
+            let slug = self.free_slug(&member);
+            if Slug::fold(&member.name).as_ref() != Some(&slug) {
+                let message = format!("{} and {other} have names that fold alike; this one is `{slug}`", member.name);
+                let hint = format!("give it a folder of its own, such as {}/agents/{slug}", self.files.folder);
+                self.problems.push(Problem::warning(source, "roster-slug", message).hint(hint));
+            }
+            member = Member { slug, charter: None, ..member };
         }
+        self.report_name(&member);
         if is_silent(entry) {
             self.silent.insert(member.slug.clone());
+        }
+        if !is_blank(entry.model) {
+            self.models.insert(member.slug.clone(), entry.model.to_owned());
+        }
+        if let Some(path) = missing {
+            self.missing.insert(member.slug.clone(), path);
         }
         self.taken.insert(member.slug.clone(), self.members.len());
         self.members.push(member);
     }
 
-    fn member(&self, entry: &Entry<'_>, source: Source) -> Option<Member> {
+    /// The member's own name folded, with a number behind it where that is taken too.
+    fn free_slug(&self, member: &Member) -> Slug {
+        let own = Slug::spelled(&member.name).unwrap_or_else(|| member.slug.clone());
+        let numbered = (2..).map(|number| own.numbered(number));
+        let is_free = |slug: &Slug| !self.taken.contains_key(slug);
+        std::iter::once(own.clone()).chain(numbered).find(is_free).unwrap_or(own)
+    }
+
+    /// With the charter that the row points to, where there is no such file.
+    fn member(&self, entry: &Entry<'_>, source: Source) -> Option<(Member, Option<String>)> {
         let name = clean_name(entry.name);
         let place = self.folders.place(&name, entry.charter, entry.links);
-        let slug = place.slug.or_else(|| Slug::fold(without_kind(&name)))?;
+        let slug = place.slug.or_else(|| Slug::spelled(without_kind(&name)))?;
         let role = without_pictographs(entry.role).replace("~~", "");
-        Some(Member {
+        let quotes: &[char] = &['"', '“', '”', '\'', ' '];
+        let role = if is_blank(&role) { String::new() } else { role.trim_matches(quotes).to_owned() };
+        let member = Member {
             kind: kind(&slug, entry, &role, place.charter.is_some()),
             status: status(entry),
             charter: place.charter.map(|path| self.files.shown(&path)),
@@ -222,7 +254,60 @@ impl Reader<'_> {
             name,
             slug,
             source,
-        })
+        };
+        Some((member, place.missing))
+    }
+
+    /// A charter in a folder of another name may say whose it is.
+    fn follow_titles(&mut self) {
+        for member in &mut self.members {
+            if member.charter.is_some() || self.folders.folder(&member.slug).is_some() {
+                continue;
+            }
+            let Some(slug) = self.folders.titled(&member.name).filter(|slug| !self.taken.contains_key(*slug)) else {
+                continue;
+            };
+            let Some(index) = self.taken.remove(&member.slug) else { continue };
+            self.missing.remove(&member.slug);
+            if self.silent.remove(&member.slug) {
+                self.silent.insert(slug.clone());
+            }
+            if let Some(model) = self.models.remove(&member.slug) {
+                self.models.insert(slug.clone(), model);
+            }
+            member.charter = self.folders.charter(slug).map(|path| self.files.shown(&path));
+            member.slug = slug.clone();
+            self.taken.insert(slug.clone(), index);
+        }
+    }
+
+    /// An agent without a charter knows no more than its role.
+    fn report_charters(&mut self) {
+        let has_left = |member: &&Member| matches!(member.status, Status::Retired | Status::Inactive);
+        for member in self.members.iter().filter(|member| member.kind == Kind::Agent && !has_left(member)) {
+            if member.charter.is_some() {
+                continue;
+            }
+            let expected = self.files.shown(&format!("agents/{}/charter.md", member.slug));
+            let (severity, message) = match self.missing.get(&member.slug).map(|path| self.files.shown(path)) {
+                Some(path) if path != expected => {
+                    (Severity::Warning, format!("{}'s charter is not at {path} nor at {expected}", member.name))
+                }
+                Some(path) => (Severity::Warning, format!("{}'s charter is not at {path}", member.name)),
+                None => (Severity::Note, format!("{} has no charter at {expected}", member.name)),
+            };
+            let problem = Problem::new(severity, member.source.clone(), "charter-missing", message);
+            self.problems.push(problem.hint("write one; until then the agent is told its name and its role only"));
+        }
+    }
+
+    /// What looks like an accident of encodings.
+    fn report_name(&mut self, member: &Member) {
+        if let Some(meant) = unscrambled(&member.name) {
+            let message = format!("`{}` looks like `{meant}`, read in a wrong encoding", member.name);
+            let problem = Problem::warning(member.source.clone(), "roster-encoding", message);
+            self.problems.push(problem.hint("save team.md as UTF-8 with the right letters"));
+        }
     }
 
     /// The coordinator is squad itself. A member with a charter may still coordinate in its own way.
@@ -236,52 +321,4 @@ impl Reader<'_> {
             || (below && named)
             || (name.ends_with(" coordinator") && named && !has_charter())
     }
-}
-
-/// Tables of people to write to, and examples of what a row looks like.
-fn is_elsewhere(table: &Table, headings: &[&str]) -> bool {
-    let says = |words: &[&str]| {
-        headings.iter().any(|heading| {
-            let heading = heading.to_lowercase();
-            words.iter().any(|word| heading.split(|c: char| !c.is_alphanumeric()).any(|part| part == *word))
-        })
-    };
-    let has_standing = table.column(&STATUS).or_else(|| table.column(&["charter"])).is_some();
-    says(&["example", "examples", "template"])
-        || (!has_standing && (table.column(&CONTACT).is_some() || says(&["stakeholders", "contacts", "personas"])))
-}
-
-/// Whether one name is the other, or its beginning: `Mira` and `Mira (Lead)`.
-fn is_same_name(one: &str, other: &str) -> bool {
-    let (Some(one), Some(other)) = (Slug::fold(one), Slug::fold(other)) else { return true };
-    let begins = |long: &Slug, short: &Slug| {
-        long.as_str().strip_prefix(short.as_str()).is_some_and(|rest| rest.is_empty() || rest.starts_with('-'))
-    };
-    begins(&one, &other) || begins(&other, &one)
-}
-
-/// A row that waits for somebody.
-fn is_vacant(name: &str) -> bool {
-    let name = without_pictographs(name).to_lowercase();
-    matches!(
-        name.trim_matches(['_', '*', '(', ')', ' ']),
-        "tbd" | "tba" | "vacant" | "open" | "unassigned" | "unfilled"
-    )
-}
-
-fn clean_name(cell: &str) -> String {
-    let marks: &[char] = &['`', '~', '*', ' '];
-    let quotes: &[char] = &['"', '“', '”', '\'', '`', '~', '*', ' '];
-    let name = without_pictographs(cell);
-    let name = name.trim_matches(marks);
-    // `"Bo" Smith` keeps its quotes.
-    let inner = name.trim_matches(quotes);
-    let name = if inner.contains(['"', '“', '”']) { name } else { inner };
-    name.trim_start_matches('@').trim().to_owned()
-}
-
-/// A remark that only says what stands behind a name is not part of it: `Ann (human)`.
-fn without_kind(name: &str) -> &str {
-    let (before, remark) = remark(name);
-    if matches!(remark.to_lowercase().as_str(), "human" | "bot" | "ai") { before } else { name }
 }

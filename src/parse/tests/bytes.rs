@@ -2,9 +2,8 @@
 
 use proptest::prelude::*;
 
-use super::files;
+use super::{files, team};
 use crate::model::{Problem, Team};
-use crate::parse::team;
 
 /// Pieces that team files are made of, so that random texts look like them now and then.
 const PIECES: [&str; 36] = [

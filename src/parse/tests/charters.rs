@@ -1,7 +1,7 @@
 //! The forms of charters and role files.
 
 use super::read;
-use crate::model::{Charter, Problem};
+use crate::model::{Charter, Problem, Severity};
 
 fn charter(text: &str) -> Charter {
     charter_and_problems(text).0
@@ -110,6 +110,68 @@ fn tools_are_names() {
     assert_eq!(tools("view, grep"), list(&["view", "grep"]));
     assert_eq!(tools("Whatever the work needs, and no more."), None);
     assert_eq!(tools("- Use the compass before the wheel"), None);
+}
+
+#[test]
+fn allowed_and_denied_tools_are_told_apart_from_prose() {
+    let read = |section: &str| charter_and_problems(&format!("# Ilse\n\n## Tools\n\n{section}\n"));
+    let is_noted = |problems: &[Problem]| problems.iter().any(|problem| problem.code == "charter-tools");
+    let (charter, problems) = read("- **Allowed:** read, grep, shell\n- **Denied:** shell");
+    assert_eq!(
+        (charter.tools.unwrap_or_default().join(" "), charter.denied_tools),
+        ("read grep".to_owned(), vec!["shell".to_owned()])
+    );
+    assert!(!is_noted(&problems));
+    let (charter, _) = read("| Tool | When |\n|-|-|\n| `read` | always |\n| `shell` | tests |");
+    assert_eq!(charter.tools.unwrap_or_default(), ["read", "shell"]);
+    for prose in ["None.", "- `gh` CLI for issues\n- **Bash** — run tests", "- terraform\n- bash", "I use `gh` a lot."]
+    {
+        let (charter, problems) = read(prose);
+        assert_eq!((charter.tools, is_noted(&problems)), (None, true), "{prose}");
+    }
+    for all in ["- All", "- auto", ""] {
+        let (charter, problems) = read(all);
+        assert_eq!((charter.tools, is_noted(&problems)), (None, false), "{all}");
+    }
+}
+
+#[test]
+fn models_that_are_not_named_as_such_are_said() {
+    let model = |section: &str| {
+        let (charter, problems) = charter_and_problems(&format!("# Ilse\n\n## Model\n\n{section}\n"));
+        let said = problems.into_iter().find(|problem| problem.code == "charter-model");
+        (charter.model, said.map(|problem| (problem.severity, problem.line)))
+    };
+    assert_eq!(model("```yaml\npreferred: gpt-5\n```"), (Some("gpt-5".to_owned()), None));
+    assert_eq!(model("- **Preferred:** ~~gpt-4~~ gpt-5"), (Some("gpt-5".to_owned()), None));
+    assert_eq!(model("- **Preferred:** claude opus"), (None, Some((Severity::Warning, 3))));
+    assert_eq!(model("Do not use gpt-4. Preferred: gpt-5."), (None, Some((Severity::Note, 3))));
+    assert_eq!(model("- Preferred: Sonnet"), (Some("Sonnet".to_owned()), Some((Severity::Note, 5))));
+    assert_eq!(model("- Preferred: auto (usually gpt-5)"), (None, None));
+    assert_eq!(model("Whatever the coordinator picks; never gpt-4."), (None, None));
+}
+
+#[test]
+fn front_matter_that_is_broken_is_read_as_far_as_it_goes() {
+    for (text, line) in [
+        ("---\nname: Pilot: harbour\nmodel: gpt-5\n---\nYou steer.\n", 2),
+        ("---\nmodel: gpt-5\n\nYou steer.\n", 1),
+        ("+++\nmodel = \"gpt-5\"\nname = \n+++\nYou steer.\n", 3),
+    ] {
+        let (charter, problems) = charter_and_problems(text);
+        let found: Vec<_> = problems.iter().filter(|p| p.code == "front-matter").map(|p| p.line).collect();
+        assert_eq!(found, [line], "{text}");
+        assert_eq!(charter.model.is_some(), !text.starts_with('+'), "{text}");
+    }
+    let (charter, problems) = charter_and_problems("+++\nmodel = \"gpt-5\"\n+++\nYou steer.\n");
+    assert_eq!((charter.model.as_deref(), problems), (Some("gpt-5"), Vec::new()));
+    assert_eq!(charter_and_problems("---\n\ntext: x\n").1, []);
+}
+
+#[test]
+fn a_charter_that_fills_a_session_is_said() {
+    let (_, problems) = charter_and_problems(&format!("# Ilse\n\n{}\n", "sail ".repeat(8_000)));
+    assert_eq!(problems.iter().map(|p| &*p.code).collect::<Vec<_>>(), ["charter-long"]);
 }
 
 #[test]

@@ -5,12 +5,20 @@ mod bytes;
 mod charters;
 mod context;
 mod decisions;
+mod odd_rosters;
 mod rosters;
 mod routing;
 mod routing_lines;
 
 fn read(texts: &[(&str, &str)]) -> (Team, Vec<Problem>) {
     team(&files(texts))
+}
+
+/// Most teams of these tests have no charters, and that they have none is not what they are about.
+fn team(files: &Files) -> (Team, Vec<Problem>) {
+    let (team, mut problems) = super::team(files);
+    problems.retain(|problem| problem.code != "charter-missing");
+    (team, problems)
 }
 
 fn codes(problems: &[Problem]) -> Vec<(&str, usize)> {
