@@ -12,7 +12,11 @@ pub(crate) const FOLDERS: [&str; 2] = [".squad", ".ai-team"];
 
 /// What a team is read from, beside the tables its routing points to: these, and what is wanted in these folders.
 const FILES: [&str; 5] = ["team.md", "routing.md", "decisions.md", "decisions-archive.md", "ceremonies.md"];
-const FOLDERS_OF_FILES: [&str; 6] = ["agents", "roles", "decisions", "identity", "skills", "casting"];
+const FOLDERS_OF_FILES: [&str; 7] = ["agents", "charters", "roles", "decisions", "identity", "skills", "casting"];
+
+const ROSTER: &str = "team.md";
+/// What people call the roster instead.
+const ROSTER_NAMES: [&str; 5] = ["team.md", "roster.md", "members.md", "squad.md", "agents.md"];
 
 /// The files that are settings.
 const CONFIGURATION: [&str; 2] = ["config.toml", "config.json"];
@@ -73,13 +77,18 @@ pub(crate) fn read(team: &TeamFolder) -> (Files, Vec<Problem>) {
         reader.file(&name);
     }
     FOLDERS_OF_FILES.into_iter().for_each(|name| reader.folder(name, 1));
+    if !reader.files.texts.contains_key(ROSTER) {
+        reader.near_misses();
+    }
     let own = team.path.parent().unwrap_or(&team.root);
     if FOLDERS.iter().filter(|name| own.join(name).is_dir()).count() > 1 {
         let message = format!("`.squad/` is used and `{}/` is not", FOLDERS[1]);
-        reader.problems.push(
-            Problem::warning(Source::new(FOLDERS[1], 0), "two-team-folders", message)
-                .hint("move what you still need and delete the old folder"),
-        );
+        let hint = if reader.files.texts.contains_key(ROSTER) || !own.join(FOLDERS[1]).join(ROSTER).is_file() {
+            "move what you still need and delete the old folder".to_owned()
+        } else {
+            format!("the roster is in the old folder: move its files to `.squad/`, {ROSTER} first")
+        };
+        reader.problems.push(Problem::warning(Source::new(FOLDERS[1], 0), "two-team-folders", message).hint(hint));
     }
     (reader.files, reader.problems)
 }
@@ -98,7 +107,7 @@ pub(crate) fn is_team_file(path: &str) -> bool {
         None => FILES.contains(&path) || CONFIGURATION.contains(&path),
         Some(_) if path.matches('/').count() > DEEPEST => false,
         Some(("agents", _)) => is_agent_file(path),
-        Some(("roles", file)) => !file.contains('/') && file.ends_with(".md"),
+        Some(("charters" | "roles", file)) => !file.contains('/') && file.ends_with(".md"),
         Some(("decisions" | "identity", _)) => path.ends_with(".md"),
         Some(("skills", _)) => path.to_ascii_lowercase().ends_with("/skill.md"),
         Some(("casting", file)) => file == "registry.json",
@@ -106,10 +115,12 @@ pub(crate) fn is_team_file(path: &str) -> bool {
     }
 }
 
-/// `agents/<folder>/charter.md`, `agents/<folder>/history.md` and role files such as `agents/<name>.md`.
+/// `agents/<folder>/charter.md`, in capitals too, `agents/<folder>/history.md` and role files such as `agents/<name>.md`.
 fn is_agent_file(path: &str) -> bool {
     let depth = path.matches('/').count();
-    path.ends_with("/charter.md") || path.ends_with("/history.md") || (depth == 1 && path.ends_with(".md"))
+    path.to_ascii_lowercase().ends_with("/charter.md")
+        || path.ends_with("/history.md")
+        || (depth == 1 && path.ends_with(".md"))
 }
 
 /// Whether a path of the team, if it is there, leads to one of the project's own files.
@@ -216,6 +227,21 @@ impl Reader {
                     self.push(Severity::Note, path, "not-utf8", message);
                 }
                 self.files.texts.insert(path.to_owned(), text);
+            }
+        }
+    }
+
+    /// Says which files may be the roster under another name.
+    fn near_misses(&mut self) {
+        let Ok(entries) = fs::read_dir(&self.base) else { return };
+        let mut names: Vec<String> =
+            entries.flatten().filter_map(|entry| entry.file_name().into_string().ok()).collect();
+        names.sort();
+        let is_near = |name: &&String| *name != ROSTER && ROSTER_NAMES.contains(&name.to_lowercase().as_str());
+        for name in names.iter().filter(is_near) {
+            self.push(Severity::Warning, name, "roster-elsewhere", format!("is not read; the roster is {ROSTER}"));
+            if let Some(problem) = self.problems.last_mut() {
+                problem.hint = Some(format!("rename it to {ROSTER}"));
             }
         }
     }
