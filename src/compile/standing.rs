@@ -11,6 +11,7 @@ pub(super) fn has_text(charter: Option<&Charter>) -> bool {
 pub(super) fn agent_prompt(member: &Member, charter: Option<&Charter>) -> String {
     match charter.filter(|charter| has_text(Some(charter))) {
         Some(charter) => charter.text.trim_end().to_owned(),
+        None if member.role.is_empty() => format!("# {}\n\nYou are {}.", member.name, member.name),
         None => format!("# {} — {}\n\nYou are {}, the team's {}.", member.name, member.role, member.name, member.role),
     }
 }
@@ -53,7 +54,8 @@ pub(super) fn ceremony_line(ceremony: &Ceremony) -> String {
 }
 
 fn roster_line(member: &Member) -> String {
-    format!("- {} (`{}`): {}\n", one_line(&member.name), member.slug, one_line(&member.role))
+    let role = if member.role.is_empty() { String::new() } else { format!(": {}", one_line(&member.role)) };
+    format!("- {} (`{}`){role}\n", one_line(&member.name), member.slug)
 }
 
 pub(super) fn rule_line(rule: &Rule) -> String {

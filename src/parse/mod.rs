@@ -88,7 +88,7 @@ pub(crate) fn team(files: &Files) -> (Team, Vec<Problem>) {
         ),
     }
     read_agents(files, &folders, &mut team, &mut problems);
-    fill_in(&mut team, &models);
+    fill_in(&mut team, &models, &mut problems);
     match files.text("routing.md") {
         Some(text) => {
             let routing = routing::read(files, &line_feeds(text), &team.members, &mut problems);
@@ -150,10 +150,17 @@ fn read_agents(files: &Files, folders: &roster::Folders, team: &mut Team, proble
 }
 
 /// What the roster leaves to the charters, and what the charters leave to the roster.
-fn fill_in(team: &mut Team, models: &BTreeMap<Slug, String>) {
+fn fill_in(team: &mut Team, models: &BTreeMap<Slug, String>, problems: &mut Vec<Problem>) {
     for member in team.members.iter_mut().filter(|member| member.role.is_empty()) {
         let charter = team.charters.get(&member.slug);
         member.role = charter.and_then(|charter| charter.role.clone()).unwrap_or_default();
+        if member.role.is_empty() && member.is_startable() {
+            let message = format!("{} has no role, here or in a charter", member.name);
+            problems.push(
+                Problem::new(Severity::Note, member.source.clone(), "roster-role", message)
+                    .hint("say what it does: work finds it by its role"),
+            );
+        }
     }
     for (slug, text) in models {
         if let Some(model) = charter::model_name(text) {

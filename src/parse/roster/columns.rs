@@ -161,15 +161,19 @@ pub(super) enum Reading {
 pub(super) struct Candidate<'d> {
     pub(super) table: &'d Table,
     pub(super) headings: Vec<&'d str>,
-    /// Whether the heading above it is that of the whole file.
-    pub(super) is_below_title: bool,
+    /// The heading of the whole file.
+    pub(super) title: Option<&'d str>,
 }
 
 impl Candidate<'_> {
     pub(super) fn columns(&self, reading: Reading, folders: &Folders) -> Option<Columns> {
         let table = self.table;
-        let status = called(table, &STATUS).or_else(|| table.column(&abroad::STATUS));
-        let charter = called(table, &CHARTER).or_else(|| table.column(&abroad::CHARTER));
+        let status = called(table, &STATUS)
+            .or_else(|| table.column(&abroad::STATUS))
+            .or_else(|| table.column_where(|header| header.ends_with(" status")));
+        let charter = called(table, &CHARTER)
+            .or_else(|| table.column(&abroad::CHARTER))
+            .or_else(|| table.column_where(|header| header.starts_with("charter ")));
         let is_of_members = self.is_of_members();
         let name = called(table, &NAME).or_else(|| table.column(&abroad::NAME));
         let role = self.role();
@@ -230,7 +234,8 @@ impl Candidate<'_> {
 
     /// The column that names folders of agents, whatever it is called.
     fn witnessed(&self, folders: &Folders) -> Option<usize> {
-        (0..self.table.header.len()).find(|column| self.names_folders(*column, folders))
+        let role = self.role();
+        (0..self.table.header.len()).find(|column| Some(*column) != role && self.names_folders(*column, folders))
     }
 
     /// Whether at least half of a column's cells are names of agents' folders.
@@ -258,9 +263,12 @@ impl Candidate<'_> {
         if !has_standing && (table.column(&CONTACT).is_some() || says(&["stakeholders", "contacts", "personas"])) {
             return true;
         }
-        let nearest = self.headings.last().filter(|_| !self.is_below_title).map_or(&[][..], std::slice::from_ref);
+        let below_title: Vec<&str> =
+            self.headings.iter().copied().filter(|heading| Some(*heading) != self.title).collect();
+        let nearest = below_title.last().map_or(&[][..], std::slice::from_ref);
+        let is_of_members = self.is_of_members() || below_title.iter().any(|heading| speaks_of_members(heading));
         let is_of_things = any(nearest, &THINGS) || table.column(&OF_THINGS).is_some();
-        is_of_things && !has_charter && !self.is_of_members() && !self.names_folders(name, folders)
+        is_of_things && !has_charter && !is_of_members && !self.names_folders(name, folders)
     }
 }
 

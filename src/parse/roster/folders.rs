@@ -136,6 +136,12 @@ impl Folders {
         !is_blank(&name) && (self.by_spelling(&name).is_some() || folder() || self.has_role_file(&name))
     }
 
+    /// Whether a folder of this name has a charter.
+    pub(super) fn has_charter(&self, name: &str) -> bool {
+        let name = super::names::clean_name(name);
+        self.by_name(&name).is_some_and(|slug| self.charter(&slug).is_some())
+    }
+
     fn has_role_file(&self, name: &str) -> bool {
         Slug::spelled(name).is_some_and(|slug| self.roles.contains_key(&slug))
     }

@@ -40,6 +40,9 @@ pub(super) fn read<'d>(document: &'d Document<'_>, folders: &Folders) -> Lists<'
     reader.settle();
     let is_headed = !reader.headings.is_empty();
     let mut members = if is_headed { reader.headings } else { reader.items };
+    let is_new = |found: &Found<'_>| members.iter().all(|member| member.name != found.name);
+    let more: Vec<Found<'_>> = reader.witnessed.into_iter().filter(is_new).collect();
+    members.extend(more);
     turn_role_first(&mut members, folders);
     Lists { members, unread: if is_headed { Vec::new() } else { reader.unread } }
 }
@@ -49,7 +52,9 @@ fn turn_role_first(members: &mut [Found<'_>], folders: &Folders) {
     let named = |side: fn(&Found<'_>) -> String| members.iter().filter(|found| folders.is_named(&side(found))).count();
     let (left, right) = (named(|found| found.name.to_owned()), named(|found| found.role.to_owned()));
     let is_turned = |found: &Found<'_>| is_role(found.name) && !is_role(found.role) && is_name(found.role, true);
-    if right > left || (left == 0 && !members.is_empty() && members.iter().all(is_turned)) {
+    // Folders may be called by roles.
+    let is_of_roles = members.iter().all(|found| is_role(found.role));
+    if (right > left && !is_of_roles) || (left == 0 && !members.is_empty() && members.iter().all(is_turned)) {
         members.iter_mut().for_each(|found| (found.name, found.role) = (found.role, found.name));
     }
 }
@@ -58,6 +63,8 @@ struct Reader<'d, 'f> {
     folders: &'f Folders,
     headings: Vec<Found<'d>>,
     items: Vec<Found<'d>>,
+    /// Headings that are names of agents' folders and say no role.
+    witnessed: Vec<Found<'d>>,
     unread: Vec<(&'d str, usize)>,
     /// The level of the heading that speaks of members.
     members: Option<u8>,
@@ -77,6 +84,7 @@ impl<'d, 'f> Reader<'d, 'f> {
             folders,
             headings: Vec::new(),
             items: Vec::new(),
+            witnessed: Vec::new(),
             unread: Vec::new(),
             members: None,
             title: "",
@@ -182,7 +190,7 @@ impl<'d, 'f> Reader<'d, 'f> {
         let Some((name, offset, is_item)) = self.waiting.take() else { return };
         if self.folders.is_named(name) {
             let found = self.found((name, "", ""), offset);
-            let list = if is_item { &mut self.items } else { &mut self.headings };
+            let list = if is_item { &mut self.items } else { &mut self.witnessed };
             list.push(found);
         } else if is_item {
             self.unread.push((name, offset));

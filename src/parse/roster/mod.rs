@@ -17,7 +17,7 @@ use crate::model::{Kind, Member, Problem, Severity, Slug, Source, Status};
 use columns::{Candidate, Columns, Reading};
 pub(super) use folders::Folders;
 use lists::Found;
-use names::{clean_name, is_everyone, is_same_name, is_unfilled, unscrambled, without_kind};
+use names::{clean_name, is_everyone, is_same_name, is_unfilled, letters, unscrambled, without_kind, without_quotes};
 pub(super) use roll::Roll;
 pub(super) use standing::status_of;
 use standing::{is_silent, kind, status};
@@ -49,6 +49,8 @@ pub(super) fn read(files: &Files, folders: &Folders, text: &str, problems: &mut 
         silent: BTreeSet::new(),
         models: BTreeMap::new(),
         missing: BTreeMap::new(),
+        alike: HashMap::new(),
+        numbers: HashMap::new(),
     };
     reader.tables();
     reader.lists();
@@ -99,19 +101,17 @@ struct Reader<'a> {
     models: BTreeMap<Slug, String>,
     /// Where rows say that charters are, and they are not.
     missing: BTreeMap<Slug, String>,
+    /// Those whose names fold as another's does, by their letters.
+    alike: HashMap<String, usize>,
+    /// The last number behind each slug.
+    numbers: HashMap<Slug, usize>,
 }
 
 impl Reader<'_> {
     fn tables(&mut self) {
         let title = title_of(self.document);
-        let mut candidates: Vec<Candidate<'_>> = self
-            .document
-            .tables_in_sections()
-            .map(|(table, headings)| {
-                let is_below_title = headings.len() == 1 && headings.last().copied() == title;
-                Candidate { table, headings, is_below_title }
-            })
-            .collect();
+        let mut candidates: Vec<Candidate<'_>> =
+            self.document.tables_in_sections().map(|(table, headings)| Candidate { table, headings, title }).collect();
         for reading in [Reading::Plain, Reading::Witnessed, Reading::Last] {
             if reading == Reading::Last && !self.members.is_empty() {
                 break;
@@ -128,6 +128,7 @@ impl Reader<'_> {
     }
 
     fn rows(&mut self, candidate: &Candidate<'_>, columns: &Columns, reading: Reading) {
+        let is_proof = self.members.is_empty() || candidate.is_of_members();
         for row in &candidate.table.rows {
             let source = self.files.at("team.md", self.document.line(row.offset));
             let entry = Entry {
@@ -140,8 +141,9 @@ impl Reader<'_> {
                 links: &row.links,
                 headings: &candidate.headings,
             };
-            // Another table about members that are known says nothing new.
-            if reading == Reading::Plain || !self.is_known(entry.name) {
+            // Another table about members that are known says nothing new, and is no proof that somebody exists.
+            let is_new = || !self.is_known(entry.name) && (is_proof || self.folders.has_charter(entry.name));
+            if reading == Reading::Plain || is_new() {
                 self.add(&entry, source);
             }
         }
@@ -152,7 +154,7 @@ impl Reader<'_> {
         let has_table = !self.members.is_empty();
         let found = lists::read(self.document, self.folders);
         for Found { name, role, status, heading, offset } in found.members {
-            if has_table && (self.is_known(name) || !self.folders.is_named(name)) {
+            if has_table && (self.is_known(name) || !self.folders.has_charter(name)) {
                 continue;
             }
             let source = self.files.at("team.md", self.document.line(offset));
@@ -201,7 +203,8 @@ impl Reader<'_> {
         let plain = Slug::fold(remark(&member.name).0).filter(|plain| self.taken.contains_key(plain));
         let known = if member.charter.is_none() { plain.as_ref().unwrap_or(&member.slug) } else { &member.slug };
         if let Some(earlier) = self.taken.get(known).and_then(|index| self.members.get(*index)) {
-            if is_same_name(&member.name, &earlier.name) {
+            let twin = self.alike.get(&letters(&member.name)).and_then(|index| self.members.get(*index));
+            if let Some(earlier) = twin.or_else(|| Some(earlier).filter(|it| is_same_name(&member.name, &it.name))) {
                 let message = format!("{} is listed a second time; line {} counts", member.name, earlier.source.line);
                 self.problems.push(Problem::new(Severity::Note, source, "roster-duplicate", message));
                 return;
@@ -209,6 +212,7 @@ impl Reader<'_> {
             // Both names led to one folder or fold alike, and the first has it.
             let other = earlier.name.clone();
             let slug = self.free_slug(&member);
+            self.alike.insert(letters(&member.name), self.members.len());
             if Slug::fold(&member.name).as_ref() != Some(&slug) {
                 let message = format!("{} and {other} have names that fold alike; this one is `{slug}`", member.name);
                 let hint = format!("give it a folder of its own, such as {}/agents/{slug}", self.files.folder);
@@ -231,11 +235,15 @@ impl Reader<'_> {
     }
 
     /// The member's own name folded, with a number behind it where that is taken too.
-    fn free_slug(&self, member: &Member) -> Slug {
+    fn free_slug(&mut self, member: &Member) -> Slug {
         let own = Slug::spelled(&member.name).unwrap_or_else(|| member.slug.clone());
-        let numbered = (2..).map(|number| own.numbered(number));
-        let is_free = |slug: &Slug| !self.taken.contains_key(slug);
-        std::iter::once(own.clone()).chain(numbered).find(is_free).unwrap_or(own)
+        let mut slug = own.clone();
+        while self.taken.contains_key(&slug) {
+            let number = self.numbers.entry(own.clone()).or_insert(1);
+            *number += 1;
+            slug = own.numbered(*number);
+        }
+        slug
     }
 
     /// With the charter that the row points to, where there is no such file.
@@ -244,8 +252,7 @@ impl Reader<'_> {
         let place = self.folders.place(&name, entry.charter, entry.links);
         let slug = place.slug.or_else(|| Slug::spelled(without_kind(&name)))?;
         let role = without_pictographs(entry.role).replace("~~", "");
-        let quotes: &[char] = &['"', '“', '”', '\'', ' '];
-        let role = if is_blank(&role) { String::new() } else { role.trim_matches(quotes).to_owned() };
+        let role = if is_blank(&role) { String::new() } else { without_quotes(&role).to_owned() };
         let member = Member {
             kind: kind(&slug, entry, &role, place.charter.is_some()),
             status: status(entry),
@@ -317,8 +324,6 @@ impl Reader<'_> {
         let named = matches!(name.as_str(), "squad" | "coordinator" | "squad coordinator" | "team coordinator");
         let below = entry.headings.last().is_some_and(|heading| coordinates(heading));
         let has_charter = || self.folders.place(&clean_name(entry.name), entry.charter, entry.links).charter.is_some();
-        (coordinates(entry.role) && (named || below || !has_charter()))
-            || (below && named)
-            || (name.ends_with(" coordinator") && named && !has_charter())
+        (coordinates(entry.role) && (named || below || !has_charter())) || (named && (below || !has_charter()))
     }
 }

@@ -47,6 +47,13 @@ pub(super) fn clean_name(cell: &str) -> String {
     name.trim_start_matches('@').trim().to_owned()
 }
 
+/// A text that is one quotation loses its quotes.
+pub(super) fn without_quotes(text: &str) -> &str {
+    let quotes = [('"', '"'), ('“', '”'), ('\'', '\'')];
+    let inner = quotes.iter().find_map(|(open, close)| text.strip_prefix(*open)?.strip_suffix(*close));
+    inner.filter(|inner| !inner.contains(['"', '“', '”', '\''])).unwrap_or(text)
+}
+
 /// `1. Ada` is Ada.
 pub(super) fn without_number(text: &str) -> &str {
     let rest = text.trim_start_matches(|c: char| c.is_ascii_digit());
@@ -73,7 +80,7 @@ pub(super) fn is_same_name(one: &str, other: &str) -> bool {
 }
 
 /// What tells names apart that fold to the same slug.
-fn letters(name: &str) -> String {
+pub(super) fn letters(name: &str) -> String {
     let says = |c: &char| c.is_alphanumeric() || matches!(c, '+' | '#' | '&' | '$' | '%' | '=' | '!' | '^');
     name.chars().filter(says).flat_map(char::to_lowercase).collect()
 }

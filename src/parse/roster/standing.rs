@@ -56,7 +56,10 @@ pub(super) fn kind(slug: &Slug, entry: &Entry<'_>, role: &str, has_charter: bool
     let marked = |word: &str| marks.iter().any(|mark| says(mark, &[word]));
     let coding_agent = role.contains("coding agent") || marks.iter().any(|mark| mark.contains("coding agent"));
     let heading = entry.headings.last().map(|heading| heading.to_lowercase()).unwrap_or_default();
-    let is_bot = BOTS.contains(&slug.as_str()) || entry.name.contains("[bot]") || says(&heading, &["bots", "bot"]);
+    let is_bot = BOTS.contains(&slug.as_str())
+        || entry.name.contains("[bot]")
+        || heading.ends_with("bots")
+        || heading.ends_with(" bot");
     if slug.as_str() == BOT
         || entry.name.to_lowercase().contains("@copilot")
         || ((coding_agent || is_bot) && !has_charter)

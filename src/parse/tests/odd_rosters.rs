@@ -45,6 +45,9 @@ fn columns_have_many_names_under_a_heading_over_members() {
         let text = format!("## Crew\n\n| {header} |\n|-|-|\n| Pilot | Ilse |\n");
         assert_eq!(members(&text), ["Ilse (ilse): Pilot"], "{header}");
     }
+    let long = "| Agent Name | Primary Role | Charter Path | Current Status |\n|-|-|-|-|\n| Ilse | Pilot | agents/boat/charter.md | Retired |\n";
+    let (team, _) = with_folders(long, &["boat"]);
+    assert_eq!((said(&team), team.members[0].status), (vec!["Ilse (boat): Pilot".to_owned()], Status::Retired));
     let numbered = "# Boats\n\n| # | Agent Name | Primary Role | Key files |\n|-|-|-|-|\n| 1 | Ilse | Pilot | x |\n\n\
         ## Universe\n\n| Slot | Callsign | Job |\n|-|-|-|\n| A | Gull | look-out |\n";
     assert_eq!(members(numbered), ["Ilse (ilse): Pilot"]);
@@ -71,6 +74,18 @@ fn tables_of_things_list_nobody() {
     let (team, problems) = read(&[("team.md", blanks)]);
     assert_eq!(said(&team), ["Ilse (ilse): Pilot"]);
     assert_eq!(codes(&problems).iter().filter(|(code, _)| *code == "roster-placeholder").count(), 2);
+}
+
+#[test]
+fn a_second_table_proves_nobody() {
+    let text = "# Crew\n\n## Members\n\n### Infrastructure\n\n| Name | Role | Status |\n|-|-|-|\n| Ilse | Pilot | Active |\n\n## Who answers for what\n\n\
+        | Agent | Responsibilities |\n|-|-|\n| Ilse | charts |\n| Squad | hands out work |\n| Yan | nothing |\n| Uwe | soup |\n\n## Working as a team\n\n- **Yan** — not here\n- **Eva** — Sails\n";
+    let (team, _) = with_folders(text, &["ilse", "uwe", "eva"]);
+    assert_eq!(said(&team), ["Ilse (ilse): Pilot", "Uwe (uwe): soup", "Eva (eva): Sails"]);
+    let chats =
+        "## Chat Bot Team\n\n| Name | Role |\n|-|-|\n| Ilse | Keeper of \"truth\" |\n| Squad | Hands out work |\n";
+    let (team, _) = read(&[("team.md", chats)]);
+    assert_eq!((said(&team), team.members[0].kind), (vec!["Ilse (ilse): Keeper of \"truth\"".to_owned()], Kind::Agent));
 }
 
 #[test]
@@ -102,6 +117,9 @@ fn a_list_may_put_the_role_first() {
     let odd = "## Roster\n\n- **Helm:** Ilse\n- **Galley:** Uwe\n";
     assert_eq!(said(&with_folders(odd, &["ilse", "uwe"]).0), ["Ilse (ilse): Helm", "Uwe (uwe): Galley"]);
     assert_eq!(members("## Roster\n\n- **Ilse:** Lead\n- **Uwe:** QA\n"), ["Ilse (ilse): Lead", "Uwe (uwe): QA"]);
+    // Folders may be called by roles.
+    let by_role = "## Roster\n\n- **Ilse** — Lead\n- **Uwe** — QA\n";
+    assert_eq!(said(&with_folders(by_role, &["lead", "qa"]).0), ["Ilse (ilse): Lead", "Uwe (uwe): QA"]);
 }
 
 #[test]
@@ -117,11 +135,13 @@ fn a_folder_is_found_whatever_letters_its_name_may_have() {
 
 #[test]
 fn names_that_fold_alike_are_all_kept() {
-    let (team, problems) =
-        read(&[("team.md", "| Name | Role |\n|-|-|\n| C++ | Engine |\n| C# | Tools |\n| c++ | Twice |\n")]);
+    let (team, problems) = read(&[(
+        "team.md",
+        "| Name | Role |\n|-|-|\n| C++ | Engine |\n| C# | Tools |\n| c++ | Twice |\n| C# | Twice |\n",
+    )]);
     assert_eq!(said(&team), ["C++ (c): Engine", "C# (c-2): Tools"]);
     let codes: Vec<_> = codes(&problems).into_iter().filter(|(code, _)| code.starts_with("roster")).collect();
-    assert_eq!(codes, [("roster-slug", 4), ("roster-duplicate", 5)]);
+    assert_eq!(codes, [("roster-slug", 4), ("roster-duplicate", 5), ("roster-duplicate", 6)]);
 }
 
 #[test]
