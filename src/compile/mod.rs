@@ -164,7 +164,9 @@ impl<'a> Compiler<'a> {
                 let choice = model_choice::resolve(member, charter, settings, plan.tier, &self.offer);
                 let (layer, source) = match choice.layer {
                     ModelLayer::User => ("the user", "configuration".to_owned()),
-                    ModelLayer::Charter => ("the charter", member.charter.clone().unwrap_or_default()),
+                    ModelLayer::Charter => {
+                        ("the charter", member.charter.clone().unwrap_or_else(|| member.source.to_string()))
+                    }
                     ModelLayer::Role => ("the role", "configuration".to_owned()),
                     ModelLayer::Default => ("the default", "configuration".to_owned()),
                     ModelLayer::Engine => ("the engine", "engine".to_owned()),

@@ -77,7 +77,7 @@ pub(super) fn read(files: &Files, path: &str, text: &str, problems: &mut Vec<Pro
         return match toml::from_str(matter) {
             Ok(matter) => (Some(matter), body_at),
             Err(error) => {
-                let line = 2 + error.span().map_or(0, |span| matter[..span.start].matches('\n').count());
+                let line = 2 + error.span().map_or(0, |span| lines_before(matter, span.start));
                 let message = format!("the front matter is not TOML squad can read: {}", error.message());
                 let source = files.at(path, line.min(text.lines().count().max(1)));
                 problems.push(Problem::warning(source, "front-matter", message).hint("the rest of the file is used"));
@@ -108,6 +108,11 @@ pub(super) fn read(files: &Files, path: &str, text: &str, problems: &mut Vec<Pro
             (Some(Matter::of_lines(fields.copied())), body_at)
         }
     }
+}
+
+/// How many lines end before a byte.
+fn lines_before(text: &str, at: usize) -> usize {
+    text.bytes().take(at).filter(|byte| *byte == b'\n').count()
 }
 
 /// `name`, `allowed-tools`
