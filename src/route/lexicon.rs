@@ -140,8 +140,8 @@ impl Lexicon {
         if let Some(kind) = self.files.get(name).filter(|_| !name.starts_with('.')) {
             return Some(kind.words);
         }
-        // `.ts` alone is a kind of file too; `e.g.` is not.
-        let endings = name.match_indices('.').map(|(dot, _)| &name[dot..]);
+        // `.ts` alone is a kind of file too; `e.g.` is not. `queue_test.go` ends with `_test.go`.
+        let endings = name.match_indices(['.', '_']).map(|(at, _)| &name[at..]);
         let found =
             endings.chain(folders(&path)).filter_map(|pattern| Some((pattern.len(), *self.files.get(pattern)?)));
         // The longest pattern says most.

@@ -146,14 +146,18 @@ impl<'t> Router<'t> {
     }
 
     fn decide(&self, request: &Request<'_>) -> Decided {
+        let nobody = direct::read(self.team, request.text);
+        let nobody = nobody.filter(|_| request.labels.is_empty() && request.paths.is_empty());
+        // "Hey Bea, how are you?" turns to somebody and asks for nothing.
+        if let Some(why) = nobody.filter(|why| *why == direct::SMALL_TALK && !request.text.contains('@')) {
+            return Decided::Direct(vec![note(why.to_owned(), "message")]);
+        }
         let stretches = text::stretches(request.text);
         let called = match mention::read(self.team, request.text, &stretches).draft() {
             Ok(draft) => return Decided::Draft(draft),
             Err(called) => called,
         };
-        if let Some(why) =
-            direct::read(self.team, request.text).filter(|_| request.labels.is_empty() && request.paths.is_empty())
-        {
+        if let Some(why) = nobody {
             return Decided::Direct(vec![note(why.to_owned(), "message")]);
         }
         let fixed = mention::the_team(self.team, request.text).or_else(|| hard::read(self.team, request));

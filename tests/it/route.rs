@@ -113,7 +113,7 @@ fn edge_cases_of_all_kinds_are_routed_but_for_these() {
         .map(|prediction| format!("{}: {}\n", prediction["mistake"], prediction["message"]))
         .collect();
     expect![[r#"
-        5 of 69 wrong:
+        5 of 72 wrong:
         "not_answered": "@scribe the README says the wrong port, correct it"
         "wrong_agent": "Bump @milo/buttons, the components of the web pages need it"
         "not_answered": "Leave the pipeline alone and write unit tests for the exposure parser"
@@ -275,6 +275,7 @@ fn bad_cases_are_no_figures() {
            1 single     accuracy 100.0%, coverage 100.0%, precision 100.0%
         --- stderr
         warning: -:1: the team has no agent `old` that can be started
+        hint: the team's agents: ada, bob and rex
         --- exit 0
     "#]]
     .assert_eq(&repo.squad(&["route", "--eval", "-"]).to_string());

@@ -21,7 +21,7 @@ pub(super) fn read(team: &Team, message: &str) -> Option<&'static str> {
     let text = text.trim_start_matches('¡').to_lowercase().replace('’', "'");
     let rest = greeting::without_greeting(&text);
     if rest.len() < text.len() && greeting::is_small_talk(rest) {
-        return Some("a greeting or thanks");
+        return Some(SMALL_TALK);
     }
     let question = rest.trim_start_matches(['¿', ' ']);
     surely(team, message, question).or_else(|| fact::read(question))
@@ -30,7 +30,7 @@ pub(super) fn read(team: &Team, message: &str) -> Option<&'static str> {
 /// Why squad can answer it by itself.
 fn surely(team: &Team, message: &str, question: &str) -> Option<&'static str> {
     match Question::read(message, team)? {
-        Question::Greeting | Question::Thanks => Some("a greeting or thanks"),
+        Question::Greeting | Question::Thanks => Some(SMALL_TALK),
         Question::Status | Question::Runs => Some("a question how things stand"),
         // "Who can fix it?" asks for the fix, "Who uses it?" for the code.
         Question::Handler(_) if !fact::asks_who(question) => None,
@@ -38,6 +38,7 @@ fn surely(team: &Team, message: &str, question: &str) -> Option<&'static str> {
     }
 }
 
+pub(super) const SMALL_TALK: &str = "a greeting or thanks";
 const OF_THE_TEAM: &str = "a question about the team itself";
 
 /// In letters.

@@ -4,7 +4,7 @@ use std::collections::BTreeSet;
 
 use serde::{Deserialize, Serialize};
 
-use crate::model::{Problem, Severity, Slug, Source, Team};
+use crate::model::{Problem, Severity, Slug, Source, Team, list};
 
 /// What a careful reader says of a message.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
@@ -99,7 +99,8 @@ pub(crate) fn strangers(team: &Team, cases: &[Case], file: &str) -> Vec<Problem>
         .flat_map(told)
         .map(|(line, agent)| {
             let message = format!("the team has no agent `{agent}` that can be started");
-            Problem::warning(Source::new(file, line), "case-agent-unknown", message)
+            let problem = Problem::warning(Source::new(file, line), "case-agent-unknown", message);
+            problem.hint(format!("the team's agents: {}", list(team.startable().map(|member| &member.slug))))
         })
         .collect()
 }
