@@ -78,6 +78,14 @@ impl Snapshot {
         Ok(added)
     }
 
+    /// The files that a folder has and had not when it had this key, if nothing else differs. None: it does, or what it
+    /// was is not there any more. Reads the folders that differ.
+    pub(crate) fn additions(&self, folder: &Folder, old: &str) -> Option<Vec<File>> {
+        let old = self.store.parse_id(old).ok()?;
+        let added = union::additions(&self.store, (&folder.path, folder.id), old).ok()??;
+        Some(added.into_iter().map(|(path, id)| File { path, id }).collect())
+    }
+
     /// The bytes of the file with this key.
     pub(crate) fn read(&self, key: &str) -> Result<Vec<u8>, Error> {
         self.store.blob(&self.store.parse_id(key)?)

@@ -9,9 +9,13 @@ use std::{
 use gix::{
     ObjectId, hash, objs,
     objs::{Find, Tree, WriteTo, bstr::BStr, tree},
+    odb::pack::cache::lru::MemoryCappedHashmap,
 };
 
 use super::{error::Error, objects::NewObjects, references::parse_id};
+
+/// Bytes of objects from packs that are kept, since the next object may be made from them.
+const RECENT: usize = 2 << 20;
 
 /// The object database as it is now. Opened for one task at a time: a handle kept for long fails when gc has made
 /// more packs than it reserved room for.
@@ -24,7 +28,9 @@ pub(super) struct ObjectStore {
 
 impl ObjectStore {
     pub(super) fn open(directory: &Path, hash: hash::Kind) -> Result<Self, Error> {
-        let handle = gix::odb::at(directory, hash).map_err(Error::io("open", directory))?;
+        let mut handle = gix::odb::at(directory, hash).map_err(Error::io("open", directory))?;
+        // In a pack, an entry is what it differs in from the one before, and so on, up to 50 times.
+        handle.set_pack_cache(|| Box::new(MemoryCappedHashmap::new(RECENT)));
         Ok(Self { directory: directory.to_owned(), hash, handle, buffer: RefCell::default() })
     }
 

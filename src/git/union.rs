@@ -138,3 +138,39 @@ pub(super) fn missing(
     }
     Ok(())
 }
+
+/// The files below `tree`, which is called `name`, that are not in `base`, if nothing else differs: no file of `base`
+/// was changed or removed. Equal folders are not read.
+pub(super) fn additions(
+    store: &ObjectStore,
+    (name, tree): (&str, ObjectId),
+    base: ObjectId,
+) -> Result<Option<Vec<(String, ObjectId)>>, Error> {
+    let mut added = Vec::new();
+    let mut pairs = vec![(name.to_owned(), tree, Some(base))];
+    while let Some((folder, tree, base)) = pairs.pop() {
+        if base == Some(tree) {
+            continue;
+        }
+        let old = base.map(|base| store.tree(&base)).transpose()?.map(|tree| tree.entries).unwrap_or_default();
+        let mut old: HashMap<_, _> = old.iter().map(|entry| (&entry.filename, entry)).collect();
+        for entry in store.tree(&tree)?.entries {
+            let before = old.remove(&entry.filename);
+            let Ok(name) = std::str::from_utf8(&entry.filename) else { continue };
+            let path = format!("{folder}/{name}");
+            match before {
+                Some(before) if before.mode != entry.mode => return Ok(None),
+                Some(before) if entry.mode.is_tree() => pairs.push((path, entry.oid, Some(before.oid))),
+                Some(before) if before.oid == entry.oid => {}
+                Some(_) => return Ok(None),
+                None if entry.mode.is_tree() => pairs.push((path, entry.oid, None)),
+                None if entry.mode.is_blob() => added.push((path, entry.oid)),
+                None => {}
+            }
+        }
+        if !old.is_empty() {
+            return Ok(None);
+        }
+    }
+    Ok(Some(added))
+}

@@ -14,7 +14,7 @@ const TELLING: usize = 4096;
 /// What every entry says.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub(in crate::ops) struct About {
-    #[serde(rename = "a")]
+    #[serde(rename = "a", with = "jiff::fmt::serde::timestamp::microsecond::required")]
     pub(in crate::ops) at: Timestamp,
     #[serde(rename = "r")]
     pub(in crate::ops) run: Option<RunId>,
@@ -96,7 +96,9 @@ impl Derived for About {
     }
 
     fn of(entry: Entry) -> Option<Self> {
-        Some(Self { at: entry.at, run: entry.run, seq: entry.seq, agent: entry.agent })
+        // As it reads back.
+        let at = Timestamp::from_microsecond(entry.at.as_microsecond()).unwrap_or(entry.at);
+        Some(Self { at, run: entry.run, seq: entry.seq, agent: entry.agent })
     }
 }
 

@@ -141,8 +141,14 @@ fn node(
     if let Some(old) = old.filter(|old| old.key == key) {
         return Ok(old.clone());
     }
-    let (folders, files) = snapshot.inside(folder)?;
     let whole = |entries| Node { path: folder.path.clone(), key: key.clone(), entries, below: Vec::new() };
+    if let Some(old) = old.filter(|old| old.below.is_empty())
+        && let Some(added) = snapshot.additions(folder, &old.key)
+        && old.entries + added.len() <= MOST
+    {
+        return Ok(whole(old.entries + added.len()));
+    }
+    let (folders, files) = snapshot.inside(folder)?;
     if depth == 0 || folders.is_empty() {
         let entries = if folders.is_empty() { files } else { snapshot.listing(&folder.path)?.len() };
         return Ok(whole(entries));

@@ -7,11 +7,12 @@
 //! SPAN.about       a row for each entry of a span: when it was, of which run and agent
 //! SPAN.told        what the entries say that lists and prompts are made of
 //! SPAN.wrote       which files the tool calls wrote to
+//! SPAN.runs        which runs there are entries of, so that a run is not looked for where it is not
 //! ```
 //!
 //! A span is a folder of the ledger that holds no more than [`head::MOST`] entries, or that holds entries itself. While
 //! the tip stays, nothing of the ledger is opened. When it has moved, folders whose ids are known are passed over, and
-//! of the others only the entries that are new are read: an entry never changes. A file that is missing, damaged, of
+//! of the others only what is new is read: an entry never changes. A file that is missing, damaged, of
 //! another form or of another state of the ledger is made again; nothing but time is lost. Files are written beside
 //! their names and renamed, so any number of readers and writers may come at once.
 
@@ -19,7 +20,7 @@ mod facts;
 mod head;
 
 use std::cell::OnceCell;
-use std::collections::HashMap;
+use std::collections::{BTreeSet, HashMap};
 
 use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
@@ -29,11 +30,13 @@ use self::head::Head;
 pub(super) use self::head::{Place, Span};
 use super::cache::Shelf;
 use crate::git::{Error, Repository, Snapshot};
+use crate::model::RunId;
 use crate::record::{Entry, Read};
 
 /// Raised when what is kept changes.
-const FORM: &str = "squad ledger index 3";
+const FORM: &str = "squad ledger index 4";
 const HEAD: &str = "head";
+const RUNS: &str = "runs";
 
 /// The index of one team's entries, brought up to the ledger's tip.
 pub(super) struct Index<'a> {
@@ -76,6 +79,22 @@ struct Kept<T> {
     rows: Vec<Row<T>>,
 }
 
+/// Which runs a span has entries of.
+#[derive(PartialEq, Serialize, Deserialize)]
+struct Runs {
+    span: String,
+    runs: BTreeSet<RunId>,
+    /// An entry that cannot be understood may be of any.
+    is_whole: bool,
+}
+
+impl Runs {
+    fn of(span: &Span, rows: &[Row<About>]) -> Self {
+        let runs = rows.iter().filter_map(|row| row.value.as_ref()?.run.clone()).collect();
+        Self { span: span.key.clone(), runs, is_whole: rows.iter().all(|row| row.value.is_some()) }
+    }
+}
+
 impl<'a> Index<'a> {
     /// `None`: nothing was ever recorded.
     pub(super) fn open(repository: &'a Repository, prefix: &str) -> Result<Option<Self>, Error> {
@@ -92,7 +111,7 @@ impl<'a> Index<'a> {
         let snapshot = repository.ledger().snapshot_at(&tip)?;
         let (head, divided) = Head::derive(&snapshot, prefix, tip, kept)?;
         for path in divided.iter().map(|path| file_name(path)) {
-            [About::TABLE, Told::TABLE, Wrote::TABLE].iter().for_each(|table| shelf.remove(&path, table));
+            [About::TABLE, Told::TABLE, Wrote::TABLE, RUNS].iter().for_each(|table| shelf.remove(&path, table));
         }
         let index = Self { repository, shelf, head, snapshot: OnceCell::from(snapshot) };
         index.keep(&name, HEAD, &index.head);
@@ -147,14 +166,27 @@ impl<'a> Index<'a> {
     /// A row for each entry of a span that may say something of this, in the order in which they were made.
     pub(super) fn rows<T: Derived>(&self, span: &Span) -> Result<Vec<Row<T>>, Error> {
         let name = file_name(&span.path);
-        let known = match self.shelf.read::<Kept<T>>(&name, T::TABLE) {
+        let rows = match self.shelf.read::<Kept<T>>(&name, T::TABLE) {
             Some(kept) if kept.span == span.key => return Ok(kept.rows),
-            Some(kept) => kept.rows,
-            None => Vec::new(),
+            kept => self.derive(span, kept)?,
         };
-        let kept = Kept { span: span.key.clone(), rows: self.derive(span, known)? };
+        let kept = Kept { span: span.key.clone(), rows };
         self.keep(&name, T::TABLE, &kept);
         Ok(kept.rows)
+    }
+
+    /// Whether entries of a span may be of a run.
+    pub(super) fn may_hold(&self, span: &Span, run: &RunId) -> Result<bool, Error> {
+        let name = file_name(&span.path);
+        let runs = match self.shelf.read::<Runs>(&name, RUNS) {
+            Some(runs) if runs.span == span.key => runs,
+            _ => {
+                let runs = Runs::of(span, &self.rows(span)?);
+                self.keep(&name, RUNS, &runs);
+                runs
+            }
+        };
+        Ok(!runs.is_whole || runs.runs.contains(run))
     }
 
     /// What the entries of a span say, in their order.
@@ -163,26 +195,37 @@ impl<'a> Index<'a> {
     }
 
     /// Reads what is not known yet.
-    fn derive<T: Derived>(&self, span: &Span, known: Vec<Row<T>>) -> Result<Vec<Row<T>>, Error> {
+    fn derive<T: Derived>(&self, span: &Span, kept: Option<Kept<T>>) -> Result<Vec<Row<T>>, Error> {
         let snapshot = self.snapshot()?;
-        let mut known: HashMap<String, Row<T>> = known.into_iter().map(|row| (row.path.clone(), row)).collect();
-        let mut files = snapshot.listing(&span.path)?;
-        files.retain(|file| T::is_said_by(kind_of(&file.path)));
-        files.sort_by(|one, other| span.order(&one.path).cmp(&span.order(&other.path)));
-        files
-            .into_iter()
-            .map(|file| {
-                let key = file.key();
-                if let Some(row) = known.remove(&file.path).filter(|row| row.key == key) {
-                    return Ok(row);
-                }
-                let value = match Entry::parse(&snapshot.read(&key)?) {
-                    Read::Entry(entry) => T::of(*entry),
-                    Read::Newer { .. } | Read::Damaged { .. } => None,
-                };
-                Ok(Row { path: file.path, key, value })
-            })
-            .collect()
+        let added = kept.as_ref().and_then(|kept| {
+            let folder = snapshot.folder(&span.path).ok()??;
+            snapshot.additions(&folder, &kept.span)
+        });
+        let known = kept.map(|kept| kept.rows).unwrap_or_default();
+        let (mut rows, new, mut known) = match added {
+            Some(added) => (known, added, HashMap::new()),
+            // Something else was done to the ledger than adding to it. An entry that is as it was is still known.
+            None => {
+                let known = known.into_iter().map(|row| (row.path.clone(), row));
+                (Vec::new(), snapshot.listing(&span.path)?, known.collect())
+            }
+        };
+        for file in new.into_iter().filter(|file| T::is_said_by(kind_of(&file.path))) {
+            let key = file.key();
+            rows.push(match known.remove(&file.path).filter(|row: &Row<T>| row.key == key) {
+                Some(row) => row,
+                None => Row { value: self.value(&key)?, path: file.path, key },
+            });
+        }
+        rows.sort_by(|one, other| span.order(&one.path).cmp(&span.order(&other.path)));
+        Ok(rows)
+    }
+
+    fn value<T: Derived>(&self, key: &str) -> Result<Option<T>, Error> {
+        Ok(match Entry::parse(&self.read(key)?) {
+            Read::Entry(entry) => T::of(*entry),
+            Read::Newer { .. } | Read::Damaged { .. } => None,
+        })
     }
 
     fn keep<T: Serialize>(&self, name: &str, kind: &str, value: &T) {
@@ -205,7 +248,12 @@ impl<'a> Index<'a> {
                 lies.push(place.path(prefix));
             }
             for span in head.spans(place) {
-                if !(self.is_true::<About>(&span)? && self.is_true::<Told>(&span)? && self.is_true::<Wrote>(&span)?) {
+                let rows = self.derive::<About>(&span, None)?;
+                let runs = self.shelf.read::<Runs>(&file_name(&span.path), RUNS);
+                let are_true = runs.is_none_or(|runs| runs.span != span.key || runs == Runs::of(&span, &rows));
+                let are_true = are_true && self.is_true(&span, &rows);
+                let are_true = are_true && self.is_true::<Told>(&span, &self.derive(&span, None)?);
+                if !(are_true && self.is_true::<Wrote>(&span, &self.derive(&span, None)?)) {
                     lies.push(span.path);
                 }
             }
@@ -214,11 +262,9 @@ impl<'a> Index<'a> {
     }
 
     /// Whether what is kept of a span, if anything is, says what the ledger says.
-    fn is_true<T: Derived>(&self, span: &Span) -> Result<bool, Error> {
-        match self.shelf.read::<Kept<T>>(&file_name(&span.path), T::TABLE) {
-            Some(kept) if kept.span == span.key => Ok(kept.rows == self.derive(span, Vec::new())?),
-            Some(_) | None => Ok(true),
-        }
+    fn is_true<T: Derived>(&self, span: &Span, rows: &[Row<T>]) -> bool {
+        let kept = self.shelf.read::<Kept<T>>(&file_name(&span.path), T::TABLE);
+        kept.is_none_or(|kept| kept.span != span.key || kept.rows == rows)
     }
 }
 

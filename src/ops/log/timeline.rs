@@ -36,6 +36,11 @@ pub(crate) fn timeline<'a>(
     let mut lines = Vec::new();
     for place in Place::ALL {
         for span in index.spans(place).iter().take_while(|span| !span.is_before(&first_day)) {
+            if let Some(run) = run
+                && !index.may_hold(span, run)?
+            {
+                continue;
+            }
             for Row { path, key, value } in index.rows::<About>(span)? {
                 let (is_meant, seq) = match value {
                     Some(about) => {
