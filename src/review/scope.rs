@@ -4,13 +4,8 @@ use crate::model::Decision;
 
 /// Both name the same places, in whatever order.
 pub(super) fn is_same(a: &Decision, b: &Decision) -> bool {
-    let sorted = |decision: &Decision| {
-        let mut scope: Vec<String> = decision.scope.iter().map(|glob| tidy(glob).to_owned()).collect();
-        scope.sort();
-        scope.dedup();
-        scope
-    };
-    !a.scope.is_empty() && sorted(a) == sorted(b)
+    let names = |decision: &Decision, glob: &str| decision.scope.iter().any(|other| tidy(other) == tidy(glob));
+    !a.scope.is_empty() && a.scope.iter().all(|glob| names(b, glob)) && b.scope.iter().all(|glob| names(a, glob))
 }
 
 /// Both name places, and none of the one can be one of the other.

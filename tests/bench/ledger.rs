@@ -1,5 +1,7 @@
 //! What an acknowledged entry costs, beside what it cannot cost less than, and beside `git commit`.
 
+mod reader;
+
 use std::fs::{self, File};
 use std::io::Write;
 use std::path::Path;
@@ -16,6 +18,7 @@ pub(crate) fn bench() {
     append();
     contend();
     grow();
+    reader::bench();
 }
 
 /// A repository of its own for each figure: after mass deletions file systems are slow for seconds.
@@ -105,17 +108,31 @@ fn contend() {
 }
 
 fn grow() {
-    println!("\n{:<48} {:>10}", "one more entry, after", "median");
+    println!("\n{:<48} {:>10} {:>10} {:>7}", "one more entry, against a bare one, after", "squad", "bare", "ratio");
     for count in [10, 1_000, 10_000, 100_000] {
-        let folder = fresh();
-        // In the folders of the days into which the writer writes.
-        let now = jiff::Timestamp::now();
-        import(folder.path(), count, |number| {
-            let hours = i64::try_from(number % 100).expect("it is small") * 24;
-            let day = now.checked_sub(jiff::SignedDuration::from_hours(hours)).expect("a day");
-            format!("memory/{}", day.strftime("%Y/%m/%d"))
-        });
-        let took = median(write(folder.path(), "x", 200)).as_secs_f64() * 1e3;
-        println!("{:<48} {took:>7.2} ms", format!("{count} entries"));
+        grow_to(&format!("{count} entries of a hundred days"), count, |number| (number % 100, number / 100));
     }
+    // As many as eight agents that never rest leave in a day.
+    for count in [1_000, 10_000, 30_000] {
+        grow_to(&format!("{count} entries of one day"), count, |number| (0, number * 480 / count));
+    }
+}
+
+/// `place` says how many days and minutes ago an entry was made.
+fn grow_to(what: &str, count: usize, place: impl Fn(usize) -> (usize, usize)) {
+    let folder = fresh();
+    let now = jiff::Timestamp::now();
+    import(folder.path(), count, |number| {
+        let (days, minutes) = place(number);
+        let minutes = i64::try_from(days * 24 * 60 + minutes).expect("it is small");
+        let at = now.checked_sub(jiff::SignedDuration::from_mins(minutes)).expect("a time");
+        format!("memory/{}", at.strftime("%Y/%m/%d/%H/%M"))
+    });
+    let (mut took, mut floor) = (Vec::new(), Vec::new());
+    // One in a process: its next ones are of the days before.
+    for round in 0..100 {
+        took.extend(write(folder.path(), &round.to_string(), 1));
+        floor.push(bare(folder.path(), round));
+    }
+    print(what, median(took), median(floor));
 }

@@ -2,6 +2,7 @@
 //! asserts nothing: machines are shared and noisy.
 
 mod ledger;
+mod review;
 mod route;
 mod work;
 
@@ -14,9 +15,10 @@ use std::time::{Duration, Instant};
 const SQUAD: &str = env!("CARGO_BIN_EXE_squad");
 const ROUNDS: usize = 31;
 
-/// `cargo bench -- ledger` runs those of the ledger alone; `commands` and `route` are named likewise.
+/// `cargo bench -- ledger` runs those of the ledger alone; `commands`, `review` and `route` are named likewise.
 fn main() {
-    let benches: [(&str, fn()); 3] = [("commands", commands), ("ledger", ledger::bench), ("route", route::bench)];
+    let benches: [(&str, fn()); 4] =
+        [("commands", commands), ("ledger", ledger::bench), ("review", review::bench), ("route", route::bench)];
     let is_named = |name: &str| std::env::args().any(|argument| argument == name);
     let all = !benches.iter().any(|(name, _)| is_named(name));
     for (_, bench) in benches.iter().filter(|(name, _)| all || is_named(name)) {
@@ -92,6 +94,11 @@ fn import(repo: &Path, count: usize, folder: impl Fn(usize) -> String) {
         let folder = folder(number);
         stream.push_str(&format!("M 100644 inline {folder}/{id}-agent.message.md\ndata {}\n{text}\n", text.len()));
     }
+    self::stream(repo, &stream);
+}
+
+/// Feeds `git fast-import`.
+fn stream(repo: &Path, stream: &str) {
     let file = repo.join(".git/bench-stream");
     fs::write(&file, stream).expect("a file");
     let input = fs::File::open(&file).expect("a file");
