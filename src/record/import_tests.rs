@@ -86,7 +86,7 @@ fn check(path: &str, text: &str) -> Result<(), TestCaseError> {
 }
 
 /// What people and tools write, in pieces that may stand in any order.
-const FRAGMENTS: [&str; 44] = [
+const FRAGMENTS: [&str; 55] = [
     "# Decisions\n\n",
     "# Squad Decisions\n\n> Shared by all.\n\n",
     "## Active Decisions\n\n",
@@ -131,6 +131,17 @@ const FRAGMENTS: [&str; 44] = [
     "*2026-06-02, Otto*\n",
     "## How to use this file\n\n### Entry format\n\n### 2026-06-03: Example\n\n",
     "Prose about 2026-06-04: nothing.\n\n",
+    "---\n\n---\ndate: 2026-05-02\nby: [Otto, Uwe]\n---\n\n# Pumps\n\nTwo.\n\n",
+    "---\ndate: 2026-05-03\ntags:\n  - x\n---\nNo heading here.\n\n",
+    "**2026-05-04** — Nets\nBy Otto. Because.\n\n- fine ones\n\n",
+    "**2026-05-05 — Hooks**\n\n",
+    "**Decision:** Lines\n**Date:** 2026-05-06\n**By:** Uwe\n\n",
+    "## 2026\n\n### May\n\n#### 7 — Buoys\n\nred\n\n",
+    "## 5/8/2026: Bells\n\n",
+    "## 13/5/2026: Lamps\n\n",
+    "### ~~2026-05-09: Oil~~ (withdrawn)\n\n",
+    "### 1. Use tar\n\n",
+    "### Rum [2026-05-10, Otto]\n\nnone\n\n",
 ];
 
 fn look_alike() -> impl Strategy<Value = String> {

@@ -12,17 +12,84 @@ pub(super) struct Dated {
     pub(super) leads: bool,
     /// Nothing but the date is there.
     pub(super) bare: bool,
+    /// Who is named beside it, in the same brackets.
+    pub(super) by: Option<String>,
 }
 
-const MARKS: &[char] = &[' ', ':', '-', '—', '–', '|', '(', ')', '[', ']', '/', '·', ',', '•'];
+pub(super) const MARKS: &[char] = &[' ', ':', '-', '—', '–', '|', '(', ')', '[', ']', '/', '·', ',', '•'];
+
+/// How a file writes days whose month may stand first or second: `01/09/2026`.
+#[derive(Clone, Copy, Debug, Default, PartialEq)]
+pub(super) enum Order {
+    #[default]
+    Unknown,
+    DayFirst,
+    MonthFirst,
+}
+
+impl Order {
+    /// A day above the twelfth decides for the whole file; two that contradict each other decide nothing.
+    pub(super) fn of(text: &str) -> Self {
+        let (mut days, mut months) = (false, false);
+        for word in text.split(|c: char| !(c.is_ascii_digit() || matches!(c, '/' | '-'))) {
+            let Some((first, second, _)) = parted(word) else { continue };
+            days |= first > 12 && second <= 12;
+            months |= second > 12 && first <= 12;
+        }
+        match (days, months) {
+            (true, false) => Self::DayFirst,
+            (false, true) => Self::MonthFirst,
+            _ => Self::Unknown,
+        }
+    }
+}
+
+/// `1/9/2026` and `01-09-2026`: the first two numbers and the year.
+fn parted(word: &str) -> Option<(u32, u32, u32)> {
+    let mark = if word.contains('/') { '/' } else { '-' };
+    let mut parts = word.split(mark);
+    let (first, second, year) = (parts.next()?, parts.next()?, parts.next()?);
+    let fits = parts.next().is_none() && first.len() <= 2 && second.len() <= 2 && year.len() == 4;
+    fits.then_some((first.parse().ok()?, second.parse().ok()?, year.parse().ok()?))
+}
+
+/// Why what is written as a day at the head of a text is not read as one.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub(super) enum Doubt {
+    /// Day and month may be either.
+    Ambiguous,
+    /// The calendar has no such day.
+    Impossible,
+}
+
+pub(super) fn doubt(text: &str, order: Order) -> Option<Doubt> {
+    let text = trim_pictographs(text).trim_start_matches(MARKS);
+    if find(text, order).is_some() {
+        return None;
+    }
+    let end = text.find(|c: char| !(c.is_ascii_digit() || matches!(c, '/' | '-' | '.'))).unwrap_or(text.len());
+    let word = text[..end].trim_end_matches(['/', '-', '.']);
+    if let Some((first, second, _)) = parted(word) {
+        let either = (1..=12).contains(&first) && (1..=12).contains(&second);
+        return Some(if either { Doubt::Ambiguous } else { Doubt::Impossible });
+    }
+    let parts: Vec<&str> = word.split(['/', '-']).collect();
+    let is_day = matches!(parts[..], [year, month, day] if year.len() == 4 && month.len() <= 2 && day.len() <= 2);
+    (is_day && !parts.contains(&"")).then_some(Doubt::Impossible)
+}
 
 /// `2026-01-05: Title`, `2026-01-05T10:00:00Z — Title`, `Title (2026-01-05)`, `📌 2026-01-05 Title`.
-pub(super) fn dated(heading: &str) -> Dated {
+pub(super) fn dated(heading: &str, order: Order) -> Dated {
     let text = trim_pictographs(heading);
-    let Some(found) = find(text) else {
-        return Dated { date: None, title: text.to_owned(), leads: begins_with_year(text), bare: false };
+    let Some(found) = find(text, order) else {
+        let leads = begins_with_year(text) || doubt(text, order).is_some();
+        return Dated { date: None, title: text.to_owned(), leads, bare: false, by: None };
     };
-    let (before, after) = (&text[..found.start], skip_time(&text[found.end..]));
+    let (before, after) = (&text[..found.start], skip_range(skip_time(&text[found.end..])));
+    let (after, by) = match named_beside(before, after) {
+        Some((name, rest)) => (rest, Some(name)),
+        None => (after, None),
+    };
     let (head, tail) = (before.trim_end_matches(MARKS), trim_pictographs(after.trim_start_matches(MARKS)));
     let tail = if is_blank(tail) { "" } else { tail.trim_end_matches([' ', ':', '-', '—', '–']) };
     let rest = if head.is_empty() || tail.is_empty() { format!("{head}{tail}") } else { format!("{head} — {tail}") };
@@ -32,7 +99,30 @@ pub(super) fn dated(heading: &str) -> Dated {
         bare: !rest.chars().any(char::is_alphanumeric),
         title: if rest.is_empty() { text.to_owned() } else { rest },
         date: Some(found.date),
+        by,
     }
+}
+
+/// Who decided, in `[2026-01-05, Kane]`, and what stands behind the brackets, with them.
+fn named_beside<'a>(before: &str, after: &'a str) -> Option<(String, &'a str)> {
+    let close = match before.chars().next_back()? {
+        '[' => ']',
+        '(' => ')',
+        _ => return None,
+    };
+    let end = after.find(close)?;
+    let name = after[..end].trim_start().strip_prefix([',', ';', '|'])?.trim();
+    let name = name.strip_prefix("by ").unwrap_or(name);
+    is_name(name).then(|| (name.to_owned(), &after[end..]))
+}
+
+/// Whether a text may be somebody's name: up to three words that begin as names do.
+pub(super) fn is_name(text: &str) -> bool {
+    let begins = |word: &str| word.starts_with(|c: char| c.is_uppercase() || c == '@');
+    let fits =
+        |word: &str| begins(word) && !word.contains(|c: char| c.is_ascii_digit() || matches!(c, '`' | '/' | ':'));
+    let mut words = text.split_whitespace();
+    text.chars().count() <= 40 && !text.is_empty() && words.clone().count() <= 3 && words.all(fits)
 }
 
 /// `2026: …` and `2026-07: …`: when, but not on which day.
@@ -59,8 +149,14 @@ fn even_parentheses(text: &str) -> String {
 }
 
 /// The first date in a text, as `yyyy-mm-dd`.
-pub(super) fn date_in(text: &str) -> Option<String> {
-    find(text).map(|found| found.date)
+pub(super) fn date_in(text: &str, order: Order) -> Option<String> {
+    find(text, order).map(|found| found.date)
+}
+
+/// A text before its date, the date, and the text behind it.
+pub(super) fn around(text: &str, order: Order) -> Option<(&str, String, &str)> {
+    let found = find(text, order)?;
+    Some((&text[..found.start], found.date, skip_range(skip_time(&text[found.end..]))))
 }
 
 struct Found {
@@ -69,12 +165,12 @@ struct Found {
     end: usize,
 }
 
-fn find(text: &str) -> Option<Found> {
-    find_numeric(text).or_else(|| find_worded(text)).or_else(|| find_compact(text))
+fn find(text: &str, order: Order) -> Option<Found> {
+    find_numeric(text).or_else(|| find_worded(text)).or_else(|| find_compact(text, order))
 }
 
-/// `05.01.2026`, as much of Europe writes it, or `20260105`. A day and a month parted by slashes may be either.
-fn find_compact(text: &str) -> Option<Found> {
+/// `05.01.2026`, as much of Europe writes it, `20260105`, or `1/5/2026` where the file says which is the month.
+fn find_compact(text: &str, order: Order) -> Option<Found> {
     let ends: &[char] = &['.', ',', ':', ';', '(', ')', '[', ']', '*'];
     text.split_whitespace().find_map(|word| {
         let word = word.trim_matches(ends);
@@ -83,38 +179,57 @@ fn find_compact(text: &str) -> Option<Found> {
         let parts: Vec<&str> = word.split('.').collect();
         let date = match parts[..] {
             [day, month, year] if year.len() == 4 => iso(number(year)?, number(month)?, number(day)?)?,
-            [whole] if whole.len() == 8 => {
+            [whole] if whole.len() == 8 && number(whole).is_some() => {
                 let whole = number(whole)?;
                 iso(whole / 10_000, whole / 100 % 100, whole % 100)?
             }
-            _ => return None,
+            _ => {
+                let (first, second, year) = parted(word)?;
+                match order {
+                    Order::DayFirst => iso(year, second, first)?,
+                    Order::MonthFirst => iso(year, first, second)?,
+                    Order::Unknown if first > 12 => iso(year, second, first)?,
+                    Order::Unknown if second > 12 => iso(year, first, second)?,
+                    Order::Unknown => return None,
+                }
+            }
         };
         Some(Found { date, start, end: start + word.len() })
     })
 }
 
-/// `2026-01-05`, `2026/01/05` or `2026.01.05`, not within a longer number.
+/// `2026-01-05`, `2026/01/05` or `2026.01.05`, not within a longer number; `2026-1-5` too, while `2026.1.5` is a version.
 fn find_numeric(text: &str) -> Option<Found> {
     let bytes = text.as_bytes();
-    (0..bytes.len().saturating_sub(9)).find_map(|at| {
-        let part = &bytes[at..at + 10];
-        let mark = part[4];
-        let shaped = matches!(mark, b'-' | b'/' | b'.')
-            && part.iter().enumerate().all(|(i, b)| if i == 4 || i == 7 { *b == mark } else { b.is_ascii_digit() });
-        let free = (at == 0 || !bytes[at - 1].is_ascii_alphanumeric())
-            && bytes.get(at + 10).is_none_or(|next| !next.is_ascii_digit());
-        if !(shaped && free) {
+    (0..bytes.len().saturating_sub(7)).find_map(|at| {
+        if at > 0 && bytes[at - 1].is_ascii_alphanumeric() {
             return None;
         }
-        let number = |range: std::ops::Range<usize>| text.get(range)?.parse::<u32>().ok();
-        let (year, month, day) = (number(at..at + 4)?, number(at + 5..at + 7)?, number(at + 8..at + 10)?);
-        Some(Found { date: iso(year, month, day)?, start: at, end: at + 10 })
+        let mark = bytes.get(at + 4).copied().filter(|mark| matches!(mark, b'-' | b'/' | b'.'))?;
+        let (year, month_at) = (digits(text, at, 4)?, at + 5);
+        let month = text.get(month_at..)?.split(char::from(mark)).next()?;
+        let day_at = month_at + month.len() + 1;
+        let day_end = text.get(day_at..)?.find(|c: char| !c.is_ascii_digit()).map_or(text.len(), |end| day_at + end);
+        let (month, day) = (digits(text, month_at, month.len())?, digits(text, day_at, day_end - day_at)?);
+        let is_short = day_end - at < 10;
+        let is_longer = is_short && bytes.get(day_end).is_some_and(|next| *next == mark);
+        if (mark == b'.' && is_short) || is_longer || day_end - at > 10 {
+            return None;
+        }
+        Some(Found { date: iso(year, month, day)?, start: at, end: day_end })
     })
 }
 
-fn iso(year: u32, month: u32, day: u32) -> Option<String> {
-    ((1..=12).contains(&month) && (1..=31).contains(&day) && (1900..=2999).contains(&year))
-        .then(|| format!("{year:04}-{month:02}-{day:02}"))
+/// A number of so many digits.
+fn digits(text: &str, at: usize, count: usize) -> Option<u32> {
+    let number = text.get(at..at + count).filter(|number| (1..=4).contains(&number.len()))?;
+    number.bytes().all(|b| b.is_ascii_digit()).then(|| number.parse().ok()).flatten()
+}
+
+/// A day that there is.
+pub(super) fn iso(year: u32, month: u32, day: u32) -> Option<String> {
+    let real = jiff::civil::Date::new(i16::try_from(year).ok()?, i8::try_from(month).ok()?, i8::try_from(day).ok()?);
+    (real.is_ok() && (1900..=2999).contains(&year)).then(|| format!("{year:04}-{month:02}-{day:02}"))
 }
 
 const MONTHS: [&str; 12] = [
@@ -155,7 +270,7 @@ fn words(text: &str) -> Vec<(usize, &str)> {
         .collect()
 }
 
-fn month(word: &str) -> Option<u32> {
+pub(super) fn month(word: &str) -> Option<u32> {
     let word = word.to_lowercase();
     let index = MONTHS.iter().position(|month| {
         *month == word || (word.len() == 3 && month.starts_with(&word)) || (word == "sept" && *month == "september")
@@ -191,12 +306,27 @@ fn skip_time(after: &str) -> &str {
     zone.filter(|rest| !rest.starts_with(char::is_alphanumeric)).unwrap_or(rest)
 }
 
+/// The text after the end of a span of days: `/21`, ` to 2026-01-07`.
+fn skip_range(after: &str) -> &str {
+    for mark in ["/", " / ", " to ", "–", " – ", "..", " - ", "—", " — "] {
+        let Some(rest) = after.strip_prefix(mark) else { continue };
+        if let Some(found) = find_numeric(rest).filter(|found| found.start == 0) {
+            return &rest[found.end..];
+        }
+        let end = rest.find(|c: char| !c.is_ascii_digit()).unwrap_or(rest.len());
+        if mark == "/" && (1..=2).contains(&end) && !rest[end..].starts_with(char::is_alphanumeric) {
+            return &rest[end..];
+        }
+    }
+    after
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
 
     fn split(heading: &str) -> (Option<String>, String) {
-        let dated = dated(heading);
+        let dated = dated(heading, Order::Unknown);
         (dated.date, dated.title)
     }
 
@@ -221,6 +351,9 @@ mod tests {
             ("D-01 — 2026-01-05 — Omicron", "D-01 — Omicron"),
             ("Pi (2026-01-05 — second look)", "Pi — second look"),
             ("2026-01-05: Rho (a) and (b)", "Rho (a) and (b)"),
+            ("2026-1-5: Sigma", "Sigma"),
+            ("2026-01-05/06: Tau", "Tau"),
+            ("2026-01-05 to 2026-01-07: Upsilon", "Upsilon"),
             ("2026-01-05", "2026-01-05"),
         ] {
             assert_eq!(split(heading), (Some("2026-01-05".to_owned()), title.to_owned()), "{heading}");
@@ -231,6 +364,35 @@ mod tests {
     fn what_is_no_date_stays_in_the_title() {
         for heading in ["2026-07: month only", "Ticket 12026-01-055", "2026-13-41: no such day", "Mayday", "May 2026"] {
             assert_eq!(split(heading), (None, heading.to_owned()));
+        }
+    }
+
+    #[test]
+    fn one_day_above_the_twelfth_tells_days_from_months() {
+        let read = |texts: &[&str]| {
+            let order = Order::of(&texts.join("\n"));
+            texts.iter().map(|text| dated(text, order).date.unwrap_or_default()).collect::<Vec<_>>()
+        };
+        assert_eq!(read(&["2/9/2026: A", "02/13/2026: B"]), ["2026-02-09", "2026-02-13"]);
+        assert_eq!(read(&["2/9/2026: A", "13-2-2026: B"]), ["2026-09-02", "2026-02-13"]);
+        assert_eq!(read(&["2/9/2026: A", "13/2/2026: B", "2/13/2026: C"]), ["", "2026-02-13", "2026-02-13"]);
+        assert_eq!(read(&["2/9/2026: A"]), [""]);
+    }
+
+    #[test]
+    fn a_day_that_there_is_not_leads_and_is_doubted() {
+        for (heading, wanted) in [
+            ("2026-02-30: A", Some(Doubt::Impossible)),
+            ("2026-13-01: A", Some(Doubt::Impossible)),
+            ("📌 45/45/2026 — A", Some(Doubt::Impossible)),
+            ("1/9/2026 — A", Some(Doubt::Ambiguous)),
+            ("2028-02-29: A", None),
+            ("2026.1.5 is out", None),
+            ("3 retries", None),
+            ("1.2.3 is out", None),
+        ] {
+            assert_eq!(doubt(heading, Order::Unknown), wanted, "{heading}");
+            assert!(wanted.is_none() || dated(heading, Order::Unknown).leads, "{heading}");
         }
     }
 }

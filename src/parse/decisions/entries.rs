@@ -6,37 +6,14 @@
 //! nothing says so are read by their outline. An entry's text goes on until the next one begins.
 
 use super::super::Files;
-use super::super::markdown::{Block, BlockKind, Document};
-use super::super::words::{is_blank, is_placeholder};
-use super::date::{Dated, dated};
-use super::metadata::{self, Metadata};
+use super::super::markdown::{Block, Document};
+use super::super::words::is_placeholder;
+use super::date::{self, Doubt, Order, dated};
+use super::headings::{self, Heading, Part};
+use super::metadata;
 use super::status;
-use super::titles::{is_frame, is_note, is_rules, is_section, is_title};
-use crate::model::{Decision, DecisionId};
-
-/// A heading and what stands between it and the next heading.
-struct Heading<'d> {
-    level: u8,
-    raw: &'d str,
-    dated: Dated,
-    metadata: Metadata,
-    offset: usize,
-    body: usize,
-    /// Where the next heading begins.
-    end: usize,
-    has_text: bool,
-    part: Part,
-}
-
-/// What a heading is in its file.
-#[derive(Clone, Copy, PartialEq)]
-enum Part {
-    Entry,
-    /// Belongs to the entry above.
-    Section,
-    /// Holds entries, or rules about them; ends the entry above.
-    Frame,
-}
+use super::titles::{is_frame, is_note, is_numbered, is_rules, is_section, is_title};
+use crate::model::{Decision, DecisionId, Problem, Severity};
 
 /// In a file whose decisions have got files of their own, only what says when is one.
 pub(crate) const IMPORTED: &str = "<!-- squad: imported; each decision has a file of its own -->";
@@ -50,17 +27,31 @@ pub(super) struct Found {
     pub(super) end: usize,
 }
 
-pub(super) fn read(files: &Files, path: &str, text: &str) -> Vec<Found> {
+/// What was found in a file, and what is doubtful in it.
+pub(super) struct Entries {
+    pub(super) found: Vec<Found>,
+    pub(super) problems: Vec<Problem>,
+}
+
+pub(super) fn read(files: &Files, path: &str, text: &str) -> Entries {
     let document = Document::new(text);
-    let mut headings = headings(&document, text.len());
+    let order = Order::of(text);
+    let mut headings = headings::all(&document, text, order);
     let is_imported = text.contains(IMPORTED);
     mark_entries(&mut headings, is_imported);
+    let mut rows = None;
     if is_imported {
         keep_dated(&mut headings);
     } else if !headings.iter().any(|heading| heading.part == Part::Entry) {
-        mark_by_outline(&mut headings);
+        let found = super::rows::read(files, path, text, &document, order);
+        if found.paragraphs < 2 {
+            mark_by_outline(&mut headings);
+        }
+        rows = Some(found);
     }
     drop_doubled(&mut headings);
+    let mut problems: Vec<Problem> =
+        headings.iter().filter_map(|heading| doubt(heading, order, files, path, &document)).collect();
     let mut decisions = Vec::new();
     let mut index = 0;
     while index < headings.len() {
@@ -80,15 +71,35 @@ pub(super) fn read(files: &Files, path: &str, text: &str) -> Vec<Found> {
         let source = files.at(path, document.line(heading.offset));
         decisions.push(Found {
             decision: Decision { status, ..decision(heading, body.trim(), source) },
-            start: document.line_start(heading.offset),
+            start: document.line_start(heading.start),
             body: document.line_end(heading.body),
             end: if end == text.len() { end } else { document.line_start(end) },
         });
     }
-    if decisions.is_empty() && !is_imported {
-        decisions = super::rows::read(files, path, &document);
+    if let Some(rows) = rows.filter(|_| decisions.is_empty()) {
+        decisions = rows.found;
+        problems.extend(rows.problem);
     }
-    decisions
+    Entries { found: decisions, problems }
+}
+
+/// A heading that begins as if with a day and does not say which, or a month with more below it than headings.
+fn doubt(heading: &Heading<'_>, order: Order, files: &Files, path: &str, document: &Document<'_>) -> Option<Problem> {
+    let problem = |severity, code, message: String| {
+        Problem::new(severity, files.at(path, document.line(heading.offset)), code, message)
+    };
+    let title = crate::model::first_line(heading.raw, 60);
+    if heading.is_calendar && heading.part == Part::Frame && heading.has_text {
+        let message = format!("what stands right under `{title}` is counted for no decision");
+        let hint = "give each decision a heading: `### 2026-01-31: Title`";
+        return Some(problem(Severity::Note, "decision-undated", message).hint(hint));
+    }
+    let is_undated = heading.part == Part::Entry && heading.metadata.date.is_none();
+    let (severity, message) = match date::doubt(heading.raw, order).filter(|_| is_undated)? {
+        Doubt::Impossible => (Severity::Warning, format!("`{title}` begins with a day that there is not")),
+        Doubt::Ambiguous => (Severity::Note, format!("`{title}` may mean either of two days, and counts as undated")),
+    };
+    Some(problem(severity, "decision-date", message).hint("write the day as `2026-01-31`"))
 }
 
 fn decision(heading: &Heading<'_>, body: &str, source: crate::model::Source) -> Decision {
@@ -102,8 +113,10 @@ fn decision(heading: &Heading<'_>, body: &str, source: crate::model::Source) -> 
 pub(super) fn whole(text: &str, source: crate::model::Source) -> Decision {
     let document = Document::new(text);
     let text = text.trim();
-    let dated = dated(&crate::model::first_line(text, 120));
-    let found = metadata::read(&document.blocks);
+    let order = Order::of(text);
+    let dated = dated(&crate::model::first_line(text, 120), order);
+    let blocks: Vec<&Block> = document.blocks.iter().take(metadata::HEAD).collect();
+    let found = metadata::read(&blocks, order);
     let title = dated.title.trim_matches(['#', '*', ' ']).to_owned();
     let date = dated.date.or(found.date);
     let id = id(&[date.as_deref().unwrap_or(""), &title, text]);
@@ -116,40 +129,10 @@ pub(super) fn id(parts: &[&str]) -> DecisionId {
     DecisionId::new(&blake3::hash(parts.join("\n").as_bytes()).to_hex()[..12])
 }
 
-fn headings<'d>(document: &'d Document<'_>, length: usize) -> Vec<Heading<'d>> {
-    let places: Vec<usize> = (0..document.blocks.len()).filter(|at| is_heading(&document.blocks[*at])).collect();
-    let ends = places.iter().skip(1).copied().chain([document.blocks.len()]);
-    places
-        .iter()
-        .zip(ends)
-        .filter_map(|(&at, next)| {
-            let block = &document.blocks[at];
-            let BlockKind::Heading { level, text } = &block.kind else { return None };
-            let end = document.blocks.get(next).map_or(length, |block| block.range.start);
-            let below = document.text(&(block.range.end.min(end)..end));
-            Some(Heading {
-                level: *level,
-                raw: text,
-                dated: dated(text),
-                metadata: metadata::read(&document.blocks[at + 1..next]),
-                offset: block.range.start,
-                body: block.range.end.min(end),
-                end,
-                has_text: below.split(IMPORTED).any(|part| !is_blank(part)),
-                part: Part::Section,
-            })
-        })
-        .collect()
-}
-
-fn is_heading(block: &Block) -> bool {
-    matches!(block.kind, BlockKind::Heading { .. })
-}
-
 /// Finds the headings that begin entries by what they say.
 fn mark_entries(headings: &mut [Heading<'_>], is_imported: bool) {
-    // The headings that enclose the current one by level, with whether they are entries.
-    let mut open: Vec<(u8, bool)> = Vec::new();
+    // The headings that enclose the current one by level, with what they are.
+    let mut open: Vec<(u8, Part)> = Vec::new();
     let mut siblings = if is_imported { None } else { siblings_level(headings) };
     let mut ruled: Option<u8> = None;
     let mut day: Option<Day> = None;
@@ -160,8 +143,11 @@ fn mark_entries(headings: &mut [Heading<'_>], is_imported: bool) {
         if ruled.is_some_and(|outer| level <= outer) {
             ruled = None;
         }
-        let inside = open.iter().any(|(_, is_entry)| *is_entry);
-        let mut part = part(headings, index, inside, siblings, ruled.is_some());
+        let inside = open.iter().any(|(_, part)| *part == Part::Entry);
+        // A number counts the parts of what it stands under, where that is no mere frame.
+        let among = !is_numbered(headings[index].raw) || open.iter().all(|(_, part)| *part == Part::Frame);
+        let siblings_here = siblings.filter(|_| among);
+        let mut part = part(headings, index, inside, siblings_here, ruled.is_some());
         if let Some(found) = day_of(headings, index).filter(|_| !is_imported) {
             part = Part::Frame;
             day = Some(found);
@@ -176,7 +162,7 @@ fn mark_entries(headings: &mut [Heading<'_>], is_imported: bool) {
             ruled = Some(level);
         }
         headings[index].part = part;
-        open.push((level, part == Part::Entry));
+        open.push((level, part));
     }
 }
 
@@ -208,7 +194,10 @@ fn part(headings: &[Heading<'_>], index: usize, inside: bool, siblings: Option<u
     let heading = &headings[index];
     let next = headings.get(index + 1);
     let dated_by_title = heading.dated.date.is_some();
-    if is_rules(heading.raw) || is_placeholder(heading.raw) || (index == 0 && !dated_by_title && is_title(heading.raw))
+    if heading.is_calendar
+        || is_rules(heading.raw)
+        || is_placeholder(heading.raw)
+        || (index == 0 && !dated_by_title && is_title(heading.raw))
     {
         return Part::Frame;
     }

@@ -2,6 +2,8 @@
 
 mod date;
 mod entries;
+mod headings;
+mod matter;
 mod metadata;
 mod rows;
 mod split;
@@ -12,6 +14,8 @@ use std::collections::{HashMap, HashSet};
 
 pub(crate) use entries::IMPORTED;
 pub(crate) use split::{sources, split};
+
+use date::Order;
 
 use super::front_matter;
 use super::words::is_blank;
@@ -132,7 +136,8 @@ fn place(path: &str, main: &str) -> Option<Place> {
 /// The entries of a file, those that stand in it twice counted once.
 fn entries(files: &Files, path: &str, text: &str, problems: &mut Vec<Problem>) -> Vec<Decision> {
     let found = entries::read(files, path, &line_feeds(super::without_mark(text)));
-    let mut decisions: Vec<Decision> = found.into_iter().map(|found| found.decision).collect();
+    problems.extend(found.problems);
+    let mut decisions: Vec<Decision> = found.found.into_iter().map(|found| found.decision).collect();
     let before = decisions.len();
     let mut doubled: Option<Source> = None;
     let mut seen = HashSet::new();
@@ -175,12 +180,15 @@ fn notes(files: &Files, path: &str, text: &str, problems: &mut Vec<Problem>) -> 
 fn complete(path: &str, matter: Option<&str>, decisions: &mut [&mut Decision]) {
     if let Some(matter) = matter.and_then(|matter| front_matter::read::<NoteMatter>(matter).ok()) {
         for decision in decisions.iter_mut() {
-            decision.date = decision.date.take().or_else(|| matter.date.as_deref().and_then(date::date_in));
+            decision.date = decision
+                .date
+                .take()
+                .or_else(|| matter.date.as_deref().and_then(|day| date::date_in(day, Order::Unknown)));
             decision.by = decision.by.take().or_else(|| matter.by.clone().or_else(|| matter.author.clone()));
             decision.status = decision.status.or_else(|| status::said(matter.status.as_deref()?));
         }
     }
-    let named = path.rsplit('/').next().and_then(date::date_in);
+    let named = path.rsplit('/').next().and_then(|name| date::date_in(name, Order::Unknown));
     // One decision, though it may stand there twice.
     let first = decisions.first().map(|decision| decision.id.clone());
     if decisions.iter().all(|decision| Some(&decision.id) == first.as_ref()) {

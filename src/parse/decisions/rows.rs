@@ -1,23 +1,36 @@
-//! Decisions kept as rows of a table or items of a list.
+//! Decisions kept as rows of a table, items of a list, or paragraphs that begin with a day.
 
 use super::super::Files;
-use super::super::markdown::{BlockKind, Document, Row};
-use super::super::words::{is_blank, is_placeholder, without_pictographs};
-use super::date::{date_in, dated};
+use super::super::markdown::{Block, BlockKind, Document, Row, field};
+use super::super::words::{is_blank, is_placeholder, remark, without_pictographs};
+use super::date::{self, Order, date_in, dated};
 use super::entries::{Found, id};
+use super::metadata;
 use super::status;
-use crate::model::{Decision, DecisionId, Source};
+use crate::model::{Decision, DecisionId, Problem, Severity, Source, plural};
 
 const TITLE: [&str; 5] = ["decision", "title", "what", "summary", "description"];
 const BY: [&str; 6] = ["by", "author", "who", "decided by", "owner", "agent"];
 
-pub(super) fn read(files: &Files, path: &str, document: &Document<'_>) -> Vec<Found> {
-    let mut decisions = Vec::new();
+/// What a file holds of rows, items and paragraphs that are decisions.
+#[derive(Default)]
+pub(super) struct Rows {
+    pub(super) found: Vec<Found>,
+    /// How many of them are paragraphs.
+    pub(super) paragraphs: usize,
+    pub(super) problem: Option<Problem>,
+}
+
+pub(super) fn read(files: &Files, path: &str, text: &str, document: &Document<'_>, order: Order) -> Rows {
+    let mut rows = Rows::default();
+    let mut aside = Aside::default();
     let found = |decision: Option<Decision>, start: usize, end: usize| {
         let start = document.line_start(start);
         decision.map(|decision| Found { decision, start, body: start, end: document.line_end(end) })
     };
-    for block in &document.blocks {
+    for (index, block) in document.blocks.iter().enumerate() {
+        let at = block.range.start;
+        let source = || files.at(path, document.line(at));
         match &block.kind {
             BlockKind::Table(table) => {
                 let (Some(when), Some(title)) = (table.column(&["date", "when"]), table.column(&TITLE)) else {
@@ -28,45 +41,154 @@ pub(super) fn read(files: &Files, path: &str, document: &Document<'_>) -> Vec<Fo
                     let source = files.at(path, document.line(row.offset));
                     let status = status::said(row.cell(status));
                     let decision =
-                        of_row(row, (when, title, by), source).map(|decision| Decision { status, ..decision });
-                    decisions.extend(found(decision, row.offset, row.offset + 1));
+                        of_row(row, (when, title, by), order, source).map(|decision| Decision { status, ..decision });
+                    rows.found.extend(found(decision, row.offset, row.offset + 1));
                 }
             }
-            BlockKind::Item(text) => {
-                let decision = of_item(text, files.at(path, document.line(block.range.start)));
-                decisions.extend(found(decision, block.range.start, block.range.end));
+            BlockKind::Item(item) => {
+                let decision = of_item(item, order, source());
+                aside.take(at - document.line_start(at), decision.is_some(), document.line(at));
+                rows.found.extend(found(decision, at, block.range.end));
+            }
+            BlockKind::Paragraph(paragraph) if is_entry(document, block, paragraph, order) => {
+                rows.paragraphs += 1;
+                rows.found.push(of_paragraph(document, index, text, order, source()));
             }
             _ => {}
         }
     }
     // An item may hold items that are decisions of their own.
-    for index in 1..decisions.len() {
-        let next = decisions[index].start;
-        decisions[index - 1].end = decisions[index - 1].end.min(next);
+    for index in 1..rows.found.len() {
+        let next = rows.found[index].start;
+        rows.found[index - 1].end = rows.found[index - 1].end.min(next);
     }
-    decisions
+    rows.problem = aside.problem(files, path);
+    rows
 }
 
-fn of_row(row: &Row, (when, title, by): (usize, usize, Option<usize>), source: Source) -> Option<Decision> {
+/// Items that stand beside decisions and do not say when.
+#[derive(Default)]
+struct Aside {
+    /// How far the decisions are indented.
+    column: Option<usize>,
+    /// With how far they are indented, and their lines.
+    undated: Vec<(usize, usize)>,
+}
+
+impl Aside {
+    fn take(&mut self, column: usize, is_decision: bool, line: usize) {
+        if is_decision {
+            self.column.get_or_insert(column);
+        } else {
+            self.undated.push((column, line));
+        }
+    }
+
+    fn problem(self, files: &Files, path: &str) -> Option<Problem> {
+        let column = self.column?;
+        let lines: Vec<usize> = self.undated.iter().filter(|(own, _)| *own == column).map(|(_, line)| *line).collect();
+        let said = if lines.len() == 1 { "does not say when and is" } else { "do not say when and are" };
+        let message = format!("{} beside the decisions {said} not counted", plural(lines.len(), "item"));
+        let problem = Problem::new(Severity::Note, files.at(path, *lines.first()?), "decision-undated", message);
+        Some(problem.hint("begin it with its day: `- 2026-01-31: …`"))
+    }
+}
+
+/// Whether a paragraph begins a decision: with a day in bold or apart from the rest, or with a field for what was
+/// decided beside others for when or by whom.
+fn is_entry(document: &Document<'_>, block: &Block, paragraph: &str, order: Order) -> bool {
+    let Some(line) = paragraph.lines().next() else { return false };
+    let is_bold = document.text(&block.range).trim_start().starts_with("**");
+    let dated = dated(line, order);
+    let is_apart = || date::around(line, order).is_some_and(|(_, _, after)| after.trim_start().starts_with(APART));
+    if dated.leads && dated.date.is_some() && !dated.bare {
+        return is_bold || is_apart();
+    }
+    is_bold && decided(line).is_some() && {
+        let metadata = metadata::read(&[block], order);
+        metadata.has_date || metadata.has_author
+    }
+}
+
+const APART: [char; 5] = [':', '—', '–', '-', '|'];
+
+/// `Decision: …`
+fn decided(line: &str) -> Option<&str> {
+    let (key, value) = field(line)?;
+    (["decision", "title"].contains(&key.as_str()) && !is_blank(value)).then_some(value)
+}
+
+fn of_paragraph(document: &Document<'_>, index: usize, text: &str, order: Order, source: Source) -> Found {
+    let start = document.blocks[index].range.start;
+    let begins_other = |block: &&Block| match &block.kind {
+        BlockKind::Heading { .. } | BlockKind::Table(_) => true,
+        BlockKind::Paragraph(paragraph) => is_entry(document, block, paragraph, order),
+        BlockKind::Item(item) => of_item(item, order, source.clone()).is_some(),
+    };
+    let next = document.blocks[index + 1..].iter().position(|block| begins_other(&block)).map(|more| index + 1 + more);
+    let end = next.map_or(text.len(), |next| document.line_start(document.blocks[next].range.start));
+    let own: Vec<&Block> =
+        document.blocks[index..next.unwrap_or(document.blocks.len())].iter().take(metadata::HEAD).collect();
+    let line = match &document.blocks[index].kind {
+        BlockKind::Paragraph(text) => text.lines().next().unwrap_or_default(),
+        _ => "",
+    };
+    let found = metadata::read(&own, order);
+    let dated = dated(line, order);
+    let title = decided(line).map_or(dated.title, str::to_owned);
+    let date = dated.date.or(found.date);
+    let by = found.by.or(dated.by).or_else(|| below_first(&document.blocks[index], order));
+    let body = document.line_end(start + 1).min(end);
+    let below = text.get(body..end).unwrap_or_default().trim();
+    let id = id(&[date.as_deref().unwrap_or(""), &title, below]);
+    let decision = Decision { by, status: found.status, ..plain(id, title, date, below.to_owned(), source) };
+    Found { decision, start: document.line_start(start), body, end }
+}
+
+/// Who signs the second line.
+fn below_first(block: &Block, order: Order) -> Option<String> {
+    let BlockKind::Paragraph(text) = &block.kind else { return None };
+    text.lines().skip(1).take(2).find_map(|line| metadata::signed(line.trim(), order))
+}
+
+fn of_row(
+    row: &Row,
+    (when, title, by): (usize, usize, Option<usize>),
+    order: Order,
+    source: Source,
+) -> Option<Decision> {
     let title = row.cell(Some(title));
     if is_blank(title) || is_placeholder(title) {
         return None;
     }
     let by = Some(without_pictographs(row.cell(by))).filter(|by| !is_blank(by));
     let text = row.cells.join(" | ");
-    let date = date_in(row.cell(Some(when)));
+    let date = date_in(row.cell(Some(when)), order);
     let id = id(&[date.as_deref().unwrap_or(""), title, &text]);
     Some(Decision { by, ..plain(id, title.to_owned(), date, text, source) })
 }
 
 /// `- 2026-01-05: Title`. An item without a date at its head is no decision.
-fn of_item(text: &str, source: Source) -> Option<Decision> {
+fn of_item(text: &str, order: Order, source: Source) -> Option<Decision> {
     let line = text.lines().next()?;
     // A box that somebody ticks.
     let line = ["[ ] ", "[x] ", "[X] "].iter().find_map(|ticked| line.strip_prefix(ticked)).unwrap_or(line);
-    let found = dated(line);
+    let found = dated(line, order);
     let id = id(&[found.date.as_deref().unwrap_or(""), &found.title, text]);
-    (found.leads && !found.bare).then(|| plain(id, found.title, found.date, text.to_owned(), source))
+    let by = found.by.or_else(|| said_at_end(&found.title));
+    let status = status::of_title(&found.title);
+    let is_decision = found.leads && !found.bare;
+    is_decision.then(|| Decision { by, status, ..plain(id, found.title, found.date, text.to_owned(), source) })
+}
+
+/// `Use tar. By Kane.`, `Use tar (by Kane)`, `Use tar (@kane)`. A mere `(Kane)` may be a thing as well.
+fn said_at_end(title: &str) -> Option<String> {
+    let title = title.trim_end().trim_end_matches('.');
+    let (_, remark) = remark(title);
+    let in_brackets = remark.strip_prefix("by ").or_else(|| Some(remark).filter(|name| name.starts_with('@')));
+    let last =
+        || [". By ", ", by ", " — by ", " - by "].iter().find_map(|mark| title.rsplit_once(mark)).map(|two| two.1);
+    in_brackets.or_else(last).map(str::trim).filter(|name| date::is_name(name)).map(str::to_owned)
 }
 
 /// A decision of which no more is known.

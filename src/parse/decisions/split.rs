@@ -36,7 +36,7 @@ pub(crate) fn split(files: &Files, path: &str) -> Vec<Piece> {
     let text = line_feeds(without_mark(raw));
     let (matter, body_at) = if is_note { front_matter::split(&text) } else { (None, 0) };
     let body = text.get(body_at..).unwrap_or_default();
-    let mut found = entries::read(files, path, &blank_lines(&text, body_at));
+    let mut found = entries::read(files, path, &blank_lines(&text, body_at)).found;
     // Empty lines stand for the front matter there; here it has its length again.
     let shift = body_at - text.get(..body_at).map_or(0, |before| before.matches('\n').count());
     for Found { start, body, end, .. } in &mut found {

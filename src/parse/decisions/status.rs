@@ -19,6 +19,35 @@ const REJECTED: [&str; 10] = [
     "rescinded",
 ];
 
+/// Words that in a title are about the decision; others may be about what is decided.
+const IN_TITLES: [&str; 10] = [
+    "superseded",
+    "overridden",
+    "overruled",
+    "rejected",
+    "withdrawn",
+    "revoked",
+    "retracted",
+    "rescinded",
+    "vetoed",
+    "declined",
+];
+
+/// What a remark in brackets says: `(withdrawn)`, `[SUPERSEDED by 7]`.
+pub(super) fn of_remark(remark: &str) -> Option<SaidStatus> {
+    let word = first_word(remark)?;
+    IN_TITLES.contains(&word.as_str()).then(|| said(&word)).flatten()
+}
+
+/// What a title says in brackets before or behind it.
+pub(super) fn of_title(title: &str) -> Option<SaidStatus> {
+    let title = title.trim();
+    let brackets = [('(', ')'), ('[', ']')];
+    let behind = brackets.iter().find_map(|(open, close)| title.strip_suffix(*close)?.rsplit_once(*open));
+    let before = title.strip_prefix('[').and_then(|rest| rest.split_once(']'));
+    behind.and_then(|(_, remark)| of_remark(remark)).or_else(|| of_remark(before?.0))
+}
+
 /// What a field says, if it is one of these.
 pub(super) fn of_field(key: &str, value: &str) -> Option<SaidStatus> {
     match key {
@@ -88,5 +117,15 @@ mod tests {
         assert_eq!(of_field("superseded by", "ADR-7"), Some(SaidStatus::Superseded));
         assert_eq!((of_field("superseded by", "None"), of_field("superseded by", "—")), (None, None));
         assert_eq!(of_field("rejected", "the other way"), None);
+    }
+
+    #[test]
+    fn a_title_says_it_in_brackets() {
+        assert_eq!(of_title("Tar (superseded by wax)"), Some(SaidStatus::Superseded));
+        assert_eq!(of_title("[WITHDRAWN] Tar"), Some(SaidStatus::Rejected));
+        assert_eq!(of_title("Tar (2026-01-05) [Rejected]"), Some(SaidStatus::Rejected));
+        for title in ["Drop the old hull (deprecated)", "Why we rejected tar", "Tar (not rejected)", "Tar"] {
+            assert_eq!(of_title(title), None, "{title}");
+        }
     }
 }

@@ -56,6 +56,17 @@ pub(super) fn is_rules(title: &str) -> bool {
     )
 }
 
+/// `1. …`, `2 …`
+pub(super) fn is_numbered(title: &str) -> bool {
+    title.trim_start().starts_with(|c: char| c.is_ascii_digit())
+}
+
+/// `1.2 …`
+fn is_subsection(title: &str) -> bool {
+    let number = title.split_whitespace().next().unwrap_or_default().trim_end_matches('.');
+    number.contains('.') && number.split('.').all(|part| !part.is_empty() && part.bytes().all(|b| b.is_ascii_digit()))
+}
+
 /// The usual sections of a decision record.
 pub(super) fn is_section(title: &str) -> bool {
     const SECTIONS: [&str; 44] = [
@@ -118,9 +129,10 @@ pub(super) fn is_section(title: &str) -> bool {
         "success criteria",
         "acceptance criteria",
     ];
+    // `1. Context` is a section; `1. Use tar` and `3 masts` are not.
     let words = words(title);
+    let words = words.trim_start_matches(|c: char| c.is_ascii_digit() || c == ' ');
     let first = words.split(' ').next().unwrap_or_default();
     let few = words.split(' ').count() <= 3;
-    let numbered = first.chars().all(|c| c.is_ascii_digit());
-    numbered || WHOLE.contains(&words.as_str()) || (few && SECTIONS.contains(&first))
+    words.is_empty() || is_subsection(title) || WHOLE.contains(&words) || (few && SECTIONS.contains(&first))
 }

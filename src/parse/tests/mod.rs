@@ -4,6 +4,7 @@ use crate::model::{Kind, Slug, Status};
 mod bytes;
 mod charters;
 mod context;
+mod decision_forms;
 mod decisions;
 mod odd_rosters;
 mod rosters;

@@ -1,0 +1,142 @@
+//! Decision files as notes appended to one another, as lists of days, and as people number, quote and end them.
+
+use super::{codes, files, read};
+use crate::model::{Decision, DecisionState, Problem};
+
+const TEAM: (&str, &str) = ("team.md", "| Name | Role |\n|-|-|\n| Ilse | Pilot |\n");
+const ROUTING: (&str, &str) = ("routing.md", "| Signal | Agent |\n|-|-|\n| x | Ilse |\n");
+
+fn decided(text: &str) -> (Vec<Decision>, Vec<Problem>) {
+    let (team, problems) = read(&[TEAM, ROUTING, ("decisions.md", text)]);
+    let mut decisions = team.decisions;
+    decisions.sort_by_key(|decision| decision.source.as_ref().map(|source| source.line));
+    (decisions, problems)
+}
+
+/// `date title / by`, in the order of the file.
+fn rows(text: &str) -> Vec<String> {
+    let or_dash = |text: &Option<String>| text.clone().unwrap_or_else(|| "-".to_owned());
+    decided(text).0.iter().map(|d| format!("{} {} / {}", or_dash(&d.date), d.title, or_dash(&d.by))).collect()
+}
+
+/// Every byte of the file is in a piece or between two, and the pieces are the entries.
+fn parts(text: &str) -> Vec<String> {
+    let files = files(&[("decisions.md", text)]);
+    let pieces = crate::parse::split(&files, "decisions.md");
+    assert!(pieces.is_sorted_by(|a, b| a.range.end <= b.range.start), "{pieces:?}");
+    assert!(pieces.iter().all(|piece| piece.range.contains(&piece.body) || piece.body == piece.range.end));
+    pieces.iter().map(|piece| text[piece.range.clone()].to_owned()).collect()
+}
+
+#[test]
+fn front_matter_belongs_to_the_note_below_it() {
+    let text = "# Decisions\n\n---\ndate: 2026-01-05\nby: Uwe\n---\n\n# Tar the hull\n\nOld.\n\n---\n\n---\ndate: \"2026-01-06\"\nauthor: [Otto, Ute]\nstatus: rejected\n---\n## Ropes\n\nNew.\n\n\
+        ---\ndate: 2026-01-07\n---\nWe hoist no flags.\n";
+    assert_eq!(
+        rows(text),
+        ["2026-01-05 Tar the hull / Uwe", "2026-01-06 Ropes / Otto, Ute", "2026-01-07 We hoist no flags. / -"]
+    );
+    assert_eq!(decided(text).0[1].ended(), Some(DecisionState::Withdrawn));
+    let parts = parts(text);
+    assert!(parts[0].starts_with("---\ndate: 2026-01-05") && parts[0].ends_with("Old.\n\n---\n\n"), "{parts:?}");
+    assert!(parts[2].starts_with("---\ndate: 2026-01-07") && parts[2].ends_with("flags.\n"), "{parts:?}");
+    let fenced = "### 2026-01-05: Tar\n\n```\n---\ndate: 2026-01-06\n---\n# no\n```\n\n---\n\nMore: less\n\n---\n";
+    assert_eq!(rows(fenced), ["2026-01-05 Tar / -"]);
+}
+
+#[test]
+fn a_heading_may_begin_with_a_number() {
+    let text = "# Log\n\n## 2026-01-05: Tar\n\n## 1. Use wax\n\n## 3 masts\n\n## #5 Ropes\n\n## 2026-2-8: Flags\n\n## 2. Context\nold\n\n### 7 days\n\nlong\n";
+    assert_eq!(
+        rows(text),
+        ["2026-01-05 Tar / -", "- 1. Use wax / -", "- 3 masts / -", "- #5 Ropes / -", "2026-02-08 Flags / -"]
+    );
+    // The parts of what stands above them.
+    let parts = "## 2026-01-05: Tar\n\n# Proposal\n\n## Steps\n\n## 1. Scrape\nx\n\n### 1.1 Sand\ny\n";
+    assert!(rows(parts).iter().all(|row| !row.contains("Sand")), "{:?}", rows(parts));
+}
+
+#[test]
+fn days_of_a_file_that_puts_the_month_first() {
+    let text = "## 2/9/2026: Tar\nx\n\n## 02/13/2026 — Wax\ny\n";
+    assert_eq!(rows(text), ["2026-02-09 Tar / -", "2026-02-13 Wax / -"]);
+    let (decisions, problems) = decided("## 2/9/2026: Tar\nx\n\n## 2026-02-30: Wax\ny\n");
+    assert!(decisions.len() == 2 && decisions.iter().all(|decision| decision.date.is_none()));
+    let said: Vec<_> = problems.iter().map(|problem| (problem.line, problem.severity.to_string())).collect();
+    assert_eq!(said, [(4, "warning".to_owned()), (1, "note".to_owned())]);
+    assert!(problems.iter().all(|problem| problem.code == "decision-date" && problem.hint.is_some()));
+}
+
+#[test]
+fn years_and_months_over_days() {
+    let text = "# Decisions\n\n## 2026\n\n### January\n\n#### 5 — Tar\nx\n\n#### 31: Wax\ny\n\n### March 2027\n\n#### 7 days of rest\n\n#### 2 - Ropes\n";
+    assert_eq!(rows(text)[..2], ["2026-01-05 Tar / -", "2026-01-31 Wax / -"]);
+    assert!(rows(text).contains(&"2027-03-02 Ropes / -".to_owned()), "{:?}", rows(text));
+    assert_eq!(codes(&decided("## March 2026\n\n- 3: Tar\n\n### 4: Wax\n").1), [("decision-undated", 1)]);
+}
+
+#[test]
+fn a_quoted_heading_is_part_of_its_entry() {
+    let text = "### 2026-01-05: Tar\n\n> ### 2026-01-01: Rum\n> **By:** Otto\n\nBlack.\n\n### 2026-01-06: Wax\n> **By:** Uwe\n";
+    assert_eq!(rows(text), ["2026-01-05 Tar / -", "2026-01-06 Wax / Uwe"]);
+    assert!(decided(text).0[0].text.contains("Rum") && decided(text).0[0].text.contains("Black."));
+}
+
+#[test]
+fn paragraphs_that_begin_with_a_day() {
+    for between in ["", "---\n\n"] {
+        let text = format!(
+            "# Decisions\n\n**2026-01-05** — Tar\nBy Uwe. It leaks.\n\n- twice\n\n{between}**2026-01-06 — Wax**\n\nYellow.\n\n{between}**Decision:** Ropes\n**Date:** 2026-01-07\n**By:** Ute\n"
+        );
+        assert_eq!(rows(&text), ["2026-01-05 Tar / Uwe", "2026-01-06 Wax / -", "2026-01-07 Ropes / Ute"]);
+        assert!(decided(&text).0[0].text.contains("- twice"));
+        assert_eq!(parts(&text).concat(), text.trim_start_matches("# Decisions\n\n"));
+    }
+    let prose = "# Decisions\n\n## Tar\n\n**2026-01-05** was a wet day, and nobody could work.\n\nWe tarred.\n";
+    assert_eq!(rows(prose), ["- Tar / -"]);
+}
+
+#[test]
+fn items_beside_dated_ones_are_said() {
+    let (decisions, problems) = decided(
+        "# Decisions\n\n- 2026-01-05: Tar. By Uwe.\n  - twice\n- 2026-01-06: Wax (@ute)\n\n1. Ropes\n2. Flags\n",
+    );
+    let by: Vec<_> = decisions.iter().map(|decision| decision.by.as_deref()).collect();
+    assert_eq!((by, codes(&problems)), (vec![Some("Uwe"), Some("@ute")], vec![("decision-undated", 7)]));
+}
+
+#[test]
+fn who_decided_in_every_form() {
+    for lines in [
+        "**Date:** 2026-03-01 **By:** Uwe\n",
+        "**Date:** 2026-03-01\n**Who:** Uwe\n",
+        "**Date:** 2026-03-01\n\n_by Uwe_\n\nText.\n",
+        "_by Uwe_\n\n**Date:** 2026-03-01\n",
+        "*Uwe, 2026-03-01*\n",
+        "_2026-03-01 by Uwe_\n",
+        "Decided: 2026-03-01 (Uwe)\n",
+        "**Date:** 2026-03-01\n**Decision maker:** Uwe\n",
+        "**By:**\nUwe\n\n**Date:** 2026-03-01\n",
+        "| By | Uwe |\n\n**Date:** 2026-03-01\n",
+    ] {
+        let text = format!("# Decisions\n\n## Tar\n{lines}\n## Wax\n**Date:** 2026-03-02\n");
+        let wanted = if lines.contains("\n\n_by") { "2026-03-01 Tar / -" } else { "2026-03-01 Tar / Uwe" };
+        assert_eq!(rows(&text)[0], wanted, "{lines}");
+    }
+    assert_eq!(rows("### Tar [2026-03-01, Uwe]\n"), ["2026-03-01 Tar / Uwe"]);
+    assert_eq!(rows("### Tar (2026-03-01, second look)\n"), ["2026-03-01 Tar — second look / -"]);
+    assert_eq!(rows("### 2026-03-01: Tar\nBy design, it is black.\n"), ["2026-03-01 Tar / -"]);
+}
+
+#[test]
+fn what_is_struck_or_said_to_be_withdrawn_is_ended() {
+    let text = "### 2026-01-05: ~~Tar~~ (withdrawn)\n\n### ~~2026-01-06: Wax~~\n\n### 2026-01-07: Rum [SUPERSEDED by tea]\n\n### 2026-01-08: ~~Oak~~ Pine masts\n";
+    let ended: Vec<_> = decided(text).0.iter().map(|decision| (decision.title.clone(), decision.ended())).collect();
+    let wanted = [
+        ("Tar", Some(DecisionState::Withdrawn)),
+        ("Wax", Some(DecisionState::Withdrawn)),
+        ("Rum [SUPERSEDED by tea]", Some(DecisionState::Superseded)),
+        ("~~Oak~~ Pine masts", None),
+    ];
+    assert_eq!(ended, wanted.map(|(title, state)| (title.to_owned(), state)));
+}
