@@ -5,14 +5,16 @@ use std::io;
 use std::path::{Path, PathBuf};
 
 use crate::model::{Problem, Severity, Source};
-use crate::parse::{Encoding, Files, linked_tables, text_of};
+use crate::parse::{Encoding, Files, holds_decisions, linked_tables, text_of};
 
 /// What team folders are called; the first wins where both stand.
 pub(crate) const FOLDERS: [&str; 2] = [".squad", ".ai-team"];
 
-/// What a team is read from, beside the tables its routing points to: these, and what is wanted in these folders.
-const FILES: [&str; 5] = ["team.md", "routing.md", "decisions.md", "decisions-archive.md", "ceremonies.md"];
-const FOLDERS_OF_FILES: [&str; 7] = ["agents", "charters", "roles", "decisions", "identity", "skills", "casting"];
+/// What a team is read from, beside the tables its routing points to: these, what is wanted in these folders, and the
+/// files of decisions, which [`holds_decisions`] knows.
+const FILES: [&str; 3] = ["team.md", "routing.md", "ceremonies.md"];
+const FOLDERS_OF_FILES: [&str; 9] =
+    ["agents", "archive", "archived", "charters", "roles", "decisions", "identity", "skills", "casting"];
 
 const ROSTER: &str = "team.md";
 /// What people call the roster instead.
@@ -73,6 +75,7 @@ pub(crate) fn locate(start: &Path, work_dir: &Path, main_work_dir: Option<&Path>
 pub(crate) fn read(team: &TeamFolder) -> (Files, Vec<Problem>) {
     let mut reader = Reader::new(team);
     FILES.into_iter().chain(CONFIGURATION).for_each(|name| reader.file(name));
+    reader.decisions();
     for name in reader.files.text("routing.md").map(linked_tables).unwrap_or_default() {
         reader.file(&name);
     }
@@ -104,11 +107,13 @@ pub(crate) fn read_configuration(team: &TeamFolder) -> (Files, Vec<Problem>) {
 /// to are known by what it says.
 pub(crate) fn is_team_file(path: &str) -> bool {
     match path.split_once('/') {
-        None => FILES.contains(&path) || CONFIGURATION.contains(&path),
+        None => FILES.contains(&path) || CONFIGURATION.contains(&path) || holds_decisions(path),
         Some(_) if path.matches('/').count() > DEEPEST => false,
         Some(("agents", _)) => is_agent_file(path),
+        Some(("archive" | "archived", _)) => holds_decisions(path),
         Some(("charters" | "roles", file)) => !file.contains('/') && file.ends_with(".md"),
-        Some(("decisions" | "identity", _)) => path.ends_with(".md"),
+        Some(("decisions", _)) => path.to_ascii_lowercase().ends_with(".md"),
+        Some(("identity", _)) => path.ends_with(".md"),
         Some(("skills", _)) => path.to_ascii_lowercase().ends_with("/skill.md"),
         Some(("casting", file)) => file == "registry.json",
         Some(_) => false,
@@ -160,6 +165,15 @@ impl Reader {
         }
     }
 
+    /// The files of decisions in the team folder itself. That it cannot be listed is said of the files in it.
+    fn decisions(&mut self) {
+        let entries = fs::read_dir(&self.base).into_iter().flatten().flatten();
+        let mut names: Vec<String> = entries.filter_map(|entry| entry.file_name().into_string().ok()).collect();
+        names.retain(|name| holds_decisions(name));
+        names.sort();
+        names.iter().for_each(|name| self.file(name));
+    }
+
     fn folder(&mut self, name: &str, depth: usize) {
         if fs::symlink_metadata(self.base.join(name)).is_ok_and(|metadata| metadata.is_symlink())
             && let Ok(target) = fs::canonicalize(self.base.join(name))
@@ -198,7 +212,12 @@ impl Reader {
         let full = self.base.join(path);
         let target = match fs::canonicalize(&full) {
             Ok(target) => target,
-            Err(error) if error.kind() == io::ErrorKind::NotFound => return,
+            Err(error) if error.kind() == io::ErrorKind::NotFound => {
+                if full.is_symlink() {
+                    self.push(Severity::Warning, path, "link-broken", "is a link that leads nowhere".to_owned());
+                }
+                return;
+            }
             Err(error) => return self.unreadable(path, &error),
         };
         if !is_own(&target, &self.project) {

@@ -190,6 +190,19 @@ impl Repository {
         files.map(|(path, id)| Ok((path, store.blob(&id)?))).collect()
     }
 
+    /// The files that those symbolic links below a folder lead to that are wanted, by the links' whole paths.
+    pub(crate) fn links_at(
+        &self,
+        commit: &str,
+        folder: &str,
+        wanted: impl Fn(&str) -> bool,
+    ) -> Result<Vec<(String, Vec<u8>)>, Error> {
+        let store = self.objects()?;
+        let root = store.tree_of(&self.parse_commit(commit)?)?;
+        let links = store.links_below(root, folder)?.into_iter().filter(|(path, _)| wanted(path));
+        links.map(|(path, id)| Ok((path, store.blob(&id)?))).collect()
+    }
+
     /// Whether git leaves a file or folder of the work tree alone, by `.gitignore` and its like.
     pub(crate) fn is_ignored(&self, path: &str) -> bool {
         // Not `check-ignore`: that takes no literal paths.

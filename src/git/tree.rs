@@ -143,22 +143,75 @@ impl ObjectStore {
         if let Some((mode, id)) = self.find(root, folder)?
             && mode.is_tree()
         {
-            let mut folders = vec![(folder.to_owned(), id)];
-            while let Some((folder, id)) = folders.pop() {
-                for entry in self.tree(&id)?.entries {
-                    let Ok(name) = std::str::from_utf8(&entry.filename) else { continue };
-                    let path = if folder.is_empty() { name.to_owned() } else { format!("{folder}/{name}") };
-                    if entry.mode.is_tree() {
-                        folders.push((path, entry.oid));
-                    } else if entry.mode.is_blob() {
-                        files.push((path, entry.oid));
-                    }
-                }
-            }
+            self.collect(id, folder, |mode| mode.is_blob(), &mut files)?;
         }
         files.sort();
         Ok(files)
     }
+
+    /// Every symbolic link below a folder, in the order of paths, with the file it leads to; links that leave the
+    /// tree, or lead to anything but a file, are left out.
+    pub(super) fn links_below(&self, root: ObjectId, folder: &str) -> Result<Vec<(String, ObjectId)>, Error> {
+        let mut links = Vec::new();
+        let folder = folder.trim_matches('/');
+        if let Some((mode, id)) = self.find(root, folder)?
+            && mode.is_tree()
+        {
+            self.collect(id, folder, |mode| mode.is_link(), &mut links)?;
+        }
+        links.sort();
+        let mut files = Vec::new();
+        for (path, link) in links {
+            let target = self.blob(&link)?;
+            let Some(target) = std::str::from_utf8(&target).ok().and_then(|target| led_to(&path, target)) else {
+                continue;
+            };
+            if let Some((mode, file)) = self.find(root, &target)?
+                && mode.is_blob()
+            {
+                files.push((path, file));
+            }
+        }
+        Ok(files)
+    }
+
+    fn collect(
+        &self,
+        id: ObjectId,
+        folder: &str,
+        wanted: fn(tree::EntryMode) -> bool,
+        files: &mut Vec<(String, ObjectId)>,
+    ) -> Result<(), Error> {
+        let mut folders = vec![(folder.to_owned(), id)];
+        while let Some((folder, id)) = folders.pop() {
+            for entry in self.tree(&id)?.entries {
+                let Ok(name) = std::str::from_utf8(&entry.filename) else { continue };
+                let path = if folder.is_empty() { name.to_owned() } else { format!("{folder}/{name}") };
+                if entry.mode.is_tree() {
+                    folders.push((path, entry.oid));
+                } else if wanted(entry.mode) {
+                    files.push((path, entry.oid));
+                }
+            }
+        }
+        Ok(())
+    }
+}
+
+/// Where a link leads, from the root of the tree it is in; `None`: out of it.
+fn led_to(link: &str, target: &str) -> Option<String> {
+    if target.starts_with('/') {
+        return None;
+    }
+    let mut parts: Vec<&str> = link.rsplit_once('/').map_or(Vec::new(), |(folder, _)| folder.split('/').collect());
+    for part in target.split('/') {
+        match part {
+            "" | "." => {}
+            ".." => drop(parts.pop()?),
+            name => parts.push(name),
+        }
+    }
+    Some(parts.join("/"))
 }
 
 /// A tree being changed in memory. Only the folders on the way to a new file are read.

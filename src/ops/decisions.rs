@@ -104,8 +104,13 @@ struct Held {
 }
 
 fn at_commit(project: &Project, commit: &str) -> Result<Held, Failure> {
-    let files = team_files(project, commit)?;
     let folder = project.folder_in_repository();
+    let mut files = team_files(project, commit)?;
+    // The work tree is read through links within the project too. Importing is not: what lies elsewhere stays there.
+    let inner = |path: &str| path.strip_prefix(&folder).map(|path| path.trim_start_matches('/').to_owned());
+    let wanted = |path: &str| inner(path).is_some_and(|path| parse::holds_decisions(&path));
+    let links = project.repository.links_at(commit, &folder, wanted)?;
+    files.extend(links.into_iter().filter_map(|(path, bytes)| Some((inner(&path)?, bytes))));
     let paths = files.keys().map(|path| format!("{folder}/{path}")).collect();
     // As in the work tree, so that an entry is the same one here and there.
     let texts = files.into_iter().map(|(path, bytes)| (path, parse::text_of(bytes).0));
@@ -117,7 +122,7 @@ fn at_commit(project: &Project, commit: &str) -> Result<Held, Failure> {
 pub(super) fn team_files(project: &Project, commit: &str) -> Result<BTreeMap<String, Vec<u8>>, Failure> {
     let folder = project.folder_in_repository();
     let inner = |path: &str| path.strip_prefix(&folder).map(|path| path.trim_start_matches('/').to_owned());
-    let wanted = |path: &str| inner(path).is_some_and(|path| path.starts_with("decisions") && path.ends_with(".md"));
+    let wanted = |path: &str| inner(path).is_some_and(|path| parse::holds_decisions(&path));
     let files = project.repository.files_at(commit, &folder, wanted)?;
     Ok(files.into_iter().filter_map(|(path, bytes)| Some((inner(&path)?, bytes))).collect())
 }

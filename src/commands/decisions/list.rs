@@ -1,5 +1,5 @@
 use crate::commands::{Context, Ended};
-use crate::model::{self, DecisionState, printable};
+use crate::model::{self, DecisionState, Problem, printable};
 use crate::ops::decisions::{self, Standing};
 use crate::ui::{BAD, FAINT, GOOD, STRONG, Ui, WARN};
 
@@ -22,9 +22,9 @@ pub(super) struct Show {
 impl List {
     pub(super) fn run(self, context: &mut Context<'_>) -> Ended {
         let project = super::project(context)?;
-        let wrong = project.problems.iter().filter(|problem| problem.code.starts_with("decision-"));
-        context.ui.problems(&wrong.cloned().collect::<Vec<_>>());
-        list(&mut context.ui, &decisions::standing(&project)?);
+        let wrong: Vec<Problem> = project.problems.iter().filter(|problem| is_of_decisions(problem)).cloned().collect();
+        context.ui.problems(&wrong);
+        list(&mut context.ui, &decisions::standing(&project)?, wrong.iter().any(is_of_files));
         Ok(0)
     }
 }
@@ -37,12 +37,26 @@ impl Show {
     }
 }
 
-fn list(ui: &mut Ui, all: &[Standing]) {
+/// About what the files of decisions say, or about files that cannot be read.
+fn is_of_decisions(problem: &Problem) -> bool {
+    problem.code.starts_with("decision-") || is_of_files(problem)
+}
+
+/// About a file of decisions that is there and is not read.
+fn is_of_files(problem: &Problem) -> bool {
+    let is_unread = ["unreadable", "link-outside", "link-broken", "not-a-file"].contains(&&*problem.code);
+    let inner = problem.file.split_once('/').map_or("", |(_, path)| path);
+    is_unread && inner.to_lowercase().starts_with("decisions")
+}
+
+fn list(ui: &mut Ui, all: &[Standing], is_partial: bool) {
     if ui.json() {
         ui.value(&serde_json::json!({ "decisions": all }));
         return;
     }
-    if all.is_empty() {
+    if all.is_empty() && is_partial {
+        ui.say("No decision can be read.");
+    } else if all.is_empty() {
         ui.say("Nothing is decided yet.");
         ui.hint("squad decisions add \"Money is stored as integer cents\"");
     }

@@ -46,8 +46,14 @@ pub(super) fn all(document: &Document<'_>, text: &str) -> Vec<Matter> {
     found
 }
 
+/// The pairs of lines that say when or by whom.
+pub(super) fn fields(lines: &[&str]) -> Option<Vec<(String, String)>> {
+    let is_telling = |fields: &Vec<(String, String)>| fields.iter().any(|(key, _)| TELLING.contains(&key.as_str()));
+    pairs(lines).filter(is_telling)
+}
+
 /// The pairs of lines that are nothing but such, with lists below a key.
-fn fields(lines: &[&str]) -> Option<Vec<(String, String)>> {
+pub(super) fn pairs(lines: &[&str]) -> Option<Vec<(String, String)>> {
     let mut fields: Vec<(String, String)> = Vec::new();
     for line in lines {
         let inner = line.trim();
@@ -65,5 +71,5 @@ fn fields(lines: &[&str]) -> Option<Vec<(String, String)>> {
         let value = value.trim().trim_matches(['"', '\'', '[', ']']);
         fields.push((key.to_lowercase(), value.to_owned()));
     }
-    fields.iter().any(|(key, _)| TELLING.contains(&key.as_str())).then_some(fields)
+    Some(fields)
 }

@@ -5,6 +5,8 @@ mod entries;
 mod headings;
 mod matter;
 mod metadata;
+mod own;
+mod places;
 mod rows;
 mod split;
 mod status;
@@ -13,6 +15,9 @@ mod titles;
 use std::collections::{HashMap, HashSet};
 
 pub(crate) use entries::IMPORTED;
+#[cfg(test)]
+pub(crate) use own::decision_file;
+pub(crate) use places::holds_decisions;
 pub(crate) use split::{sources, split};
 
 use date::Order;
@@ -20,7 +25,8 @@ use date::Order;
 use super::front_matter;
 use super::words::is_blank;
 use super::{Files, line_feeds};
-use crate::model::{Decision, DecisionId, Problem, RunId, Severity, Source, plural};
+use crate::model::{Decision, DecisionId, Problem, Severity, Slug, Source, plural};
+use places::{Place, main_file, place};
 
 /// The decisions of a team folder.
 #[derive(Default)]
@@ -33,14 +39,9 @@ pub(super) struct Decisions {
 
 pub(super) fn read(files: &Files, problems: &mut Vec<Problem>) -> Decisions {
     let main = main_file(files);
-    let mut own = Vec::new();
-    for (path, text) in files.texts.iter().filter(|(path, _)| matches!(place(path, main), Some(Place::Own))) {
-        match decision_file(text, files.at(path, 1)) {
-            Ok(decision) => own.push(decision),
-            Err(problem) => problems.push(*problem),
-        }
-    }
+    let own = own::all(files, problems);
     let mut decisions = Decisions::default();
+    let mut processed = Vec::new();
     for (path, text) in &files.texts {
         match place(path, main) {
             Some(Place::Main) => {
@@ -60,7 +61,9 @@ pub(super) fn read(files: &Files, problems: &mut Vec<Problem>) -> Decisions {
             }
             Some(Place::Inbox) => decisions.current.extend(notes(files, path, text, problems)),
             Some(Place::Archive) => decisions.archived.extend(entries(files, path, text, problems)),
-            Some(Place::Own) | None => {}
+            Some(Place::Processed) => processed.extend(notes(files, path, text, &mut Vec::new())),
+            Some(Place::Own) => {}
+            None => say_unread(files, path, text, problems),
         }
     }
     // A merge may bring back an entry that has a file of its own: the file is what people edit.
@@ -69,11 +72,46 @@ pub(super) fn read(files: &Files, problems: &mut Vec<Problem>) -> Decisions {
         list.retain(|decision| !ids.contains(&decision.id));
     }
     decisions.current.splice(0..0, own);
+    decisions.archive_processed(processed);
     say_superseded_twice(&decisions, problems);
     for list in [&mut decisions.current, &mut decisions.archived] {
         list.sort_by(|a, b| b.date.cmp(&a.date));
     }
     decisions
+}
+
+impl Decisions {
+    /// Notes that were merged into another file and kept: each is a copy of what stands there, or an archived decision.
+    fn archive_processed(&mut self, notes: Vec<Decision>) {
+        let title = |decision: &Decision| Slug::fold(&decision.title).map(|slug| slug.as_str().to_owned());
+        let mut known: HashMap<Option<String>, Vec<Option<String>>> = HashMap::new();
+        for decision in self.current.iter().chain(&self.archived) {
+            known.entry(title(decision)).or_default().push(decision.date.clone());
+        }
+        for note in notes {
+            let dates = known.entry(title(&note)).or_default();
+            let is_copy = dates.iter().any(|date| *date == note.date || date.is_none() || note.date.is_none());
+            if !is_copy {
+                dates.push(note.date.clone());
+                self.archived.push(note);
+            }
+        }
+    }
+}
+
+/// A file beside the decisions that seems to hold some, under a name that says nothing of them.
+fn say_unread(files: &Files, path: &str, text: &str, problems: &mut Vec<Problem>) {
+    let is_beside = path.starts_with("decisions/") && path.ends_with(".md");
+    let name = path.rsplit('/').next().unwrap_or_default().to_lowercase();
+    if !is_beside || ["readme.md", "template.md", "index.md"].contains(&name.as_str()) {
+        return;
+    }
+    let found = entries::read(files, path, &line_feeds(super::without_mark(text))).found;
+    if found.iter().any(|found| found.decision.date.is_some()) {
+        let message = "has entries with a day, and is not where squad reads decisions";
+        let hint = "move it to `decisions/inbox/` or `decisions/archive/`, or begin its name with its day";
+        problems.push(Problem::new(Severity::Note, files.at(path, 1), "decision-unread", message).hint(hint));
+    }
 }
 
 /// Two branches may each have replaced a decision, and their merge holds both: that is for people to settle.
@@ -100,38 +138,6 @@ fn say_superseded_twice(decisions: &Decisions, problems: &mut Vec<Problem>) {
 
 /// A file that has only been laid out for decisions is shorter than this.
 const UNFILLED: usize = 1200;
-
-enum Place {
-    /// A decision's own file.
-    Own,
-    Main,
-    Inbox,
-    Archive,
-}
-
-/// The file that agents read: `decisions.md`, or one in the folder where there is no other.
-fn main_file(files: &Files) -> &'static str {
-    if files.texts.contains_key("decisions.md") { "decisions.md" } else { "decisions/decisions.md" }
-}
-
-fn place(path: &str, main: &str) -> Option<Place> {
-    if path == main {
-        return Some(Place::Main);
-    }
-    let name = path.strip_suffix(".md")?;
-    let parts: Vec<&str> = name.split('/').collect();
-    let is_archive = |name: &str| name.contains("archive") && name.contains("decision");
-    match parts[..] {
-        ["decisions", year, month, _] if is_day_folder(year, month) => Some(Place::Own),
-        ["decisions", "undated", _] => Some(Place::Own),
-        ["decisions", "inbox", _] => Some(Place::Inbox),
-        ["decisions", "decisions"] => Some(Place::Archive),
-        ["decisions", "archive" | "archived", _] => Some(Place::Archive),
-        ["decisions", name] if name.contains("archive") => Some(Place::Archive),
-        [name] | ["archive", name] if is_archive(name) => Some(Place::Archive),
-        _ => None,
-    }
-}
 
 /// The entries of a file, those that stand in it twice counted once.
 fn entries(files: &Files, path: &str, text: &str, problems: &mut Vec<Problem>) -> Vec<Decision> {
@@ -178,7 +184,11 @@ fn notes(files: &Files, path: &str, text: &str, problems: &mut Vec<Problem>) -> 
 
 /// What a note says of itself in its front matter or its name.
 fn complete(path: &str, matter: Option<&str>, decisions: &mut [&mut Decision]) {
-    if let Some(matter) = matter.and_then(|matter| front_matter::read::<NoteMatter>(matter).ok()) {
+    let read = matter.and_then(|text| {
+        // Lists and the like, where a text is meant.
+        front_matter::read::<NoteMatter>(text).ok().or_else(|| NoteMatter::of_lines(text))
+    });
+    if let Some(matter) = read {
         for decision in decisions.iter_mut() {
             decision.date = decision
                 .date
@@ -214,62 +224,10 @@ struct NoteMatter {
     status: Option<String>,
 }
 
-/// `decisions/<yyyy>/<mm>/<dd>-<slug>-<id>.md`
-fn is_day_folder(year: &str, month: &str) -> bool {
-    year.len() == 4 && month.len() == 2 && year.bytes().chain(month.bytes()).all(|b| b.is_ascii_digit())
-}
-
-#[derive(serde::Deserialize)]
-struct Matter {
-    id: String,
-    date: Option<String>,
-    by: Option<String>,
-    run: Option<String>,
-    supersedes: Option<String>,
-    /// What the entry said that the file was made of.
-    status: Option<String>,
-    #[serde(default)]
-    scope: Vec<String>,
-    #[serde(default)]
-    tags: Vec<String>,
-}
-
-/// A decision's own file, as `record` writes it and people edit it.
-pub(crate) fn decision_file(text: &str, source: Source) -> Result<Decision, Box<Problem>> {
-    let text = line_feeds(super::without_mark(text));
-    let (matter, body_at) = front_matter::split(&text);
-    let Some(matter) = matter else {
-        return Err(Box::new(
-            Problem::warning(source, "decision-front-matter", "a decision's file begins with front matter")
-                .hint("`---`, then at least `id:`, then `---`"),
-        ));
-    };
-    let matter: Matter = front_matter::read(matter).map_err(|error| {
-        let at = Source::new(&source.file, 1 + error.line);
-        Box::new(Problem::warning(
-            at,
-            "decision-front-matter",
-            format!("the front matter cannot be read: {}", error.message),
-        ))
-    })?;
-    let body = text[body_at..].trim_start();
-    let (title, text) = match body.strip_prefix("# ") {
-        Some(rest) => rest.split_once('\n').unwrap_or((rest, "")),
-        None => body.split_once('\n').unwrap_or((body, "")),
-    };
-    let id = DecisionId::new(matter.id);
-    Ok(Decision {
-        title: title.trim().to_owned(),
-        date: matter.date,
-        by: matter.by,
-        run: matter.run.map(RunId::new),
-        // One that names itself replaces nothing.
-        supersedes: matter.supersedes.map(DecisionId::new).filter(|old| *old != id),
-        scope: matter.scope,
-        tags: matter.tags,
-        text: text.trim().to_owned(),
-        status: matter.status.as_deref().and_then(status::said),
-        source: Some(source),
-        id,
-    })
+impl NoteMatter {
+    fn of_lines(text: &str) -> Option<Self> {
+        let fields = matter::fields(&text.lines().collect::<Vec<_>>())?;
+        let find = |name: &str| fields.iter().find(|(key, _)| key == name).map(|(_, value)| value.clone());
+        Some(Self { date: find("date"), by: find("by"), author: find("author"), status: find("status") })
+    }
 }

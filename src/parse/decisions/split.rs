@@ -3,7 +3,8 @@
 use std::ops::Range;
 
 use super::entries::{self, Found};
-use super::{IMPORTED, Place, blank_lines, complete, main_file, place};
+use super::places::{Place, main_file, place};
+use super::{IMPORTED, blank_lines, complete};
 use crate::model::Decision;
 use crate::parse::words::is_blank;
 use crate::parse::{Files, front_matter, line_feeds, without_mark};
@@ -24,7 +25,7 @@ pub(crate) fn sources(files: &Files) -> Vec<&str> {
         files.texts.keys().map(String::as_str).filter(move |path| place(path, main).as_ref().is_some_and(wanted))
     };
     let (main, others) =
-        (of(|place| matches!(place, Place::Main)), of(|place| !matches!(place, Place::Main | Place::Own)));
+        (of(|place| matches!(place, Place::Main)), of(|place| matches!(place, Place::Inbox | Place::Archive)));
     main.chain(others).collect()
 }
 

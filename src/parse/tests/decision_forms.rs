@@ -140,3 +140,61 @@ fn what_is_struck_or_said_to_be_withdrawn_is_ended() {
     ];
     assert_eq!(ended, wanted.map(|(title, state)| (title.to_owned(), state)));
 }
+
+/// Titles of those in force and of those in archives.
+fn titles(texts: &[(&str, &str)]) -> (Vec<String>, Vec<String>, Vec<Problem>) {
+    let (team, problems) = read(&[&[TEAM, ROUTING], texts].concat());
+    let titles = |list: &[Decision]| list.iter().map(|decision| decision.title.clone()).collect();
+    (titles(&team.decisions), titles(&team.archived), problems)
+}
+
+#[test]
+fn records_archives_and_merged_notes_are_found_by_their_names() {
+    let (current, archived, problems) = titles(&[
+        ("DECISIONS.md", "### 2026-01-09: Tar\n"),
+        ("decisions/0007-wax.md", "# 7. Wax\n\nDate: 2026-01-08\n\n## Status\n\nAccepted\n\n## Context\n\nDry.\n"),
+        ("decisions/2026-01-07-oars.md", "# Oars\n\n**By:** Uwe\n"),
+        ("decisions/adr-12.md", "# Sails\n\n**Date:** 2026-01-06\n"),
+        ("decisions-2025.md", "### 2025-01-05: Rum\n"),
+        ("decisions_archive.md", "### 2025-01-04: Tea\n"),
+        ("archive/decisions.md", "### 2025-01-03: Salt\n"),
+        ("decisions/merged/uwe-tar.md", "# Tar\n\n**Date:** 2026-01-09\n"),
+        ("decisions/inbox/processed/uwe-bread.md", "# Bread\n\n**Date:** 2025-01-02\n"),
+        ("decisions/README.md", "### 2026-01-01: An example\n"),
+        ("decisions/talks.md", "### 2026-01-01: Flags\n"),
+    ]);
+    assert_eq!(current, ["Tar", "7. Wax", "Oars", "Sails"]);
+    assert_eq!(archived, ["Rum", "Tea", "Salt", "Bread"]);
+    assert_eq!(codes(&problems), [("decision-unread", 1)]);
+    for (path, holds) in [
+        ("decisions.md", true),
+        ("decisions-archive-2025-Q1.md", true),
+        ("decisions/inbox/note.md", true),
+        ("decisions/notes.md", false),
+        ("decisions/3d-print.md", false),
+        ("team.md", false),
+        ("decisions-how-to.md", false),
+    ] {
+        assert_eq!(crate::parse::holds_decisions(path), holds, "{path}");
+    }
+}
+
+#[test]
+fn lists_and_twins_in_front_matter() {
+    let file = |id: &str, more: &str, title: &str| format!("---\nid: {id}\ndate: 2026-01-05\n{more}---\n# {title}\n");
+    let (one, two) = (file("a1", "", "Tar"), file("a1", "", "Wax"));
+    let three = file("c3", "by: [Uwe, y]\nsupersedes: [a1, \"b2\"]\nscope: src/**\n", "Rum");
+    let texts = [
+        ("decisions/2026/01/05-tar-a1.md", &*one),
+        ("decisions/2026/01/05-wax-a1.md", &*two),
+        ("decisions/2026/01/05-rum-c3.md", &*three),
+    ];
+    let (team, problems) = read(&[&[TEAM, ROUTING], &texts[..]].concat());
+    assert_eq!(codes(&problems), [("decision-supersedes-many", 1), ("decision-id-twice", 1)]);
+    let rum = team.decisions.iter().find(|decision| decision.title == "Rum").expect("it is read");
+    assert_eq!((rum.by.as_deref(), rum.scope.as_slice()), (Some("Uwe, y"), &["src/**".to_owned()][..]));
+    assert_eq!(rum.supersedes.as_ref().map(|id| id.as_str()), Some("a1"));
+    let note = "---\ndate: 2026-01-05\nby: [Uwe, Otto]\n---\nWe hoist no flags.\n";
+    let (team, _) = read(&[TEAM, ROUTING, ("decisions/inbox/flags.md", note)]);
+    assert_eq!(team.decisions[0].by.as_deref(), Some("Uwe, Otto"));
+}

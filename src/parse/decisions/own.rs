@@ -1,0 +1,136 @@
+//! A decision's own file, as `record` writes it and people edit it.
+
+use std::collections::{BTreeMap, HashMap};
+
+use serde::Deserialize;
+use serde::de::IgnoredAny;
+
+use super::super::{Files, front_matter, line_feeds, without_mark};
+use super::matter;
+use super::places::{Place, main_file, place};
+use super::status;
+use crate::model::{Decision, DecisionId, Problem, RunId, Source, list};
+
+/// Those of a team folder.
+pub(super) fn all(files: &Files, problems: &mut Vec<Problem>) -> Vec<Decision> {
+    let main = main_file(files);
+    let mut decisions: Vec<Decision> = Vec::new();
+    let mut known: HashMap<DecisionId, String> = HashMap::new();
+    for (path, text) in files.texts.iter().filter(|(path, _)| matches!(place(path, main), Some(Place::Own))) {
+        let source = files.at(path, 1);
+        match read(text, source.clone()) {
+            Ok((decision, doubt)) => {
+                problems.extend(doubt);
+                if let Some(other) = known.insert(decision.id.clone(), source.file.clone()) {
+                    let message = format!("`{}` is the id of {other} too, and both count", decision.id);
+                    problems.push(
+                        Problem::warning(source, "decision-id-twice", message)
+                            .hint("delete one of them, or give it another `id:`"),
+                    );
+                }
+                decisions.push(decision);
+            }
+            Err(problem) => problems.push(*problem),
+        }
+    }
+    decisions
+}
+
+/// One decision, from the text of its file.
+#[cfg(test)]
+pub(crate) fn decision_file(text: &str, source: Source) -> Result<Decision, Box<Problem>> {
+    read(text, source).map(|(decision, _)| decision)
+}
+
+/// The front matter as `record` writes it.
+#[derive(Deserialize)]
+struct Matter {
+    id: String,
+    date: Option<String>,
+    by: Option<String>,
+    run: Option<String>,
+    supersedes: Option<String>,
+    /// What the entry said that the file was made of.
+    status: Option<String>,
+    #[serde(default)]
+    scope: Vec<String>,
+    #[serde(default)]
+    tags: Vec<String>,
+}
+
+impl Matter {
+    /// Front matter in which a list stands for a text, or a text for a list; with what is superseded beside the first.
+    fn loose(text: &str) -> Option<(Self, Vec<String>)> {
+        front_matter::read::<BTreeMap<String, IgnoredAny>>(text).ok()?;
+        let fields = matter::pairs(&text.lines().collect::<Vec<_>>())?;
+        let find =
+            |name: &str| fields.iter().find(|(key, value)| key == name && !value.is_empty()).map(|(_, value)| value);
+        let quotes: &[char] = &['"', '\''];
+        let all = |name: &str| {
+            let values = find(name).into_iter().flat_map(|value| value.split(','));
+            values.map(|value| value.trim().trim_matches(quotes).to_owned()).filter(|value| !value.is_empty())
+        };
+        let by: Vec<String> = all("by").collect();
+        let id = find("id")?.clone();
+        let mut old = all("supersedes").filter(|old| *old != id);
+        let matter = Self {
+            date: find("date").cloned(),
+            by: Some(by.join(", ")).filter(|by| !by.is_empty()),
+            run: find("run").cloned(),
+            supersedes: old.next(),
+            status: find("status").cloned(),
+            scope: all("scope").collect(),
+            tags: all("tags").collect(),
+            id: id.clone(),
+        };
+        Some((matter, old.collect()))
+    }
+}
+
+/// A decision, and what is doubtful in its front matter.
+fn read(text: &str, source: Source) -> Result<(Decision, Option<Problem>), Box<Problem>> {
+    let text = line_feeds(without_mark(text));
+    let (front, body_at) = front_matter::split(&text);
+    let Some(front) = front else {
+        return Err(Box::new(
+            Problem::warning(source, "decision-front-matter", "a decision's file begins with front matter")
+                .hint("`---`, then at least `id:`, then `---`"),
+        ));
+    };
+    let (matter, others) = match front_matter::read::<Matter>(front) {
+        Ok(matter) => (matter, Vec::new()),
+        Err(error) => Matter::loose(front).ok_or_else(|| {
+            let at = Source::new(&source.file, 1 + error.line);
+            let message = format!("the front matter cannot be read: {}", error.message);
+            Box::new(Problem::warning(at, "decision-front-matter", message))
+        })?,
+    };
+    let body = text[body_at..].trim_start();
+    let (title, text) = match body.strip_prefix("# ") {
+        Some(rest) => rest.split_once('\n').unwrap_or((rest, "")),
+        None => body.split_once('\n').unwrap_or((body, "")),
+    };
+    let id = DecisionId::new(matter.id);
+    // One that names itself replaces nothing.
+    let supersedes = matter.supersedes.map(DecisionId::new).filter(|old| *old != id);
+    let doubt = supersedes.as_ref().filter(|_| !others.is_empty()).map(|first| {
+        let others = list(others.iter().map(|id| format!("`{id}`")));
+        let message = format!("supersedes only `{first}`, and not {others}");
+        Problem::warning(source.clone(), "decision-supersedes-many", message)
+            .hint("a decision replaces one other; delete the files of those that it replaces too")
+    });
+    let decision = Decision {
+        title: title.trim().to_owned(),
+        date: matter.date,
+        by: matter.by,
+        run: matter.run.map(RunId::new),
+        supersedes,
+        scope: matter.scope,
+        tags: matter.tags,
+        text: text.trim().to_owned(),
+        status: matter.status.as_deref().and_then(status::said),
+        source: Some(source),
+        id,
+    };
+    Ok((decision, doubt))
+}
