@@ -340,3 +340,47 @@ fn two_branches_that_replace_the_same_are_told_apart_when_they_meet() {
     assert_eq!(state(&repo, &theirs), "superseded");
     assert_eq!(state(&repo, &settled), "in_force");
 }
+
+#[cfg(unix)]
+#[test]
+fn decisions_behind_a_link_within_the_project_are_on_the_branch() {
+    let repo = TestRepo::with_small_team();
+    repo.write("docs/log.md", "### 2026-01-05: Tar the hull\n**By:** Uwe\n");
+    let link = repo.root().join(".squad/decisions.md");
+    let _ = std::fs::remove_file(&link);
+    std::os::unix::fs::symlink("../docs/log.md", &link).expect("a link");
+    repo.git(&["add", "-A"]);
+    repo.git(&["commit", "-qm", "linked"]);
+    let listed = repo.squad(&["decisions", "list"]);
+    assert!(listed.out.contains("in force") && listed.out.contains("Tar the hull"), "{listed}");
+    std::fs::remove_file(&link).expect("it was there");
+    std::os::unix::fs::symlink("../.git/config", &link).expect("a link");
+    repo.git(&["commit", "-qam", "astray"]);
+    let listed = repo.squad(&["decisions", "list"]);
+    assert!(listed.err.contains(".squad/decisions.md") && listed.err.contains("No decision can be read."), "{listed}");
+    assert!(!listed.to_string().contains("Nothing is decided"), "{listed}");
+}
+
+#[test]
+fn what_is_listed_is_what_is_counted() {
+    let repo = TestRepo::with_small_team();
+    for (path, title) in [
+        ("decisions-archive-2025-Q1.md", "Tar"),
+        ("decisions_archive.md", "Wax"),
+        ("decisions-2024.md", "Oars"),
+        ("archive/decisions.md", "Sails"),
+        ("decisions/inbox/LOUD.MD", "Flags"),
+        ("decisions/0007-ropes.md", "Ropes"),
+    ] {
+        repo.write(&format!(".squad/{path}"), &format!("### 2025-01-05: {title}\n"));
+    }
+    repo.git(&["add", "-A"]);
+    repo.git(&["commit", "-qm", "files"]);
+    let json =
+        |arguments: &[&str]| serde_json::from_str::<serde_json::Value>(&repo.squad(arguments).out).expect("JSON");
+    let counted = &json(&["agents", "--json"])["decisions"];
+    let listed = &json(&["decisions", "list", "--json"])["decisions"];
+    let states: Vec<&str> = listed.as_array().expect("a list").iter().filter_map(|one| one["state"].as_str()).collect();
+    assert_eq!((counted["total"].as_u64(), counted["archived"].as_u64()), (Some(2), Some(4)), "{counted}");
+    assert_eq!(states, ["in_force"; 6], "{listed}");
+}
