@@ -3,8 +3,8 @@
 use super::Draft;
 use super::evidence::Witness;
 use super::index::Index;
-use super::rank::{KIND, Measured, ROW, Said};
-use super::weights::{CALIBRATION, EXPLAINED, FAR_FEWER, NEARLY_ALL, SURE, WEIGHTS};
+use super::rank::{Measured, Said};
+use super::weights::{CALIBRATION, EXPLAINED, FAR_FEWER, NEARLY_ALL, SURE, VAGUE};
 use crate::model::{Member, Slug};
 
 /// How the agents stand to a text.
@@ -15,14 +15,19 @@ pub(super) struct Standing {
     pub(super) fits: Vec<f64>,
     /// The best agent's place, and how sure it is, 0..1.
     pub(super) best: Option<(usize, f64)>,
+    /// How much better the best fits than the next.
+    pub(super) lead: f64,
 }
 
 impl Standing {
     pub(super) fn of(index: &Index<'_>, said: Said) -> Self {
         let measured = index.measure(&said);
         let fits = Index::fit(&measured);
-        let best = best(&fits).map(|best| (best, confidence(&fits, &measured, best)));
-        Self { said, measured, fits, best }
+        let best = best(&fits, &measured);
+        let lead = best.map_or(0.0, |best| fits[best] - most_of_others(&fits, best));
+        let doubt = if said.is_vague { VAGUE } else { 0.0 };
+        let best = best.map(|best| (best, confidence(&measured, best, lead, doubt)));
+        Self { said, measured, fits, best, lead }
     }
 
     /// Who is sure to be the one.
@@ -32,7 +37,7 @@ impl Standing {
 
     /// The candidates, best first.
     pub(super) fn candidates(&self) -> Vec<usize> {
-        let mut agents: Vec<usize> = (0..self.fits.len()).filter(|agent| self.fits[*agent] > 0.0).collect();
+        let mut agents: Vec<usize> = (0..self.fits.len()).filter(|agent| self.measured.speaks_for(*agent)).collect();
         agents.sort_by(|a, b| self.fits[*b].total_cmp(&self.fits[*a]).then(a.cmp(b)));
         agents
     }
@@ -81,27 +86,26 @@ const ANSWERED: usize = 8;
 const CANDIDATES: usize = 3;
 const OF_A_CANDIDATE: usize = 4;
 
-fn best(fits: &[f64]) -> Option<usize> {
+fn best(fits: &[f64], measured: &Measured) -> Option<usize> {
     let best = (0..fits.len()).max_by(|a, b| fits[*a].total_cmp(&fits[*b]).then(b.cmp(a)))?;
-    (fits[best] > 0.0).then_some(best)
+    measured.speaks_for(best).then_some(best)
+}
+
+fn most_of_others(of: &[f64], best: usize) -> f64 {
+    of.iter().enumerate().filter(|(agent, _)| *agent != best).map(|(_, of)| *of).reduce(f64::max).unwrap_or(0.0)
 }
 
 /// How often an agent that stands like this is the right one, as it was found on labelled messages.
-fn confidence(fits: &[f64], measured: &Measured, best: usize) -> f64 {
-    let most_of_others =
-        |of: &[f64]| of.iter().enumerate().filter(|(agent, _)| *agent != best).map(|(_, of)| *of).fold(0.0, f64::max);
+fn confidence(measured: &Measured, best: usize, lead: f64, doubt: f64) -> f64 {
     if !measured.has_substance {
         return 0.0;
     }
-    let features = &measured.features[best];
-    let of_areas: f64 = (KIND..ROW).map(|slot| features[slot] * WEIGHTS[slot]).sum();
-    let [start, lead, areas, words] = CALIBRATION;
-    let mut sure =
-        start + lead * (fits[best] - most_of_others(fits)) + areas * of_areas + words * (fits[best] - of_areas);
-    let covered = measured.covered[best];
+    let [start, of_lead, of_said] = CALIBRATION;
+    let mut sure = start + doubt + of_lead * lead + of_said * measured.said.max(0.0).ln_1p();
+    let done = measured.done[best];
     if measured.said >= 1.0
-        && covered >= NEARLY_ALL * measured.said
-        && most_of_others(&measured.covered) <= FAR_FEWER * covered
+        && done >= NEARLY_ALL * measured.said
+        && most_of_others(&measured.done, best) <= FAR_FEWER * done
     {
         sure += EXPLAINED;
     }

@@ -3,7 +3,7 @@
 use super::decide::Standing;
 use super::index::Index;
 use super::lexicon::AreaKind;
-use super::rank::{Hit, KIND, REQUEST, TOPIC};
+use super::rank::{ASKED, DECISION, Hit, KIND, MOST_KIND, MOST_TOPIC, REQUEST, Specialty, TOPIC};
 use super::weights::WEIGHTS;
 use crate::model::{Evidence, list};
 
@@ -24,6 +24,8 @@ enum Because<'h> {
     /// It has words of the message: these hits.
     Words(&'h [Hit]),
     Area(usize),
+    /// Nobody else has a role of its area.
+    Alone(Specialty),
 }
 
 /// A pasted word can be of any length, and a message can have all the words of a line.
@@ -40,6 +42,7 @@ impl Witness<'_, '_> {
         hits.sort_by_key(|hit| hit.line);
         let mut reasons = lines(&hits);
         reasons.extend(self.areas(agent));
+        reasons.extend(self.specialties(agent));
         reasons.sort_by(|a, b| b.weight.abs().total_cmp(&a.weight.abs()).then(a.line.cmp(&b.line)));
         reasons.truncate(most);
         reasons.retain(|reason| (reason.weight * 100.0).round() != 0.0);
@@ -53,6 +56,15 @@ impl Witness<'_, '_> {
         let why = match &reason.because {
             Because::Area(area) => {
                 ["the message is about ", self.index.lexicon.areas[*area].name, ", and so is its ", what].concat()
+            }
+            Because::Alone(Specialty { slot, area, .. }) => {
+                let asks = match *slot {
+                    ASKED => "asks for",
+                    DECISION => "asks for a decision, which is",
+                    _ => "is most about",
+                };
+                let area = self.index.lexicon.areas[*area].name;
+                ["the message ", asks, " ", area, ", and only its ", what, " is that"].concat()
             }
             Because::Words(hits) => {
                 let mut words: Vec<&str> = hits.iter().map(|hit| self.word(hit.word)).collect();
@@ -71,6 +83,18 @@ impl Witness<'_, '_> {
         word.char_indices().nth(WORD).map_or(word, |(end, _)| &word[..end])
     }
 
+    /// The kinds of work that the agent is the only one for.
+    fn specialties(&self, agent: usize) -> Vec<Reason<'static>> {
+        let measured = &self.standing.measured;
+        let alone = measured.specialties.iter().filter(move |specialty| specialty.agent == agent);
+        let reasons = alone.map(|specialty| Reason {
+            line: specialty.line,
+            weight: measured.features[agent][specialty.slot] * WEIGHTS[specialty.slot],
+            because: Because::Alone(*specialty),
+        });
+        reasons.collect()
+    }
+
     /// The areas that the message speaks of and that are the agent's.
     fn areas(&self, agent: usize) -> Vec<Reason<'static>> {
         let (said, index) = (&self.standing.said, self.index);
@@ -83,7 +107,9 @@ impl Witness<'_, '_> {
         });
         let agreed: Vec<(usize, f64)> = agreed.collect();
         let mut reasons = Vec::new();
-        for (kind, slots) in [(AreaKind::Kind, &[KIND, REQUEST][..]), (AreaKind::Topic, &[TOPIC])] {
+        for (kind, slots) in
+            [(AreaKind::Kind, &[KIND, REQUEST, MOST_KIND][..]), (AreaKind::Topic, &[TOPIC, MOST_TOPIC])]
+        {
             let weight: f64 = slots.iter().map(|slot| features[*slot] * WEIGHTS[*slot]).sum();
             let areas = agreed.iter().filter(|(area, _)| index.lexicon.areas[*area].kind == kind);
             let total: f64 = areas.clone().map(|(_, agreed)| agreed).sum();

@@ -1,5 +1,6 @@
 //! What the team has laid down: whose label this is, whose part of the code.
 
+use super::text::Stretch;
 use super::{Draft, Request};
 use crate::model::{Evidence, Member, Module, Slug, Team};
 
@@ -10,6 +11,23 @@ pub(super) fn read(team: &Team, request: &Request<'_>) -> Option<Draft> {
     let owned = || request.paths.iter().filter_map(|path| of_path(team, path)).collect();
     only(labelled).or_else(|| only(owned()))
 }
+
+/// The one whom all files belong to that the message names. What is pasted or shall not be touched names none.
+pub(super) fn in_text(team: &Team, message: &str, stretches: &[Stretch]) -> Option<Draft> {
+    if team.modules.is_empty() {
+        return None;
+    }
+    let asked = stretches.iter().filter(|stretch| stretch.weight >= NAMED);
+    let words = asked.flat_map(|stretch| message[stretch.range.clone()].split_whitespace());
+    let paths = words.map(|word| word.trim_matches(|c: char| !c.is_alphanumeric() && !matches!(c, '.' | '/' | '_')));
+    let paths = paths.filter(|path| path.contains('/') && !path.contains("://"));
+    only(paths.take(MOST).filter_map(|path| of_path(team, path.trim_end_matches('.'))).collect())
+}
+
+/// From this weight on, a stretch's words are the user's own.
+const NAMED: f64 = 0.5;
+/// Nobody names more files by hand.
+const MOST: usize = 40;
 
 fn only(found: Vec<Evidence>) -> Option<Draft> {
     let first = found.first()?.agent.clone();

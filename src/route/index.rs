@@ -7,7 +7,7 @@ use foldhash::fast::FixedState;
 
 use super::PastWork;
 use super::fields::{self, Field, Line};
-use super::lexicon::{Hint, Lexicon, Of, TermId};
+use super::lexicon::{AreaKind, Hint, Lexicon, Of, TermId};
 use super::terms::{Place, each_term};
 use crate::model::{Member, Slug, Team};
 
@@ -52,9 +52,13 @@ pub(super) struct Index<'t> {
     rarities: Vec<f64>,
     /// By agent, then by area: how much of it is the agent's, 0..1.
     pub(super) areas: Vec<Vec<f64>>,
+    /// By agent: how much of all kinds and of all topics is the agent's.
+    pub(super) breadths: Vec<[f64; 2]>,
     /// By agent, then by area: the line that makes it the agent's more than any other.
     pub(super) area_lines: Vec<Vec<Option<usize>>>,
     pub(super) lines: Vec<Line>,
+    /// By area: the agents whose role it surely is, with the line that says so.
+    pub(super) roles: Vec<Vec<(usize, usize)>>,
 }
 
 /// What the fields say of an agent's areas, by their weight.
@@ -69,6 +73,11 @@ const AREA_WEIGHTS: [(Field, f64); 8] = [
     (Field::Past, 0.1),
 ];
 
+/// Kinds of work that are part of most work.
+const GENERAL: [&str; 3] = ["implementation", "planning", "research"];
+/// A role that says an area in one of its sure words.
+const SURE_ROLE: f64 = 1.6;
+
 /// Histories are long; their ends are what was done last.
 const HISTORY: usize = 16 * 1024;
 
@@ -80,6 +89,7 @@ impl<'t> Index<'t> {
         let mut index = Self {
             team,
             area_lines: Vec::new(),
+            breadths: Vec::new(),
             entries: Vec::new(),
             areas: Vec::new(),
             agents,
@@ -88,6 +98,7 @@ impl<'t> Index<'t> {
             postings: Vec::new(),
             rarities: Vec::new(),
             lines: Vec::new(),
+            roles: Vec::new(),
         };
         index.fill(lines);
         index
@@ -139,12 +150,17 @@ impl<'t> Index<'t> {
         let areas = self.lexicon.areas.len();
         let mut weights = vec![vec![0.0; areas]; self.agents.len()];
         let mut best = vec![vec![(0.0, None); areas]; self.agents.len()];
+        self.roles = vec![Vec::new(); areas];
         let mut lengths = vec![[0.0_f64; Field::COUNT]; self.agents.len()];
         let mut counts: HashMap<(TermId, usize, Field), (f64, usize), FixedState> = HashMap::default();
         for (place, line) in lines.iter().enumerate() {
             let terms = self.take_terms(&line.text);
             for (area, weight) in self.areas_of(line, &terms).into_iter().enumerate() {
                 weights[line.agent][area] += weight;
+                let of_role = line.field == Field::Role && weight >= SURE_ROLE;
+                if of_role && !self.roles[area].iter().any(|(agent, _)| *agent == line.agent) {
+                    self.roles[area].push((line.agent, place));
+                }
                 // A row is what a reader looks for first.
                 let telling = if line.rule.is_some() { 2.0 * weight } else { weight };
                 if telling > best[line.agent][area].0 {
@@ -176,9 +192,30 @@ impl<'t> Index<'t> {
         }
         self.rarities = self.postings.iter().map(|postings| self.rarity_of(postings)).collect();
         self.areas = shares(&weights);
+        self.breadths = self.areas.iter().map(|of| self.breadth_of(of)).collect();
         self.area_lines = best.into_iter().map(|of| of.into_iter().map(|(_, line)| line).collect()).collect();
         self.entries = lines.iter().filter(|line| line.rule.is_some()).flat_map(|line| self.entries_of(line)).collect();
         self.lines = lines;
+    }
+
+    fn breadth_of(&self, shares: &[f64]) -> [f64; 2] {
+        [AreaKind::Kind, AreaKind::Topic].map(|kind| {
+            let of_kind = shares.iter().zip(&self.lexicon.areas).filter(|(_, area)| area.kind == kind);
+            of_kind.map(|(share, _)| share).sum()
+        })
+    }
+
+    /// The first of the kinds that is not part of most work.
+    pub(super) fn special(&self, asked: &[usize]) -> Option<usize> {
+        asked.iter().copied().find(|area| !GENERAL.contains(&self.lexicon.areas[*area].name))
+    }
+
+    /// The only agent whose role is an area, with the line that says so.
+    pub(super) fn only_one_for(&self, area: usize) -> Option<(usize, usize)> {
+        match self.roles.get(area)?[..] {
+            [only] => Some(only),
+            _ => None,
+        }
     }
 
     fn entries_of(&self, line: &Line) -> Vec<Entry> {

@@ -5,10 +5,13 @@ use std::ops::Range;
 use super::form::Form;
 use super::index::{Found, Index};
 use super::text::Stretch;
+use super::vague::is_vague;
 
 pub(super) struct Message<'m> {
     pub(super) text: &'m str,
     pub(super) form: Form,
+    /// Whether it names no work.
+    pub(super) is_vague: bool,
     pub(super) stretches: Vec<Stretch>,
     /// Those of each stretch side by side.
     pub(super) words: Vec<Found>,
@@ -22,7 +25,7 @@ impl<'m> Message<'m> {
             index.each_found(text, stretch.range.clone(), &mut |found| words.push(found));
             stretch.words = start..words.len();
         }
-        Self { text, form: Form::of(text), stretches, words }
+        Self { text, form: Form::of(text), is_vague: is_vague(text), stretches, words }
     }
 
     /// The terms of a stretch, or of a piece of one.

@@ -29,6 +29,7 @@ mod rank;
 mod terms;
 mod text;
 mod tier;
+mod vague;
 mod weights;
 
 use serde::Serialize;
@@ -177,7 +178,14 @@ impl<'t> Router<'t> {
     fn rank(&self, request: &Request<'_>, stretches: Vec<Stretch>) -> Draft {
         let message = Message::read(&self.index, request.text, stretches);
         let whole = Standing::of(&self.index, self.index.said(&message, &message.stretches));
-        parts::read(&self.index, &message, &whole).unwrap_or_else(|| whole.draft(&self.index, request.text))
+        // Who tests or documents a file need not be who owns it.
+        let owned = || {
+            let draft = hard::in_text(self.team, request.text, &message.stretches);
+            draft.filter(|_| whole.measured.specialties.is_empty())
+        };
+        parts::read(&self.index, &message, &whole)
+            .or_else(owned)
+            .unwrap_or_else(|| whole.draft(&self.index, request.text))
     }
 }
 

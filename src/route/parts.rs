@@ -8,12 +8,14 @@ use aho_corasick::AhoCorasick;
 use super::Draft;
 use super::decide::Standing;
 use super::evidence::Witness;
+use super::form::{is_order, is_wish};
 use super::index::Index;
 use super::lexicon::AreaKind;
 use super::message::Message;
 use super::rank::Said;
 use super::text::Stretch;
 use super::weights::SURE;
+use crate::model::Evidence;
 
 /// Longer messages tell a story: their clauses are no list of work.
 const WORDS: usize = 70;
@@ -25,8 +27,10 @@ const TOPICS: usize = 3;
 const OWNED: f64 = 0.4;
 const LEAD: f64 = 1.4;
 
-/// The core of a message need not be as sure as a whole message: that there is more to do is no doubt.
-const CORE: f64 = 0.4;
+/// By how much an agent must lead the next in a part. That there are several parts is no doubt where each of them is an
+/// order, or where a kind of work stands beside the rest.
+const IN_AN_ORDER: f64 = 0.3;
+const IN_A_TOPIC: f64 = 1.3;
 
 const OF_A_PART: usize = 3;
 
@@ -42,21 +46,103 @@ struct Part {
 
 /// The agents of the message's parts when they are several.
 pub(super) fn read(index: &Index<'_>, message: &Message<'_>, whole: &Standing) -> Option<Draft> {
-    let is_beside = kinds_beside(index, &whole.said).next().is_some();
-    if whole.sure().is_some() && !is_beside {
+    let split = split(message);
+    if message.length() > WORDS || split.len() < 2 || split.len() > PARTS {
         return None;
     }
-    let split = split(message);
-    let most = if is_beside { PARTS } else { TOPICS };
-    if message.length() > WORDS || split.len() < 2 || split.len() > most {
+    let begins: Vec<bool> = split
+        .iter()
+        .map(|part| part.first().is_some_and(|first| is_order(&message.text[first.range.clone()])))
+        .collect();
+    let is_beside = kinds_beside(index, &whole.said).next().is_some();
+    let orders = begins.iter().filter(|begins| **begins).count();
+    if whole.sure().is_some() && !is_beside && !begins.iter().skip(1).any(|begins| *begins) {
         return None;
     }
     let parts: Vec<Part> = split.into_iter().map(|stretches| part(index, message, stretches)).collect();
-    of_kinds(index, message, &parts, whole).or_else(|| of_topics(index, message, parts, whole))
+    let is_asked = begins.first().copied().unwrap_or(false);
+    of_orders(index, message, &parts, &begins, whole)
+        .or_else(|| of_kinds(index, message, &parts, whole, is_asked || is_wish(message.text)))
+        // What is told before the only order is what the order is about.
+        .or_else(|| (is_asked || orders == 0).then(|| of_topics(index, message, &parts, whole))?)
+}
+
+/// Orders one after the other: "add the endpoint with tests and write the page".
+fn of_orders(
+    index: &Index<'_>,
+    message: &Message<'_>,
+    parts: &[Part],
+    begins: &[bool],
+    whole: &Standing,
+) -> Option<Draft> {
+    if begins.iter().filter(|begins| **begins).count() < 2 {
+        return None;
+    }
+    let mut orders: Vec<Vec<&Part>> = Vec::new();
+    // What stands before the first order is told, not asked for.
+    for (part, begins) in parts.iter().zip(begins).skip_while(|(_, begins)| !**begins) {
+        match orders.last_mut() {
+            Some(order) if !begins => order.push(part),
+            _ => orders.push(vec![part]),
+        }
+    }
+    let mut chosen = Chosen { index, message, agents: Vec::new(), evidence: Vec::new(), least: 1.0 };
+    for order in orders {
+        let owned = |part: &&Part| part.kind.filter(|(_, asks)| *asks).and_then(|(area, _)| owner(index, area));
+        let core = order.iter().take(1).chain(order.iter().skip(1).filter(|part| owned(part).is_none()));
+        let core: Vec<Stretch> = core.flat_map(|part| part.stretches.iter().cloned()).collect();
+        let standing = Standing::of(index, index.said(message, &core));
+        if let Some((agent, _)) = standing.best.filter(|_| standing.lead >= IN_AN_ORDER) {
+            chosen.take(agent, &standing);
+        }
+        for part in order.iter().skip(1) {
+            if let Some(agent) = owned(part) {
+                chosen.take(agent, &Standing::of(index, part.said.clone()));
+            }
+        }
+    }
+    chosen.draft(whole)
+}
+
+/// The agents of several parts, in their order.
+struct Chosen<'c, 't> {
+    index: &'c Index<'t>,
+    message: &'c Message<'c>,
+    agents: Vec<usize>,
+    evidence: Vec<Evidence>,
+    /// How sure the least sure of them is.
+    least: f64,
+}
+
+impl Chosen<'_, '_> {
+    fn take(&mut self, agent: usize, standing: &Standing) {
+        if !self.agents.contains(&agent) {
+            self.agents.push(agent);
+            self.least = self.least.min(standing.best.map_or(0.0, |(_, sure)| sure));
+            let witness = Witness { index: self.index, message: self.message.text, standing };
+            self.evidence.extend(witness.of(agent, OF_A_PART));
+        }
+    }
+
+    /// `None` when they are not several. That they are is no doubt, so they are no less sure than is enough to answer.
+    fn draft(self, whole: &Standing) -> Option<Draft> {
+        (self.agents.len() > 1).then(|| Draft {
+            reviewer: self.agents.iter().find_map(|agent| whole.reviewer(self.index, *agent)),
+            agents: self.agents.iter().map(|agent| self.index.agents[*agent].slug.clone()).collect(),
+            confidence: self.least.max(SURE),
+            evidence: self.evidence,
+        })
+    }
 }
 
 /// Work on something, and beside it tests, documentation and the like.
-fn of_kinds(index: &Index<'_>, message: &Message<'_>, parts: &[Part], whole: &Standing) -> Option<Draft> {
+fn of_kinds(
+    index: &Index<'_>,
+    message: &Message<'_>,
+    parts: &[Part],
+    whole: &Standing,
+    is_asked: bool,
+) -> Option<Draft> {
     let first_asks = parts.first()?.kind.is_some_and(|(_, asks)| asks);
     let mut owners: Vec<(usize, &Part)> = Vec::new();
     let mut core: Vec<Stretch> = Vec::new();
@@ -75,60 +161,29 @@ fn of_kinds(index: &Index<'_>, message: &Message<'_>, parts: &[Part], whole: &St
     }
     let core = Standing::of(index, index.said(message, &core));
     // When the message begins with one kind, the rest is what that kind is about.
-    let worker = core.best.filter(|(_, confidence)| !first_asks && *confidence >= CORE);
-    let mut agents: Vec<usize> = worker.map(|(agent, _)| agent).into_iter().collect();
-    agents
-        .extend(owners.iter().map(|(owner, _)| *owner).filter(|owner| worker.is_none_or(|(agent, _)| agent != *owner)));
-    if agents.len() < 2 {
-        return None;
+    let worker = core.best.filter(|_| !first_asks && is_asked && core.lead >= IN_AN_ORDER);
+    let mut chosen = Chosen { index, message, agents: Vec::new(), evidence: Vec::new(), least: 1.0 };
+    if let Some((agent, _)) = worker {
+        chosen.take(agent, &core);
     }
-    let mut evidence = Vec::new();
-    for agent in &agents {
-        let of_part = owners.iter().find(|(owner, _)| owner == agent);
-        let of_part = of_part.map(|(_, part)| Standing::of(index, part.said.clone()));
-        let standing = of_part.as_ref().unwrap_or(&core);
-        evidence.extend(Witness { index, message: message.text, standing }.of(*agent, OF_A_PART));
+    for (agent, part) in owners {
+        chosen.take(agent, &Standing::of(index, part.said.clone()));
     }
-    let confidence = worker.map_or(SURE, |(_, confidence)| confidence.max(SURE));
-    Some(draft(index, &agents, evidence, confidence, whole))
+    chosen.draft(whole)
 }
 
 /// Parts that are surely different agents' work, where the whole is surely nobody's.
-fn of_topics(index: &Index<'_>, message: &Message<'_>, parts: Vec<Part>, whole: &Standing) -> Option<Draft> {
+fn of_topics(index: &Index<'_>, message: &Message<'_>, parts: &[Part], whole: &Standing) -> Option<Draft> {
     if whole.sure().is_some() || parts.len() > TOPICS {
         return None;
     }
-    let mut agents: Vec<usize> = Vec::new();
-    let (mut confidence, mut evidence) = (1.0_f64, Vec::new());
+    let mut chosen = Chosen { index, message, agents: Vec::new(), evidence: Vec::new(), least: 1.0 };
     for part in parts {
-        let standing = Standing::of(index, part.said);
-        let (agent, sure) = standing.best.filter(|_| standing.sure().is_some())?;
-        if !agents.contains(&agent) {
-            agents.push(agent);
-        }
-        confidence = confidence.min(sure);
-        evidence.extend(Witness { index, message: message.text, standing: &standing }.of(agent, OF_A_PART));
+        let standing = Standing::of(index, part.said.clone());
+        let (agent, _) = standing.best.filter(|_| standing.lead >= IN_A_TOPIC)?;
+        chosen.take(agent, &standing);
     }
-    if agents.len() < 2 {
-        return None;
-    }
-    Some(draft(index, &agents, evidence, confidence, whole))
-}
-
-fn draft(
-    index: &Index<'_>,
-    agents: &[usize],
-    evidence: Vec<crate::model::Evidence>,
-    confidence: f64,
-    whole: &Standing,
-) -> Draft {
-    let reviewer = agents.iter().find_map(|agent| whole.reviewer(index, *agent));
-    Draft {
-        agents: agents.iter().map(|agent| index.agents[*agent].slug.clone()).collect(),
-        reviewer,
-        confidence,
-        evidence,
-    }
+    chosen.draft(whole)
 }
 
 fn part(index: &Index<'_>, message: &Message<'_>, stretches: Vec<Stretch>) -> Part {

@@ -10,13 +10,26 @@ use super::text::Stretch;
 use super::weights::WEIGHTS;
 
 /// What is measured of a message and an agent: its fields, and how well their areas agree.
-pub(super) const FEATURES: usize = Field::COUNT + 4;
+pub(super) const FEATURES: usize = Field::COUNT + 11;
 pub(super) const KIND: usize = Field::COUNT;
 pub(super) const TOPIC: usize = Field::COUNT + 1;
 /// The kind of work by the words that a request begins with.
 pub(super) const REQUEST: usize = Field::COUNT + 2;
 /// A row's own words, all of them.
 pub(super) const ROW: usize = Field::COUNT + 3;
+
+/// The kind and the topic that are most the agent's, by how much is said of them, whatever else is said.
+pub(super) const MOST_KIND: usize = Field::COUNT + 4;
+pub(super) const MOST_TOPIC: usize = Field::COUNT + 5;
+/// Being the only agent whose role is a kind of work: the one a sentence begins by asking for, the one that is said
+/// most, and planning where something is to be decided.
+pub(super) const ASKED: usize = Field::COUNT + 6;
+pub(super) const MOST_SAID: usize = Field::COUNT + 7;
+pub(super) const DECISION: usize = Field::COUNT + 8;
+/// How much is the agent's whatever is said, kinds and topics: who has a hand in everything is meant less often than
+/// its words are met.
+pub(super) const KINDS: usize = Field::COUNT + 9;
+pub(super) const TOPICS: usize = Field::COUNT + 10;
 
 /// A word of the message that was found in an agent's files.
 #[derive(Clone, Copy, Debug)]
@@ -42,6 +55,9 @@ pub(super) struct Said {
     pub(super) form: Option<(usize, f64)>,
     /// Whether any word surely speaks of an area.
     pub(super) speaks: bool,
+    pub(super) is_vague: bool,
+    /// The kinds of work that the beginnings of its sentences surely speak of, in their order.
+    pub(super) asked: Vec<usize>,
 }
 
 #[derive(Clone, Debug)]
@@ -55,18 +71,37 @@ pub(super) struct Measured {
     pub(super) features: Vec<[f64; FEATURES]>,
     /// The places of the words that were looked for in [`Said::words`], and what finding one is worth.
     looked_for: Vec<(usize, f64)>,
-    /// How much the message says that could be found, and how much of it was.
+    /// How much the message says that could be found.
     pub(super) said: f64,
     /// Whether any word says something of an area, or of some agents rather than of all.
     pub(super) has_substance: bool,
-    /// By agent: how much of what was said its files have.
-    pub(super) covered: Vec<f64>,
+    /// By agent: how much of what was said its past work has.
+    pub(super) done: Vec<f64>,
+    pub(super) specialties: Vec<Specialty>,
+}
+
+impl Measured {
+    /// Whether anything that was said speaks for an agent.
+    pub(super) fn speaks_for(&self, agent: usize) -> bool {
+        self.features.get(agent).is_some_and(|of| of[..KINDS].iter().any(|feature| *feature > 0.0))
+    }
+}
+
+/// A kind of work that is only one agent's role.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Specialty {
+    /// How it was found: [`ASKED`], [`MOST_SAID`] or [`DECISION`].
+    pub(super) slot: usize,
+    pub(super) agent: usize,
+    pub(super) area: usize,
+    /// The line that gives the role.
+    pub(super) line: usize,
 }
 
 /// What the form of a message is worth, in strong words.
-const DECISION: f64 = 1.5;
-const INQUIRY: f64 = 0.5;
-const ORDER: f64 = 0.7;
+const OF_A_DECISION: f64 = 1.5;
+const OF_AN_INQUIRY: f64 = 0.5;
+const OF_AN_ORDER: f64 = 0.7;
 
 /// What a word must say to be more than chance: how much it says at all, times how much it tells agents apart.
 const LEAST_SAID: f64 = 0.3;
@@ -76,10 +111,15 @@ const PASTED_AREA: f64 = 0.35;
 /// A hint that is worth this much is no chance.
 const SURELY: f64 = 0.75;
 
+/// More said of an area than this says no more, and what is said less surely than this is not said.
+const ENOUGH: f64 = 2.0;
+const SPOKEN_OF: f64 = 0.9;
+
 /// How many words at the beginning of a sentence tell what is asked for.
 const BEGINNING: usize = 5;
-/// And where among them the verb stands.
+/// And until where among them a clause with the verb may begin, and the verb stand.
 const VERB: usize = 3;
+const LATEST_VERB: usize = 8;
 
 /// A set of terms.
 struct Terms(Vec<u64>);
@@ -112,6 +152,8 @@ impl Index<'_> {
             pasted: vec![0.0; areas],
             form: None,
             speaks: false,
+            is_vague: message.is_vague,
+            asked: Vec::new(),
         };
         self.add_form(message.form, &mut said);
         let mut sentence = usize::MAX;
@@ -132,9 +174,9 @@ impl Index<'_> {
     /// planning, and what is no question is asked to be built.
     fn add_form(&self, form: Form, said: &mut Said) {
         let (area, weight) = match form {
-            Form::Decision => ("planning", DECISION),
-            Form::Inquiry => ("research", INQUIRY),
-            Form::Order => ("implementation", ORDER),
+            Form::Decision => ("planning", OF_A_DECISION),
+            Form::Inquiry => ("research", OF_AN_INQUIRY),
+            Form::Order => ("implementation", OF_AN_ORDER),
         };
         if let Some(area) = self.lexicon.area(area) {
             said.areas[area] += weight;
@@ -150,9 +192,18 @@ impl Index<'_> {
         begun: &mut usize,
         said: &mut Said,
     ) {
+        let spoken = words.clone().filter(|word| word.place == Place::Word && word.says).map(|word| word.term);
+        // The verb is the first word that says anything: a legal tag is no order to tag.
+        let verb = match *begun {
+            begun if begun < VERB => {
+                let is_stop = |term: &Option<TermId>| term.is_some_and(|term| self.lexicon.is_stop(term));
+                begun + spoken.clone().take_while(is_stop).count()
+            }
+            _ => 0,
+        };
         let mut take = |hints: &[Hint], terms: usize, counts: bool| {
             let begins = *begun < BEGINNING && !stretch.is_code;
-            let asks = *begun < VERB && !stretch.is_code && counts;
+            let asks = *begun <= verb && *begun < LATEST_VERB && !stretch.is_code && counts;
             for hint in hints.iter().filter(|hint| hint.of == Of::All || (asks && hint.of == Of::Requests)) {
                 // What shall not be done is surely not what is asked for.
                 let weight = if stretch.weight < 0.0 { -hint.weight } else { hint.weight * stretch.weight };
@@ -167,14 +218,17 @@ impl Index<'_> {
                 said.speaks |= hint.of == Of::All && !pasted && weight >= SURELY;
                 if begins {
                     said.requests[hint.area as usize] += weight;
+                    let area = usize::from(hint.area);
+                    if weight >= SURELY && self.lexicon.areas[area].kind == AreaKind::Kind {
+                        said.asked.push(area);
+                    }
                 }
             }
             if counts {
                 *begun += terms;
             }
         };
-        let sequence = words.clone().filter(|word| word.place == Place::Word && word.says).map(|word| word.term);
-        self.each_hints(sequence, &mut |hints, terms| take(hints, terms, true));
+        self.each_hints(spoken, &mut |hints, terms| take(hints, terms, true));
         for word in words.clone().filter(|word| word.place != Place::Word) {
             let weight = if word.place == Place::Implied {
                 &[]
@@ -193,7 +247,8 @@ impl Index<'_> {
             looked_for: Vec::with_capacity(said.words.len()),
             said: 0.0,
             has_substance: said.speaks,
-            covered: vec![0.0; self.agents.len()],
+            done: vec![0.0; self.agents.len()],
+            specialties: Vec::new(),
         };
         let mut seen = Terms::none(self.vocabulary());
         for (place, word) in said.words.iter().enumerate() {
@@ -218,17 +273,21 @@ impl Index<'_> {
             let postings = self.postings(term);
             measured.has_substance |= says * self.rarity(term) > LEAST_SAID && !postings.is_empty();
             measured.looked_for.push((place, worth));
-            let mut last = usize::MAX;
             for posting in postings {
-                if posting.agent != last && posting.field != Field::NotOwned {
-                    last = posting.agent;
-                    measured.covered[last] += says * word.weight.max(0.0);
+                if posting.field == Field::Past {
+                    measured.done[posting.agent] += says * word.weight.max(0.0);
                 }
                 measured.features[posting.agent][posting.field as usize] += worth * posting.amount;
             }
         }
         self.measure_rows(&seen, &mut measured);
         self.measure_areas(said, &mut measured);
+        self.measure_most(said, &mut measured);
+        self.measure_specialties(said, &mut measured);
+        for (features, [kinds, topics]) in measured.features.iter_mut().zip(&self.breadths) {
+            features[KINDS] = *kinds;
+            features[TOPICS] = *topics;
+        }
         measured
     }
 
@@ -282,6 +341,40 @@ impl Index<'_> {
             let agreed: f64 = spoken.iter().map(|(area, said)| said * of[*area]).sum();
             // Sure of itself when much was said of few areas.
             features[slot] = agreed / (total + 0.7);
+        }
+    }
+
+    fn measure_most(&self, said: &Said, measured: &mut Measured) {
+        for (area, said) in said.areas.iter().enumerate().filter(|(_, said)| **said > 0.0) {
+            let slot = match self.lexicon.areas[area].kind {
+                AreaKind::Topic => MOST_TOPIC,
+                AreaKind::Kind if self.lexicon.areas[area].name == "implementation" => continue,
+                AreaKind::Kind => MOST_KIND,
+            };
+            for (features, of) in measured.features.iter_mut().zip(&self.areas) {
+                features[slot] = features[slot].max(said.min(ENOUGH) * of[area]);
+            }
+        }
+    }
+
+    fn measure_specialties(&self, said: &Said, measured: &mut Measured) {
+        let is_kind = |area: &usize| {
+            self.lexicon.areas[*area].kind == AreaKind::Kind && self.lexicon.areas[*area].name != "implementation"
+        };
+        let most = (0..said.areas.len())
+            .filter(is_kind)
+            .max_by(|a, b| said.areas[*a].total_cmp(&said.areas[*b]).then(b.cmp(a)))
+            .filter(|area| said.areas[*area] >= SPOKEN_OF);
+        let decision = said.form.map(|(area, _)| area).filter(|area| self.lexicon.areas[*area].name == "planning");
+        for (slot, area, amount) in [
+            (ASKED, self.special(&said.asked), 1.0),
+            (MOST_SAID, most, most.map_or(0.0, |area| said.areas[area].min(ENOUGH))),
+            (DECISION, decision, 1.0),
+        ] {
+            if let Some((area, (agent, line))) = area.and_then(|area| Some((area, self.only_one_for(area)?))) {
+                measured.features[agent][slot] = amount;
+                measured.specialties.push(Specialty { slot, agent, area, line });
+            }
         }
     }
 

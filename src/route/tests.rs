@@ -54,6 +54,13 @@ fn one_message_may_be_several_agents_work() {
 }
 
 #[test]
+fn orders_are_parts_and_what_is_told_or_listed_is_none() {
+    assert_eq!(agents("Add a query to the endpoint and put a button with its layout on the page").1, ["bea", "fay"]);
+    assert_eq!(agents("Fix the css layout, the button, the page and its css").1, ["fay"]);
+    assert_eq!(agents("The endpoint and the query are fine now. Document the endpoint in the guide").1, ["doc"]);
+}
+
+#[test]
 fn a_mention_beats_the_rows() {
     assert_eq!(agents("@tess look at the endpoint").1, ["tess"]);
     assert_eq!(agents("@Fay and @bea: agree on the page").1, ["fay", "bea"]);
@@ -142,6 +149,20 @@ fn labels_and_paths_are_rules() {
     assert_eq!(ask(&["other"], &["docs/a.md"]), [""; 0]);
 }
 
+#[test]
+fn a_file_that_the_message_names_is_its_owners() {
+    let team = read(&[
+        ("team.md", "| Name | Role |\n|-|-|\n| Bea | Developer |\n| Fay | Developer |\n| Tess | Tester |\n"),
+        ("routing.md", "| Path | Primary |\n|-|-|\n| src/ | Bea |\n| src/web/ | Fay |\n"),
+    ]);
+    let asked = |message: &str| plan(&team, message).agents.iter().map(ToString::to_string).collect::<Vec<_>>();
+    assert_eq!(asked("`src/web/a.ts` swallows the second event."), ["fay"]);
+    assert_eq!(asked("Rename the option in src/core.rs, please"), ["bea"]);
+    assert_eq!(asked("Write unit tests for src/web/a.ts"), ["tess"]);
+    assert_eq!(asked("src/core.rs and src/web/a.ts disagree"), [""; 0]);
+    assert_eq!(asked("See https://example.org/src/web/a.ts"), [""; 0]);
+}
+
 /// A team of another trade, whose files are small, and what its members are asked in words that are not in them.
 fn orchard() -> Team {
     read(&[
@@ -180,6 +201,15 @@ fn areas_of_work_are_known_by_other_words() {
         let agents: Vec<&str> = plan.agents.iter().map(Slug::as_str).collect();
         assert_eq!(agents, [agent], "{message}: {plan:?}");
     }
+}
+
+#[test]
+fn the_only_one_for_a_kind_of_work_is_chosen_whatever_it_is_about() {
+    let team = orchard();
+    let asked = plan(&team, "Explain in a guide how harvest queries work, for people who are new");
+    assert_eq!(asked.agents.iter().map(Slug::as_str).collect::<Vec<_>>(), ["sage"], "{asked:?}");
+    let role = asked.evidence.iter().find(|one| one.why.contains("asks for documentation"));
+    assert!(role.is_some_and(|one| one.weight > 0.0 && one.source.ends_with("team.md:7")), "{asked:?}");
 }
 
 #[test]

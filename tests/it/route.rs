@@ -15,11 +15,11 @@ fn a_plan_is_a_page() {
         tier standard, confidence 0.97
 
         Why:
-          ada    1.52  the message is about security, and so is its routing row  .squad/routing.md:7
-                 1.16  the message is about implementation, and so is its role   .squad/team.md:5
-                 0.22  the message is about auth, and so is its examples of a routing row  .squad/routing.md:7
-                 0.19  examples of a routing row: `login`                        .squad/routing.md:7
-                 0.19  examples of a routing row: `password`                     .squad/routing.md:7
+          ada    1.45  the message is about security, and so is its routing row  .squad/routing.md:7
+                 1.10  the message is about implementation, and so is its role   .squad/team.md:5
+                 0.65  the message is about auth, and so is its examples of a routing row  .squad/routing.md:7
+                 0.47  examples of a routing row: `login`                        .squad/routing.md:7
+                 0.47  examples of a routing row: `password`                     .squad/routing.md:7
         --- stderr
         hint: `--explain` shows 1 reason more
         --- exit 0
@@ -30,7 +30,7 @@ fn a_plan_is_a_page() {
         tier standard, confidence 0.00
 
         What speaks for whom:
-          ada    2.07  the message is about implementation, and so is its role  .squad/team.md:5
+          ada    1.50  the message is about implementation, and so is its role  .squad/team.md:5
         --- exit 0
     "#]]
     .assert_eq(&repo.squad(&["route", "Make it better"]).to_string());
@@ -72,23 +72,23 @@ fn explaining_shows_who_else_was_considered() {
     let message = "Fix the login password check, the quality of the server is poor";
     expect![[r#"
         ada works on it, then rex reviews.
-        tier standard, confidence 0.93
+        tier standard, confidence 0.95
 
         Why:
-          ada            1.33  the message is about security, and so is its routing row  .squad/routing.md:7
-                         1.01  the message is about implementation, and so is its role   .squad/team.md:5
-                         0.19  examples of a routing row: `login`                        .squad/routing.md:7
-                         0.19  examples of a routing row: `password`                     .squad/routing.md:7
-                         0.18  the message is about auth, and so is its examples of a routing row  .squad/routing.md:7
-                         0.08  routing row: `server`                                     .squad/routing.md:5
-                         0.08  the message is about backend, and so is its routing row   .squad/routing.md:5
+          ada            1.31  the message is about security, and so is its routing row  .squad/routing.md:7
+                         1.00  the message is about implementation, and so is its role   .squad/team.md:5
+                         0.50  the message is about auth, and so is its examples of a routing row  .squad/routing.md:7
+                         0.47  examples of a routing row: `login`                        .squad/routing.md:7
+                         0.47  examples of a routing row: `password`                     .squad/routing.md:7
+                         0.21  the message is about backend, and so is its routing row   .squad/routing.md:5
+                         0.03  routing row: `server`                                     .squad/routing.md:5
           coordinator    0.00  tier standard: work for one agent                         message
 
         Also considered:
-          bob    0.66  in all, of which:
-                 0.66  the message is about testing, and so is its routing row  .squad/routing.md:6
-          rex    0.13  in all, of which:
-                 0.13  the message is about review, and so is its role          .squad/team.md:7
+          bob    0.91  in all, of which:
+                 1.23  the message is about testing, and so is its routing row  .squad/routing.md:6
+          rex    0.14  in all, of which:
+                 0.38  the message is about review, and so is its role          .squad/team.md:7
         --- exit 0
     "#]]
     .assert_eq(&repo.squad(&["route", "--explain", message]).to_string());
@@ -113,12 +113,11 @@ fn edge_cases_of_all_kinds_are_routed_but_for_these() {
         .map(|prediction| format!("{}: {}\n", prediction["mistake"], prediction["message"]))
         .collect();
     expect![[r#"
-        5 of 72 wrong:
+        4 of 72 wrong:
         "not_answered": "@scribe the README says the wrong port, correct it"
         "wrong_agent": "Bump @milo/buttons, the components of the web pages need it"
         "not_answered": "Leave the pipeline alone and write unit tests for the exposure parser"
         "not_answered": "パーサーの単体テストを追加してカバレッジを上げてください"
-        "wrong_agent": "Read https://milo.example/@milo/tests and then write the guide for the star map"
     "#]]
     .assert_eq(&format!("{} of {} wrong:\n{}", mistakes.len(), predictions.len(), mistakes.concat()));
 }
@@ -212,15 +211,21 @@ fn cases_are_scored_and_mistakes_grouped() {
     let repo = TestRepo::with_small_team();
     repo.write("cases.jsonl", CASES);
     expect![[r#"
-           3 single     accuracy 33.3%, coverage 33.3%, precision 100.0%
+           3 single     accuracy 33.3%, coverage 66.7%, precision 50.0%
            1 multi      recall 100.0%
            2 ambiguous  abstained 50.0%
 
-        Abstained, and need not have (2)
+        If routing answered from this confidence on:
+          0.98  coverage  66.7%  precision  50.0%
+          0.99  coverage  33.3%  precision   0.0%
+
+        The wrong agent (1)
+          bob, .squad/routing.md:6: the message is about testing, and so is its routing row (1 case)
+            cases.jsonl:2  wanted ada, got bob: Raise the coverage of the parser
+
+        Abstained, and need not have (1)
           nothing spoke for anybody else (1 case)
             cases.jsonl:3  wanted bob or rex: Quarterly figures
-          bob, .squad/routing.md:6: the message is about testing, and so is its routing row (1 case)
-            cases.jsonl:2  wanted ada: Raise the coverage of the parser
 
         Answered, and should have abstained (1)
           bob, .squad/routing.md:6: the message is about testing, and so is its routing row (1 case)
