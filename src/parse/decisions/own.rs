@@ -6,10 +6,11 @@ use serde::Deserialize;
 use serde::de::IgnoredAny;
 
 use super::super::{Files, front_matter, line_feeds, without_mark};
+use super::date::{Order, date_in};
 use super::matter;
 use super::places::{Place, main_file, place};
 use super::status;
-use crate::model::{Decision, DecisionId, Problem, RunId, Source, list};
+use crate::model::{Decision, DecisionId, Problem, RunId, Source, first_line, list};
 
 /// Those of a team folder.
 pub(super) fn all(files: &Files, problems: &mut Vec<Problem>) -> Vec<Decision> {
@@ -19,8 +20,8 @@ pub(super) fn all(files: &Files, problems: &mut Vec<Problem>) -> Vec<Decision> {
     for (path, text) in files.texts.iter().filter(|(path, _)| matches!(place(path, main), Some(Place::Own))) {
         let source = files.at(path, 1);
         match read(text, source.clone()) {
-            Ok((decision, doubt)) => {
-                problems.extend(doubt);
+            Ok((decision, doubts)) => {
+                problems.extend(doubts);
                 if let Some(other) = known.insert(decision.id.clone(), source.file.clone()) {
                     let message = format!("`{}` is the id of {other} too, and both count", decision.id);
                     problems.push(
@@ -88,7 +89,7 @@ impl Matter {
 }
 
 /// A decision, and what is doubtful in its front matter.
-fn read(text: &str, source: Source) -> Result<(Decision, Option<Problem>), Box<Problem>> {
+fn read(text: &str, source: Source) -> Result<(Decision, Vec<Problem>), Box<Problem>> {
     let text = line_feeds(without_mark(text));
     let (front, body_at) = front_matter::split(&text);
     let Some(front) = front else {
@@ -113,15 +114,26 @@ fn read(text: &str, source: Source) -> Result<(Decision, Option<Problem>), Box<P
     let id = DecisionId::new(matter.id);
     // One that names itself replaces nothing.
     let supersedes = matter.supersedes.map(DecisionId::new).filter(|old| *old != id);
-    let doubt = supersedes.as_ref().filter(|_| !others.is_empty()).map(|first| {
+    let mut doubts = Vec::new();
+    if let Some(first) = supersedes.as_ref().filter(|_| !others.is_empty()) {
         let others = list(others.iter().map(|id| format!("`{id}`")));
         let message = format!("supersedes only `{first}`, and not {others}");
-        Problem::warning(source.clone(), "decision-supersedes-many", message)
-            .hint("a decision replaces one other; delete the files of those that it replaces too")
-    });
+        doubts.push(
+            Problem::warning(source.clone(), "decision-supersedes-many", message)
+                .hint("a decision replaces one other; delete the files of those that it replaces too"),
+        );
+    }
+    let (date, no_date): (Option<String>, _) = match matter.date {
+        Some(text) if date_in(&text, Order::of(&text)).is_none() => (None, Some(text)),
+        date => (date, None),
+    };
+    doubts.extend(no_date.map(|text| {
+        let message = format!("`date: {}` is no day, and the decision counts as undated", first_line(&text, 40));
+        Problem::warning(source.clone(), "decision-date", message).hint("write the day as `2026-01-31`")
+    }));
     let decision = Decision {
         title: title.trim().to_owned(),
-        date: matter.date,
+        date,
         by: matter.by,
         run: matter.run.map(RunId::new),
         supersedes,
@@ -132,5 +144,5 @@ fn read(text: &str, source: Source) -> Result<(Decision, Option<Problem>), Box<P
         source: Some(source),
         id,
     };
-    Ok((decision, doubt))
+    Ok((decision, doubts))
 }

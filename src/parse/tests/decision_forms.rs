@@ -198,3 +198,19 @@ fn lists_and_twins_in_front_matter() {
     let (team, _) = read(&[TEAM, ROUTING, ("decisions/inbox/flags.md", note)]);
     assert_eq!(team.decisions[0].by.as_deref(), Some("Uwe, Otto"));
 }
+
+#[test]
+fn a_day_that_is_none_leaves_a_decisions_file_undated() {
+    let file = |date: &str| format!("---\nid: a1\ndate: {date}\n---\n# Tar\n");
+    for (date, wanted, count) in [
+        ("soon", None, 1),
+        ("2026-02-30", None, 1),
+        ("2026-01-05", Some("2026-01-05"), 0),
+        ("2026-01-05T10:00:00Z", Some("2026-01-05T10:00:00Z"), 0),
+    ] {
+        let text = file(date);
+        let (team, problems) = read(&[TEAM, ROUTING, ("decisions/2026/01/05-tar-a1.md", &text)]);
+        assert_eq!(team.decisions[0].date.as_deref(), wanted);
+        assert_eq!(codes(&problems), vec![("decision-date", 1); count], "{date}");
+    }
+}
