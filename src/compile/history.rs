@@ -51,6 +51,8 @@ struct Offer<'a> {
     /// Its place in the whole past.
     place: usize,
     text: String,
+    /// Its tokens with its citation, which it may share with its neighbour: then there is a little room left.
+    size: usize,
     whole: &'a str,
     is_standing: bool,
     date: &'a str,
@@ -62,6 +64,18 @@ enum Origin<'a> {
     /// Its heading and its source.
     File(String, Source),
     Ledger(&'a Learning),
+}
+
+impl Origin<'_> {
+    fn citation(&self) -> String {
+        match self {
+            Self::File(heading, source) if heading.is_empty() => format!("\nFrom {}:\n", place(source)),
+            Self::File(heading, source) => format!("\nFrom {}, “{}”:\n", place(source), one_line(heading)),
+            Self::Ledger(learning) => {
+                format!("\nFrom the ledger, `{}`, {}:\n", one_line(&learning.entry), one_line(&learning.date))
+            }
+        }
+    }
 }
 
 /// What a session is told of its agent's past.
@@ -118,7 +132,11 @@ impl<'a> Past<'a> {
 
     /// What all of it would take.
     pub(super) fn wanted(&self) -> usize {
-        if self.offers.is_empty() { 0 } else { self.frame() + self.offers.iter().map(Offer::size).sum::<usize>() }
+        if self.offers.is_empty() { 0 } else { self.frame() + self.all() }
+    }
+
+    fn all(&self) -> usize {
+        self.offers.iter().map(|offer| offer.size).sum()
     }
 
     fn frame(&self) -> usize {
@@ -132,11 +150,10 @@ impl<'a> Past<'a> {
         }
         let room = room - self.frame();
         let (standing, others) = self.offers.split_at(self.offers.partition_point(|offer| offer.is_standing));
-        let all: usize = self.offers.iter().map(Offer::size).sum();
-        let standing_room = if all <= room { room } else { room / STANDING_SHARE };
-        let mut verdicts = choose(standing.iter().map(|offer| Some(offer.size())), standing_room);
+        let standing_room = if self.all() <= room { room } else { room / STANDING_SHARE };
+        let mut verdicts = choose(standing.iter().map(|offer| Some(offer.size)), standing_room);
         let used: usize = standing.iter().zip(&verdicts).map(|(offer, verdict)| taken(offer, *verdict)).sum();
-        verdicts.extend(choose(others.iter().map(|offer| Some(offer.size())), room - used));
+        verdicts.extend(choose(others.iter().map(|offer| Some(offer.size)), room - used));
         Told { text: self.render(&verdicts), verdicts }
     }
 
@@ -155,7 +172,7 @@ impl<'a> Past<'a> {
         for offer in &chosen {
             let same = matches!((&offer.origin, heading), (Origin::File(this, _), Some(last)) if this == last);
             if !same {
-                text.push_str(&offer.citation());
+                text.push_str(&offer.origin.citation());
             }
             text.push_str(&quote(&offer.text));
             heading = match &offer.origin {
@@ -185,49 +202,23 @@ fn look(heading: &str, text: &str, topic: &Topic) -> Hits {
 }
 
 fn taken(offer: &Offer<'_>, verdict: Verdict) -> usize {
-    if verdict == Verdict::In { offer.size() } else { 0 }
+    if verdict == Verdict::In { offer.size } else { 0 }
 }
 
 impl<'a> Offer<'a> {
+    fn new(origin: Origin<'a>, whole: &'a str, date: &'a str) -> Self {
+        let text = head(whole.trim(), LENGTH);
+        let size = tokens(&origin.citation()) + tokens(&quote(&text));
+        Self { origin, text, size, whole, date, is_standing: false, place: 0, relevance: 0, shared: Vec::new() }
+    }
+
     fn of_note(note: Note<'a>, file: &str) -> Self {
-        Self {
-            text: head(note.text, LENGTH),
-            whole: note.text,
-            is_standing: note.is_standing,
-            date: note.date,
-            origin: Origin::File(note.heading, Source::new(file, note.line)),
-            place: 0,
-            relevance: 0,
-            shared: Vec::new(),
-        }
+        let origin = Origin::File(note.heading, Source::new(file, note.line));
+        Self { is_standing: note.is_standing, ..Self::new(origin, note.text, note.date) }
     }
 
     fn of_learning(learning: &'a Learning) -> Self {
-        Self {
-            text: head(learning.text.trim(), LENGTH),
-            whole: &learning.text,
-            is_standing: false,
-            date: &learning.date,
-            origin: Origin::Ledger(learning),
-            place: 0,
-            relevance: 0,
-            shared: Vec::new(),
-        }
-    }
-
-    fn citation(&self) -> String {
-        match &self.origin {
-            Origin::File(heading, source) if heading.is_empty() => format!("\nFrom {}:\n", place(source)),
-            Origin::File(heading, source) => format!("\nFrom {}, “{}”:\n", place(source), one_line(heading)),
-            Origin::Ledger(learning) => {
-                format!("\nFrom the ledger, `{}`, {}:\n", one_line(&learning.entry), one_line(&learning.date))
-            }
-        }
-    }
-
-    /// With its citation, which it may share with its neighbour: then there is a little room left.
-    fn size(&self) -> usize {
-        tokens(&self.citation()) + tokens(&quote(&self.text))
+        Self::new(Origin::Ledger(learning), &learning.text, &learning.date)
     }
 
     fn input(&self, shelf: &Shelf, verdict: Verdict, room: usize) -> Input {
@@ -242,7 +233,7 @@ impl<'a> Offer<'a> {
             kind,
             title,
             hash: hash(&[whole]),
-            tokens: self.size(),
+            tokens: self.size,
             included: verdict == Verdict::In,
             why: self.why(shelf, verdict, room),
         }

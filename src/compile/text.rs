@@ -64,7 +64,9 @@ pub(super) fn push_within(
 
 /// The first characters, cut at a character and said to be.
 pub(super) fn head(text: &str, limit: usize) -> String {
-    match text.char_indices().nth(limit) {
+    // No text has more characters than bytes, and most are short.
+    let cut = if text.len() > limit { text.char_indices().nth(limit) } else { None };
+    match cut {
         Some((at, _)) => format!("{} […]", text[..at].trim_end()),
         None => text.to_owned(),
     }

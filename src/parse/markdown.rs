@@ -168,7 +168,9 @@ pub(super) fn fields_of(kind: &BlockKind) -> Vec<(String, String)> {
 
 /// Several fields may share a line: `Date: 2026-01-05 | By: Kane`.
 fn fields_in_line(line: &str) -> impl Iterator<Item = (String, &str)> {
-    let mark = [" | ", " · ", " • "].into_iter().find(|mark| line.split(mark).skip(1).any(|part| part.contains(':')));
+    // Looking for a mark is dear, and most lines have no field.
+    let is_between = |mark: &&str| line.split(mark).skip(1).any(|part| part.contains(':'));
+    let mark = if line.contains(':') { [" | ", " · ", " • "].into_iter().find(is_between) } else { None };
     line.split(mark.unwrap_or("\n")).filter_map(field)
 }
 

@@ -31,8 +31,18 @@ impl Order {
     /// A day above the twelfth decides for the whole file; two that contradict each other decide nothing.
     pub(super) fn of(text: &str) -> Self {
         let (mut days, mut months) = (false, false);
-        for word in text.split(|c: char| !(c.is_ascii_digit() || matches!(c, '/' | '-'))) {
-            let Some((first, second, _)) = parted(word) else { continue };
+        let bytes = text.as_bytes();
+        let is_part = |byte: &u8| byte.is_ascii_digit() || matches!(byte, b'/' | b'-');
+        let mut end = 0;
+        // Most of a text is no number: only what has a mark between two digits is looked at.
+        for (at, three) in bytes.windows(3).enumerate() {
+            let [before, b'/' | b'-', after] = three else { continue };
+            if at < end || !before.is_ascii_digit() || !after.is_ascii_digit() {
+                continue;
+            }
+            let start = bytes[..at].iter().rposition(|byte| !is_part(byte)).map_or(0, |last| last + 1);
+            end = bytes[at..].iter().position(|byte| !is_part(byte)).map_or(bytes.len(), |length| at + length);
+            let Some((first, second, _)) = text.get(start..end).and_then(parted) else { continue };
             days |= first > 12 && second <= 12;
             months |= second > 12 && first <= 12;
         }
@@ -166,14 +176,16 @@ struct Found {
 }
 
 fn find(text: &str, order: Order) -> Option<Found> {
+    // A year has four digits and a day at least one: most texts have fewer, and need no closer look.
+    text.bytes().filter(u8::is_ascii_digit).nth(4)?;
     find_numeric(text).or_else(|| find_worded(text)).or_else(|| find_compact(text, order))
 }
 
 /// `05.01.2026`, as much of Europe writes it, `20260105`, or `1/5/2026` where the file says which is the month.
 fn find_compact(text: &str, order: Order) -> Option<Found> {
     let ends: &[char] = &['.', ',', ':', ';', '(', ')', '[', ']', '*'];
-    text.split_whitespace().find_map(|word| {
-        let word = word.trim_matches(ends);
+    let words = text.split_whitespace().map(|word| word.trim_matches(ends));
+    words.filter(|word| word.starts_with(|c: char| c.is_ascii_digit())).find_map(|word| {
         let start = word.as_ptr() as usize - text.as_ptr() as usize;
         let number = |text: &str| text.bytes().all(|b| b.is_ascii_digit()).then(|| text.parse::<u32>().ok()).flatten();
         let parts: Vec<&str> = word.split('.').collect();
@@ -252,12 +264,13 @@ fn find_worded(text: &str) -> Option<Found> {
     let words = words(text);
     words.windows(3).find_map(|three| {
         let [first, second, third] = three else { return None };
+        // The year first: it is what most texts lack, and the cheapest to see.
+        let year = third.1.parse::<u32>().ok()?;
         let (month, day) = match (month(first.1), month(second.1)) {
             (Some(month), _) => (month, day(second.1)?),
             (None, Some(month)) => (month, day(first.1)?),
             (None, None) => return None,
         };
-        let year = third.1.parse::<u32>().ok()?;
         Some(Found { date: iso(year, month, day)?, start: first.0, end: third.0 + third.1.len() })
     })
 }

@@ -77,7 +77,7 @@ pub(super) fn all<'d>(document: &'d Document<'_>, text: &'d str, order: Order) -
             offset: place.offset,
             body,
             end,
-            has_text: below.split(IMPORTED).any(|part| !is_blank(part)),
+            has_text: below.lines().any(|line| line.split(IMPORTED).any(|part| !is_blank(part))),
             part: Part::Section,
             is_calendar: false,
         }
@@ -123,6 +123,9 @@ fn is_quoted(document: &Document<'_>, block: &Block) -> bool {
 
 /// A title without the strike through it, and what that, or a remark, says of its standing.
 fn unstruck(raw: &str) -> (&str, Option<SaidStatus>) {
+    if !raw.contains('~') {
+        return (raw, status::of_title(raw));
+    }
     let kept = without_struck(raw);
     let inner = raw.trim().strip_prefix("~~").and_then(|rest| rest.split_once("~~"));
     match inner {
