@@ -257,7 +257,7 @@ fn the_newest_decisions_are_offered_and_older_ones_when_they_are_about_the_task(
     assert!(ins.iter().all(|input| input.title != "Rotate signing keys"));
     let (ins, _) = shown("Please rotate our keys");
     assert_eq!(ins[0].title, "Rotate signing keys");
-    assert!(ins[0].why.starts_with("about the task: rotat, key"), "{}", ins[0].why);
+    assert!(ins[0].why.starts_with("about the task: rotate, keys"), "{}", ins[0].why);
     assert_eq!(ins[0].source, ".squad/decisions.md:901");
 }
 

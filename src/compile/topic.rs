@@ -4,7 +4,7 @@
 
 use std::collections::BTreeSet;
 
-use crate::model::{stem, stems, words};
+use crate::model::{stem, words};
 
 /// Words of a task that count, at most: one bit each.
 const WORDS: usize = 64;
@@ -12,6 +12,8 @@ const WORDS: usize = 64;
 /// The distinct words of a task.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Topic {
+    /// As the task first has them, in lower case.
+    words: Vec<String>,
     stems: Vec<String>,
     /// How stems begin. Few words of a long text begin like one, and only those are worth stemming.
     beginnings: BTreeSet<[u8; 2]>,
@@ -29,10 +31,15 @@ pub(super) struct Weights(Vec<u32>);
 
 impl Topic {
     pub(super) fn new(task: &str) -> Self {
-        let mut stems = stems(task);
-        stems.truncate(WORDS);
-        let beginnings = stems.iter().map(|stem| beginning(stem)).collect();
-        Self { stems, beginnings }
+        let mut topic = Self::default();
+        for (word, stem) in words(task).filter_map(|word| Some((word, stem(word)?))) {
+            if topic.stems.len() < WORDS && !topic.stems.contains(&stem) {
+                topic.beginnings.insert(beginning(&stem));
+                topic.words.push(word.to_lowercase());
+                topic.stems.push(stem);
+            }
+        }
+        topic
     }
 
     pub(super) fn hits(&self, title: &str, text: &str) -> Hits {
@@ -78,7 +85,7 @@ impl Topic {
     /// The words of the task that a text has.
     pub(super) fn shared(&self, hits: Hits) -> Vec<&str> {
         let found = |place: &usize| hits.anywhere >> place & 1 == 1;
-        (0..self.stems.len()).filter(found).map(|place| self.stems[place].as_str()).collect()
+        (0..self.stems.len()).filter(found).map(|place| self.words[place].as_str()).collect()
     }
 }
 
@@ -111,14 +118,14 @@ mod tests {
         let relevance: Vec<u32> = texts.iter().map(|hits| topic.relevance(*hits, &weights)).collect();
         assert!(relevance[1] > relevance[0] && relevance[1] > relevance[2], "{relevance:?}");
         assert_eq!(relevance[3], 0, "one word in passing is not a topic");
-        assert_eq!(topic.shared(texts[1]), ["rotat", "sign", "key"]);
+        assert_eq!(topic.shared(texts[1]), ["rotate", "signing", "keys"]);
     }
 
     #[test]
     fn any_script_can_be_looked_for() {
         let topic = Topic::new("Über die Größe");
         let hits = topic.hits("ÜBER", "größe");
-        assert_eq!(topic.shared(hits), ["über", "größ"]);
+        assert_eq!(topic.shared(hits), ["über", "größe"]);
         let short = Topic::new("x");
         assert!(short.is_about(short.hits("", "a b X c")));
     }

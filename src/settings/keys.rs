@@ -75,7 +75,11 @@ pub(super) fn find(name: &str) -> Option<(&'static Key, &str)> {
 
 /// The setting that a mistyped name may have meant.
 pub(super) fn suggestion(name: &str) -> Option<String> {
-    nearest(name).map(|near| format!("did you mean `{near}`?"))
+    nearest(name).map(|near| format!("did you mean `{near}`?")).or_else(|| {
+        let inner = |key: &&Key| key.name.strip_prefix(name).is_some_and(|rest| rest.starts_with('.'));
+        let names: Vec<_> = KEYS.iter().filter(inner).map(|key| format!("`{}`", key.name)).collect();
+        (!names.is_empty()).then(|| format!("it holds {}", crate::model::list(names)))
+    })
 }
 
 fn provider(settings: &mut Settings) -> &mut super::ProviderSettings {

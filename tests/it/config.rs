@@ -55,6 +55,7 @@ fn mistakes_change_nothing() {
         (&["config", "set", "--project", "sessions.timeout", "soon"], "not a duration"),
         (&["config", "set", "--project", "--user", "models.default", "x"], "cannot be used with"),
         (&["config", "get", "nothing"], "squad knows no setting `nothing`"),
+        (&["config", "get", "engine.rehearsal"], "; it holds `engine.rehearsal.script`"),
     ] {
         let output = repo.squad(arguments);
         assert!(output.code == 2 && output.err.contains(message), "{arguments:?}: {output}");
