@@ -62,7 +62,7 @@ fn is_bidi_control(c: char) -> bool {
 pub(crate) fn quote(text: &str) -> String {
     let mut quoted = String::with_capacity(text.len() + text.len() / 20 + 2);
     // U+2028 and U+2029 end lines too, for some readers.
-    for line in text.trim().split(['\n', '\r', '\u{b}', '\u{c}', '\u{85}', '\u{2028}', '\u{2029}']) {
+    for line in text.trim().split(|c| matches!(c, '\n'..='\r' | '\u{85}' | '\u{2028}' | '\u{2029}')) {
         quoted.push_str(if line.is_empty() { ">" } else { "> " });
         quoted.push_str(line);
         quoted.push('\n');

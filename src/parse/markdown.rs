@@ -169,9 +169,12 @@ pub(super) fn fields_of(kind: &BlockKind) -> Vec<(String, String)> {
 /// Several fields may share a line: `Date: 2026-01-05 | By: Kane`.
 fn fields_in_line(line: &str) -> impl Iterator<Item = (String, &str)> {
     // Looking for a mark is dear, and most lines have no field.
-    let is_between = |mark: &&str| line.split(mark).skip(1).any(|part| part.contains(':'));
-    let mark = if line.contains(':') { [" | ", " · ", " • "].into_iter().find(is_between) } else { None };
-    line.split(mark.unwrap_or("\n")).filter_map(field)
+    let line = Some(line).filter(|line| line.contains(':')).into_iter();
+    let parts = line.flat_map(|line| {
+        let is_between = |mark: &&str| line.split(mark).skip(1).any(|part| part.contains(':'));
+        line.split([" | ", " · ", " • "].into_iter().find(is_between).unwrap_or("\n"))
+    });
+    parts.filter_map(field)
 }
 
 impl Table {
