@@ -92,6 +92,9 @@ const CALLING: [&str; 20] = [
 pub(super) const STATUS: [&str; 2] = ["status", "state"];
 const BADGE: [&str; 4] = ["badge", "type", "kind", "emoji"];
 const CHARTER: [&str; 4] = ["charter", "file", "path", "folder"];
+/// Where a row may say which folder is the member's: `squad:ada`, `ada`.
+const FOLDER: [&str; 10] =
+    ["label", "github label", "issue label", "slot", "agent slot", "slug", "agent slug", "id", "agent id", "handle"];
 const MODEL: [&str; 4] = ["model", "preferred model", "ai model", "llm"];
 /// A table with such a column lists people to write to.
 const CONTACT: [&str; 5] = ["email", "e-mail", "contact", "phone", "organization"];
@@ -143,6 +146,7 @@ pub(super) struct Columns {
     pub(super) status: Option<usize>,
     pub(super) badge: Option<usize>,
     pub(super) charter: Option<usize>,
+    pub(super) folder: Option<usize>,
     pub(super) model: Option<usize>,
 }
 
@@ -184,7 +188,9 @@ impl Candidate<'_> {
                 (name?, Some(role.or_else(|| function().filter(|_| lists_members))?))
             }
             Reading::Witnessed => {
-                let name = name.or_else(|| self.handle(folders))?;
+                let by_role = || role.filter(|role| self.is_of_roles(*role, charter, folders));
+                let name = name.or_else(|| self.handle(folders)).or_else(by_role)?;
+                let role = role.filter(|role| *role != name);
                 if !is_of_members && charter.is_none() && !self.names_folders(name, folders) {
                     return None;
                 }
@@ -207,8 +213,8 @@ impl Candidate<'_> {
         if role == Some(name) || self.is_elsewhere(name, folders) {
             return None;
         }
-        let [badge, model] = [&BADGE[..], &MODEL].map(|names| called(table, names));
-        Some(Columns { name, role, status, badge, charter, model })
+        let [badge, model, folder] = [&BADGE[..], &MODEL, &FOLDER].map(|names| called(table, names));
+        Some(Columns { name, role, status, badge, charter, folder: folder.filter(|folder| *folder != name), model })
     }
 
     pub(super) fn is_of_members(&self) -> bool {
@@ -217,6 +223,11 @@ impl Candidate<'_> {
 
     fn role(&self) -> Option<usize> {
         called(self.table, &ROLE).or_else(|| self.table.column(&abroad::ROLE))
+    }
+
+    /// Whether members are called by their roles: the table names nobody otherwise, and the folders are called so.
+    fn is_of_roles(&self, role: usize, charter: Option<usize>, folders: &Folders) -> bool {
+        (charter.is_some() || self.is_of_members()) && self.names_folders(role, folders)
     }
 
     /// What else may say what a member does.

@@ -39,6 +39,21 @@ pub(super) struct Place {
     pub(super) missing: Option<String>,
 }
 
+impl Place {
+    /// Where neither the row's path nor the name led to a folder: the one that another cell names, `squad:ada` or `ada`.
+    pub(super) fn or_in(self, folders: &Folders, cell: &str) -> Self {
+        if self.slug.is_some() {
+            return self;
+        }
+        let name = cell.trim_matches(['`', ' ']);
+        let slug = Slug::of_folder(name.rsplit(':').next().unwrap_or(name));
+        match slug.filter(|slug| folders.folders.contains_key(slug)) {
+            Some(slug) => Self { charter: folders.charter(&slug), slug: Some(slug), ..self },
+            None => self,
+        }
+    }
+}
+
 impl Folders {
     pub(crate) fn new(files: &Files) -> Self {
         let mut folders: BTreeMap<Slug, Folder> = BTreeMap::new();

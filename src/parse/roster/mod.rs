@@ -84,6 +84,8 @@ struct Entry<'a> {
     status: &'a str,
     badge: &'a str,
     charter: &'a str,
+    /// What may be the name of the member's folder.
+    folder: &'a str,
     model: &'a str,
     links: &'a [String],
     headings: &'a [&'a str],
@@ -137,6 +139,7 @@ impl Reader<'_> {
                 status: row.cell(columns.status),
                 badge: row.cell(columns.badge),
                 charter: row.cell(columns.charter),
+                folder: row.cell(columns.folder),
                 model: row.cell(columns.model),
                 links: &row.links,
                 headings: &candidate.headings,
@@ -249,7 +252,7 @@ impl Reader<'_> {
     /// With the charter that the row points to, where there is no such file.
     fn member(&self, entry: &Entry<'_>, source: Source) -> Option<(Member, Option<String>)> {
         let name = clean_name(entry.name);
-        let place = self.folders.place(&name, entry.charter, entry.links);
+        let place = self.folders.place(&name, entry.charter, entry.links).or_in(self.folders, entry.folder);
         let slug = place.slug.or_else(|| Slug::spelled(without_kind(&name)))?;
         let role = without_pictographs(entry.role).replace("~~", "");
         let role = if is_blank(&role) { String::new() } else { without_quotes(&role).to_owned() };

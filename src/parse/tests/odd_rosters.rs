@@ -226,3 +226,27 @@ fn why_there_is_no_roster() {
     assert_eq!(team.members.len(), 1);
     assert!(problems.iter().any(|p| p.code == "roster-encoding" && p.message.contains("`José`")), "{problems:?}");
 }
+
+#[test]
+fn members_without_names_are_called_by_their_roles() {
+    let text = "# Dock crew\n\n## Members\n\n| Role | Focus | Charter |\n|-|-|-|\n\
+        | Pilot | Tides and shoals | [charter](agents/pilot/charter.md) |\n\
+        | Cook | Stores | [charter](agents/cook/charter.md) |\n";
+    let (team, problems) = with_folders(text, &["pilot", "cook"]);
+    assert_eq!(said(&team), ["Pilot (pilot): Tides and shoals", "Cook (cook): Stores"]);
+    assert!(codes(&problems).iter().all(|(code, _)| !code.starts_with("roster")), "{problems:?}");
+    // Where names stand, roles are no members.
+    let both = "## Members\n\n| Name | Role |\n|-|-|\n| Ilse | Pilot |\n\n## Baseline roles\n\n| Role | Charter |\n|-|-|\n\
+        | Pilot | agents/ilse/charter.md |\n";
+    assert_eq!(said(&with_folders(both, &["ilse"]).0), ["Ilse (ilse): Pilot"]);
+}
+
+#[test]
+fn another_cell_may_name_the_folder() {
+    for (header, cell) in [("GitHub Label", "`squad:helmdev`"), ("Slot", "helmdev"), ("Slug", "helmdev")] {
+        let text = format!("## Members\n\n| {header} | Agent | Role |\n|-|-|-|\n| {cell} | C# Dev | Helm |\n");
+        assert_eq!(said(&with_folders(&text, &["helmdev"]).0), ["C# Dev (helmdev): Helm"], "{header}");
+        // A label of a folder that is not there says nothing.
+        assert_eq!(said(&with_folders(&text, &["other"]).0), ["C# Dev (c-dev): Helm"], "{header}");
+    }
+}
