@@ -5,12 +5,12 @@ use std::io;
 use std::path::{Path, PathBuf};
 
 use crate::model::{Problem, Severity, Source};
-use crate::parse::{Encoding, Files, holds_decisions, linked_tables, text_of};
+use crate::parse::{Encoding, Files, holds_decisions, linked_files, text_of};
 
 /// What team folders are called; the first wins where both stand.
 pub(crate) const FOLDERS: [&str; 2] = [".squad", ".ai-team"];
 
-/// What a team is read from, beside the tables its routing points to: these, what is wanted in these folders, and the
+/// What a team is read from, beside what its roster and its routing point to: these, what is wanted in these folders, and the
 /// files of decisions, which [`holds_decisions`] knows.
 const FILES: [&str; 3] = ["team.md", "routing.md", "ceremonies.md"];
 const FOLDERS_OF_FILES: [&str; 9] =
@@ -76,9 +76,7 @@ pub(crate) fn read(team: &TeamFolder) -> (Files, Vec<Problem>) {
     let mut reader = Reader::new(team);
     FILES.into_iter().chain(CONFIGURATION).for_each(|name| reader.file(name));
     reader.decisions();
-    for name in reader.files.text("routing.md").map(linked_tables).unwrap_or_default() {
-        reader.file(&name);
-    }
+    linked_files(&reader.files).iter().for_each(|name| reader.file(name));
     FOLDERS_OF_FILES.into_iter().for_each(|name| reader.folder(name, 1));
     if !reader.files.texts.contains_key(ROSTER) {
         reader.near_misses();
@@ -103,8 +101,8 @@ pub(crate) fn read_configuration(team: &TeamFolder) -> (Files, Vec<Problem>) {
     (reader.files, reader.problems)
 }
 
-/// Whether a file, by its path from the team folder, is one that a team is read from. The tables that routing points
-/// to are known by what it says.
+/// Whether a file, by its path from the team folder, is one that a team is read from. What roster and routing point to
+/// is known by what they say.
 pub(crate) fn is_team_file(path: &str) -> bool {
     match path.split_once('/') {
         None => FILES.contains(&path) || CONFIGURATION.contains(&path) || holds_decisions(path),
@@ -118,6 +116,11 @@ pub(crate) fn is_team_file(path: &str) -> bool {
         Some(("casting", file)) => file == "registry.json",
         Some(_) => false,
     }
+}
+
+/// Whether a file may be one that roster or routing point to.
+pub(crate) fn may_be_linked(path: &str) -> bool {
+    path.ends_with(".json") || path.to_ascii_lowercase().ends_with("/charter.md")
 }
 
 /// `agents/<folder>/charter.md`, in capitals too, `agents/<folder>/history.md` and role files such as `agents/<name>.md`.

@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use super::Workspace;
 use super::workspace::{below, place};
 use crate::error::Failure;
-use crate::parse::{Files, linked_tables, text_of};
+use crate::parse::{Files, linked_files, text_of};
 use crate::store;
 
 /// The team's files in a commit; none where the commit has no such team.
@@ -15,14 +15,14 @@ pub(super) fn files_at(workspace: &Workspace, commit: &str) -> Result<Files, Fai
         let folder = below(&place, name);
         let inner = |path: &str| path.strip_prefix(&folder)?.strip_prefix('/').map(str::to_owned);
         let found = workspace.repository.files_at(commit, &folder, |path| {
-            inner(path).is_some_and(|path| store::is_team_file(&path) || path.ends_with(".json"))
+            inner(path).is_some_and(|path| store::is_team_file(&path) || store::may_be_linked(&path))
         })?;
         let texts: BTreeMap<String, String> =
             found.into_iter().filter_map(|(path, bytes)| Some((inner(&path)?, text_of(bytes).0))).collect();
         let mut files = Files { folder: name.to_owned(), texts };
         if !files.texts.is_empty() {
-            let tables = files.texts.get("routing.md").map(|text| linked_tables(text)).unwrap_or_default();
-            files.texts.retain(|path, _| store::is_team_file(path) || tables.contains(path));
+            let linked = linked_files(&files);
+            files.texts.retain(|path, _| store::is_team_file(path) || linked.contains(path));
             return Ok(files);
         }
     }

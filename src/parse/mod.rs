@@ -32,9 +32,12 @@ use serde::{Deserialize, Serialize};
 
 use crate::model::{Decision, Problem, Severity, Slug, Source, Team};
 
-/// The JSON files, by their paths from the team folder, that a routing file points to.
-pub(crate) fn linked_tables(routing: &str) -> Vec<String> {
-    routing::linked_tables(routing)
+/// The files, by their paths from the team folder, that the roster and the routing file point to: charters kept
+/// elsewhere, and tables as JSON.
+pub(crate) fn linked_files(files: &Files) -> Vec<String> {
+    let charters = files.text("team.md").map(roster::linked_charters);
+    let tables = files.text("routing.md").map(routing::linked_tables);
+    charters.into_iter().chain(tables).flatten().collect()
 }
 
 /// The text files of a team folder, by path from that folder, with `/`.

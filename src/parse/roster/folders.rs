@@ -244,6 +244,20 @@ fn path_in(text: &str) -> Option<String> {
     (!path.contains("..") && !path.contains(".github/") && !path.contains("://")).then_some(path)
 }
 
+/// The charters that a roster points to elsewhere in the team folder, `squads/<name>/agents/ada/charter.md`, by their
+/// paths from that folder.
+pub(crate) fn linked(roster: &str) -> Vec<String> {
+    let ends: &[char] = &['(', ')', '[', ']', '`', '"', '\'', '<', '>', '|', '#', '?', ','];
+    let words = roster.split(|c: char| c.is_whitespace() || ends.contains(&c));
+    let is_elsewhere = |path: &String| {
+        is_charter(path) && path.contains("/agents/") && !path.starts_with(['/', '~']) && !path.contains(':')
+    };
+    let mut paths: Vec<String> = words.filter_map(path_in).filter(is_elsewhere).collect();
+    paths.sort();
+    paths.dedup();
+    paths
+}
+
 /// `agents/<folder>/…`, `agents/<aside>/<folder>/charter.md` or `agents/<file>.md`
 fn folder_of(path: &str) -> Option<Slug> {
     let rest = path.strip_prefix("agents/").or_else(|| path.split_once("/agents/").map(|(_, rest)| rest))?;

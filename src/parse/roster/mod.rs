@@ -15,7 +15,7 @@ use super::markdown::{BlockKind, Document};
 use super::words::{is_blank, remark, without_pictographs};
 use crate::model::{Kind, Member, Problem, Severity, Slug, Source, Status};
 use columns::{Candidate, Columns, Reading};
-pub(super) use folders::Folders;
+pub(super) use folders::{Folders, linked as linked_charters};
 use lists::Found;
 use names::{clean_name, is_everyone, is_same_name, is_unfilled, letters, unscrambled, without_kind, without_quotes};
 pub(super) use roll::Roll;

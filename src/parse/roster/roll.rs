@@ -6,11 +6,13 @@ use super::super::words::{remark, without_pictographs};
 use super::{BOT, HELPERS};
 use crate::model::{Member, Slug};
 
-/// The roster by slug, by name, by name without its remark, by the name's first word, by role, and by a word
-/// that only one role has; the first of these that knows a text answers, and in each the first member.
+/// The roster by slug, by name, by name without its remark, by the name's first word, by its last words where only one
+/// name ends so, by role, and by a word that only one role has; the first of these that knows a text answers, and in each the first member.
 pub(crate) struct Roll<'m> {
     pub(crate) members: &'m [Member],
     names: [HashMap<Slug, usize>; 4],
+    /// By two last words of the name or more; `None` where several names end so.
+    tails: HashMap<String, Option<usize>>,
     roles: HashMap<Slug, usize>,
     /// By a word of the role; `None` where several roles have it.
     role_words: HashMap<Slug, Option<usize>>,
@@ -33,6 +35,13 @@ impl<'m> Roll<'m> {
             by(&|member| Slug::fold(remark(&member.name).0)),
             by(&|member| member.name.split_whitespace().next().and_then(Slug::fold)),
         ];
+        let mut tails: HashMap<String, Option<usize>> = HashMap::new();
+        for (index, member) in members.iter().enumerate() {
+            for tail in Slug::fold(remark(&member.name).0).iter().flat_map(tails_of) {
+                let only = tails.entry(tail).or_insert(Some(index));
+                *only = only.filter(|first| *first == index);
+            }
+        }
         let mut role_words: HashMap<Slug, Option<usize>> = HashMap::new();
         for (index, member) in members.iter().enumerate() {
             for word in member.role.split(|c: char| !c.is_alphanumeric()).filter_map(Slug::fold) {
@@ -40,7 +49,7 @@ impl<'m> Roll<'m> {
                 *only = only.filter(|first| *first == index);
             }
         }
-        Self { members, names, roles: by(&|member| Slug::fold(&member.role)), role_words }
+        Self { members, names, tails, roles: by(&|member| Slug::fold(&member.role)), role_words }
     }
 
     /// The member a cell means.
@@ -50,7 +59,8 @@ impl<'m> Roll<'m> {
             let index = self.roles.get(&wanted).copied().or_else(|| *self.role_words.get(&wanted)?)?;
             self.members.get(index)
         };
-        self.named(text).or_else(by_role)
+        let by_tail = || self.members.get((*self.tails.get(wanted(text)?.as_str())?)?);
+        self.named(text).or_else(by_tail).or_else(by_role)
     }
 
     /// The member a text names.
@@ -67,6 +77,14 @@ impl<'m> Roll<'m> {
     pub(crate) fn built_in(&self, name: &str) -> Option<Slug> {
         wanted(name).filter(|slug| HELPERS.contains(&slug.as_str()) || slug.as_str() == BOT)
     }
+}
+
+/// `ux-expert` of `ui-ux-expert`. A name of many words is no longer than these.
+fn tails_of(name: &Slug) -> Vec<String> {
+    const WORDS: usize = 6;
+    let words: Vec<&str> = name.as_str().split('-').collect();
+    let first = words.len().saturating_sub(WORDS).max(1);
+    (first..words.len().saturating_sub(1)).filter_map(|at| Some(words.get(at..)?.join("-"))).collect()
 }
 
 fn wanted(text: &str) -> Option<Slug> {

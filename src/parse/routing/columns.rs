@@ -187,6 +187,11 @@ const LABEL: [&str; 2] = ["label", "labels"];
 /// Words beside these that leave a header one over labels: `GitHub issue label`.
 const BESIDE_LABEL: [&str; 8] = ["/", "issue", "issues", "github", "gh", "squad", "name", "pr"];
 
+/// `Issue Domain`, `Pattern / Trigger`
+fn is_signal(header: &str) -> bool {
+    SIGNAL_PARTS.iter().any(|part| header.contains(part)) || header.split(" / ").all(|part| SIGNAL.contains(&part))
+}
+
 /// Whether a header is made of some words and has one of others.
 fn is_made_of(header: &str, words: &[&str], beside: &[&str]) -> bool {
     let mut all = header.split(' ');
@@ -199,10 +204,8 @@ pub(super) fn of(table: &Table, roll: &Roll<'_>) -> Option<Columns> {
     let asks = || table.column(&ASKS).filter(|column| *column > 0 && is_of_members(table, *column, roll));
     let routes = table.column(&ROUTES).or_else(asks);
     let agent = routes.or_else(|| table.column(&AGENT));
-    let signal = table
-        .column(&SIGNAL)
-        .or_else(|| table.column_where(|header| SIGNAL_PARTS.iter().any(|part| header.contains(part))))
-        .filter(|signal| Some(*signal) != agent);
+    let signal =
+        table.column(&SIGNAL).or_else(|| table.column_where(is_signal)).filter(|signal| Some(*signal) != agent);
     let agent_beside = |subject: usize| agent.or_else(|| column_of_members(table, subject, roll));
     if let Some(subject) = signal {
         let first = agent_beside(subject)?;

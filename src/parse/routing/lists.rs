@@ -74,7 +74,9 @@ fn kind(heading: &str, subject: &str) -> TableKind {
 fn by_arrow<'a>(line: &'a str, roll: &Roll<'_>) -> Option<Sent<'a>> {
     let (subject, who) = at_arrow(line)?;
     let subject = subject.trim().trim_end_matches(':');
-    let is_rule = !is_blank(subject) && !is_placeholder(line) && Named::all(who, roll);
+    // A sentence after another may have an arrow too, and tells of an order of things.
+    let is_prose = subject.contains(". ") && subject.split_whitespace().count() > LONGEST;
+    let is_rule = !is_blank(subject) && !is_prose && !is_placeholder(line) && Named::all(who, roll);
     is_rule.then_some(Sent { subject, who })
 }
 

@@ -47,6 +47,7 @@ impl Named {
                 Some((slug, _)) => self.add(slug, reviews),
                 // What goes to the coordinator, squad leaves to it anyway.
                 None if is_coordinator(&part) => {}
+                None if is_whoever(&part) && !self.agents.is_empty() => {}
                 None => match word_named(&part, roll).filter(|_| is_review(&part)) {
                     Some(reviewer) => self.add(reviewer, true),
                     None => self.unknown.push(format!("`{}`", without_pictographs(remark(&part).0))),
@@ -66,7 +67,45 @@ impl Named {
 
 fn is_coordinator(part: &str) -> bool {
     let name = without_pictographs(remark(part).0).to_lowercase();
-    matches!(name.trim_start_matches("the "), "coordinator" | "squad" | "squad coordinator" | "team coordinator")
+    let name = name.trim_start_matches("the ");
+    matches!(name, "coordinator" | "squad" | "squad coordinator" | "team coordinator" | "direct" | "direct answer")
+}
+
+/// Whether a part means members and leaves open who they are: `relevant agents`, `Specialist`.
+fn is_whoever(part: &str) -> bool {
+    const WHO: [&str; 11] = [
+        "agent",
+        "agents",
+        "member",
+        "members",
+        "specialist",
+        "specialists",
+        "expert",
+        "experts",
+        "team",
+        "owner",
+        "owners",
+    ];
+    const WHICH: [&str; 15] = [
+        "the",
+        "a",
+        "any",
+        "all",
+        "other",
+        "others",
+        "relevant",
+        "appropriate",
+        "affected",
+        "respective",
+        "involved",
+        "needed",
+        "domain",
+        "whole",
+        "entire",
+    ];
+    let name = without_pictographs(remark(part).0).to_lowercase();
+    let mut words = name.split_whitespace().rev();
+    words.next().is_some_and(|last| WHO.contains(&last)) && words.all(|word| WHICH.contains(&word))
 }
 
 fn is_review(remark: &str) -> bool {

@@ -1,6 +1,7 @@
 //! The forms of `routing.md`.
 
-use super::{codes, read};
+use super::super::linked_files;
+use super::{codes, files, read};
 use crate::model::{Problem, Team};
 
 const TEAM: &str = "| Name | Role | Status |\n|-|-|-|\n| Ilse | Pilot | Active |\n| Otto Brand | Cook | Active |\n| Uwe | Lead | Active |\n| Scribe | Session Logger | Silent |\n";
@@ -32,10 +33,15 @@ fn every_kind_of_header() {
         "🔎 Signal | 🤖 Agent | x",
         "What people ask | Routes to | x",
         "Domain (and keywords) | Person | x",
+        "Pattern / Trigger | Owner | Reason",
     ] {
         let text = format!("| {header} |\n|-|-|-|\n| tides | **Ilse** 🌊 | |\n");
         assert_eq!(rules(&routed(&text).0), ["tides: ilse"], "{header}");
     }
+    // Under a header that says so, rows for people whom squad does not know leave the others theirs.
+    let text =
+        "| Pattern / Trigger | Owner | Reason |\n|-|-|-|\n| tides | Ilse | |\n| storms | whoever sees them | |\n";
+    assert_eq!(rules(&routed(text).0), ["tides: ilse", "storms: "]);
 }
 
 #[test]
@@ -139,7 +145,22 @@ fn a_json_table_beside_the_file() {
 #[test]
 fn only_files_in_the_folder_are_linked() {
     let text = "[a](a.json) [b](../b.json) </etc/c.json> <https://x/d.json> `.squad/sub/e.json` f.json. .json";
-    assert_eq!(crate::parse::linked_tables(text), ["a.json", "sub/e.json", "f.json"]);
+    assert_eq!(linked_files(&files(&[("routing.md", text)])), ["a.json", "sub/e.json", "f.json"]);
+    let roster = "| [x](squads/dock/agents/ilse/charter.md) | `.squad/squads/dock/agents/uwe/charter.md` | \
+        ../crew/agents/x/charter.md | /crew/agents/x/charter.md | https://x/agents/x/charter.md | agents/x/charter.md |";
+    let crew = ["squads/dock/agents/ilse/charter.md", "squads/dock/agents/uwe/charter.md"];
+    assert_eq!(linked_files(&files(&[("team.md", roster)])), crew);
+}
+
+#[test]
+fn charters_may_stand_elsewhere_in_the_folder() {
+    let text =
+        "## Members\n\n| Name | Role | Charter |\n|-|-|-|\n| Ilse | Pilot | squads/dock/agents/helm/charter.md |\n";
+    let charter = "# Helm\n\n## Model\n\n- **Preferred:** big-1\n";
+    let (team, problems) = read(&[("team.md", text), ("squads/dock/agents/helm/charter.md", charter)]);
+    assert_eq!(team.members[0].slug.as_str(), "helm");
+    assert_eq!(team.members[0].charter.as_deref(), Some(".squad/squads/dock/agents/helm/charter.md"));
+    assert_eq!(codes(&problems), [("routing-missing", 1)]);
 }
 
 #[test]
@@ -191,4 +212,23 @@ fn what_goes_to_the_coordinator_is_no_problem() {
     let (team, problems) = read(&[team, ("routing.md", routing)]);
     let agents: Vec<_> = team.rules.iter().map(|rule| rule.agents.len()).collect();
     assert_eq!((agents, problems), (vec![0, 0, 1], Vec::new()));
+}
+
+#[test]
+fn whoever_is_relevant_is_nobody_to_report() {
+    let text = "| Signal | Route To |\n|-|-|\n| Several | Uwe + relevant agents |\n| Fix | Uwe → Specialist → Ilse |\n\
+        | Facts | Direct (no spawn) |\n| All | All agents |\n| Odd | Uwe + Nemo |\n";
+    let (team, problems) = routed(text);
+    assert_eq!(rules(&team), ["Several: uwe", "Fix: uwe ilse", "Facts: ", "All: ", "Odd: uwe"]);
+    assert_eq!(codes(&problems), [("routing-unknown-agent", 6), ("routing-unknown-agent", 7)]);
+}
+
+#[test]
+fn the_last_words_of_one_name_are_enough() {
+    let team = "| Name | Role |\n|-|-|\n| Deck/Hull Painter | Paint |\n| Sail Maker | Sails |\n";
+    let routing =
+        "| Work Type | Route To |\n|-|-|\n| Colour | Hull Painter |\n| Cloth | Sail-Maker |\n| Other | Net Maker |\n";
+    let (team, problems) = read(&[("team.md", team), ("routing.md", routing)]);
+    assert_eq!(rules(&team), ["Colour: deck-hull-painter", "Cloth: sail-maker", "Other: "]);
+    assert_eq!(codes(&problems), [("routing-unknown-agent", 5)]);
 }
