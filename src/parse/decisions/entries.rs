@@ -76,9 +76,19 @@ pub(super) fn read(files: &Files, path: &str, text: &str) -> Entries {
             end: if end == text.len() { end } else { document.line_start(end) },
         });
     }
-    if let Some(rows) = rows.filter(|_| decisions.is_empty()) {
-        decisions = rows.found;
-        problems.extend(rows.problem);
+    match rows {
+        Some(rows) if decisions.is_empty() => {
+            decisions = rows.found;
+            problems.extend(rows.problem);
+        }
+        None if !is_imported => {
+            let frames = headings.iter().filter(|heading| heading.part == Part::Frame && !is_rules(heading.raw));
+            let lists =
+                frames.flat_map(|frame| super::rows::items(files, path, &document, &(frame.body..frame.end), order));
+            decisions.extend(lists);
+            decisions.sort_by_key(|found| found.start);
+        }
+        _ => {}
     }
     Entries { found: decisions, problems }
 }

@@ -57,9 +57,10 @@ fn is_day_folder(year: &str, month: &str) -> bool {
     year.len() == 4 && month.len() == 2 && year.bytes().chain(month.bytes()).all(|b| b.is_ascii_digit())
 }
 
-/// Where notes are put once they have been merged.
+/// Where notes are put once they have been merged: `processed`, `inbox-archive`.
 fn is_shelf(folder: &str) -> bool {
-    ["processed", "merged", "done", "archive", "archived", "consolidated"].contains(&folder)
+    const WORDS: [&str; 6] = ["processed", "merged", "done", "archive", "archived", "consolidated"];
+    folder.split(['-', '_', '.']).any(|word| WORDS.contains(&word))
 }
 
 /// `0007-use-tar`, `2026-01-05-use-tar`, `adr-7`, `decision-012`

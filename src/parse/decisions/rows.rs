@@ -1,5 +1,7 @@
 //! Decisions kept as rows of a table, items of a list, or paragraphs that begin with a day.
 
+use std::ops::Range;
+
 use super::super::Files;
 use super::super::markdown::{Block, BlockKind, Document, Row, field};
 use super::super::words::{is_blank, is_placeholder, remark, without_pictographs};
@@ -46,7 +48,7 @@ pub(super) fn read(files: &Files, path: &str, text: &str, document: &Document<'_
                 }
             }
             BlockKind::Item(item) => {
-                let decision = of_item(item, order, source());
+                let decision = of_item(item, document.text(&block.range), order, source());
                 aside.take(at - document.line_start(at), decision.is_some(), document.line(at));
                 rows.found.extend(found(decision, at, block.range.end));
             }
@@ -57,13 +59,39 @@ pub(super) fn read(files: &Files, path: &str, text: &str, document: &Document<'_
             _ => {}
         }
     }
-    // An item may hold items that are decisions of their own.
-    for index in 1..rows.found.len() {
-        let next = rows.found[index].start;
-        rows.found[index - 1].end = rows.found[index - 1].end.min(next);
-    }
+    part_nested(&mut rows.found);
     rows.problem = aside.problem(files, path);
     rows
+}
+
+/// Items of a list that stands under a heading over decisions, beside entries with headings of their own.
+pub(super) fn items(
+    files: &Files,
+    path: &str,
+    document: &Document<'_>,
+    span: &Range<usize>,
+    order: Order,
+) -> Vec<Found> {
+    const A_LIST: usize = 2;
+    let own = document.blocks_in(span).filter(|block| block.range.start >= span.start);
+    let found = own.filter_map(|block| {
+        let BlockKind::Item(item) = &block.kind else { return None };
+        let at = block.range.start;
+        let decision = of_item(item, document.text(&block.range), order, files.at(path, document.line(at)))?;
+        let start = document.line_start(at);
+        Some(Found { decision, start, body: start, end: document.line_end(block.range.end) })
+    });
+    let mut found: Vec<Found> = found.collect();
+    part_nested(&mut found);
+    if found.len() < A_LIST { Vec::new() } else { found }
+}
+
+/// An item may hold items that are decisions of their own.
+fn part_nested(found: &mut [Found]) {
+    for index in 1..found.len() {
+        let next = found[index].start;
+        found[index - 1].end = found[index - 1].end.min(next);
+    }
 }
 
 /// Items that stand beside decisions and do not say when.
@@ -123,7 +151,7 @@ fn of_paragraph(document: &Document<'_>, index: usize, text: &str, order: Order,
     let begins_other = |block: &&Block| match &block.kind {
         BlockKind::Heading { .. } | BlockKind::Table(_) => true,
         BlockKind::Paragraph(paragraph) => is_entry(document, block, paragraph, order),
-        BlockKind::Item(item) => of_item(item, order, source.clone()).is_some(),
+        BlockKind::Item(item) => of_item(item, document.text(&block.range), order, source.clone()).is_some(),
     };
     let next = document.blocks[index + 1..].iter().position(|block| begins_other(&block)).map(|more| index + 1 + more);
     let end = next.map_or(text.len(), |next| document.line_start(document.blocks[next].range.start));
@@ -168,9 +196,13 @@ fn of_row(
     Some(Decision { by, ..plain(id, title.to_owned(), date, text, source) })
 }
 
-/// `- 2026-01-05: Title`. An item without a date at its head is no decision.
-fn of_item(text: &str, order: Order, source: Source) -> Option<Decision> {
+/// `- 2026-01-05: Title`, `- **Title** (2026-01-05): …`. An item without a date at its head is no decision.
+fn of_item(text: &str, written: &str, order: Order, source: Source) -> Option<Decision> {
     let line = text.lines().next()?;
+    if let Some((title, date)) = bold_and_dated(written, order) {
+        let id = id(&[&date, &title, text]);
+        return Some(plain(id, title, Some(date), text.to_owned(), source));
+    }
     // A box that somebody ticks.
     let line = ["[ ] ", "[x] ", "[X] "].iter().find_map(|ticked| line.strip_prefix(ticked)).unwrap_or(line);
     let found = dated(line, order);
@@ -179,6 +211,17 @@ fn of_item(text: &str, order: Order, source: Source) -> Option<Decision> {
     let status = status::of_title(&found.title);
     let is_decision = found.leads && !found.bare;
     is_decision.then(|| Decision { by, status, ..plain(id, found.title, found.date, text.to_owned(), source) })
+}
+
+/// `- **Title** (2026-01-05)`
+fn bold_and_dated(written: &str, order: Order) -> Option<(String, String)> {
+    let line = written.lines().next()?.trim_start();
+    let line = line.strip_prefix(['-', '*', '+']).map_or(line, str::trim_start);
+    let (title, rest) = line.strip_prefix("**")?.split_once("**")?;
+    let (inside, _) = rest.trim_start().strip_prefix('(')?.split_once(')')?;
+    let date = date_in(inside, order).filter(|_| dated(inside, order).leads)?;
+    let title = without_pictographs(title.trim().trim_end_matches(':'));
+    (!is_blank(&title)).then_some((title, date))
 }
 
 /// `Use tar. By Kane.`, `Use tar (by Kane)`, `Use tar (@kane)`. A mere `(Kane)` may be a thing as well.

@@ -75,7 +75,7 @@ fn by_arrow<'a>(line: &'a str, roll: &Roll<'_>) -> Option<Sent<'a>> {
     let (subject, who) = at_arrow(line)?;
     let subject = subject.trim().trim_end_matches(':');
     // A sentence after another may have an arrow too, and tells of an order of things.
-    let is_prose = subject.contains(". ") && subject.split_whitespace().count() > LONGEST;
+    let is_prose = subject.rsplit_once(". ").is_some_and(|(_, last)| last.split_whitespace().count() > SHORT_SENTENCE);
     let is_rule = !is_blank(subject) && !is_prose && !is_placeholder(line) && Named::all(who, roll);
     is_rule.then_some(Sent { subject, who })
 }
@@ -134,6 +134,9 @@ fn is_of_topics(text: &str) -> bool {
     let is_sentence = text.ends_with(['.', '!', '?']) || text.contains(". ");
     !is_blank(text) && !is_sentence && !SAYING.contains(&first.as_str()) && text.split_whitespace().count() <= LONGEST
 }
+
+/// Words of work behind an abbreviation or a title: `Bugs. Whatever is broken`.
+const SHORT_SENTENCE: usize = 6;
 
 /// Words of a list of work.
 const LONGEST: usize = 16;

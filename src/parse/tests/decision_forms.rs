@@ -214,3 +214,26 @@ fn a_day_that_is_none_leaves_a_decisions_file_undated() {
         assert_eq!(codes(&problems), vec![("decision-date", 1); count], "{date}");
     }
 }
+
+#[test]
+fn a_list_beside_entries_with_headings_is_read_too() {
+    let text = "# Active decisions\n\n- **Tar the hull** (2026-01-05): All of it.\n* **Ropes: new ones** (2026-01-06T10:00Z by Uwe): soon.\n\
+        - Older ones are in the archive.\n\n# Review of the sails\n\n**Date:** 2026-01-07\n\n## Findings\n\n- **Torn** (2026-01-02): twice.\n- **Wet** (2026-01-03)\n";
+    assert_eq!(
+        rows(text),
+        ["2026-01-05 Tar the hull / -", "2026-01-06 Ropes: new ones / -", "2026-01-07 Review of the sails / -"]
+    );
+    assert_eq!(parts(text).len(), 3);
+    assert_eq!(rows("# Log\n\n- **Tar** (2026-01-05): All.\n- **Ropes** (2026-01-06)\n").len(), 2);
+    // One alone may be a remark.
+    assert_eq!(rows("# Log\n\n- **Moved** (2026-01-05)\n\n## Tar\n\n**Date:** 2026-01-07\n\nAll.\n").len(), 1);
+}
+
+#[test]
+fn notes_put_aside_are_archived_however_the_folder_is_called() {
+    let note = "# Tar\n\n**Date:** 2026-01-05\n\nAll.\n";
+    for folder in ["inbox-archive", "inbox/_processed", "merged-notes"] {
+        let (team, problems) = read(&[TEAM, ROUTING, (&format!("decisions/{folder}/tar.md"), note)]);
+        assert_eq!((team.decisions.len(), team.archived.len(), codes(&problems)), (0, 1, vec![]), "{folder}");
+    }
+}

@@ -70,7 +70,8 @@ fn beside_a_table_only_arrows_send() {
         let (team, problems) = routed(&format!("{table}{said}"));
         assert_eq!((team.rules.len(), codes(&problems)), (1, vec![("routing-unread", 7)]), "{said}");
     }
-    let order = "- Reports in order. When several of the crew share one watch, the reports go up in the order `first -> Ilse -> Otto -> Uwe`.\n";
+    let order =
+        "- Reports in order. When the crew share one watch, they report in the order `first -> Ilse -> Otto -> Uwe`.\n";
     assert_eq!(routed(&format!("{table}{order}")).0.rules.len(), 1);
     for silent in ["- Eager by default — ask all\n", "- See Uwe's notes\n", "- Meals → Otto\n- Charts: Ilse\n"] {
         assert_eq!(routed(&format!("{table}{silent}")).1, [], "{silent}");
