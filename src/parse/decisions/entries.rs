@@ -7,12 +7,12 @@
 
 use super::super::Files;
 use super::super::markdown::{Block, Document};
-use super::super::words::is_placeholder;
 use super::date::{self, Doubt, Order, dated};
+use super::groups;
 use super::headings::{self, Heading, Part};
 use super::metadata;
 use super::status;
-use super::titles::{is_frame, is_note, is_numbered, is_rules, is_section, is_title};
+use super::titles::{is_frame, is_note, is_numbered, is_rules, is_section, is_template, is_title};
 use crate::model::{Decision, DecisionId, Problem, Severity};
 
 /// In a file whose decisions have got files of their own, only what says when is one.
@@ -31,6 +31,8 @@ pub(super) struct Found {
 pub(super) struct Entries {
     pub(super) found: Vec<Found>,
     pub(super) problems: Vec<Problem>,
+    /// As a note of its own it is one decision: its headings are the sections of it.
+    pub(super) is_one: bool,
 }
 
 pub(super) fn read(files: &Files, path: &str, text: &str) -> Entries {
@@ -40,12 +42,14 @@ pub(super) fn read(files: &Files, path: &str, text: &str) -> Entries {
     let is_imported = text.contains(IMPORTED);
     mark_entries(&mut headings, is_imported);
     let mut rows = None;
+    let mut is_one = false;
     if is_imported {
         keep_dated(&mut headings);
     } else if !headings.iter().any(|heading| heading.part == Part::Entry) {
         let found = super::rows::read(files, path, text, &document, order);
         if found.paragraphs < 2 {
             mark_by_outline(&mut headings);
+            is_one = is_one_note(&headings);
         }
         rows = Some(found);
     }
@@ -90,7 +94,15 @@ pub(super) fn read(files: &Files, path: &str, text: &str) -> Entries {
         }
         _ => {}
     }
-    Entries { found: decisions, problems }
+    Entries { found: decisions, problems, is_one }
+}
+
+/// Whether a file in which nothing says when or by whom is one note: it has a title that is not that of a list of
+/// decisions, or nothing but the usual sections.
+fn is_one_note(headings: &[Heading<'_>]) -> bool {
+    let titles = headings.iter().filter(|heading| heading.level == 1).count();
+    let is_titled = headings.first().is_some_and(|first| first.level == 1 && titles == 1 && !is_title(first.raw));
+    is_titled || headings.iter().all(|heading| is_section(heading.raw))
 }
 
 /// A heading that begins as if with a day and does not say which, or a month with more below it than headings.
@@ -144,6 +156,7 @@ fn mark_entries(headings: &mut [Heading<'_>], is_imported: bool) {
     // The headings that enclose the current one by level, with what they are.
     let mut open: Vec<(u8, Part)> = Vec::new();
     let mut siblings = if is_imported { None } else { siblings_level(headings) };
+    let silent = groups::silent(headings, siblings);
     let mut ruled: Option<u8> = None;
     let mut day: Option<Day> = None;
     for index in 0..headings.len() {
@@ -172,7 +185,9 @@ fn mark_entries(headings: &mut [Heading<'_>], is_imported: bool) {
             ruled = Some(level);
         }
         headings[index].part = part;
-        open.push((level, part));
+        // What stands under such a section is the entry's above, as the section is.
+        let is_held = part == Part::Section && silent.get(index) == Some(&true);
+        open.push((level, if is_held { Part::Entry } else { part }));
     }
 }
 
@@ -196,7 +211,7 @@ fn siblings_level(headings: &[Heading<'_>]) -> Option<u8> {
 }
 
 /// Whether a heading, or the lines below it, say when or by whom.
-fn speaks(heading: &Heading<'_>) -> bool {
+pub(super) fn speaks(heading: &Heading<'_>) -> bool {
     heading.dated.date.is_some() || heading.metadata.has_date || heading.metadata.has_author
 }
 
@@ -206,7 +221,7 @@ fn part(headings: &[Heading<'_>], index: usize, inside: bool, siblings: Option<u
     let dated_by_title = heading.dated.date.is_some();
     if heading.is_calendar
         || is_rules(heading.raw)
-        || is_placeholder(heading.raw)
+        || is_template(heading.raw)
         || (index == 0 && !dated_by_title && is_title(heading.raw))
     {
         return Part::Frame;
@@ -253,7 +268,7 @@ fn mark_by_outline(headings: &mut [Heading<'_>]) {
         }
         let part = if entry_level.is_some() {
             Part::Section
-        } else if ruled.is_some() || is_frame(heading.raw) || is_placeholder(heading.raw) {
+        } else if ruled.is_some() || is_frame(heading.raw) || is_template(heading.raw) {
             Part::Frame
         } else if heading.level == 1 && !(several_first_levels && index > 0) {
             if is_note(heading.raw) { Part::Entry } else { Part::Frame }

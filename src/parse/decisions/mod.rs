@@ -2,6 +2,7 @@
 
 mod date;
 mod entries;
+mod groups;
 mod headings;
 mod matter;
 mod metadata;
@@ -45,7 +46,7 @@ pub(super) fn read(files: &Files, problems: &mut Vec<Problem>) -> Decisions {
     for (path, text) in &files.texts {
         match place(path, main) {
             Some(Place::Main) => {
-                let entries = entries(files, path, text, problems);
+                let (entries, _) = entries(files, path, text, problems);
                 if entries.is_empty() && text.trim().len() > UNFILLED {
                     problems.push(
                         Problem::new(
@@ -60,7 +61,7 @@ pub(super) fn read(files: &Files, problems: &mut Vec<Problem>) -> Decisions {
                 decisions.current.extend(entries);
             }
             Some(Place::Inbox) => decisions.current.extend(notes(files, path, text, problems)),
-            Some(Place::Archive) => decisions.archived.extend(entries(files, path, text, problems)),
+            Some(Place::Archive) => decisions.archived.extend(entries(files, path, text, problems).0),
             Some(Place::Processed) => processed.extend(notes(files, path, text, &mut Vec::new())),
             Some(Place::Own) => {}
             None => say_unread(files, path, text, problems),
@@ -139,9 +140,10 @@ fn say_superseded_twice(decisions: &Decisions, problems: &mut Vec<Problem>) {
 /// A file that has only been laid out for decisions is shorter than this.
 const UNFILLED: usize = 1200;
 
-/// The entries of a file, those that stand in it twice counted once.
-fn entries(files: &Files, path: &str, text: &str, problems: &mut Vec<Problem>) -> Vec<Decision> {
+/// The entries of a file, those that stand in it twice counted once; and whether, as a note, it is one decision.
+fn entries(files: &Files, path: &str, text: &str, problems: &mut Vec<Problem>) -> (Vec<Decision>, bool) {
     let found = entries::read(files, path, &line_feeds(super::without_mark(text)));
+    let is_one = found.is_one;
     problems.extend(found.problems);
     let mut decisions: Vec<Decision> = found.found.into_iter().map(|found| found.decision).collect();
     let before = decisions.len();
@@ -165,7 +167,7 @@ fn entries(files: &Files, path: &str, text: &str, problems: &mut Vec<Problem>) -
                 .hint("each is counted once; delete the second"),
         );
     }
-    decisions
+    (decisions, is_one)
 }
 
 /// A note in the inbox is a decision even when it has no heading that says so.
@@ -173,9 +175,12 @@ fn notes(files: &Files, path: &str, text: &str, problems: &mut Vec<Problem>) -> 
     let text = line_feeds(super::without_mark(text));
     let (matter, body_at) = front_matter::split(&text);
     let body = text.get(body_at..).unwrap_or_default();
-    let mut decisions = entries(files, path, &blank_lines(&text, body_at), problems);
-    if decisions.is_empty() && !is_blank(body) && !text.contains(IMPORTED) {
-        decisions.push(entries::whole(body, files.at(path, 1)));
+    let mut doubts = Vec::new();
+    let (mut decisions, is_one) = entries(files, path, &blank_lines(&text, body_at), &mut doubts);
+    if (decisions.is_empty() || is_one) && !is_blank(body) && !text.contains(IMPORTED) {
+        decisions = vec![entries::whole(body, files.at(path, 1))];
+    } else {
+        problems.append(&mut doubts);
     }
     let mut all: Vec<&mut Decision> = decisions.iter_mut().collect();
     complete(path, matter, &mut all);

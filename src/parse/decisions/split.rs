@@ -2,7 +2,7 @@
 
 use std::ops::Range;
 
-use super::entries::{self, Found};
+use super::entries::{self, Entries, Found};
 use super::places::{Place, main_file, place};
 use super::{IMPORTED, blank_lines, complete};
 use crate::model::Decision;
@@ -37,7 +37,7 @@ pub(crate) fn split(files: &Files, path: &str) -> Vec<Piece> {
     let text = line_feeds(without_mark(raw));
     let (matter, body_at) = if is_note { front_matter::split(&text) } else { (None, 0) };
     let body = text.get(body_at..).unwrap_or_default();
-    let mut found = entries::read(files, path, &blank_lines(&text, body_at)).found;
+    let Entries { mut found, is_one, .. } = entries::read(files, path, &blank_lines(&text, body_at));
     // Empty lines stand for the front matter there; here it has its length again.
     let shift = body_at - text.get(..body_at).map_or(0, |before| before.matches('\n').count());
     for Found { start, body, end, .. } in &mut found {
@@ -46,8 +46,9 @@ pub(crate) fn split(files: &Files, path: &str) -> Vec<Piece> {
         }
     }
     if is_note {
-        if found.is_empty() && !is_blank(body) && !text.contains(IMPORTED) {
+        if (found.is_empty() || is_one) && !is_blank(body) && !text.contains(IMPORTED) {
             let decision = entries::whole(body, files.at(path, 1));
+            found.clear();
             found.push(Found { decision, start: body_at, body: body_at, end: text.len() });
         }
         complete(path, matter, &mut found.iter_mut().map(|found| &mut found.decision).collect::<Vec<_>>());

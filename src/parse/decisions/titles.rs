@@ -1,5 +1,7 @@
 //! What the headings of decision files say by their words.
 
+use super::super::words::is_placeholder;
+
 fn words(title: &str) -> String {
     let text: String = title.chars().map(|c| if c.is_alphanumeric() { c } else { ' ' }).collect();
     text.split_whitespace().collect::<Vec<_>>().join(" ").to_lowercase()
@@ -54,6 +56,12 @@ pub(super) fn is_rules(title: &str) -> bool {
             | "template"
             | "decision template"
     )
+}
+
+/// `{date}: {title}`. Braces within a path or a name are that one's: `/posts/{id}`.
+pub(super) fn is_template(title: &str) -> bool {
+    is_placeholder(title)
+        && title.split_whitespace().any(|word| word.trim_start_matches(['(', '[', '"']).starts_with('{'))
 }
 
 /// `1. …`, `2 …`

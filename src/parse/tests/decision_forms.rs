@@ -237,3 +237,33 @@ fn notes_put_aside_are_archived_however_the_folder_is_called() {
         assert_eq!((team.decisions.len(), team.archived.len(), codes(&problems)), (0, 1, vec![]), "{folder}");
     }
 }
+
+#[test]
+fn sections_of_a_note_pasted_below_an_entry_are_its() {
+    let text = "# Log\n\n## Active Decisions\n\n### 2026-01-05: Tar\n\nAll.\n\n## What was done\n\n### Step one\n\nBoil.\n\n\
+        ### Step two\n\nBrush.\n\n## Open ends\n\n### 2026-01-06: Ropes\n\nNew.\n\n### 2026-01-07: GET /boats/{id}\n\nOne.\n\n## Format\n\n#### {date}: {title}\n\nText.\n";
+    assert_eq!(rows(text), ["2026-01-05 Tar / -", "2026-01-06 Ropes / -", "2026-01-07 GET /boats/{id} / -"]);
+    // Where most entries say nothing of their day, groups hold entries.
+    let mixed =
+        "# Log\n\n## Hull\n\n### Tar it\n\nAll.\n\n### Dry it\n\nAll.\n\n## Later\n\n### 2026-01-05: Ropes\n\nNew.\n";
+    assert_eq!(rows(mixed).len(), 3);
+}
+
+#[test]
+fn a_note_with_a_title_is_one_decision() {
+    let note = "# The hull is tarred twice\n\n## Decision\n\nTwice.\n\n## Affected boats\n\nAll.\n\n## What was lost\n\nTar.\n";
+    for (text, count) in [
+        (note, 1),
+        ("## Decision\n\nTwice.\n\n## Why\n\nSalt.\n", 1),
+        ("# Decisions of May\n\n## Tar\n\nAll.\n\n## Ropes\n\nNew.\n", 2),
+    ] {
+        let path = "decisions/inbox/2026-01-05-hull.md";
+        let (team, _) = read(&[TEAM, ROUTING, (path, text)]);
+        assert_eq!(team.decisions.len(), count, "{text}");
+        assert_eq!(team.decisions.iter().filter(|d| d.date.is_some()).count(), usize::from(count == 1), "{text}");
+        let ids: Vec<_> =
+            crate::parse::split(&files(&[(path, text)]), path).into_iter().map(|p| p.decision.id).collect();
+        assert_eq!(ids.len(), count, "{text}");
+        assert!(team.decisions.iter().all(|d| ids.contains(&d.id)), "{text}");
+    }
+}
