@@ -1,5 +1,6 @@
 //! What is said, and where: stdout is data, stderr is conversation, and nothing depends on colour.
 
+use std::collections::HashMap;
 use std::io::{self, BufRead, Write};
 
 use anstyle::{AnsiColor, Style};
@@ -145,34 +146,38 @@ impl Ui {
     /// What was not understood. The first error is left to whoever fails because of it.
     pub(crate) fn problems(&mut self, problems: &[Problem]) {
         let fatal = problems.iter().position(|problem| problem.severity == Severity::Error);
-        for (index, problem) in problems.iter().enumerate() {
-            if Some(index) != fatal && (problem.severity != Severity::Note || self.manner.verbose) {
-                self.problem(problem);
+        let verbose = self.manner.verbose;
+        let is_said = |(index, problem): &(usize, &Problem)| {
+            Some(*index) != fatal && (problem.severity != Severity::Note || verbose)
+        };
+        self.all_problems(problems.iter().enumerate().filter(is_said).map(|(_, problem)| problem));
+    }
+
+    pub(crate) fn all_problems<'p>(&mut self, problems: impl IntoIterator<Item = &'p Problem>) {
+        for (problem, more) in folded(problems, self.manner.verbose) {
+            let mark = self.err_paint(style(problem.severity), &format!("{}:", problem.severity));
+            self.say(&format!("{mark} {}", printable(&problem.to_string())));
+            if let Some(hint) = &problem.hint {
+                self.hint(hint);
+            }
+            if more > 0 {
+                self.say(&more_like_it(more));
             }
         }
     }
 
-    pub(crate) fn all_problems<'p>(&mut self, problems: impl IntoIterator<Item = &'p Problem>) {
-        problems.into_iter().for_each(|problem| self.problem(problem));
-    }
-
     /// Problems that were asked for: they are the answer, so they go to stdout.
     pub(crate) fn findings<'p>(&mut self, problems: impl IntoIterator<Item = &'p Problem>) {
-        for problem in problems {
+        for (problem, more) in folded(problems, self.manner.verbose) {
             let mark = self.out_paint(style(problem.severity), &format!("{}:", problem.severity));
             self.data(&format!("{mark} {}", printable(&problem.to_string())));
             if let Some(hint) = &problem.hint {
                 let mark = self.out_paint(NOTE, "  hint:");
                 self.data(&format!("{mark} {}", printable(hint)));
             }
-        }
-    }
-
-    fn problem(&mut self, problem: &Problem) {
-        let mark = self.err_paint(style(problem.severity), &format!("{}:", problem.severity));
-        self.say(&format!("{mark} {}", printable(&problem.to_string())));
-        if let Some(hint) = &problem.hint {
-            self.hint(hint);
+            if more > 0 {
+                self.data(&format!("  {}", more_like_it(more)));
+            }
         }
     }
 
@@ -211,6 +216,32 @@ impl Ui {
             ColorChoice::Auto => is_terminal && !self.manner.plain,
         }
     }
+}
+
+/// The problems to show, each with how many like it are left out behind it: of many that are mended alike, the first.
+fn folded<'p>(problems: impl IntoIterator<Item = &'p Problem>, verbose: bool) -> Vec<(&'p Problem, usize)> {
+    const MANY: usize = 5;
+    const SHOWN: usize = 3;
+    let problems: Vec<&Problem> = problems.into_iter().collect();
+    let mut counts: HashMap<(&str, Option<&str>), (usize, usize)> = HashMap::new();
+    let alike = |problem: &'p Problem| (&*problem.code, problem.hint.as_deref());
+    for problem in &problems {
+        counts.entry(alike(problem)).or_default().0 += 1;
+    }
+    let show = |problem: &'p Problem| {
+        let (all, shown) = counts.entry(alike(problem)).or_default();
+        *shown += 1;
+        match *all >= MANY && !verbose {
+            true if *shown > SHOWN => None,
+            true if *shown == SHOWN => Some((problem, *all - SHOWN)),
+            _ => Some((problem, 0)),
+        }
+    };
+    problems.into_iter().filter_map(show).collect()
+}
+
+fn more_like_it(count: usize) -> String {
+    format!("and {count} more like it: --verbose shows all")
 }
 
 fn style(severity: Severity) -> Style {

@@ -50,6 +50,34 @@ fn what_was_not_understood_is_said_and_is_no_failure() {
 }
 
 #[test]
+fn of_many_problems_that_are_mended_alike_the_first_are_shown() {
+    let mut repo = TestRepo::with_team();
+    repo.variables.insert("SQUAD_ENGINE".to_owned(), "rehearsal".to_owned());
+    let rows: String = (1..=6).map(|n| format!("| {{domain {n}}} | {{Name}} | |\n")).collect();
+    repo.write(
+        ".squad/routing.md",
+        &format!("| Work Type | Route To | Examples |\n|-|-|-|\n| API | Backend | |\n{rows}"),
+    );
+    expect![[r#"
+        warning: .squad/routing.md:4: `{domain 1}` is a template's placeholder row
+          hint: fill it in or delete the row
+        warning: .squad/routing.md:5: `{domain 2}` is a template's placeholder row
+          hint: fill it in or delete the row
+        warning: .squad/routing.md:6: `{domain 3}` is a template's placeholder row
+          hint: fill it in or delete the row
+          and 3 more like it: --verbose shows all
+        6 problems to mend
+        --- exit 1
+    "#]]
+    .assert_eq(&repo.squad(&["doctor"]).to_string());
+    let shown = |output: String| output.matches("placeholder row").count();
+    assert_eq!(shown(repo.squad(&["doctor", "--verbose"]).out), 6);
+    assert_eq!(shown(repo.squad(&["doctor", "--json"]).out), 6);
+    let agents = repo.squad(&["agents"]).err;
+    assert!(agents.contains("and 3 more like it") && shown(agents.clone()) == 3, "{agents}");
+}
+
+#[test]
 fn the_doctor_finds_what_is_wrong_and_says_how_to_mend_it() {
     let mut repo = TestRepo::with_team();
     expect![[r#"
