@@ -5,6 +5,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use super::super::Files;
 use super::super::charter::name_in_title;
 use super::super::words::{is_blank, remark};
+use super::HELPERS;
 use crate::model::{Slug, list};
 
 /// What stands in `agents/`, `charters/` and `roles/`.
@@ -48,6 +49,8 @@ impl Place {
         let name = cell.trim_matches(['`', ' ']);
         let slug = Slug::of_folder(name.rsplit(':').next().unwrap_or(name));
         match slug.filter(|slug| folders.folders.contains_key(slug)) {
+            // Whoever has taken a built-in helper's place does more than its work.
+            Some(slug) if HELPERS.contains(&slug.as_str()) => Self { charter: folders.charter(&slug), ..self },
             Some(slug) => Self { charter: folders.charter(&slug), slug: Some(slug), ..self },
             None => self,
         }

@@ -246,6 +246,11 @@ fn another_cell_may_name_the_folder() {
     for (header, cell) in [("GitHub Label", "`squad:helmdev`"), ("Slot", "helmdev"), ("Slug", "helmdev")] {
         let text = format!("## Members\n\n| {header} | Agent | Role |\n|-|-|-|\n| {cell} | C# Dev | Helm |\n");
         assert_eq!(said(&with_folders(&text, &["helmdev"]).0), ["C# Dev (helmdev): Helm"], "{header}");
+        // Who has a helper's place is no helper.
+        let text = text.replace("helmdev", "ralph");
+        let (team, _) = with_folders(&text, &["ralph"]);
+        assert_eq!((said(&team), team.members[0].kind), (vec!["C# Dev (c-dev): Helm".to_owned()], Kind::Agent));
+        assert!(team.members[0].charter.is_some());
         // A label of a folder that is not there says nothing.
         assert_eq!(said(&with_folders(&text, &["other"]).0), ["C# Dev (c-dev): Helm"], "{header}");
     }
