@@ -6,13 +6,13 @@
 //! nothing says so are read by their outline. An entry's text goes on until the next one begins.
 
 use super::super::Files;
-use super::super::markdown::{Block, Document};
+use super::super::markdown::{Block, BlockKind, Document};
 use super::date::{self, Doubt, Order, dated};
 use super::groups;
 use super::headings::{self, Heading, Part};
 use super::metadata;
 use super::status;
-use super::titles::{is_frame, is_note, is_numbered, is_rules, is_section, is_template, is_title};
+use super::titles::{is_field, is_frame, is_merge, is_note, is_numbered, is_rules, is_section, is_template, is_title};
 use crate::model::{Decision, DecisionId, Problem, Severity};
 
 /// In a file whose decisions have got files of their own, only what says when is one.
@@ -140,10 +140,21 @@ pub(super) fn whole(text: &str, source: crate::model::Source) -> Decision {
     let blocks: Vec<&Block> = document.blocks.iter().take(metadata::HEAD).collect();
     let found = metadata::read(&blocks, order);
     let title = dated.title.trim_matches(['#', '*', ' ']).to_owned();
-    let date = dated.date.or(found.date);
+    let date = dated.date.or(found.date).or_else(|| below_date(&document, order));
     let id = id(&[date.as_deref().unwrap_or(""), &title, text]);
     let (by, status) = (found.by, found.status);
     Decision { by, status, ..super::rows::plain(id, title, date, text.to_owned(), source) }
+}
+
+/// The day that stands alone below a heading `Date`.
+fn below_date(document: &Document<'_>, order: Order) -> Option<String> {
+    let pairs = document.blocks.iter().zip(document.blocks.iter().skip(1));
+    pairs.take(metadata::HEAD).find_map(|(heading, below)| match (&heading.kind, &below.kind) {
+        (BlockKind::Heading { text, .. }, BlockKind::Paragraph(day)) if is_field(text) => {
+            Some(dated(day, order)).filter(|day| day.leads).and_then(|day| day.date)
+        }
+        _ => None,
+    })
 }
 
 /// Entries have no id of their own: theirs is a hash of what they say.
@@ -212,7 +223,7 @@ fn siblings_level(headings: &[Heading<'_>]) -> Option<u8> {
 
 /// Whether a heading, or the lines below it, say when or by whom.
 pub(super) fn speaks(heading: &Heading<'_>) -> bool {
-    heading.dated.date.is_some() || heading.metadata.has_date || heading.metadata.has_author
+    heading.dated.date.is_some() || heading.metadata.has_author || heading.metadata.has_date && !is_field(heading.raw)
 }
 
 fn part(headings: &[Heading<'_>], index: usize, inside: bool, siblings: Option<u8>, ruled: bool) -> Part {
@@ -226,8 +237,11 @@ fn part(headings: &[Heading<'_>], index: usize, inside: bool, siblings: Option<u
     {
         return Part::Frame;
     }
-    if is_frame(heading.raw) && !inside {
+    if (is_frame(heading.raw) && !inside) || (is_merge(&heading.dated.title) && !heading.has_text) {
         return Part::Frame;
+    }
+    if is_field(heading.raw) {
+        return Part::Section;
     }
     let holds_only_entries = !heading.has_text
         && next.is_some_and(|next| {

@@ -44,6 +44,19 @@ pub(super) fn is_frame(title: &str) -> bool {
     FRAMES.contains(&words(title).as_str())
 }
 
+/// What a tool writes over notes that it has put together: `MERGED FROM INBOX: note.md`.
+pub(super) fn is_merge(title: &str) -> bool {
+    let words = words(title);
+    let words = words.trim_start_matches(|c: char| c.is_ascii_digit() || c == ' ');
+    let rest = words.strip_prefix("merged ").unwrap_or_default().split(' ').next();
+    rest.is_some_and(|rest| ["from", "inbox", "entries", "notes", "decisions"].contains(&rest))
+}
+
+/// A heading over one field of a decision: `Date`, with the day below it.
+pub(super) fn is_field(title: &str) -> bool {
+    matches!(words(title).as_str(), "date" | "day" | "author" | "authors" | "by" | "decided by" | "status" | "owner")
+}
+
 /// Headings that hold rules about entries.
 pub(super) fn is_rules(title: &str) -> bool {
     matches!(

@@ -267,3 +267,18 @@ fn a_note_with_a_title_is_one_decision() {
         assert!(team.decisions.iter().all(|d| ids.contains(&d.id)), "{text}");
     }
 }
+
+#[test]
+fn what_a_merge_writes_over_notes_is_no_decision() {
+    let text = "# Decisions\n\n### 2026-01-05: Tar\n\nAll.\n\n## 2026-01-06T10:00Z: MERGED ENTRIES\n\n## MERGED FROM INBOX: ropes.md\n\n# Ropes\n\n\
+        **Date:** 2026-01-06\n\nNew.\n\n### 7. (Merged from sails.md)\n\n**Date:** 2026-01-07\n\nDry.\n";
+    assert_eq!(rows(text), ["2026-01-05 Tar / -", "2026-01-06 Ropes / -", "2026-01-07 7. (Merged from sails.md) / -"]);
+}
+
+#[test]
+fn a_date_may_stand_below_a_heading_of_its_own() {
+    let note = "# Who tars\n\n## Date\n\n2026-01-05\n\n## Summary\n\nUwe.\n\n## New tools\n\nBrush.\n";
+    let (team, _) = read(&[TEAM, ROUTING, ("decisions/inbox/tar.md", note)]);
+    let found: Vec<_> = team.decisions.iter().map(|d| (d.title.as_str(), d.date.as_deref())).collect();
+    assert_eq!(found, [("Who tars", Some("2026-01-05"))]);
+}
