@@ -43,8 +43,25 @@ pub(super) fn read<'d>(document: &'d Document<'_>, folders: &Folders) -> Lists<'
     let is_new = |found: &Found<'_>| members.iter().all(|member| member.name != found.name);
     let more: Vec<Found<'_>> = reader.witnessed.into_iter().filter(is_new).collect();
     members.extend(more);
+    if members.is_empty() {
+        members = numbered(document);
+    }
     turn_role_first(&mut members, folders);
     Lists { members, unread: if is_headed { Vec::new() } else { reader.unread } }
+}
+
+/// `## Agent 1: Ada — Pilot`, `## Agent 2: Researcher`: two or more of them are a team whatever stands above.
+fn numbered<'d>(document: &'d Document<'_>) -> Vec<Found<'d>> {
+    let found = document.blocks.iter().filter_map(|block| {
+        let BlockKind::Heading { text, .. } = &block.kind else { return None };
+        let number = text.strip_prefix("Agent ")?;
+        let behind = number.trim_start_matches(|c: char| c.is_ascii_digit());
+        let rest = [":", " —", " –", " -"].iter().find_map(|mark| behind.strip_prefix(mark))?.trim();
+        let (name, role, status) = parts(rest, false).unwrap_or((rest, rest, ""));
+        let found = Found { name, role, status, heading: "", offset: block.range.start };
+        (behind.len() < number.len() && !is_blank(rest)).then_some(found)
+    });
+    Some(found.collect()).filter(|found: &Vec<Found<'_>>| found.len() > 1).unwrap_or_default()
 }
 
 /// `Lead: Ada` for all of them: which side names folders decides, and where none does, which side is made of roles.

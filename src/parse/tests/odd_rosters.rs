@@ -255,3 +255,13 @@ fn another_cell_may_name_the_folder() {
         assert_eq!(said(&with_folders(&text, &["other"]).0), ["C# Dev (c-dev): Helm"], "{header}");
     }
 }
+
+#[test]
+fn agents_that_headings_count_are_members() {
+    let text = "# How we grow\n\n## Agent 1: Tide & Shoal Watcher\n- **Mission**: Look.\n\n## Agent 2: Ilse — Pilot\n\n- **Rules**: Steer.\n";
+    assert_eq!(
+        members(text),
+        ["Tide & Shoal Watcher (tide-shoal-watcher): Tide & Shoal Watcher", "Ilse (ilse): Pilot"]
+    );
+    assert_eq!(members("# Notes\n\n## Agent 1: what it does\n\nx\n\n## Agent: y\n"), [""; 0]);
+}
