@@ -247,6 +247,12 @@ fn sections_of_a_note_pasted_below_an_entry_are_its() {
     let mixed =
         "# Log\n\n## Hull\n\n### Tar it\n\nAll.\n\n### Dry it\n\nAll.\n\n## Later\n\n### 2026-01-05: Ropes\n\nNew.\n";
     assert_eq!(rows(mixed).len(), 3);
+    let first = "# Log\n\n## Testing\n\n### Tar it\n\nAll.\n\n## Status\n\n### Dry it\n\nAll.\n\n## Later\n\n### 2026-01-05: Ropes\n\nNew.\n";
+    assert_eq!(rows(first).len(), 3);
+    // Usual sections of notes at that level tell otherwise.
+    let pasted = "# Log\n\n### 2026-01-05: Tar\n\n**By:** Uwe\n\n## Context\n\nSalt.\n\n## Plan of work\n\n### First\n\nBoil.\n\n### Second\n\nBrush.\n\n\
+        ### Third\n\nDry.\n\n## Consequences\n\nDry.\n\n### 2026-01-06: Ropes\n\nNew.\n";
+    assert_eq!(rows(pasted), ["2026-01-05 Tar / Uwe", "2026-01-06 Ropes / -"]);
 }
 
 #[test]
