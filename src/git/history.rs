@@ -52,6 +52,15 @@ impl Repository {
         Ok(paths.filter(|path| !path.is_empty()).collect())
     }
 
+    /// The folders with one of these names, whole paths, however deep. Names that are not UTF-8 are left out.
+    pub(crate) fn folders_named(&self, commit: &str, names: &[&str]) -> Result<Vec<String>, Error> {
+        let list = ["ls-tree", "-r", "-d", "-z", "--full-tree", "--name-only", commit];
+        let answer = self.call(&list).succeed()?;
+        let paths = answer.stdout.split(|byte| *byte == 0).filter_map(|path| std::str::from_utf8(path).ok());
+        let is_named = |path: &&str| path.rsplit('/').next().is_some_and(|name| names.contains(&name));
+        Ok(paths.filter(is_named).map(str::to_owned).collect())
+    }
+
     /// Branches, local and of remotes: their names as people write them and their commits.
     pub(crate) fn branches(&self) -> Result<Vec<(String, String)>, Error> {
         let format = "--format=%(refname:short)%00%(objectname)%00%(symref)";

@@ -14,11 +14,15 @@ pub(super) fn files_at(workspace: &Workspace, commit: &str) -> Result<Files, Fai
     for name in store::FOLDERS {
         let folder = below(&place, name);
         let inner = |path: &str| path.strip_prefix(&folder)?.strip_prefix('/').map(str::to_owned);
-        let found = workspace.repository.files_at(commit, &folder, |path| {
-            inner(path).is_some_and(|path| store::is_team_file(&path) || store::may_be_linked(&path))
-        })?;
-        let texts: BTreeMap<String, String> =
-            found.into_iter().filter_map(|(path, bytes)| Some((inner(&path)?, text_of(bytes).0))).collect();
+        let wanted =
+            |path: &str| inner(path).is_some_and(|path| store::is_team_file(&path) || store::may_be_linked(&path));
+        let found = workspace.repository.files_at(commit, &folder, wanted)?;
+        let links = workspace.repository.links_at(commit, &folder, wanted)?;
+        let texts: BTreeMap<String, String> = found
+            .into_iter()
+            .chain(links)
+            .filter_map(|(path, bytes)| Some((inner(&path)?, text_of(bytes).0)))
+            .collect();
         let mut files = Files { folder: name.to_owned(), texts };
         if !files.texts.is_empty() {
             let linked = linked_files(&files);

@@ -25,6 +25,7 @@ pub(crate) mod past;
 mod project;
 pub(crate) mod prompts;
 mod prove;
+pub(crate) mod radar;
 pub(crate) mod rescue;
 pub(crate) mod review;
 pub(crate) mod routing;

@@ -1,6 +1,6 @@
-//! What a pull request decides, seen from two commits; and what several branches decide before they meet.
+//! What a pull request decides, seen from two commits.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 
 use serde::{Serialize, Serializer};
 
@@ -9,11 +9,13 @@ use super::landing::as_recorded;
 use super::prompts::{self, PromptChange};
 use super::{Workspace, ledger};
 use crate::error::Failure;
-use crate::model::{Decision, DecisionId, RunId, Source, plural};
-use crate::parse::{self, Files};
+use crate::model::{Decision, DecisionId, Problem, RunId, Severity, Source, plural};
+use crate::parse;
 use crate::review::{self, Certainty, Changes, Conflict};
+use crate::store;
 
 /// Two ends of a range, and where they part.
+#[derive(Clone)]
 pub(crate) struct Range {
     pub(crate) base: Revision,
     pub(crate) head: Revision,
@@ -30,6 +32,8 @@ pub(crate) struct Revision {
 /// What a range decides.
 #[derive(Serialize)]
 pub(crate) struct Review {
+    /// Its folder, from the repository's root.
+    pub(crate) team: String,
     pub(crate) base: Revision,
     pub(crate) head: Revision,
     /// Where the two part; `None` where that is not known here, so that they are compared directly.
@@ -121,12 +125,32 @@ impl Range {
     }
 }
 
-fn revision(workspace: &Workspace, name: String) -> Result<Revision, Failure> {
+pub(super) fn revision(workspace: &Workspace, name: String) -> Result<Revision, Failure> {
     match workspace.repository.resolve(&name)? {
         Some(commit) => Ok(Revision { name, commit }),
         None => Err(Failure::usage(format!("there is no commit `{name}` here"))
             .hint("in a shallow clone, fetch it first: `git fetch --unshallow`")),
     }
+}
+
+/// The reviews of all teams that either end of the range has and that have something to say; where none has, that of
+/// the repository's root.
+pub(crate) fn of_all_teams(workspace: &Workspace, range: &Range) -> Result<Vec<Review>, Failure> {
+    let root = workspace.of_team("", store::FOLDERS[0]);
+    let mut places = BTreeSet::new();
+    for commit in [range.start(), &range.head.commit] {
+        let folders = workspace.repository.folders_named(commit, &store::FOLDERS)?;
+        places.extend(folders.iter().map(|folder| folder.rsplit_once('/').map_or("", |(place, _)| place).to_owned()));
+    }
+    // What lies in a team's folder, such as a template, is no team.
+    places.retain(|place| !place.split('/').any(|part| store::FOLDERS.contains(&part)));
+    let teams = places.iter().map(|place| workspace.of_team(place, store::FOLDERS[0]));
+    let mut reviews = teams.map(|team| review(&team, range.clone())).collect::<Result<Vec<_>, _>>()?;
+    reviews.retain(Review::says_something);
+    if reviews.is_empty() {
+        reviews.push(review(&root, range.clone())?);
+    }
+    Ok(reviews)
 }
 
 /// Looks at commits and the ledger, never at the work tree.
@@ -135,9 +159,11 @@ pub(crate) fn review(workspace: &Workspace, range: Range) -> Result<Review, Fail
     let head = files_at(workspace, &range.head.commit)?;
     let base =
         if range.base.commit == range.start() { start.clone() } else { files_at(workspace, &range.base.commit)? };
-    let (before, after, target) = (parse::decisions(&start), parse::decisions(&head), parse::decisions(&base));
+    let (before, known) = parse::decisions_and_problems(&start);
+    let (after, problems) = parse::decisions_and_problems(&head);
+    let target = parse::decisions(&base);
     let decisions = review::changes(&before, &after);
-    let mut notes = Vec::new();
+    let mut notes = unread(&known, &problems);
     if range.fork.is_none() {
         notes.push(format!(
             "{} and {} have no common commit here, so they are compared directly; in a shallow clone, \
@@ -148,6 +174,7 @@ pub(crate) fn review(workspace: &Workspace, range: Range) -> Result<Review, Fail
     let conflicts = conflicts(&decisions, &before, &after, &target);
     let unlanded = unlanded(workspace, &range, &decisions, &after, &mut notes)?;
     Ok(Review {
+        team: workspace.folder_in_repository(),
         prompts: prompts::changes(&start, &head),
         merge_base: range.fork,
         base: range.base,
@@ -164,28 +191,65 @@ pub(crate) fn prompt_changes(workspace: &Workspace, range: &Range) -> Result<Vec
     Ok(prompts::changes(&files_at(workspace, range.start())?, &files_at(workspace, &range.head.commit)?))
 }
 
+/// What the range has made of files that should hold decisions and that cannot be read, or not wholly.
+fn unread(known: &[Problem], problems: &[Problem]) -> Vec<String> {
+    let is_new = |problem: &&Problem| {
+        problem.severity > Severity::Note
+            && !known.iter().any(|other| (&other.file, &other.message) == (&problem.file, &problem.message))
+    };
+    let told = |problem: &Problem| format!("{}:{}: {}.", problem.file, problem.line, problem.message);
+    problems.iter().filter(is_new).map(told).collect()
+}
+
 /// What the range's decisions have against each other, against what stands beside them, and against what the base
 /// decides by now.
 fn conflicts(changes: &Changes, before: &[Decision], after: &[Decision], target: &[Decision]) -> Vec<Conflict> {
     let ours: Vec<Decision> =
         changes.new.iter().chain(changes.changed.iter().map(|changed| &changed.after)).cloned().collect();
-    // What the range has withdrawn or replaced is no longer in its way, though the base still holds it.
+    // What the range has withdrawn or replaced is no longer in its way, though the base still holds it; nor is what
+    // the base has withdrawn since, though the range still holds it.
+    let (here, there) = (ids(after), ids(target));
     let gone: BTreeSet<&DecisionId> = changes
         .withdrawn
         .iter()
+        .chain(changes.changed.iter().map(|changed| &changed.before))
+        .chain(before.iter().filter(|decision| !there.contains(&decision.id)))
         .map(|decision| &decision.id)
-        .chain(changes.changed.iter().map(|changed| &changed.before.id))
         .collect();
     let others: Vec<Decision> = after
         .iter()
-        .chain(target.iter().filter(|decision| !after.iter().any(|ours| ours.id == decision.id)))
+        .chain(target.iter().filter(|decision| !here.contains(&decision.id)))
         .filter(|decision| !gone.contains(&decision.id))
         .cloned()
         .collect();
     let mut conflicts = review::within(&ours, &others);
-    let known: BTreeSet<&DecisionId> = before.iter().chain(after).chain(target).map(|decision| &decision.id).collect();
+    let known = &(&ids(before) | &here) | &there;
     conflicts.extend(review::dangling(&ours, &known));
+    let old = old_conflicts(changes, before);
+    conflicts.retain(|conflict| !old.contains(&(conflict.code, conflict.decisions.iter().collect())));
     conflicts
+}
+
+fn ids(decisions: &[Decision]) -> BTreeSet<&DecisionId> {
+    decisions.iter().map(|decision| &decision.id).collect()
+}
+
+/// What the changed decisions had against others before they were changed: no news, and not the range's doing. By the
+/// ids they have now.
+fn old_conflicts<'d>(
+    changes: &'d Changes,
+    before: &'d [Decision],
+) -> BTreeSet<(&'static str, BTreeSet<&'d DecisionId>)> {
+    let earlier: Vec<Decision> = changes.changed.iter().map(|changed| changed.before.clone()).collect();
+    let ids_now: BTreeMap<&DecisionId, &DecisionId> = before
+        .iter()
+        .map(|decision| (&decision.id, &decision.id))
+        .chain(changes.changed.iter().map(|changed| (&changed.before.id, &changed.after.id)))
+        .collect();
+    let mut old = review::within(&earlier, before);
+    old.extend(review::dangling(&earlier, &ids(before)));
+    let now = |conflict: &Conflict| conflict.decisions.iter().filter_map(|id| ids_now.get(id).copied()).collect();
+    old.iter().map(|conflict| (conflict.code, now(conflict))).collect()
 }
 
 /// The decisions that the ledger has of the range's runs and branch, and that its head does not hold.
@@ -218,6 +282,12 @@ fn unlanded(
 }
 
 impl Review {
+    fn says_something(&self) -> bool {
+        let Changes { new, changed, superseded, withdrawn } = &self.decisions.0;
+        !(new.is_empty() && changed.is_empty() && superseded.is_empty() && withdrawn.is_empty())
+            || !(self.conflicts.is_empty() && self.unlanded.is_empty() && self.prompts.is_empty())
+    }
+
     pub(crate) fn has_explicit_conflicts(&self) -> bool {
         self.conflicts.iter().any(|conflict| conflict.certainty == Certainty::Explicit)
     }
@@ -247,82 +317,4 @@ impl Review {
         }
         parts.join(", ")
     }
-}
-
-/// What several branches decide.
-#[derive(Serialize)]
-pub(crate) struct Radar {
-    pub(crate) base: Revision,
-    pub(crate) branches: Vec<Branch>,
-    pub(crate) conflicts: Vec<Crossing>,
-}
-
-#[derive(Serialize)]
-pub(crate) struct Branch {
-    #[serde(flatten)]
-    pub(crate) revision: Revision,
-    /// The decisions it has and the base has not.
-    pub(crate) new: Vec<DecisionId>,
-    #[serde(skip)]
-    decisions: Vec<Decision>,
-}
-
-/// What two branches have against each other.
-#[derive(Serialize)]
-pub(crate) struct Crossing {
-    pub(crate) branches: [String; 2],
-    #[serde(flatten)]
-    pub(crate) conflict: Conflict,
-}
-
-/// Compares what branches decide before they meet. Without names: every branch, local and of remotes.
-pub(crate) fn radar(workspace: &Workspace, base: Option<&str>, names: &[String]) -> Result<Radar, Failure> {
-    let base = match base {
-        Some(name) => revision(workspace, name.to_owned())?,
-        None => default_base(workspace)?,
-    };
-    let revisions: Vec<Revision> = if names.is_empty() {
-        let mut seen = BTreeSet::from([base.commit.clone()]);
-        let all = workspace.repository.branches()?.into_iter();
-        // A branch and its copy on the remote are one.
-        all.filter(|(_, commit)| seen.insert(commit.clone())).map(|(name, commit)| Revision { name, commit }).collect()
-    } else {
-        names.iter().map(|name| revision(workspace, name.clone())).collect::<Result<_, _>>()?
-    };
-    let standing = parse::decisions(&files_at(workspace, &base.commit)?);
-    let mut branches = Vec::new();
-    for revision in revisions {
-        let fork = workspace.repository.merge_base(&base.commit, &revision.commit)?;
-        let start = fork.as_deref().map_or_else(|| Ok(Files::default()), |fork| files_at(workspace, fork))?;
-        let before = parse::decisions(&start);
-        let new = review::changes(&before, &parse::decisions(&files_at(workspace, &revision.commit)?)).new;
-        // What the base has by now, it has from there.
-        let new: Vec<Decision> =
-            new.into_iter().filter(|decision| !standing.iter().any(|other| other.id == decision.id)).collect();
-        if !new.is_empty() || !names.is_empty() {
-            branches.push(Branch { revision, new: new.iter().map(|d| d.id.clone()).collect(), decisions: new });
-        }
-    }
-    let mut conflicts = Vec::new();
-    for (at, one) in branches.iter().enumerate() {
-        for other in &branches[at + 1..] {
-            let found = review::between(&one.decisions, &other.decisions, &standing).into_iter();
-            conflicts.extend(found.map(|conflict| Crossing {
-                branches: [one.revision.name.clone(), other.revision.name.clone()],
-                conflict,
-            }));
-        }
-    }
-    conflicts.sort_by(|a, b| (a.conflict.certainty, &a.branches).cmp(&(b.conflict.certainty, &b.branches)));
-    Ok(Radar { base, branches, conflicts })
-}
-
-/// Where branches usually go.
-fn default_base(workspace: &Workspace) -> Result<Revision, Failure> {
-    for name in ["origin/HEAD", "main", "master"] {
-        if let Some(commit) = workspace.repository.resolve(name)? {
-            return Ok(Revision { name: name.to_owned(), commit });
-        }
-    }
-    revision(workspace, "HEAD".to_owned())
 }

@@ -21,8 +21,14 @@ impl Workspace {
         Self::find_or(env, directory, |_| None)
     }
 
-    /// For those who look at commits: where nothing is checked out, the team is the one of the repository's root.
+    /// For those who look at commits: where nothing is checked out, or nothing ever is, the team is the one of the
+    /// repository's root.
     pub(crate) fn find_or_root(env: &Env, directory: &Path) -> Result<Self, Failure> {
+        let repository = Repository::discover(directory, &git_environment(env))?;
+        if repository.work_dir().is_none() {
+            let place = real(repository.git_dir());
+            return Ok(Self { folder: TeamFolder::expected(&place), work_dir: place, repository });
+        }
         Self::find_or(env, directory, |work_dir| Some(TeamFolder::expected(work_dir)))
     }
 
@@ -45,6 +51,13 @@ impl Workspace {
                 .hint("squad keeps a team's record under its path; rename the folder"));
         }
         Ok(Self { repository, work_dir, folder })
+    }
+
+    /// The same repository, for another team in it.
+    pub(crate) fn of_team(&self, place: &str, name: &'static str) -> Self {
+        let root = self.work_dir.join(place);
+        let folder = TeamFolder { path: root.join(name), root, name };
+        Self { repository: self.repository.clone(), work_dir: self.work_dir.clone(), folder }
     }
 
     /// What the team's paths in the ledger begin with; see `record::entry_path`.

@@ -22,6 +22,7 @@ mod pull_requests;
 mod readme;
 mod rescue;
 mod review;
+mod review_odd;
 mod route;
 mod scrub;
 mod support;

@@ -4,20 +4,20 @@ use serde_json::Value;
 use crate::support::TestRepo;
 
 /// A decision as a person would write its file.
-fn decision(repo: &TestRepo, id: &str, title: &str, more: &str) {
+pub(crate) fn decision(repo: &TestRepo, id: &str, title: &str, more: &str) {
     repo.write(
         &format!(".squad/decisions/2026/01/05-{id}.md"),
         &format!("---\nid: {id}\ndate: 2026-01-05\nby: Ann\n{more}---\n# {title}\n\n**What:** {title}.\n\n**Why:** It was agreed.\n"),
     );
 }
 
-fn commit(repo: &TestRepo, message: &str) {
+pub(crate) fn commit(repo: &TestRepo, message: &str) {
     repo.git(&["add", "--all"]);
     repo.git(&["commit", "--quiet", "--message", message]);
 }
 
 /// `main` holds three decisions; `feature` has parted from it and `main` has gone on.
-fn parted() -> TestRepo {
+pub(crate) fn parted() -> TestRepo {
     let repo = TestRepo::with_small_team();
     decision(&repo, "aaaa", "Indentation uses spaces", "");
     decision(&repo, "bbbb", "Money is stored as floating point", "");
@@ -28,11 +28,11 @@ fn parted() -> TestRepo {
     repo
 }
 
-fn review(repo: &TestRepo, range: &str) -> Value {
+pub(crate) fn review(repo: &TestRepo, range: &str) -> Value {
     serde_json::from_str(&repo.squad(&["decisions", "review", range, "--json"]).out).expect("JSON")
 }
 
-fn conflicts(review: &Value) -> Vec<String> {
+pub(crate) fn conflicts(review: &Value) -> Vec<String> {
     let all = review["conflicts"].as_array().expect("conflicts");
     all.iter()
         .map(|one| format!("{} {} {}", one["certainty"], one["code"], one["decisions"]).replace('"', ""))
@@ -343,43 +343,6 @@ fn prompts_are_compared_without_a_checkout() {
     "#]]
     .assert_eq(&repo.squad(&["agents", "diff", "main..feature"]).to_string());
     assert!(repo.squad(&["agents", "diff", "main..main"]).err.contains("No agent is told anything else"));
-}
-
-#[test]
-fn nothing_of_a_branch_can_speak_in_our_name() {
-    let repo = parted();
-    decision(&repo, "eeee", "@octocat </details> `x` | # [a](b)", "");
-    repo.write(
-        ".squad/decisions/2026/01/05-abcd.md",
-        "---\nid: abcd\n---\n# T\n\n</details>\n# Merged by @admin\n```\n<script>\n\u{1b}[2J\n",
-    );
-    repo.write(".squad/agents/ada/charter.md", "# Ada — Backend Dev\n\n```````\n</details>\n");
-    commit(&repo, "hostile");
-    let page = repo.squad(&["decisions", "review", "main.."]).out;
-    assert!(!page.contains('\u{1b}'), "{page}");
-    let page = outside_of_fences(&page);
-    assert!(!page.contains("@octocat") && !page.contains("@admin"), "{page}");
-    assert!(!page.lines().any(|line| line.starts_with("# ") || line.starts_with("<script")), "{page}");
-    assert_eq!(page.matches("<details>").count(), page.lines().filter(|line| *line == "</details>").count(), "{page}");
-    let short = repo.squad(&["decisions", "review", "main..", "--limit", "900"]).out;
-    assert!(short.chars().count() <= 900 && short.contains("left out"), "{short}");
-}
-
-/// What GitHub takes for more than plain text.
-fn outside_of_fences(page: &str) -> String {
-    let mut fence: Option<&str> = None;
-    let mut text = String::new();
-    for line in page.lines() {
-        let marks = &line[..line.len() - line.trim_start_matches('`').len()];
-        match fence {
-            Some(open) if line == open => fence = None,
-            Some(_) => {}
-            None if marks.len() >= 3 => fence = Some(marks),
-            None => text.push_str(&format!("{line}\n")),
-        }
-    }
-    assert!(fence.is_none(), "{page}");
-    text
 }
 
 #[test]

@@ -1,7 +1,7 @@
 //! A review as Markdown, for a comment under a pull request.
 //!
-//! Everything in it comes from a branch that anybody may have pushed: titles are escaped, texts quoted, and nobody is
-//! called by name.
+//! Everything in it comes from a branch that anybody may have pushed: titles are escaped, texts quoted, and nothing in
+//! them calls anybody, links anywhere or shows an image.
 
 use crate::model::{Decision, first_line, list, plural, printable, quote};
 use crate::ops::prompts::{PromptChange, Told};
@@ -17,7 +17,10 @@ const TEXT: usize = 1_500;
 pub(super) fn page(review: &Review, limit: usize) -> String {
     let mut page = Page { text: String::new(), limit: limit.saturating_sub(RESERVE), left_out: 0 };
     let range = format!("{}..{}", escaped(&review.base.name), escaped(&review.head.name));
-    page.text.push_str(&format!("## Decisions in {range}\n\n{}.\n", capital(&review.summary())));
+    // The team of the repository's root needs no name.
+    let team = review.team.rsplit_once('/').map(|(place, _)| format!("of `{}` ", code(place)));
+    let heading = format!("## Decisions {}in {range}", team.unwrap_or_default());
+    page.text.push_str(&format!("{heading}\n\n{}.\n", capital(&review.summary())));
     conflicts(&mut page, review);
     let Changes { new, changed, superseded, withdrawn } = &review.decisions.0;
     page.section("New", new.iter().map(|decision| entry(decision, "")));
@@ -98,8 +101,8 @@ fn entry(decision: &Decision, more: &str) -> String {
         None => (text, false),
     };
     let text = if is_cut { format!("{cut} […]") } else { cut.to_owned() };
-    // Inside a quote HTML is still HTML.
-    let quoted = quote(&uncalled(&printable(&text)).replace('<', "&lt;"));
+    // Inside a quote HTML is still HTML, but for a bracket that nothing follows.
+    let quoted = quote(&tamed(&printable(&text)).replace('<', "<\u{200b}"));
     format!("{}{more}{}", line(decision), details("Why", &quoted))
 }
 
@@ -179,7 +182,7 @@ fn title_of(text: &str) -> String {
 /// Without meaning to Markdown or HTML.
 fn escaped(text: &str) -> String {
     let mut escaped = String::with_capacity(text.len());
-    for c in uncalled(&printable(text)).chars() {
+    for c in tamed(&printable(text)).chars() {
         if "\\`*_[]<>&~|".contains(c) {
             escaped.push('\\');
         }
@@ -193,9 +196,39 @@ fn code(text: &str) -> String {
     first_line(&printable(text), 160).replace('`', "'")
 }
 
-/// Nobody is told of a comment, and no issue is linked, because a decision has their name in it.
-fn uncalled(text: &str) -> String {
-    text.replace('@', "@\u{200b}").replace('#', "#\u{200b}")
+/// What Markdown, or GitHub, would make something of that reaches beyond its own place: people are told of a comment,
+/// issues linked, addresses become links, images are fetched, footnotes move to the end of the page, and quotes turn
+/// into warnings of ours.
+const REACHING: [(&str, &str); 10] = [
+    ("@", ""),
+    ("#", ""),
+    (":", "//"),
+    ("www", "."),
+    ("gh", "-"),
+    ("!", "["),
+    ("]", "("),
+    ("]", ":"),
+    ("[", "^"),
+    ("[", "!"),
+];
+
+/// Text that stays what it is: a blank of no width parts what would reach further.
+fn tamed(text: &str) -> String {
+    let mut tamed = String::with_capacity(text.len() + 16);
+    for (at, c) in text.char_indices() {
+        let (before, after) = (&text[..at + c.len_utf8()], &text[at + c.len_utf8()..]);
+        tamed.push(c);
+        if REACHING.iter().any(|(first, second)| ends_with(before, first) && after.starts_with(second)) {
+            tamed.push('\u{200b}');
+        }
+    }
+    tamed
+}
+
+/// In capitals too.
+fn ends_with(text: &str, end: &str) -> bool {
+    let at = text.len().checked_sub(end.len());
+    at.and_then(|at| text.get(at..)).is_some_and(|last| last.eq_ignore_ascii_case(end))
 }
 
 fn capital(text: &str) -> String {

@@ -1,7 +1,7 @@
 use super::super::{Context, Ended};
 use crate::model::{plural, printable};
 use crate::ops::Workspace;
-use crate::ops::review::{self, Radar};
+use crate::ops::radar::{self, Radar};
 use crate::review::Certainty;
 use crate::ui::{BAD, STRONG, Ui, WARN};
 
@@ -27,7 +27,7 @@ pub(super) struct Args {
 impl Args {
     pub(super) fn run(self, context: &mut Context<'_>) -> Ended {
         let workspace = Workspace::find_or_root(context.env, &context.directory)?;
-        let radar = review::radar(&workspace, self.base.as_deref(), &self.revisions)?;
+        let radar = radar::radar(&workspace, self.base.as_deref(), &self.revisions)?;
         if context.ui.json() {
             context.ui.value(&radar);
         } else {

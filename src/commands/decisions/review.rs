@@ -3,7 +3,7 @@ use clap::ValueEnum;
 use super::super::{Context, Ended};
 use super::page::page;
 use crate::ops::Workspace;
-use crate::ops::review::{self, Range};
+use crate::ops::review::{self, Range, Review};
 
 /// Show what a pull request decides
 ///
@@ -16,11 +16,15 @@ use crate::ops::review::{self, Range};
 Examples:
   squad decisions review main..HEAD
   squad decisions review origin/main..feature --fail-on explicit
+  squad decisions review main.. --every-team
   squad decisions review main.. --json | jq '.conflicts'
   squad decisions review origin/main.. | gh pr comment --body-file -")]
 pub(super) struct Args {
     /// BASE..HEAD; BASE alone is what the checked-out commit has on top of it
     range: String,
+    /// Review every team of the repository that the range says something of, not only the one here
+    #[arg(long)]
+    every_team: bool,
     /// Exit with 1 when there is any of these; may be given several times
     #[arg(long, value_enum, value_name = "WHAT", value_delimiter = ',')]
     fail_on: Vec<FailOn>,
@@ -43,15 +47,23 @@ enum FailOn {
 impl Args {
     pub(super) fn run(self, context: &mut Context<'_>) -> Ended {
         let workspace = Workspace::find_or_root(context.env, &context.directory)?;
-        let review = review::review(&workspace, Range::find(&workspace, &self.range)?)?;
-        if context.ui.json() {
-            context.ui.value(&review);
-        } else {
-            context.ui.verbatim(&page(&review, self.limit));
+        let range = Range::find(&workspace, &self.range)?;
+        let reviews = match self.every_team {
+            true => review::of_all_teams(&workspace, &range)?,
+            false => vec![review::review(&workspace, range)?],
+        };
+        match (context.ui.json(), self.every_team) {
+            (true, true) => context.ui.value(&serde_json::json!({ "teams": reviews })),
+            (true, false) => reviews.iter().for_each(|review| context.ui.value(review)),
+            (false, _) => {
+                let limit = self.limit / reviews.len().max(1);
+                let pages: Vec<String> = reviews.iter().map(|review| page(review, limit)).collect();
+                context.ui.verbatim(&pages.join("\n"));
+            }
         }
         let fails = self.fail_on.iter().any(|what| match what {
-            FailOn::Explicit => review.has_explicit_conflicts(),
-            FailOn::Unlanded => !review.unlanded.is_empty(),
+            FailOn::Explicit => reviews.iter().any(Review::has_explicit_conflicts),
+            FailOn::Unlanded => reviews.iter().any(|review| !review.unlanded.is_empty()),
         });
         Ok(u8::from(fails))
     }
