@@ -8,8 +8,12 @@ use crate::ui::{FAINT, STRONG, Ui};
 /// Show what is behind a line, a file or a decision
 ///
 /// The task, the agent, the run, the review and the decisions: by what agents wrote through their tools, as the ledger
-/// has it, so that squashed and rebased commits do not matter. What a shell command wrote is not known. Where it cannot
-/// be told for sure, the answer is "unknown", with the reason, and the exit code 1.
+/// has it, so that squashed and rebased commits do not matter. What a shell command wrote is not known. A line that
+/// stands in other files too, or in this one more often than a run wrote it, is nobody's. Where it cannot be told for
+/// sure, the answer is "unknown", with the reason, and the exit code 1.
+///
+/// Who types the very line again that a run wrote into this file, and that was thrown away, is taken for having put it
+/// back.
 #[derive(clap::Args)]
 #[command(after_help = "\
 Examples:

@@ -61,6 +61,20 @@ impl Repository {
         Ok(paths.filter(is_named).map(str::to_owned).collect())
     }
 
+    /// Whether a tracked file other than this one has a text in one of its lines, as the work tree has them; of a very
+    /// long text, its beginning. `path` is from the repository's root.
+    pub(crate) fn is_elsewhere(&self, text: &str, path: &str) -> Result<bool, Error> {
+        // What an argument of a program can hold.
+        const LONGEST: usize = 4096;
+        let text = text.get(..text.floor_char_boundary(LONGEST)).unwrap_or(text);
+        let list = ["grep", "-l", "-z", "-I", "--full-name", "--fixed-strings", "-e", text];
+        let answer = self.call(&list).run()?;
+        if !answer.is_success() && !answer.complaints().is_empty() {
+            return Err(Error::Program { command: "git grep".to_owned(), message: answer.complaint() });
+        }
+        Ok(answer.stdout.split(|byte| *byte == 0).any(|other| !other.is_empty() && other != path.as_bytes()))
+    }
+
     /// Branches, local and of remotes: their names as people write them and their commits.
     pub(crate) fn branches(&self) -> Result<Vec<(String, String)>, Error> {
         let format = "--format=%(refname:short)%00%(objectname)%00%(symref)";

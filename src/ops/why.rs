@@ -2,8 +2,10 @@
 //!
 //! git tells which commit a line is from, and the ledger which runs wrote such a line into that file before. Commits
 //! are squashed and rebased, so their ids and messages prove nothing; the text does. An answer is right or it is
-//! "unknown": where several runs wrote the same line, or where only a line that anybody could have written speaks for
-//! one, it says so.
+//! "unknown": where several runs wrote the same line, where it stands in the file more often than a run wrote it, or
+//! where only a line that anybody could have written speaks for one, it says so.
+
+mod author;
 
 use std::collections::BTreeSet;
 use std::fs;
@@ -19,8 +21,8 @@ use super::workspace::place;
 use super::{Project, Workspace};
 use crate::error::Failure;
 use crate::git::Blame;
-use crate::model::{Outcome, RunId, Slug, Verdict, What};
-use crate::record::{Read, marks};
+use crate::model::{Decision, Outcome, RunId, Slug, Verdict, What};
+use crate::record::{Read, marks, render_decision};
 
 /// What somebody wants to know of.
 #[derive(Debug)]
@@ -147,19 +149,22 @@ fn of_decision(project: &Project, decision: Standing) -> Result<Answer, Failure>
     let mut answer = Answer::about(decision.source.as_ref().map(|source| source.file.clone()));
     let logged = ledger::decisions(&project.repository, &project.ledger_prefix())?;
     let logged = logged.into_iter().find(|logged| logged.decision.id == decision.id).map(|logged| logged.decision);
-    let run = logged.as_ref().and_then(|logged| logged.run.clone()).or_else(|| {
-        let file = project.decisions().iter().find(|other| other.id == decision.id)?;
-        file.run.clone()
-    });
-    match run {
-        Some(run) => {
-            let agent = decision.by.as_deref().and_then(Slug::fold);
-            answer.origins.extend(origin(project, &run, agent)?);
+    // A file can be copied and edited by hand; what the ledger holds was recorded when it was decided.
+    match &logged {
+        Some(Decision { run: Some(run), by, .. }) => {
+            answer.origins.extend(origin(project, run, by.as_deref().and_then(Slug::fold))?);
             if answer.origins.is_empty() {
                 answer.unknown = Some(format!("the ledger here does not hold run {run}"));
             }
         }
-        None => answer.unknown = Some("it was decided outside of any run".to_owned()),
+        Some(_) => answer.unknown = Some("it was decided outside of any run".to_owned()),
+        None => {
+            let file = project.decisions().iter().find(|other| other.id == decision.id);
+            answer.unknown = Some(match file.and_then(|file| file.run.as_ref()) {
+                Some(run) => format!("its file names run {run}, and the ledger here knows of no such decision"),
+                None => "the ledger here does not know of it".to_owned(),
+            });
+        }
     }
     answer.decision = Some(decision);
     Ok(answer)
@@ -168,13 +173,19 @@ fn of_decision(project: &Project, decision: Standing) -> Result<Answer, Failure>
 fn of_file(project: &Project, path: String) -> Result<Answer, Failure> {
     let mut answer = Answer::about(Some(path.clone()));
     let mut seen = BTreeSet::new();
+    let file = project.folder.root.join(&path);
+    let bytes = fs::read(&file)
+        .map_err(|error| Failure::failed(format!("cannot be read: {error}")).at(file.display().to_string()))?;
+    let text = String::from_utf8_lossy(&bytes);
+    let here: BTreeSet<String> = text.lines().filter_map(marks::mark).collect();
     for write in writes(project, &path)? {
-        if seen.insert((write.run.clone(), write.agent.clone())) {
+        // Whoever wrote what is no longer there has no part in the file.
+        if write.lines.iter().any(|line| here.contains(line)) && seen.insert((write.run.clone(), write.agent.clone())) {
             answer.origins.extend(origin(project, &write.run, write.agent)?);
         }
     }
     if answer.origins.is_empty() {
-        answer.unknown = Some("no run is known to have written to it".to_owned());
+        answer.unknown = Some("no run is known to have written anything that stands in it".to_owned());
     }
     answer.in_scope = in_scope(project, &path)?;
     Ok(answer)
@@ -194,7 +205,11 @@ fn of_line(project: &Project, path: String, line: usize) -> Result<Answer, Failu
     };
     answer.text = Some((*found).to_owned());
     if let Some(decision) = decision_in(project, &path)? {
-        let of_decision = of_decision(project, decision)?;
+        let mut of_decision = of_decision(project, decision)?;
+        if !of_decision.origins.is_empty() && !is_logged(project, &of_decision, found)? {
+            of_decision.origins.clear();
+            of_decision.unknown = Some("the decision did not say this when it was made".to_owned());
+        }
         return Ok(Answer { path: answer.path, line: answer.line, text: answer.text, ..of_decision });
     }
     let root = place(&project.folder, &project.work_dir);
@@ -214,7 +229,8 @@ fn of_line(project: &Project, path: String, line: usize) -> Result<Answer, Failu
     }
     // A commit's time is in whole seconds.
     all.retain(|write| before.is_none_or(|before| write.at.as_second() <= before.as_second()));
-    match author(&all, &lines, line - 1) {
+    let is_elsewhere = || project.repository.is_elsewhere(found.trim(), &super::workspace::below(&root, &path));
+    match author::author(&all, &lines, line - 1, is_elsewhere)? {
         Ok(write) => {
             answer.origins.extend(origin(project, &write.run, write.agent.clone())?);
             if answer.origins.is_empty() {
@@ -228,61 +244,6 @@ fn of_line(project: &Project, path: String, line: usize) -> Result<Answer, Failu
 
 fn commit(blame: Blame) -> Option<Commit> {
     Some(Commit { id: blame.commit?, subject: blame.subject, author: blame.author, at: blame.at })
-}
-
-/// Letters and digits with which a line speaks for itself.
-const TELLING: usize = 12;
-/// Lines in a row with which a less telling one does.
-const IN_A_ROW: usize = 3;
-
-/// The only run and agent that wrote the line, or why none can be named.
-fn author<'w>(writes: &'w [Write], lines: &[&str], at: usize) -> Result<&'w Write, String> {
-    let Some(mark) = marks::mark(lines[at]) else {
-        return Err("the line is one that anybody writes".to_owned());
-    };
-    let around = Around::new(lines, at, mark);
-    let longest = |write: &Write| around.longest(&write.lines);
-    let enough = if marks::weight(lines[at]) >= TELLING { 1 } else { IN_A_ROW };
-    let found: Vec<&Write> = writes.iter().filter(|write| longest(write) >= enough).collect();
-    let Some(first) = found.first() else {
-        return Err(match writes.iter().any(|write| longest(write) > 0) {
-            true => "the line is too short to tell whose it is".to_owned(),
-            false => "no run is known to have written it".to_owned(),
-        });
-    };
-    match found.iter().find(|other| (&other.run, &other.agent) != (&first.run, &first.agent)) {
-        None => Ok(first),
-        Some(other) if other.run != first.run => {
-            Err(format!("several runs wrote this line, {} and {} among them", first.run, other.run))
-        }
-        Some(_) => Err(format!("several agents of run {} wrote this line", first.run)),
-    }
-}
-
-/// The marks of the lines around one, nearest first.
-struct Around {
-    mark: String,
-    above: Vec<String>,
-    below: Vec<String>,
-}
-
-impl Around {
-    fn new(lines: &[&str], at: usize, mark: String) -> Self {
-        let above = lines[..at].iter().rev().filter_map(|line| marks::mark(line)).take(IN_A_ROW).collect();
-        let below = lines[at + 1..].iter().filter_map(|line| marks::mark(line)).take(IN_A_ROW).collect();
-        Self { mark, above, below }
-    }
-
-    /// The lines in a row, the one in question among them, that a write has in common; 0 where it has not even that.
-    fn longest(&self, written: &[String]) -> usize {
-        let places = written.iter().enumerate().filter(|(_, mark)| **mark == self.mark);
-        let alike = |pairs: &mut dyn Iterator<Item = (&String, &String)>| pairs.take_while(|(a, b)| a == b).count();
-        let row = |at: usize| {
-            1 + alike(&mut written[..at].iter().rev().zip(&self.above))
-                + alike(&mut written[at + 1..].iter().zip(&self.below))
-        };
-        places.map(|(at, _)| row(at)).max().unwrap_or(0)
-    }
 }
 
 /// Everything that tool calls put into a file, the newest first.
@@ -331,6 +292,17 @@ fn decision_in(project: &Project, path: &str) -> Result<Option<Standing>, Failur
     }
     let all = decisions::standing(project)?;
     Ok(all.into_iter().find(|decision| decision.source.as_ref().is_some_and(|source| source.file == path)))
+}
+
+/// Whether a line stood in the decision's file as it was first written.
+fn is_logged(project: &Project, answer: &Answer, line: &str) -> Result<bool, Failure> {
+    let id = answer.decision.as_ref().map(|decision| &decision.id);
+    let logged = ledger::decisions(&project.repository, &project.ledger_prefix())?;
+    let logged = logged.iter().find(|logged| Some(&logged.decision.id) == id);
+    Ok(logged.is_some_and(|logged| {
+        let file = render_decision(&logged.decision);
+        file.lines().any(|other| other.split_whitespace().eq(line.split_whitespace()))
+    }))
 }
 
 fn in_scope(project: &Project, path: &str) -> Result<Vec<Standing>, Failure> {

@@ -7,6 +7,7 @@ mod decision_states;
 mod decisions;
 mod demo;
 mod direct;
+mod histories;
 mod history;
 mod house;
 mod import;
