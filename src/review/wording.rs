@@ -1,47 +1,32 @@
 //! Whether two decisions seem to say opposite things about one subject.
 //!
-//! A decision is compared by its title and by the first sentence of what it says. Two such sentences are opposed when
+//! A decision is compared by its title and by the first sentences of what it says. Two such sentences are opposed when
 //! they are about the same thing and
 //!
 //! - one says no where the other says yes,
 //! - one has a word and the other its opposite,
 //! - they give different numbers,
 //! - they put different things in the same place: *store times in UTC*, *store times in local time*,
-//! - one takes what the other has turned down: *X instead of Y*.
+//! - they put two things in a different order: *X before Y*, *Y before X*,
+//! - one takes what the other has turned down: *X instead of Y*, *do not use Y*.
 //!
 //! Words that many decisions share say little about what one is about, so rare ones weigh more.
 
 mod lists;
+mod sentence;
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use lists::{AS, BOUNDS, CHOOSE, DO, FILLERS, NO, NUMBERED, OPPOSITES, OVER};
+use lists::{AS, CHOOSE, DO, OPPOSITES};
+use sentence::Sentence;
+pub(super) use sentence::Statement;
 
-use crate::model::{Decision, list, stem, words};
+use crate::model::{list, stem};
 
-/// Words of one sentence that count; what follows is no longer its point.
-const LONGEST: usize = 24;
 /// How much of the smaller one's subject two sentences share, in weights, so that they are about the same.
 const SAME_SUBJECT: f64 = 0.6;
 /// Two sentences that share this much of the larger one's subject say the same.
 const SAME: f64 = 0.85;
-
-/// What a decision says, in two sentences.
-pub(super) struct Statement {
-    title: Sentence,
-    body: Option<Sentence>,
-}
-
-struct Sentence {
-    /// In lower case, without fillers.
-    words: Vec<String>,
-    /// What it is about.
-    subject: BTreeSet<String>,
-    /// What it turns down: behind *instead of* and its like.
-    rejected: BTreeSet<String>,
-    says_no: bool,
-    numbers: BTreeSet<String>,
-}
 
 /// Why two decisions look opposed.
 pub(super) struct Reason {
@@ -53,98 +38,6 @@ pub(super) struct Reason {
 pub(super) struct Subjects {
     count: usize,
     frequency: BTreeMap<String, usize>,
-}
-
-impl Statement {
-    pub(super) fn new(decision: &Decision) -> Self {
-        let body = first_sentence(&decision.text);
-        Self {
-            title: Sentence::new(&decision.title),
-            body: (!body.is_empty()).then(|| Sentence::new(body)).filter(|body| body.subject.len() >= 2),
-        }
-    }
-
-    fn sentences(&self) -> impl Iterator<Item = &Sentence> {
-        std::iter::once(&self.title).chain(&self.body)
-    }
-}
-
-/// The first sentence of *What*, or of the text, without labels and marks.
-fn first_sentence(text: &str) -> &str {
-    let mut lines = text.lines().map(|line| line.trim().trim_start_matches(['#', '-', '*', '>', ' ']));
-    let line = lines.find_map(|line| {
-        let said = line.trim_start_matches('*');
-        let label = said.split_once(':').filter(|(label, _)| label.split_whitespace().count() <= 2);
-        let rest = match label {
-            Some((label, rest)) => {
-                let label = label.trim_matches(['*', ' ']).to_lowercase();
-                matches!(label.as_str(), "what" | "decision").then_some(rest)?
-            }
-            None => said,
-        };
-        let rest = rest.trim_matches(['*', ' ']);
-        (rest.split_whitespace().count() >= 3).then_some(rest)
-    });
-    let line = line.unwrap_or_default();
-    line.split_once(". ").map_or(line, |(sentence, _)| sentence)
-}
-
-impl Sentence {
-    fn new(text: &str) -> Self {
-        let text = text.to_lowercase().replace('’', "'").replace("n't", " not").replace("no longer", "not");
-        let all: Vec<String> =
-            words(&text).filter(|word| !FILLERS.contains(word)).take(LONGEST).map(str::to_owned).collect();
-        let numbers = all
-            .iter()
-            .enumerate()
-            .filter(|(at, word)| {
-                word.starts_with(|c: char| c.is_ascii_digit())
-                    && at.checked_sub(1).is_none_or(|before| !NUMBERED.contains(&all[before].as_str()))
-            })
-            .map(|(_, word)| word.clone())
-            .collect();
-        let (asserted, rejected) = turned_down(&text);
-        let is_about = |word: &&str| {
-            let is_opposite = OPPOSITES.iter().any(|(one, other)| one == word || other == word);
-            let is_number = word.starts_with(|c: char| c.is_ascii_digit());
-            !(is_opposite || is_number || NO.contains(word) || CHOOSE.contains(word))
-        };
-        let stems =
-            |text: &str| -> BTreeSet<String> { words(text).take(LONGEST).filter(is_about).filter_map(stem).collect() };
-        Self {
-            subject: stems(&asserted),
-            rejected: rejected.map(stems).unwrap_or_default(),
-            says_no: words(&asserted).filter(|word| NO.contains(word)).count() % 2 == 1,
-            words: all,
-            numbers,
-        }
-    }
-
-    fn has(&self, word: &str) -> bool {
-        self.words.iter().any(|other| other == word)
-    }
-}
-
-/// What a sentence says, and what it says that against: `X instead of Y for Z` says X for Z, against Y.
-fn turned_down(text: &str) -> (String, Option<&str>) {
-    let found = OVER.iter().filter_map(|mark| {
-        let (at, _) = text.match_indices(mark).find(|(at, _)| {
-            let is_free = |c: Option<char>| c.is_none_or(|c| !c.is_alphanumeric());
-            *at > 0 && is_free(text[..*at].chars().next_back()) && is_free(text[at + mark.len()..].chars().next())
-        })?;
-        // `X, not Y`; elsewhere the word only says no.
-        (*mark != "not" || text[..at].trim_end().ends_with([',', '(', '—'])).then_some((at, at + mark.len()))
-    });
-    let Some((start, end)) = found.min() else { return (text.to_owned(), None) };
-    let rest = &text[end..];
-    let length = words(rest)
-        .find(|word| BOUNDS.contains(word))
-        .map(|word| word.as_ptr() as usize - rest.as_ptr() as usize)
-        .into_iter()
-        .chain(rest.find([',', ';', '.', ')', '—']))
-        .min()
-        .unwrap_or(rest.len());
-    (format!("{} {}", &text[..start], &rest[length..]), Some(&rest[..length]))
 }
 
 impl Subjects {
@@ -161,13 +54,28 @@ impl Subjects {
     }
 
     pub(super) fn opposition(&self, one: &Statement, other: &Statement) -> Option<Reason> {
-        let titles = self.opposed(&one.title, &other.title, 1);
-        titles.or_else(|| {
-            one.sentences()
-                .flat_map(|a| other.sentences().map(move |b| (a, b)))
-                .skip(1)
-                // Sentences of a text share words more easily than titles do.
-                .find_map(|(a, b)| self.opposed(a, b, 2))
+        if let Some(reason) = self.opposed(&one.title, &other.title, 1) {
+            return Some(reason);
+        }
+        let like_titles = one.title.subject.intersection(&other.title.subject).count() >= 2;
+        let are_apart = like_titles && are_of_two_things(&one.title, &other.title);
+        let mut pairs: Vec<(usize, &Sentence, &Sentence)> = Vec::new();
+        for (a, first) in one.sentences().enumerate() {
+            pairs.extend(other.sentences().enumerate().map(|(b, second)| (a.max(b), first, second)));
+        }
+        // Later sentences are less its point.
+        pairs.sort_by_key(|(depth, ..)| *depth);
+        pairs.into_iter().skip(1).find_map(|(depth, a, b)| {
+            // Sentences of a text share words more easily than titles do.
+            let reason = self.opposed(a, b, 2)?;
+            let is_firm = a.subject.intersection(&b.subject).count() >= 3
+                || (if a.says_no { a.is_within(b) } else { b.is_within(a) });
+            let is_told = match reason.code {
+                "yes-and-no" => !are_apart && (is_firm || (depth == 1 && !a.is_title && !b.is_title)),
+                "opposite-words" | "other-order" => true,
+                _ => depth == 1,
+            };
+            is_told.then_some(reason)
         })
     }
 
@@ -175,16 +83,20 @@ impl Subjects {
     fn opposed(&self, one: &Sentence, other: &Sentence, least: usize) -> Option<Reason> {
         let shared: Vec<&String> = one.subject.intersection(&other.subject).collect();
         let about = || list(shared.iter().take(4).map(|stem| format!("“{}”", self.word(stem, one))));
-        if let Some(reason) = self.taken_and_turned_down(one, other, least) {
+        if let Some(reason) = self.refused(one, other).or_else(|| self.taken_and_turned_down(one, other, least)) {
             return Some(reason);
         }
         if shared.len() < least {
             return None;
         }
-        let weight = |stems: &BTreeSet<String>| stems.iter().map(|stem| self.weight(stem)).sum::<f64>();
-        let common: f64 = shared.iter().map(|stem| self.weight(stem)).sum();
-        let (small, large) =
-            (weight(&one.subject).min(weight(&other.subject)), weight(&one.subject).max(weight(&other.subject)));
+        if let Some(reason) = in_other_order(one, other) {
+            return Some(reason);
+        }
+        let weight =
+            |stems: &BTreeSet<String>| stems.iter().map(|stem| self.weight(stem, shared.contains(&stem))).sum::<f64>();
+        let common: f64 = shared.iter().map(|stem| self.weight(stem, true)).sum();
+        let (a, b) = (weight(&one.subject), weight(&other.subject));
+        let (small, large) = (a.min(b), a.max(b));
         if common < SAME_SUBJECT * small {
             return alternative(one, other).map(|(a, b)| self.in_one_place(&a, &b));
         }
@@ -193,7 +105,7 @@ impl Subjects {
             return Some(Reason { code: "opposite-words", message });
         }
         let is_enough = shared.len() >= 2 || one.subject.len().max(other.subject.len()) <= 2;
-        if one.says_no != other.says_no && is_enough {
+        if one.says_no != other.says_no && is_enough && !are_of_two_things(one, other) {
             return Some(Reason {
                 code: "yes-and-no",
                 message: format!("one says yes and the other no to {}", about()),
@@ -203,11 +115,24 @@ impl Subjects {
             let message = format!("about {}, one says {a} and the other {b}", about());
             return Some(Reason { code: "different-numbers", message });
         }
-        if let Some((a, b)) = alternative(one, other) {
+        if let Some((a, b)) = alternative(one, other).or_else(|| other_choice(one, other)) {
             return Some(self.in_one_place(&a, &b));
         }
         (common >= SAME * large && shared.len() >= 3)
             .then(|| Reason { code: "same-subject", message: format!("both are about {}", about()) })
+    }
+
+    /// One says no to a thing and nothing else, and the other takes it.
+    fn refused(&self, one: &Sentence, other: &Sentence) -> Option<Reason> {
+        let taken = |a: &Sentence, b: &Sentence| {
+            let item = a.refused.iter().find(|item| item.is_subset(&b.subject))?;
+            let word = list(item.iter().map(|stem| format!("“{}”", self.word(stem, b))));
+            (!b.says_no).then(|| Reason {
+                code: "turned-down",
+                message: format!("one turns down {word}, which the other takes"),
+            })
+        };
+        taken(one, other).or_else(|| taken(other, one))
     }
 
     fn in_one_place(&self, a: &str, b: &str) -> Reason {
@@ -220,18 +145,26 @@ impl Subjects {
         let taken = |a: &Sentence, b: &Sentence| {
             // What both turn down is no quarrel, nor what is turned down for one of two things only.
             let about = a.subject.intersection(&b.subject).count();
-            let found = a.rejected.iter().find(|stem| b.subject.contains(*stem) && !a.subject.contains(*stem));
-            let found = found.filter(|_| !b.says_no && (about >= least || !b.rejected.is_disjoint(&a.subject)))?;
+            let found = a.rejected.iter().find(|stem| !a.subject.contains(*stem))?;
+            // `from X to Y`, and the other is about nothing but X.
+            let is_all = b.subject.is_subset(&a.rejected);
+            let is_same = about >= least || is_all || !b.rejected.is_disjoint(&a.subject);
+            let fits = !b.says_no && is_same && a.rejected.is_subset(&b.subject);
             let word = self.word(found, b);
-            Some(Reason { code: "turned-down", message: format!("one turns down “{word}”, which the other takes") })
+            fits.then(|| Reason {
+                code: "turned-down",
+                message: format!("one turns down “{word}”, which the other takes"),
+            })
         };
         taken(one, other).or_else(|| taken(other, one))
     }
 
-    /// The rarer, the more two sentences that share it are about the same.
-    fn weight(&self, stem: &str) -> f64 {
-        let frequency = self.frequency.get(stem).copied().unwrap_or(1) as f64;
-        (1.0 + self.count as f64 / frequency).ln()
+    /// The rarer, the more two sentences that share it are about the same. What only the two have is as rare as what one
+    /// has.
+    fn weight(&self, stem: &str, is_shared: bool) -> f64 {
+        let frequency = self.frequency.get(stem).copied().unwrap_or(1);
+        let frequency = frequency.saturating_sub(usize::from(is_shared)).max(1);
+        (1.0 + self.count as f64 / frequency as f64).ln()
     }
 
     /// A stem as the sentence has it.
@@ -242,11 +175,51 @@ impl Subjects {
 }
 
 fn opposite_words<'s>(one: &'s Sentence, other: &'s Sentence) -> Option<(&'static str, &'static str)> {
-    OPPOSITES.iter().flat_map(|(a, b)| [(*a, *b), (*b, *a)]).find(|(a, b)| {
-        one.has(a) && other.has(b) && !one.has(b) && !other.has(a)
+    OPPOSITES
+        .iter()
+        .flat_map(|(a, b)| [(*a, *b), (*b, *a)])
+        .find(|(a, b)| {
+            one.has(a) && other.has(b) && !one.has(b) && !other.has(a)
             // Saying no to the one is saying the other.
             && one.says_no == other.says_no
+        })
+        .or_else(|| {
+            let is_mild = |sentence: &Sentence| sentence.has("optional") && !sentence.is_must;
+            let (a, b) = (one.is_must && is_mild(other), other.is_must && is_mild(one));
+            (a || b).then_some(if a { ("must", "optional") } else { ("optional", "must") })
+        })
+}
+
+/// What they are said of comes first in both, and is nothing that the other speaks of.
+fn are_of_two_things(one: &Sentence, other: &Sentence) -> bool {
+    let strange = |a: &Sentence, b: &Sentence| a.order.first().is_some_and(|first| !b.subject.contains(first));
+    strange(one, other) && strange(other, one)
+}
+
+/// `X before Y`, and `Y before X`.
+fn in_other_order(one: &Sentence, other: &Sentence) -> Option<Reason> {
+    let ([a, b], [c, d]) = (one.sequence.as_ref()?, other.sequence.as_ref()?);
+    let first = a.intersection(d).find(|stem| !b.contains(*stem) && !c.contains(*stem))?;
+    let second = b.intersection(c).find(|stem| !a.contains(*stem) && !d.contains(*stem))?;
+    Some(Reason {
+        code: "other-order", message: format!("they put “{first}” and “{second}” in a different order")
     })
+}
+
+/// Sentences that differ in a single thing, and that thing is chosen, whatever order their words have.
+fn other_choice(one: &Sentence, other: &Sentence) -> Option<(String, String)> {
+    let shared = one.subject.intersection(&other.subject).count();
+    let mine: Vec<&String> = one.subject.difference(&other.subject).collect();
+    let theirs: Vec<&String> = other.subject.difference(&one.subject).collect();
+    let is_done = |sentence: &Sentence| sentence.words.first().is_some_and(|word| DO.contains(&word.as_str()));
+    let ([a], [b]) = (mine.as_slice(), theirs.as_slice()) else { return None };
+    let is_chosen = |sentence: &Sentence, wanted: &str| {
+        let at = sentence.words.iter().position(|word| stem(word).as_deref() == Some(wanted));
+        let before = at.and_then(|at| at.checked_sub(1)).and_then(|at| sentence.words.get(at));
+        before.is_some_and(|word| AS.contains(&word.as_str()) || CHOOSE.contains(&word.as_str()))
+    };
+    let fits = shared >= 3 && !is_done(one) && !is_done(other) && (is_chosen(one, a) || is_chosen(other, b));
+    fits.then(|| ((*a).clone(), (*b).clone()))
 }
 
 fn other_numbers(one: &Sentence, other: &Sentence) -> Option<(String, String)> {

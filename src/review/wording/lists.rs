@@ -9,9 +9,12 @@ pub(super) const NO: &[&str] = &[
     "cannot",
     "discontinue",
     "disallow",
+    "disable",
+    "disabled",
     "discourage",
     "don't",
     "drop",
+    "dropped",
     "forbid",
     "forbidden",
     "never",
@@ -23,7 +26,10 @@ pub(super) const NO: &[&str] = &[
     "refuse",
     "reject",
     "skip",
+    "skipped",
+    "skips",
     "stop",
+    "stops",
     "without",
 ];
 
@@ -89,6 +95,22 @@ pub(super) const OPPOSITES: &[(&str, &str)] = &[
     ("warn", "fail"),
     ("whitelist", "blacklist"),
     ("with", "without"),
+    ("daily", "hourly"),
+    ("daily", "weekly"),
+    ("encrypted", "plain"),
+    ("ephemeral", "persistent"),
+    ("nightly", "weekly"),
+    ("poll", "push"),
+    ("preserve", "drop"),
+    ("preserve", "remove"),
+    ("preserve", "strip"),
+    ("preserves", "strips"),
+    ("preserve", "strips"),
+    ("keep", "strip"),
+    ("singular", "plural"),
+    ("synchronously", "asynchronously"),
+    ("uppercase", "lowercase"),
+    ("visible", "hidden"),
 ];
 
 /// Verbs whose object is what was chosen.
@@ -102,6 +124,8 @@ pub(super) const CHOOSE: &[&str] = &[
     "deploy",
     "expose",
     "favor",
+    "follow",
+    "follows",
     "format",
     "host",
     "keep",
@@ -166,7 +190,36 @@ pub(super) const AS: &[&str] =
     &["as", "at", "be", "by", "from", "in", "into", "is", "are", "on", "through", "to", "under", "via", "with"];
 
 /// What stands behind these has been turned down.
-pub(super) const OVER: &[&str] = &["instead of", "rather than", "over", "not"];
+pub(super) const OVER: &[&str] = &["instead of", "rather than", "over", "not", "without", "replaces", "from"];
+
+/// `not to X`, `not from X`: no bound, but part of what is turned down.
+pub(super) const AT: &[&str] = &["as", "at", "by", "for", "from", "in", "on", "through", "to", "via", "with"];
+
+/// Words by which one is taken *over* another.
+pub(super) const PREFER: &[&str] =
+    &["choose", "chose", "chosen", "favor", "favour", "pick", "picked", "prefer", "preferred", "prefers", "selected"];
+
+/// A sentence that begins so and goes on with a thing or two turns these down.
+pub(super) const REFUSE: &[&str] = &[
+    "no",
+    "avoid",
+    "ban",
+    "never use",
+    "do not use",
+    "do not add",
+    "stop using",
+    "we do not use",
+    "we do not need",
+    "drop",
+    "remove",
+    "get rid of",
+];
+
+/// What is turned down is not these.
+pub(super) const VAGUE: &[&str] = &["always", "both", "either", "other", "own", "same", "such"];
+
+/// Numbers as words, from one.
+pub(super) const COUNTS: &[&str] = &["one", "two", "three", "four", "five", "six", "seven", "eight", "nine", "ten"];
 
 /// Here what was turned down has been said.
 pub(super) const BOUNDS: &[&str] =
@@ -192,7 +245,9 @@ pub(super) const NUMBERED: &[&str] = &[
     "pr",
     "priority",
     "q",
+    "report",
     "round",
+    "run",
     "section",
     "session",
     "sprint",

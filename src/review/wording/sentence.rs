@@ -1,0 +1,206 @@
+//! What a sentence says, as far as it matters for comparing two.
+
+use std::collections::BTreeSet;
+
+use super::lists::{AT, BOUNDS, CHOOSE, COUNTS, FILLERS, NO, NUMBERED, OPPOSITES, OVER, PREFER, REFUSE, VAGUE};
+use crate::model::{Decision, stem, words};
+
+/// Words of one sentence that count; what follows is no longer its point.
+const LONGEST: usize = 24;
+/// Sentences of what a decision says that count.
+const MOST: usize = 3;
+
+/// What a decision says: its title, and its first sentences.
+pub(in crate::review) struct Statement {
+    pub(super) title: Sentence,
+    pub(super) body: Vec<Sentence>,
+}
+
+pub(super) struct Sentence {
+    pub(super) is_title: bool,
+    /// In lower case, without fillers.
+    pub(super) words: Vec<String>,
+    /// What it is about, in the order it comes.
+    pub(super) order: Vec<String>,
+    /// The same.
+    pub(super) subject: BTreeSet<String>,
+    /// What it turns down: behind *instead of* and its like.
+    pub(super) rejected: BTreeSet<String>,
+    /// What it turns down and says nothing else: *do not use X or Y*. Each by its stems.
+    pub(super) refused: Vec<BTreeSet<String>>,
+    pub(super) says_no: bool,
+    pub(super) is_must: bool,
+    pub(super) numbers: BTreeSet<String>,
+    /// What comes first and what after it, where it says so.
+    pub(super) sequence: Option<[BTreeSet<String>; 2]>,
+}
+
+impl Statement {
+    pub(in crate::review) fn new(decision: &Decision) -> Self {
+        Self {
+            title: Sentence { is_title: true, ..Sentence::new(&decision.title) },
+            body: sentences(said(&decision.text)),
+        }
+    }
+
+    pub(super) fn sentences(&self) -> impl Iterator<Item = &Sentence> {
+        std::iter::once(&self.title).chain(&self.body)
+    }
+}
+
+/// A full stop ends a sentence before a blank only: `config.toml` is a word.
+fn sentences(text: &str) -> Vec<Sentence> {
+    let read = text.split(". ").take(MOST).map(|text| Sentence::new(text.trim().trim_end_matches('.')));
+    read.filter(|sentence| sentence.subject.len() >= 2 || !sentence.refused.is_empty()).collect()
+}
+
+/// The line that says what was decided: of *What*, or the text's first one, without labels and marks.
+fn said(text: &str) -> &str {
+    let mut lines = text.lines().map(|line| line.trim().trim_start_matches(['#', '-', '*', '>', ' ']));
+    let line = lines.find_map(|line| {
+        let said = line.trim_start_matches('*');
+        let label = said.split_once(':').filter(|(label, _)| label.split_whitespace().count() <= 2);
+        let rest = match label {
+            Some((label, rest)) => {
+                let label = label.trim_matches(['*', ' ']).to_lowercase();
+                matches!(label.as_str(), "what" | "decision" | "guardrails" | "rule").then_some(rest)?
+            }
+            None => said,
+        };
+        let rest = rest.trim_matches(['*', ' ']);
+        (rest.split_whitespace().count() >= 3).then_some(rest)
+    });
+    line.unwrap_or_default()
+}
+
+impl Sentence {
+    fn new(text: &str) -> Self {
+        let text = text.to_lowercase().replace('’', "'").replace("n't", " not").replace("no longer", "not");
+        // One thing, one name.
+        let text = text.replace("pull request", "pr").replace("prs", "pr");
+        let all: Vec<String> =
+            words(&text).filter(|word| !FILLERS.contains(word)).take(LONGEST).map(str::to_owned).collect();
+        let (asserted, rejected) = turned_down(&text);
+        let order = stems(&asserted);
+        let rejected: BTreeSet<String> = rejected.map(stems).unwrap_or_default().into_iter().collect();
+        Self {
+            is_title: false,
+            subject: order.iter().cloned().collect(),
+            order,
+            rejected: rejected.into_iter().filter(|stem| !VAGUE.contains(&stem.as_str())).collect(),
+            refused: refused(&text),
+            // What is quoted says what it says, and not what the sentence does.
+            says_no: words(&without_code(&asserted)).filter(|word| NO.contains(word)).count() % 2 == 1,
+            is_must: words(&text).any(|word| matches!(word, "must" | "mandatory" | "required")),
+            numbers: numbers(&all),
+            words: all,
+            sequence: sequence(&text),
+        }
+    }
+
+    /// Whether another one has every word of it that says something. What *it* is and where *there* is, the
+    /// sentence before has said.
+    pub(super) fn is_within(&self, other: &Self) -> bool {
+        let is_of_another = self.words.iter().any(|word| matches!(word.as_str(), "it" | "they" | "these" | "there"));
+        let theirs: BTreeSet<String> = other.words.iter().filter_map(|word| stem(word)).collect();
+        let says = |word: &&String| !NO.contains(&word.as_str()) && !CHOOSE.contains(&word.as_str());
+        !is_of_another
+            && self.words.iter().filter(says).filter_map(|word| stem(word)).all(|stem| theirs.contains(&stem))
+    }
+
+    pub(super) fn has(&self, word: &str) -> bool {
+        self.words.iter().any(|other| other == word)
+    }
+}
+
+/// What a text is about.
+fn stems(text: &str) -> Vec<String> {
+    let is_about = |word: &&str| {
+        let is_opposite = OPPOSITES.iter().any(|(one, other)| one == word || other == word);
+        let is_number = word.starts_with(|c: char| c.is_ascii_digit()) || COUNTS.contains(word);
+        !(is_opposite || is_number || NO.contains(word) || CHOOSE.contains(word) || FILLERS.contains(word))
+    };
+    words(text).take(LONGEST).filter(is_about).filter_map(stem).collect()
+}
+
+/// Its numbers, in digits or as words, but for those that are names.
+fn numbers(words: &[String]) -> BTreeSet<String> {
+    let mut numbers = BTreeSet::new();
+    for (at, word) in words.iter().enumerate() {
+        let is_name = at.checked_sub(1).is_some_and(|before| NUMBERED.contains(&words[before].as_str()));
+        let counted = COUNTS.iter().position(|count| count == word).map(|count| (count + 1).to_string());
+        let digits = word.starts_with(|c: char| c.is_ascii_digit()).then(|| word.clone());
+        numbers.extend(digits.or(counted).filter(|_| !is_name));
+    }
+    numbers
+}
+
+fn without_code(text: &str) -> String {
+    text.split('`').step_by(2).collect::<Vec<_>>().join(" ")
+}
+
+/// Where a mark stands as words of its own, and not at the beginning.
+fn mark_in(text: &str, mark: &str) -> Option<(usize, usize)> {
+    let is_free = |c: Option<char>| c.is_none_or(|c| !c.is_alphanumeric());
+    let found = text.match_indices(mark).find(|(at, _)| {
+        *at > 0 && is_free(text[..*at].chars().next_back()) && is_free(text[at + mark.len()..].chars().next())
+    });
+    found.map(|(at, _)| (at, at + mark.len()))
+}
+
+/// What a sentence says, and what it says that against: `X instead of Y for Z` says X for Z, against Y.
+fn turned_down(text: &str) -> (String, Option<&str>) {
+    let found = OVER.iter().filter_map(|mark| {
+        let (start, end) = mark_in(text, mark)?;
+        let before = &text[..start];
+        let is_meant = match *mark {
+            // `X, not Y`; elsewhere the word only says no.
+            "not" | "without" => before.trim_end().ends_with([',', '(', '—']),
+            // `prefer X over Y`; elsewhere it is a way: over the queue.
+            "over" => words(before).any(|word| PREFER.contains(&word)) || words(before).count() == 1,
+            "from" => words(before).any(|word| matches!(word, "switch" | "move" | "migrate" | "back" | "away")),
+            _ => true,
+        };
+        is_meant.then_some((start, end))
+    });
+    let Some((start, end)) = found.min() else { return (text.to_owned(), None) };
+    let rest = text[end..].trim_start_matches(|c: char| !c.is_alphanumeric());
+    let rest = AT.iter().find_map(|word| rest.strip_prefix(word)?.strip_prefix(' ')).unwrap_or(rest);
+    // `not passed as a variable` turns down both.
+    let is_way = words(rest).next().is_some_and(|word| word.ends_with("ed") || word.ends_with("en"));
+    let length = words(rest)
+        .skip(if is_way { 2 } else { 0 })
+        .find(|word| BOUNDS.contains(word))
+        .map(|word| word.as_ptr() as usize - rest.as_ptr() as usize)
+        .into_iter()
+        .chain(rest.find([',', ';', '.', ')', '—']))
+        .min()
+        .unwrap_or(rest.len());
+    (format!("{} {}", &text[..start], &rest[length..]), Some(&rest[..length]))
+}
+
+/// What a sentence that says nothing else turns down: *no X*, *do not use X or Y*.
+fn refused(text: &str) -> Vec<BTreeSet<String>> {
+    let text = text.trim();
+    let Some(rest) = REFUSE.iter().find_map(|mark| text.strip_prefix(mark)?.strip_prefix(' ')) else {
+        return Vec::new();
+    };
+    let is_bound = |word: &str| BOUNDS.contains(&word) || matches!(word, "here" | "there" | "yet");
+    let says_more = words(rest).any(|word| is_bound(word) || word.starts_with(|c: char| c.is_ascii_digit()));
+    let parts = rest.split(',').flat_map(|part| part.split(" or ")).flat_map(|part| part.split(" and "));
+    // All that is said of a thing: inline styles are not styles.
+    let is_said = |word: &&str| !(NO.contains(word) || CHOOSE.contains(word) || FILLERS.contains(word));
+    let item = |part: &str| -> BTreeSet<String> { words(part).filter(is_said).filter_map(stem).collect() };
+    let items: Vec<BTreeSet<String>> = parts.map(item).filter(|item| !item.is_empty()).collect();
+    if says_more || items.len() > 3 || items.iter().any(|item| item.len() > 2) { Vec::new() } else { items }
+}
+
+/// `X before Y`, `Y after X`.
+fn sequence(text: &str) -> Option<[BTreeSet<String>; 2]> {
+    let (mark, is_before) =
+        [("before", true), ("after", false)].into_iter().find(|(mark, _)| mark_in(text, mark).is_some())?;
+    let (start, end) = mark_in(text, mark)?;
+    let sides = [&text[..start], &text[end..]].map(|side| stems(side).into_iter().collect::<BTreeSet<_>>());
+    let [first, second] = sides;
+    Some(if is_before { [first, second] } else { [second, first] })
+}
