@@ -60,6 +60,8 @@ pub(crate) struct Learning {
     /// `yyyy-mm-dd`.
     pub(crate) date: String,
     pub(crate) text: String,
+    /// It is part of a history on another branch, and may have come here with that, edited.
+    pub(crate) is_elsewhere: bool,
 }
 
 /// The coordinator's prompt at most, in bytes (PRD 5: 15 KB).

@@ -56,7 +56,7 @@ fn with<T>(
 }
 
 fn learning(text: &str) -> Learning {
-    Learning { entry: "e1".to_owned(), date: "2026-01-05".to_owned(), text: text.to_owned() }
+    Learning { entry: "e1".to_owned(), date: "2026-01-05".to_owned(), text: text.to_owned(), is_elsewhere: false }
 }
 
 /// What the first agent is told for a task, and the receipt.

@@ -1,6 +1,6 @@
 //! Questions about commits, asked of the `git` program: what a revision is called is git's to say.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 use jiff::Timestamp;
 use jiff::civil::Date;
@@ -21,6 +21,21 @@ impl Repository {
     pub(crate) fn merge_base(&self, one: &str, other: &str) -> Result<Option<String>, Error> {
         let answer = self.call(&["merge-base", one, other]).run()?;
         Ok(answer.is_success().then(|| answer.text()).filter(|id| !id.is_empty()))
+    }
+
+    /// Those of these commits that are in another one's history. What is not here is in nobody's.
+    pub(crate) fn merged(&self, commits: &BTreeSet<String>, into: &str) -> Result<BTreeSet<String>, Error> {
+        let store = self.objects()?;
+        let is_here = |commit: &&String| self.parse_commit(commit).is_ok_and(|id| store.tree_of(&id).is_ok());
+        let mut merged: BTreeSet<String> = commits.iter().filter(is_here).cloned().collect();
+        if !merged.is_empty() {
+            let names: Vec<&str> = merged.iter().map(String::as_str).chain(["--not", into, "--"]).collect();
+            let outside = self.call(&["rev-list"]).arguments(&names).succeed()?;
+            let outside = outside.text();
+            let outside: BTreeSet<&str> = outside.lines().collect();
+            merged.retain(|commit| !outside.contains(commit.as_str()));
+        }
+        Ok(merged)
     }
 
     /// The values of a trailer in the commits that `head` has and `base` has not.

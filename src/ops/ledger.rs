@@ -43,33 +43,47 @@ pub(crate) fn decisions(repository: &Repository, prefix: &str) -> Result<Vec<Log
     Ok(logged.into_iter().map(with_landings).collect())
 }
 
-/// The newest learnings of all agents, as many as prompts may choose from, but for those that have become part of this
-/// branch's histories.
+/// The newest learnings of all agents, as many as prompts may choose from, but for those that have become part of
+/// histories on this branch, or on one that was merged into it.
 pub(crate) fn learnings(repository: &Repository, prefix: &str) -> Result<Learnings, Error> {
     const ENOUGH: usize = 200;
-    let mut learnings = Learnings::new();
-    let Some(index) = Index::open(repository, prefix)? else { return Ok(learnings) };
-    let branch = as_recorded(repository.head()?.work());
+    let Some(index) = Index::open(repository, prefix)? else { return Ok(Learnings::new()) };
+    let head = repository.head()?;
+    let branch = as_recorded(head.work());
     // A landing is younger than what it lands, so it is met first.
-    let mut landed: BTreeSet<EntryId> = BTreeSet::new();
-    let mut count = 0;
+    let mut here: BTreeSet<EntryId> = BTreeSet::new();
+    let mut elsewhere: BTreeMap<EntryId, String> = BTreeMap::new();
+    let mut lessons: Vec<Lesson> = Vec::new();
     'enough: for span in index.spans(Place::Memory) {
-        for told in index.values::<Told>(&span)?.rev() {
-            match (told.fact, told.agent) {
-                (Fact::Taught { learnings, branch: on }, _) if Some(&on) == branch.as_ref() => landed.extend(learnings),
-                (Fact::Learned { text }, Some(agent)) if !landed.contains(&told.id) => {
-                    let date = told.at.strftime("%Y-%m-%d").to_string();
-                    learnings.entry(agent).or_default().push(Learning { entry: told.id.to_string(), date, text });
-                    count += 1;
+        for Told { id, at, run, agent, fact } in index.values::<Told>(&span)?.rev() {
+            match (fact, agent) {
+                (Fact::Taught { learnings, branch: on, .. }, _) if Some(&on) == branch.as_ref() => {
+                    here.extend(learnings)
+                }
+                (Fact::Taught { learnings, commit, .. }, _) => {
+                    elsewhere.extend(learnings.into_iter().map(|id| (id, commit.clone())));
+                }
+                (Fact::Learned { text }, Some(agent)) if !here.contains(&id) => {
+                    lessons.push(Lesson { id, at, run, agent, text });
                 }
                 _ => {}
             }
-            if count == ENOUGH {
+            if lessons.len() == ENOUGH {
                 break 'enough;
             }
         }
     }
-    learnings.values_mut().for_each(|texts| texts.reverse());
+    let commits: BTreeSet<String> = lessons.iter().filter_map(|lesson| elsewhere.get(&lesson.id).cloned()).collect();
+    let merged = head.commit.map_or_else(|| Ok(BTreeSet::new()), |head| repository.merged(&commits, &head))?;
+    let mut learnings = Learnings::new();
+    for Lesson { id, at, agent, text, .. } in lessons.into_iter().rev() {
+        let commit = elsewhere.get(&id);
+        if commit.is_none_or(|commit| !merged.contains(commit)) {
+            let date = at.strftime("%Y-%m-%d").to_string();
+            let learning = Learning { entry: id.to_string(), date, text, is_elsewhere: commit.is_some() };
+            learnings.entry(agent).or_default().push(learning);
+        }
+    }
     Ok(learnings)
 }
 

@@ -7,6 +7,7 @@ use std::ops::Range;
 
 use super::edit::line_end;
 use super::markdown::Document;
+use crate::model::stems;
 
 const SECTION: &str = "learnings";
 
@@ -32,6 +33,17 @@ pub(crate) fn holds(history: &str, date: &str, text: &str) -> bool {
                 after.is_empty() || (after.starts_with('\n') && !next.is_some_and(|line| line.starts_with("  ")));
             (before.is_empty() || before.ends_with('\n')) && ends
         })
+    })
+}
+
+/// Whether a history seems to hold a learning that people have put into other words: a line of its day that has most
+/// of what it says.
+pub(crate) fn holds_edited(history: &str, date: &str, text: &str) -> bool {
+    let wanted = stems(text);
+    history.lines().filter(|line| line.contains(date)).any(|line| {
+        let there = stems(line);
+        let shared = wanted.iter().filter(|stem| there.contains(stem)).count();
+        shared >= 2 && shared * 2 >= wanted.len()
     })
 }
 
@@ -162,6 +174,15 @@ mod tests {
         let held = |history: &str| holds(history, "2026-01-05", "Use it.");
         assert!(held("- 2026-01-05: Use it.\r\n- more\r\n") && held("x\n* 2026-01-05: Use it."));
         for other in ["", "- 2026-01-05: Use it. Never.", "- 2026-01-05: Use it.\n  Never.\n", "2026-01-05: Use it."] {
+            assert!(!held(other), "{other}");
+        }
+    }
+
+    #[test]
+    fn an_edited_one_is_known_by_its_day_and_most_of_its_words() {
+        let held = |history: &str| holds_edited(history, "2026-01-05", "The suite needs TZ=UTC.");
+        assert!(held("- 2026-01-05: Set TZ=UTC before you run the suite.\n"));
+        for other in ["", "- 2026-01-05: The suite is slow.", "- 2026-01-06: The suite needs TZ=UTC."] {
             assert!(!held(other), "{other}");
         }
     }

@@ -123,6 +123,31 @@ fn a_learning_lands_on_one_branch_only() {
     assert_eq!(prompt(&repo, "bob").matches("The suite needs TZ=UTC.").count(), 1);
 }
 
+/// Merged under another name, what people made of it is told, and the ledger's words are not told beside it.
+#[test]
+fn an_edited_learning_is_told_once_wherever_it_was_merged() {
+    for way in ["merge", "squash"] {
+        let repo = repo();
+        repo.git(&["switch", "-qc", "feature"]);
+        land(&repo);
+        let path = ".squad/agents/bob/history.md";
+        let edited = repo.read(path).replace("The suite needs TZ=UTC.", "Set TZ=UTC before you run the suite.");
+        repo.write(path, &edited);
+        repo.git(&["commit", "-qam", "curate"]);
+        repo.git(&["switch", "-q", "main"]);
+        assert!(prompt(&repo, "bob").contains("The suite needs TZ=UTC."), "{way}");
+        if way == "merge" {
+            repo.git(&["merge", "-q", "--no-ff", "--no-edit", "feature"]);
+        } else {
+            repo.git(&["merge", "-q", "--squash", "feature"]);
+            repo.git(&["commit", "-qm", "squashed"]);
+        }
+        let told = prompt(&repo, "bob");
+        assert!(told.contains("Set TZ=UTC before") && !told.contains("The suite needs TZ=UTC."), "{way}: {told}");
+        assert_eq!(told.matches("no heading").count(), 1, "{way}: {told}");
+    }
+}
+
 #[test]
 fn later_learnings_follow_and_one_agents_alone() {
     let repo = repo();

@@ -71,6 +71,7 @@ pub(in crate::ops) enum Fact {
     Taught {
         learnings: Vec<EntryId>,
         branch: String,
+        commit: String,
     },
 }
 
@@ -138,7 +139,7 @@ impl Derived for Told {
             }
             What::DecisionLanded { decisions, branch, .. } => Fact::Landed { decisions, branch },
             What::MemoryLogged { text } => Fact::Learned { text },
-            What::MemoryLanded { learnings, branch, .. } => Fact::Taught { learnings, branch },
+            What::MemoryLanded { learnings, branch, commit } => Fact::Taught { learnings, branch, commit },
             _ => return None,
         };
         Some(Self { id: entry.id, at: entry.at, run: entry.run, agent: entry.agent, fact })
