@@ -123,11 +123,15 @@ fn in_project(project: &Workspace, path: &Path) -> Option<String> {
 }
 
 pub(crate) fn why(project: &Project, subject: Subject) -> Result<Answer, Failure> {
-    match subject {
+    let mut answer = match subject {
         Subject::Decision(decision) => of_decision(project, *decision),
         Subject::File { path, line: None } => of_file(project, path),
         Subject::File { path, line: Some(line) } => of_line(project, path, line),
+    }?;
+    if answer.unknown.is_some() && project.repository.ledger().tip()?.is_none() {
+        answer.unknown = Some("the ledger is not here, so no run is known; `squad sync` fetches it".to_owned());
     }
+    Ok(answer)
 }
 
 impl Answer {

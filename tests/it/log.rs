@@ -46,6 +46,7 @@ fn runs_are_listed_and_one_is_shown_whole() {
         09:00:23  squad        run.completed        completed, 1 agent (0.1 s, 0 in, 0 out)
         --- exit 0
     "#]].assert_eq(&repo.squad(&["log", &run]).to_string());
+    assert_eq!(repo.squad(&["log", "--agent", "rex"]).err, "No run is like that.\n");
     assert_eq!(repo.squad(&["log", "--limit", "1", "--json"]).out.matches("\"message\"").count(), 1);
 }
 

@@ -97,6 +97,12 @@ fn nobody_is_blamed_without_proof() {
     repo.write("src/api.txt", "");
     repo.rehearse(WORK, &["--permissions", "allow", "Rework the login again"]);
     assert!(why(&repo, "src/api.txt:1")["unknown"].as_str().is_some_and(|why| why.contains("several runs")));
+    // In a clone without the ledger nothing is known at all.
+    let (clone, root) = (repo.root().join("../clone"), repo.root().display().to_string());
+    commit(&repo, "for a clone");
+    repo.git(&["clone", "--quiet", &root, &clone.display().to_string()]);
+    let alone = repo.squad_in(&clone, &["why", "src/api.txt:2"]);
+    assert!(alone.code == 1 && alone.out.contains("the ledger is not here"), "{alone}");
 }
 
 /// What looks like a run's own and is not.

@@ -75,7 +75,7 @@ impl Args {
         let Some(run) = run else {
             let limit = self.limit.unwrap_or(RUNS) as usize;
             let runs = log::runs(repository, &prefix, &workspace.live_runs(), &choice, limit)?;
-            page::runs(&mut context.ui, &runs);
+            page::runs(&mut context.ui, &runs, choice != Choice::default());
             return Ok(0);
         };
         let mut timeline = log::timeline(repository, &prefix, Some(&run), &choice)?;

@@ -6,14 +6,19 @@ use crate::ops::log::RunSummary;
 use crate::record::{Entry, Read};
 use crate::ui::{BAD, FAINT, GOOD, STRONG, Ui};
 
-pub(super) fn runs(ui: &mut Ui, runs: &[RunSummary]) {
+/// `is_chosen`: only some of the runs were wanted.
+pub(super) fn runs(ui: &mut Ui, runs: &[RunSummary], is_chosen: bool) {
     if ui.json() {
         ui.value(&serde_json::json!({ "runs": runs }));
         return;
     }
-    if runs.is_empty() {
-        ui.say("Nothing has happened yet.");
-        ui.hint("squad orchestrate \"what is to be done\"");
+    match (runs, is_chosen) {
+        ([], true) => ui.say("No run is like that."),
+        ([], false) => {
+            ui.say("Nothing has happened yet.");
+            ui.hint("squad orchestrate \"what is to be done\"");
+        }
+        _ => {}
     }
     for run in runs {
         let id = ui.out_paint(STRONG, run.run.as_str());

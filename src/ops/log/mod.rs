@@ -32,7 +32,7 @@ pub(crate) struct RunSummary {
 }
 
 /// Which runs or entries are meant.
-#[derive(Clone, Debug, Default)]
+#[derive(Clone, Debug, Default, PartialEq)]
 pub(crate) struct Choice {
     /// Runs that the agent was chosen for or worked in; entries of it.
     pub(crate) agent: Option<Slug>,
