@@ -127,6 +127,14 @@ pub(super) fn shared_settings(files: &Files) -> Settings {
     Settings::resolve(team_layers(files, &mut Vec::new())).0
 }
 
+/// What cannot be understood of them.
+pub(super) fn shared_problems(files: &Files) -> Vec<Problem> {
+    let mut problems = Vec::new();
+    let layers = team_layers(files, &mut problems);
+    problems.extend(Settings::resolve(layers).1);
+    problems
+}
+
 /// What the team's own files set, the lowest first.
 fn team_layers(files: &Files, problems: &mut Vec<Problem>) -> Vec<Layer> {
     let mut layers = Vec::new();

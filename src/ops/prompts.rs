@@ -4,17 +4,31 @@ use std::collections::BTreeSet;
 
 use serde::Serialize;
 
-use super::project::shared_settings;
+use super::project::{shared_problems, shared_settings};
 use crate::compile::{Compiler, Learnings, Sources, Task, tokens};
-use crate::model::{SessionSpec, Slug, Team, Tier};
+use crate::model::{Problem, SessionSpec, Slug, Team, Tier};
 use crate::parse::{self, Files};
 use crate::review;
+
+/// What cannot be understood of a team's files, the decisions and the configuration among them. Where no team is,
+/// nothing has to be.
+pub(super) fn problems(files: &Files) -> Vec<Problem> {
+    if files.texts.is_empty() {
+        return Vec::new();
+    }
+    let mut problems = parse::team(files).1;
+    problems.extend(shared_problems(files));
+    problems
+}
 
 /// What becomes of one agent's prompt.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub(crate) struct PromptChange {
     pub(crate) agent: Slug,
     pub(crate) name: String,
+    /// Under which name it was before, where that has changed.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(crate) was: Option<Slug>,
     /// `None`: the agent is new, or cannot be started before.
     pub(crate) before: Option<Told>,
     /// `None`: the agent is gone, or can no longer be started.
@@ -47,36 +61,48 @@ impl Compiled {
         let (settings, learnings, task) = (shared_settings(&self.files), Learnings::new(), Task::none());
         let sources = Sources { team: &self.team, learnings: &learnings, settings: &settings };
         let compiler = Compiler::new(sources, &task);
-        self.team.startable().map(|member| compiler.agent(member, Tier::Standard).spec).collect()
+        let mut sessions: Vec<SessionSpec> =
+            self.team.startable().map(|member| compiler.agent(member, Tier::Standard).spec).collect();
+        // Who routes what the table does not; without a team there is nobody to route to.
+        if !sessions.is_empty() {
+            sessions.push(compiler.coordinator().spec);
+        }
+        sessions
     }
 }
 
-/// The agents who are told something else, or by another model, in the order of the roster; those who go come last.
+/// The agents who are told something else, or by another model, in the order of the roster, the coordinator behind
+/// them; those who go come last.
 pub(super) fn changes(before: &Files, after: &Files) -> Vec<PromptChange> {
     let (before, after) = (Compiled::new(before).sessions(), Compiled::new(after).sessions());
-    let mut slugs: Vec<&Slug> = Vec::new();
-    let mut seen = BTreeSet::new();
-    for spec in after.iter().chain(&before) {
-        if seen.insert(&spec.agent) {
-            slugs.push(&spec.agent);
-        }
+    let has = |specs: &[SessionSpec], slug: &Slug| specs.iter().any(|spec| spec.agent == *slug);
+    let (mut changes, mut followed) = (Vec::new(), BTreeSet::new());
+    for new in &after {
+        // Whose folder has moved is another to us, and the same to people.
+        let is_moved =
+            |old: &&SessionSpec| old.name == new.name && !has(&after, &old.agent) && !has(&before, &new.agent);
+        let old = before.iter().find(|old| old.agent == new.agent).or_else(|| before.iter().find(is_moved));
+        followed.extend(old.map(|old| &old.agent));
+        changes.extend(change(old, Some(new)));
     }
-    let find = |specs: &[SessionSpec], slug: &Slug| specs.iter().find(|spec| spec.agent == *slug).map(told);
-    slugs
-        .into_iter()
-        .filter_map(|slug| {
-            let (old, new) = (find(&before, slug), find(&after, slug));
-            let text = |told: &Option<Told>| told.as_ref().map_or(String::new(), |told| told.text.clone());
-            let name = after.iter().chain(&before).find(|spec| spec.agent == *slug).map(|spec| spec.name.clone());
-            (old != new).then(|| PromptChange {
-                agent: slug.clone(),
-                name: name.unwrap_or_default(),
-                diff: review::diff(&text(&old), &text(&new)),
-                before: old,
-                after: new,
-            })
-        })
-        .collect()
+    changes
+        .extend(before.iter().filter(|old| !followed.contains(&old.agent)).filter_map(|old| change(Some(old), None)));
+    changes
+}
+
+fn change(old: Option<&SessionSpec>, new: Option<&SessionSpec>) -> Option<PromptChange> {
+    let spec = new.or(old)?;
+    let (before, after) = (old.map(told), new.map(told));
+    let was = old.map(|old| &old.agent).filter(|agent| **agent != spec.agent).cloned();
+    let text = |told: &Option<Told>| told.as_ref().map_or(String::new(), |told| told.text.clone());
+    (before != after || was.is_some()).then(|| PromptChange {
+        agent: spec.agent.clone(),
+        name: spec.name.clone(),
+        was,
+        diff: review::diff(&text(&before), &text(&after)),
+        before,
+        after,
+    })
 }
 
 fn told(spec: &SessionSpec) -> Told {

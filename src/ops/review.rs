@@ -159,11 +159,9 @@ pub(crate) fn review(workspace: &Workspace, range: Range) -> Result<Review, Fail
     let head = files_at(workspace, &range.head.commit)?;
     let base =
         if range.base.commit == range.start() { start.clone() } else { files_at(workspace, &range.base.commit)? };
-    let (before, known) = parse::decisions_and_problems(&start);
-    let (after, problems) = parse::decisions_and_problems(&head);
-    let target = parse::decisions(&base);
+    let (before, after, target) = (parse::decisions(&start), parse::decisions(&head), parse::decisions(&base));
     let decisions = review::changes(&before, &after);
-    let mut notes = unread(&known, &problems);
+    let mut notes = unread(&prompts::problems(&start), &prompts::problems(&head));
     if range.fork.is_none() {
         notes.push(format!(
             "{} and {} have no common commit here, so they are compared directly; in a shallow clone, \
@@ -191,7 +189,7 @@ pub(crate) fn prompt_changes(workspace: &Workspace, range: &Range) -> Result<Vec
     Ok(prompts::changes(&files_at(workspace, range.start())?, &files_at(workspace, &range.head.commit)?))
 }
 
-/// What the range has made of files that should hold decisions and that cannot be read, or not wholly.
+/// What the range has made of the team's files that cannot be understood.
 fn unread(known: &[Problem], problems: &[Problem]) -> Vec<String> {
     let is_new = |problem: &&Problem| {
         problem.severity > Severity::Note

@@ -116,13 +116,8 @@ pub(crate) fn team(files: &Files) -> (Team, Vec<Problem>) {
 
 /// The decisions alone, those in archives last: a file on the branch is in force wherever it lies.
 pub(crate) fn decisions(files: &Files) -> Vec<Decision> {
-    decisions_and_problems(files).0
-}
-
-pub(crate) fn decisions_and_problems(files: &Files) -> (Vec<Decision>, Vec<Problem>) {
-    let mut problems = Vec::new();
-    let decisions = decisions::read(files, &mut problems);
-    (decisions.current.into_iter().chain(decisions.archived).collect(), problems)
+    let decisions = decisions::read(files, &mut Vec::new());
+    decisions.current.into_iter().chain(decisions.archived).collect()
 }
 
 /// Charters and histories of the members, and what other agents and roles there are.

@@ -54,7 +54,7 @@ fn a_pull_request_says_what_it_decides() {
     expect![[r#"
         ## Decisions in main..feature
 
-        3 new, 1 changed, 1 superseded, 1 withdrawn, the prompts of 3 agents change.
+        3 new, 1 changed, 1 superseded, 1 withdrawn, the prompts of 4 agents change.
 
         ### Contradictions
 
@@ -110,9 +110,9 @@ fn a_pull_request_says_what_it_decides() {
          by: Ann
          scope: src/api/**
         +tags: style
- 
+
          **What:** Handlers return early.
- 
+
         ```
 
         </details>
@@ -134,6 +134,7 @@ fn a_pull_request_says_what_it_decides() {
         | Ada | 393 → 430 | claude-sonnet-4.5 |
         | Bob | 391 → 433 | claude-sonnet-4.5 |
         | Rex | 392 → 434 | claude-sonnet-4.5 |
+        | Coordinator | 346 → 369 | claude-sonnet-4.5 |
 
         ### What agents will be told
 
@@ -143,16 +144,16 @@ fn a_pull_request_says_what_it_decides() {
         ```diff
         @@ -1,6 +1,6 @@
          # Ada — Backend Dev
- 
+
         -You are Ada, the team's Backend Dev.
         +I own the ports.
- 
+
          # Working in this team
- 
+
         @@ -25,9 +25,15 @@
- 
+
          Quoted from the team's records; keep to them. Oldest first.
- 
+
         -Decision `dddd` 2026-01-05, by Ann, `.squad/decisions/2026/01/05-dddd.md:1`:
         -> Nobody deploys on Fridays
         -> **What:** Nobody deploys on Fridays.
@@ -167,11 +168,11 @@ fn a_pull_request_says_what_it_decides() {
         +> **What:** Use tabs for indentation.
          >
          > **Why:** It was agreed.
- 
+
         @@ -37,9 +43,9 @@
          >
          > **Why:** It was agreed.
- 
+
         -Decision `bbbb` 2026-01-05, by Ann, `.squad/decisions/2026/01/05-bbbb.md:1`:
         -> Money is stored as floating point
         -> **What:** Money is stored as floating point.
@@ -180,7 +181,7 @@ fn a_pull_request_says_what_it_decides() {
         +> **What:** Handlers log their input.
          >
          > **Why:** It was agreed.
- 
+
         ```
 
         </details>
@@ -190,9 +191,9 @@ fn a_pull_request_says_what_it_decides() {
 
         ```diff
         @@ -25,9 +25,15 @@
- 
+
          Quoted from the team's records; keep to them. Oldest first.
- 
+
         -Decision `dddd` 2026-01-05, by Ann, `.squad/decisions/2026/01/05-dddd.md:1`:
         -> Nobody deploys on Fridays
         -> **What:** Nobody deploys on Fridays.
@@ -207,11 +208,11 @@ fn a_pull_request_says_what_it_decides() {
         +> **What:** Use tabs for indentation.
          >
          > **Why:** It was agreed.
- 
+
         @@ -37,9 +43,9 @@
          >
          > **Why:** It was agreed.
- 
+
         -Decision `bbbb` 2026-01-05, by Ann, `.squad/decisions/2026/01/05-bbbb.md:1`:
         -> Money is stored as floating point
         -> **What:** Money is stored as floating point.
@@ -220,7 +221,25 @@ fn a_pull_request_says_what_it_decides() {
         +> **What:** Handlers log their input.
          >
          > **Why:** It was agreed.
- 
+
+        ```
+
+        </details>
+
+
+        <details><summary>Coordinator</summary>
+
+        ```diff
+        @@ -28,6 +28,7 @@
+         ## Decisions in force
+
+         - Indentation uses spaces (`aaaa` 2026-01-05, by Ann, `.squad/decisions/2026/01/05-aaaa.md:1`)
+        -- Money is stored as floating point (`bbbb` 2026-01-05, by Ann, `.squad/decisions/2026/01/05-bbbb.md:1`)
+        +- Handlers log their input (`aabb` 2026-01-05, by Ann, `.squad/decisions/2026/01/05-aabb.md:1`)
+         - Handlers return early (`cccc` 2026-01-05, by Ann, `.squad/decisions/2026/01/05-cccc.md:1`)
+        -- Nobody deploys on Fridays (`dddd` 2026-01-05, by Ann, `.squad/decisions/2026/01/05-dddd.md:1`)
+        +- Use tabs for indentation (`eeee` 2026-01-05, by Ann, `.squad/decisions/2026/01/05-eeee.md:1`)
+        +- Money is stored as integer cents (`ffff` 2026-01-05, by Ann, `.squad/decisions/2026/01/05-ffff.md:1`)
         ```
 
         </details>

@@ -156,3 +156,35 @@ fn what_stood_in_conflict_before_is_not_the_branchs_doing() {
     commit(&repo, "withdrawn");
     assert_eq!(conflicts(&review(&repo, "main..feature")), Vec::<String>::new());
 }
+
+#[test]
+fn charters_that_move_routing_and_configuration_change_prompts() {
+    let repo = parted();
+    repo.write(".squad/agents/ada/charter.md", "# Ada — Backend Dev\n\nI own the ports.\n");
+    commit(&repo, "charter");
+    let prompts = |range: &str| -> Vec<Value> {
+        let output = repo.squad(&["agents", "diff", range, "--json"]);
+        let found: Value = serde_json::from_str(&output.out).expect("JSON");
+        found["prompts"].as_array().expect("prompts").clone()
+    };
+    // The folder's name is the agent's.
+    repo.git(&["mv", ".squad/agents/ada", ".squad/agents/ada-lovelace"]);
+    commit(&repo, "moved");
+    let moved = prompts("HEAD~1..");
+    assert_eq!((&moved[0]["agent"], &moved[0]["was"]), (&json!("ada-lovelace"), &json!("ada")), "{moved:?}");
+    let diff = moved[0]["diff"].as_str().expect("a diff");
+    assert!(diff.contains("ada-lovelace") && !diff.contains("I own the ports"), "{diff}");
+    assert!(repo.squad(&["decisions", "review", "HEAD~1.."]).out.contains("(`ada-lovelace`, before `ada`)"));
+    // Routing is the coordinator's.
+    repo.write(".squad/routing.md", &repo.read(".squad/routing.md").replace("| Testing | Bob |", "| Testing | Ada |"));
+    commit(&repo, "routed");
+    let routed = prompts("HEAD~1..");
+    assert_eq!(routed.iter().map(|change| &change["agent"]).collect::<Vec<_>>(), ["coordinator"]);
+    // A model that is everyone's, and a file that no longer says anything.
+    repo.write(".squad/config.toml", "[models]\ndefault = \"big-1\"\n");
+    commit(&repo, "model");
+    assert!(prompts("HEAD~1..").iter().any(|change| change["after"]["model"] == "big-1"));
+    repo.write(".squad/config.toml", "[models\n");
+    commit(&repo, "broken");
+    assert!(review(&repo, "HEAD~1..")["notes"].to_string().contains("config.toml"));
+}

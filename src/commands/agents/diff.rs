@@ -46,7 +46,8 @@ fn shown(ui: &mut Ui, change: &PromptChange) {
         (None, None) => String::new(),
     };
     let name = ui.out_paint(STRONG, &printable(&change.name));
-    ui.data(&format!("{name}  {}", printable(&how)));
+    let was = change.was.as_ref().map(|slug| format!("`{}`, before `{slug}`, ", change.agent)).unwrap_or_default();
+    ui.data(&format!("{name}  {was}{}", printable(&how)));
     for line in change.diff.lines() {
         let style = match line.as_bytes().first() {
             Some(b'+') => GOOD,

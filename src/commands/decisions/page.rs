@@ -132,9 +132,11 @@ fn prompts(page: &mut Page, prompts: &[PromptChange]) {
             (None, None) => String::new(),
         };
         let tokens = both(&|told| told.tokens.to_string());
+        let was = change.was.as_ref().map(|slug| format!(" (`{}`, before `{slug}`)", change.agent));
         table.push_str(&format!(
-            "| {} | {tokens} | {} |\n",
+            "| {}{} | {tokens} | {} |\n",
             title_of(&change.name),
+            was.unwrap_or_default(),
             both(&|told| title_of(&told.model))
         ));
     }
