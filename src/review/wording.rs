@@ -57,6 +57,10 @@ impl Subjects {
         if let Some(reason) = self.opposed(&one.title, &other.title, 1) {
             return Some(reason);
         }
+        let reach = |statement: &Statement| statement.sentences().fold(0, |bits, sentence| bits | sentence.reach);
+        if reach(one) & reach(other) == 0 {
+            return None;
+        }
         let like_titles = one.title.subject.intersection(&other.title.subject).count() >= 2;
         let are_apart = like_titles && are_of_two_things(&one.title, &other.title);
         let mut pairs: Vec<(usize, &Sentence, &Sentence)> = Vec::new();
@@ -81,6 +85,9 @@ impl Subjects {
 
     /// `least`: the words two sentences have to share.
     fn opposed(&self, one: &Sentence, other: &Sentence, least: usize) -> Option<Reason> {
+        if one.reach & other.reach == 0 {
+            return None;
+        }
         let shared: Vec<&String> = one.subject.intersection(&other.subject).collect();
         let about = || list(shared.iter().take(4).map(|stem| format!("“{}”", self.word(stem, one))));
         if let Some(reason) = self.refused(one, other).or_else(|| self.taken_and_turned_down(one, other, least)) {

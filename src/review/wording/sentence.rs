@@ -33,6 +33,8 @@ pub(super) struct Sentence {
     pub(super) numbers: BTreeSet<String>,
     /// What comes first and what after it, where it says so.
     pub(super) sequence: Option<[BTreeSet<String>; 2]>,
+    /// A bit for each thing that it speaks of: two sentences without a common one share nothing, and most pairs are so.
+    pub(super) reach: u128,
 }
 
 impl Statement {
@@ -83,12 +85,16 @@ impl Sentence {
         let (asserted, rejected) = turned_down(&text);
         let order = stems(&asserted);
         let rejected: BTreeSet<String> = rejected.map(stems).unwrap_or_default().into_iter().collect();
+        let refused = refused(&text);
+        let reach =
+            order.iter().chain(&rejected).chain(refused.iter().flatten()).fold(0, |bits, stem| bits | bit(stem));
         Self {
+            reach,
             is_title: false,
             subject: order.iter().cloned().collect(),
             order,
             rejected: rejected.into_iter().filter(|stem| !VAGUE.contains(&stem.as_str())).collect(),
-            refused: refused(&text),
+            refused,
             // What is quoted says what it says, and not what the sentence does.
             says_no: words(&without_code(&asserted)).filter(|word| NO.contains(word)).count() % 2 == 1,
             is_must: words(&text).any(|word| matches!(word, "must" | "mandatory" | "required")),
@@ -111,6 +117,11 @@ impl Sentence {
     pub(super) fn has(&self, word: &str) -> bool {
         self.words.iter().any(|other| other == word)
     }
+}
+
+fn bit(stem: &str) -> u128 {
+    let hash = stem.bytes().fold(7u32, |hash, byte| hash.wrapping_mul(31).wrapping_add(byte.into()));
+    1 << (hash % u128::BITS)
 }
 
 /// What a text is about.
