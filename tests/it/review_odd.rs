@@ -1,5 +1,6 @@
 //! Reviews of what is odd: hostile text, places that are no usual work tree, files that cannot be read.
 
+use expect_test::expect;
 use serde_json::{Value, json};
 
 use crate::review::{commit, conflicts, decision, parted, review};
@@ -187,4 +188,47 @@ fn charters_that_move_routing_and_configuration_change_prompts() {
     repo.write(".squad/config.toml", "[models\n");
     commit(&repo, "broken");
     assert!(review(&repo, "HEAD~1..")["notes"].to_string().contains("config.toml"));
+}
+
+#[test]
+fn a_range_that_is_not_here_is_said_so() {
+    let repo = parted();
+    for range in ["nowhere..main", "--all", "main..--output=x", "main^{tree}.."] {
+        let output = repo.squad(&["decisions", "review", "--", range]);
+        assert!(output.code == 2 && output.err.contains("there is no commit"), "{range}: {output}");
+    }
+    // A history of its own.
+    repo.git(&["switch", "--quiet", "--orphan", "island"]);
+    repo.write("x", "x");
+    commit(&repo, "island");
+    let found = repo.squad(&["decisions", "review", "main..island", "--json"]);
+    let found: Value = serde_json::from_str(&found.out).unwrap_or_else(|_| panic!("{found}"));
+    assert!(
+        found["merge_base"].is_null() && found["notes"][0].as_str().is_some_and(|n| n.contains("no common commit"))
+    );
+}
+
+#[test]
+fn prompts_are_compared_without_a_checkout() {
+    let repo = parted();
+    repo.write(".squad/agents/ada/charter.md", "# Ada — Backend Dev\n\n## Model\n\n- Preferred: big-1\n");
+    commit(&repo, "charter");
+    repo.git(&["switch", "--quiet", "main"]);
+    expect![[r#"
+        Ada  391 tokens on big-1, before 393 tokens on claude-sonnet-4.5
+        @@ -1,6 +1,8 @@
+         # Ada — Backend Dev
+ 
+        -You are Ada, the team's Backend Dev.
+        +## Model
+        +
+        +- Preferred: big-1
+ 
+         # Working in this team
+ 
+
+        --- exit 0
+    "#]]
+    .assert_eq(&repo.squad(&["agents", "diff", "main..feature"]).to_string());
+    assert!(repo.squad(&["agents", "diff", "main..main"]).err.contains("No agent is told anything else"));
 }
