@@ -51,18 +51,20 @@ pub(crate) fn part(files: &Files, path: &str, folder: &str, held: &mut BTreeMap<
     rest.push_str(raw.get(at..).unwrap_or_default());
     parted.rest = match first {
         Some(_) if rest.trim_matches(|c: char| c.is_whitespace() || c == '\u{feff}').is_empty() => None,
-        Some(first) => Some(marked(files, path, rest, first, parted.left.len())),
+        Some(first) => Some(marked(files, path, rest, first, &parted.left)),
         None => Some(rest),
     };
     parted
 }
 
 /// Without the entries that said when and by whom, what is left of a file might be read by its outline, and its
-/// introduction taken for a decision. Where that is so, a line says that its decisions have gone.
-fn marked(files: &Files, path: &str, rest: String, at: usize, left: usize) -> String {
+/// introduction taken for a decision, or a line above for a part of a title. Where that is so, a line says that its
+/// decisions have gone.
+fn marked(files: &Files, path: &str, rest: String, at: usize, left: &[Decision]) -> String {
     let texts = BTreeMap::from([(path.to_owned(), rest)]);
     let files = Files { folder: files.folder.clone(), texts };
-    let is_misread = parse::split(&files, path).len() > left;
+    let read = parse::split(&files, path);
+    let is_misread = !read.iter().map(|piece| &piece.decision.id).eq(left.iter().map(|decision| &decision.id));
     let mut rest = files.texts.into_values().next().unwrap_or_default();
     if is_misread {
         let end = if rest.contains("\r\n") { "\r\n" } else { "\n" };

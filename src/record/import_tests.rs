@@ -167,3 +167,15 @@ proptest! {
         check("decisions/archive/old.md", &text)?;
     }
 }
+
+#[test]
+fn what_chance_found_once_stays_mended() {
+    for text in [
+        // An item of a list holds an entry with a heading.
+        "### {Title}\n**By:** {name}\n\n- 2026-02-03: Hire a cook\n  - 2026-02-04: and a boy\n- 2026-02-05 — Fire the cook\n\n   ### 2026-04-04: Indented\n",
+        // Without what stood between, a line above becomes a part of the title of a twin that stays.
+        "**Date:** 2026-06-01\n---\nby: Otto\n---\n2026-04-01: Lined\n======\n\ntext\n\n2026-04-01: Lined\n======\n\ntext\n",
+    ] {
+        check("decisions.md", text).unwrap();
+    }
+}

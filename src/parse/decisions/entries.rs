@@ -91,6 +91,7 @@ pub(super) fn read(files: &Files, path: &str, text: &str) -> Entries {
                 frames.flat_map(|frame| super::rows::items(files, path, &document, &(frame.body..frame.end), order));
             decisions.extend(lists);
             decisions.sort_by_key(|found| found.start);
+            super::rows::part_nested(&mut decisions);
         }
         _ => {}
     }

@@ -81,13 +81,12 @@ pub(super) fn items(
         let start = document.line_start(at);
         Some(Found { decision, start, body: start, end: document.line_end(block.range.end) })
     });
-    let mut found: Vec<Found> = found.collect();
-    part_nested(&mut found);
+    let found: Vec<Found> = found.collect();
     if found.len() < A_LIST { Vec::new() } else { found }
 }
 
-/// An item may hold items that are decisions of their own.
-fn part_nested(found: &mut [Found]) {
+/// An item may hold decisions of their own: items, or what has a heading.
+pub(super) fn part_nested(found: &mut [Found]) {
     for index in 1..found.len() {
         let next = found[index].start;
         found[index - 1].end = found[index - 1].end.min(next);
