@@ -194,3 +194,20 @@ fn a_folder_that_refuses_is_named() {
     assert_eq!(world.entries().len(), 1);
     world.assert_sound();
 }
+
+#[test]
+fn entries_of_every_size_come_back() {
+    let world = World::new();
+    let sizes = [0, 1, 3, 4_060, 4_070, 4_074, 4_075, 4_076, 4_077, 4_085, 4_096, 65_535, 65_536, 300_000];
+    for (number, size) in sizes.into_iter().enumerate() {
+        // Nothing that compresses well.
+        let text: String =
+            (0..size as u32).map(|at| char::from(b' ' + (at.wrapping_mul(2_654_435_761) >> 25) as u8 % 95)).collect();
+        let path = format!("log/2026/03/04/{number}.md");
+        world.append(&path, &text);
+        assert_eq!(world.git(&["cat-file", "-p", &format!("refs/squad/log:{path}")]), text, "{size}");
+        let read = world.repository().ledger().snapshot().unwrap().unwrap().find(&path).unwrap();
+        assert_eq!(read.as_deref(), Some(text.as_bytes()), "{size}");
+    }
+    world.assert_sound();
+}
