@@ -1,4 +1,4 @@
-use std::{path::PathBuf, time::Duration};
+use std::{iter::once, path::PathBuf, time::Duration};
 
 use gix::{ObjectId, objs};
 use jiff::Timestamp;
@@ -7,9 +7,10 @@ use super::{
     commit::{self, Identity},
     disk,
     error::Error,
-    lock::{Intent, LedgerLock},
+    lock::{Attempt, Door, Intent, LedgerLock},
     objects::{Batch, NewObjects},
     pack,
+    queue::{Queue, Waiting},
     repository::Repository,
     snapshot::Snapshot,
     tree::{ObjectStore, Place, TreeEdit, check_path},
@@ -20,6 +21,18 @@ pub(super) const REFERENCE: &str = "refs/squad/log";
 
 /// What all our refs begin with.
 const OWN: &str = "refs/squad/";
+
+/// What became of the files of several appends.
+enum Added {
+    Tree(ObjectId),
+    /// Every file is there.
+    Nothing,
+    /// Another file has the place of one of this append's.
+    Refused {
+        part: usize,
+        path: String,
+    },
+}
 
 /// The append-only ledger: files that never change, in the tree of `refs/squad/log`, never checked out.
 pub(crate) struct Ledger<'a> {
@@ -34,8 +47,8 @@ impl<'a> Ledger<'a> {
     /// Adds files in one commit. When it returns Ok, they are on disk and flushed, and so is the ref.
     ///
     /// A file that is there already with the same bytes is left alone, so an append may be repeated; with other
-    /// bytes, nothing is added. Waits for other writers; works while git packs, collects garbage or is in the middle
-    /// of a merge.
+    /// bytes, nothing is added. Waits for other writers, and with others who wait becomes one commit (see `queue`);
+    /// works while git packs, collects garbage or is in the middle of a merge.
     pub(crate) fn append(
         &self,
         files: &[(String, Vec<u8>)],
@@ -44,11 +57,50 @@ impl<'a> Ledger<'a> {
         at: Timestamp,
     ) -> Result<(), Error> {
         files.iter().try_for_each(|(path, _)| check_path(path))?;
-        self.advance(|tip, objects| {
-            let Some(tree) = self.add(tip, files, objects)? else { return Ok(None) };
-            let bytes = commit::encode(tree, tip.as_slice(), committer, at, message);
-            objects.add(objs::Kind::Commit, bytes).map(Some)
+        let queue = Queue::new(self.file("queue"), self.repository.hash(), self.repository.sharing());
+        let mut lock = match self.door()?.try_lock()? {
+            Attempt::Held(lock) => self.recovered(lock)?,
+            Attempt::Refused(door) => match queue.join(files) {
+                None => self.recovered(door.lock()?)?,
+                Some(ticket) => match ticket.wait(door)? {
+                    None => return Ok(()),
+                    Some(lock) => self.recovered(lock)?,
+                },
+            },
+        };
+        self.append_with(queue.waiting(), &mut lock, files, &|tree, tip, others| {
+            let several = format!("entries of {} writers\n", others + 1);
+            let message = if others == 0 { message } else { &several };
+            commit::encode(tree, tip.as_slice(), committer, at, message)
         })
+    }
+
+    /// Appends for us and for others who wait. Those whose files cannot be added are left to themselves.
+    fn append_with(
+        &self,
+        mut others: Vec<Waiting>,
+        lock: &mut LedgerLock,
+        files: &[(String, Vec<u8>)],
+        commit: &dyn Fn(ObjectId, Option<ObjectId>, usize) -> Vec<u8>,
+    ) -> Result<(), Error> {
+        self.advance_under(lock, |tip, objects| {
+            loop {
+                let parts: Vec<_> = once(files).chain(others.iter().map(|other| &*other.files)).collect();
+                match self.add(tip, &parts, objects)? {
+                    Added::Nothing => return Ok(None),
+                    Added::Tree(tree) => {
+                        let bytes = commit(tree, tip, others.len());
+                        return objects.add(objs::Kind::Commit, bytes).map(Some);
+                    }
+                    Added::Refused { part: 0, path } => return Err(Error::Taken { path }),
+                    Added::Refused { part, .. } => drop(others.remove(part - 1)),
+                }
+                *objects = NewObjects::new(self.repository.hash());
+            }
+        })?;
+        // Before the lock goes, and they look.
+        others.into_iter().for_each(Waiting::acknowledge);
+        Ok(())
     }
 
     pub(super) fn repository(&self) -> &'a Repository {
@@ -57,9 +109,11 @@ impl<'a> Ledger<'a> {
 
     /// Waits until nobody of ours writes; until the lock is dropped nobody does.
     pub(super) fn lock(&self) -> Result<LedgerLock, Error> {
-        let mut lock = LedgerLock::acquire(&self.file("ledger.lock"), self.repository.sharing())?;
-        self.recover(&mut lock)?;
-        Ok(lock)
+        self.recovered(self.door()?.lock()?)
+    }
+
+    fn door(&self) -> Result<Door, Error> {
+        Door::open(&self.file("ledger.lock"), self.repository.sharing())
     }
 
     /// Moves the ref to the commit that `next` makes of the tip; its new objects are written before. None: the tip is
@@ -68,7 +122,14 @@ impl<'a> Ledger<'a> {
         &self,
         next: impl Fn(Option<ObjectId>, &mut NewObjects) -> Result<Option<ObjectId>, Error>,
     ) -> Result<(), Error> {
-        let mut lock = self.lock()?;
+        self.advance_under(&mut self.lock()?, next)
+    }
+
+    fn advance_under(
+        &self,
+        lock: &mut LedgerLock,
+        mut next: impl FnMut(Option<ObjectId>, &mut NewObjects) -> Result<Option<ObjectId>, Error>,
+    ) -> Result<(), Error> {
         let references = self.repository.references();
         // The ref can move under our lock: `git fetch` knows only its own.
         for _ in 0..32 {
@@ -130,26 +191,28 @@ impl<'a> Ledger<'a> {
         Ok((count.parse().unwrap_or(0), paths.filter(|path| !path.is_empty()).collect()))
     }
 
-    /// The tree with the new files, its blobs and trees in `objects`; None if every file is there.
+    /// The tree with the new files of several appends, its blobs and trees in `objects`.
     fn add(
         &self,
         tip: Option<ObjectId>,
-        files: &[(String, Vec<u8>)],
+        parts: &[&[(String, Vec<u8>)]],
         objects: &mut NewObjects,
-    ) -> Result<Option<ObjectId>, Error> {
+    ) -> Result<Added, Error> {
         let store: ObjectStore = self.repository.objects()?;
         let root = tip.map(|tip| store.tree_of(&tip)).transpose()?;
         let mut edit = TreeEdit::new(&store, root)?;
         let mut is_new = false;
-        for (path, bytes) in files {
+        for (part, (path, bytes)) in
+            parts.iter().enumerate().flat_map(|(part, files)| files.iter().map(move |file| (part, file)))
+        {
             let blob = objects.add(objs::Kind::Blob, bytes.clone())?;
             match edit.insert(path, blob)? {
                 Place::Empty => is_new = true,
                 Place::Same => {}
-                Place::Taken => return Err(Error::Taken { path: path.clone() }),
+                Place::Taken => return Ok(Added::Refused { part, path: path.clone() }),
             }
         }
-        if is_new { edit.finish(objects).map(Some) } else { Ok(None) }
+        if is_new { edit.finish(objects).map(Added::Tree) } else { Ok(Added::Nothing) }
     }
 
     /// Writes the objects, and before they are awaited what `prepare` writes. They are durable before the ref is: at
@@ -168,7 +231,7 @@ impl<'a> Ledger<'a> {
     }
 
     /// If the last holder died before the end, what it had locked is free again.
-    fn recover(&self, lock: &mut LedgerLock) -> Result<(), Error> {
+    fn recovered(&self, mut lock: LedgerLock) -> Result<LedgerLock, Error> {
         let intent = lock.left_behind()?;
         let (references, draft) = (self.repository.references(), self.file("ledger.ref"));
         let declared = intent.as_ref().filter(|intent| intent.reference == REFERENCE).map(|intent| &*intent.new);
@@ -177,7 +240,10 @@ impl<'a> Ledger<'a> {
         if let Some(Intent { reference, new }) = other {
             references.clear_lock_of_dead(reference, Some(new), &draft)?;
         }
-        if intent.is_some() { lock.clear() } else { Ok(()) }
+        if intent.is_some() {
+            lock.clear()?;
+        }
+        Ok(lock)
     }
 
     fn file(&self, name: &str) -> PathBuf {

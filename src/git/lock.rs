@@ -1,7 +1,7 @@
 //! The lock around "read the tip, write, move the ref".
 
 use std::{
-    fs::{self, File, OpenOptions},
+    fs::{self, File, OpenOptions, TryLockError},
     io::{Read, Seek},
     path::{Path, PathBuf},
 };
@@ -9,6 +9,56 @@ use std::{
 use gix::ObjectId;
 
 use super::{disk, error::Error, objects::Sharing};
+
+/// The lock's file, open and not locked by us.
+pub(super) struct Door {
+    file: File,
+    path: PathBuf,
+}
+
+impl Door {
+    pub(super) fn open(path: &Path, sharing: Sharing) -> Result<Self, Error> {
+        let file = match open(path) {
+            Err(cause) if cause.kind() == std::io::ErrorKind::NotFound => {
+                if let Some(folder) = path.parent() {
+                    fs::create_dir_all(folder).map_err(Error::io("create", folder))?;
+                    sharing.open_directory(folder).map_err(Error::io("share", folder))?;
+                }
+                open(path)
+            }
+            answer => answer,
+        };
+        let file = file.map_err(Error::io("open", path))?;
+        // Refused where another user made it, who then has shared it.
+        let _ = sharing.open_file(path);
+        Ok(Self { file, path: path.to_owned() })
+    }
+
+    /// Takes the lock if nobody has it.
+    pub(super) fn try_lock(self) -> Result<Attempt, Error> {
+        match self.file.try_lock() {
+            Ok(()) => Ok(Attempt::Held(self.held())),
+            Err(TryLockError::WouldBlock) => Ok(Attempt::Refused(self)),
+            Err(TryLockError::Error(cause)) => Err(Error::io("lock", self.path)(cause)),
+        }
+    }
+
+    /// Waits until no other process or thread holds the lock.
+    pub(super) fn lock(self) -> Result<LedgerLock, Error> {
+        self.file.lock().map_err(Error::io("lock", &self.path))?;
+        Ok(self.held())
+    }
+
+    fn held(self) -> LedgerLock {
+        LedgerLock { file: self.file, path: self.path }
+    }
+}
+
+/// Whether somebody else has the lock.
+pub(super) enum Attempt {
+    Held(LedgerLock),
+    Refused(Door),
+}
 
 /// A kernel lock, so it is free at the moment its holder dies. The file tells what the holder was about to do
 /// (`<ref> <new id>`), so that the next one can clear away what it left.
@@ -24,25 +74,6 @@ pub(super) struct Intent {
 }
 
 impl LedgerLock {
-    /// Waits until no other process or thread holds it.
-    pub(super) fn acquire(path: &Path, sharing: Sharing) -> Result<Self, Error> {
-        let file = match open(path) {
-            Err(cause) if cause.kind() == std::io::ErrorKind::NotFound => {
-                if let Some(folder) = path.parent() {
-                    fs::create_dir_all(folder).map_err(Error::io("create", folder))?;
-                    sharing.open_directory(folder).map_err(Error::io("share", folder))?;
-                }
-                open(path)
-            }
-            answer => answer,
-        };
-        let file = file.map_err(Error::io("open", path))?;
-        // Refused where another user made it, who then has shared it.
-        let _ = sharing.open_file(path);
-        file.lock().map_err(Error::io("lock", path))?;
-        Ok(Self { file, path: path.to_owned() })
-    }
-
     /// The intent of the last holder, if it did not come to the end of it.
     pub(super) fn left_behind(&mut self) -> Result<Option<Intent>, Error> {
         let mut content = String::new();

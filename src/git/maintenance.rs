@@ -17,7 +17,7 @@ pub(crate) struct Loose {
 }
 
 impl Repository {
-    /// Lets git pack loose objects in the background if it finds enough of them. Every append leaves about seven.
+    /// Lets git pack loose objects in the background if it finds enough of them. Every append leaves about nine.
     pub(crate) fn maintain(&self) -> Result<(), Error> {
         self.call(&["maintenance", "run", "--auto", "--quiet"]).detach()
     }

@@ -10,7 +10,7 @@
 //! | `disk` | the changes on disk, step by step |
 //! | `objects`, `pack` | writing objects so that a power cut does not lose them |
 //! | `tree` | reading folders of a commit, adding files to a tree |
-//! | `lock`, `ledger`, `snapshot` | the append-only ledger on `refs/squad/log` |
+//! | `lock`, `queue`, `ledger`, `snapshot` | the append-only ledger on `refs/squad/log` |
 //! | `sync`, `union` | the ledgers of two clones become one |
 //! | `landing`, `checkout` | one commit of our files on the user's branch |
 //! | `rescue` | what is not committed, kept before something of it goes, and given back |
@@ -35,6 +35,7 @@ mod objects;
 mod operation;
 mod pack;
 mod program;
+mod queue;
 mod ref_lock;
 mod references;
 mod repository;

@@ -7,6 +7,7 @@ mod landing;
 mod ledger;
 mod power;
 mod processes;
+mod queue;
 mod repository;
 mod rescue;
 mod sync;

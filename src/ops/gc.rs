@@ -1,4 +1,4 @@
-//! Tidies what the ledger leaves: every append is about seven loose objects.
+//! Tidies what the ledger leaves: every append is about nine loose objects.
 
 use std::path::Path;
 

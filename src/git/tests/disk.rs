@@ -102,10 +102,15 @@ pub(super) fn assert_goes_on(world: &World, acknowledged: &[&str], what: &dyn st
 #[test]
 fn a_fault_at_any_step_loses_nothing_and_stops_nobody() {
     const PATHS: [&str; 2] = ["log/2026/03/04/a.md", "log/2026/03/05/b.md"];
-    // The first entry of a ledger and a later one; where folders need no flush, and where they do.
+    const WAITING: &str = "log/2026/03/05/waiting.md";
+    // The first entry of a ledger and a later one, with somebody else's that waits; where folders need no flush, and
+    // where they do.
     for (held, keeps_order) in [(0, true), (1, true), (1, false)] {
         let template = World::new();
         PATHS[..held].iter().for_each(|path| template.append(path, "text"));
+        if held > 0 {
+            queue::leave_waiting(&template, WAITING);
+        }
         let append =
             |world: &World| world.repository().ledger().append(&[entry(PATHS[held], "text")], "entry", &ada(), noon());
         let ((), steps) = recorded(|| with_order(keeps_order, || append(&template.copied()).unwrap()));
@@ -119,6 +124,9 @@ fn a_fault_at_any_step_loses_nothing_and_stops_nobody() {
                 assert!(is_hit && said.as_ref().err().is_none_or(|text| text.contains("injected")), "{what}");
                 let mut acknowledged = PATHS[..held].to_vec();
                 acknowledged.extend(said.is_ok().then_some(PATHS[held]));
+                let is_told = queue::kinds(&world) == ["done"];
+                assert!(held > 0 || !is_told, "{what}");
+                acknowledged.extend(is_told.then_some(WAITING));
                 assert_goes_on(&world, &acknowledged, &what);
             }
         }

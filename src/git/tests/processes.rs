@@ -161,8 +161,8 @@ fn writers_and_git_beside_them_lose_nothing() {
         }
     });
     assert_eq!(world.entries().len(), WRITERS * EACH);
-    let commits = world.git(&["rev-list", "--count", "refs/squad/log"]);
-    assert_eq!(commits.trim(), (WRITERS * EACH).to_string());
+    let commits: usize = world.git(&["rev-list", "--count", "refs/squad/log"]).trim().parse().unwrap();
+    assert!((EACH..=WRITERS * EACH).contains(&commits), "{commits}");
     world.assert_sound();
 }
 
