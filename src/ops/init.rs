@@ -6,6 +6,7 @@ use std::path::Path;
 use include_dir::{Dir, include_dir};
 
 use super::repository;
+use super::workspace::not_left_out;
 use crate::env::Env;
 use crate::error::Failure;
 use crate::git::{Change, Landing};
@@ -48,6 +49,7 @@ pub(crate) fn init(env: &Env, directory: &Path, wish: Wish) -> Result<Installed,
     let there = standing_team(&work_dir)?;
     let mut files = Vec::new();
     if there.is_none() {
+        not_left_out(&repository)?;
         let team = template_files();
         write(&work_dir, &team)?;
         files.extend(team.into_iter().map(|(path, bytes)| (format!("{FOLDER}/{path}"), bytes)));

@@ -40,6 +40,7 @@ impl Workspace {
         let (repository, work_dir) = repository(env, directory)?;
         let start = real(directory);
         let Some(folder) = team_folder(&repository, &start, &work_dir).or_else(|| otherwise(&work_dir)) else {
+            not_left_out(&repository)?;
             return Err(Failure::team(format!(
                 "there is no team in {}: no folder `.squad` there or above",
                 start.display()
@@ -118,6 +119,21 @@ pub(crate) fn repository(env: &Env, directory: &Path) -> Result<(Repository, Pat
     };
     let work_dir = real(work_dir);
     Ok((repository, work_dir))
+}
+
+/// Fails where the commit that is checked out has a team at its root that is not in the work tree: in a sparse
+/// checkout, before the first checkout, or because somebody removed it.
+pub(super) fn not_left_out(repository: &Repository) -> Result<(), Failure> {
+    let Some(commit) = repository.head()?.commit else { return Ok(()) };
+    for folder in store::FOLDERS {
+        if repository.paths_at(&commit, folder)?.iter().any(|path| path.strip_prefix(folder) == Some("/team.md")) {
+            return Err(Failure::team(format!("the team in {folder} is on the branch and not in this work tree"))
+                .hint(format!(
+                    "`git restore {folder}` brings it; in a sparse checkout, `git sparse-checkout add {folder}`"
+                )));
+        }
+    }
+    Ok(())
 }
 
 /// The team that counts in a folder.

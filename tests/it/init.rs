@@ -130,3 +130,26 @@ fn the_review_of_pull_requests_comes_only_when_asked_for() {
     assert!(both.squad(&["init", "--ci"]).err.contains("a team in .squad/: 10 files and .github/"));
     assert_eq!(both.git(&["rev-list", "--count", "HEAD"]).trim(), "1");
 }
+
+#[test]
+fn a_team_that_is_only_on_the_branch_is_not_made_anew() {
+    let repo = TestRepo::with_team();
+    repo.write("src/main.rs", "");
+    repo.git(&["add", "-A"]);
+    repo.git(&["commit", "--quiet", "--message=source"]);
+    repo.git(&["sparse-checkout", "set", "--cone", "src"]);
+    let said = expect![[r#"
+        --- stderr
+        error: the team in .squad is on the branch and not in this work tree
+        hint: `git restore .squad` brings it; in a sparse checkout, `git sparse-checkout add .squad`
+        --- exit 3
+    "#]];
+    said.assert_eq(&repo.squad(&["init"]).to_string());
+    said.assert_eq(&repo.squad(&["decisions", "list"]).to_string());
+    assert_eq!(repo.git(&["status", "--porcelain"]), "");
+    repo.git(&["sparse-checkout", "add", ".squad"]);
+    assert_eq!(repo.squad(&["decisions", "list"]).code, 0);
+    repo.git(&["rm", "-rq", ".squad"]);
+    repo.git(&["commit", "--quiet", "--message=no team"]);
+    assert_eq!(repo.squad(&["init"]).code, 0);
+}
