@@ -25,7 +25,7 @@ impl Args {
             ui.findings(diagnosis.problems.iter().map(|finding| &finding.problem));
             if let Some(proof) = &diagnosis.proof {
                 let (entries, commits) = (plural(proof.entries, "entry"), plural(proof.commits, "commit"));
-                ui.data(&format!("Read {entries} of {} in {commits}.", plural(proof.days, "day folder")));
+                ui.data(&format!("Read {entries} of {} in {commits}.", plural(proof.folders, "folder")));
             }
             let wrong = diagnosis.problems.iter().filter(|finding| finding.problem.severity != Severity::Note).count();
             ui.data(&if wrong == 0 {

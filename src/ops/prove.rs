@@ -15,7 +15,7 @@ pub(crate) struct Proof {
     pub(crate) entries: usize,
     /// Written by a later squad.
     pub(crate) newer: usize,
-    pub(crate) days: usize,
+    pub(crate) folders: usize,
     pub(crate) commits: usize,
 }
 
@@ -51,7 +51,7 @@ pub(crate) fn prove(repository: &Repository) -> Result<(Proof, Vec<Problem>), Er
             }
         }
     })?;
-    proof.days = folders.len();
+    proof.folders = folders.len();
     for team in teams {
         let Some(index) = Index::open(repository, &team)? else { continue };
         for place in index.lies(&team)? {
