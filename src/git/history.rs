@@ -90,6 +90,15 @@ impl Repository {
         Ok(answer.stdout.split(|byte| *byte == 0).any(|other| !other.is_empty() && other != path.as_bytes()))
     }
 
+    /// Whether this clone has a commit, and no copy of a remote's branch leads to it.
+    pub(crate) fn is_of_this_clone(&self, commit: &str) -> bool {
+        let contains = format!("--contains={commit}");
+        // A partial clone would fetch what it lacks.
+        let call =
+            self.call(&["for-each-ref", "--count=1", &contains, "refs/remotes"]).variable("GIT_NO_LAZY_FETCH", "1");
+        call.run().is_ok_and(|answer| answer.is_success() && answer.stdout.is_empty())
+    }
+
     /// Branches, local and of remotes: their names as people write them and their commits.
     pub(crate) fn branches(&self) -> Result<Vec<(String, String)>, Error> {
         let format = "--format=%(refname:short)%00%(objectname)%00%(symref)";

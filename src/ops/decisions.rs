@@ -6,7 +6,8 @@ use serde::Serialize;
 
 use super::journal::{append, logged_decision};
 use super::landing::{Lander, as_recorded, is_file_of, removed};
-use super::{Project, ledger, secrets};
+use super::ledger::{self, TakenIn};
+use super::{Project, secrets};
 use crate::env::Env;
 use crate::error::Failure;
 use crate::model::{Actor, Decision, DecisionId, DecisionState, Source, What, list, printable};
@@ -69,6 +70,12 @@ pub(crate) fn standing(project: &Project) -> Result<Vec<Standing>, Failure> {
         }
         None => Vec::new(),
     };
+    // In another clone the branch of this name is another one, for as long as what it has is not taken over from there.
+    let mut asked: BTreeMap<String, bool> = BTreeMap::new();
+    let mut was_here = |TakenIn { commit, .. }: &TakenIn| {
+        let ask = || commit.is_empty() || project.repository.is_of_this_clone(commit);
+        *asked.entry(commit.clone()).or_insert_with(ask)
+    };
     for logged in &logged {
         let decision = &logged.decision;
         let state = if is_there(&decision.id) {
@@ -76,8 +83,8 @@ pub(crate) fn standing(project: &Project) -> Result<Vec<Standing>, Failure> {
             continue;
         } else if logged.landed.is_empty() {
             DecisionState::Unlanded
-        } else if logged.landed.iter().any(|landed| Some(landed) == branch.as_ref())
-            || gone.iter().any(|path| is_file_of(path, &decision.id))
+        } else if gone.iter().any(|path| is_file_of(path, &decision.id))
+            || logged.landed.iter().filter(|taken| Some(&taken.branch) == branch.as_ref()).any(&mut was_here)
         {
             DecisionState::Withdrawn
         } else {

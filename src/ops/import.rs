@@ -203,7 +203,8 @@ fn record(env: &Env, project: &Project, import: &mut Import, branch: &str) -> Re
         import.secrets.extend(entry.redactions.iter().map(|found| found.kind.clone()).filter(|kind| kind != "email"));
         entries.push(entry);
     }
-    let landed = |id: &DecisionId| find(id).is_some_and(|logged| logged.landed.contains(&recorded));
+    let landed =
+        |id: &DecisionId| find(id).is_some_and(|logged| logged.landed.iter().any(|taken| taken.branch == recorded));
     let decisions: Vec<DecisionId> =
         import.imported.iter().map(|imported| imported.id.clone()).filter(|id| !landed(id)).collect();
     if !decisions.is_empty() {

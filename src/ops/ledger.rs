@@ -11,23 +11,32 @@ use crate::git::{Error, Repository};
 use crate::model::{Decision, DecisionId, EntryId, RunId, Slug, What};
 use crate::record::{Entry, Read};
 
+/// A branch, of some clone, that has taken a decision in, and the commit that did.
+#[derive(Clone)]
+pub(crate) struct TakenIn {
+    pub(crate) branch: String,
+    /// Empty where the branch had the file before squad came to land it.
+    pub(crate) commit: String,
+}
+
 /// The decisions the ledger holds, the newest first, with the branch each was made for and where it has landed.
 pub(crate) struct LoggedDecision {
     pub(crate) decision: Decision,
     pub(crate) branch: Option<String>,
-    pub(crate) landed: Vec<String>,
+    pub(crate) landed: Vec<TakenIn>,
 }
 
 pub(crate) fn decisions(repository: &Repository, prefix: &str) -> Result<Vec<LoggedDecision>, Error> {
     let Some(index) = Index::open(repository, prefix)? else { return Ok(Vec::new()) };
-    let mut landed: BTreeMap<DecisionId, Vec<String>> = BTreeMap::new();
+    let mut landed: BTreeMap<DecisionId, Vec<TakenIn>> = BTreeMap::new();
     let mut logged = Vec::new();
     for span in index.spans(Place::Decisions) {
         for told in index.values::<Told>(&span)?.rev() {
             match told.fact {
-                Fact::Landed { decisions, branch } => {
+                Fact::Landed { decisions, branch, commit } => {
                     for id in decisions {
-                        landed.entry(id).or_default().push(branch.clone());
+                        let taken = TakenIn { branch: branch.clone(), commit: commit.clone() };
+                        landed.entry(id).or_default().push(taken);
                     }
                 }
                 Fact::Decided { decision, branch } => logged.push((decision, branch)),

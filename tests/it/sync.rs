@@ -251,3 +251,27 @@ fn jobs_with_refs_of_their_own_do_not_wait_for_each_other() {
     assert_eq!(shared.entries(&shared.hub()), 4 + clones.len() * 2);
     shared.assert_sound(&shared.hub());
 }
+
+#[test]
+fn a_decision_that_landed_in_another_clone_is_elsewhere_until_its_branch_comes() {
+    let shared = Shared::new();
+    let (one, other) = (shared.clone("one", &[]), shared.clone("other", &[]));
+    let added = shared.repo.squad_in(&one, &["decisions", "add", "Money is in cents"]);
+    assert_eq!(added.code, 0, "{added}");
+    shared.sync(&one);
+    shared.sync(&other);
+    let state = || {
+        let listed = shared.repo.squad_in(&other, &["decisions", "list", "--json"]);
+        let listed: serde_json::Value = serde_json::from_str(&listed.out).expect("JSON");
+        listed["decisions"][0]["state"].as_str().expect("a state").to_owned()
+    };
+    assert_eq!(state(), "elsewhere", "only the ledger came");
+    shared.repo.git_in(&one, &["push", "--quiet", "origin", "main"]);
+    shared.repo.git_in(&other, &["fetch", "--quiet"]);
+    assert_eq!(state(), "elsewhere", "fetched, not merged");
+    shared.repo.git_in(&other, &["merge", "--quiet", "--ff-only", "origin/main"]);
+    assert_eq!(state(), "in_force");
+    shared.repo.git_in(&other, &["rm", "--quiet", "-r", ".squad/decisions"]);
+    shared.repo.git_in(&other, &["commit", "--quiet", "--message=no"]);
+    assert_eq!(state(), "withdrawn");
+}

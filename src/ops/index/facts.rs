@@ -63,6 +63,7 @@ pub(in crate::ops) enum Fact {
     Landed {
         decisions: Vec<DecisionId>,
         branch: String,
+        commit: String,
     },
     Learned {
         text: String,
@@ -137,7 +138,7 @@ impl Derived for Told {
             What::DecisionLogged { decision, branch } => {
                 Fact::Decided { decision: Decision { run: entry.run.clone(), ..decision }, branch }
             }
-            What::DecisionLanded { decisions, branch, .. } => Fact::Landed { decisions, branch },
+            What::DecisionLanded { decisions, branch, commit } => Fact::Landed { decisions, branch, commit },
             What::MemoryLogged { text } => Fact::Learned { text },
             What::MemoryLanded { learnings, branch, commit } => Fact::Taught { learnings, branch, commit },
             _ => return None,
