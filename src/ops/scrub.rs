@@ -146,6 +146,9 @@ fn on_branches(repository: &Repository, redactor: &Redactor) -> Result<Vec<Strin
 
 /// What is made again from the ledger when it is needed.
 fn forget_derived(local: &Path) -> Result<(), Failure> {
+    // What writers left that died while they waited for others. Those that live may be adding to it: they append for
+    // themselves, and what cannot go is found below.
+    let _ = fs::remove_dir_all(local.join("queue"));
     for name in ["index", "cache"] {
         let folder = local.join(name);
         match fs::remove_dir_all(&folder) {

@@ -48,6 +48,7 @@ fn a_value_goes_from_ledger_rescues_and_object_database() {
     repo.write("notes.txt", "gone\n");
     // What squad keeps of its own, derived from the ledger.
     repo.squad(&["log", "2026"]);
+    repo.write(".git/squad/queue/left-by-the-dead.done", SECRET);
     let before = ledger(&repo, &root);
     let rehearsal = scrub(&repo, &root, SECRET, &["--dry-run"]);
     assert!(rehearsal.err.contains("It would go from 2 entries of the ledger and 1 rescue."), "{rehearsal}");
@@ -60,6 +61,7 @@ fn a_value_goes_from_ledger_rescues_and_object_database() {
     let output = scrub(&repo, &root, SECRET, &["--prune"]);
     assert!(output.err.contains("It is gone from 2 entries of the ledger and 1 rescue."), "{output}");
     assert!(!everything(&repo, &root).contains(SECRET));
+    assert!(!root.join(".git/squad/queue").exists() && !output.out.contains("queue"), "{output}");
     repo.assert_sound();
     let after = ledger(&repo, &root);
     assert_eq!(after.len(), before.len() + 1);
