@@ -69,7 +69,7 @@ fn light_stem(word: &str) -> (&str, &'static str) {
         return (word, "");
     }
     // Longest first: `-ations` is no plural of `-ation` that is left over.
-    for (suffix, least, ending) in SUFFIXES.iter().filter(|(suffix, ..)| suffix.ends_with(char::from(last))) {
+    for (suffix, least, ending) in suffixes(last) {
         if let Some(rest) = word.strip_suffix(suffix).filter(|rest| has_letters(rest, *least)) {
             let fits = match *suffix {
                 "ion" | "ions" => rest.ends_with(['s', 't']),
@@ -123,24 +123,27 @@ enum Ending {
     OfVerb,
 }
 
-/// Suffixes with the fewest letters that must stand before them.
-const SUFFIXES: &[(&str, usize, Ending)] = &[
-    ("ations", 4, Ending::OfVerb),
-    ("ation", 4, Ending::OfVerb),
-    ("ments", 5, Ending::OfVerb),
-    ("ment", 5, Ending::OfVerb),
-    ("ions", 5, Ending::OfVerb),
-    ("ion", 5, Ending::OfVerb),
-    ("ings", 4, Ending::OfVerb),
-    ("ing", 3, Ending::OfVerb),
-    ("ies", 3, Ending::As("y")),
-    ("ied", 3, Ending::As("y")),
-    ("ers", 4, Ending::OfVerb),
-    ("ors", 4, Ending::OfVerb),
-    ("er", 4, Ending::OfVerb),
-    ("or", 4, Ending::OfVerb),
-    ("ed", 3, Ending::OfVerb),
-];
+/// The suffixes that end with a letter, and the fewest letters that must stand before them.
+fn suffixes(last: u8) -> &'static [(&'static str, usize, Ending)] {
+    use Ending::{As, OfVerb};
+    match last {
+        b's' => &[
+            ("ations", 4, OfVerb),
+            ("ments", 5, OfVerb),
+            ("ions", 5, OfVerb),
+            ("ings", 4, OfVerb),
+            ("ies", 3, As("y")),
+            ("ers", 4, OfVerb),
+            ("ors", 4, OfVerb),
+        ],
+        b'n' => &[("ation", 4, OfVerb), ("ion", 5, OfVerb)],
+        b't' => &[("ment", 5, OfVerb)],
+        b'g' => &[("ing", 3, OfVerb)],
+        b'd' => &[("ied", 3, As("y")), ("ed", 3, OfVerb)],
+        b'r' => &[("er", 4, OfVerb), ("or", 4, OfVerb)],
+        _ => &[],
+    }
+}
 
 fn has_vowel(text: &str) -> bool {
     !text.is_ascii() || text.contains(['a', 'e', 'i', 'o', 'u', 'y'])

@@ -3,7 +3,8 @@
 use super::Draft;
 use super::evidence::Witness;
 use super::index::Index;
-use super::rank::{Measured, Said};
+use super::measure::Measured;
+use super::said::Said;
 use super::weights::{CALIBRATION, EXPLAINED, FAR_FEWER, NEARLY_ALL, SURE, VAGUE};
 use crate::model::{Member, Slug};
 

@@ -3,7 +3,7 @@
 use super::decide::Standing;
 use super::index::Index;
 use super::lexicon::AreaKind;
-use super::rank::{ASKED, DECISION, Hit, KIND, MOST_KIND, MOST_TOPIC, REQUEST, Specialty, TOPIC};
+use super::measure::{ASKED, DECISION, Hit, KIND, MOST_KIND, MOST_TOPIC, REQUEST, Specialty, TOPIC};
 use super::weights::WEIGHTS;
 use crate::model::{Evidence, list};
 

@@ -1,5 +1,6 @@
 //! What a team's files say of each agent, line by line, with what kind of saying it is and where it stands.
 
+use super::PastWork;
 use crate::model::{Charter, Member, Slug, Source, Team};
 
 /// A kind of saying. Each has a weight of its own.
@@ -52,6 +53,9 @@ pub(super) struct Line {
     pub(super) rule: Option<usize>,
 }
 
+/// Histories are long; their ends are what was done last.
+const HISTORY: usize = 16 * 1024;
+
 /// Everything the team's files say of its startable members.
 pub(super) fn lines(team: &Team, agents: &[&Member]) -> Vec<Line> {
     let mut reader = Reader { agents, lines: Vec::new() };
@@ -85,6 +89,30 @@ pub(super) fn lines(team: &Team, agents: &[&Member]) -> Vec<Line> {
         }
     }
     reader.lines
+}
+
+/// What the agents did before: the ends of their histories, and the team's past work.
+pub(super) fn past_lines(team: &Team, agents: &[&Member], past: &[PastWork]) -> Vec<Line> {
+    let place = |slug: &Slug| agents.iter().position(|member| member.slug == *slug);
+    let mut lines = Vec::new();
+    for (slug, history) in &team.histories {
+        let Some(agent) = place(slug) else { continue };
+        let mut start = history.len().saturating_sub(HISTORY);
+        while !history.is_char_boundary(start) {
+            start += 1;
+        }
+        let source = format!("{slug}'s history");
+        for text in history[start..].lines().filter(|line| !line.trim().is_empty()) {
+            lines.push(Line { agent, field: Field::Past, text: text.to_owned(), source: source.clone(), rule: None });
+        }
+    }
+    for work in past {
+        for agent in work.agents.iter().filter_map(place) {
+            let (text, source) = (work.message.clone(), work.source.clone());
+            lines.push(Line { agent, field: Field::Past, text, source, rule: None });
+        }
+    }
+    lines
 }
 
 /// `Triage: assign a label` says how issues are handled, not what they are about.

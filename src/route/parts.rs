@@ -12,7 +12,7 @@ use super::form::{is_order, is_wish};
 use super::index::Index;
 use super::lexicon::AreaKind;
 use super::message::Message;
-use super::rank::Said;
+use super::said::Said;
 use super::text::Stretch;
 use super::weights::SURE;
 use crate::model::Evidence;

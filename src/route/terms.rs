@@ -23,14 +23,18 @@ pub(super) enum Place {
 /// Calls `each` with every term and where in the text it is.
 pub(super) fn each_term(lexicon: &Lexicon, text: &str, each: &mut impl FnMut(&str, Range<usize>, Place)) {
     let mut buffer = String::with_capacity(LONGEST);
-    for (start, chunk) in chunks(text) {
-        if is_plain(chunk) {
+    for Chunk { start, text: chunk, is_plain } in chunks(text) {
+        if is_plain {
             each_of_piece(chunk, start, &mut buffer, each);
+            // `Dockerfile`, `Makefile`: plain names of files end like this.
+            if !chunk.ends_with("ile") {
+                continue;
+            }
         } else {
             each_of_chunk(lexicon, chunk, start, &mut buffer, each);
         }
         if let Some(implied) = lexicon.file_kind(chunk) {
-            for (_, word) in chunks(implied) {
+            for Chunk { text: word, .. } in chunks(implied) {
                 stem_into(word, &mut buffer);
                 each(&buffer, start..start + chunk.len(), Place::Implied);
             }
@@ -38,55 +42,70 @@ pub(super) fn each_term(lexicon: &Lexicon, text: &str, each: &mut impl FnMut(&st
     }
 }
 
-/// Most words are small letters, the first perhaps a capital: they are no compounds.
-fn is_plain(chunk: &str) -> bool {
-    chunk
-        .as_bytes()
-        .split_first()
-        .is_some_and(|(first, rest)| first.is_ascii_alphabetic() && rest.iter().all(u8::is_ascii_lowercase))
+/// A run without spaces, without the punctuation around it.
+struct Chunk<'t> {
+    start: usize,
+    text: &'t str,
+    /// Small letters, the first perhaps a capital, as most words are: no compound.
+    is_plain: bool,
 }
 
-/// Runs without spaces, with where they begin, and without the punctuation around them.
-fn chunks(text: &str) -> impl Iterator<Item = (usize, &str)> {
-    let mut rest = text;
+fn chunks(text: &str) -> impl Iterator<Item = Chunk<'_>> {
+    let bytes = text.as_bytes();
     let mut at = 0;
     std::iter::from_fn(move || {
         loop {
-            let skipped = rest.find(starts_chunk)?;
-            at += skipped;
-            rest = &rest[skipped..];
-            let end = rest.find(ends_chunk).unwrap_or(rest.len());
-            let (chunk, start) = (&rest[..end], at);
-            rest = &rest[end..];
-            at += end;
-            let chunk = chunk.trim_end_matches(|c| !is_of_a_word(c) && c != '/');
+            at += until(&text[at..], STARTS, char::is_alphanumeric)?;
+            let start = at;
+            at += usize::from(bytes[at].is_ascii_alphabetic());
+            at += bytes[at..].iter().take_while(|byte| byte.is_ascii_lowercase()).count();
+            let plain = at - start;
+            at += until(&text[at..], ENDS, char::is_whitespace).unwrap_or(text.len() - at);
+            let chunk = text[start..at].trim_end_matches(|c| !is_of_a_word(c) && c != '/');
             // A chunk may be nothing but slashes.
             if chunk.contains(char::is_alphanumeric) {
-                return Some((start, chunk));
+                return Some(Chunk { start, text: chunk, is_plain: chunk.len() == plain });
             }
         }
     })
 }
 
-fn starts_chunk(c: char) -> bool {
-    c.is_ascii_alphanumeric() || matches!(c, '.' | '/') || (!c.is_ascii() && c.is_alphanumeric())
+/// How many bytes stand before the first character of a set: of these in ASCII, and of those beyond.
+fn until(text: &str, ascii: AsciiSet, beyond: fn(char) -> bool) -> Option<usize> {
+    let bytes = text.as_bytes();
+    let mut at = 0;
+    loop {
+        at += bytes[at..].iter().position(|byte| !byte.is_ascii() || is(ascii, *byte))?;
+        if bytes[at].is_ascii() {
+            return Some(at);
+        }
+        let c = text[at..].chars().next()?;
+        if beyond(c) {
+            return Some(at);
+        }
+        at += c.len_utf8();
+    }
 }
 
-fn ends_chunk(c: char) -> bool {
-    if c.is_ascii() { ENDS[c as usize] } else { c.is_whitespace() }
-}
+/// A bit for each character.
+type AsciiSet = u128;
 
-/// By ASCII character.
-const ENDS: [bool; 128] = {
-    let mut ends = [false; 128];
-    let marks = b" \t\n\x0b\x0c\r,;()[]{}\"`|<>=";
+const fn set(characters: &[u8]) -> AsciiSet {
+    let mut set = 0;
     let mut place = 0;
-    while place < marks.len() {
-        ends[marks[place] as usize] = true;
+    while place < characters.len() {
+        set |= 1 << characters[place];
         place += 1;
     }
-    ends
-};
+    set
+}
+
+fn is(set: AsciiSet, byte: u8) -> bool {
+    byte.is_ascii() && set & (1 << byte) != 0
+}
+
+const STARTS: AsciiSet = set(b"./0123456789ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz");
+const ENDS: AsciiSet = set(b" \t\n\x0b\x0c\r,;()[]{}\"`|<>=");
 
 fn is_of_a_word(c: char) -> bool {
     c.is_alphanumeric() || c == '+' || c == '#'

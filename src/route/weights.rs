@@ -1,9 +1,9 @@
 //! Numbers that were fitted on labelled messages of real teams, each team's with what the others' say, and what they
 //! mean. They are the router's only fitted numbers.
 
-use super::rank::FEATURES;
+use super::measure::FEATURES;
 
-/// What each measure is worth, in the order of [`super::fields::Field`] and of the constants in `rank`: a conditional
+/// What each measure is worth, in the order of [`super::fields::Field`] and of the constants in `measure`: a conditional
 /// logit over the agents of a team, drawn towards plausible values so that few messages cannot bend it far.
 pub(super) const WEIGHTS: [f64; FEATURES] =
     [0.1, 0.55, 0.1, 0.17, 0.29, -0.1, 0.43, 0.8, 2.9, 1.5, 0.85, 1.0, 1.1, 1.4, 1.15, 0.45, 1.0, -0.32, -0.16];

@@ -1,0 +1,151 @@
+//! What a message says: the words that can be looked for, and the areas of work it speaks of.
+
+use super::form::Form;
+use super::index::{Found, Index};
+use super::lexicon::{AreaKind, Hint, Of, TermId};
+use super::message::Message;
+use super::terms::Place;
+use super::text::Stretch;
+
+/// A message as its index sees it.
+#[derive(Clone)]
+pub(super) struct Said {
+    pub(super) words: Vec<Word>,
+    /// By area, 0..: how much the message speaks of it.
+    pub(super) areas: Vec<f64>,
+    /// The same of the beginnings of its sentences.
+    pub(super) requests: Vec<f64>,
+    /// What of the areas is pasted text.
+    pasted: Vec<f64>,
+    /// What of the areas is the message's form and no word of it.
+    pub(super) form: Option<(usize, f64)>,
+    /// Whether any word surely speaks of an area.
+    pub(super) speaks: bool,
+    pub(super) is_vague: bool,
+    /// The kinds of work that the beginnings of its sentences surely speak of, in their order.
+    pub(super) asked: Vec<usize>,
+}
+
+#[derive(Clone, Debug)]
+pub(super) struct Word {
+    pub(super) found: Found,
+    pub(super) weight: f64,
+}
+
+/// What the form of a message is worth, in strong words.
+const OF_A_DECISION: f64 = 1.5;
+const OF_AN_INQUIRY: f64 = 0.5;
+const OF_AN_ORDER: f64 = 0.7;
+
+/// Stretches of code below this weight are pasted; all of them together say this much of an area.
+const PASTED: f64 = 0.3;
+const PASTED_AREA: f64 = 0.35;
+/// A hint that is worth this much is no chance.
+const SURELY: f64 = 0.75;
+
+/// How many words at the beginning of a sentence tell what is asked for.
+const BEGINNING: usize = 5;
+/// And until where among them a clause with the verb may begin, and the verb stand.
+const VERB: usize = 3;
+const LATEST_VERB: usize = 8;
+
+impl Index<'_> {
+    /// Reads the stretches of a message.
+    pub(super) fn said(&self, message: &Message<'_>, stretches: &[Stretch]) -> Said {
+        let areas = self.lexicon.areas.len();
+        let mut said = Said {
+            words: Vec::with_capacity(message.words.len()),
+            areas: vec![0.0; areas],
+            requests: vec![0.0; areas],
+            pasted: vec![0.0; areas],
+            form: None,
+            speaks: false,
+            is_vague: message.is_vague,
+            asked: Vec::new(),
+        };
+        self.add_form(message.form, &mut said);
+        let mut sentence = usize::MAX;
+        let mut begun = 0;
+        for stretch in stretches {
+            if stretch.sentence != sentence {
+                sentence = stretch.sentence;
+                begun = 0;
+            }
+            let words = message.words(stretch);
+            self.add_areas_of(words.clone(), stretch, &mut begun, &mut said);
+            said.words.extend(words.map(|found| Word { found: found.clone(), weight: stretch.weight }));
+        }
+        said
+    }
+
+    /// What the form of a message says, whatever its words: a question whether something should be is one of
+    /// planning, and what is no question is asked to be built.
+    fn add_form(&self, form: Form, said: &mut Said) {
+        let (area, weight) = match form {
+            Form::Decision => ("planning", OF_A_DECISION),
+            Form::Inquiry => ("research", OF_AN_INQUIRY),
+            Form::Order => ("implementation", OF_AN_ORDER),
+        };
+        if let Some(area) = self.lexicon.area(area) {
+            said.areas[area] += weight;
+            said.requests[area] += weight;
+            said.form = Some((area, weight));
+        }
+    }
+
+    fn add_areas_of<'f>(
+        &self,
+        words: impl Iterator<Item = &'f Found> + Clone,
+        stretch: &Stretch,
+        begun: &mut usize,
+        said: &mut Said,
+    ) {
+        let spoken = words.clone().filter(|word| word.place == Place::Word && word.says).map(|word| word.term);
+        // The verb is the first word that says anything: a legal tag is no order to tag.
+        let verb = match *begun {
+            begun if begun < VERB => {
+                let is_stop = |term: &Option<TermId>| term.is_some_and(|term| self.lexicon.is_stop(term));
+                begun + spoken.clone().take_while(is_stop).count()
+            }
+            _ => 0,
+        };
+        let mut take = |hints: &[Hint], terms: usize, counts: bool| {
+            let begins = *begun < BEGINNING && !stretch.is_code;
+            let asks = *begun <= verb && *begun < LATEST_VERB && !stretch.is_code && counts;
+            for hint in hints.iter().filter(|hint| hint.of == Of::All || (asks && hint.of == Of::Requests)) {
+                // What shall not be done is surely not what is asked for.
+                let weight = if stretch.weight < 0.0 { -hint.weight } else { hint.weight * stretch.weight };
+                // A log says the same a hundred times.
+                let pasted = stretch.is_code && stretch.weight.abs() < PASTED;
+                let room = PASTED_AREA - said.pasted[hint.area as usize];
+                let weight = if pasted { weight.min(room) } else { weight };
+                if pasted {
+                    said.pasted[hint.area as usize] += weight;
+                }
+                said.areas[hint.area as usize] += weight;
+                said.speaks |= hint.of == Of::All && !pasted && weight >= SURELY;
+                if begins {
+                    said.requests[hint.area as usize] += weight;
+                    let area = usize::from(hint.area);
+                    if weight >= SURELY && self.lexicon.areas[area].kind == AreaKind::Kind {
+                        said.asked.push(area);
+                    }
+                }
+            }
+            if counts {
+                *begun += terms;
+            }
+        };
+        self.each_hints(spoken, &mut |hints, terms| take(hints, terms, true));
+        for word in words.clone().filter(|word| word.place != Place::Word) {
+            let weight = if word.place == Place::Implied {
+                &[]
+            } else {
+                word.term.map_or(&[][..], |term| self.lexicon.hints(term))
+            };
+            take(weight, 0, false);
+        }
+        let implied = words.filter(|word| word.place == Place::Implied).map(|word| word.term);
+        self.each_hints(implied, &mut |hints, terms| take(hints, terms, false));
+    }
+}
