@@ -5,7 +5,7 @@ use super::index::Index;
 use super::lexicon::AreaKind;
 use super::measure::{ASKED, DECISION, Hit, KIND, MOST_KIND, MOST_TOPIC, REQUEST, Specialty, TOPIC};
 use super::weights::WEIGHTS;
-use crate::model::{Evidence, list};
+use crate::model::Evidence;
 
 pub(super) struct Witness<'w, 't> {
     pub(super) index: &'w Index<'t>,
@@ -70,7 +70,7 @@ impl Witness<'_, '_> {
                 let mut words: Vec<&str> = hits.iter().map(|hit| self.word(hit.word)).collect();
                 words.dedup();
                 words.truncate(WORDS);
-                [what, ": ", &list(words.iter().map(|word| ["`", word, "`"].concat()))].concat()
+                quoted(what, &words)
             }
         };
         let weight = (reason.weight * 100.0).round() / 100.0;
@@ -124,6 +124,26 @@ impl Witness<'_, '_> {
         }
         reasons
     }
+}
+
+/// `what: `one`, `two` and `three``
+fn quoted(what: &str, words: &[&str]) -> String {
+    let length: usize = words.iter().map(|word| word.len() + "`` and ".len()).sum();
+    let mut text = String::with_capacity(what.len() + length);
+    text.push_str(what);
+    for (place, word) in words.iter().enumerate() {
+        let is_last = place > 0 && place + 1 == words.len();
+        text.push_str(if place == 0 {
+            ": `"
+        } else if is_last {
+            " and `"
+        } else {
+            ", `"
+        });
+        text.push_str(word);
+        text.push('`');
+    }
+    text
 }
 
 /// The lines of the team's files that have words of the message; the hits come line by line.

@@ -20,7 +20,10 @@ impl Form {
         while !message.is_char_boundary(start) {
             start += 1;
         }
-        let text = message[start..].to_lowercase().replace('’', "'");
+        let mut text = message[start..].to_lowercase();
+        if text.contains('’') {
+            text = text.replace('’', "'");
+        }
         let mut form = Self::Order;
         for sentence in text.split_inclusive(['.', '!', '?', '\n', '？']) {
             let sentence = sentence.trim().trim_start_matches('¿');
@@ -112,9 +115,15 @@ fn is_polite_order(sentence: &str) -> bool {
 pub(super) fn is_order(clause: &str) -> bool {
     let text = clause.trim_start_matches(|c: char| !c.is_alphabetic());
     let mut words = text.split_whitespace().map(|word| word.trim_matches(|c: char| !c.is_alphanumeric()));
-    let verb = words.by_ref().map(str::to_lowercase).find(|word| !BEFORE_A_VERB.contains(&word.as_str()));
+    let is_before = |word: &&str| BEFORE_A_VERB.iter().any(|before| before.eq_ignore_ascii_case(word));
+    let verb = words.by_ref().find(|word| !is_before(word));
     // A verb alone may be a noun in a list.
-    verb.is_some_and(|verb| VERBS.binary_search(&verb.as_str()).is_ok()) && words.next().is_some()
+    verb.is_some_and(is_verb) && words.next().is_some()
+}
+
+fn is_verb(word: &str) -> bool {
+    let small = || word.bytes().map(|byte| byte.to_ascii_lowercase());
+    VERBS.binary_search_by(|verb| verb.bytes().cmp(small())).is_ok()
 }
 
 /// Whether a clause names what is wanted without a verb: `a new endpoint`.

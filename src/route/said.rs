@@ -2,7 +2,7 @@
 
 use super::form::Form;
 use super::index::{Found, Index};
-use super::lexicon::{AreaKind, Hint, Of, TermId};
+use super::lexicon::{AreaId, AreaKind, Hint, Of, TermId};
 use super::message::Message;
 use super::terms::Place;
 use super::text::Stretch;
@@ -15,7 +15,7 @@ pub(super) struct Said {
     pub(super) areas: Vec<f64>,
     /// The same of the beginnings of its sentences.
     pub(super) requests: Vec<f64>,
-    /// What of the areas is pasted text.
+    /// What of the areas is pasted text; empty where none is.
     pasted: Vec<f64>,
     /// What of the areas is the message's form and no word of it.
     pub(super) form: Option<(usize, f64)>,
@@ -49,6 +49,17 @@ const BEGINNING: usize = 5;
 const VERB: usize = 3;
 const LATEST_VERB: usize = 8;
 
+impl Said {
+    /// How much more pasted text may say of an area.
+    fn paste(&mut self, area: AreaId, weight: f64) -> f64 {
+        self.pasted.resize(self.areas.len(), 0.0);
+        let pasted = &mut self.pasted[usize::from(area)];
+        let weight = weight.min(PASTED_AREA - *pasted);
+        *pasted += weight;
+        weight
+    }
+}
+
 impl Index<'_> {
     /// Reads the stretches of a message.
     pub(super) fn said(&self, message: &Message<'_>, stretches: &[Stretch]) -> Said {
@@ -57,7 +68,7 @@ impl Index<'_> {
             words: Vec::with_capacity(message.words.len()),
             areas: vec![0.0; areas],
             requests: vec![0.0; areas],
-            pasted: vec![0.0; areas],
+            pasted: Vec::new(),
             form: None,
             speaks: false,
             is_vague: message.is_vague,
@@ -117,11 +128,7 @@ impl Index<'_> {
                 let weight = if stretch.weight < 0.0 { -hint.weight } else { hint.weight * stretch.weight };
                 // A log says the same a hundred times.
                 let pasted = stretch.is_code && stretch.weight.abs() < PASTED;
-                let room = PASTED_AREA - said.pasted[hint.area as usize];
-                let weight = if pasted { weight.min(room) } else { weight };
-                if pasted {
-                    said.pasted[hint.area as usize] += weight;
-                }
+                let weight = if pasted { said.paste(hint.area, weight) } else { weight };
                 said.areas[hint.area as usize] += weight;
                 said.speaks |= hint.of == Of::All && !pasted && weight >= SURELY;
                 if begins {

@@ -71,7 +71,7 @@ fn chunks(text: &str) -> impl Iterator<Item = Chunk<'_>> {
 }
 
 /// How many bytes stand before the first character of a set: of these in ASCII, and of those beyond.
-fn until(text: &str, ascii: AsciiSet, beyond: fn(char) -> bool) -> Option<usize> {
+pub(super) fn until(text: &str, ascii: AsciiSet, beyond: fn(char) -> bool) -> Option<usize> {
     let bytes = text.as_bytes();
     let mut at = 0;
     loop {
@@ -88,9 +88,9 @@ fn until(text: &str, ascii: AsciiSet, beyond: fn(char) -> bool) -> Option<usize>
 }
 
 /// A bit for each character.
-type AsciiSet = u128;
+pub(super) type AsciiSet = u128;
 
-const fn set(characters: &[u8]) -> AsciiSet {
+pub(super) const fn set(characters: &[u8]) -> AsciiSet {
     let mut set = 0;
     let mut place = 0;
     while place < characters.len() {

@@ -5,6 +5,8 @@ use std::sync::LazyLock;
 
 use aho_corasick::{AhoCorasick, MatchKind};
 
+use super::terms::{AsciiSet, set, until};
+
 /// Longer messages are read at their beginning and their end: in between is what was pasted.
 const BEGINNING: usize = 24 * 1024;
 const END: usize = 8 * 1024;
@@ -109,10 +111,11 @@ impl<'m> Reader<'m> {
 
     /// A line of prose: clause by clause, with code spans, addresses and negations told apart.
     fn prose(&mut self, line: Range<usize>) {
-        let mut start = line.start;
+        let (mut start, mut at) = (line.start, line.start);
         let message = self.message;
-        for (at, c) in message[line.clone()].char_indices() {
-            let at = line.start + at;
+        while let Some(skipped) = until(&message[at..line.end], MARKS, is_wide_mark) {
+            at += skipped;
+            let Some(c) = message[at..].chars().next() else { break };
             let is_last = || message[at + c.len_utf8()..line.end].chars().next().is_none_or(char::is_whitespace);
             let ends_sentence = matches!(c, '!' | '?' | '。' | '！' | '？')
                 || (c == '.' && is_last() && !is_abbreviation(&message[start..at]));
@@ -124,6 +127,7 @@ impl<'m> Reader<'m> {
                 self.clause += 1;
                 self.sentence += usize::from(ends_sentence);
             }
+            at += c.len_utf8();
         }
         self.clause_of(start..line.end);
     }
@@ -182,6 +186,9 @@ impl<'m> Reader<'m> {
 
     /// In a long message the sentences that ask for something are what it is about.
     fn weigh_story(&mut self) {
+        if self.message.len() < 2 * STORY {
+            return;
+        }
         let words: usize = self
             .stretches
             .iter()
@@ -205,6 +212,13 @@ impl<'m> Reader<'m> {
             }
         }
     }
+}
+
+/// What may end a sentence or a clause.
+const MARKS: AsciiSet = set(b"!?.,;():");
+
+fn is_wide_mark(c: char) -> bool {
+    matches!(c, '。' | '！' | '？' | '、' | '，' | '；' | '：' | '—')
 }
 
 fn words(text: &str) -> impl Iterator<Item = Range<usize>> {

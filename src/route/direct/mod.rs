@@ -18,7 +18,10 @@ pub(super) fn read(team: &Team, message: &str) -> Option<&'static str> {
     if text.len() > 4 * LENGTH || text.chars().count() > LENGTH || text.contains("```") || text.lines().count() > 2 {
         return None;
     }
-    let text = text.trim_start_matches('¡').to_lowercase().replace('’', "'");
+    let mut text = text.trim_start_matches('¡').to_lowercase();
+    if text.contains('’') {
+        text = text.replace('’', "'");
+    }
     let rest = greeting::without_greeting(&text);
     if rest.len() < text.len() && greeting::is_small_talk(rest) {
         return Some(SMALL_TALK);

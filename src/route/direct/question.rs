@@ -100,17 +100,18 @@ fn is_one_of(list: &str, word: &str) -> bool {
 
 fn named<'t>(team: &'t Team, word: &str) -> Option<&'t Slug> {
     let word = word.strip_suffix("'s").unwrap_or(word);
-    // Most names do not even hold the word.
-    let holds = |name: &str| word.contains('-') || find_ignoring_case(name, word);
-    let is_called = |name: &str| holds(name) && Slug::fold(name).is_some_and(|slug| slug.as_str() == word);
+    // Most names do not even begin like the word.
+    let is_called = |name: &str| begins_alike(name, word) && Slug::fold(name).is_some_and(|slug| slug.as_str() == word);
     team.members
         .iter()
         .find(|member| member.slug.as_str() == word || is_called(&member.name))
         .map(|member| &member.slug)
 }
 
-fn find_ignoring_case(text: &str, word: &str) -> bool {
-    !word.is_empty() && text.as_bytes().windows(word.len()).any(|bytes| bytes.eq_ignore_ascii_case(word.as_bytes()))
+/// Whether a name's first letter is the word's, or one that may become it.
+fn begins_alike(name: &str, word: &str) -> bool {
+    let first = name.bytes().find(|byte| byte.is_ascii_alphanumeric() || !byte.is_ascii());
+    first.is_some_and(|first| !first.is_ascii() || word.as_bytes().first() == Some(&first.to_ascii_lowercase()))
 }
 
 fn is_greeting(words: &[String], team: &Team) -> bool {
