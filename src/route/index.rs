@@ -127,10 +127,9 @@ impl<'t> Index<'t> {
     /// given the hints and how many terms they are of.
     pub(super) fn each_hints(
         &self,
-        terms: impl Iterator<Item = Option<TermId>>,
+        terms: &[Option<TermId>],
         each: &mut dyn FnMut(&'static [Hint], usize),
     ) {
-        let terms: Vec<Option<TermId>> = terms.collect();
         let mut at = 0;
         while at < terms.len() {
             let Some(term) = terms[at] else {

@@ -198,10 +198,9 @@ impl<'t> Index<'t> {
                 *slot = (*slot + hint.weight).min(2.0);
             }
         };
-        self.each_hints(
-            terms.iter().filter(|(_, place)| *place != Place::Whole).map(|(term, _)| Some(*term)),
-            &mut |hints, _| take(hints),
-        );
+        let single = terms.iter().filter(|(_, place)| *place != Place::Whole);
+        let single: Vec<Option<TermId>> = single.map(|(term, _)| Some(*term)).collect();
+        self.each_hints(&single, &mut |hints, _| take(hints));
         for (term, _) in terms.iter().filter(|(_, place)| *place == Place::Whole) {
             take(self.lexicon.hints(*term));
         }

@@ -106,17 +106,26 @@ impl Index<'_> {
 
     fn add_areas_of<'f>(
         &self,
-        words: impl Iterator<Item = &'f Found> + Clone,
+        words: impl Iterator<Item = &'f Found>,
         stretch: &Stretch,
         begun: &mut usize,
         said: &mut Said,
     ) {
-        let spoken = words.clone().filter(|word| word.place == Place::Word && word.says).map(|word| word.term);
+        let mut spoken: Vec<Option<TermId>> = Vec::with_capacity(words.size_hint().1.unwrap_or(0));
+        let (mut wholes, mut implied) = (Vec::new(), Vec::new());
+        for word in words {
+            match word.place {
+                Place::Word if word.says => spoken.push(word.term),
+                Place::Word => {}
+                Place::Whole => wholes.extend(word.term),
+                Place::Implied => implied.push(word.term),
+            }
+        }
         // The verb is the first word that says anything: a legal tag is no order to tag.
         let verb = match *begun {
             begun if begun < VERB => {
-                let is_stop = |term: &Option<TermId>| term.is_some_and(|term| self.lexicon.is_stop(term));
-                begun + spoken.clone().take_while(is_stop).count()
+                let is_stop = |term: &&Option<TermId>| term.is_some_and(|term| self.lexicon.is_stop(term));
+                begun + spoken.iter().take_while(is_stop).count()
             }
             _ => 0,
         };
@@ -143,16 +152,10 @@ impl Index<'_> {
                 *begun += terms;
             }
         };
-        self.each_hints(spoken, &mut |hints, terms| take(hints, terms, true));
-        for word in words.clone().filter(|word| word.place != Place::Word) {
-            let weight = if word.place == Place::Implied {
-                &[]
-            } else {
-                word.term.map_or(&[][..], |term| self.lexicon.hints(term))
-            };
-            take(weight, 0, false);
+        self.each_hints(&spoken, &mut |hints, terms| take(hints, terms, true));
+        for whole in wholes {
+            take(self.lexicon.hints(whole), 0, false);
         }
-        let implied = words.filter(|word| word.place == Place::Implied).map(|word| word.term);
-        self.each_hints(implied, &mut |hints, terms| take(hints, terms, false));
+        self.each_hints(&implied, &mut |hints, terms| take(hints, terms, false));
     }
 }
