@@ -125,11 +125,7 @@ impl<'t> Index<'t> {
 
     /// What a sequence of terms speaks of: terms of several words where they are met, single ones elsewhere. `each` is
     /// given the hints and how many terms they are of.
-    pub(super) fn each_hints(
-        &self,
-        terms: &[Option<TermId>],
-        each: &mut dyn FnMut(&'static [Hint], usize),
-    ) {
+    pub(super) fn each_hints(&self, terms: &[Option<TermId>], each: &mut dyn FnMut(&'static [Hint], usize)) {
         let mut at = 0;
         while at < terms.len() {
             let Some(term) = terms[at] else {

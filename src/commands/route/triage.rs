@@ -1,6 +1,9 @@
 //! Issues in, plans out, a line each.
 
-use std::io::{BufRead, Read};
+use std::io::{self, BufRead, BufReader, Read};
+use std::num::NonZero;
+use std::panic::resume_unwind;
+use std::thread;
 
 use serde::Serialize;
 use serde_json::{Map, Value};
@@ -14,6 +17,10 @@ use crate::ui::Ui;
 /// Longer lines are no issue; and what never ends must not fill the memory.
 const LONGEST: u64 = 64 << 20;
 
+/// How much is read at once, in bytes, and for how many lines another thread is worth its start.
+const READ: usize = 64 << 10;
+const FOR_A_THREAD: usize = 32;
+
 #[derive(Serialize)]
 struct Answer<'a> {
     /// What the issue is called by whoever asks.
@@ -23,45 +30,99 @@ struct Answer<'a> {
     plan: Plan,
 }
 
-/// Answers each line before it reads the next, so that a program can converse. Exits with 1 when a line was bad; the
-/// others are answered all the same.
+/// A line of JSON, and whether it is a plan.
+struct Answered {
+    text: String,
+    is_plan: bool,
+}
+
+/// Answers the lines that are there before it waits for the next, so that a program can converse. Exits with 1 when a
+/// line was bad; the others are answered all the same.
 pub(super) fn run(ui: &mut Ui, router: &Router<'_>) -> u8 {
-    let mut input = ui.input();
-    let mut code = 0;
-    for number in 1.. {
-        let answered = match next(&mut input) {
-            Ok(None) => break,
-            Ok(Some(line)) if line.iter().all(u8::is_ascii_whitespace) => continue,
-            Ok(Some(line)) if line.len() as u64 >= LONGEST => Err(Unread::because("the line is too long")),
-            Ok(Some(line)) => triage::Issue::read(&line),
+    let mut input = BufReader::with_capacity(READ, ui.input());
+    let (mut code, mut before) = (0, 0);
+    while ui.is_heard() {
+        let lines = match lines(&mut input) {
+            Ok(lines) if lines.is_empty() => break,
+            Ok(lines) => lines,
             Err(error) => {
                 let failure = Failure::usage(format!("cannot read standard input: {error}"));
                 ui.value(&serde_json::json!({ "error": failure }));
                 return 1;
             }
         };
-        match answered {
-            Ok(issue) => {
-                let plan = router.plan(&issue.request(), &Wishes::default());
-                ui.value(&Answer { passed: &issue.passed, plan });
-            }
-            Err(unread) => {
-                code = 1;
-                let failure = Failure::usage(unread.reason).at(format!("-:{number}"));
-                let mut answer = unread.passed;
-                answer.insert("error".to_owned(), serde_json::json!(failure));
-                ui.value(&answer);
-            }
+        let mut text = String::new();
+        for answer in side_by_side(&lines, |place, line| answer(router, before + place + 1, line)) {
+            code |= u8::from(!answer.is_plan);
+            text.push_str(&answer.text);
+            text.push('\n');
         }
-        if !ui.is_heard() {
-            break;
+        if !text.is_empty() {
+            ui.data(&text);
         }
+        before += lines.len();
     }
     code
 }
 
-/// A line without its end, or so much of it as may be read; `None` at the end.
-fn next(input: &mut impl BufRead) -> std::io::Result<Option<Vec<u8>>> {
+/// The answers to lines, in their order; `None` is no answer.
+fn side_by_side(lines: &[Vec<u8>], answer: impl Fn(usize, &[u8]) -> Option<Answered> + Sync) -> Vec<Answered> {
+    let threads = thread::available_parallelism().map_or(1, NonZero::get).min(lines.len() / FOR_A_THREAD).max(1);
+    let share = lines.len().div_ceil(threads).max(1);
+    let answers = |part: usize| {
+        let lines = lines.iter().enumerate().skip(part * share).take(share);
+        lines.filter_map(|(place, line)| answer(place, line)).collect::<Vec<_>>()
+    };
+    thread::scope(|scope| {
+        let answers = &answers;
+        let others: Vec<_> = (1..threads).map(|part| scope.spawn(move || answers(part))).collect();
+        let mut all = answers(0);
+        for other in others {
+            all.extend(other.join().unwrap_or_else(|panic| resume_unwind(panic)));
+        }
+        all
+    })
+}
+
+fn answer(router: &Router<'_>, number: usize, line: &[u8]) -> Option<Answered> {
+    if line.iter().all(u8::is_ascii_whitespace) {
+        return None;
+    }
+    let issue = match line.len() as u64 >= LONGEST {
+        true => Err(Unread::because("the line is too long")),
+        false => triage::Issue::read(line),
+    };
+    let (written, is_plan) = match issue {
+        Ok(issue) => {
+            let plan = router.plan(&issue.request(), &Wishes::default());
+            (serde_json::to_string(&Answer { passed: &issue.passed, plan }), true)
+        }
+        Err(unread) => {
+            let failure = Failure::usage(unread.reason).at(format!("-:{number}"));
+            let mut answer = unread.passed;
+            answer.insert("error".to_owned(), serde_json::json!(failure));
+            (serde_json::to_string(&answer), false)
+        }
+    };
+    Some(match written {
+        Ok(text) => Answered { text, is_plan },
+        Err(error) => Answered { text: serde_json::json!({ "error": error.to_string() }).to_string(), is_plan: false },
+    })
+}
+
+/// The whole lines that have come, or the next where none has; none at the end.
+fn lines(input: &mut impl BufRead) -> io::Result<Vec<Vec<u8>>> {
+    let there = input.fill_buf()?;
+    let Some(last) = there.iter().rposition(|byte| *byte == b'\n') else {
+        return Ok(next(input)?.into_iter().collect());
+    };
+    let lines = there[..=last].split_inclusive(|byte| *byte == b'\n').map(<[u8]>::to_vec).collect();
+    input.consume(last + 1);
+    Ok(lines)
+}
+
+/// A line, or so much of it as may be read; `None` at the end.
+fn next(input: &mut impl BufRead) -> io::Result<Option<Vec<u8>>> {
     let mut line = Vec::new();
     if input.by_ref().take(LONGEST).read_until(b'\n', &mut line)? == 0 {
         return Ok(None);
