@@ -1,8 +1,8 @@
 //! Who works on a message: decided here, in code, with evidence.
 //!
 //! ```text
-//! message → text, terms ─┬→ mention, hard, direct ─────────────────┬→ plan
-//! team → fields → index ─┴→ rank → decide → parts (several agents) ─┘
+//! message → text, terms ─┬→ mention, hard, direct ───────────────────────────┬→ plan
+//! team → fields → index ─┴→ said → measure → decide → parts (several agents) ─┘
 //! ```
 //!
 //! In this order: agents named by the user, members called by name, what needs no agent, labels and paths, and then
@@ -13,7 +13,9 @@
 //! each is worth was fitted (`weights`).
 
 pub(crate) mod choice;
+mod clauses;
 mod decide;
+mod denial;
 pub(crate) mod direct;
 pub(crate) mod evaluate;
 mod evidence;
@@ -26,6 +28,7 @@ mod lexicon;
 mod measure;
 mod mention;
 mod message;
+mod orders;
 mod parts;
 mod said;
 mod terms;

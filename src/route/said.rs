@@ -4,6 +4,7 @@ use super::form::Form;
 use super::index::{Found, Index};
 use super::lexicon::{AreaId, AreaKind, Hint, Of, TermId};
 use super::message::Message;
+use super::orders::is_order;
 use super::terms::Place;
 use super::text::Stretch;
 
@@ -75,13 +76,17 @@ impl Index<'_> {
             asked: Vec::new(),
         };
         self.add_form(message.form, &mut said);
-        let mut sentence = usize::MAX;
+        let (mut sentence, mut clause) = (usize::MAX, usize::MAX);
         let mut begun = 0;
         for stretch in stretches {
             if stretch.sentence != sentence {
                 sentence = stretch.sentence;
                 begun = 0;
+            } else if stretch.clause != clause && !stretch.is_code && is_order(&message.text[stretch.range.clone()]) {
+                // What is told first is no request: `the queue grows, find out why`.
+                begun = 0;
             }
+            clause = stretch.clause;
             let words = message.words(stretch);
             self.add_areas_of(words.clone(), stretch, &mut begun, &mut said);
             said.words.extend(words.map(|found| Word { found: found.clone(), weight: stretch.weight }));

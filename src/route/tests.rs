@@ -56,6 +56,9 @@ fn one_message_may_be_several_agents_work() {
 #[test]
 fn orders_are_parts_and_what_is_told_or_listed_is_none() {
     assert_eq!(agents("Add a query to the endpoint and put a button with its layout on the page").1, ["bea", "fay"]);
+    assert_eq!(agents("Add a migration for tags and a button on the page").1, ["bea", "fay"]);
+    assert_eq!(agents("Let people export invoices: an endpoint, and a button on the page").1, ["bea", "fay"]);
+    assert_eq!(agents("A new endpoint for invoices, and verify it with unit tests").1, ["bea", "tess"]);
     assert_eq!(agents("Fix the css layout, the button, the page and its css").1, ["fay"]);
     assert_eq!(agents("The endpoint and the query are fine now. Document the endpoint in the guide").1, ["doc"]);
 }

@@ -115,7 +115,7 @@ fn edge_cases_of_all_kinds_are_routed_but_for_these() {
     expect![[r#"
         4 of 72 wrong:
         "not_answered": "@scribe the README says the wrong port, correct it"
-        "wrong_agent": "Bump @milo/buttons, the components of the web pages need it"
+        "not_answered": "Bump @milo/buttons, the components of the web pages need it"
         "not_answered": "Leave the pipeline alone and write unit tests for the exposure parser"
         "not_answered": "パーサーの単体テストを追加してカバレッジを上げてください"
     "#]]

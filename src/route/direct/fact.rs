@@ -13,6 +13,9 @@ pub(super) fn read(question: &str) -> Option<&'static str> {
     if is_of_work(question) {
         return None;
     }
+    if begins(question, &["who "]) && question.ends_with(" here?") {
+        return Some(super::OF_THE_TEAM);
+    }
     if begins(question, &OF_THE_TEAM) || holds(question, &ABOUT_THE_TEAM) {
         Some(super::OF_THE_TEAM)
     } else if begins(question, &OF_PROGRESS) || is_of_progress(question) {
@@ -20,6 +23,7 @@ pub(super) fn read(question: &str) -> Option<&'static str> {
     } else if begins(question, &OF_FACTS)
         || question.ends_with(" again?")
         || is_of_a_place(question)
+        || is_of_a_count(question)
         || is_of_a_name(question)
     {
         Some("a question for a fact")
@@ -55,7 +59,11 @@ pub(super) fn asks_who(question: &str) -> bool {
 
 /// A question, or an order to tell something.
 fn asks(text: &str) -> bool {
-    const TELLS: [&str; 12] = [
+    const TELLS: [&str; 16] = [
+        "list everyone",
+        "list all agents",
+        "list the agents",
+        "list the team",
         "remind me",
         "tell me who",
         "tell me which",
@@ -180,7 +188,11 @@ const ABOUT_THE_TEAM: [&str; 23] = [
     "en el equipo",
 ];
 
-const OF_PROGRESS: [&str; 18] = [
+const OF_PROGRESS: [&str; 22] = [
+    "what has everyone",
+    "what did everyone",
+    "what was everyone",
+    "how far has everyone",
     "what's the status",
     "what is the status",
     "status?",
@@ -277,6 +289,12 @@ const OF_FACTS: [&str; 47] = [
     "à quelle fréquence",
     "quelle version",
 ];
+
+/// `How many modules are there?`, `Which sprint are we in?`
+fn is_of_a_count(text: &str) -> bool {
+    (begins(text, &["how many "]) && holds(text, &[" are there", " do we have", " have we "]))
+        || (begins(text, &["which ", "what "]) && holds(text, &[" are we in?", " are we on?", " are we at?"]))
+}
 
 /// `Where does the design document live?`
 fn is_of_a_place(text: &str) -> bool {

@@ -85,7 +85,10 @@ pub(super) fn without_greeting(text: &str) -> &str {
 
 /// What is left of a greeting: nothing, a name, a word of praise.
 pub(super) fn is_small_talk(rest: &str) -> bool {
-    const BEGINS: [&str; 39] = [
+    const BEGINS: [&str; 41] = [
+        "looks ",
+        "sounds ",
+        "works ",
         "team",
         "everyone",
         "everybody",
@@ -118,7 +121,6 @@ pub(super) fn is_small_talk(rest: &str) -> bool {
         "beaucoup",
         "à tous",
         "mucho",
-        "looks good",
         "perfect",
         "大家",
         "各位",

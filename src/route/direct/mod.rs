@@ -8,6 +8,8 @@ mod greeting;
 pub(crate) mod question;
 mod words;
 
+use std::borrow::Cow;
+
 use self::question::Question;
 use crate::model::Team;
 
@@ -22,12 +24,22 @@ pub(super) fn read(team: &Team, message: &str) -> Option<&'static str> {
     if text.contains('’') {
         text = text.replace('’', "'");
     }
-    let rest = greeting::without_greeting(&text);
+    // `Hey, thanks for …`
+    let rest = greeting::without_greeting(greeting::without_greeting(&text));
     if rest.len() < text.len() && greeting::is_small_talk(rest) {
         return Some(SMALL_TALK);
     }
     let question = rest.trim_start_matches(['¿', ' ']);
-    surely(team, message, question).or_else(|| fact::read(question))
+    surely(team, message, question).or_else(|| fact::read(&of_everyone(team, question)))
+}
+
+/// What is asked of a member is asked of everyone: `what has Fay been doing?`
+fn of_everyone<'q>(team: &Team, question: &'q str) -> Cow<'q, str> {
+    if !begins(question, &["what ", "what's ", "how far "]) {
+        return Cow::Borrowed(question);
+    }
+    let called = question.split(' ').find(|word| team.members.iter().any(|member| member.slug.as_str() == *word));
+    called.map_or(Cow::Borrowed(question), |name| Cow::Owned(question.replacen(name, "everyone", 1)))
 }
 
 /// Why squad can answer it by itself.

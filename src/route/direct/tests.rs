@@ -12,6 +12,23 @@ fn read(message: &str) -> Option<Question> {
 }
 
 #[test]
+fn what_a_look_answers_is_direct() {
+    for message in [
+        "How many packages do we have?",
+        "Which milestone are we in?",
+        "what has Ada been doing today?",
+        "Who writes the guides here?",
+        "List everyone on the team with their roles",
+        "Hey, thanks for the review!",
+    ] {
+        assert!(super::read(&sample(), message).is_some(), "{message}");
+    }
+    for message in ["How many tests fail?", "Which page is slow?", "what does the cache do with Ada's rows?"] {
+        assert_eq!(super::read(&sample(), message), None, "{message}");
+    }
+}
+
+#[test]
 fn pleasantries_are_returned() {
     for message in ["Hi", "hello team!", "Good morning, everyone.", "Hey Ada, how are you?", "¡Hola!"] {
         assert_eq!(read(message), Some(Question::Greeting), "{message}");

@@ -1,0 +1,99 @@
+//! What a message says shall not be done.
+
+use std::ops::Range;
+use std::sync::LazyLock;
+
+use aho_corasick::{AhoCorasick, MatchKind};
+
+/// Which part of a clause says what shall not be done.
+pub(super) fn negated(clause: &str) -> Option<Range<usize>> {
+    let lower = clause.to_ascii_lowercase();
+    let start = lower.len() - lower.trim_start().len();
+    let mut head = lower.trim();
+    for filler in ["please ", "and ", "but ", "also ", "so "] {
+        head = head.strip_prefix(filler).unwrap_or(head);
+    }
+    let begins = AT_THE_BEGINNING.iter().any(|cue| head.starts_with(cue))
+        || (head.starts_with("no ") && !NO_BUT.iter().any(|word| head[3..].starts_with(word)))
+        || (head.starts_with("not a ") || head.starts_with("not about "));
+    let from =
+        if begins { Some(start) } else { ANYWHERE.find(&lower).map(|cue| cue.start()).or_else(|| left_alone(&lower)) }?;
+    let end = ["but ", "just ", "only ", "instead "]
+        .iter()
+        .filter_map(|word| lower[from..].find(&format!(" {word}")))
+        .min()
+        .map_or(lower.len(), |end| from + end);
+    Some(from..end)
+}
+
+fn left_alone(clause: &str) -> Option<usize> {
+    let from = clause.find("leave ").or_else(|| clause.find("keep "))?;
+    [" alone", " as is", " as it is", " as they are", " untouched", " unchanged", " out of it"]
+        .iter()
+        .any(|end| clause[from..].contains(end))
+        .then_some(from)
+}
+
+/// What every denial has in it.
+pub(super) static DENIAL: LazyLock<AhoCorasick> = LazyLock::new(|| {
+    let words = "n't n’t dont not no never nothing without leave keep except excluding nicht ohne sin sans sem senza";
+    let ended = words.split(' ').flat_map(|word| [format!("{word} "), format!("{word}\n")]);
+    AhoCorasick::builder().ascii_case_insensitive(true).build(ended).expect("the words are few")
+});
+
+const AT_THE_BEGINNING: [&str; 11] = [
+    "don't ",
+    "don’t ",
+    "do not ",
+    "dont ",
+    "never ",
+    "no need ",
+    "except ",
+    "excluding ",
+    "leave out ",
+    "bitte nicht ",
+    "nothing to do with ",
+];
+
+/// `no …` that says something else.
+const NO_BUT: [&str; 10] = ["idea", "one ", "matter", "longer", "way ", "luck", "response", "error", "output", "clue"];
+
+static ANYWHERE: LazyLock<AhoCorasick> = LazyLock::new(|| {
+    let first = MatchKind::LeftmostFirst;
+    AhoCorasick::builder().match_kind(first).build(DENIALS).expect("the words are few")
+});
+
+const DENIALS: [&str; 32] = [
+    "don't touch",
+    "don’t touch",
+    "do not touch",
+    "don't change",
+    "don’t change",
+    "do not change",
+    "don't modify",
+    "do not modify",
+    "don't edit",
+    "do not edit",
+    "don't update",
+    "don't bother",
+    "without touching",
+    "without changing",
+    "without modifying",
+    "without editing",
+    "without altering",
+    "without updating",
+    "no need for",
+    "no need to",
+    "but not ",
+    "ohne ",
+    "sin cambiar",
+    "sin tocar",
+    "sin modificar",
+    "sans toucher",
+    "sans changer",
+    "sans modifier",
+    "sem alterar",
+    "sem mexer",
+    "senza toccare",
+    "senza modificare",
+];
