@@ -71,7 +71,7 @@ pub(super) fn clauses(message: &Message<'_>) -> Vec<Clause> {
 
 struct Part {
     stretches: Vec<Stretch>,
-    /// Whether a conjunction stands before it.
+    /// Whether a conjunction stands before it, and a part before that.
     is_joined: bool,
     /// Whether nothing but that conjunction does.
     stays_in_clause: bool,
@@ -130,9 +130,11 @@ fn split(message: &Message<'_>) -> Vec<Part> {
         let text = &message.text[stretch.range.clone()];
         for (place, range) in pieces(text, stretch.range.start).into_iter().enumerate() {
             let piece = Stretch { range, ..stretch.clone() };
-            let begins_joined = ["and ", "plus ", "with ", "then "]
-                .iter()
-                .any(|joint| message.text[piece.range.clone()].starts_with(joint));
+            // What a message begins with is joined to nothing, whatever its first word.
+            let begins_joined = !parts.is_empty()
+                && ["and ", "plus ", "with ", "then "]
+                    .iter()
+                    .any(|joint| message.text[piece.range.clone()].starts_with(joint));
             match parts.last_mut() {
                 Some(part) if place == 0 && stretch.clause == clause => part.stretches.push(piece),
                 _ => parts.push(Part {

@@ -54,6 +54,15 @@ fn one_message_may_be_several_agents_work() {
 }
 
 #[test]
+fn what_a_message_begins_with_is_joined_to_nothing() {
+    // Once a panic: there is no part before the first.
+    for message in [" and a button", "and why.", "with a ## B)))", "plus a, and a", "then the — and —"] {
+        assert_ne!(agents(message).0, PlanKind::Direct, "{message}");
+    }
+    assert_eq!(agents("and add a button with its layout to the page").1, ["fay"]);
+}
+
+#[test]
 fn orders_are_parts_and_what_is_told_or_listed_is_none() {
     assert_eq!(agents("Add a query to the endpoint and put a button with its layout on the page").1, ["bea", "fay"]);
     assert_eq!(agents("Add a migration for tags and a button on the page").1, ["bea", "fay"]);
