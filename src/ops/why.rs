@@ -161,7 +161,10 @@ fn of_decision(project: &Project, decision: Standing) -> Result<Answer, Failure>
                 answer.unknown = Some(format!("the ledger here does not hold run {run}"));
             }
         }
-        Some(_) => answer.unknown = Some("it was decided outside of any run".to_owned()),
+        Some(Decision { by, .. }) => {
+            let who = by.as_ref().map(|by| format!(", by {by}")).unwrap_or_default();
+            answer.unknown = Some(format!("it was decided outside of any run{who}"));
+        }
         None => {
             let file = project.decisions().iter().find(|other| other.id == decision.id);
             answer.unknown = Some(match file.and_then(|file| file.run.as_ref()) {
@@ -177,10 +180,11 @@ fn of_decision(project: &Project, decision: Standing) -> Result<Answer, Failure>
 fn of_file(project: &Project, path: String) -> Result<Answer, Failure> {
     let mut answer = Answer::about(Some(path.clone()));
     let mut seen = BTreeSet::new();
-    let file = project.folder.root.join(&path);
-    let bytes = fs::read(&file)
-        .map_err(|error| Failure::failed(format!("cannot be read: {error}")).at(file.display().to_string()))?;
-    let text = String::from_utf8_lossy(&bytes);
+    let text = text_of(project, &path)?;
+    if let Some(decision) = decision_in(project, &path)? {
+        let title = text.lines().find(|line| line.starts_with("# ")).unwrap_or_default();
+        return as_logged(project, decision, title);
+    }
     let here: BTreeSet<String> = text.lines().filter_map(marks::mark).collect();
     for write in writes(project, &path)? {
         // Whoever wrote what is no longer there has no part in the file.
@@ -199,21 +203,14 @@ fn of_line(project: &Project, path: String, line: usize) -> Result<Answer, Failu
     let mut answer = Answer::about(Some(path.clone()));
     answer.line = Some(line);
     answer.in_scope = in_scope(project, &path)?;
-    let file = project.folder.root.join(&path);
-    let bytes = fs::read(&file)
-        .map_err(|error| Failure::failed(format!("cannot be read: {error}")).at(file.display().to_string()))?;
-    let text = String::from_utf8_lossy(&bytes);
+    let text = text_of(project, &path)?;
     let lines: Vec<&str> = text.lines().collect();
     let Some(found) = lines.get(line - 1) else {
         return Err(Failure::usage(format!("{path} has {} lines", lines.len())));
     };
     answer.text = Some((*found).to_owned());
     if let Some(decision) = decision_in(project, &path)? {
-        let mut of_decision = of_decision(project, decision)?;
-        if !of_decision.origins.is_empty() && !is_logged(project, &of_decision, found)? {
-            of_decision.origins.clear();
-            of_decision.unknown = Some("the decision did not say this when it was made".to_owned());
-        }
+        let of_decision = as_logged(project, decision, found)?;
         return Ok(Answer { path: answer.path, line: answer.line, text: answer.text, ..of_decision });
     }
     let root = place(&project.folder, &project.work_dir);
@@ -286,6 +283,23 @@ fn origin(project: &Project, run: &RunId, agent: Option<Slug>) -> Result<Option<
         }
     }
     Ok(origin)
+}
+
+fn text_of(project: &Project, path: &str) -> Result<String, Failure> {
+    let file = project.folder.root.join(path);
+    let bytes = fs::read(&file)
+        .map_err(|error| Failure::failed(format!("cannot be read: {error}")).at(file.display().to_string()))?;
+    Ok(String::from_utf8_lossy(&bytes).into_owned())
+}
+
+/// What is behind a decision, as far as a line of its file stood there when it was made.
+fn as_logged(project: &Project, decision: Standing, line: &str) -> Result<Answer, Failure> {
+    let mut answer = of_decision(project, decision)?;
+    if !answer.origins.is_empty() && !is_logged(project, &answer, line)? {
+        answer.origins.clear();
+        answer.unknown = Some("the decision did not say this when it was made".to_owned());
+    }
+    Ok(answer)
 }
 
 /// The decision whose file it is.

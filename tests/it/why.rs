@@ -147,3 +147,16 @@ fn a_decision_file_proves_nothing_by_itself() {
     let kept = why(&repo, &format!("{path}:{}", line("Clients parse it.")));
     assert_eq!(kept["origins"][0]["agent"], "ada", "{kept}");
 }
+
+#[test]
+fn what_a_person_decided_is_theirs_and_no_runs() {
+    let repo = TestRepo::with_small_team();
+    repo.squad(&["decisions", "add", "Keep the old paths"]);
+    let folder = ".squad/decisions/2026/01/";
+    let files = repo.git(&["ls-files", folder]);
+    for subject in [files.trim(), &format!("{}:6", files.trim())] {
+        let answer = why(&repo, subject);
+        assert_eq!(answer["unknown"], "it was decided outside of any run, by Ann", "{answer}");
+        assert_eq!(answer["decision"]["title"], "Keep the old paths", "{answer}");
+    }
+}
