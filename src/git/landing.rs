@@ -106,7 +106,7 @@ fn attempt(
     at: Timestamp,
 ) -> Result<Option<ObjectId>, Stop> {
     let (root, base) = check_place(repository, change)?;
-    let store = repository.objects()?;
+    let store = repository.objects();
     let plan = Plan::make(repository, &store, root, base, change)?;
     if let (Some(base), true) = (base, plan.is_landed) {
         apply(repository, root, &plan, || Ok(true))?;
@@ -128,7 +128,7 @@ fn attempt(
 pub(super) fn obstacle(repository: &Repository, change: &Change) -> Result<Option<(String, String)>, Error> {
     let looked = || {
         let (root, base) = check_place(repository, change)?;
-        Plan::make(repository, &repository.objects()?, root, base, change)?;
+        Plan::make(repository, &repository.objects(), root, base, change)?;
         check_attributes(repository, change)
     };
     match looked() {

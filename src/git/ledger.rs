@@ -144,6 +144,7 @@ impl<'a> Ledger<'a> {
             let moved = references.advance(REFERENCE, tip, commit, &draft)?;
             lock.clear()?;
             if moved {
+                self.repository.recent().keep(objects.as_slice());
                 return Ok(());
             }
         }
@@ -170,14 +171,14 @@ impl<'a> Ledger<'a> {
     /// The ledger as it is now; it stays as it is while others append. None: nothing was ever appended.
     pub(crate) fn snapshot(&self) -> Result<Option<Snapshot>, Error> {
         match self.repository.references().read(REFERENCE)? {
-            Some(tip) => Snapshot::open(self.repository.objects()?, tip).map(Some),
+            Some(tip) => Snapshot::open(self.repository.objects(), tip).map(Some),
             None => Ok(None),
         }
     }
 
     /// The ledger as it was when this was its tip.
     pub(crate) fn snapshot_at(&self, tip: &str) -> Result<Snapshot, Error> {
-        Snapshot::open(self.repository.objects()?, self.repository.parse_commit(tip)?)
+        Snapshot::open(self.repository.objects(), self.repository.parse_commit(tip)?)
     }
 
     /// How many commits the ledger has, and the paths of files that any of them changed or removed: there are none
@@ -198,7 +199,7 @@ impl<'a> Ledger<'a> {
         parts: &[&[(String, Vec<u8>)]],
         objects: &mut NewObjects,
     ) -> Result<Added, Error> {
-        let store: ObjectStore = self.repository.objects()?;
+        let store: ObjectStore = self.repository.objects();
         let root = tip.map(|tip| store.tree_of(&tip)).transpose()?;
         let mut edit = TreeEdit::new(&store, root)?;
         let mut is_new = false;

@@ -8,7 +8,7 @@
 //! | `operation` | merges, rebases and the like that are going on |
 //! | `references`, `ref_lock` | reading refs, and moving the ledger's ref durably |
 //! | `disk` | the changes on disk, step by step |
-//! | `objects`, `pack` | writing objects so that a power cut does not lose them |
+//! | `objects`, `recent`, `pack` | writing objects so that a power cut does not lose them |
 //! | `tree` | reading folders of a commit, adding files to a tree |
 //! | `lock`, `queue`, `ledger`, `snapshot` | the append-only ledger on `refs/squad/log` |
 //! | `sync`, `union` | the ledgers of two clones become one |
@@ -36,6 +36,7 @@ mod operation;
 mod pack;
 mod program;
 mod queue;
+mod recent;
 mod ref_lock;
 mod references;
 mod repository;

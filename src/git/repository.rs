@@ -13,6 +13,7 @@ use super::{
     ledger::Ledger,
     objects::Sharing,
     program::{Call, Environment},
+    recent::Recent,
     references::{References, Target, follow, parse_id, read_head},
     tree::ObjectStore,
 };
@@ -43,6 +44,7 @@ pub(crate) struct Repository {
     sharing: Sharing,
     is_reftable: bool,
     environment: Environment,
+    recent: Recent,
 }
 
 /// What is checked out.
@@ -116,6 +118,7 @@ impl Repository {
             },
             git_dir,
             environment: environment.clone(),
+            recent: Recent::default(),
         })
     }
 
@@ -172,7 +175,7 @@ impl Repository {
 
     /// The paths of all files below a folder as they are in a commit. Reads trees only.
     pub(crate) fn paths_at(&self, commit: &str, folder: &str) -> Result<Vec<String>, Error> {
-        let store = self.objects()?;
+        let store = self.objects();
         let root = store.tree_of(&self.parse_commit(commit)?)?;
         Ok(store.files_below(root, folder)?.into_iter().map(|(path, _)| path).collect())
     }
@@ -184,7 +187,7 @@ impl Repository {
         folder: &str,
         wanted: impl Fn(&str) -> bool,
     ) -> Result<Vec<(String, Vec<u8>)>, Error> {
-        let store = self.objects()?;
+        let store = self.objects();
         let root = store.tree_of(&self.parse_commit(commit)?)?;
         let files = store.files_below(root, folder)?.into_iter().filter(|(path, _)| wanted(path));
         files.map(|(path, id)| Ok((path, store.blob(&id)?))).collect()
@@ -197,7 +200,7 @@ impl Repository {
         folder: &str,
         wanted: impl Fn(&str) -> bool,
     ) -> Result<Vec<(String, Vec<u8>)>, Error> {
-        let store = self.objects()?;
+        let store = self.objects();
         let root = store.tree_of(&self.parse_commit(commit)?)?;
         let links = store.links_below(root, folder)?.into_iter().filter(|(path, _)| wanted(path));
         links.map(|(path, id)| Ok((path, store.blob(&id)?))).collect()
@@ -245,8 +248,13 @@ impl Repository {
         self.common_dir.join("objects")
     }
 
-    pub(super) fn objects(&self) -> Result<ObjectStore, Error> {
-        ObjectStore::open(&self.objects_directory(), self.hash)
+    /// What this process has just written.
+    pub(super) fn recent(&self) -> &Recent {
+        &self.recent
+    }
+
+    pub(super) fn objects(&self) -> ObjectStore {
+        ObjectStore::new(&self.objects_directory(), self.hash, self.recent.clone())
     }
 
     pub(super) fn references(&self) -> References {

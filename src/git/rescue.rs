@@ -125,7 +125,7 @@ impl Repository {
 
     /// What is kept, the newest first.
     pub(crate) fn rescues(&self) -> Result<Vec<Rescue>, Error> {
-        let (references, store) = (self.references(), self.objects()?);
+        let (references, store) = (self.references(), self.objects());
         let mut rescues = Vec::new();
         for reference in references.list(FOLDER)? {
             let (Some(commit), Some(id)) = (references.read(&reference)?, reference.strip_prefix(FOLDER)) else {

@@ -55,7 +55,7 @@ impl Ledger<'_> {
         let changed = RefCell::new(Vec::new());
         self.advance(|tip, objects| {
             let Some(tip) = tip else { return Ok(None) };
-            let store = self.repository().objects()?;
+            let store = self.repository().objects();
             let root = store.tree_of(&tip)?;
             let mut edit = TreeEdit::new(&store, Some(root))?;
             let mut paths = Vec::new();
@@ -91,7 +91,7 @@ pub(super) fn records(store: &ObjectStore, root: ObjectId) -> Result<BTreeSet<St
 impl Repository {
     /// The paths of files in a rescue for which `clean` has another content, but for those that its commit holds.
     pub(crate) fn stained(&self, rescue: &Rescue, clean: &Clean<'_>) -> Result<Vec<String>, Error> {
-        let store = self.objects()?;
+        let store = self.objects();
         let mut stained = Vec::new();
         for file in self.rescued(rescue)? {
             for id in file.uncommitted() {
@@ -113,7 +113,7 @@ impl Repository {
         committer: &Identity,
     ) -> Result<(), Error> {
         self.remember_old(&[rescue.commit])?;
-        let store = self.objects()?;
+        let store = self.objects();
         let mut objects = NewObjects::new(self.hash());
         let (mut work, mut index) = (Vec::new(), Vec::new());
         for file in self.rescued(rescue)? {
@@ -153,7 +153,7 @@ impl Repository {
     pub(crate) fn stale_copies(&self, remove: bool) -> Result<Vec<String>, Error> {
         const COPIES: &str = "refs/squad/remotes/";
         const STATE: &str = "/squad/state";
-        let (references, store) = (self.references(), self.objects()?);
+        let (references, store) = (self.references(), self.objects());
         let Some(tip) = references.read(REFERENCE)? else { return Ok(Vec::new()) };
         let own = records(&store, store.tree_of(&tip)?)?;
         let mut stale = Vec::new();

@@ -84,7 +84,7 @@ impl Repository {
     /// Entries below some folders that no remote had when it was asked last; None: none was ever asked.
     pub(crate) fn unsynced(&self, folders: &[String]) -> Result<Option<usize>, Error> {
         let references = self.references();
-        let store = self.objects()?;
+        let store = self.objects();
         let known = self.remote_tips()?.into_iter().map(|tip| store.tree_of(&self.parse_commit(&tip)?));
         let known: Vec<ObjectId> = known.collect::<Result<_, _>>()?;
         let Some(tip) = references.read(REFERENCE)? else { return Ok(Some(0)) };
@@ -203,7 +203,7 @@ impl Remote<'_> {
     /// How the ledger stands to what the remote had when it was asked last.
     pub(crate) fn standing(&self) -> Result<Standing, Error> {
         let (ours, theirs) = self.tips()?;
-        let store = self.repository.objects()?;
+        let store = self.repository.objects();
         let tree = |tip: Option<ObjectId>| tip.map(|tip| store.tree_of(&tip)).transpose();
         let (ours, theirs) = (tree(ours)?, tree(theirs)?);
         let missing =
@@ -245,7 +245,7 @@ impl Remote<'_> {
             if self.is_ancestor(ours, theirs)? {
                 return Ok(Some(theirs));
             }
-            let store = self.repository.objects()?;
+            let store = self.repository.objects();
             let trees = [store.tree_of(&ours)?, store.tree_of(&theirs)?];
             let records = [scrub::records(&store, trees[0])?, scrub::records(&store, trees[1])?];
             let mut paths = BTreeSet::new();
@@ -329,7 +329,7 @@ impl Remote<'_> {
     /// seen; the remote must have this ledger. Where that is not allowed they stay, and are no harm.
     pub(crate) fn tidy(&self) -> Result<(), Error> {
         let (Some(ours), _) = self.tips()? else { return Ok(()) };
-        let store = self.repository.objects()?;
+        let store = self.repository.objects();
         let tree = store.tree_of(&ours)?;
         let (prefix, mut arguments, mut refspecs) = (self.tracking_of_clones(), Vec::new(), Vec::new());
         for (name, id) in self.clones()? {
@@ -370,7 +370,7 @@ impl Remote<'_> {
 
     /// Whether a ledger says of everything that was taken out of another one that it was.
     fn has_records_of(&self, of: ObjectId, ledger: ObjectId) -> Result<bool, Error> {
-        let store = self.repository.objects()?;
+        let store = self.repository.objects();
         let records = |commit: ObjectId| scrub::records(&store, store.tree_of(&commit)?);
         Ok(records(of)?.is_subset(&records(ledger)?))
     }

@@ -1,7 +1,7 @@
 //! Reading the folders of a commit, and adding files to a tree.
 
 use std::{
-    cell::RefCell,
+    cell::{OnceCell, RefCell},
     collections::BTreeMap,
     path::{Path, PathBuf},
 };
@@ -12,7 +12,7 @@ use gix::{
     odb::pack::cache::lru::MemoryCappedHashmap,
 };
 
-use super::{error::Error, objects::NewObjects, references::parse_id};
+use super::{error::Error, objects::NewObjects, recent::Recent, references::parse_id};
 
 /// Bytes of objects from packs that are kept, since the next object may be made from them.
 const RECENT: usize = 2 << 20;
@@ -22,16 +22,26 @@ const RECENT: usize = 2 << 20;
 pub(super) struct ObjectStore {
     directory: PathBuf,
     hash: hash::Kind,
-    handle: gix::odb::Handle,
+    recent: Recent,
+    /// Opened by the first object that is not a recent one.
+    handle: OnceCell<gix::odb::Handle>,
     buffer: RefCell<Vec<u8>>,
 }
 
 impl ObjectStore {
-    pub(super) fn open(directory: &Path, hash: hash::Kind) -> Result<Self, Error> {
-        let mut handle = gix::odb::at(directory, hash).map_err(Error::io("open", directory))?;
+    pub(super) fn new(directory: &Path, hash: hash::Kind, recent: Recent) -> Self {
+        let (handle, buffer) = (OnceCell::new(), RefCell::default());
+        Self { directory: directory.to_owned(), hash, recent, handle, buffer }
+    }
+
+    fn handle(&self) -> Result<&gix::odb::Handle, Error> {
+        if let Some(handle) = self.handle.get() {
+            return Ok(handle);
+        }
+        let mut handle = gix::odb::at(&self.directory, self.hash).map_err(Error::io("open", &self.directory))?;
         // In a pack, an entry is what it differs in from the one before, and so on, up to 50 times.
         handle.set_pack_cache(|| Box::new(MemoryCappedHashmap::new(RECENT)));
-        Ok(Self { directory: directory.to_owned(), hash, handle, buffer: RefCell::default() })
+        Ok(self.handle.get_or_init(|| handle))
     }
 
     pub(super) fn hash(&self) -> hash::Kind {
@@ -46,12 +56,16 @@ impl ObjectStore {
         read: impl FnOnce(&[u8]) -> Result<T, String>,
     ) -> Result<T, Error> {
         let damaged = |what: String| Error::damaged(&self.directory, what);
+        let read = |found: objs::Kind, bytes: &[u8]| match found == kind {
+            true => read(bytes).map_err(|cause| damaged(format!("{kind} {id}: {cause}"))),
+            false => Err(damaged(format!("{id} is a {found}, not a {kind}"))),
+        };
+        if let Some((found, bytes)) = self.recent.find(id) {
+            return read(found, &bytes);
+        }
         let mut buffer = self.buffer.borrow_mut();
-        match self.handle.try_find(id, &mut buffer) {
-            Ok(Some(object)) if object.kind == kind => {
-                read(object.data).map_err(|cause| damaged(format!("{kind} {id}: {cause}")))
-            }
-            Ok(Some(object)) => Err(damaged(format!("{id} is a {}, not a {kind}", object.kind))),
+        match self.handle()?.try_find(id, &mut buffer) {
+            Ok(Some(object)) => read(object.kind, object.data),
             Ok(None) => Err(damaged(format!("{kind} {id} is missing"))),
             Err(cause) => Err(damaged(format!("{kind} {id}: {cause}"))),
         }

@@ -69,9 +69,9 @@ impl Kept {
 impl Repository {
     /// Every file that HEAD, the index or the work tree held.
     pub(crate) fn rescued(&self, rescue: &Rescue) -> Result<Vec<Kept>, Error> {
-        let head = rescue.head.map(|head| self.objects()?.tree_of(&head)).transpose()?;
+        let head = rescue.head.map(|head| self.objects().tree_of(&head)).transpose()?;
         let mut head = head.map(|tree| self.content(tree)).transpose()?.unwrap_or_default();
-        let mut index = self.content(self.objects()?.tree_of(&rescue.index)?)?;
+        let mut index = self.content(self.objects().tree_of(&rescue.index)?)?;
         let mut work = self.content(rescue.tree)?;
         let paths: BTreeSet<Vec<u8>> = head.keys().chain(index.keys()).chain(work.keys()).cloned().collect();
         let files = paths.into_iter().map(|raw| {
@@ -119,7 +119,7 @@ impl Repository {
             if staged || file.work == file.index {
                 by_git.extend([format!("{} {}\t", content.mode, content.id).as_bytes(), &file.raw, b"\0"].concat());
             } else {
-                wanted.put(&path, &content.mode, &self.objects()?.blob(&content.id)?)?;
+                wanted.put(&path, &content.mode, &self.objects().blob(&content.id)?)?;
             }
             names.push((file.path, path));
         }

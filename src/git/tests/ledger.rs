@@ -211,3 +211,20 @@ fn entries_of_every_size_come_back() {
     }
     world.assert_sound();
 }
+
+#[test]
+fn what_is_remembered_of_an_append_does_not_hide_that_of_another() {
+    let world = World::new();
+    let (mine, other) = (world.repository(), world.repository());
+    let append = |repository: &Repository, name: &str| {
+        let path = format!("log/2026/03/04/{name}.md");
+        repository.ledger().append(&[entry(&path, name)], "entry", &ada(), noon()).unwrap();
+    };
+    for (repository, name) in [(&mine, "a"), (&mine, "b"), (&other, "c"), (&mine, "d"), (&other, "e"), (&other, "f")] {
+        append(repository, name);
+        // Packed, and no longer where it was written.
+        world.git(&["gc", "--quiet", "--prune=now"]);
+    }
+    assert_eq!(world.entries().len(), 6);
+    world.assert_sound();
+}
