@@ -170,10 +170,11 @@ fn writers_and_git_beside_them_lose_nothing() {
 #[test]
 fn a_program_that_waits_for_somebody_is_stopped() {
     let world = World::empty();
-    let program = world.folder.path().join("sleeper");
+    let [script, program] = ["script", "sleeper"].map(|name| world.folder.path().join(name));
     // The child of the child holds the pipes open too.
-    fs::write(&program, "#!/bin/sh\nsleep 600 &\nwait\n").unwrap();
-    fs::set_permissions(&program, std::os::unix::fs::PermissionsExt::from_mode(0o755)).unwrap();
+    fs::write(&script, "#!/bin/sh\nsleep 600 &\nwait\n").unwrap();
+    // Copied by another process: a file that we had open to write could be "busy", where a thread beside us forks.
+    assert!(Command::new("install").args(["-m", "755"]).args([&script, &program]).status().unwrap().success());
     let environment = Environment { git: program, ..world.environment.clone() };
     let call = crate::git::program::Call::new(&environment, world.folder.path(), &["commit-tree"]);
     let error = call.patience(Duration::from_millis(100)).run().err().unwrap();
