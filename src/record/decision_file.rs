@@ -56,6 +56,31 @@ pub(crate) fn render_imported(decision: &Decision, heading: &str, body: &str) ->
     file
 }
 
+/// What ends front matter, and the last key in it.
+const ENDS: &str = "\n---\n";
+const TWINS: &str = "twins: ";
+
+/// The file of an imported entry, with another entry of the same decision from the same place, as it was.
+pub(super) fn with_twin(file: &str, twin: &str) -> String {
+    let (matter, rest) = file.split_once(ENDS).unwrap_or((file, ""));
+    let (matter, said) = matter.split_once(&format!("\n{TWINS}")).unwrap_or((matter, "[]"));
+    let mut twins: Vec<String> = serde_json::from_str(said).unwrap_or_default();
+    if !twins.iter().any(|other| other == twin) {
+        twins.push(twin.to_owned());
+    }
+    format!("{matter}\n{TWINS}{}{ENDS}{rest}", Value::from(twins))
+}
+
+/// Whether two files of an imported entry say the same, but for what its twins said.
+pub(super) fn same_but_for_twins(file: &str, other: &str) -> bool {
+    parts(file) == parts(other)
+}
+
+fn parts(file: &str) -> (&str, &str) {
+    let (matter, rest) = file.split_once(ENDS).unwrap_or((file, ""));
+    (matter.split_once(&format!("\n{TWINS}")).map_or(matter, |(matter, _)| matter), rest.trim_end())
+}
+
 /// Front matter and title.
 fn head(decision: &Decision, heading: Option<&str>) -> String {
     let mut file = String::from("---\n");

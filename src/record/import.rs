@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use super::{decision_path, render_imported};
+use super::decision_file::{decision_path, render_imported, same_but_for_twins, with_twin};
 use crate::model::{Decision, DecisionId};
 use crate::parse::{self, Files};
 
@@ -23,7 +23,8 @@ pub(crate) struct Parted {
 /// that have a file already, and gets those that are new.
 ///
 /// Nothing is lost: every byte of the file is in one of the new files or in the rest, but for entries that stand in it
-/// twice, letter for letter.
+/// twice, letter for letter. A twin that says another author, or has another heading, goes into the same file: left
+/// behind, it might read as another decision without what stood beside it.
 pub(crate) fn part(files: &Files, path: &str, folder: &str, held: &mut BTreeMap<DecisionId, String>) -> Parted {
     let mut parted = Parted::default();
     let Some(raw) = files.texts.get(path) else { return parted };
@@ -33,11 +34,16 @@ pub(crate) fn part(files: &Files, path: &str, folder: &str, held: &mut BTreeMap<
         let (heading, body) = (slice(piece.range.start..piece.body), slice(piece.body..piece.range.end));
         let text = render_imported(&piece.decision, heading, body);
         match held.get(&piece.decision.id) {
-            Some(other) if other.trim_end() != text.trim_end() => {
-                parted.left.push(piece.decision);
-                continue;
+            Some(other) if same_but_for_twins(other, &text) => {}
+            Some(_) => {
+                let path = decision_path(folder, &piece.decision);
+                let Some((_, file)) = parted.files.iter_mut().find(|(other, _)| *other == path) else {
+                    parted.left.push(piece.decision);
+                    continue;
+                };
+                *file = with_twin(file, slice(piece.range.clone()));
+                held.insert(piece.decision.id.clone(), file.clone());
             }
-            Some(_) => {}
             None => {
                 held.insert(piece.decision.id.clone(), text.clone());
                 parted.files.push((decision_path(folder, &piece.decision), text));

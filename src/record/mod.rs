@@ -8,7 +8,6 @@ mod import;
 pub(crate) mod marks;
 mod scrub;
 
-use decision_file::render_imported;
 pub(crate) use decision_file::{decision_path, render_decision};
 pub(crate) use entry::{Entry, Read};
 pub(crate) use import::{Parted, part};
