@@ -1,9 +1,11 @@
 //! Reading the folders of a commit, and adding files to a tree.
 
 use std::{
-    cell::{OnceCell, RefCell},
+    cell::{Cell, RefCell},
     collections::BTreeMap,
     path::{Path, PathBuf},
+    thread,
+    time::Duration,
 };
 
 use gix::{
@@ -17,6 +19,10 @@ use super::{error::Error, objects::NewObjects, recent::Recent, references::parse
 /// Bytes of objects from packs that are kept, since the next object may be made from them.
 const RECENT: usize = 2 << 20;
 
+/// Milliseconds to wait before an object that was not found is looked for again. It can be there all the same: gix sees
+/// its file, gc packs it and removes the file, and gix does not look anywhere else (gix-odb 0.87, `try_find`).
+const LOOK_AGAIN: [u64; 8] = [0, 0, 1, 2, 4, 8, 16, 32];
+
 /// The object database as it is now. Opened for one task at a time: a handle kept for long fails when gc has made
 /// more packs than it reserved room for.
 pub(super) struct ObjectStore {
@@ -24,24 +30,23 @@ pub(super) struct ObjectStore {
     hash: hash::Kind,
     recent: Recent,
     /// Opened by the first object that is not a recent one.
-    handle: OnceCell<gix::odb::Handle>,
+    handle: RefCell<Option<gix::odb::Handle>>,
     buffer: RefCell<Vec<u8>>,
+    /// An object was looked for again and again, in vain: there is no need to wait for others.
+    is_lossy: Cell<bool>,
 }
 
 impl ObjectStore {
     pub(super) fn new(directory: &Path, hash: hash::Kind, recent: Recent) -> Self {
-        let (handle, buffer) = (OnceCell::new(), RefCell::default());
-        Self { directory: directory.to_owned(), hash, recent, handle, buffer }
+        let (handle, buffer, is_lossy) = (RefCell::default(), RefCell::default(), Cell::default());
+        Self { directory: directory.to_owned(), hash, recent, handle, buffer, is_lossy }
     }
 
-    fn handle(&self) -> Result<&gix::odb::Handle, Error> {
-        if let Some(handle) = self.handle.get() {
-            return Ok(handle);
-        }
+    fn open(&self) -> Result<gix::odb::Handle, Error> {
         let mut handle = gix::odb::at(&self.directory, self.hash).map_err(Error::io("open", &self.directory))?;
         // In a pack, an entry is what it differs in from the one before, and so on, up to 50 times.
         handle.set_pack_cache(|| Box::new(MemoryCappedHashmap::new(RECENT)));
-        Ok(self.handle.get_or_init(|| handle))
+        Ok(handle)
     }
 
     pub(super) fn hash(&self) -> hash::Kind {
@@ -63,11 +68,24 @@ impl ObjectStore {
         if let Some((found, bytes)) = self.recent.find(id) {
             return read(found, &bytes);
         }
-        let mut buffer = self.buffer.borrow_mut();
-        match self.handle()?.try_find(id, &mut buffer) {
-            Ok(Some(object)) => read(object.kind, object.data),
-            Ok(None) => Err(damaged(format!("{kind} {id} is missing"))),
-            Err(cause) => Err(damaged(format!("{kind} {id}: {cause}"))),
+        let (mut buffer, mut handle) = (self.buffer.borrow_mut(), self.handle.borrow_mut());
+        let mut pauses = LOOK_AGAIN.iter().filter(|_| !self.is_lossy.get());
+        loop {
+            let opened = match handle.take() {
+                Some(opened) => opened,
+                None => self.open()?,
+            };
+            let what = match handle.insert(opened).try_find(id, &mut buffer) {
+                Ok(Some(object)) => return read(object.kind, object.data),
+                Ok(None) => format!("{kind} {id} is missing"),
+                Err(cause) => format!("{kind} {id}: {cause}"),
+            };
+            let Some(pause) = pauses.next() else {
+                self.is_lossy.set(true);
+                return Err(damaged(what));
+            };
+            thread::sleep(Duration::from_millis(*pause));
+            *handle = None;
         }
     }
 

@@ -1,4 +1,9 @@
-use std::{fs, time::Instant};
+use std::{
+    fs,
+    sync::atomic::{AtomicBool, Ordering},
+    thread,
+    time::{Duration, Instant},
+};
 
 use super::*;
 use crate::git::Error;
@@ -143,10 +148,10 @@ fn the_lock_of_a_dead_writer_goes_and_that_of_another_stays() {
     assert!(!lock.exists());
 
     fs::write(&lock, "").unwrap();
-    let release = std::thread::spawn({
+    let release = thread::spawn({
         let lock = lock.clone();
         move || {
-            std::thread::sleep(std::time::Duration::from_millis(200));
+            thread::sleep(Duration::from_millis(200));
             fs::remove_file(lock).unwrap();
         }
     });
@@ -227,4 +232,52 @@ fn what_is_remembered_of_an_append_does_not_hide_that_of_another() {
     }
     assert_eq!(world.entries().len(), 6);
     world.assert_sound();
+}
+
+/// What gc does to objects, without a pause: into a pack, out of their files, and back.
+#[test]
+fn an_object_is_found_while_it_moves() {
+    let world = World::new();
+    world.append("log/2026/03/04/a.md", "x");
+    let objects = world.root().join(".git/objects");
+    let aside = world.folder.path().join("aside");
+    copy_folder(&objects, &aside);
+    let names = |folder: &Path| -> Vec<PathBuf> {
+        let entries = fs::read_dir(folder).unwrap().map(|entry| entry.unwrap().path());
+        entries.map(|path| path.strip_prefix(folder).unwrap().to_owned()).collect()
+    };
+    let fan_outs = names(&objects).into_iter().filter(|name| name.as_os_str().len() == 2);
+    let files: Vec<PathBuf> =
+        fan_outs.flat_map(|name| names(&objects.join(&name)).into_iter().map(move |file| name.join(file))).collect();
+    world.git(&["gc", "-q"]);
+    let mut packs: Vec<PathBuf> =
+        names(&objects.join("pack")).into_iter().map(|file| Path::new("pack").join(file)).collect();
+    // The index last: with it the pack is there.
+    packs.sort_by_key(|file| file.extension().is_some_and(|extension| extension == "idx"));
+    for file in &packs {
+        fs::copy(objects.join(file), aside.join(file)).unwrap();
+    }
+    let repository = world.repository();
+    let tip = repository.references().read("refs/squad/log").unwrap().unwrap();
+
+    let is_over = AtomicBool::new(false);
+    let bring = |file: &PathBuf| {
+        fs::create_dir_all(objects.join(file).parent().unwrap()).unwrap();
+        fs::hard_link(aside.join(file), objects.join(file)).unwrap();
+    };
+    let remove = |file: &PathBuf| fs::remove_file(objects.join(file)).unwrap();
+    thread::scope(|scope| {
+        scope.spawn(|| {
+            while !is_over.load(Ordering::Relaxed) {
+                files.iter().for_each(bring);
+                packs.iter().rev().for_each(remove);
+                packs.iter().for_each(bring);
+                files.iter().for_each(remove);
+            }
+        });
+        let answers: Vec<_> = (0..20_000).map(|_| repository.objects().tree_of(&tip)).collect();
+        is_over.store(true, Ordering::Relaxed);
+        let failed: Vec<_> = answers.into_iter().filter_map(Result::err).map(|error| error.to_string()).collect();
+        assert!(failed.is_empty(), "{} of 20,000: {}", failed.len(), failed[0]);
+    });
 }
