@@ -104,6 +104,9 @@ pub(crate) enum What {
     Cancelled { reason: String, text: String, usage: Usage },
     #[serde(rename = "review.verdict")]
     ReviewVerdict { verdict: Verdict, authors: Vec<Slug>, text: String },
+    /// A reviewer rejected the agent's work of this run: revising it is for somebody else.
+    #[serde(rename = "review.lockout")]
+    Lockout { reviewer: Slug },
     #[serde(rename = "run.answer")]
     Answer { text: String },
     #[serde(rename = "run.completed")]

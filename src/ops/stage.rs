@@ -111,8 +111,13 @@ impl Stage<'_> {
         let work = self.crew.work(self.job(reviewer, tier, prompt)).await;
         if work.outcome == Outcome::Completed {
             let verdict = Verdict::read(&work.text);
-            let authors = finished.iter().map(|work| work.agent.clone()).collect();
-            self.tell(Some(&reviewer.slug), What::ReviewVerdict { verdict, authors, text: work.text.clone() });
+            let authors: Vec<Slug> = finished.iter().map(|work| work.agent.clone()).collect();
+            let (by, text) = (Some(&reviewer.slug), work.text.clone());
+            self.tell(by, What::ReviewVerdict { verdict, authors: authors.clone(), text });
+            // The ledger remembers it, so that no later run or process has to.
+            for author in authors.iter().filter(|_| verdict == Verdict::Rejected) {
+                self.tell(Some(author), What::Lockout { reviewer: reviewer.slug.clone() });
+            }
             performance.verdict = Some(verdict);
         }
         performance.work.push(work);

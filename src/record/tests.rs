@@ -108,6 +108,7 @@ fn every_kind() -> Vec<What> {
             entries: vec!["log/2026/01/05/019b8d1f-6c00-7000-8000-000000000011-agent.message.md".to_owned()],
             kinds: vec!["github-token".to_owned()],
         },
+        What::Lockout { reviewer: slug("reviewer") },
     ]
 }
 

@@ -201,6 +201,9 @@ impl<S: Screen> Lines<S> {
                 };
                 self.line(who, mood, &format!("{word} the work of {}", list(authors)));
             }
+            What::Lockout { reviewer } => {
+                self.line(who, Mood::Warning, &format!("may not revise what {reviewer} rejected"));
+            }
             What::Completed { usage, .. } => {
                 self.finish(agent);
                 if *agent == self.answering {

@@ -247,7 +247,14 @@ fn a_reviewer_reviews_and_only_a_plain_verdict_approves() {
         let script = format!("[[turn]]\nagent = \"rex\"\nsteps = [{{ say = '{verdict}' }}]\n");
         let output = repo.rehearse(&script, &["Fix the login password check"]);
         assert!(output.code == code && output.err.contains(line), "{output}");
+        let is_rejected = verdict == "VERDICT: rejected";
+        assert_eq!(output.err.contains("ada         may not revise what rex rejected"), is_rejected, "{output}");
     }
+    let ledger = repo.git(&["ls-tree", "-r", "--name-only", "refs/squad/log"]);
+    let lockouts: Vec<_> = ledger.lines().filter(|path| path.ends_with("-review.lockout.md")).collect();
+    assert_eq!(lockouts.len(), 1, "{ledger}");
+    let entry = repo.git(&["show", &format!("refs/squad/log:{}", lockouts[0])]);
+    assert!(entry.contains("agent: \"ada\"\n") && entry.contains("payload: {\"reviewer\":\"rex\"}\n"), "{entry}");
 }
 
 #[test]
