@@ -1,13 +1,14 @@
-//! The parsers, and the router, as `tests/fuzz` reaches them. No part of what squad offers to others.
+//! The parsers, the router and the rules for secrets, as `tests/fuzz` reaches them. No part of what squad offers to others.
 
 use std::sync::LazyLock;
 
 use crate::model::{Evidence, Member, Plan, PlanKind, Problem, Team};
 use crate::parse::{Files, team};
+use crate::policy::Redactor;
 use crate::route::{Request, Router, Wishes};
 
 /// What there is to feed.
-pub const PARSERS: [&str; 11] = [
+pub const PARSERS: [&str; 12] = [
     "team",
     "routing",
     "routing-json",
@@ -19,6 +20,7 @@ pub const PARSERS: [&str; 11] = [
     "registry",
     "identity",
     "message",
+    "secrets",
 ];
 
 /// A roster for texts that name members.
@@ -26,6 +28,15 @@ const TEAM: &str = include_str!("../fixtures/forms/team.md");
 
 /// A routing file that points to `work.json`.
 const ROUTING: &str = include_str!("../fixtures/forms/routing.md");
+
+/// Put together here, so that no scanner takes it for a leak.
+static SECRETS: LazyLock<String> = LazyLock::new(|| {
+    let (token, key) = ("a1B2".repeat(9), "PRIVATE KEY");
+    format!(
+        "-----BEGIN {key}-----\n{token}\n-----END {key}-----\ntoken: ghp_{token} by ann@acme.io\nAPI_KEY=\"{token}\"\n\
+         Authorization: Bearer {token}\npostgres://app:s3cr3t@db/x git@host:a/b password = kJ8#mQ2$ sk-ant-{token}\n"
+    )
+});
 
 /// The team that messages are routed in.
 const ROSTER: &str = include_str!("../fixtures/routing/team.md");
@@ -44,14 +55,17 @@ pub fn seed(parser: &str) -> &'static str {
         "registry" => include_str!("../fixtures/forms/registry.json"),
         "identity" => include_str!("../fixtures/forms/now.md"),
         "message" => include_str!("../fixtures/routing/message.md"),
+        "secrets" => &SECRETS,
         _ => include_str!("../fixtures/forms/decision.md"),
     }
 }
 
 /// Feeds a text to a parser; an error says which promise was broken.
 pub fn feed(parser: &str, text: &str) -> Result<(), String> {
-    if parser == "message" {
-        return route(text);
+    match parser {
+        "message" => return route(text),
+        "secrets" => return redact(text),
+        _ => {}
     }
     let files = files(parser, text);
     let (read, problems) = team(&files);
@@ -114,6 +128,19 @@ fn route(message: &str) -> Result<(), String> {
     plan.evidence.iter().try_for_each(|evidence| holds(message, evidence))?;
     let again: Plan = ROUTER.plan(&Request::new(message), &Wishes::default());
     if again == plan { Ok(()) } else { Err("planned differently the second time".to_owned()) }
+}
+
+fn redact(text: &str) -> Result<(), String> {
+    let mut found = Vec::new();
+    let clean = Redactor::default().text(text, &mut found);
+    if found.is_empty() && clean != text {
+        return Err("changed without a word".to_owned());
+    }
+    let mut again = Vec::new();
+    if Redactor::default().text(&clean, &mut again) == clean && again.is_empty() {
+        return Ok(());
+    }
+    Err(format!("not clean: {again:?} in {clean:?}"))
 }
 
 /// Evidence quotes words that the message has, and lines that the team's files have.

@@ -1,5 +1,6 @@
 //! What may happen: rules on parsed values, without files and without a clock.
 
+mod judges;
 mod permission;
 mod redact;
 mod rules;

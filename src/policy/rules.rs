@@ -4,11 +4,12 @@
 //! b58d3f1), a detector of trufflehog (August 2026, commit 3ab759f), or the maker's own page. Forms are kept as loose as they can be without taking ordinary text: a maker
 //! that adds a character must not make squad leak.
 
-use std::collections::BTreeMap;
 use std::ops::Range;
 use std::sync::OnceLock;
 
 use regex::Regex;
+
+use super::judges::{is_authorization, is_email, is_mixed, is_password, is_random_value, is_secret_value};
 
 pub(super) struct Rule {
     pub(super) kind: &'static str,
@@ -56,7 +57,8 @@ pub(super) static RULES: [Rule; 77] = [
         "private-key",
         "gitleaks private-key",
         &["private key"],
-        r"-----BEGIN [A-Z0-9 ]*PRIVATE KEY(?: BLOCK)?-----(?s:.*?)(?:-----END [A-Z0-9 ]*PRIVATE KEY(?: BLOCK)?-----|\z)",
+        // To its end, or as far as it looks like a key: prose that names the first line goes on after it.
+        r#"-----BEGIN [A-Z0-9 ]*PRIVATE KEY(?: BLOCK)?-----(?:(?:[^-]|-{1,4}[^-])*-----END [A-Z0-9 ]*PRIVATE KEY(?: BLOCK)?-----|(?:\\+[nr]|[\s"'`+>|#*,]|[A-Z][A-Za-z-]+: [^\n]*\n)*[A-Za-z0-9+/=]{8,}(?:(?:\\+[nr]|[\s"'`+>|#*,])+[A-Za-z0-9+/=]{16,})*(?:(?:\\+[nr]|[\s"'`+>|#*,])+[A-Za-z0-9+/=]+\z)?)"#,
     ),
     rule("private-key", "gitleaks age-secret-key", &["age-secret-key-1"], r"AGE-SECRET-KEY-1[A-Z0-9]{58}"),
     // The newest installation tokens have parts like a JWT's.
@@ -308,7 +310,7 @@ pub(super) static RULES: [Rule; 77] = [
         "https://www.rfc-editor.org/rfc/rfc6750#section-2.1",
         &["bearer", "basic"],
         r"(?i)\b(?:bearer|basic)\s+([A-Za-z0-9._~+/=-]{16,})",
-        |text, range| entropy(&text[range.clone()]) >= 3.0 && is_secret_value(text, range),
+        is_authorization,
     ),
     // A password may be any word, so where a form leaves no doubt that it is one, what it looks like does not matter.
     judged(
@@ -354,80 +356,6 @@ pub(super) static RULES: [Rule; 77] = [
         is_email,
     ),
 ];
-
-/// Not words joined by hyphens: a class name may begin like a key.
-fn is_mixed(text: &str, range: Range<usize>) -> bool {
-    let value = &text[range];
-    let has_digit = value.bytes().any(|b| b.is_ascii_digit());
-    let longest = value.split('-').map(str::len).max().unwrap_or(0);
-    has_digit && longest >= 12 || longest >= 30
-}
-
-/// Not a variable, a placeholder, a code expression, or something redacted already. Only what is wholly one of these
-/// counts: a password may well have an ordinary word in it.
-fn is_secret_value(text: &str, range: Range<usize>) -> bool {
-    const PLACEHOLDERS: [&str; 12] = [
-        "password",
-        "passwort",
-        "passwd",
-        "pass",
-        "secret",
-        "token",
-        "example",
-        "changeme",
-        "placeholder",
-        "redacted",
-        "username",
-        "none",
-    ];
-    const EXPRESSIONS: [&str; 9] =
-        ["process.env", "os.environ", "os.getenv", "env.", "env[", "secrets.", "config.", "settings.", "your"];
-    let value = &text[range];
-    let lower = value.to_lowercase();
-    let is_filler = lower.chars().all(|c| matches!(c, 'x' | '*' | '.' | '-' | '_'));
-    !(value.starts_with(['$', '<', '{', '[', '%', '*', '(', '&'])
-        || is_filler
-        || PLACEHOLDERS.contains(&lower.as_str())
-        || EXPRESSIONS.iter().any(|start| lower.starts_with(start)))
-}
-
-/// Looks made by a generator rather than by a person writing prose or code: letters and digits, mixed enough.
-fn is_random_value(text: &str, range: Range<usize>) -> bool {
-    let value = &text[range.clone()];
-    // `params[0]`, `a::B1` and `uuid4()` are code that makes a value.
-    let is_code = value.contains('[') || value.contains("::") || text[range.end..].starts_with('(');
-    let letters = value.bytes().any(|b| b.is_ascii_alphabetic());
-    let others = value.bytes().any(|b| b.is_ascii_digit() || b"!@#$%^&*+/=_".contains(&b));
-    !is_code
-        && letters
-        && others
-        && value.bytes().any(|b| b.is_ascii_digit())
-        && entropy(value) >= 2.75
-        && is_secret_value(text, range)
-}
-
-/// Not a path: `PWD` is the working directory to every shell.
-fn is_password(text: &str, range: Range<usize>) -> bool {
-    !text[range.clone()].starts_with(['/', '.', '~']) && is_secret_value(text, range)
-}
-
-/// `git@host:path`, `user@host:dir/file` and `ssh://user@host` are remotes, not people.
-fn is_email(text: &str, range: Range<usize>) -> bool {
-    let local = text[range.clone()].split('@').next().unwrap_or_default();
-    let path = text[range.end..].strip_prefix(':').and_then(|rest| rest.split_whitespace().next()).unwrap_or_default();
-    let is_remote = path.contains('/') || path.ends_with(".git");
-    !(local == "git" || text[..range.start].ends_with("://") || is_remote)
-}
-
-/// Shannon entropy, bits per byte.
-fn entropy(text: &str) -> f64 {
-    let mut counts = BTreeMap::new();
-    for byte in text.bytes() {
-        *counts.entry(byte).or_insert(0u32) += 1;
-    }
-    let length = text.len() as f64;
-    counts.values().map(|&count| f64::from(count) / length).map(|share| -share * share.log2()).sum()
-}
 
 #[cfg(test)]
 #[path = "rules_tests.rs"]

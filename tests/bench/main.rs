@@ -4,6 +4,7 @@
 mod ledger;
 mod review;
 mod route;
+mod secrets;
 mod work;
 
 use std::fs;
@@ -15,10 +16,16 @@ use std::time::{Duration, Instant};
 const SQUAD: &str = env!("CARGO_BIN_EXE_squad");
 const ROUNDS: usize = 31;
 
-/// `cargo bench -- ledger` runs those of the ledger alone; `commands`, `review` and `route` are named likewise.
+/// `cargo bench -- ledger` runs those of the ledger alone; `commands`, `review`, `route` and `secrets` are named
+/// likewise.
 fn main() {
-    let benches: [(&str, fn()); 4] =
-        [("commands", commands), ("ledger", ledger::bench), ("review", review::bench), ("route", route::bench)];
+    let benches: [(&str, fn()); 5] = [
+        ("commands", commands),
+        ("ledger", ledger::bench),
+        ("review", review::bench),
+        ("route", route::bench),
+        ("secrets", secrets::bench),
+    ];
     let is_named = |name: &str| std::env::args().any(|argument| argument == name);
     let all = !benches.iter().any(|(name, _)| is_named(name));
     for (_, bench) in benches.iter().filter(|(name, _)| all || is_named(name)) {

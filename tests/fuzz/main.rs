@@ -1,4 +1,4 @@
-//! Feeds the parsers, and the router, what nobody would write.
+//! Feeds the parsers, the router and the rules for secrets what nobody would write.
 //!
 //! `cargo test --features fuzzing --test fuzz -- [SECONDS] [PARSER] [SEED]` changes the texts of `fixtures` at
 //! random for so many seconds per parser, and reports how many it fed and what it found. The same seed feeds the same

@@ -1,0 +1,113 @@
+//! What tells a secret from text that only looks like one.
+
+use std::collections::BTreeMap;
+use std::ops::Range;
+
+/// Not words joined by hyphens: a class name may begin like a key.
+pub(super) fn is_mixed(text: &str, range: Range<usize>) -> bool {
+    let value = &text[range];
+    let has_digit = value.bytes().any(|b| b.is_ascii_digit());
+    let longest = value.split('-').map(str::len).max().unwrap_or(0);
+    has_digit && longest >= 12 || longest >= 30
+}
+
+/// Not a variable, a placeholder, a code expression, or something redacted already. Only what is wholly one of these
+/// counts: a password may well have an ordinary word in it.
+pub(super) fn is_secret_value(text: &str, range: Range<usize>) -> bool {
+    const PLACEHOLDERS: [&str; 12] = [
+        "password",
+        "passwort",
+        "passwd",
+        "pass",
+        "secret",
+        "token",
+        "example",
+        "changeme",
+        "placeholder",
+        "redacted",
+        "username",
+        "none",
+    ];
+    const EXPRESSIONS: [&str; 9] =
+        ["process.env", "os.environ", "os.getenv", "env.", "env[", "secrets.", "config.", "settings.", "your"];
+    let value = &text[range];
+    let lower = value.to_lowercase();
+    let bare = lower.trim_end_matches([']', ')', '}']);
+    // `ghp_xxxxxxxxxxxx` too.
+    let is_filler = lower.chars().all(is_filling) || lower.chars().rev().take_while(|c| is_filling(*c)).count() >= 8;
+    !(value.starts_with(['$', '<', '{', '[', '%', '*', '(', '&'])
+        || is_filler
+        || PLACEHOLDERS.contains(&bare)
+        || EXPRESSIONS.iter().any(|start| lower.starts_with(start)))
+}
+
+fn is_filling(c: char) -> bool {
+    matches!(c, 'x' | '*' | '.' | '-' | '_')
+}
+
+/// In prose, what is basic may well be long; a value has digits, or says of what header it is.
+pub(super) fn is_authorization(text: &str, range: Range<usize>) -> bool {
+    let value = &text[range.clone()];
+    let line = text[..range.start].rsplit('\n').next().unwrap_or_default().to_lowercase();
+    let has_mark = value.bytes().any(|b| b.is_ascii_digit()) || value.ends_with('=');
+    (has_mark || line.contains("authorization")) && entropy(value) >= 3.0 && is_secret_value(text, range)
+}
+
+/// Looks made by a generator rather than by a person writing prose or code: letters and digits, mixed enough.
+pub(super) fn is_random_value(text: &str, range: Range<usize>) -> bool {
+    let value = &text[range.clone()];
+    let letters = value.bytes().any(|b| b.is_ascii_alphabetic());
+    let others = value.bytes().any(|b| b.is_ascii_digit() || b"!@#$%^&*+/=_".contains(&b));
+    !is_code(text, &range)
+        && letters
+        && others
+        && value.bytes().any(|b| b.is_ascii_digit())
+        && entropy(value) >= 2.75
+        && is_secret_value(text, range)
+}
+
+/// Code that makes a value, or says of what type it is: `params[0]`, `a::B1`, `uuid4()`, `node.or2_token`,
+/// `TOKEN: Kind_3 = …`.
+fn is_code(text: &str, range: &Range<usize>) -> bool {
+    let (value, after) = (&text[range.clone()], &text[range.end..]);
+    let is_name = |name: &str| {
+        let mut words = name.split('_').filter(|word| !word.is_empty());
+        words.all(|word| word.trim_end_matches(|c: char| c.is_ascii_digit()).bytes().all(|b| b.is_ascii_alphabetic()))
+    };
+    let is_member = value.contains('.') && value.split('.').all(|name| !name.is_empty() && is_name(name));
+    let is_indexed = value.split_once('[').is_some_and(|(name, _)| name.split('.').all(is_name));
+    let is_type = after.strip_prefix(" = ").is_some() && text[..range.start].trim_end().ends_with(':');
+    is_indexed || value.contains("::") || after.starts_with('(') || is_member && has_few_digits(value) || is_type
+}
+
+/// A name is numbered, a key is not written in words.
+fn has_few_digits(value: &str) -> bool {
+    value.bytes().filter(u8::is_ascii_digit).count() <= 2
+}
+
+/// Not a path: `PWD` is the working directory to every shell.
+pub(super) fn is_password(text: &str, range: Range<usize>) -> bool {
+    let value = &text[range.clone()];
+    let is_indexed = value.ends_with(']') && is_code(text, &range);
+    !value.starts_with(['/', '.', '~']) && !is_indexed && is_secret_value(text, range)
+}
+
+/// `git@host:path`, `user@host:dir/file` and `ssh://user@host` are remotes, not people.
+pub(super) fn is_email(text: &str, range: Range<usize>) -> bool {
+    let local = text[range.clone()].split('@').next().unwrap_or_default();
+    let path = text[range.end..].strip_prefix(':').and_then(|rest| rest.split_whitespace().next()).unwrap_or_default();
+    let is_remote = path.contains('/') || path.ends_with(".git");
+    let word = text[..range.start].rsplit(char::is_whitespace).next().unwrap_or_default();
+    let is_user = word.rsplit_once("://").is_some_and(|(_, authority)| !authority.contains('/'));
+    !(local == "git" || is_user || is_remote)
+}
+
+/// Shannon entropy, bits per byte.
+fn entropy(text: &str) -> f64 {
+    let mut counts = BTreeMap::new();
+    for byte in text.bytes() {
+        *counts.entry(byte).or_insert(0u32) += 1;
+    }
+    let length = text.len() as f64;
+    counts.values().map(|&count| f64::from(count) / length).map(|share| -share * share.log2()).sum()
+}
