@@ -88,6 +88,10 @@ pub(crate) fn plan(project: &Project, directory: &Path, which: &Which) -> Result
             continue;
         }
         let full = format!("{folder}/{path}");
+        // Without it agents would read what is an archive beside it.
+        let stays =
+            || parse::stands_before_another(&files, &path).then(|| format!("# Decisions\n\n{}\n", parse::IMPORTED));
+        let rest = rest.or_else(stays);
         import.sources.insert(full.clone(), rest.as_ref().map(String::len));
         edits.push(Edit { path: full, old, new: rest.map(String::into_bytes) });
         new_files.extend(new.into_iter().map(|(path, text)| (path, text.into_bytes())));
@@ -165,7 +169,7 @@ fn chosen(project: &Project, directory: &Path, files: &Files, which: &Which) -> 
     let names = match which {
         Which::All => return Ok(sources.into_iter().map(str::to_owned).collect()),
         Which::Main => {
-            let main = sources.into_iter().find(|path| matches!(*path, "decisions.md" | "decisions/decisions.md"));
+            let main = sources.into_iter().find(|path| *path == parse::main_file(files));
             return Ok(main.map(str::to_owned).into_iter().collect());
         }
         Which::These(names) => names,

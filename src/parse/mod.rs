@@ -26,7 +26,7 @@ use std::collections::{BTreeMap, BTreeSet};
 pub(crate) use bytes::{Encoding, text_of};
 #[cfg(test)]
 pub(crate) use decisions::decision_file;
-pub(crate) use decisions::{IMPORTED, holds_decisions, sources, split};
+pub(crate) use decisions::{IMPORTED, holds_decisions, main_file, sources, split, stands_before_another};
 
 use serde::{Deserialize, Serialize};
 

@@ -292,3 +292,26 @@ fn secrets_of_entries_are_said() {
     assert_eq!(found.expect("git runs").code(), Some(1));
     assert!(!repo.exists(".squad/decisions.md"));
 }
+
+#[test]
+fn an_archive_stays_one_when_the_file_beside_it_is_imported() {
+    let old = "# Decisions\n\n### 2025-01-02: Hemp ropes\nOld.\n";
+    let repo = with(&[
+        (".squad/decisions.md", "### 2026-01-02: Tar the hull\nBlack tar.\n"),
+        (".squad/decisions/decisions.md", old),
+    ]);
+    let counted = || {
+        let value: serde_json::Value = serde_json::from_str(&repo.squad(&["agents", "--json"]).out).expect("JSON");
+        value["decisions"]["archived"].clone()
+    };
+    let before = counted();
+    assert_eq!(before, 1);
+    let output = repo.squad(&["decisions", "import"]);
+    assert!(output.err.contains("1 decision imported"), "{output}");
+    assert_eq!(counted(), before);
+    assert_eq!(repo.read(".squad/decisions/decisions.md"), old);
+    let stub = repo.read(".squad/decisions.md");
+    assert!(stub.starts_with("# Decisions\n\n<!-- squad: imported"), "{stub}");
+    let again = repo.squad(&["decisions", "import"]);
+    assert!(again.code == 0 && !again.err.contains("imported in"), "{again}");
+}

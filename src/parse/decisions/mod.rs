@@ -18,7 +18,7 @@ use std::collections::{HashMap, HashSet};
 pub(crate) use entries::IMPORTED;
 #[cfg(test)]
 pub(crate) use own::decision_file;
-pub(crate) use places::holds_decisions;
+pub(crate) use places::{holds_decisions, main_file, stands_before_another};
 pub(crate) use split::{sources, split};
 
 use date::Order;
@@ -27,7 +27,7 @@ use super::front_matter;
 use super::words::is_blank;
 use super::{Files, line_feeds};
 use crate::model::{Decision, DecisionId, Problem, Severity, Slug, Source, plural};
-use places::{Place, main_file, place};
+use places::{Place, place};
 
 /// The decisions of a team folder.
 #[derive(Default)]

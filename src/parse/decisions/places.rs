@@ -20,11 +20,18 @@ pub(crate) fn holds_decisions(path: &str) -> bool {
 }
 
 const MAIN: &str = "decisions.md";
+const IN_FOLDER: &str = "decisions/decisions.md";
 
 /// The file that agents read: `decisions.md`, however its case, or one in the folder where there is no other.
-pub(super) fn main_file(files: &Files) -> &str {
+pub(crate) fn main_file(files: &Files) -> &str {
     let named = || files.texts.keys().find(|path| path.eq_ignore_ascii_case(MAIN));
-    if files.texts.contains_key(MAIN) { MAIN } else { named().map_or("decisions/decisions.md", String::as_str) }
+    if files.texts.contains_key(MAIN) { MAIN } else { named().map_or(IN_FOLDER, String::as_str) }
+}
+
+/// Whether another file would be the one that agents read if this one went.
+pub(crate) fn stands_before_another(files: &Files, path: &str) -> bool {
+    let would_be = |other: &String| other.eq_ignore_ascii_case(MAIN) || other == IN_FOLDER;
+    main_file(files) == path && files.texts.keys().any(|other| other != path && would_be(other))
 }
 
 pub(super) fn place(path: &str, main: &str) -> Option<Place> {
