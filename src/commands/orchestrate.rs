@@ -4,7 +4,7 @@ use crate::error::Failure;
 use crate::model::{Outcome, Tier, list, printable};
 use crate::ops::members::named_agents;
 use crate::ops::orchestrate::{self, Ended as RunEnded, Order, Preview};
-use crate::ops::{Project, engines};
+use crate::ops::{Project, engines, routing};
 use crate::policy::Permissions;
 use crate::route::Wishes;
 use crate::settings;
@@ -83,6 +83,9 @@ impl Args {
     }
 
     fn prepare(&self, context: &mut Context<'_>) -> Result<(Project, Order), Failure> {
+        if self.agents.is_empty() {
+            routing::prepare(context.env);
+        }
         let project = Project::open(context.env, &context.directory, self.settings())?;
         self.insist_on_flags(&project)?;
         context.ui.problems(&project.problems);

@@ -26,7 +26,7 @@ use crate::engine::{Adapter, Engine, rehearsal};
 use crate::env::Env;
 use crate::error::{Failure, FailureKind};
 use crate::git::Head;
-use crate::model::{NO_ENGINE, Offer, Outcome, Plan, PlanKind, RunId, Slug, Usage, What};
+use crate::model::{NO_ENGINE, Offer, Outcome, Plan, PlanKind, RunId, Slug, Tier, Usage, What};
 use crate::policy::Permissions;
 use crate::pool::{Ask, Cancel, Crew, Desk, Dispatcher, Reports, Show};
 use crate::route::{Request, Router, Wishes};
@@ -102,7 +102,10 @@ pub(crate) fn preview(project: &Project, order: &Order) -> Result<Preview, Failu
 
 /// Who works on an order; and squad's own answer, where nobody has to.
 fn plan(project: &Project, order: &Order, run: Option<&RunId>) -> Result<(Plan, Option<String>), Failure> {
-    let router = Router::new(&project.team, &past::work(project)?);
+    // Who was named needs no lessons.
+    let is_open = order.wishes.agents.is_empty() || order.wishes.tier == Some(Tier::Direct);
+    let past = if is_open { past::work(project)? } else { Vec::new() };
+    let router = Router::new(&project.team, &past);
     let plan = router.plan(&Request::new(&order.message), &order.wishes);
     let answer = match plan.kind {
         PlanKind::Direct => direct::answer(project, &router, &order.message, run)?,

@@ -3,12 +3,21 @@
 use std::fs::{self, File};
 use std::io::{self, Write};
 use std::path::Path;
+use std::thread;
 
 use super::{Project, past};
+use crate::env::Env;
 use crate::error::Failure;
 use crate::model::Plan;
 use crate::route::evaluate::{self, Case, Evaluation};
-use crate::route::{PastWork, Request, Router, Wishes};
+use crate::route::{self, PastWork, Request, Router, Wishes};
+
+/// Reads the router's tables beside what else a command begins with; without a thread they are read when they are needed.
+pub(crate) fn prepare(env: &Env) {
+    if env.threads {
+        drop(thread::Builder::new().spawn(route::read_tables));
+    }
+}
 
 /// Plans every case and compares.
 ///

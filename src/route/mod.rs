@@ -37,6 +37,8 @@ mod tier;
 mod vague;
 mod weights;
 
+use std::sync::OnceLock;
+
 use serde::Serialize;
 
 use crate::model::{Evidence, Plan, PlanKind, Slug, Team, Tier};
@@ -96,12 +98,23 @@ const OF_ONE_CONSIDERED: usize = 3;
 /// A team's router: made once, asked often.
 pub(crate) struct Router<'t> {
     team: &'t Team,
-    index: Index<'t>,
+    past: &'t [PastWork],
+    /// Made by the first message that is not decided without it.
+    index: OnceLock<Index<'t>>,
+}
+
+/// Reads the tables, which takes some milliseconds: a thread can do it while the team is read.
+pub(crate) fn read_tables() {
+    lexicon::Lexicon::get();
 }
 
 impl<'t> Router<'t> {
-    pub(crate) fn new(team: &'t Team, past: &[PastWork]) -> Self {
-        Self { team, index: Index::new(team, past) }
+    pub(crate) fn new(team: &'t Team, past: &'t [PastWork]) -> Self {
+        Self { team, past, index: OnceLock::new() }
+    }
+
+    fn index(&self) -> &Index<'t> {
+        self.index.get_or_init(|| Index::new(self.team, self.past))
     }
 
     pub(crate) fn plan(&self, request: &Request<'_>, wishes: &Wishes) -> Plan {
@@ -136,15 +149,16 @@ impl<'t> Router<'t> {
 
     /// Whom the words of a message speak for beside those that its plan speaks of already, the closest first.
     pub(crate) fn considered(&self, request: &Request<'_>, plan: &Plan) -> Vec<Considered> {
-        let message = Message::read(&self.index, request.text, text::stretches(request.text));
-        let standing = Standing::of(&self.index, self.index.said(&message, &message.stretches));
-        let witness = Witness { index: &self.index, message: request.text, standing: &standing };
+        let index = self.index();
+        let message = Message::read(index, request.text, text::stretches(request.text));
+        let standing = Standing::of(index, index.said(&message, &message.stretches));
+        let witness = Witness { index, message: request.text, standing: &standing };
         let is_other = |agent: &usize| {
-            let slug = &self.index.agents[*agent].slug;
+            let slug = &index.agents[*agent].slug;
             !plan.agents.contains(slug) && !plan.evidence.iter().any(|evidence| evidence.agent == *slug)
         };
         let considered = standing.candidates().into_iter().filter(is_other).map(|agent| Considered {
-            agent: self.index.agents[agent].slug.clone(),
+            agent: index.agents[agent].slug.clone(),
             weight: (standing.fits[agent] * 100.0).round() / 100.0,
             evidence: witness.of(agent, OF_ONE_CONSIDERED),
         });
@@ -181,16 +195,15 @@ impl<'t> Router<'t> {
     }
 
     fn rank(&self, request: &Request<'_>, stretches: Vec<Stretch>) -> Draft {
-        let message = Message::read(&self.index, request.text, stretches);
-        let whole = Standing::of(&self.index, self.index.said(&message, &message.stretches));
+        let index = self.index();
+        let message = Message::read(index, request.text, stretches);
+        let whole = Standing::of(index, index.said(&message, &message.stretches));
         // Who tests or documents a file need not be who owns it.
         let owned = || {
             let draft = hard::in_text(self.team, request.text, &message.stretches);
             draft.filter(|_| whole.measured.specialties.is_empty())
         };
-        parts::read(&self.index, &message, &whole)
-            .or_else(owned)
-            .unwrap_or_else(|| whole.draft(&self.index, request.text))
+        parts::read(index, &message, &whole).or_else(owned).unwrap_or_else(|| whole.draft(index, request.text))
     }
 }
 

@@ -6,7 +6,7 @@ use super::{Context, Ended, TierName, text_or_input};
 use crate::error::Failure;
 use crate::model::{Plan, Tier};
 use crate::ops::members::named_agents;
-use crate::ops::{Project, past};
+use crate::ops::{Project, past, routing};
 use crate::route::{Considered, Request, Router, Wishes};
 use crate::settings::Layer;
 
@@ -71,13 +71,17 @@ struct Answer<'a> {
 
 impl Args {
     pub(super) fn run(self, context: &mut Context<'_>) -> Ended {
+        if self.agents.is_empty() {
+            routing::prepare(context.env);
+        }
         let project = Project::open(context.env, &context.directory, Layer::default())?;
         context.ui.problems(&project.problems);
         project.insist_on_sound()?;
         if let Some(file) = &self.eval {
             return evaluation::run(context, &project, file);
         }
-        let router = Router::new(&project.team, &past::work(&project)?);
+        let past = past::work(&project)?;
+        let router = Router::new(&project.team, &past);
         if self.stdin {
             return Ok(triage::run(&mut context.ui, &router));
         }
