@@ -136,22 +136,17 @@ impl<'t> Index<'t> {
             let longest = self
                 .lexicon
                 .phrases(term)
-                .iter()
-                .filter(|phrase| {
-                    let rest = terms.get(at + 1..at + 1 + phrase.rest.len());
-                    rest.is_some_and(|rest| rest.iter().zip(&phrase.rest).all(|(a, b)| *a == Some(*b)))
+                .filter(|(rest, _)| {
+                    let there = terms.get(at + 1..at + 1 + rest.len());
+                    there.is_some_and(|there| there.iter().zip(*rest).all(|(a, b)| *a == Some(*b)))
                 })
-                .max_by_key(|phrase| phrase.rest.len());
-            match longest {
-                Some(phrase) => {
-                    each(&phrase.hints, 1 + phrase.rest.len());
-                    at += 1 + phrase.rest.len();
-                }
-                None => {
-                    each(self.lexicon.hints(term), 1);
-                    at += 1;
-                }
-            }
+                .max_by_key(|(rest, _)| rest.len());
+            let (hints, count) = match longest {
+                Some((rest, hints)) => (hints, 1 + rest.len()),
+                None => (self.lexicon.hints(term), 1),
+            };
+            each(hints, count);
+            at += count;
         }
     }
 }

@@ -3,14 +3,16 @@
 //! The tables beside this file are general knowledge and speak of no team.
 
 use std::collections::HashMap;
+use std::ops::Range;
 use std::sync::LazyLock;
 
 use foldhash::fast::FixedState;
 
-use super::terms::{Place, each_term};
+#[cfg(test)]
+mod tables;
 
-const AREAS: &str = include_str!("tables/areas.txt");
-const COMMON: &str = include_str!("tables/common.txt");
+/// `areas.txt` and `common.txt` as they are looked up: reading them anew at each start would take five milliseconds.
+const COMPILED: &str = include_str!("tables/compiled.txt");
 const FILES: &str = include_str!("tables/files.txt");
 
 /// A term of the tables. Terms of a team that are in no table are numbered after these.
@@ -59,26 +61,28 @@ const SAYS_SOMETHING: f64 = 1.0;
 const STRONG: f64 = 1.0;
 const WEAK: f64 = 0.35;
 
-#[derive(Clone, Debug, Default)]
+/// What is known of a term, by places in the [`Lexicon`]'s lists.
 struct Entry {
-    says: Option<f64>,
-    hints: Vec<Hint>,
+    says: f64,
+    hints: Range<usize>,
     /// Terms of several words that begin with this one.
-    phrases: Vec<Phrase>,
+    phrases: Range<usize>,
 }
 
-#[derive(Clone, Debug)]
-pub(super) struct Phrase {
+struct Phrase {
     /// The terms after the first.
-    pub(super) rest: Vec<TermId>,
-    pub(super) hints: Vec<Hint>,
+    rest: Range<usize>,
+    hints: Range<usize>,
 }
 
 #[derive(Default)]
 pub(super) struct Lexicon {
     pub(super) areas: Vec<Area>,
-    ids: HashMap<Box<str>, TermId, FixedState>,
+    ids: HashMap<&'static str, TermId, FixedState>,
     entries: Vec<Entry>,
+    hints: Vec<Hint>,
+    phrases: Vec<Phrase>,
+    rests: Vec<TermId>,
     files: HashMap<&'static str, FileKind, FixedState>,
 }
 
@@ -111,7 +115,7 @@ impl Lexicon {
     }
 
     pub(super) fn says(&self, term: TermId) -> f64 {
-        self.entry(term).and_then(|entry| entry.says).unwrap_or(SAYS_SOMETHING)
+        self.entry(term).map_or(SAYS_SOMETHING, |entry| entry.says)
     }
 
     pub(super) fn is_stop(&self, term: TermId) -> bool {
@@ -119,11 +123,13 @@ impl Lexicon {
     }
 
     pub(super) fn hints(&self, term: TermId) -> &[Hint] {
-        self.entry(term).map_or(&[], |entry| &entry.hints)
+        self.entry(term).map_or(&[], |entry| &self.hints[entry.hints.clone()])
     }
 
-    pub(super) fn phrases(&self, term: TermId) -> &[Phrase] {
-        self.entry(term).map_or(&[], |entry| &entry.phrases)
+    /// Terms of several words that begin with a term: those after it, and what they speak of together.
+    pub(super) fn phrases(&self, term: TermId) -> impl Iterator<Item = (&[TermId], &[Hint])> {
+        let phrases = self.entry(term).map_or(&[][..], |entry| &self.phrases[entry.phrases.clone()]);
+        phrases.iter().map(|phrase| (&self.rests[phrase.rest.clone()], &self.hints[phrase.hints.clone()]))
     }
 
     fn entry(&self, term: TermId) -> Option<&Entry> {
@@ -150,11 +156,15 @@ impl Lexicon {
 
     fn read() -> Self {
         let mut lexicon = Self::default();
-        // Some more than there are.
-        lexicon.ids.reserve(AREAS.len() / 10);
-        lexicon.entries.reserve(AREAS.len() / 10);
-        lexicon.read_common();
-        lexicon.read_areas();
+        let count = COMPILED.lines().count();
+        lexicon.ids.reserve(count);
+        lexicon.entries.reserve(count);
+        for line in COMPILED.lines().filter(|line| !line.starts_with('#')) {
+            match line.strip_prefix("= ").and_then(|area| area.split_once(' ')) {
+                Some((name, kind)) => lexicon.areas.push(Area { name, kind: AreaKind::of(kind) }),
+                None => lexicon.add(line),
+            }
+        }
         for (place, line) in FILES.lines().filter(|line| !line.starts_with('#')).enumerate() {
             if let Some((pattern, words)) = line.split_once('\t') {
                 lexicon.files.insert(pattern, FileKind { place, words });
@@ -163,90 +173,55 @@ impl Lexicon {
         lexicon
     }
 
-    fn read_common(&mut self) {
-        let mut says = STOP;
-        for line in COMMON.lines().filter(|line| !line.starts_with('#')) {
-            match line {
-                "[stop]" => says = STOP,
-                "[common]" => says = SAYS_LITTLE,
-                words => {
-                    for (term, _) in self.take_terms(words) {
-                        self.entries[term as usize].says.get_or_insert(says);
-                    }
-                }
-            }
-        }
-    }
-
-    fn read_areas(&mut self) {
-        let mut area = 0;
-        for line in AREAS.lines().filter(|line| !line.starts_with('#')) {
-            if let Some(header) = line.strip_prefix("= ") {
-                let (name, kind) = header.split_once(' ').unwrap_or((header, ""));
-                area = AreaId::try_from(self.areas.len()).unwrap_or(AreaId::MAX);
-                let kind = if kind == "kind" { AreaKind::Kind } else { AreaKind::Topic };
-                self.areas.push(Area { name, kind });
-            } else if let Some((strength, words)) = line.split_once(": ") {
-                let build = self.areas.last().is_some_and(|area| area.name == "implementation");
-                let weight = if strength == "weak" || (strength == "asks" && build) { WEAK } else { STRONG };
-                let of = match strength {
-                    "role" => Of::Roles,
-                    "asks" => Of::Requests,
-                    _ => Of::All,
-                };
-                let hint = Hint { area, weight, of };
-                // A comma parts two terms of the table; each may be several words.
-                let mut words_left = &self.take_terms(words)[..];
-                let mut end = 0;
-                for part in words.split(',') {
-                    end += part.len() + 1;
-                    let count = words_left.iter().take_while(|(_, at)| *at < end).count();
-                    let (term, rest) = words_left.split_at(count);
-                    self.hint(term, hint);
-                    words_left = rest;
-                }
-            }
-        }
-    }
-
-    /// A term of the tables speaks of an area.
-    fn hint(&mut self, terms: &[(TermId, usize)], hint: Hint) {
-        let Some(((first, _), rest)) = terms.split_first() else { return };
-        let is_rest = |phrase: &Phrase| phrase.rest.iter().eq(rest.iter().map(|(term, _)| term));
-        let entry = &mut self.entries[*first as usize];
-        let hints = if rest.is_empty() {
-            &mut entry.hints
-        } else {
-            let place = entry.phrases.iter().position(is_rest).unwrap_or(entry.phrases.len());
-            if place == entry.phrases.len() {
-                let rest = rest.iter().map(|(term, _)| *term).collect();
-                entry.phrases.push(Phrase { rest, hints: Vec::new() });
-            }
-            &mut entry.phrases[place].hints
+    /// A line of the compiled table; see `lexicon/tables.rs`.
+    fn add(&mut self, line: &'static str) {
+        let mut cells = line.split('\t');
+        let (Some(term), Some(own)) = (cells.next(), cells.next()) else { return };
+        self.ids.insert(term, self.size());
+        let says = match own.as_bytes().first() {
+            Some(b'0') => STOP,
+            Some(b'1') => SAYS_LITTLE,
+            _ => SAYS_SOMETHING,
         };
-        // The first that is said of a term and an area stands: strong before weak.
-        if !hints.iter().any(|known| known.area == hint.area && known.of == hint.of) {
-            hints.push(hint);
+        let hints = self.add_hints(own.get(1..).unwrap_or_default());
+        let start = self.phrases.len();
+        for (rest, hints) in cells.filter_map(|phrase| phrase.split_once(':')) {
+            let start = self.rests.len();
+            self.rests.extend(rest.split(' ').map(number));
+            let hints = self.add_hints(hints);
+            self.phrases.push(Phrase { rest: start..self.rests.len(), hints });
         }
+        self.entries.push(Entry { says, hints, phrases: start..self.phrases.len() });
     }
 
-    /// The terms of a line, with where they begin.
-    fn take_terms(&mut self, text: &str) -> Vec<(TermId, usize)> {
-        let mut terms = Vec::with_capacity(text.len() / 6);
-        // No table of files yet: what the tables say of files is not said of them.
-        each_term(&Self::default(), text, &mut |term, range, place| {
-            if place == Place::Word && !term.is_empty() {
-                let known = self.ids.get(term).copied();
-                let id = known.unwrap_or_else(|| {
-                    let next = self.size();
-                    self.ids.insert(term.into(), next);
-                    self.entries.push(Entry::default());
-                    next
-                });
-                terms.push((id, range.start));
-            }
-        });
-        terms
+    fn add_hints(&mut self, codes: &str) -> Range<usize> {
+        let start = self.hints.len();
+        self.hints.extend(codes.as_bytes().chunks_exact(2).map(|code| Hint::decode(code[0], code[1])));
+        start..self.hints.len()
+    }
+}
+
+fn number(digits: &str) -> TermId {
+    digits.bytes().fold(0, |number, digit| number * 10 + TermId::from(digit.wrapping_sub(b'0')))
+}
+
+impl AreaKind {
+    fn of(word: &str) -> Self {
+        if word == "kind" { Self::Kind } else { Self::Topic }
+    }
+}
+
+impl Hint {
+    /// How areas are counted in the compiled table.
+    const FIRST_AREA: u8 = b'!';
+
+    /// A letter for whom a hint is taken from, a capital where it is strong.
+    const LETTERS: [(Of, u8); 3] = [(Of::All, b'a'), (Of::Roles, b'r'), (Of::Requests, b'q')];
+
+    fn decode(area: u8, letter: u8) -> Self {
+        let known = Self::LETTERS.iter().find(|(_, known)| *known == letter.to_ascii_lowercase());
+        let weight = if letter.is_ascii_uppercase() { STRONG } else { WEAK };
+        Self { area: area.wrapping_sub(Self::FIRST_AREA), weight, of: known.map_or(Of::All, |(of, _)| *of) }
     }
 }
 
