@@ -56,25 +56,21 @@ pub(super) fn read(index: &Index<'_>, message: &Message<'_>, whole: &Standing) -
     }
     // Where a message begins by asking for such a kind, what is named besides is what it is about.
     let is_about = parts.first().is_some_and(|part| part.kind.is_some());
+    let asking: Vec<(Part<'_>, f64)> =
+        parts.into_iter().filter_map(|part| part.least_lead(is_about).map(|least| (part, least))).collect();
+    if asking.len() < 2 {
+        return None;
+    }
     let mut chosen = Chosen {
         index,
         message,
         agents: Vec::new(),
         leads: Vec::new(),
-        evidence: Vec::new(),
+        standings: Vec::new(),
         least: 1.0,
         is_led: false,
     };
-    for Part { clause, said, kind } in parts {
-        let least = match clause.asks {
-            Asks::Order => IN_AN_ORDER,
-            _ if is_about && kind.is_none() => continue,
-            Asks::Listed => IN_A_LIST,
-            Asks::Thing => IN_A_THING,
-            Asks::Joined | Asks::Nothing if kind.is_some() => IN_A_KIND,
-            Asks::Joined => WHERE_JOINED,
-            Asks::Nothing => continue,
-        };
+    for (Part { clause, said, kind }, least) in asking {
         let least = if is_ones { IN_ONES_WORK.max(least) } else { least };
         let owner = kind.and_then(|area| owner(index, area));
         let standing = Standing::of(index, said);
@@ -82,8 +78,11 @@ pub(super) fn read(index: &Index<'_>, message: &Message<'_>, whole: &Standing) -
         let agent = if clause.asks == Asks::Order { best.or(owner) } else { owner.or(best) };
         if let Some(agent) = agent {
             chosen.is_led |= chosen.agents.is_empty() && clause.asks == Asks::Order && standing.lead >= SURELY_ONES;
-            chosen.take(agent, &standing);
+            chosen.take(agent, standing);
         }
+    }
+    if chosen.agents.len() < 2 {
+        return None;
     }
     // Beside such kinds there is other work; else the message as a whole has to speak for them before all others, or
     // all but one where a part surely does.
@@ -93,7 +92,7 @@ pub(super) fn read(index: &Index<'_>, message: &Message<'_>, whole: &Standing) -
         place < chosen.agents.len() + usize::from(lead >= SURELY_ONES)
     };
     let is_led = has_kinds || chosen.agents.iter().zip(&chosen.leads).all(|(agent, lead)| is_first(agent, *lead));
-    is_led.then(|| chosen.draft(whole))?
+    is_led.then(|| chosen.draft(whole))
 }
 
 struct Part<'c> {
@@ -101,6 +100,21 @@ struct Part<'c> {
     said: Said,
     /// A kind of work that it surely asks for beside others.
     kind: Option<usize>,
+}
+
+impl Part<'_> {
+    /// By how much an agent must lead the next to be chosen for it; `None`: it asks for nothing.
+    fn least_lead(&self, is_about: bool) -> Option<f64> {
+        match self.clause.asks {
+            Asks::Order => Some(IN_AN_ORDER),
+            _ if is_about && self.kind.is_none() => None,
+            Asks::Listed => Some(IN_A_LIST),
+            Asks::Thing => Some(IN_A_THING),
+            Asks::Joined | Asks::Nothing if self.kind.is_some() => Some(IN_A_KIND),
+            Asks::Joined => Some(WHERE_JOINED),
+            Asks::Nothing => None,
+        }
+    }
 }
 
 fn part<'c>(index: &Index<'_>, message: &Message<'_>, clause: &'c Clause) -> Part<'c> {
@@ -116,7 +130,8 @@ struct Chosen<'c, 't> {
     agents: Vec<usize>,
     /// By how much each leads the next in its part.
     leads: Vec<f64>,
-    evidence: Vec<Evidence>,
+    /// How the agents stand to each one's part.
+    standings: Vec<(usize, Standing)>,
     /// How sure the least sure of them is.
     least: f64,
     /// Whether the first of them surely does what is ordered first.
@@ -124,28 +139,34 @@ struct Chosen<'c, 't> {
 }
 
 impl Chosen<'_, '_> {
-    fn take(&mut self, agent: usize, standing: &Standing) {
+    fn take(&mut self, agent: usize, standing: Standing) {
         if !self.agents.contains(&agent) {
             self.agents.push(agent);
             self.leads.push(standing.lead);
             self.least = self.least.min(standing.best.map_or(0.0, |(_, sure)| sure));
-            let witness = Witness { index: self.index, message: self.message.text, standing };
-            self.evidence.extend(witness.of(agent, OF_A_PART));
+            self.standings.push((agent, standing));
         }
     }
 
-    /// `None` when they are not several. That they are is no doubt, so they are no less sure than is enough to answer.
-    /// Who surely does what is ordered first comes first, or else whom the message as a whole is for; the others in its order.
-    fn draft(mut self, whole: &Standing) -> Option<Draft> {
+    fn evidence(&self) -> Vec<Evidence> {
+        let of_part = |(agent, standing): &(usize, Standing)| {
+            Witness { index: self.index, message: self.message.text, standing }.of(*agent, OF_A_PART)
+        };
+        self.standings.iter().flat_map(of_part).collect()
+    }
+
+    /// That they are several is no doubt, so they are no less sure than is enough to answer. Who surely does what is
+    /// ordered first comes first, or else whom the message as a whole is for; the others in its order.
+    fn draft(mut self, whole: &Standing) -> Draft {
         if let Some((best, _)) = whole.best.filter(|_| !self.is_led) {
             self.agents.sort_by_key(|agent| *agent != best);
         }
-        (self.agents.len() > 1).then(|| Draft {
+        Draft {
             reviewer: self.agents.iter().find_map(|agent| whole.reviewer(self.index, *agent)),
             agents: self.agents.iter().map(|agent| self.index.agents[*agent].slug.clone()).collect(),
             confidence: self.least.max(SURE),
-            evidence: self.evidence,
-        })
+            evidence: self.evidence(),
+        }
     }
 }
 
