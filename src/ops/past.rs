@@ -76,6 +76,7 @@ fn completed(workspace: &Workspace, most: usize, messages: Messages) -> Result<V
                     seen += 1;
                     if let Some(Tail { plan: Some((kind, planned, chooser)), completed: true, done }) =
                         tails.remove(&run)
+                        && chooser != Chooser::Nobody
                     {
                         let is_enough = is_whole || messages == Messages::Beginnings;
                         let message = if is_enough { message } else { message_of(&index, &key)? };

@@ -367,3 +367,14 @@ fn what_a_person_or_the_coordinator_chose_is_kept_and_teaches() {
     let corrected = format!("run {}", runs["runs"][0]["run"].as_str().expect("an id"));
     assert!(speaks_for("ada", &corrected) && !speaks_for("bob", "run 20260105-090000-000001"));
 }
+
+#[test]
+fn what_a_rehearsal_improvised_teaches_nothing() {
+    let repo = TestRepo::with_small_team();
+    let before = json(&repo.squad(&["route", "--json", "Make it better"]));
+    assert_eq!(before["kind"], "abstain");
+    let output = repo.squad(&["orchestrate", "--engine", "rehearsal", "Make it better"]);
+    assert_eq!(output.code, 0, "{output}");
+    assert_eq!(json(&repo.squad(&["route", "--json", "Make it better"])), before);
+    assert_eq!(repo.squad(&["log", "--export-routing"]).out, "");
+}

@@ -5,13 +5,13 @@ use std::time::Duration;
 use super::script::Step;
 use crate::model::{SessionSpec, Slug, first_line};
 
+/// Why it chose an agent. Nobody learns from that.
+pub(crate) const IMPROVISED: &str = "improvised by the rehearsal engine";
+
 pub(super) fn turn(spec: &SessionSpec, prompt: &str) -> Vec<Step> {
     let line = if spec.agent.as_str() == Slug::COORDINATOR {
         if prompt.contains("{\"agents\":") {
-            format!(
-                "{{\"agents\": [\"{}\"], \"reason\": \"improvised by the rehearsal engine\"}}",
-                someone(spec, prompt)
-            )
+            format!("{{\"agents\": [\"{}\"], \"reason\": \"{IMPROVISED}\"}}", someone(spec, prompt))
         } else {
             format!("(rehearsal) {}", summary(prompt))
         }

@@ -27,6 +27,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 
 use tokio::sync::{mpsc, watch};
 
+pub(crate) use improvise::IMPROVISED;
 pub(crate) use script::Script;
 
 use super::{Adapter, AdapterSession, EngineError, Fact, Opening};

@@ -5,6 +5,7 @@ use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
 
 use super::Derived;
+use crate::engine::rehearsal;
 use crate::model::{Decision, DecisionId, EntryId, Evidence, Outcome, Plan, PlanKind, RunId, Slug, Usage, What};
 use crate::record::Entry;
 
@@ -79,6 +80,8 @@ pub(in crate::ops) enum Fact {
 /// Whose word it was that the agents of a plan are the right ones; the later, the weightier.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 pub(in crate::ops) enum Chooser {
+    /// The rehearsal engine, which takes the first at hand.
+    Nobody,
     Router,
     Coordinator,
     Person,
@@ -165,11 +168,16 @@ impl Derived for Wrote {
 fn chooser(plan: &Plan) -> Chooser {
     let of = |evidence: &Evidence| match evidence.source.as_str() {
         "command line" | "message" => Chooser::Person,
+        Slug::COORDINATOR if evidence.why == rehearsal::IMPROVISED => Chooser::Nobody,
         Slug::COORDINATOR => Chooser::Coordinator,
         _ => Chooser::Router,
     };
     let chosen = plan.evidence.iter().filter(|evidence| plan.agents.contains(&evidence.agent));
-    chosen.map(of).max().unwrap_or(Chooser::Router)
+    let choosers: Vec<Chooser> = chosen.map(of).collect();
+    match choosers.contains(&Chooser::Nobody) {
+        true => Chooser::Nobody,
+        false => choosers.into_iter().max().unwrap_or(Chooser::Router),
+    }
 }
 
 pub(in crate::ops) fn beginning(message: &str) -> &str {

@@ -34,7 +34,7 @@ use crate::model::RunId;
 use crate::record::{Entry, Read};
 
 /// Raised when what is kept changes.
-const FORM: &str = "squad ledger index 5";
+const FORM: &str = "squad ledger index 6";
 const HEAD: &str = "head";
 const RUNS: &str = "runs";
 

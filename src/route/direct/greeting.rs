@@ -1,5 +1,6 @@
 //! Greetings, thanks and praise, at the beginning of a message.
 
+use super::words::{ADDRESSED, GREETING, PLEASANT, THANKS, is_a};
 use super::{begins, fact::is_of_work, holds};
 
 const GREETINGS: [&str; 48] = [
@@ -54,7 +55,8 @@ const GREETINGS: [&str; 48] = [
 ];
 
 /// Scripts in which no space ends a greeting.
-const GREETINGS_ANYWAY: [&str; 13] = [
+const GREETINGS_ANYWAY: [&str; 14] = [
+    "大家好",
     "你好",
     "谢谢",
     "您好",
@@ -83,52 +85,10 @@ pub(super) fn without_greeting(text: &str) -> &str {
     greeting.map_or(text, |rest| rest.trim_start_matches(|c: char| !c.is_alphanumeric() && c != '@' && c != '`'))
 }
 
-/// What is left of a greeting: nothing, a name, a word of praise.
+/// Whether what is left of a greeting is more of it: names, thanks, a word of praise. Every part of it has to be;
+/// `Hi team, the login page crashes` goes on to work.
 pub(super) fn is_small_talk(rest: &str) -> bool {
-    const BEGINS: [&str; 41] = [
-        "looks ",
-        "sounds ",
-        "works ",
-        "team",
-        "everyone",
-        "everybody",
-        "all",
-        "folks",
-        "squad",
-        "guys",
-        "there",
-        "for ",
-        "a lot",
-        "so much",
-        "again",
-        "and ",
-        "that was",
-        "that's",
-        "this was",
-        "you",
-        "how are you",
-        "how's it going",
-        "what's up",
-        "on ",
-        "great",
-        "nice",
-        "have a",
-        "equipo",
-        "a todos",
-        "alle",
-        "zusammen",
-        "tout le monde",
-        "beaucoup",
-        "à tous",
-        "mucho",
-        "perfect",
-        "大家",
-        "各位",
-        "皆さん",
-        "みなさん",
-        "ございます",
-    ];
-    // `Thanks, now fix …` goes on to ask for work.
+    // `Thanks, now fix …`
     const GOES_ON: [&str; 15] = [
         "please",
         "can you",
@@ -146,7 +106,90 @@ pub(super) fn is_small_talk(rest: &str) -> bool {
         "broken",
         "bug",
     ];
-    let few = rest.split_whitespace().count() <= 12;
-    let ends = rest.is_empty() || !rest.chars().any(char::is_alphanumeric);
-    ends || (few && begins(rest, &BEGINS) && !holds(rest, &GOES_ON) && !(rest.contains('?') && is_of_work(rest)))
+    let mut parts = rest.split(MARKS).map(str::trim).filter(|part| part.chars().any(char::is_alphanumeric));
+    let first = parts.next().is_none_or(|part| is_pleasant(part) || is_about_thanks(part));
+    let goes_on = holds(rest, &GOES_ON) || (rest.contains('?') && is_of_work(rest));
+    first && !goes_on && parts.all(is_pleasant)
+}
+
+const MARKS: [char; 13] = ['.', ',', '!', '?', ';', ':', '—', '\n', '，', '。', '！', '？', '、'];
+
+/// `the quick review`, after thanks and praise: what for.
+fn is_about_thanks(part: &str) -> bool {
+    /// In words.
+    const SHORT: usize = 9;
+    let part = without_those_addressed(part);
+    begins(part, &["for ", "on ", "and "]) && part.split_whitespace().count() <= SHORT
+}
+
+/// A greeting, those who are greeted, or a remark that asks for nothing.
+fn is_pleasant(part: &str) -> bool {
+    const REMARKS: [&str; 24] = [
+        "looks ",
+        "sounds ",
+        "works ",
+        "a lot",
+        "so much",
+        "again",
+        "that was ",
+        "that's ",
+        "this was ",
+        "you did",
+        "you rock",
+        "you are",
+        "you're ",
+        "you were",
+        "you saved",
+        "how are you",
+        "how's it going",
+        "what's up",
+        "have a ",
+        "beaucoup",
+        "mucho",
+        "perfect",
+        "great",
+        "nice",
+    ];
+    /// A longer remark may say anything.
+    const SHORT: usize = 5;
+    let part = without_those_addressed(part);
+    let count = part.split_whitespace().count();
+    let rest = without_greeting(part);
+    part.is_empty()
+        || (rest.len() < part.len() && is_pleasant(rest))
+        || (begins(part, &REMARKS) && count <= SHORT)
+        || part.split(|c: char| !c.is_alphanumeric()).filter(|word| !word.is_empty()).all(is_pleasant_word)
+}
+
+fn is_pleasant_word(word: &str) -> bool {
+    is_a(GREETING | THANKS | ADDRESSED | PLEASANT, word)
+}
+
+fn without_those_addressed(part: &str) -> &str {
+    const THEY: [&str; 19] = [
+        "team",
+        "everyone",
+        "everybody",
+        "all",
+        "folks",
+        "squad",
+        "guys",
+        "there",
+        "you",
+        "equipo",
+        "a todos",
+        "alle",
+        "zusammen",
+        "tout le monde",
+        "à tous",
+        "大家",
+        "各位",
+        "皆さん",
+        "みなさん",
+    ];
+    let ends = |rest: &str, they: &str| !they.is_ascii() || !rest.starts_with(char::is_alphanumeric);
+    let found = THEY.iter().find_map(|they| part.strip_prefix(they).filter(|rest| ends(rest, they)));
+    // `you are great` is a remark on them.
+    let rest = found.map(str::trim_start).filter(|_| !part.starts_with("you ")).unwrap_or(part);
+    rest.strip_prefix("ございます").unwrap_or(rest)
 }

@@ -29,6 +29,40 @@ fn what_a_look_answers_is_direct() {
 }
 
 #[test]
+fn a_greeting_before_work_is_no_small_talk() {
+    for message in [
+        "Hi team, the login page crashes on Safari",
+        "Hey all, production returns 500s on every request",
+        "Good morning team, write the release notes for 2.1",
+        "hi there, deploy to staging",
+        "Thanks, that was quick. The search endpoint still times out.",
+        "nice work on the API, update the README too",
+        "hey folks review PR 33",
+        "hola equipo, el botón de login no funciona",
+        "Hallo zusammen, die Tests schlagen fehl",
+        "你好，登录接口返回500错误",
+    ] {
+        assert_eq!(super::read(&sample(), message), None, "{message}");
+    }
+    for message in [
+        "Hi team!",
+        "Hey all, how are you?",
+        "Thanks, that was quick.",
+        "nice work on the API, everyone!",
+        "Great job on the release and the docs",
+        "hola equipo",
+        "Hallo zusammen!",
+        "大家好",
+        "你好，大家",
+        "Thank you all so much!",
+        "Good morning, everybody. Have a nice day!",
+        "Thanks for the quick review, looks great",
+    ] {
+        assert_eq!(super::read(&sample(), message), Some(super::SMALL_TALK), "{message}");
+    }
+}
+
+#[test]
 fn pleasantries_are_returned() {
     for message in ["Hi", "hello team!", "Good morning, everyone.", "Hey Ada, how are you?", "¡Hola!"] {
         assert_eq!(read(message), Some(Question::Greeting), "{message}");
