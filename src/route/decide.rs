@@ -76,9 +76,23 @@ impl Standing {
                 }
             }
         }
+        if rows.is_empty() {
+            rows.extend(self.rows_by_areas(index, agent));
+        }
         let (row, _) = rows.into_iter().max_by(|a, b| a.1.total_cmp(&b.1).then(b.0.cmp(&a.0)))?;
         let reviewer = index.team.rules.get(row)?.reviewer.as_ref()?;
         index.team.member(reviewer).filter(|member| member.is_startable()).map(|member: &Member| member.slug.clone())
+    }
+}
+
+impl Standing {
+    /// The rows that make what is spoken of the agent's, where none of their words is said.
+    fn rows_by_areas(&self, index: &Index<'_>, agent: usize) -> Vec<(usize, f64)> {
+        let of_area = |(area, said): (usize, &f64)| {
+            let row = index.lines[index.area_lines[agent][area]?].rule?;
+            (*said > 0.0).then(|| (row, said * said * index.areas[agent][area]))
+        };
+        self.said.areas.iter().enumerate().filter_map(of_area).collect()
     }
 }
 

@@ -2,6 +2,7 @@
 
 use super::Draft;
 use super::fields::names;
+use super::orders::is_order;
 use super::text::Stretch;
 use crate::model::{Evidence, Kind, Member, Slug, Status, Team};
 
@@ -52,30 +53,55 @@ impl Called {
 /// Those called by `@name` anywhere, or by name where a sentence turns to them.
 pub(super) fn read(team: &Team, message: &str, stretches: &[Stretch]) -> Called {
     let mut called = Called::default();
-    for stretch in stretches.iter().filter(|stretch| !stretch.is_code) {
-        for name in mentions(message, stretch) {
-            if !is_everyone(name) && called.evidence.len() < MOST {
-                called.take(team, name, &format!("@{name}"));
+    let mut beside = Vec::new();
+    for stretch in stretches.iter().filter(|stretch| !stretch.is_code && stretch.weight > 0.0) {
+        for (name, how) in mentions(message, stretch) {
+            if is_everyone(name) || called.evidence.len() >= MOST {
+                continue;
+            }
+            match how {
+                Mentioned::Called => called.take(team, name, &format!("@{name}")),
+                Mentioned::Beside => beside.push(name),
+                Mentioned::RuledOut => {}
             }
         }
     }
+    by_name(team, message, stretches, &mut called);
+    // `Do it as @bea said` speaks to nobody else.
+    if called.agents.is_empty() {
+        for name in beside.into_iter().take(MOST) {
+            called.take(team, name, &format!("@{name}"));
+        }
+    }
+    called
+}
+
+/// Those who are spoken to by their names.
+fn by_name(team: &Team, message: &str, stretches: &[Stretch], called: &mut Called) {
     let mut sentence = usize::MAX;
-    if !team.members.iter().any(|member| message.contains(member.name.as_str())) {
-        return called;
+    if !team.members.iter().any(|member| holds_name(message, &member.name)) {
+        return;
     }
     for stretch in stretches.iter().filter(|stretch| !stretch.is_code && stretch.weight > 0.0) {
         let text = &message[stretch.range.clone()];
         if called.evidence.len() >= MOST {
             break;
         }
-        if stretch.sentence != sentence {
+        // `For Bea's page — Tess, write the tests`
+        let after_a_dash = message[..stretch.range.start].trim_end().ends_with(['—', '–']);
+        if stretch.sentence != sentence || after_a_dash {
             sentence = stretch.sentence;
             let after = message[stretch.range.end..].trim_start();
-            turned_to(team, text, after, &mut called);
+            turned_to(team, text, after, called);
         }
-        asked(team, text, &mut called);
+        asked(team, text, called);
     }
-    called
+}
+
+/// Whether a name stands in a message, whatever its case.
+fn holds_name(message: &str, name: &str) -> bool {
+    let (message, name) = (message.as_bytes(), name.as_bytes());
+    !name.is_empty() && message.windows(name.len()).any(|window| window.eq_ignore_ascii_case(name))
 }
 
 /// Everyone who can be started, where the message turns to the team and asks it for something.
@@ -120,24 +146,49 @@ fn standing(member: &Member) -> &'static str {
     }
 }
 
+/// How somebody is mentioned.
+#[derive(Clone, Copy, Debug, PartialEq)]
+enum Mentioned {
+    Called,
+    /// `as @bea said`, `cc @bea`
+    Beside,
+    /// `not @bea`
+    RuledOut,
+}
+
 /// What follows an `@` that begins a word: not the `@` of an e-mail address, a package or a version.
-fn mentions<'m>(message: &'m str, stretch: &Stretch) -> Vec<&'m str> {
+fn mentions<'m>(message: &'m str, stretch: &Stretch) -> Vec<(&'m str, Mentioned)> {
     let mut names = Vec::new();
     for (at, _) in message[stretch.range.clone()].match_indices('@') {
         let at = stretch.range.start + at;
         let before = message[..at].chars().next_back().unwrap_or(' ');
-        if before.is_alphanumeric() || matches!(before, '.' | '_' | '-' | '/' | '@' | '`') {
+        if is_of_a_name(before) || matches!(before, '.' | '/' | '@' | '`') {
             continue;
         }
         let rest = &message[at + 1..stretch.range.end];
-        let end = rest.find(|c: char| !(c.is_alphanumeric() || c == '-' || c == '_')).unwrap_or(rest.len());
+        let end = rest.find(|c: char| !is_of_a_name(c)).unwrap_or(rest.len());
         let name = rest[..end].trim_end_matches('-');
         // `@scope/package` and `@media(…)` are no colleagues.
         if !name.is_empty() && !rest[end..].starts_with(['/', '(', '[']) {
-            names.push(name);
+            names.push((name, mentioned_after(&message[..at])));
         }
     }
     names
+}
+
+/// In scripts without spaces a name ends where another script begins.
+fn is_of_a_name(c: char) -> bool {
+    const SCRIPTS_WITHOUT_SPACES: std::ops::RangeFrom<char> = '\u{2e80}'..;
+    (c.is_alphanumeric() && !SCRIPTS_WITHOUT_SPACES.contains(&c)) || matches!(c, '-' | '_')
+}
+
+fn mentioned_after(before: &str) -> Mentioned {
+    let word = before.trim_end().rsplit(|c: char| !c.is_alphanumeric()).next().unwrap_or_default();
+    match word.to_lowercase().as_str() {
+        "not" | "except" | "without" => Mentioned::RuledOut,
+        "as" | "like" | "by" | "from" | "cc" | "per" | "than" => Mentioned::Beside,
+        _ => Mentioned::Called,
+    }
 }
 
 /// `Bea, fix …`, `Bea: fix …`, `Bea, Fay and Tess: …`, `Bea should …`, `Hey Bea, …` at the beginning of a sentence.
@@ -148,8 +199,18 @@ fn turned_to(team: &Team, text: &str, after: &str, called: &mut Called) {
         .find_map(|hey| text.strip_prefix(hey))
         .unwrap_or(text);
     for member in &team.members {
-        let Some(name) = spelled(member, text) else { continue };
+        let Some(name) = spelled(member, text).or_else(|| begged(member, text)) else { continue };
         let rest = text[name.len()..].trim_start();
+        // `Bea and Tess, please pair on it`
+        let second = ["and ", "& "].iter().find_map(|joint| rest.strip_prefix(joint)).and_then(|rest| {
+            let other = team.members.iter().find_map(|member| spelled(member, rest))?;
+            rest[other.len()..].trim().is_empty().then_some(other)
+        });
+        if let Some(other) = second.filter(|_| after.starts_with([',', ':']) && !is_list(after)) {
+            called.take(team, name, name);
+            called.take(team, other, other);
+            return;
+        }
         let turns = match rest.is_empty() {
             true => after.starts_with([',', ':']) && !is_list(after),
             false => ADDRESSES.iter().any(|verb| rest.starts_with(verb)),
@@ -181,9 +242,21 @@ fn spelled<'t>(member: &'t Member, text: &str) -> Option<&'t str> {
         .then_some(name)
 }
 
-/// `ask Bea to …`, `assign this to Bea`, `let Bea …`.
+/// `bea please …`: written small, what is begged tells that it is a name.
+fn begged<'t>(member: &Member, text: &'t str) -> Option<&'t str> {
+    let (name, rest) = text.split_at_checked(member.name.len())?;
+    let begs = [" please ", " can you ", " could you "].iter().any(|verb| rest.starts_with(verb));
+    (begs && name.eq_ignore_ascii_case(&member.name)).then_some(name)
+}
+
+/// `ask Bea to …`, `assign this to Bea`, `let Bea …`, `can Bea …?`.
 fn asked(team: &Team, text: &str, called: &mut Called) {
-    const CUES: [&str; 16] = [
+    const CUES: [&str; 21] = [
+        "can ",
+        "could ",
+        "i want ",
+        "i'd like ",
+        "i would like ",
         "ask ",
         "tell ",
         "let ",
@@ -209,10 +282,16 @@ fn asked(team: &Team, text: &str, called: &mut Called) {
         let Some(cue) = CUES.iter().find(|cue| lower(cue)) else { continue };
         let rest = &rest[cue.len()..];
         if let Some(name) = team.members.iter().find_map(|member| spelled(member, rest)) {
-            let verb = matches!(*cue, "let " | "have " | "get ");
             let follows = rest[name.len()..].trim_start();
-            // `have Link components` is no order to Link.
-            if !verb || follows.chars().next().is_some_and(char::is_lowercase) && !names(follows, "is") {
+            let is_asked = match cue.trim_end() {
+                // `How can Link …` asks for something else, and `can Link components …` of something else.
+                "can" | "could" => at == 0 && is_order(follows),
+                "i want" | "i'd like" | "i would like" => at == 0 && follows.starts_with("to "),
+                // `have Link components` is no order to Link.
+                "let" | "have" | "get" => follows.starts_with(char::is_lowercase) && !names(follows, "is"),
+                _ => true,
+            };
+            if is_asked {
                 called.take(team, name, name);
             }
         }

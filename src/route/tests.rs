@@ -280,6 +280,41 @@ fn who_is_called_and_cannot_be_started_is_said() {
 }
 
 #[test]
+fn who_is_spoken_of_is_not_called() {
+    for (message, called) in [
+        ("@fay fix the layout as @bea suggested", &["fay"][..]),
+        ("not @bea - @fay please, the endpoint", &["fay"]),
+        ("cc @bea — Fay, the query is slow", &["fay"]),
+        ("do it as @bea said", &["bea"]),
+        ("Bea and Fay, please pair on it", &["bea", "fay"]),
+        ("bea please look at it", &["bea"]),
+        ("Can Bea check it in the evening?", &["bea"]),
+        ("I'd like Tess to look at it", &["tess"]),
+        ("@fay请画大一点", &["fay"]),
+        ("请@fay画大一点", &["fay"]),
+        ("Can Bea components be blue?", &[]),
+    ] {
+        assert_eq!(agents(message).1, called, "{message}");
+    }
+}
+
+#[test]
+fn what_is_ruled_out_is_not_started() {
+    for (message, not) in [
+        ("skip the tests, just fix the query of the endpoint", "tess"),
+        ("I don't want tests, I want the endpoint fixed", "tess"),
+        ("The tests are fine, the migration is wrong", "tess"),
+        ("rather than the README, fix the endpoint", "doc"),
+        ("everything but the README: rename the endpoint", "doc"),
+        ("Update the endpoint only, not the README or the guide", "doc"),
+        ("nicht das README anfassen, nur den endpoint", "doc"),
+    ] {
+        assert!(!agents(message).1.contains(&not.to_owned()), "{message}: {:?}", agents(message));
+    }
+    assert_eq!(agents("instead of the endpoint, change the button on the page").1, ["fay"]);
+}
+
+#[test]
 fn what_shall_not_be_done_speaks_for_nobody() {
     let team = orchard();
     for message in [
