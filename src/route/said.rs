@@ -1,5 +1,7 @@
 //! What a message says: the words that can be looked for, and the areas of work it speaks of.
 
+use std::ops::Range;
+
 use super::form::Form;
 use super::index::{Found, Index};
 use super::lexicon::{AreaId, AreaKind, Hint, Of, TermId};
@@ -88,7 +90,7 @@ impl Index<'_> {
             }
             clause = stretch.clause;
             let words = message.words(stretch);
-            self.add_areas_of(words.clone(), stretch, &mut begun, &mut said);
+            self.add_areas_of(message.text, words.clone(), stretch, &mut begun, &mut said);
             said.words.extend(words.map(|found| Word { found: found.clone(), weight: stretch.weight }));
         }
         said
@@ -111,6 +113,7 @@ impl Index<'_> {
 
     fn add_areas_of<'f>(
         &self,
+        text: &str,
         words: impl Iterator<Item = &'f Found>,
         stretch: &Stretch,
         begun: &mut usize,
@@ -118,9 +121,13 @@ impl Index<'_> {
     ) {
         let mut spoken: Vec<Option<TermId>> = Vec::with_capacity(words.size_hint().1.unwrap_or(0));
         let (mut wholes, mut implied) = (Vec::new(), Vec::new());
+        let mut ranges = Vec::new();
         for word in words {
             match word.place {
-                Place::Word if word.says => spoken.push(word.term),
+                Place::Word if word.says => {
+                    spoken.push(word.term);
+                    ranges.push(word.range.clone());
+                }
                 Place::Word => {}
                 Place::Whole => wholes.extend(word.term),
                 Place::Implied => implied.push(word.term),
@@ -134,12 +141,18 @@ impl Index<'_> {
             }
             _ => 0,
         };
+        let modifies: Vec<bool> = (0..spoken.len()).map(|at| modifies(self, text, &spoken, &ranges, at)).collect();
+        let mut at = 0;
         let mut take = |hints: &[Hint], terms: usize, counts: bool| {
+            at += terms;
+            let is_modifier = counts && modifies.get(at - 1).is_some_and(|modifies| *modifies);
             let begins = *begun < BEGINNING && !stretch.is_code;
             let asks = *begun <= verb && *begun < LATEST_VERB && !stretch.is_code && counts;
             for hint in hints.iter().filter(|hint| hint.of == Of::All || (asks && hint.of == Of::Requests)) {
                 // What shall not be done is surely not what is asked for.
                 let weight = if stretch.weight < 0.0 { -hint.weight } else { hint.weight * stretch.weight };
+                let is_kind = self.lexicon.areas[usize::from(hint.area)].kind == AreaKind::Kind;
+                let weight = if is_modifier && is_kind { weight * MODIFIES } else { weight };
                 // A log says the same a hundred times.
                 let pasted = stretch.is_code && stretch.weight.abs() < PASTED;
                 let weight = if pasted { said.paste(hint.area, weight) } else { weight };
@@ -163,4 +176,26 @@ impl Index<'_> {
         }
         self.each_hints(&implied, &mut |hints, terms| take(hints, terms, false));
     }
+}
+
+/// What a kind of work is worth that only says which thing is meant: `the document preview`.
+const MODIFIES: f64 = 0.35;
+
+/// Whether a word stands between an article and the noun that it only describes: another word follows at once that says
+/// something, and nothing of the same work.
+fn modifies(index: &Index<'_>, text: &str, terms: &[Option<TermId>], ranges: &[Range<usize>], at: usize) -> bool {
+    const ARTICLES: [&str; 5] = ["the", "a", "an", "our", "their"];
+    let (Some(word), Some(next)) = (ranges.get(at), ranges.get(at + 1)) else { return false };
+    let before = text.get(..word.start).unwrap_or_default().split_whitespace().next_back().unwrap_or_default();
+    let has_article = ARTICLES.iter().any(|article| article.eq_ignore_ascii_case(before));
+    // `the tests fail`: what is many stands for itself, and so does `a CODEOWNERS file`.
+    let is_many = text.get(word.clone()).is_some_and(|word| word.ends_with('s'));
+    let is_itself = text.get(next.clone()).is_some_and(|next| ["file", "folder"].contains(&next));
+    let follows = text.get(word.end..next.start) == Some(" ");
+    if !has_article || is_many || is_itself || !follows || terms[at + 1].is_some_and(|term| index.lexicon.is_stop(term))
+    {
+        return false;
+    }
+    let hints = |at: usize| terms[at].map_or(&[][..], |term| index.lexicon.hints(term));
+    !hints(at + 1).iter().any(|hint| hints(at).iter().any(|own| own.area == hint.area))
 }

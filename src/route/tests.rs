@@ -299,6 +299,19 @@ fn who_is_spoken_of_is_not_called() {
 }
 
 #[test]
+fn a_word_that_only_describes_a_thing_asks_for_no_work() {
+    for (message, not) in [
+        ("the document preview component renders blank", "doc"),
+        ("the approve button on the expense page does nothing", "rex"),
+        ("the review queue worker crashes on startup", "rex"),
+    ] {
+        assert!(!agents(message).1.contains(&not.to_owned()), "{message}: {:?}", agents(message));
+    }
+    assert_eq!(agents("the flaky test in CI").1, ["tess"]);
+    assert_eq!(agents("document the preview in the guide").1, ["doc"]);
+}
+
+#[test]
 fn what_is_ruled_out_is_not_started() {
     for (message, not) in [
         ("skip the tests, just fix the query of the endpoint", "tess"),
