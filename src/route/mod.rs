@@ -132,6 +132,10 @@ impl<'t> Router<'t> {
         let (suggested, why) = tier::of(request.text, draft.agents.len());
         let tier = wishes.tier.unwrap_or(suggested);
         let mut evidence = draft.evidence;
+        if let unread @ 1.. = text::unread(request.text) {
+            let why = format!("the message is long: {} KiB in its middle were not read", unread.div_ceil(1024));
+            evidence.push(note(why, "message"));
+        }
         match wishes.tier {
             Some(tier) => evidence.push(note(format!("tier {tier}: asked for"), "command line")),
             None if !draft.agents.is_empty() => evidence.push(note(why, "message")),

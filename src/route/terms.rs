@@ -195,9 +195,18 @@ fn pieces(segment: &str) -> impl Iterator<Item = Range<usize>> {
         at += segment[at..].find(is_of_a_word)?;
         let start = at;
         let mut letters = segment[start..].char_indices().peekable();
-        let (mut before, mut end) = (None::<char>, segment.len());
+        let (mut before, mut end, mut plural) = (None::<char>, segment.len(), 0);
         while let Some((offset, c)) = letters.next() {
             let next = letters.peek().map(|(_, next)| *next);
+            let after = start + offset + c.len_utf8();
+            // `APIs` is `API`.
+            let is_plural = before.is_some_and(char::is_uppercase)
+                && c.is_uppercase()
+                && segment[after..].strip_prefix('s').is_some_and(|rest| !rest.starts_with(is_of_a_word));
+            if is_plural {
+                (end, plural) = (after, 1);
+                break;
+            }
             let hump = before.is_some_and(|before| is_hump(before, c, next));
             if !is_of_a_word(c) || hump {
                 end = start + offset;
@@ -205,7 +214,7 @@ fn pieces(segment: &str) -> impl Iterator<Item = Range<usize>> {
             }
             before = Some(c);
         }
-        at = end;
+        at = end + plural;
         Some(start..end)
     })
 }

@@ -312,6 +312,18 @@ fn a_word_that_only_describes_a_thing_asks_for_no_work() {
 }
 
 #[test]
+fn what_of_a_long_message_is_not_read_is_said() {
+    let plan = plan(&sample(), &format!("Fix the button on the page. {}", "word ".repeat(20_000)));
+    assert!(plan.evidence.iter().any(|one| one.why.ends_with("66 KiB in its middle were not read")), "{plan:?}");
+}
+
+#[test]
+fn abbreviations_have_plurals() {
+    let evidence = plan(&sample(), "Query the APIs of the server").evidence;
+    assert!(evidence.iter().any(|one| one.why.contains("`API`")), "{evidence:?}");
+}
+
+#[test]
 fn what_is_ruled_out_is_not_started() {
     for (message, not) in [
         ("skip the tests, just fix the query of the endpoint", "tess"),

@@ -45,6 +45,11 @@ pub(super) fn stretches(message: &str) -> Vec<Stretch> {
     reader.stretches
 }
 
+/// What of a message is not read, in bytes.
+pub(super) fn unread(message: &str) -> usize {
+    message.len().saturating_sub(BEGINNING + END)
+}
+
 /// The beginning and the end of a message; of a short one the beginning is all.
 fn parts(message: &str) -> (Range<usize>, Range<usize>) {
     let all = message.len();

@@ -336,6 +336,7 @@ fn what_a_team_did_measures_its_routing() {
     .assert_eq(&output.to_string());
     let output = repo.squad(&["log", "--export-routing", "cases.jsonl"]);
     assert_eq!((output.code, output.out.as_str()), (0, ""), "{output}");
+    assert!(repo.squad(&["log", "--export-routing", "-"]).out == repo.read("cases.jsonl") && !repo.exists("-"));
     let again = repo.squad(&["log", "--export-routing", "cases.jsonl"]);
     assert!(again.code == 2 && again.err.contains("is there already"), "corrections by hand are safe: {again}");
     let report = json(&repo.squad(&["route", "--json", "--eval", "cases.jsonl"]));

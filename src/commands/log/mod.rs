@@ -50,7 +50,7 @@ pub(super) struct Args {
     /// With --since, those since then come first; with RUN, those that it has left already.
     #[arg(long, short, conflicts_with = "limit")]
     follow: bool,
-    /// Write the completed runs as labelled cases for `squad route --eval`, to a new FILE or to stdout
+    /// Write the completed runs as labelled cases for `squad route --eval`, to a new FILE or to stdout (`-`)
     ///
     /// The agents that completed a run count as the right ones; look the cases over, and correct those that were not.
     /// Runs that failed, were cancelled or were rejected are left out.
@@ -63,7 +63,7 @@ impl Args {
     pub(super) fn run(self, context: &mut Context<'_>) -> Ended {
         let workspace = Workspace::find(context.env, &context.directory)?;
         if let Some(file) = self.export_routing {
-            let file = file.map(|file| context.directory.join(file));
+            let file = file.filter(|file| file.as_os_str() != "-").map(|file| context.directory.join(file));
             return export(&mut context.ui, &past::cases(&workspace)?, file.as_deref());
         }
         let choice = self.choice(context)?;
