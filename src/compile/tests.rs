@@ -10,6 +10,7 @@ fn member(name: &str) -> Member {
         kind: Kind::Agent,
         status: Status::Active,
         charter: None,
+        scope: String::new(),
         source: Source::new(".squad/team.md", 1),
     }
 }

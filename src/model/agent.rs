@@ -95,6 +95,8 @@ pub(crate) struct Member {
     pub(crate) status: Status,
     /// Where its charter is, from the project's root with `/`; `None` when there is no such file.
     pub(crate) charter: Option<String>,
+    /// What the roster says it is for, beside its role: a scope, a specialization. Routing matches it.
+    pub(crate) scope: String,
     pub(crate) source: Source,
 }
 

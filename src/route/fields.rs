@@ -81,6 +81,7 @@ pub(super) fn lines(team: &Team, agents: &[&Member]) -> Vec<Line> {
     for (agent, member) in agents.iter().enumerate() {
         let source = member.source.to_string();
         reader.add(agent, Field::Role, &member.role, &source, None);
+        reader.add(agent, Field::Expertise, &member.scope, &source, None);
         if let Some(words) = words_of_name(&member.name) {
             reader.add(agent, Field::Role, &words, &source, None);
         }

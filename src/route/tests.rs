@@ -391,3 +391,22 @@ proptest::proptest! {
         }
     }
 }
+
+#[test]
+fn what_the_roster_says_beside_the_role_speaks_for_a_member() {
+    let team = read(&[(
+        "team.md",
+        "## Members\n\n| Name | Role | Specialization | Charter |\n|-|-|-|-|\n\
+         | Mia | Engineer | sonar arrays, hydrophones | agents/mia/charter.md |\n\
+         | Udo | Engineer | winches | Keeps cranes and davits going |\n",
+    )]);
+    for (message, agent, line) in [("Calibrate the hydrophones", "mia", 5), ("Grease the cranes and davits", "udo", 6)]
+    {
+        let evidence = plan(&team, message).evidence;
+        let speaks = |one: &Evidence| {
+            one.agent.as_str() == agent && one.source == format!(".squad/team.md:{line}") && one.weight > 0.0
+        };
+        assert!(evidence.iter().any(speaks), "{message}: {evidence:?}");
+        assert!(evidence.iter().all(|one| one.weight <= 0.0 || one.agent.as_str() == agent), "{message}: {evidence:?}");
+    }
+}

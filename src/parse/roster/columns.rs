@@ -89,6 +89,21 @@ const CALLING: [&str; 20] = [
     "what",
     "description",
 ];
+/// Of [`CALLING`], what tells one member from another.
+const SCOPE: [&str; 12] = [
+    "scope",
+    "responsibilities",
+    "owns",
+    "ownership",
+    "area of ownership",
+    "areas of ownership",
+    "area of responsibility",
+    "specialties",
+    "specialities",
+    "focus area",
+    "focus areas",
+    "skills",
+];
 pub(super) const STATUS: [&str; 2] = ["status", "state"];
 const BADGE: [&str; 4] = ["badge", "type", "kind", "emoji"];
 const CHARTER: [&str; 4] = ["charter", "file", "path", "folder"];
@@ -146,6 +161,8 @@ pub(super) struct Columns {
     pub(super) status: Option<usize>,
     pub(super) badge: Option<usize>,
     pub(super) charter: Option<usize>,
+    /// What says more of a member than its role does.
+    pub(super) scope: Option<usize>,
     pub(super) folder: Option<usize>,
     pub(super) model: Option<usize>,
 }
@@ -214,7 +231,10 @@ impl Candidate<'_> {
             return None;
         }
         let [badge, model, folder] = [&BADGE[..], &MODEL, &FOLDER].map(|names| called(table, names));
-        Some(Columns { name, role, status, badge, charter, folder: folder.filter(|folder| *folder != name), model })
+        let scope = called(table, &EXPERTISE).or_else(|| called(table, &SCOPE));
+        let scope = scope.filter(|column| *column != name && Some(*column) != role);
+        let folder = folder.filter(|folder| *folder != name);
+        Some(Columns { name, role, status, badge, charter, scope, folder, model })
     }
 
     pub(super) fn is_of_members(&self) -> bool {

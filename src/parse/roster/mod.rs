@@ -84,6 +84,7 @@ struct Entry<'a> {
     status: &'a str,
     badge: &'a str,
     charter: &'a str,
+    scope: &'a str,
     /// What may be the name of the member's folder.
     folder: &'a str,
     model: &'a str,
@@ -107,6 +108,15 @@ struct Reader<'a> {
     alike: HashMap<String, usize>,
     /// The last number behind each slug.
     numbers: HashMap<Slug, usize>,
+}
+
+/// What a scope's cell says; and a charter's, where it is written into the row instead of a path to it.
+fn scope(entry: &Entry<'_>) -> String {
+    /// In words: a path has none, and neither has `on file`.
+    const PROSE: usize = 3;
+    let is_prose = |text: &&str| text.split_whitespace().count() >= PROSE && !text.ends_with(".md");
+    let said = [entry.scope].into_iter().filter(|text| !is_blank(text)).chain(Some(entry.charter).filter(is_prose));
+    without_pictographs(&said.collect::<Vec<_>>().join("; "))
 }
 
 impl Reader<'_> {
@@ -139,6 +149,7 @@ impl Reader<'_> {
                 status: row.cell(columns.status),
                 badge: row.cell(columns.badge),
                 charter: row.cell(columns.charter),
+                scope: row.cell(columns.scope),
                 folder: row.cell(columns.folder),
                 model: row.cell(columns.model),
                 links: &row.links,
@@ -263,6 +274,7 @@ impl Reader<'_> {
             role,
             name,
             slug,
+            scope: scope(entry),
             source,
         };
         Some((member, place.missing))
