@@ -22,8 +22,9 @@ pub(super) fn negated(clause: &str) -> Option<Range<usize>> {
         || ["not a ", "not about ", "not the ", "not our "].iter().any(|cue| head.starts_with(cue));
     let from =
         if begins { Some(start) } else { ANYWHERE.find(&lower).map(|cue| cue.start()).or_else(|| left_alone(&lower)) }?;
-    // `everything but the docs`: this one ends nothing.
-    let after = from + lower[from..].find("thing but ").map_or(0, |at| at + "thing but".len());
+    // `everything but the docs`: this one ends nothing. In `don't touch anything but the docs` it does.
+    let all_but = ["everything but", "anything but"].iter().find(|cue| lower[from..].trim_start().starts_with(*cue));
+    let after = all_but.map_or(from, |cue| from + lower[from..].find(cue).unwrap_or(0) + cue.len());
     let end = ["but ", "just ", "only ", "instead "]
         .iter()
         .filter_map(|word| lower[after..].find(&format!(" {word}")))

@@ -79,10 +79,12 @@ pub(super) fn read(team: &Team, message: &str, stretches: &[Stretch]) -> Called 
 /// Those who are spoken to by their names.
 fn by_name(team: &Team, message: &str, stretches: &[Stretch], called: &mut Called) {
     let mut sentence = usize::MAX;
-    if !team.members.iter().any(|member| holds_name(message, &member.name)) {
+    let spoken = || stretches.iter().filter(|stretch| !stretch.is_code && stretch.weight > 0.0);
+    let holds_any = |text: &str| team.members.iter().any(|member| holds_name(text, &member.name));
+    if !spoken().any(|stretch| holds_any(&message[stretch.range.clone()])) {
         return;
     }
-    for stretch in stretches.iter().filter(|stretch| !stretch.is_code && stretch.weight > 0.0) {
+    for stretch in spoken() {
         let text = &message[stretch.range.clone()];
         if called.evidence.len() >= MOST {
             break;
@@ -98,10 +100,10 @@ fn by_name(team: &Team, message: &str, stretches: &[Stretch], called: &mut Calle
     }
 }
 
-/// Whether a name stands in a message, whatever its case.
-fn holds_name(message: &str, name: &str) -> bool {
-    let (message, name) = (message.as_bytes(), name.as_bytes());
-    !name.is_empty() && message.windows(name.len()).any(|window| window.eq_ignore_ascii_case(name))
+/// Whether a name stands in a text, whatever its case.
+fn holds_name(text: &str, name: &str) -> bool {
+    let (text, name) = (text.as_bytes(), name.as_bytes());
+    !name.is_empty() && text.windows(name.len()).any(|window| window.eq_ignore_ascii_case(name))
 }
 
 /// Everyone who can be started, where the message turns to the team and asks it for something.
@@ -186,7 +188,7 @@ fn mentioned_after(before: &str) -> Mentioned {
     let word = before.trim_end().rsplit(|c: char| !c.is_alphanumeric()).next().unwrap_or_default();
     match word.to_lowercase().as_str() {
         "not" | "except" | "without" => Mentioned::RuledOut,
-        "as" | "like" | "by" | "from" | "cc" | "per" | "than" => Mentioned::Beside,
+        "as" | "like" | "cc" | "per" | "than" => Mentioned::Beside,
         _ => Mentioned::Called,
     }
 }

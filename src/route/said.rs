@@ -141,11 +141,10 @@ impl Index<'_> {
             }
             _ => 0,
         };
-        let modifies: Vec<bool> = (0..spoken.len()).map(|at| modifies(self, text, &spoken, &ranges, at)).collect();
         let mut at = 0;
         let mut take = |hints: &[Hint], terms: usize, counts: bool| {
             at += terms;
-            let is_modifier = counts && modifies.get(at - 1).is_some_and(|modifies| *modifies);
+            let is_modifier = counts && !hints.is_empty() && modifies(self, text, &spoken, &ranges, at - 1);
             let begins = *begun < BEGINNING && !stretch.is_code;
             let asks = *begun <= verb && *begun < LATEST_VERB && !stretch.is_code && counts;
             for hint in hints.iter().filter(|hint| hint.of == Of::All || (asks && hint.of == Of::Requests)) {

@@ -89,21 +89,6 @@ const CALLING: [&str; 20] = [
     "what",
     "description",
 ];
-/// Of [`CALLING`], what tells one member from another.
-const SCOPE: [&str; 12] = [
-    "scope",
-    "responsibilities",
-    "owns",
-    "ownership",
-    "area of ownership",
-    "areas of ownership",
-    "area of responsibility",
-    "specialties",
-    "specialities",
-    "focus area",
-    "focus areas",
-    "skills",
-];
 pub(super) const STATUS: [&str; 2] = ["status", "state"];
 const BADGE: [&str; 4] = ["badge", "type", "kind", "emoji"];
 const CHARTER: [&str; 4] = ["charter", "file", "path", "folder"];
@@ -231,8 +216,7 @@ impl Candidate<'_> {
             return None;
         }
         let [badge, model, folder] = [&BADGE[..], &MODEL, &FOLDER].map(|names| called(table, names));
-        let scope = called(table, &EXPERTISE).or_else(|| called(table, &SCOPE));
-        let scope = scope.filter(|column| *column != name && Some(*column) != role);
+        let scope = self.calling(name).filter(|column| Some(*column) != role);
         let folder = folder.filter(|folder| *folder != name);
         Some(Columns { name, role, status, badge, charter, scope, folder, model })
     }

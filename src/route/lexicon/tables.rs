@@ -118,9 +118,7 @@ impl Tables {
         });
         terms
     }
-}
 
-impl Tables {
     /// A word that says nothing in one language (`die`, `dos`) says no area for sure in another.
     fn doubt_stop_words(&mut self) {
         for term in self.terms.iter_mut().filter(|term| term.says == Some(STOP)) {

@@ -1,0 +1,86 @@
+//! Who is called, who is only spoken of, and what words are taken for work.
+
+use super::*;
+
+#[test]
+fn who_is_spoken_of_is_not_called() {
+    for (message, called) in [
+        ("@fay fix the layout as @bea suggested", &["fay"][..]),
+        ("not @bea - @fay please, the endpoint", &["fay"]),
+        ("cc @bea — Fay, the query is slow", &["fay"]),
+        ("do it as @bea said", &["bea"]),
+        ("@bea add the endpoint, and have it reviewed by @rex", &["bea", "rex"]),
+        ("Bea and Fay, please pair on it", &["bea", "fay"]),
+        ("bea please look at it", &["bea"]),
+        ("Can Bea check it in the evening?", &["bea"]),
+        ("I'd like Tess to look at it", &["tess"]),
+        ("@fay请画大一点", &["fay"]),
+        ("请@fay画大一点", &["fay"]),
+        ("Can Bea components be blue?", &[]),
+    ] {
+        assert_eq!(agents(message).1, called, "{message}");
+    }
+}
+
+#[test]
+fn a_word_that_only_describes_a_thing_asks_for_no_work() {
+    for (message, not) in [
+        ("the document preview component renders blank", "doc"),
+        ("the approve button on the expense page does nothing", "rex"),
+        ("the review queue worker crashes on startup", "rex"),
+    ] {
+        assert!(!agents(message).1.contains(&not.to_owned()), "{message}: {:?}", agents(message));
+    }
+    assert_eq!(agents("the flaky test in CI").1, ["tess"]);
+    assert_eq!(agents("document the preview in the guide").1, ["doc"]);
+}
+
+#[test]
+fn what_of_a_long_message_is_not_read_is_said() {
+    let plan = plan(&sample(), &format!("Fix the button on the page. {}", "word ".repeat(20_000)));
+    assert!(plan.evidence.iter().any(|one| one.why.ends_with("66 KiB in its middle were not read")), "{plan:?}");
+}
+
+#[test]
+fn abbreviations_have_plurals() {
+    let evidence = plan(&sample(), "Query the APIs of the server").evidence;
+    assert!(evidence.iter().any(|one| one.why.contains("`API`")), "{evidence:?}");
+}
+
+#[test]
+fn what_is_ruled_out_is_not_started() {
+    for (message, not) in [
+        ("skip the tests, just fix the query of the endpoint", "tess"),
+        ("I don't want tests, I want the endpoint fixed", "tess"),
+        ("The tests are fine, the migration is wrong", "tess"),
+        ("rather than the README, fix the endpoint", "doc"),
+        ("everything but the README: rename the endpoint", "doc"),
+        ("Update the endpoint only, not the README or the guide", "doc"),
+        ("nicht das README anfassen, nur den endpoint", "doc"),
+    ] {
+        assert!(!agents(message).1.contains(&not.to_owned()), "{message}: {:?}", agents(message));
+    }
+    // And what is left to be done is not.
+    let evidence = plan(&sample(), "Don't change anything but the button on the page").evidence;
+    assert!(evidence.iter().any(|one| one.why.contains("`button`") && one.weight > 0.0), "{evidence:?}");
+    assert_eq!(agents("instead of the endpoint, change the button on the page").1, ["fay"]);
+}
+
+#[test]
+fn what_the_roster_says_beside_the_role_speaks_for_a_member() {
+    let team = read(&[(
+        "team.md",
+        "## Members\n\n| Name | Role | Specialization | Charter |\n|-|-|-|-|\n\
+         | Mia | Engineer | sonar arrays, hydrophones | agents/mia/charter.md |\n\
+         | Udo | Engineer | winches | Keeps cranes and davits going |\n",
+    )]);
+    for (message, agent, line) in [("Calibrate the hydrophones", "mia", 5), ("Grease the cranes and davits", "udo", 6)]
+    {
+        let evidence = plan(&team, message).evidence;
+        let speaks = |one: &Evidence| {
+            one.agent.as_str() == agent && one.source == format!(".squad/team.md:{line}") && one.weight > 0.0
+        };
+        assert!(evidence.iter().any(speaks), "{message}: {evidence:?}");
+        assert!(evidence.iter().all(|one| one.weight <= 0.0 || one.agent.as_str() == agent), "{message}: {evidence:?}");
+    }
+}
