@@ -12,6 +12,9 @@ mod repository;
 mod rescue;
 mod sync;
 
+#[path = "../../tests/support/temporary.rs"]
+mod temporary;
+
 use std::{
     collections::BTreeMap,
     ffi::OsString,
@@ -47,27 +50,37 @@ impl World {
     }
 
     fn with(init: &[&str]) -> Self {
-        let world = Self::unborn(init);
-        world.write("README.md", "hello\n");
-        world.git(&["add", "."]);
-        world.git(&["commit", "-qm", "first"]);
-        world
+        Self::unborn(init).committed()
     }
 
     fn unborn(init: &[&str]) -> Self {
-        let world = Self::empty();
-        fs::create_dir(world.root()).unwrap();
-        world.git(&[&["init", "-qb", "main"], init].concat());
-        world
+        Self::empty().begun(init)
+    }
+
+    fn begun(self, init: &[&str]) -> Self {
+        fs::create_dir(self.root()).unwrap();
+        self.git(&[&["init", "-qb", "main"], init].concat());
+        self
+    }
+
+    fn committed(self) -> Self {
+        self.write("README.md", "hello\n");
+        self.git(&["add", "."]);
+        self.git(&["commit", "-qm", "first"]);
+        self
     }
 
     /// No repository yet.
     fn empty() -> Self {
-        Self::empty_in(std::env::temp_dir())
+        Self::empty_in(temporary::folder())
     }
 
-    fn empty_in(place: PathBuf) -> Self {
-        let folder = tempfile::Builder::new().prefix("squad-git-").tempdir_in(place).unwrap();
+    /// One commit on `main`, on a file system that has to flush.
+    fn on_disk() -> Self {
+        Self::empty_in(temporary::folder_on_disk()).begun(&[]).committed()
+    }
+
+    fn empty_in(folder: TempDir) -> Self {
         let home = folder.path().join("home");
         fs::create_dir(&home).unwrap();
         let path = std::env::var_os("PATH").unwrap();
@@ -84,10 +97,9 @@ impl World {
         Self { folder, environment: Environment { git: "git".into(), variables } }
     }
 
-    /// The same repository in another place: in memory where that can be, since hundreds of them are made.
+    /// The same repository in another place.
     fn copied(&self) -> Self {
-        let memory = Path::new("/dev/shm");
-        let copy = Self::empty_in(if memory.is_dir() { memory.to_owned() } else { std::env::temp_dir() });
+        let copy = Self::empty();
         copy_folder(&self.root(), &copy.root());
         copy
     }

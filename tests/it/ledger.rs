@@ -152,7 +152,7 @@ fn what_was_packed_is_still_there() {
 
 #[test]
 fn writers_that_are_killed_lose_nothing() {
-    let repo = TestRepo::empty();
+    let repo = TestRepo::empty_on_disk();
     let mut command = repo.command(BINARY, &repo.root());
     let done = command.args(["torture", "--kills", "60", "--writers", "3", "--json"]).output().expect("squad runs");
     let value: serde_json::Value = serde_json::from_slice(&done.stdout).expect("JSON");

@@ -13,6 +13,9 @@ use std::sync::{Arc, Mutex};
 use squad::{Clock, Env, Ids, Streams};
 use tempfile::TempDir;
 
+#[path = "../support/temporary.rs"]
+mod temporary;
+
 /// A real repository in a folder of its own.
 pub(crate) struct TestRepo {
     folder: TempDir,
@@ -75,7 +78,15 @@ impl Buffer {
 impl TestRepo {
     /// A folder without a repository.
     pub(crate) fn folder() -> Self {
-        let folder = tempfile::tempdir().expect("a temporary folder");
+        Self::folder_in(temporary::folder())
+    }
+
+    /// A repository without a commit, on a file system that has to flush.
+    pub(crate) fn empty_on_disk() -> Self {
+        Self::folder_in(temporary::folder_on_disk()).begun()
+    }
+
+    fn folder_in(folder: TempDir) -> Self {
         let path = std::env::var("PATH").unwrap_or_default();
         let home = folder.path().join("home");
         fs::create_dir_all(home.join("cache")).expect("a home");
@@ -105,11 +116,14 @@ impl TestRepo {
 
     /// A repository without a commit.
     pub(crate) fn empty() -> Self {
-        let repo = Self::folder();
-        repo.git(&["init", "--quiet", "--initial-branch=main"]);
-        repo.git(&["config", "user.name", "Ann"]);
-        repo.git(&["config", "user.email", "ann@example.com"]);
-        repo
+        Self::folder().begun()
+    }
+
+    fn begun(self) -> Self {
+        self.git(&["init", "--quiet", "--initial-branch=main"]);
+        self.git(&["config", "user.name", "Ann"]);
+        self.git(&["config", "user.email", "ann@example.com"]);
+        self
     }
 
     /// A repository with the built-in team.
