@@ -1,7 +1,7 @@
 //! Reads a team folder from disk.
 
 use std::fs;
-use std::io;
+use std::io::{self, Read};
 use std::path::{Path, PathBuf};
 
 use crate::model::{Problem, Severity, Source};
@@ -29,8 +29,14 @@ pub(crate) const UNREADABLE: &str = "unreadable";
 /// Folders are not followed deeper than this: team folders are at most four deep.
 const DEEPEST: usize = 6;
 
-/// In bytes. The largest team file in the wild has 1.2 MB; what is this large is no text that people keep.
-const LARGEST: u64 = 64 * 1024 * 1024;
+const MIB: u64 = 1024 * 1024;
+
+/// How many bytes a file may have, by its path from the team folder. What records grow in may be larger than what
+/// people write and agents are told: the largest file of decisions in the wild has 1.2 MB.
+pub(crate) fn largest(path: &str) -> u64 {
+    let is_record = holds_decisions(path) || path.ends_with("/history.md");
+    if is_record { 16 * MIB } else { MIB }
+}
 
 const LINK_OUT: &str = "is a link out of the project's files";
 
@@ -151,6 +157,19 @@ fn project_of(team: &TeamFolder) -> PathBuf {
     own.canonicalize().unwrap_or_else(|_| own.to_owned())
 }
 
+/// What a file holds, or its size where that is more than is read of it. A file may grow while it is read.
+fn read_within(path: &Path, largest: u64) -> io::Result<Result<Vec<u8>, u64>> {
+    let file = fs::File::open(path)?;
+    let size = file.metadata()?.len();
+    if size > largest {
+        return Ok(Err(size));
+    }
+    let mut bytes = Vec::with_capacity(usize::try_from(size).unwrap_or(0));
+    file.take(largest + 1).read_to_end(&mut bytes)?;
+    let read = bytes.len() as u64;
+    Ok(if read > largest { Err(read) } else { Ok(bytes) })
+}
+
 struct Reader {
     base: PathBuf,
     project: PathBuf,
@@ -231,13 +250,10 @@ impl Reader {
         if !target.is_file() {
             return self.push(Severity::Warning, path, "not-a-file", "is not a file and is not read".to_owned());
         }
-        match fs::metadata(&target).map(|metadata| metadata.len()) {
-            Ok(size) if size > LARGEST => return self.too_large(path, size),
-            _ => {}
-        }
-        match fs::read(&target) {
+        match read_within(&target, largest(path)) {
             Err(error) => self.unreadable(path, &error),
-            Ok(bytes) => {
+            Ok(Err(size)) => self.too_large(path, size),
+            Ok(Ok(bytes)) => {
                 let (text, encoding) = text_of(bytes);
                 let taken = match encoding {
                     Encoding::Utf8 => None,
@@ -276,11 +292,16 @@ impl Reader {
     }
 
     fn too_large(&mut self, path: &str, size: u64) {
-        const MIB: u64 = 1024 * 1024;
-        let message = format!("is not read: it has {} MiB, and squad reads up to {}", size / MIB, LARGEST / MIB);
+        let largest = largest(path) / MIB;
+        let message = format!("is not read: it has {size} bytes, and squad reads up to {largest} MiB of such a file");
         self.push(Severity::Error, path, UNREADABLE, message);
         if let Some(problem) = self.problems.last_mut() {
-            problem.hint = Some("split it; archives are read too".to_owned());
+            let hint = if holds_decisions(path) {
+                "move old entries to an archive: those are read too"
+            } else {
+                "keep in it what agents have to be told; what they may look up belongs in files of its own"
+            };
+            problem.hint = Some(hint.to_owned());
         }
     }
 

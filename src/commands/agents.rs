@@ -42,6 +42,7 @@ impl Args {
         match self.command {
             Some(Command::Show(args)) => {
                 let project = Project::open(context.env, &context.directory, Layer::default())?;
+                project.insist_on_readable()?;
                 args.run(&mut context.ui, &project)
             }
             Some(Command::Diff(args)) => args.run(context),

@@ -22,6 +22,8 @@ pub(crate) enum Error {
     Locked { path: PathBuf },
     /// The ledger holds other bytes under this path; its files never change.
     Taken { path: String },
+    /// A file of a commit is larger than what is read of its kind.
+    TooLarge { path: String, size: u64, largest: u64 },
     /// A path that cannot stand in a tree.
     BadPath { path: String },
     /// The `git` program could not be run, or failed.
@@ -46,6 +48,7 @@ impl Error {
                 format!("if you trust it: git config --global --add safe.directory '{}'", path.display())
             }
             Self::Unsupported { .. } | Self::BadPath { .. } | Self::Taken { .. } => return None,
+            Self::TooLarge { .. } => "split it, and commit the parts".into(),
             Self::Unreadable { .. } => "check who owns the folder and its permissions".into(),
             Self::Io { source, .. } => match source.kind() {
                 io::ErrorKind::PermissionDenied => "check who owns the folder and its permissions".into(),
@@ -75,6 +78,9 @@ impl fmt::Display for Error {
             Self::Damaged { path, what } => write!(f, "the repository at {} is damaged: {what}", path.display()),
             Self::Locked { path } => write!(f, "another git process holds {}", path.display()),
             Self::Taken { path } => write!(f, "the ledger already holds another text under {path}"),
+            Self::TooLarge { path, size, largest } => {
+                write!(f, "{path} is not read: it has {size} bytes in the commit, and at most {largest} are read")
+            }
             Self::BadPath { path } => write!(f, "{path:?} cannot be the path of a file in a repository"),
             Self::Program { command, message } => write!(f, "`{command}` failed: {message}"),
         }

@@ -180,17 +180,17 @@ impl Repository {
         Ok(store.files_below(root, folder)?.into_iter().map(|(path, _)| path).collect())
     }
 
-    /// Those files below a folder that are wanted, as they are in a commit, with their whole paths.
+    /// Those files below a folder that are wanted, as they are in a commit, with their whole paths. `wanted` says how many
+    /// bytes a file may have; a larger one is an error, and is not read.
     pub(crate) fn files_at(
         &self,
         commit: &str,
         folder: &str,
-        wanted: impl Fn(&str) -> bool,
+        wanted: impl Fn(&str) -> Option<u64>,
     ) -> Result<Vec<(String, Vec<u8>)>, Error> {
         let store = self.objects();
         let root = store.tree_of(&self.parse_commit(commit)?)?;
-        let files = store.files_below(root, folder)?.into_iter().filter(|(path, _)| wanted(path));
-        files.map(|(path, id)| Ok((path, store.blob(&id)?))).collect()
+        contents(&store, store.files_below(root, folder)?, wanted)
     }
 
     /// The files that those symbolic links below a folder lead to that are wanted, by the links' whole paths.
@@ -198,12 +198,11 @@ impl Repository {
         &self,
         commit: &str,
         folder: &str,
-        wanted: impl Fn(&str) -> bool,
+        wanted: impl Fn(&str) -> Option<u64>,
     ) -> Result<Vec<(String, Vec<u8>)>, Error> {
         let store = self.objects();
         let root = store.tree_of(&self.parse_commit(commit)?)?;
-        let links = store.links_below(root, folder)?.into_iter().filter(|(path, _)| wanted(path));
-        links.map(|(path, id)| Ok((path, store.blob(&id)?))).collect()
+        contents(&store, store.links_below(root, folder)?, wanted)
     }
 
     /// Whether git leaves a file or folder of the work tree alone, by `.gitignore` and its like.
@@ -320,6 +319,20 @@ fn explain_candidate(path: PathBuf, folder: &Path, environment: &Environment, ca
         },
         Err(_) => Error::Unreadable { path, cause: cause.to_owned() },
     }
+}
+
+/// Those of some files that are wanted, with what they hold.
+fn contents(
+    store: &ObjectStore,
+    files: Vec<(String, ObjectId)>,
+    wanted: impl Fn(&str) -> Option<u64>,
+) -> Result<Vec<(String, Vec<u8>)>, Error> {
+    let wanted = files.into_iter().filter_map(|(path, id)| Some((wanted(&path)?, path, id)));
+    let content = |(largest, path, id): (u64, String, ObjectId)| match store.size(&id) {
+        Some(size) if size > largest => Err(Error::TooLarge { path, size, largest }),
+        _ => Ok((path, store.blob(&id)?)),
+    };
+    wanted.map(content).collect()
 }
 
 /// Someone else's repository may hold settings that run programs. Only git knows what `safe.directory` says, in

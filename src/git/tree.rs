@@ -10,7 +10,7 @@ use std::{
 
 use gix::{
     ObjectId, hash, objs,
-    objs::{Find, Tree, WriteTo, bstr::BStr, tree},
+    objs::{Find, FindHeader, Tree, WriteTo, bstr::BStr, tree},
     odb::pack::cache::lru::MemoryCappedHashmap,
 };
 
@@ -87,6 +87,16 @@ impl ObjectStore {
             thread::sleep(Duration::from_millis(*pause));
             *handle = None;
         }
+    }
+
+    /// The size of an object, without reading it; `None` where that is not known.
+    pub(super) fn size(&self, id: &gix::oid) -> Option<u64> {
+        let mut handle = self.handle.borrow_mut();
+        let opened = match handle.take() {
+            Some(opened) => opened,
+            None => self.open().ok()?,
+        };
+        Some(handle.insert(opened).try_header(id).ok()??.size)
     }
 
     pub(super) fn blob(&self, id: &gix::oid) -> Result<Vec<u8>, Error> {

@@ -3,9 +3,10 @@
 use std::collections::BTreeMap;
 
 use super::Workspace;
+use super::project::failure;
 use super::workspace::{below, place};
 use crate::error::Failure;
-use crate::parse::{Files, linked_files, text_of};
+use crate::parse::{Files, conflicts, linked_files, text_of};
 use crate::store;
 
 /// The team's files in a commit; none where the commit has no such team.
@@ -14,8 +15,8 @@ pub(super) fn files_at(workspace: &Workspace, commit: &str) -> Result<Files, Fai
     for name in store::FOLDERS {
         let folder = below(&place, name);
         let inner = |path: &str| path.strip_prefix(&folder)?.strip_prefix('/').map(str::to_owned);
-        let wanted =
-            |path: &str| inner(path).is_some_and(|path| store::is_team_file(&path) || store::may_be_linked(&path));
+        let is_wanted = |path: &String| store::is_team_file(path) || store::may_be_linked(path);
+        let wanted = |path: &str| inner(path).filter(is_wanted).map(|path| store::largest(&path));
         let found = workspace.repository.files_at(commit, &folder, wanted)?;
         let links = workspace.repository.links_at(commit, &folder, wanted)?;
         let texts: BTreeMap<String, String> = found
@@ -31,4 +32,16 @@ pub(super) fn files_at(workspace: &Workspace, commit: &str) -> Result<Files, Fai
         }
     }
     Ok(Files::default())
+}
+
+/// Fails where the files of a revision hold a merge that was not finished: what is not read of them would seem to be
+/// withdrawn.
+pub(super) fn insist_on_merged(files: &Files, revision: &str) -> Result<(), Failure> {
+    match conflicts(files).into_iter().next() {
+        None => Ok(()),
+        Some(mut problem) => {
+            problem.message = format!("{} in `{revision}`", problem.message);
+            Err(failure(&problem.hint("decide which lines stay, delete the markers and commit the file")))
+        }
+    }
 }

@@ -4,6 +4,7 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use serde::Serialize;
 
+use super::commit::insist_on_merged;
 use super::journal::{append, logged_decision};
 use super::landing::{Lander, as_recorded, is_file_of, removed};
 use super::ledger::{self, TakenIn};
@@ -13,6 +14,7 @@ use crate::error::Failure;
 use crate::model::{Actor, Decision, DecisionId, DecisionState, Source, What, list, printable};
 use crate::parse::{self, Files};
 use crate::record::Entry;
+use crate::store;
 
 /// A decision and how it stands, as `squad decisions` shows it.
 #[derive(Clone, Debug, PartialEq, Serialize)]
@@ -115,13 +117,14 @@ fn at_commit(project: &Project, commit: &str) -> Result<Held, Failure> {
     let mut files = team_files(project, commit)?;
     // The work tree is read through links within the project too. Importing is not: what lies elsewhere stays there.
     let inner = |path: &str| path.strip_prefix(&folder).map(|path| path.trim_start_matches('/').to_owned());
-    let wanted = |path: &str| inner(path).is_some_and(|path| parse::holds_decisions(&path));
+    let wanted = |path: &str| inner(path).filter(|path| parse::holds_decisions(path)).map(|path| store::largest(&path));
     let links = project.repository.links_at(commit, &folder, wanted)?;
     files.extend(links.into_iter().filter_map(|(path, bytes)| Some((inner(&path)?, bytes))));
     let paths = files.keys().map(|path| format!("{folder}/{path}")).collect();
     // As in the work tree, so that an entry is the same one here and there.
     let texts = files.into_iter().map(|(path, bytes)| (path, parse::text_of(bytes).0));
     let files = Files { folder: project.folder.name.to_owned(), texts: texts.collect() };
+    insist_on_merged(&files, "HEAD")?;
     Ok(Held { decisions: parse::decisions(&files), paths })
 }
 
@@ -129,7 +132,7 @@ fn at_commit(project: &Project, commit: &str) -> Result<Held, Failure> {
 pub(super) fn team_files(project: &Project, commit: &str) -> Result<BTreeMap<String, Vec<u8>>, Failure> {
     let folder = project.folder_in_repository();
     let inner = |path: &str| path.strip_prefix(&folder).map(|path| path.trim_start_matches('/').to_owned());
-    let wanted = |path: &str| inner(path).is_some_and(|path| parse::holds_decisions(&path));
+    let wanted = |path: &str| inner(path).filter(|path| parse::holds_decisions(path)).map(|path| store::largest(&path));
     let files = project.repository.files_at(commit, &folder, wanted)?;
     Ok(files.into_iter().filter_map(|(path, bytes)| Some((inner(&path)?, bytes))).collect())
 }

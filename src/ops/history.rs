@@ -17,6 +17,7 @@ use crate::model::{Actor, EntryId, Member, RunId, Slug, What, first_line, list, 
 use crate::parse::{Encoding, learned, text_of};
 use crate::record::Entry;
 use crate::review;
+use crate::store;
 
 /// What lands, or would.
 #[derive(Debug, Default, Serialize)]
@@ -50,7 +51,8 @@ pub(crate) fn plan(env: &Env, project: &Project, agent: Option<&str>) -> Result<
     };
     let folder = project.folder_in_repository();
     let agents = format!("{folder}/agents/");
-    let is_history = |path: &str| path.starts_with(&agents) && path.ends_with("/history.md");
+    let is_history =
+        |path: &str| (path.starts_with(&agents) && path.ends_with("/history.md")).then(|| store::largest(path));
     let files: BTreeMap<String, Vec<u8>> =
         project.repository.files_at(commit, &folder, is_history)?.into_iter().collect();
     let mut folded = Folded { branch: branch.clone(), ..Folded::default() };

@@ -8,6 +8,7 @@ use std::path::Path;
 
 use serde::Serialize;
 
+use super::commit::insist_on_merged;
 use super::decisions::team_files;
 use super::journal::append;
 use super::landing::{Lander, as_recorded};
@@ -75,6 +76,7 @@ pub(crate) fn plan(project: &Project, directory: &Path, which: &Which) -> Result
     let texts = team_files(project, commit)?;
     let read = texts.iter().map(|(path, bytes)| (path.clone(), parse::text_of(bytes.clone()).0));
     let files = Files { folder: project.folder.name.to_owned(), texts: read.collect() };
+    insist_on_merged(&files, "HEAD")?;
     let mut held = held(&files);
     let folder = project.folder_in_repository();
     let mut import = Import { base: commit.clone(), ..Import::default() };

@@ -10,7 +10,7 @@ use super::cache::{Cache, Glance};
 use crate::env::Env;
 use crate::error::Failure;
 use crate::model::{Decision, Problem, Severity, Source, Team};
-use crate::parse::Files;
+use crate::parse::{self, Files};
 use crate::settings::{self, Layer, Origin, Settings};
 use crate::store;
 
@@ -41,31 +41,39 @@ impl Project {
         self.insist(|_| true)
     }
 
-    /// What cannot be read is not the same as what is not there.
+    /// What cannot be read is not the same as what is not there, and half a merge is nobody's team.
     pub(crate) fn insist_on_readable(&self) -> Result<(), Failure> {
-        self.insist(|problem| problem.code == store::UNREADABLE)
+        self.insist(is_unread)
     }
 
     fn insist(&self, matters: impl Fn(&Problem) -> bool) -> Result<(), Failure> {
         match self.problems.iter().find(|problem| problem.severity == Severity::Error && matters(problem)) {
             None => Ok(()),
-            Some(problem) => {
-                let failure = Failure::team(problem.message.clone());
-                let failure = match problem.line {
-                    0 => failure.at(&problem.file),
-                    line => failure.at(format!("{}:{line}", problem.file)),
-                };
-                Err(match &problem.hint {
-                    Some(hint) => failure.hint(hint.clone()),
-                    None => failure,
-                })
-            }
+            Some(problem) => Err(failure(problem)),
         }
     }
 
     /// The decision files on the branch, as they are in the work tree.
     pub(crate) fn decisions(&self) -> &[Decision] {
         &self.team.decisions
+    }
+}
+
+/// Whether a file is not read because of it.
+fn is_unread(problem: &Problem) -> bool {
+    problem.code == store::UNREADABLE || problem.code == parse::CONFLICT
+}
+
+/// That the team or its configuration cannot be used.
+pub(super) fn failure(problem: &Problem) -> Failure {
+    let failure = Failure::team(problem.message.clone());
+    let failure = match problem.line {
+        0 => failure.at(&problem.file),
+        line => failure.at(format!("{}:{line}", problem.file)),
+    };
+    match &problem.hint {
+        Some(hint) => failure.hint(hint.clone()),
+        None => failure,
     }
 }
 
@@ -99,12 +107,13 @@ impl Opening {
         let mut problems = glance.problems().to_vec();
         let (team, more) = cache.team(glance);
         // What cannot be read is not missing, and what follows from it is no news.
-        let unreadable = problems.iter().any(|problem| problem.code == store::UNREADABLE);
+        let unreadable = problems.iter().any(is_unread);
         problems.extend(more.into_iter().filter(|problem| !unreadable || !problem.code.ends_with("-missing")));
         if unreadable {
-            problems.retain(|problem| problem.code == store::UNREADABLE || problem.severity == Severity::Note);
+            problems.retain(|problem| is_unread(problem) || problem.severity == Severity::Note);
         }
-        problems.extend(settings_problems);
+        // A conflict in a file of settings is the team's too.
+        problems.extend(settings_problems.into_iter().filter(|problem| problem.code != parse::CONFLICT));
         Project { workspace, team, settings, problems }
     }
 }
@@ -138,6 +147,11 @@ pub(super) fn shared_problems(files: &Files) -> Vec<Problem> {
 /// What the team's own files set, the lowest first.
 fn team_layers(files: &Files, problems: &mut Vec<Problem>) -> Vec<Layer> {
     let mut layers = Vec::new();
+    let conflicts = parse::conflicts(&files.configuration());
+    if !conflicts.is_empty() {
+        problems.extend(conflicts);
+        return layers;
+    }
     // What another tool left: the lowest layer, so that our own file wins.
     if let Some(text) = files.text("config.json") {
         let file = format!("{}/config.json", files.folder);

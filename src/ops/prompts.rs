@@ -17,7 +17,8 @@ pub(super) fn problems(files: &Files) -> Vec<Problem> {
         return Vec::new();
     }
     let mut problems = parse::team(files).1;
-    problems.extend(shared_problems(files));
+    // What of them cannot be read on is known by now.
+    problems.extend(shared_problems(files).into_iter().filter(|problem| problem.code != parse::CONFLICT));
     problems
 }
 

@@ -5,7 +5,7 @@ use std::collections::BTreeSet;
 use serde::Serialize;
 
 use super::Workspace;
-use super::commit::files_at;
+use super::commit::{files_at, insist_on_merged};
 use super::review::{Revision, revision};
 use crate::error::Failure;
 use crate::model::{Decision, DecisionId};
@@ -52,13 +52,17 @@ pub(crate) fn radar(workspace: &Workspace, base: Option<&str>, names: &[String])
     } else {
         names.iter().map(|name| revision(workspace, name.clone())).collect::<Result<_, _>>()?
     };
-    let standing = parse::decisions(&files_at(workspace, &base.commit)?);
+    let tip = |revision: &Revision| {
+        let files = files_at(workspace, &revision.commit)?;
+        insist_on_merged(&files, &revision.name).map(|()| parse::decisions(&files))
+    };
+    let standing = tip(&base)?;
     let mut branches = Vec::new();
     for revision in revisions {
         let fork = workspace.repository.merge_base(&base.commit, &revision.commit)?;
         let start = fork.as_deref().map_or_else(|| Ok(Files::default()), |fork| files_at(workspace, fork))?;
         let before = parse::decisions(&start);
-        let new = review::changes(&before, &parse::decisions(&files_at(workspace, &revision.commit)?)).new;
+        let new = review::changes(&before, &tip(&revision)?).new;
         // What the base has by now, it has from there.
         let new: Vec<Decision> =
             new.into_iter().filter(|decision| !standing.iter().any(|other| other.id == decision.id)).collect();

@@ -4,7 +4,7 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use serde::{Serialize, Serializer};
 
-use super::commit::files_at;
+use super::commit::{files_at, insist_on_merged};
 use super::landing::as_recorded;
 use super::prompts::{self, PromptChange};
 use super::{Workspace, ledger};
@@ -159,9 +159,18 @@ pub(crate) fn review(workspace: &Workspace, range: Range) -> Result<Review, Fail
     let head = files_at(workspace, &range.head.commit)?;
     let base =
         if range.base.commit == range.start() { start.clone() } else { files_at(workspace, &range.base.commit)? };
+    insist_on_merged(&head, &range.head.name)?;
     let (before, after, target) = (parse::decisions(&start), parse::decisions(&head), parse::decisions(&base));
     let decisions = review::changes(&before, &after);
     let mut notes = unread(&prompts::problems(&start), &prompts::problems(&head));
+    // The range may be what mends it.
+    notes.extend(
+        parse::conflicts(&base)
+            .iter()
+            .chain(&parse::conflicts(&start))
+            .take(1)
+            .map(|problem| format!("{problem} in `{}`, so nothing in it is compared.", range.base.name)),
+    );
     if range.fork.is_none() {
         notes.push(format!(
             "{} and {} have no common commit here, so they are compared directly; in a shallow clone, \
@@ -186,7 +195,9 @@ pub(crate) fn review(workspace: &Workspace, range: Range) -> Result<Review, Fail
 
 /// How a range changes what agents are told.
 pub(crate) fn prompt_changes(workspace: &Workspace, range: &Range) -> Result<Vec<PromptChange>, Failure> {
-    Ok(prompts::changes(&files_at(workspace, range.start())?, &files_at(workspace, &range.head.commit)?))
+    let head = files_at(workspace, &range.head.commit)?;
+    insist_on_merged(&head, &range.head.name)?;
+    Ok(prompts::changes(&files_at(workspace, range.start())?, &head))
 }
 
 /// What the range has made of the team's files that cannot be understood.

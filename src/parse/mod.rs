@@ -7,6 +7,7 @@ mod bytes;
 mod casting;
 mod ceremonies;
 mod charter;
+mod conflicts;
 mod decisions;
 #[cfg_attr(not(test), expect(dead_code, reason = "for the commands that change a roster"))]
 pub(crate) mod edit;
@@ -24,6 +25,7 @@ mod words;
 use std::collections::{BTreeMap, BTreeSet};
 
 pub(crate) use bytes::{Encoding, text_of};
+pub(crate) use conflicts::{CONFLICT, conflicts};
 #[cfg(test)]
 pub(crate) use decisions::decision_file;
 pub(crate) use decisions::{IMPORTED, holds_decisions, main_file, sources, split, stands_before_another};
@@ -59,6 +61,13 @@ impl Files {
         Self { folder: self.folder.clone(), texts: texts.map(|(path, text)| (path.clone(), text.clone())).collect() }
     }
 
+    /// Without the files that these problems are about.
+    fn without(&self, problems: &[Problem]) -> Self {
+        let is_sound = |path: &str| problems.iter().all(|problem| problem.file != self.shown(path));
+        let texts = self.texts.iter().filter(|(path, _)| is_sound(path));
+        Self { folder: self.folder.clone(), texts: texts.map(|(path, text)| (path.clone(), text.clone())).collect() }
+    }
+
     /// The same file, as people call it: from the project's root.
     fn shown(&self, path: &str) -> String {
         format!("{}/{path}", self.folder)
@@ -69,8 +78,16 @@ impl Files {
     }
 }
 
-/// Reads a whole team.
+/// Reads a whole team. Of one with a merge that was not finished nothing else is said: what is wrong follows from that.
 pub(crate) fn team(files: &Files) -> (Team, Vec<Problem>) {
+    let conflicts = conflicts(files);
+    if conflicts.is_empty() {
+        return whole_team(files);
+    }
+    (whole_team(&files.without(&conflicts)).0, conflicts)
+}
+
+fn whole_team(files: &Files) -> (Team, Vec<Problem>) {
     let mut problems = Vec::new();
     let mut team = Team::default();
     let folders = roster::Folders::new(files);
@@ -115,8 +132,11 @@ pub(crate) fn team(files: &Files) -> (Team, Vec<Problem>) {
 }
 
 /// The decisions alone, those in archives last: a file on the branch is in force wherever it lies.
+/// None are read from a file with a merge that was not finished.
 pub(crate) fn decisions(files: &Files) -> Vec<Decision> {
-    let decisions = decisions::read(files, &mut Vec::new());
+    let conflicts = conflicts(files);
+    let sound = if conflicts.is_empty() { None } else { Some(files.without(&conflicts)) };
+    let decisions = decisions::read(sound.as_ref().unwrap_or(files), &mut Vec::new());
     decisions.current.into_iter().chain(decisions.archived).collect()
 }
 

@@ -207,12 +207,59 @@ fn a_huge_file_is_refused_before_it_is_read() {
     file.set_len(3 << 30).expect("grown");
     expect![[r#"
         --- stderr
-        error: .squad/decisions.md: is not read: it has 3072 MiB, and squad reads up to 64
-        hint: split it; archives are read too
+        error: .squad/decisions.md: is not read: it has 3221225472 bytes, and squad reads up to 16 MiB of such a file
+        hint: move old entries to an archive: those are read too
         --- exit 3
     "#]]
     .assert_eq(&repo.squad(&["decisions", "list"]).to_string());
     assert!(repo.squad(&["agents"]).err.contains("decisions.md: is not read"));
+}
+
+#[test]
+fn every_kind_of_file_has_its_bound() {
+    const MIB: u64 = 1 << 20;
+    for (path, largest) in [
+        ("team.md", MIB),
+        ("routing.md", MIB),
+        ("ceremonies.md", MIB),
+        ("agents/ada/charter.md", MIB),
+        ("config.toml", MIB),
+        ("config.json", MIB),
+        ("identity/now.md", MIB),
+        ("skills/a/SKILL.md", MIB),
+        ("casting/registry.json", MIB),
+        ("agents/ada/history.md", 16 * MIB),
+        ("decisions.md", 16 * MIB),
+        ("decisions/inbox/note.md", 16 * MIB),
+        ("decisions/2026/01/05-tar-0a.md", 16 * MIB),
+        ("decisions-archive.md", 16 * MIB),
+    ] {
+        let repo = TestRepo::with_small_team();
+        repo.write(&format!(".squad/{path}"), "");
+        let file = std::fs::OpenOptions::new().write(true).open(repo.root().join(".squad").join(path)).expect("open");
+        let told = format!(".squad/{path}: is not read: it has {} bytes", largest + 1);
+        let is_refused = || repo.squad(&["agents"]).err.contains(&told);
+        file.set_len(largest + 1).expect("grown");
+        assert!(is_refused(), "{path}");
+        let output = repo.squad(&["route", "Add an endpoint"]);
+        assert!(output.code == 3 && output.err.contains(&told), "{path}: {output}");
+        // Zeros cost some parsers more than text does.
+        if largest == MIB {
+            file.set_len(largest).expect("cut");
+            assert!(!repo.squad(&["agents"]).err.contains("is not read: it has"), "{path}");
+        }
+    }
+}
+
+#[test]
+fn a_commit_is_read_within_the_same_bounds() {
+    let repo = TestRepo::with_small_team();
+    repo.write(".squad/routing.md", &" ".repeat((1 << 20) + 1));
+    repo.git(&["add", "-A"]);
+    repo.git(&["commit", "--quiet", "--message=large"]);
+    let output = repo.squad(&["agents", "diff", "HEAD~1..HEAD"]);
+    let told = ".squad/routing.md is not read: it has 1048577 bytes in the commit, and at most 1048576 are read";
+    assert!(output.code == 3 && output.err.contains(told), "{output}");
 }
 
 #[cfg(unix)]

@@ -28,4 +28,5 @@ mod route;
 mod scrub;
 mod support;
 mod sync;
+mod unmerged;
 mod why;

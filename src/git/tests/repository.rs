@@ -138,8 +138,10 @@ fn files_are_read_from_a_commit() {
     let repository = world.repository();
     let commit = repository.head().unwrap().commit.unwrap();
     assert_eq!(repository.paths_at(&commit, ".squad").unwrap(), [".squad/agents/a.md", ".squad/team.md"]);
-    let files = repository.files_at(&commit, ".squad", |path| path.ends_with("team.md")).unwrap();
+    let files = repository.files_at(&commit, ".squad", |path| path.ends_with("team.md").then_some(4)).unwrap();
     assert_eq!(files, [entry(".squad/team.md", "team")]);
+    let small = repository.files_at(&commit, ".squad", |path| path.ends_with("team.md").then_some(3)).unwrap_err();
+    assert_eq!(small.to_string(), ".squad/team.md is not read: it has 4 bytes in the commit, and at most 3 are read");
     assert_eq!(repository.paths_at(&commit, "nowhere").unwrap(), [""; 0]);
     assert!(repository.paths_at("nonsense", "").is_err() && repository.paths_at(&"1".repeat(40), "").is_err());
     world.write("kept-out/a", "x");

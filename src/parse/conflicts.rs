@@ -1,0 +1,165 @@
+//! What a merge that was not finished leaves in a file.
+
+use super::Files;
+use crate::model::{Problem, Severity};
+
+/// The code of the problem that a file holds such a merge. Nothing is read from the file: half a merge is nobody's.
+pub(crate) const CONFLICT: &str = "merge-conflict";
+
+/// The marks of one conflict are as long as each other: seven, or what `conflict-marker-size` says.
+const SHORTEST: usize = 7;
+
+/// A conflict whose end has not been seen.
+struct Open {
+    line: usize,
+    length: usize,
+    is_parted: bool,
+    /// The line of the fence that it began in.
+    fence: Option<usize>,
+}
+
+/// The files that hold a conflict.
+pub(crate) fn conflicts(files: &Files) -> Vec<Problem> {
+    let found = files.texts.iter().filter_map(|(path, text)| Some((path, conflict(path, text)?)));
+    let problem = |(path, line): (&String, usize)| {
+        let message = "a merge was not finished here: the file holds conflict markers";
+        Problem::new(Severity::Error, files.at(path, line), CONFLICT, message)
+            .hint("decide which lines stay and delete the markers; `git diff --check` lists them")
+    };
+    found.map(problem).collect()
+}
+
+/// The line at which the first conflict of a file begins: `<<<<<<<`, `=======` and `>>>>>>>`, in this order, each at the
+/// beginning of a line. One that lies in a fence from its first line to its last is the example of a text that explains
+/// conflicts: no table, field or heading is read from a fence, so nothing would come of it if it were real.
+fn conflict(path: &str, text: &str) -> Option<usize> {
+    if !text.contains("<<<<<<<") {
+        return None;
+    }
+    let has_fences = path.to_ascii_lowercase().ends_with(".md");
+    let mut fence: Option<(usize, &str)> = None;
+    let (mut open, mut in_fence): (Option<Open>, Option<usize>) = (None, None);
+    for (index, line) in text.lines().enumerate() {
+        let line_number = index + 1;
+        match (&fence, fence_mark(line).filter(|_| has_fences)) {
+            (None, Some(mark)) => fence = Some((line_number, mark)),
+            (Some((_, opened)), Some(mark)) if closes(line, mark, opened) => {
+                // What lay in it was an example.
+                (fence, in_fence) = (None, None);
+            }
+            _ => {}
+        }
+        let Some((mark, length)) = marker(line) else { continue };
+        let within = fence.map(|(line, _)| line);
+        match (mark, &mut open) {
+            // Longer ones stand within the common ancestor of a conflict.
+            ('<', Some(open)) if length > open.length => {}
+            ('<', _) => open = Some(Open { line: line_number, length, is_parted: false, fence: within }),
+            ('>', Some(found)) if found.length == length && found.is_parted => {
+                if within.is_none() || within != found.fence {
+                    return Some(in_fence.unwrap_or(found.line));
+                }
+                in_fence.get_or_insert(found.line);
+                open = None;
+            }
+            ('>', Some(found)) if found.length == length => open = None,
+            ('=' | '%' | '+', Some(open)) if open.length == length => open.is_parted = true,
+            _ => {}
+        }
+    }
+    // A fence that is never closed may have lost its end to the merge.
+    in_fence
+}
+
+/// The mark that a line begins with, and how often. Labels follow the outer ones; `%` and `+` are how Jujutsu parts
+/// the sides.
+fn marker(line: &str) -> Option<(char, usize)> {
+    let mark = line.chars().next().filter(|mark| "<=>%+".contains(*mark))?;
+    let rest = line.trim_start_matches(mark);
+    let length = line.len() - rest.len();
+    let ends = if mark == '=' { rest.trim().is_empty() } else { rest.is_empty() || rest.starts_with(' ') };
+    (length >= SHORTEST && ends).then_some((mark, length))
+}
+
+/// The run of marks that a line opens or closes a fence with.
+fn fence_mark(line: &str) -> Option<&str> {
+    let line = line.trim_start();
+    let mark = line.chars().next().filter(|mark| matches!(mark, '`' | '~'))?;
+    let rest = line.trim_start_matches(mark);
+    let length = line.len() - rest.len();
+    (length >= 3 && !(mark == '`' && rest.contains('`'))).then(|| &line[..length])
+}
+
+fn closes(line: &str, mark: &str, opened: &str) -> bool {
+    mark.starts_with(opened) && line.trim().len() == mark.len()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn marks_in_their_order_are_a_conflict() {
+        for (text, line) in [
+            ("<<<<<<< HEAD\na\n=======\nb\n>>>>>>> topic\n", 1),
+            ("# T\n\n<<<<<<< HEAD\n=======\nb\n>>>>>>> 1a2b3c4 (a subject)\n", 3),
+            // As an editor or a Windows checkout leaves them, and without a label or an end of line.
+            ("# T\r\n<<<<<<< HEAD\r\na\r\n=======\r\nb\r\n>>>>>>> topic\r\n", 2),
+            ("<<<<<<<\na\n=======  \nb\n>>>>>>>", 1),
+            // diff3, with a conflict of the ancestors in it.
+            ("<<<<<<< a\nx\n||||||| base\n<<<<<<<<< b\ny\n=========\nz\n>>>>>>>>> c\n=======\nw\n>>>>>>> d\n", 1),
+            ("<<<<<<<<<< a\nx\n==========\ny\n>>>>>>>>>> b\n", 1),
+            // A heading of Markdown's other kind on either side.
+            ("<<<<<<< a\nTitle\n=======\n=======\nTitle\n=======\n>>>>>>> b\n", 1),
+            // Jujutsu's.
+            ("<<<<<<< Conflict 1 of 1\n%%%%%%% Changes\n-a\n+++++++ Contents\nb\n>>>>>>> Conflict 1 of 1 ends\n", 1),
+            // The marks of one that somebody has half tidied up, above one that is whole.
+            ("<<<<<<< a\n\n<<<<<<< b\n=======\n>>>>>>> c\n", 3),
+            (">>>>>>> a\n=======\n<<<<<<< b\n=======\n>>>>>>> c\n", 3),
+        ] {
+            assert_eq!(conflict("team.md", text), Some(line), "{text}");
+        }
+    }
+
+    #[test]
+    fn what_only_looks_like_marks_is_none() {
+        for text in [
+            "",
+            "Title\n=======\n",
+            "Title\n=======\n\n>>>>>>> deep quote\n",
+            "<<<<<<< a\nno end\n=======\n",
+            "<<<<<<< a\nno middle\n>>>>>>> b\n=======\n",
+            "<<<<<<< a\n======= not it\n>>>>>>> b\n",
+            "<<<<<<<a\n=======\n>>>>>>>b\n",
+            "<<<<<< a\n======\n>>>>>> b\n",
+            "<<<<<<< a\n=======\n>>>>>>>> b\n",
+            "    <<<<<<< a\n    =======\n    >>>>>>> b\n",
+            "> <<<<<<< a\n> =======\n> >>>>>>> b\n",
+            "- <<<<<<< a\n- =======\n- >>>>>>> b\n",
+            "=======\n<<<<<<< a\n>>>>>>> b\n",
+        ] {
+            assert_eq!(conflict("agents/ada/charter.md", text), None, "{text}");
+        }
+    }
+
+    #[test]
+    fn an_example_lies_in_a_fence() {
+        let example = "<<<<<<< HEAD\na\n=======\nb\n>>>>>>> topic\n";
+        for (path, text, line) in [
+            ("charter.md", format!("Resolve:\n\n```\n{example}```\n"), None),
+            ("charter.md", format!("~~~~text\n{example}~~~\n{example}~~~~\n"), None),
+            ("charter.md", format!("- like this\n   ```diff\n{example}   ```\n"), None),
+            ("charter.md", format!("```\n{example}```\n\n{example}"), Some(9)),
+            // A fence is nothing to TOML or JSON.
+            ("config.toml", format!("```\n{example}```\n"), Some(2)),
+            // The merge has the fence, or a side of it has.
+            ("charter.md", "<<<<<<< a\n```\nx\n```\n=======\n```\ny\n```\n>>>>>>> b\n".to_owned(), Some(1)),
+            ("charter.md", "```\n<<<<<<< a\nx\n```\n=======\ny\n```\n>>>>>>> b\n".to_owned(), Some(2)),
+            ("charter.md", "```\nx\n<<<<<<< a\n```\n=======\ny\n>>>>>>> b\n```\n".to_owned(), Some(3)),
+            ("charter.md", format!("```\n{example}"), Some(2)),
+            ("charter.md", format!("``` not ` a fence\n{example}```\n"), Some(2)),
+        ] {
+            assert_eq!(conflict(path, &text), line, "{text}");
+        }
+    }
+}
