@@ -60,8 +60,13 @@ fn tell(ui: &mut Ui, synced: &Synced) {
         return;
     }
     if let (Some(reason), Some(reference)) = (&synced.refused, &synced.reference) {
-        ui.warning(&format!("{} takes no ref for the ledger: {reason}", synced.remote));
-        ui.hint(&format!("it is kept in the branch {reference} there from now on"));
+        if reference.starts_with("refs/heads/") {
+            ui.warning(&format!("{} takes no ref for the ledger: {reason}", synced.remote));
+            ui.hint(&format!("it is kept in the branch {reference} there until that changes"));
+        } else {
+            ui.warning(&format!("{} did not take refs/squad/log this time: {reason}", synced.remote));
+            ui.hint(&format!("it has every entry all the same, also under {reference}; the next sync tries again"));
+        }
     }
     ui.data(&format!("{sent} sent to {}, {taken} taken from there", synced.remote));
 }

@@ -61,6 +61,6 @@ pub(crate) use self::{
     repository::{Head, Repository},
     rescue::{Kept, LeftOut, Place, Rescue, Saved, State},
     snapshot::{File, Folder, Snapshot},
-    sync::{Delivery, Remote, Standing},
+    sync::{Delivery, Destination, Refusal, Remote, Standing},
     torture::Writer,
 };

@@ -168,7 +168,7 @@ impl Repository {
                 self.remember_old(&[id])?;
                 self.call(&["update-ref", "-d", &reference, &id.to_string()]).succeed()?;
             }
-            let own = reference.strip_prefix(COPIES).and_then(|rest| rest.strip_suffix("/log"));
+            let own = reference.strip_prefix(COPIES).and_then(|rest| rest.split('/').next());
             let name = own.or(reference.strip_prefix("refs/remotes/").and_then(|rest| rest.strip_suffix(STATE)));
             stale.push(name.unwrap_or(&reference).to_owned());
         }

@@ -67,9 +67,9 @@ impl Snapshot {
     /// the folders that differ.
     pub(crate) fn added_since(&self, old: &Self, folder: &str) -> Result<Vec<File>, Error> {
         let Some(new) = self.folder(folder)? else { return Ok(Vec::new()) };
-        let old = old.folder(folder)?.map(|folder| folder.id);
+        let old: Vec<ObjectId> = old.folder(folder)?.into_iter().map(|folder| folder.id).collect();
         let mut added = Vec::new();
-        union::missing(&self.store, (folder, new.id), old, |file| {
+        union::missing(&self.store, (folder, new.id), &old, |file| {
             if !file.is_there {
                 added.push(File { path: file.path(), id: file.id() });
             }

@@ -86,18 +86,19 @@ fn merge(
     objects.add(objs::Kind::Tree, bytes)
 }
 
-/// How many files below `tree` have no file of their name in `base`. Equal folders are not read.
-pub(super) fn count_missing(store: &ObjectStore, tree: ObjectId, base: Option<ObjectId>) -> Result<usize, Error> {
+/// How many files below `tree` have no file of their name in any of `bases`. Folders that one of them has too are not
+/// read.
+pub(super) fn count_missing(store: &ObjectStore, tree: ObjectId, bases: &[ObjectId]) -> Result<usize, Error> {
     let mut count = 0;
-    missing(store, ("", tree), base, |file| count += usize::from(!file.is_there))?;
+    missing(store, ("", tree), bases, |file| count += usize::from(!file.is_there))?;
     Ok(count)
 }
 
-/// A file that a tree has and another has not.
+/// A file that a tree has and others have not.
 pub(super) struct Missing<'a> {
     folder: &'a str,
     entry: &'a tree::Entry,
-    /// Whether the other has another file in its place.
+    /// Whether one of the others has another file in its place.
     pub(super) is_there: bool,
 }
 
@@ -111,27 +112,31 @@ impl Missing<'_> {
     }
 }
 
-/// Shows each file below `tree`, which is called `name`, that is not in `base`. Equal folders are not read.
+/// Shows each file below `tree`, which is called `name`, that is in none of `bases`. Folders that one of them has too are
+/// not read.
 pub(super) fn missing(
     store: &ObjectStore,
     (name, tree): (&str, ObjectId),
-    base: Option<ObjectId>,
+    bases: &[ObjectId],
     mut show: impl FnMut(&Missing<'_>),
 ) -> Result<(), Error> {
-    let mut pairs = vec![(name.to_owned(), tree, base)];
-    while let Some((folder, tree, base)) = pairs.pop() {
-        if base == Some(tree) {
+    let mut pairs = vec![(name.to_owned(), tree, bases.to_vec())];
+    while let Some((folder, tree, bases)) = pairs.pop() {
+        if bases.contains(&tree) {
             continue;
         }
-        let old = base.map(|base| store.tree(&base)).transpose()?.map(|tree| tree.entries).unwrap_or_default();
-        let old: HashMap<_, _> = old.iter().map(|entry| (&entry.filename, entry)).collect();
+        let bases: Vec<Tree> = bases.iter().map(|base| store.tree(base)).collect::<Result<_, _>>()?;
+        let mut old: HashMap<_, Vec<&tree::Entry>> = HashMap::new();
+        for entry in bases.iter().flat_map(|base| &base.entries) {
+            old.entry(&entry.filename).or_default().push(entry);
+        }
         for entry in store.tree(&tree)?.entries {
-            let before = old.get(&entry.filename);
-            let file = Missing { folder: &folder, entry: &entry, is_there: before.is_some() };
+            let before = old.get(&entry.filename).map_or(&[][..], Vec::as_slice);
+            let file = Missing { folder: &folder, entry: &entry, is_there: !before.is_empty() };
             if entry.mode.is_tree() {
-                let before = before.filter(|before| before.mode.is_tree());
-                pairs.push((file.path(), entry.oid, before.map(|before| before.oid)));
-            } else if before.is_none_or(|before| before.oid != entry.oid) {
+                let before = before.iter().filter(|before| before.mode.is_tree()).map(|before| before.oid);
+                pairs.push((file.path(), entry.oid, before.collect()));
+            } else if before.iter().all(|before| before.oid != entry.oid) {
                 show(&file);
             }
         }

@@ -7,7 +7,7 @@ use std::collections::BTreeMap;
 
 use serde_json::Value;
 
-use crate::support::TestRepo;
+use crate::support::{Dice, TestRepo, number_of};
 
 /// An agent and its task.
 type Author = (String, String);
@@ -31,7 +31,7 @@ const EVERYWHERE: [&str; 4] = [
 
 #[test]
 fn no_history_leads_to_a_wrong_answer() {
-    let count = std::env::var("SQUAD_HISTORIES").ok().and_then(|count| count.parse().ok()).unwrap_or(3);
+    let count = number_of("SQUAD_HISTORIES", 3) as u64;
     let (mut known, mut asked) = (0, 0);
     for seed in 1..=count {
         let (right, all) = World::new(seed).play();
@@ -231,17 +231,4 @@ impl World {
 fn commit(repo: &TestRepo, message: &str) {
     repo.git(&["add", "--all"]);
     repo.git(&["commit", "--quiet", "--allow-empty", "--message", message]);
-}
-
-struct Dice(u64);
-
-impl Dice {
-    fn below(&mut self, end: usize) -> usize {
-        // SplitMix64: the same histories every time.
-        self.0 = self.0.wrapping_add(0x9e37_79b9_7f4a_7c15);
-        let mut x = self.0;
-        x = (x ^ (x >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
-        x = (x ^ (x >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
-        usize::try_from((x ^ (x >> 31)) % end as u64).expect("it is small")
-    }
 }

@@ -3,6 +3,7 @@
 mod agents;
 mod bad_input;
 mod config;
+mod convergence;
 mod decision_states;
 mod decisions;
 mod demo;
@@ -21,6 +22,7 @@ mod orchestrate;
 mod process;
 mod pull_requests;
 mod readme;
+mod refusals;
 mod rescue;
 mod review;
 mod review_odd;

@@ -6,7 +6,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::time::Instant;
 
-use crate::support::TestRepo;
+use crate::support::{TestRepo, number_of};
 
 /// A plain generator, so that a run can be played again: `SQUAD_SEED`.
 struct Chance(u64);
@@ -130,10 +130,6 @@ fn close(repo: &TestRepo, model: &mut Model, chance: &mut Chance, request: &Requ
     if chance.below(2) == 0 {
         repo.git(&["branch", "-qD", branch]);
     }
-}
-
-fn number_of(variable: &str, default: usize) -> usize {
-    std::env::var(variable).ok().and_then(|value| value.parse().ok()).unwrap_or(default)
 }
 
 #[test]

@@ -276,3 +276,22 @@ impl TestRepo {
 thread_local! {
     static INPUT: std::cell::RefCell<&'static str> = const { std::cell::RefCell::new("") };
 }
+
+/// What a variable says of how much is to be played.
+pub(crate) fn number_of(variable: &str, default: usize) -> usize {
+    std::env::var(variable).ok().and_then(|value| value.parse().ok()).unwrap_or(default)
+}
+
+/// Chance that can be played again.
+pub(crate) struct Dice(pub(crate) u64);
+
+impl Dice {
+    pub(crate) fn below(&mut self, end: usize) -> usize {
+        // SplitMix64: the same histories every time.
+        self.0 = self.0.wrapping_add(0x9e37_79b9_7f4a_7c15);
+        let mut x = self.0;
+        x = (x ^ (x >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
+        x = (x ^ (x >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
+        usize::try_from((x ^ (x >> 31)) % end.max(1) as u64).expect("it is small")
+    }
+}

@@ -56,13 +56,20 @@ impl Shared {
         self.repo.git_in(place, &["fsck", "--full", "--strict"]);
     }
 
-    fn refuse_refs(&self, pattern: &str) {
+    pub(crate) fn refuse_refs(&self, pattern: &str) {
+        self.write_hook(&format!("case \"$1\" in {pattern}) echo 'no such refs here' >&2; exit 1;; esac"));
+    }
+
+    /// Runs for each ref that is pushed, which is `$1`.
+    pub(crate) fn write_hook(&self, script: &str) {
         use std::os::unix::fs::PermissionsExt;
         let hook = self.hub().join("hooks/update");
         fs::create_dir_all(self.hub().join("hooks")).expect("a folder");
-        let script = format!("#!/bin/sh\ncase \"$1\" in {pattern}) echo 'no such refs here' >&2; exit 1;; esac\n");
-        fs::write(&hook, script).expect("a hook");
-        fs::set_permissions(&hook, fs::Permissions::from_mode(0o755)).expect("it is ours");
+        // Not written over: one that still runs would keep it from being run.
+        let new = hook.with_extension("new");
+        fs::write(&new, format!("#!/bin/sh\n{script}\n")).expect("a hook");
+        fs::set_permissions(&new, fs::Permissions::from_mode(0o755)).expect("it is ours");
+        fs::rename(&new, &hook).expect("it is ours");
     }
 }
 
@@ -140,37 +147,6 @@ fn git_fetch_brings_the_ledger_too_and_never_fails_for_want_of_it() {
     shared.repo.git_in(&shared.hub(), &["update-ref", "-d", "refs/squad/log"]);
     shared.repo.git(&["fetch", "--quiet"]);
     assert_eq!(shared.repo.git(&["config", "--get-all", "remote.origin.fetch"]).lines().count(), 2);
-}
-
-#[test]
-fn a_remote_that_takes_only_branches_gets_one() {
-    let shared = Shared::new();
-    shared.refuse_refs("refs/squad/*");
-    let (ours, theirs) = (shared.repo.root(), shared.clone("theirs", &[]));
-    shared.repo.squad(&["decisions", "add", "Ours"]);
-    shared.repo.squad_in(&theirs, &["decisions", "add", "Theirs"]);
-    expect![[r#"
-        2 entries sent to origin, 0 entries taken from there
-        --- stderr
-        warning: origin takes no ref for the ledger: [remote rejected] (hook declined)
-        hint: it is kept in the branch refs/heads/squad/state there from now on
-        --- exit 0
-    "#]]
-    .assert_eq(&shared.sync(&ours).to_string());
-    // It looks in both places, so it does not have to be refused to find it.
-    assert!(!shared.sync(&theirs).out.contains(" 0 entries taken"));
-    shared.sync(&ours);
-    shared.repo.squad(&["decisions", "add", "Later"]);
-    assert!(shared.repo.squad(&["sync"]).err.is_empty());
-    shared.sync(&theirs);
-    assert_eq!(shared.tip(&ours), shared.tip(&theirs));
-    assert_eq!(shared.repo.git_in(&shared.hub(), &["rev-parse", "squad/state"]), shared.tip(&ours));
-    assert!(shared.repo.squad(&["status", "--json"]).out.contains("\"unsynced\":0"));
-
-    shared.refuse_refs("*");
-    shared.repo.squad(&["decisions", "add", "Refused"]);
-    let output = shared.repo.squad(&["sync"]);
-    assert!(output.code == 1 && output.err.contains("does not take the ledger"), "{output}");
 }
 
 #[test]

@@ -8,11 +8,14 @@ fn strangers(init: &[&str], ours: &[(&str, &str)], theirs: &[(&str, &str)]) -> [
     for (world, files) in worlds.iter().zip([ours, theirs]) {
         files.iter().for_each(|(path, text)| world.append(path, text));
     }
-    for (world, other) in [(&worlds[0], &worlds[1]), (&worlds[1], &worlds[0])] {
-        let other = other.root().display().to_string();
-        world.git(&["fetch", "-q", &other, "refs/squad/log:refs/squad/remotes/origin/log"]);
-    }
+    know(&worlds[0], &worlds[1]);
+    know(&worlds[1], &worlds[0]);
     worlds
+}
+
+fn know(world: &World, other: &World) {
+    let other = other.root().display().to_string();
+    world.git(&["fetch", "-q", &other, "+refs/squad/log:refs/squad/remotes/origin/log"]);
 }
 
 fn unite(world: &World) -> String {
@@ -36,6 +39,68 @@ fn both_sides_make_the_same_commit() {
         assert_eq!(unite(&worlds[0]), tips[0], "again is nothing new");
         assert_eq!(worlds[0].git(&["rev-list", "--merges", "--count", "refs/squad/log"]), "1\n");
         worlds.iter().for_each(World::assert_sound);
+    }
+}
+
+/// A commit of the union that had the time of whoever makes it would be another one on either side.
+#[test]
+fn clocks_that_differ_make_no_difference() {
+    for (ours, theirs) in
+        [("2024-01-01T00:00:00Z", "2031-01-01T00:00:00Z"), ("2031-01-01T00:00:00Z", "2024-01-01T00:00:00Z")]
+    {
+        let worlds = [World::new(), World::new()];
+        for (world, (path, at)) in worlds.iter().zip([("log/2026/03/04/a.md", ours), ("log/2026/03/04/b.md", theirs)]) {
+            let ledger = world.repository();
+            ledger.ledger().append(&[entry(path, path)], "entry", &ada(), at.parse().unwrap()).unwrap();
+        }
+        know(&worlds[0], &worlds[1]);
+        know(&worlds[1], &worlds[0]);
+        let tips = worlds.each_ref().map(unite);
+        assert_eq!(tips[0], tips[1], "{ours} {theirs}");
+        let later: Timestamp = ours.max(theirs).parse().unwrap();
+        let wanted = format!("{0} {0}\n", later.as_second());
+        assert_eq!(worlds[0].git(&["log", "-1", "--format=%ct %at", "refs/squad/log"]), wanted);
+    }
+}
+
+#[test]
+fn what_was_removed_on_top_of_ours_stays_here() {
+    let worlds = [World::new(), World::new()];
+    worlds[0].append("log/2026/03/04/a.md", "a");
+    know(&worlds[1], &worlds[0]);
+    unite(&worlds[1]);
+    let tree = worlds[1].git(&["hash-object", "-t", "tree", "-w", "/dev/null"]);
+    let emptied = worlds[1].git(&["commit-tree", tree.trim(), "-p", "refs/squad/log", "-m", "emptied"]);
+    worlds[1].git(&["update-ref", "refs/squad/log", emptied.trim()]);
+    worlds[1].append("log/2026/03/04/b.md", "b");
+    know(&worlds[0], &worlds[1]);
+    unite(&worlds[0]);
+    assert_eq!(worlds[0].entries(), ["log/2026/03/04/a.md", "log/2026/03/04/b.md"]);
+}
+
+/// One remote's refs together have what counts.
+#[test]
+fn an_entry_that_any_ref_of_the_remote_has_is_synced() {
+    let worlds = [World::new(), World::new()];
+    for name in ["a", "b", "c"] {
+        worlds[0].append(&format!("log/2026/03/04/{name}.md"), name);
+    }
+    let remote = "refs/squad/remotes/origin";
+    assert_eq!(worlds[0].repository().unsynced(&["log".into()]).unwrap(), None);
+    for (copy, name, unsynced) in [("log", "a", 2), ("state", "b", 1), ("clones/x", "c", 0)] {
+        let other = World::new();
+        other.append(&format!("log/2026/03/04/{name}.md"), name);
+        let refspec = format!("refs/squad/log:{remote}/{copy}");
+        worlds[0].git(&["fetch", "-q", &other.root().display().to_string(), &refspec]);
+        let repository = worlds[0].repository();
+        assert_eq!(repository.unsynced(&["log".into()]).unwrap(), Some(unsynced), "{copy}");
+        let standing = repository.remote("origin").standing().unwrap();
+        assert_eq!((standing.to_send, standing.to_take), (unsynced, 0), "{copy}");
+        // On the other side, what two of them have is taken once.
+        worlds[1].git(&["fetch", "-q", &other.root().display().to_string(), &refspec]);
+        worlds[1].git(&["update-ref", &format!("{remote}/clones/y{name}"), &format!("{remote}/{copy}")]);
+        let standing = worlds[1].repository().remote("origin").standing().unwrap();
+        assert_eq!((standing.to_send, standing.to_take), (0, 3 - unsynced), "{copy}");
     }
 }
 

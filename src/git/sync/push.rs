@@ -1,0 +1,208 @@
+//! This clone's ledger goes to a remote, to one of the places where a remote can hold one.
+
+use gix::ObjectId;
+
+use super::{
+    super::{error::Error, ledger::REFERENCE, scrub, union::count_missing},
+    BRANCH, CLONES, Remote, is_plain,
+};
+
+/// Where a ledger is pushed to.
+#[derive(Clone, Copy, Debug, Eq, PartialEq)]
+pub(crate) enum Destination {
+    Log,
+    /// A ref that only this clone writes, so that it need not wait for others.
+    Own,
+    Branch,
+}
+
+/// What became of an attempt to push.
+#[derive(Clone, Debug, Eq, PartialEq)]
+pub(crate) enum Delivery {
+    /// The remote has what we have.
+    Done,
+    /// It did not take it because its ref moves or is locked: fetch again. Its words.
+    Outrun(String),
+    /// What the remote has leads to what was taken out of the ledger here. The commit it has, and ours.
+    Unscrubbed {
+        theirs: String,
+        ours: String,
+    },
+    Refused {
+        reason: String,
+        refusal: Refusal,
+    },
+}
+
+/// What a refused push says of the host.
+#[derive(Clone, Copy, Debug, Eq, PartialEq)]
+pub(crate) enum Refusal {
+    /// It takes no such refs: it hides them.
+    OfSuchRefs,
+    /// A rule or a hook said no: to such refs, to this push, or for now.
+    Declined,
+    /// It could not: this says nothing of refs.
+    Failed,
+}
+
+impl Remote<'_> {
+    /// Sends the ledger there, if it moves that ref forward.
+    pub(crate) fn push(&self, reference: &str) -> Result<Delivery, Error> {
+        let Some(ours) = self.tip()? else { return Ok(Delivery::Done) };
+        let theirs = self.held()?.into_iter().find(|held| held.reference == reference).map(|held| held.commit);
+        if Some(ours) == theirs {
+            return Ok(Delivery::Done);
+        }
+        if let Some(theirs) = theirs
+            && !self.has_records_of(ours, theirs)?
+        {
+            return Ok(Delivery::Unscrubbed { theirs: theirs.to_string(), ours: ours.to_string() });
+        }
+        let delivery = self.send(ours, reference)?;
+        if delivery == Delivery::Done
+            && let Some(copy) = self.copy_of(reference)
+        {
+            self.repository.call(&["update-ref", &copy, &ours.to_string()]).succeed()?;
+        }
+        Ok(delivery)
+    }
+
+    /// What a destination is called there. `name` makes a name for the clone that no other has, where it has none yet.
+    pub(crate) fn reference(&self, to: Destination, name: impl FnOnce() -> String) -> Result<String, Error> {
+        const KEY: &str = "squad.clone";
+        let name = match to {
+            Destination::Log => return Ok(REFERENCE.to_owned()),
+            Destination::Branch => return Ok(BRANCH.to_owned()),
+            Destination::Own => match self.repository.setting(KEY)?.filter(|name| is_plain(name)) {
+                Some(known) => known,
+                None => {
+                    let name = name();
+                    self.repository.call(&["config", KEY, &name]).succeed()?;
+                    name
+                }
+            },
+        };
+        Ok(format!("{CLONES}{name}"))
+    }
+
+    /// Removes the refs of single clones there of which this ledger has every entry, if they are still as they were
+    /// seen; the remote must have this ledger. Where that is not allowed they stay, and are no harm.
+    pub(crate) fn tidy(&self) -> Result<(), Error> {
+        let Some(ours) = self.tip()? else { return Ok(()) };
+        let store = self.repository.objects();
+        let tree = store.tree_of(&ours)?;
+        let mut held = self.held()?;
+        held.retain(|held| held.reference.starts_with(CLONES));
+        let (mut leases, mut refspecs) = (Vec::new(), Vec::new());
+        for held in &held {
+            if count_missing(&store, store.tree_of(&held.commit)?, &[tree])? == 0 {
+                leases.push(format!("--force-with-lease={}:{}", held.reference, held.commit));
+                refspecs.push(format!(":{}", held.reference));
+            }
+        }
+        if refspecs.is_empty() {
+            return Ok(());
+        }
+        let call = self.call(&["push", "--quiet", "--no-signed"]).arguments(&leases);
+        call.arguments(&["--", &self.name]).arguments(&refspecs).run()?;
+        // Known again with the next fetch, if they are still there.
+        held.iter().try_for_each(|held| self.forget(held))
+    }
+
+    fn send(&self, ours: ObjectId, reference: &str) -> Result<Delivery, Error> {
+        let refspec = format!("{ours}:{reference}");
+        let arguments = ["push", "--porcelain", "--no-follow-tags", "--no-recurse-submodules", "--no-signed", "--"];
+        let answer = self.call(&arguments).arguments(&[&self.name, &refspec]).run()?;
+        if answer.is_success() {
+            return Ok(Delivery::Done);
+        }
+        // `! <tab> from:to <tab> [rejected] (why)`
+        let said = answer.text();
+        let verdict =
+            said.lines().find_map(|line| line.strip_prefix("!\t")?.split_once('\t').map(|(_, verdict)| verdict));
+        match verdict {
+            Some(verdict) => Ok(judge(verdict, &answer.complaints())),
+            None => Err(Error::Program { command: format!("git push {}", self.name), message: answer.complaint() }),
+        }
+    }
+
+    /// Whether a ledger says of everything that was taken out of another one that it was.
+    fn has_records_of(&self, of: ObjectId, ledger: ObjectId) -> Result<bool, Error> {
+        let store = self.repository.objects();
+        let records = |commit: ObjectId| scrub::records(&store, store.tree_of(&commit)?);
+        Ok(records(of)?.is_subset(&records(ledger)?))
+    }
+}
+
+/// What the verdict on a ref means, which is `[summary] (reason)`. `said` is what git and the remote said beside it.
+fn judge(verdict: &str, said: &[String]) -> Delivery {
+    // Another push was faster, or is at work.
+    const RACES: [&str; 4] = ["cannot lock ref", "failed to update ref", "incorrect old value", "reference already"];
+    // From receive-pack; a host's own words for its own troubles are alike.
+    const TROUBLES: [&str; 8] =
+        ["unpacker error", "missing necessary", "failed", "unable", "internal", "unavailable", "timeout", "timed out"];
+    let reason = match said.iter().filter_map(|line| line.strip_prefix("remote: ")).find(|line| is_telling(line)) {
+        Some(words) => format!("{verdict}: {}", words.trim()),
+        None => verdict.to_owned(),
+    };
+    if verdict.starts_with("[rejected]") || RACES.iter().any(|race| verdict.contains(race)) {
+        return Delivery::Outrun(reason);
+    }
+    let why = verdict.split_once('(').map_or("", |(_, why)| why).to_lowercase();
+    let refusal = if why.contains("hidden ref") {
+        Refusal::OfSuchRefs
+    } else if !verdict.starts_with("[remote rejected]") || TROUBLES.iter().any(|trouble| why.contains(trouble)) {
+        Refusal::Failed
+    } else {
+        Refusal::Declined
+    };
+    Delivery::Refused { reason, refusal }
+}
+
+/// Whether a line of the remote says more than the verdict does.
+fn is_telling(line: &str) -> bool {
+    let line = line.trim();
+    !line.is_empty() && !line.starts_with("error: hook declined") && !line.starts_with("error: cannot lock")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn refusal(verdict: &str) -> Option<Refusal> {
+        match judge(verdict, &[]) {
+            Delivery::Refused { refusal, .. } => Some(refusal),
+            _ => None,
+        }
+    }
+
+    #[test]
+    fn a_verdict_says_whether_the_host_refuses_such_refs_or_this_push() {
+        for (verdict, wanted) in [
+            ("[rejected] (fetch first)", None),
+            ("[rejected] (non-fast-forward)", None),
+            ("[remote rejected] (failed to update ref)", None),
+            ("[remote rejected] (cannot lock ref 'refs/squad/log': is at a but expected b)", None),
+            ("[remote rejected] (incorrect old value provided)", None),
+            ("[remote rejected] (deny updating a hidden ref)", Some(Refusal::OfSuchRefs)),
+            ("[remote rejected] (hook declined)", Some(Refusal::Declined)),
+            ("[remote rejected] (pre-receive hook declined)", Some(Refusal::Declined)),
+            ("[remote rejected] (prohibited by Gerrit: not permitted: create)", Some(Refusal::Declined)),
+            ("[remote rejected] (unpacker error)", Some(Refusal::Failed)),
+            ("[remote rejected] (Internal Server Error)", Some(Refusal::Failed)),
+            ("[remote failure] (remote failed to report status)", Some(Refusal::Failed)),
+        ] {
+            assert_eq!(refusal(verdict), wanted, "{verdict}");
+        }
+    }
+
+    #[test]
+    fn the_words_of_the_remote_are_passed_on() {
+        let said = ["remote: ", "remote: error: hook declined to update refs/squad/log", "remote: no such refs here"];
+        let said: Vec<String> = said.map(str::to_owned).to_vec();
+        let Delivery::Refused { reason, .. } = judge("[remote rejected] (hook declined)", &said) else {
+            panic!("it is a refusal");
+        };
+        assert_eq!(reason, "[remote rejected] (hook declined): no such refs here");
+    }
+}

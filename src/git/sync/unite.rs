@@ -1,0 +1,89 @@
+//! What a remote holds becomes part of this clone's ledger.
+
+use std::collections::BTreeSet;
+
+use gix::{ObjectId, objs};
+use jiff::Timestamp;
+
+use super::{
+    super::{
+        commit::{self, Identity},
+        error::Error,
+        scrub,
+        union::{self, Scrubbed, Settle, count_missing},
+    },
+    Remote,
+};
+
+impl Remote<'_> {
+    /// Brings what was fetched into this clone's ledger, durably.
+    ///
+    /// A history that leads to what was taken out of the other one gives its files and is not led to: `scrubbed` reads
+    /// the paths of changed files from a record of that, `settle` is asked about files of which there are two versions.
+    pub(crate) fn unite(
+        &self,
+        scrubbed: &dyn Fn(&[u8]) -> Vec<String>,
+        settle: &Settle<'_>,
+        identity: &Identity,
+    ) -> Result<(), Error> {
+        self.held()?.into_iter().try_for_each(|held| self.take(held.commit, scrubbed, settle, identity))
+    }
+
+    fn take(
+        &self,
+        theirs: ObjectId,
+        scrubbed: &dyn Fn(&[u8]) -> Vec<String>,
+        settle: &Settle<'_>,
+        identity: &Identity,
+    ) -> Result<(), Error> {
+        self.repository.ledger().advance(|tip, objects| {
+            let Some(ours) = tip else { return Ok(Some(theirs)) };
+            if ours == theirs || self.is_ancestor(theirs, ours)? {
+                return Ok(None);
+            }
+            let store = self.repository.objects();
+            let trees = [store.tree_of(&ours)?, store.tree_of(&theirs)?];
+            // Whoever built on ours by hand may have removed something.
+            if self.is_ancestor(ours, theirs)? && count_missing(&store, trees[0], &[trees[1]])? == 0 {
+                return Ok(Some(theirs));
+            }
+            let records = [scrub::records(&store, trees[0])?, scrub::records(&store, trees[1])?];
+            let mut paths = BTreeSet::new();
+            for (tree, records) in trees.iter().zip(&records) {
+                for record in records {
+                    if let Some((_, id)) = store.find(*tree, record)? {
+                        paths.extend(scrubbed(&store.blob(&id)?));
+                    }
+                }
+            }
+            let tree = union::union(&store, trees[0], trees[1], &Scrubbed { paths, settle }, objects)?;
+            // The same in every clone.
+            let mut parents = vec![(ours, trees[0], &records[0]), (theirs, trees[1], &records[1])];
+            parents.sort_by_key(|(commit, _, _)| *commit);
+            let all: BTreeSet<&String> = records.iter().flatten().collect();
+            let dirty: Vec<ObjectId> = parents
+                .iter()
+                .filter(|(_, _, records)| records.len() < all.len())
+                .map(|(commit, _, _)| *commit)
+                .collect();
+            parents.retain(|(commit, _, _)| !dirty.contains(commit));
+            if !dirty.is_empty() {
+                self.repository.remember_old(&dirty)?;
+            }
+            if let [(commit, has, _)] = parents[..]
+                && has == tree
+            {
+                return Ok(Some(commit));
+            }
+            let at = store.time_of(&ours)?.max(store.time_of(&theirs)?);
+            let at = Timestamp::from_second(at).unwrap_or(Timestamp::UNIX_EPOCH);
+            let parents: Vec<ObjectId> = parents.iter().map(|(commit, _, _)| *commit).collect();
+            objects.add(objs::Kind::Commit, commit::encode(tree, &parents, identity, at, "union")).map(Some)
+        })
+    }
+
+    fn is_ancestor(&self, ancestor: ObjectId, of: ObjectId) -> Result<bool, Error> {
+        let arguments = ["merge-base", "--is-ancestor", &ancestor.to_string(), &of.to_string()];
+        Ok(self.call(&arguments).run()?.is_success())
+    }
+}
