@@ -28,11 +28,15 @@ pub(crate) struct Branch {
     pub(crate) new: Vec<DecisionId>,
     #[serde(skip)]
     decisions: Vec<Decision>,
+    /// What the base has decided since the branch forked.
+    #[serde(skip)]
+    missed: Vec<Decision>,
 }
 
-/// What two branches have against each other.
+/// A conflict between two branches, or between a branch and what the base has decided since it forked.
 #[derive(Serialize)]
 pub(crate) struct Crossing {
+    /// The base stands second.
     pub(crate) branches: [String; 2],
     #[serde(flatten)]
     pub(crate) conflict: Conflict,
@@ -64,24 +68,31 @@ pub(crate) fn radar(workspace: &Workspace, base: Option<&str>, names: &[String])
         let before = parse::decisions(&start);
         let new = review::changes(&before, &tip(&revision)?).new;
         // What the base has by now, it has from there.
-        let new: Vec<Decision> =
-            new.into_iter().filter(|decision| !standing.iter().any(|other| other.id == decision.id)).collect();
+        let new = without(&new, &standing);
         if !new.is_empty() || !names.is_empty() {
-            branches.push(Branch { revision, new: new.iter().map(|d| d.id.clone()).collect(), decisions: new });
+            let missed = without(&standing, &before);
+            branches.push(Branch { revision, new: new.iter().map(|d| d.id.clone()).collect(), decisions: new, missed });
         }
     }
     let mut conflicts = Vec::new();
     for (at, one) in branches.iter().enumerate() {
-        for other in &branches[at + 1..] {
-            let found = review::between(&one.decisions, &other.decisions, &standing).into_iter();
+        let others = branches[at + 1..].iter().map(|other| (&other.revision.name, &other.decisions));
+        for (name, decisions) in others.chain([(&base.name, &one.missed)]) {
+            let found = review::between(&one.decisions, decisions, &standing).into_iter();
             conflicts.extend(found.map(|conflict| Crossing {
-                branches: [one.revision.name.clone(), other.revision.name.clone()],
+                branches: [one.revision.name.clone(), name.clone()],
                 conflict,
             }));
         }
     }
     conflicts.sort_by(|a, b| (a.conflict.certainty, &a.branches).cmp(&(b.conflict.certainty, &b.branches)));
     Ok(Radar { base, branches, conflicts })
+}
+
+/// The decisions that are not among the others.
+fn without(decisions: &[Decision], others: &[Decision]) -> Vec<Decision> {
+    let others: BTreeSet<&DecisionId> = others.iter().map(|other| &other.id).collect();
+    decisions.iter().filter(|decision| !others.contains(&decision.id)).cloned().collect()
 }
 
 /// Where branches usually go.

@@ -69,8 +69,8 @@ pub(crate) fn dangling(new: &[Decision], known: &BTreeSet<&DecisionId>) -> Vec<C
 /// Looks at every pair that counts; `counts` is asked with the smaller place first.
 fn find(all: &[&Decision], counts: impl Fn(usize, usize) -> bool) -> Vec<Conflict> {
     let replaced: BTreeSet<&DecisionId> = all.iter().filter_map(|decision| decision.supersedes.as_ref()).collect();
-    let mut conflicts = races(all, &counts);
     let stands = |decision: &Decision| !replaced.contains(&decision.id) && decision.ended().is_none();
+    let mut conflicts = races(all, |a, b| counts(a, b) && stands(all[a]) && stands(all[b]));
     let standing: Vec<(usize, &Decision)> =
         all.iter().enumerate().filter(|(_, decision)| stands(decision)).map(|(at, d)| (at, *d)).collect();
     let statements: Vec<Statement> = standing.iter().map(|(_, decision)| Statement::new(decision)).collect();
@@ -94,8 +94,9 @@ fn find(all: &[&Decision], counts: impl Fn(usize, usize) -> bool) -> Vec<Conflic
     conflicts
 }
 
-/// Several that replace the same one.
-fn races(all: &[&Decision], counts: &impl Fn(usize, usize) -> bool) -> Vec<Conflict> {
+/// Several that supersede the same one. Superseding all but one of them settles it, so only those that still stand are
+/// in each other's way: `is_open` says so of a pair.
+fn races(all: &[&Decision], is_open: impl Fn(usize, usize) -> bool) -> Vec<Conflict> {
     let mut by: BTreeMap<&DecisionId, Vec<usize>> = BTreeMap::new();
     for (at, decision) in all.iter().enumerate() {
         if let Some(old) = &decision.supersedes {
@@ -103,14 +104,8 @@ fn races(all: &[&Decision], counts: &impl Fn(usize, usize) -> bool) -> Vec<Confl
         }
     }
     let race = |(old, places): (&DecisionId, Vec<usize>)| {
-        let pairs = || places.iter().enumerate().flat_map(|(at, a)| places[at + 1..].iter().map(move |b| (*a, *b)));
-        // One that replaces another of them has settled it.
-        let open = |(a, b): &(usize, usize)| {
-            counts(*a, *b)
-                && all[*a].supersedes.as_ref() != Some(&all[*b].id)
-                && all[*b].supersedes.as_ref() != Some(&all[*a].id)
-        };
-        let places: BTreeSet<usize> = pairs().filter(open).flat_map(|(a, b)| [a, b]).collect();
+        let pairs = places.iter().enumerate().flat_map(|(at, a)| places[at + 1..].iter().map(move |b| (*a, *b)));
+        let places: BTreeSet<usize> = pairs.filter(|(a, b)| is_open(*a, *b)).flat_map(|(a, b)| [a, b]).collect();
         let decisions: Vec<&Decision> = places.into_iter().map(|at| all[at]).collect();
         (!decisions.is_empty()).then(|| {
             let message = format!("each of them supersedes {old}");

@@ -58,8 +58,14 @@ fn two_that_replace_the_same_one_are_a_race() {
     let race = within(&[superseding("ours", "Our way", "old")], &base);
     assert_eq!(codes(&race), [(Certainty::Explicit, "superseded-twice")]);
     assert_eq!(race[0].decisions.len(), 2);
-    let settled = [superseding("ours", "Our way", "old"), superseding("last", "The last word", "ours")];
-    assert_eq!(within(&settled, &base[..1]), []);
+    for loser in ["ours", "theirs"] {
+        let settled = [superseding("ours", "Our way", "old"), superseding("last", "The last word", loser)];
+        assert_eq!(within(&settled, &base), [], "{loser} is superseded");
+    }
+    let third = [superseding("ours", "Our way", "old"), superseding("third", "A third way", "old")];
+    let race = within(&third, &[&base[..], &[superseding("last", "The last word", "ours")]].concat());
+    let open: Vec<&str> = race[0].decisions.iter().map(DecisionId::as_str).collect();
+    assert_eq!(open, ["third", "theirs"], "superseding one of three leaves two");
 }
 
 #[test]

@@ -270,6 +270,24 @@ fn both_sides_may_have_gone_on() {
 }
 
 #[test]
+fn superseding_one_of_two_that_race_settles_it_before_the_merge() {
+    for loser in ["eeee", "ffff"] {
+        let repo = parted();
+        decision(&repo, "eeee", "Money is stored as integer cents", "supersedes: bbbb\n");
+        commit(&repo, "ours");
+        repo.git(&["switch", "--quiet", "main"]);
+        decision(&repo, "ffff", "Money is stored as strings", "supersedes: bbbb\n");
+        commit(&repo, "theirs");
+        repo.git(&["switch", "--quiet", "feature"]);
+        let fails = || repo.squad(&["decisions", "review", "main..feature", "--fail-on", "explicit"]).code;
+        assert_eq!(fails(), 1);
+        decision(&repo, "abcd", "Money is a decimal type", &format!("supersedes: {loser}\n"));
+        commit(&repo, "settled");
+        assert_eq!(fails(), 0, "{loser}: {}", review(&repo, "main..feature"));
+    }
+}
+
+#[test]
 fn merged_squashed_rebased_and_reverted_histories_say_the_same() {
     for way in ["merge", "squash", "rebase", "cherry-pick"] {
         let repo = parted();
@@ -337,4 +355,15 @@ fn branches_are_compared_before_they_meet() {
     "#]]
     .assert_eq(&repo.squad(&["decisions", "radar"]).to_string());
     assert!(repo.squad(&["decisions", "radar", "feature", "main"]).err.contains("0 contradictions"));
+    repo.git(&["switch", "--quiet", "main"]);
+    repo.git(&["merge", "--quiet", "--no-edit", "other"]);
+    expect![[r#"
+        feature and main: likely contradiction: about “minutes”, “sessions” and “time”, one says 5 and the other 30
+          eeee  Sessions time out after 5 minutes
+          ffff  Sessions time out after 30 minutes
+        --- stderr
+        1 decision on 1 branch on top of main; 1 contradiction.
+        --- exit 0
+    "#]]
+    .assert_eq(&repo.squad(&["decisions", "radar"]).to_string());
 }

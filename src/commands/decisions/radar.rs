@@ -7,8 +7,8 @@ use crate::ui::{BAD, STRONG, Ui, WARN};
 
 /// Show what branches decide against each other, before they meet
 ///
-/// Compares the decisions that each branch has on top of the base. Without REF: every branch, local and of remotes.
-/// Exits with 0 whatever it finds.
+/// Compares the decisions that each branch has on top of the base, with each other and with what the base has decided
+/// since the branch forked. Without REF: every branch, local and of remotes. Exits with 0 whatever it finds.
 #[derive(clap::Args)]
 #[command(after_help = "\
 Examples:
