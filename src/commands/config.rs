@@ -46,6 +46,21 @@ Examples:
         /// Its new value; a list is separated by commas
         value: String,
     },
+    /// Remove one value from a file, so that the layers below decide
+    #[command(after_help = "\
+Examples:
+  squad config unset models.default
+  squad config unset --user engine.fallback")]
+    Unset {
+        /// From the team's own file, .squad/config.toml: the default
+        #[arg(long, conflicts_with = "user")]
+        project: bool,
+        /// From your own file
+        #[arg(long)]
+        user: bool,
+        /// The setting's name
+        name: String,
+    },
 }
 
 impl Args {
@@ -64,18 +79,33 @@ impl Args {
             Command::List => list(context, &settings),
             Command::Get { name } => return get(context, &settings, &name),
             Command::Set { user, name, value, .. } => {
-                let place = if user { Place::User } else { Place::Project };
-                let file = ConfigFile::find(context.env, workspace.as_ref().ok(), place)?;
+                let file = file(context, workspace.as_ref().ok(), user)?;
                 file.set(&name, &value)?;
-                let path = file.path.display().to_string();
-                if context.ui.json() {
-                    context.ui.value(&serde_json::json!({"name": name, "file": path}));
-                } else {
-                    context.ui.say(&format!("{name} is set in {}", printable(&path)));
+                changed(context, &file, &name, "is set");
+            }
+            Command::Unset { user, name, .. } => {
+                let file = file(context, workspace.as_ref().ok(), user)?;
+                if !file.unset(&name)? {
+                    let failure = Failure::failed(format!("`{name}` is not set there")).at(file.path.display());
+                    return Err(failure.hint("`squad config list` shows where each value comes from"));
                 }
+                changed(context, &file, &name, "is no longer set");
             }
         }
         Ok(0)
+    }
+}
+
+fn file(context: &Context<'_>, workspace: Option<&Workspace>, user: bool) -> Result<ConfigFile, Failure> {
+    ConfigFile::find(context.env, workspace, if user { Place::User } else { Place::Project })
+}
+
+fn changed(context: &mut Context<'_>, file: &ConfigFile, name: &str, what: &str) {
+    let path = file.path.display().to_string();
+    if context.ui.json() {
+        context.ui.value(&serde_json::json!({"name": name, "file": path}));
+    } else {
+        context.ui.say(&format!("{} {what} in {}", printable(name), printable(&path)));
     }
 }
 

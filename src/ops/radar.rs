@@ -79,10 +79,9 @@ pub(crate) fn radar(workspace: &Workspace, base: Option<&str>, names: &[String])
         let others = branches[at + 1..].iter().map(|other| (&other.revision.name, &other.decisions));
         for (name, decisions) in others.chain([(&base.name, &one.missed)]) {
             let found = review::between(&one.decisions, decisions, &standing).into_iter();
-            conflicts.extend(found.map(|conflict| Crossing {
-                branches: [one.revision.name.clone(), name.clone()],
-                conflict,
-            }));
+            conflicts.extend(
+                found.map(|conflict| Crossing { branches: [one.revision.name.clone(), name.clone()], conflict }),
+            );
         }
     }
     conflicts.sort_by(|a, b| (a.conflict.certainty, &a.branches).cmp(&(b.conflict.certainty, &b.branches)));

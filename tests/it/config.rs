@@ -39,7 +39,13 @@ fn one_value_is_read_and_written() {
     let before = repo.read(".squad/config.toml");
     assert_eq!(repo.squad(&["config", "set", "models.default", "big-1"]).code, 0);
     assert_eq!(repo.squad(&["config", "get", "models.default"]).out, "big-1\n");
-    assert_eq!(repo.read(".squad/config.toml").replacen("default = \"big-1\"\n", "", 1), before);
+    let commented = "# default = \"claude-sonnet-4.5\"";
+    assert!(before.contains(commented));
+    assert_eq!(repo.read(".squad/config.toml"), before.replace(commented, "default = \"big-1\""));
+    assert_eq!(repo.squad(&["config", "unset", "models.default"]).code, 0);
+    assert_eq!(repo.squad(&["config", "get", "models.default"]).out, "claude-sonnet-4.5\n");
+    let again = repo.squad(&["config", "unset", "models.default"]);
+    assert!(again.code == 1 && again.err.contains("is not set there"), "{again}");
     assert_eq!(repo.squad(&["config", "set", "--user", "engine.fallback", "rehearsal"]).code, 0);
     assert_eq!(repo.squad(&["config", "get", "engine.fallback"]).out, "[\"rehearsal\"]\n");
     assert_eq!(repo.squad(&["config", "get", "engine.copilot.path"]).code, 1);
@@ -87,7 +93,7 @@ fn a_link_is_followed_within_the_project_only() {
     repo.write("ours.toml", "# ours\n");
     std::os::unix::fs::symlink("../ours.toml", repo.root().join(".squad/config.toml")).expect("linked");
     assert_eq!(repo.squad(&["config", "set", "models.default", "m"]).code, 0);
-    assert_eq!(repo.read("ours.toml"), "# ours\n[models]\ndefault = \"m\"\n");
+    assert_eq!(repo.read("ours.toml"), "# ours\n\n[models]\ndefault = \"m\"\n");
     assert!(repo.root().join(".squad/config.toml").is_symlink());
 
     repo.write("../theirs.toml", "# theirs\n");
