@@ -192,7 +192,10 @@ mod tests {
     fn control_characters_do_not_get_into_a_decision() {
         let call = call("squad_log_decision", json!({"title": "Bad \u{0}\u{1b}[2Jtitle", "what": "a\u{7}b"}));
         let Ok(Intent::Decide(decision)) = read(&call) else { panic!("not a decision") };
-        assert_eq!((decision.title.as_str(), decision.text.as_str()), ("Bad title", "**What:** ab"));
+        assert_eq!(
+            (decision.title.as_str(), decision.text.as_str()),
+            ("Bad [U+0000][U+001B][2Jtitle", "**What:** a[U+0007]b")
+        );
     }
 
     #[test]

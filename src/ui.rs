@@ -120,7 +120,7 @@ impl Ui {
 
     /// A value as one line of JSON, to stdout.
     pub(crate) fn value(&mut self, value: &impl Serialize) {
-        match serde_json::to_string(value) {
+        match crate::view::json_line(value) {
             Ok(line) => self.data(&line),
             Err(error) => self.warning(&format!("a value could not be written as JSON: {error}")),
         }

@@ -1,7 +1,7 @@
 use super::route::page;
 use super::{Context, Ended, TierName, text_or_input};
 use crate::error::Failure;
-use crate::model::{Outcome, Tier, list, printable};
+use crate::model::{Outcome, Tier, hidden, hidden_summary, list, printable};
 use crate::ops::members::named_agents;
 use crate::ops::orchestrate::{self, Ended as RunEnded, Order, Preview};
 use crate::ops::{Project, engines, routing};
@@ -100,6 +100,9 @@ impl Args {
                 .hint("use `--permissions deny` or `--permissions allow`"));
         }
         let message = self.message(&context.ui)?;
+        if let Some(summary) = hidden_summary(hidden(&message).map(|(_, c)| c)) {
+            context.ui.warning(&format!("the message has {summary}; agents are not given them"));
+        }
         let wishes = Wishes { agents, tier: self.tier.map(Tier::from) };
         Ok((project, Order { message, wishes, permissions, script, commit: !self.no_commit, ask: None }))
     }

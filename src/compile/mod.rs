@@ -38,7 +38,7 @@ use std::collections::BTreeMap;
 
 use crate::model::{
     Charter, Decision, Evidence, Member, ModelLayer, Offer, Plan, SessionSpec, Slug, Team, Tier, ToolChoice, tools_but,
-    tools_called,
+    tools_called, without_hidden,
 };
 use crate::settings::Settings;
 use compiled::{Making, Told};
@@ -126,8 +126,8 @@ impl<'a> Compiler<'a> {
     pub(crate) fn agent(&'a self, member: &'a Member, tier: Tier) -> Compiled<'a> {
         let Sources { team, learnings, settings } = self.sources;
         let charter = team.charters.get(&member.slug);
-        let prompt = agent_prompt(member, charter);
-        let fixed = fixed_context(team, &self.roster, member);
+        let prompt = without_hidden(agent_prompt(member, charter));
+        let fixed = without_hidden(fixed_context(team, &self.roster, member));
         let fixed_size = tokens(&prompt) + tokens(&fixed);
         let budget = Budget::new(tier, fixed_size, self.skills.wanted(), self.notes.wanted());
         let (skills, notes) = (self.skills.tell(budget.skills), self.notes.tell(budget.notes));
@@ -145,7 +145,9 @@ impl<'a> Compiler<'a> {
             role: member.role.clone(),
             tier,
             prompt,
-            context: [&fixed, &skills.text, &notes.text, &decisions.text, &history.text].map(String::as_str).concat(),
+            context: without_hidden(
+                [&fixed, &skills.text, &notes.text, &decisions.text, &history.text].map(String::as_str).concat(),
+            ),
             model: model_choice::resolve(member, charter, settings, tier, &self.offer),
             tools: tools(charter, tier),
             compaction_threshold: compaction_threshold(settings, tier),
@@ -196,8 +198,8 @@ impl<'a> Compiler<'a> {
             name: "Coordinator".to_owned(),
             role: "Coordinator".to_owned(),
             tier: Tier::Direct,
-            prompt,
-            context,
+            prompt: without_hidden(prompt),
+            context: without_hidden(context),
             model: model_choice::coordinator(settings, &self.offer),
             tools: ToolChoice::ReadOnly,
             compaction_threshold: settings.sessions.infinite.then_some(settings.sessions.compaction_threshold),

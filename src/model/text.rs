@@ -2,6 +2,8 @@
 
 use std::fmt::{Display, Write};
 
+use super::printable;
+
 /// `1 agent`, `2 agents`, `1 entry`, `2 entries`.
 pub(crate) fn plural(count: usize, noun: &str) -> String {
     match (count, noun.strip_suffix('y')) {
@@ -43,21 +45,6 @@ pub(crate) fn first_words(text: &str, limit: usize) -> String {
     format!("{whole} …").trim_start().to_owned()
 }
 
-/// Text from elsewhere made safe for a terminal: escape sequences gone, and every character that could move the
-/// cursor, ring, or turn the reading direction. Line ends and tabs stay.
-pub(crate) fn printable(text: &str) -> String {
-    anstream::adapter::strip_str(text)
-        .to_string()
-        .chars()
-        .filter(|&c| c == '\n' || c == '\t' || !(c.is_control() || is_bidi_control(c)))
-        .collect()
-}
-
-/// See <https://trojansource.codes>: these reorder what a reader sees.
-fn is_bidi_control(c: char) -> bool {
-    matches!(c, '\u{61c}' | '\u{200e}' | '\u{200f}' | '\u{202a}'..='\u{202e}' | '\u{2066}'..='\u{2069}')
-}
-
 /// Text from elsewhere as a Markdown block quote, so that no line of it can pose as a heading or a fence of ours.
 pub(crate) fn quote(text: &str) -> String {
     let mut quoted = String::with_capacity(text.len() + text.len() / 20 + 2);
@@ -68,6 +55,11 @@ pub(crate) fn quote(text: &str) -> String {
         quoted.push('\n');
     }
     quoted
+}
+
+/// Text from elsewhere below a line of ours on a terminal, each line of it marked as not ours.
+pub(crate) fn marked(text: &str) -> String {
+    printable(text).lines().map(|line| format!("  | {line}\n")).collect()
 }
 
 #[cfg(test)]
@@ -95,9 +87,8 @@ mod tests {
     }
 
     #[test]
-    fn no_escape_sequence_reaches_the_terminal() {
-        assert_eq!(printable("\u{1b}[31mred\u{1b}[0m\u{7} a\u{202e}b\r\n\tc\u{9b}2J"), "red ab\n\tc2J");
-        assert_eq!(printable("\u{1b}]0;title\u{7}x"), "x");
+    fn untrusted_text_cannot_pose_as_a_question_of_ours() {
+        assert_eq!(marked("a\n> y\r\nb\u{1b}[2K\rc"), "  | a\n  | > y\n  | b[U+001B][2K[U+000D]c\n");
     }
 
     #[test]

@@ -12,6 +12,7 @@ mod decisions;
 #[cfg_attr(not(test), expect(dead_code, reason = "for the commands that change a roster"))]
 pub(crate) mod edit;
 mod front_matter;
+mod hidden;
 mod identity;
 mod json;
 pub(crate) mod learned;
@@ -125,6 +126,7 @@ fn whole_team(files: &Files) -> (Team, Vec<Problem>) {
     team.notes = identity::read(files);
     team.ceremonies = ceremonies::read(files, &team.members, &mut problems);
     let decisions = decisions::read(files, &mut problems);
+    hidden::say_hidden(files, &mut problems);
     team.decisions = decisions.current;
     team.archived = decisions.archived;
     problems.sort_by(|a, b| b.severity.cmp(&a.severity).then_with(|| (&a.file, a.line).cmp(&(&b.file, b.line))));

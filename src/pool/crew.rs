@@ -11,7 +11,7 @@ use tokio::time::Instant;
 
 use super::{Desk, Reports};
 use crate::engine::{Adapter, AdapterSession, Engine, EngineError, Fact, Opening, Session};
-use crate::model::{Outcome, RunId, Slug, Unoffered, Usage, What, Written};
+use crate::model::{Outcome, RunId, Slug, Unoffered, Usage, What, Written, without_hidden};
 
 /// A turn that was told to stop has this long to end.
 const GRACE: Duration = Duration::from_secs(5);
@@ -187,7 +187,7 @@ impl Crew {
 
     async fn turn(&self, session: &mut Session, prompt: &str, work: &mut Work) {
         work.usage.turns += 1;
-        if let Err(error) = session.send(prompt).await {
+        if let Err(error) = session.send(&without_hidden(prompt.to_owned())).await {
             return work.end(Outcome::Failed, &error.to_string());
         }
         let mut cancel = self.cancel.clone();

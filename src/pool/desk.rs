@@ -7,7 +7,7 @@ use tokio::sync::oneshot;
 
 use super::Reports;
 use crate::engine::{Approval, Reply, Request, ToolCall, ToolResult};
-use crate::model::{Access, Decision, Slug, What, first_words};
+use crate::model::{Access, Decision, Slug, What, first_words, marked, without_hidden};
 use crate::policy::{Permissions, Ruling, rule};
 use crate::tools::{self, Intent};
 
@@ -65,10 +65,8 @@ impl Desk {
             }
             Ok(Intent::Search(query)) => Ok(self.search(&query)),
         };
-        match done {
-            Ok(text) => ToolResult { ok: true, text },
-            Err(text) => ToolResult { ok: false, text },
-        }
+        let (ok, text) = done.map_or_else(|text| (false, text), |text| (true, text));
+        ToolResult { ok, text: without_hidden(text) }
     }
 
     async fn permission(&self, agent: &Slug, access: Access, tool: &str, detail: &str) -> Approval {
@@ -76,7 +74,8 @@ impl Desk {
             Ruling::Allow => Approval::Allow,
             Ruling::Deny(reason) => Approval::Deny(reason),
             Ruling::Ask => {
-                let question = format!("{agent} wants to use {tool}: {detail}\nAllow it? [y/N] ");
+                let tool = first_words(tool, 100);
+                let question = format!("{agent} wants to use {tool}:\n{}Allow it? [y/N] ", marked(detail));
                 match self.ask_person(question).await.as_deref().map(str::trim) {
                     Some("y" | "Y" | "yes") => Approval::Allow,
                     Some(_) => Approval::Deny("the user refused it".to_owned()),
@@ -96,8 +95,8 @@ impl Desk {
     }
 
     async fn question(&self, agent: &Slug, text: &str, choices: &[String], reply: Reply<Option<String>>) {
-        let choices = if choices.is_empty() { String::new() } else { format!(" ({})", choices.join(" / ")) };
-        let answer = self.ask_person(format!("{agent} asks: {text}{choices}\n> ")).await;
+        let choices = if choices.is_empty() { String::new() } else { format!("\n({})", choices.join(" / ")) };
+        let answer = self.ask_person(format!("{agent} asks:\n{}> ", marked(&format!("{text}{choices}")))).await;
         reply.send(answer.map(|answer| answer.trim().to_owned()).filter(|answer| !answer.is_empty()));
     }
 

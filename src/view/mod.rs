@@ -4,10 +4,12 @@
 
 mod ask;
 mod cautious;
+mod json;
 mod lines;
 
 pub(crate) use ask::asker;
 pub(crate) use cautious::Cautious;
+pub(crate) use json::json_line;
 pub(crate) use lines::Lines;
 
 use crate::model::Event;

@@ -158,7 +158,7 @@ fn untrusted_text_cannot_move_the_cursor() {
     let repo = TestRepo::with_small_team();
     let script = "[[turn]]\nagent = \"ada\"\nsteps = [{ say = \"a\\u001b[2Jb\\u0007\" }]\n";
     let output = repo.rehearse(script, &["--agent", "ada", "x\u{1b}]0;t\u{7}"]);
-    assert_eq!(output.out, "ab\n");
+    assert_eq!(output.out, "a[U+001B][2Jb[U+0007]\n");
     assert!(!repo.squad(&["log"]).out.contains('\u{1b}'));
 }
 

@@ -13,6 +13,7 @@ use crate::model::Plan;
 use crate::ops::triage::{self, Unread};
 use crate::route::{Router, Wishes};
 use crate::ui::Ui;
+use crate::view::json_line;
 
 /// Longer lines are no issue; and what never ends must not fill the memory.
 const LONGEST: u64 = 64 << 20;
@@ -95,13 +96,13 @@ fn answer(router: &Router<'_>, number: usize, line: &[u8]) -> Option<Answered> {
     let (written, is_plan) = match issue {
         Ok(issue) => {
             let plan = router.plan(&issue.request(), &Wishes::default());
-            (serde_json::to_string(&Answer { passed: &issue.passed, plan }), true)
+            (json_line(&Answer { passed: &issue.passed, plan }), true)
         }
         Err(unread) => {
             let failure = Failure::usage(unread.reason).at(format!("-:{number}"));
             let mut answer = unread.passed;
             answer.insert("error".to_owned(), serde_json::json!(failure));
-            (serde_json::to_string(&answer), false)
+            (json_line(&answer), false)
         }
     };
     Some(match written {

@@ -1,0 +1,19 @@
+//! Characters in a team's files that nobody sees.
+
+use super::Files;
+use crate::model::{Problem, hidden, hidden_summary};
+
+/// One warning a file. A carriage return ends a line in a team's files, wherever it stands.
+pub(super) fn say_hidden(files: &Files, problems: &mut Vec<Problem>) {
+    for (path, text) in &files.texts {
+        let found = || hidden(text).filter(|(_, c)| *c != '\r');
+        let (Some((first, _)), Some(summary)) = (found().next(), hidden_summary(found().map(|(_, c)| c))) else {
+            continue;
+        };
+        let line = text[..first].matches('\n').count() + 1;
+        problems.push(
+            Problem::warning(files.at(path, line), "hidden-characters", format!("has {summary}"))
+                .hint("agents are not given them; delete them if nobody put them there on purpose"),
+        );
+    }
+}
