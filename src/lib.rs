@@ -25,6 +25,7 @@
 //! | [`record`] | events and decisions to the files that are kept |
 //! | [`review`] | two states of a team's decisions to what changed and what that contradicts |
 //! | [`mod@env`] | arguments, variables, clock, ids, streams; captured once |
+//! | [`program`] | which programs are started, and the only place that starts any |
 //! | [`store`] | reads a team folder |
 //! | [`git`] | the only user of gix and of the `git` program: ledger and landing |
 //! | [`engine`] | one trait; `copilot` and `rehearsal` behind it |
@@ -55,6 +56,7 @@ mod ops;
 mod parse;
 mod policy;
 mod pool;
+mod program;
 mod record;
 mod review;
 mod route;

@@ -3,6 +3,8 @@ use std::{
     path::{Path, PathBuf},
 };
 
+use crate::program::Unfit;
+
 /// Why something could not be done with the repository. Each sentence names the place it is about.
 #[derive(Debug)]
 pub(crate) enum Error {
@@ -28,6 +30,8 @@ pub(crate) enum Error {
     BadPath { path: String },
     /// The `git` program could not be run, or failed.
     Program { command: String, message: String },
+    /// There is no `git` program that may be run.
+    NoGit(Unfit),
 }
 
 impl Error {
@@ -59,6 +63,14 @@ impl Error {
             Self::Damaged { .. } => "`git fsck --full` shows what is wrong".into(),
             Self::Locked { path } => format!("if no git is running, remove '{}'", path.display()),
             Self::Program { .. } => "check that git runs in this folder: git status".into(),
+            Self::NoGit(Unfit::Foreign(path)) => format!(
+                "install git elsewhere; or, if you trust that one: squad config set --user git.program '{}'",
+                path.display()
+            ),
+            Self::NoGit(Unfit::Missing(_)) => {
+                "install git, or name it: squad config set --user git.program PATH".into()
+            }
+            Self::NoGit(Unfit::Relative(_)) => "set `git.program` to a whole path, or to a name to look up".into(),
         })
     }
 }
@@ -83,6 +95,7 @@ impl fmt::Display for Error {
             }
             Self::BadPath { path } => write!(f, "{path:?} cannot be the path of a file in a repository"),
             Self::Program { command, message } => write!(f, "`{command}` failed: {message}"),
+            Self::NoGit(unfit) => write!(f, "git cannot be run: {unfit}"),
         }
     }
 }

@@ -1,5 +1,4 @@
 use std::{
-    collections::BTreeMap,
     ffi::{OsStr, OsString},
     fmt,
     io::{Read, Write},
@@ -11,14 +10,16 @@ use std::{
 };
 
 use super::error::Error;
+use crate::program::{Program, Programs, Unfit, Variables};
 
 /// What the module may know of the world: it never reads the process environment itself.
 #[derive(Clone)]
 pub(crate) struct Environment {
-    /// The `git` program: a path, or a name to look up in `PATH`.
-    pub(crate) git: PathBuf,
+    /// The `git` program: its whole path, or a name to look up.
+    pub(super) git: PathBuf,
+    pub(super) programs: Programs,
     /// All variables that `git` is given: `PATH`, `HOME`, `GIT_CONFIG_GLOBAL`, `GIT_AUTHOR_NAME`, …
-    pub(crate) variables: BTreeMap<OsString, OsString>,
+    pub(super) variables: Variables,
 }
 
 /// Without the variables: some hold secrets.
@@ -29,6 +30,17 @@ impl fmt::Debug for Environment {
 }
 
 impl Environment {
+    /// For somebody who works in `directory`.
+    pub(crate) fn new(git: PathBuf, directory: &Path, mut variables: Variables) -> Self {
+        let programs = Programs::new(directory, &variables);
+        programs.restrict(&mut variables);
+        Self { git, programs, variables }
+    }
+
+    pub(super) fn git(&self) -> Result<Program, Unfit> {
+        self.programs.named(&self.git)
+    }
+
     pub(super) fn variable(&self, name: &str) -> Option<&OsStr> {
         self.variables.get(OsStr::new(name)).map(OsString::as_os_str)
     }
@@ -65,7 +77,7 @@ const PATIENCE: Duration = Duration::from_secs(60);
 
 /// One call of the `git` program, without a terminal and without anybody to ask.
 pub(super) struct Call {
-    command: Command,
+    command: Result<Command, Unfit>,
     shown: String,
     input: Vec<u8>,
     patience: Duration,
@@ -79,7 +91,12 @@ pub(super) struct Answer {
 
 impl Call {
     pub(super) fn new(environment: &Environment, directory: &Path, arguments: &[&str]) -> Self {
-        let mut command = Command::new(&environment.git);
+        let command = environment.git().map(|git| Self::command(&git, environment, directory, arguments));
+        Self { command, shown: format!("git {}", arguments.join(" ")), input: Vec::new(), patience: PATIENCE }
+    }
+
+    fn command(git: &Program, environment: &Environment, directory: &Path, arguments: &[&str]) -> Command {
+        let mut command = git.command();
         command
             .current_dir(directory)
             .env_clear()
@@ -96,16 +113,22 @@ impl Call {
         }
         command.env("SSH_ASKPASS", "false");
         own_process_group(&mut command);
-        Self { command, shown: format!("git {}", arguments.join(" ")), input: Vec::new(), patience: PATIENCE }
+        command
     }
 
     pub(super) fn arguments<A: AsRef<OsStr>>(mut self, arguments: &[A]) -> Self {
-        self.command.args(arguments);
+        self.command = self.command.map(|mut command| {
+            command.args(arguments);
+            command
+        });
         self
     }
 
     pub(super) fn variable(mut self, name: &str, value: &str) -> Self {
-        self.command.env(name, value);
+        self.command = self.command.map(|mut command| {
+            command.env(name, value);
+            command
+        });
         self
     }
 
@@ -121,10 +144,9 @@ impl Call {
 
     /// Runs it to its end; any exit status is an answer. Err: it could not be started or did not end in time.
     pub(super) fn run(mut self) -> Result<Answer, Error> {
-        self.command.stdin(if self.input.is_empty() { Stdio::null() } else { Stdio::piped() });
-        self.command.stdout(Stdio::piped()).stderr(Stdio::piped());
-        let child = self.command.spawn().map_err(|cause| self.failure(cause.to_string()))?;
         let input = std::mem::take(&mut self.input);
+        let stdin = if input.is_empty() { Stdio::null() } else { Stdio::piped() };
+        let child = self.spawn(stdin, Stdio::piped)?;
         talk(child, input, self.patience).map_err(|cause| self.failure(cause))
     }
 
@@ -137,11 +159,16 @@ impl Call {
 
     /// Starts it and leaves it alone.
     pub(super) fn detach(mut self) -> Result<(), Error> {
-        self.command.stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::null());
-        let mut child = self.command.spawn().map_err(|cause| self.failure(cause.to_string()))?;
+        let mut child = self.spawn(Stdio::null(), Stdio::null)?;
         // Somebody has to wait for it, or it stays a zombie for as long as we live.
         thread::spawn(move || child.wait());
         Ok(())
+    }
+
+    fn spawn(&mut self, input: Stdio, output: fn() -> Stdio) -> Result<Child, Error> {
+        let command = self.command.as_mut().map_err(|unfit| Error::NoGit(unfit.clone()))?;
+        let child = command.stdin(input).stdout(output()).stderr(output()).spawn();
+        child.map_err(|cause| self.failure(cause.to_string()))
     }
 
     fn failure(&self, message: String) -> Error {

@@ -268,6 +268,11 @@ impl Repository {
         }
     }
 
+    /// Fails where there is no `git` program that may be run.
+    pub(crate) fn insist_on_git(&self) -> Result<(), Error> {
+        self.environment.git().map(drop).map_err(Error::NoGit)
+    }
+
     /// A call of git in this work tree.
     pub(super) fn call(&self, arguments: &[&str]) -> Call {
         Call::new(&self.environment, self.work_dir.as_deref().unwrap_or(&self.git_dir), arguments)

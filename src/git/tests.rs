@@ -94,7 +94,8 @@ impl World {
             ("GIT_CONFIG_NOSYSTEM".into(), "1".into()),
             ("GIT_CEILING_DIRECTORIES".into(), folder.path().into()),
         ]);
-        Self { folder, environment: Environment { git: "git".into(), variables } }
+        let environment = Environment::new("git".into(), &folder.path().join("repo"), variables);
+        Self { folder, environment }
     }
 
     /// The same repository in another place.

@@ -3,12 +3,13 @@
 use std::{
     ffi::OsStr,
     io::{BufRead, BufReader},
-    path::Path,
-    process::{Child, Command, Stdio},
+    process::{Child, Stdio},
     sync::mpsc,
     thread,
     time::Duration,
 };
+
+use crate::program::Program;
 
 use super::{
     error::Error,
@@ -24,14 +25,14 @@ pub(crate) struct Writer {
 
 impl Writer {
     pub(crate) fn start<A: AsRef<OsStr>>(
-        program: &Path,
+        squad: &Program,
         arguments: &[A],
         environment: &Environment,
     ) -> Result<Self, Error> {
-        let mut command = Command::new(program);
+        let mut command = squad.command();
         command.args(arguments).env_clear().envs(&environment.variables);
         command.stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::null());
-        let mut child = command.spawn().map_err(Error::io("start", program))?;
+        let mut child = command.spawn().map_err(Error::io("start", squad.path()))?;
         let (sender, lines) = mpsc::channel();
         if let Some(output) = child.stdout.take() {
             thread::spawn(move || {

@@ -31,7 +31,7 @@ pub(crate) fn prepare(env: &Env) -> Result<Demo, Failure> {
                 .hint("set TMPDIR to a folder you may write to")
         })?
         .keep();
-    Repository::create(&folder, &git_environment(env))?;
+    Repository::create(&folder, &git_environment(env, &folder))?;
     init::init(env, &folder, init::Wish { commit: true, ci: false })?;
     let engine = [("engine.name", Some("rehearsal".to_owned()), "squad demo")];
     let project = Project::open(env, &folder, settings::from_command_line(engine))?;

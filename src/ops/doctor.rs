@@ -71,6 +71,10 @@ fn repository(project: &Project) -> Result<Vec<Finding>, Failure> {
         findings.push(Finding { area: Area::Repository, problem });
     };
     let head = project.repository.head()?;
+    if let Err(error) = project.repository.insist_on_git() {
+        find(Severity::Error, "no-git", &error.to_string(), &error.hint().unwrap_or_default());
+        return Ok(findings);
+    }
     if project.repository.identity().is_none() {
         let hint = "git config user.name \"Your Name\" && git config user.email you@example.com";
         find(Severity::Warning, "no-identity", "git does not know who you are, so no decision can land", hint);

@@ -125,7 +125,7 @@ fn copilot_options(
     };
     Ok(copilot::Options {
         squad: env.program.clone(),
-        program: own.path.as_ref().map(|path| env.directory.join(path)),
+        program: own.path.as_ref().map(Into::into),
         variables,
         directory: directory.to_owned(),
         home,

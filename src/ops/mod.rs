@@ -16,6 +16,7 @@ mod index;
 pub(crate) mod init;
 mod journal;
 pub(crate) mod landing;
+mod layers;
 mod lease;
 pub(crate) mod ledger;
 pub(crate) mod log;
@@ -45,7 +46,8 @@ use tokio::runtime::Runtime;
 
 use crate::env::Env;
 use crate::error::Failure;
-pub(crate) use project::{Project, own_settings, team_settings};
+pub(crate) use layers::own_settings;
+pub(crate) use project::{Project, team_settings};
 pub(crate) use workspace::{Workspace, repository};
 
 /// The asynchronous runtime, for the commands that need one.

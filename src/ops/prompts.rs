@@ -4,7 +4,7 @@ use std::collections::BTreeSet;
 
 use serde::Serialize;
 
-use super::project::{shared_problems, shared_settings};
+use super::layers::{shared_problems, shared_settings};
 use crate::compile::{Compiler, Learnings, Sources, Task, tokens};
 use crate::model::{Problem, SessionSpec, Slug, Team, Tier};
 use crate::parse::{self, Files};

@@ -17,6 +17,7 @@ use crate::env::Env;
 use crate::error::Failure;
 use crate::git::{Environment, Repository, Writer};
 use crate::model::{Actor, What};
+use crate::program::Program;
 use crate::record::Entry;
 
 /// Kills to one repository: small enough that `git fsck` stays quick.
@@ -61,8 +62,10 @@ pub(crate) fn torture(
     torture: &Torture,
     mut tell: impl FnMut(&Verdict),
 ) -> Result<Verdict, Failure> {
-    let Some(program) = &env.program else { return Err(Failure::failed("squad cannot tell where its program is")) };
-    let environment = git_environment(env);
+    let Some(program) = env.program.as_deref().map(Program::of_user) else {
+        return Err(Failure::failed("squad cannot tell where its program is"));
+    };
+    let environment = git_environment(env, directory);
     // In the repository's local folder where there is one: it is on the file system that is meant.
     let place = Repository::discover(directory, &environment).map_or_else(
         |_| directory.to_owned(),
@@ -82,7 +85,7 @@ pub(crate) fn torture(
             folder.map_err(|error| Failure::failed(format!("cannot write to {}: {error}", place.display())))?;
         Repository::create(folder.path(), &environment)?;
         let repository = Repository::discover(folder.path(), &environment)?;
-        let round = Round { program, repository, environment: &environment, kills: AtomicUsize::new(0) };
+        let round = Round { program: &program, repository, environment: &environment, kills: AtomicUsize::new(0) };
         let wanted = ROUND.min(torture.kills - verdict.kills);
         round.run(wanted, torture.writers, &mut verdict)?;
         verdict.rounds += 1;
@@ -96,7 +99,7 @@ pub(crate) fn torture(
 }
 
 struct Round<'a> {
-    program: &'a Path,
+    program: &'a Program,
     repository: Repository,
     environment: &'a Environment,
     kills: AtomicUsize,
@@ -209,7 +212,7 @@ pub(crate) fn write(
     count: Option<u64>,
     mut tell: impl FnMut(u128, &str),
 ) -> Result<(), Failure> {
-    let repository = Repository::discover(directory, &git_environment(env))?;
+    let repository = Repository::discover(directory, &git_environment(env, directory))?;
     let begin = env.clock.now();
     for number in 0..count.unwrap_or(u64::MAX) {
         // A day folder holds what a busy team writes in a day.

@@ -2,6 +2,7 @@
 
 use std::path::{Component, Path, PathBuf};
 
+use super::layers::own_settings;
 use super::lease::{self, LiveRun};
 use crate::env::Env;
 use crate::error::Failure;
@@ -24,7 +25,7 @@ impl Workspace {
     /// For those who look at commits: where nothing is checked out, or nothing ever is, the team is the one of the
     /// repository's root.
     pub(crate) fn find_or_root(env: &Env, directory: &Path) -> Result<Self, Failure> {
-        let repository = Repository::discover(directory, &git_environment(env))?;
+        let repository = Repository::discover(directory, &git_environment(env, directory))?;
         if repository.work_dir().is_none() {
             let place = real(repository.git_dir());
             return Ok(Self { folder: TeamFolder::expected(&place), work_dir: place, repository });
@@ -102,14 +103,15 @@ pub(super) fn path_below(root: &Path, directory: &Path, path: &str) -> String {
     }
 }
 
-/// What git is given of the outside world.
-pub(super) fn git_environment(env: &Env) -> git::Environment {
-    git::Environment { git: PathBuf::from("git"), variables: env.os_variables() }
+/// What git is given of the outside world, for somebody who works in `directory`.
+pub(super) fn git_environment(env: &Env, directory: &Path) -> git::Environment {
+    let git = own_settings(env).git.program.unwrap_or_else(|| "git".to_owned());
+    git::Environment::new(PathBuf::from(git), directory, env.os_variables())
 }
 
 /// The repository that `directory` is in, with its work tree.
 pub(crate) fn repository(env: &Env, directory: &Path) -> Result<(Repository, PathBuf), Failure> {
-    let repository = Repository::discover(directory, &git_environment(env))?;
+    let repository = Repository::discover(directory, &git_environment(env, directory))?;
     let Some(work_dir) = repository.work_dir() else {
         return Err(Failure::team(format!(
             "{} is a bare repository; squad works in a work tree",

@@ -62,6 +62,7 @@ pub(super) const KEYS: &[Key] = &[
     guarded_key("engine.copilot.provider.base_url", |s, _, v| put(&mut provider(s).base_url, text(v).map(Some))),
     guarded_key("engine.copilot.provider.api_key_env", |s, _, v| put(&mut provider(s).api_key_env, text(v).map(Some))),
     guarded_key("engine.copilot.provider.models", |s, _, v| put(&mut provider(s).models, texts(v))),
+    guarded_key("git.program", |s, _, v| put(&mut s.git.program, text(v).map(Some))),
     guarded_key("engine.rehearsal.script", |s, _, v| put(&mut s.engine.script, text(v).map(Some))),
 ];
 

@@ -63,6 +63,7 @@ pub(crate) struct Settings {
     pub(crate) models: Models,
     pub(crate) sessions: Sessions,
     pub(crate) engine: EngineSettings,
+    pub(crate) git: GitSettings,
     /// What is in force under each name, and where it came from.
     values: BTreeMap<String, (toml::Value, Origin)>,
 }
@@ -96,6 +97,12 @@ pub(crate) struct EngineSettings {
     pub(crate) copilot: CopilotSettings,
     /// The rehearsal's script, a path; relative ones count from the working directory.
     pub(crate) script: Option<String>,
+}
+
+#[derive(Clone, Debug, Default)]
+pub(crate) struct GitSettings {
+    /// The `git` program: its whole path, or a name to look up.
+    pub(crate) program: Option<String>,
 }
 
 #[derive(Clone, Debug, Default)]
@@ -193,6 +200,7 @@ impl Settings {
                 copilot: CopilotSettings::default(),
                 script: None,
             },
+            git: GitSettings::default(),
             values: BTreeMap::new(),
         }
     }

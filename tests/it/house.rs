@@ -4,9 +4,9 @@ use std::fs;
 use std::path::{Path, PathBuf};
 
 /// Each module may use those before it.
-const ORDER: [&str; 19] = [
-    "model", "settings", "parse", "compile", "route", "policy", "record", "review", "env", "store", "git", "engine",
-    "tools", "pool", "view", "error", "ui", "ops", "commands",
+const ORDER: [&str; 20] = [
+    "model", "settings", "parse", "compile", "route", "policy", "record", "review", "env", "program", "store", "git",
+    "engine", "tools", "pool", "view", "error", "ui", "ops", "commands",
 ];
 
 /// No files, no async, no clock.
@@ -105,7 +105,18 @@ fn the_pure_modules_touch_nothing() {
 fn only_git_knows_git_and_only_its_adapter_knows_an_engine() {
     for (module, path, text) in code() {
         assert!(module == "git" || !text.contains("gix::"), "{}: gix", path.display());
-        let programs = module == "git" || path.to_string_lossy().contains("engine");
+        let programs = ["git", "program"].contains(&module.as_str()) || path.to_string_lossy().contains("engine");
         assert!(programs || !text.contains("process::Command"), "{}: starts a program", path.display());
+    }
+}
+
+#[test]
+fn one_place_decides_which_programs_are_started() {
+    const WAYS: [&str; 7] =
+        ["Command::new", "Command as", "type Command", "gix_command", "execv", "posix_spawn", "CreateProcess"];
+    for (module, path, text) in code() {
+        for way in WAYS.iter().filter(|_| module != "program") {
+            assert!(!text.contains(way), "{}: `{way}` passes `program::Programs` by", path.display());
+        }
     }
 }

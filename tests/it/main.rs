@@ -21,6 +21,7 @@ mod ledger;
 mod log;
 mod orchestrate;
 mod process;
+mod programs;
 mod pull_requests;
 mod readme;
 mod refusals;

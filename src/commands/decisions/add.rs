@@ -92,6 +92,9 @@ fn settle(context: &mut Context<'_>, project: &Project, decision: &Decision) {
     }
     match &landed {
         Ok(landed) => said(ui, landed),
-        Err(failure) => ui.warning(&format!("the decision is recorded and not on the branch yet: {}", failure.message)),
+        Err(failure) => {
+            ui.warning(&format!("the decision is recorded and not on the branch yet: {}", failure.message));
+            failure.hint.iter().for_each(|hint| ui.hint(hint));
+        }
     }
 }

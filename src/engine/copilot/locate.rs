@@ -4,58 +4,78 @@
 //! of the memory. Where the search finds a `copilot`, its runtime is preferred. A path that someone wrote down is run
 //! as it is.
 
-use std::ffi::OsStr;
+use std::cell::RefCell;
 use std::path::{Path, PathBuf};
 
 use serde_json::Value;
 
 use super::options::Options;
 use crate::engine::EngineError;
+use crate::program::{Program, Programs, Unfit};
 
 const INSTALL: &str = "npm install -g @github/copilot";
 
-pub(crate) fn locate(options: &Options) -> Result<PathBuf, EngineError> {
+pub(crate) fn locate(options: &Options) -> Result<Program, EngineError> {
     if let Some(program) = &options.program {
-        return given(program, "the configuration");
+        return given(program, "engine.copilot.path");
     }
     if let Some(program) = options.variable("COPILOT_CLI_PATH") {
         return given(Path::new(program), "COPILOT_CLI_PATH");
     }
-    let search = Search { options, platform: platform() };
-    search.newest_runtime().or_else(|| search.npm()).or_else(|| search.path()).ok_or_else(|| EngineError::Missing {
-        what: "the Copilot CLI is not installed".to_owned(),
-        hint: format!("install it with `{INSTALL}`, or set COPILOT_CLI_PATH to where it is"),
+    let programs = Programs::new(&options.directory, &options.variables);
+    let search = Search { options, programs, platform: platform(), refused: RefCell::default() };
+    let found = search.newest_runtime().or_else(|| search.npm()).or_else(|| search.path());
+    found.ok_or_else(|| match search.of_the_checkout() {
+        None => EngineError::Missing {
+            what: "the Copilot CLI is not installed".to_owned(),
+            hint: format!("install it with `{INSTALL}`, or set COPILOT_CLI_PATH to where it is"),
+        },
+        Some(path) => EngineError::Missing {
+            what: format!("the only Copilot CLI is not run: {}", Unfit::Foreign(path.clone())),
+            hint: format!(
+                "install it with `{INSTALL}`; or, if you trust that one: squad config set --user engine.copilot.path \
+                 '{}'",
+                path.display()
+            ),
+        },
     })
 }
 
 /// A path that was asked for is the one to use: to fall through to another program would hide a mistake.
-fn given(program: &Path, by: &str) -> Result<PathBuf, EngineError> {
-    if program.is_file() {
-        return Ok(program.to_owned());
+fn given(program: &Path, by: &str) -> Result<Program, EngineError> {
+    let hint = format!("correct the path, or install the CLI with `{INSTALL}`");
+    if !program.is_absolute() {
+        // It would name another program in each folder, and in a checkout one of the checkout's.
+        let what = format!("{by} is `{}`, which is not an absolute path", program.display());
+        return Err(EngineError::Missing { what, hint });
     }
-    Err(EngineError::Missing {
-        what: format!("there is no Copilot CLI at {}, where {by} says it is", program.display()),
-        hint: format!("correct the path, or install the CLI with `{INSTALL}`"),
-    })
+    if program.is_file() {
+        return Ok(Program::of_user(program));
+    }
+    let what = format!("there is no Copilot CLI at {}, where {by} says it is", program.display());
+    Err(EngineError::Missing { what, hint })
 }
 
 struct Search<'a> {
     options: &'a Options,
+    programs: Programs,
     /// As npm and the CLI name it, such as `linux-x64`.
     platform: String,
+    /// What was found and may not be run.
+    refused: RefCell<Vec<PathBuf>>,
 }
 
 impl Search<'_> {
-    fn newest_runtime(&self) -> Option<PathBuf> {
+    fn newest_runtime(&self) -> Option<Program> {
         let versions = std::fs::read_dir(self.unpacked()?).ok()?;
         let mut versions: Vec<_> = versions.filter_map(|entry| entry.ok()?.file_name().into_string().ok()).collect();
         versions.sort_by_key(|version| version_key(version));
         versions.iter().rev().find_map(|version| self.runtime_of(version))
     }
 
-    fn runtime_of(&self, version: &str) -> Option<PathBuf> {
+    fn runtime_of(&self, version: &str) -> Option<Program> {
         let prebuilt = self.unpacked()?.join(version).join("prebuilds").join(&self.platform);
-        existing(prebuilt.join(program_name("copilot-runtime")))
+        self.existing(prebuilt.join(program_name("copilot-runtime")))
     }
 
     /// Where the CLI unpacks itself: one folder for each version.
@@ -78,36 +98,46 @@ impl Search<'_> {
         Some(caches?.join("copilot"))
     }
 
-    fn npm(&self) -> Option<PathBuf> {
-        let local = self.options.directory.ancestors().map(|folder| folder.join("node_modules"));
-        let global = self.path_folders().into_iter().filter_map(|folder| global_modules(&folder));
-        local.chain(global).find_map(|modules| self.packaged(&modules))
+    /// npm's global packages. Those of the project are the checkout's.
+    fn npm(&self) -> Option<Program> {
+        let global = self.programs.folders().iter().filter_map(|folder| global_modules(folder));
+        global.into_iter().find_map(|modules| self.packaged(&modules))
     }
 
     /// The platform's own package, beside `@github/copilot` or below it. Not `.bin/copilot`, a Node script: when that
     /// is killed, the real CLI lives on.
-    fn packaged(&self, modules: &Path) -> Option<PathBuf> {
+    fn packaged(&self, modules: &Path) -> Option<Program> {
         let package = Path::new("@github").join(format!("copilot-{}", self.platform));
         let below = Path::new("@github/copilot/node_modules").join(&package);
         [package, below].iter().find_map(|package| self.copilot(&modules.join(package).join(program_name("copilot"))))
     }
 
-    fn path(&self) -> Option<PathBuf> {
-        self.path_folders().iter().find_map(|folder| self.copilot(&folder.join(program_name("copilot"))))
+    fn path(&self) -> Option<Program> {
+        self.programs.folders().iter().find_map(|folder| self.copilot(&folder.join(program_name("copilot"))))
     }
 
-    fn path_folders(&self) -> Vec<PathBuf> {
-        let path = self.options.variable("PATH").unwrap_or_else(|| OsStr::new(""));
-        // A relative folder in PATH would run what the repository brings along.
-        std::env::split_paths(path).filter(|folder| folder.is_absolute()).collect()
+    /// A CLI that is there and may not be run, to be named in a hint.
+    fn of_the_checkout(&self) -> Option<PathBuf> {
+        self.options.directory.ancestors().find_map(|folder| self.packaged(&folder.join("node_modules")));
+        self.refused.borrow().first().cloned().or_else(|| match self.programs.find(Path::new("copilot")) {
+            Err(Unfit::Foreign(path)) => Some(path),
+            _ => None,
+        })
     }
 
     /// A `copilot`, or rather the runtime that belongs to it.
-    fn copilot(&self, program: &Path) -> Option<PathBuf> {
-        let program = existing(program.to_owned())?;
-        let real = program.canonicalize().unwrap_or_else(|_| program.clone());
-        let beside = existing(real.with_file_name(program_name("copilot-runtime")));
-        beside.or_else(|| self.runtime_of(&package_version(&real)?)).or(Some(program))
+    fn copilot(&self, program: &Path) -> Option<Program> {
+        let found = self.existing(program.to_owned())?;
+        let real = program.canonicalize().unwrap_or_else(|_| program.to_owned());
+        let beside = self.existing(real.with_file_name(program_name("copilot-runtime")));
+        beside.or_else(|| self.runtime_of(&package_version(&real)?)).or(Some(found))
+    }
+
+    fn existing(&self, program: PathBuf) -> Option<Program> {
+        if !program.is_file() {
+            return None;
+        }
+        self.programs.admit(&program).inspect_err(|_| self.refused.borrow_mut().push(program)).ok()
     }
 }
 
@@ -135,10 +165,6 @@ fn version_key(version: &str) -> (Vec<u64>, bool, String) {
     (numbers, pre.is_empty(), pre.to_owned())
 }
 
-fn existing(program: PathBuf) -> Option<PathBuf> {
-    program.is_file().then_some(program)
-}
-
 fn program_name(name: &str) -> String {
     format!("{name}{}", std::env::consts::EXE_SUFFIX)
 }
@@ -160,8 +186,9 @@ fn platform() -> String {
 
 #[cfg(test)]
 mod tests {
-    use super::super::options::{Home, Timeouts, Variables};
+    use super::super::options::{Home, Timeouts};
     use super::*;
+    use crate::program::Variables;
 
     struct World(tempfile::TempDir);
 
@@ -178,6 +205,8 @@ mod tests {
             let program = self.path(path);
             std::fs::create_dir_all(program.parent().expect("a folder")).expect("folders");
             std::fs::write(&program, "").expect("a file");
+            #[cfg(unix)]
+            std::fs::set_permissions(&program, std::os::unix::fs::PermissionsExt::from_mode(0o755)).expect("a file");
             program
         }
 
@@ -198,6 +227,11 @@ mod tests {
         }
     }
 
+    /// Where the CLI is that is found.
+    fn located(options: &Options) -> Result<PathBuf, EngineError> {
+        locate(options).map(|program| program.path().to_owned())
+    }
+
     #[test]
     fn a_path_that_was_given_is_used_or_missed_by_name() {
         let world = World::new();
@@ -208,7 +242,7 @@ mod tests {
         assert!(error.to_string().contains("COPILOT_CLI_PATH"), "{error}");
         let chosen = world.program("chosen/copilot");
         options.program = Some(chosen.clone());
-        assert_eq!(locate(&options), Ok(chosen));
+        assert_eq!(located(&options), Ok(chosen));
     }
 
     #[test]
@@ -219,22 +253,22 @@ mod tests {
         world.program("cache/copilot/pkg/PLATFORM/1.0.11/half-unpacked");
         world.program("project/node_modules/@github/copilot-PLATFORM/copilot");
         if cfg!(not(windows)) {
-            assert_eq!(locate(&world.options(&[])), Ok(newest));
+            assert_eq!(located(&world.options(&[])), Ok(newest));
         }
     }
 
     #[cfg(unix)]
     #[test]
-    fn npm_packages_are_found_upward_and_by_prefix() {
+    fn npm_packages_are_found_by_prefix() {
         let world = World::new();
         let global =
             world.program("usr/lib/node_modules/@github/copilot/node_modules/@github/copilot-PLATFORM/copilot");
-        assert_eq!(locate(&world.options(&[("PATH", "usr/bin")])), Ok(global));
-        let local = world.program("project/node_modules/@github/copilot-PLATFORM/copilot");
-        assert_eq!(locate(&world.options(&[("PATH", "usr/bin")])), Ok(local.clone()));
-        std::fs::write(local.with_file_name("package.json"), r#"{"version":"2.0.0"}"#).expect("a file");
+        assert_eq!(located(&world.options(&[("PATH", "usr/bin")])), Ok(global));
+        let first = world.program("usr/lib/node_modules/@github/copilot-PLATFORM/copilot");
+        assert_eq!(located(&world.options(&[("PATH", "usr/bin")])), Ok(first.clone()));
+        std::fs::write(first.with_file_name("package.json"), r#"{"version":"2.0.0"}"#).expect("a file");
         let runtime = world.program("other/pkg/PLATFORM/2.0.0/prebuilds/PLATFORM/copilot-runtime");
-        assert_eq!(locate(&world.options(&[("COPILOT_CACHE_HOME", "other")])), Ok(runtime));
+        assert_eq!(located(&world.options(&[("COPILOT_CACHE_HOME", "other")])), Ok(runtime));
     }
 
     #[cfg(unix)]
@@ -244,7 +278,56 @@ mod tests {
         let error = locate(&world.options(&[("PATH", "bin")])).expect_err("nothing is installed");
         assert!(error.hint().is_some_and(|hint| hint.contains(INSTALL)), "{error}");
         let program = world.program("bin/copilot");
-        assert_eq!(locate(&world.options(&[("PATH", "bin")])), Ok(program));
+        assert_eq!(located(&world.options(&[("PATH", "bin")])), Ok(program));
+    }
+
+    /// Each way on which the CLI is found leads to one of a checkout too.
+    #[cfg(unix)]
+    #[test]
+    fn a_cli_of_the_checkout_is_named_and_not_run() {
+        let package = "node_modules/@github/copilot-PLATFORM/copilot";
+        let ways: [(&str, &[(&str, &str)]); 9] = [
+            (&format!("project/{package}"), &[]),
+            (&format!("project/deep/{package}"), &[]),
+            (package, &[]),
+            (&format!("project/lib/{package}"), &[("PATH", "project/bin")]),
+            ("project/node_modules/.bin/copilot", &[("PATH", "project/node_modules/.bin")]),
+            ("node_modules/.bin/copilot", &[("PATH", "node_modules/.bin")]),
+            ("project/bin/copilot", &[("PATH", "project/bin")]),
+            ("project/pkg/PLATFORM/1.0.9/prebuilds/PLATFORM/copilot-runtime", &[("COPILOT_CACHE_HOME", "project")]),
+            ("project/copilot/pkg/PLATFORM/1.0.9/prebuilds/PLATFORM/copilot-runtime", &[("XDG_CACHE_HOME", "project")]),
+        ];
+        for (place, variables) in ways {
+            let world = World::new();
+            std::fs::create_dir_all(world.path("project/.git/objects")).expect("a folder");
+            std::fs::create_dir_all(world.path("project/deep")).expect("a folder");
+            std::fs::write(world.path("project/.git/HEAD"), "").expect("a file");
+            let program = world.program(place);
+            let error = locate(&world.options(variables)).expect_err(place);
+            // A prefix in the checkout is not looked for.
+            if !place.starts_with("project/lib") {
+                assert!(error.to_string().contains(&program.display().to_string()), "{place}: {error}");
+                assert!(error.hint().is_some_and(|hint| hint.contains("engine.copilot.path")), "{place}: {error:?}");
+            }
+            let mut options = world.options(variables);
+            options.program = Some(program.clone());
+            assert_eq!(located(&options), Ok(program.clone()), "the user named it");
+            let mut options = world.options(variables);
+            options.variables.insert("COPILOT_CLI_PATH".into(), program.clone().into());
+            assert_eq!(located(&options), Ok(program), "the user named it");
+        }
+    }
+
+    #[test]
+    fn a_relative_path_names_no_program() {
+        let world = World::new();
+        world.program("project/deep/copilot");
+        for path in ["copilot", "./copilot"] {
+            let mut options = world.options(&[]);
+            options.variables.insert("COPILOT_CLI_PATH".into(), path.into());
+            let error = locate(&options).expect_err("it is relative").to_string();
+            assert!(error.contains("COPILOT_CLI_PATH") && error.contains("absolute"), "{error}");
+        }
     }
 
     #[test]

@@ -82,7 +82,7 @@ impl Copilot {
         let running = server::start(options).await?;
         let models = server::models(&running.connection, options.timeouts.request).await;
         running.process.end(&running.connection, options.timeouts.grace).await;
-        Ok(Probe { program: running.program, identity: running.identity, models })
+        Ok(Probe { program: running.program.path().to_owned(), identity: running.identity, models })
     }
 
     pub(crate) fn version(&self) -> String {

@@ -1,26 +1,23 @@
 //! What the adapter is told by its caller: nothing in here is read from the process's surroundings.
 
-use std::collections::BTreeMap;
-use std::ffi::{OsStr, OsString};
+use std::ffi::OsStr;
 use std::fmt;
 use std::path::PathBuf;
 use std::time::Duration;
 
 use crate::engine::EngineError;
-
-/// The process's environment, as captured once at its start.
-pub(crate) type Variables = BTreeMap<OsString, OsString>;
+use crate::program::{Variables, variable};
 
 #[derive(Clone, Debug)]
 pub(crate) struct Options {
-    /// The CLI to run, exactly as given; `None` to look for one.
+    /// The CLI to run, as the user named it; `None` to look for one.
     pub(crate) program: Option<PathBuf>,
     /// This program, which is started a second time as a guardian: should squad be killed, it ends what the engine's
     /// tools have started. Linux only.
     pub(crate) squad: Option<PathBuf>,
     /// What the CLI inherits. squad adds `COPILOT_HOME`, `SQUAD_RUN` and `SQUAD_PROCESS`.
     pub(crate) variables: Variables,
-    /// Where the search for a locally installed CLI begins. Absolute.
+    /// Where the user works, absolute: the CLI does not come from the checkout around it.
     pub(crate) directory: PathBuf,
     pub(crate) home: Home,
     /// A model endpoint of one's own, which needs no login.
@@ -34,19 +31,6 @@ impl Options {
     pub(crate) fn variable(&self, name: &str) -> Option<&OsStr> {
         variable(&self.variables, name)
     }
-}
-
-/// A variable that is set and not empty.
-pub(crate) fn variable<'a>(variables: &'a Variables, name: &str) -> Option<&'a OsStr> {
-    let value = match variables.get(OsStr::new(name)) {
-        Some(value) => Some(value),
-        // Windows writes `Path`.
-        None if cfg!(windows) => {
-            variables.iter().find(|(key, _)| key.eq_ignore_ascii_case(name)).map(|(_, value)| value)
-        }
-        None => None,
-    };
-    value.map(OsString::as_os_str).filter(|value| !value.is_empty())
 }
 
 /// Where the CLI keeps its sessions (`COPILOT_HOME`). A login is never copied from one home to another.

@@ -1,13 +1,14 @@
 //! Finds and ends what a killed engine left behind, and what is left when squad itself is killed.
 
 use std::fs;
-use std::path::Path;
 use std::process::Stdio;
 use std::time::{Duration, Instant};
 
 use rustix::process::{Pid, Signal, kill_process};
 use tokio::io::AsyncWriteExt;
 use tokio::process::{Child, Command};
+
+use crate::program::Program;
 
 /// What squad says to its guardian when all is in order.
 const DISMISSED: &[u8] = b"dismissed";
@@ -20,8 +21,8 @@ pub(super) struct Guardian(Child);
 
 impl Guardian {
     /// `squad` is the program that is told to [`guard`]. Without one there is no guardian.
-    pub(super) fn start(squad: &Path, name: &str, value: &str) -> Option<Self> {
-        let mut command = Command::new(squad);
+    pub(super) fn start(squad: &Program, name: &str, value: &str) -> Option<Self> {
+        let mut command = Command::from(squad.command());
         command.args(["guard", name, value]).env_clear().process_group(0);
         command.stdin(Stdio::piped()).stdout(Stdio::null()).stderr(Stdio::null());
         command.spawn().inspect_err(|error| tracing::warn!("there is no guardian: {error}")).ok().map(Self)

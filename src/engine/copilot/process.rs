@@ -17,6 +17,7 @@ use super::options::{Home, Options};
 use super::orphans::Guardian;
 use crate::engine::EngineError;
 use crate::model::{first_line, printable};
+use crate::program::{Program, Programs};
 
 /// Bytes of standard error that are kept for messages.
 const KEPT: usize = 4 * 1024;
@@ -41,7 +42,7 @@ pub(crate) struct Process {
 impl Process {
     /// Starts the CLI as a server on its standard streams.
     pub(crate) fn start(
-        program: &Path,
+        program: &Program,
         options: &Options,
         home: &Home,
         incoming: Arc<dyn Incoming>,
@@ -51,10 +52,10 @@ impl Process {
         let mut child = command(program, options, home)
             .env(MARK, &mark)
             .spawn()
-            .map_err(|error| unusable(program, &format!("cannot be run: {error}")))?;
+            .map_err(|error| unusable(program.path(), &format!("cannot be run: {error}")))?;
         let (Some(input), Some(output), Some(errors)) = (child.stdin.take(), child.stdout.take(), child.stderr.take())
         else {
-            return Err(unusable(program, "has no standard streams"));
+            return Err(unusable(program.path(), "has no standard streams"));
         };
         let complaints = Arc::default();
         let listening = tokio::spawn(listen(errors, Arc::clone(&complaints)));
@@ -65,7 +66,7 @@ impl Process {
             complaints,
             listening,
             #[cfg(target_os = "linux")]
-            guardian: options.squad.as_deref().and_then(|squad| Guardian::start(squad, MARK, &mark)),
+            guardian: options.squad.as_deref().and_then(|squad| Guardian::start(&Program::of_user(squad), MARK, &mark)),
             mark,
         };
         Ok((process, Connection::start(input, output, incoming)))
@@ -163,13 +164,16 @@ enum Ending {
     Killed,
 }
 
-fn command(program: &Path, options: &Options, home: &Home) -> Command {
-    let mut command = Command::new(program);
+fn command(program: &Program, options: &Options, home: &Home) -> Command {
+    let mut command = Command::from(program.command());
     command.args(["--server", "--stdio", "--no-auto-update"]);
     if options.provider.is_some() {
         command.arg("--no-auto-login");
     }
-    command.env_clear().envs(&options.variables).env("SQUAD_RUN", &options.run);
+    let mut variables = options.variables.clone();
+    // It finds `git`, `gh` and the like by itself, before any agent asks for anything.
+    Programs::new(&options.directory, &variables).restrict(&mut variables);
+    command.env_clear().envs(variables).env("SQUAD_RUN", &options.run);
     // It would ask for a token that is meant for another server.
     command.env_remove("COPILOT_CONNECTION_TOKEN");
     if let Home::Auto { local: folder } | Home::At(folder) = home {
@@ -255,7 +259,7 @@ mod tests {
             run: "r".into(),
             timeouts: Timeouts::default(),
         };
-        let command = command(Path::new("copilot"), &options, &Home::At("/home".into()));
+        let command = command(&Program::of_user(Path::new("/copilot")), &options, &Home::At("/home".into()));
         let mut variables: Vec<_> =
             command.as_std().get_envs().filter_map(|(name, value)| Some((name.to_str()?, value?.to_str()?))).collect();
         variables.sort_unstable();

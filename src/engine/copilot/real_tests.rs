@@ -57,7 +57,7 @@ impl World {
             program: None,
             squad: None,
             variables: variables.map(|(name, value)| (name.into(), value)).into(),
-            directory: copilot_cli::folder(),
+            directory: self.project(),
             home: Home::Auto { local: self.folder.path().join("home") },
             provider: Some(Provider {
                 kind: ProviderKind::Openai,
@@ -187,7 +187,7 @@ async fn it_starts_through_the_gate_and_ends_without_a_trace() {
     let copilot = world.start().await;
     let server = &copilot.server;
     assert_eq!((copilot.version().as_str(), server.identity.protocol), ("1.0.102", 3));
-    assert!(server.program.ends_with("copilot-runtime"), "{:?}", server.program);
+    assert!(server.program.path().ends_with("copilot-runtime"), "{:?}", server.program);
     assert!(!server.identity.account.authenticated);
     assert_eq!(server.home, world.options().home);
     assert_eq!(world.processes().len(), 1);
@@ -485,7 +485,7 @@ async fn a_cli_that_does_not_come_back_is_lost() {
     std::fs::create_dir(&folder).expect("a folder");
     let program = folder.join("copilot-runtime");
     let mut options = world.options();
-    std::os::unix::fs::symlink(locate::locate(&options).expect("it is installed"), &program).expect("a link");
+    std::os::unix::fs::symlink(locate::locate(&options).expect("it is installed").path(), &program).expect("a link");
     options.program = Some(program.clone());
     options.timeouts.backoff = Duration::from_millis(50);
     let copilot = Copilot::start(options).await.expect("it starts");

@@ -1,6 +1,5 @@
 //! The running CLI: started through the protocol gate, watched while it works, and started again when it is lost.
 
-use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -17,6 +16,7 @@ use super::registry::Registry;
 use super::wire::{Account, Greeting, ModelInfo, Models, OpenParams};
 use crate::engine::{EngineError, Fact};
 use crate::model::Offer;
+use crate::program::Program;
 
 /// The protocol versions that squad speaks. The only place that says so.
 pub(crate) const PROTOCOL: std::ops::RangeInclusive<u64> = 3..=3;
@@ -27,7 +27,7 @@ const RETRIES: u32 = 3;
 
 pub(crate) struct Server {
     pub(crate) options: Options,
-    pub(crate) program: PathBuf,
+    pub(crate) program: Program,
     pub(crate) home: Home,
     pub(crate) identity: Identity,
     pub(crate) registry: Arc<Registry>,
@@ -56,7 +56,7 @@ pub(crate) struct Running {
     pub(crate) connection: Arc<Connection>,
     pub(crate) identity: Identity,
     pub(crate) home: Home,
-    pub(crate) program: PathBuf,
+    pub(crate) program: Program,
     pub(crate) registry: Arc<Registry>,
 }
 
@@ -76,7 +76,7 @@ pub(crate) async fn start(options: &Options) -> Result<Running, EngineError> {
 
 async fn launch(
     options: &Options,
-    program: &std::path::Path,
+    program: &Program,
     home: &Home,
     registry: &Arc<Registry>,
 ) -> Result<Running, EngineError> {
@@ -88,7 +88,7 @@ async fn launch(
             connection,
             identity,
             home: home.clone(),
-            program: program.to_owned(),
+            program: program.clone(),
             registry: Arc::clone(registry),
         }),
         Err(GateError::Engine(error)) => {
@@ -103,9 +103,11 @@ async fn launch(
             process.kill().await;
             connection.fail("the engine did not start");
             let reason =
-                format!("the Copilot CLI {} does not answer as a server: {error}{obituary}", program.display());
-            let hint =
-                format!("see whether `{} --version` works; else `npm install -g {KNOWN_GOOD}`", program.display());
+                format!("the Copilot CLI {} does not answer as a server: {error}{obituary}", program.path().display());
+            let hint = format!(
+                "see whether `{} --version` works; else `npm install -g {KNOWN_GOOD}`",
+                program.path().display()
+            );
             Err(EngineError::Unusable { reason, hint: Some(hint) })
         }
     }

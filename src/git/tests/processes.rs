@@ -18,7 +18,7 @@ const NAME: &str = "SQUAD_TEST_NAME";
 #[test]
 fn child_appends_until_it_dies() {
     let (Some(root), Some(name)) = (std::env::var_os(ROOT), std::env::var_os(NAME)) else { return };
-    let environment = Environment { git: "git".into(), variables: std::env::vars_os().collect() };
+    let environment = Environment::new("git".into(), Path::new(&root), std::env::vars_os().collect());
     let repository = Repository::discover(Path::new(&root), &environment).unwrap();
     for number in 0.. {
         let path = format!("log/2026/03/{:02}/{}-{number}.md", number % 28 + 1, name.to_string_lossy());
@@ -90,7 +90,7 @@ fn nothing_acknowledged_is_lost_when_writers_are_killed() {
 fn child_lands() {
     let Some(root) = std::env::var_os("SQUAD_TEST_LAND") else { return };
     let git = std::env::var_os("SQUAD_TEST_GIT").unwrap().into();
-    let environment = Environment { git, variables: std::env::vars_os().collect() };
+    let environment = Environment::new(git, Path::new(&root), std::env::vars_os().collect());
     let repository = Repository::discover(Path::new(&root), &environment).unwrap();
     landed(&repository, &change(&[(".squad/a.md", "a\n"), (".squad/b/c.md", "c\n")]));
 }

@@ -1,0 +1,428 @@
+//! Which programs squad starts, and with which `PATH`. The only place that makes a command, so that one rule holds for
+//! all of them.
+//!
+//! A cloned repository brings no commands with it: a program that lies in the work tree, or in a `node_modules` of a
+//! folder above it, is not run, however it was found. That holds for every place on the way to it, links included. Only
+//! a path that the user has written down is run wherever it leads. What squad starts looks for its own helpers in
+//! `PATH`, so it gets one without such folders.
+
+use std::collections::{BTreeMap, VecDeque};
+use std::ffi::{OsStr, OsString};
+use std::fmt;
+use std::fs;
+use std::path::{Component, Path, PathBuf};
+use std::process::Command;
+
+/// A process's environment.
+pub(crate) type Variables = BTreeMap<OsString, OsString>;
+
+/// As many links as Linux follows.
+const LINKS: usize = 40;
+
+/// Where the C library looks when there is no `PATH`.
+#[cfg(unix)]
+const WITHOUT_PATH: &str = "/usr/bin:/bin";
+#[cfg(not(unix))]
+const WITHOUT_PATH: &str = "";
+
+/// A program that may be started.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct Program(PathBuf);
+
+impl Program {
+    /// One that the user has named by its whole path, or is running.
+    pub(crate) fn of_user(path: &Path) -> Self {
+        Self(path.to_owned())
+    }
+
+    pub(crate) fn path(&self) -> &Path {
+        &self.0
+    }
+
+    pub(crate) fn command(&self) -> Command {
+        Command::new(&self.0)
+    }
+}
+
+/// Why a program is not started.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) enum Unfit {
+    /// In no folder of `PATH`.
+    Missing(PathBuf),
+    /// Of the checkout.
+    Foreign(PathBuf),
+    /// Neither a name nor a whole path.
+    Relative(PathBuf),
+}
+
+impl fmt::Display for Unfit {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Missing(name) => write!(f, "`{}` is in no folder of PATH", name.display()),
+            Self::Foreign(path) => {
+                write!(f, "{} belongs to the checkout, and a repository brings no programs with it", path.display())
+            }
+            Self::Relative(path) => write!(f, "`{}` is not an absolute path", path.display()),
+        }
+    }
+}
+
+/// The programs for somebody who works in a folder.
+#[derive(Clone, Debug)]
+pub(crate) struct Programs {
+    checkout: Checkout,
+    /// The folders of `PATH` that are looked in, and those that are not.
+    folders: Vec<PathBuf>,
+    left_out: Vec<PathBuf>,
+}
+
+impl Programs {
+    /// `directory` is where the user works: it decides what the checkout is.
+    pub(crate) fn new(directory: &Path, variables: &Variables) -> Self {
+        let checkout = Checkout::around(directory);
+        let path = variable(variables, "PATH").unwrap_or_else(|| OsStr::new(WITHOUT_PATH));
+        // An empty or relative folder is the current directory or below it, which is where the checkout is.
+        let (folders, left_out) =
+            std::env::split_paths(path).partition(|folder| folder.is_absolute() && !checkout.holds(folder));
+        Self { checkout, folders, left_out }
+    }
+
+    /// The folders of `PATH` from which programs may come.
+    pub(crate) fn folders(&self) -> &[PathBuf] {
+        &self.folders
+    }
+
+    /// Makes a child look for programs in the same folders.
+    pub(crate) fn restrict(&self, variables: &mut Variables) {
+        if cfg!(windows) {
+            // Windows would look in the current directory first.
+            variables.insert("NoDefaultCurrentDirectoryInExePath".into(), "1".into());
+        }
+        if self.left_out.is_empty() {
+            return;
+        }
+        let name = variables.keys().find(|name| is_named(name, "PATH")).cloned();
+        // They were split from one, so they can be joined.
+        if let (Some(name), Ok(path)) = (name, std::env::join_paths(&self.folders)) {
+            variables.insert(name, path);
+        }
+    }
+
+    /// The first program of that name in `PATH` that may be run.
+    pub(crate) fn find(&self, name: &Path) -> Result<Program, Unfit> {
+        let file = with_suffix(name);
+        let in_folders = |folders: &[PathBuf]| -> Vec<PathBuf> {
+            folders.iter().map(|folder| folder.join(&file)).filter(|path| is_executable(path)).collect()
+        };
+        let found = in_folders(&self.folders);
+        if let Some(program) = found.iter().find_map(|path| self.admit(path).ok()) {
+            return Ok(program);
+        }
+        let refused = found.into_iter().next().or_else(|| in_folders(&self.left_out).into_iter().next());
+        Err(refused.map_or_else(|| Unfit::Missing(name.to_owned()), Unfit::Foreign))
+    }
+
+    /// A program that was found at this place, unless the checkout brings it.
+    pub(crate) fn admit(&self, path: &Path) -> Result<Program, Unfit> {
+        if self.checkout.holds(path) { Err(Unfit::Foreign(path.to_owned())) } else { Ok(Program(path.to_owned())) }
+    }
+
+    /// What the user wrote: the whole path of a program, which is run wherever it leads, or a name to look up.
+    pub(crate) fn named(&self, path: &Path) -> Result<Program, Unfit> {
+        if path.is_absolute() {
+            return Ok(Program::of_user(path));
+        }
+        let mut parts = path.components();
+        match (parts.next(), parts.next()) {
+            (Some(Component::Normal(_)), None) => self.find(path),
+            _ => Err(Unfit::Relative(path.to_owned())),
+        }
+    }
+}
+
+/// What came with a repository, or may have.
+#[derive(Clone, Debug)]
+struct Checkout {
+    /// With all links resolved.
+    roots: Vec<PathBuf>,
+}
+
+impl Checkout {
+    fn around(directory: &Path) -> Self {
+        let directory = dunce::canonicalize(directory).unwrap_or_else(|_| directory.to_owned());
+        let mut roots = work_trees(&directory);
+        let mut modules: Vec<PathBuf> = Vec::new();
+        for place in roots.iter().chain([&directory]).flat_map(|root| root.ancestors()) {
+            let folder = place.join("node_modules");
+            if !modules.contains(&folder) {
+                modules.push(folder);
+            }
+        }
+        roots.extend(modules);
+        Self { roots }
+    }
+
+    /// Whether a path lies in it or leads through it, whichever way its links go.
+    fn holds(&self, path: &Path) -> bool {
+        let mut ahead: VecDeque<OsString> = path.components().map(|part| part.as_os_str().to_owned()).collect();
+        let mut here = PathBuf::new();
+        let mut links = 0;
+        while let Some(part) = ahead.pop_front() {
+            match Path::new(&part).components().next() {
+                Some(Component::ParentDir) => drop(here.pop()),
+                Some(Component::CurDir) | None => {}
+                // A prefix or a root replaces what was there.
+                Some(_) => here.push(&part),
+            }
+            if self.roots.iter().any(|root| is_below(&here, root)) {
+                return true;
+            }
+            if let Ok(target) = fs::read_link(&here) {
+                links += 1;
+                if links > LINKS {
+                    return true;
+                }
+                here.pop();
+                for part in target.components().rev() {
+                    ahead.push_front(part.as_os_str().to_owned());
+                }
+            }
+        }
+        // Where the system names places in more ways than one, its own name counts too.
+        dunce::canonicalize(path).is_ok_and(|path| self.roots.iter().any(|root| is_below(&path, root)))
+    }
+}
+
+/// The work tree that a folder is in, and the one that its repository belongs to: the main one of a linked work tree,
+/// the superproject of a submodule.
+fn work_trees(directory: &Path) -> Vec<PathBuf> {
+    for folder in directory.ancestors() {
+        let git = folder.join(".git");
+        if git.is_file() {
+            let text = fs::read_to_string(&git).unwrap_or_default();
+            let Some(place) = text.trim_end().strip_prefix("gitdir:") else { continue };
+            let place = folder.join(place.trim());
+            let place = dunce::canonicalize(&place).unwrap_or(place);
+            let main = place.ancestors().find(|place| place.file_name() == Some(OsStr::new(".git")));
+            return std::iter::once(folder).chain(main.and_then(Path::parent)).map(Path::to_owned).collect();
+        }
+        if git.join("HEAD").exists() && git.join("objects").is_dir() {
+            return vec![folder.to_owned()];
+        }
+    }
+    Vec::new()
+}
+
+/// Where letters of both cases name the same file, they are the same here.
+fn is_below(path: &Path, root: &Path) -> bool {
+    if cfg!(any(windows, target_os = "macos")) {
+        let mut parts = path.components();
+        return root
+            .components()
+            .all(|part| parts.next().is_some_and(|other| other.as_os_str().eq_ignore_ascii_case(part.as_os_str())));
+    }
+    path.starts_with(root)
+}
+
+fn with_suffix(name: &Path) -> OsString {
+    let mut file = name.as_os_str().to_owned();
+    if cfg!(windows) && name.extension().is_none() {
+        file.push(std::env::consts::EXE_SUFFIX);
+    }
+    file
+}
+
+#[cfg(unix)]
+fn is_executable(path: &Path) -> bool {
+    use std::os::unix::fs::PermissionsExt;
+
+    fs::metadata(path).is_ok_and(|metadata| metadata.is_file() && metadata.permissions().mode() & 0o111 != 0)
+}
+
+#[cfg(not(unix))]
+fn is_executable(path: &Path) -> bool {
+    path.is_file()
+}
+
+/// A variable that is set and not empty.
+pub(crate) fn variable<'a>(variables: &'a Variables, name: &str) -> Option<&'a OsStr> {
+    let exact = variables.get(OsStr::new(name));
+    let value = exact.or_else(|| variables.iter().find(|(other, _)| is_named(other, name)).map(|(_, value)| value));
+    value.map(OsString::as_os_str).filter(|value| !value.is_empty())
+}
+
+/// Windows writes `Path`.
+fn is_named(variable: &OsStr, name: &str) -> bool {
+    if cfg!(windows) { variable.eq_ignore_ascii_case(name) } else { variable == name }
+}
+
+#[cfg(all(test, unix))]
+mod tests {
+    use std::os::unix::fs::{PermissionsExt, symlink};
+
+    use super::*;
+
+    /// A folder that stands for the file system; `repo` in it is a work tree.
+    struct World(tempfile::TempDir);
+
+    impl World {
+        fn new() -> Self {
+            let world = Self(tempfile::tempdir().expect("a temporary folder"));
+            for folder in ["repo/.git/objects", "repo/deep", "bin"] {
+                fs::create_dir_all(world.path(folder)).expect("a folder");
+            }
+            fs::write(world.path("repo/.git/HEAD"), "ref: refs/heads/main\n").expect("a file");
+            world
+        }
+
+        fn path(&self, path: &str) -> PathBuf {
+            self.0.path().join(path)
+        }
+
+        fn program(&self, path: &str) -> PathBuf {
+            let program = self.path(path);
+            fs::create_dir_all(program.parent().expect("a folder")).expect("folders");
+            fs::write(&program, "").expect("a file");
+            fs::set_permissions(&program, fs::Permissions::from_mode(0o755)).expect("permissions");
+            program
+        }
+
+        fn link(&self, path: &str, target: &Path) {
+            let link = self.path(path);
+            fs::create_dir_all(link.parent().expect("a folder")).expect("folders");
+            symlink(target, link).expect("a link");
+        }
+
+        /// For somebody in `directory`, with these folders in `PATH`.
+        fn programs(&self, directory: &str, folders: &[&str]) -> Programs {
+            let path = std::env::join_paths(folders.iter().map(|folder| match folder.strip_prefix('=') {
+                Some(as_it_is) => PathBuf::from(as_it_is),
+                None => self.path(folder),
+            }));
+            Programs::new(&self.path(directory), &[("PATH".into(), path.expect("folders"))].into())
+        }
+    }
+
+    #[test]
+    fn nothing_of_the_checkout_is_run_however_it_is_found() {
+        let brought = [
+            "repo/tool",
+            "repo/bin/tool",
+            "repo/deep/node_modules/.bin/tool",
+            "repo/node_modules/.bin/tool",
+            "node_modules/.bin/tool",
+            "node_modules/@scope/package/tool",
+        ];
+        for place in brought {
+            let world = World::new();
+            let program = world.program(place);
+            let folder = Path::new(place).parent().and_then(Path::to_str).expect("a folder");
+            world.link("links/tool", &program);
+            world.link("elsewhere", &world.path(folder));
+            world.link("first", &world.path("second"));
+            world.link("second", &world.path(folder));
+            for directory in ["repo", "repo/deep"] {
+                for way in [folder, "links", "elsewhere", "first"] {
+                    let found = world.programs(directory, &[way]).find(Path::new("tool"));
+                    assert!(matches!(found, Err(Unfit::Foreign(_))), "{place} by {way} from {directory}: {found:?}");
+                }
+                // What else there is is taken instead.
+                let own = world.program("bin/tool");
+                let found = world.programs(directory, &[folder, "links", "first", "bin"]).find(Path::new("tool"));
+                assert_eq!(found, Ok(Program(own.clone())), "{place} from {directory}");
+                fs::remove_file(own).expect("a file");
+            }
+        }
+    }
+
+    #[test]
+    fn a_way_through_the_checkout_is_of_the_checkout_though_it_leads_out_again() {
+        let world = World::new();
+        let own = world.program("bin/tool");
+        world.link("repo/tool", &own);
+        world.link("repo/bin", &world.path("bin"));
+        world.link("alias", &world.path("repo"));
+        for way in ["repo", "repo/bin", "alias", "alias/bin", "bin/../repo"] {
+            let found = world.programs("repo", &[way]).find(Path::new("tool"));
+            assert!(matches!(found, Err(Unfit::Foreign(_))), "{way}: {found:?}");
+        }
+        world.link("round", &world.path("round"));
+        assert!(world.programs("repo", &[]).admit(&world.path("round/tool")).is_err());
+    }
+
+    #[test]
+    fn folders_that_are_no_whole_paths_are_not_looked_in() {
+        let world = World::new();
+        let own = world.program("bin/tool");
+        for relative in ["=", "=.", "=bin", "=../bin"] {
+            let programs = world.programs("repo", &[relative, "bin"]);
+            assert_eq!(programs.find(Path::new("tool")), Ok(Program(own.clone())), "{relative}");
+            assert_eq!(programs.folders(), [world.path("bin")], "{relative}");
+        }
+    }
+
+    #[test]
+    fn linked_work_trees_and_submodules_belong_to_where_they_come_from() {
+        for (place, git) in [("linked", "repo/.git/worktrees/linked"), ("repo/sub", "repo/.git/modules/sub")] {
+            let world = World::new();
+            fs::create_dir_all(world.path(git)).expect("a folder");
+            fs::create_dir_all(world.path(place)).expect("a folder");
+            let link = format!("gitdir: {}\n", world.path(git).display());
+            fs::write(world.path(place).join(".git"), link).expect("a file");
+            world.program("repo/bin/tool");
+            world.program(&format!("{place}/own/tool"));
+            for folder in ["repo/bin".to_owned(), format!("{place}/own")] {
+                let found = world.programs(place, &[&folder]).find(Path::new("tool"));
+                assert!(matches!(found, Err(Unfit::Foreign(_))), "{folder} from {place}: {found:?}");
+            }
+        }
+    }
+
+    #[test]
+    fn what_is_beside_the_checkout_is_run() {
+        let world = World::new();
+        for place in ["bin/tool", "repository/tool", "lib/node_modules/package/tool", "other/node_modules/.bin/tool"] {
+            let program = world.program(place);
+            let folder = Path::new(place).parent().and_then(Path::to_str).expect("a folder");
+            assert_eq!(world.programs("repo", &[folder]).find(Path::new("tool")), Ok(Program(program)), "{place}");
+        }
+        // Outside of any repository, a folder's programs are the user's own.
+        let program = world.program("bin/deep/tool");
+        assert_eq!(world.programs("bin", &["bin/deep"]).find(Path::new("tool")), Ok(Program(program)));
+        world.program("bin/node_modules/.bin/tool");
+        let found = world.programs("bin", &["bin/node_modules/.bin"]).find(Path::new("tool"));
+        assert!(matches!(found, Err(Unfit::Foreign(_))), "{found:?}");
+    }
+
+    #[test]
+    fn what_the_user_names_by_its_whole_path_is_run() {
+        let world = World::new();
+        let program = world.program("repo/bin/tool");
+        let programs = world.programs("repo", &["repo/bin"]);
+        assert_eq!(programs.named(&program), Ok(Program(program)));
+        assert!(matches!(programs.named(Path::new("tool")), Err(Unfit::Foreign(_))));
+        for relative in ["bin/tool", "./tool", "../repo/bin/tool"] {
+            assert_eq!(programs.named(Path::new(relative)), Err(Unfit::Relative(relative.into())), "{relative}");
+        }
+        assert_eq!(programs.named(Path::new("nothing")), Err(Unfit::Missing("nothing".into())));
+    }
+
+    #[test]
+    fn what_cannot_be_run_is_passed_over() {
+        let world = World::new();
+        fs::write(world.path("bin/tool"), "").expect("a file");
+        fs::create_dir_all(world.path("more/tool")).expect("a folder");
+        let own = world.program("last/tool");
+        assert_eq!(world.programs("repo", &["bin", "more", "last"]).find(Path::new("tool")), Ok(Program(own)));
+    }
+
+    #[test]
+    fn children_are_given_no_folder_of_the_checkout() {
+        let world = World::new();
+        let (own, brought) = (world.path("bin"), world.path("repo/bin"));
+        let path = std::env::join_paths([Path::new("relative"), &brought, &own]).expect("folders");
+        let mut variables: Variables = [("PATH".into(), path), ("A".into(), "b".into())].into();
+        Programs::new(&world.path("repo"), &variables).restrict(&mut variables);
+        assert_eq!(variables, [("PATH".into(), own.into_os_string()), ("A".into(), "b".into())].into());
+    }
+}
