@@ -33,7 +33,7 @@ A script is TOML; the turns of an agent are played in their order:
   agent = \"backend\"
   steps = [ { wait = \"300ms\" }, { say = \"…\" }, { write = \"a.txt\", text = \"…\" },
             { tool = \"squad_log_decision\", args = { title = \"…\", what = \"…\" } } ]
-Other steps: ask, fail, hang, die. `models = [\"…\"]` above the turns says which models are on offer.")]
+Other steps: ask, fail, hang, die, panic. `models = [\"…\"]` above the turns says which models are on offer.")]
 pub(super) struct Args {
     /// What is to be done; `-` reads it from standard input
     message: String,

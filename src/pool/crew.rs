@@ -1,8 +1,11 @@
 //! Fan-out: agents side by side under a cap, each with an outcome, whatever happens.
 
+use std::any::Any;
 use std::collections::BTreeMap;
+use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::path::{Component, Path};
 use std::sync::Arc;
+use std::task::Poll;
 use std::time::Duration;
 
 use tokio::sync::{Semaphore, watch};
@@ -102,7 +105,7 @@ impl Crew {
             set.spawn(async move { (index, crew.work(job).await) });
         }
         while let Some(done) = set.join_next().await {
-            // A worker that panicked keeps the outcome it began with: failed.
+            // One that is missing keeps the outcome it began with: failed.
             if let Ok((index, done)) = done {
                 work[index] = Some(done);
             }
@@ -110,7 +113,8 @@ impl Crew {
         work.into_iter().flatten().collect()
     }
 
-    /// One job from beginning to end, with its outcome reported.
+    /// One job from beginning to end, with its outcome reported. A defect of ours in it is this job's failure and
+    /// nobody else's.
     pub(crate) async fn work(&self, job: Job) -> Work {
         let mut work = Work::unfinished(job.opening.spec.agent.clone());
         let started = Instant::now();
@@ -122,7 +126,12 @@ impl Crew {
         };
         match place {
             None => work.end(Outcome::Cancelled, "interrupted before it began"),
-            Some(_place) => self.attend(job, &mut work).await,
+            Some(_place) => {
+                if let Err(panic) = unwound(self.attend(job, &mut work)).await {
+                    self.close_calls(&mut work);
+                    work.end(Outcome::Failed, &format!("squad itself failed, which is a defect: {panic}"));
+                }
+            }
         }
         work.usage.seconds = (started.elapsed().as_secs_f64() * 1000.0).round() / 1000.0;
         self.reports.tell(Some(&work.agent), work.event());
@@ -303,6 +312,24 @@ impl Work {
             Outcome::Cancelled => What::Cancelled { reason, text, usage },
         }
     }
+}
+
+/// Catches a panic and returns what it said. What the future borrowed is as the panic left it.
+async fn unwound<T>(future: impl Future<Output = T>) -> Result<T, String> {
+    let mut future = std::pin::pin!(future);
+    std::future::poll_fn(|context| {
+        let polled = catch_unwind(AssertUnwindSafe(|| future.as_mut().poll(context)));
+        match polled {
+            Ok(poll) => poll.map(Ok),
+            Err(panic) => Poll::Ready(Err(said(&*panic))),
+        }
+    })
+    .await
+}
+
+fn said(panic: &(dyn Any + Send)) -> String {
+    let text = panic.downcast_ref::<String>().map(String::as_str).or(panic.downcast_ref::<&str>().copied());
+    text.unwrap_or("it did not say why").to_owned()
 }
 
 /// A path as an engine gives it, from the project's root with `/`; `None` for one outside.

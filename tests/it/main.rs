@@ -20,6 +20,7 @@ mod landing;
 mod ledger;
 mod log;
 mod orchestrate;
+mod panics;
 mod process;
 mod programs;
 mod pull_requests;

@@ -185,6 +185,7 @@ impl Connection {
     }
 
     async fn read(self: Arc<Self>, output: impl AsyncRead + Unpin, incoming: Arc<dyn Incoming>) {
+        let _unread = Unread(&self);
         let mut reader = BufReader::new(output);
         let reason = loop {
             match frame::read(&mut reader).await {
@@ -221,6 +222,15 @@ impl Connection {
             // Nobody may be waiting any more.
             let _ = sender.send(result);
         }
+    }
+}
+
+/// Ends a connection that nobody reads any more: nobody is left waiting for a reader that panicked.
+struct Unread<'a>(&'a Connection);
+
+impl Drop for Unread<'_> {
+    fn drop(&mut self) {
+        self.0.fail("squad itself failed to read on, which is a defect");
     }
 }
 

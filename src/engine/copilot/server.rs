@@ -218,6 +218,7 @@ impl Server {
         connection: Arc<Connection>,
         mut stopped: oneshot::Receiver<()>,
     ) {
+        let _unwatched = Unwatched(&self);
         let mut live = Some((process, connection));
         while let Some((mut process, connection)) = live.take() {
             tokio::select! {
@@ -315,8 +316,20 @@ impl Server {
     }
 
     fn over(&self, reason: &str) {
+        if matches!(*self.state.borrow(), State::Over(_)) {
+            return;
+        }
         self.state.send_replace(State::Over(reason.to_owned()));
         self.registry.each(|session| session.report(Fact::Lost(reason.to_owned())));
+    }
+}
+
+/// Tells every session that nobody watches the CLI any more: nobody waits for a watcher that panicked.
+struct Unwatched<'a>(&'a Server);
+
+impl Drop for Unwatched<'_> {
+    fn drop(&mut self) {
+        self.0.over("squad itself failed to watch the engine, which is a defect");
     }
 }
 

@@ -12,7 +12,8 @@
 //!   { tool = "squad_log_decision", args = { title = "…", what = "…" } },
 //!   { write = "src/a.txt", text = "…" },    # a file in the project
 //!   { ask = "A question to the user?" },
-//!   { fail = "a reason" },                  # the turn fails; also { hang = true } and { die = true }
+//!   { fail = "a reason" },                  # the turn fails; also { hang = true }, { die = true } (the engine does)
+//!                                           # and { panic = "a message" } (squad itself does)
 //! ]
 //! ```
 //!
@@ -32,6 +33,7 @@ pub(crate) use script::Script;
 
 use super::{Adapter, AdapterSession, EngineError, Fact, Opening};
 use crate::model::{Offer, Slug};
+use play::Defect;
 use script::Step;
 
 pub(crate) const NAME: &str = "rehearsal";
@@ -48,8 +50,8 @@ pub(crate) struct Rehearsal {
 pub(crate) struct Session {
     opening: Arc<Opening>,
     turns: Arc<Mutex<BTreeMap<String, VecDeque<Vec<Step>>>>>,
-    facts: mpsc::UnboundedReceiver<Fact>,
-    sender: mpsc::UnboundedSender<Fact>,
+    facts: mpsc::UnboundedReceiver<Result<Fact, Defect>>,
+    sender: mpsc::UnboundedSender<Result<Fact, Defect>>,
     dead: watch::Sender<bool>,
     abort: watch::Sender<bool>,
 }
@@ -119,8 +121,8 @@ impl AdapterSession for Session {
         tokio::spawn(async move {
             let last = tokio::select! {
                 biased;
-                _ = dead.wait_for(|dead| *dead) => lost(),
-                _ = abort.wait_for(|abort| *abort) => Fact::Failed("stopped".to_owned()),
+                _ = dead.wait_for(|dead| *dead) => Ok(lost()),
+                _ = abort.wait_for(|abort| *abort) => Ok(Fact::Failed("stopped".to_owned())),
                 end = stage.play(steps) => end,
             };
             // The session may have been closed in the middle of its turn.
@@ -129,9 +131,14 @@ impl AdapterSession for Session {
         Ok(())
     }
 
+    #[expect(clippy::panic, reason = "the script asks for one")]
     async fn next(&mut self) -> Fact {
         // `self.sender` keeps the channel open.
-        self.facts.recv().await.unwrap_or_else(lost)
+        match self.facts.recv().await {
+            None => lost(),
+            Some(Ok(fact)) => fact,
+            Some(Err(Defect(message))) => panic!("{message}"),
+        }
     }
 
     async fn abort(&mut self) {

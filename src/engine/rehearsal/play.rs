@@ -9,15 +9,18 @@ use super::script::Step;
 use crate::engine::{Approval, Fact, Opening, Reply, Request, ToolCall, ToolResult, added};
 use crate::model::{Access, first_words};
 
+/// A panic that the script wants, with its message.
+pub(super) struct Defect(pub(super) String);
+
 pub(super) struct Stage {
     pub(super) opening: Arc<Opening>,
-    pub(super) facts: mpsc::UnboundedSender<Fact>,
+    pub(super) facts: mpsc::UnboundedSender<Result<Fact, Defect>>,
     pub(super) dead: watch::Sender<bool>,
 }
 
 impl Stage {
     /// Plays to the end of the turn, and returns its last fact.
-    pub(super) async fn play(self, steps: Vec<Step>) -> Fact {
+    pub(super) async fn play(self, steps: Vec<Step>) -> Result<Fact, Defect> {
         for (number, step) in steps.into_iter().enumerate() {
             let call = format!("call-{}", number + 1);
             match step {
@@ -26,20 +29,21 @@ impl Stage {
                 Step::Tool { name, arguments } => self.tool(call, name, arguments).await,
                 Step::Write { path, text } => self.write(call, &path, &text).await,
                 Step::Ask(text) => self.ask(text).await,
-                Step::Fail(reason) => return Fact::Failed(reason),
+                Step::Fail(reason) => return Ok(Fact::Failed(reason)),
                 Step::Hang => std::future::pending().await,
                 Step::Die => {
                     self.dead.send_replace(true);
-                    return super::lost();
+                    return Ok(super::lost());
                 }
+                Step::Panic(message) => return Err(Defect(message)),
             }
         }
-        Fact::Idle
+        Ok(Fact::Idle)
     }
 
     fn tell(&self, fact: Fact) {
         // Nobody listens to a session that was closed.
-        let _ = self.facts.send(fact);
+        let _ = self.facts.send(Ok(fact));
     }
 
     /// A few words at a time, as a model does.

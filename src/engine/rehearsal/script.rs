@@ -40,6 +40,8 @@ pub(super) enum Step {
     Hang,
     /// The whole engine dies.
     Die,
+    /// A defect in squad's own code: whoever attends to the session panics.
+    Panic(String),
 }
 
 /// A step as it is written: a table with one of these keys.
@@ -56,6 +58,7 @@ struct Written {
     fail: Option<String>,
     hang: Option<bool>,
     die: Option<bool>,
+    panic: Option<String>,
 }
 
 impl TryFrom<Written> for Step {
@@ -85,10 +88,11 @@ impl TryFrom<Written> for Step {
         steps.extend(written.fail.map(Self::Fail));
         steps.extend(written.hang.filter(|yes| *yes).map(|_| Self::Hang));
         steps.extend(written.die.filter(|yes| *yes).map(|_| Self::Die));
+        steps.extend(written.panic.map(Self::Panic));
         match <[Self; 1]>::try_from(steps) {
             Ok([step]) => Ok(step),
             Err(steps) => Err(format!(
-                "a step has one of wait, say, tool, write, ask, fail, hang, die; this one has {}",
+                "a step has one of wait, say, tool, write, ask, fail, hang, die, panic; this one has {}",
                 steps.len()
             )),
         }
