@@ -17,7 +17,9 @@ use super::{
     checkout::{Aside, Made, stage, unstage},
     commit::{self, Identity},
     error::Error,
-    objects::{NewObjects, write_loose},
+    objects::NewObjects,
+    pack::Kept,
+    quarantine::Quarantine,
     repository::Repository,
     tree::check_path,
 };
@@ -107,7 +109,7 @@ fn attempt(
 ) -> Result<Option<ObjectId>, Stop> {
     let (root, base) = check_place(repository, change)?;
     let store = repository.objects();
-    let plan = Plan::make(repository, &store, root, base, change)?;
+    let mut plan = Plan::make(repository, &store, root, base, change)?;
     if let (Some(base), true) = (base, plan.is_landed) {
         apply(repository, root, &plan, || Ok(true))?;
         return Ok(Some(base));
@@ -119,8 +121,11 @@ fn attempt(
         );
     };
     check_attributes(repository, change)?;
-    let commit = write_commit(repository, &plan, base, change, committer, at)?;
-    let is_moved = apply(repository, root, &plan, || move_branch(repository, change, base, commit, committer, at))?;
+    let (commit, kept) = write_commit(repository, &mut plan, base, change, committer, at)?;
+    let finish = || move_branch(repository, change, base, (commit, &kept), committer, at);
+    let is_moved = apply(repository, root, &plan, finish)?;
+    drop(kept);
+    repository.ledger().try_tidy();
     Ok(is_moved.then_some(commit))
 }
 
@@ -194,24 +199,23 @@ fn check_attributes(repository: &Repository, change: &Change) -> Result<(), Stop
     Ok(())
 }
 
+/// The commit and what it is made of, in one pack.
 fn write_commit(
     repository: &Repository,
-    plan: &Plan<'_>,
+    plan: &mut Plan<'_>,
     base: Option<ObjectId>,
     change: &Change,
     committer: &Identity,
     at: Timestamp,
-) -> Result<ObjectId, Stop> {
-    let directory = repository.objects_directory();
-    write_loose(&directory, repository.sharing(), plan.objects.as_slice())?;
-    if wants_signature(repository)? {
-        return sign(repository, plan.tree, base, change, committer, at);
-    }
-    let mut objects = NewObjects::new(repository.hash());
-    let bytes = commit::encode(plan.tree, base.as_slice(), committer, at, &change.message);
-    let commit = objects.add(objs::Kind::Commit, bytes)?;
-    write_loose(&directory, repository.sharing(), objects.as_slice())?;
-    Ok(commit)
+) -> Result<(ObjectId, Kept), Stop> {
+    let objects = &mut plan.objects;
+    let commit = if wants_signature(repository)? {
+        sign(repository, objects, (plan.tree, base), change, committer, at)?
+    } else {
+        let bytes = commit::encode(plan.tree, base.as_slice(), committer, at, &change.message);
+        objects.add(objs::Kind::Commit, bytes)?
+    };
+    Ok((commit, repository.packs().add(objects)?))
 }
 
 fn wants_signature(repository: &Repository) -> Result<bool, Error> {
@@ -220,8 +224,8 @@ fn wants_signature(repository: &Repository) -> Result<bool, Error> {
 
 fn sign(
     repository: &Repository,
-    tree: ObjectId,
-    base: Option<ObjectId>,
+    objects: &mut NewObjects,
+    (tree, base): (ObjectId, Option<ObjectId>),
     change: &Change,
     committer: &Identity,
     at: Timestamp,
@@ -229,8 +233,10 @@ fn sign(
     let mut arguments = vec!["commit-tree".to_owned(), "-S".to_owned()];
     arguments.extend(base.into_iter().flat_map(|base| ["-p".to_owned(), base.to_string()]));
     arguments.push(tree.to_string());
-    let mut call = repository
-        .call(&["-c", "i18n.commitEncoding=UTF-8"])
+    let quarantine = Quarantine::new(repository)?;
+    quarantine.put(objects)?;
+    let mut call = quarantine
+        .call(repository.call(&["-c", "i18n.commitEncoding=UTF-8"]))
         .arguments(&arguments)
         .input(commit::message_text(&change.message))
         .patience(SIGNING_PATIENCE);
@@ -242,7 +248,11 @@ fn sign(
     }
     let hint = "unlock your signing key, or set commit.gpgSign to false, then try again";
     match call.run() {
-        Ok(answer) if answer.is_success() => repository.parse_commit(&answer.text()).map_err(Stop::Failed),
+        Ok(answer) if answer.is_success() => {
+            let commit = repository.parse_commit(&answer.text())?;
+            quarantine.take(commit, objs::Kind::Commit, objects)?;
+            Ok(commit)
+        }
         Ok(answer) => refuse(format!("the commit could not be signed: {}", answer.complaint()), hint),
         Err(Error::Program { message, .. }) => refuse(format!("the commit could not be signed: {message}"), hint),
         Err(error) => Err(error.into()),
@@ -291,7 +301,7 @@ fn move_branch(
     repository: &Repository,
     change: &Change,
     base: Option<ObjectId>,
-    commit: ObjectId,
+    (commit, kept): (ObjectId, &Kept),
     committer: &Identity,
     at: Timestamp,
 ) -> Result<bool, Error> {
@@ -303,12 +313,15 @@ fn move_branch(
     let answer = repository
         .call(&["update-ref"])
         .arguments(&arguments)
+        // Should we be killed, git may move the branch all the same.
+        .holding(kept.handle())
         .variable("GIT_COMMITTER_NAME", &committer.name)
         .variable("GIT_COMMITTER_EMAIL", &committer.email)
         .variable("GIT_COMMITTER_DATE", &date(at))
         .run()?;
     if answer.is_success() {
-        return Ok(true);
+        // git flushes the ref and not the folder that it is in.
+        return repository.references().flush(&reference).map(|()| true);
     }
     let is_at_base = repository.references().read(&reference)? == base;
     if is_at_base {

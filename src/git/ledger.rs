@@ -5,11 +5,10 @@ use jiff::Timestamp;
 
 use super::{
     commit::{self, Identity},
-    disk,
     error::Error,
     lock::{Attempt, Door, Intent, LedgerLock},
-    objects::{Batch, NewObjects},
-    pack,
+    objects::NewObjects,
+    pack::NewPack,
     queue::{Queue, Waiting},
     repository::Repository,
     snapshot::Snapshot,
@@ -136,16 +135,30 @@ impl<'a> Ledger<'a> {
             let tip = references.read(REFERENCE)?;
             let mut objects = NewObjects::new(self.repository.hash());
             let Some(commit) = next(tip, &mut objects)?.filter(|next| Some(*next) != tip) else {
-                return references.flush(REFERENCE);
+                references.flush(REFERENCE)?;
+                self.tidy(lock);
+                return Ok(());
             };
             let draft = self.file("ledger.ref");
-            self.write(&objects, || references.prepare(commit, &draft))?;
+            // What is created before the objects are awaited shares the file system's journal commit with them, and
+            // those commits are what an append costs.
+            let packs = self.repository.packs();
+            let pack = (!objects.is_empty()).then(|| packs.stage(&objects)).transpose()?;
+            references.prepare(commit, &draft)?;
+            let kept = pack.map(NewPack::publish).transpose()?;
+            #[cfg(test)]
+            super::tests::beside_gc::linger();
             lock.declare(REFERENCE, commit)?;
             let moved = references.advance(REFERENCE, tip, commit, &draft)?;
             lock.clear()?;
             if moved {
+                drop(kept);
                 self.repository.recent().keep(objects.as_slice());
+                self.tidy(lock);
                 return Ok(());
+            }
+            if let Some(kept) = kept {
+                kept.discard();
             }
         }
         Err(Error::Locked { path: self.repository.common_dir().join(REFERENCE) })
@@ -160,7 +173,15 @@ impl<'a> Ledger<'a> {
         lock.declare(reference, new)?;
         let moved = references.advance(reference, old, new, &draft)?;
         lock.clear()?;
+        self.tidy(&lock);
         Ok(moved)
+    }
+
+    /// Tidies up unless somebody is writing, who does it then.
+    pub(super) fn try_tidy(&self) {
+        if let Ok(Attempt::Held(lock)) = self.door().and_then(Door::try_lock) {
+            self.tidy(&lock);
+        }
     }
 
     /// Identifies what the ledger holds now; None: nothing was ever appended.
@@ -216,19 +237,9 @@ impl<'a> Ledger<'a> {
         if is_new { edit.finish(objects).map(Added::Tree) } else { Ok(Added::Nothing) }
     }
 
-    /// Writes the objects, and before they are awaited what `prepare` writes. They are durable before the ref is: at
-    /// once, or because the file system keeps the order.
-    fn write(&self, objects: &NewObjects, prepare: impl FnOnce() -> Result<(), Error>) -> Result<(), Error> {
-        let repository = self.repository;
-        let directory = repository.objects_directory();
-        let objects = objects.as_slice();
-        if objects.len() >= pack::WORTH_A_PACK {
-            prepare()?;
-            return pack::write(repository.environment(), repository.git_dir(), &directory, repository.hash(), objects);
-        }
-        let batch = Batch::stage(&directory, repository.sharing(), objects)?;
-        prepare()?;
-        batch.publish(disk::keeps_order(&directory, repository.common_dir()))
+    /// What it fails at is done by the next writer, and nothing that was acknowledged waits for it.
+    pub(super) fn tidy(&self, lock: &LedgerLock) {
+        let _ = self.repository.packs().tidy(lock, &[]);
     }
 
     /// If the last holder died before the end, what it had locked is free again.

@@ -8,7 +8,7 @@
 //! | `operation` | merges, rebases and the like that are going on |
 //! | `references`, `ref_lock` | reading refs, and moving the ledger's ref durably |
 //! | `disk` | the changes on disk, step by step |
-//! | `objects`, `recent`, `pack` | writing objects so that a power cut does not lose them |
+//! | `objects`, `recent`, `pack`, `quarantine` | writing objects so that neither a power cut nor git's gc loses them |
 //! | `tree` | reading folders of a commit, adding files to a tree |
 //! | `lock`, `queue`, `ledger`, `snapshot` | the append-only ledger on `refs/squad/log` |
 //! | `sync`, `union` | the ledgers of two clones become one |
@@ -35,6 +35,7 @@ mod objects;
 mod operation;
 mod pack;
 mod program;
+mod quarantine;
 mod queue;
 mod recent;
 mod ref_lock;

@@ -1,6 +1,7 @@
 use std::{
     ffi::{OsStr, OsString},
     fmt,
+    fs::File,
     io::{Read, Write},
     path::{Path, PathBuf},
     process::{Child, Command, ExitStatus, Stdio},
@@ -80,6 +81,7 @@ pub(super) struct Call {
     command: Result<Command, Unfit>,
     shown: String,
     input: Vec<u8>,
+    held: Option<File>,
     patience: Duration,
 }
 
@@ -92,7 +94,8 @@ pub(super) struct Answer {
 impl Call {
     pub(super) fn new(environment: &Environment, directory: &Path, arguments: &[&str]) -> Self {
         let command = environment.git().map(|git| Self::command(&git, environment, directory, arguments));
-        Self { command, shown: format!("git {}", arguments.join(" ")), input: Vec::new(), patience: PATIENCE }
+        let shown = format!("git {}", arguments.join(" "));
+        Self { command, shown, input: Vec::new(), held: None, patience: PATIENCE }
     }
 
     fn command(git: &Program, environment: &Environment, directory: &Path, arguments: &[&str]) -> Command {
@@ -137,6 +140,12 @@ impl Call {
         self
     }
 
+    /// Keeps a file, and the lock on it, open for as long as git runs, whatever becomes of us. git may read it.
+    pub(super) fn holding(mut self, file: Option<File>) -> Self {
+        self.held = file;
+        self
+    }
+
     pub(super) fn patience(mut self, patience: Duration) -> Self {
         self.patience = patience;
         self
@@ -145,7 +154,7 @@ impl Call {
     /// Runs it to its end; any exit status is an answer. Err: it could not be started or did not end in time.
     pub(super) fn run(mut self) -> Result<Answer, Error> {
         let input = std::mem::take(&mut self.input);
-        let stdin = if input.is_empty() { Stdio::null() } else { Stdio::piped() };
+        let stdin = (!input.is_empty()).then(Stdio::piped);
         let child = self.spawn(stdin, Stdio::piped)?;
         talk(child, input, self.patience).map_err(|cause| self.failure(cause))
     }
@@ -159,14 +168,15 @@ impl Call {
 
     /// Starts it and leaves it alone.
     pub(super) fn detach(mut self) -> Result<(), Error> {
-        let mut child = self.spawn(Stdio::null(), Stdio::null)?;
+        let mut child = self.spawn(None, Stdio::null)?;
         // Somebody has to wait for it, or it stays a zombie for as long as we live.
         thread::spawn(move || child.wait());
         Ok(())
     }
 
-    fn spawn(&mut self, input: Stdio, output: fn() -> Stdio) -> Result<Child, Error> {
+    fn spawn(&mut self, input: Option<Stdio>, output: fn() -> Stdio) -> Result<Child, Error> {
         let command = self.command.as_mut().map_err(|unfit| Error::NoGit(unfit.clone()))?;
+        let input = input.or_else(|| self.held.take().map(Stdio::from)).unwrap_or_else(Stdio::null);
         let child = command.stdin(input).stdout(output()).stderr(output()).spawn();
         child.map_err(|cause| self.failure(cause.to_string()))
     }

@@ -139,15 +139,16 @@ impl Ticket {
     }
 
     fn is_done(&self) -> bool {
-        fs::remove_file(self.path.with_extension(DONE)).is_ok()
+        let done = self.path.with_extension(DONE);
+        done.exists() && disk::remove(&done).is_ok()
     }
 }
 
 impl Drop for Ticket {
     fn drop(&mut self) {
         // Where it was done, neither is there.
-        let _ = fs::remove_file(&self.path);
-        let _ = fs::remove_file(self.path.with_extension(DONE));
+        let _ = disk::remove(&self.path);
+        let _ = disk::remove(&self.path.with_extension(DONE));
     }
 }
 
@@ -162,6 +163,6 @@ impl Waiting {
 fn forget_stale(entry: &DirEntry) {
     let modified = entry.metadata().and_then(|metadata| metadata.modified());
     if modified.is_ok_and(|at| at.elapsed().is_ok_and(|age| age > STALE)) {
-        let _ = fs::remove_file(entry.path());
+        let _ = disk::remove(&entry.path());
     }
 }

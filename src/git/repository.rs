@@ -12,6 +12,7 @@ use super::{
     landing::{self, Change, Landing},
     ledger::Ledger,
     objects::Sharing,
+    pack::PackFolder,
     program::{Call, Environment},
     recent::Recent,
     references::{References, Target, follow, parse_id, read_head},
@@ -239,12 +240,12 @@ impl Repository {
         self.sharing
     }
 
-    pub(super) fn environment(&self) -> &Environment {
-        &self.environment
-    }
-
     pub(super) fn objects_directory(&self) -> PathBuf {
         self.common_dir.join("objects")
+    }
+
+    pub(super) fn packs(&self) -> PackFolder {
+        PackFolder::new(&self.common_dir, self.hash, self.sharing)
     }
 
     /// What this process has just written.

@@ -17,10 +17,10 @@ use jiff::Timestamp;
 
 use super::{
     commit::{self, Identity},
-    disk,
     error::Error,
-    objects::{NewObjects, write_loose},
+    objects::NewObjects,
     pack,
+    quarantine::Quarantine,
     repository::Repository,
 };
 pub(crate) use give_back::{Kept, Place, State};
@@ -33,6 +33,9 @@ const LARGEST: u64 = 32 << 20;
 
 /// As many bytes of new objects are held in memory.
 const BATCH: usize = 32 << 20;
+
+/// Of an index whose objects are not all in the repository yet.
+const MISSING: &[&str] = &["--missing-ok"];
 
 /// What was kept, and what was not.
 #[derive(Clone, Debug, Default)]
@@ -84,10 +87,11 @@ impl Repository {
         at: Timestamp,
     ) -> Result<Saved, Error> {
         let head = self.head()?.commit.map(|commit| self.parse_commit(&commit)).transpose()?;
+        let quarantine = Quarantine::new(self)?;
         let index = Index::copy(self)?;
         index.settle_conflicts()?;
-        let staged = index.write_tree()?;
-        let mut keeper = Keeper { repository: self, objects: NewObjects::new(self.hash()), bytes: 0 };
+        let staged = index.write_tree(&quarantine, &[])?;
+        let mut keeper = Keeper { repository: self, objects: NewObjects::new(self.hash()), bytes: 0, kept: Vec::new() };
         let mut kept = index.differences_from(head)?;
         let (mut left_out, mut records) = (Vec::new(), Vec::new());
         for path in index.unsaved()? {
@@ -102,24 +106,26 @@ impl Repository {
             kept.insert(path);
             records.extend(record);
         }
-        keeper.flush()?;
         if !records.is_empty() {
             index.call(&["update-index", "-z", "--add", "--replace", "--index-info"]).input(records).succeed()?;
         }
-        let tree = index.write_tree()?;
-        self.flush_object_folders()?;
+        let tree = index.write_tree(&quarantine, MISSING)?;
+        let Keeper { mut objects, kept: mut packs, .. } = keeper;
+        let committed = head.map(|head| self.objects().tree_of(&head)).transpose()?;
+        quarantine.take_trees(staged, committed, &mut objects)?;
+        quarantine.take_trees(tree, committed, &mut objects)?;
         let message = message(kept.len(), &left_out);
-        let mut commits = NewObjects::new(self.hash());
         let base = head.as_slice();
         let about = format!("index of: {}", commit::subject(&message));
-        let staged = commits.add(objs::Kind::Commit, commit::encode(staged, base, committer, at, &about))?;
+        let staged = objects.add(objs::Kind::Commit, commit::encode(staged, base, committer, at, &about))?;
         let parents = [base, &[staged]].concat();
-        let commit = commits.add(objs::Kind::Commit, commit::encode(tree, &parents, committer, at, &message))?;
-        write_loose(&self.objects_directory(), self.sharing(), commits.as_slice())?;
+        let commit = objects.add(objs::Kind::Commit, commit::encode(tree, &parents, committer, at, &message))?;
+        packs.push(self.packs().add(&objects)?);
         let hex = commit.to_string();
         let id = format!("{}-{}", at.strftime("%Y%m%d-%H%M%S"), hex.get(..6).unwrap_or(&hex));
         // The same commit may be there, from the same second.
         self.ledger().point(&format!("{FOLDER}{id}"), None, commit)?;
+        drop(packs);
         Ok(Saved { id, left_out })
     }
 
@@ -148,26 +154,21 @@ impl Repository {
         self.call(&["update-ref", "-d", &reference, &rescue.commit.to_string()]).succeed().map(drop)
     }
 
-    /// A tree with some entries replaced; they are in the form of `git update-index --index-info`.
-    pub(super) fn tree_with(&self, tree: ObjectId, entries: Vec<u8>) -> Result<ObjectId, Error> {
+    /// A tree with some entries replaced; they are in the form of `git update-index --index-info`, and their objects
+    /// need not be there yet.
+    pub(super) fn tree_with(
+        &self,
+        quarantine: &Quarantine<'_>,
+        tree: ObjectId,
+        entries: Vec<u8>,
+    ) -> Result<ObjectId, Error> {
         if entries.is_empty() {
             return Ok(tree);
         }
         let index = Index::empty(self)?;
         index.call(&["read-tree", &tree.to_string()]).succeed()?;
         index.call(&["update-index", "-z", "--add", "--index-info"]).input(entries).succeed()?;
-        index.write_tree()
-    }
-
-    /// git flushes the objects it writes and not the folders they are in.
-    pub(super) fn flush_object_folders(&self) -> Result<(), Error> {
-        let directory = self.objects_directory();
-        for folder in fs::read_dir(&directory).map_err(Error::io("read", &directory))?.flatten() {
-            if folder.file_name().len() == 2 {
-                disk::flush_folder(&folder.path())?;
-            }
-        }
-        disk::flush_folder(&directory)
+        index.write_tree(quarantine, MISSING)
     }
 }
 
@@ -182,6 +183,8 @@ struct Keeper<'a> {
     repository: &'a Repository,
     objects: NewObjects,
     bytes: usize,
+    /// What did not have to stay in memory.
+    kept: Vec<pack::Kept>,
 }
 
 impl Keeper<'_> {
@@ -218,15 +221,10 @@ impl Keeper<'_> {
     }
 
     fn flush(&mut self) -> Result<(), Error> {
-        let repository = self.repository;
-        let objects = std::mem::replace(&mut self.objects, NewObjects::new(repository.hash()));
+        let objects = std::mem::replace(&mut self.objects, NewObjects::new(self.repository.hash()));
         self.bytes = 0;
-        let (objects, directory) = (objects.as_slice(), repository.objects_directory());
-        if objects.len() >= pack::WORTH_A_PACK {
-            let (environment, git_dir) = (repository.environment(), repository.git_dir());
-            return pack::write(environment, git_dir, &directory, repository.hash(), objects);
-        }
-        write_loose(&directory, repository.sharing(), objects)
+        self.kept.push(self.repository.packs().add(&objects)?);
+        Ok(())
     }
 }
 

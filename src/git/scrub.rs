@@ -20,7 +20,8 @@ use super::{
     commit::{self, Identity},
     error::Error,
     ledger::{Ledger, REFERENCE},
-    objects::{NewObjects, write_loose},
+    objects::NewObjects,
+    quarantine::Quarantine,
     references::parse_id,
     repository::Repository,
     rescue::{FOLDER, Rescue},
@@ -128,21 +129,23 @@ impl Repository {
                 }
             }
         }
-        let (directory, sharing) = (self.objects_directory(), self.sharing());
-        write_loose(&directory, sharing, objects.as_slice())?;
-        let work = self.tree_with(rescue.tree, work)?;
-        let index = self.tree_with(store.tree_of(&rescue.index)?, index)?;
-        self.flush_object_folders()?;
-        let mut commits = NewObjects::new(self.hash());
+        let quarantine = Quarantine::new(self)?;
+        let staged = store.tree_of(&rescue.index)?;
+        let work = self.tree_with(&quarantine, rescue.tree, work)?;
+        let index = self.tree_with(&quarantine, staged, index)?;
+        quarantine.take_trees(work, Some(rescue.tree), &mut objects)?;
+        quarantine.take_trees(index, Some(staged), &mut objects)?;
         let base = rescue.head.as_slice();
         let about = format!("index of: {}", commit::subject(message));
-        let index = commits.add(objs::Kind::Commit, commit::encode(index, base, committer, rescue.at, &about))?;
+        let index = objects.add(objs::Kind::Commit, commit::encode(index, base, committer, rescue.at, &about))?;
         let parents = [base, &[index]].concat();
         let commit = commit::encode(work, &parents, committer, rescue.at, message);
-        let commit = commits.add(objs::Kind::Commit, commit)?;
-        write_loose(&directory, sharing, commits.as_slice())?;
+        let commit = objects.add(objs::Kind::Commit, commit)?;
+        let kept = self.packs().add(&objects)?;
         let reference = format!("{FOLDER}{}", rescue.id);
-        match self.ledger().point(&reference, Some(rescue.commit), commit)? {
+        let moved = self.ledger().point(&reference, Some(rescue.commit), commit)?;
+        drop(kept);
+        match moved {
             true => Ok(()),
             false => Err(Error::damaged(self.git_dir(), format!("{reference} moved meanwhile"))),
         }

@@ -1,5 +1,6 @@
 //! Short stories on real repositories, made and checked by the real `git` program.
 
+pub(super) mod beside_gc;
 pub(super) mod disk;
 mod edits;
 mod kinds;
@@ -156,6 +157,22 @@ impl World {
         assert!(output.status.success() && complaints.is_empty(), "{complaints:?}");
     }
 
+    /// Puts every object into a file of its own, as squad once wrote them.
+    fn unpack(&self) {
+        for pack in files_in(&self.packs(), "pack") {
+            let aside = self.folder.path().join("aside.pack");
+            fs::rename(&pack, &aside).unwrap();
+            fs::remove_file(pack.with_extension("idx")).unwrap();
+            let input = fs::File::open(&aside).unwrap();
+            let unpacked = self.command(&self.root(), &["unpack-objects", "-q"]).stdin(input).status().unwrap();
+            assert!(unpacked.success());
+        }
+    }
+
+    fn packs(&self) -> PathBuf {
+        self.root().join(".git/objects/pack")
+    }
+
     fn entries(&self) -> Vec<String> {
         let listed = self.git(&["ls-tree", "-r", "--name-only", "refs/squad/log"]);
         listed.lines().map(str::to_owned).collect()
@@ -164,6 +181,15 @@ impl World {
     fn append(&self, path: &str, text: &str) {
         self.repository().ledger().append(&[entry(path, text)], "entry", &ada(), noon()).unwrap();
     }
+}
+
+/// Those with this extension, in the order of their names.
+fn files_in(folder: &Path, extension: &str) -> Vec<PathBuf> {
+    let entries = fs::read_dir(folder).into_iter().flatten().map(|entry| entry.unwrap().path());
+    let mut files: Vec<PathBuf> =
+        entries.filter(|path| path.extension().is_some_and(|found| found == extension)).collect();
+    files.sort();
+    files
 }
 
 fn copy_folder(from: &Path, to: &Path) {

@@ -19,12 +19,13 @@ use super::{error::Error, objects::NewObjects, recent::Recent, references::parse
 /// Bytes of objects from packs that are kept, since the next object may be made from them.
 const RECENT: usize = 2 << 20;
 
-/// Milliseconds to wait before an object that was not found is looked for again. It can be there all the same: gix sees
-/// its file, gc packs it and removes the file, and gix does not look anywhere else (gix-odb 0.87, `try_find`).
+/// Milliseconds to wait before the object database is opened anew and an object that was not found is looked for again.
+/// It can be there all the same: in a pack that came with a fold when this one had already been opened, and 32 others
+/// before it, for which gix keeps no room; or gix sees its file, gc packs it and removes the file, and gix does not look
+/// anywhere else (gix-odb 0.87, `try_find`).
 const LOOK_AGAIN: [u64; 8] = [0, 0, 1, 2, 4, 8, 16, 32];
 
-/// The object database as it is now. Opened for one task at a time: a handle kept for long fails when gc has made
-/// more packs than it reserved room for.
+/// The object database as it is now. Opened anew where an object is not found.
 pub(super) struct ObjectStore {
     directory: PathBuf,
     hash: hash::Kind,
@@ -32,7 +33,7 @@ pub(super) struct ObjectStore {
     /// Opened by the first object that is not a recent one.
     handle: RefCell<Option<gix::odb::Handle>>,
     buffer: RefCell<Vec<u8>>,
-    /// An object was looked for again and again, in vain: there is no need to wait for others.
+    /// An object was looked for again and again, in vain: others are looked for once more, without waiting.
     is_lossy: Cell<bool>,
 }
 
@@ -69,7 +70,9 @@ impl ObjectStore {
             return read(found, &bytes);
         }
         let (mut buffer, mut handle) = (self.buffer.borrow_mut(), self.handle.borrow_mut());
-        let mut pauses = LOOK_AGAIN.iter().filter(|_| !self.is_lossy.get());
+        // Once in any case: the packs that were there when it was opened may all have been folded.
+        let attempts = if self.is_lossy.get() { 1 } else { LOOK_AGAIN.len() };
+        let mut pauses = LOOK_AGAIN[..attempts].iter();
         loop {
             let opened = match handle.take() {
                 Some(opened) => opened,
@@ -99,8 +102,15 @@ impl ObjectStore {
         Some(handle.insert(opened).try_header(id).ok()??.size)
     }
 
+    pub(super) fn bytes(&self, id: &gix::oid, kind: objs::Kind) -> Result<Vec<u8>, Error> {
+        if kind == objs::Kind::Tree && id == self.hash.empty_tree() {
+            return Ok(Vec::new());
+        }
+        self.with(id, kind, |bytes| Ok(bytes.to_vec()))
+    }
+
     pub(super) fn blob(&self, id: &gix::oid) -> Result<Vec<u8>, Error> {
-        self.with(id, objs::Kind::Blob, |bytes| Ok(bytes.to_vec()))
+        self.bytes(id, objs::Kind::Blob)
     }
 
     pub(super) fn tree(&self, id: &gix::oid) -> Result<Tree, Error> {

@@ -5,7 +5,7 @@ use std::{collections::BTreeSet, fs, path::PathBuf};
 use gix::ObjectId;
 use tempfile::TempDir;
 
-use crate::git::{error::Error, program::Call, references::parse_id, repository::Repository};
+use crate::git::{error::Error, program::Call, quarantine::Quarantine, references::parse_id, repository::Repository};
 
 /// A copy of the index, so that the user's own stays as it is. Dropped, it is gone.
 pub(super) struct Index<'a> {
@@ -69,8 +69,8 @@ impl<'a> Index<'a> {
         self.call(&["update-index", "-z", "--index-info"]).input(lines.collect::<Vec<u8>>()).succeed().map(drop)
     }
 
-    pub(super) fn write_tree(&self) -> Result<ObjectId, Error> {
-        let answer = self.call(&["write-tree"]).succeed()?;
+    pub(super) fn write_tree(&self, quarantine: &Quarantine<'_>, options: &[&str]) -> Result<ObjectId, Error> {
+        let answer = quarantine.call(self.call(&["write-tree"]).arguments(options)).succeed()?;
         parse_id(&answer.stdout, self.repository.hash())
             .ok_or_else(|| Error::damaged(self.repository.git_dir(), "`git write-tree` answered in an unknown form"))
     }

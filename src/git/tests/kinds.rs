@@ -103,17 +103,14 @@ fn the_folder_of_git_may_be_elsewhere_or_read_only() {
     assert_keeps_a_ledger(&world, &world.repository(), "separate");
 
     let world = World::new();
-    world.append("log/2026/03/04/a.md", "x");
-    // Root may write anywhere, so stand a file where the objects are to go.
-    let objects = world.root().join(".git/objects");
-    for number in 0..256 {
-        let fan_out = objects.join(format!("{number:02x}"));
-        if !fan_out.exists() {
-            fs::write(fan_out, "").unwrap();
-        }
-    }
-    let files = [entry("log/2026/03/04/b.md", "y")];
-    let answer = world.repository().ledger().append(&files, "entry", &ada(), noon());
+    let repository = world.repository();
+    let append = |path| repository.ledger().append(&[entry(path, "x")], "entry", &ada(), noon());
+    append("log/2026/03/04/a.md").unwrap();
+    world.unpack();
+    // Root may write anywhere, so stand a file where the packs are to go.
+    fs::remove_dir(world.packs()).unwrap();
+    fs::write(world.packs(), "").unwrap();
+    let answer = append("log/2026/03/04/b.md");
     assert!(matches!(answer, Err(Error::Io { .. })), "{answer:?}");
     assert_eq!(world.entries().len(), 1);
 }

@@ -88,7 +88,7 @@ fn many_entries_at_once_become_a_pack() {
     let snapshot = world.repository().ledger().snapshot().unwrap().unwrap();
     assert_eq!(snapshot.count("log").unwrap(), 301);
     assert_eq!(snapshot.find("log/2026/03/05/299.md").unwrap().unwrap().len(), 5 * 299);
-    assert_eq!(fs::read_dir(world.root().join(".git/objects/pack")).unwrap().count() / 2, 1);
+    assert_eq!(files_in(&world.packs(), "pack").len(), 2, "one for each append");
     world.assert_sound();
 }
 
@@ -166,6 +166,7 @@ fn the_lock_of_a_dead_writer_goes_and_that_of_another_stays() {
 fn a_damaged_ledger_is_an_error_and_never_empty() {
     let world = World::new();
     world.append("log/2026/03/04/a.md", "x");
+    world.unpack();
     let tree = world.git(&["rev-parse", "refs/squad/log:log/2026"]);
     let (folder, name) = tree.trim().split_at(2);
     fs::remove_file(world.root().join(".git/objects").join(folder).join(name)).unwrap();
@@ -239,6 +240,7 @@ fn what_is_remembered_of_an_append_does_not_hide_that_of_another() {
 fn an_object_is_found_while_it_moves() {
     let world = World::new();
     world.append("log/2026/03/04/a.md", "x");
+    world.unpack();
     let objects = world.root().join(".git/objects");
     let aside = world.folder.path().join("aside");
     copy_folder(&objects, &aside);

@@ -1,0 +1,91 @@
+//! Where git writes what it makes for us: trees of an index, a signed commit.
+//!
+//! In the repository itself they would be loose objects, which a `git gc --prune=now` beside us removes as long as
+//! nothing leads to them. So git writes them into a folder of their own, from which they are taken into a pack of ours.
+//! To keep the files of an index, for example:
+//!
+//! ```text
+//! let quarantine = Quarantine::new(repository)?;
+//! let tree = …;                                        // by quarantine.call(git write-tree)
+//! quarantine.take_trees(tree, base, &mut objects)?;    // those that nothing else may lead to any more
+//! let commit = objects.add(Kind::Commit, …)?;
+//! let kept = repository.packs().add(&objects)?;        // one pack, which git leaves alone
+//! repository.ledger().point(reference, None, commit)?; // durable
+//! drop(kept);
+//! ```
+
+use std::fs;
+
+use gix::{ObjectId, objs};
+use tempfile::TempDir;
+
+use super::{
+    error::Error, objects::NewObjects, pack::PackFolder, program::Call, recent::Recent, repository::Repository,
+    tree::ObjectStore,
+};
+
+/// Dropped, it is gone with all that was not taken.
+pub(super) struct Quarantine<'a> {
+    repository: &'a Repository,
+    folder: TempDir,
+}
+
+impl<'a> Quarantine<'a> {
+    pub(super) fn new(repository: &'a Repository) -> Result<Self, Error> {
+        let folder = tempfile::tempdir().map_err(Error::io("write to", std::env::temp_dir()))?;
+        let quarantine = Self { repository, folder };
+        let info = quarantine.objects_directory().join("info");
+        let alternates = [repository.objects_directory().as_os_str().as_encoded_bytes(), b"\n"].concat();
+        let made = fs::create_dir_all(&info).and_then(|()| fs::write(info.join("alternates"), alternates));
+        made.map_err(Error::io("write to", &info))?;
+        Ok(quarantine)
+    }
+
+    fn objects_directory(&self) -> std::path::PathBuf {
+        self.folder.path().join("objects")
+    }
+
+    /// A call that writes its objects here, and sees those of the repository too.
+    pub(super) fn call(&self, call: Call) -> Call {
+        call.variable("GIT_OBJECT_DIRECTORY", &self.objects_directory().to_string_lossy())
+    }
+
+    /// Lets git see objects that are not in the repository yet.
+    pub(super) fn put(&self, objects: &NewObjects) -> Result<(), Error> {
+        let (hash, sharing) = (self.repository.hash(), self.repository.sharing());
+        PackFolder::new(self.folder.path(), hash, sharing).add(objects).map(drop)
+    }
+
+    fn store(&self) -> ObjectStore {
+        ObjectStore::new(&self.objects_directory(), self.repository.hash(), Recent::default())
+    }
+
+    /// Adds an object that git made.
+    pub(super) fn take(&self, id: ObjectId, kind: objs::Kind, objects: &mut NewObjects) -> Result<(), Error> {
+        objects.add(kind, self.store().bytes(&id, kind)?).map(drop)
+    }
+
+    /// Adds a tree and those below it, but for those that stand in the same place below `base`, which something is to
+    /// lead to. git makes none that are there already; they may be going, so they are added too.
+    pub(super) fn take_trees(
+        &self,
+        tree: ObjectId,
+        base: Option<ObjectId>,
+        objects: &mut NewObjects,
+    ) -> Result<(), Error> {
+        let store = self.store();
+        let mut pairs = vec![(tree, base)];
+        while let Some((tree, base)) = pairs.pop() {
+            if base == Some(tree) {
+                continue;
+            }
+            objects.add(objs::Kind::Tree, store.bytes(&tree, objs::Kind::Tree)?)?;
+            let base = base.map(|base| store.tree(&base)).transpose()?.map_or(Vec::new(), |tree| tree.entries);
+            for entry in store.tree(&tree)?.entries.into_iter().filter(|entry| entry.mode.is_tree()) {
+                let before = base.iter().find(|old| old.filename == entry.filename && old.mode.is_tree());
+                pairs.push((entry.oid, before.map(|old| old.oid)));
+            }
+        }
+        Ok(())
+    }
+}
