@@ -34,6 +34,7 @@
 //! | [`view`] | events to lines, or to JSON |
 //! | [`error`], [`ui`] | exit codes and hints; what is said and where |
 //! | [`ops`] | what a command does |
+//! | [`trace`] | the log for reports of defects |
 //! | [`commands`] | one file for each subcommand |
 //!
 //! A module uses those above it in the table. The first eight are pure: no files, no async, no clock. `store`, `git`
@@ -63,6 +64,7 @@ mod route;
 mod settings;
 mod store;
 mod tools;
+mod trace;
 mod ui;
 mod view;
 
@@ -92,6 +94,9 @@ pub fn run(mut env: Env) -> u8 {
     let directory =
         globals.directory.as_ref().map_or_else(|| env.directory.clone(), |folder| env.directory.join(folder));
     let mut context = Context { env: &env, directory, ui: Ui::new(streams, manner) };
+    if let Err(unknown) = trace::start(context.env, &context.directory) {
+        context.ui.warning(&unknown);
+    }
     if globals.directory.is_some() && !context.directory.is_dir() {
         let failure = Failure::usage(format!("there is no folder {}", context.directory.display()))
             .hint("-C names the folder to work in");

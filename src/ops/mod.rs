@@ -31,7 +31,7 @@ pub(crate) mod rescue;
 pub(crate) mod review;
 pub(crate) mod routing;
 pub(crate) mod scrub;
-mod secrets;
+pub(crate) mod secrets;
 mod signals;
 mod stage;
 pub(crate) mod status;

@@ -292,3 +292,11 @@ fn folders_that_are_links_are_said_once() {
     "#]]
     .assert_eq(&repo.squad(&["agents"]).to_string());
 }
+
+#[test]
+fn a_log_level_that_is_none_is_said() {
+    let mut repo = TestRepo::with_small_team();
+    repo.variables.insert("SQUAD_LOG".to_owned(), "loud".to_owned());
+    let output = repo.squad(&["agents"]);
+    assert!(output.code == 0 && output.err.contains("SQUAD_LOG=loud is no level"), "{output}");
+}

@@ -332,3 +332,15 @@ fn what_the_clis_tools_wrote_is_known_line_by_line() {
         );
     }
 }
+
+#[test]
+fn the_log_for_reports_shows_the_traffic_and_no_key() {
+    let mut world = World::new(|_| [plays("ada", &["say:Done."])]);
+    world.repo.variables.insert("SQUAD_LOG".to_owned(), "debug".to_owned());
+    let ended = world.run(&["orchestrate", "--json", "--agent", "ada", "Tidy up"]);
+    let log = &ended.err;
+    for line in ["-> {\"jsonrpc\":\"2.0\",\"id\":1,\"method\":\"connect\"", "session.create", "<- {", "session.idle"] {
+        assert!(log.contains(line), "{line}: {log}");
+    }
+    assert!(log.contains("\"apiKey\":\"[masked]\"") && !log.contains(KEY), "{log}");
+}

@@ -12,7 +12,7 @@ use serde_json::{Value, json};
 use tokio::io::{AsyncRead, AsyncWrite, AsyncWriteExt, BufReader};
 use tokio::sync::{mpsc, oneshot, watch};
 
-use super::frame;
+use super::{frame, traffic};
 
 /// JSON-RPC's code for a method that the receiver does not have.
 const UNKNOWN_METHOD: i64 = -32601;
@@ -173,6 +173,7 @@ impl Connection {
     }
 
     fn post(&self, message: &impl Serialize) {
+        traffic::sent(message);
         match frame::encode(message) {
             Ok(frame) => {
                 if let Some(outgoing) = &*lock(&self.outgoing) {
@@ -191,7 +192,10 @@ impl Connection {
             match frame::read(&mut reader).await {
                 // What was still on its way from a connection given up must not mix with its successor's.
                 Ok(_) if self.reason().is_some() => return,
-                Ok(Some(content)) => self.take(&content, &*incoming),
+                Ok(Some(content)) => {
+                    traffic::received(&content);
+                    self.take(&content, &*incoming);
+                }
                 Ok(None) => break "it closed its output".to_owned(),
                 Err(error) => break error.to_string(),
             }

@@ -24,6 +24,7 @@ mod server;
 mod session;
 #[cfg(test)]
 mod testing;
+mod traffic;
 #[cfg(all(test, unix))]
 mod unruly_tests;
 mod wire;
