@@ -170,7 +170,7 @@ fn epilogue(ui: &mut Ui, ended: &RunEnded) -> u8 {
     }
     match ended.status {
         Outcome::Completed => u8::from(ended.unrecorded.is_some()),
-        Outcome::Failed | Outcome::TimedOut => 1,
+        Outcome::Failed | Outcome::TimedOut | Outcome::Skipped | Outcome::Lost => 1,
         Outcome::Stopped => 5,
         Outcome::Cancelled => 130,
     }

@@ -18,7 +18,7 @@ pub(crate) enum Fact {
     ToolStarted {
         call: String,
         tool: String,
-        /// What it is about, in a line: the command, the path.
+        /// What it is about: the whole command, the path.
         detail: String,
         /// The file it writes and the lines it adds there, when its arguments say so. The path as the engine has it.
         writes: Option<(String, String)>,
@@ -27,7 +27,9 @@ pub(crate) enum Fact {
         call: String,
         tool: String,
         ok: bool,
-        /// The first line of the result or of the error.
+        /// Of a command, where the engine says it.
+        exit_code: Option<i64>,
+        /// The result or the error, whole.
         detail: String,
     },
     /// The engine waits for an answer.

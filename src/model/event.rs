@@ -1,13 +1,13 @@
 //! What happens in a run. Screen, NDJSON, ledger and log all speak these events.
 
 use std::collections::BTreeMap;
-use std::fmt;
-use std::ops::AddAssign;
 
 use jiff::Timestamp;
 use serde::{Deserialize, Serialize};
 
-use super::{Decision, Plan, RunId, Slug};
+use super::{
+    Access, Decision, DecisionId, End, EntryId, LeftOut, Outcome, Plan, RunId, Slug, Usage, Verdict, WorkReport,
+};
 
 /// A fact that the dispatcher has given its place in the order of a run.
 #[derive(Clone, Debug, PartialEq, Serialize)]
@@ -20,97 +20,225 @@ pub(crate) struct Event {
     pub(crate) agent: Option<Slug>,
     #[serde(flatten)]
     pub(crate) what: What,
+    /// Its ledger entry's, where it has one.
+    pub(crate) id: EntryId,
+    #[serde(flatten)]
+    pub(crate) position: Position,
+    /// The entries without which it would not be.
+    pub(crate) causes: Vec<EntryId>,
+}
+
+/// Where in its run an entry belongs; nowhere, for what concerns the run as a whole.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub(crate) struct Position {
+    /// Counts from 1 within a run.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub(crate) step: Option<u32>,
+    /// Counts from 1 within a step: a revision is the next attempt at it. A review belongs to the attempt it judges.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub(crate) attempt: Option<u32>,
+}
+
+impl Position {
+    pub(crate) fn new(step: u32, attempt: u32) -> Self {
+        Self { step: Some(step), attempt: Some(attempt) }
+    }
 }
 
 /// What stands for the engine of a run that squad answered by itself.
 pub(crate) const NO_ENGINE: &str = "squad";
 
-/// The kinds of event. The names are a contract: NDJSON and ledger entries carry them.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
-#[serde(tag = "type")]
-pub(crate) enum What {
-    #[serde(rename = "run.started")]
-    RunStarted { text: String, engine: String, version: String, branch: Option<String>, commit: Option<String> },
-    #[serde(rename = "route.planned")]
-    RoutePlanned(Plan),
+/// How long an event lasts, and whether it waits for that.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Keeping {
+    /// Flushed before it is shown: decisions, learnings, verdicts, outcomes.
+    AtOnce,
+    /// The running commentary of a run: shown at once, written in batches.
+    Batched,
+    /// Shown only: an entry that is kept says all of it.
+    Never,
+}
+
+/// Defines [`What`], and with it all that depends on the kind of an event: its name, which NDJSON and ledger entries
+/// carry, and how it is kept. Every text of every kind is redacted, so there is nothing to say of that.
+macro_rules! kinds {
+    ($(
+        $(#[$doc:meta])*
+        $name:literal $keeping:ident $kind:ident
+            $({ $($(#[$attribute:meta])* $field:ident: $type:ty),* $(,)? })?
+            $(($inner:ty))?;
+    )*) => {
+        /// The kinds of event. The names are a contract.
+        #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+        #[serde(tag = "type")]
+        pub(crate) enum What {
+            $(
+                $(#[$doc])*
+                #[serde(rename = $name)]
+                $kind $({ $($(#[$attribute])* $field: $type),* })? $(($inner))?
+            ),*
+        }
+
+        impl What {
+            /// The names of all kinds.
+            #[cfg(test)]
+            pub(crate) const NAMES: &[&str] = &[$($name),*];
+
+            #[cfg(test)]
+            pub(crate) fn name(&self) -> &'static str {
+                match self { $(Self::$kind { .. } => $name),* }
+            }
+
+            pub(crate) fn keeping(&self) -> Keeping {
+                match self { $(Self::$kind { .. } => Keeping::$keeping),* }
+            }
+        }
+    };
+}
+
+kinds! {
+    /// Durable before any engine is started. `engine` is the one that was asked for.
+    "run.started" AtOnce RunStarted {
+        text: String,
+        engine: String,
+        /// Squad's, where it answers by itself. Entries of earlier squads have the engine's.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        version: Option<String>,
+        branch: Option<String>,
+        commit: Option<String>,
+    };
+    "engine.started" Batched EngineStarted { engine: String, version: String, seconds: f64 };
     /// The engine asked for could not start, and another takes its place.
-    #[serde(rename = "engine.fallback")]
-    EngineFallback { from: String, to: String, reason: String },
+    "engine.fallback" AtOnce EngineFallback { from: String, to: String, reason: String };
+    "route.planned" AtOnce RoutePlanned(Plan);
+    "step.started" AtOnce StepStarted { agents: Vec<Slug> };
+    "step.completed" AtOnce StepCompleted { status: Outcome };
     /// An agent's session does not get the model that was chosen for it.
-    #[serde(rename = "model.fallback")]
-    ModelFallback { from: String, to: String, reason: String },
-    #[serde(rename = "connection.lost")]
-    ConnectionLost { reason: String },
-    #[serde(rename = "connection.restored")]
-    ConnectionRestored { attempts: u32 },
-    #[serde(rename = "session.created")]
-    SessionCreated { session: String, model: String, compiled_hash: String },
-    #[serde(rename = "session.resumed")]
-    SessionResumed { session: String },
-    #[serde(rename = "session.idle")]
-    SessionIdle { session: String },
-    #[serde(rename = "session.destroyed")]
-    SessionDestroyed { session: String },
-    #[serde(rename = "session.error")]
-    SessionError { session: String, reason: String },
-    #[serde(rename = "agent.message_delta")]
-    MessageDelta { text: String },
-    #[serde(rename = "agent.message")]
-    Message { text: String },
-    #[serde(rename = "tool.started")]
-    ToolStarted { call: String, tool: String, detail: String },
-    #[serde(rename = "tool.completed")]
-    ToolCompleted {
+    "model.fallback" Batched ModelFallback { from: String, to: String, reason: String };
+    /// No engine could be started.
+    "connection.failed" AtOnce ConnectionFailed { engine: String, reason: String };
+    "connection.lost" Batched ConnectionLost { reason: String };
+    "connection.restored" Batched ConnectionRestored { attempts: u32 };
+    "session.created" Batched SessionCreated {
+        session: String,
+        model: String,
+        compiled_hash: String,
+        /// How long opening it took.
+        #[serde(default)]
+        seconds: f64,
+    };
+    "session.resumed" Batched SessionResumed {
+        session: String,
+        #[serde(default)]
+        seconds: f64,
+    };
+    "session.idle" Batched SessionIdle { session: String };
+    "session.suspended" Batched SessionSuspended { session: String };
+    "session.destroyed" Batched SessionDestroyed { session: String };
+    "session.error" Batched SessionError { session: String, reason: String };
+    /// The engine has summed up a session's earlier turns, so that it has room for more.
+    "session.compacted" Batched SessionCompacted { session: String, tokens_before: u64, tokens_after: Option<u64> };
+    /// The engine has dropped a session's earlier turns.
+    "session.truncated" Batched SessionTruncated { session: String, tokens_before: u64, tokens_after: Option<u64> };
+    "pool.empty" Batched PoolEmpty { waiting: u64 };
+    "agent.message_delta" Never MessageDelta { text: String };
+    "agent.message" Batched Message { text: String };
+    "tool.started" Never ToolStarted { call: String, tool: String, detail: String };
+    "tool.completed" Batched ToolCompleted {
         call: String,
         tool: String,
         ok: bool,
-        /// What the call was about: the command, the path.
+        /// Of a command, where the engine says it.
+        #[serde(default)]
+        exit_code: Option<i64>,
+        #[serde(default)]
+        seconds: f64,
+        /// What the call was about: the whole command, the path.
         detail: String,
-        /// The first line of what it gave, or why it failed.
+        /// The end of what it gave, or why it failed.
         result: String,
         /// What it wrote, where the engine says so.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         wrote: Option<Written>,
-    },
-    #[serde(rename = "tool.denied")]
-    ToolDenied { tool: String, detail: String, reason: String },
-    #[serde(rename = "decision.logged")]
-    DecisionLogged {
+    };
+    "tool.denied" Batched ToolDenied { tool: String, detail: String, reason: String };
+    "permission.asked" Batched PermissionAsked { tool: String, access: Access, detail: String };
+    "permission.answered" Batched PermissionAnswered { tool: String, detail: String, allowed: bool };
+    /// The work tree as it is at this moment is kept.
+    "snapshot.taken" Batched SnapshotTaken { commit: String, left_out: Vec<LeftOut>, seconds: f64 };
+    "decision.logged" AtOnce DecisionLogged {
         /// What the decision says. `text` is its body.
         #[serde(flatten)]
         decision: Decision,
         /// The branch it was made for: the one it lands on.
         branch: Option<String>,
-    },
-    #[serde(rename = "decision.landed")]
-    DecisionLanded { decisions: Vec<super::DecisionId>, branch: String, commit: String },
-    #[serde(rename = "memory.logged")]
-    MemoryLogged { text: String },
+    };
+    "decision.landed" AtOnce DecisionLanded { decisions: Vec<DecisionId>, branch: String, commit: String };
+    /// A colleague's live session was told of decisions.
+    "decision.delivered" Batched DecisionDelivered { decisions: Vec<DecisionId>, session: String };
+    "memory.logged" AtOnce MemoryLogged { text: String };
     /// Learnings have become part of an agent's history on that branch.
-    #[serde(rename = "memory.landed")]
-    MemoryLanded { learnings: Vec<super::EntryId>, branch: String, commit: String },
+    "memory.landed" AtOnce MemoryLanded { learnings: Vec<EntryId>, branch: String, commit: String };
     /// Secrets were taken out of the ledger. `entries` are the paths of the files that changed.
-    #[serde(rename = "scrub.completed")]
-    ScrubCompleted { entries: Vec<String>, kinds: Vec<String> },
-    #[serde(rename = "usage")]
-    Usage(Usage),
-    #[serde(rename = "agent.completed")]
-    Completed { text: String, usage: Usage },
-    #[serde(rename = "agent.failed")]
-    Failed { reason: String, text: String, usage: Usage },
-    #[serde(rename = "agent.timed_out")]
-    TimedOut { reason: String, text: String, usage: Usage },
-    #[serde(rename = "agent.cancelled")]
-    Cancelled { reason: String, text: String, usage: Usage },
-    #[serde(rename = "review.verdict")]
-    ReviewVerdict { verdict: Verdict, authors: Vec<Slug>, text: String },
+    "scrub.completed" AtOnce ScrubCompleted { entries: Vec<String>, kinds: Vec<String> };
+    "usage" Batched Usage(Usage);
+    /// Work waits from here on until the engine's account may be used again.
+    "quota.opened" AtOnce QuotaOpened { engine: String, reason: String, until: Option<Timestamp> };
+    "quota.closed" AtOnce QuotaClosed { engine: String };
+    "budget.reached" AtOnce BudgetReached { budget: String, limit: f64, spent: f64 };
+    "cancel.requested" AtOnce CancelRequested { reason: String };
+    "agent.completed" AtOnce Completed(End);
+    "agent.failed" AtOnce Failed(End);
+    "agent.timed_out" AtOnce TimedOut(End);
+    "agent.cancelled" AtOnce Cancelled(End);
+    /// Ended by policy or budget: everything it tried was refused.
+    "agent.stopped" AtOnce Stopped(End);
+    /// What it was to follow upon did not complete.
+    "agent.skipped" AtOnce Skipped(End);
+    /// The process of its run died.
+    "agent.lost" AtOnce Lost(End);
+    "review.verdict" AtOnce ReviewVerdict { verdict: Verdict, authors: Vec<Slug>, text: String };
     /// A reviewer rejected the agent's work of this run: revising it is for somebody else.
-    #[serde(rename = "review.lockout")]
-    Lockout { reviewer: Slug },
-    #[serde(rename = "run.answer")]
-    Answer { text: String },
-    #[serde(rename = "run.completed")]
-    RunCompleted { status: Outcome, agents: BTreeMap<Slug, Outcome>, commits: Vec<String>, usage: Usage },
+    "review.lockout" AtOnce Lockout { reviewer: Slug };
+    "run.answer" AtOnce Answer { text: String };
+    "run.completed" AtOnce RunCompleted {
+        status: Outcome,
+        /// What became of each agent's last work.
+        agents: BTreeMap<Slug, Outcome>,
+        #[serde(default)]
+        work: Vec<WorkReport>,
+        commits: Vec<String>,
+        usage: Usage,
+    };
+}
+
+impl What {
+    /// The end of an agent's work.
+    pub(crate) fn of_end(outcome: Outcome, end: End) -> Self {
+        match outcome {
+            Outcome::Completed => Self::Completed(end),
+            Outcome::Failed => Self::Failed(end),
+            Outcome::TimedOut => Self::TimedOut(end),
+            Outcome::Cancelled => Self::Cancelled(end),
+            Outcome::Stopped => Self::Stopped(end),
+            Outcome::Skipped => Self::Skipped(end),
+            Outcome::Lost => Self::Lost(end),
+        }
+    }
+
+    /// How an agent's work ended, where this says so.
+    pub(crate) fn end(&self) -> Option<(Outcome, &End)> {
+        Some(match self {
+            Self::Completed(end) => (Outcome::Completed, end),
+            Self::Failed(end) => (Outcome::Failed, end),
+            Self::TimedOut(end) => (Outcome::TimedOut, end),
+            Self::Cancelled(end) => (Outcome::Cancelled, end),
+            Self::Stopped(end) => (Outcome::Stopped, end),
+            Self::Skipped(end) => (Outcome::Skipped, end),
+            Self::Lost(end) => (Outcome::Lost, end),
+            _ => return None,
+        })
+    }
 }
 
 /// Text that a tool call put into a file.
@@ -126,52 +254,6 @@ pub(crate) struct Written {
     pub(crate) lines: Vec<String>,
 }
 
-/// How an agent's work, or a run, ended.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(rename_all = "snake_case")]
-pub(crate) enum Outcome {
-    Completed,
-    Failed,
-    TimedOut,
-    Cancelled,
-    /// Ended by policy or budget.
-    Stopped,
-}
-
-impl fmt::Display for Outcome {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(match self {
-            Self::Completed => "completed",
-            Self::Failed => "failed",
-            Self::TimedOut => "timed out",
-            Self::Cancelled => "cancelled",
-            Self::Stopped => "stopped",
-        })
-    }
-}
-
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(rename_all = "lowercase")]
-pub(crate) enum Verdict {
-    Approved,
-    Rejected,
-    /// The reviewer did not say in the form it was asked for. Never taken for an approval.
-    Unclear,
-}
-
-impl Verdict {
-    /// The last line, which must be `VERDICT: approved` or `VERDICT: rejected`; emphasis and case do not matter.
-    pub(crate) fn read(text: &str) -> Self {
-        let last = text.lines().rev().find(|line| !line.trim().is_empty()).unwrap_or_default();
-        let plain: String = last.chars().filter(|c| !matches!(c, '*' | '_' | '`' | '.')).collect();
-        match plain.trim().to_lowercase().split_whitespace().collect::<Vec<_>>()[..] {
-            ["verdict:", "approved"] => Self::Approved,
-            ["verdict:", "rejected"] => Self::Rejected,
-            _ => Self::Unclear,
-        }
-    }
-}
-
 /// Who wrote a ledger entry.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
@@ -180,44 +262,4 @@ pub(crate) enum Actor {
     Coordinator,
     User,
     Squad,
-}
-
-#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
-pub(crate) struct Usage {
-    pub(crate) input_tokens: u64,
-    pub(crate) output_tokens: u64,
-    /// US dollars; `None` where the engine does not say.
-    pub(crate) cost_usd: Option<f64>,
-    pub(crate) turns: u64,
-    pub(crate) tool_calls: u64,
-    /// Wall time.
-    pub(crate) seconds: f64,
-}
-
-impl AddAssign<&Usage> for Usage {
-    fn add_assign(&mut self, other: &Usage) {
-        self.input_tokens += other.input_tokens;
-        self.output_tokens += other.output_tokens;
-        self.cost_usd = match (self.cost_usd, other.cost_usd) {
-            (None, None) => None,
-            (a, b) => Some(a.unwrap_or(0.0) + b.unwrap_or(0.0)),
-        };
-        self.turns += other.turns;
-        self.tool_calls += other.tool_calls;
-        self.seconds += other.seconds;
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn only_a_plain_verdict_approves() {
-        assert_eq!(Verdict::read("Good.\n\n**VERDICT: approved**\n"), Verdict::Approved);
-        assert_eq!(Verdict::read("verdict: Rejected."), Verdict::Rejected);
-        for unclear in ["VERDICT: not approved", "NOT APPROVED", "VERDICT: approved\nor not", "", "approved"] {
-            assert_eq!(Verdict::read(unclear), Verdict::Unclear, "{unclear}");
-        }
-    }
 }

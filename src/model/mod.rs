@@ -7,8 +7,11 @@ mod decision;
 mod event;
 mod hidden;
 mod ids;
+mod outcome;
 mod plan;
 mod problem;
+#[cfg(test)]
+pub(crate) mod samples;
 mod session;
 mod team;
 mod text;
@@ -17,9 +20,10 @@ mod words;
 
 pub(crate) use agent::{Charter, Kind, Member, Slug, Status};
 pub(crate) use decision::{Decision, DecisionState, SaidStatus};
-pub(crate) use event::{Actor, Event, NO_ENGINE, Outcome, Usage, Verdict, What, Written};
+pub(crate) use event::{Actor, Event, Keeping, NO_ENGINE, Position, What, Written};
 pub(crate) use hidden::{hidden, hidden_summary, printable, without_hidden};
 pub(crate) use ids::{DecisionId, EntryId, RunId};
+pub(crate) use outcome::{Billed, Change, End, LeftOut, Outcome, Usage, Verdict, WorkReport, seconds};
 pub(crate) use plan::{Evidence, Plan, PlanKind, Tier};
 pub(crate) use problem::{Problem, Severity, Source};
 pub(crate) use session::{Access, ModelChoice, ModelLayer, Offer, SessionSpec, ToolChoice, Unoffered};

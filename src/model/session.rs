@@ -106,7 +106,7 @@ pub(crate) enum ToolChoice {
 }
 
 /// What a tool is about to do, in terms every engine shares.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub(crate) enum Access {
     Read,

@@ -8,7 +8,7 @@ use super::commit::insist_on_merged;
 use super::journal::{append, logged_decision};
 use super::landing::{Lander, as_recorded, is_file_of, removed};
 use super::ledger::{self, TakenIn};
-use super::{Project, secrets};
+use super::{Project, lost, secrets};
 use crate::env::Env;
 use crate::error::Failure;
 use crate::model::{Actor, Decision, DecisionId, DecisionState, Source, What, list, printable};
@@ -198,6 +198,7 @@ pub(crate) fn add(env: &Env, project: &Project, addition: Addition) -> Result<De
             Failure::usage("a decision needs a text").hint("squad decisions add \"Money is stored as integer cents\"")
         );
     }
+    lost::settle(env, &project.repository);
     let at = env.clock.now();
     let id = env.ids.entry(at);
     let decision = Decision {

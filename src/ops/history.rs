@@ -4,12 +4,12 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use serde::Serialize;
 
-use super::Project;
 use super::journal::append;
 use super::landing::{Lander, as_recorded};
 use super::ledger::{self, Lesson};
 use super::rescue::{self, Occasion};
 use super::workspace::{below, place};
+use super::{Project, lost};
 use crate::env::Env;
 use crate::error::Failure;
 use crate::git::{Change, Edit, Landing};
@@ -110,6 +110,7 @@ pub(crate) fn plan(env: &Env, project: &Project, agent: Option<&str>) -> Result<
 
 /// Lands the learnings and records that they have.
 pub(crate) fn land(env: &Env, project: &Project, agent: Option<&str>) -> Result<Folded, Failure> {
+    lost::settle(env, &project.repository);
     let lander = Lander::new(env, project);
     // Planned in turn: what another squad lands meanwhile is not landed again.
     let _turn = lander.turn()?;
@@ -134,7 +135,8 @@ pub(crate) fn land(env: &Env, project: &Project, agent: Option<&str>) -> Result<
             branch: as_recorded(Some(&folded.branch)).unwrap_or_default(),
             commit: folded.commit.clone().unwrap_or_default(),
         };
-        let entry = Entry::new(env.ids.entry(at), at, Actor::Squad, &what);
+        let mut entry = Entry::new(env.ids.entry(at), at, Actor::Squad, &what);
+        entry.causes.clone_from(&folded.landed);
         append(&project.repository, &project.ledger_prefix(), &[entry], at)?;
     }
     Ok(folded)

@@ -13,7 +13,7 @@ use super::decisions::team_files;
 use super::journal::append;
 use super::landing::{Lander, as_recorded};
 use super::rescue::{self, Occasion};
-use super::{Project, ledger, secrets};
+use super::{Project, ledger, lost, secrets};
 use crate::env::Env;
 use crate::error::Failure;
 use crate::git::{Change, Edit, Landing};
@@ -115,6 +115,7 @@ pub(crate) fn plan(project: &Project, directory: &Path, which: &Which) -> Result
 /// Records what was planned, and commits it.
 pub(crate) fn carry_out(env: &Env, project: &Project, import: &mut Import) -> Result<(), Failure> {
     let Some(change) = import.change.take() else { return Ok(()) };
+    lost::settle(env, &project.repository);
     let _turn = Lander::new(env, project).turn()?;
     let touches: Vec<String> = change.edits.iter().map(|edit| edit.path.clone()).collect();
     let why = format!("the decisions in {} get files of their own", list(&touches));
@@ -214,8 +215,10 @@ fn record(env: &Env, project: &Project, import: &mut Import, branch: &str) -> Re
     let decisions: Vec<DecisionId> =
         import.imported.iter().map(|imported| imported.id.clone()).filter(|id| !landed(id)).collect();
     if !decisions.is_empty() {
+        let logged = decisions.iter().filter_map(find).map(|logged| logged.entry.clone());
+        let causes = entries.iter().map(|entry| entry.id.clone()).chain(logged).collect();
         let what = What::DecisionLanded { decisions, branch: recorded, commit: import.base.clone() };
-        entries.push(Entry::new(env.ids.entry(at), at, Actor::Squad, &what));
+        entries.push(Entry { causes, ..Entry::new(env.ids.entry(at), at, Actor::Squad, &what) });
         append(&project.repository, &prefix, &entries, at)?;
     }
     Ok(())

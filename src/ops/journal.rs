@@ -3,7 +3,7 @@
 use jiff::Timestamp;
 
 use crate::git::{Identity, Repository};
-use crate::model::{Decision, EntryId, Event, What, plural};
+use crate::model::{Decision, Event, What, plural};
 use crate::policy::Redactor;
 use crate::pool::Journal;
 use crate::record::{Entry, entry_of};
@@ -49,11 +49,10 @@ pub(super) async fn aside<T: Send + 'static>(
 }
 
 impl Journal for LedgerJournal {
-    async fn write(&mut self, events: &[(EntryId, Event)]) -> Result<(), String> {
-        let Some((_, last)) = events.last() else { return Ok(()) };
+    async fn write(&mut self, events: &[Event]) -> Result<(), String> {
+        let Some(last) = events.last() else { return Ok(()) };
         let at = last.at;
-        let entries: Vec<Entry> =
-            events.iter().map(|(id, event)| entry_of(event, id.clone(), &self.redactor)).collect();
+        let entries: Vec<Entry> = events.iter().map(|event| entry_of(event, &self.redactor)).collect();
         let (repository, prefix) = (self.repository.clone(), self.prefix.clone());
         aside(self.threads, move || append(&repository, &prefix, &entries, at))
             .await?

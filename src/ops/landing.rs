@@ -6,11 +6,11 @@ use std::path::PathBuf;
 use jiff::{ToSpan, civil::Date};
 
 use super::journal::append;
-use super::{Project, ledger, turn};
+use super::{Project, ledger, lost, turn};
 use crate::env::{Clock, Env};
 use crate::error::Failure;
 use crate::git::{Change, Landing, Repository};
-use crate::model::{Actor, Decision, DecisionId, RunId, Slug, What, first_line, list, plural};
+use crate::model::{Actor, Decision, DecisionId, EntryId, RunId, Slug, What, first_line, list, plural};
 use crate::policy::Redactor;
 use crate::pool::Cancel;
 use crate::record::{Entry, decision_path, render_decision};
@@ -43,6 +43,8 @@ pub(crate) enum Which {
 #[derive(Debug, Default)]
 pub(crate) struct Landed {
     pub(crate) decisions: Vec<DecisionId>,
+    /// The entries that recorded them.
+    pub(crate) causes: Vec<EntryId>,
     pub(crate) commit: Option<String>,
     pub(crate) branch: String,
     /// What stays unlanded, and why.
@@ -143,7 +145,8 @@ impl Lander {
             }
         };
         let decisions = decisions.iter().map(|decision| decision.id.clone()).collect();
-        Ok(Landed { decisions, commit, branch, left: None, _turn: Some(turn) })
+        let causes = waiting.iter().map(|logged| logged.entry.clone()).collect();
+        Ok(Landed { decisions, causes, commit, branch, left: None, _turn: Some(turn) })
     }
 
     /// What stands against any landing of this team's. `on_branch` are its files there.
@@ -216,8 +219,10 @@ pub(super) fn is_file_of(path: &str, id: &DecisionId) -> bool {
 /// Records a landing, so that nothing lands twice. Were squad killed before this, the file on the branch tells.
 pub(crate) fn record(env: &Env, project: &Project, landed: &Landed) -> Result<(), Failure> {
     let Some(what) = landed.event() else { return Ok(()) };
+    lost::settle(env, &project.repository);
     let at = env.clock.now();
-    let entry = Entry::new(env.ids.entry(at), at, Actor::Squad, &what);
+    let mut entry = Entry::new(env.ids.entry(at), at, Actor::Squad, &what);
+    entry.causes.clone_from(&landed.causes);
     append(&project.repository, &project.ledger_prefix(), &[entry], at)?;
     Ok(())
 }

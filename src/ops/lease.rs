@@ -1,7 +1,8 @@
 //! A lease says that a run is alive: a file whose lock the kernel frees when its process dies, however it dies.
 
-use std::fs::{self, File};
-use std::io::{self, Write};
+use std::collections::BTreeSet;
+use std::fs::{self, File, TryLockError};
+use std::io::{self, Read, Write};
 use std::path::{Path, PathBuf};
 
 use serde::{Deserialize, Serialize};
@@ -23,13 +24,23 @@ pub(crate) struct LiveRun {
     pub(crate) message: String,
 }
 
+/// A lease as it is written: with the folder of the run's team in the ledger, so that whoever finds it dead can say so.
+#[derive(Serialize, Deserialize)]
+struct Written {
+    #[serde(flatten)]
+    run: LiveRun,
+    /// `None`: an earlier squad wrote it.
+    team: Option<String>,
+}
+
 impl Lease {
-    pub(crate) fn take(local: &Path, run: &LiveRun) -> io::Result<Self> {
+    pub(crate) fn take(local: &Path, run: &LiveRun, prefix: &str) -> io::Result<Self> {
         let folder = local.join("runs");
         fs::create_dir_all(&folder)?;
         // Locked before it has its name, so that nobody sees it unlocked and takes it for a dead one's.
         let mut file = tempfile::Builder::new().prefix("new-").tempfile_in(&folder)?;
-        file.write_all(&serde_json::to_vec(run)?)?;
+        let written = Written { run: run.clone(), team: Some(prefix.to_owned()) };
+        file.write_all(&serde_json::to_vec(&written)?)?;
         file.as_file().lock()?;
         let path = folder.join(format!("{}.json", run.run));
         let file = file.persist(&path).map_err(|error| error.error)?;
@@ -44,23 +55,85 @@ impl Drop for Lease {
     }
 }
 
-/// The runs that are alive now, oldest first. Leases of dead ones are removed.
-pub(crate) fn live(local: &Path) -> Vec<LiveRun> {
-    let Ok(entries) = fs::read_dir(local.join("runs")) else { return Vec::new() };
-    let mut runs = Vec::new();
-    for path in entries.flatten().map(|entry| entry.path()) {
-        let is_lease = path.extension().is_some_and(|extension| extension == "json");
-        let Ok(file) = File::open(&path) else { continue };
-        if !is_lease {
-            continue;
-        }
-        if file.try_lock_shared().is_ok() {
-            drop(file);
-            let _ = fs::remove_file(&path);
-        } else if let Some(run) = fs::read(&path).ok().and_then(|bytes| serde_json::from_slice(&bytes).ok()) {
-            runs.push(run);
+/// The lease of a run whose process died, locked: whoever has it says what became of the run.
+pub(crate) struct DeadRun {
+    pub(crate) run: RunId,
+    /// The folder of the run's team in the ledger; `None`: an earlier squad did not say.
+    pub(crate) team: Option<String>,
+    path: PathBuf,
+    _file: File,
+}
+
+impl DeadRun {
+    /// Gives the lease up, once there is nothing left to say.
+    pub(crate) fn forget(self) {
+        // What stays is found again.
+        let _ = fs::remove_file(&self.path);
+    }
+}
+
+/// What the leases of this clone say.
+#[derive(Debug, Default)]
+pub(crate) struct Leases {
+    /// Oldest first.
+    pub(crate) live: Vec<LiveRun>,
+    /// Runs whose processes died and whose end nobody has written down yet.
+    dead: BTreeSet<RunId>,
+}
+
+impl Leases {
+    /// What is known here of a run whose end is not recorded: another clone's may go on, or not.
+    pub(crate) fn status(&self, run: &RunId) -> &'static str {
+        if self.live.iter().any(|live| live.run == *run) {
+            "running"
+        } else if self.dead.contains(run) {
+            "lost"
+        } else {
+            "unknown"
         }
     }
-    runs.sort_by(|a: &LiveRun, b| (a.started, &a.run).cmp(&(b.started, &b.run)));
+}
+
+/// Looks, and changes nothing.
+pub(crate) fn look(local: &Path) -> Leases {
+    let mut found = Leases::default();
+    for (_, file) in leases(local) {
+        let is_held = matches!(file.try_lock_shared(), Err(TryLockError::WouldBlock));
+        match read(&file) {
+            Some(Written { run, .. }) if is_held => found.live.push(run),
+            Some(Written { run, .. }) => drop(found.dead.insert(run.run)),
+            None => {}
+        }
+    }
+    found.live.sort_by(|a, b| (a.started, &a.run).cmp(&(b.started, &b.run)));
+    found
+}
+
+/// The runs whose processes died, as far as nobody else is about to write their end down.
+pub(crate) fn dead(local: &Path) -> Vec<DeadRun> {
+    let mut runs = Vec::new();
+    for (path, file) in leases(local) {
+        if file.try_lock().is_err() {
+            continue;
+        }
+        match read(&file) {
+            Some(Written { run, team }) => runs.push(DeadRun { run: run.run, team, path, _file: file }),
+            // It names no run, so there is nothing to write down. Gone already, it need not be removed.
+            None => drop(fs::remove_file(&path)),
+        }
+    }
     runs
+}
+
+fn leases(local: &Path) -> impl Iterator<Item = (PathBuf, File)> {
+    let paths = fs::read_dir(local.join("runs")).into_iter().flatten().flatten().map(|entry| entry.path());
+    let leases = paths.filter(|path| path.extension().is_some_and(|extension| extension == "json"));
+    leases.filter_map(|path| File::open(&path).ok().map(|file| (path, file)))
+}
+
+/// By the handle that may hold the lock: Windows lets no other read.
+fn read(mut file: &File) -> Option<Written> {
+    let mut bytes = Vec::new();
+    file.read_to_end(&mut bytes).ok()?;
+    serde_json::from_slice(&bytes).ok()
 }

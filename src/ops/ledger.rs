@@ -22,6 +22,8 @@ pub(crate) struct TakenIn {
 /// The decisions the ledger holds, the newest first, with the branch each was made for and where it has landed.
 pub(crate) struct LoggedDecision {
     pub(crate) decision: Decision,
+    /// The entry that recorded it.
+    pub(crate) entry: EntryId,
     pub(crate) branch: Option<String>,
     pub(crate) landed: Vec<TakenIn>,
 }
@@ -39,14 +41,15 @@ pub(crate) fn decisions(repository: &Repository, prefix: &str) -> Result<Vec<Log
                         landed.entry(id).or_default().push(taken);
                     }
                 }
-                Fact::Decided { decision, branch } => logged.push((decision, branch)),
+                Fact::Decided { decision, branch } => logged.push((told.id, decision, branch)),
                 _ => {}
             }
         }
     }
-    let with_landings = |(decision, branch): (Decision, _)| LoggedDecision {
+    let with_landings = |(entry, decision, branch): (_, Decision, _)| LoggedDecision {
         landed: landed.get(&decision.id).cloned().unwrap_or_default(),
         decision,
+        entry,
         branch,
     };
     Ok(logged.into_iter().map(with_landings).collect())

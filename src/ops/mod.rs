@@ -20,6 +20,7 @@ mod layers;
 mod lease;
 pub(crate) mod ledger;
 pub(crate) mod log;
+mod lost;
 pub(crate) mod members;
 pub(crate) mod orchestrate;
 pub(crate) mod past;

@@ -1,6 +1,8 @@
 //! The main job: compile, route, fan out, review, answer, record.
 //!
 //! ```text
+//! run.started → engine.started
+//!
 //! message → route ─┬─ agents ───────────────────────┬→ fan-out → review → answer → land → run.completed
 //!                  ├─ abstain → coordinator chooses ─┘              ↑
 //!                  └─ direct ─┬─ the coordinator answers ───────────┘
@@ -12,6 +14,7 @@ use std::sync::Arc;
 
 use serde::Serialize;
 use tokio::sync::{Semaphore, watch};
+use tokio::time::Instant;
 
 use super::agents::compiler;
 use super::engines::Started;
@@ -20,13 +23,13 @@ use super::landing::Left;
 use super::lease::{Lease, LiveRun};
 use super::signals::Signals;
 use super::stage::Stage;
-use super::{Project, direct, engines, ledger, past, runtime, secrets};
+use super::{Project, direct, engines, ledger, lost, past, runtime, secrets};
 use crate::compile::{self, Compiled, Learnings, Task};
 use crate::engine::{Adapter, Engine, rehearsal};
 use crate::env::Env;
 use crate::error::{Failure, FailureKind};
 use crate::git::Head;
-use crate::model::{NO_ENGINE, Offer, Outcome, Plan, PlanKind, RunId, Slug, Tier, Usage, What};
+use crate::model::{NO_ENGINE, Offer, Outcome, Plan, PlanKind, RunId, Slug, Tier, Usage, What, seconds};
 use crate::policy::Permissions;
 use crate::pool::{Ask, Cancel, Crew, Desk, Dispatcher, Reports, Show};
 use crate::route::{Request, Router, Wishes};
@@ -144,7 +147,7 @@ async fn execute<S: Show + Send + 'static>(
         Some(Ok(signals)) => tokio::spawn(signals.obey(interrupt)),
         Some(Err(error)) => return (show, Err(Failure::failed(format!("signals cannot be heard: {error}")))),
     };
-    let began = match begin(env, project, &mut order, &cancel).await {
+    let began = match begin(env, project, &order) {
         Ok(began) => began,
         Err(failure) => return (show, Err(failure)),
     };
@@ -160,26 +163,21 @@ async fn execute<S: Show + Send + 'static>(
     let (clock, ids) = (env.clock.clone(), env.ids.clone());
     let dispatcher = Dispatcher { run: began.run.clone(), clock, ids, journal, show };
     let dispatching = tokio::spawn(dispatcher.serve(messages));
-    let Began { run, head, plan, learnings, by, _lease } = began;
-    let (result, engine) = match by {
-        By::Squad(text) => (alone(order.message.clone(), &head, plan, text, &run, &reports).await, None),
-        By::Engine(Started { engine, fallbacks }) => {
-            let crew = crew(project, &order, &head, engine, &reports, cancel);
-            let (name, version) = (crew.engine.name(), crew.engine.version());
-            let result = match record(&reports, opening(order.message.clone(), &head, name, version)).await {
-                Err(failure) => Err(failure),
-                Ok(()) => {
-                    for (from, to, reason) in fallbacks {
-                        reports.tell(None, What::EngineFallback { from, to, reason });
-                    }
-                    let task = Task::new(&order.message);
-                    let compiler = compiler(project, &learnings, &task).on(offer(&crew).await);
-                    let stage = Stage { env, project, order: &order, run: &run, compiler: &compiler, crew: &crew };
-                    Ok(stage.perform(plan).await)
-                }
-            };
-            (result, Arc::into_inner(crew.engine))
-        }
+    let Began { run, head, plan, learnings, answer, _lease } = began;
+    let begun = record(&reports, opening(project, &order, &head, answer.is_some())).await;
+    let (result, engine) = match (begun, answer) {
+        (Err(failure), _) => (Err(failure), None),
+        (Ok(()), Some(text)) => (Ok(alone(plan, text, &run, &reports).await), None),
+        (Ok(()), None) => match start(env, project, &run, &mut order, &reports, &cancel).await {
+            Err(failure) => (Err(failure), None),
+            Ok(engine) => {
+                let crew = crew(project, &order, &head, engine, &reports, cancel);
+                let task = Task::new(&order.message);
+                let compiler = compiler(project, &learnings, &task).on(offer(&crew).await);
+                let stage = Stage { env, project, order: &order, run: &run, compiler: &compiler, crew: &crew };
+                (Ok(stage.perform(plan).await), Arc::into_inner(crew.engine))
+            }
+        },
     };
     reports.finish();
     if let Some(engine) = engine {
@@ -211,7 +209,7 @@ async fn keep(interrupt: watch::Sender<bool>) {
     std::future::pending().await
 }
 
-/// The first entry, durable before any agent starts: a ledger that cannot be written is found out here.
+/// The first entry, durable before any engine starts: a ledger that cannot be written is found out here.
 async fn record(reports: &Reports, opening: What) -> Result<(), Failure> {
     let recorded = reports.record(None, opening).await.map(drop);
     recorded.map_err(|reason| {
@@ -222,28 +220,60 @@ async fn record(reports: &Reports, opening: What) -> Result<(), Failure> {
 
 /// A run that squad answers by itself: recorded like every other, and over at once. Nothing lands: who only asks does
 /// not expect a commit.
-async fn alone(
-    message: String,
-    head: &Head,
-    plan: Plan,
-    text: String,
-    run: &RunId,
-    reports: &Reports,
-) -> Result<Ended, Failure> {
-    record(reports, opening(message, head, NO_ENGINE, env!("CARGO_PKG_VERSION").to_owned())).await?;
+async fn alone(plan: Plan, text: String, run: &RunId, reports: &Reports) -> Ended {
     reports.tell(None, What::RoutePlanned(plan));
     reports.tell(None, What::Answer { text });
     let status = Outcome::Completed;
-    let end = What::RunCompleted { status, agents: BTreeMap::new(), commits: Vec::new(), usage: Usage::default() };
-    let unrecorded = reports.record(None, end).await.err();
-    Ok(Ended { run: run.clone(), status, unlanded: None, unrecorded })
+    let unrecorded = reports.record(None, without_agents(status)).await.err();
+    Ended { run: run.clone(), status, unlanded: None, unrecorded }
 }
 
-/// Who carries a run out.
-enum By {
-    /// Squad itself, with this answer.
-    Squad(String),
-    Engine(Started),
+/// The end of a run in which no agent worked.
+fn without_agents(status: Outcome) -> What {
+    let (agents, usage) = (BTreeMap::new(), Usage::default());
+    What::RunCompleted { status, agents, work: Vec::new(), commits: Vec::new(), usage }
+}
+
+/// Starts the engine. That none can be started is an end of the run like every other, and recorded.
+async fn start(
+    env: &Env,
+    project: &Project,
+    run: &RunId,
+    order: &mut Order,
+    reports: &Reports,
+    cancel: &Cancel,
+) -> Result<Engine, Failure> {
+    let asked = Instant::now();
+    let mut interrupted = cancel.clone();
+    let started = tokio::select! {
+        biased;
+        // What has begun to start is killed when it is dropped.
+        () = interrupted.wait() => Err(Failure::new(FailureKind::Interrupted, "interrupted before anything began")),
+        started = engines::start(env, project, run, order.script.take()) => started,
+    };
+    match started {
+        Ok(Started { engine, fallbacks }) => {
+            for (from, to, reason) in fallbacks {
+                reports.tell(None, What::EngineFallback { from, to, reason });
+            }
+            let (name, version) = (engine.name().to_owned(), engine.version());
+            reports.tell(None, What::EngineStarted { engine: name, version, seconds: seconds(asked.elapsed()) });
+            Ok(engine)
+        }
+        Err(failure) => {
+            let status = match failure.kind {
+                FailureKind::Interrupted => Outcome::Cancelled,
+                _ => {
+                    let (engine, reason) = (project.settings.engine.name.clone(), failure.message.clone());
+                    reports.tell(None, What::ConnectionFailed { engine, reason });
+                    Outcome::Failed
+                }
+            };
+            // Why the engine did not start is the news; an end that cannot be recorded leaves a lost run.
+            let _ = reports.record(None, without_agents(status)).await;
+            Err(failure)
+        }
+    }
 }
 
 /// What a run has in hand before anything of it is recorded.
@@ -252,33 +282,25 @@ struct Began {
     head: Head,
     plan: Plan,
     learnings: Learnings,
-    by: By,
+    /// Squad's own, where it needs no engine.
+    answer: Option<String>,
     /// Held until the run ends.
     _lease: Lease,
 }
 
-async fn begin(env: &Env, project: &Project, order: &mut Order, cancel: &Cancel) -> Result<Began, Failure> {
+fn begin(env: &Env, project: &Project, order: &Order) -> Result<Began, Failure> {
+    lost::settle(env, &project.repository);
     let at = env.clock.now();
     let run = env.ids.run(at);
     let learnings = ledger::learnings(&project.repository, &project.ledger_prefix())?;
     let head = project.repository.head()?;
     let (plan, answer) = plan(project, order, Some(&run))?;
     let live = LiveRun { run: run.clone(), pid: std::process::id(), started: at, message: order.message.clone() };
-    let lease = Lease::take(&project.local(), &live).map_err(|error| {
+    let lease = Lease::take(&project.local(), &live, &project.ledger_prefix()).map_err(|error| {
         Failure::team(format!("cannot write to {}: {error}", project.local().display()))
             .hint("squad keeps its local state there; check the folder's permissions")
     })?;
-    let mut interrupted = cancel.clone();
-    let by = match answer {
-        Some(text) => By::Squad(text),
-        None => By::Engine(tokio::select! {
-            biased;
-            // What has begun to start is killed when it is dropped.
-            () = interrupted.wait() => Err(Failure::new(FailureKind::Interrupted, "interrupted before anything began")),
-            started = engines::start(env, project, &run, order.script.take()) => started,
-        }?),
-    };
-    Ok(Began { run, head, plan, learnings, by, _lease: lease })
+    Ok(Began { run, head, plan, learnings, answer, _lease: lease })
 }
 
 fn crew(project: &Project, order: &Order, head: &Head, engine: Engine, reports: &Reports, cancel: Cancel) -> Crew {
@@ -287,7 +309,6 @@ fn crew(project: &Project, order: &Order, head: &Head, engine: Engine, reports: 
         project: project.folder.root.display().to_string(),
         branch: head.work().map(str::to_owned),
         decisions: compile::in_force(project.decisions()).into_iter().cloned().collect(),
-        reports: reports.clone(),
         ask: order.ask.clone(),
     };
     Crew {
@@ -300,7 +321,9 @@ fn crew(project: &Project, order: &Order, head: &Head, engine: Engine, reports: 
     }
 }
 
-fn opening(text: String, head: &Head, engine: &str, version: String) -> What {
-    let (engine, branch, commit) = (engine.to_owned(), head.branch.clone(), head.commit.clone());
+fn opening(project: &Project, order: &Order, head: &Head, is_alone: bool) -> What {
+    let engine = if is_alone { NO_ENGINE.to_owned() } else { project.settings.engine.name.clone() };
+    let version = is_alone.then(|| env!("CARGO_PKG_VERSION").to_owned());
+    let (text, branch, commit) = (order.message.clone(), head.branch.clone(), head.commit.clone());
     What::RunStarted { text, engine, version, branch, commit }
 }

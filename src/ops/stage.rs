@@ -12,7 +12,9 @@ use crate::compile::{self, Colleague, Compiler};
 use crate::engine::Opening;
 use crate::env::Env;
 use crate::error::Failure;
-use crate::model::{Member, Outcome, Plan, PlanKind, RunId, SessionSpec, Slug, Tier, Usage, Verdict, What};
+use crate::model::{
+    End, Member, Outcome, Plan, PlanKind, Position, RunId, SessionSpec, Slug, Tier, Usage, Verdict, What, seconds,
+};
 use crate::pool::{Crew, Job, Work, session_id};
 use crate::route;
 use crate::tools::Tool;
@@ -26,6 +28,9 @@ pub(super) struct Stage<'a> {
     pub(super) compiler: &'a Compiler<'a>,
     pub(super) crew: &'a Crew,
 }
+
+/// All agents of a plan work in one step.
+const FIRST: Position = Position { step: Some(1), attempt: Some(1) };
 
 /// What the agents did.
 #[derive(Default)]
@@ -69,8 +74,8 @@ impl Stage<'_> {
             Some(Err(reason)) => {
                 work.outcome = Outcome::Failed;
                 work.reason = reason.clone();
-                let (text, usage) = (work.text.clone(), Usage::default());
-                self.tell(Some(&work.agent), What::Failed { reason, text, usage });
+                let end = End { reason, text: work.text.clone(), ..End::default() };
+                self.tell(Some(&work.agent), What::Failed(end));
                 None
             }
         };
@@ -86,10 +91,11 @@ impl Stage<'_> {
                 compile::task_prompt(&self.order.message, &plan.agents, &member.slug, &directory, self.run.as_str());
             self.job(member, plan.tier, prompt)
         });
-        let done = self.crew.fan_out(jobs.collect()).await;
+        let crew = self.crew.at(FIRST);
+        let done = crew.fan_out(jobs.collect()).await;
         performance.work.extend(done.iter().cloned());
         if let Some(reviewer) = plan.reviewer.as_ref().and_then(|slug| self.project.team.member(slug)) {
-            self.review(reviewer, plan.tier, &done, performance).await;
+            self.review(&crew, reviewer, plan.tier, &done, performance).await;
         }
         match &done[..] {
             [only] => performance.answer = Some(only.text.clone()).filter(|_| only.outcome == Outcome::Completed),
@@ -102,21 +108,21 @@ impl Stage<'_> {
     }
 
     /// The author's work goes to the reviewer, when there is any.
-    async fn review(&self, reviewer: &Member, tier: Tier, done: &[Work], performance: &mut Performance) {
+    async fn review(&self, crew: &Crew, reviewer: &Member, tier: Tier, done: &[Work], performance: &mut Performance) {
         let finished: Vec<&Work> = done.iter().filter(|work| work.outcome == Outcome::Completed).collect();
         if finished.is_empty() || self.crew.cancel.is_set() {
             return;
         }
         let prompt = compile::review_prompt(&self.order.message, &reports_of(done, None), &self.crew.desk.project);
-        let work = self.crew.work(self.job(reviewer, tier, prompt)).await;
+        let work = crew.work(self.job(reviewer, tier, prompt)).await;
         if work.outcome == Outcome::Completed {
             let verdict = Verdict::read(&work.text);
             let authors: Vec<Slug> = finished.iter().map(|work| work.agent.clone()).collect();
             let (by, text) = (Some(&reviewer.slug), work.text.clone());
-            self.tell(by, What::ReviewVerdict { verdict, authors: authors.clone(), text });
+            crew.reports.tell(by, What::ReviewVerdict { verdict, authors: authors.clone(), text });
             // The ledger remembers it, so that no later run or process has to.
             for author in authors.iter().filter(|_| verdict == Verdict::Rejected) {
-                self.tell(Some(author), What::Lockout { reviewer: reviewer.slug.clone() });
+                crew.reports.tell(Some(author), What::Lockout { reviewer: reviewer.slug.clone() });
             }
             performance.verdict = Some(verdict);
         }
@@ -141,6 +147,7 @@ impl Stage<'_> {
     /// Answer, landing, end: in this order, so that the last line says everything.
     async fn finish(&self, performance: Performance, started: Instant) -> Ended {
         let status = performance.status();
+        let work = performance.work.iter().map(Work::report).collect();
         let mut agents = BTreeMap::new();
         let mut usage = Usage::default();
         for work in &performance.work {
@@ -148,7 +155,7 @@ impl Stage<'_> {
             usage += &work.usage;
         }
         // Side by side, seconds do not add up.
-        usage.seconds = (started.elapsed().as_secs_f64() * 1000.0).round() / 1000.0;
+        usage.seconds = seconds(started.elapsed());
         if let Some(text) = performance.answer {
             self.tell(None, What::Answer { text });
         }
@@ -164,14 +171,15 @@ impl Stage<'_> {
                     unlanded = landed.left.take();
                     commits.extend(landed.commit.clone());
                     if let Some(what) = landed.event() {
-                        unrecorded = self.crew.reports.record(None, what).await.err();
+                        let causes = std::mem::take(&mut landed.causes);
+                        unrecorded = self.crew.reports.record_because(what, causes).await.err();
                     }
                 }
                 // The decisions are in the ledger, and the run has an end whatever became of the branch.
                 Err(failure) => unlanded = Some(Left::because(failure)),
             }
         }
-        let end = What::RunCompleted { status, agents, commits, usage };
+        let end = What::RunCompleted { status, agents, work, commits, usage };
         unrecorded = self.crew.reports.record(None, end).await.err().or(unrecorded);
         Ended { run: self.run.clone(), status, unlanded, unrecorded }
     }

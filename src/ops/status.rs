@@ -56,7 +56,7 @@ pub(crate) fn status(env: &Env, directory: &Path) -> Result<Status, Failure> {
         team: folder.map(|folder| TeamStatus { folder: super::workspace::below(&place, folder.name) }),
         in_the_way: in_the_way.then(|| FOLDER.to_owned()),
         watch: None,
-        runs_live: lease::live(&repository.common_dir().join("squad")),
+        runs_live: lease::look(&repository.common_dir().join("squad")).live,
         sessions: Vec::new(),
         ledger: LedgerStatus { entries, unsynced },
     })

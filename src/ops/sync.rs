@@ -7,7 +7,7 @@ use std::time::Duration;
 use serde::Serialize;
 
 use super::journal::writer;
-use super::{repository, turn};
+use super::{lost, repository, turn};
 use crate::env::Env;
 use crate::error::Failure;
 use crate::git::{Delivery, Destination, Refusal, Remote, Repository, Standing};
@@ -54,6 +54,9 @@ pub(crate) fn sync(
     ask: impl FnOnce(&Synced) -> bool,
 ) -> Result<Synced, Failure> {
     let (repository, _) = repository(env, directory)?;
+    if !wish.is_rehearsal {
+        lost::settle(env, &repository);
+    }
     let name = choose(&repository, wish.remote.as_deref())?;
     let remote = repository.remote(&name);
     let agreed = remote.agreed()?;

@@ -3,7 +3,7 @@
 use std::path::{Component, Path, PathBuf};
 
 use super::layers::own_settings;
-use super::lease::{self, LiveRun};
+use super::lease::{self, Leases};
 use crate::env::Env;
 use crate::error::Failure;
 use crate::git::{self, Repository};
@@ -77,8 +77,8 @@ impl Workspace {
         path_below(&self.folder.root, directory, path)
     }
 
-    pub(crate) fn live_runs(&self) -> Vec<LiveRun> {
-        lease::live(&self.local())
+    pub(crate) fn leases(&self) -> Leases {
+        lease::look(&self.local())
     }
 
     /// Squad's local folder, shared by all work trees: `.git/squad`. Throw-away.

@@ -14,7 +14,9 @@ use tokio::time::Instant;
 
 use super::{Desk, Reports};
 use crate::engine::{Adapter, AdapterSession, Engine, EngineError, Fact, Opening, Session};
-use crate::model::{Outcome, RunId, Slug, Unoffered, Usage, What, Written, without_hidden};
+use crate::model::{
+    Change, End, Outcome, Position, RunId, Slug, Unoffered, Usage, What, WorkReport, Written, seconds, without_hidden,
+};
 
 /// A turn that was told to stop has this long to end.
 const GRACE: Duration = Duration::from_secs(5);
@@ -57,16 +59,20 @@ pub(crate) struct Work {
     /// Why, when it did not complete.
     pub(crate) reason: String,
     pub(crate) usage: Usage,
+    /// What it changed in the work tree; `None` where nobody looked.
+    pub(crate) changed: Option<Vec<Change>>,
+    pub(crate) position: Position,
     /// Tool calls that have begun and not ended, by the call's id.
     under_way: BTreeMap<String, Started>,
 }
 
 /// A tool call that has begun.
-#[derive(Clone, Debug, Default, PartialEq)]
+#[derive(Clone, Debug, PartialEq)]
 struct Started {
     tool: String,
     detail: String,
     writes: Option<Written>,
+    at: Instant,
 }
 
 /// `squad-<agent>-<run>`: `[A-Za-z0-9_-]` only, which is what the Copilot CLI takes, and no longer than a file's name
@@ -94,6 +100,11 @@ pub(crate) struct Crew {
 }
 
 impl Crew {
+    /// The same for work that belongs to this step and attempt.
+    pub(crate) fn at(&self, position: Position) -> Self {
+        Self { reports: self.reports.at(position), ..self.clone() }
+    }
+
     /// Does all jobs, as many at a time as there are places, first come first served. The results are in the order of
     /// the jobs.
     pub(crate) async fn fan_out(&self, jobs: Vec<Job>) -> Vec<Work> {
@@ -101,7 +112,7 @@ impl Crew {
         let mut work: Vec<Option<Work>> = Vec::new();
         for (index, job) in jobs.into_iter().enumerate() {
             let crew = self.clone();
-            work.push(Some(Work::unfinished(job.opening.spec.agent.clone())));
+            work.push(Some(self.unfinished(&job)));
             set.spawn(async move { (index, crew.work(job).await) });
         }
         while let Some(done) = set.join_next().await {
@@ -116,7 +127,7 @@ impl Crew {
     /// One job from beginning to end, with its outcome reported. A defect of ours in it is this job's failure and
     /// nobody else's.
     pub(crate) async fn work(&self, job: Job) -> Work {
-        let mut work = Work::unfinished(job.opening.spec.agent.clone());
+        let mut work = self.unfinished(&job);
         let started = Instant::now();
         let mut cancel = self.cancel.clone();
         let place = tokio::select! {
@@ -133,9 +144,22 @@ impl Crew {
                 }
             }
         }
-        work.usage.seconds = (started.elapsed().as_secs_f64() * 1000.0).round() / 1000.0;
+        work.usage.seconds = seconds(started.elapsed());
         self.reports.tell(Some(&work.agent), work.event());
         work
+    }
+
+    fn unfinished(&self, job: &Job) -> Work {
+        Work {
+            agent: job.opening.spec.agent.clone(),
+            outcome: Outcome::Failed,
+            text: String::new(),
+            reason: "squad lost track of it; this is a defect".to_owned(),
+            usage: Usage::default(),
+            changed: None,
+            position: self.reports.position(),
+            under_way: BTreeMap::new(),
+        }
     }
 
     async fn attend(&self, job: Job, work: &mut Work) {
@@ -148,6 +172,7 @@ impl Crew {
             let reason = format!("{engine} does not offer it");
             self.reports.tell(Some(&spec.agent), What::ModelFallback { from, to, reason });
         }
+        let asked = Instant::now();
         let opened = tokio::select! {
             biased;
             () = cancel.wait() => return work.end(Outcome::Cancelled, "interrupted before it began"),
@@ -161,13 +186,15 @@ impl Crew {
                 return work.end(Outcome::Failed, &reason);
             }
         };
+        let seconds = seconds(asked.elapsed());
         let opened = if resume {
-            What::SessionResumed { session: name.clone() }
+            What::SessionResumed { session: name.clone(), seconds }
         } else {
             What::SessionCreated {
                 session: name.clone(),
                 model: session.model().to_owned(),
                 compiled_hash: spec.compiled_hash,
+                seconds,
             }
         };
         self.reports.tell(Some(&spec.agent), opened);
@@ -223,10 +250,12 @@ impl Crew {
 
     /// What the turn's end cut short has an end of its own, so that the record shows that it began.
     fn close_calls(&self, work: &mut Work) {
-        for (call, Started { tool, detail, .. }) in std::mem::take(&mut work.under_way) {
+        for (call, Started { tool, detail, at, .. }) in std::mem::take(&mut work.under_way) {
             let result = "cut short by the end of the turn".to_owned();
-            self.reports
-                .tell(Some(&work.agent), What::ToolCompleted { call, tool, ok: false, detail, result, wrote: None });
+            let seconds = seconds(at.elapsed());
+            let what =
+                What::ToolCompleted { call, tool, ok: false, exit_code: None, seconds, detail, result, wrote: None };
+            self.reports.tell(Some(&work.agent), what);
             work.usage.tool_calls += 1;
         }
     }
@@ -254,19 +283,26 @@ impl Crew {
                 let writes = writes.and_then(|(path, text)| {
                     Some(Written { path: in_project(&self.desk.project, &path)?, text, ..Written::default() })
                 });
-                work.under_way.insert(call.clone(), Started { tool: tool.clone(), detail: detail.clone(), writes });
+                let at = Instant::now();
+                work.under_way.insert(call.clone(), Started { tool: tool.clone(), detail: detail.clone(), writes, at });
                 tell(What::ToolStarted { call, tool, detail });
             }
-            Fact::ToolCompleted { call, tool, ok, detail: result } => {
-                let Started { tool, detail, writes } =
-                    work.under_way.remove(&call).unwrap_or(Started { tool, ..Started::default() });
-                tell(What::ToolCompleted { call, tool, ok, detail, result, wrote: writes.filter(|_| ok) });
+            Fact::ToolCompleted { call, tool, ok, exit_code, detail: result } => {
+                let started = work.under_way.remove(&call);
+                let Started { tool, detail, writes, at } = started.unwrap_or_else(|| Started {
+                    tool,
+                    detail: String::new(),
+                    writes: None,
+                    at: Instant::now(),
+                });
+                let (seconds, wrote) = (seconds(at.elapsed()), writes.filter(|_| ok));
+                tell(What::ToolCompleted { call, tool, ok, exit_code, seconds, detail, result, wrote });
                 work.usage.tool_calls += 1;
             }
             Fact::Request(request) => {
                 // Answered beside the turn, so that its deadline and its other facts do not wait.
-                let (desk, agent) = (Arc::clone(&self.desk), work.agent.clone());
-                tokio::spawn(async move { desk.answer(&agent, request).await });
+                let (desk, reports, agent) = (Arc::clone(&self.desk), self.reports.clone(), work.agent.clone());
+                tokio::spawn(async move { desk.answer(&reports, &agent, request).await });
             }
             Fact::Usage(usage) => {
                 work.usage += &usage;
@@ -287,30 +323,20 @@ impl Crew {
 }
 
 impl Work {
-    fn unfinished(agent: Slug) -> Self {
-        Self {
-            agent,
-            outcome: Outcome::Failed,
-            text: String::new(),
-            reason: "squad lost track of it; this is a defect".to_owned(),
-            usage: Usage::default(),
-            under_way: BTreeMap::new(),
-        }
-    }
-
     fn end(&mut self, outcome: Outcome, reason: &str) {
         self.outcome = outcome;
         self.reason = reason.to_owned();
     }
 
     fn event(&self) -> What {
-        let (text, reason, usage) = (self.text.clone(), self.reason.clone(), self.usage.clone());
-        match self.outcome {
-            Outcome::Completed => What::Completed { text, usage },
-            Outcome::Failed | Outcome::Stopped => What::Failed { reason, text, usage },
-            Outcome::TimedOut => What::TimedOut { reason, text, usage },
-            Outcome::Cancelled => What::Cancelled { reason, text, usage },
-        }
+        let Self { reason, text, changed, usage, .. } = self.clone();
+        What::of_end(self.outcome, End { reason, text, changed, usage })
+    }
+
+    pub(crate) fn report(&self) -> WorkReport {
+        let Self { agent, outcome: status, changed, usage, .. } = self.clone();
+        let Position { step, attempt } = self.position;
+        WorkReport { agent, step, attempt, status, changed, refused: usage.refused, verified: None, usage }
     }
 }
 

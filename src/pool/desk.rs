@@ -22,7 +22,6 @@ pub(crate) struct Desk {
     pub(crate) branch: Option<String>,
     /// In force when the run began, newest first.
     pub(crate) decisions: Vec<Decision>,
-    pub(crate) reports: Reports,
     /// `None`: nobody can be asked.
     pub(crate) ask: Option<Ask>,
 }
@@ -31,16 +30,14 @@ pub(crate) struct Desk {
 const SHOWN: usize = 20;
 
 impl Desk {
-    pub(crate) async fn answer(&self, agent: &Slug, request: Request) {
+    pub(crate) async fn answer(&self, reports: &Reports, agent: &Slug, request: Request) {
         match request {
-            Request::Tool(call, reply) => reply.send(self.tool(agent, call).await),
+            Request::Tool(call, reply) => reply.send(self.tool(reports, agent, call).await),
             Request::Permission { access, tool, detail, reply } => {
                 let approval = self.permission(agent, access, &tool, &detail).await;
                 if let Approval::Deny(reason) = &approval {
-                    self.reports.tell(
-                        Some(agent),
-                        What::ToolDenied { tool, detail: first_words(&detail, 200), reason: reason.clone() },
-                    );
+                    let reason = reason.clone();
+                    reports.tell(Some(agent), What::ToolDenied { tool, detail: first_words(&detail, 200), reason });
                 }
                 reply.send(approval);
             }
@@ -48,20 +45,20 @@ impl Desk {
         }
     }
 
-    async fn tool(&self, agent: &Slug, call: ToolCall) -> ToolResult {
+    async fn tool(&self, reports: &Reports, agent: &Slug, call: ToolCall) -> ToolResult {
         let done = match tools::read(&call) {
             Err(wrong) => Err(wrong),
             Ok(Intent::Decide(mut decision)) => {
                 decision.by = Some(agent.to_string());
                 let title = decision.title.clone();
                 let logged = What::DecisionLogged { decision: *decision, branch: self.branch.clone() };
-                self.reports
+                reports
                     .record(Some(agent), logged)
                     .await
                     .map(|id| format!("Decision {} is recorded: {title}", id.decision()))
             }
             Ok(Intent::Remember(text)) => {
-                self.reports.record(Some(agent), What::MemoryLogged { text }).await.map(|_| "It is kept.".to_owned())
+                reports.record(Some(agent), What::MemoryLogged { text }).await.map(|_| "It is kept.".to_owned())
             }
             Ok(Intent::Search(query)) => Ok(self.search(&query)),
         };

@@ -5,8 +5,9 @@ use std::time::Duration;
 use tokio::sync::{mpsc, oneshot};
 use tokio::time::Instant;
 
+use super::lineage::Lineage;
 use crate::env::{Clock, Ids};
-use crate::model::{EntryId, Event, RunId, Slug, What};
+use crate::model::{EntryId, Event, Keeping, Position, RunId, Slug, What};
 
 /// Commentary waits at most this long to be written (DESIGN §2, rule 2).
 const LONGEST_WAIT: Duration = Duration::from_millis(250);
@@ -22,42 +23,82 @@ pub(crate) enum Message {
 /// Something that happened, before it has a number.
 pub(crate) struct Report {
     agent: Option<Slug>,
+    position: Position,
     what: What,
+    /// The entries it follows from, where whoever reports knows better than the dispatcher.
+    causes: Option<Vec<EntryId>>,
     /// Told once the entry is durable, or why it is not.
     done: Option<oneshot::Sender<Result<EntryId, String>>>,
 }
 
 /// Where workers report.
 #[derive(Clone)]
-pub(crate) struct Reports(mpsc::UnboundedSender<Message>);
+pub(crate) struct Reports {
+    sender: mpsc::UnboundedSender<Message>,
+    position: Position,
+}
 
 impl Reports {
     pub(crate) fn channel() -> (Self, mpsc::UnboundedReceiver<Message>) {
         let (sender, receiver) = mpsc::unbounded_channel();
-        (Self(sender), receiver)
+        (Self { sender, position: Position::default() }, receiver)
+    }
+
+    /// What is reported there belongs to this step and attempt.
+    pub(crate) fn at(&self, position: Position) -> Self {
+        Self { sender: self.sender.clone(), position }
+    }
+
+    pub(crate) fn position(&self) -> Position {
+        self.position
     }
 
     pub(crate) fn tell(&self, agent: Option<&Slug>, what: What) {
-        // The dispatcher outlives everybody who reports.
-        let _ = self.0.send(Message::Report(Box::new(Report { agent: agent.cloned(), what, done: None })));
+        self.send(agent, what, None, None);
     }
 
     /// Reports, and returns when it is durable.
     pub(crate) async fn record(&self, agent: Option<&Slug>, what: What) -> Result<EntryId, String> {
+        self.record_for(agent, what, None).await
+    }
+
+    /// The same for what follows from entries that the run may not know.
+    pub(crate) async fn record_because(&self, what: What, causes: Vec<EntryId>) -> Result<EntryId, String> {
+        self.record_for(None, what, Some(causes)).await
+    }
+
+    async fn record_for(
+        &self,
+        agent: Option<&Slug>,
+        what: What,
+        causes: Option<Vec<EntryId>>,
+    ) -> Result<EntryId, String> {
         let (done, answer) = oneshot::channel();
-        let _ = self.0.send(Message::Report(Box::new(Report { agent: agent.cloned(), what, done: Some(done) })));
+        self.send(agent, what, causes, Some(done));
         answer.await.unwrap_or_else(|_| Err("the run has ended".to_owned()))
     }
 
+    fn send(
+        &self,
+        agent: Option<&Slug>,
+        what: What,
+        causes: Option<Vec<EntryId>>,
+        done: Option<oneshot::Sender<Result<EntryId, String>>>,
+    ) {
+        let report = Report { agent: agent.cloned(), position: self.position, what, causes, done };
+        // The dispatcher outlives everybody who reports.
+        let _ = self.sender.send(Message::Report(Box::new(report)));
+    }
+
     pub(crate) fn finish(&self) {
-        let _ = self.0.send(Message::Finish);
+        let _ = self.sender.send(Message::Finish);
     }
 }
 
 /// Writes entries so that they last.
 pub(crate) trait Journal {
     /// Durable, all of them, when this returns.
-    async fn write(&mut self, entries: &[(EntryId, Event)]) -> Result<(), String>;
+    async fn write(&mut self, events: &[Event]) -> Result<(), String>;
 }
 
 /// Shows events to whoever watches.
@@ -76,12 +117,11 @@ pub(crate) struct Dispatcher<J, S> {
 /// What has a number and is not yet written.
 #[derive(Default)]
 struct Batch {
-    entries: Vec<(EntryId, Event)>,
+    events: Vec<Event>,
     due: Option<Instant>,
 }
 
 struct Numbered {
-    id: EntryId,
     event: Event,
     done: Option<oneshot::Sender<Result<EntryId, String>>>,
 }
@@ -90,6 +130,7 @@ impl<J: Journal, S: Show> Dispatcher<J, S> {
     /// Serves until it is told to finish. The error is why the last entries could not be written.
     pub(crate) async fn serve(mut self, mut messages: mpsc::UnboundedReceiver<Message>) -> (J, S, Result<(), String>) {
         let mut batch = Batch::default();
+        let mut lineage = Lineage::default();
         let mut number = 0;
         let mut finished = false;
         while !finished {
@@ -106,7 +147,7 @@ impl<J: Journal, S: Show> Dispatcher<J, S> {
             let mut group = Vec::new();
             while let Some(message) = next {
                 match message {
-                    Message::Report(report) => group.push(self.number(*report, &mut number)),
+                    Message::Report(report) => group.push(self.number(*report, &mut number, &mut lineage)),
                     Message::Finish => finished = true,
                 }
                 next = messages.try_recv().ok();
@@ -117,33 +158,40 @@ impl<J: Journal, S: Show> Dispatcher<J, S> {
         (self.journal, self.show, written)
     }
 
-    fn number(&self, report: Report, number: &mut u64) -> Numbered {
+    fn number(&self, report: Report, number: &mut u64, lineage: &mut Lineage) -> Numbered {
         *number += 1;
         let at = self.clock.now();
         let id = self.ids.entry(at);
-        let mut what = report.what;
+        let Report { agent, position, mut what, causes, done } = report;
         if let What::DecisionLogged { decision, .. } = &mut what {
             decision.id = id.decision();
             decision.date = Some(at.strftime("%Y-%m-%dT%H:%M:%SZ").to_string());
         }
-        let event = Event { seq: *number, at, run: self.run.clone(), agent: report.agent, what };
-        Numbered { id, event, done: report.done }
+        let causes = causes.unwrap_or_else(|| lineage.causes(agent.as_ref(), position, &what));
+        let event = Event { seq: *number, at, run: self.run.clone(), agent, what, id, position, causes };
+        lineage.note(&event);
+        Numbered { event, done }
     }
 
     /// Writes what must last before it is shown, then shows and answers, in order.
     async fn take(&mut self, batch: &mut Batch, group: Vec<Numbered>) {
         let mut urgent = false;
-        for numbered in group.iter().filter(|numbered| numbered.event.is_recorded()) {
-            urgent |= numbered.done.is_some() || !numbered.event.is_commentary();
-            batch.entries.push((numbered.id.clone(), numbered.event.clone()));
+        for Numbered { event, done } in &group {
+            match event.what.keeping() {
+                Keeping::Never => continue,
+                Keeping::AtOnce => urgent = true,
+                Keeping::Batched => urgent |= done.is_some(),
+            }
+            batch.events.push(event.clone());
             batch.due.get_or_insert_with(|| Instant::now() + LONGEST_WAIT);
         }
         let written = if urgent { self.flush(batch).await } else { Ok(()) };
-        for Numbered { id, event, done } in group {
+        for Numbered { event, done } in group {
+            let id = event.id.clone();
             let is_promise = matches!(event.what, What::DecisionLogged { .. } | What::MemoryLogged { .. });
             if written.is_err() && is_promise {
                 // The one who asked is told that it was not kept, so it must not be kept later either.
-                batch.entries.retain(|(other, _)| *other != id);
+                batch.events.retain(|other| other.id != id);
             } else {
                 self.show.show(&event);
             }
@@ -156,12 +204,12 @@ impl<J: Journal, S: Show> Dispatcher<J, S> {
 
     async fn flush(&mut self, batch: &mut Batch) -> Result<(), String> {
         batch.due = None;
-        if batch.entries.is_empty() {
+        if batch.events.is_empty() {
             return Ok(());
         }
-        let written = self.journal.write(&batch.entries).await;
+        let written = self.journal.write(&batch.events).await;
         match &written {
-            Ok(()) => batch.entries.clear(),
+            Ok(()) => batch.events.clear(),
             // Tried again with what comes next, and at the end.
             Err(_) => batch.due = Some(Instant::now() + 4 * LONGEST_WAIT),
         }

@@ -11,6 +11,7 @@
 mod crew;
 mod desk;
 mod dispatcher;
+mod lineage;
 
 pub(crate) use crew::{Cancel, Crew, Job, Work, session_id};
 pub(crate) use desk::{Ask, Desk};

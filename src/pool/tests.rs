@@ -3,7 +3,7 @@ use std::sync::{Arc, Mutex};
 
 use super::*;
 use crate::env::{Clock, Ids};
-use crate::model::{Decision, DecisionId, EntryId, Event, RunId, Slug, What};
+use crate::model::{Decision, DecisionId, Event, Keeping, RunId, Slug, What};
 
 /// What happened, in its order: `wrote KIND` and `showed KIND`.
 type Trace = Arc<Mutex<Vec<String>>>;
@@ -15,12 +15,12 @@ struct FakeJournal {
 }
 
 impl Journal for FakeJournal {
-    async fn write(&mut self, entries: &[(EntryId, Event)]) -> Result<(), String> {
+    async fn write(&mut self, events: &[Event]) -> Result<(), String> {
         let failing = self.failures.fetch_update(Ordering::Relaxed, Ordering::Relaxed, |left| left.checked_sub(1));
         if failing.is_ok() {
             return Err("the disk is full".to_owned());
         }
-        let kinds: Vec<String> = entries.iter().map(|(_, event)| kind(event)).collect();
+        let kinds: Vec<String> = events.iter().map(kind).collect();
         self.trace.lock().expect("one thread").push(format!("wrote {}", kinds.join(" ")));
         Ok(())
     }
@@ -93,6 +93,29 @@ async fn what_must_last_is_written_before_it_is_shown() {
     assert_eq!(written, Ok(()));
 }
 
+/// Of every kind it is known whether it waits to be durable, is written behind its being shown, or is only shown.
+#[tokio::test(start_paused = true)]
+async fn every_kind_is_kept_as_its_kind_says() {
+    for what in crate::model::samples::every_kind() {
+        let (name, keeping) = (what.name(), what.keeping());
+        let (trace, _) = played(0, |reports| async move { reports.tell(None, what) }).await;
+        let (wrote, showed) = (format!("wrote {name}"), format!("showed {name}"));
+        assert_eq!(
+            trace,
+            match keeping {
+                Keeping::AtOnce => vec![wrote, showed],
+                Keeping::Batched => vec![showed, wrote],
+                Keeping::Never => vec![showed],
+            }
+        );
+        let lasts = ["agent.", "decision.l", "memory.", "review.", "run.", "route.", "step.", "scrub.", "engine.f"];
+        let is_said = ["agent.message", "agent.message_delta"].contains(&name);
+        if lasts.iter().any(|begin| name.starts_with(begin)) && !is_said {
+            assert_eq!(keeping, Keeping::AtOnce, "{name}");
+        }
+    }
+}
+
 #[tokio::test(start_paused = true)]
 async fn commentary_is_shown_at_once_and_written_in_batches() {
     let (trace, _) = played(0, |reports| async move {
@@ -142,7 +165,6 @@ async fn a_link_in_the_project_is_judged_by_where_it_leads() {
         project: root.display().to_string(),
         branch: None,
         decisions: Vec::new(),
-        reports,
         ask: None,
     };
     for (path, is_allowed) in [("own", true), ("link/secret", false), ("missing", true), ("../missing", false)] {
@@ -150,7 +172,7 @@ async fn a_link_in_the_project_is_judged_by_where_it_leads() {
             let (reply, answer) = Reply::channel();
             let tool = "view".to_owned();
             let request = Request::Permission { access: Access::Read, tool, detail: detail.clone(), reply };
-            desk.answer(&Slug::coordinator(), request).await;
+            desk.answer(&reports, &Slug::coordinator(), request).await;
             assert_eq!(answer.await.expect("an answer") == Approval::Allow, is_allowed, "{detail}");
         }
     }

@@ -12,6 +12,8 @@
 //! run: "20260105-090000-000001"
 //! seq: 7
 //! agent: "tester"
+//! step: 1
+//! attempt: 1
 //! actor: "agent"
 //! causes: []
 //! redactions: []
@@ -24,10 +26,11 @@ use jiff::Timestamp;
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
 
-use crate::model::{Actor, EntryId, RunId, Slug, What};
+use crate::model::{Actor, EntryId, Position, RunId, Slug, What};
 use crate::policy::{Redaction, Redactor};
 
-/// The version this squad writes. It reads this one and every earlier one.
+/// The version this squad writes. It reads this one and every earlier one, and shows what a later one wrote as unknown.
+/// So it is raised for what an earlier squad would misread, and not for a kind or a field that it passes over.
 pub(crate) const VERSION: u64 = 1;
 
 /// One thing that happened, as it is kept.
@@ -45,6 +48,8 @@ pub(crate) struct Entry {
     pub(crate) seq: Option<u64>,
     #[serde(default)]
     pub(crate) agent: Option<Slug>,
+    #[serde(flatten)]
+    pub(crate) position: Position,
     pub(crate) actor: Actor,
     /// Entries this one follows from.
     #[serde(default)]
@@ -92,6 +97,7 @@ impl Entry {
             run: None,
             seq: None,
             agent: None,
+            position: Position::default(),
             actor,
             causes: Vec::new(),
             redactions: Vec::new(),

@@ -13,40 +13,12 @@ pub(crate) use entry::{Entry, Read};
 pub(crate) use import::{Parted, part};
 pub(crate) use scrub::{scrubbed, scrubbed_paths, settle};
 
-use crate::model::{Actor, EntryId, Event, Slug, What, Written};
+use crate::model::{Actor, Event, Slug, What, Written};
 use crate::policy::Redactor;
 
-impl Event {
-    /// Whether this is the running commentary of a run, which may be written in batches. Everything else is flushed
-    /// before it is shown: decisions, learnings, verdicts, outcomes.
-    pub(crate) fn is_commentary(&self) -> bool {
-        matches!(
-            self.what,
-            What::ModelFallback { .. }
-                | What::ConnectionLost { .. }
-                | What::ConnectionRestored { .. }
-                | What::SessionCreated { .. }
-                | What::SessionResumed { .. }
-                | What::SessionIdle { .. }
-                | What::SessionDestroyed { .. }
-                | What::SessionError { .. }
-                | What::Message { .. }
-                | What::MessageDelta { .. }
-                | What::ToolStarted { .. }
-                | What::ToolCompleted { .. }
-                | What::ToolDenied { .. }
-                | What::Usage(_)
-        )
-    }
-
-    /// Pieces of messages are not kept: the whole message is.
-    pub(crate) fn is_recorded(&self) -> bool {
-        !matches!(self.what, What::MessageDelta { .. } | What::ToolStarted { .. })
-    }
-}
-
 /// The ledger entry of an event, without secrets.
-pub(crate) fn entry_of(event: &Event, id: EntryId, redactor: &Redactor) -> Entry {
+pub(crate) fn entry_of(event: &Event, redactor: &Redactor) -> Entry {
+    let id = event.id.clone();
     let actor = match &event.agent {
         None => Actor::Squad,
         Some(agent) if agent.as_str() == Slug::COORDINATOR => Actor::Coordinator,
@@ -65,6 +37,8 @@ pub(crate) fn entry_of(event: &Event, id: EntryId, redactor: &Redactor) -> Entry
     entry.run = Some(event.run.clone());
     entry.seq = Some(event.seq);
     entry.agent = event.agent.clone();
+    entry.position = event.position;
+    entry.causes = event.causes.clone();
     entry.redact(redactor);
     entry
 }

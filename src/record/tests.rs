@@ -1,8 +1,7 @@
-use std::collections::BTreeMap;
-
 use super::entry::{VERSION, entry_path};
 use super::*;
-use crate::model::{Decision, DecisionId, Outcome, Plan, PlanKind, RunId, Source, Tier, Usage, Verdict};
+use crate::model::samples::every_kind;
+use crate::model::{Actor, Decision, DecisionId, EntryId, Event, Position, RunId, Slug, Source, What};
 
 fn at() -> jiff::Timestamp {
     "2026-01-05T09:00:00Z".parse().expect("a time stamp")
@@ -24,121 +23,107 @@ fn decision() -> Decision {
     }
 }
 
-/// One of each kind. A kind that is missing here has no golden file, so keep the list whole.
-fn every_kind() -> Vec<What> {
-    let slug = |name: &str| Slug::fold(name).expect("a slug");
-    let usage =
-        Usage { input_tokens: 1200, output_tokens: 80, cost_usd: Some(0.25), turns: 1, tool_calls: 2, seconds: 3.5 };
-    let text = || "Line one.\n---\nkind: \"forged\"\n".to_owned();
-    let session = || "squad-tester-20260105-090000-000001".to_owned();
-    vec![
-        What::RunStarted {
-            text: "Add a health endpoint".to_owned(),
-            engine: "rehearsal".to_owned(),
-            version: "0.1.0".to_owned(),
-            branch: Some("main".to_owned()),
-            commit: None,
-        },
-        What::RoutePlanned(Plan {
-            kind: PlanKind::Agents,
-            agents: vec![slug("backend")],
-            reviewer: Some(slug("reviewer")),
-            tier: Tier::Standard,
-            confidence: 0.75,
-            evidence: vec![crate::model::Evidence {
-                agent: slug("backend"),
-                why: "row matches endpoint".to_owned(),
-                source: ".squad/routing.md:9".to_owned(),
-                weight: 2.5,
-            }],
-        }),
-        What::EngineFallback { from: "copilot".to_owned(), to: "rehearsal".to_owned(), reason: "not found".to_owned() },
-        What::ConnectionLost { reason: "the engine exited".to_owned() },
-        What::ConnectionRestored { attempts: 2 },
-        What::SessionCreated {
-            session: session(),
-            model: "claude-sonnet-4.5".to_owned(),
-            compiled_hash: "0011223344556677".to_owned(),
-        },
-        What::SessionResumed { session: session() },
-        What::SessionIdle { session: session() },
-        What::SessionDestroyed { session: session() },
-        What::SessionError { session: session(), reason: "no answer".to_owned() },
-        What::Message { text: text() },
-        What::ToolCompleted {
-            call: "c1".to_owned(),
-            tool: "bash".to_owned(),
-            ok: true,
-            detail: "cargo test".to_owned(),
-            result: "ok".to_owned(),
-            wrote: None,
-        },
-        What::ToolDenied { tool: "bash".to_owned(), detail: "rm x".to_owned(), reason: "not allowed".to_owned() },
-        What::DecisionLogged { decision: Decision { run: None, ..decision() }, branch: Some("main".to_owned()) },
-        What::DecisionLanded {
-            decisions: vec![decision().id],
-            branch: "main".to_owned(),
-            commit: "0123abc".to_owned(),
-        },
-        What::MemoryLogged { text: "The suite needs TZ=UTC.".to_owned() },
-        What::Usage(usage.clone()),
-        What::Completed { text: text(), usage: usage.clone() },
-        What::Failed { reason: "the model refused".to_owned(), text: String::new(), usage: usage.clone() },
-        What::TimedOut { reason: "no end after 5m".to_owned(), text: String::new(), usage: usage.clone() },
-        What::Cancelled { reason: "interrupted".to_owned(), text: String::new(), usage: usage.clone() },
-        What::ReviewVerdict { verdict: Verdict::Rejected, authors: vec![slug("backend")], text: text() },
-        What::Answer { text: "Done.".to_owned() },
-        What::RunCompleted {
-            status: Outcome::TimedOut,
-            agents: BTreeMap::from([(slug("backend"), Outcome::Completed)]),
-            commits: vec!["0123abc".to_owned()],
-            usage,
-        },
-        What::ModelFallback {
-            from: "claude-opus-4.5".to_owned(),
-            to: "gpt-5.2".to_owned(),
-            reason: "copilot does not offer it".to_owned(),
-        },
-        What::MemoryLanded {
-            learnings: vec![EntryId::new("019b8d1f-6c00-7000-8000-000000000016")],
-            branch: "main".to_owned(),
-            commit: "0123abc".to_owned(),
-        },
-        What::ScrubCompleted {
-            entries: vec!["log/2026/01/05/019b8d1f-6c00-7000-8000-000000000011-agent.message.md".to_owned()],
-            kinds: vec!["github-token".to_owned()],
-        },
-        What::Lockout { reviewer: slug("reviewer") },
-    ]
+fn events() -> Vec<Event> {
+    let is_the_runs = |what: &What| matches!(what, What::RunStarted { .. } | What::RunCompleted { .. });
+    let id = |number: u64| EntryId::new(format!("019b8d1f-6c00-7000-8000-{number:012}"));
+    let event = |(seq, what): (u64, What)| Event {
+        seq,
+        at: at(),
+        run: RunId::new("20260105-090000-000001"),
+        agent: Slug::fold("tester").filter(|_| !is_the_runs(&what)),
+        position: if is_the_runs(&what) { Position::default() } else { Position::new(1, 2) },
+        causes: (1..seq).rev().take(1).map(id).collect(),
+        id: id(seq),
+        what,
+    };
+    (1..).zip(every_kind()).map(event).collect()
 }
 
 fn entries() -> Vec<Entry> {
-    let event = |(number, what)| Event {
-        seq: number,
-        at: at(),
-        run: RunId::new("20260105-090000-000001"),
-        agent: Slug::fold("tester").filter(|_| !matches!(what, What::RunStarted { .. } | What::RunCompleted { .. })),
-        what,
-    };
-    (1..)
-        .zip(every_kind())
-        .map(event)
-        .map(|event| {
-            let id = EntryId::new(format!("019b8d1f-6c00-7000-8000-{:012}", event.seq));
-            entry_of(&event, id, &Redactor::default())
-        })
-        .collect()
+    events().iter().map(|event| entry_of(event, &Redactor::default())).collect()
 }
 
-/// What is written is read for ever. To accept a change of what is *written*, run with `UPDATE_EXPECT=1` and raise
-/// `VERSION`; the old files stay, and go on being read.
+/// What is written is read for ever. A change of what is *written* is accepted with `UPDATE_EXPECT=1`, into a new folder
+/// beside the old one, whose files go on being read; see [`VERSION`].
 #[test]
 fn the_envelope_is_pinned_by_golden_files() {
     for entry in entries() {
-        let name = format!("fixtures/entries/v{VERSION}/{}.md", entry.kind);
-        let path = std::path::Path::new(env!("CARGO_MANIFEST_DIR")).join(name);
+        let path = fixtures().join(format!("entries/v{VERSION}.1/{}.md", entry.kind));
         expect_test::expect_file![path].assert_eq(&String::from_utf8(entry.render()).expect("UTF-8"));
     }
+}
+
+#[test]
+fn events_are_pinned_as_the_lines_of_json_that_programs_read() {
+    let lines: Vec<String> = events().iter().map(|event| serde_json::to_string(event).expect("JSON")).collect();
+    expect_test::expect_file![fixtures().join("events.ndjson")].assert_eq(&(lines.join("\n") + "\n"));
+}
+
+#[test]
+fn entries_of_every_earlier_squad_are_read() {
+    let mut count = 0;
+    for file in std::fs::read_dir(fixtures().join("entries/v1")).expect("a folder").flatten() {
+        let Read::Entry(entry) = Entry::parse(&std::fs::read(file.path()).expect("a file")) else {
+            panic!("{} is no entry", file.path().display());
+        };
+        let what = entry.what().unwrap_or_else(|| panic!("{} is of no known kind", entry.kind));
+        assert_eq!((what.name(), entry.position, &entry.causes), (entry.kind.as_str(), Position::default(), &vec![]));
+        if let Some((_, end)) = what.end() {
+            assert_eq!((end.changed.clone(), end.usage.input_tokens), (None, 1200), "{}", entry.kind);
+        }
+        count += 1;
+    }
+    assert_eq!(count, 28);
+}
+
+fn fixtures() -> std::path::PathBuf {
+    std::path::Path::new(env!("CARGO_MANIFEST_DIR")).join("fixtures")
+}
+
+/// Every text of a value replaced, one at a time.
+fn with_each_text_replaced(value: &serde_json::Value, text: &str) -> Vec<serde_json::Value> {
+    use serde_json::Value;
+    match value {
+        Value::String(_) => vec![Value::from(text)],
+        Value::Array(items) => (0..items.len())
+            .flat_map(|at| with_each_text_replaced(&items[at], text).into_iter().map(move |new| (at, new)))
+            .map(|(at, new)| {
+                let mut items = items.clone();
+                items[at] = new;
+                Value::Array(items)
+            })
+            .collect(),
+        Value::Object(map) => map
+            .iter()
+            .flat_map(|(key, old)| with_each_text_replaced(old, text).into_iter().map(move |new| (key, new)))
+            .map(|(key, new)| {
+                let mut map = map.clone();
+                map.insert(key.clone(), new);
+                Value::Object(map)
+            })
+            .collect(),
+        _ => Vec::new(),
+    }
+}
+
+/// In whatever text of whatever kind a secret is, it is not kept.
+#[test]
+fn no_kind_of_entry_keeps_a_secret() {
+    let secret = format!("ghp_{}", "a1B2".repeat(9));
+    let mut planted = std::collections::BTreeSet::new();
+    for event in events() {
+        let value = serde_json::to_value(&event.what).expect("JSON");
+        for value in with_each_text_replaced(&value, &format!("it is {secret}")) {
+            // Some texts are words of a list, or times.
+            let Ok(what) = serde_json::from_value::<What>(value) else { continue };
+            planted.insert(what.name());
+            let entry = entry_of(&Event { what, ..event.clone() }, &Redactor::default());
+            let file = String::from_utf8(entry.render()).expect("UTF-8");
+            assert!(!file.contains(&secret) && file.contains("[redacted:github-token]"), "{file}");
+        }
+    }
+    let missing: Vec<_> = What::NAMES.iter().filter(|name| !planted.contains(*name)).collect();
+    assert_eq!(missing, [&"step.completed", &"connection.restored", &"pool.empty"], "these have no text of their own");
 }
 
 #[test]
@@ -169,20 +154,12 @@ fn damage_is_said_and_never_panics() {
 }
 
 #[test]
-fn no_secret_reaches_an_entry() {
+fn an_entry_says_that_something_was_taken_out() {
     let secret = format!("ghp_{}", "a1B2".repeat(9));
-    let mut entry = Entry::new(
-        EntryId::new("x"),
-        at(),
-        Actor::Agent,
-        &What::ToolDenied { tool: "bash".to_owned(), detail: format!("curl -H {secret}"), reason: String::new() },
-    );
+    let what = What::ToolDenied { tool: "bash".to_owned(), detail: format!("curl -H {secret}"), reason: String::new() };
+    let mut entry = Entry::new(EntryId::new("x"), at(), Actor::Agent, &what);
     entry.redact(&Redactor::default());
-    let file = String::from_utf8(entry.render()).expect("UTF-8");
-    assert!(
-        !file.contains(&secret) && file.contains("redactions: [{\"kind\":\"github-token\",\"count\":1}]"),
-        "{file}"
-    );
+    assert_eq!(entry.redactions, [crate::policy::Redaction { kind: "github-token".to_owned(), count: 1 }]);
 }
 
 #[test]

@@ -7,7 +7,7 @@ use indicatif::{ProgressBar, ProgressStyle};
 
 use super::ask::Terminal;
 use super::{Mood, Screen};
-use crate::model::{Event, NO_ENGINE, PlanKind, Slug, Usage, Verdict, What, first_line, list, plural};
+use crate::model::{End, Event, NO_ENGINE, PlanKind, Slug, Usage, Verdict, What, first_line, list, plural};
 use crate::pool::Show;
 
 /// Characters of a tool's detail on a line.
@@ -28,6 +28,7 @@ pub(crate) struct Lines<S> {
     answering: Slug,
     /// No engine runs: squad answers by itself.
     is_alone: bool,
+    has_engine: bool,
 }
 
 impl<S: Screen> Lines<S> {
@@ -41,6 +42,7 @@ impl<S: Screen> Lines<S> {
             refused: BTreeSet::new(),
             answering: Slug::coordinator(),
             is_alone: false,
+            has_engine: true,
         }
     }
 
@@ -103,8 +105,8 @@ impl<S: Screen> Lines<S> {
 
     fn run_event(&mut self, what: &What) {
         match what {
-            What::RunStarted { engine, .. } if engine == NO_ENGINE => self.is_alone = true,
-            What::RunStarted { engine, version, .. } => {
+            What::RunStarted { engine, .. } => self.is_alone = engine == NO_ENGINE,
+            What::EngineStarted { engine, version, .. } => {
                 let note =
                     if engine == "rehearsal" { "the rehearsal engine: a script plays, no model is asked" } else { "" };
                 let text = if note.is_empty() { format!("engine {engine} {version}") } else { note.to_owned() };
@@ -138,7 +140,9 @@ impl<S: Screen> Lines<S> {
                 let text = format!("{} landed on {branch} in {short}", plural(decisions.len(), "decision"));
                 self.line("squad", Mood::Good, &text);
             }
-            What::RunCompleted { status, agents, usage, .. } => {
+            // Whoever runs squad is told why by the error that follows.
+            What::ConnectionFailed { .. } => self.has_engine = false,
+            What::RunCompleted { status, agents, usage, .. } if self.has_engine => {
                 let mood = if *status == crate::model::Outcome::Completed { Mood::Good } else { Mood::Bad };
                 let agents = if agents.is_empty() { "nobody".to_owned() } else { plural(agents.len(), "agent") };
                 self.line("squad", mood, &format!("{status}: {agents}, {}", spent(usage)));
@@ -204,7 +208,7 @@ impl<S: Screen> Lines<S> {
             What::Lockout { reviewer } => {
                 self.line(who, Mood::Warning, &format!("may not revise what {reviewer} rejected"));
             }
-            What::Completed { usage, .. } => {
+            What::Completed(End { usage, .. }) => {
                 self.finish(agent);
                 if *agent == self.answering {
                     self.pending.remove(agent);
@@ -213,10 +217,11 @@ impl<S: Screen> Lines<S> {
                 }
                 self.line(who, Mood::Good, &format!("completed, {}", spent(usage)));
             }
-            What::Failed { reason, .. } => self.ended(agent, &format!("failed: {reason}")),
-            What::TimedOut { reason, .. } => self.ended(agent, &format!("timed out: {reason}")),
-            What::Cancelled { reason, .. } => self.ended(agent, &format!("cancelled: {reason}")),
-            _ => {}
+            what => {
+                if let Some((outcome, End { reason, .. })) = what.end() {
+                    self.ended(agent, &format!("{outcome}: {reason}"));
+                }
+            }
         }
     }
 

@@ -15,7 +15,7 @@ fn runs_are_listed_and_one_is_shown_whole() {
     repo.squad(&["orchestrate", "--engine", "rehearsal", "--agent", "bob", "first"]);
     repo.squad(&["orchestrate", "--engine", "rehearsal", "--agent", "ada", "second"]);
     expect![[r#"
-        20260105-090012-00000d  completed  second
+        20260105-090013-00000e  completed  second
                                 ada  0.1 s
         20260105-090000-000001  completed  first
                                 bob  0.1 s
@@ -24,26 +24,27 @@ fn runs_are_listed_and_one_is_shown_whole() {
     .assert_eq(&repo.squad(&["log"]).to_string());
     expect![[r#"
         --- stderr
-        error: `20260105-0900` may be 20260105-090012-00000d and 20260105-090000-000001
+        error: `20260105-0900` may be 20260105-090013-00000e and 20260105-090000-000001
         hint: write more of the id
         --- exit 2
     "#]]
     .assert_eq(&repo.squad(&["log", "20260105-0900"]).to_string());
     let output = repo.squad(&["log", "--json"]);
     let value: serde_json::Value = serde_json::from_str(&output.out).expect("JSON");
-    expect![[r#"{"run":"20260105-090012-00000d","started":"2026-01-05T09:00:13Z","ended":"2026-01-05T09:00:23Z","message":"second","status":"completed","agents":{"ada":"completed"},"usage":{"input_tokens":0,"output_tokens":0,"cost_usd":null,"turns":1,"tool_calls":0,"seconds":0.12}}"#]].assert_eq(&value["runs"][0].to_string());
+    expect![[r#"{"run":"20260105-090013-00000e","started":"2026-01-05T09:00:14Z","ended":"2026-01-05T09:00:25Z","message":"second","status":"completed","agents":{"ada":"completed"},"usage":{"input_tokens":0,"output_tokens":0,"cache_read_tokens":0,"cache_write_tokens":0,"reasoning_tokens":0,"billed":[],"cost_usd":null,"turns":1,"tool_calls":0,"refused":0,"seconds":0.12}}"#]].assert_eq(&value["runs"][0].to_string());
     let run = value["runs"][0]["run"].as_str().expect("an id").to_owned();
     expect![[r#"
-        run 20260105-090012-00000d
-        09:00:13  squad        run.started          second
-        09:00:14  squad        route.planned        ada tier standard
-        09:00:15  ada          session.created      squad-ada-20260105-090012-00000d on claude-sonnet-4.5
-        09:00:18  ada          agent.message        (rehearsal) As Backend Dev I would now work on: second
-        09:00:19  ada          session.idle         squad-ada-20260105-090012-00000d
-        09:00:20  ada          session.destroyed    squad-ada-20260105-090012-00000d
-        09:00:21  ada          agent.completed      (rehearsal) As Backend Dev I would now work on: second (0.1 s, 0 in, 0 out)
-        09:00:22  squad        run.answer           (rehearsal) As Backend Dev I would now work on: second
-        09:00:23  squad        run.completed        completed, 1 agent (0.1 s, 0 in, 0 out)
+        run 20260105-090013-00000e
+        09:00:14  squad        run.started          second
+        09:00:15  squad        engine.started       rehearsal 0.1.0
+        09:00:16  squad        route.planned        ada tier standard
+        09:00:17  ada          session.created      squad-ada-20260105-090013-00000e on claude-sonnet-4.5
+        09:00:20  ada          agent.message        (rehearsal) As Backend Dev I would now work on: second
+        09:00:21  ada          session.idle         squad-ada-20260105-090013-00000e
+        09:00:22  ada          session.destroyed    squad-ada-20260105-090013-00000e
+        09:00:23  ada          agent.completed      (rehearsal) As Backend Dev I would now work on: second (0.1 s, 0 in, 0 out)
+        09:00:24  squad        run.answer           (rehearsal) As Backend Dev I would now work on: second
+        09:00:25  squad        run.completed        completed, 1 agent (0.1 s, 0 in, 0 out)
         --- exit 0
     "#]].assert_eq(&repo.squad(&["log", &run]).to_string());
     assert_eq!(repo.squad(&["log", "--agent", "rex"]).err, "No run is like that.\n");
@@ -51,16 +52,16 @@ fn runs_are_listed_and_one_is_shown_whole() {
 }
 
 #[test]
-fn a_run_whose_process_died_has_failed_and_not_vanished() {
+fn of_a_run_without_an_end_and_without_a_lease_here_nothing_is_known() {
     let repo = TestRepo::with_small_team();
     repo.squad(&["orchestrate", "--engine", "rehearsal", "--agent", "bob", "first"]);
-    // As if the process had been killed before it recorded the end: the last commit never came about.
+    // As in a clone of a repository in which it goes on, or was killed: the last commit never came about.
     repo.git(&["update-ref", "refs/squad/log", "refs/squad/log~1"]);
     let value: serde_json::Value = serde_json::from_str(&repo.squad(&["log", "--json"]).out).expect("JSON");
     let run = &value["runs"][0];
     assert_eq!(
         (run["status"].as_str(), run["ended"].is_null(), run["message"].as_str()),
-        (Some("failed"), true, Some("first"))
+        (Some("unknown"), true, Some("first"))
     );
 }
 
@@ -122,7 +123,7 @@ fn status_says_what_is_going_on() {
     .assert_eq(&repo.squad(&["status"]).to_string());
     repo.squad(&["orchestrate", "--engine", "rehearsal", "--agent", "bob", "first"]);
     expect![[r#"
-        {"repository":"REPO","branch":"main","team":{"folder":".squad"},"watch":null,"runs_live":[],"sessions":[],"ledger":{"entries":9,"unsynced":9}}
+        {"repository":"REPO","branch":"main","team":{"folder":".squad"},"watch":null,"runs_live":[],"sessions":[],"ledger":{"entries":10,"unsynced":10}}
         --- exit 0
     "#]].assert_eq(&repo.squad(&["status", "--json"]).to_string());
 }
@@ -151,11 +152,11 @@ fn runs_and_entries_are_chosen_by_agent_time_and_number() {
         let runs = value["runs"].as_array().expect("runs").clone();
         runs.iter().map(|run| run["started"].as_str().expect("a time")[11..19].to_owned()).collect::<Vec<_>>()
     };
-    assert_eq!(runs(&[]), ["09:00:25", "09:00:13", "09:00:01"]);
-    assert_eq!(runs(&["--agent", "Bob"]), ["09:00:25", "09:00:01"]);
-    assert_eq!(runs(&["--agent", "bob", "-n1"]), ["09:00:25"]);
+    assert_eq!(runs(&[]), ["09:00:27", "09:00:14", "09:00:01"]);
+    assert_eq!(runs(&["--agent", "Bob"]), ["09:00:27", "09:00:01"]);
+    assert_eq!(runs(&["--agent", "bob", "-n1"]), ["09:00:27"]);
     assert!(runs(&["--agent", "nobody"]).is_empty());
-    assert_eq!(runs(&["--since", "2026-01-05T09:00:13Z"]), ["09:00:25", "09:00:13"]);
+    assert_eq!(runs(&["--since", "2026-01-05T09:00:14Z"]), ["09:00:27", "09:00:14"]);
     assert_eq!(runs(&["--since", "2026-01-05"]).len(), 3);
     assert_eq!(runs(&["--since", "1h"]).len(), 3);
     assert!(runs(&["--since", "2026-01-06"]).is_empty());
@@ -167,10 +168,10 @@ fn runs_and_entries_are_chosen_by_agent_time_and_number() {
     "#]]
     .assert_eq(&repo.squad(&["log", "--since", "soon"]).to_string());
     expect![[r#"
-        run 20260105-090012-00000d
-        09:00:20  ada          session.destroyed    squad-ada-20260105-090012-00000d
-        09:00:21  ada          agent.completed      (rehearsal) As Backend Dev I would now work on: ada (0.1 s, 0 in, 0 out)
-        --- exit 0
+        --- stderr
+        error: there is no run `20260105-090012`
+        hint: `squad log` shows the newest runs
+        --- exit 2
     "#]]
     .assert_eq(
         &repo

@@ -8,6 +8,7 @@ mod decision_states;
 mod decisions;
 mod demo;
 mod direct;
+mod evidence;
 mod hidden;
 mod histories;
 mod history;

@@ -32,14 +32,14 @@ fn agents_work_side_by_side_and_leave_commits() {
         squad       ada and bob work on it; tier full (.squad/routing.md:5: the message is about backend, and so is its routing row)
         ada         I begin.
         ada         write src/api.txt
-        ada         decision 00000000000b: Errors are JSON
+        ada         decision 00000000000c: Errors are JSON
         ada         The endpoint is there.
         ada         completed, 1.0 s, 2 tool calls
         bob         learned: The suite needs TZ=UTC.
         bob         The tests are there.
         bob         completed, 2.0 s, 1 tool call
         coordinator completed, 0.0 s
-        squad       1 decision landed on main in 5070401552
+        squad       1 decision landed on main in 1fd101b531
         squad       completed: 3 agents, 2.0 s, 3 tool calls
         squad       details: squad log 20260105-090000-000001
         --- exit 0
@@ -52,18 +52,18 @@ fn agents_work_side_by_side_and_leave_commits() {
 
         Squad-Run: 20260105-090000-000001
         Squad-Agent: ada
-        Squad-Decision: 00000000000b
+        Squad-Decision: 00000000000c
 
 
-        diff --git a/.squad/decisions/2026/01/05-errors-are-json-00000000000b.md b/.squad/decisions/2026/01/05-errors-are-json-00000000000b.md
+        diff --git a/.squad/decisions/2026/01/05-errors-are-json-00000000000c.md b/.squad/decisions/2026/01/05-errors-are-json-00000000000c.md
         new file mode 100644
-        index 0000000..989b9c4
+        index 0000000..50ef05e
         --- /dev/null
-        +++ b/.squad/decisions/2026/01/05-errors-are-json-00000000000b.md
+        +++ b/.squad/decisions/2026/01/05-errors-are-json-00000000000c.md
         @@ -0,0 +1,11 @@
         +---
-        +id: "00000000000b"
-        +date: "2026-01-05T09:00:10Z"
+        +id: "00000000000c"
+        +date: "2026-01-05T09:00:11Z"
         +by: "ada"
         +run: "20260105-090000-000001"
         +---
@@ -75,32 +75,33 @@ fn agents_work_side_by_side_and_leave_commits() {
     "#]].assert_eq(&repo.git(&["show", "--format=%an%n%B", "HEAD"]));
     assert_eq!(repo.git(&["status", "--porcelain"]), "?? src/\n");
     expect![[r#"
-        decisions/2026/01/05/09/00/019b8d62-a190-7000-8000-00000000000b-decision.logged.md
-        decisions/2026/01/05/09/00/019b8d62-fb68-7000-8000-000000000021-decision.landed.md
+        decisions/2026/01/05/09/00/019b8d62-a578-7000-8000-00000000000c-decision.logged.md
+        decisions/2026/01/05/09/00/019b8d62-ff50-7000-8000-000000000022-decision.landed.md
         log/2026/01/05/09/00/019b8d62-7e68-7000-8000-000000000002-run.started.md
-        log/2026/01/05/09/00/019b8d62-8250-7000-8000-000000000003-route.planned.md
-        log/2026/01/05/09/00/019b8d62-8638-7000-8000-000000000004-session.created.md
+        log/2026/01/05/09/00/019b8d62-8250-7000-8000-000000000003-engine.started.md
+        log/2026/01/05/09/00/019b8d62-8638-7000-8000-000000000004-route.planned.md
         log/2026/01/05/09/00/019b8d62-8a20-7000-8000-000000000005-session.created.md
-        log/2026/01/05/09/00/019b8d62-91f0-7000-8000-000000000007-agent.message.md
-        log/2026/01/05/09/00/019b8d62-99c0-7000-8000-000000000009-tool.completed.md
-        log/2026/01/05/09/00/019b8d62-a578-7000-8000-00000000000c-tool.completed.md
-        log/2026/01/05/09/00/019b8d62-ad48-7000-8000-00000000000e-agent.message.md
-        log/2026/01/05/09/00/019b8d62-b130-7000-8000-00000000000f-session.idle.md
-        log/2026/01/05/09/00/019b8d62-b518-7000-8000-000000000010-session.destroyed.md
-        log/2026/01/05/09/00/019b8d62-b900-7000-8000-000000000011-agent.completed.md
-        log/2026/01/05/09/00/019b8d62-c4b8-7000-8000-000000000014-tool.completed.md
-        log/2026/01/05/09/00/019b8d62-cc88-7000-8000-000000000016-agent.message.md
-        log/2026/01/05/09/00/019b8d62-d070-7000-8000-000000000017-session.idle.md
-        log/2026/01/05/09/00/019b8d62-d458-7000-8000-000000000018-session.destroyed.md
-        log/2026/01/05/09/00/019b8d62-d840-7000-8000-000000000019-agent.completed.md
-        log/2026/01/05/09/00/019b8d62-dc28-7000-8000-00000000001a-session.created.md
-        log/2026/01/05/09/00/019b8d62-e7e0-7000-8000-00000000001c-agent.message.md
-        log/2026/01/05/09/00/019b8d62-ebc8-7000-8000-00000000001d-session.idle.md
-        log/2026/01/05/09/00/019b8d62-efb0-7000-8000-00000000001e-session.destroyed.md
-        log/2026/01/05/09/00/019b8d62-f398-7000-8000-00000000001f-agent.completed.md
-        log/2026/01/05/09/00/019b8d62-f780-7000-8000-000000000020-run.answer.md
-        log/2026/01/05/09/00/019b8d62-ff50-7000-8000-000000000022-run.completed.md
-        memory/2026/01/05/09/00/019b8d62-c0d0-7000-8000-000000000013-memory.logged.md
+        log/2026/01/05/09/00/019b8d62-8e08-7000-8000-000000000006-session.created.md
+        log/2026/01/05/09/00/019b8d62-95d8-7000-8000-000000000008-agent.message.md
+        log/2026/01/05/09/00/019b8d62-9da8-7000-8000-00000000000a-tool.completed.md
+        log/2026/01/05/09/00/019b8d62-a960-7000-8000-00000000000d-tool.completed.md
+        log/2026/01/05/09/00/019b8d62-b130-7000-8000-00000000000f-agent.message.md
+        log/2026/01/05/09/00/019b8d62-b518-7000-8000-000000000010-session.idle.md
+        log/2026/01/05/09/00/019b8d62-b900-7000-8000-000000000011-session.destroyed.md
+        log/2026/01/05/09/00/019b8d62-bce8-7000-8000-000000000012-agent.completed.md
+        log/2026/01/05/09/00/019b8d62-c8a0-7000-8000-000000000015-tool.completed.md
+        log/2026/01/05/09/00/019b8d62-d070-7000-8000-000000000017-agent.message.md
+        log/2026/01/05/09/00/019b8d62-d458-7000-8000-000000000018-session.idle.md
+        log/2026/01/05/09/00/019b8d62-d840-7000-8000-000000000019-session.destroyed.md
+        log/2026/01/05/09/00/019b8d62-dc28-7000-8000-00000000001a-agent.completed.md
+        log/2026/01/05/09/00/019b8d62-e010-7000-8000-00000000001b-session.created.md
+        log/2026/01/05/09/00/019b8d62-ebc8-7000-8000-00000000001d-agent.message.md
+        log/2026/01/05/09/00/019b8d62-efb0-7000-8000-00000000001e-session.idle.md
+        log/2026/01/05/09/00/019b8d62-f398-7000-8000-00000000001f-session.destroyed.md
+        log/2026/01/05/09/00/019b8d62-f780-7000-8000-000000000020-agent.completed.md
+        log/2026/01/05/09/00/019b8d62-fb68-7000-8000-000000000021-run.answer.md
+        log/2026/01/05/09/00/019b8d63-0338-7000-8000-000000000023-run.completed.md
+        memory/2026/01/05/09/00/019b8d62-c4b8-7000-8000-000000000014-memory.logged.md
     "#]]
     .assert_eq(&repo.git(&["ls-tree", "-r", "--name-only", "refs/squad/log"]));
     repo.assert_sound();
@@ -137,6 +138,7 @@ fn json_is_one_event_a_line_and_the_last_says_how_it_ended() {
     assert_eq!((output.err.as_str(), output.code), ("", 0));
     expect![[r#"
         run.started
+        engine.started
         route.planned
         session.created ada
         session.created bob
@@ -169,7 +171,7 @@ fn json_is_one_event_a_line_and_the_last_says_how_it_ended() {
     let events = TestRepo::events(&output);
     assert!(events.iter().enumerate().all(|(index, event)| event["seq"] == index as u64 + 1));
     let last = events.last().expect("an event");
-    expect![[r#"{"seq":33,"at":"2026-01-05T09:00:34Z","run":"20260105-090000-000001","agent":null,"type":"run.completed","status":"completed","agents":{"ada":"completed","bob":"completed","coordinator":"completed"},"commits":["50704015529fc50b6992a1cd05b10a57e2ba4042"],"usage":{"input_tokens":0,"output_tokens":0,"cost_usd":null,"turns":3,"tool_calls":3,"seconds":2.0}}"#]].assert_eq(&last.to_string());
+    expect![[r#"{"seq":34,"at":"2026-01-05T09:00:35Z","run":"20260105-090000-000001","agent":null,"type":"run.completed","status":"completed","agents":{"ada":"completed","bob":"completed","coordinator":"completed"},"work":[{"agent":"ada","step":1,"attempt":1,"status":"completed","changed":null,"refused":0,"verified":null,"usage":{"input_tokens":0,"output_tokens":0,"cache_read_tokens":0,"cache_write_tokens":0,"reasoning_tokens":0,"billed":[],"cost_usd":null,"turns":1,"tool_calls":2,"refused":0,"seconds":1.0}},{"agent":"bob","step":1,"attempt":1,"status":"completed","changed":null,"refused":0,"verified":null,"usage":{"input_tokens":0,"output_tokens":0,"cache_read_tokens":0,"cache_write_tokens":0,"reasoning_tokens":0,"billed":[],"cost_usd":null,"turns":1,"tool_calls":1,"refused":0,"seconds":2.0}},{"agent":"coordinator","step":null,"attempt":null,"status":"completed","changed":null,"refused":0,"verified":null,"usage":{"input_tokens":0,"output_tokens":0,"cache_read_tokens":0,"cache_write_tokens":0,"reasoning_tokens":0,"billed":[],"cost_usd":null,"turns":1,"tool_calls":0,"refused":0,"seconds":0.0}}],"commits":["1fd101b53140a4a983ad5aef77899a9ae7d37a0e"],"usage":{"input_tokens":0,"output_tokens":0,"cache_read_tokens":0,"cache_write_tokens":0,"reasoning_tokens":0,"billed":[],"cost_usd":null,"turns":3,"tool_calls":3,"refused":0,"seconds":2.0},"id":"019b8d63-0338-7000-8000-000000000023","causes":["019b8d62-bce8-7000-8000-000000000012","019b8d62-dc28-7000-8000-00000000001a","019b8d62-f780-7000-8000-000000000020"]}"#]].assert_eq(&last.to_string());
 }
 
 #[test]

@@ -112,10 +112,37 @@ fn killed_in_the_middle_everything_acknowledged_is_there() {
     child.wait().expect("it ends");
     repo.assert_sound();
     assert!(repo.squad(&["decisions", "list"]).out.contains("unlanded"));
-    assert!(repo.squad(&["log"]).out.contains("failed"), "a dead run is not running");
+    assert!(repo.squad(&["log"]).out.contains("lost"), "a dead run is not running");
+    assert!(!ledger_of(&repo).contains("agent.lost"), "who only looks writes nothing");
     assert!(repo.squad(&["status"]).out.contains("runs        none"));
     let output = repo.squad(&["orchestrate", "--engine", "rehearsal", "--agent", "bob", "x"]);
     assert!(output.code == 0 && output.err.contains("1 decision landed on main"), "{output}");
+    // The next command that wrote has written down what became of the run, once.
+    repo.squad(&["decisions", "add", "Another"]);
+    let ledger = ledger_of(&repo);
+    assert_eq!((ledger.matches("agent.lost").count(), ledger.matches("run.completed").count()), (1, 2), "{ledger}");
+    let runs = repo.squad(&["log", "--json"]).out;
+    let runs: serde_json::Value = serde_json::from_str(&runs).expect("JSON");
+    let is_first = |run: &&serde_json::Value| run["message"] == "x" && run["status"] != "completed";
+    let lost = runs["runs"].as_array().expect("runs").iter().find(is_first).expect("the run");
+    assert_eq!(
+        (&lost["status"], &lost["agents"]["ada"], lost["ended"].is_string()),
+        (&"lost".into(), &"lost".into(), true)
+    );
+    let run = lost["run"].as_str().expect("an id");
+    let entries = repo.squad(&["log", run, "--json"]).out;
+    let entries: Vec<serde_json::Value> =
+        entries.lines().map(|line| serde_json::from_str(line).expect("JSON")).collect();
+    let of = |kind: &str| entries.iter().find(|entry| entry["kind"] == kind).expect(kind);
+    let (end, last) = (of("agent.lost"), entries.last().expect("an entry"));
+    assert_eq!((&end["payload"]["reason"], &end["step"]), (&"the process of its run died".into(), &1.into()));
+    assert_eq!(end["causes"], serde_json::json!([of("session.created")["id"]]));
+    assert_eq!((&last["kind"], &last["causes"]), (&"run.completed".into(), &serde_json::json!([end["id"]])));
+    assert_eq!(last["payload"]["work"][0]["status"], "lost");
+}
+
+fn ledger_of(repo: &TestRepo) -> String {
+    repo.git(&["ls-tree", "-r", "--name-only", "refs/squad/log"])
 }
 
 #[test]

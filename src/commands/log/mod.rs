@@ -74,7 +74,7 @@ impl Args {
         }
         let Some(run) = run else {
             let limit = self.limit.unwrap_or(RUNS) as usize;
-            let runs = log::runs(repository, &prefix, &workspace.live_runs(), &choice, limit)?;
+            let runs = log::runs(repository, &prefix, &workspace.leases(), &choice, limit)?;
             page::runs(&mut context.ui, &runs, choice != Choice::default());
             return Ok(0);
         };
@@ -120,7 +120,7 @@ fn follow(context: &mut Context<'_>, workspace: &Workspace, run: Option<RunId>, 
     }
     let follower = Follower::new(repository, &prefix, run.clone(), choice, tip.as_deref())?;
     // A run lives as long as its process; one of another clone is over for us.
-    let is_over = || run.as_ref().is_some_and(|run| workspace.live_runs().iter().all(|live| live.run != *run));
+    let is_over = || run.as_ref().is_some_and(|run| workspace.leases().status(run) != "running");
     log::follow(context.env, follower, is_over, |path, read| page.show(path, read))
 }
 

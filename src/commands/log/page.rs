@@ -1,10 +1,13 @@
 use std::ops::ControlFlow;
 
 use super::while_heard;
-use crate::model::{RunId, Usage, What, first_line, list, plural, printable};
+use crate::model::{End, RunId, Usage, What, first_line, list, plural, printable};
 use crate::ops::log::RunSummary;
 use crate::record::{Entry, Read};
 use crate::ui::{BAD, FAINT, GOOD, STRONG, Ui};
+
+/// Characters of a command or of its result on a line.
+const DETAIL: usize = 100;
 
 /// `is_chosen`: only some of the runs were wanted.
 pub(super) fn runs(ui: &mut Ui, runs: &[RunSummary], is_chosen: bool) {
@@ -24,7 +27,7 @@ pub(super) fn runs(ui: &mut Ui, runs: &[RunSummary], is_chosen: bool) {
         let id = ui.out_paint(STRONG, run.run.as_str());
         let style = match run.status.as_str() {
             "completed" => GOOD,
-            "running" => STRONG,
+            "running" | "unknown" => STRONG,
             _ => BAD,
         };
         let status = ui.out_paint(style, &format!("{:<9}", run.status.replace('_', " ")));
@@ -111,31 +114,38 @@ fn detail(what: Option<What>, text: &str) -> String {
             None => format!("{} tier {}", list(&plan.agents), plan.tier),
         },
         What::EngineFallback { from, to, reason } => format!("{from} → {to}: {reason}"),
-        What::ConnectionLost { reason } | What::SessionError { reason, .. } => reason,
+        What::EngineStarted { engine, version, .. } => format!("{engine} {version}"),
+        What::ConnectionFailed { reason, .. } | What::ConnectionLost { reason } | What::SessionError { reason, .. } => {
+            reason
+        }
         What::SessionCreated { session, model, .. } => format!("{session} on {model}"),
-        What::SessionResumed { session } | What::SessionIdle { session } | What::SessionDestroyed { session } => {
+        What::SessionResumed { session, .. } | What::SessionIdle { session } | What::SessionDestroyed { session } => {
             session
         }
-        What::ToolCompleted { tool, ok: true, detail, .. } => format!("{tool} {detail}"),
-        What::ToolCompleted { tool, detail, result, .. } => format!("{tool} {detail} failed: {result}"),
+        What::ToolCompleted { tool, ok: true, detail, .. } => format!("{tool} {}", first_line(&detail, DETAIL)),
+        What::ToolCompleted { tool, detail, result, .. } => {
+            format!("{tool} {} failed: {}", first_line(&detail, DETAIL), first_line(&result, DETAIL))
+        }
         What::ToolDenied { tool, detail, reason } => format!("{tool} {detail}: {reason}"),
         What::DecisionLogged { decision, .. } => format!("{} {}", decision.id, decision.title),
         What::DecisionLanded { decisions, branch, commit } => {
             format!("{} on {branch} in {}", list(&decisions), commit.get(..10).unwrap_or(&commit))
         }
         What::Usage(usage) => spent(&usage),
-        What::Completed { text, usage } => format!("{} ({})", first_line(&text, 70), spent(&usage)),
-        What::Failed { reason, .. } | What::TimedOut { reason, .. } | What::Cancelled { reason, .. } => reason,
+        What::Completed(End { text, usage, .. }) => format!("{} ({})", first_line(&text, 70), spent(&usage)),
         What::ReviewVerdict { verdict, authors, .. } => {
             format!("{} the work of {}", format!("{verdict:?}").to_lowercase(), list(&authors))
         }
         What::Lockout { reviewer } => format!("may not revise what {reviewer} rejected"),
-        What::RunCompleted { status, agents, commits, usage } => {
+        What::RunCompleted { status, agents, commits, usage, .. } => {
             let commits: Vec<&str> = commits.iter().map(|commit| commit.get(..10).unwrap_or(commit)).collect();
             let commits = if commits.is_empty() { String::new() } else { format!(", committed {}", list(commits)) };
             format!("{status}, {}{commits} ({})", plural(agents.len(), "agent"), spent(&usage))
         }
-        _ => first_line(text, 80),
+        what => match what.end() {
+            Some((_, end)) => end.reason.clone(),
+            None => first_line(text, 80),
+        },
     }
 }
 

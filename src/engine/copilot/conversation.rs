@@ -10,10 +10,7 @@ use super::wire::{
     OpenParams, ToolComplete, ToolStart, TurnRetry, UserInput,
 };
 use crate::engine::{Approval, Fact, Reply, Request, ToolCall, ToolResult, added};
-use crate::model::{Access, Usage, first_words};
-
-/// Characters of a tool's or a result's one-line summary.
-const DETAIL: usize = 200;
+use crate::model::Access;
 
 pub(crate) struct Conversation {
     facts: mpsc::UnboundedSender<Fact>,
@@ -100,7 +97,7 @@ impl Conversation {
             "assistant.message" => self.said(event.data()),
             "tool.execution_start" => self.tool_started(event.data()),
             "tool.execution_complete" => self.tool_completed(event.data()),
-            "assistant.usage" => self.used(&event.data()),
+            "assistant.usage" => self.report(Fact::Usage(event.data::<ModelUsage>().read())),
             "model.call_failure" => self.model_failed(&event.data()),
             "assistant.turn_retry" => self.model_asked_again(&event.data()),
             "session.warning" => self.report(Fact::Warning(event.data::<ErrorMessage>().message)),
@@ -127,27 +124,22 @@ impl Conversation {
     }
 
     fn tool_started(&mut self, start: ToolStart) {
-        let detail = first_words(&subject(&start.arguments), DETAIL);
+        let detail = subject(&start.arguments);
         self.calls.insert(start.tool_call_id.clone(), start.tool_name.clone());
         let writes = written(&start.tool_name, &start.arguments);
         self.report(Fact::ToolStarted { call: start.tool_call_id, tool: start.tool_name, detail, writes });
     }
 
     fn tool_completed(&mut self, complete: ToolComplete) {
-        let text = match (complete.error, complete.result) {
+        let exit_code = complete.exit_code();
+        let detail = match (complete.error, complete.result) {
             (Some(error), _) if !complete.success => error.message,
             (_, result) => result.unwrap_or_default().content,
         };
         // A resumed session tells how calls of its earlier life ended; they are no part of this one.
         let Some(tool) = self.calls.remove(&complete.tool_call_id) else { return };
-        let detail = first_words(&text, DETAIL);
-        self.report(Fact::ToolCompleted { call: complete.tool_call_id, tool, ok: complete.success, detail });
-    }
-
-    /// The CLI's `cost` counts premium requests, not dollars, so it is left out.
-    fn used(&self, usage: &ModelUsage) {
-        let (input_tokens, output_tokens) = (usage.input_tokens, usage.output_tokens);
-        self.report(Fact::Usage(Usage { input_tokens, output_tokens, ..Usage::default() }));
+        let ok = complete.success && exit_code.is_none_or(|code| code == 0);
+        self.report(Fact::ToolCompleted { call: complete.tool_call_id, tool, ok, exit_code, detail });
     }
 
     fn model_failed(&mut self, failure: &ModelCallFailure) {
@@ -340,7 +332,12 @@ mod tests {
             json!({ "toolCallId": "c1", "toolName": "bash", "arguments": { "description": "d", "command": "ls\nx" } });
         let events = vec![
             event("assistant.message", json!({ "content": "" })),
-            event("assistant.usage", json!({ "inputTokens": 100, "outputTokens": 10, "cost": 1 })),
+            event(
+                "assistant.usage",
+                json!({ "inputTokens": 100, "outputTokens": 10, "cacheReadTokens": 7, "cacheWriteTokens": 3,
+                    "reasoningTokens": 2, "cost": 0.33 }),
+            ),
+            event("assistant.usage", json!({ "inputTokens": 1, "cost": 1, "isByok": true })),
             event("tool.execution_start", call),
             event(
                 "tool.execution_complete",
@@ -353,8 +350,41 @@ mod tests {
         ];
         assert_eq!(
             facts(events),
-            ["usage 100 10", "start c1 bash: ls", "end c1 bash ok: a", "delta he", "message hello", "idle"]
+            [
+                "usage 100 10 7 3 2, 0.33 premium_request",
+                "usage 1 0 0 0 0",
+                "start c1 bash: ls\nx",
+                "end c1 bash ok: \na\nb",
+                "delta he",
+                "message hello",
+                "idle"
+            ]
         );
+    }
+
+    /// The CLI says of a command that failed that its call succeeded.
+    #[test]
+    fn a_command_has_its_exit_code_and_fails_with_it() {
+        let ended = |complete: Value| {
+            let mut data = json!({ "toolCallId": "c1", "success": true });
+            data.as_object_mut().expect("a map").extend(complete.as_object().expect("a map").clone());
+            let call = json!({ "toolCallId": "c1", "toolName": "bash", "arguments": { "command": "x" } });
+            facts(vec![event("tool.execution_start", call), event("tool.execution_complete", data)]).remove(1)
+        };
+        let contents = |code: i64| {
+            let exit = json!({ "type": "shell_exit", "exitCode": code });
+            json!({ "result": { "content": "out", "contents": [{ "type": "text", "text": "out" }, exit] } })
+        };
+        let telemetry = json!({ "result": { "content": "out" }, "toolTelemetry": { "metrics": { "exit_code": 4 } } });
+        for (complete, expected) in [
+            (contents(3), "end c1 bash failed (3): out"),
+            (contents(0), "end c1 bash ok (0): out"),
+            (telemetry, "end c1 bash failed (4): out"),
+            (json!({ "result": { "content": "out" }, "toolTelemetry": {} }), "end c1 bash ok: out"),
+            (json!({ "result": { "content": "out", "contents": [{ "type": "shell_exit" }] } }), "end c1 bash ok: out"),
+        ] {
+            assert_eq!(ended(complete.clone()), expected, "{complete}");
+        }
     }
 
     #[test]

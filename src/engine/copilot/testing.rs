@@ -36,13 +36,26 @@ pub(crate) fn show(fact: &Fact) -> String {
         Fact::MessageDelta(text) => format!("delta {text}"),
         Fact::Message(text) => format!("message {text}"),
         Fact::ToolStarted { call, tool, detail, .. } => format!("start {call} {tool}: {detail}"),
-        Fact::ToolCompleted { call, tool, ok, detail } => {
-            format!("end {call} {tool} {}: {detail}", if *ok { "ok" } else { "failed" })
+        Fact::ToolCompleted { call, tool, ok, exit_code, detail } => {
+            let code = exit_code.map(|code| format!(" ({code})")).unwrap_or_default();
+            format!("end {call} {tool} {}{code}: {detail}", if *ok { "ok" } else { "failed" })
         }
         Fact::Request(Request::Tool(call, _)) => format!("call {} {}", call.tool, call.arguments),
         Fact::Request(Request::Permission { access, tool, detail, .. }) => format!("may {access:?} {tool}: {detail}"),
         Fact::Request(Request::Question { text, choices, .. }) => format!("question {text} {choices:?}"),
-        Fact::Usage(usage) => format!("usage {} {}", usage.input_tokens, usage.output_tokens),
+        Fact::Usage(usage) => {
+            let billed: Vec<String> =
+                usage.billed.iter().map(|billed| format!(", {} {}", billed.amount, billed.unit)).collect();
+            format!(
+                "usage {} {} {} {} {}{}",
+                usage.input_tokens,
+                usage.output_tokens,
+                usage.cache_read_tokens,
+                usage.cache_write_tokens,
+                usage.reasoning_tokens,
+                billed.concat()
+            )
+        }
         Fact::Warning(text) => format!("warning {text}"),
         Fact::ConnectionLost(reason) => format!("connection lost: {reason}"),
         Fact::ConnectionRestored { attempts } => format!("connection restored: {attempts}"),

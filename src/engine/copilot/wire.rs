@@ -12,7 +12,7 @@ use serde_json::Value;
 
 use super::options::{Provider, ProviderKind, WireApi};
 use crate::engine::{Opening, ToolSpec};
-use crate::model::ToolChoice;
+use crate::model::{Billed, ToolChoice, Usage};
 
 /// Tools of the CLI that change nothing.
 const READ_ONLY: [&str; 3] = ["view", "grep", "glob"];
@@ -346,12 +346,24 @@ pub(crate) struct ToolComplete {
     pub(crate) success: bool,
     pub(crate) result: Option<ToolContent>,
     pub(crate) error: Option<ErrorMessage>,
+    tool_telemetry: Value,
 }
 
 #[derive(Debug, Default, Deserialize)]
 #[serde(default)]
 pub(crate) struct ToolContent {
     pub(crate) content: String,
+    contents: Vec<Value>,
+}
+
+impl ToolComplete {
+    /// A command's, where the CLI says it: it takes a command that failed for a call that succeeded.
+    pub(crate) fn exit_code(&self) -> Option<i64> {
+        let contents = self.result.iter().flat_map(|result| &result.contents);
+        let mut exits = contents.filter(|content| content.get("type").is_some_and(|kind| kind == "shell_exit"));
+        let said = exits.next_back().and_then(|content| content.get("exitCode"));
+        said.or_else(|| self.tool_telemetry.pointer("/metrics/exit_code"))?.as_i64()
+    }
 }
 
 /// `session.error`, `session.warning` and a tool's error.
@@ -364,8 +376,32 @@ pub(crate) struct ErrorMessage {
 #[derive(Debug, Default, Deserialize)]
 #[serde(default, rename_all = "camelCase")]
 pub(crate) struct ModelUsage {
-    pub(crate) input_tokens: u64,
-    pub(crate) output_tokens: u64,
+    input_tokens: u64,
+    output_tokens: u64,
+    cache_read_tokens: u64,
+    cache_write_tokens: u64,
+    reasoning_tokens: u64,
+    /// Premium requests, not dollars.
+    cost: f64,
+    /// The model is on an endpoint of the user's own.
+    is_byok: bool,
+}
+
+impl ModelUsage {
+    pub(crate) fn read(&self) -> Usage {
+        // On one's own endpoint nobody is charged with premium requests.
+        let is_billed = !self.is_byok && self.cost > 0.0;
+        let billed = Billed { unit: "premium_request".to_owned(), amount: self.cost };
+        Usage {
+            input_tokens: self.input_tokens,
+            output_tokens: self.output_tokens,
+            cache_read_tokens: self.cache_read_tokens,
+            cache_write_tokens: self.cache_write_tokens,
+            reasoning_tokens: self.reasoning_tokens,
+            billed: is_billed.then_some(billed).into_iter().collect(),
+            ..Usage::default()
+        }
+    }
 }
 
 #[derive(Debug, Default, Deserialize)]

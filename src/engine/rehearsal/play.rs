@@ -7,7 +7,7 @@ use tokio::sync::{mpsc, watch};
 
 use super::script::Step;
 use crate::engine::{Approval, Fact, Opening, Reply, Request, ToolCall, ToolResult, added};
-use crate::model::{Access, first_words};
+use crate::model::Access;
 
 /// A panic that the script wants, with its message.
 pub(super) struct Defect(pub(super) String);
@@ -60,12 +60,12 @@ impl Stage {
 
     async fn tool(&self, call: String, tool: String, arguments: serde_json::Value) {
         let detail = arguments.get("title").or_else(|| arguments.get("text")).and_then(|value| value.as_str());
-        let detail = first_words(detail.unwrap_or_default(), 120);
+        let detail = detail.unwrap_or_default().to_owned();
         self.tell(Fact::ToolStarted { call: call.clone(), tool: tool.clone(), detail, writes: None });
         let (reply, answer) = Reply::channel();
         self.tell(Fact::Request(Request::Tool(ToolCall { call: call.clone(), tool: tool.clone(), arguments }, reply)));
         let result = answer.await.unwrap_or(ToolResult { ok: false, text: "no answer".to_owned() });
-        self.tell(Fact::ToolCompleted { call, tool, ok: result.ok, detail: first_words(&result.text, 120) });
+        self.tell(Fact::ToolCompleted { call, tool, ok: result.ok, exit_code: None, detail: result.text });
     }
 
     async fn write(&self, call: String, path: &str, text: &str) {
@@ -86,7 +86,7 @@ impl Stage {
                 .and_then(|target| std::fs::write(&target, text).map_err(|error| error.to_string())),
         };
         let detail = result.as_ref().err().cloned().unwrap_or_else(|| path.to_owned());
-        self.tell(Fact::ToolCompleted { call, tool, ok: result.is_ok(), detail });
+        self.tell(Fact::ToolCompleted { call, tool, ok: result.is_ok(), exit_code: None, detail });
     }
 
     async fn ask(&self, text: String) {

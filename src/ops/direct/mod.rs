@@ -4,7 +4,7 @@
 mod answer;
 
 use self::answer::Happenings;
-use super::lease::LiveRun;
+use super::lease::Leases;
 use super::log::{Choice, RunSummary};
 use super::{Project, decisions, log};
 use crate::error::Failure;
@@ -33,26 +33,26 @@ pub(super) fn answer(
             Some(answer::handler(team, &topic, &plan))
         }
         Question::Decisions(topic) => Some(answer::decisions(&topic, &decisions::standing(project)?)),
-        Question::Runs => Some(answer::runs(&runs(project, &live(project, asking), 10)?)),
+        Question::Runs => Some(answer::runs(&runs(project, &leases(project, asking), 10)?)),
         Question::Status => {
-            let live = live(project, asking);
+            let leases = leases(project, asking);
             // That somebody asked something before is not what happened.
-            let mut runs = runs(project, &live, 50)?;
+            let mut runs = runs(project, &leases, 50)?;
             runs.retain(|run| !run.agents.is_empty() || run.ended.is_none());
             runs.truncate(3);
             let standing = decisions::standing(project)?;
             let unlanded = standing.iter().filter(|decision| decision.state == DecisionState::Unlanded).count();
-            Some(answer::status(&Happenings { live: &live, runs: &runs, unlanded }))
+            Some(answer::status(&Happenings { live: &leases.live, runs: &runs, unlanded }))
         }
     })
 }
 
-fn live(project: &Project, asking: Option<&RunId>) -> Vec<LiveRun> {
-    let mut live = project.live_runs();
-    live.retain(|live| Some(&live.run) != asking);
-    live
+fn leases(project: &Project, asking: Option<&RunId>) -> Leases {
+    let mut leases = project.leases();
+    leases.live.retain(|live| Some(&live.run) != asking);
+    leases
 }
 
-fn runs(project: &Project, live: &[LiveRun], limit: usize) -> Result<Vec<RunSummary>, Failure> {
-    Ok(log::runs(&project.repository, &project.ledger_prefix(), live, &Choice::default(), limit)?)
+fn runs(project: &Project, leases: &Leases, limit: usize) -> Result<Vec<RunSummary>, Failure> {
+    Ok(log::runs(&project.repository, &project.ledger_prefix(), leases, &Choice::default(), limit)?)
 }

@@ -119,6 +119,9 @@ impl Derived for Told {
                 | "agent.failed"
                 | "agent.timed_out"
                 | "agent.cancelled"
+                | "agent.stopped"
+                | "agent.skipped"
+                | "agent.lost"
                 | "run.completed"
                 | "decision.logged"
                 | "decision.landed"
@@ -133,10 +136,6 @@ impl Derived for Told {
                 Fact::Started { message: beginning(&text).to_owned(), is_whole: text.len() <= TELLING }
             }
             What::RoutePlanned(plan) => Fact::Planned { kind: plan.kind, chooser: chooser(&plan), agents: plan.agents },
-            What::Completed { usage, .. } => Fact::Came { outcome: Outcome::Completed, usage },
-            What::Failed { usage, .. } => Fact::Came { outcome: Outcome::Failed, usage },
-            What::TimedOut { usage, .. } => Fact::Came { outcome: Outcome::TimedOut, usage },
-            What::Cancelled { usage, .. } => Fact::Came { outcome: Outcome::Cancelled, usage },
             What::RunCompleted { status, agents, usage, .. } => Fact::Ended { status, agents, usage },
             What::DecisionLogged { decision, branch } => {
                 Fact::Decided { decision: Decision { run: entry.run.clone(), ..decision }, branch }
@@ -144,7 +143,10 @@ impl Derived for Told {
             What::DecisionLanded { decisions, branch, commit } => Fact::Landed { decisions, branch, commit },
             What::MemoryLogged { text } => Fact::Learned { text },
             What::MemoryLanded { learnings, branch, commit } => Fact::Taught { learnings, branch, commit },
-            _ => return None,
+            what => {
+                let (outcome, end) = what.end()?;
+                Fact::Came { outcome, usage: end.usage.clone() }
+            }
         };
         Some(Self { id: entry.id, at: entry.at, run: entry.run, agent: entry.agent, fact })
     }
@@ -183,4 +185,29 @@ fn chooser(plan: &Plan) -> Chooser {
 pub(in crate::ops) fn beginning(message: &str) -> &str {
     let end = message.floor_char_boundary(TELLING);
     message.get(..end).unwrap_or(message)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::model::Actor;
+    use crate::model::samples::every_kind;
+
+    fn agrees<T: Derived>() {
+        let at = Timestamp::UNIX_EPOCH;
+        for what in every_kind() {
+            let entry = Entry::new(EntryId::new("i"), at, Actor::Squad, &what);
+            // What may say something need not.
+            let says = T::of(entry).is_some();
+            assert!(!says || T::is_said_by(what.name()), "{} of {}", T::TABLE, what.name());
+            assert!(says || T::TABLE == Wrote::TABLE || !T::is_said_by(what.name()), "{} of {}", T::TABLE, what.name());
+        }
+    }
+
+    #[test]
+    fn no_entry_that_says_something_is_passed_over() {
+        agrees::<About>();
+        agrees::<Told>();
+        agrees::<Wrote>();
+    }
 }

@@ -34,7 +34,7 @@ use crate::model::RunId;
 use crate::record::{Entry, Read};
 
 /// Raised when what is kept changes.
-const FORM: &str = "squad ledger index 6";
+const FORM: &str = "squad ledger index 7";
 const HEAD: &str = "head";
 const RUNS: &str = "runs";
 

@@ -13,7 +13,7 @@ pub(crate) use self::follow::{Follower, follow};
 pub(crate) use self::timeline::timeline;
 pub(crate) use self::when::since;
 use super::index::{Fact, Index, Place, Row, Told};
-use super::lease::LiveRun;
+use super::lease::Leases;
 use crate::git::{Error, Repository};
 use crate::model::{Outcome, RunId, Slug, Usage};
 use crate::record::{Entry, Read};
@@ -25,7 +25,7 @@ pub(crate) struct RunSummary {
     pub(crate) started: Timestamp,
     pub(crate) ended: Option<Timestamp>,
     pub(crate) message: String,
-    /// An [`Outcome`], or `running`. A run whose process is gone without an end has failed.
+    /// An [`Outcome`], `running`, or `unknown` where another clone may know more.
     pub(crate) status: String,
     pub(crate) agents: BTreeMap<Slug, Outcome>,
     pub(crate) usage: Usage,
@@ -92,7 +92,7 @@ impl Tail {
 pub(crate) fn runs(
     repository: &Repository,
     prefix: &str,
-    live: &[LiveRun],
+    leases: &Leases,
     choice: &Choice,
     limit: usize,
 ) -> Result<Vec<RunSummary>, Error> {
@@ -115,8 +115,7 @@ pub(crate) fn runs(
                 continue;
             }
             let message = if is_whole { message } else { message_of(&index, &key)? };
-            let is_live = live.iter().any(|live| live.run == run);
-            runs.push(summary(run, at, message, tail, is_live));
+            runs.push(summary(run, at, message, tail, leases));
         }
     }
     runs.sort_by(|a, b| (b.started, &b.run).cmp(&(a.started, &a.run)));
@@ -132,11 +131,10 @@ pub(super) fn message_of(index: &Index<'_>, key: &str) -> Result<String, Error> 
     })
 }
 
-fn summary(run: RunId, started: Timestamp, message: String, tail: Tail, is_live: bool) -> RunSummary {
+fn summary(run: RunId, started: Timestamp, message: String, tail: Tail, leases: &Leases) -> RunSummary {
     let (ended, status) = match tail.ended {
         Some((at, status)) => (Some(at), word(status)),
-        None if is_live => (None, "running".to_owned()),
-        None => (None, word(Outcome::Failed)),
+        None => (None, leases.status(&run).to_owned()),
     };
     RunSummary { run, started, ended, message, status, agents: tail.agents, usage: tail.usage }
 }

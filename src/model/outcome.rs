@@ -1,0 +1,186 @@
+//! How work ended, and what squad saw of it.
+
+use std::fmt;
+use std::ops::AddAssign;
+
+use serde::{Deserialize, Serialize};
+
+use super::Slug;
+
+/// How an agent's work, or a run, ended.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub(crate) enum Outcome {
+    Completed,
+    Failed,
+    TimedOut,
+    Cancelled,
+    /// Ended by policy or budget.
+    Stopped,
+    /// What it was to follow upon did not complete.
+    Skipped,
+    /// The process of its run died.
+    Lost,
+}
+
+impl fmt::Display for Outcome {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            Self::Completed => "completed",
+            Self::Failed => "failed",
+            Self::TimedOut => "timed out",
+            Self::Cancelled => "cancelled",
+            Self::Stopped => "stopped",
+            Self::Skipped => "skipped",
+            Self::Lost => "lost",
+        })
+    }
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub(crate) enum Verdict {
+    Approved,
+    Rejected,
+    /// The reviewer did not say in the form it was asked for. Never taken for an approval.
+    Unclear,
+}
+
+impl Verdict {
+    /// The last line, which must be `VERDICT: approved` or `VERDICT: rejected`; emphasis and case do not matter.
+    pub(crate) fn read(text: &str) -> Self {
+        let last = text.lines().rev().find(|line| !line.trim().is_empty()).unwrap_or_default();
+        let plain: String = last.chars().filter(|c| !matches!(c, '*' | '_' | '`' | '.')).collect();
+        match plain.trim().to_lowercase().split_whitespace().collect::<Vec<_>>()[..] {
+            ["verdict:", "approved"] => Self::Approved,
+            ["verdict:", "rejected"] => Self::Rejected,
+            _ => Self::Unclear,
+        }
+    }
+}
+
+/// The end of an agent's work.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub(crate) struct End {
+    /// Why it did not complete.
+    #[serde(default, skip_serializing_if = "String::is_empty")]
+    pub(crate) reason: String,
+    /// The agent's last message.
+    pub(crate) text: String,
+    /// What it changed in the work tree; `None` where nobody looked.
+    #[serde(default)]
+    pub(crate) changed: Option<Vec<Change>>,
+    pub(crate) usage: Usage,
+}
+
+/// A file that changed while somebody worked.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub(crate) struct Change {
+    /// From the repository's root, with `/`.
+    pub(crate) path: String,
+    /// Lines; `None` for what has none, such as an image.
+    pub(crate) added: Option<u64>,
+    pub(crate) removed: Option<u64>,
+    /// Who was at work meanwhile, where nobody can tell whose change it is.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub(crate) by: Vec<Slug>,
+}
+
+/// A file of the work tree that is not kept, and why.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub(crate) struct LeftOut {
+    pub(crate) path: String,
+    pub(crate) why: String,
+}
+
+/// One piece of work of a run, as the run's end lists it.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub(crate) struct WorkReport {
+    pub(crate) agent: Slug,
+    #[serde(default)]
+    pub(crate) step: Option<u32>,
+    #[serde(default)]
+    pub(crate) attempt: Option<u32>,
+    pub(crate) status: Outcome,
+    #[serde(default)]
+    pub(crate) changed: Option<Vec<Change>>,
+    /// Writes and commands that were refused.
+    #[serde(default)]
+    pub(crate) refused: u64,
+    /// Whether the checks that belong to it passed; `None` where there are none.
+    #[serde(default)]
+    pub(crate) verified: Option<bool>,
+    pub(crate) usage: Usage,
+}
+
+/// What work took. Fields that an entry of an earlier squad has not are zero.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[serde(default)]
+pub(crate) struct Usage {
+    pub(crate) input_tokens: u64,
+    pub(crate) output_tokens: u64,
+    pub(crate) cache_read_tokens: u64,
+    pub(crate) cache_write_tokens: u64,
+    pub(crate) reasoning_tokens: u64,
+    /// In the engine's own units, each of them once.
+    pub(crate) billed: Vec<Billed>,
+    /// US dollars; `None` where the engine does not say.
+    pub(crate) cost_usd: Option<f64>,
+    pub(crate) turns: u64,
+    pub(crate) tool_calls: u64,
+    /// What the agent asked for and was not allowed.
+    pub(crate) refused: u64,
+    /// Wall time.
+    pub(crate) seconds: f64,
+}
+
+/// What an engine's account is charged with.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub(crate) struct Billed {
+    /// Such as `premium_request`.
+    pub(crate) unit: String,
+    pub(crate) amount: f64,
+}
+
+impl AddAssign<&Usage> for Usage {
+    fn add_assign(&mut self, other: &Usage) {
+        self.input_tokens += other.input_tokens;
+        self.output_tokens += other.output_tokens;
+        self.cache_read_tokens += other.cache_read_tokens;
+        self.cache_write_tokens += other.cache_write_tokens;
+        self.reasoning_tokens += other.reasoning_tokens;
+        for Billed { unit, amount } in &other.billed {
+            match self.billed.iter_mut().find(|billed| billed.unit == *unit) {
+                Some(billed) => billed.amount += amount,
+                None => self.billed.push(Billed { unit: unit.clone(), amount: *amount }),
+            }
+        }
+        self.cost_usd = match (self.cost_usd, other.cost_usd) {
+            (None, None) => None,
+            (a, b) => Some(a.unwrap_or(0.0) + b.unwrap_or(0.0)),
+        };
+        self.turns += other.turns;
+        self.tool_calls += other.tool_calls;
+        self.refused += other.refused;
+        self.seconds += other.seconds;
+    }
+}
+
+/// Seconds as they are recorded: to the millisecond.
+pub(crate) fn seconds(duration: std::time::Duration) -> f64 {
+    (duration.as_secs_f64() * 1000.0).round() / 1000.0
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn only_a_plain_verdict_approves() {
+        assert_eq!(Verdict::read("Good.\n\n**VERDICT: approved**\n"), Verdict::Approved);
+        assert_eq!(Verdict::read("verdict: Rejected."), Verdict::Rejected);
+        for unclear in ["VERDICT: not approved", "NOT APPROVED", "VERDICT: approved\nor not", "", "approved"] {
+            assert_eq!(Verdict::read(unclear), Verdict::Unclear, "{unclear}");
+        }
+    }
+}
