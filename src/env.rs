@@ -44,6 +44,8 @@ pub struct Streams {
     pub in_is_terminal: bool,
     /// Standard input.
     pub input: fn() -> Box<dyn BufRead>,
+    /// Asks at the terminal for a line that the terminal does not show.
+    pub secret: fn(&str) -> io::Result<String>,
 }
 
 /// The time of day.
@@ -84,6 +86,7 @@ impl Env {
                 err_is_terminal: io::stderr().is_terminal(),
                 in_is_terminal: io::stdin().is_terminal(),
                 input: || Box::new(io::stdin().lock()),
+                secret: |prompt| rpassword::prompt_password(prompt),
             },
             runtime: || tokio::runtime::Builder::new_current_thread().enable_all().build(),
             signals: true,
@@ -100,6 +103,7 @@ impl Env {
             err_is_terminal: false,
             in_is_terminal: false,
             input: || Box::new(io::empty()),
+            secret: |_| Err(io::ErrorKind::Unsupported.into()),
         };
         std::mem::replace(&mut self.streams, silent)
     }

@@ -86,6 +86,11 @@ impl Ui {
         answered && matches!(line.trim().to_ascii_lowercase().as_str(), "y" | "yes")
     }
 
+    /// What the person at the terminal types, unseen; without one all of standard input.
+    pub(crate) fn read_secret(&self, prompt: &str) -> io::Result<Vec<u8>> {
+        if self.can_ask() { (self.streams.secret)(prompt).map(String::into_bytes) } else { self.read_input() }
+    }
+
     /// All of standard input.
     pub(crate) fn read_input(&self) -> io::Result<Vec<u8>> {
         let mut bytes = Vec::new();

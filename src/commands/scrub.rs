@@ -2,56 +2,77 @@ use super::{Context, Ended};
 use crate::error::Failure;
 use crate::model::{list, plural, printable};
 use crate::ops::scrub::{self, Pruned, Scrubbed, Search};
+use crate::policy::SCRUBBED;
 use crate::ui::Ui;
 
-/// Take a secret that slipped through out of what squad keeps
+/// Remove a leaked secret from the ledger and rescues
 ///
-/// Rewrites the ledger and the rescues of this clone without it, records that this was done and never what was taken out,
+/// Rewrites the ledger and the rescues of this clone without it, records that this was done and never what was removed,
 /// and lets go of copies of remotes' ledgers that lead to it. Files on branches that hold it are named, not rewritten.
 /// `squad sync` then keeps it out: what other clones still have of the old text is not taken over. A remote that has the
-/// old ledger is not overwritten by squad; `squad sync` says which push replaces it. Make the secret invalid where it is
-/// used in any case.
+/// old ledger is not overwritten by squad; `squad sync` says which push replaces it. Revoke the secret in any case.
+///
+/// Shows what it found and asks before it changes anything; where nobody can be asked it needs --yes.
 #[derive(clap::Args)]
 #[command(group = clap::ArgGroup::new("search").args(["value_stdin", "kind", "rescan"]))]
 #[command(after_help = "\
 Examples:
-  squad scrub --value-stdin --dry-run < secret.txt    Where it is
-  squad scrub --value-stdin --prune < secret.txt      Take it out, and remove the old objects
+  squad scrub --value-stdin --dry-run < secret.txt          Where it is
+  squad scrub --value-stdin --yes < secret.txt              Remove it
+  squad scrub --value-stdin --yes --prune < secret.txt      Remove it, and the old objects too
+  squad scrub --value-stdin                                 Type it, unseen
   squad scrub --kind github-token
-  squad scrub --rescan --dry-run                      What today's rules find")]
+  squad scrub --rescan --dry-run                            What today's rules find")]
 pub(super) struct Args {
-    /// Take out the value that is read from standard input
+    /// Remove the value that is read from standard input; a terminal does not show what is typed
     #[arg(long)]
     value_stdin: bool,
-    /// Take out every secret of one kind, such as `github-token` or `email`
+    /// Remove every secret of one kind, such as `github-token` or `email`
     #[arg(long, value_name = "KIND")]
     kind: Option<String>,
-    /// Take out what today's rules and `.env` files know as secret
+    /// Remove what today's rules and `.env` files know as secret
     #[arg(long)]
     rescan: bool,
     /// Remove the old objects from git's object database too
     ///
     /// Only those that nothing else leads to. Without this they go in git's own time, after some two weeks. May be given
-    /// alone, for what was taken out before.
+    /// alone, for what was removed before.
     #[arg(long, required_unless_present = "search", conflicts_with = "dry_run")]
     prune: bool,
-    /// Show what would be taken out, and change nothing
+    /// Show what would be removed, and change nothing
     #[arg(long, short = 'n')]
     dry_run: bool,
+    /// Do not ask
+    #[arg(long, short, conflicts_with = "dry_run")]
+    yes: bool,
 }
 
 impl Args {
     pub(super) fn run(self, context: &mut Context<'_>) -> Ended {
         let (env, directory, ui) = (context.env, &context.directory, &mut context.ui);
-        let search = match (self.value_stdin, self.kind) {
+        let search = match (self.value_stdin, &self.kind) {
             (true, _) => Some(Search::Value(value(ui)?)),
-            (false, Some(kind)) => Some(Search::Kind(kind)),
+            (false, Some(kind)) => Some(Search::Kind(kind.clone())),
             (false, None) => self.rescan.then_some(Search::Everything),
         };
-        let scrubbed = search.map(|search| scrub::scrub(env, directory, &search, self.dry_run)).transpose()?;
+        let mut scrubbed = None;
+        if let Some(search) = &search {
+            let found = scrub::scrub(env, directory, search, true)?;
+            scrubbed = Some(if self.dry_run {
+                found
+            } else {
+                if !found.is_nothing() {
+                    self.insist_on_consent(ui, &found)?;
+                }
+                scrub::scrub(env, directory, search, false)?
+            });
+        } else {
+            insist(ui, self.yes, "Remove the old objects from git's object database, for good?")?;
+        }
         let pruned = if self.prune { Some(scrub::prune(env, directory)?) } else { None };
         if ui.json() {
-            ui.value(&serde_json::json!({ "scrubbed": scrubbed, "pruned": pruned }));
+            let name = if self.dry_run { "found" } else { "scrubbed" };
+            ui.value(&serde_json::json!({ name: scrubbed, "pruned": pruned }));
         } else {
             if let Some(scrubbed) = &scrubbed {
                 said(ui, scrubbed, self.prune);
@@ -64,27 +85,61 @@ impl Args {
     }
 }
 
+impl Args {
+    fn insist_on_consent(&self, ui: &mut Ui, found: &Scrubbed) -> Result<(), Failure> {
+        if !self.yes && ui.can_ask() && !ui.json() {
+            places(ui, found);
+        }
+        let objects = if self.prune { ", and the old objects for good" } else { "" };
+        insist(ui, self.yes, &format!("Remove it from {}{objects}?", extent(found)))
+    }
+}
+
+/// Goes on only where the user agrees: by `--yes`, or at the terminal.
+fn insist(ui: &mut Ui, is_agreed: bool, question: &str) -> Result<(), Failure> {
+    if is_agreed || ui.confirm(question) {
+        return Ok(());
+    }
+    let (message, hint) = match ui.can_ask() && !ui.json() {
+        true => ("nothing was changed", "--dry-run shows what would be"),
+        false => ("this needs --yes: nobody can be asked here", "--dry-run shows what would be changed"),
+    };
+    Err(Failure::usage(format!("{question} {message}")).hint(hint))
+}
+
 /// One line end belongs to the file or the pipe that it came through.
 fn value(ui: &Ui) -> Result<String, Failure> {
-    let text = super::text_or_input(ui, "-")?;
+    let unreadable = |error: std::io::Error| Failure::failed(format!("cannot read the value: {error}"));
+    let bytes = ui.read_secret("Value to remove (not shown): ").map_err(unreadable)?;
+    let text = String::from_utf8(bytes).map_err(|_| Failure::usage("the value is not UTF-8"))?;
     Ok(text.strip_suffix('\n').map_or(&*text, |text| text.strip_suffix('\r').unwrap_or(text)).to_owned())
 }
 
-fn said(ui: &mut Ui, scrubbed: &Scrubbed, prunes: bool) {
+/// Where it is, or was.
+fn places(ui: &mut Ui, scrubbed: &Scrubbed) {
     for (path, kinds) in &scrubbed.entries {
+        // The kind of a value that was given: it has not been scrubbed yet, perhaps.
+        let kinds = kinds.iter().map(|kind| if kind == SCRUBBED { "the value" } else { kind });
         ui.data(&printable(&format!("ledger   {path}  {}", list(kinds))));
     }
     for (id, files) in &scrubbed.rescues {
         let files = if files.is_empty() { "its message".to_owned() } else { list(files) };
         ui.data(&printable(&format!("rescue   {id}  {files}")));
     }
+}
+
+fn extent(scrubbed: &Scrubbed) -> String {
     let (entries, rescues) = (plural(scrubbed.entries.len(), "entry"), plural(scrubbed.rescues.len(), "rescue"));
-    let is_found = !scrubbed.entries.is_empty() || !scrubbed.rescues.is_empty();
-    match (is_found, scrubbed.dry_run) {
-        (false, _) => ui.say("Nothing of it is in the ledger or a rescue."),
-        (true, true) => ui.say(&format!("It would go from {entries} of the ledger and {rescues}.")),
-        (true, false) => {
-            ui.say(&format!("It is gone from {entries} of the ledger and {rescues}."));
+    format!("{entries} of the ledger and {rescues}")
+}
+
+fn said(ui: &mut Ui, scrubbed: &Scrubbed, prunes: bool) {
+    places(ui, scrubbed);
+    match (scrubbed.is_nothing(), scrubbed.dry_run) {
+        (true, _) => ui.say("It is neither in the ledger nor in a rescue."),
+        (false, true) => ui.say(&format!("It would be removed from {}.", extent(scrubbed))),
+        (false, false) => {
+            ui.say(&format!("Removed from {}.", extent(scrubbed)));
             if !prunes {
                 ui.hint("git still has the old objects for some weeks; `squad scrub --prune` removes them");
             }

@@ -45,6 +45,13 @@ pub(crate) struct Scrubbed {
     pub(crate) local: Vec<String>,
 }
 
+impl Scrubbed {
+    /// Whether nothing that squad keeps holds it.
+    pub(crate) fn is_nothing(&self) -> bool {
+        self.entries.is_empty() && self.rescues.is_empty()
+    }
+}
+
 /// Shorter values occur in words.
 const SHORTEST: usize = 4;
 

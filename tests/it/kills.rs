@@ -133,7 +133,7 @@ fn scrub() {
         assert!(!everything.contains("Swordfish"));
         [tree(repo), vec![kinds(repo)]].concat()
     };
-    Story { make, arguments: &["scrub", "--value-stdin", "--prune"], input: "Swordfish", outcome }.run();
+    Story { make, arguments: &["scrub", "--value-stdin", "--prune", "--yes"], input: "Swordfish", outcome }.run();
 }
 
 #[test]

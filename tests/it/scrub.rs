@@ -11,7 +11,8 @@ use crate::sync::Shared;
 const SECRET: &str = "Swordfish of 1932";
 
 fn scrub(repo: &TestRepo, place: &Path, value: &'static str, more: &[&str]) -> Output {
-    let output = repo.with_input(value).squad_in(place, &[&["scrub", "--value-stdin"], more].concat());
+    let consent: &[&str] = if more.contains(&"--dry-run") { &[] } else { &["--yes"] };
+    let output = repo.with_input(value).squad_in(place, &[&["scrub", "--value-stdin"], more, consent].concat());
     assert_eq!(output.code, 0, "{output}");
     output
 }
@@ -51,15 +52,15 @@ fn a_value_goes_from_ledger_rescues_and_object_database() {
     repo.write(".git/squad/queue/left-by-the-dead.done", SECRET);
     let before = ledger(&repo, &root);
     let rehearsal = scrub(&repo, &root, SECRET, &["--dry-run"]);
-    assert!(rehearsal.err.contains("It would go from 2 entries of the ledger and 1 rescue."), "{rehearsal}");
+    assert!(rehearsal.err.contains("It would be removed from 2 entries of the ledger and 1 rescue."), "{rehearsal}");
     assert!(
-        !rehearsal.to_string().contains(SECRET) && rehearsal.out.contains("memory.logged.md  scrubbed"),
+        !rehearsal.to_string().contains(SECRET) && rehearsal.out.contains("memory.logged.md  the value"),
         "{rehearsal}"
     );
     assert_eq!(ledger(&repo, &root), before);
 
     let output = scrub(&repo, &root, SECRET, &["--prune"]);
-    assert!(output.err.contains("It is gone from 2 entries of the ledger and 1 rescue."), "{output}");
+    assert!(output.err.contains("Removed from 2 entries of the ledger and 1 rescue."), "{output}");
     assert!(!everything(&repo, &root).contains(SECRET));
     assert!(!root.join(".git/squad/queue").exists() && !output.out.contains("queue"), "{output}");
     repo.assert_sound();
@@ -84,10 +85,25 @@ fn a_value_goes_from_ledger_rescues_and_object_database() {
     assert_eq!(repo.squad(&["rescue", "restore", id, "notes.txt", "--to", "../then"]).code, 0);
     assert_eq!(repo.read("../then/notes.txt"), "a\r\n[redacted:scrubbed]\r\nb\r\n");
     // Again there is nothing, and no second record.
-    assert!(scrub(&repo, &root, SECRET, &["--prune"]).err.starts_with("Nothing of it is in the ledger or a rescue."));
+    assert!(scrub(&repo, &root, SECRET, &["--prune"]).err.starts_with("It is neither in the ledger nor in a rescue."));
     assert_eq!(ledger(&repo, &root), after);
     learn(&repo, &root, "Life goes on.");
     repo.assert_sound();
+}
+
+#[test]
+fn nothing_is_removed_without_consent() {
+    let repo = TestRepo::with_small_team();
+    let root = repo.root();
+    learn(&repo, &root, &format!("The gate opens with {SECRET}, always."));
+    let before = repo.git(&["for-each-ref"]);
+    for arguments in [&["scrub", "--value-stdin"][..], &["scrub", "--value-stdin", "--prune"], &["scrub", "--prune"]] {
+        let output = repo.with_input(SECRET).squad_in(&root, arguments);
+        assert!(output.code == 2 && output.err.contains("needs --yes"), "{arguments:?}: {output}");
+        assert!(!output.to_string().contains(SECRET), "{output}");
+        assert_eq!(repo.git(&["for-each-ref"]), before, "{arguments:?}");
+    }
+    assert!(everything(&repo, &root).contains(SECRET));
 }
 
 #[test]
@@ -121,13 +137,13 @@ fn kinds_and_todays_rules_find_what_was_kept() {
     assert!(
         unknown.code == 2 && unknown.err.contains("the kinds are adafruit-key") || unknown.err.contains("github-token")
     );
-    assert!(repo.squad(&["scrub", "--kind", "slack-token"]).err.starts_with("Nothing of it"));
+    assert!(repo.squad(&["scrub", "--kind", "slack-token"]).err.starts_with("It is neither"));
     let rehearsal = repo.squad(&["scrub", "--rescan", "-n"]);
     assert!(rehearsal.out.contains("memory.logged.md  github-token"), "{rehearsal}");
-    let output = repo.squad(&["scrub", "--kind", "github-token", "--prune"]);
-    assert!(output.err.contains("It is gone from"), "{output}");
+    let output = repo.squad(&["scrub", "--kind", "github-token", "--prune", "--yes"]);
+    assert!(output.err.contains("Removed from"), "{output}");
     assert!(!everything(&repo, &root).contains(&token));
-    assert!(repo.squad(&["scrub", "--rescan"]).err.starts_with("Nothing of it"));
+    assert!(repo.squad(&["scrub", "--rescan"]).err.starts_with("It is neither"));
     expect![[r#"
         --- stderr
         error: the value has fewer than 4 characters; it would hit ordinary words
@@ -190,7 +206,7 @@ fn other_clones_do_not_bring_it_back() {
         let list = repo.squad_in(place, &["decisions", "list"]).out;
         assert!(list.contains("Made meanwhile") && list.contains("Not sent yet"), "{list}");
         assert!(repo.squad_in(place, &["agents", "show", "ada", "--prompt"]).out.contains("[redacted:scrubbed]"));
-        let pruned = repo.squad_in(place, &["scrub", "--prune"]);
+        let pruned = repo.squad_in(place, &["scrub", "--prune", "--yes"]);
         assert_eq!(pruned.code, 0, "{pruned}");
         assert!(!everything(repo, place).contains(SECRET), "{pruned}");
         shared.assert_sound(place);

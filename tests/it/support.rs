@@ -199,6 +199,7 @@ impl TestRepo {
                 err_is_terminal: false,
                 in_is_terminal: false,
                 input: || Box::new(INPUT.with(|place| place.borrow().as_bytes())),
+                secret: |_| Err(io::ErrorKind::Unsupported.into()),
             },
             runtime: || tokio::runtime::Builder::new_current_thread().enable_all().start_paused(true).build(),
             signals: false,
