@@ -215,8 +215,7 @@ pub(crate) fn add(env: &Env, project: &Project, addition: Addition) -> Result<De
         source: None,
     };
     let what = What::DecisionLogged { decision, branch: project.repository.head()?.work().map(str::to_owned) };
-    let mut entry = Entry::new(id, at, Actor::User, &what);
-    entry.redact(&secrets::redactor(env, &project.folder.root));
+    let entry = Entry::new(id, at, Actor::User, &what, &secrets::redactor(env, &project.folder.root));
     append(&project.repository, &project.ledger_prefix(), std::slice::from_ref(&entry), at)?;
     logged_decision(&entry).ok_or_else(|| Failure::failed("the decision was written and cannot be read back"))
 }

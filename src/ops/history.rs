@@ -8,6 +8,7 @@ use super::journal::append;
 use super::landing::{Lander, as_recorded};
 use super::ledger::{self, Lesson};
 use super::rescue::{self, Occasion};
+use super::secrets;
 use super::workspace::{below, place};
 use super::{Project, lost};
 use crate::env::Env;
@@ -135,7 +136,8 @@ pub(crate) fn land(env: &Env, project: &Project, agent: Option<&str>) -> Result<
             branch: as_recorded(Some(&folded.branch)).unwrap_or_default(),
             commit: folded.commit.clone().unwrap_or_default(),
         };
-        let mut entry = Entry::new(env.ids.entry(at), at, Actor::Squad, &what);
+        let redactor = secrets::redactor(env, &project.folder.root);
+        let mut entry = Entry::new(env.ids.entry(at), at, Actor::Squad, &what, &redactor);
         entry.causes.clone_from(&folded.landed);
         append(&project.repository, &project.ledger_prefix(), &[entry], at)?;
     }

@@ -204,8 +204,7 @@ fn record(env: &Env, project: &Project, import: &mut Import, branch: &str) -> Re
     let mut entries = Vec::new();
     for Imported { decision, .. } in import.imported.iter().filter(|imported| find(&imported.id).is_none()) {
         let what = What::DecisionLogged { decision: decision.clone(), branch: Some(branch.to_owned()) };
-        let mut entry = Entry::new(env.ids.entry(at), at, Actor::User, &what);
-        entry.redact(&redactor);
+        let entry = Entry::new(env.ids.entry(at), at, Actor::User, &what, &redactor);
         // An address is no secret, and neither is news to the repository.
         import.secrets.extend(entry.redactions.iter().map(|found| found.kind.clone()).filter(|kind| kind != "email"));
         entries.push(entry);
@@ -218,7 +217,7 @@ fn record(env: &Env, project: &Project, import: &mut Import, branch: &str) -> Re
         let logged = decisions.iter().filter_map(find).map(|logged| logged.entry.clone());
         let causes = entries.iter().map(|entry| entry.id.clone()).chain(logged).collect();
         let what = What::DecisionLanded { decisions, branch: recorded, commit: import.base.clone() };
-        entries.push(Entry { causes, ..Entry::new(env.ids.entry(at), at, Actor::Squad, &what) });
+        entries.push(Entry { causes, ..Entry::new(env.ids.entry(at), at, Actor::Squad, &what, &redactor) });
         append(&project.repository, &prefix, &entries, at)?;
     }
     Ok(())

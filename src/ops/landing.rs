@@ -6,7 +6,7 @@ use std::path::PathBuf;
 use jiff::{ToSpan, civil::Date};
 
 use super::journal::append;
-use super::{Project, ledger, lost, turn};
+use super::{Project, ledger, lost, secrets, turn};
 use crate::env::{Clock, Env};
 use crate::error::Failure;
 use crate::git::{Change, Landing, Repository};
@@ -221,7 +221,8 @@ pub(crate) fn record(env: &Env, project: &Project, landed: &Landed) -> Result<()
     let Some(what) = landed.event() else { return Ok(()) };
     lost::settle(env, &project.repository);
     let at = env.clock.now();
-    let mut entry = Entry::new(env.ids.entry(at), at, Actor::Squad, &what);
+    let redactor = secrets::redactor(env, &project.folder.root);
+    let mut entry = Entry::new(env.ids.entry(at), at, Actor::Squad, &what, &redactor);
     entry.causes.clone_from(&landed.causes);
     append(&project.repository, &project.ledger_prefix(), &[entry], at)?;
     Ok(())

@@ -122,7 +122,7 @@ fn rewrite(env: &Env, repository: &Repository, redactor: &Redactor) -> Result<BT
     let record = |paths: &[String]| {
         let kinds = found.borrow().iter().cloned().collect();
         let what = What::ScrubCompleted { entries: paths.to_vec(), kinds };
-        let entry = Entry::new(id.clone(), at, Actor::User, &what);
+        let entry = Entry::new(id.clone(), at, Actor::User, &what, redactor);
         // Of all teams in the repository.
         (entry.path(""), entry.render())
     };

@@ -17,6 +17,7 @@ use crate::env::Env;
 use crate::error::Failure;
 use crate::git::{Environment, Repository, Writer};
 use crate::model::{Actor, What};
+use crate::policy::Redactor;
 use crate::program::Program;
 use crate::record::Entry;
 
@@ -220,7 +221,7 @@ pub(crate) fn write(
         let at = begin.checked_sub((days * 24).hours()).unwrap_or(begin);
         let text =
             format!("Learned by {name}, number {number}.\n{}", "What was learned is about this long. ".repeat(20));
-        let entry = Entry::new(env.ids.entry(at), at, Actor::Squad, &What::MemoryLogged { text });
+        let entry = Entry::new(env.ids.entry(at), at, Actor::Squad, &What::MemoryLogged { text }, &Redactor::default());
         let path = entry.path("");
         let start = Instant::now();
         append(&repository, "", &[entry], at)?;

@@ -68,7 +68,7 @@ pub(super) fn with_twin(file: &str, twin: &str) -> String {
     if !twins.iter().any(|other| other == twin) {
         twins.push(twin.to_owned());
     }
-    format!("{matter}\n{TWINS}{}{ENDS}{rest}", Value::from(twins))
+    format!("{matter}\n{TWINS}{}{ENDS}{rest}", yaml(&Value::from(twins)))
 }
 
 /// Whether two files of an imported entry say the same, but for what its twins said.
@@ -81,13 +81,27 @@ fn parts(file: &str) -> (&str, &str) {
     (matter.split_once(&format!("\n{TWINS}")).map_or(matter, |(matter, _)| matter), rest.trim_end())
 }
 
+/// JSON is YAML but for what YAML takes for no text: control characters, marks and line ends that JSON has as they are.
+/// They are escaped as JSON escapes the others, so that it can be read as either.
+fn yaml(value: &Value) -> String {
+    let mut text = String::new();
+    for c in value.to_string().chars() {
+        match c {
+            '\u{7f}'..='\u{9f}' | '\u{2028}' | '\u{2029}' | '\u{feff}' | '\u{fffe}' | '\u{ffff}' => {
+                text.push_str(&format!("\\u{:04x}", u32::from(c)));
+            }
+            c => text.push(c),
+        }
+    }
+    text
+}
+
 /// Front matter and title.
 fn head(decision: &Decision, heading: Option<&str>) -> String {
     let mut file = String::from("---\n");
     let mut line = |key: &str, value: Option<&str>| {
         if let Some(value) = value {
-            // A JSON text is a YAML text, whatever is in it.
-            file.push_str(&format!("{key}: {}\n", Value::from(value)));
+            file.push_str(&format!("{key}: {}\n", yaml(&Value::from(value))));
         }
     };
     let title = decision.title.split_whitespace().collect::<Vec<_>>().join(" ");
@@ -101,7 +115,7 @@ fn head(decision: &Decision, heading: Option<&str>) -> String {
     line("heading", heading.filter(|heading| *heading != format!("# {title}")));
     for (key, list) in [("scope", &decision.scope), ("tags", &decision.tags)] {
         if !list.is_empty() {
-            file.push_str(&format!("{key}: {}\n", Value::from(list.clone())));
+            file.push_str(&format!("{key}: {}\n", yaml(&Value::from(list.clone()))));
         }
     }
     file.push_str(&format!("---\n# {title}\n"));

@@ -78,7 +78,8 @@ pub(crate) enum Read {
 }
 
 impl Entry {
-    pub(crate) fn new(id: EntryId, at: Timestamp, actor: Actor, what: &What) -> Self {
+    /// Without secrets, in whichever field of whichever kind: no other way leads to an entry of an event.
+    pub(crate) fn new(id: EntryId, at: Timestamp, actor: Actor, what: &What, redactor: &Redactor) -> Self {
         let mut payload = match serde_json::to_value(what) {
             Ok(Value::Object(map)) => map,
             // Every kind of event is a map with a `type`; `record::tests` writes each of them.
@@ -89,7 +90,7 @@ impl Entry {
             _ => String::new(),
         };
         let (kind, text) = (take("type"), take("text"));
-        Self {
+        let mut entry = Self {
             squad: VERSION,
             id,
             at,
@@ -103,10 +104,13 @@ impl Entry {
             redactions: Vec::new(),
             payload,
             text,
-        }
+        };
+        entry.redact(redactor);
+        entry
     }
 
-    pub(crate) fn redact(&mut self, redactor: &Redactor) {
+    /// Takes out of every field what the redactor finds.
+    pub(super) fn redact(&mut self, redactor: &Redactor) {
         self.text = redactor.text(&self.text, &mut self.redactions);
         let mut payload = Value::Object(std::mem::take(&mut self.payload));
         redactor.value(&mut payload, &mut self.redactions);

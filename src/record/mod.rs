@@ -30,16 +30,15 @@ pub(crate) fn entry_of(event: &Event, redactor: &Redactor) -> Entry {
             if let What::ToolCompleted { wrote: kept, .. } = &mut what {
                 *kept = Some(Written { lines: marks::of(&wrote.text, redactor), ..wrote.clone() });
             }
-            Entry::new(id, event.at, actor, &what)
+            Entry::new(id, event.at, actor, &what, redactor)
         }
-        what => Entry::new(id, event.at, actor, what),
+        what => Entry::new(id, event.at, actor, what, redactor),
     };
     entry.run = Some(event.run.clone());
     entry.seq = Some(event.seq);
     entry.agent = event.agent.clone();
     entry.position = event.position;
     entry.causes = event.causes.clone();
-    entry.redact(redactor);
     entry
 }
 

@@ -135,7 +135,7 @@ mod tests {
     use crate::model::{Actor, Decision, DecisionId, EntryId};
 
     fn entry(what: &What) -> Entry {
-        Entry::new(EntryId::new("i"), jiff::Timestamp::UNIX_EPOCH, Actor::User, what)
+        Entry::new(EntryId::new("i"), jiff::Timestamp::UNIX_EPOCH, Actor::User, what, &Redactor::default())
     }
 
     fn decided(title: &str, text: &str) -> Vec<u8> {

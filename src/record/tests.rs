@@ -157,15 +157,15 @@ fn damage_is_said_and_never_panics() {
 fn an_entry_says_that_something_was_taken_out() {
     let secret = format!("ghp_{}", "a1B2".repeat(9));
     let what = What::ToolDenied { tool: "bash".to_owned(), detail: format!("curl -H {secret}"), reason: String::new() };
-    let mut entry = Entry::new(EntryId::new("x"), at(), Actor::Agent, &what);
-    entry.redact(&Redactor::default());
+    let entry = Entry::new(EntryId::new("x"), at(), Actor::Agent, &what, &Redactor::default());
     assert_eq!(entry.redactions, [crate::policy::Redaction { kind: "github-token".to_owned(), count: 1 }]);
 }
 
 #[test]
 fn entries_lie_in_folders_by_team_and_time() {
     let id = EntryId::new("i");
-    let entry = Entry::new(id.clone(), at(), Actor::User, &What::MemoryLogged { text: String::new() });
+    let entry =
+        Entry::new(id.clone(), at(), Actor::User, &What::MemoryLogged { text: String::new() }, &Redactor::default());
     assert!(entry.lies_at(&entry.path("teams/a/"), "teams/a/"));
     assert!(entry.lies_at("memory/2026/01/05/i-memory.logged.md", ""), "as it was at first");
     assert!(!entry.lies_at("memory/2026/01/06/i-memory.logged.md", ""));
@@ -186,6 +186,58 @@ fn a_decision_file_reads_back() {
     assert_eq!(crate::parse::decision_file(&render_decision(&decision), source), Ok(decision));
 }
 
+/// Texts of any characters, and of those that mean something to YAML.
+fn odd() -> impl proptest::strategy::Strategy<Value = String> {
+    use proptest::prelude::*;
+    let mark = prop::sample::select(vec![
+        "---",
+        "\n---\n",
+        "\r\n",
+        "\n",
+        "\"",
+        "'",
+        "\\",
+        "\\u0000",
+        ": ",
+        " #",
+        "- ",
+        "[",
+        "]",
+        "{",
+        "}",
+        ",",
+        "&a",
+        "*a",
+        "!!int",
+        "|",
+        ">",
+        "%",
+        "@",
+        "`",
+        "~",
+        "null",
+        "true",
+        "0x1",
+        "1e3",
+        "\t",
+        "\0",
+        "\u{7f}",
+        "\u{85}",
+        "\u{9b}",
+        "\u{a0}",
+        "\u{2028}",
+        "\u{2029}",
+        "\u{feff}",
+        "\u{fffe}",
+        "\u{ffff}",
+        "\u{202e}",
+        "\u{1f680}",
+        "\u{10ffff}",
+    ]);
+    let piece = prop_oneof![mark.prop_map(str::to_owned), any::<char>().prop_map(String::from), "[a-z*/ ]{1,8}"];
+    prop::collection::vec(piece, 0..8).prop_map(|pieces| pieces.concat())
+}
+
 proptest::proptest! {
     #[test]
     fn any_decision_reads_back(title in "[^\\s\u{feff}#][\\PC]{0,60}", by in "\\PC{0,20}", text in "[\\PC\n]{0,200}") {
@@ -199,10 +251,29 @@ proptest::proptest! {
         proptest::prop_assert_eq!(read, Ok(decision));
     }
 
+    /// Whatever characters they hold: quotes, line breaks, control characters, what YAML and front matter take for marks.
+    #[test]
+    fn any_front_matter_reads_back(
+        scope in proptest::collection::vec(odd(), 0..4),
+        tags in proptest::collection::vec(odd(), 0..4),
+        by in odd(),
+        supersedes in odd(),
+        run in odd(),
+    ) {
+        let mut decision = decision();
+        (decision.scope, decision.tags, decision.by) = (scope, tags, Some(by));
+        decision.supersedes = Some(DecisionId::new(supersedes));
+        decision.run = Some(RunId::new(run));
+        let source = Source::new("x", 1);
+        decision.source = Some(source.clone());
+        let read = crate::parse::decision_file(&render_decision(&decision), source);
+        proptest::prop_assert_eq!(read, Ok(decision));
+    }
+
     #[test]
     fn any_text_reads_back(text in "[\\PC\n\r]{0,200}") {
-        let mut entry = Entry::new(EntryId::new("i"), at(), Actor::User, &What::MemoryLogged { text });
-        entry.redact(&Redactor::default());
+        let what = What::MemoryLogged { text };
+        let entry = Entry::new(EntryId::new("i"), at(), Actor::User, &what, &Redactor::default());
         proptest::prop_assert_eq!(Entry::parse(&entry.render()), Read::Entry(Box::new(entry)));
     }
 }

@@ -192,11 +192,12 @@ mod tests {
     use super::*;
     use crate::model::Actor;
     use crate::model::samples::every_kind;
+    use crate::policy::Redactor;
 
     fn agrees<T: Derived>() {
         let at = Timestamp::UNIX_EPOCH;
         for what in every_kind() {
-            let entry = Entry::new(EntryId::new("i"), at, Actor::Squad, &what);
+            let entry = Entry::new(EntryId::new("i"), at, Actor::Squad, &what, &Redactor::default());
             // What may say something need not.
             let says = T::of(entry).is_some();
             assert!(!says || T::is_said_by(what.name()), "{} of {}", T::TABLE, what.name());
