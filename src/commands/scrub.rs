@@ -21,6 +21,7 @@ Examples:
   squad scrub --value-stdin --yes < secret.txt              Remove it
   squad scrub --value-stdin --yes --prune < secret.txt      Remove it, and the old objects too
   squad scrub --value-stdin                                 Type it, unseen
+  squad scrub --undo                                        Put it back
   squad scrub --kind github-token
   squad scrub --rescan --dry-run                            What today's rules find")]
 pub(super) struct Args {
@@ -35,10 +36,15 @@ pub(super) struct Args {
     rescan: bool,
     /// Remove the old objects from git's object database too
     ///
-    /// Only those that nothing else leads to. Without this they go in git's own time, after some two weeks. May be given
-    /// alone, for what was removed before.
-    #[arg(long, required_unless_present = "search", conflicts_with = "dry_run")]
+    /// Only those that nothing else leads to. Until then `--undo` puts back what was removed. May be given alone, for what
+    /// was removed before.
+    #[arg(long, required_unless_present_any = ["search", "undo"], conflicts_with = "dry_run")]
     prune: bool,
+    /// Put back what the last scrub of this clone removed
+    ///
+    /// Possible until --prune, and until a remote has the scrubbed ledger.
+    #[arg(long, conflicts_with_all = ["search", "prune", "dry_run"])]
+    undo: bool,
     /// Show what would be removed, and change nothing
     #[arg(long, short = 'n')]
     dry_run: bool,
@@ -50,6 +56,17 @@ pub(super) struct Args {
 impl Args {
     pub(super) fn run(self, context: &mut Context<'_>) -> Ended {
         let (env, directory, ui) = (context.env, &context.directory, &mut context.ui);
+        if self.undo {
+            let undone = scrub::undo(env, directory)?;
+            let (entries, rescues) = (undone.entries, undone.rescues);
+            if ui.json() {
+                ui.value(&serde_json::json!({ "undone": { "entries": entries, "rescues": rescues } }));
+            } else {
+                let (entries, rescues) = (plural(entries, "entry"), plural(rescues, "rescue"));
+                ui.say(&format!("Put back into {entries} of the ledger and {rescues}."));
+            }
+            return Ok(0);
+        }
         let search = match (self.value_stdin, &self.kind) {
             (true, _) => Some(Search::Value(value(ui)?)),
             (false, Some(kind)) => Some(Search::Kind(kind.clone())),
@@ -141,7 +158,7 @@ fn said(ui: &mut Ui, scrubbed: &Scrubbed, prunes: bool) {
         (false, false) => {
             ui.say(&format!("Removed from {}.", extent(scrubbed)));
             if !prunes {
-                ui.hint("git still has the old objects for some weeks; `squad scrub --prune` removes them");
+                ui.hint("`squad scrub --undo` puts it back; `squad scrub --prune` removes the old objects for good");
             }
         }
     }

@@ -61,6 +61,7 @@ pub(crate) use self::{
     program::Environment,
     repository::{Head, Repository},
     rescue::{Kept, LeftOut, Place, Rescue, Saved, State},
+    scrub::Undone,
     snapshot::{File, Folder, Snapshot},
     sync::{Delivery, Destination, Refusal, Remote, Standing},
     torture::Writer,

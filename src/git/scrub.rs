@@ -4,6 +4,8 @@
 //! nothing leads to the old bytes. Each rewriting leaves a file below `scrubs/` there; by those files `sync` knows a
 //! history that still leads to them.
 
+mod undo;
+
 use std::{
     cell::RefCell,
     collections::{BTreeSet, HashSet},
@@ -28,6 +30,8 @@ use super::{
     tree::{ObjectStore, Place, TreeEdit},
 };
 
+pub(crate) use undo::Undone;
+
 /// Where a ledger's tree says what was taken out of it.
 pub(super) const RECORDS: &str = "scrubs";
 
@@ -45,11 +49,13 @@ pub(crate) type Record<'a> = dyn Fn(&[String]) -> (String, Vec<u8>) + 'a;
 
 impl Ledger<'_> {
     /// Gives every file the content that `clean` has for it, adds the file that `record` makes of the paths of those
-    /// that changed, and forgets the history. Durable when it returns these paths; none: nothing was to be changed.
+    /// that changed, and forgets the history, which is kept aside for [`Repository::undo_scrub`] as that of the scrub
+    /// `id`. Durable when it returns these paths; none: nothing was to be changed.
     pub(crate) fn rewrite(
         &self,
         clean: &Clean<'_>,
         record: &Record<'_>,
+        id: &str,
         committer: &Identity,
         at: Timestamp,
     ) -> Result<Vec<String>, Error> {
@@ -77,6 +83,7 @@ impl Ledger<'_> {
             }
             let tree = edit.finish(objects)?;
             self.repository().remember_old(&[tip])?;
+            self.repository().back_up(id, "log", tip)?;
             changed.replace(paths);
             objects.add(objs::Kind::Commit, commit::encode(tree, &[], committer, at, "scrub")).map(Some)
         })?;
@@ -111,9 +118,11 @@ impl Repository {
         rescue: &Rescue,
         clean: &Clean<'_>,
         message: &str,
+        id: &str,
         committer: &Identity,
     ) -> Result<(), Error> {
         self.remember_old(&[rescue.commit])?;
+        self.back_up(id, &format!("rescue/{}", rescue.id), rescue.commit)?;
         let store = self.objects();
         let mut objects = NewObjects::new(self.hash());
         let (mut work, mut index) = (Vec::new(), Vec::new());
@@ -210,6 +219,7 @@ impl Repository {
         };
         // Nobody of ours begins to build on what goes.
         let _lock = self.ledger().lock()?;
+        self.forget_backups()?;
         let noted: BTreeSet<&str> = noted.lines().filter(|id| parse_id(id.as_bytes(), self.hash()).is_some()).collect();
         let there = self.present(&noted)?;
         let mut removed = 0;

@@ -8,6 +8,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
 use std::path::{Path, PathBuf};
 
+use jiff::Timestamp;
 use serde::Serialize;
 
 use super::journal::writer;
@@ -15,8 +16,8 @@ use super::rescue::message_after_scrub;
 use super::{repository, secrets};
 use crate::env::Env;
 use crate::error::Failure;
-use crate::git::Repository;
-use crate::model::{Actor, What, list};
+use crate::git::{Repository, Undone};
+use crate::model::{Actor, EntryId, What, list};
 use crate::policy::Redactor;
 use crate::record::{Entry, scrubbed};
 use crate::store;
@@ -58,6 +59,8 @@ const SHORTEST: usize = 4;
 pub(crate) fn scrub(env: &Env, directory: &Path, search: &Search, rehearse: bool) -> Result<Scrubbed, Failure> {
     let (repository, work_dir) = repository(env, directory)?;
     let redactor = redactor(env, &work_dir, search)?;
+    let at = env.clock.now();
+    let id = env.ids.entry(at);
     let mut done = Scrubbed { dry_run: rehearse, ..Scrubbed::default() };
     if let Some(snapshot) = repository.ledger().snapshot()? {
         snapshot.each(|path, bytes| {
@@ -67,7 +70,7 @@ pub(crate) fn scrub(env: &Env, directory: &Path, search: &Search, rehearse: bool
         })?;
     }
     if !rehearse && !done.entries.is_empty() {
-        done.entries = rewrite(env, &repository, &redactor)?;
+        done.entries = rewrite(&repository, &redactor, &id, at)?;
     }
     let clean = |bytes: &[u8]| redactor.bytes(bytes).map(|(clean, _)| clean);
     for rescue in repository.rescues()? {
@@ -78,7 +81,7 @@ pub(crate) fn scrub(env: &Env, directory: &Path, search: &Search, rehearse: bool
         }
         if !rehearse {
             let message = message_after_scrub(&rescue, &files, text);
-            repository.rewrite_rescue(&rescue, &clean, &message, &writer())?;
+            repository.rewrite_rescue(&rescue, &clean, &message, &id.to_string(), &writer())?;
         }
         done.rescues.insert(rescue.id, files);
     }
@@ -108,9 +111,12 @@ fn redactor(env: &Env, work_dir: &Path, search: &Search) -> Result<Redactor, Fai
     }
 }
 
-fn rewrite(env: &Env, repository: &Repository, redactor: &Redactor) -> Result<BTreeMap<String, Vec<String>>, Failure> {
-    let at = env.clock.now();
-    let id = env.ids.entry(at);
+fn rewrite(
+    repository: &Repository,
+    redactor: &Redactor,
+    id: &EntryId,
+    at: Timestamp,
+) -> Result<BTreeMap<String, Vec<String>>, Failure> {
     let found: RefCell<BTreeSet<String>> = RefCell::default();
     let each: RefCell<Vec<Vec<String>>> = RefCell::default();
     let clean = |bytes: &[u8]| {
@@ -126,7 +132,7 @@ fn rewrite(env: &Env, repository: &Repository, redactor: &Redactor) -> Result<BT
         // Of all teams in the repository.
         (entry.path(""), entry.render())
     };
-    let paths = repository.ledger().rewrite(&clean, &record, &writer(), at)?;
+    let paths = repository.ledger().rewrite(&clean, &record, &id.to_string(), &writer(), at)?;
     // Of the last attempt, if somebody else moved the ref meanwhile.
     let mut each = each.into_inner();
     let kinds = each.split_off(each.len().saturating_sub(paths.len()));
@@ -191,6 +197,21 @@ fn in_files(folder: &Path, redactor: &Redactor) -> Vec<String> {
     }
     found.sort();
     found
+}
+
+/// Gives back what the last scrub removed.
+pub(crate) fn undo(env: &Env, directory: &Path) -> Result<Undone, Failure> {
+    let (repository, _) = repository(env, directory)?;
+    let Some(id) = repository.scrubs()?.pop() else {
+        return Err(Failure::failed("there is no scrub to undo here")
+            .hint("a scrub can be undone until `squad scrub --prune` or the first sync after it"));
+    };
+    if let Some(obstacle) = repository.obstacle_to_undo(&id)? {
+        return Err(Failure::failed(format!("the scrub cannot be undone: {obstacle}")));
+    }
+    let undone = repository.undo_scrub(&id, &writer(), env.clock.now())?;
+    forget_derived(&repository.common_dir().join("squad"))?;
+    Ok(undone)
 }
 
 /// What became of the old objects.
