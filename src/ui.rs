@@ -131,6 +131,10 @@ impl Ui {
         }
     }
 
+    pub(crate) fn is_quiet(&self) -> bool {
+        self.manner.quiet
+    }
+
     /// Conversation, to stderr. Who closes stderr does not want to hear it.
     pub(crate) fn say(&mut self, text: &str) {
         if !self.manner.quiet {

@@ -165,6 +165,12 @@ fn epilogue(ui: &mut Ui, ended: &RunEnded) -> u8 {
     if let Some(reason) = &ended.unrecorded {
         ui.warning(&format!("the end of the run could not be recorded: {reason}"));
     }
+    if ended.refused > 0 && ui.is_quiet() && !ui.json() {
+        ui.warning(&format!("{}: {}", ended.status, refusals(ended.refused)));
+    }
+    if ended.status == Outcome::Stopped && !ui.json() {
+        ui.hint("`--permissions allow` lets agents change files and run commands");
+    }
     if !ui.json() {
         ui.say(&format!("squad       details: squad log {}", ended.run));
     }
@@ -174,6 +180,10 @@ fn epilogue(ui: &mut Ui, ended: &RunEnded) -> u8 {
         Outcome::Stopped => 5,
         Outcome::Cancelled => 130,
     }
+}
+
+fn refusals(count: u64) -> String {
+    if count == 1 { "1 request was refused".to_owned() } else { format!("{count} requests were refused") }
 }
 
 fn show(ui: &mut Ui, preview: &Preview) -> u8 {

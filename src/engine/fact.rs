@@ -34,6 +34,12 @@ pub(crate) enum Fact {
     },
     /// The engine waits for an answer.
     Request(Request),
+    /// The engine refused a tool that is not among the session's.
+    Denied {
+        tool: String,
+        detail: String,
+        reason: String,
+    },
     /// Adds to the usage of the turn; fields an engine does not know stay zero.
     Usage(Usage),
     /// The engine recovers from an error by itself, such as a model's 429, and says so.

@@ -104,6 +104,9 @@ kinds! {
         /// Squad's, where it answers by itself. Entries of earlier squads have the engine's.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         version: Option<String>,
+        /// What becomes of a request that no rule decides: `ask`, `allow` or `deny`.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        permissions: Option<String>,
         branch: Option<String>,
         commit: Option<String>,
     };

@@ -47,14 +47,23 @@ pub(crate) enum Verdict {
 }
 
 impl Verdict {
-    /// The last line, which must be `VERDICT: approved` or `VERDICT: rejected`; emphasis and case do not matter.
+    /// The first or the last line, which must be `VERDICT: approved` or `VERDICT: rejected`; emphasis and case do not
+    /// matter. Where they are verdicts that differ, neither counts.
     pub(crate) fn read(text: &str) -> Self {
-        let last = text.lines().rev().find(|line| !line.trim().is_empty()).unwrap_or_default();
-        let plain: String = last.chars().filter(|c| !matches!(c, '*' | '_' | '`' | '.')).collect();
+        let lines: Vec<&str> = text.lines().filter(|line| !line.trim().is_empty()).collect();
+        let read = |line: Option<&&str>| Self::of_line(line.copied().unwrap_or_default());
+        match (read(lines.first()), read(lines.last())) {
+            (Some(first), Some(last)) if first != last => Self::Unclear,
+            (first, last) => last.or(first).unwrap_or(Self::Unclear),
+        }
+    }
+
+    fn of_line(line: &str) -> Option<Self> {
+        let plain: String = line.chars().filter(|c| !matches!(c, '*' | '_' | '`' | '.' | '#')).collect();
         match plain.trim().to_lowercase().split_whitespace().collect::<Vec<_>>()[..] {
-            ["verdict:", "approved"] => Self::Approved,
-            ["verdict:", "rejected"] => Self::Rejected,
-            _ => Self::Unclear,
+            ["verdict:", "approved"] => Some(Self::Approved),
+            ["verdict:", "rejected"] => Some(Self::Rejected),
+            _ => None,
         }
     }
 }
@@ -179,7 +188,19 @@ mod tests {
     fn only_a_plain_verdict_approves() {
         assert_eq!(Verdict::read("Good.\n\n**VERDICT: approved**\n"), Verdict::Approved);
         assert_eq!(Verdict::read("verdict: Rejected."), Verdict::Rejected);
-        for unclear in ["VERDICT: not approved", "NOT APPROVED", "VERDICT: approved\nor not", "", "approved"] {
+        assert_eq!(Verdict::read("\n## VERDICT: rejected\n\nNo tests."), Verdict::Rejected);
+        assert_eq!(Verdict::read("VERDICT: approved\nAll of it.\n"), Verdict::Approved);
+        assert_eq!(Verdict::read("VERDICT: approved\n\nSo:\n\nVERDICT: approved"), Verdict::Approved);
+        for unclear in [
+            "VERDICT: not approved",
+            "NOT APPROVED",
+            "VERDICT: approved or not",
+            "VERDICT: approved\n…\nVERDICT: rejected",
+            "Well.\nVERDICT: approved\nor not",
+            "> VERDICT: approved",
+            "",
+            "approved",
+        ] {
             assert_eq!(Verdict::read(unclear), Verdict::Unclear, "{unclear}");
         }
     }

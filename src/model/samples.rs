@@ -83,6 +83,7 @@ pub(crate) fn every_kind() -> Vec<What> {
             text: text("Add a health endpoint"),
             engine: text("rehearsal"),
             version: None,
+            permissions: Some(text("deny")),
             branch: Some(text("main")),
             commit: None,
         },

@@ -52,6 +52,8 @@ pub(crate) struct Order {
 pub(crate) struct Ended {
     pub(crate) run: RunId,
     pub(crate) status: Outcome,
+    /// What agents asked for and were not allowed.
+    pub(crate) refused: u64,
     pub(crate) unlanded: Option<Left>,
     /// Why the end of the run is not in the ledger.
     pub(crate) unrecorded: Option<String>,
@@ -225,7 +227,7 @@ async fn alone(plan: Plan, text: String, run: &RunId, reports: &Reports) -> Ende
     reports.tell(None, What::Answer { text });
     let status = Outcome::Completed;
     let unrecorded = reports.record(None, without_agents(status)).await.err();
-    Ended { run: run.clone(), status, unlanded: None, unrecorded }
+    Ended { run: run.clone(), status, refused: 0, unlanded: None, unrecorded }
 }
 
 /// The end of a run in which no agent worked.
@@ -325,5 +327,6 @@ fn opening(project: &Project, order: &Order, head: &Head, is_alone: bool) -> Wha
     let engine = if is_alone { NO_ENGINE.to_owned() } else { project.settings.engine.name.clone() };
     let version = is_alone.then(|| env!("CARGO_PKG_VERSION").to_owned());
     let (text, branch, commit) = (order.message.clone(), head.branch.clone(), head.commit.clone());
-    What::RunStarted { text, engine, version, branch, commit }
+    let permissions = (!is_alone).then(|| order.permissions.name().to_owned());
+    What::RunStarted { text, engine, version, permissions, branch, commit }
 }

@@ -13,7 +13,7 @@ use crate::engine::Opening;
 use crate::env::Env;
 use crate::error::Failure;
 use crate::model::{
-    End, Member, Outcome, Plan, PlanKind, Position, RunId, SessionSpec, Slug, Tier, Usage, Verdict, What, seconds,
+    End, Member, Outcome, Plan, PlanKind, Position, RunId, SessionSpec, Slug, Tier, Usage, Verdict, What, list, seconds,
 };
 use crate::pool::{Crew, Job, Work, session_id};
 use crate::route;
@@ -98,6 +98,8 @@ impl Stage<'_> {
             self.review(&crew, reviewer, plan.tier, &done, performance).await;
         }
         match &done[..] {
+            // Work that was not approved is no answer, and neither is what its author says of it.
+            [_] if plan.reviewer.is_some() && performance.verdict != Some(Verdict::Approved) => {}
             [only] => performance.answer = Some(only.text.clone()).filter(|_| only.outcome == Outcome::Completed),
             several if several.iter().any(|work| work.outcome == Outcome::Completed) => {
                 let all = performance.work.clone();
@@ -114,7 +116,7 @@ impl Stage<'_> {
             return;
         }
         let prompt = compile::review_prompt(&self.order.message, &reports_of(done, None), &self.crew.desk.project);
-        let work = crew.work(self.job(reviewer, tier, prompt)).await;
+        let work = crew.work(Job { reads_only: true, ..self.job(reviewer, tier, prompt) }).await;
         if work.outcome == Outcome::Completed {
             let verdict = Verdict::read(&work.text);
             let authors: Vec<Slug> = finished.iter().map(|work| work.agent.clone()).collect();
@@ -124,6 +126,14 @@ impl Stage<'_> {
             for author in authors.iter().filter(|_| verdict == Verdict::Rejected) {
                 crew.reports.tell(Some(author), What::Lockout { reviewer: reviewer.slug.clone() });
             }
+            let authors = list(&authors);
+            performance.answer = match verdict {
+                Verdict::Approved => None,
+                Verdict::Rejected => Some(format!("{} rejected the work of {authors}:\n\n{}", work.agent, work.text)),
+                Verdict::Unclear => {
+                    Some(format!("{} gave no clear verdict on the work of {authors}:\n\n{}", work.agent, work.text))
+                }
+            };
             performance.verdict = Some(verdict);
         }
         performance.work.push(work);
@@ -154,6 +164,7 @@ impl Stage<'_> {
             agents.insert(work.agent.clone(), work.outcome);
             usage += &work.usage;
         }
+        let refused = usage.refused;
         // Side by side, seconds do not add up.
         usage.seconds = seconds(started.elapsed());
         if let Some(text) = performance.answer {
@@ -181,7 +192,7 @@ impl Stage<'_> {
         }
         let end = What::RunCompleted { status, agents, work, commits, usage };
         unrecorded = self.crew.reports.record(None, end).await.err().or(unrecorded);
-        Ended { run: self.run.clone(), status, unlanded, unrecorded }
+        Ended { run: self.run.clone(), status, refused, unlanded, unrecorded }
     }
 
     fn tell(&self, agent: Option<&Slug>, what: What) {
@@ -189,17 +200,18 @@ impl Stage<'_> {
     }
 
     fn job(&self, member: &Member, tier: Tier, prompt: String) -> Job {
-        self.open(self.compiler.agent(member, tier).spec, prompt, false)
+        self.open(self.compiler.agent(member, tier).spec, prompt, false, false)
     }
 
     fn coordinator(&self, prompt: String, resume: bool) -> Job {
-        self.open(self.compiler.coordinator().spec, prompt, resume)
+        self.open(self.compiler.coordinator().spec, prompt, resume, true)
     }
 
-    fn open(&self, spec: SessionSpec, prompt: String, resume: bool) -> Job {
+    fn open(&self, spec: SessionSpec, prompt: String, resume: bool, reads_only: bool) -> Job {
         let session = session_id(&spec.agent, self.run);
         let tools = Tool::ALL.map(Tool::spec).to_vec();
-        Job { opening: Opening { session, spec, tools, directory: self.project.folder.root.clone(), resume }, prompt }
+        let directory = self.project.folder.root.clone();
+        Job { opening: Opening { session, spec, tools, directory, resume }, prompt, reads_only }
     }
 }
 
@@ -209,12 +221,12 @@ impl Performance {
         let has = |outcome| self.work.iter().any(|work| work.outcome == outcome);
         if has(Outcome::Cancelled) {
             Outcome::Cancelled
-        } else if has(Outcome::Stopped) {
-            Outcome::Stopped
         } else if has(Outcome::Failed) || self.verdict.is_some_and(|verdict| verdict != Verdict::Approved) {
             Outcome::Failed
         } else if has(Outcome::TimedOut) {
             Outcome::TimedOut
+        } else if has(Outcome::Stopped) {
+            Outcome::Stopped
         } else {
             Outcome::Completed
         }

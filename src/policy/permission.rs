@@ -13,6 +13,17 @@ pub(crate) enum Permissions {
     Deny,
 }
 
+impl Permissions {
+    /// As it is recorded.
+    pub(crate) fn name(self) -> &'static str {
+        match self {
+            Self::Ask => "ask",
+            Self::Allow => "allow",
+            Self::Deny => "deny",
+        }
+    }
+}
+
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) enum Ruling {
     Allow,

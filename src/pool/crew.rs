@@ -12,10 +12,12 @@ use tokio::sync::{Semaphore, watch};
 use tokio::task::JoinSet;
 use tokio::time::Instant;
 
-use super::{Desk, Reports};
+use super::Reports;
+use super::desk::{Asker, Desk};
 use crate::engine::{Adapter, AdapterSession, Engine, EngineError, Fact, Opening, Session};
 use crate::model::{
-    Change, End, Outcome, Position, RunId, Slug, Unoffered, Usage, What, WorkReport, Written, seconds, without_hidden,
+    Change, End, Outcome, Position, RunId, Slug, ToolChoice, Unoffered, Usage, What, WorkReport, Written, seconds,
+    without_hidden,
 };
 
 /// A turn that was told to stop has this long to end.
@@ -47,10 +49,12 @@ impl Cancel {
 pub(crate) struct Job {
     pub(crate) opening: Opening,
     pub(crate) prompt: String,
+    /// It judges or answers, and changes nothing.
+    pub(crate) reads_only: bool,
 }
 
 /// What became of a job. Every job has one.
-#[derive(Clone, Debug, PartialEq)]
+#[derive(Clone)]
 pub(crate) struct Work {
     pub(crate) agent: Slug,
     pub(crate) outcome: Outcome,
@@ -62,6 +66,7 @@ pub(crate) struct Work {
     /// What it changed in the work tree; `None` where nobody looked.
     pub(crate) changed: Option<Vec<Change>>,
     pub(crate) position: Position,
+    asker: Arc<Asker>,
     /// Tool calls that have begun and not ended, by the call's id.
     under_way: BTreeMap<String, Started>,
 }
@@ -144,14 +149,19 @@ impl Crew {
                 }
             }
         }
+        work.usage.refused = work.asker.refused();
+        work.stop_who_was_kept_from_all();
         work.usage.seconds = seconds(started.elapsed());
         self.reports.tell(Some(&work.agent), work.event());
         work
     }
 
     fn unfinished(&self, job: &Job) -> Work {
+        let spec = &job.opening.spec;
+        let reads_only = job.reads_only || spec.tools == ToolChoice::ReadOnly;
         Work {
-            agent: job.opening.spec.agent.clone(),
+            agent: spec.agent.clone(),
+            asker: Arc::new(Asker::new(spec.agent.clone(), self.reports.clone(), reads_only)),
             outcome: Outcome::Failed,
             text: String::new(),
             reason: "squad lost track of it; this is a defect".to_owned(),
@@ -301,8 +311,12 @@ impl Crew {
             }
             Fact::Request(request) => {
                 // Answered beside the turn, so that its deadline and its other facts do not wait.
-                let (desk, reports, agent) = (Arc::clone(&self.desk), self.reports.clone(), work.agent.clone());
-                tokio::spawn(async move { desk.answer(&reports, &agent, request).await });
+                let (desk, asker) = (Arc::clone(&self.desk), Arc::clone(&work.asker));
+                tokio::spawn(async move { desk.answer(&asker, request).await });
+            }
+            Fact::Denied { tool, detail, reason } => {
+                work.asker.note_refused();
+                tell(What::ToolDenied { tool, detail, reason });
             }
             Fact::Usage(usage) => {
                 work.usage += &usage;
@@ -326,6 +340,22 @@ impl Work {
     fn end(&mut self, outcome: Outcome, reason: &str) {
         self.outcome = outcome;
         self.reason = reason.to_owned();
+    }
+
+    /// Who was allowed nothing of what it wanted to change has not done the work, whatever it says.
+    fn stop_who_was_kept_from_all(&mut self) {
+        let has_changed = self.changed.as_ref().is_some_and(|changed| !changed.is_empty());
+        if self.outcome == Outcome::Completed
+            && !has_changed
+            && let Some(count) = self.asker.kept_from_all()
+        {
+            let what = if count == 1 {
+                "1 write or command was".to_owned()
+            } else {
+                format!("{count} writes or commands were")
+            };
+            self.end(Outcome::Stopped, &format!("{what} refused, and none was allowed"));
+        }
     }
 
     fn event(&self) -> What {

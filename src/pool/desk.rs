@@ -2,6 +2,7 @@
 
 use std::path::Path;
 use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
 
 use tokio::sync::oneshot;
 
@@ -29,19 +30,69 @@ pub(crate) struct Desk {
 /// Decisions a search shows at most.
 const SHOWN: usize = 20;
 
+/// Who asks, and what became of it so far.
+pub(crate) struct Asker {
+    pub(crate) agent: Slug,
+    pub(crate) reports: Reports,
+    /// Its role brings that it changes nothing: a reviewer, the coordinator, an agent of a tier that reads.
+    pub(crate) reads_only: bool,
+    refused: AtomicU64,
+    /// Writes and commands among them.
+    changes_refused: AtomicU64,
+    changes_allowed: AtomicU64,
+}
+
+impl Asker {
+    pub(crate) fn new(agent: Slug, reports: Reports, reads_only: bool) -> Self {
+        let (refused, changes_refused, changes_allowed) = Default::default();
+        Self { agent, reports, reads_only, refused, changes_refused, changes_allowed }
+    }
+
+    /// The engine refused it by itself, by the rules it was given.
+    pub(crate) fn note_refused(&self) {
+        self.refused.fetch_add(1, Ordering::Relaxed);
+    }
+
+    fn note(&self, access: Access, approval: &Approval) {
+        let is_refused = *approval != Approval::Allow;
+        if is_refused {
+            self.note_refused();
+        }
+        if matches!(access, Access::Write | Access::Shell) {
+            let count = if is_refused { &self.changes_refused } else { &self.changes_allowed };
+            count.fetch_add(1, Ordering::Relaxed);
+        }
+    }
+
+    pub(crate) fn refused(&self) -> u64 {
+        self.refused.load(Ordering::Relaxed)
+    }
+
+    /// How many writes and commands were refused, where none was allowed and it is not its role that refused them.
+    pub(crate) fn kept_from_all(&self) -> Option<u64> {
+        let count = self.changes_refused.load(Ordering::Relaxed);
+        let is_kept = count > 0 && self.changes_allowed.load(Ordering::Relaxed) == 0 && !self.reads_only;
+        is_kept.then_some(count)
+    }
+
+    fn tell(&self, what: What) {
+        self.reports.tell(Some(&self.agent), what);
+    }
+}
+
 impl Desk {
-    pub(crate) async fn answer(&self, reports: &Reports, agent: &Slug, request: Request) {
+    pub(crate) async fn answer(&self, asker: &Asker, request: Request) {
         match request {
-            Request::Tool(call, reply) => reply.send(self.tool(reports, agent, call).await),
+            Request::Tool(call, reply) => reply.send(self.tool(&asker.reports, &asker.agent, call).await),
             Request::Permission { access, tool, detail, reply } => {
-                let approval = self.permission(agent, access, &tool, &detail).await;
+                let approval = self.permission(asker, access, &tool, &detail).await;
+                asker.note(access, &approval);
                 if let Approval::Deny(reason) = &approval {
-                    let reason = reason.clone();
-                    reports.tell(Some(agent), What::ToolDenied { tool, detail: first_words(&detail, 200), reason });
+                    asker.tell(What::ToolDenied { tool, detail, reason: reason.clone() });
                 }
                 reply.send(approval);
             }
-            Request::Question { text, choices, reply } => self.question(agent, &text, &choices, reply).await,
+            Request::Question { text, choices, reply } => self.question(&asker.agent, &text, &choices, reply).await,
         }
     }
 
@@ -66,18 +117,25 @@ impl Desk {
         ToolResult { ok, text: without_hidden(text) }
     }
 
-    async fn permission(&self, agent: &Slug, access: Access, tool: &str, detail: &str) -> Approval {
+    async fn permission(&self, asker: &Asker, access: Access, tool: &str, detail: &str) -> Approval {
+        if asker.reads_only && access == Access::Write {
+            return Approval::Deny("who reviews, chooses or answers reads and changes no file".to_owned());
+        }
         match rule(self.permissions, access, &self.resolved(access, detail), &self.project) {
             Ruling::Allow => Approval::Allow,
             Ruling::Deny(reason) => Approval::Deny(reason),
             Ruling::Ask => {
-                let tool = first_words(tool, 100);
-                let question = format!("{agent} wants to use {tool}:\n{}Allow it? [y/N] ", marked(detail));
-                match self.ask_person(question).await.as_deref().map(str::trim) {
+                let (agent, named) = (&asker.agent, first_words(tool, 100));
+                let question = format!("{agent} wants to use {named}:\n{}Allow it? [y/N] ", marked(detail));
+                let (tool, detail) = (tool.to_owned(), detail.to_owned());
+                asker.tell(What::PermissionAsked { tool: tool.clone(), access, detail: detail.clone() });
+                let approval = match self.ask_person(question).await.as_deref().map(str::trim) {
                     Some("y" | "Y" | "yes") => Approval::Allow,
                     Some(_) => Approval::Deny("the user refused it".to_owned()),
                     None => Approval::Deny("there is nobody to ask".to_owned()),
-                }
+                };
+                asker.tell(What::PermissionAnswered { tool, detail, allowed: approval == Approval::Allow });
+                approval
             }
         }
     }

@@ -14,6 +14,8 @@ mod dispatcher;
 mod lineage;
 
 pub(crate) use crew::{Cancel, Crew, Job, Work, session_id};
+#[cfg(test)]
+use desk::Asker;
 pub(crate) use desk::{Ask, Desk};
 pub(crate) use dispatcher::{Dispatcher, Journal, Reports, Show};
 

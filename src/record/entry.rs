@@ -26,6 +26,7 @@ use jiff::Timestamp;
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
 
+use super::text;
 use crate::model::{Actor, EntryId, Position, RunId, Slug, What};
 use crate::policy::{Redaction, Redactor};
 
@@ -116,6 +117,17 @@ impl Entry {
         redactor.value(&mut payload, &mut self.redactions);
         if let Value::Object(payload) = payload {
             self.payload = payload;
+        }
+        self.shorten();
+    }
+
+    /// What a tool was given and gave may be of any length. Cut when it is redacted: half a secret is not known for
+    /// one.
+    fn shorten(&mut self) {
+        for (key, cut) in [("detail", text::head_and_tail as fn(&str) -> String), ("result", text::tail)] {
+            if let Some(Value::String(text)) = self.payload.get_mut(key) {
+                *text = cut(text);
+            }
         }
     }
 

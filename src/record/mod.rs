@@ -7,6 +7,7 @@ mod entry;
 mod import;
 pub(crate) mod marks;
 mod scrub;
+mod text;
 
 pub(crate) use decision_file::{decision_path, render_decision};
 pub(crate) use entry::{Entry, Read};

@@ -29,6 +29,7 @@ pub(crate) struct Lines<S> {
     /// No engine runs: squad answers by itself.
     is_alone: bool,
     has_engine: bool,
+    may_change: bool,
 }
 
 impl<S: Screen> Lines<S> {
@@ -43,6 +44,7 @@ impl<S: Screen> Lines<S> {
             answering: Slug::coordinator(),
             is_alone: false,
             has_engine: true,
+            may_change: true,
         }
     }
 
@@ -105,12 +107,20 @@ impl<S: Screen> Lines<S> {
 
     fn run_event(&mut self, what: &What) {
         match what {
-            What::RunStarted { engine, .. } => self.is_alone = engine == NO_ENGINE,
+            What::RunStarted { engine, permissions, .. } => {
+                self.is_alone = engine == NO_ENGINE;
+                self.may_change = permissions.as_deref() != Some("deny");
+            }
             What::EngineStarted { engine, version, .. } => {
                 let note =
                     if engine == "rehearsal" { "the rehearsal engine: a script plays, no model is asked" } else { "" };
                 let text = if note.is_empty() { format!("engine {engine} {version}") } else { note.to_owned() };
                 self.line("squad", Mood::Faint, &text);
+                if !self.may_change {
+                    let text = "nothing may be changed: writes and commands are refused; \
+                                `--permissions allow` lets agents make them";
+                    self.line("squad", Mood::Warning, text);
+                }
             }
             What::RoutePlanned(plan) => {
                 self.answering = match &plan.agents[..] {
@@ -143,6 +153,9 @@ impl<S: Screen> Lines<S> {
             // Whoever runs squad is told why by the error that follows.
             What::ConnectionFailed { .. } => self.has_engine = false,
             What::RunCompleted { status, agents, usage, .. } if self.has_engine => {
+                // Words that turned out to be no answer.
+                let answering = self.answering.clone();
+                self.say_pending(&answering);
                 let mood = if *status == crate::model::Outcome::Completed { Mood::Good } else { Mood::Bad };
                 let agents = if agents.is_empty() { "nobody".to_owned() } else { plural(agents.len(), "agent") };
                 self.line("squad", mood, &format!("{status}: {agents}, {}", spent(usage)));
@@ -210,9 +223,7 @@ impl<S: Screen> Lines<S> {
             }
             What::Completed(End { usage, .. }) => {
                 self.finish(agent);
-                if *agent == self.answering {
-                    self.pending.remove(agent);
-                } else {
+                if *agent != self.answering {
                     self.say_pending(agent);
                 }
                 self.line(who, Mood::Good, &format!("completed, {}", spent(usage)));
@@ -236,6 +247,9 @@ impl<S: Screen> Show for Lines<S> {
     fn show(&mut self, event: &Event) {
         match (&event.agent, &event.what) {
             (_, What::Answer { text }) => {
+                if self.pending.get(&self.answering).is_some_and(|said| said == text) {
+                    self.pending.remove(&self.answering);
+                }
                 let screen = &mut self.screen;
                 self.terminal.progress.suspend(|| screen.answer(text));
             }
@@ -249,6 +263,9 @@ fn spent(usage: &Usage) -> String {
     let mut parts = vec![format!("{:.1} s", usage.seconds)];
     if usage.tool_calls > 0 {
         parts.push(plural(usage.tool_calls as usize, "tool call"));
+    }
+    if usage.refused > 0 {
+        parts.push(format!("{} refused", usage.refused));
     }
     if usage.input_tokens + usage.output_tokens > 0 {
         parts.push(format!("{} tokens in, {} out", usage.input_tokens, usage.output_tokens));

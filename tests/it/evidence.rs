@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use expect_test::expect;
 use serde_json::{Value, json};
 
-use crate::support::TestRepo;
+use crate::support::{Output, TestRepo};
 
 /// The entries of the newest run.
 fn entries(repo: &TestRepo) -> Vec<Value> {
@@ -166,4 +166,111 @@ steps = [{ fail = "no" }]
     ];
     assert_eq!(told, expected);
     assert_eq!(work[0]["usage"]["seconds"], 1.0);
+}
+
+/// The last event of a run.
+fn last(output: &Output) -> Value {
+    TestRepo::events(output).pop().expect("an event")
+}
+
+const LIAR: &str = "[[turn]]\nagent = \"ada\"\nsteps = [{ write = \"src/a.txt\", text = \"x\" }, { write = \"src/b.txt\", \
+                    text = \"x\" }, { say = \"Did it: both files are written.\" }]\n";
+
+#[test]
+fn who_was_allowed_nothing_has_not_completed() {
+    let repo = TestRepo::with_small_team();
+    let output = repo.rehearse(LIAR, &["--agent", "ada", "x"]);
+    expect![[r#"
+        --- stderr
+        squad       the rehearsal engine: a script plays, no model is asked
+        squad       nothing may be changed: writes and commands are refused; `--permissions allow` lets agents make them
+        squad       ada works on it; tier standard (command line: named with --agent)
+        ada         write src/a.txt was refused: changing files is not allowed in this run (permissions: deny)
+        ada         write src/b.txt was refused: changing files is not allowed in this run (permissions: deny)
+        ada         Did it: both files are written.
+        ada         stopped: 2 writes or commands were refused, and none was allowed
+        squad       stopped: 1 agent, 0.0 s, 2 tool calls, 2 refused
+        hint: `--permissions allow` lets agents change files and run commands
+        squad       details: squad log 20260105-090000-000001
+        --- exit 5
+    "#]].assert_eq(&output.to_string());
+    let output = repo.rehearse(LIAR, &["--quiet", "--agent", "ada", "x"]);
+    expect![[r#"
+        --- stderr
+        warning: stopped: 2 requests were refused
+        --- exit 5
+    "#]].assert_eq(&output.to_string());
+    let output = repo.rehearse(LIAR, &["--json", "--agent", "ada", "x"]);
+    let (events, end) = (TestRepo::events(&output), last(&output));
+    assert_eq!((output.code, &end["status"], &end["agents"]["ada"]), (5, &"stopped".into(), &"stopped".into()));
+    assert_eq!((&end["work"][0]["refused"], &end["usage"]["refused"]), (&2.into(), &2.into()));
+    assert_eq!(events[0]["permissions"], "deny");
+    let stopped = events.iter().find(|event| event["type"] == "agent.stopped").expect("an outcome");
+    assert_eq!(stopped["reason"], "2 writes or commands were refused, and none was allowed");
+    assert!(repo.squad(&["log"]).out.contains("stopped    x") && !repo.exists("src"));
+}
+
+/// Which refusals stop whom.
+#[test]
+fn refusals_stop_only_those_whose_work_they_prevent() {
+    let writes = |agent: &str, path: &str| {
+        format!(
+            "[[turn]]\nagent = \"{agent}\"\nsteps = [{{ write = \"{path}\", text = \"x\" }}, {{ say = \"Did it.\\n\\nVERDICT: approved\" }}]\n"
+        )
+    };
+    let says = "[[turn]]\nagent = \"ada\"\nsteps = [{ say = \"Nothing to do.\" }]\n".to_owned();
+    let fails = "[[turn]]\nagent = \"bob\"\nsteps = [{ fail = \"no\" }]\n".to_owned();
+    let ada = writes("ada", "src/a.txt");
+    for (name, script, arguments, code, status, refused) in [
+        ("nothing was asked for", says.clone(), &["--agent", "ada", "x"][..], 0, "completed", 0),
+        ("it was allowed", ada.clone(), &["--permissions", "allow", "--agent", "ada", "x"], 0, "completed", 0),
+        ("everything was refused", ada.clone(), &["--agent", "ada", "x"], 5, "stopped", 1),
+        ("one of two", ada.clone(), &["--agent", "ada", "--agent", "bob", "x"], 5, "stopped", 1),
+        ("another failed", [&ada[..], &fails].concat(), &["--agent", "ada", "--agent", "bob", "x"], 1, "failed", 1),
+        ("a tier that reads", ada.clone(), &["--tier", "lightweight", "--agent", "ada", "x"], 0, "completed", 1),
+        (
+            "a reviewer",
+            [&says[..], &writes("rex", "src/r.txt")].concat(),
+            &["--permissions", "allow", "Fix the login password check"],
+            0,
+            "completed",
+            1,
+        ),
+        ("an author, and nobody reviews it", ada.clone(), &["Fix the login password check"], 5, "stopped", 1),
+    ] {
+        let repo = TestRepo::with_small_team();
+        let output = repo.rehearse(&script, &[&["--json"], arguments].concat());
+        let end = last(&output);
+        assert_eq!(
+            (output.code, &end["status"], &end["usage"]["refused"]),
+            (code, &status.into(), &refused.into()),
+            "{name}: {output}"
+        );
+        assert!(!repo.exists("src/r.txt"), "{name}");
+        let is_reviewed = output.out.contains("review.verdict");
+        assert_eq!(is_reviewed, name == "a reviewer", "{name}: {output}");
+    }
+}
+
+#[test]
+fn work_that_was_not_approved_is_no_answer() {
+    let repo = TestRepo::with_small_team();
+    let run = |verdict: &str| {
+        let script = format!(
+            "[[turn]]\nagent = \"ada\"\nsteps = [{{ say = \"Did it.\" }}]\n[[turn]]\nagent = \"rex\"\nsteps = [{{ say = \"\"\"{verdict}\"\"\" }}]\n"
+        );
+        repo.rehearse(&script, &["Fix the login password check"])
+    };
+    let output = run("VERDICT: rejected\n\nThere is no test.");
+    assert_eq!(output.out, "rex rejected the work of ada:\n\nVERDICT: rejected\n\nThere is no test.\n");
+    assert!(output.code == 1 && output.err.contains("ada         Did it."), "{output}");
+    let output = run("Hm.");
+    assert_eq!((output.out.as_str(), output.code), ("rex gave no clear verdict on the work of ada:\n\nHm.\n", 1));
+    let output = run("VERDICT: approved\n\nGood.");
+    assert_eq!((output.out.as_str(), output.code), ("Did it.\n", 0));
+    assert_eq!(output.err.matches("Did it.").count(), 0, "the answer is said once: {output}");
+    // A review that does not come about approves nothing.
+    let script = "[[turn]]\nagent = \"ada\"\nsteps = [{ say = \"Did it.\" }]\n[[turn]]\nagent = \"rex\"\nsteps = [{ fail = \"no\" }]\n";
+    let output = repo.rehearse(script, &["Fix the login password check"]);
+    assert!(output.out.is_empty() && output.code == 1 && output.err.contains("ada         Did it."), "{output}");
 }

@@ -241,6 +241,8 @@ impl Conversation {
             return json!({});
         }
         let reason = format!("the tool `{tool}` is not among this agent's tools: {}", allowed.join(", "));
+        let detail = subject(hook.input.get("toolArgs").unwrap_or(&Value::Null));
+        self.report(Fact::Denied { tool: tool.to_owned(), detail, reason: reason.clone() });
         json!({ "output": { "permissionDecision": "deny", "permissionDecisionReason": reason } })
     }
 }
@@ -472,9 +474,9 @@ mod tests {
 
     #[test]
     fn tools_outside_the_list_are_denied_by_the_hook() {
-        let (conversation, _facts) = conversation(ToolChoice::ReadOnly);
+        let (conversation, mut facts) = conversation(ToolChoice::ReadOnly);
         let call = |hook: &str, tool: &str| {
-            let input = json!({ "toolName": tool });
+            let input = json!({ "toolName": tool, "toolArgs": { "command": "ls\nrm x" } });
             conversation.hook_called(&HookCall { session_id: "s".into(), hook_type: hook.into(), input })
         };
         assert_eq!(call("preToolUse", "view"), json!({}));
@@ -486,6 +488,8 @@ mod tests {
             text(&denied, "/output/permissionDecisionReason"),
             Some("the tool `bash` is not among this agent's tools: view, grep, glob, squad_status")
         );
+        assert_eq!(facts.try_recv().ok().map(|fact| testing::show(&fact)).as_deref(), Some("denied bash: ls\nrm x"));
+        assert!(facts.try_recv().is_err(), "what is allowed is no news");
     }
 
     #[test]

@@ -56,6 +56,7 @@ pub(crate) fn show(fact: &Fact) -> String {
                 billed.concat()
             )
         }
+        Fact::Denied { tool, detail, .. } => format!("denied {tool}: {detail}"),
         Fact::Warning(text) => format!("warning {text}"),
         Fact::ConnectionLost(reason) => format!("connection lost: {reason}"),
         Fact::ConnectionRestored { attempts } => format!("connection restored: {attempts}"),
