@@ -1,3 +1,5 @@
+mod boundaries;
+
 use super::receipt::InputKind;
 use super::*;
 use crate::model::{Ceremony, DecisionId, Kind, Rule, Skill, Source, Status, TeamNote};

@@ -6,6 +6,7 @@ mod edits;
 mod kinds;
 mod landing;
 mod ledger;
+mod others;
 mod power;
 mod processes;
 mod queue;

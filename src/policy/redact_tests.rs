@@ -151,3 +151,59 @@ fn values_are_cleaned_throughout() {
     Redactor::default().value(&mut value, &mut found);
     assert_eq!(value, serde_json::json!({"a": [{"b": "mail [redacted:email]"}], "n": 1}));
 }
+
+/// One that contains another goes as a whole, in whatever order they are known, wherever they stand.
+#[test]
+fn a_longer_secret_goes_before_a_shorter_one_in_it() {
+    let secrets = ["Swordfish", "Swordfish-1932", "the Swordfish-1932 of Bea", "1932 of Bea!"];
+    let whole = "[redacted:known-secret]";
+    for turn in 0..secrets.len() {
+        let mut secrets = secrets.map(str::to_owned);
+        secrets.rotate_left(turn);
+        let redactor = Redactor::new(secrets);
+        let clean = |text: &str| redactor.text(text, &mut Vec::new());
+        for (text, expected) in [
+            ("a Swordfish b", format!("a {whole} b")),
+            ("a Swordfish-1932 b", format!("a {whole} b")),
+            ("a the Swordfish-1932 of Bea b", format!("a {whole} b")),
+            ("Swordfish-1932,Swordfish", format!("{whole},{whole}")),
+        ] {
+            assert_eq!(clean(text), expected);
+            let bytes = [text.as_bytes(), b"\xff"].concat();
+            let (clean, _) = redactor.bytes(&bytes).expect("there is one");
+            let clean = String::from_utf8_lossy(&clean).into_owned();
+            assert!(!clean.contains("Sword") && !clean.contains("1932") && !clean.contains("Bea"), "{clean}");
+        }
+    }
+}
+
+#[test]
+fn values_of_eight_characters_are_secrets_and_shorter_ones_are_words() {
+    for (value, is_secret) in [("Aardvar", false), ("Aardvark", true), ("Äärdvärk", true), ("Aardvarks", true)] {
+        let clean = Redactor::new([value.to_owned()]).text(&format!("an {value}!"), &mut Vec::new());
+        assert_eq!(!clean.contains(value), is_secret, "{clean}");
+    }
+}
+
+/// Text or not: every occurrence goes, and is counted.
+#[test]
+fn every_occurrence_goes_and_is_counted() {
+    let redactor = Redactor::new(["Swordfish-1932".to_owned()]);
+    for tail in [&b""[..], b"\xff\xfe"] {
+        for times in 1..=3 {
+            let bytes = ["x Swordfish-1932".repeat(times).as_bytes(), tail].concat();
+            let (clean, found) = redactor.bytes(&bytes).expect("there is one");
+            assert!(!String::from_utf8_lossy(&clean).contains("Swordfish") && clean.ends_with(tail), "{clean:?}");
+            assert_eq!(found.iter().map(|redaction| redaction.count).sum::<usize>(), times);
+        }
+    }
+    assert_eq!(redactor.bytes(b"nothing \xff here"), None);
+}
+
+#[test]
+fn keys_of_values_are_cleaned_too() {
+    let redactor = Redactor::new(["Swordfish-1932".to_owned()]);
+    let mut value = serde_json::json!({ "Swordfish-1932": { "list": ["Swordfish-1932", { "Swordfish-1932": 1 }] } });
+    redactor.value(&mut value, &mut Vec::new());
+    assert!(!value.to_string().contains("Swordfish"), "{value}");
+}

@@ -20,4 +20,6 @@ pub(crate) use desk::{Ask, Desk};
 pub(crate) use dispatcher::{Dispatcher, Journal, Reports, Show};
 
 #[cfg(test)]
+mod crew_tests;
+#[cfg(test)]
 mod tests;

@@ -1,4 +1,5 @@
 mod spoken;
+mod threshold;
 
 use super::*;
 use crate::parse::{Files, team};

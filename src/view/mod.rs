@@ -4,6 +4,8 @@
 
 mod ask;
 mod cautious;
+#[cfg(test)]
+mod every_kind_tests;
 mod json;
 mod lines;
 

@@ -23,8 +23,10 @@ mod registry;
 mod server;
 mod session;
 #[cfg(test)]
-mod testing;
+pub(crate) mod testing;
 mod traffic;
+#[cfg(all(test, unix))]
+mod turn_tests;
 #[cfg(all(test, unix))]
 mod unruly_tests;
 mod wire;

@@ -1,7 +1,11 @@
 //! What the adapter's tests share.
 
 use serde_json::json;
+#[cfg(unix)]
+use std::time::Duration;
 
+#[cfg(unix)]
+use super::{Home, Options, Timeouts};
 use crate::engine::{Fact, Opening, Request, ToolSpec};
 use crate::model::{ModelChoice, ModelLayer, SessionSpec, Slug, Tier, ToolChoice};
 
@@ -29,6 +33,57 @@ pub(crate) fn opening(session: &str, tools: ToolChoice) -> Opening {
         resume: false,
     }
 }
+
+/// What starts a shell script as the CLI. The deadlines are for a machine that has much else to do; one that is to pass
+/// is made shorter by the test.
+#[cfg(unix)]
+pub(crate) fn options(folder: &tempfile::TempDir, script: &str) -> Options {
+    use std::os::unix::fs::PermissionsExt;
+
+    let program = folder.path().join("copilot");
+    std::fs::write(&program, format!("#!/bin/sh\n{script}\n")).expect("a script");
+    std::fs::set_permissions(&program, std::fs::Permissions::from_mode(0o755)).expect("permissions");
+    Options {
+        program: Some(program),
+        squad: None,
+        variables: [("PATH".into(), "/usr/bin:/bin".into())].into(),
+        directory: folder.path().to_owned(),
+        home: Home::At(folder.path().join("home")),
+        provider: None,
+        run: format!("unruly-{}", folder.path().display()),
+        timeouts: Timeouts {
+            grace: Duration::from_millis(400),
+            backoff: Duration::from_millis(10),
+            offer: Duration::from_secs(60),
+            ..Timeouts::default()
+        },
+    }
+}
+
+/// A script's line that answers the request of this number.
+#[cfg(unix)]
+pub(crate) fn answer(id: u64, result: &str) -> String {
+    let message = format!(r#"{{"jsonrpc":"2.0","id":{id},"result":{result}}}"#);
+    frame(&message)
+}
+
+/// A script's line that says something of itself.
+#[cfg(unix)]
+pub(crate) fn event(session: &str, kind: &str, data: &serde_json::Value) -> String {
+    let event = json!({ "type": kind, "id": "e", "timestamp": "2026-01-05T09:00:00Z", "data": data });
+    let params = json!({ "sessionId": session, "event": event });
+    frame(&json!({ "jsonrpc": "2.0", "method": "session.event", "params": params }).to_string())
+}
+
+#[cfg(unix)]
+fn frame(message: &str) -> String {
+    format!("printf 'Content-Length: {}\\r\\n\\r\\n%s' '{message}'", message.len())
+}
+
+/// A script's line that reads a request: its head ends with an empty line; its body, which has no line end, is read
+/// with the next head.
+#[cfg(unix)]
+pub(crate) const READ: &str = "read head; read empty";
 
 /// A fact in a line.
 pub(crate) fn show(fact: &Fact) -> String {

@@ -1,48 +1,28 @@
 //! CLIs that misbehave, as no real one does: small shell scripts.
 
 use std::fs;
-use std::os::unix::fs::PermissionsExt;
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
+use super::testing::{READ, answer, options};
 use super::*;
 use crate::model::Offer;
 
-/// Starts a script as the CLI, with short deadlines, and gives the error.
+/// Starts a script as the CLI and gives the error.
 async fn start(script: &str) -> EngineError {
+    started(script, Timeouts::default()).await
+}
+
+/// One that does not answer.
+async fn silent(script: &str) -> EngineError {
+    let deadline = Duration::from_millis(700);
+    started(script, Timeouts { start: deadline, request: deadline, ..Timeouts::default() }).await
+}
+
+async fn started(script: &str, timeouts: Timeouts) -> EngineError {
     let folder = tempfile::tempdir().expect("a temporary folder");
     let options = options(&folder, script);
-    let started = Instant::now();
-    let error = Copilot::start(options).await.err().expect("it cannot be used");
-    assert!(started.elapsed() < Duration::from_secs(5), "{error} took {:?}", started.elapsed());
-    error
-}
-
-fn options(folder: &tempfile::TempDir, script: &str) -> Options {
-    let program = folder.path().join("copilot");
-    fs::write(&program, format!("#!/bin/sh\n{script}\n")).expect("a script");
-    fs::set_permissions(&program, fs::Permissions::from_mode(0o755)).expect("permissions");
-    Options {
-        program: Some(program),
-        squad: None,
-        variables: [("PATH".into(), "/usr/bin:/bin".into())].into(),
-        directory: folder.path().to_owned(),
-        home: Home::At(folder.path().join("home")),
-        provider: None,
-        run: format!("unruly-{}", folder.path().display()),
-        timeouts: Timeouts {
-            start: Duration::from_millis(700),
-            request: Duration::from_millis(700),
-            grace: Duration::from_millis(400),
-            offer: Duration::from_millis(700),
-            ..Timeouts::default()
-        },
-    }
-}
-
-/// A script's line that answers the request of this number.
-fn answer(id: u64, result: &str) -> String {
-    let message = format!(r#"{{"jsonrpc":"2.0","id":{id},"result":{result}}}"#);
-    format!("printf 'Content-Length: {}\\r\\n\\r\\n%s' '{message}'", message.len())
+    let timeouts = Timeouts { grace: options.timeouts.grace, ..timeouts };
+    Copilot::start(Options { timeouts, ..options }).await.err().expect("it cannot be used")
 }
 
 #[tokio::test]
@@ -67,13 +47,13 @@ async fn garbage_is_quoted() {
 
 #[tokio::test]
 async fn silence_ends_at_the_deadline() {
-    let error = start("cat >/dev/null").await.to_string();
+    let error = silent("cat >/dev/null").await.to_string();
     assert!(error.contains("no answer within 0.7 s"), "{error}");
 }
 
 #[tokio::test]
 async fn a_stopped_process_is_silence_too() {
-    let error = start("kill -STOP $$").await.to_string();
+    let error = silent("kill -STOP $$").await.to_string();
     assert!(error.contains("no answer within 0.7 s"), "{error}");
 }
 
@@ -107,11 +87,14 @@ async fn a_cli_without_a_login_says_how_to_get_one() {
 async fn offer(models: Option<&str>) -> Offer {
     let mut results = vec![r#"{"protocolVersion":3}"#, r#"{"isAuthenticated":true}"#];
     results.extend(models);
-    // A request's head ends with an empty line; its body, which has no line end, is read with the next head.
     let answers: Vec<String> =
-        (1..).zip(results).map(|(id, result)| format!("read head; read empty; {}", answer(id, result))).collect();
+        (1..).zip(results).map(|(id, result)| format!("{READ}; {}", answer(id, result))).collect();
     let folder = tempfile::tempdir().expect("a temporary folder");
-    let engine = Copilot::start(options(&folder, &format!("{}; cat >/dev/null", answers.join("; ")))).await;
+    let mut options = options(&folder, &format!("{}; cat >/dev/null", answers.join("; ")));
+    if models.is_none() {
+        options.timeouts.offer = Duration::from_millis(700);
+    }
+    let engine = Copilot::start(options).await;
     let engine = engine.expect("it can be used");
     let offer = engine.offer().await;
     engine.stop().await;

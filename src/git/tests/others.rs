@@ -1,0 +1,112 @@
+//! Somebody else moves the ledger's ref at the worst moment: between our look at it and our own move.
+
+use std::thread;
+use std::time::Duration;
+
+use super::*;
+
+/// Takes git's own lock of the ledger's ref, as `git fetch` and `git update-ref` do.
+fn lock(world: &World) -> PathBuf {
+    let lock = world.root().join(".git/refs/squad/log.lock");
+    fs::File::create_new(&lock).unwrap();
+    lock
+}
+
+/// A commit on the ledger with one more file, that no ref leads to yet.
+fn commit_beside(world: &World, path: &str) -> String {
+    let index = world.folder.path().join("other-index");
+    let git = |arguments: &[&str]| {
+        let done = world.command(&world.root(), arguments).env("GIT_INDEX_FILE", &index).output().unwrap();
+        assert!(done.status.success(), "{arguments:?}: {}", String::from_utf8_lossy(&done.stderr));
+        String::from_utf8(done.stdout).unwrap().trim().to_owned()
+    };
+    git(&["read-tree", "refs/squad/log"]);
+    let blob = git(&["rev-parse", "HEAD:README.md"]);
+    git(&["update-index", "--add", "--cacheinfo", &format!("100644,{blob},{path}")]);
+    let tree = git(&["write-tree"]);
+    git(&["commit-tree", &tree, "-p", "refs/squad/log", "-m", "another's"])
+}
+
+/// Waits until the writer has read the ref and says what it is about to do.
+fn until_it_is_announced(world: &World) {
+    let intent = world.root().join(".git/squad/ledger.lock");
+    for _ in 0..6_000 {
+        if fs::read_to_string(&intent).unwrap_or_default().contains("refs/squad/log") {
+            return;
+        }
+        thread::sleep(Duration::from_millis(5));
+    }
+    panic!("nobody announces anything in {}", intent.display());
+}
+
+#[test]
+fn a_ref_that_moves_before_we_hold_its_lock_is_read_again() {
+    let world = World::new();
+    world.append("log/2026/03/04/first.md", "first");
+    let theirs = commit_beside(&world, "log/2026/03/04/theirs.md");
+    let lock = lock(&world);
+    thread::scope(|scope| {
+        let writer = scope.spawn(|| world.append("log/2026/03/04/ours.md", "ours"));
+        until_it_is_announced(&world);
+        // git's way: the new value into the lock, and the lock in the ref's place.
+        fs::write(&lock, format!("{theirs}\n")).unwrap();
+        fs::rename(&lock, world.root().join(".git/refs/squad/log")).unwrap();
+        writer.join().unwrap();
+    });
+    let names = ["first", "ours", "theirs"].map(|name| format!("log/2026/03/04/{name}.md"));
+    assert_eq!(world.entries(), names, "neither is lost");
+    assert!(world.git(&["rev-list", "refs/squad/log"]).contains(&theirs), "and theirs is led to");
+    world.assert_sound();
+}
+
+/// Who removes it altogether has done that; what we append then begins anew, and says so by having no parent.
+#[test]
+fn a_ref_that_is_deleted_meanwhile_is_read_again() {
+    let world = World::new();
+    world.append("log/2026/03/04/first.md", "first");
+    let lock = lock(&world);
+    thread::scope(|scope| {
+        let writer = scope.spawn(|| world.append("log/2026/03/04/ours.md", "ours"));
+        until_it_is_announced(&world);
+        fs::remove_file(world.root().join(".git/refs/squad/log")).unwrap();
+        fs::remove_file(&lock).unwrap();
+        writer.join().unwrap();
+    });
+    assert_eq!(world.entries(), ["log/2026/03/04/ours.md"]);
+    world.assert_sound();
+}
+
+/// A lock that nobody of ours made is waited for, whoever's it is: with an id, with none, with a draft of ours beside it.
+#[test]
+fn a_lock_of_somebody_else_is_never_removed() {
+    for (content, with_draft) in [("", false), ("", true), ("0000000000000000000000000000000000000001\n", true)] {
+        let world = World::new();
+        world.append("log/2026/03/04/first.md", "first");
+        let lock = lock(&world);
+        fs::write(&lock, content).unwrap();
+        if with_draft {
+            fs::write(world.root().join(".git/squad/ledger.ref"), content).unwrap();
+        }
+        thread::scope(|scope| {
+            let writer = scope.spawn(|| world.append("log/2026/03/04/ours.md", "ours"));
+            until_it_is_announced(&world);
+            thread::sleep(Duration::from_millis(50));
+            assert!(lock.exists() && !writer.is_finished(), "{content:?}: it waits");
+            assert_eq!(fs::read_to_string(&lock).unwrap(), content);
+            fs::remove_file(&lock).unwrap();
+            writer.join().unwrap();
+        });
+        assert_eq!(world.entries().len(), 2);
+        assert!(!lock.exists());
+        world.assert_sound();
+    }
+}
+
+/// What a dead writer declared is cleared away once, and not taken for the intent of those after it.
+#[test]
+fn an_intent_ends_with_its_append() {
+    let world = World::new();
+    world.append("log/2026/03/04/first.md", "first");
+    let intent = fs::read_to_string(world.root().join(".git/squad/ledger.lock")).unwrap();
+    assert_eq!(intent, "", "nothing is left to be done");
+}

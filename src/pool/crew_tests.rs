@@ -1,0 +1,216 @@
+//! What becomes of a team's jobs, on an engine that plays a script.
+
+use std::sync::{Arc, Mutex};
+use std::time::Duration;
+
+use tokio::sync::{Semaphore, mpsc, oneshot};
+
+use super::dispatcher::Message;
+use super::*;
+use crate::engine::rehearsal::{Rehearsal, Script};
+use crate::engine::{Approval, Engine, Opening, Reply, Request};
+use crate::model::{Access, ModelChoice, ModelLayer, Outcome, RunId, SessionSpec, Slug, Tier, ToolChoice};
+use crate::policy::Permissions;
+
+fn slug(name: &str) -> Slug {
+    Slug::fold(name).expect("a slug")
+}
+
+fn job(agent: &str) -> Job {
+    let spec = SessionSpec {
+        agent: slug(agent),
+        name: agent.to_owned(),
+        role: "Dev".to_owned(),
+        tier: Tier::Standard,
+        prompt: String::new(),
+        context: String::new(),
+        model: ModelChoice::new("m", ModelLayer::Default),
+        tools: ToolChoice::All,
+        compaction_threshold: None,
+        compiled_hash: "00".to_owned(),
+    };
+    let opening =
+        Opening { session: agent.to_owned(), spec, tools: Vec::new(), directory: "/project".into(), resume: false };
+    Job { opening, prompt: "work".to_owned() }
+}
+
+/// A crew with an engine that plays this script, and what it reports.
+fn crew(script: &str, places: usize, timeout: Duration) -> (Crew, mpsc::UnboundedReceiver<Message>) {
+    let (reports, messages) = Reports::channel();
+    let (keep, cancel) = Cancel::channel();
+    // Nobody interrupts.
+    std::mem::forget(keep);
+    let desk = desk(Permissions::Deny, None);
+    let engine = Engine::Rehearsal(Rehearsal::start(Some(Script::parse(script).expect("a script"))));
+    let crew = Crew {
+        engine: Arc::new(engine),
+        desk: Arc::new(desk),
+        reports,
+        cancel,
+        timeout,
+        places: Arc::new(Semaphore::new(places)),
+    };
+    (crew, messages)
+}
+
+fn desk(permissions: Permissions, ask: Option<Ask>) -> Desk {
+    Desk { permissions, project: "/project".to_owned(), branch: None, decisions: Vec::new(), ask }
+}
+
+const MINUTES: Duration = Duration::from_secs(300);
+
+const THREE: &str = r#"
+[[turn]]
+agent = "ada"
+steps = [{ wait = "3s" }, { say = "Ada." }]
+[[turn]]
+agent = "bob"
+steps = [{ wait = "1s" }, { say = "Bob." }]
+[[turn]]
+agent = "rex"
+steps = [{ wait = "2s" }, { fail = "no" }]
+"#;
+
+#[tokio::test(start_paused = true)]
+async fn results_are_in_the_order_of_the_jobs_whoever_ends_first() {
+    for names in [["ada", "bob", "rex"], ["rex", "ada", "bob"], ["bob", "rex", "ada"]] {
+        let (crew, _messages) = crew(THREE, 3, MINUTES);
+        let work = crew.fan_out(names.map(job).into()).await;
+        assert_eq!(work.iter().map(|work| work.agent.as_str()).collect::<Vec<_>>(), names);
+        let outcomes = names.map(|name| if name == "rex" { Outcome::Failed } else { Outcome::Completed });
+        assert_eq!(work.iter().map(|work| work.outcome).collect::<Vec<_>>(), outcomes);
+    }
+}
+
+/// Seconds until all three are done, in turn or side by side.
+#[tokio::test(start_paused = true)]
+async fn no_more_work_at_a_time_than_there_are_places() {
+    for (places, seconds) in [(1, 6.0), (2, 3.0), (3, 3.0)] {
+        let (crew, _messages) = crew(THREE, places, MINUTES);
+        let started = tokio::time::Instant::now();
+        crew.fan_out(["ada", "bob", "rex"].map(job).into()).await;
+        assert_eq!(started.elapsed().as_secs_f64().round(), seconds, "{places} places");
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_turn_ends_at_its_time_limit_and_not_before() {
+    let script = "[[turn]]\nagent = \"ada\"\nsteps = [{ wait = \"10s\" }, { say = \"Done.\" }]\n";
+    for (limit, outcome) in [(9, Outcome::TimedOut), (11, Outcome::Completed)] {
+        let (crew, _messages) = crew(script, 1, Duration::from_secs(limit));
+        let work = crew.work(job("ada")).await;
+        assert_eq!(work.outcome, outcome, "{limit}: {}", work.reason);
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn no_words_and_blank_words_are_no_answer() {
+    for (said, outcome) in [("", Outcome::Failed), (" \\n\\t ", Outcome::Failed), ("Done.", Outcome::Completed)] {
+        let script = format!("[[turn]]\nagent = \"ada\"\nsteps = [{{ say = \"{said}\" }}]\n");
+        let (crew, _messages) = crew(&script, 1, MINUTES);
+        assert_eq!(crew.work(job("ada")).await.outcome, outcome, "{said:?}");
+    }
+}
+
+/// What a tool that writes is told when a person gives this answer; `None`: the person goes away.
+async fn asked(answer: Option<&'static str>) -> Approval {
+    let ask: Ask = Arc::new(move |_, sender: oneshot::Sender<String>| match answer {
+        Some(answer) => drop(sender.send(answer.to_owned())),
+        None => drop(sender),
+    });
+    wants_to_write(desk(Permissions::Ask, Some(ask))).await
+}
+
+async fn wants_to_write(desk: Desk) -> Approval {
+    let (reply, answer) = Reply::channel();
+    let request =
+        Request::Permission { access: Access::Write, tool: "write".to_owned(), detail: "a.txt".to_owned(), reply };
+    let (reports, _messages) = Reports::channel();
+    desk.answer(&reports, &slug("ada"), request).await;
+    answer.await.expect("an answer")
+}
+
+#[tokio::test(start_paused = true)]
+async fn only_a_plain_yes_is_a_yes() {
+    for answer in ["y", "Y", "yes", " y\n"] {
+        assert_eq!(asked(Some(answer)).await, Approval::Allow, "{answer:?}");
+    }
+    for answer in [Some(""), Some("\n"), Some("n"), Some("no"), Some("yes, but"), Some("yy"), Some("1"), None] {
+        assert!(matches!(asked(answer).await, Approval::Deny(_)), "{answer:?}");
+    }
+    let nobody = wants_to_write(desk(Permissions::Ask, None)).await;
+    assert_eq!(nobody, Approval::Deny("there is nobody to ask".to_owned()));
+}
+
+/// A question to the user that nobody answers is answered with nothing, and not with a guess.
+#[tokio::test(start_paused = true)]
+async fn a_question_nobody_answers_has_no_answer() {
+    let asked: Arc<Mutex<Vec<String>>> = Arc::default();
+    for (typed, expected) in [("  the red one \n", Some("the red one")), (" \n", None)] {
+        let (reports, _messages) = Reports::channel();
+        let heard = Arc::clone(&asked);
+        let ask: Ask = Arc::new(move |question, sender: oneshot::Sender<String>| {
+            heard.lock().expect("one thread").push(question);
+            let _ = sender.send(typed.to_owned());
+        });
+        let (reply, answer) = Reply::channel();
+        let choices = vec!["red".to_owned(), "blue".to_owned()];
+        let request = Request::Question { text: "Which?".to_owned(), choices, reply };
+        desk(Permissions::Ask, Some(ask)).answer(&reports, &slug("ada"), request).await;
+        assert_eq!(answer.await.expect("an answer").as_deref(), expected);
+    }
+    assert!(
+        asked
+            .lock()
+            .expect("one thread")
+            .iter()
+            .all(|text| ["Which?", "red / blue"].iter().all(|part| text.contains(part))),
+        "{asked:?}"
+    );
+}
+
+#[test]
+fn session_ids_are_short_plain_and_each_agents_own() {
+    let run = RunId::new("20260105-090000-000001");
+    let long = "an-agent-with-a-name-that-goes-on-and-on-and-on-and-on-and-on-and-on-and-on";
+    let names = ["ada", "zoë", "zoé", long, &format!("{long}-2"), "überprüfer", "x"];
+    let ids: Vec<String> = names.iter().map(|name| session_id(&slug(name), &run)).collect();
+    for id in &ids {
+        assert!(id.starts_with("squad-") && id.ends_with(run.as_str()) && id.len() < 110, "{id}");
+        assert!(id.chars().all(|c| c.is_ascii_alphanumeric() || matches!(c, '-' | '_')), "{id}");
+    }
+    let different: std::collections::BTreeSet<&String> = ids.iter().collect();
+    let slugs: std::collections::BTreeSet<Slug> = names.iter().map(|name| slug(name)).collect();
+    assert_eq!(different.len(), slugs.len(), "{ids:?}");
+}
+
+/// A turn that ran out of time is told to stop, and what it says and uses until then counts.
+#[cfg(unix)]
+#[tokio::test]
+async fn what_a_stopped_agent_still_says_and_uses_counts() {
+    use serde_json::json;
+
+    use crate::engine::copilot::Copilot;
+    use crate::engine::copilot::testing::{READ, answer, event, options};
+
+    let folder = tempfile::tempdir().expect("a folder");
+    let results = [r#"{"protocolVersion":3}"#, r#"{"isAuthenticated":true}"#, "{}", "{}", "{}"];
+    let opened: Vec<String> =
+        (1..).zip(results).map(|(id, result)| format!("{READ}; {}", answer(id, result))).collect();
+    let script = [
+        opened.join("\n"),
+        // The request to stop.
+        READ.to_owned(),
+        event("ada", "assistant.usage", &json!({ "inputTokens": 70, "outputTokens": 7 })),
+        event("ada", "assistant.message", &json!({ "content": "Half of it is done." })),
+        event("ada", "session.idle", &json!({ "aborted": true })),
+        answer(6, "{}"),
+        "cat >/dev/null".to_owned(),
+    ];
+    let engine = Copilot::start(options(&folder, &script.join("\n"))).await.expect("it starts");
+    let (crew, _messages) = crew("models = [\"m\"]", 1, Duration::from_millis(100));
+    let crew = Crew { engine: Arc::new(Engine::Copilot(engine)), ..crew };
+    let work = crew.work(job("ada")).await;
+    assert_eq!((work.outcome, work.text.as_str()), (Outcome::TimedOut, "Half of it is done."));
+    assert_eq!((work.usage.input_tokens, work.usage.output_tokens), (70, 7));
+}

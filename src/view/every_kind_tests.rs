@@ -1,0 +1,126 @@
+//! What holds of every kind of event on its way to whoever watches. How each is kept is in `pool`'s tests, how it is
+//! written in `record`'s.
+
+use std::sync::{Arc, Mutex};
+
+use serde_json::Value;
+
+use super::Cautious;
+use crate::env::{Clock, Ids};
+use crate::model::samples::every_kind;
+use crate::model::{EntryId, Event, Position, RunId, Slug, What};
+use crate::policy::Redactor;
+use crate::pool::{Dispatcher, Journal, Reports, Show};
+
+fn event(what: What) -> Event {
+    Event {
+        seq: 1,
+        at: "2026-01-05T09:00:00Z".parse().expect("a time stamp"),
+        run: RunId::new("20260105-090000-000001"),
+        agent: Slug::fold("tester"),
+        what,
+        id: EntryId::new("i"),
+        position: Position::default(),
+        causes: Vec::new(),
+    }
+}
+
+/// Where there is text in a value.
+fn texts(value: &Value, at: &str, found: &mut Vec<String>) {
+    match value {
+        Value::String(_) => found.push(at.to_owned()),
+        Value::Array(items) => {
+            items.iter().enumerate().for_each(|(index, item)| texts(item, &format!("{at}/{index}"), found));
+        }
+        Value::Object(map) => map.iter().for_each(|(key, item)| texts(item, &format!("{at}/{key}"), found)),
+        Value::Null | Value::Bool(_) | Value::Number(_) => {}
+    }
+}
+
+/// With a secret in each of its texts that may hold one, and how many these are. A name or an id that cannot be read
+/// back with it is nobody's words.
+fn planted(what: &What, secret: &str) -> (What, usize) {
+    let mut value = serde_json::to_value(what).expect("events are JSON");
+    let mut places = Vec::new();
+    texts(&value, "", &mut places);
+    let mut count = 0;
+    for place in places.iter().filter(|place| *place != "/type") {
+        let text = value.pointer_mut(place).expect("it is there");
+        let before = std::mem::replace(text, Value::from(format!("a {secret} b ")));
+        match serde_json::from_value::<What>(value.clone()) {
+            Ok(_) => count += 1,
+            Err(_) => *value.pointer_mut(place).expect("it is there") = before,
+        }
+    }
+    (serde_json::from_value(value).expect("each was tried"), count)
+}
+
+#[derive(Clone, Default)]
+struct Seen(Arc<Mutex<Vec<String>>>);
+
+impl Seen {
+    fn all(&self) -> Vec<String> {
+        self.0.lock().expect("one thread").clone()
+    }
+}
+
+impl Show for Seen {
+    fn show(&mut self, event: &Event) {
+        self.0.lock().expect("one thread").push(serde_json::to_string(event).expect("events are JSON"));
+    }
+}
+
+/// Secrets by their form, and those that are known here; the shorter is part of the longer.
+#[test]
+fn nothing_of_any_kind_shows_a_secret() {
+    let token = format!("ghp_{}", "a1B2".repeat(9));
+    let known = ["correct horse".to_owned(), "correct horse battery".to_owned()];
+    let redactor = Redactor::new(known.clone());
+    let mut planted_in = 0;
+    for what in every_kind() {
+        for secret in [&token, &known[1]] {
+            let (with_secret, count) = planted(&what, secret);
+            let seen = Seen::default();
+            Cautious::new(seen.clone(), redactor.clone()).show(&event(with_secret));
+            let shown = seen.all().concat();
+            assert_eq!(seen.all().len(), 1, "its number comes: {what:?}");
+            assert!(!shown.contains(secret.as_str()) && !shown.contains("battery"), "{shown}");
+            // A piece of a message waits until it can be told what it is.
+            let is_piece = matches!(what, What::MessageDelta { .. });
+            assert_eq!(shown.contains("[redacted:"), count > 0 && !is_piece, "{shown}");
+            planted_in += usize::from(count > 0);
+        }
+    }
+    assert!(planted_in > 50, "{planted_in}");
+}
+
+/// A full disk.
+struct Full;
+
+impl Journal for Full {
+    async fn write(&mut self, _: &[Event]) -> Result<(), String> {
+        Err("the disk is full".to_owned())
+    }
+}
+
+/// Everything else is a fact whether or not it could be written; at its end the run says what could not.
+#[tokio::test(start_paused = true)]
+async fn what_is_promised_is_not_shown_when_it_could_not_be_kept() {
+    for what in every_kind() {
+        let seen = Seen::default();
+        let (reports, messages) = Reports::channel();
+        let dispatcher = Dispatcher {
+            run: RunId::new("r"),
+            clock: Clock::Stepping { start: jiff::Timestamp::UNIX_EPOCH, looks: Arc::default() },
+            ids: Ids::Counting(Arc::default()),
+            journal: Full,
+            show: seen.clone(),
+        };
+        let serving = tokio::spawn(dispatcher.serve(messages));
+        let is_promise = matches!(what, What::DecisionLogged { .. } | What::MemoryLogged { .. });
+        reports.tell(None, what);
+        reports.finish();
+        drop(serving.await.expect("no panic"));
+        assert_eq!(seen.all().is_empty(), is_promise, "{:?}", seen.all());
+    }
+}

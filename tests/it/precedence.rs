@@ -1,0 +1,263 @@
+//! Whatever can be set, and wherever: the higher place wins, through the program as people run it.
+
+use std::collections::BTreeSet;
+
+use serde_json::Value;
+
+use crate::support::{Output, TestRepo};
+
+/// A setting with two values that it takes, as TOML and as bare text.
+struct Key {
+    name: &'static str,
+    values: [(&'static str, &'static str); 2],
+    /// Not for a repository to set.
+    is_guarded: bool,
+}
+
+const fn key(name: &'static str, values: [(&'static str, &'static str); 2]) -> Key {
+    Key { name, values, is_guarded: false }
+}
+
+const fn guarded(name: &'static str) -> Key {
+    Key { name, values: [("\"one\"", "one"), ("\"two\"", "two")], is_guarded: true }
+}
+
+const WORDS: [(&str, &str); 2] = [("\"one\"", "one"), ("\"two\"", "two")];
+
+/// A list in this table is one text; see `every_setting_is_in_the_table`.
+const KEYS: &[Key] = &[
+    guarded("models.override.ada"),
+    key("models.default", WORDS),
+    key("models.lightweight", WORDS),
+    key("models.premium", WORDS),
+    key("models.roles.tester", WORDS),
+    key("sessions.timeout", [("\"1m\"", "1m"), ("\"2m\"", "2m")]),
+    key("sessions.infinite", [("true", "true"), ("false", "false")]),
+    key("sessions.max_concurrent", [("2", "2"), ("3", "3")]),
+    key("sessions.compaction_threshold", [("0.5", "0.5"), ("0.6", "0.6")]),
+    key("engine.name", [("\"copilot\"", "copilot"), ("\"rehearsal\"", "rehearsal")]),
+    Key {
+        name: "engine.fallback",
+        values: [("[\"rehearsal\"]", "rehearsal"), ("[\"copilot\"]", "copilot")],
+        is_guarded: true,
+    },
+    guarded("engine.copilot.path"),
+    guarded("engine.copilot.home"),
+    guarded("engine.copilot.provider.type"),
+    guarded("engine.copilot.provider.wire_api"),
+    guarded("engine.copilot.provider.base_url"),
+    guarded("engine.copilot.provider.api_key_env"),
+    Key {
+        name: "engine.copilot.provider.models",
+        values: [("[\"one\"]", "one"), ("[\"two\"]", "two")],
+        is_guarded: true,
+    },
+    guarded("engine.rehearsal.script"),
+];
+
+/// Those that a list cannot try with any value: squad would run it, and `programs` tells what comes of that.
+const ELSEWHERE: [&str; 1] = ["git.program"];
+
+/// The names of all settings, from the one list of them; a star stands for free names.
+fn names() -> Vec<String> {
+    let source = std::path::Path::new(env!("CARGO_MANIFEST_DIR")).join("src/settings/keys.rs");
+    let source = std::fs::read_to_string(source).expect("keys.rs");
+    let list = source.split("pub(super) const KEYS").nth(1).expect("the list").split("\n];").next().expect("its end");
+    let of = |call: &str| -> Vec<String> {
+        list.split(call).skip(1).filter_map(|rest| rest.split('"').nth(1)).map(str::to_owned).collect()
+    };
+    [of("free("), of("guarded_key(")].concat()
+}
+
+/// A setting without a row here would be tested by nothing. Those whose values are checked more closely than by these
+/// rows may be added with values of their own.
+#[test]
+fn every_setting_is_in_the_table() {
+    let names: BTreeSet<String> = names().into_iter().map(|name| name.trim_end_matches(".*").to_owned()).collect();
+    assert!(names.len() > 15, "{names:?}");
+    let missing: Vec<&String> = names
+        .iter()
+        .filter(|name| !ELSEWHERE.contains(&name.as_str()))
+        .filter(|name| !KEYS.iter().any(|key| key.name == **name || key.name.starts_with(&format!("{name}."))))
+        .collect();
+    assert!(missing.is_empty(), "no row for {missing:?}");
+}
+
+/// The value of a setting and where it is from.
+fn listed(repo: &TestRepo, name: &str) -> Option<(String, String)> {
+    let output = repo.squad(&["config", "list"]);
+    assert_eq!(output.code, 0, "{output}");
+    let line = output.out.lines().find_map(|line| line.strip_prefix(name)?.strip_prefix(" = "))?;
+    let (value, source) = line.rsplit_once('(').expect("a source");
+    Some((value.trim().to_owned(), source.trim_end_matches(')').to_owned()))
+}
+
+fn table(name: &str, value: &str) -> String {
+    let (table, key) = name.rsplit_once('.').expect("a dot");
+    format!("[{table}]\n{key} = {value}\n")
+}
+
+fn variable(name: &str) -> Option<String> {
+    match name {
+        // Free names have none, but for the one that stands for all.
+        "models.override.ada" | "models.roles.tester" => None,
+        name => Some(format!("SQUAD_{}", name.replace('.', "_").to_uppercase())),
+    }
+}
+
+/// The team's file, the user's own, and the variable, each over the ones before it.
+#[test]
+fn each_place_beats_the_one_below_for_every_setting() {
+    let mut repo = TestRepo::with_small_team();
+    for Key { name, values: [first, second], is_guarded } in KEYS {
+        let shown = |value: &(&str, &str)| value.0.to_owned();
+        let (team, user) = (".squad/config.toml", "../home/config/squad/config.toml");
+        repo.write(user, "");
+        repo.write(team, &table(name, first.0));
+        let found = listed(&repo, name).filter(|(_, source)| source != "default");
+        if *is_guarded {
+            assert_eq!(found, None, "{name} is not for a repository to set");
+        } else {
+            assert_eq!(found, Some((shown(first), format!("{team}:2"))), "{name}");
+        }
+        repo.write(user, &table(name, second.0));
+        let (value, source) = listed(&repo, name).expect(name);
+        assert!(value == shown(second) && source.starts_with("HOME/"), "{name}: {value} ({source})");
+        let Some(variable) = variable(name) else { continue };
+        repo.variables.insert(variable.clone(), first.1.to_owned());
+        assert_eq!(listed(&repo, name), Some((shown(first), variable.clone())), "{name}");
+        repo.variables.remove(&variable);
+        // And the other way round, so that no value wins by what it is.
+        repo.write(user, &table(name, first.0));
+        repo.variables.insert(variable.clone(), second.1.to_owned());
+        assert_eq!(listed(&repo, name), Some((shown(second), variable.clone())), "{name}");
+        repo.variables.remove(&variable);
+    }
+}
+
+/// The shorter names of variables.
+#[test]
+fn the_short_names_mean_the_same() {
+    let mut repo = TestRepo::with_small_team();
+    for (variable, name, value) in [
+        ("SQUAD_MODEL", "models.override.all", "one"),
+        ("SQUAD_ENGINE", "engine.name", "rehearsal"),
+        ("SQUAD_REHEARSAL", "engine.rehearsal.script", "a.toml"),
+    ] {
+        repo.write("../home/config/squad/config.toml", &table(name, "\"another\""));
+        repo.variables.insert(variable.to_owned(), value.to_owned());
+        assert_eq!(listed(&repo, name), Some((format!("\"{value}\""), variable.to_owned())), "{name}");
+        repo.variables.remove(variable);
+        let (value, source) = listed(&repo, name).expect(name);
+        assert!(value == "\"another\"" && source.starts_with("HOME/"), "{name}: {value} ({source})");
+    }
+}
+
+/// The file that another tool left is the lowest of all.
+#[test]
+fn our_own_file_beats_that_of_another_tool() {
+    let repo = TestRepo::with_small_team();
+    let json = r#"{"models": {"default": "theirs", "costOptimized": "small"}, "sessions": {"maxConcurrent": 5}}"#;
+    repo.write(".squad/config.json", json);
+    repo.write(".squad/config.toml", "[models]\ndefault = \"ours\"\n");
+    let of = |name| listed(&repo, name).expect(name).0;
+    assert_eq!(of("models.default"), "\"ours\"");
+    assert_eq!((of("models.lightweight"), of("sessions.max_concurrent")), ("\"small\"".to_owned(), "5".to_owned()));
+}
+
+const HANG: &str = "[[turn]]\nagent = \"ada\"\nsteps = [{ hang = true }]\n";
+
+fn events(output: &Output) -> Vec<Value> {
+    TestRepo::events(output)
+}
+
+fn of_kind<'e>(events: &'e [Value], kind: &str) -> &'e Value {
+    events.iter().find(|event| event["type"] == kind).unwrap_or_else(|| panic!("no {kind} in {events:?}"))
+}
+
+/// What a run does under a variable, and under a flag beside it. Each answers with what it went by.
+struct Flag {
+    flag: &'static str,
+    variables: &'static [(&'static str, &'static str)],
+    value: &'static str,
+    /// Without the flag, and with it.
+    expected: [&'static str; 2],
+    seen: fn(&[Value]) -> String,
+}
+
+const FLAGS: [Flag; 5] = [
+    Flag {
+        flag: "--model",
+        variables: &[("SQUAD_MODEL", "of-the-variable")],
+        value: "of-the-flag",
+        expected: ["of-the-variable", "of-the-flag"],
+        seen: |events| of_kind(events, "session.created")["model"].as_str().expect("a model").to_owned(),
+    },
+    Flag {
+        flag: "--timeout",
+        variables: &[("SQUAD_SESSIONS_TIMEOUT", "90s")],
+        value: "40s",
+        expected: ["90", "40"],
+        seen: |events| {
+            of_kind(events, "agent.timed_out")["usage"]["seconds"].as_f64().expect("seconds").round().to_string()
+        },
+    },
+    Flag {
+        flag: "--engine",
+        variables: &[("SQUAD_ENGINE", "copilot"), ("SQUAD_ENGINE_FALLBACK", "rehearsal")],
+        value: "rehearsal",
+        // The other one is not there, and falls back.
+        expected: ["fell back", "rehearsal"],
+        seen: |events| match events.iter().any(|event| event["type"] == "engine.fallback") {
+            true => "fell back".to_owned(),
+            false => of_kind(events, "run.started")["engine"].as_str().expect("an engine").to_owned(),
+        },
+    },
+    Flag {
+        flag: "--script",
+        variables: &[("SQUAD_REHEARSAL", "../variable.toml"), ("SQUAD_ENGINE", "rehearsal")],
+        value: "../flag.toml",
+        expected: ["variable", "flag"],
+        seen: |events| of_kind(events, "run.answer")["text"].as_str().expect("an answer").to_owned(),
+    },
+    Flag {
+        flag: "--max-concurrent",
+        variables: &[("SQUAD_SESSIONS_MAX_CONCURRENT", "1"), ("SQUAD_REHEARSAL", "../both.toml")],
+        value: "2",
+        // One after the other, or side by side.
+        expected: ["20", "10"],
+        seen: |events| {
+            of_kind(events, "run.completed")["usage"]["seconds"].as_f64().expect("seconds").round().to_string()
+        },
+    },
+];
+
+#[test]
+fn every_flag_beats_its_variable() {
+    for Flag { flag, variables, value, expected, seen } in FLAGS {
+        let mut repo = TestRepo::with_small_team();
+        repo.write("../hang.toml", HANG);
+        for name in ["variable", "flag"] {
+            let script = format!("[[turn]]\nagent = \"ada\"\nsteps = [{{ say = \"{name}\" }}]\n");
+            repo.write(&format!("../{name}.toml"), &script);
+        }
+        let both = ["ada", "bob"].map(|agent| {
+            format!("[[turn]]\nagent = \"{agent}\"\nsteps = [{{ wait = \"10s\" }}, {{ say = \"Done.\" }}]\n")
+        });
+        repo.write("../both.toml", &both.concat());
+        repo.variables.insert("SQUAD_ENGINE".to_owned(), "rehearsal".to_owned());
+        if flag == "--timeout" {
+            repo.variables.insert("SQUAD_REHEARSAL".to_owned(), "../hang.toml".to_owned());
+        }
+        for (name, value) in variables {
+            repo.variables.insert((*name).to_owned(), (*value).to_owned());
+        }
+        let agents: &[&str] =
+            if flag == "--max-concurrent" { &["--agent", "ada", "--agent", "bob"] } else { &["--agent", "ada"] };
+        let run = |more: &[&str]| {
+            let output = repo.squad(&[&["orchestrate", "--json"], agents, more, &["work"]].concat());
+            seen(&events(&output))
+        };
+        assert_eq!([run(&[]), run(&[flag, value])], expected, "{flag}");
+    }
+}
