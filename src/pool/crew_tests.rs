@@ -31,7 +31,7 @@ fn job(agent: &str) -> Job {
     };
     let opening =
         Opening { session: agent.to_owned(), spec, tools: Vec::new(), directory: "/project".into(), resume: false };
-    Job { opening, prompt: "work".to_owned() }
+    Job { opening, prompt: "work".to_owned(), reads_only: false }
 }
 
 /// A crew with an engine that plays this script, and what it reports.
@@ -126,7 +126,7 @@ async fn wants_to_write(desk: Desk) -> Approval {
     let request =
         Request::Permission { access: Access::Write, tool: "write".to_owned(), detail: "a.txt".to_owned(), reply };
     let (reports, _messages) = Reports::channel();
-    desk.answer(&reports, &slug("ada"), request).await;
+    desk.answer(&Asker::new(slug("ada"), reports, false), request).await;
     answer.await.expect("an answer")
 }
 
@@ -156,7 +156,7 @@ async fn a_question_nobody_answers_has_no_answer() {
         let (reply, answer) = Reply::channel();
         let choices = vec!["red".to_owned(), "blue".to_owned()];
         let request = Request::Question { text: "Which?".to_owned(), choices, reply };
-        desk(Permissions::Ask, Some(ask)).answer(&reports, &slug("ada"), request).await;
+        desk(Permissions::Ask, Some(ask)).answer(&Asker::new(slug("ada"), reports, false), request).await;
         assert_eq!(answer.await.expect("an answer").as_deref(), expected);
     }
     assert!(

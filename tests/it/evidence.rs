@@ -193,13 +193,15 @@ fn who_was_allowed_nothing_has_not_completed() {
         hint: `--permissions allow` lets agents change files and run commands
         squad       details: squad log 20260105-090000-000001
         --- exit 5
-    "#]].assert_eq(&output.to_string());
+    "#]]
+    .assert_eq(&output.to_string());
     let output = repo.rehearse(LIAR, &["--quiet", "--agent", "ada", "x"]);
     expect![[r#"
         --- stderr
         warning: stopped: 2 requests were refused
         --- exit 5
-    "#]].assert_eq(&output.to_string());
+    "#]]
+    .assert_eq(&output.to_string());
     let output = repo.rehearse(LIAR, &["--json", "--agent", "ada", "x"]);
     let (events, end) = (TestRepo::events(&output), last(&output));
     assert_eq!((output.code, &end["status"], &end["agents"]["ada"]), (5, &"stopped".into(), &"stopped".into()));

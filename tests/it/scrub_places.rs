@@ -88,7 +88,7 @@ fn no_place_in_a_rescue_keeps_a_secret() {
         assert_ne!(repo.git(&["for-each-ref", "refs/squad/rescue"]), "", "{name}: there is a rescue");
         end(&repo);
         let root = repo.root();
-        let scrubbed = repo.with_input(SECRET).squad_in(&root, &["scrub", "--value-stdin", "--prune"]);
+        let scrubbed = repo.with_input(SECRET).squad_in(&root, &["scrub", "--value-stdin", "--prune", "--yes"]);
         assert!(scrubbed.code == 0 && scrubbed.err.contains("1 rescue"), "{name}: {scrubbed}");
         // The user's own objects that nothing leads to are the user's to clear.
         repo.git(&["reflog", "expire", "--expire=now", "--all"]);

@@ -156,7 +156,8 @@ async fn working(folder: &tempfile::TempDir, script: &str) -> (Copilot, Session)
 async fn until_the_end(session: &mut Session) -> Vec<String> {
     let mut facts = Vec::new();
     loop {
-        let fact = session.next().await;
+        let fact = tokio::time::timeout(Duration::from_secs(120), session.next()).await;
+        let fact = fact.unwrap_or_else(|_| panic!("no end after {facts:?}"));
         facts.push(show(&fact));
         if matches!(fact, Fact::Idle | Fact::Failed(_) | Fact::Lost(_)) {
             return facts;
@@ -225,7 +226,8 @@ async fn a_stopped_turn_is_heard_out() {
         session.send("work").await.expect("it takes it");
         session.abort().await;
         let facts = until_the_end(&mut session).await;
-        assert_eq!(facts, ["usage 70 7", "message Half of it is done.", "failed the turn was aborted"], "{ends}");
+        assert!(facts[0].starts_with("usage 70 7"), "{ends}: {facts:?}");
+        assert_eq!(facts[1..], ["message Half of it is done.", "failed the turn was aborted"], "{ends}");
         drop(session);
         engine.stop().await;
     }
