@@ -12,6 +12,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use jiff::Timestamp;
 use uuid::Uuid;
 
+pub use crate::model::DamageLog;
 use crate::model::{EntryId, RunId};
 
 /// Everything a run of the program gets from outside.
@@ -33,6 +34,8 @@ pub struct Env {
     pub signals: bool,
     /// Whether slow work may go to threads of its own. With a paused clock it must not: the clock would run ahead of it.
     pub threads: bool,
+    /// What of the ledger could not be read: said when the command ends.
+    pub damage: DamageLog,
 }
 
 /// Where output goes, and what is known of it.
@@ -91,6 +94,7 @@ impl Env {
             runtime: || tokio::runtime::Builder::new_current_thread().enable_all().build(),
             signals: true,
             threads: true,
+            damage: DamageLog::default(),
         })
     }
 
@@ -157,7 +161,7 @@ impl Ids {
                 uuid::Builder::from_unix_timestamp_millis(millis, &tail).into_uuid()
             }
         };
-        EntryId::new(id.to_string())
+        EntryId::parse(&id.to_string()).expect("a UUID is hex digits and hyphens")
     }
 
     pub(crate) fn run(&self, at: Timestamp) -> RunId {
@@ -165,6 +169,7 @@ impl Ids {
             Self::Random => (Uuid::now_v7().as_u128() & 0xff_ffff) as u64,
             Self::Counting(count) => count.fetch_add(1, Ordering::Relaxed),
         };
-        RunId::new(format!("{}-{tail:06x}", at.strftime("%Y%m%d-%H%M%S")))
+        let run = format!("{}-{tail:06x}", at.strftime("%Y%m%d-%H%M%S"));
+        RunId::parse(&run).expect("a time and a number are digits and hyphens")
     }
 }

@@ -71,7 +71,7 @@ mod view;
 use clap::Parser;
 
 use commands::{Arguments, Context};
-pub use env::{Clock, Env, Ids, Streams};
+pub use env::{Clock, DamageLog, Env, Ids, Streams};
 use error::{Failure, FailureKind};
 use ui::{Manner, Ui};
 
@@ -104,6 +104,7 @@ pub fn run(mut env: Env) -> u8 {
         return failure.kind.exit_code();
     }
     let (mut context, ended) = arguments.run(context);
+    context.ui.all_problems(&env.damage.problems());
     let ended = ended.and_then(|code| context.ui.output_failure().map_or(Ok(code), Err));
     match ended {
         Ok(code) => code,

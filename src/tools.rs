@@ -127,13 +127,16 @@ pub(crate) fn read(call: &ToolCall) -> Result<Intent, String> {
                 .join("\n\n");
             limited(&text)?;
             limited(&title)?;
+            let supersedes = given.supersedes.as_deref().map(str::trim).filter(|id| !id.is_empty());
+            let no_id = |id: &str| format!("`supersedes`: {id:?} is no decision's id");
+            let supersedes = supersedes.map(|id| DecisionId::parse(id).ok_or_else(|| no_id(id))).transpose()?;
             Ok(Intent::Decide(Box::new(Decision {
-                id: DecisionId::new(""),
+                id: DecisionId::unrecorded(),
                 title,
                 date: None,
                 by: None,
                 run: None,
-                supersedes: given.supersedes.filter(|id| !id.trim().is_empty()).map(DecisionId::new),
+                supersedes,
                 scope: given.scope,
                 tags: given.tags,
                 text,

@@ -25,6 +25,8 @@ mod why;
 use std::path::PathBuf;
 
 use clap::{Parser, Subcommand};
+use serde::Serialize;
+use serde_json::Value;
 
 use crate::env::Env;
 use crate::error::Failure;
@@ -107,6 +109,21 @@ pub(crate) struct Context<'a> {
     pub(crate) env: &'a Env,
     pub(crate) directory: PathBuf,
     pub(crate) ui: Ui,
+}
+
+impl Context<'_> {
+    /// An answer as JSON, with what of the ledger could not be read for it, where there is such a thing.
+    fn value(&mut self, answer: impl Serialize) {
+        let problems = self.env.damage.problems();
+        let mut value = serde_json::to_value(answer).unwrap_or_default();
+        if let (Value::Object(answer), false) = (&mut value, problems.is_empty()) {
+            let known = answer.entry("problems").or_insert_with(|| Value::Array(Vec::new()));
+            if let (Value::Array(known), Ok(Value::Array(more))) = (known, serde_json::to_value(problems)) {
+                known.extend(more);
+            }
+        }
+        self.ui.value(&value);
+    }
 }
 
 /// An exit code, or why there is none.

@@ -10,11 +10,11 @@ pub(super) struct Args {}
 impl Args {
     pub(super) fn run(self, context: &mut Context<'_>) -> Ended {
         let status = status(context.env, &context.directory)?;
-        let ui = &mut context.ui;
-        if ui.json() {
-            ui.value(&status);
+        if context.ui.json() {
+            context.value(&status);
             return Ok(0);
         }
+        let ui = &mut context.ui;
         let branch = status.branch.as_deref().unwrap_or("detached HEAD");
         ui.data(&format!("repository  {} ({branch})", printable(&status.repository)));
         match (&status.team, &status.in_the_way) {

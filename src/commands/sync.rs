@@ -44,10 +44,10 @@ impl Args {
                 plural(plan.taken, "entry")
             ))
         })?;
-        if ui.json() {
-            ui.value(&synced);
+        if context.ui.json() {
+            context.value(&synced);
         } else {
-            tell(ui, &synced);
+            tell(&mut context.ui, &synced);
         }
         Ok(0)
     }

@@ -33,11 +33,10 @@ impl Args {
         project.insist_on_readable()?;
         let subject = why::subject(&project, &context.directory, &self.subject)?;
         let answer = why::why(&project, subject)?;
-        let ui = &mut context.ui;
-        if ui.json() {
-            ui.value(&answer);
+        if context.ui.json() {
+            context.value(&answer);
         } else {
-            shown(ui, &answer);
+            shown(&mut context.ui, &answer);
         }
         Ok(u8::from(answer.unknown.is_some()))
     }

@@ -20,6 +20,8 @@ pub(crate) enum Error {
     Io { action: &'static str, path: PathBuf, source: io::Error },
     /// An object or a ref is missing or is not what it should be.
     Damaged { path: PathBuf, what: String },
+    /// An object is missing, or is not what its id says.
+    Object { path: PathBuf, what: String },
     /// A lock file of git stayed where it is for longer than we wait.
     Locked { path: PathBuf },
     /// The ledger holds other bytes under this path; its files never change.
@@ -61,6 +63,9 @@ impl Error {
                 _ => return None,
             },
             Self::Damaged { .. } => "`git fsck --full` shows what is wrong".into(),
+            Self::Object { .. } => {
+                "`squad doctor` finds what of the ledger is damaged, `git fsck --full` what else is".into()
+            }
             Self::Locked { path } => format!("if no git is running, remove '{}'", path.display()),
             Self::Program { .. } => "check that git runs in this folder: git status".into(),
             Self::NoGit(Unfit::Foreign(path)) => format!(
@@ -87,7 +92,9 @@ impl fmt::Display for Error {
                 write!(f, "the repository at {} cannot be read: {cause}", path.display())
             }
             Self::Io { action, path, source } => write!(f, "cannot {action} {}: {source}", path.display()),
-            Self::Damaged { path, what } => write!(f, "the repository at {} is damaged: {what}", path.display()),
+            Self::Damaged { path, what } | Self::Object { path, what } => {
+                write!(f, "the repository at {} is damaged: {what}", path.display())
+            }
             Self::Locked { path } => write!(f, "another git process holds {}", path.display()),
             Self::Taken { path } => write!(f, "the ledger already holds another text under {path}"),
             Self::TooLarge { path, size, largest } => {

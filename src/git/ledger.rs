@@ -6,6 +6,7 @@ use jiff::Timestamp;
 use super::{
     commit::{self, Identity},
     error::Error,
+    ledger_tree,
     lock::{Attempt, Door, Intent, LedgerLock},
     objects::NewObjects,
     pack::NewPack,
@@ -192,14 +193,18 @@ impl<'a> Ledger<'a> {
     /// The ledger as it is now; it stays as it is while others append. None: nothing was ever appended.
     pub(crate) fn snapshot(&self) -> Result<Option<Snapshot>, Error> {
         match self.repository.references().read(REFERENCE)? {
-            Some(tip) => Snapshot::open(self.repository.objects(), tip).map(Some),
+            Some(tip) => self.snapshot_of(tip).map(Some),
             None => Ok(None),
         }
     }
 
     /// The ledger as it was when this was its tip.
     pub(crate) fn snapshot_at(&self, tip: &str) -> Result<Snapshot, Error> {
-        Snapshot::open(self.repository.objects(), self.repository.parse_commit(tip)?)
+        self.snapshot_of(self.repository.parse_commit(tip)?)
+    }
+
+    fn snapshot_of(&self, tip: ObjectId) -> Result<Snapshot, Error> {
+        Snapshot::open(self.repository.ledger_objects(), tip, self.repository.damage().clone())
     }
 
     /// How many commits the ledger has, and the paths of files that any of them changed or removed: there are none
@@ -222,7 +227,7 @@ impl<'a> Ledger<'a> {
     ) -> Result<Added, Error> {
         let store: ObjectStore = self.repository.objects();
         let root = tip.map(|tip| store.tree_of(&tip)).transpose()?;
-        let mut edit = TreeEdit::new(&store, root)?;
+        let mut edit = TreeEdit::tolerant(&store, root, ledger_tree::in_place_of)?;
         let mut is_new = false;
         for (part, (path, bytes)) in
             parts.iter().enumerate().flat_map(|(part, files)| files.iter().map(move |file| (part, file)))

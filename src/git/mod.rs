@@ -11,6 +11,7 @@
 //! | `objects`, `recent`, `pack`, `quarantine` | writing objects so that neither a power cut nor git's gc loses them |
 //! | `tree` | reading folders of a commit, adding files to a tree |
 //! | `lock`, `queue`, `ledger`, `snapshot` | the append-only ledger on `refs/squad/log` |
+//! | `ledger_tree` | reading it where parts of it are damaged |
 //! | `sync`, `union` | the ledgers of two clones become one |
 //! | `landing`, `checkout` | one commit of our files on the user's branch |
 //! | `rescue` | what is not committed, kept before something of it goes, and given back |
@@ -29,6 +30,7 @@ mod error;
 mod history;
 mod landing;
 mod ledger;
+mod ledger_tree;
 mod lock;
 mod maintenance;
 mod objects;
@@ -57,12 +59,13 @@ pub(crate) use self::{
     error::Error,
     history::Blame,
     landing::{Change, Edit, Landing},
+    ledger_tree::Seen,
     maintenance::Loose,
     program::Environment,
     repository::{Head, Repository},
     rescue::{Kept, LeftOut, Place, Rescue, Saved, State},
     scrub::Undone,
-    snapshot::{File, Folder, Snapshot},
+    snapshot::{File, Folder, Readable, Snapshot},
     sync::{Delivery, Destination, Refusal, Remote, Standing},
     torture::Writer,
 };

@@ -18,6 +18,7 @@ use super::{
     references::{References, Target, follow, parse_id, read_head},
     tree::ObjectStore,
 };
+use crate::model::DamageLog;
 
 /// Extensions that change nothing about what this module does, or that it respects.
 /// From git's `Documentation/config/extensions.adoc`.
@@ -46,6 +47,7 @@ pub(crate) struct Repository {
     is_reftable: bool,
     environment: Environment,
     recent: Recent,
+    damage: DamageLog,
 }
 
 /// What is checked out.
@@ -81,6 +83,16 @@ impl Repository {
             open_trusted(&found)?
         };
         Self::from_gix(&trusted, environment)
+    }
+
+    /// The same, reporting there what of the ledger cannot be read.
+    pub(crate) fn reporting_to(self, damage: &DamageLog) -> Self {
+        Self { damage: damage.clone(), ..self }
+    }
+
+    /// What readers of the ledger passed over so far.
+    pub(crate) fn damage(&self) -> &DamageLog {
+        &self.damage
     }
 
     /// Makes a repository on a branch called `main`, whatever the user's own default is. Where git knows no identity,
@@ -120,6 +132,7 @@ impl Repository {
             git_dir,
             environment: environment.clone(),
             recent: Recent::default(),
+            damage: DamageLog::default(),
         })
     }
 
@@ -255,6 +268,11 @@ impl Repository {
 
     pub(super) fn objects(&self) -> ObjectStore {
         ObjectStore::new(&self.objects_directory(), self.hash, self.recent.clone())
+    }
+
+    /// For reading the ledger: what is there may be damaged, and may be anybody's.
+    pub(super) fn ledger_objects(&self) -> ObjectStore {
+        self.objects().of_limited_objects()
     }
 
     pub(super) fn references(&self) -> References {

@@ -1,6 +1,12 @@
 use gix::ObjectId;
 
-use super::{error::Error, tree::ObjectStore, union};
+use super::{
+    error::Error,
+    ledger_tree::{Found, Reader, Seen},
+    tree::ObjectStore,
+    union,
+};
+use crate::model::{Damage, DamageKind, DamageLog};
 
 /// A folder of the ledger.
 #[derive(Clone, Debug, Eq, PartialEq)]
@@ -32,35 +38,80 @@ impl File {
     }
 }
 
-/// The ledger at one commit. Folders are read when they are asked for.
+/// What could be read, and whether that is all. What could not be is in the log of damage.
+#[derive(Clone, Debug, Eq, PartialEq)]
+pub(crate) struct Readable<T> {
+    pub(crate) value: T,
+    pub(crate) is_whole: bool,
+}
+
+/// The ledger at one commit. Folders are read when they are asked for; what cannot be read is reported and passed over.
 pub(crate) struct Snapshot {
     store: ObjectStore,
-    root: ObjectId,
+    /// None: not even the commit can be read.
+    root: Option<ObjectId>,
+    log: DamageLog,
 }
 
 impl Snapshot {
-    pub(super) fn open(store: ObjectStore, tip: ObjectId) -> Result<Self, Error> {
-        let root = store.tree_of(&tip)?;
-        Ok(Self { store, root })
+    pub(super) fn open(store: ObjectStore, tip: ObjectId, log: DamageLog) -> Result<Self, Error> {
+        let root = Reader::new(&store, &log).pass_over("", tip, store.tree_of(&tip))?;
+        Ok(Self { store, root, log })
+    }
+
+    fn reader(&self) -> Reader<'_> {
+        Reader::new(&self.store, &self.log)
+    }
+
+    /// Whether the ledger's commit can be read.
+    pub(crate) fn is_there(&self) -> bool {
+        self.root.is_some()
+    }
+
+    /// Fails where it cannot: of such a ledger nothing is known, which is not the same as that there is nothing.
+    pub(crate) fn insist(self) -> Result<Self, Error> {
+        match self.root {
+            Some(_) => Ok(self),
+            None => Err(self.store.no_ledger()),
+        }
     }
 
     /// A folder by its path. None: there is none.
     pub(crate) fn folder(&self, path: &str) -> Result<Option<Folder>, Error> {
-        let found = self.store.find(self.root, path)?.filter(|(mode, _)| mode.is_tree());
-        Ok(found.map(|(_, id)| Folder { path: path.to_owned(), id }))
+        Ok(self.look_for(path)?.value)
     }
 
-    /// The folders right below a folder, in the order of their names, and how many files are. Reads one tree.
-    pub(crate) fn inside(&self, folder: &Folder) -> Result<(Vec<Folder>, usize), Error> {
-        let (below, files) = self.store.inside(&folder.id)?;
-        let folders = below.into_iter().map(|(name, id)| Folder { path: format!("{}/{name}", folder.path), id });
-        Ok((folders.collect(), files))
+    /// The same, saying whether the way there could be read.
+    pub(crate) fn look_for(&self, path: &str) -> Result<Readable<Option<Folder>>, Error> {
+        let Some(root) = self.root else { return Ok(Readable { value: None, is_whole: false }) };
+        let reader = self.reader();
+        let found = reader.find(root, path)?.filter(|(mode, _)| mode.is_tree());
+        let value = found.map(|(_, id)| Folder { path: path.to_owned(), id });
+        Ok(Readable { value, is_whole: reader.is_whole() })
+    }
+
+    /// The folders right below a folder, in the order of their names, and how many files are. Reads one tree. Without
+    /// those that stand in too many places.
+    pub(crate) fn inside(&self, folder: &Folder, seen: &mut Seen) -> Result<Readable<(Vec<Folder>, usize)>, Error> {
+        let reader = self.reader();
+        let (below, files) = reader.inside(&folder.path, folder.id)?;
+        let news = below.into_iter().filter(|(path, id)| reader.is_to_be_read(path, *id, seen));
+        let folders = news.map(|(path, id)| Folder { path, id }).collect();
+        Ok(Readable { value: (folders, files.len()), is_whole: reader.is_whole() })
     }
 
     /// The files below a folder, however deep, in the order of their paths. Reads trees only.
-    pub(crate) fn listing(&self, folder: &str) -> Result<Vec<File>, Error> {
-        let files = self.store.files_below(self.root, folder)?.into_iter();
-        Ok(files.map(|(path, id)| File { path, id }).collect())
+    pub(crate) fn listing(&self, folder: &str) -> Result<Readable<Vec<File>>, Error> {
+        let reader = self.reader();
+        let found = match self.root {
+            Some(root) => reader.find(root, folder)?,
+            None => None,
+        };
+        let files = match found {
+            Some((mode, id)) if mode.is_tree() => reader.files_below(folder, id)?,
+            _ => Vec::new(),
+        };
+        Ok(Readable { value: files.into_iter().map(file).collect(), is_whole: reader.is_whole() && self.is_there() })
     }
 
     /// The files below a folder that an earlier state of the ledger did not have, in the order of their paths. Reads
@@ -69,7 +120,7 @@ impl Snapshot {
         let Some(new) = self.folder(folder)? else { return Ok(Vec::new()) };
         let old: Vec<ObjectId> = old.folder(folder)?.into_iter().map(|folder| folder.id).collect();
         let mut added = Vec::new();
-        union::missing(&self.store, (folder, new.id), &old, |file| {
+        union::missing(&self.reader(), (folder, new.id), &old, |file| {
             if !file.is_there {
                 added.push(File { path: file.path(), id: file.id() });
             }
@@ -83,37 +134,60 @@ impl Snapshot {
     pub(crate) fn additions(&self, folder: &Folder, old: &str) -> Option<Vec<File>> {
         let old = self.store.parse_id(old).ok()?;
         let added = union::additions(&self.store, (&folder.path, folder.id), old).ok()??;
-        Some(added.into_iter().map(|(path, id)| File { path, id }).collect())
+        Some(added.into_iter().map(file).collect())
     }
 
-    /// The bytes of the file with this key.
-    pub(crate) fn read(&self, key: &str) -> Result<Vec<u8>, Error> {
-        self.store.blob(&self.store.parse_id(key)?)
+    /// The bytes of the file with this key. None: it cannot be read; that is reported as damage of `path`.
+    pub(crate) fn read(&self, path: &str, key: &str) -> Result<Option<Vec<u8>>, Error> {
+        let id = self.store.parse_id(key)?;
+        self.reader().pass_over(path, id, self.store.blob(&id))
+    }
+
+    /// Whether what was found of it still holds.
+    pub(crate) fn still_has(&self, damage: &Damage) -> bool {
+        let Some(root) = self.root else { return true };
+        match self.store.find(root, &damage.path) {
+            Err(_) => true,
+            Ok(None) => false,
+            Ok(Some((_, id))) if Some(id.to_string()) != damage.object => false,
+            Ok(Some((mode, id))) if damage.kind == DamageKind::Unreadable => match mode.is_tree() {
+                true => self.store.tree(&id).is_err(),
+                false => self.store.blob(&id).is_err(),
+            },
+            Ok(Some(_)) => true,
+        }
     }
 
     /// The paths of the files below a folder. Reads trees only.
     pub(crate) fn paths(&self, folder: &str) -> Result<Vec<String>, Error> {
-        Ok(self.store.files_below(self.root, folder)?.into_iter().map(|(path, _)| path).collect())
+        Ok(self.listing(folder)?.value.into_iter().map(|file| file.path).collect())
     }
 
     #[cfg(test)]
     pub(crate) fn count(&self, folder: &str) -> Result<usize, Error> {
-        Ok(self.listing(folder)?.len())
+        Ok(self.listing(folder)?.value.len())
     }
 
-    /// Shows every file with its whole path, in the order of paths.
-    pub(crate) fn each(&self, mut show: impl FnMut(&str, &[u8])) -> Result<(), Error> {
-        for (path, id) in self.store.files_below(self.root, "")? {
-            show(&path, &self.store.blob(&id)?);
+    /// Shows every file that can be read with its whole path, in the order of paths.
+    pub(crate) fn each(&self, mut show: impl FnMut(&File, &[u8])) -> Result<(), Error> {
+        for file in self.listing("")?.value {
+            if let Some(bytes) = self.read(&file.path, &file.key())? {
+                show(&file, &bytes);
+            }
         }
         Ok(())
     }
 
     #[cfg(test)]
     pub(crate) fn find(&self, path: &str) -> Result<Option<Vec<u8>>, Error> {
-        match self.store.find(self.root, path)? {
+        let Some(root) = self.root else { return Ok(None) };
+        match self.store.find(root, path)? {
             Some((mode, id)) if mode.is_blob() => self.store.blob(&id).map(Some),
             _ => Ok(None),
         }
     }
+}
+
+fn file((path, id): Found) -> File {
+    File { path, id }
 }

@@ -20,8 +20,8 @@ use gix::ObjectId;
 
 pub(crate) use self::push::{Delivery, Destination, Refusal};
 use super::{
-    disk, error::Error, ledger::REFERENCE, program::Call, references::parse_id, repository::Repository,
-    union::count_missing,
+    disk, error::Error, ledger::REFERENCE, ledger_tree::Reader, program::Call, references::parse_id,
+    repository::Repository, union::count_missing,
 };
 
 /// Where the ledger goes on hosts that take branches and nothing else.
@@ -90,7 +90,8 @@ impl Repository {
     /// Entries below some folders that no remote had, in any of its refs, when it was asked last; None: none was ever
     /// asked.
     pub(crate) fn unsynced(&self, folders: &[String]) -> Result<Option<usize>, Error> {
-        let store = self.objects();
+        let store = self.ledger_objects();
+        let reader = Reader::new(&store, self.damage());
         let known = self.remote_tips()?.into_iter().map(|tip| store.tree_of(&self.parse_commit(&tip)?));
         let known: Vec<ObjectId> = known.collect::<Result<_, _>>()?;
         if known.is_empty() {
@@ -99,12 +100,12 @@ impl Repository {
         let Some(tip) = self.references().read(REFERENCE)? else { return Ok(Some(0)) };
         let root = store.tree_of(&tip)?;
         let folder_of = |root: ObjectId, folder: &str| -> Result<Option<ObjectId>, Error> {
-            Ok(store.find(root, folder)?.filter(|(mode, _)| mode.is_tree()).map(|(_, id)| id))
+            Ok(reader.find(root, folder)?.filter(|(mode, _)| mode.is_tree()).map(|(_, id)| id))
         };
         let counts = folders.iter().map(|folder| {
             let Some(ours) = folder_of(root, folder)? else { return Ok(0) };
             let theirs = known.iter().map(|root| folder_of(*root, folder)).collect::<Result<Vec<_>, _>>()?;
-            count_missing(&store, ours, &theirs.into_iter().flatten().collect::<Vec<_>>())
+            count_missing(&reader, ours, &theirs.into_iter().flatten().collect::<Vec<_>>())
         });
         counts.sum::<Result<usize, _>>().map(Some)
     }
@@ -258,16 +259,17 @@ impl Remote<'_> {
 
     /// How the ledger stands to what the remote had when it was asked last.
     pub(crate) fn standing(&self) -> Result<Standing, Error> {
-        let store = self.repository.objects();
+        let store = self.repository.ledger_objects();
+        let reader = Reader::new(&store, self.repository.damage());
         let theirs = self.held()?.into_iter().map(|held| store.tree_of(&held.commit));
         let theirs: Vec<ObjectId> = theirs.collect::<Result<_, _>>()?;
         let ours = self.tip()?.map(|tip| store.tree_of(&tip)).transpose()?;
-        let to_send = ours.map_or(Ok(0), |ours| count_missing(&store, ours, &theirs))?;
+        let to_send = ours.map_or(Ok(0), |ours| count_missing(&reader, ours, &theirs))?;
         // What several of theirs have is taken once.
         let mut known: Vec<ObjectId> = ours.into_iter().collect();
         let mut to_take = 0;
         for theirs in theirs {
-            to_take += count_missing(&store, theirs, &known)?;
+            to_take += count_missing(&reader, theirs, &known)?;
             known.push(theirs);
         }
         Ok(Standing { to_send, to_take })

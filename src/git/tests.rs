@@ -21,6 +21,7 @@ use std::{
     collections::BTreeMap,
     ffi::OsString,
     fs,
+    io::Write,
     path::{Path, PathBuf},
     process::{Command, Output, Stdio},
 };
@@ -127,6 +128,30 @@ impl World {
 
     fn read(&self, path: &str) -> String {
         fs::read_to_string(self.root().join(path)).unwrap()
+    }
+
+    /// Removes an object for good, and says which it was.
+    fn lose(&self, what: &str) -> String {
+        let id = self.git(&["rev-parse", what]).trim().to_owned();
+        let objects = self.root().join(".git/objects");
+        for file in fs::read_dir(objects.join("pack")).unwrap().map(|file| file.unwrap().path()) {
+            let aside = self.folder.path().join(file.file_name().unwrap());
+            fs::rename(&file, &aside).unwrap();
+            if aside.extension().is_some_and(|extension| extension == "pack") {
+                let mut command = self.command(&self.root(), &["unpack-objects", "-q"]);
+                assert!(command.stdin(fs::File::open(aside).unwrap()).status().unwrap().success());
+            }
+        }
+        fs::remove_file(objects.join(&id[..2]).join(&id[2..])).unwrap();
+        id
+    }
+
+    /// What git prints, given this text.
+    fn git_with(&self, arguments: &[&str], text: &str) -> String {
+        let mut command = self.command(&self.root(), arguments);
+        let mut child = command.stdin(Stdio::piped()).stdout(Stdio::piped()).spawn().unwrap();
+        child.stdin.take().unwrap().write_all(text.as_bytes()).unwrap();
+        String::from_utf8(child.wait_with_output().unwrap().stdout).unwrap().trim().to_owned()
     }
 
     fn command(&self, folder: &Path, arguments: &[&str]) -> Command {

@@ -19,6 +19,9 @@ use super::{error::Error, objects::NewObjects, recent::Recent, references::parse
 /// Bytes of objects from packs that are kept, since the next object may be made from them.
 const RECENT: usize = 2 << 20;
 
+/// Bytes of the largest object of the ledger that is read.
+const LARGEST: u64 = 64 << 20;
+
 /// Milliseconds to wait before the object database is opened anew and an object that was not found is looked for again.
 /// It can be there all the same: in a pack that came with a fold when this one had already been opened, and 32 others
 /// before it, for which gix keeps no room; or gix sees its file, gc packs it and removes the file, and gix does not look
@@ -35,12 +38,20 @@ pub(super) struct ObjectStore {
     buffer: RefCell<Vec<u8>>,
     /// An object was looked for again and again, in vain: others are looked for once more, without waiting.
     is_lossy: Cell<bool>,
+    /// Bytes of the largest object that is read; any, where it is not said.
+    most: Option<u64>,
 }
 
 impl ObjectStore {
     pub(super) fn new(directory: &Path, hash: hash::Kind, recent: Recent) -> Self {
         let (handle, buffer, is_lossy) = (RefCell::default(), RefCell::default(), Cell::default());
-        Self { directory: directory.to_owned(), hash, recent, handle, buffer, is_lossy }
+        Self { directory: directory.to_owned(), hash, recent, handle, buffer, is_lossy, most: None }
+    }
+
+    /// The same, for reading what others may have put there: an object of a few bytes in the repository can have any
+    /// number of them in memory.
+    pub(super) fn of_limited_objects(self) -> Self {
+        Self { most: Some(LARGEST), ..self }
     }
 
     fn open(&self) -> Result<gix::odb::Handle, Error> {
@@ -61,7 +72,7 @@ impl ObjectStore {
         kind: objs::Kind,
         read: impl FnOnce(&[u8]) -> Result<T, String>,
     ) -> Result<T, Error> {
-        let damaged = |what: String| Error::damaged(&self.directory, what);
+        let damaged = |what: String| Error::Object { path: self.directory.clone(), what };
         let read = |found: objs::Kind, bytes: &[u8]| match found == kind {
             true => read(bytes).map_err(|cause| damaged(format!("{kind} {id}: {cause}"))),
             false => Err(damaged(format!("{id} is a {found}, not a {kind}"))),
@@ -78,7 +89,14 @@ impl ObjectStore {
                 Some(opened) => opened,
                 None => self.open()?,
             };
-            let what = match handle.insert(opened).try_find(id, &mut buffer) {
+            let opened = handle.insert(opened);
+            if let Some(most) = self.most
+                && let Ok(Some(header)) = opened.try_header(id)
+                && header.size > most
+            {
+                return Err(damaged(format!("{kind} {id} has {} bytes, and squad reads up to {most}", header.size)));
+            }
+            let what = match opened.try_find(id, &mut buffer) {
                 Ok(Some(object)) => return read(object.kind, object.data),
                 Ok(None) => format!("{kind} {id} is missing"),
                 Err(cause) => format!("{kind} {id}: {cause}"),
@@ -90,6 +108,12 @@ impl ObjectStore {
             thread::sleep(Duration::from_millis(*pause));
             *handle = None;
         }
+    }
+
+    /// Why nothing is known of a ledger.
+    pub(super) fn no_ledger(&self) -> Error {
+        let what = "the ledger's newest commit is missing, or cannot be read".to_owned();
+        Error::Object { path: self.directory.clone(), what }
     }
 
     /// The size of an object, without reading it; `None` where that is not known.
@@ -120,24 +144,6 @@ impl ObjectStore {
         self.with(id, objs::Kind::Tree, |bytes| {
             let tree = objs::TreeRef::from_bytes(bytes, self.hash).map_err(|cause| cause.to_string())?;
             Ok(tree.into_owned())
-        })
-    }
-
-    /// The folders in a tree, by their names, and how many files are in it. Names that are not UTF-8 are left out.
-    pub(super) fn inside(&self, id: &gix::oid) -> Result<(Vec<(String, ObjectId)>, usize), Error> {
-        self.with(id, objs::Kind::Tree, |bytes| {
-            let mut folders = Vec::new();
-            let mut files = 0;
-            for entry in objs::TreeRefIter::from_bytes(bytes, self.hash) {
-                let entry = entry.map_err(|cause| cause.to_string())?;
-                let Ok(name) = std::str::from_utf8(entry.filename) else { continue };
-                if entry.mode.is_tree() {
-                    folders.push((name.to_owned(), entry.oid.to_owned()));
-                } else if entry.mode.is_blob() {
-                    files += 1;
-                }
-            }
-            Ok((folders, files))
         })
     }
 
@@ -179,8 +185,8 @@ impl ObjectStore {
                 return Ok(None);
             }
             let tree = self.tree(&found.1)?;
-            match index_of(&tree, name) {
-                Some(index) => found = (tree.entries[index].mode, tree.entries[index].oid),
+            match entry_of(&tree, name) {
+                Some(entry) => found = (entry.mode, entry.oid),
                 None => return Ok(None),
             }
         }
@@ -271,6 +277,8 @@ pub(super) struct TreeEdit<'a> {
     store: &'a ObjectStore,
     /// By path; the root is the empty one.
     folders: BTreeMap<String, Tree>,
+    /// What takes the place of a folder that cannot be read. None: that is an error.
+    in_place_of: Option<fn(ObjectId) -> Tree>,
 }
 
 /// What stood where a file was put.
@@ -285,20 +293,42 @@ pub(super) enum Place {
 
 impl<'a> TreeEdit<'a> {
     pub(super) fn new(store: &'a ObjectStore, root: Option<ObjectId>) -> Result<Self, Error> {
+        Self::with(store, root, None)
+    }
+
+    /// One that goes on where a folder cannot be read, with what `in_place_of` gives for it.
+    pub(super) fn tolerant(
+        store: &'a ObjectStore,
+        root: Option<ObjectId>,
+        in_place_of: fn(ObjectId) -> Tree,
+    ) -> Result<Self, Error> {
+        Self::with(store, root, Some(in_place_of))
+    }
+
+    fn with(
+        store: &'a ObjectStore,
+        root: Option<ObjectId>,
+        in_place_of: Option<fn(ObjectId) -> Tree>,
+    ) -> Result<Self, Error> {
+        let mut edit = Self { store, folders: BTreeMap::new(), in_place_of };
         let tree = match root {
-            Some(id) => store.tree(&id)?,
+            Some(id) => edit.read(id)?,
             None => Tree { entries: Vec::new() },
         };
-        Ok(Self { store, folders: BTreeMap::from([(String::new(), tree)]) })
+        edit.folders.insert(String::new(), tree);
+        Ok(edit)
+    }
+
+    fn read(&self, id: ObjectId) -> Result<Tree, Error> {
+        match (self.store.tree(&id), self.in_place_of) {
+            (Err(Error::Object { .. }), Some(in_place_of)) => Ok(in_place_of(id)),
+            (answer, _) => answer,
+        }
     }
 
     /// Puts a file where nothing is.
     pub(super) fn insert(&mut self, path: &str, blob: ObjectId) -> Result<Place, Error> {
-        let (folder, name) = path.rsplit_once('/').unwrap_or(("", path));
-        if !self.load(folder)? {
-            return Ok(Place::Taken);
-        }
-        let tree = self.folders.get_mut(folder).ok_or_else(|| Error::BadPath { path: path.to_owned() })?;
+        let Some((tree, name)) = self.folder_of(path)? else { return Ok(Place::Taken) };
         if let Some(index) = index_of(tree, name) {
             let entry = &tree.entries[index];
             return Ok(if entry.mode.is_blob() && entry.oid == blob { Place::Same } else { Place::Taken });
@@ -309,11 +339,7 @@ impl<'a> TreeEdit<'a> {
 
     /// Puts another file where that file is, or nothing. False: it is not there, and the tree is as before.
     pub(super) fn replace(&mut self, path: &str, old: ObjectId, new: Option<ObjectId>) -> Result<bool, Error> {
-        let (folder, name) = path.rsplit_once('/').unwrap_or(("", path));
-        if !self.load(folder)? {
-            return Ok(false);
-        }
-        let Some(tree) = self.folders.get_mut(folder) else { return Ok(false) };
+        let Some((tree, name)) = self.folder_of(path)? else { return Ok(false) };
         let Some(index) = index_of(tree, name) else { return Ok(false) };
         let entry = &mut tree.entries[index];
         if entry.oid != old || entry.mode.kind() != tree::EntryKind::Blob {
@@ -326,6 +352,15 @@ impl<'a> TreeEdit<'a> {
         Ok(true)
     }
 
+    /// The folder that a path is in, and its name there. None: something that is not a folder is on the way.
+    fn folder_of<'p>(&mut self, path: &'p str) -> Result<Option<(&mut Tree, &'p str)>, Error> {
+        let (folder, name) = path.rsplit_once('/').unwrap_or(("", path));
+        if !self.load(folder)? {
+            return Ok(None);
+        }
+        Ok(self.folders.get_mut(folder).map(|tree| (tree, name)))
+    }
+
     /// Reads a folder and those above it. False: something that is not a folder stands there.
     fn load(&mut self, folder: &str) -> Result<bool, Error> {
         if self.folders.contains_key(folder) {
@@ -336,8 +371,8 @@ impl<'a> TreeEdit<'a> {
             return Ok(false);
         }
         let Some(above) = self.folders.get(parent) else { return Ok(false) };
-        let tree = match index_of(above, name).map(|index| &above.entries[index]) {
-            Some(entry) if entry.mode.is_tree() => self.store.tree(&entry.oid)?,
+        let tree = match entry_of(above, name) {
+            Some(entry) if entry.mode.is_tree() => self.read(entry.oid)?,
             Some(_) => return Ok(false),
             None => Tree { entries: Vec::new() },
         };
@@ -379,6 +414,11 @@ fn put(tree: &mut Tree, name: &str, kind: tree::EntryKind, oid: ObjectId) {
             tree.entries.insert(index, entry);
         }
     }
+}
+
+/// What a tree has under a name.
+pub(super) fn entry_of<'t>(tree: &'t Tree, name: &str) -> Option<&'t tree::Entry> {
+    index_of(tree, name).map(|index| &tree.entries[index])
 }
 
 /// A folder sorts as if its name ended in `/`, so a name can stand in two places.

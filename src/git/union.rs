@@ -1,13 +1,16 @@
 //! Two trees of immutable files become one that holds the files of both, and how many files one lacks.
 
-use std::collections::{BTreeSet, HashMap};
+use std::cell::RefCell;
+use std::collections::{BTreeSet, HashMap, HashSet};
 
 use gix::{ObjectId, objs, objs::Tree, objs::WriteTo, objs::tree};
 
-use super::{error::Error, objects::NewObjects, tree::ObjectStore};
-
-/// How deep folders may lie in each other. Ours are seven deep; another's tree is not to end our stack.
-const DEPTH: usize = 64;
+use super::{
+    error::Error,
+    ledger_tree::{DEPTH, Reader, in_place_of, join},
+    objects::NewObjects,
+    tree::ObjectStore,
+};
 
 /// What stands for two versions of a file of which something was taken out. The same for (a, b) and (b, a).
 pub(crate) type Settle<'a> = dyn Fn(&[u8], &[u8]) -> Vec<u8> + 'a;
@@ -23,7 +26,8 @@ pub(super) struct Scrubbed<'a> {
 /// Where something was taken out of a file in one of them, that version stands.
 ///
 /// Where both have different things under one name, which takes a clone that did not play by the rules, the folder, or
-/// else the one with the smaller id, keeps the name; the other stays beside it under a name that ends in its id.
+/// else the one with the smaller id, keeps the name; the other stays beside it under a name that ends in its id. A folder
+/// that cannot be read stays as it is, inside of what is united.
 pub(super) fn union(
     store: &ObjectStore,
     one: ObjectId,
@@ -31,12 +35,39 @@ pub(super) fn union(
     scrubbed: &Scrubbed<'_>,
     objects: &mut NewObjects,
 ) -> Result<ObjectId, Error> {
-    merge(&Merge { store, scrubbed }, "", one, other, objects)
+    merge(&Merge { store, scrubbed, known: RefCell::default() }, "", one, other, objects)
 }
 
 struct Merge<'a> {
     store: &'a ObjectStore,
     scrubbed: &'a Scrubbed<'a>,
+    /// What pairs of folders have become, so that none is united twice, in however many places it stands.
+    known: RefCell<HashMap<(ObjectId, ObjectId), ObjectId>>,
+}
+
+impl Merge<'_> {
+    fn entries(&self, folder: ObjectId) -> Result<Vec<tree::Entry>, Error> {
+        match self.store.tree(&folder) {
+            Err(Error::Object { .. }) => Ok(in_place_of(folder).entries),
+            tree => Ok(tree?.entries),
+        }
+    }
+
+    /// Whether what two folders become does not depend on where they stand.
+    fn is_alike_everywhere(&self, folder: &str) -> bool {
+        let below = self.scrubbed.paths.range(folder.to_owned()..).next();
+        below.is_none_or(|path| !path.starts_with(folder))
+    }
+
+    /// Of two versions of a file. One that cannot be read gives way.
+    fn settled(&self, one: ObjectId, other: ObjectId, objects: &mut NewObjects) -> Result<ObjectId, Error> {
+        match (self.store.blob(&one), self.store.blob(&other)) {
+            (Ok(a), Ok(b)) => objects.add(objs::Kind::Blob, (self.scrubbed.settle)(&a, &b)),
+            (Err(Error::Object { .. }), Ok(_)) => Ok(other),
+            (Ok(_) | Err(Error::Object { .. }), Err(Error::Object { .. })) => Ok(one),
+            (Err(error), _) | (_, Err(error)) => Err(error),
+        }
+    }
 }
 
 fn merge(
@@ -49,28 +80,29 @@ fn merge(
     if one == other {
         return Ok(one);
     }
-    if folder.matches('/').count() >= DEPTH {
-        return Err(Error::BadPath { path: format!("folders deeper than {DEPTH}") });
+    let pair = (one.min(other), one.max(other));
+    let is_known = merging.is_alike_everywhere(folder);
+    if let Some(known) = merging.known.borrow().get(&pair).filter(|_| is_known) {
+        return Ok(*known);
     }
-    let Merge { store, scrubbed } = merging;
-    let mut entries = store.tree(&one)?.entries;
-    entries.extend(store.tree(&other)?.entries);
+    let mut entries = merging.entries(one)?;
+    entries.extend(merging.entries(other)?);
     // By name; of one name a folder first, then the smaller id.
     entries.sort_by(|a, b| (&a.filename, !a.mode.is_tree(), a.oid).cmp(&(&b.filename, !b.mode.is_tree(), b.oid)));
     entries.dedup_by(|later, earlier| later.filename == earlier.filename && later.oid == earlier.oid);
+    let is_deep = folder.matches('/').count() >= DEPTH;
     let mut merged: Vec<tree::Entry> = Vec::with_capacity(entries.len());
     for mut entry in entries {
         match merged.last_mut().filter(|last| last.filename == entry.filename) {
-            Some(last) if last.mode.is_tree() && entry.mode.is_tree() => {
+            Some(last) if last.mode.is_tree() && entry.mode.is_tree() && !is_deep => {
                 last.oid = merge(merging, &format!("{folder}{}/", last.filename), last.oid, entry.oid, objects)?;
             }
             Some(last)
                 if last.mode.is_blob()
                     && entry.mode.is_blob()
-                    && scrubbed.paths.contains(&format!("{folder}{}", last.filename)) =>
+                    && merging.scrubbed.paths.contains(&format!("{folder}{}", last.filename)) =>
             {
-                let settled = (scrubbed.settle)(&store.blob(&last.oid)?, &store.blob(&entry.oid)?);
-                last.oid = objects.add(objs::Kind::Blob, settled)?;
+                last.oid = merging.settled(last.oid, entry.oid, objects)?;
             }
             Some(_) => {
                 entry.filename = format!("{}~{}", entry.filename, entry.oid).into();
@@ -83,14 +115,18 @@ fn merge(
     merged.dedup_by(|later, earlier| later.filename == earlier.filename);
     let mut bytes = Vec::new();
     Tree { entries: merged }.write_to(&mut bytes).map_err(|_| Error::BadPath { path: one.to_string() })?;
-    objects.add(objs::Kind::Tree, bytes)
+    let united = objects.add(objs::Kind::Tree, bytes)?;
+    if is_known {
+        merging.known.borrow_mut().insert(pair, united);
+    }
+    Ok(united)
 }
 
 /// How many files below `tree` have no file of their name in any of `bases`. Folders that one of them has too are not
 /// read.
-pub(super) fn count_missing(store: &ObjectStore, tree: ObjectId, bases: &[ObjectId]) -> Result<usize, Error> {
+pub(super) fn count_missing(reader: &Reader<'_>, tree: ObjectId, bases: &[ObjectId]) -> Result<usize, Error> {
     let mut count = 0;
-    missing(store, ("", tree), bases, |file| count += usize::from(!file.is_there))?;
+    missing(reader, ("", tree), bases, |file| count += usize::from(!file.is_there))?;
     Ok(count)
 }
 
@@ -104,7 +140,7 @@ pub(super) struct Missing<'a> {
 
 impl Missing<'_> {
     pub(super) fn path(&self) -> String {
-        format!("{}/{}", self.folder, self.entry.filename)
+        join(self.folder, &self.entry.filename.to_string())
     }
 
     pub(super) fn id(&self) -> ObjectId {
@@ -113,24 +149,27 @@ impl Missing<'_> {
 }
 
 /// Shows each file below `tree`, which is called `name`, that is in none of `bases`. Folders that one of them has too are
-/// not read.
+/// not read, and none is twice; what cannot be read is reported.
 pub(super) fn missing(
-    store: &ObjectStore,
+    reader: &Reader<'_>,
     (name, tree): (&str, ObjectId),
     bases: &[ObjectId],
     mut show: impl FnMut(&Missing<'_>),
 ) -> Result<(), Error> {
     let mut pairs = vec![(name.to_owned(), tree, bases.to_vec())];
+    let mut seen = HashSet::new();
     while let Some((folder, tree, bases)) = pairs.pop() {
-        if bases.contains(&tree) {
+        if bases.contains(&tree) || !seen.insert((tree, bases.clone())) {
             continue;
         }
-        let bases: Vec<Tree> = bases.iter().map(|base| store.tree(base)).collect::<Result<_, _>>()?;
+        let read = bases.iter().map(|base| reader.tree(&folder, *base)).collect::<Result<Option<Vec<Tree>>, _>>()?;
+        // Where it is not known what was there, nothing is said to be new.
+        let Some(bases) = read else { continue };
         let mut old: HashMap<_, Vec<&tree::Entry>> = HashMap::new();
         for entry in bases.iter().flat_map(|base| &base.entries) {
             old.entry(&entry.filename).or_default().push(entry);
         }
-        for entry in store.tree(&tree)?.entries {
+        for entry in reader.tree(&folder, tree)?.map(|tree| tree.entries).unwrap_or_default() {
             let before = old.get(&entry.filename).map_or(&[][..], Vec::as_slice);
             let file = Missing { folder: &folder, entry: &entry, is_there: !before.is_empty() };
             if entry.mode.is_tree() {
@@ -145,7 +184,7 @@ pub(super) fn missing(
 }
 
 /// The files below `tree`, which is called `name`, that are not in `base`, if nothing else differs: no file of `base`
-/// was changed or removed. Equal folders are not read.
+/// was changed or removed. Equal folders are not read. Of folders that repeat each other nothing is said either.
 pub(super) fn additions(
     store: &ObjectStore,
     (name, tree): (&str, ObjectId),
@@ -153,9 +192,13 @@ pub(super) fn additions(
 ) -> Result<Option<Vec<(String, ObjectId)>>, Error> {
     let mut added = Vec::new();
     let mut pairs = vec![(name.to_owned(), tree, Some(base))];
+    let mut seen = HashSet::new();
     while let Some((folder, tree, base)) = pairs.pop() {
         if base == Some(tree) {
             continue;
+        }
+        if !seen.insert(tree) || folder.matches('/').count() >= DEPTH {
+            return Ok(None);
         }
         let old = base.map(|base| store.tree(&base)).transpose()?.map(|tree| tree.entries).unwrap_or_default();
         let mut old: HashMap<_, _> = old.iter().map(|entry| (&entry.filename, entry)).collect();

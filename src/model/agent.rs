@@ -2,14 +2,25 @@
 
 use std::fmt;
 
-use serde::{Deserialize, Serialize};
+use serde::de::Error;
+use serde::{Deserialize, Deserializer, Serialize};
 
 use super::Source;
 
 /// The name by which commands, files and sessions know an agent: its folder's name, or its name folded.
-#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize)]
 #[serde(transparent)]
 pub(crate) struct Slug(String);
+
+/// Folders are named by slugs, and entries of the ledger carry them, whoever wrote those.
+impl<'de> Deserialize<'de> for Slug {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        let text = String::deserialize(deserializer)?;
+        let is_slug = text.contains(|c: char| c.is_ascii_alphanumeric())
+            && text.bytes().all(|byte| byte.is_ascii_lowercase() || byte.is_ascii_digit() || b"-_".contains(&byte));
+        is_slug.then(|| Self(text.clone())).ok_or_else(|| D::Error::custom(format!("{text:?} is no agent's slug")))
+    }
+}
 
 impl Slug {
     /// The coordinator's own slug. No member can have it: [`Slug::fold`] is only given members' names, and the

@@ -1,6 +1,6 @@
 //! A decision of the team.
 
-use serde::{Deserialize, Serialize};
+use serde::{Deserialize, Deserializer, Serialize};
 
 use super::{DecisionId, RunId, Source};
 
@@ -14,7 +14,8 @@ pub(crate) struct Decision {
     pub(crate) by: Option<String>,
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(crate) run: Option<RunId>,
-    #[serde(default, skip_serializing_if = "Option::is_none")]
+    /// A text that cannot be an id replaces nothing.
+    #[serde(default, skip_serializing_if = "Option::is_none", deserialize_with = "id_or_none")]
     pub(crate) supersedes: Option<DecisionId>,
     /// Path globs the decision is about; empty: everything.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
@@ -29,6 +30,10 @@ pub(crate) struct Decision {
     /// Where it was read; `None` for one that is only in the ledger.
     #[serde(skip)]
     pub(crate) source: Option<Source>,
+}
+
+fn id_or_none<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Option<DecisionId>, D::Error> {
+    Ok(Option::<String>::deserialize(deserializer)?.as_deref().and_then(DecisionId::parse))
 }
 
 /// A status that a decision of an old form carries and that matters to those who would keep to it.

@@ -2,20 +2,46 @@
 
 use std::fmt;
 
-use serde::{Deserialize, Serialize};
+use serde::de::Error;
+use serde::{Deserialize, Deserializer, Serialize};
+
+/// Bytes of an id. Files are named by ids, with a title beside them, and 255 bytes is what a file's name may have.
+const LONGEST: usize = 100;
+
+/// Whether a text can be part of a file's name, a line and a commit's trailer wherever it comes from. Ids are read from
+/// entries and files that anybody may have written, so this is asked before there is an id at all.
+fn is_safe(text: &str) -> bool {
+    let is_plain = |c: char| c.is_alphanumeric() || matches!(c, '-' | '_' | '.' | '+' | '#' | ' ');
+    text.len() <= LONGEST
+        && text.starts_with(char::is_alphanumeric)
+        && !text.ends_with(' ')
+        && text.chars().all(is_plain)
+}
 
 macro_rules! text_id {
     ($(#[$doc:meta])* $name:ident) => {
         $(#[$doc])*
-        #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+        #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize)]
         #[serde(transparent)]
         pub(crate) struct $name(String);
 
         impl $name {
-            pub(crate) fn new(text: impl Into<String>) -> Self {
-                Self(text.into())
+            /// `None` for a text that cannot be an id: no path is ever made of it.
+            pub(crate) fn parse(text: &str) -> Option<Self> {
+                is_safe(text).then(|| Self(text.to_owned()))
             }
 
+            #[cfg(test)]
+            pub(crate) fn new(text: impl AsRef<str>) -> Self {
+                Self::parse(text.as_ref()).expect("tests make ids that can be")
+            }
+        }
+
+        impl<'de> Deserialize<'de> for $name {
+            fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+                let text = String::deserialize(deserializer)?;
+                Self::parse(&text).ok_or_else(|| D::Error::custom(format!("{text:?} cannot be an id")))
+            }
         }
 
         impl fmt::Display for $name {
@@ -55,11 +81,51 @@ impl DecisionId {
     pub(crate) fn as_str(&self) -> &str {
         &self.0
     }
+
+    /// For a decision that is not recorded yet: recording it gives it its own.
+    pub(crate) fn unrecorded() -> Self {
+        Self("unrecorded".to_owned())
+    }
 }
 
 impl EntryId {
+    /// For an entry that is never written.
+    pub(crate) fn unrecorded() -> Self {
+        Self("unrecorded".to_owned())
+    }
+
     /// The id of the decision that this entry records.
     pub(crate) fn decision(&self) -> DecisionId {
-        DecisionId::new(self.0.rsplit('-').next().unwrap_or(&self.0))
+        // The whole is safe, if no part of it is.
+        DecisionId(self.0.rsplit('-').find(|part| is_safe(part)).unwrap_or(&self.0).to_owned())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn no_id_leads_out_of_its_place() {
+        for good in ["0a1b2c3d4e5f", "20260105-090000-000001", "ADR 12", "Überlegung_3.1+b#2", "a..b"] {
+            assert_eq!(DecisionId::parse(good).map(|id| id.to_string()), Some(good.to_owned()));
+        }
+        let long = "a".repeat(LONGEST + 1);
+        let bad =
+            ["", " ", "..", "../../x", "a/b", "a\\b", "a:b", "-rf", ".git", "a\nb", "a\0b", "a\u{202e}b", "a ", &long];
+        for bad in bad {
+            assert_eq!(DecisionId::parse(bad), None, "{bad:?}");
+            let json = serde_json::to_string(bad).expect("JSON");
+            assert!(serde_json::from_str::<EntryId>(&json).is_err(), "{bad:?}");
+            assert!(serde_json::from_str::<RunId>(&json).is_err(), "{bad:?}");
+        }
+    }
+
+    #[test]
+    fn whatever_an_entry_is_called_its_decision_has_an_id() {
+        for (entry, decision) in [("019b8d1f-6c00-7000-8000-00000000000a", "00000000000a"), ("a-", "a"), ("x", "x")] {
+            assert_eq!(EntryId::new(entry).decision(), DecisionId::new(decision));
+        }
+        assert!(DecisionId::parse(EntryId::new("a-.-_").decision().as_str()).is_some());
     }
 }

@@ -3,6 +3,7 @@
 //! Plain values. Nothing here reads a file, a clock or the environment.
 
 mod agent;
+mod damage;
 mod decision;
 mod event;
 mod hidden;
@@ -19,6 +20,8 @@ mod tools;
 mod words;
 
 pub(crate) use agent::{Charter, Kind, Member, Slug, Status};
+pub use damage::DamageLog;
+pub(crate) use damage::{Damage, DamageKind};
 pub(crate) use decision::{Decision, DecisionState, SaidStatus};
 pub(crate) use event::{Actor, Event, Keeping, NO_ENGINE, Position, What, Written};
 pub(crate) use hidden::{hidden, hidden_summary, printable, without_hidden};

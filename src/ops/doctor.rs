@@ -3,6 +3,7 @@
 use serde::Serialize;
 use std::path::Path;
 
+use super::examine::examine;
 use super::prove::{self, Proof};
 use super::{Project, decisions, engines};
 use crate::env::Env;
@@ -58,8 +59,15 @@ pub(crate) fn diagnose(env: &Env, directory: &Path, is_to_prove: bool) -> Result
             problems.extend(found.into_iter().map(|problem| Finding { area: Area::Repository, problem }));
             Some(proof)
         }
-        false => None,
+        false => {
+            if let Some(snapshot) = project.repository.ledger().snapshot()? {
+                examine(&project.repository, &snapshot)?;
+            }
+            None
+        }
     };
+    let damage = env.damage.take().into_iter().map(|damage| damage.problem());
+    problems.extend(damage.map(|problem| Finding { area: Area::Repository, problem }));
     Ok(Diagnosis { problems, proof })
 }
 
@@ -87,7 +95,10 @@ fn repository(project: &Project) -> Result<Vec<Finding>, Failure> {
         let message = format!("a {operation} is going on, so no decision can land");
         find(Severity::Note, "operation", &message, "finish or abort it");
     }
-    let waiting = decisions::standing(project)?.iter().filter(|d| d.state == DecisionState::Unlanded).count();
+    // Of a ledger that cannot be read at all, that is said, and nothing else.
+    let is_readable = project.repository.ledger().snapshot()?.is_none_or(|ledger| ledger.is_there());
+    let all = if is_readable { decisions::standing(project)? } else { Vec::new() };
+    let waiting = all.iter().filter(|d| d.state == DecisionState::Unlanded).count();
     if waiting > 0 {
         let message = format!("{} recorded and on no branch yet", plural(waiting, "decision"));
         find(Severity::Warning, "unlanded", &message, "`squad decisions land` on the branch they were made for");

@@ -4,12 +4,12 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use jiff::Timestamp;
 
-use super::index::{Fact, Index, Place, Told, Wrote};
+use super::index::{Fact, Index, Place, Row, Told, Wrote};
 use super::landing::as_recorded;
+use super::twins::{Recorded, twins};
 use crate::compile::{Learning, Learnings};
 use crate::git::{Error, Repository};
 use crate::model::{Decision, DecisionId, EntryId, RunId, Slug, What};
-use crate::record::{Entry, Read};
 
 /// A branch, of some clone, that has taken a decision in, and the commit that did.
 #[derive(Clone)]
@@ -31,28 +31,35 @@ pub(crate) struct LoggedDecision {
 pub(crate) fn decisions(repository: &Repository, prefix: &str) -> Result<Vec<LoggedDecision>, Error> {
     let Some(index) = Index::open(repository, prefix)? else { return Ok(Vec::new()) };
     let mut landed: BTreeMap<DecisionId, Vec<TakenIn>> = BTreeMap::new();
-    let mut logged = Vec::new();
+    let (mut recorded, mut branches) = (Vec::new(), Vec::new());
     for span in index.spans(Place::Decisions) {
-        for told in index.values::<Told>(&span)?.rev() {
-            match told.fact {
+        for Row { path, key, value, .. } in index.rows::<Told>(&span)?.into_iter().rev() {
+            let Some(Told { id: entry, fact, .. }) = value else { continue };
+            match fact {
                 Fact::Landed { decisions, branch, commit } => {
                     for id in decisions {
                         let taken = TakenIn { branch: branch.clone(), commit: commit.clone() };
                         landed.entry(id).or_default().push(taken);
                     }
                 }
-                Fact::Decided { decision, branch } => logged.push((told.id, decision, branch)),
+                Fact::Decided { decision, branch } => {
+                    recorded.push(Recorded { path, key, entry, decision });
+                    branches.push(branch);
+                }
                 _ => {}
             }
         }
     }
-    let with_landings = |(entry, decision, branch): (_, Decision, _)| LoggedDecision {
+    let (counting, damage) = twins(recorded.iter());
+    damage.into_iter().for_each(|damage| index.report(damage));
+    let with_landings = |(Recorded { decision, entry, .. }, branch): (Recorded, _)| LoggedDecision {
         landed: landed.get(&decision.id).cloned().unwrap_or_default(),
         decision,
         entry,
         branch,
     };
-    Ok(logged.into_iter().map(with_landings).collect())
+    let mut all: Vec<Option<_>> = recorded.into_iter().zip(branches).map(Some).collect();
+    Ok(counting.into_iter().filter_map(|at| all.get_mut(at)?.take()).map(with_landings).collect())
 }
 
 /// The newest learnings of all agents, as many as prompts may choose from, but for those that have become part of
@@ -154,10 +161,10 @@ pub(crate) fn writes(repository: &Repository, prefix: &str, path: &str) -> Resul
     let mut writes = Vec::new();
     for span in index.spans(Place::Log) {
         for row in index.rows::<Wrote>(&span)?.into_iter().rev() {
-            if row.value.is_none_or(|wrote| wrote.path != path) {
+            if row.value.as_ref().is_none_or(|wrote| wrote.path != path) {
                 continue;
             }
-            let Read::Entry(entry) = Entry::parse(&index.read(&row.key)?) else { continue };
+            let Some(entry) = index.entry(&row)? else { continue };
             if let (Some(What::ToolCompleted { wrote: Some(wrote), .. }), Some(run)) = (entry.what(), entry.run) {
                 writes.push(Write { run, agent: entry.agent, at: entry.at, lines: wrote.lines });
             }

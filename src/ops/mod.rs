@@ -9,6 +9,7 @@ pub(crate) mod demo;
 mod direct;
 pub(crate) mod doctor;
 pub(crate) mod engines;
+mod examine;
 pub(crate) mod gc;
 pub(crate) mod history;
 pub(crate) mod import;
@@ -40,6 +41,7 @@ pub(crate) mod sync;
 pub(crate) mod torture;
 pub(crate) mod triage;
 mod turn;
+mod twins;
 pub(crate) mod why;
 mod workspace;
 

@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use super::index::{Chooser, Fact, Index, Place, Row, Told, beginning};
+use super::index::{Chooser, Fact, Index, Place, Told, beginning};
 use super::log::message_of;
 use super::{Project, Workspace};
 use crate::git::Error;
@@ -59,8 +59,8 @@ fn completed(workspace: &Workspace, most: usize, messages: Messages) -> Result<V
     let mut tails: BTreeMap<RunId, Tail> = BTreeMap::new();
     let mut seen = 0;
     for span in index.spans(Place::Log) {
-        for Row { key, value, .. } in index.rows::<Told>(&span)?.into_iter().rev() {
-            let Some(Told { run: Some(run), fact, .. }) = value else { continue };
+        for mut row in index.rows::<Told>(&span)?.into_iter().rev() {
+            let Some(Told { run: Some(run), fact, .. }) = row.value.take() else { continue };
             match fact {
                 Fact::Ended { status, agents, .. } => {
                     let tail = tails.entry(run).or_default();
@@ -79,7 +79,7 @@ fn completed(workspace: &Workspace, most: usize, messages: Messages) -> Result<V
                         && chooser != Chooser::Nobody
                     {
                         let is_enough = is_whole || messages == Messages::Beginnings;
-                        let message = if is_enough { message } else { message_of(&index, &key)? };
+                        let message = if is_enough { message } else { message_of(&index, &row)? };
                         let agents = planned.into_iter().filter(|agent| done.contains(agent)).collect();
                         runs.push(PastRun { run, message, kind, agents, chooser });
                     }

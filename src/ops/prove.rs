@@ -1,13 +1,11 @@
 //! Makes everything that is derived again and compares, and checks what must always hold of the ledger.
 
-use std::collections::BTreeSet;
-
 use serde::Serialize;
 
+use super::examine::examine;
 use super::index::Index;
 use crate::git::{Error, Repository};
 use crate::model::{Problem, Severity, Source};
-use crate::record::{Entry, Read};
 
 /// What was looked at.
 #[derive(Clone, Debug, Default, PartialEq, Serialize)]
@@ -28,31 +26,13 @@ pub(crate) fn prove(repository: &Repository) -> Result<(Proof, Vec<Problem>), Er
         findings.add("fsck", "git fsck", complaint, "git's documentation of fsck says what can be done");
     }
     let Some(snapshot) = repository.ledger().snapshot()? else { return Ok((Proof::default(), findings.0)) };
-    let mut proof = Proof::default();
-    let mut folders: BTreeSet<String> = BTreeSet::new();
-    let mut teams: BTreeSet<String> = BTreeSet::new();
-    snapshot.each(|path, bytes| {
-        let (team, _) = split(path);
-        if !teams.contains(team) {
-            teams.insert(team.to_owned());
-        }
-        if let Some((folder, _)) = path.rsplit_once('/').filter(|(folder, _)| !folders.contains(*folder)) {
-            folders.insert(folder.to_owned());
-        }
-        match Entry::parse(bytes) {
-            Read::Entry(entry) if entry.lies_at(path, team) => proof.entries += 1,
-            Read::Entry(entry) => {
-                let message = format!("is not where entry {} belongs: {}", entry.id, entry.path(team));
-                findings.add("entry-misplaced", path, message, "it was not written by squad; it is kept and shown");
-            }
-            Read::Newer { .. } => proof.newer += 1,
-            Read::Damaged { reason } => {
-                findings.add("entry-damaged", path, reason, "it was not written by squad; it is kept and left out");
-            }
-        }
-    })?;
-    proof.folders = folders.len();
-    for team in teams {
+    let examined = examine(repository, &snapshot)?;
+    for (path, message) in examined.misplaced {
+        findings.add("entry-misplaced", &path, message, "it was not written by squad; it is kept and shown");
+    }
+    let (entries, newer, folders) = (examined.entries, examined.newer, examined.folders.len());
+    let mut proof = Proof { entries, newer, folders, commits: 0 };
+    for team in examined.teams {
         let Some(index) = Index::open(repository, &team)? else { continue };
         for place in index.lies(&team)? {
             let message = "the index does not say what the ledger says".to_owned();
@@ -66,12 +46,6 @@ pub(crate) fn prove(repository: &Repository) -> Result<(Proof, Vec<Problem>), Er
         findings.add("ledger-rewritten", &change, message, "its old bytes are in an earlier commit of refs/squad/log");
     }
     Ok((proof, findings.0))
-}
-
-/// What a path begins with before `log/`, `decisions/` or `memory/`: the team's place.
-fn split(path: &str) -> (&str, &str) {
-    let parts = path.strip_prefix("teams/").and_then(|rest| rest.split_once('/'));
-    parts.map_or(("", path), |(_, rest)| path.split_at(path.len() - rest.len()))
 }
 
 #[derive(Default)]
@@ -90,17 +64,5 @@ impl Findings {
             }
             _ => {}
         }
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn a_path_begins_with_its_team() {
-        assert_eq!(split("log/2026/01/05/a.md"), ("", "log/2026/01/05/a.md"));
-        assert_eq!(split("teams/a%2Fb/memory/2026/x.md"), ("teams/a%2Fb/", "memory/2026/x.md"));
-        assert_eq!(split("teams/x.md"), ("", "teams/x.md"));
     }
 }

@@ -275,7 +275,7 @@ fn unlanded(
     }
     let mut runs: BTreeSet<RunId> = changes.new.iter().filter_map(|decision| decision.run.clone()).collect();
     let trailers = workspace.repository.trailers("Squad-Run", range.start(), &range.head.commit)?;
-    runs.extend(trailers.iter().map(String::as_str).map(RunId::new));
+    runs.extend(trailers.iter().filter_map(|run| RunId::parse(run)));
     let branches = workspace.repository.branches_of(&range.head.name, &range.head.commit)?;
     let branches: Vec<Option<String>> = branches.iter().map(|branch| as_recorded(Some(branch))).collect();
     let here: BTreeSet<&DecisionId> = after.iter().map(|decision| &decision.id).collect();

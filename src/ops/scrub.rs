@@ -63,9 +63,9 @@ pub(crate) fn scrub(env: &Env, directory: &Path, search: &Search, rehearse: bool
     let id = env.ids.entry(at);
     let mut done = Scrubbed { dry_run: rehearse, ..Scrubbed::default() };
     if let Some(snapshot) = repository.ledger().snapshot()? {
-        snapshot.each(|path, bytes| {
+        snapshot.each(|file, bytes| {
             if let Some((_, kinds)) = scrubbed(bytes, &redactor) {
-                done.entries.insert(path.to_owned(), kinds);
+                done.entries.insert(file.path.clone(), kinds);
             }
         })?;
     }

@@ -25,7 +25,7 @@ impl Workspace {
     /// For those who look at commits: where nothing is checked out, or nothing ever is, the team is the one of the
     /// repository's root.
     pub(crate) fn find_or_root(env: &Env, directory: &Path) -> Result<Self, Failure> {
-        let repository = Repository::discover(directory, &git_environment(env, directory))?;
+        let repository = Repository::discover(directory, &git_environment(env, directory))?.reporting_to(&env.damage);
         if repository.work_dir().is_none() {
             let place = real(repository.git_dir());
             return Ok(Self { folder: TeamFolder::expected(&place), work_dir: place, repository });
@@ -111,7 +111,7 @@ pub(super) fn git_environment(env: &Env, directory: &Path) -> git::Environment {
 
 /// The repository that `directory` is in, with its work tree.
 pub(crate) fn repository(env: &Env, directory: &Path) -> Result<(Repository, PathBuf), Failure> {
-    let repository = Repository::discover(directory, &git_environment(env, directory))?;
+    let repository = Repository::discover(directory, &git_environment(env, directory))?.reporting_to(&env.damage);
     let Some(work_dir) = repository.work_dir() else {
         return Err(Failure::team(format!(
             "{} is a bare repository; squad works in a work tree",

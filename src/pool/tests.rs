@@ -41,7 +41,7 @@ fn kind(event: &Event) -> String {
 
 fn decision() -> What {
     let decision = Decision {
-        id: DecisionId::new(""),
+        id: DecisionId::unrecorded(),
         title: "t".to_owned(),
         date: None,
         by: None,

@@ -131,12 +131,23 @@ impl Entry {
         }
     }
 
-    /// The event that was recorded; `None` for a kind this squad does not know.
+    /// The event that was recorded; `None` for a kind this squad does not know, and for one that is not as it should be.
     pub(crate) fn what(&self) -> Option<What> {
+        self.understood().ok().flatten()
+    }
+
+    /// The event that was recorded; `None` for a kind this squad does not know. Fails where the kind is known and the
+    /// rest is not as it should be.
+    pub(crate) fn understood(&self) -> Result<Option<What>, String> {
         let mut map = self.payload.clone();
         map.insert("type".to_owned(), Value::String(self.kind.clone()));
         map.insert("text".to_owned(), Value::String(self.text.clone()));
-        serde_json::from_value(Value::Object(map)).ok()
+        match serde_json::from_value(Value::Object(map)) {
+            Ok(what) => Ok(Some(what)),
+            // As serde says it; `record::tests` would notice another wording.
+            Err(error) if error.to_string().starts_with(&format!("unknown variant `{}`", self.kind)) => Ok(None),
+            Err(error) => Err(error.to_string()),
+        }
     }
 
     pub(crate) fn render(&self) -> Vec<u8> {

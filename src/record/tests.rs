@@ -141,7 +141,12 @@ fn entries_of_later_squads_are_kept_as_unknown() {
     let mut entry = entries().remove(0);
     entry.kind = "run.paused".to_owned();
     assert!(matches!(Entry::parse(&entry.render()), Read::Entry(_)));
-    assert_eq!(entry.what(), None);
+    assert_eq!(entry.understood(), Ok(None));
+    // A kind that is known, and is not as squad writes it.
+    let mut entry = entries().into_iter().find(|entry| entry.kind == "decision.logged").expect("there is one");
+    entry.payload.insert("id".to_owned(), "../../x".into());
+    let reason = entry.understood().expect_err("no path is made of it");
+    assert!(reason.contains("\"../../x\" cannot be an id"), "{reason}");
 }
 
 #[test]

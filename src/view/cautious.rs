@@ -34,7 +34,7 @@ impl<S: Show> Cautious<S> {
             // The whole message has come, or none will.
             self.saying.remove(agent);
         }
-        let entry = Entry::new(EntryId::new(""), event.at, Actor::Squad, &event.what, &self.redactor);
+        let entry = Entry::new(EntryId::unrecorded(), event.at, Actor::Squad, &event.what, &self.redactor);
         // Every kind of event reads back; if one did not, its number must still come.
         entry.what().unwrap_or(What::MessageDelta { text: String::new() })
     }

@@ -4,6 +4,7 @@ mod agents;
 mod bad_input;
 mod config;
 mod convergence;
+mod damage;
 mod decision_states;
 mod decisions;
 mod demo;

@@ -10,7 +10,7 @@ use std::process::Command;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex};
 
-use squad::{Clock, Env, Ids, Streams};
+use squad::{Clock, DamageLog, Env, Ids, Streams};
 use tempfile::TempDir;
 
 #[path = "../support/temporary.rs"]
@@ -204,6 +204,7 @@ impl TestRepo {
             runtime: || tokio::runtime::Builder::new_current_thread().enable_all().start_paused(true).build(),
             signals: false,
             threads: false,
+            damage: DamageLog::default(),
         };
         let code = squad::run(env);
         let shown = |text: String| {

@@ -24,7 +24,12 @@ impl List {
         let project = super::project(context)?;
         let wrong: Vec<Problem> = project.problems.iter().filter(|problem| is_of_decisions(problem)).cloned().collect();
         context.ui.problems(&wrong);
-        list(&mut context.ui, &decisions::standing(&project)?, wrong.iter().any(is_of_files));
+        let all = decisions::standing(&project)?;
+        if context.ui.json() {
+            context.value(serde_json::json!({ "decisions": all }));
+        } else {
+            list(&mut context.ui, &all, wrong.iter().any(is_of_files));
+        }
         Ok(0)
     }
 }
@@ -50,10 +55,6 @@ fn is_of_files(problem: &Problem) -> bool {
 }
 
 fn list(ui: &mut Ui, all: &[Standing], is_partial: bool) {
-    if ui.json() {
-        ui.value(&serde_json::json!({ "decisions": all }));
-        return;
-    }
     if all.is_empty() && is_partial {
         ui.say("No decision can be read.");
     } else if all.is_empty() {

@@ -75,7 +75,11 @@ impl Args {
         let Some(run) = run else {
             let limit = self.limit.unwrap_or(RUNS) as usize;
             let runs = log::runs(repository, &prefix, &workspace.leases(), &choice, limit)?;
-            page::runs(&mut context.ui, &runs, choice != Choice::default());
+            if context.ui.json() {
+                context.value(serde_json::json!({ "runs": runs }));
+            } else {
+                page::runs(&mut context.ui, &runs, choice != Choice::default());
+            }
             return Ok(0);
         };
         let mut timeline = log::timeline(repository, &prefix, Some(&run), &choice)?;

@@ -11,10 +11,6 @@ const DETAIL: usize = 100;
 
 /// `is_chosen`: only some of the runs were wanted.
 pub(super) fn runs(ui: &mut Ui, runs: &[RunSummary], is_chosen: bool) {
-    if ui.json() {
-        ui.value(&serde_json::json!({ "runs": runs }));
-        return;
-    }
     match (runs, is_chosen) {
         ([], true) => ui.say("No run is like that."),
         ([], false) => {

@@ -3,7 +3,7 @@
 use gix::ObjectId;
 
 use super::{
-    super::{error::Error, ledger::REFERENCE, scrub, union::count_missing},
+    super::{error::Error, ledger::REFERENCE, ledger_tree::Reader, scrub, union::count_missing},
     BRANCH, CLONES, Remote, is_plain,
 };
 
@@ -95,7 +95,8 @@ impl Remote<'_> {
         held.retain(|held| held.reference.starts_with(CLONES));
         let (mut leases, mut refspecs) = (Vec::new(), Vec::new());
         for held in &held {
-            if count_missing(&store, store.tree_of(&held.commit)?, &[tree])? == 0 {
+            let reader = Reader::new(&store, self.repository.damage());
+            if count_missing(&reader, store.tree_of(&held.commit)?, &[tree])? == 0 && reader.is_whole() {
                 leases.push(format!("--force-with-lease={}:{}", held.reference, held.commit));
                 refspecs.push(format!(":{}", held.reference));
             }

@@ -9,6 +9,7 @@ use super::{
     super::{
         commit::{self, Identity},
         error::Error,
+        ledger_tree::Reader,
         scrub,
         union::{self, Scrubbed, Settle, count_missing},
     },
@@ -44,7 +45,8 @@ impl Remote<'_> {
             let store = self.repository.objects();
             let trees = [store.tree_of(&ours)?, store.tree_of(&theirs)?];
             // Whoever built on ours by hand may have removed something.
-            if self.is_ancestor(ours, theirs)? && count_missing(&store, trees[0], &[trees[1]])? == 0 {
+            let reader = Reader::new(&store, self.repository.damage());
+            if self.is_ancestor(ours, theirs)? && count_missing(&reader, trees[0], &[trees[1]])? == 0 {
                 return Ok(Some(theirs));
             }
             let records = [scrub::records(&store, trees[0])?, scrub::records(&store, trees[1])?];

@@ -6,7 +6,7 @@ use std::{
 };
 
 use super::*;
-use crate::git::Error;
+use crate::git::{Error, Seen};
 
 #[test]
 fn entries_come_back_as_they_were_written() {
@@ -17,16 +17,17 @@ fn entries_come_back_as_they_were_written() {
     world.append("log/2025/12/31/z.md", "old");
     world.append("decisions/2026/03/04/d.md", "decided");
     let snapshot = world.repository().ledger().snapshot().unwrap().unwrap();
-    let (years, files) = snapshot.inside(&snapshot.folder("log").unwrap().unwrap()).unwrap();
+    let log = snapshot.folder("log").unwrap().unwrap();
+    let (years, files) = snapshot.inside(&log, &mut Seen::default()).unwrap().value;
     assert_eq!((years.iter().map(|year| &*year.path).collect::<Vec<_>>(), files), (vec!["log/2025", "log/2026"], 0));
-    let listing = snapshot.listing("log/2026").unwrap();
+    let listing = snapshot.listing("log/2026").unwrap().value;
     assert_eq!(
         listing.iter().map(|file| &*file.path).collect::<Vec<_>>(),
         ["log/2026/03/04/a.md", "log/2026/03/04/b.md"]
     );
-    assert_eq!(snapshot.read(&listing[1].key()).unwrap(), b"two");
+    assert_eq!(snapshot.read("b", &listing[1].key()).unwrap().unwrap(), b"two");
     assert!(snapshot.folder("log/2026/03/04/a.md").unwrap().is_none());
-    assert!(matches!(snapshot.read("rubbish"), Err(Error::Damaged { .. })));
+    assert!(matches!(snapshot.read("b", "rubbish"), Err(Error::Damaged { .. })));
     assert_eq!(snapshot.paths("decisions").unwrap(), ["decisions/2026/03/04/d.md"]);
     assert_eq!((snapshot.count("log").unwrap(), snapshot.count("").unwrap(), snapshot.count("x").unwrap()), (3, 4, 0));
     assert_eq!(snapshot.find("log/2025/12/31/z.md").unwrap().unwrap(), b"old");
@@ -163,26 +164,92 @@ fn the_lock_of_a_dead_writer_goes_and_that_of_another_stays() {
 }
 
 #[test]
-fn a_damaged_ledger_is_an_error_and_never_empty() {
+fn what_cannot_be_read_is_reported_and_the_rest_is_there() {
+    let paths = ["log/2026/03/04/a.md", "log/2026/05/b.md", "memory/c.md"];
+    let cases: [(&str, &str, &[&str]); 6] = [
+        ("refs/squad/log:log/2026/03/04/a.md", "log/2026/03/04/a.md", &["log/2026/05/b.md", "memory/c.md"]),
+        ("refs/squad/log:log/2026/03", "log/2026/03", &["log/2026/05/b.md", "memory/c.md"]),
+        ("refs/squad/log:log/2026", "log/2026", &["memory/c.md"]),
+        ("refs/squad/log:log", "log", &["memory/c.md"]),
+        ("refs/squad/log^{tree}", "", &[]),
+        ("refs/squad/log", "", &[]),
+    ];
+    for (lost, place, left) in cases {
+        let world = World::new();
+        paths.iter().for_each(|path| world.append(path, path));
+        let id = world.lose(lost);
+        let repository = world.repository();
+        let mut found = Vec::new();
+        let snapshot = repository.ledger().snapshot().unwrap().unwrap();
+        snapshot.each(|file, bytes| found.push((file.path.clone(), bytes.to_vec()))).unwrap();
+        let left: Vec<_> = left.iter().map(|path| ((*path).to_owned(), path.as_bytes().to_vec())).collect();
+        assert_eq!(found, left, "{lost}");
+        let damage = repository.damage().all();
+        assert_eq!((damage.len(), &*damage[0].path, damage[0].object.as_ref()), (1, place, Some(&id)), "{lost}");
+
+        // What comes now has its place, and what was there is not forgotten.
+        let appended = repository.ledger().append(&[entry("log/2026/03/04/d.md", "d")], "e", &ada(), noon());
+        if lost == "refs/squad/log" {
+            assert!(matches!(appended, Err(Error::Object { .. })), "{appended:?}");
+            continue;
+        }
+        appended.unwrap();
+        let again = world.repository();
+        let snapshot = again.ledger().snapshot().unwrap().unwrap();
+        assert_eq!(snapshot.find("log/2026/03/04/d.md").unwrap().unwrap(), b"d", "{lost}");
+        assert_eq!(snapshot.count("").unwrap(), left.len() + 1 + usize::from(lost.ends_with("a.md")), "{lost}");
+        snapshot.each(|_, _| ()).unwrap();
+        assert_eq!(again.damage().all()[0].object.as_ref(), Some(&id), "{lost}");
+    }
+}
+
+#[test]
+fn a_tree_that_unfolds_without_end_costs_what_it_stores() {
+    let world = World::new();
+    world.append("log/2026/03/04/a.md", "a");
+    let mut bomb = world.git_with(&["hash-object", "-w", "--stdin"], "boom");
+    let mut kind = "100644 blob";
+    for _ in 0..30 {
+        let lines: String = (0..40).map(|at| format!("{kind} {bomb}\tf{at:02}\n")).collect();
+        bomb = world.git_with(&["mktree"], &lines);
+        kind = "040000 tree";
+    }
+    let log = world.git(&["rev-parse", "refs/squad/log:log"]);
+    let root =
+        world.git_with(&["mktree"], &format!("040000 tree {bomb}\tdecisions\n040000 tree {}\tlog\n", log.trim()));
+    let commit = world.git(&["commit-tree", &root, "-p", "refs/squad/log", "-m", "bomb"]);
+    world.git(&["update-ref", "refs/squad/log", commit.trim()]);
+    let repository = world.repository();
+    let snapshot = repository.ledger().snapshot().unwrap().unwrap();
+    assert_eq!(snapshot.count("log").unwrap(), 1);
+    let found = snapshot.count("decisions").unwrap();
+    assert!((40..5_000).contains(&found), "{found}");
+    let damage = repository.damage().all();
+    assert!((1_000..10_000).contains(&damage.len()), "{}", damage.len());
+    assert!(damage.iter().all(|damage| damage.path.starts_with("decisions/f") && damage.reason.contains("too many")));
+    // Nor does writing, or comparing, look into every corner of it.
+    world.append("decisions/f00/f00/f00/b.md", "b");
+    let now = repository.ledger().snapshot().unwrap().unwrap();
+    let added = now.added_since(&snapshot, "decisions").unwrap();
+    assert_eq!(added.iter().map(|file| &*file.path).collect::<Vec<_>>(), ["decisions/f00/f00/f00/b.md"]);
+}
+
+#[test]
+fn a_ref_that_holds_no_object_is_an_error_and_never_empty() {
     let world = World::new();
     world.append("log/2026/03/04/a.md", "x");
-    world.unpack();
-    let tree = world.git(&["rev-parse", "refs/squad/log:log/2026"]);
-    let (folder, name) = tree.trim().split_at(2);
-    fs::remove_file(world.root().join(".git/objects").join(folder).join(name)).unwrap();
-    let snapshot = world.repository().ledger().snapshot().unwrap().unwrap();
-    assert!(matches!(snapshot.count("log"), Err(Error::Damaged { .. })));
-    assert!(matches!(snapshot.inside(&snapshot.folder("log/2026").unwrap().unwrap()), Err(Error::Damaged { .. })));
-    let answer = world.repository().ledger().append(&[entry("log/2026/03/04/b.md", "x")], "e", &ada(), noon());
-    assert!(matches!(answer, Err(Error::Damaged { .. })), "{answer:?}");
     for content in ["rubbish\n", "", "ref: refs/heads/main\n", &"0".repeat(39)] {
         fs::write(world.root().join(".git/refs/squad/log"), content).unwrap();
         assert!(matches!(world.repository().ledger().snapshot(), Err(Error::Damaged { .. })), "{content:?}");
     }
-    // The ref names a blob.
+    // The ref names a blob: nothing is read, and nothing is added to it either.
     let blob = world.git(&["rev-parse", "HEAD:README.md"]);
-    fs::write(world.root().join(".git/refs/squad/log"), blob).unwrap();
-    assert!(matches!(world.repository().ledger().snapshot(), Err(Error::Damaged { .. })));
+    fs::write(world.root().join(".git/refs/squad/log"), &blob).unwrap();
+    let repository = world.repository();
+    assert!(!repository.ledger().snapshot().unwrap().unwrap().is_there());
+    assert_eq!(repository.damage().all()[0].object.as_deref(), Some(blob.trim()));
+    let answer = repository.ledger().append(&[entry("log/2026/03/04/b.md", "x")], "e", &ada(), noon());
+    assert!(matches!(answer, Err(Error::Object { .. })), "{answer:?}");
 }
 
 #[cfg(unix)]

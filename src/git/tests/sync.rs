@@ -114,8 +114,13 @@ fn what_has_one_name_and_two_contents_is_kept_twice() {
     let tips = worlds.each_ref().map(unite);
     assert_eq!(tips[0], tips[1]);
     let snapshot = worlds[0].repository().ledger().snapshot().unwrap().unwrap();
-    let mut texts: Vec<_> =
-        snapshot.listing("").unwrap().iter().map(|file| snapshot.read(&file.key()).unwrap()).collect();
+    let mut texts: Vec<_> = snapshot
+        .listing("")
+        .unwrap()
+        .value
+        .iter()
+        .map(|file| snapshot.read("", &file.key()).unwrap().unwrap())
+        .collect();
     texts.sort();
     assert_eq!(texts, [&b"file"[..], b"folder", b"ours", b"same", b"theirs"]);
     assert_eq!(snapshot.find("log/x/below.md").unwrap().unwrap(), b"folder");

@@ -100,10 +100,10 @@ impl Derived for About {
         true
     }
 
-    fn of(entry: Entry) -> Option<Self> {
+    fn of(entry: Entry) -> Result<Option<Self>, String> {
         // As it reads back.
         let at = Timestamp::from_microsecond(entry.at.as_microsecond()).unwrap_or(entry.at);
-        Some(Self { at, run: entry.run, seq: entry.seq, agent: entry.agent })
+        Ok(Some(Self { at, run: entry.run, seq: entry.seq, agent: entry.agent }))
     }
 }
 
@@ -130,8 +130,9 @@ impl Derived for Told {
         )
     }
 
-    fn of(entry: Entry) -> Option<Self> {
-        let fact = match entry.what()? {
+    fn of(entry: Entry) -> Result<Option<Self>, String> {
+        let Some(what) = entry.understood()? else { return Ok(None) };
+        let fact = match what {
             What::RunStarted { text, .. } => {
                 Fact::Started { message: beginning(&text).to_owned(), is_whole: text.len() <= TELLING }
             }
@@ -144,11 +145,11 @@ impl Derived for Told {
             What::MemoryLogged { text } => Fact::Learned { text },
             What::MemoryLanded { learnings, branch, commit } => Fact::Taught { learnings, branch, commit },
             what => {
-                let (outcome, end) = what.end()?;
+                let Some((outcome, end)) = what.end() else { return Ok(None) };
                 Fact::Came { outcome, usage: end.usage.clone() }
             }
         };
-        Some(Self { id: entry.id, at: entry.at, run: entry.run, agent: entry.agent, fact })
+        Ok(Some(Self { id: entry.id, at: entry.at, run: entry.run, agent: entry.agent, fact }))
     }
 }
 
@@ -159,11 +160,11 @@ impl Derived for Wrote {
         kind == "tool.completed"
     }
 
-    fn of(entry: Entry) -> Option<Self> {
-        match entry.what()? {
-            What::ToolCompleted { wrote: Some(wrote), .. } => Some(Self { path: wrote.path }),
+    fn of(entry: Entry) -> Result<Option<Self>, String> {
+        Ok(match entry.understood()? {
+            Some(What::ToolCompleted { wrote: Some(wrote), .. }) => Some(Self { path: wrote.path }),
             _ => None,
-        }
+        })
     }
 }
 
@@ -199,7 +200,7 @@ mod tests {
         for what in every_kind() {
             let entry = Entry::new(EntryId::new("i"), at, Actor::Squad, &what, &Redactor::default());
             // What may say something need not.
-            let says = T::of(entry).is_some();
+            let says = T::of(entry).is_ok_and(|said| said.is_some());
             assert!(!says || T::is_said_by(what.name()), "{} of {}", T::TABLE, what.name());
             assert!(says || T::TABLE == Wrote::TABLE || !T::is_said_by(what.name()), "{} of {}", T::TABLE, what.name());
         }

@@ -2,7 +2,7 @@
 
 use serde::{Deserialize, Serialize};
 
-use crate::git::{Error, Folder, Snapshot};
+use crate::git::{Error, Folder, Readable, Seen, Snapshot};
 
 /// A folder with no more entries than these is read as a whole. More would make each look at the newest costly, fewer
 /// would make many files.
@@ -53,9 +53,13 @@ impl Span {
         date.get(..length) < day.get(..length)
     }
 
+    pub(super) fn sort<T>(&self, rows: &mut [super::Row<T>]) {
+        rows.sort_by(|one, other| self.order(&one.path).cmp(&self.order(&other.path)));
+    }
+
     /// By this the entries of a span are in the order in which they were made, however deep they lie: the day, and the
     /// name, which begins with the time.
-    pub(super) fn order<'p>(&self, path: &'p str) -> (Option<&'p str>, &'p str) {
+    fn order<'p>(&self, path: &'p str) -> (Option<&'p str>, &'p str) {
         let day = path.get(self.root..self.root + DAY);
         (day, path.rsplit('/').next().unwrap_or(path))
     }
@@ -63,7 +67,7 @@ impl Span {
 
 #[derive(Serialize, Deserialize)]
 pub(super) struct Head {
-    /// The commit of the ledger that this is of.
+    /// The commit of the ledger that this is of; empty where not all could be read, so that it is looked at again.
     pub(super) tip: String,
     /// As in [`Place::ALL`]; `None`: there is no such folder.
     places: Vec<Option<Node>>,
@@ -74,6 +78,7 @@ pub(super) struct Head {
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 struct Node {
     path: String,
+    /// Empty where not all could be read.
     key: String,
     entries: usize,
     /// The folders in it, where it is not read as a whole.
@@ -89,14 +94,18 @@ impl Head {
         old: Option<Self>,
     ) -> Result<(Self, Vec<String>), Error> {
         let old = old.map(|old| old.places).unwrap_or_default();
-        let mut divided = Vec::new();
-        let places = Place::ALL.iter().enumerate().map(|(at, place)| {
-            let Some(folder) = snapshot.folder(&place.path(prefix))? else { return Ok(None) };
+        let mut is_whole = true;
+        let mut looking = Looking { snapshot, seen: Seen::default(), divided: Vec::new() };
+        let mut places = Vec::new();
+        for (at, place) in Place::ALL.iter().enumerate() {
+            let found = snapshot.look_for(&place.path(prefix))?;
             let old = old.get(at).and_then(Option::as_ref);
-            node(snapshot, &folder, old, DEPTH, &mut divided).map(Some)
-        });
-        let places = places.collect::<Result<_, Error>>()?;
-        Ok((Self { tip, places, unsynced: None }, divided))
+            let node = found.value.map(|folder| looking.node(&folder, old, DEPTH)).transpose()?;
+            is_whole &= found.is_whole && node.as_ref().is_none_or(|node| !node.key.is_empty());
+            places.push(node);
+        }
+        let tip = if is_whole { tip } else { String::new() };
+        Ok((Self { tip, places, unsynced: None }, looking.divided))
     }
 
     pub(super) fn count(&self) -> usize {
@@ -130,41 +139,51 @@ fn collect(node: &Node, root: usize, spans: &mut Vec<Span>) {
     node.below.iter().rev().for_each(|node| collect(node, root, spans));
 }
 
-fn node(
-    snapshot: &Snapshot,
-    folder: &Folder,
-    old: Option<&Node>,
-    depth: usize,
-    divided: &mut Vec<String>,
-) -> Result<Node, Error> {
-    let key = folder.key();
-    if let Some(old) = old.filter(|old| old.key == key) {
-        return Ok(old.clone());
+struct Looking<'a> {
+    snapshot: &'a Snapshot,
+    seen: Seen,
+    /// The paths of folders that were read as a whole and are not any more.
+    divided: Vec<String>,
+}
+
+impl Looking<'_> {
+    fn node(&mut self, folder: &Folder, old: Option<&Node>, depth: usize) -> Result<Node, Error> {
+        let key = folder.key();
+        if let Some(old) = old.filter(|old| old.key == key) {
+            return Ok(old.clone());
+        }
+        let whole = |key: String, entries| Node { path: folder.path.clone(), key, entries, below: Vec::new() };
+        if let Some(old) = old.filter(|old| old.below.is_empty())
+            && let Some(added) = self.snapshot.additions(folder, &old.key)
+            && old.entries + added.len() <= MOST
+        {
+            return Ok(whole(key, old.entries + added.len()));
+        }
+        let Readable { value: (folders, files), mut is_whole } = self.snapshot.inside(folder, &mut self.seen)?;
+        if depth == 0 || folders.is_empty() {
+            let mut entries = files;
+            if !folders.is_empty() {
+                let listing = self.snapshot.listing(&folder.path)?;
+                entries = listing.value.len();
+                is_whole = listing.is_whole;
+            }
+            return Ok(whole(if is_whole { key } else { String::new() }, entries));
+        }
+        let mut below = Vec::with_capacity(folders.len());
+        for folder in &folders {
+            let old = old.and_then(|old| old.below.iter().find(|old| old.path == folder.path));
+            below.push(self.node(folder, old, depth - 1)?);
+        }
+        is_whole &= below.iter().all(|node| !node.key.is_empty());
+        let key = if is_whole { key } else { String::new() };
+        let entries = files + below.iter().map(|node| node.entries).sum::<usize>();
+        // Entries beside folders would be in no span of their own.
+        if entries <= MOST || files > 0 {
+            return Ok(whole(key, entries));
+        }
+        if old.is_some_and(|old| old.below.is_empty()) {
+            self.divided.push(folder.path.clone());
+        }
+        Ok(Node { below, ..whole(key, entries) })
     }
-    let whole = |entries| Node { path: folder.path.clone(), key: key.clone(), entries, below: Vec::new() };
-    if let Some(old) = old.filter(|old| old.below.is_empty())
-        && let Some(added) = snapshot.additions(folder, &old.key)
-        && old.entries + added.len() <= MOST
-    {
-        return Ok(whole(old.entries + added.len()));
-    }
-    let (folders, files) = snapshot.inside(folder)?;
-    if depth == 0 || folders.is_empty() {
-        let entries = if folders.is_empty() { files } else { snapshot.listing(&folder.path)?.len() };
-        return Ok(whole(entries));
-    }
-    let mut below = Vec::with_capacity(folders.len());
-    for folder in &folders {
-        let old = old.and_then(|old| old.below.iter().find(|old| old.path == folder.path));
-        below.push(node(snapshot, folder, old, depth - 1, divided)?);
-    }
-    let entries = files + below.iter().map(|node| node.entries).sum::<usize>();
-    // Entries beside folders would be in no span of their own.
-    if entries <= MOST || files > 0 {
-        return Ok(whole(entries));
-    }
-    if old.is_some_and(|old| old.below.is_empty()) {
-        divided.push(folder.path.clone());
-    }
-    Ok(Node { below, ..whole(entries) })
 }

@@ -7,6 +7,7 @@
 //! SPAN.about       a row for each entry of a span: when it was, of which run and agent
 //! SPAN.told        what the entries say that lists and prompts are made of
 //! SPAN.wrote       which files the tool calls wrote to
+//! TEAM.damage      what cannot be read, so that it is said by those too who did not want to read it
 //! SPAN.runs        which runs there are entries of, so that a run is not looked for where it is not
 //! ```
 //!
@@ -19,7 +20,7 @@
 mod facts;
 mod head;
 
-use std::cell::OnceCell;
+use std::cell::{OnceCell, RefCell};
 use std::collections::{BTreeSet, HashMap};
 
 use serde::de::DeserializeOwned;
@@ -30,19 +31,25 @@ use self::head::Head;
 pub(super) use self::head::{Place, Span};
 use super::cache::Shelf;
 use crate::git::{Error, Repository, Snapshot};
-use crate::model::RunId;
+use crate::model::{Damage, DamageKind, RunId};
 use crate::record::{Entry, Read};
 
 /// Raised when what is kept changes.
 const FORM: &str = "squad ledger index 7";
 const HEAD: &str = "head";
+const DAMAGE: &str = "damage";
 const RUNS: &str = "runs";
 
 /// The index of one team's entries, brought up to the ledger's tip.
 pub(super) struct Index<'a> {
     repository: &'a Repository,
+    name: String,
     shelf: Shelf,
+    /// The ledger's commit.
+    tip: String,
     head: Head,
+    /// As it was last written down.
+    known_damage: RefCell<Vec<Damage>>,
     /// Opened when something has to be read.
     snapshot: OnceCell<Snapshot>,
 }
@@ -59,6 +66,16 @@ pub(super) struct Row<T> {
     /// `None`: it says nothing of this, cannot be read, or a later squad wrote it.
     #[serde(rename = "v")]
     pub(super) value: Option<T>,
+    /// Why it cannot be read.
+    #[serde(rename = "w")]
+    damage: Option<(DamageKind, String)>,
+}
+
+impl<T> Row<T> {
+    /// What is wrong with an entry that could be read, and with others.
+    pub(super) fn damage(&self, kind: DamageKind, reason: String) -> Damage {
+        Damage { path: self.path.clone(), object: Some(self.key.clone()), kind, reason }
+    }
 }
 
 /// Something that is derived from single entries.
@@ -69,7 +86,8 @@ pub(super) trait Derived: Clone + PartialEq + Serialize + DeserializeOwned {
     /// Whether entries of this kind have something to say.
     fn is_said_by(kind: &str) -> bool;
 
-    fn of(entry: Entry) -> Option<Self>;
+    /// `None`: it says nothing of this. Fails where it should, and cannot be understood.
+    fn of(entry: Entry) -> Result<Option<Self>, String>;
 }
 
 #[derive(Serialize, Deserialize)]
@@ -101,33 +119,63 @@ impl<'a> Index<'a> {
         let Some(tip) = repository.ledger().tip()? else { return Ok(None) };
         let shelf = Shelf::of_form(repository.common_dir().join("squad").join("index"), FORM);
         let name = file_name(prefix);
-        let kept: Option<Head> = shelf.read(&name, HEAD);
-        let kept = match kept {
-            Some(head) if head.tip == tip => {
-                return Ok(Some(Self { repository, shelf, head, snapshot: OnceCell::new() }));
+        let (known_damage, snapshot) = (RefCell::default(), OnceCell::new());
+        let index = match shelf.read::<Head>(&name, HEAD) {
+            Some(head) if head.tip == tip => Self { repository, name, shelf, tip, head, known_damage, snapshot },
+            kept => {
+                let now = repository.ledger().snapshot_at(&tip)?.insist()?;
+                let (head, divided) = Head::derive(&now, prefix, tip.clone(), kept)?;
+                for path in divided.iter().map(|path| file_name(path)) {
+                    [About::TABLE, Told::TABLE, Wrote::TABLE, RUNS].iter().for_each(|table| shelf.remove(&path, table));
+                }
+                let snapshot = OnceCell::from(now);
+                let index = Self { repository, name, shelf, tip, head, known_damage, snapshot };
+                index.keep(&index.name, HEAD, &index.head);
+                index
             }
-            kept => kept,
         };
-        let snapshot = repository.ledger().snapshot_at(&tip)?;
-        let (head, divided) = Head::derive(&snapshot, prefix, tip, kept)?;
-        for path in divided.iter().map(|path| file_name(path)) {
-            [About::TABLE, Told::TABLE, Wrote::TABLE, RUNS].iter().for_each(|table| shelf.remove(&path, table));
-        }
-        let index = Self { repository, shelf, head, snapshot: OnceCell::from(snapshot) };
-        index.keep(&name, HEAD, &index.head);
+        index.recall_damage()?;
         Ok(Some(index))
     }
 
     /// The ledger's commit that all answers are of.
     pub(super) fn tip(&self) -> &str {
-        &self.head.tip
+        &self.tip
+    }
+
+    /// Reports what was found before and still holds.
+    fn recall_damage(&self) -> Result<(), Error> {
+        let known: Vec<Damage> = self.shelf.read(&self.name, DAMAGE).unwrap_or_default();
+        if !known.is_empty() {
+            let snapshot = self.snapshot()?;
+            known.iter().filter(|damage| snapshot.still_has(damage)).for_each(|one| self.report(one.clone()));
+        }
+        self.known_damage.replace(known);
+        self.remember_damage();
+        Ok(())
+    }
+
+    fn remember_damage(&self) {
+        let found = self.repository.damage().all();
+        if found == *self.known_damage.borrow() {
+            return;
+        }
+        match found.is_empty() {
+            true => self.shelf.remove(&self.name, DAMAGE),
+            false => self.keep(&self.name, DAMAGE, &found),
+        }
+        self.known_damage.replace(found);
+    }
+
+    pub(super) fn report(&self, damage: Damage) {
+        self.repository.damage().add(damage);
     }
 
     pub(super) fn snapshot(&self) -> Result<&Snapshot, Error> {
         if let Some(snapshot) = self.snapshot.get() {
             return Ok(snapshot);
         }
-        let snapshot = self.repository.ledger().snapshot_at(&self.head.tip)?;
+        let snapshot = self.repository.ledger().snapshot_at(&self.tip)?;
         Ok(self.snapshot.get_or_init(|| snapshot))
     }
 
@@ -150,7 +198,7 @@ impl<'a> Index<'a> {
         let count = self.repository.unsynced(&Place::ALL.map(|place| place.path(prefix)))?;
         // Counted at the tip, which may be a later one by now.
         if let Some(count) =
-            count.filter(|_| self.repository.ledger().tip().is_ok_and(|tip| tip == Some(self.head.tip.clone())))
+            count.filter(|_| self.repository.ledger().tip().is_ok_and(|tip| tip.as_ref() == Some(&self.tip)))
         {
             self.head.unsynced = Some((remotes, count));
             self.keep(&file_name(prefix), HEAD, &self.head);
@@ -167,12 +215,29 @@ impl<'a> Index<'a> {
     pub(super) fn rows<T: Derived>(&self, span: &Span) -> Result<Vec<Row<T>>, Error> {
         let name = file_name(&span.path);
         let rows = match self.shelf.read::<Kept<T>>(&name, T::TABLE) {
-            Some(kept) if kept.span == span.key => return Ok(kept.rows),
-            kept => self.derive(span, kept)?,
+            Some(kept) if kept.span == span.key && !span.key.is_empty() => kept.rows,
+            kept => {
+                let rows = self.derive(span, kept)?;
+                // What cannot be read now is looked for again.
+                let is_readable =
+                    |row: &Row<T>| row.damage.as_ref().is_none_or(|(kind, _)| *kind != DamageKind::Unreadable);
+                let (rows, lost): (Vec<_>, Vec<_>) = rows.into_iter().partition(is_readable);
+                let key = if lost.is_empty() { span.key.clone() } else { String::new() };
+                let kept = Kept { span: key, rows };
+                self.keep(&name, T::TABLE, &kept);
+                let mut rows = kept.rows;
+                rows.extend(lost);
+                span.sort(&mut rows);
+                rows
+            }
         };
-        let kept = Kept { span: span.key.clone(), rows };
-        self.keep(&name, T::TABLE, &kept);
-        Ok(kept.rows)
+        for row in &rows {
+            if let Some((kind, reason)) = &row.damage {
+                self.report(row.damage(*kind, reason.clone()));
+            }
+        }
+        self.remember_damage();
+        Ok(rows)
     }
 
     /// Whether entries of a span may be of a run.
@@ -207,25 +272,34 @@ impl<'a> Index<'a> {
             // Something else was done to the ledger than adding to it. An entry that is as it was is still known.
             None => {
                 let known = known.into_iter().map(|row| (row.path.clone(), row));
-                (Vec::new(), snapshot.listing(&span.path)?, known.collect())
+                (Vec::new(), snapshot.listing(&span.path)?.value, known.collect())
             }
         };
         for file in new.into_iter().filter(|file| T::is_said_by(kind_of(&file.path))) {
             let key = file.key();
             rows.push(match known.remove(&file.path).filter(|row: &Row<T>| row.key == key) {
                 Some(row) => row,
-                None => Row { value: self.value(&key)?, path: file.path, key },
+                None => self.row(file.path, key)?,
             });
         }
-        rows.sort_by(|one, other| span.order(&one.path).cmp(&span.order(&other.path)));
+        span.sort(&mut rows);
         Ok(rows)
     }
 
-    fn value<T: Derived>(&self, key: &str) -> Result<Option<T>, Error> {
-        Ok(match Entry::parse(&self.read(key)?) {
-            Read::Entry(entry) => T::of(*entry),
-            Read::Newer { .. } | Read::Damaged { .. } => None,
-        })
+    fn row<T: Derived>(&self, path: String, key: String) -> Result<Row<T>, Error> {
+        let Some(bytes) = self.read(&path, &key)? else {
+            let damage = Some((DamageKind::Unreadable, "its object cannot be read".to_owned()));
+            return Ok(Row { path, key, value: None, damage });
+        };
+        let (value, damage) = match Entry::parse(&bytes) {
+            Read::Entry(entry) => match T::of(*entry) {
+                Ok(value) => (value, None),
+                Err(reason) => (None, Some((DamageKind::Malformed, reason))),
+            },
+            Read::Newer { version } => (None, Some((DamageKind::Newer, newer(version)))),
+            Read::Damaged { reason } => (None, Some((DamageKind::Malformed, reason))),
+        };
+        Ok(Row { path, key, value, damage })
     }
 
     fn keep<T: Serialize>(&self, name: &str, kind: &str, value: &T) {
@@ -234,14 +308,22 @@ impl<'a> Index<'a> {
         }
     }
 
-    /// The bytes of an entry.
-    pub(super) fn read(&self, key: &str) -> Result<Vec<u8>, Error> {
-        self.snapshot()?.read(key)
+    /// The bytes of an entry. `None`: it cannot be read, which is reported.
+    pub(super) fn read(&self, path: &str, key: &str) -> Result<Option<Vec<u8>>, Error> {
+        self.snapshot()?.read(path, key)
+    }
+
+    /// The entry of a row, if it can be read.
+    pub(super) fn entry<T>(&self, row: &Row<T>) -> Result<Option<Entry>, Error> {
+        Ok(match self.read(&row.path, &row.key)?.map(|bytes| Entry::parse(&bytes)) {
+            Some(Read::Entry(entry)) => Some(*entry),
+            Some(Read::Newer { .. } | Read::Damaged { .. }) | None => None,
+        })
     }
 
     /// What of all that is kept does not say what the ledger says: the paths of folders.
     pub(super) fn lies(&self, prefix: &str) -> Result<Vec<String>, Error> {
-        let (head, _) = Head::derive(self.snapshot()?, prefix, self.head.tip.clone(), None)?;
+        let (head, _) = Head::derive(self.snapshot()?, prefix, self.tip.clone(), None)?;
         let mut lies = Vec::new();
         for place in Place::ALL {
             if !head.is_like(&self.head, place) {
@@ -273,6 +355,11 @@ pub(super) fn kind_of(path: &str) -> &str {
     const ID: usize = 36;
     let name = path.rsplit('/').next().unwrap_or(path);
     name.get(ID + 1..).and_then(|rest| rest.strip_suffix(".md")).unwrap_or("")
+}
+
+/// What is said of an entry of a later squad.
+pub(super) fn newer(version: u64) -> String {
+    format!("its version is {version}")
 }
 
 /// Any path, as a name.

@@ -2,7 +2,7 @@ use std::ops::ControlFlow;
 use std::time::Duration;
 
 use super::Choice;
-use super::timeline::name_of;
+use super::timeline::{name_of, shown};
 use crate::env::Env;
 use crate::error::{Failure, FailureKind};
 use crate::git::{Error, File, Repository, Snapshot};
@@ -10,7 +10,7 @@ use crate::model::RunId;
 use crate::ops::index::Place;
 use crate::ops::runtime;
 use crate::ops::signals::Signals;
-use crate::record::{Entry, Read};
+use crate::record::Read;
 
 /// Between two looks at the ledger's tip: short enough to seem at once, and a look costs a small file's reading.
 const PAUSE: Duration = Duration::from_millis(200);
@@ -49,14 +49,14 @@ impl<'a> Follower<'a> {
         for place in Place::ALL.map(|place| place.path(&self.prefix)) {
             added.extend(match &self.seen {
                 Some((_, old)) => snapshot.added_since(old, &place)?,
-                None => snapshot.listing(&place)?,
+                None => snapshot.listing(&place)?.value,
             });
         }
         added.sort_by(|one, other| name_of(&one.path).cmp(name_of(&other.path)));
         for file in added {
-            let bytes = snapshot.read(&file.key())?;
-            let read = Entry::parse(&bytes);
-            if self.is_meant(&read, &bytes) && show(&file.path, read).is_break() {
+            let bytes = snapshot.read(&file.path, &file.key())?;
+            let read = shown(bytes.as_deref());
+            if self.is_meant(&read, &bytes.unwrap_or_default()) && show(&file.path, read).is_break() {
                 return Ok(ControlFlow::Break(()));
             }
         }

@@ -16,7 +16,6 @@ use super::index::{Fact, Index, Place, Row, Told};
 use super::lease::Leases;
 use crate::git::{Error, Repository};
 use crate::model::{Outcome, RunId, Slug, Usage};
-use crate::record::{Entry, Read};
 
 /// A run in a line.
 #[derive(Clone, Debug, PartialEq, Serialize)]
@@ -104,8 +103,8 @@ pub(crate) fn runs(
         if runs.len() >= limit || first_day.as_ref().is_some_and(|day| span.is_before(day)) {
             break;
         }
-        for Row { key, value, .. } in index.rows::<Told>(&span)?.into_iter().rev() {
-            let Some(Told { at, run: Some(run), agent, fact, .. }) = value else { continue };
+        for mut row in index.rows::<Told>(&span)?.into_iter().rev() {
+            let Some(Told { at, run: Some(run), agent, fact, .. }) = row.value.take() else { continue };
             let Fact::Started { message, is_whole } = fact else {
                 tails.entry(run).or_default().add(at, agent, fact);
                 continue;
@@ -114,7 +113,7 @@ pub(crate) fn runs(
             if !choice.is_late_enough(at) || choice.agent.as_ref().is_some_and(|agent| !tail.has(agent)) {
                 continue;
             }
-            let message = if is_whole { message } else { message_of(&index, &key)? };
+            let message = if is_whole { message } else { message_of(&index, &row)? };
             runs.push(summary(run, at, message, tail, leases));
         }
     }
@@ -124,11 +123,8 @@ pub(crate) fn runs(
 }
 
 /// The message of a run, from the entry that began it.
-pub(super) fn message_of(index: &Index<'_>, key: &str) -> Result<String, Error> {
-    Ok(match Entry::parse(&index.read(key)?) {
-        Read::Entry(entry) => entry.text,
-        Read::Newer { .. } | Read::Damaged { .. } => String::new(),
-    })
+pub(super) fn message_of(index: &Index<'_>, row: &Row<Told>) -> Result<String, Error> {
+    Ok(index.entry(row)?.map(|entry| entry.text).unwrap_or_default())
 }
 
 fn summary(run: RunId, started: Timestamp, message: String, tail: Tail, leases: &Leases) -> RunSummary {

@@ -41,18 +41,18 @@ pub(crate) fn timeline<'a>(
             {
                 continue;
             }
-            for Row { path, key, value } in index.rows::<About>(span)? {
-                let (is_meant, seq) = match value {
+            for row in index.rows::<About>(span)? {
+                let (is_meant, seq) = match &row.value {
                     Some(about) => {
                         let is_of_run = run.is_none() || about.run.as_ref() == run;
                         let seq = run.and(about.seq).unwrap_or(if run.is_some() { u64::MAX } else { 0 });
                         (is_of_run && choice.holds(about.at, about.agent.as_ref()), seq)
                     }
-                    None => (may_belong(&index, &key, run)?, if run.is_some() { u64::MAX } else { 0 }),
+                    None => (may_belong(&index, &row, run)?, if run.is_some() { u64::MAX } else { 0 }),
                 };
                 if is_meant {
-                    let name = name_of(&path).to_owned();
-                    lines.push(Line { seq, name, path, key });
+                    let name = name_of(&row.path).to_owned();
+                    lines.push(Line { seq, name, path: row.path, key: row.key });
                 }
             }
         }
@@ -62,9 +62,22 @@ pub(crate) fn timeline<'a>(
 }
 
 /// Whether an entry that is not understood may be one of a run.
-fn may_belong(index: &Index<'_>, key: &str, run: Option<&RunId>) -> Result<bool, Error> {
+fn may_belong(index: &Index<'_>, row: &Row<About>, run: Option<&RunId>) -> Result<bool, Error> {
     let Some(run) = run else { return Ok(true) };
-    Ok(String::from_utf8_lossy(&index.read(key)?).contains(run.as_str()))
+    let bytes = index.read(&row.path, &row.key)?;
+    Ok(bytes.is_some_and(|bytes| String::from_utf8_lossy(&bytes).contains(run.as_str())))
+}
+
+/// An entry as it is shown.
+pub(super) fn shown(bytes: Option<&[u8]>) -> Read {
+    let Some(bytes) = bytes else { return Read::Damaged { reason: "its object cannot be read".to_owned() } };
+    match Entry::parse(bytes) {
+        Read::Entry(entry) => match entry.understood() {
+            Ok(_) => Read::Entry(entry),
+            Err(reason) => Read::Damaged { reason },
+        },
+        read => read,
+    }
 }
 
 /// A file's name without its folders.
@@ -86,7 +99,7 @@ impl Timeline<'_> {
     /// Each entry with its path.
     pub(crate) fn entries(&self) -> impl Iterator<Item = Result<(&str, Read), Error>> {
         self.index.iter().flat_map(|index| {
-            let read = |line: &Line| Ok(Entry::parse(&index.read(&line.key)?));
+            let read = |line: &Line| Ok(shown(index.read(&line.path, &line.key)?.as_deref()));
             self.lines.iter().map(move |line| read(line).map(|read| (line.path.as_str(), read)))
         })
     }

@@ -160,7 +160,8 @@ fn below_date(document: &Document<'_>, order: Order) -> Option<String> {
 
 /// Entries have no id of their own: theirs is a hash of what they say.
 pub(super) fn id(parts: &[&str]) -> DecisionId {
-    DecisionId::new(&blake3::hash(parts.join("\n").as_bytes()).to_hex()[..12])
+    let hash = blake3::hash(parts.join("\n").as_bytes()).to_hex();
+    DecisionId::parse(&hash[..12]).expect("hex digits are an id")
 }
 
 /// Finds the headings that begin entries by what they say.

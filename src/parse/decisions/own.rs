@@ -7,6 +7,7 @@ use serde::de::IgnoredAny;
 
 use super::super::{Files, front_matter, line_feeds, without_mark};
 use super::date::{Order, date_in};
+use super::entries;
 use super::matter;
 use super::places::{Place, main_file, place};
 use super::status;
@@ -111,10 +112,19 @@ fn read(text: &str, source: Source) -> Result<(Decision, Vec<Problem>), Box<Prob
         Some(rest) => rest.split_once('\n').unwrap_or((rest, "")),
         None => body.split_once('\n').unwrap_or((body, "")),
     };
-    let id = DecisionId::new(matter.id);
-    // One that names itself replaces nothing.
-    let supersedes = matter.supersedes.map(DecisionId::new).filter(|old| *old != id);
     let mut doubts = Vec::new();
+    let id = DecisionId::parse(&matter.id).unwrap_or_else(|| {
+        let id = entries::id(&[&matter.id]);
+        let message = format!("`id: {}` cannot be an id, and `{id}` stands for it", first_line(&matter.id, 40));
+        doubts.push(
+            Problem::warning(source.clone(), "decision-id", message)
+                .hint("an id is letters, digits, hyphens and dots, such as `4f1c09`"),
+        );
+        id
+    });
+    // The same odd text stands for the same decision. One that names itself replaces nothing.
+    let superseded = |text: String| DecisionId::parse(&text).unwrap_or_else(|| entries::id(&[&text]));
+    let supersedes = matter.supersedes.map(superseded).filter(|old| *old != id);
     if let Some(first) = supersedes.as_ref().filter(|_| !others.is_empty()) {
         let others = list(others.iter().map(|id| format!("`{id}`")));
         let message = format!("supersedes only `{first}`, and not {others}");
@@ -135,7 +145,7 @@ fn read(text: &str, source: Source) -> Result<(Decision, Vec<Problem>), Box<Prob
         title: title.trim().to_owned(),
         date,
         by: matter.by,
-        run: matter.run.map(RunId::new),
+        run: matter.run.as_deref().and_then(RunId::parse),
         supersedes,
         scope: matter.scope,
         tags: matter.tags,

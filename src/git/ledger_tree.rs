@@ -1,0 +1,168 @@
+//! Reading a ledger's tree, of which anything may be missing, broken, or made by somebody who means harm.
+//!
+//! What cannot be read is reported and passed over. A folder that stands in many places is read in the first few, so that
+//! the work grows with what is stored and not with what a few bytes unfold to. A folder that squad wrote stands in one
+//! place: the entries in it have names of their own.
+
+use std::cell::Cell;
+use std::collections::HashSet;
+
+use gix::{ObjectId, objs::Tree, objs::tree};
+
+use super::{error::Error, tree::ObjectStore};
+use crate::model::{Damage, DamageKind, DamageLog};
+
+/// How deep folders may lie in each other. Ours are nine deep.
+pub(super) const DEPTH: usize = 64;
+
+/// How often in one walk a folder is read that was read before.
+const REPEATS: usize = 8;
+
+/// What begins the name of a folder that could not be read when something was to be added to it: it moved one level
+/// down, into a new folder of its name.
+pub(super) const LOST: &str = "lost~";
+
+/// The folder in place of one that cannot be read.
+pub(super) fn in_place_of(lost: ObjectId) -> Tree {
+    let entry = tree::Entry { mode: tree::EntryKind::Tree.into(), filename: format!("{LOST}{lost}").into(), oid: lost };
+    Tree { entries: vec![entry] }
+}
+
+/// The folders that a walk has looked into.
+#[derive(Default)]
+pub(crate) struct Seen {
+    folders: HashSet<ObjectId>,
+    repeats: usize,
+}
+
+/// A file of a ledger: its path from the root and its object.
+pub(super) type Found = (String, ObjectId);
+
+/// Reads, and reports what it passes over.
+pub(super) struct Reader<'a> {
+    pub(super) store: &'a ObjectStore,
+    log: &'a DamageLog,
+    is_whole: Cell<bool>,
+}
+
+impl<'a> Reader<'a> {
+    pub(super) fn new(store: &'a ObjectStore, log: &'a DamageLog) -> Self {
+        Self { store, log, is_whole: Cell::new(true) }
+    }
+
+    /// Whether every object could be read so far.
+    pub(super) fn is_whole(&self) -> bool {
+        self.is_whole.get()
+    }
+
+    /// What is there, unless it cannot be read.
+    pub(super) fn pass_over<T>(&self, path: &str, id: ObjectId, read: Result<T, Error>) -> Result<Option<T>, Error> {
+        match read {
+            Ok(value) => Ok(Some(value)),
+            Err(Error::Object { what, .. }) => {
+                self.is_whole.set(false);
+                self.report(path, Some(id), DamageKind::Unreadable, what);
+                Ok(None)
+            }
+            Err(error) => Err(error),
+        }
+    }
+
+    fn report(&self, path: &str, id: Option<ObjectId>, kind: DamageKind, reason: String) {
+        let object = id.map(|id| id.to_string());
+        self.log.add(Damage { path: path.to_owned(), object, kind, reason });
+    }
+
+    pub(super) fn tree(&self, path: &str, id: ObjectId) -> Result<Option<Tree>, Error> {
+        self.pass_over(path, id, self.store.tree(&id))
+    }
+
+    /// What stands at `path`. None: nothing, or the way to it cannot be read.
+    pub(super) fn find(&self, root: ObjectId, path: &str) -> Result<Option<(tree::EntryMode, ObjectId)>, Error> {
+        let mut found: (tree::EntryMode, ObjectId) = (tree::EntryKind::Tree.into(), root);
+        let mut way = String::new();
+        for name in path.split('/').filter(|name| !name.is_empty()) {
+            if !found.0.is_tree() {
+                return Ok(None);
+            }
+            let Some(tree) = self.tree(&way, found.1)? else { return Ok(None) };
+            for entry in tree.entries.iter().filter(|entry| entry.mode.is_tree()) {
+                self.look_at_displaced(&join(&way, &entry.filename.to_string()), entry.oid)?;
+            }
+            let Some(entry) = super::tree::entry_of(&tree, name) else { return Ok(None) };
+            found = (entry.mode, entry.oid);
+            way = join(&way, name);
+        }
+        Ok(Some(found))
+    }
+
+    /// Says of a folder that could not be read once, and moved down for that, that it still cannot be, or now can.
+    fn look_at_displaced(&self, path: &str, id: ObjectId) -> Result<(), Error> {
+        if path.rsplit('/').next().is_some_and(|name| name.starts_with(LOST)) && self.tree(path, id)?.is_some() {
+            self.report(
+                path,
+                Some(id),
+                DamageKind::Displaced,
+                "the folder could not be read once, and can be now".to_owned(),
+            );
+        }
+        Ok(())
+    }
+
+    /// The folders and the files right in a folder, in the order of their names.
+    pub(super) fn inside(&self, path: &str, id: ObjectId) -> Result<(Vec<Found>, Vec<Found>), Error> {
+        let (mut folders, mut files) = (Vec::new(), Vec::new());
+        for entry in self.tree(path, id)?.map(|tree| tree.entries).unwrap_or_default() {
+            let inner = join(path, &entry.filename.to_string());
+            if std::str::from_utf8(&entry.filename).is_err() {
+                self.report(&inner, Some(entry.oid), DamageKind::Malformed, "its name is not UTF-8".to_owned());
+            } else if entry.mode.is_tree() {
+                self.look_at_displaced(&inner, entry.oid)?;
+                folders.push((inner, entry.oid));
+            } else if entry.mode.is_blob() {
+                files.push((inner, entry.oid));
+            } else {
+                self.report(&inner, Some(entry.oid), DamageKind::Malformed, "it is neither file nor folder".to_owned());
+            }
+        }
+        Ok((folders, files))
+    }
+
+    /// Every file below a folder, in the order of paths.
+    pub(super) fn files_below(&self, path: &str, id: ObjectId) -> Result<Vec<Found>, Error> {
+        let mut all = Vec::new();
+        let mut seen = Seen::default();
+        let mut folders = vec![(path.to_owned(), id)];
+        while let Some((path, id)) = folders.pop() {
+            if !self.is_to_be_read(&path, id, &mut seen) {
+                continue;
+            }
+            let (mut below, files) = self.inside(&path, id)?;
+            all.extend(files);
+            below.reverse();
+            folders.append(&mut below);
+        }
+        all.sort();
+        Ok(all)
+    }
+
+    /// Whether to look into a folder: not into one that stands in too many places, nor into one that lies too deep.
+    pub(super) fn is_to_be_read(&self, path: &str, id: ObjectId, seen: &mut Seen) -> bool {
+        seen.repeats += usize::from(!seen.folders.insert(id));
+        let reason = if path.matches('/').count() >= DEPTH {
+            format!("the folder lies deeper than {DEPTH}")
+        } else if seen.repeats > REPEATS {
+            // From here on everything is read once.
+            seen.repeats -= 1;
+            "the folder is one of too many that are the same".to_owned()
+        } else {
+            return true;
+        };
+        self.report(path, Some(id), DamageKind::Malformed, reason);
+        false
+    }
+}
+
+pub(super) fn join(folder: &str, name: &str) -> String {
+    if folder.is_empty() { name.to_owned() } else { format!("{folder}/{name}") }
+}

@@ -1,0 +1,269 @@
+//! A ledger of which something is missing, broken or made up: it costs what is damaged and nothing else.
+
+use std::fs;
+use std::io::Write;
+use std::path::Path;
+use std::process::Stdio;
+
+use crate::support::{Output, TestRepo};
+
+/// A team with two decisions in the ledger alone, one on the branch, a run, and what it taught.
+fn with_ledger() -> TestRepo {
+    let repo = TestRepo::with_small_team();
+    let done = |output: Output| assert_eq!(output.code, 0, "{output}");
+    done(repo.squad(&["decisions", "add", "On the branch"]));
+    let script = "[[turn]]\nagent = \"ada\"\nsteps = [{ tool = \"squad_remember\", args = { text = \"Learned\" } }, { say = \"Done.\" }]\n";
+    done(repo.rehearse(script, &["--agent", "ada", "learn"]));
+    repo.git(&["checkout", "--quiet", "--detach"]);
+    done(repo.squad(&["decisions", "add", "First"]));
+    done(repo.squad(&["decisions", "add", "Second"]));
+    repo.git(&["checkout", "--quiet", "main"]);
+    repo
+}
+
+/// What git prints, given these bytes.
+pub(crate) fn git_with(repo: &TestRepo, place: &Path, arguments: &[&str], input: &[u8]) -> String {
+    let mut command = repo.command("git", place);
+    let mut child = command.args(arguments).stdin(Stdio::piped()).stdout(Stdio::piped()).spawn().expect("git runs");
+    child.stdin.take().expect("a pipe").write_all(input).expect("it listens");
+    let done = child.wait_with_output().expect("git ends");
+    assert!(done.status.success(), "git {arguments:?}");
+    String::from_utf8(done.stdout).expect("UTF-8").trim().to_owned()
+}
+
+/// Every object in a file of its own, so that single ones can go.
+fn loosen(repo: &TestRepo, place: &Path) {
+    let packs = repo.git_in(place, &["rev-parse", "--path-format=absolute", "--git-path", "objects/pack"]);
+    for file in fs::read_dir(packs.trim()).expect("a folder").map(|file| file.expect("a file").path()) {
+        let aside = repo.root().join("..").join(file.file_name().expect("a name"));
+        fs::rename(&file, &aside).expect("it is ours");
+        if aside.extension().is_some_and(|extension| extension == "pack") {
+            git_with(repo, place, &["unpack-objects", "-q"], &fs::read(aside).expect("a pack"));
+        }
+    }
+}
+
+fn object_file(repo: &TestRepo, place: &Path, id: &str) -> std::path::PathBuf {
+    let folder = repo.git_in(place, &["rev-parse", "--path-format=absolute", "--git-path", "objects"]);
+    Path::new(folder.trim()).join(&id[..2]).join(&id[2..])
+}
+
+/// Puts other bytes in place of an object's, or nothing, and returns its id.
+pub(crate) fn spoil(repo: &TestRepo, place: &Path, what: &str, bytes: Option<&[u8]>) -> String {
+    let id = repo.git_in(place, &["rev-parse", what]).trim().to_owned();
+    loosen(repo, place);
+    let file = object_file(repo, place, &id);
+    fs::remove_file(&file).expect("a loose object");
+    if let Some(bytes) = bytes {
+        fs::write(&file, bytes).expect("written");
+    }
+    id
+}
+
+/// The paths of the ledger's entries, in the order in which they were made.
+fn entries(repo: &TestRepo, kind: &str) -> Vec<String> {
+    let listed = repo.git(&["ls-tree", "-r", "--name-only", "refs/squad/log"]);
+    listed.lines().filter(|path| path.contains(kind)).map(str::to_owned).collect()
+}
+
+/// Adds a file to the ledger as anybody might, and returns its path.
+fn forge(repo: &TestRepo, path: &str, bytes: &[u8]) -> String {
+    let root = repo.root();
+    let index = root.join(".git/forged").display().to_string();
+    let git = |arguments: &[&str]| {
+        let done = repo.command("git", &root).env("GIT_INDEX_FILE", &index).args(arguments).output();
+        let done = done.expect("git runs");
+        assert!(done.status.success(), "{}", String::from_utf8_lossy(&done.stderr));
+        String::from_utf8(done.stdout).expect("UTF-8").trim().to_owned()
+    };
+    let blob = git_with(repo, &root, &["hash-object", "-w", "--stdin"], bytes);
+    git(&["read-tree", "refs/squad/log"]);
+    git(&["update-index", "--add", "--cacheinfo", &format!("100644,{blob},{path}")]);
+    let tree = git(&["write-tree"]);
+    let commit = git(&["commit-tree", &tree, "-p", "refs/squad/log", "-m", "forged"]);
+    git(&["update-ref", "refs/squad/log", &commit]);
+    fs::remove_file(&index).expect("it is ours");
+    path.to_owned()
+}
+
+/// Another entry like the newest decision, with something else in it.
+fn forge_decision(repo: &TestRepo, change: impl Fn(&str) -> Vec<u8>) -> String {
+    let last = entries(repo, "decision.logged").pop().expect("a decision");
+    let text = repo.git(&["show", &format!("refs/squad/log:{last}")]);
+    let id = &last.rsplit('/').next().expect("a name")[..36];
+    let other = format!("{}ffffffffffff", &id[..24]);
+    let path = last.replace(id, &other);
+    forge(repo, &path, &change(&text.replacen(id, &other, 1)))
+}
+
+fn decision_id(text: &str) -> String {
+    let id = text.split("\"id\":\"").nth(1).expect("a decision's id");
+    id.split('"').next().expect("its end").to_owned()
+}
+
+/// A tree of a few objects that unfolds to more paths than anybody can count.
+fn bomb(repo: &TestRepo) -> String {
+    let root = repo.root();
+    let mut object = git_with(repo, &root, &["hash-object", "-w", "--stdin"], b"boom");
+    let mut kind = "100644 blob";
+    for _ in 0..12 {
+        let lines: String = (0..20).map(|at| format!("{kind} {object}\tf{at:02}\n")).collect();
+        object = git_with(repo, &root, &["mktree"], lines.as_bytes());
+        kind = "040000 tree";
+    }
+    let mut tree = repo.git(&["ls-tree", "refs/squad/log:decisions"]);
+    tree.push_str(&format!("040000 tree {object}\t2027\n"));
+    let decisions = git_with(repo, &root, &["mktree"], tree.as_bytes());
+    let tree: String = repo
+        .git(&["ls-tree", "refs/squad/log"])
+        .lines()
+        .map(|line| match line.ends_with("\tdecisions") {
+            true => format!("040000 tree {decisions}\tdecisions\n"),
+            false => format!("{line}\n"),
+        })
+        .collect();
+    let tree = git_with(repo, &root, &["mktree"], tree.as_bytes());
+    let commit = repo.git(&["commit-tree", &tree, "-p", "refs/squad/log", "-m", "bomb"]);
+    repo.git(&["update-ref", "refs/squad/log", commit.trim()]);
+    "decisions/2027/f".to_owned()
+}
+
+struct Case {
+    name: &'static str,
+    /// Damages the ledger and returns what names the damage.
+    damage: fn(&TestRepo) -> String,
+    /// Whether the decisions that are in the ledger alone can still be read.
+    hides_decisions: bool,
+}
+
+fn lost_folder(repo: &TestRepo, folder: &str, bytes: Option<&[u8]>) -> String {
+    // By its object: when something is added there, the folder that cannot be read moves.
+    spoil(repo, &repo.root(), &format!("refs/squad/log:{folder}"), bytes)
+}
+
+fn lost_entry(repo: &TestRepo, kind: &str, bytes: Option<&[u8]>) -> String {
+    let path = entries(repo, kind).pop().expect("an entry");
+    spoil(repo, &repo.root(), &format!("refs/squad/log:{path}"), bytes);
+    path
+}
+
+fn case(name: &'static str, hides_decisions: bool, damage: fn(&TestRepo) -> String) -> Case {
+    Case { name, damage, hides_decisions }
+}
+
+#[test]
+fn a_lost_entry_costs_itself() {
+    check(vec![
+        case("an entry is missing", false, |repo| lost_entry(repo, "memory.logged", None)),
+        case("an entry is empty", false, |repo| lost_entry(repo, "memory.logged", Some(b""))),
+        case("an entry is broken", false, |repo| lost_entry(repo, "run.completed", Some(b"\x78\x01rubbish"))),
+        case("a decision is missing", false, |repo| lost_entry(repo, "decision.logged", None)),
+        case("a landing is missing", false, |repo| lost_entry(repo, "decision.landed", None)),
+    ]);
+}
+
+#[test]
+fn a_lost_folder_costs_what_is_in_it() {
+    check(vec![
+        case("a minute is missing", true, |repo| lost_folder(repo, "decisions/2026/01/05/09/00", None)),
+        case("an hour is broken", true, |repo| lost_folder(repo, "decisions/2026/01/05/09", Some(b"no zlib"))),
+        case("a year is missing", true, |repo| lost_folder(repo, "decisions/2026", None)),
+        case("a place is missing", true, |repo| lost_folder(repo, "decisions", None)),
+        case("the log is missing", false, |repo| lost_folder(repo, "log", None)),
+        case("the root is missing", true, |repo| spoil(repo, &repo.root(), "refs/squad/log^{tree}", None)),
+    ]);
+}
+
+#[test]
+fn an_entry_that_squad_did_not_write_costs_itself() {
+    check(vec![
+        case("an entry's id is a path", false, |repo| {
+            forge_decision(repo, |text| text.replacen("id: \"", "id: \"../../", 1).into_bytes())
+        }),
+        case("a decision's id is a path", false, |repo| {
+            forge_decision(repo, |text| text.replace(&decision_id(text), "../../x").into_bytes())
+        }),
+        case("an agent's name is a path", false, |repo| {
+            forge_decision(repo, |text| text.replace("agent: null", "agent: \"../../x\"").into_bytes())
+        }),
+        case("two have one id", false, |repo| {
+            forge_decision(repo, |text| text.replace("Second", "Another").into_bytes())
+        }),
+        case("two have one id and say the same", false, |repo| forge_decision(repo, |text| text.as_bytes().to_vec())),
+        case("a later squad wrote it", false, |repo| {
+            forge_decision(repo, |text| text.replace("squad: 1", "squad: 99").into_bytes())
+        }),
+    ]);
+}
+
+#[test]
+fn bytes_that_are_no_entry_cost_themselves() {
+    check(vec![
+        case("it is not UTF-8", false, |repo| forge_decision(repo, |_| b"---\nsquad: 1\n\xff\xfe\n---\n".to_vec())),
+        case("it has no front matter", false, |repo| forge_decision(repo, |_| b"hello\n".to_vec())),
+        case("it is no JSON", false, |repo| {
+            forge_decision(repo, |text| text.replace("kind: \"", "kind: x\"").into_bytes())
+        }),
+        case("it is huge", false, |repo| forge_decision(repo, |_| vec![b'x'; 65 << 20])),
+        case("its folders have no end", false, bomb),
+    ]);
+}
+
+/// Every command that reads the ledger or adds to it.
+const COMMANDS: [&[&str]; 11] = [
+    &["decisions", "list"],
+    &["log"],
+    &["log", "2026"],
+    &["status"],
+    &["agents", "show", "ada", "--prompt"],
+    &["route", "fix the endpoint"],
+    &["why", "ID"],
+    &["orchestrate", "--engine", "rehearsal", "--agent", "ada", "go on"],
+    &["decisions", "add", "Later"],
+    &["decisions", "land"],
+    &["history", "land"],
+];
+
+fn check(cases: Vec<Case>) {
+    let mut wrong = Vec::new();
+    for Case { name, damage, hides_decisions } in cases {
+        let repo = with_ledger();
+        let list = repo.squad(&["decisions", "list"]).out;
+        let id = list.lines().find(|line| line.contains("On the branch")).expect("it is there")[..12].to_owned();
+        let named = damage(&repo);
+        // Nothing is known from before.
+        fs::remove_dir_all(repo.root().join(".git/squad/index")).expect("it is made again");
+        let has_runs = !repo.squad(&["log"]).out.is_empty();
+        let mut insist = |is_so: bool, what: &str, output: &Output| {
+            if !is_so {
+                wrong.push(format!("{name}: {what} ({named})\n{output}"));
+            }
+        };
+        let list = repo.squad(&["decisions", "list"]);
+        insist(list.code == 0 && list.out.contains("On the branch"), "the branch's decision is answered", &list);
+        insist(!list.out.contains("Another"), "of two with one id the right one counts", &list);
+        insist(!(hides_decisions || named.contains("decision")) || list.err.contains(&named), "it is named", &list);
+        insist(hides_decisions || list.out.contains("First"), "the ledger's decisions are answered", &list);
+        let doctor = repo.squad(&["doctor", "--verbose"]);
+        insist(doctor.code == 1 && doctor.out.contains(&named), "doctor finds it", &doctor);
+        for command in COMMANDS.iter().filter(|command| has_runs || command[..] != ["log", "2026"]) {
+            let mut command: Vec<&str> = command.iter().map(|word| if *word == "ID" { &id } else { *word }).collect();
+            command.push("--verbose");
+            let output = repo.squad(&command);
+            // Nobody knows why a person decided something.
+            let is_answered = output.code == u8::from(command[0] == "why");
+            insist(is_answered && output.err.contains(&named), &format!("{command:?} answers and names it"), &output);
+        }
+        let json: serde_json::Value =
+            serde_json::from_str(&repo.squad(&["decisions", "list", "--json"]).out).expect("JSON");
+        let problems = json["problems"].as_array().map_or(&[][..], Vec::as_slice);
+        let list = repo.squad(&["decisions", "list"]);
+        let names =
+            |problem: &serde_json::Value| format!("{}: ", problem["file"].as_str().expect("a file")).contains(&named);
+        insist(problems.iter().any(names), "JSON names it", &list);
+        insist(list.out.contains("Later"), "what comes later is answered", &list);
+        let branch = repo.git(&["ls-tree", "-r", "--name-only", "HEAD"]);
+        insist(hides_decisions || branch.contains("-first-"), "what can be read lands", &list);
+    }
+    assert!(wrong.is_empty(), "{}", wrong.join("\n\n"));
+}
