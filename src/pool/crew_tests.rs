@@ -205,6 +205,8 @@ async fn what_a_stopped_agent_still_says_and_uses_counts() {
         event("ada", "assistant.message", &json!({ "content": "Half of it is done." })),
         event("ada", "session.idle", &json!({ "aborted": true })),
         answer(6, "{}"),
+        // The session is saved and closed.
+        format!("{READ}; {}; {READ}; {}", answer(7, "{}"), answer(8, "{}")),
         "cat >/dev/null".to_owned(),
     ];
     let engine = Copilot::start(options(&folder, &script.join("\n"))).await.expect("it starts");

@@ -6,7 +6,7 @@ use std::time::Duration;
 use serde::de::DeserializeOwned;
 use serde_json::{Value, json};
 use tokio::sync::{oneshot, watch};
-use tokio::time::{MissedTickBehavior, interval, sleep};
+use tokio::time::{Instant, MissedTickBehavior, interval_at, sleep};
 
 use super::connection::{CallError, Connection};
 use super::locate::locate;
@@ -251,7 +251,8 @@ impl Server {
     /// Waits until a working CLI leaves a ping unanswered. A stopped process does not close anything, it hangs.
     async fn silence(&self, connection: &Connection) -> String {
         let timeouts = &self.options.timeouts;
-        let mut ticks = interval(timeouts.ping_interval);
+        // Not at once: whatever has just begun to work has just answered.
+        let mut ticks = interval_at(Instant::now() + timeouts.ping_interval, timeouts.ping_interval);
         ticks.set_missed_tick_behavior(MissedTickBehavior::Delay);
         loop {
             ticks.tick().await;
