@@ -1,11 +1,12 @@
 use super::{Context, Ended};
+use crate::git::Extent;
 use crate::model::plural;
 use crate::ops::gc;
 
 /// Pack the ledger
 ///
-/// Every entry leaves a few small files in git's object database. git packs them by itself in time; this does it now,
-/// with git's own maintenance, and deletes nothing.
+/// Every entry is a small pack in git's object database. squad folds these as they come; this makes one pack of them now,
+/// packs loose objects with git's own maintenance, and deletes nothing that is in no other pack.
 #[derive(clap::Args)]
 #[command(after_help = "Examples:\n  squad gc\n  squad gc --json")]
 pub(super) struct Args {}
@@ -18,14 +19,16 @@ impl Args {
             ui.value(&tidied);
             return Ok(0);
         }
-        let (before, after) = (&tidied.before, &tidied.after);
-        ui.data(&format!(
-            "{} of {} KiB before, {} of {} KiB now",
-            plural(before.objects, "loose object"),
-            before.kibibytes,
-            after.objects,
-            after.kibibytes
-        ));
+        let said = |extent: &Extent| {
+            format!(
+                "{} of {} KiB and {} of the ledger of {} KiB",
+                plural(extent.objects, "loose object"),
+                extent.kibibytes,
+                plural(extent.packs, "pack"),
+                extent.pack_kibibytes
+            )
+        };
+        ui.data(&format!("{} before, {} now", said(&tidied.before), said(&tidied.after)));
         Ok(0)
     }
 }

@@ -147,8 +147,6 @@ impl<'a> Ledger<'a> {
             let pack = (!objects.is_empty()).then(|| packs.stage(&objects)).transpose()?;
             references.prepare(commit, &draft)?;
             let kept = pack.map(NewPack::publish).transpose()?;
-            #[cfg(test)]
-            super::tests::beside_gc::linger();
             lock.declare(REFERENCE, commit)?;
             let moved = references.advance(REFERENCE, tip, commit, &draft)?;
             lock.clear()?;
@@ -178,9 +176,17 @@ impl<'a> Ledger<'a> {
         Ok(moved)
     }
 
+    /// None: somebody is writing.
+    pub(super) fn try_lock(&self) -> Result<Option<LedgerLock>, Error> {
+        match self.door()?.try_lock()? {
+            Attempt::Held(lock) => self.recovered(lock).map(Some),
+            Attempt::Refused(_) => Ok(None),
+        }
+    }
+
     /// Tidies up unless somebody is writing, who does it then.
     pub(super) fn try_tidy(&self) {
-        if let Ok(Attempt::Held(lock)) = self.door().and_then(Door::try_lock) {
+        if let Ok(Some(lock)) = self.try_lock() {
             self.tidy(&lock);
         }
     }
@@ -243,8 +249,8 @@ impl<'a> Ledger<'a> {
     }
 
     /// What it fails at is done by the next writer, and nothing that was acknowledged waits for it.
-    pub(super) fn tidy(&self, lock: &LedgerLock) {
-        let _ = self.repository.packs().tidy(lock, &[]);
+    fn tidy(&self, lock: &LedgerLock) {
+        let _ = self.repository.tidy_packs(lock);
     }
 
     /// If the last holder died before the end, what it had locked is free again.

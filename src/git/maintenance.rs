@@ -1,4 +1,4 @@
-//! git's own upkeep of the object database, which every append makes work for.
+//! Upkeep of the object database, git's own and that of the ledger's packs.
 
 use std::time::Duration;
 
@@ -9,36 +9,41 @@ use super::{error::Error, repository::Repository};
 /// Large repositories take their time.
 const PATIENCE: Duration = Duration::from_secs(3600);
 
-/// Objects that lie in a file of their own.
+/// What was not packed yet, and what the ledger's packs are. git counts others by itself.
 #[derive(Clone, Copy, Debug, Default, Eq, PartialEq, Serialize)]
-pub(crate) struct Loose {
+pub(crate) struct Extent {
+    /// Objects that lie in a file of their own.
     pub(crate) objects: usize,
     pub(crate) kibibytes: usize,
+    pub(crate) packs: usize,
+    pub(crate) pack_kibibytes: u64,
 }
 
 impl Repository {
-    /// Lets git pack loose objects in the background if it finds enough of them. Every append leaves about nine.
+    /// Folds what a run has left, and lets git do what it finds due, both in the background.
     pub(crate) fn maintain(&self) -> Result<(), Error> {
+        self.fold_in_background()?;
         self.call(&["maintenance", "run", "--auto", "--quiet"]).detach()
     }
 
-    /// Packs all loose objects now. git's lock keeps its own maintenance from doing the same meanwhile, and an append
-    /// survives both.
+    /// Packs all loose objects now, and the ledger's packs into one. git's lock keeps its own maintenance from doing
+    /// the same meanwhile, and an append survives both.
     pub(crate) fn pack(&self) -> Result<(), Error> {
         // What a run packs, the next one removes.
         for _ in 0..2 {
             let tasks = ["maintenance", "run", "--quiet", "--task=pack-refs", "--task=loose-objects"];
             self.call(&tasks).patience(PATIENCE).succeed()?;
         }
-        Ok(())
+        self.fold_now()
     }
 
-    pub(crate) fn loose(&self) -> Result<Loose, Error> {
+    pub(crate) fn extent(&self) -> Result<Extent, Error> {
         let said = self.call(&["count-objects", "-v"]).succeed()?.text();
         let number = |name: &str| {
             let found = said.lines().find_map(|line| line.strip_prefix(name)?.strip_prefix(": "));
             found.and_then(|number| number.parse().ok()).unwrap_or(0)
         };
-        Ok(Loose { objects: number("count"), kibibytes: number("size") })
+        let (packs, bytes) = self.packs().extent()?;
+        Ok(Extent { objects: number("count"), kibibytes: number("size"), packs, pack_kibibytes: bytes.div_ceil(1024) })
     }
 }

@@ -60,7 +60,7 @@ pub(crate) use self::{
     history::Blame,
     landing::{Change, Edit, Landing},
     ledger_tree::Seen,
-    maintenance::Loose,
+    maintenance::Extent,
     program::Environment,
     repository::{Head, Repository},
     rescue::{Kept, LeftOut, Place, Rescue, Saved, State},

@@ -11,6 +11,7 @@
 
 mod encode;
 mod fold;
+mod large;
 
 use std::{
     fs::File,
@@ -57,6 +58,7 @@ enum Content {
 }
 
 impl Content {
+    /// With the digit that tells it in a name.
     const ALL: [(Self, char); 3] = [(Self::Written, '0'), (Self::Folded, '1'), (Self::Deltas, '2')];
 }
 
@@ -197,6 +199,8 @@ impl NewPack<'_> {
         if !keeps_order {
             disk::flush_folder(&self.packs.folder)?;
         }
+        #[cfg(test)]
+        super::tests::beside_gc::linger();
         Ok(kept)
     }
 }

@@ -218,7 +218,9 @@ impl Repository {
             answer => answer.map_err(Error::io("read", self.old()))?,
         };
         // Nobody of ours begins to build on what goes.
-        let _lock = self.ledger().lock()?;
+        let lock = self.ledger().lock()?;
+        // What a fold holds that goes on goes too.
+        self.end_fold(&lock)?;
         self.forget_backups()?;
         let noted: BTreeSet<&str> = noted.lines().filter(|id| parse_id(id.as_bytes(), self.hash()).is_some()).collect();
         let there = self.present(&noted)?;

@@ -7,6 +7,7 @@ mod kinds;
 mod landing;
 mod ledger;
 mod others;
+mod packs;
 mod power;
 mod processes;
 mod queue;

@@ -1,9 +1,10 @@
 //! What an acknowledged entry costs, beside what it cannot cost less than, and beside `git commit`.
 
+mod beside;
+mod floor;
 mod reader;
 
-use std::fs::{self, File};
-use std::io::Write;
+use std::fs;
 use std::path::Path;
 use std::process::{Command, Stdio};
 use std::time::{Duration, Instant};
@@ -16,6 +17,7 @@ const ROUNDS: usize = 11;
 pub(crate) fn bench() {
     println!("\n{:<48} {:>10} {:>10} {:>7}", "an entry, acknowledged and flushed", "squad", "peer", "ratio");
     append();
+    beside::bench();
     contend();
     grow();
     reader::bench();
@@ -33,18 +35,21 @@ fn fresh() -> tempfile::TempDir {
 fn append() {
     let folder = fresh();
     let repo = folder.path();
-    let (mut ours, mut floor) = (Vec::new(), Vec::new());
+    let (mut ours, mut floor, mut plain) = (Vec::new(), Vec::new(), Vec::new());
     let (mut process, mut commit, mut safe) = (Vec::new(), Vec::new(), Vec::new());
     for round in 0..ROUNDS {
         ours.extend(write(repo, &round.to_string(), EACH));
-        floor.extend((0..EACH).map(|number| bare(repo, round * EACH + number)));
+        floor.extend((0..EACH).map(|_| floor::write(repo, floor::Waiting::AtOnce)));
+        plain.extend((0..EACH).map(|_| floor::write(repo, floor::Waiting::OneByOne)));
         for number in 0..3 {
             process.push(time(repo, SQUAD, &["torture", "--writer", "one", "--count", "1"]));
             commit.push(commit_by_git(repo, &format!("{round}-{number}"), &[]));
             safe.push(commit_by_git(repo, &format!("{round}-{number}-safe"), &["-c", "core.fsync=all"]));
         }
     }
-    print("in process, against a bare object and ref", median(ours), median(floor));
+    let ours = median(ours);
+    print("in process, against pack, index and ref", ours, median(floor));
+    print("in process, against them flushed one by one", ours, median(plain));
     let process = median(process);
     print("as a process, against git add and commit", process, median(commit));
     print("as a process, against them with core.fsync=all", process, median(safe));
@@ -65,23 +70,6 @@ fn times(said: &[u8]) -> Vec<Duration> {
     let lines = String::from_utf8_lossy(said);
     let micros = lines.lines().map(|line| line.split(' ').next().expect("a number").parse().expect("a number"));
     micros.map(Duration::from_micros).collect()
-}
-
-/// One file of a kilobyte and one of 41 bytes, each written, flushed and renamed, and the second's folder flushed.
-fn bare(repo: &Path, number: usize) -> Duration {
-    let place = repo.join(".git/bare");
-    fs::create_dir_all(place.join(format!("{:02x}", number % 256))).expect("a folder");
-    let start = Instant::now();
-    let put = |path: &Path, bytes: &[u8]| {
-        let temporary = path.with_extension("tmp");
-        let mut file = File::create(&temporary).expect("a file");
-        file.write_all(bytes).and_then(|()| file.sync_data()).expect("it is written");
-        fs::rename(&temporary, path).expect("it is renamed");
-    };
-    put(&place.join(format!("{:02x}/{number}", number % 256)), &[b'x'; 1000]);
-    put(&place.join("ref"), &[b'a'; 41]);
-    File::open(&place).and_then(|folder| folder.sync_all()).expect("it is flushed");
-    start.elapsed()
 }
 
 fn commit_by_git(repo: &Path, name: &str, settings: &[&str]) -> Duration {
@@ -132,7 +120,7 @@ fn grow_to(what: &str, count: usize, place: impl Fn(usize) -> (usize, usize)) {
     // One in a process: its next ones are of the days before.
     for round in 0..100 {
         took.extend(write(folder.path(), &round.to_string(), 1));
-        floor.push(bare(folder.path(), round));
+        floor.push(floor::write(folder.path(), floor::Waiting::AtOnce));
     }
     print(what, median(took), median(floor));
 }

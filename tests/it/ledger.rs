@@ -141,13 +141,16 @@ fn what_was_packed_is_still_there() {
     let before = told(&repo, &run);
     let output = repo.squad(&["gc", "--json"]);
     let value: serde_json::Value = serde_json::from_str(&output.out).expect("JSON");
-    let loose = |when: &str| value[when]["objects"].as_u64().expect("a number");
-    assert!(loose("before") > 0 && loose("after") == 0, "{output}");
+    let number = |when: &str, what: &str| value[when][what].as_u64().expect("a number");
+    assert!(number("before", "objects") > 0 && number("after", "objects") == 0, "{output}");
+    assert!(number("before", "packs") > 1 && number("after", "packs") == 1, "{output}");
+    assert!(number("before", "pack_kibibytes") > number("after", "pack_kibibytes"), "{output}");
     assert_eq!(told(&repo, &run), before);
     assert_eq!(repo.squad(&["orchestrate", "--engine", "rehearsal", "--agent", "ada", "after"]).code, 0);
     repo.assert_sound();
     let output = repo.squad(&["gc"]);
-    assert!(output.out.ends_with("0 of 0 KiB now\n"), "{output}");
+    let told = "before, 0 loose objects of 0 KiB and 1 pack of the ledger of ";
+    assert!(output.out.contains(told) && output.out.ends_with(" KiB now\n"), "{output}");
 }
 
 #[test]

@@ -40,17 +40,43 @@ pub(super) struct Foldable {
     pub(super) name: String,
     pub(super) content: Content,
     pub(super) bytes: u64,
+    pub(super) objects: u64,
 }
 
 impl PackFolder {
     /// Frees the packs of writers that died, and folds what are too many. `busy` are not to be folded.
-    pub(in crate::git) fn tidy(&self, _lock: &LedgerLock, busy: &[String]) -> Result<(), Error> {
+    pub(super) fn tidy(&self, _lock: &LedgerLock, busy: &[String]) -> Result<Vec<Foldable>, Error> {
         let files = self.files().map_err(Error::io("read", &self.folder))?;
         let foldable = self.clear_dead(files);
         if self.is_due(&foldable) {
             self.fold(&foldable, busy)?;
         }
-        Ok(())
+        Ok(foldable)
+    }
+
+    /// What is whole, what nobody keeps, what no multi-pack-index leads to, and what no other one makes needless.
+    pub(super) fn needed(&self) -> Result<Vec<Foldable>, Error> {
+        let files = self.files().map_err(Error::io("read", &self.folder))?;
+        let Some(named) = self.named() else { return Ok(Vec::new()) };
+        let files = files.into_iter().filter(|(name, files)| !files.has_keep && !named.contains(name));
+        let mut packs: Vec<Foldable> = files.filter_map(|(name, files)| self.whole(name, files)).collect();
+        let folded = self.folded(&packs);
+        packs.retain(|pack| !folded.contains(&pack.name));
+        Ok(packs)
+    }
+
+    /// How many packs of ours are needed, and their size.
+    pub(in crate::git) fn extent(&self) -> Result<(usize, u64), Error> {
+        let packs = self.needed()?;
+        Ok((packs.len(), packs.iter().map(|pack| pack.bytes).sum()))
+    }
+
+    fn whole(&self, name: String, files: Files) -> Option<Foldable> {
+        let Files { pack: Some(bytes), index: Some(index), has_unfinished: false, .. } = files else { return None };
+        let id = self.hash.len_in_bytes() as u64;
+        // Head and fan-out, two checksums, and an id, a checksum and a place for each.
+        let objects = index.saturating_sub(8 + 1024 + 2 * id) / (id + 8);
+        Some(Foldable { content: self.content_of(&name)?, name, bytes, objects })
     }
 
     /// Every file of a pack of ours.
@@ -85,7 +111,7 @@ impl PackFolder {
             if files.has_keep && !self.release_dead(&name) {
                 continue;
             }
-            let Files { pack: Some(bytes), index: Some(_), has_unfinished: false, .. } = files else {
+            let Some(pack) = self.whole(name.clone(), files) else {
                 // In this order: a writer removes its `.keep` after the index has its name.
                 if !self.file(&name, "keep").exists() && !self.file(&name, "idx").exists() {
                     // Or the next one does it.
@@ -93,8 +119,7 @@ impl PackFolder {
                 }
                 continue;
             };
-            let Some(content) = self.content_of(&name) else { continue };
-            foldable.push(Foldable { name, content, bytes });
+            foldable.push(pack);
         }
         foldable
     }
@@ -156,23 +181,24 @@ impl PackFolder {
         Some(named)
     }
 
-    /// Removes those of which another one holds every object. It was there before this fold began.
-    fn remove_folded(&self, packs: &mut Vec<Foldable>) {
+    /// Those of which another one holds every object.
+    fn folded(&self, packs: &[Foldable]) -> HashSet<String> {
         let open = |pack: &Foldable| index::File::at(self.file(&pack.name, "idx"), self.hash).ok();
-        let indexes: Vec<_> = packs.iter().map(|pack| (pack.name.clone(), open(pack))).collect();
-        let is_folded = |name: &str| {
-            let Some(own) = indexes.iter().find(|(other, _)| other == name).and_then(|(_, own)| own.as_ref()) else {
-                return false;
-            };
-            let others = indexes.iter().filter_map(|(name, other)| Some((name, other.as_ref()?)));
+        let indexes: Vec<_> = packs.iter().filter_map(|pack| Some((&pack.name, open(pack)?))).collect();
+        let is_folded = |name: &str, own: &index::File| {
             // Of two that hold the same, one stays.
-            let mut larger =
-                others.filter(|(other, index)| (index.num_objects(), other.as_str()) > (own.num_objects(), name));
-            larger.any(|(_, index)| own.iter().all(|entry| index.lookup(entry.oid).is_some()))
+            let larger = |other: &str, index: &index::File| (index.num_objects(), other) > (own.num_objects(), name);
+            indexes
+                .iter()
+                .any(|(other, index)| larger(other, index) && own.iter().all(|entry| index.lookup(entry.oid).is_some()))
         };
-        let folded: HashSet<String> =
-            packs.iter().filter(|pack| is_folded(&pack.name)).map(|pack| pack.name.clone()).collect();
-        drop(indexes);
+        let folded = indexes.iter().filter(|(name, own)| is_folded(name, own));
+        folded.map(|(name, _)| (*name).clone()).collect()
+    }
+
+    /// Removes those of which another one holds every object, which was there before this fold began.
+    fn remove_folded(&self, packs: &mut Vec<Foldable>) {
+        let folded = self.folded(packs);
         // What cannot go now, since somebody reads it, goes later.
         packs.retain(|pack| !folded.contains(&pack.name) || self.remove(&pack.name).is_err());
     }

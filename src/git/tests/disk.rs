@@ -97,6 +97,7 @@ pub(super) fn assert_goes_on(world: &World, acknowledged: &[&str], what: &dyn st
     for left in ["refs/squad/log.lock", "squad/ledger.ref"] {
         assert!(!world.root().join(".git").join(left).exists(), "{what}: {left}");
     }
+    packs::assert_tidy(world, what);
 }
 
 #[test]
@@ -129,6 +130,39 @@ fn a_fault_at_any_step_loses_nothing_and_stops_nobody() {
                 acknowledged.extend(is_told.then_some(WAITING));
                 assert_goes_on(&world, &acknowledged, &what);
             }
+        }
+    }
+}
+
+/// What git writes for us is not watched; the pack that it comes into is, and the ref.
+#[test]
+fn a_fault_at_any_step_of_a_rescue_or_a_landing_leaves_a_sound_repository() {
+    let rescue = |world: &World| {
+        let saved = world.repository().rescue(|_| None, |_, _| "rescue".to_owned(), &ada(), noon());
+        saved.map(|_| ()).map_err(|error| error.to_string())
+    };
+    let land = |world: &World| {
+        let landing = world.repository().land(&change(&[(".squad/a.md", "a\n")]), Some(&ada()), noon());
+        landing.map(|_| ()).map_err(|error| error.to_string())
+    };
+    let writers: [(&str, &dyn Fn(&World) -> Result<(), String>); 2] = [("rescue", &rescue), ("landing", &land)];
+    let template = World::new();
+    template.append("log/2026/03/04/a.md", "text");
+    template.write("untracked.txt", "untracked");
+    for (name, write) in writers {
+        let (answer, steps) = recorded(|| write(&template.copied()));
+        answer.unwrap();
+        assert!(steps.len() > 7, "{name}: {steps:?}");
+        for (at, step) in steps.iter().enumerate() {
+            let manner = manners(step)[at % 2];
+            let world = template.copied();
+            let (answer, is_hit) = with_fault(Fault { at, manner }, || write(&world));
+            let what = format!("{name}, {manner:?} at {at}: {step:?}: {answer:?}");
+            assert!(is_hit && answer.as_ref().err().is_none_or(|text| text.contains("injected")), "{what}");
+            write(&world).unwrap_or_else(|error| panic!("{what}: {error}"));
+            assert_goes_on(&world, &["log/2026/03/04/a.md"], &what);
+            let reference = if name == "rescue" { "refs/squad/rescue/" } else { "refs/heads/main" };
+            assert!(!world.git(&["for-each-ref", reference]).is_empty(), "{what}");
         }
     }
 }

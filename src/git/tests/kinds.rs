@@ -7,15 +7,16 @@ use crate::git::Error;
 fn assert_keeps_a_ledger(world: &World, repository: &Repository, what: &str) {
     let status = || world.git_in(repository.work_dir().unwrap(), &["status", "--porcelain"]);
     let before = status();
-    for number in 0..3 {
+    // Enough for folds.
+    for number in 0..12 {
         let path = format!("log/2026/03/04/{number}.md");
         repository.ledger().append(&[entry(&path, "text")], "entry", &ada(), noon()).unwrap();
     }
     let snapshot = repository.ledger().snapshot().unwrap().unwrap();
-    assert_eq!(snapshot.count("log").unwrap(), 3, "{what}");
+    assert_eq!(snapshot.count("log").unwrap(), 12, "{what}");
     assert_eq!(status(), before, "{what}");
     let listed = world.git_in(repository.git_dir(), &["ls-tree", "-r", "--name-only", "refs/squad/log"]);
-    assert_eq!(listed.lines().count(), 3, "{what}");
+    assert_eq!(listed.lines().count(), 12, "{what}");
     world.git_in(repository.git_dir(), &["fsck", "--strict"]);
 }
 
@@ -89,9 +90,9 @@ fn linked_work_trees_of_every_storage_share_one() {
         let linked = Repository::discover(&world.folder.path().join("linked"), &world.environment).unwrap();
         assert_keeps_a_ledger(&world, &linked, format);
         if format != "--bare" {
-            assert_eq!(world.entries().len(), 3, "{format}");
+            assert_eq!(world.entries().len(), 12, "{format}");
             world.append("log/2026/03/05/main.md", "x");
-            assert_eq!(linked.ledger().snapshot().unwrap().unwrap().count("log").unwrap(), 4, "{format}");
+            assert_eq!(linked.ledger().snapshot().unwrap().unwrap().count("log").unwrap(), 13, "{format}");
         }
     }
 }

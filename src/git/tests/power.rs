@@ -123,7 +123,7 @@ impl History<'_> {
                         Some(Content::Whole) => &bytes[..],
                         Some(Content::Half) => &bytes[..bytes.len() / 2],
                         Some(Content::Empty) => b"",
-                        None => return, // the cut
+                        None => break, // the cut
                     };
                     written.insert(path, content);
                     if made.get(&**path) != Some(&false) {
@@ -142,20 +142,29 @@ impl History<'_> {
                 _ => {}
             }
         }
+        // As they were made.
+        for keep in files_in(&to.join(".git/objects/pack"), "keep") {
+            let mut permissions = fs::metadata(&keep).unwrap().permissions();
+            permissions.set_readonly(true);
+            fs::set_permissions(&keep, permissions).unwrap();
+        }
     }
 }
 
-/// A few appends: the first of all, one more on the day, one in a new folder. With what was acknowledged when.
-fn appends(world: &World) -> (Vec<Step>, Vec<(usize, &'static str)>) {
+/// A few appends, with what was acknowledged when. `held` were made before; the last one waits for another writer.
+fn appends(world: &World, paths: &[&'static str]) -> (Vec<Step>, Vec<(usize, &'static str)>) {
     let repository = world.repository();
     let mut steps = Vec::new();
     let mut acknowledged = Vec::new();
-    for path in ["log/2026/03/04/a.md", "log/2026/03/04/b.md", "decisions/2026/03/05/c.md"] {
+    for (number, path) in paths.iter().enumerate() {
         let append = || repository.ledger().append(&[entry(path, "text")], "entry", &ada(), noon());
-        let (answer, more) = recorded(append);
+        let (answer, more) = match number + 1 == paths.len() {
+            true => recorded(|| queue::after_waiting(world, append)),
+            false => recorded(append),
+        };
         answer.unwrap();
         steps.extend(more);
-        acknowledged.push((steps.len(), path));
+        acknowledged.push((steps.len(), *path));
     }
     (steps, acknowledged)
 }
@@ -176,14 +185,16 @@ fn listing(folder: &Path) -> BTreeMap<PathBuf, Vec<u8>> {
     files
 }
 
-fn cut_everywhere(keeps_order: bool) {
+/// `held` appends were made before, so that a fold comes with the next one.
+fn cut_everywhere(keeps_order: bool, held: usize, paths: &[&'static str]) {
     with_order(keeps_order, || {
         let before = World::new();
+        (0..held).for_each(|number| before.append(&format!("log/2026/03/01/{number}.md"), "text"));
         // Where the lock comes from is not what is tried here.
-        fs::create_dir(before.root().join(".git/squad")).unwrap();
+        fs::create_dir_all(before.root().join(".git/squad")).unwrap();
         fs::write(before.root().join(".git/squad/ledger.lock"), "").unwrap();
         let world = before.copied();
-        let (steps, acknowledged) = appends(&world);
+        let (steps, acknowledged) = appends(&world, paths);
         let history = History { steps: &steps, keeps_order };
 
         // Played to the end, the steps make what the appends made: none of them is missing.
@@ -227,12 +238,23 @@ fn cut_everywhere(keeps_order: bool) {
     });
 }
 
+/// The first of all, one more on the day, one in a new folder.
+const FIRST: [&str; 3] = ["log/2026/03/04/a.md", "log/2026/03/04/b.md", "decisions/2026/03/05/c.md"];
+
 #[test]
 fn a_power_cut_at_any_step_loses_nothing_where_order_is_kept() {
-    cut_everywhere(true);
+    cut_everywhere(true, 0, &FIRST);
 }
 
 #[test]
 fn a_power_cut_at_any_step_loses_nothing_where_order_is_not_kept() {
-    cut_everywhere(false);
+    cut_everywhere(false, 0, &FIRST);
+}
+
+/// The tenth append folds, and removes what the fifth has folded.
+#[test]
+fn a_power_cut_in_a_fold_loses_nothing() {
+    for keeps_order in [true, false] {
+        cut_everywhere(keeps_order, 9, &["log/2026/03/04/a.md"]);
+    }
 }

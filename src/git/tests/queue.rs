@@ -32,6 +32,20 @@ pub(super) fn leave_waiting(world: &World, path: &str) {
     std::mem::forget(queue(world).join(&[entry(path, "text")]).unwrap());
 }
 
+/// Does what is to find the ledger locked, until it waits.
+pub(super) fn after_waiting<T>(world: &World, act: impl FnOnce() -> T) -> T {
+    let lock = world.repository().ledger().lock().unwrap();
+    thread::scope(|scope| {
+        scope.spawn(move || {
+            while !kinds(world).contains(&"wait".to_owned()) {
+                thread::sleep(Duration::from_micros(100));
+            }
+            drop(lock);
+        });
+        act()
+    })
+}
+
 fn commits(world: &World) -> String {
     world.git(&["rev-list", "--count", "refs/squad/log"]).trim().to_owned()
 }
