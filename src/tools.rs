@@ -7,7 +7,8 @@ use serde::Deserialize;
 use serde_json::{Value, json};
 
 use crate::engine::{ToolCall, ToolSpec};
-use crate::model::{Decision, DecisionId, printable};
+use crate::model::{Decision, DecisionId, first_line, printable};
+use crate::parse::{self, Files};
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Tool {
@@ -114,8 +115,7 @@ pub(crate) fn read(call: &ToolCall) -> Result<Intent, String> {
         None => Err(format!("squad has no tool `{}`", call.tool)),
         Some(Tool::LogDecision) => {
             let given: LogDecision = arguments(call)?;
-            // What a model says may hold anything; in a file and a commit message it has to be text.
-            let title = printable(&given.title).split_whitespace().collect::<Vec<_>>().join(" ");
+            let title = title_of(&given.title);
             if title.is_empty() {
                 return Err("`title` is empty; say the decision in a sentence".to_owned());
             }
@@ -131,17 +131,10 @@ pub(crate) fn read(call: &ToolCall) -> Result<Intent, String> {
             let no_id = |id: &str| format!("`supersedes`: {id:?} is no decision's id");
             let supersedes = supersedes.map(|id| DecisionId::parse(id).ok_or_else(|| no_id(id))).transpose()?;
             Ok(Intent::Decide(Box::new(Decision {
-                id: DecisionId::unrecorded(),
-                title,
-                date: None,
-                by: None,
-                run: None,
                 supersedes,
                 scope: given.scope,
                 tags: given.tags,
-                text,
-                status: None,
-                source: None,
+                ..decision(title, text)
             })))
         }
         Some(Tool::Remember) => {
@@ -153,6 +146,56 @@ pub(crate) fn read(call: &ToolCall) -> Result<Intent, String> {
             Ok(Intent::Remember(text))
         }
         Some(Tool::Decisions) => Ok(Intent::Search(arguments::<Search>(call)?.query)),
+    }
+}
+
+/// The decisions of a note as agents of other tools write it into an inbox; one at least.
+pub(crate) fn note(text: &str) -> Result<Vec<Decision>, String> {
+    const NOTE: &str = "decisions/inbox/note.md";
+    limited(text)?;
+    let text = printable(text);
+    let files = Files { texts: [(NOTE.to_owned(), text.clone())].into(), ..Files::default() };
+    let found = parse::decisions(&files).into_iter().map(|found| {
+        let title = title_of(&found.title);
+        let text = match found.text.split_once('\n') {
+            // A note that is one decision begins with its title.
+            Some((first, rest)) if first.starts_with('#') && first.contains(&title) => rest,
+            _ => &found.text,
+        };
+        Decision { status: found.status, ..decision(title, text.trim().to_owned()) }
+    });
+    let mut found: Vec<Decision> = found.filter(|decision| !decision.title.is_empty()).collect();
+    // The newest stands first there, and is recorded last.
+    found.reverse();
+    if found.is_empty() {
+        let title = title_of(first_line(&text, 120).trim_start_matches('#'));
+        if title.is_empty() {
+            return Err("the note is empty".to_owned());
+        }
+        found.push(decision(title, text.trim().to_owned()));
+    }
+    Ok(found)
+}
+
+/// What a model says may hold anything; in a file and a commit message it has to be text.
+fn title_of(text: &str) -> String {
+    printable(text).split_whitespace().collect::<Vec<_>>().join(" ")
+}
+
+/// One that nothing is known of but what it says.
+fn decision(title: String, text: String) -> Decision {
+    Decision {
+        id: DecisionId::unrecorded(),
+        title,
+        date: None,
+        by: None,
+        run: None,
+        supersedes: None,
+        scope: Vec::new(),
+        tags: Vec::new(),
+        text,
+        status: None,
+        source: None,
     }
 }
 
@@ -199,6 +242,27 @@ mod tests {
             (decision.title.as_str(), decision.text.as_str()),
             ("Bad [U+0000][U+001B][2Jtitle", "**What:** a[U+0007]b")
         );
+    }
+
+    #[test]
+    fn a_note_is_a_decision_or_several() {
+        let read = |text: &str| -> Vec<(String, String)> {
+            note(text).expect("a note").into_iter().map(|decision| (decision.title, decision.text)).collect()
+        };
+        let of = |title: &str, text: &str| (title.to_owned(), text.to_owned());
+        assert_eq!(
+            read("### 2026-01-05: Use tar\n**By:** Kane\n**What:** tar\n"),
+            [of("Use tar", "**By:** Kane\n**What:** tar")]
+        );
+        assert_eq!(
+            read("# Use tar\n\nIt is black.\n\n## Why\n\nWax melts.\n"),
+            [of("Use tar", "It is black.\n\n## Why\n\nWax melts.")]
+        );
+        assert_eq!(read("Use tar"), [of("Use tar", "Use tar")]);
+        let two = "### 2026-01-05: Tar\nblack\n\n### 2026-01-06: Wax\nwhite\n";
+        assert_eq!(read(two), [of("Tar", "black"), of("Wax", "white")]);
+        assert!(!read("\u{1b}[2JUse \u{0}tar").remove(0).0.contains(char::is_control));
+        assert!(note(" \n").is_err() && note(&"x".repeat(LONGEST_TEXT + 1)).is_err());
     }
 
     #[test]

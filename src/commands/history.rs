@@ -1,6 +1,6 @@
 use clap::Subcommand;
 
-use super::{Context, Ended};
+use super::{Context, Ended, say_passed_hooks};
 use crate::model::{plural, printable};
 use crate::ops::Project;
 use crate::ops::history::{self, Folded};
@@ -45,6 +45,9 @@ impl Args {
             true => history::plan(context.env, &project, agent.as_deref())?,
             false => history::land(context.env, &project, agent.as_deref())?,
         };
+        if folded.commit.is_some() {
+            say_passed_hooks(&mut context.ui, &project);
+        }
         if context.ui.json() {
             context.ui.value(&folded);
         } else {

@@ -30,6 +30,7 @@ use serde_json::Value;
 
 use crate::env::Env;
 use crate::error::Failure;
+use crate::ops::{Workspace, hooks};
 use crate::ui::{ColorChoice, Ui};
 use tier::TierName;
 
@@ -57,6 +58,14 @@ Examples:
 
 Exit codes: 0 done, 1 the work failed, 2 usage, 3 the team or configuration cannot be used, 4 no engine,
 5 stopped by policy or budget, 130 interrupted.";
+
+/// Says, once in a repository, that a commit of squad's has passed over its hooks.
+fn say_passed_hooks(ui: &mut Ui, workspace: &Workspace) {
+    if let Some(said) = hooks::passed_over(workspace) {
+        ui.warning(&said);
+        ui.hint("they are there for people's changes; squad commits only its own files, and says this once");
+    }
+}
 
 /// What every command takes.
 #[derive(clap::Args)]

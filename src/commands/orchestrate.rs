@@ -1,5 +1,5 @@
 use super::route::page;
-use super::{Context, Ended, TierName, text_or_input};
+use super::{Context, Ended, TierName, say_passed_hooks, text_or_input};
 use crate::error::Failure;
 use crate::model::{Outcome, Tier, hidden, hidden_summary, list, printable};
 use crate::ops::members::named_agents;
@@ -153,6 +153,9 @@ pub(super) fn perform<'a>(mut context: Context<'a>, project: &Project, mut order
     };
     let (view, ended) = orchestrate::run(context.env, project, order, view);
     context.ui = view.into_screen();
+    if ended.as_ref().is_ok_and(|ended| ended.has_committed) {
+        say_passed_hooks(&mut context.ui, project);
+    }
     let code = ended.map(|ended| epilogue(&mut context.ui, &ended));
     (context, code)
 }

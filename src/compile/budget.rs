@@ -29,15 +29,24 @@ pub(crate) struct Budget {
     pub(crate) history: usize,
 }
 
+fn total(tier: Tier) -> usize {
+    match tier {
+        Tier::Direct | Tier::Lightweight => 4_000,
+        Tier::Standard => 8_000,
+        Tier::Full => 12_000,
+    }
+}
+
 impl Budget {
-    /// `fixed` is what is always told: charter, way of working, roster. `skills` and `notes` are what all of them would
+    /// Bytes that what the team says of its project may take: a quarter of the tokens, at four bytes to one.
+    pub(super) fn of_project(tier: Tier) -> usize {
+        total(tier)
+    }
+
+    /// `fixed` is what is always told: charter, way of working, project, roster. `skills` and `notes` are what all of them would
     /// take.
     pub(super) fn new(tier: Tier, fixed: usize, skills: usize, notes: usize) -> Self {
-        let total = match tier {
-            Tier::Direct | Tier::Lightweight => 4_000,
-            Tier::Standard => 8_000,
-            Tier::Full => 12_000,
-        };
+        let total = total(tier);
         if matches!(tier, Tier::Direct | Tier::Lightweight) {
             return Self { total, skills: 0, notes: 0, decisions: 0, history: 0 };
         }

@@ -4,7 +4,7 @@ use super::budget::{Budget, tokens};
 use super::history::Past;
 use super::receipt::{Input, InputKind, Receipt, Totals, hash};
 use super::standing::{ceremony_line, facilitated, has_text, rule_line};
-use super::{COORDINATOR_LENGTH, Compiler, decision_title, decisions, history, prompt, skills};
+use super::{COORDINATOR_LENGTH, Compiler, decision_title, decisions, history, project, prompt, skills};
 use crate::model::{Member, SessionSpec};
 
 /// A session, and how it came about.
@@ -15,12 +15,13 @@ pub(crate) struct Compiled<'a> {
 }
 
 pub(super) enum Making<'a> {
-    Agent { member: &'a Member, past: Past<'a>, budget: Budget, told: Box<Told> },
-    Coordinator { rules: usize, decisions: usize },
+    Agent { member: &'a Member, past: Past<'a>, budget: Budget, told: Box<Told<'a>> },
+    Coordinator { project: project::Told<'a>, rules: usize, decisions: usize },
 }
 
 /// What an agent is told beside what is fixed, in the order of the prompt.
-pub(super) struct Told {
+pub(super) struct Told<'a> {
+    pub(super) project: project::Told<'a>,
     pub(super) skills: skills::Told,
     pub(super) notes: history::Told,
     pub(super) decisions: decisions::Told,
@@ -37,7 +38,7 @@ impl Compiled<'_> {
         let mut inputs = Vec::new();
         let (budget, [skills, notes, decisions, history]) = match &self.making {
             Making::Agent { member, past, budget, told } => {
-                self.fixed_inputs(member, &mut inputs);
+                self.fixed_inputs(member, &told.project, &mut inputs);
                 self.compiler.skills.receipt(&told.skills, budget.skills, &mut inputs);
                 self.compiler.notes.receipt(&told.notes, budget.notes, &mut inputs);
                 self.compiler.decisions.receipt(&told.decisions, budget, &mut inputs);
@@ -45,8 +46,8 @@ impl Compiled<'_> {
                 let texts = [&told.skills.text, &told.notes.text, &told.decisions.text, &told.history.text];
                 (*budget, texts.map(String::as_str))
             }
-            Making::Coordinator { rules, decisions } => {
-                self.coordinator_inputs(*rules, *decisions, &mut inputs);
+            Making::Coordinator { project, rules, decisions } => {
+                self.coordinator_inputs(project, *rules, *decisions, &mut inputs);
                 let total = COORDINATOR_LENGTH.div_ceil(4);
                 let decisions = total.saturating_sub(tokens(&self.spec.prompt));
                 (Budget { total, skills: 0, notes: 0, decisions, history: 0 }, ["", "", self.spec.context.as_str(), ""])
@@ -76,7 +77,7 @@ impl Compiled<'_> {
         }
     }
 
-    fn fixed_inputs(&self, member: &Member, inputs: &mut Vec<Input>) {
+    fn fixed_inputs(&self, member: &Member, project: &project::Told<'_>, inputs: &mut Vec<Input>) {
         let team = self.compiler.sources.team;
         let has_charter = has_text(team.charters.get(&member.slug));
         let charter = member.charter.clone().filter(|_| has_charter);
@@ -92,6 +93,7 @@ impl Compiled<'_> {
             prompt::TEAMWORK,
             "how to work here; every agent is told",
         ));
+        project.receipt(inputs);
         let roster = &self.compiler.roster;
         inputs.push(always(member.source.to_string(), InputKind::Roster, roster, "the agents work can be given to"));
         for ceremony in facilitated(team, member) {
@@ -101,7 +103,7 @@ impl Compiled<'_> {
         }
     }
 
-    fn coordinator_inputs(&self, rules: usize, told: usize, inputs: &mut Vec<Input>) {
+    fn coordinator_inputs(&self, project: &project::Told<'_>, rules: usize, told: usize, inputs: &mut Vec<Input>) {
         let team = self.compiler.sources.team;
         inputs.push(always(
             "squad".to_owned(),
@@ -109,6 +111,7 @@ impl Compiled<'_> {
             prompt::COORDINATOR,
             "what the coordinator is for",
         ));
+        project.receipt(inputs);
         for (index, rule) in team.rules.iter().enumerate() {
             let why = if index < rules { "who does what" } else { "no room left" };
             let input = always(rule.source.to_string(), InputKind::Rules, &rule_line(rule), why);

@@ -6,7 +6,7 @@
 //!
 //! ```text
 //! prompt    the charter
-//! context   how we work here, the roster, the ceremonies the agent facilitates     static: in the compiled hash
+//! context   how we work here, the project, the roster, the agent's ceremonies      static: in the compiled hash
 //!           skills, and what all of the team should know
 //!           decisions in force                chosen for the task, within the budget
 //!           what the agent learned before     chosen for the task, within the budget
@@ -21,6 +21,7 @@ mod decisions;
 mod history;
 mod model_choice;
 mod notes;
+mod project;
 mod prompt;
 mod receipt;
 mod skills;
@@ -66,6 +67,9 @@ pub(crate) struct Learning {
 
 /// The coordinator's prompt at most, in bytes (PRD 5: 15 KB).
 const COORDINATOR_LENGTH: usize = 15_000;
+
+/// Of what the roster leaves of that, the project takes at most this part.
+const COORDINATOR_SHARE: usize = 2;
 
 /// What the sessions of one task are compiled from.
 pub(crate) struct Sources<'a> {
@@ -127,7 +131,8 @@ impl<'a> Compiler<'a> {
         let Sources { team, learnings, settings } = self.sources;
         let charter = team.charters.get(&member.slug);
         let prompt = without_hidden(agent_prompt(member, charter));
-        let fixed = without_hidden(fixed_context(team, &self.roster, member));
+        let project = project::tell(&team.context, Budget::of_project(tier));
+        let fixed = without_hidden(fixed_context(team, &project.text, &self.roster, member));
         let fixed_size = tokens(&prompt) + tokens(&fixed);
         let budget = Budget::new(tier, fixed_size, self.skills.wanted(), self.notes.wanted());
         let (skills, notes) = (self.skills.tell(budget.skills), self.notes.tell(budget.notes));
@@ -154,7 +159,7 @@ impl<'a> Compiler<'a> {
             compiled_hash: String::new(),
         };
         spec.compiled_hash = compiled_hash(&spec, &fixed);
-        let told = Box::new(Told { skills, notes, decisions, history });
+        let told = Box::new(Told { project, skills, notes, decisions, history });
         Compiled { spec, compiler: self, making: Making::Agent { member, past, budget, told } }
     }
 
@@ -186,7 +191,9 @@ impl<'a> Compiler<'a> {
     /// final answer of several agents' work.
     pub(crate) fn coordinator(&'a self) -> Compiled<'a> {
         let Sources { team, settings, .. } = self.sources;
-        let mut prompt = [prompt::COORDINATOR, &self.roster].concat();
+        let room = COORDINATOR_LENGTH.saturating_sub(prompt::COORDINATOR.len() + self.roster.len());
+        let project = project::tell(&team.context, room / COORDINATOR_SHARE);
+        let mut prompt = [prompt::COORDINATOR, &project.text, &self.roster].concat();
         let heading = "\n## Who does what\n\n";
         let rules = push_within(&mut prompt, heading, team.rules.iter().map(rule_line), COORDINATOR_LENGTH);
         let mut context = String::new();
@@ -206,7 +213,7 @@ impl<'a> Compiler<'a> {
             compiled_hash: String::new(),
         };
         spec.compiled_hash = compiled_hash(&spec, "");
-        Compiled { spec, compiler: self, making: Making::Coordinator { rules, decisions } }
+        Compiled { spec, compiler: self, making: Making::Coordinator { project, rules, decisions } }
     }
 }
 

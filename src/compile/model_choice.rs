@@ -52,6 +52,9 @@ fn offered<'a>(
     if let Some(id) = offer.spelling(wanted) {
         return ModelChoice::new(id, layer);
     }
+    if let Some(id) = offer.default.as_ref().filter(|_| offer.is_users && layer != ModelLayer::User) {
+        return ModelChoice::new(id, ModelLayer::User);
+    }
     let next = chain.find_map(|(id, layer)| Some((offer.spelling(id)?.to_owned(), layer)));
     let (id, layer) = next.unwrap_or_else(|| (offer.default.clone().unwrap_or_default(), ModelLayer::Engine));
     ModelChoice { id, layer, instead_of: Some(Unoffered { model: wanted.clone(), engine: offer.engine.clone() }) }

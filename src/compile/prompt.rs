@@ -35,6 +35,10 @@ You are one of a team of agents that squad runs in this repository. Others may b
 - End with a short report: what you did, what you found, what is left.
 ";
 
+/// What stands behind a line of a charter that speaks of an inbox for decisions.
+pub(super) const INSTEAD_OF_INBOX: &str =
+    " (Squad: record a decision with the tool `squad_log_decision`; it takes the place of files in this folder.)";
+
 /// What another agent did, for those who need to know.
 pub(crate) struct Colleague<'a> {
     pub(crate) agent: &'a Slug,

@@ -63,6 +63,8 @@ pub(crate) enum InputKind {
     Charter,
     /// What squad tells every agent.
     Instructions,
+    /// Of what the team says of its project.
+    Project,
     Roster,
     Rules,
     Ceremony,
@@ -79,6 +81,7 @@ impl InputKind {
         match self {
             Self::Charter => "charter",
             Self::Instructions => "instructions",
+            Self::Project => "project",
             Self::Roster => "roster",
             Self::Rules => "rules",
             Self::Ceremony => "ceremony",

@@ -10,10 +10,40 @@ pub(super) fn has_text(charter: Option<&Charter>) -> bool {
 
 pub(super) fn agent_prompt(member: &Member, charter: Option<&Charter>) -> String {
     match charter.filter(|charter| has_text(Some(charter))) {
-        Some(charter) => charter.text.trim_end().to_owned(),
+        Some(charter) => beside_inbox(charter.text.trim_end()),
         None if member.role.is_empty() => format!("# {}\n\nYou are {}.", member.name, member.name),
         None => format!("# {} — {}\n\nYou are {}, the team's {}.", member.name, member.role, member.name, member.role),
     }
+}
+
+/// The charter, with a remark behind each line that names the folder in which other tools collect decisions.
+fn beside_inbox(charter: &str) -> String {
+    if !names_inbox(charter) {
+        return charter.to_owned();
+    }
+    let mut text = String::with_capacity(charter.len() + 4 * prompt::INSTEAD_OF_INBOX.len());
+    for line in charter.split_inclusive('\n') {
+        let inner = line.trim_end();
+        if names_inbox(inner) {
+            // The last cell of a row ends with a bar.
+            let end = inner.strip_suffix('|').map_or(inner.len(), str::len);
+            text.push_str(inner[..end].trim_end());
+            text.push_str(prompt::INSTEAD_OF_INBOX);
+            text.push_str(if end < inner.len() { " |" } else { "" });
+            text.push_str(&line[inner.len()..]);
+        } else {
+            text.push_str(line);
+        }
+    }
+    text
+}
+
+/// `.squad/decisions/inbox/`, `.ai-team\decisions\inbox`
+fn names_inbox(text: &str) -> bool {
+    const FOLDER: &[u8] = b"decisions/inbox";
+    let is_like =
+        |(found, wanted): (&u8, &u8)| found.eq_ignore_ascii_case(wanted) || (*wanted, *found) == (b'/', b'\\');
+    text.as_bytes().windows(FOLDER.len()).any(|window| window.iter().zip(FOLDER).all(is_like))
 }
 
 /// What the roster takes of a prompt at most, in bytes: a team of hundreds would leave no room for the work.
@@ -26,8 +56,8 @@ pub(super) fn roster(team: &Team) -> String {
     roster
 }
 
-pub(super) fn fixed_context(team: &Team, roster: &str, member: &Member) -> String {
-    let mut context = [prompt::TEAMWORK, roster].concat();
+pub(super) fn fixed_context(team: &Team, project: &str, roster: &str, member: &Member) -> String {
+    let mut context = [prompt::TEAMWORK, project, roster].concat();
     context.push_str(&format!("\nYou are {}.\n", one_line(&member.name)));
     let ceremonies: String = facilitated(team, member).map(ceremony_line).collect();
     if !ceremonies.is_empty() {

@@ -67,6 +67,9 @@ pub(super) fn added(old: &str, new: &str) -> String {
 pub(crate) enum Request {
     /// A call of one of squad's own tools.
     Tool(ToolCall, Reply<ToolResult>),
+    /// One of the engine's own tools is about to write files. An answer means that they are not written, and is what the
+    /// tool says instead.
+    Write(Vec<Writing>, Reply<Option<ToolResult>>),
     /// May the engine do this? Asked before it acts.
     Permission {
         access: Access,
@@ -77,6 +80,16 @@ pub(crate) enum Request {
     },
     /// A question to the person who started the run.
     Question { text: String, choices: Vec<String>, reply: Reply<Option<String>> },
+}
+
+/// What a tool is about to write into a file, as far as its arguments say.
+#[derive(Clone, Debug, PartialEq)]
+pub(crate) struct Writing {
+    /// As the engine has it.
+    pub(crate) path: String,
+    /// What the text takes the place of; `None`: all there is.
+    pub(crate) old: Option<String>,
+    pub(crate) text: String,
 }
 
 #[derive(Clone, Debug, PartialEq)]

@@ -22,7 +22,7 @@ use serde_json::Value;
 
 pub(crate) use error::EngineError;
 use fact::added;
-pub(crate) use fact::{Approval, Fact, Reply, Request, ToolCall, ToolResult};
+pub(crate) use fact::{Approval, Fact, Reply, Request, ToolCall, ToolResult, Writing};
 
 use crate::model::{Offer, SessionSpec};
 

@@ -187,6 +187,19 @@ impl Repository {
         answer.is_success().then(|| Identity::parse(&answer.text())).flatten()
     }
 
+    /// The repository's hooks that git would run around a commit of the user's, by their names.
+    pub(crate) fn commit_hooks(&self) -> Vec<&'static str> {
+        const HOOKS: [&str; 4] = ["pre-commit", "prepare-commit-msg", "commit-msg", "post-commit"];
+        let answer = self.call(&["config", "--type=path", "--get-all", "core.hooksPath"]).run();
+        let all = answer.ok().filter(|answer| answer.is_success()).map(|answer| answer.text()).unwrap_or_default();
+        // The last is our own call's, which runs none.
+        let folder = match all.lines().rev().nth(1).filter(|path| !path.is_empty()) {
+            Some(path) => self.work_dir.as_deref().unwrap_or(&self.git_dir).join(path),
+            None => self.common_dir.join("hooks"),
+        };
+        HOOKS.into_iter().filter(|name| is_hook(&folder.join(name))).collect()
+    }
+
     /// The paths of all files below a folder as they are in a commit. Reads trees only.
     pub(crate) fn paths_at(&self, commit: &str, folder: &str) -> Result<Vec<String>, Error> {
         let store = self.objects();
@@ -343,6 +356,18 @@ fn explain_candidate(path: PathBuf, folder: &Path, environment: &Environment, ca
         },
         Err(_) => Error::Unreadable { path, cause: cause.to_owned() },
     }
+}
+
+/// Whether git would run a file as a hook.
+#[cfg(unix)]
+fn is_hook(path: &Path) -> bool {
+    use std::os::unix::fs::PermissionsExt;
+    fs::metadata(path).is_ok_and(|metadata| metadata.is_file() && metadata.permissions().mode() & 0o111 != 0)
+}
+
+#[cfg(not(unix))]
+fn is_hook(path: &Path) -> bool {
+    path.is_file()
 }
 
 /// Those of some files that are wanted, with what they hold.

@@ -46,7 +46,17 @@ pub(crate) enum SaidStatus {
     Rejected,
 }
 
+/// A date as it sorts: one that does not name its millisecond comes before all of its second.
+pub(crate) fn moment(date: &str) -> &str {
+    date.trim_end_matches('Z')
+}
+
 impl Decision {
+    /// See [`moment`].
+    pub(crate) fn moment(&self) -> Option<&str> {
+        self.date.as_deref().map(moment)
+    }
+
     /// The state that its own text puts it in, where that is not *in force*.
     pub(crate) fn ended(&self) -> Option<DecisionState> {
         match self.status? {

@@ -22,7 +22,7 @@ mod words;
 pub(crate) use agent::{Charter, Kind, Member, Slug, Status};
 pub use damage::DamageLog;
 pub(crate) use damage::{Damage, DamageKind};
-pub(crate) use decision::{Decision, DecisionState, SaidStatus};
+pub(crate) use decision::{Decision, DecisionState, SaidStatus, moment};
 pub(crate) use event::{Actor, Event, Keeping, NO_ENGINE, Position, What, Written};
 pub(crate) use hidden::{hidden, hidden_summary, printable, without_hidden};
 pub(crate) use ids::{DecisionId, EntryId, RunId};
@@ -30,7 +30,7 @@ pub(crate) use outcome::{Billed, Change, End, LeftOut, Outcome, Usage, Verdict, 
 pub(crate) use plan::{Evidence, Plan, PlanKind, Tier};
 pub(crate) use problem::{Problem, Severity, Source};
 pub(crate) use session::{Access, ModelChoice, ModelLayer, Offer, SessionSpec, ToolChoice, Unoffered};
-pub(crate) use team::{Cast, Ceremony, LabelRule, Module, Rule, Skill, Team, TeamNote};
+pub(crate) use team::{Cast, Ceremony, ContextSection, LabelRule, Module, Rule, Skill, Team, TeamNote};
 pub(crate) use text::{first_line, first_words, list, marked, plural, quote};
 pub(crate) use tools::{tools_but, tools_called};
 pub(crate) use words::{stem, stem_of, stems, words};

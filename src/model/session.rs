@@ -50,6 +50,8 @@ pub(crate) struct Offer {
     pub(crate) models: Option<Vec<String>>,
     /// What it takes when no model is named, where that is known.
     pub(crate) default: Option<String>,
+    /// The user has named the one model there is: that another one would have been chosen is no news.
+    pub(crate) is_users: bool,
 }
 
 impl ModelChoice {

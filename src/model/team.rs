@@ -27,6 +27,8 @@ pub(crate) struct Team {
     pub(crate) skills: Vec<Skill>,
     /// What all of the team should know, in the order of the files.
     pub(crate) notes: Vec<TeamNote>,
+    /// What the roster's file says beside the roster, in its order.
+    pub(crate) context: Vec<ContextSection>,
     pub(crate) ceremonies: Vec<Ceremony>,
     pub(crate) casts: Vec<Cast>,
 }
@@ -51,6 +53,17 @@ pub(crate) struct TeamNote {
     pub(crate) is_current: bool,
     /// With empty lines for those that say nothing.
     pub(crate) text: String,
+}
+
+/// A section of the roster's file that is not about members.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub(crate) struct ContextSection {
+    /// The headings it stands under; empty for what stands above all of them.
+    pub(crate) heading: String,
+    /// Whether it is about the project, as far as its headings tell.
+    pub(crate) is_project: bool,
+    pub(crate) text: String,
+    pub(crate) source: Source,
 }
 
 /// A meeting of the team.

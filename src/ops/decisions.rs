@@ -1,6 +1,7 @@
 //! Decisions: how they stand, and adding one. `landing` brings them to the branch.
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::cmp::Reverse;
+use std::collections::{BTreeMap, BTreeSet, HashMap};
 
 use serde::Serialize;
 
@@ -11,7 +12,7 @@ use super::ledger::{self, TakenIn};
 use super::{Project, lost, secrets};
 use crate::env::Env;
 use crate::error::Failure;
-use crate::model::{Actor, Decision, DecisionId, DecisionState, Source, What, list, printable};
+use crate::model::{Actor, Decision, DecisionId, DecisionState, Source, What, list, moment, printable};
 use crate::parse::{self, Files};
 use crate::record::Entry;
 use crate::store;
@@ -61,6 +62,7 @@ pub(crate) fn standing(project: &Project) -> Result<Vec<Standing>, Failure> {
     let mut known: BTreeSet<DecisionId> = here.decisions.iter().map(|decision| decision.id.clone()).collect();
     let mut all: Vec<Standing> = here.decisions.iter().map(&on_branch).collect();
     let mut logged = ledger::decisions(&project.repository, &project.ledger_prefix())?;
+    let order = order_of(&logged);
     logged.retain(|logged| known.insert(logged.decision.id.clone()));
     // A file that cannot be read is on the branch all the same.
     let is_there = |id: &DecisionId| here.paths.iter().any(|path| is_file_of(path, id));
@@ -100,8 +102,27 @@ pub(crate) fn standing(project: &Project) -> Result<Vec<Standing>, Failure> {
             all.push(stand(decision, DecisionState::Unlanded));
         }
     }
-    all.sort_by(|a, b| b.date.cmp(&a.date));
+    newest_first(&mut all, |standing| (&standing.id, standing.date.as_deref()), &order);
     Ok(all)
+}
+
+/// Sorts decisions; those of one instant stand in the order in which they were recorded, the last first. `order` is that
+/// of the ledger.
+pub(super) fn newest_first<T>(
+    all: &mut [T],
+    of: impl Fn(&T) -> (&DecisionId, Option<&str>),
+    order: &HashMap<DecisionId, usize>,
+) {
+    let key = |decision: &T| {
+        let (id, date) = of(decision);
+        (Reverse(date.map(|date| moment(date).to_owned())), order.get(id).copied().unwrap_or(usize::MAX))
+    };
+    all.sort_by_cached_key(key);
+}
+
+/// The decisions in the ledger by their places there, the newest first.
+pub(super) fn order_of(logged: &[ledger::LoggedDecision]) -> HashMap<DecisionId, usize> {
+    logged.iter().enumerate().map(|(place, logged)| (logged.decision.id.clone(), place)).collect()
 }
 
 /// What a commit holds of decisions.
@@ -204,7 +225,7 @@ pub(crate) fn add(env: &Env, project: &Project, addition: Addition) -> Result<De
     let decision = Decision {
         id: id.decision(),
         title,
-        date: Some(at.strftime("%Y-%m-%dT%H:%M:%SZ").to_string()),
+        date: Some(at.strftime("%Y-%m-%dT%H:%M:%S%.3fZ").to_string()),
         by: project.repository.identity().map(|identity| identity.name),
         run: None,
         supersedes: addition.supersedes,

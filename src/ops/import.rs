@@ -44,6 +44,8 @@ pub(crate) struct Import {
     #[serde(skip)]
     pub(crate) secrets: BTreeSet<String>,
     /// The commit whose files were read.
+    /// Of those that are imported, how many do not say when.
+    pub(crate) undated: usize,
     #[serde(skip)]
     base: String,
     #[serde(skip)]
@@ -101,6 +103,7 @@ pub(crate) fn plan(project: &Project, directory: &Path, which: &Which) -> Result
     }
     let mut seen = BTreeSet::new();
     import.imported.retain(|imported| seen.insert(imported.id.clone()));
+    import.undated = import.imported.iter().filter(|imported| imported.decision.date.is_none()).count();
     if !edits.is_empty() {
         let message = message(&import);
         let change = Change { branch: branch.clone(), allow_unborn: false, files: new_files, edits, message };

@@ -12,6 +12,7 @@ pub(crate) mod engines;
 mod examine;
 pub(crate) mod gc;
 pub(crate) mod history;
+pub(crate) mod hooks;
 pub(crate) mod import;
 mod index;
 pub(crate) mod init;

@@ -54,6 +54,8 @@ pub(crate) struct Ended {
     pub(crate) status: Outcome,
     /// What agents asked for and were not allowed.
     pub(crate) refused: u64,
+    /// Whether anything landed.
+    pub(crate) has_committed: bool,
     pub(crate) unlanded: Option<Left>,
     /// Why the end of the run is not in the ledger.
     pub(crate) unrecorded: Option<String>,
@@ -227,7 +229,7 @@ async fn alone(plan: Plan, text: String, run: &RunId, reports: &Reports) -> Ende
     reports.tell(None, What::Answer { text });
     let status = Outcome::Completed;
     let unrecorded = reports.record(None, without_agents(status)).await.err();
-    Ended { run: run.clone(), status, refused: 0, unlanded: None, unrecorded }
+    Ended { run: run.clone(), status, refused: 0, has_committed: false, unlanded: None, unrecorded }
 }
 
 /// The end of a run in which no agent worked.

@@ -3,9 +3,10 @@
 use std::ops::Deref;
 use std::path::Path;
 
-use super::Workspace;
 use super::cache::{Cache, Glance};
+use super::decisions::{newest_first, order_of};
 use super::layers::settings;
+use super::{Workspace, ledger};
 use crate::env::Env;
 use crate::error::Failure;
 use crate::model::{Decision, Problem, Severity, Team};
@@ -104,7 +105,8 @@ impl Opening {
     pub(super) fn read(self) -> Project {
         let Self { workspace, cache, glance, settings, settings_problems } = self;
         let mut problems = glance.problems().to_vec();
-        let (team, more) = cache.team(glance);
+        let (mut team, more) = cache.team(glance);
+        settle_ties(&workspace, &mut team.decisions);
         // What cannot be read is not missing, and what follows from it is no news.
         let unreadable = problems.iter().any(is_unread);
         problems.extend(more.into_iter().filter(|problem| !unreadable || !problem.code.ends_with("-missing")));
@@ -114,6 +116,19 @@ impl Opening {
         // A conflict in a file of settings is the team's too.
         problems.extend(settings_problems.into_iter().filter(|problem| problem.code != parse::CONFLICT));
         Project { workspace, team, settings, problems }
+    }
+}
+
+/// Files say when a decision was made, and not which of one instant came first: the ledger does, where it has them.
+fn settle_ties(workspace: &Workspace, decisions: &mut [Decision]) {
+    let is_tie = |pair: &[Decision]| {
+        let at = pair[0].moment().filter(|at| at.contains('T'));
+        at.is_some() && at == pair[1].moment()
+    };
+    if decisions.windows(2).any(is_tie)
+        && let Ok(logged) = ledger::decisions(&workspace.repository, &workspace.ledger_prefix())
+    {
+        newest_first(decisions, |decision| (&decision.id, decision.date.as_deref()), &order_of(&logged));
     }
 }
 

@@ -190,9 +190,10 @@ impl Stage<'_> {
                 Err(failure) => unlanded = Some(Left::because(failure)),
             }
         }
+        let has_committed = !commits.is_empty();
         let end = What::RunCompleted { status, agents, work, commits, usage };
         unrecorded = self.crew.reports.record(None, end).await.err().or(unrecorded);
-        Ended { run: self.run.clone(), status, refused, unlanded, unrecorded }
+        Ended { run: self.run.clone(), status, refused, has_committed, unlanded, unrecorded }
     }
 
     fn tell(&self, agent: Option<&Slug>, what: What) {

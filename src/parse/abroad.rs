@@ -52,6 +52,10 @@ pub(super) const STATUS: [&str; 10] =
 
 pub(super) const CHARTER: [&str; 5] = ["charte", "charta", "carta", "章程", "устав"];
 
+/// Words in headings of sections about the project.
+pub(super) const PROJECT: [&str; 10] =
+    ["projekt", "proyecto", "projet", "progetto", "projeto", "contexto", "kontext", "проект", "项目", "プロジェクト"];
+
 /// Last words of headings over rosters.
 pub(super) const MEMBERS: [&str; 12] = [
     "miembros",

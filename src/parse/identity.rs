@@ -61,7 +61,7 @@ fn said(text: &str) -> Option<String> {
 }
 
 /// The line without what stands in `<!-- … -->`, which may go over several lines.
-fn without_comments(line: &str, in_comment: &mut bool) -> String {
+pub(super) fn without_comments(line: &str, in_comment: &mut bool) -> String {
     let mut kept = String::new();
     let mut rest = line;
     loop {

@@ -99,6 +99,7 @@ fn whole_team(files: &Files) -> (Team, Vec<Problem>) {
             let roster = roster::read(files, &folders, &line_feeds(text), &mut problems);
             team.name = roster.name;
             team.members = roster.members;
+            team.context = roster.context;
             models = roster.models;
             team.casts = casting::read(files, &mut problems);
             casting::compare(&team.casts, &mut team.members, &roster.silent, &mut problems);
@@ -159,7 +160,10 @@ fn read_agents(files: &Files, folders: &roster::Folders, team: &mut Team, proble
         }
     }
     let has_roster = !team.members.is_empty();
-    for (slug, path) in folders.with_charter().filter(|(_, path)| has_roster && !used.contains(*path)) {
+    // What other tools build into every team stands on no roster, and does no harm.
+    let is_helper = |slug: &Slug| roster::HELPERS.contains(&slug.as_str());
+    let others = folders.with_charter().filter(|(slug, path)| !used.contains(*path) && !is_helper(slug));
+    for (slug, path) in others.filter(|_| has_roster) {
         let message = format!("`{slug}` has a charter and is not on the roster");
         problems.push(
             Problem::new(Severity::Note, files.at(path, 1), "agent-not-on-roster", message)

@@ -1,9 +1,11 @@
 //! What may happen: rules on parsed values, without files and without a clock.
 
+mod inbox;
 mod judges;
 mod permission;
 mod redact;
 mod rules;
 
+pub(crate) use inbox::is_in_inbox;
 pub(crate) use permission::{Permissions, Ruling, rule};
 pub(crate) use redact::{Redaction, Redactor, SCRUBBED};

@@ -19,6 +19,7 @@ use crate::model::{
     Change, End, Outcome, Position, RunId, Slug, ToolChoice, Unoffered, Usage, What, WorkReport, Written, seconds,
     without_hidden,
 };
+use crate::policy::is_in_inbox;
 
 /// A turn that was told to stop has this long to end.
 const GRACE: Duration = Duration::from_secs(5);
@@ -291,7 +292,9 @@ impl Crew {
             }
             Fact::ToolStarted { call, tool, detail, writes } => {
                 let writes = writes.and_then(|(path, text)| {
-                    Some(Written { path: in_project(&self.desk.project, &path)?, text, ..Written::default() })
+                    // What is written into the inbox becomes a decision, and no file.
+                    let path = in_project(&self.desk.project, &path).filter(|path| !is_in_inbox(path))?;
+                    Some(Written { path, text, ..Written::default() })
                 });
                 let at = Instant::now();
                 work.under_way.insert(call.clone(), Started { tool: tool.clone(), detail: detail.clone(), writes, at });

@@ -1,15 +1,15 @@
 //! Answers what engines ask for: calls of squad's own tools, permissions, questions.
 
-use std::path::Path;
+use std::path::{Component, Path, PathBuf};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
 use tokio::sync::oneshot;
 
 use super::Reports;
-use crate::engine::{Approval, Reply, Request, ToolCall, ToolResult};
-use crate::model::{Access, Decision, Slug, What, first_words, marked, without_hidden};
-use crate::policy::{Permissions, Ruling, rule};
+use crate::engine::{Approval, Reply, Request, ToolCall, ToolResult, Writing};
+use crate::model::{Access, Decision, Slug, What, first_words, list, marked, without_hidden};
+use crate::policy::{Permissions, Ruling, is_in_inbox, rule};
 use crate::tools::{self, Intent};
 
 /// How a person is asked. The answer comes when it comes; dropping the sender is no answer.
@@ -84,6 +84,7 @@ impl Desk {
     pub(crate) async fn answer(&self, asker: &Asker, request: Request) {
         match request {
             Request::Tool(call, reply) => reply.send(self.tool(&asker.reports, &asker.agent, call).await),
+            Request::Write(files, reply) => reply.send(self.file(asker, files).await),
             Request::Permission { access, tool, detail, reply } => {
                 let approval = self.permission(asker, access, &tool, &detail).await;
                 asker.note(access, &approval);
@@ -99,15 +100,7 @@ impl Desk {
     async fn tool(&self, reports: &Reports, agent: &Slug, call: ToolCall) -> ToolResult {
         let done = match tools::read(&call) {
             Err(wrong) => Err(wrong),
-            Ok(Intent::Decide(mut decision)) => {
-                decision.by = Some(agent.to_string());
-                let title = decision.title.clone();
-                let logged = What::DecisionLogged { decision: *decision, branch: self.branch.clone() };
-                reports
-                    .record(Some(agent), logged)
-                    .await
-                    .map(|id| format!("Decision {} is recorded: {title}", id.decision()))
-            }
+            Ok(Intent::Decide(decision)) => self.decide(reports, agent, *decision).await,
             Ok(Intent::Remember(text)) => {
                 reports.record(Some(agent), What::MemoryLogged { text }).await.map(|_| "It is kept.".to_owned())
             }
@@ -115,6 +108,68 @@ impl Desk {
         };
         let (ok, text) = done.map_or_else(|text| (false, text), |text| (true, text));
         ToolResult { ok, text: without_hidden(text) }
+    }
+
+    async fn decide(&self, reports: &Reports, agent: &Slug, decision: Decision) -> Result<String, String> {
+        let title = decision.title.clone();
+        let decision = Decision { by: Some(agent.to_string()), ..decision };
+        let logged = What::DecisionLogged { decision, branch: self.branch.clone() };
+        let recorded = reports.record(Some(agent), logged).await;
+        recorded.map(|id| format!("Decision {} is recorded: {title}", id.decision()))
+    }
+
+    /// What agents write into the inbox of another tool is recorded as their decisions, and not written.
+    async fn file(&self, asker: &Asker, files: Vec<Writing>) -> Option<ToolResult> {
+        let (notes, others): (Vec<Writing>, Vec<Writing>) =
+            files.into_iter().partition(|file| self.path_in_project(&file.path).is_some_and(|path| is_in_inbox(&path)));
+        if notes.is_empty() {
+            return None;
+        }
+        let (mut ok, mut said) = (true, Vec::new());
+        for note in &notes {
+            let found = tools::note(&self.whole(note));
+            for decision in found.as_deref().unwrap_or_default() {
+                let done = self.decide(&asker.reports, &asker.agent, decision.clone()).await;
+                ok &= done.is_ok();
+                said.push(done.unwrap_or_else(|reason| reason));
+            }
+            if let Err(reason) = found {
+                ok = false;
+                said.push(format!("Nothing is recorded: {reason}; use `squad_log_decision`."));
+            }
+        }
+        said.push("No file is written for it.".to_owned());
+        if !others.is_empty() {
+            let paths = list(others.iter().map(|file| format!("`{}`", file.path)));
+            said.push(format!("The call did not run: write {paths} without it."));
+        }
+        Some(ToolResult { ok, text: said.join(" ") })
+    }
+
+    /// The text of a file as a call would leave it.
+    fn whole(&self, file: &Writing) -> String {
+        let held = || std::fs::read_to_string(Path::new(&self.project).join(&file.path)).ok();
+        let edited = file.old.as_ref().filter(|old| !old.is_empty()).and_then(|old| {
+            let held = held().filter(|held| held.contains(old.as_str()))?;
+            Some(held.replacen(old.as_str(), &file.text, 1))
+        });
+        edited.unwrap_or_else(|| file.text.clone())
+    }
+
+    /// Where a path really leads, from the project's root with `/`: links are followed as far as there is anything.
+    fn path_in_project(&self, path: &str) -> Option<String> {
+        let mut resolved = PathBuf::new();
+        for part in Path::new(&self.project).join(path).components() {
+            match part {
+                Component::ParentDir => drop(resolved.pop()),
+                Component::CurDir => {}
+                part => resolved.push(part),
+            }
+            resolved = dunce::canonicalize(&resolved).unwrap_or(resolved);
+        }
+        let project = dunce::canonicalize(&self.project).ok()?;
+        let inner = resolved.strip_prefix(project).ok()?;
+        Some(inner.iter().map(|part| part.to_string_lossy()).collect::<Vec<_>>().join("/"))
     }
 
     async fn permission(&self, asker: &Asker, access: Access, tool: &str, detail: &str) -> Approval {

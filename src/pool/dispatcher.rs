@@ -165,7 +165,7 @@ impl<J: Journal, S: Show> Dispatcher<J, S> {
         let Report { agent, position, mut what, causes, done } = report;
         if let What::DecisionLogged { decision, .. } = &mut what {
             decision.id = id.decision();
-            decision.date = Some(at.strftime("%Y-%m-%dT%H:%M:%SZ").to_string());
+            decision.date = Some(at.strftime("%Y-%m-%dT%H:%M:%S%.3fZ").to_string());
         }
         let causes = causes.unwrap_or_else(|| lineage.causes(agent.as_ref(), position, &what));
         let event = Event { seq: *number, at, run: self.run.clone(), agent, what, id, position, causes };

@@ -12,6 +12,16 @@ pub(super) fn read(team: &Team, request: &Request<'_>) -> Option<Draft> {
     only(labelled).or_else(|| only(owned()))
 }
 
+/// Which of the labels and paths of a request nothing in the team's files is about.
+pub(super) fn unknown<'r>(team: &Team, request: &Request<'r>) -> Vec<(&'static str, &'r str)> {
+    let is_label = |label: &&String| {
+        of_label(team, label).is_none() && !team.labels.iter().any(|rule| rule.label.eq_ignore_ascii_case(label))
+    };
+    let is_path = |path: &&String| !team.modules.iter().any(|module| holds(&module.path, path));
+    let labels = request.labels.iter().filter(is_label).map(|label| ("label", label.as_str()));
+    labels.chain(request.paths.iter().filter(is_path).map(|path| ("path", path.as_str()))).collect()
+}
+
 /// The one whom all files belong to that the message names. What is pasted or shall not be touched names none.
 pub(super) fn in_text(team: &Team, message: &str, stretches: &[Stretch]) -> Option<Draft> {
     if team.modules.is_empty() {

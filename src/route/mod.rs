@@ -151,6 +151,11 @@ impl<'t> Router<'t> {
         }
     }
 
+    /// Which of the labels and paths of a request decide nothing, each with what it is.
+    pub(crate) fn unknown<'r>(&self, request: &Request<'r>) -> Vec<(&'static str, &'r str)> {
+        hard::unknown(self.team, request)
+    }
+
     /// Whom the words of a message speak for beside those that its plan speaks of already, the closest first.
     pub(crate) fn considered(&self, request: &Request<'_>, plan: &Plan) -> Vec<Considered> {
         let index = self.index();

@@ -33,8 +33,7 @@ pub(crate) fn from_toml(text: &str, origin: impl Fn(usize) -> Origin) -> (Layer,
     (layer, Vec::new())
 }
 
-/// The settings of a `config.json` that another tool made, under our names. What it means nothing to us is left out in
-/// silence: it is that tool's, and no mistake.
+/// The settings of a `config.json` that another tool made, under our names. What means nothing to us is said.
 pub(crate) fn from_json(text: &str, origin: impl Fn(usize) -> Origin) -> (Layer, Vec<Problem>) {
     let text = text.strip_prefix('\u{feff}').unwrap_or(text);
     let mut layer = Layer::default();
@@ -76,7 +75,36 @@ pub(crate) fn from_json(text: &str, origin: impl Fn(usize) -> Origin) -> (Layer,
             None => {}
         }
     }
-    (layer, Vec::new())
+    let unknown = without_effect(&value).into_iter().map(|names| {
+        let source = origin(line_of_json(text, names.iter().copied())).source();
+        let message = format!("`{}` has no effect: squad reads no such setting from a config.json", names.join("."));
+        Problem::warning(source, "config-no-effect", message)
+            .hint("`squad config list` shows what can be set; what only another tool reads may stay")
+    });
+    (layer, unknown.collect())
+}
+
+/// The names in a `config.json` that are none of [`JSON_NAMES`] and hold none, each with those it is in.
+fn without_effect(value: &serde_json::Value) -> Vec<Vec<&str>> {
+    /// They say of which kind the file is.
+    const OF_THE_FILE: [&str; 2] = ["version", "$schema"];
+    let is_known = |name: &str| JSON_NAMES.iter().any(|(pointer, _)| pointer[1..] == *name);
+    let holds_some = |name: &str| {
+        let inside = |pointer: &str| pointer[1..].strip_prefix(name).is_some_and(|rest| rest.starts_with('/'));
+        JSON_NAMES.iter().any(|(pointer, _)| inside(pointer))
+    };
+    let mut unknown = Vec::new();
+    for (name, value) in value.as_object().into_iter().flatten() {
+        match value.as_object() {
+            _ if is_known(name) || OF_THE_FILE.contains(&name.as_str()) => {}
+            Some(table) if holds_some(name) => {
+                let others = table.keys().filter(|inner| !is_known(&format!("{name}/{inner}")));
+                unknown.extend(others.map(|inner| vec![name.as_str(), inner.as_str()]));
+            }
+            _ => unknown.push(vec![name.as_str()]),
+        }
+    }
+    unknown
 }
 
 /// The line of a name within names, as far as it can be told without where the parser was: each stands behind the one

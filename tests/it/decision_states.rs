@@ -274,7 +274,7 @@ fn what_replaces_keeps_scope_and_tags_and_says_so() {
     expect_test::expect![[r#"
         ---
         id: "000000000003"
-        date: "2026-01-05T09:00:03Z"
+        date: "2026-01-05T09:00:03.000Z"
         by: "Ann"
         supersedes: "000000000001"
         scope: ["billing/**"]

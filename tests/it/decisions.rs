@@ -14,7 +14,7 @@ fn a_decision_is_added_listed_and_shown() {
     expect![[r#"
         000000000001
         --- stderr
-        1 decision landed on main in da990608f9.
+        1 decision landed on main in 6c21bfca70.
         --- exit 0
     "#]]
     .assert_eq(&added.to_string());
@@ -27,7 +27,7 @@ fn a_decision_is_added_listed_and_shown() {
         Money is integer cents
         id       000000000001
         state    in force
-        date     2026-01-05T09:00:00Z
+        date     2026-01-05T09:00:00.000Z
         by       Ann
         source   .squad/decisions/2026/01/05-money-is-integer-cents-000000000001.md:1
         scope    billing/**
@@ -37,7 +37,7 @@ fn a_decision_is_added_listed_and_shown() {
     "#]]
     .assert_eq(&repo.squad(&["decisions", "show", &id(&added.out)[..6]]).to_string());
     expect![[r#"
-        {"decisions":[{"id":"000000000001","title":"Money is integer cents","date":"2026-01-05T09:00:00Z","by":"Ann","state":"in_force","source":".squad/decisions/2026/01/05-money-is-integer-cents-000000000001.md:1","scope":["billing/**"],"supersedes":null,"superseded_by":[],"text":"Floats lose cents."}]}
+        {"decisions":[{"id":"000000000001","title":"Money is integer cents","date":"2026-01-05T09:00:00.000Z","by":"Ann","state":"in_force","source":".squad/decisions/2026/01/05-money-is-integer-cents-000000000001.md:1","scope":["billing/**"],"supersedes":null,"superseded_by":[],"text":"Floats lose cents."}]}
         --- exit 0
     "#]].assert_eq(&repo.squad(&["decisions", "list", "--json"]).to_string());
     expect![[r#"
@@ -48,13 +48,13 @@ fn a_decision_is_added_listed_and_shown() {
 
         diff --git a/.squad/decisions/2026/01/05-money-is-integer-cents-000000000001.md b/.squad/decisions/2026/01/05-money-is-integer-cents-000000000001.md
         new file mode 100644
-        index 0000000..b68f4d1
+        index 0000000..450ef11
         --- /dev/null
         +++ b/.squad/decisions/2026/01/05-money-is-integer-cents-000000000001.md
         @@ -0,0 +1,9 @@
         +---
         +id: "000000000001"
-        +date: "2026-01-05T09:00:00Z"
+        +date: "2026-01-05T09:00:00.000Z"
         +by: "Ann"
         +scope: ["billing/**"]
         +---

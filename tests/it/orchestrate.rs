@@ -39,7 +39,7 @@ fn agents_work_side_by_side_and_leave_commits() {
         bob         The tests are there.
         bob         completed, 2.0 s, 1 tool call
         coordinator completed, 0.0 s
-        squad       1 decision landed on main in 1fd101b531
+        squad       1 decision landed on main in f60885f1bf
         squad       completed: 3 agents, 2.0 s, 3 tool calls
         squad       details: squad log 20260105-090000-000001
         --- exit 0
@@ -57,13 +57,13 @@ fn agents_work_side_by_side_and_leave_commits() {
 
         diff --git a/.squad/decisions/2026/01/05-errors-are-json-00000000000c.md b/.squad/decisions/2026/01/05-errors-are-json-00000000000c.md
         new file mode 100644
-        index 0000000..50ef05e
+        index 0000000..44fe372
         --- /dev/null
         +++ b/.squad/decisions/2026/01/05-errors-are-json-00000000000c.md
         @@ -0,0 +1,11 @@
         +---
         +id: "00000000000c"
-        +date: "2026-01-05T09:00:11Z"
+        +date: "2026-01-05T09:00:11.000Z"
         +by: "ada"
         +run: "20260105-090000-000001"
         +---
@@ -171,7 +171,7 @@ fn json_is_one_event_a_line_and_the_last_says_how_it_ended() {
     let events = TestRepo::events(&output);
     assert!(events.iter().enumerate().all(|(index, event)| event["seq"] == index as u64 + 1));
     let last = events.last().expect("an event");
-    expect![[r#"{"seq":34,"at":"2026-01-05T09:00:35Z","run":"20260105-090000-000001","agent":null,"type":"run.completed","status":"completed","agents":{"ada":"completed","bob":"completed","coordinator":"completed"},"work":[{"agent":"ada","step":1,"attempt":1,"status":"completed","changed":null,"refused":0,"verified":null,"usage":{"input_tokens":0,"output_tokens":0,"cache_read_tokens":0,"cache_write_tokens":0,"reasoning_tokens":0,"billed":[],"cost_usd":null,"turns":1,"tool_calls":2,"refused":0,"seconds":1.0}},{"agent":"bob","step":1,"attempt":1,"status":"completed","changed":null,"refused":0,"verified":null,"usage":{"input_tokens":0,"output_tokens":0,"cache_read_tokens":0,"cache_write_tokens":0,"reasoning_tokens":0,"billed":[],"cost_usd":null,"turns":1,"tool_calls":1,"refused":0,"seconds":2.0}},{"agent":"coordinator","step":null,"attempt":null,"status":"completed","changed":null,"refused":0,"verified":null,"usage":{"input_tokens":0,"output_tokens":0,"cache_read_tokens":0,"cache_write_tokens":0,"reasoning_tokens":0,"billed":[],"cost_usd":null,"turns":1,"tool_calls":0,"refused":0,"seconds":0.0}}],"commits":["1fd101b53140a4a983ad5aef77899a9ae7d37a0e"],"usage":{"input_tokens":0,"output_tokens":0,"cache_read_tokens":0,"cache_write_tokens":0,"reasoning_tokens":0,"billed":[],"cost_usd":null,"turns":3,"tool_calls":3,"refused":0,"seconds":2.0},"id":"019b8d63-0338-7000-8000-000000000023","causes":["019b8d62-bce8-7000-8000-000000000012","019b8d62-dc28-7000-8000-00000000001a","019b8d62-f780-7000-8000-000000000020"]}"#]].assert_eq(&last.to_string());
+    expect![[r#"{"seq":34,"at":"2026-01-05T09:00:35Z","run":"20260105-090000-000001","agent":null,"type":"run.completed","status":"completed","agents":{"ada":"completed","bob":"completed","coordinator":"completed"},"work":[{"agent":"ada","step":1,"attempt":1,"status":"completed","changed":null,"refused":0,"verified":null,"usage":{"input_tokens":0,"output_tokens":0,"cache_read_tokens":0,"cache_write_tokens":0,"reasoning_tokens":0,"billed":[],"cost_usd":null,"turns":1,"tool_calls":2,"refused":0,"seconds":1.0}},{"agent":"bob","step":1,"attempt":1,"status":"completed","changed":null,"refused":0,"verified":null,"usage":{"input_tokens":0,"output_tokens":0,"cache_read_tokens":0,"cache_write_tokens":0,"reasoning_tokens":0,"billed":[],"cost_usd":null,"turns":1,"tool_calls":1,"refused":0,"seconds":2.0}},{"agent":"coordinator","step":null,"attempt":null,"status":"completed","changed":null,"refused":0,"verified":null,"usage":{"input_tokens":0,"output_tokens":0,"cache_read_tokens":0,"cache_write_tokens":0,"reasoning_tokens":0,"billed":[],"cost_usd":null,"turns":1,"tool_calls":0,"refused":0,"seconds":0.0}}],"commits":["f60885f1bff2503030b11ce17720b89da49a528e"],"usage":{"input_tokens":0,"output_tokens":0,"cache_read_tokens":0,"cache_write_tokens":0,"reasoning_tokens":0,"billed":[],"cost_usd":null,"turns":3,"tool_calls":3,"refused":0,"seconds":2.0},"id":"019b8d63-0338-7000-8000-000000000023","causes":["019b8d62-bce8-7000-8000-000000000012","019b8d62-dc28-7000-8000-00000000001a","019b8d62-f780-7000-8000-000000000020"]}"#]].assert_eq(&last.to_string());
 }
 
 #[test]

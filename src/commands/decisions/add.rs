@@ -1,5 +1,5 @@
 use super::land::said;
-use crate::commands::{Context, Ended, text_or_input};
+use crate::commands::{Context, Ended, say_passed_hooks, text_or_input};
 use crate::error::Failure;
 use crate::model::Decision;
 use crate::ops::Project;
@@ -88,9 +88,12 @@ fn settle(context: &mut Context<'_>, project: &Project, decision: &Decision) {
             Err(failure) => Some(failure.message.clone()),
         };
         ui.value(&serde_json::json!({"id": decision.id, "commit": commit, "unlanded": reason}));
-        return;
+    }
+    if landed.as_ref().is_ok_and(|landed| landed.commit.is_some()) {
+        say_passed_hooks(ui, project);
     }
     match &landed {
+        _ if ui.json() => {}
         Ok(landed) => said(ui, landed),
         Err(failure) => {
             ui.warning(&format!("the decision is recorded and not on the branch yet: {}", failure.message));

@@ -1,4 +1,4 @@
-use crate::commands::{Context, Ended};
+use crate::commands::{Context, Ended, say_passed_hooks};
 use crate::model::{list, plural, printable};
 use crate::ops::import::{self, Import, Which};
 use crate::ui::Ui;
@@ -36,8 +36,17 @@ impl Args {
             (false, false) => Which::These(self.files),
         };
         let mut import = import::plan(&project, &context.directory, &which)?;
+        let (undated, all) = (import.undated, import.imported.len());
+        if undated * 2 > all {
+            let message = format!("{undated} of {} do not say when they were made", plural(all, "entry"));
+            context.ui.warning(&format!("{message}: some may be parts of others"));
+            context.ui.hint("look with --dry-run, and give each decision a heading such as `### 2026-01-31: Title`");
+        }
         if !self.dry_run {
             import::carry_out(context.env, &project, &mut import)?;
+        }
+        if import.commit.is_some() {
+            say_passed_hooks(&mut context.ui, &project);
         }
         if context.ui.json() {
             context.ui.value(&import);

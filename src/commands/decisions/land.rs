@@ -1,4 +1,4 @@
-use crate::commands::{Context, Ended};
+use crate::commands::{Context, Ended, say_passed_hooks};
 use crate::model::plural;
 use crate::ops::landing::{self, Landed, Lander, Which};
 use crate::ui::Ui;
@@ -14,6 +14,9 @@ impl Args {
         let landed = Lander::new(context.env, &project).land(Which::AndOfNone)?;
         landing::record(context.env, &project, &landed)?;
         let ui = &mut context.ui;
+        if landed.commit.is_some() {
+            say_passed_hooks(ui, &project);
+        }
         if ui.json() {
             ui.value(&serde_json::json!({
                 "landed": landed.decisions,

@@ -96,6 +96,9 @@ impl Args {
         let paths: Vec<String> =
             self.paths.iter().map(|path| project.path_from_root(&context.directory, path)).collect();
         let request = Request { text: &message, labels: &self.labels, paths: &paths };
+        for (what, name) in router.unknown(&request) {
+            context.ui.warning(&format!("the {what} `{name}` decides nothing: routing has no row that is about it"));
+        }
         let plan = router.plan(&request, &wishes);
         let considered = self.explain.then(|| router.considered(&request, &plan));
         let ui = &mut context.ui;

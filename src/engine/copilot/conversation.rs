@@ -1,6 +1,7 @@
 //! One session, as seen from the reader: turns what the CLI says into facts. No I/O.
 
 use std::collections::{BTreeSet, HashMap};
+use std::sync::{Arc, Mutex, PoisonError};
 
 use serde_json::{Value, json};
 use tokio::sync::{mpsc, oneshot};
@@ -9,6 +10,7 @@ use super::wire::{
     AssistantMessage, ErrorMessage, Event, ExternalTool, HookCall, Idle, MessageDelta, ModelCallFailure, ModelUsage,
     OpenParams, ToolComplete, ToolStart, TurnRetry, UserInput,
 };
+use super::writes::writes;
 use crate::engine::{Approval, Fact, Reply, Request, ToolCall, ToolResult, added};
 use crate::model::Access;
 
@@ -17,11 +19,51 @@ pub(crate) struct Conversation {
     /// How the session is opened again after a lost connection.
     params: OpenParams,
     own_tools: BTreeSet<&'static str>,
-    /// Tool names by call id: the completion of a call and its permission do not name the tool.
-    calls: HashMap<String, String>,
+    /// By call id: the completion of a call and its permission do not name the tool.
+    calls: HashMap<String, Call>,
+    taken: Taken,
     turn: Option<Turn>,
     /// Whether `session.create` or `session.resume` has succeeded.
     opened: bool,
+}
+
+/// A tool call that has begun.
+struct Call {
+    tool: String,
+    arguments: Value,
+}
+
+/// What squad did instead of calls whose files are not written, with their arguments. The CLI names no call to a hook.
+type Taken = Arc<Mutex<Vec<(Value, ToolResult)>>>;
+
+/// What a hook is answered.
+pub(crate) enum Hooked {
+    Now(Value),
+    /// Once it is known whether the files of a call are written.
+    Written {
+        arguments: Value,
+        answer: oneshot::Receiver<Option<ToolResult>>,
+        taken: Taken,
+    },
+}
+
+impl Hooked {
+    pub(crate) async fn answer(self) -> Value {
+        match self {
+            Self::Now(answer) => answer,
+            Self::Written { arguments, answer, taken } => {
+                let Some(result) = answer.await.ok().flatten() else { return json!({}) };
+                let denial = denied(&result.text);
+                taken.lock().unwrap_or_else(PoisonError::into_inner).push((arguments, result));
+                denial
+            }
+        }
+    }
+}
+
+/// That a tool does not run, and why.
+fn denied(reason: &str) -> Value {
+    json!({ "output": { "permissionDecision": "deny", "permissionDecisionReason": reason } })
 }
 
 #[derive(Default)]
@@ -47,7 +89,8 @@ pub(crate) enum Asked {
 impl Conversation {
     pub(crate) fn new(params: OpenParams, own_tools: BTreeSet<&'static str>) -> (Self, mpsc::UnboundedReceiver<Fact>) {
         let (facts, receiver) = mpsc::unbounded_channel();
-        (Self { facts, params, own_tools, calls: HashMap::new(), turn: None, opened: false }, receiver)
+        let (calls, taken) = (HashMap::new(), Taken::default());
+        (Self { facts, params, own_tools, calls, taken, turn: None, opened: false }, receiver)
     }
 
     pub(crate) fn params(&self) -> &OpenParams {
@@ -125,21 +168,34 @@ impl Conversation {
 
     fn tool_started(&mut self, start: ToolStart) {
         let detail = subject(&start.arguments);
-        self.calls.insert(start.tool_call_id.clone(), start.tool_name.clone());
         let writes = written(&start.tool_name, &start.arguments);
+        let call = Call { tool: start.tool_name.clone(), arguments: start.arguments };
+        self.calls.insert(start.tool_call_id.clone(), call);
         self.report(Fact::ToolStarted { call: start.tool_call_id, tool: start.tool_name, detail, writes });
     }
 
     fn tool_completed(&mut self, complete: ToolComplete) {
         let exit_code = complete.exit_code();
-        let detail = match (complete.error, complete.result) {
-            (Some(error), _) if !complete.success => error.message,
-            (_, result) => result.unwrap_or_default().content,
-        };
         // A resumed session tells how calls of its earlier life ended; they are no part of this one.
-        let Some(tool) = self.calls.remove(&complete.tool_call_id) else { return };
-        let ok = complete.success && exit_code.is_none_or(|code| code == 0);
+        let Some(Call { tool, arguments }) = self.calls.remove(&complete.tool_call_id) else { return };
+        let (ok, detail) = match (self.instead_of(&arguments), complete.error, complete.result) {
+            (Some(instead), _, _) if !complete.success => (instead.ok, instead.text),
+            (_, Some(error), _) if !complete.success => (false, error.message),
+            (_, _, result) => (complete.success, result.unwrap_or_default().content),
+        };
+        let ok = ok && exit_code.is_none_or(|code| code == 0);
         self.report(Fact::ToolCompleted { call: complete.tool_call_id, tool, ok, exit_code, detail });
+    }
+
+    /// What squad did in place of a call with these arguments.
+    fn instead_of(&self, arguments: &Value) -> Option<ToolResult> {
+        let mut taken = self.taken.lock().unwrap_or_else(PoisonError::into_inner);
+        if taken.is_empty() {
+            return None;
+        }
+        let arguments = plain(arguments);
+        let at = taken.iter().position(|(other, _)| *other == arguments)?;
+        Some(taken.remove(at).1)
     }
 
     fn model_failed(&mut self, failure: &ModelCallFailure) {
@@ -185,7 +241,7 @@ impl Conversation {
         let request = text(data, "/requestId")?.to_owned();
         let wanted = data.get("permissionRequest").unwrap_or(&Value::Null);
         let tool = text(wanted, "/toolName")
-            .or_else(|| self.calls.get(text(wanted, "/toolCallId")?).map(String::as_str))
+            .or_else(|| self.calls.get(text(wanted, "/toolCallId")?).map(|call| call.tool.as_str()))
             .or_else(|| text(wanted, "/kind"))
             .unwrap_or("unknown");
         let ask = |(access, detail)| {
@@ -229,22 +285,36 @@ impl Conversation {
         answer
     }
 
-    /// The answer to a hook. A tool outside the session's list is denied whoever calls it, sub-agents included; on
-    /// everything else squad has no opinion here.
-    pub(crate) fn hook_called(&self, hook: &HookCall) -> Value {
-        let Some(allowed) = &self.params.available_tools else { return json!({}) };
+    /// The answer to a hook. A tool outside the session's list is denied whoever calls it, sub-agents included; files may
+    /// be written elsewhere; on everything else squad has no opinion here.
+    pub(crate) fn hook_called(&self, hook: &HookCall) -> Hooked {
         if hook.hook_type != "preToolUse" {
-            return json!({});
+            return Hooked::Now(json!({}));
         }
         let tool = text(&hook.input, "/toolName").unwrap_or_default();
-        if allowed.iter().any(|name| name == tool) {
-            return json!({});
+        let allowed = self.params.available_tools.as_ref();
+        if let Some(allowed) = allowed.filter(|allowed| allowed.iter().all(|name| name != tool)) {
+            let reason = format!("the tool `{tool}` is not among this agent's tools: {}", allowed.join(", "));
+            let denial = denied(&reason);
+            let detail = subject(hook.input.get("toolArgs").unwrap_or(&Value::Null));
+            self.report(Fact::Denied { tool: tool.to_owned(), detail, reason });
+            return Hooked::Now(denial);
         }
-        let reason = format!("the tool `{tool}` is not among this agent's tools: {}", allowed.join(", "));
-        let detail = subject(hook.input.get("toolArgs").unwrap_or(&Value::Null));
-        self.report(Fact::Denied { tool: tool.to_owned(), detail, reason: reason.clone() });
-        json!({ "output": { "permissionDecision": "deny", "permissionDecisionReason": reason } })
+        let arguments = plain(hook.input.get("toolArgs").unwrap_or(&Value::Null));
+        let files = writes(tool, &arguments);
+        if files.is_empty() {
+            return Hooked::Now(json!({}));
+        }
+        let (reply, answer) = Reply::channel();
+        self.report(Fact::Request(Request::Write(files, reply)));
+        Hooked::Written { arguments, answer, taken: Arc::clone(&self.taken) }
     }
+}
+
+/// Arguments, which may come as a text that holds JSON.
+fn plain(arguments: &Value) -> Value {
+    let read = arguments.as_str().and_then(|text| serde_json::from_str(text).ok());
+    read.unwrap_or_else(|| arguments.clone())
 }
 
 /// The paths that a write request touches: the one it names, resolved where the CLI says so, or all of its edits'.
@@ -477,7 +547,10 @@ mod tests {
         let (conversation, mut facts) = conversation(ToolChoice::ReadOnly);
         let call = |hook: &str, tool: &str| {
             let input = json!({ "toolName": tool, "toolArgs": { "command": "ls\nrm x" } });
-            conversation.hook_called(&HookCall { session_id: "s".into(), hook_type: hook.into(), input })
+            match conversation.hook_called(&HookCall { session_id: "s".into(), hook_type: hook.into(), input }) {
+                Hooked::Now(answer) => answer,
+                Hooked::Written { .. } => panic!("nothing is written"),
+            }
         };
         assert_eq!(call("preToolUse", "view"), json!({}));
         assert_eq!(call("preToolUse", "squad_status"), json!({}));

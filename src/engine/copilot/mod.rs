@@ -30,6 +30,7 @@ mod turn_tests;
 #[cfg(all(test, unix))]
 mod unruly_tests;
 mod wire;
+mod writes;
 
 use std::path::PathBuf;
 use std::sync::Arc;

@@ -122,6 +122,10 @@ fn answer(request: Request) {
         Request::Tool(call, reply) => {
             reply.send(ToolResult { ok: true, text: format!("{} says: all fine", call.tool) })
         }
+        Request::Write(files, reply) => {
+            let taken = files.iter().any(|file| file.path.contains("inbox"));
+            reply.send(taken.then(|| ToolResult { ok: true, text: "Decision 0a1b is recorded.".to_owned() }));
+        }
         Request::Permission { detail, reply, .. } if detail.contains("forbidden") => {
             reply.send(Approval::Deny("that is forbidden".into()));
         }
@@ -242,6 +246,7 @@ async fn a_turn_with_tools_and_permissions() {
             "may Shell bash: echo forbidden > two.txt",
             "end bash failed: The user rejected this tool call. User feedback: that is forbidden",
             &format!("start create: {}", file.display()),
+            &format!("write {} \"x\"", file.display()),
             &format!("may Write create: {}", file.display()),
             &format!("end create ok: Created file {} with 1 characters", file.display()),
             "start squad_status: all",
@@ -628,4 +633,22 @@ async fn the_cli_itself_serves_where_there_is_no_runtime() {
     assert_eq!(turn(&mut session, "STEP say:hello").await, ["delta hello", "message hello", "idle"]);
     copilot.stop().await;
     assert_eq!(world.processes(), []);
+}
+
+#[tokio::test]
+async fn what_squad_takes_is_not_written() {
+    let world = World::plain();
+    let copilot = world.start().await;
+    let mut session = copilot.open(world.opening("s", ToolChoice::All)).await.expect("it opens");
+    let note = world.project().join(".squad/decisions/inbox/ada-tar.md");
+    let create = format!("STEP tool:create {{\"path\":\"{}\",\"file_text\":\"Use tar\"}}\nSTEP say:ok", note.display());
+    let facts = turn(&mut session, &create).await;
+    // Asked before any permission, and its answer is what the tool says.
+    let asked = format!("write {} \"Use tar\"", note.display());
+    assert!(facts.contains(&asked) && !facts.iter().any(|fact| fact.starts_with("may ")), "{facts:?}");
+    assert!(facts.contains(&"end create ok: Decision 0a1b is recorded.".to_owned()), "{facts:?}");
+    assert!(!note.exists() && facts.ends_with(&["delta ok".into(), "message ok".into(), "idle".into()]), "{facts:?}");
+    let told = world.model.requests().pop().expect("a request")["messages"].to_string();
+    assert!(told.contains("Decision 0a1b is recorded."), "{told}");
+    copilot.stop().await;
 }

@@ -8,7 +8,7 @@ use serde_json::{Value, json};
 use tokio::sync::{mpsc, oneshot};
 
 use super::connection::{Connection, Incoming, Responder, lock};
-use super::conversation::{Asked, Conversation};
+use super::conversation::{Asked, Conversation, Hooked};
 use super::wire::{Event, EventParams, HookCall, OpenParams, UserInput, lenient};
 use crate::engine::{Approval, EngineError, Fact, ToolResult};
 
@@ -104,7 +104,8 @@ impl Incoming for Registry {
             "hooks.invoke" => {
                 let hook: HookCall = lenient(params);
                 match self.with(&hook.session_id, |session| session.hook_called(&hook)) {
-                    Some(output) => responder.answer(output),
+                    Some(Hooked::Now(output)) => responder.answer(output),
+                    Some(hooked) => drop(tokio::spawn(async move { responder.answer(hooked.answer().await) })),
                     None => responder.invalid("there is no such session"),
                 }
             }

@@ -199,7 +199,8 @@ impl Server {
         let engine = super::NAME.to_owned();
         if let Some(Provider { models, .. }) = &self.options.provider {
             let default = models.first().cloned();
-            return Offer { engine, models: default.is_some().then(|| models.clone()), default };
+            let is_users = models.len() == 1;
+            return Offer { engine, models: default.is_some().then(|| models.clone()), default, is_users };
         }
         let asked = match self.connection().await {
             Ok(connection) => models(&connection, self.options.timeouts.offer).await,
@@ -209,7 +210,7 @@ impl Server {
         let offered = asked.unwrap_or_default().into_iter();
         let ids: Vec<String> =
             offered.filter(|model| model.policy.as_deref() != Some("disabled")).map(|model| model.id).collect();
-        Offer { engine, models: Some(ids).filter(|ids| !ids.is_empty()), default: None }
+        Offer { engine, models: Some(ids).filter(|ids| !ids.is_empty()), ..Offer::default() }
     }
 
     async fn supervise(

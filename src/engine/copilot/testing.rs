@@ -96,6 +96,10 @@ pub(crate) fn show(fact: &Fact) -> String {
             format!("end {call} {tool} {}{code}: {detail}", if *ok { "ok" } else { "failed" })
         }
         Fact::Request(Request::Tool(call, _)) => format!("call {} {}", call.tool, call.arguments),
+        Fact::Request(Request::Write(files, _)) => {
+            let files: Vec<String> = files.iter().map(|file| format!("{} {:?}", file.path, file.text)).collect();
+            format!("write {}", files.join(", "))
+        }
         Fact::Request(Request::Permission { access, tool, detail, .. }) => format!("may {access:?} {tool}: {detail}"),
         Fact::Request(Request::Question { text, choices, .. }) => format!("question {text} {choices:?}"),
         Fact::Usage(usage) => {

@@ -95,7 +95,7 @@ impl Adapter for Rehearsal {
 
     async fn offer(&self) -> Offer {
         let default = self.models.as_ref().and_then(|models| models.first().cloned());
-        Offer { engine: NAME.to_owned(), models: self.models.clone(), default }
+        Offer { engine: NAME.to_owned(), models: self.models.clone(), default, is_users: false }
     }
 
     async fn stop(self) {}

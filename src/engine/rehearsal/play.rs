@@ -6,7 +6,7 @@ use std::sync::Arc;
 use tokio::sync::{mpsc, watch};
 
 use super::script::Step;
-use crate::engine::{Approval, Fact, Opening, Reply, Request, ToolCall, ToolResult, added};
+use crate::engine::{Approval, Fact, Opening, Reply, Request, ToolCall, ToolResult, Writing, added};
 use crate::model::Access;
 
 /// A panic that the script wants, with its message.
@@ -73,6 +73,13 @@ impl Stage {
         let old = std::fs::read_to_string(self.opening.directory.join(path)).unwrap_or_default();
         let writes = Some((path.to_owned(), added(&old, text)));
         self.tell(Fact::ToolStarted { call: call.clone(), tool: tool.clone(), detail: path.to_owned(), writes });
+        let (reply, answer) = Reply::channel();
+        let writing = Writing { path: path.to_owned(), old: None, text: text.to_owned() };
+        self.tell(Fact::Request(Request::Write(vec![writing], reply)));
+        if let Some(instead) = answer.await.ok().flatten() {
+            let (ok, detail) = (instead.ok, instead.text);
+            return self.tell(Fact::ToolCompleted { call, tool, ok, exit_code: None, detail });
+        }
         let (reply, answer) = Reply::channel();
         self.tell(Fact::Request(Request::Permission {
             access: Access::Write,

@@ -172,6 +172,8 @@ fn mark_entries(headings: &mut [Heading<'_>], is_imported: bool) {
     let silent = groups::silent(headings, siblings);
     let mut ruled: Option<u8> = None;
     let mut day: Option<Day> = None;
+    // The level of the last entry that says when.
+    let mut dated: Option<u8> = None;
     for index in 0..headings.len() {
         let level = headings[index].level;
         day = day.filter(|day| level > day.level);
@@ -191,6 +193,20 @@ fn mark_entries(headings: &mut [Heading<'_>], is_imported: bool) {
             headings[index].metadata.date.get_or_insert_with(|| day.date.clone());
             part = Part::Entry;
         }
+        let heading = &headings[index];
+        let mut is_held = false;
+        if part == Part::Entry && is_dated(heading) {
+            dated = Some(level);
+        } else if part == Part::Entry && dated.is_some() && !speaks_for_itself(heading) {
+            (part, is_held) = (Part::Section, true);
+        } else if part == Part::Frame {
+            // `Decisions` may be a section of the entry above.
+            if dated.is_some_and(|entry| level >= entry) && is_frame(heading.raw) && is_section(heading.raw) {
+                (part, is_held) = (Part::Section, true);
+            } else {
+                dated = None;
+            }
+        }
         if part == Part::Entry {
             siblings = siblings.map(|_| level);
         }
@@ -199,9 +215,18 @@ fn mark_entries(headings: &mut [Heading<'_>], is_imported: bool) {
         }
         headings[index].part = part;
         // What stands under such a section is the entry's above, as the section is.
-        let is_held = part == Part::Section && silent.get(index) == Some(&true);
+        is_held |= part == Part::Section && silent.get(index) == Some(&true);
         open.push((level, if is_held { Part::Entry } else { part }));
     }
+}
+
+fn is_dated(heading: &Heading<'_>) -> bool {
+    heading.dated.date.is_some() || heading.metadata.date.is_some() || heading.metadata.has_date
+}
+
+/// Whether an undated heading below a dated entry is one of its own, and no part of that.
+fn speaks_for_itself(heading: &Heading<'_>) -> bool {
+    heading.metadata.has_author || heading.metadata.has_what || is_note(heading.raw)
 }
 
 /// A heading that is a date and nothing else, over headings that are that day's entries.

@@ -7,6 +7,7 @@ use super::entries::IMPORTED;
 use super::matter::{self, Matter};
 use super::metadata::{self, Metadata};
 use super::status;
+use super::titles::is_section;
 use crate::model::SaidStatus;
 
 /// A heading and what stands between it and the next heading.
@@ -100,7 +101,13 @@ fn places<'d>(document: &'d Document<'_>, text: &'d str) -> Vec<Place<'d>> {
         if is_quoted(document, block) {
             continue;
         }
-        let matter = matters.next_if(|matter| matter.next == document.line_start(at));
+        let mut matter = matters.next_if(|matter| matter.next == document.line_start(at));
+        // `Context` is no title: the front matter has one.
+        if is_section(raw)
+            && let Some(matter) = matter.take_if(|matter| matter::subject_in(text, matter).is_some())
+        {
+            places.extend(headless(text, matter));
+        }
         let start = matter.as_ref().map_or(at, |matter| matter.lines.start);
         places.push(Place { level: *level, raw, start, offset: at, body: block.range.end, matter });
     }
@@ -108,10 +115,12 @@ fn places<'d>(document: &'d Document<'_>, text: &'d str) -> Vec<Place<'d>> {
     places
 }
 
-/// A note without a heading: its first line is its title, and stays in its text. Front matter over nothing is none's.
+/// A note without a heading: what its front matter says it is about is its title, or else its first line, which stays in
+/// its text. Front matter over nothing is none's.
 fn headless(text: &str, matter: Matter) -> Option<Place<'_>> {
     let below = text.get(matter.next..)?;
-    let raw = below.lines().next().filter(|line| !is_blank(line))?;
+    let first = below.lines().next().filter(|line| !is_blank(line))?;
+    let raw = matter::subject_in(text, &matter).unwrap_or(first);
     let (start, offset) = (matter.lines.start, matter.next);
     Some(Place { level: 1, raw, start, offset, body: offset, matter: Some(matter) })
 }

@@ -3,6 +3,7 @@
 use std::ops::Range;
 
 use super::super::markdown::Document;
+use super::super::words::is_blank;
 
 /// A block of `key: value` lines between two `---`, and where what it is about begins.
 pub(super) struct Matter {
@@ -12,7 +13,10 @@ pub(super) struct Matter {
     pub(super) next: usize,
 }
 
-/// Keys without one of which a block between two rules may be anything.
+/// What front matter calls the title of what is below it.
+const SUBJECT: [&str; 3] = ["subject", "title", "topic"];
+
+/// Keys without one of which a block between two rules may be anything; or it says a subject and whose it is.
 const TELLING: [&str; 6] = ["date", "by", "author", "timestamp", "created", "decided_by"];
 
 /// More lines than this are no front matter.
@@ -48,8 +52,26 @@ pub(super) fn all(document: &Document<'_>, text: &str) -> Vec<Matter> {
 
 /// The pairs of lines that say when or by whom.
 pub(super) fn fields(lines: &[&str]) -> Option<Vec<(String, String)>> {
-    let is_telling = |fields: &Vec<(String, String)>| fields.iter().any(|(key, _)| TELLING.contains(&key.as_str()));
+    let is_telling = |fields: &Vec<(String, String)>| {
+        fields.iter().any(|(key, _)| TELLING.contains(&key.as_str()))
+            || (subject(fields).is_some() && fields.iter().any(|(key, _)| key == "owner"))
+    };
     pairs(lines).filter(is_telling)
+}
+
+/// What the fields say that it is about.
+pub(super) fn subject(fields: &[(String, String)]) -> Option<&str> {
+    let find = |name: &&str| fields.iter().find(|(key, value)| key == name && !is_blank(value));
+    SUBJECT.iter().find_map(find).map(|(_, value)| value.as_str())
+}
+
+/// The same, where it stands in the text.
+pub(super) fn subject_in<'t>(text: &'t str, matter: &Matter) -> Option<&'t str> {
+    let lines = text.get(matter.lines.clone())?.lines();
+    let mut fields = lines.filter_map(|line| line.split_once(':'));
+    let (_, value) =
+        fields.find(|(key, value)| SUBJECT.contains(&key.trim().to_lowercase().as_str()) && !is_blank(value))?;
+    Some(value.trim().trim_matches(['"', '\'']))
 }
 
 /// The pairs of lines that are nothing but such, with lists below a key.

@@ -4,6 +4,7 @@ use super::super::abroad;
 use super::super::markdown::{Block, BlockKind, fields_of};
 use super::super::words::{is_blank, without_pictographs};
 use super::date::{self, Order, date_in};
+use super::matter;
 use super::status;
 use crate::model::SaidStatus;
 
@@ -15,6 +16,8 @@ pub(super) struct Metadata {
     pub(super) has_date: bool,
     /// A line says who wrote the entry, in a word that people only use for that.
     pub(super) has_author: bool,
+    /// A line says what was decided.
+    pub(super) has_what: bool,
     pub(super) status: Option<SaidStatus>,
 }
 
@@ -23,6 +26,9 @@ const DATE: [&str; 7] = ["date", "dated", "when", "decided on", "decision date",
 
 /// Words that tell an entry's day where nothing else does, and that sections use for much else.
 const MADE: [&str; 6] = ["decided", "created", "recorded", "logged", "filed", "added"];
+
+/// Words for what was decided.
+const WHAT: [&str; 2] = ["what", "decision"];
 
 /// Who wrote an entry; an earlier word wins over a later one.
 const AUTHOR: [&str; 19] = [
@@ -61,6 +67,7 @@ impl Metadata {
             by: self.by.or(other.by),
             has_date: self.has_date || other.has_date,
             has_author: self.has_author || other.has_author,
+            has_what: self.has_what || other.has_what,
             status: self.status.or(other.status),
         }
     }
@@ -85,7 +92,9 @@ pub(super) fn of_matter(fields: &[(String, String)], order: Order) -> Metadata {
     let fields: Vec<_> = fields.iter().map(|(key, value)| (key.replace(['_', '-'], " "), value.clone())).collect();
     let found = of_fields(&fields, order);
     let date = found.date.or_else(|| dates(&fields, &MADE, order));
-    Metadata { has_date: date.is_some(), date, ..found }
+    let by = found.by.or_else(|| attributed(&fields, order));
+    let has_author = found.has_author || (by.is_some() && matter::subject(&fields).is_some());
+    Metadata { has_date: date.is_some(), has_author, date, by, ..found }
 }
 
 fn of_fields(fields: &[(String, String)], order: Order) -> Metadata {
@@ -100,6 +109,7 @@ fn of_fields(fields: &[(String, String)], order: Order) -> Metadata {
         has_date: find(&DATE).is_some_and(|value| value.contains(|c: char| c.is_ascii_digit())) || abroad.is_some(),
         date: dates(fields, &DATE, order).or(abroad),
         has_author: author.is_some(),
+        has_what: find(&WHAT).is_some(),
         status: fields.iter().find_map(|(key, value)| status::of_field(key, value)),
         by: author.map(without_pictographs).filter(|by| !by.is_empty()),
     }

@@ -28,6 +28,7 @@ use super::words::is_blank;
 use super::{Files, line_feeds};
 use crate::model::{Decision, DecisionId, Problem, Severity, Slug, Source, plural};
 use places::{Place, place};
+use titles::is_section;
 
 /// The decisions of a team folder.
 #[derive(Default)]
@@ -76,7 +77,7 @@ pub(super) fn read(files: &Files, problems: &mut Vec<Problem>) -> Decisions {
     decisions.archive_processed(processed);
     say_superseded_twice(&decisions, problems);
     for list in [&mut decisions.current, &mut decisions.archived] {
-        list.sort_by(|a, b| b.date.cmp(&a.date));
+        list.sort_by(|a, b| b.moment().cmp(&a.moment()));
     }
     decisions
 }
@@ -178,7 +179,12 @@ fn notes(files: &Files, path: &str, text: &str, problems: &mut Vec<Problem>) -> 
     let mut doubts = Vec::new();
     let (mut decisions, is_one) = entries(files, path, &blank_lines(&text, body_at), &mut doubts);
     if (decisions.is_empty() || is_one) && !is_blank(body) && !text.contains(IMPORTED) {
-        decisions = vec![entries::whole(body, files.at(path, 1))];
+        let mut whole = entries::whole(body, files.at(path, 1));
+        let subject = matter.and_then(|matter| NoteMatter::read(matter)?.subject());
+        if let Some(subject) = subject.filter(|_| !body.trim_start().starts_with('#') || is_section(&whole.title)) {
+            whole.title = subject;
+        }
+        decisions = vec![whole];
     } else {
         problems.append(&mut doubts);
     }
@@ -189,17 +195,14 @@ fn notes(files: &Files, path: &str, text: &str, problems: &mut Vec<Problem>) -> 
 
 /// What a note says of itself in its front matter or its name.
 fn complete(path: &str, matter: Option<&str>, decisions: &mut [&mut Decision]) {
-    let read = matter.and_then(|text| {
-        // Lists and the like, where a text is meant.
-        front_matter::read::<NoteMatter>(text).ok().or_else(|| NoteMatter::of_lines(text))
-    });
-    if let Some(matter) = read {
+    if let Some(matter) = matter.and_then(NoteMatter::read) {
         for decision in decisions.iter_mut() {
             decision.date = decision
                 .date
                 .take()
                 .or_else(|| matter.date.as_deref().and_then(|day| date::date_in(day, Order::Unknown)));
-            decision.by = decision.by.take().or_else(|| matter.by.clone().or_else(|| matter.author.clone()));
+            decision.by = decision.by.take().or_else(|| matter.by.clone()).or_else(|| matter.author.clone());
+            decision.by = decision.by.take().or_else(|| matter.owner.clone());
             decision.status = decision.status.or_else(|| status::said(matter.status.as_deref()?));
         }
     }
@@ -226,13 +229,35 @@ struct NoteMatter {
     date: Option<String>,
     by: Option<String>,
     author: Option<String>,
+    owner: Option<String>,
     status: Option<String>,
+    subject: Option<String>,
+    title: Option<String>,
+    topic: Option<String>,
 }
 
 impl NoteMatter {
+    fn read(text: &str) -> Option<Self> {
+        // Lists and the like, where a text is meant.
+        front_matter::read(text).ok().or_else(|| Self::of_lines(text))
+    }
+
+    fn subject(self) -> Option<String> {
+        self.subject.or(self.title).or(self.topic).filter(|subject| !is_blank(subject))
+    }
+
     fn of_lines(text: &str) -> Option<Self> {
         let fields = matter::fields(&text.lines().collect::<Vec<_>>())?;
         let find = |name: &str| fields.iter().find(|(key, _)| key == name).map(|(_, value)| value.clone());
-        Some(Self { date: find("date"), by: find("by"), author: find("author"), status: find("status") })
+        Some(Self {
+            date: find("date"),
+            by: find("by"),
+            author: find("author"),
+            owner: find("owner"),
+            status: find("status"),
+            subject: find("subject"),
+            title: find("title"),
+            topic: find("topic"),
+        })
     }
 }

@@ -1,6 +1,7 @@
 //! `team.md`: who is on the team.
 
 mod columns;
+mod context;
 mod empty;
 mod folders;
 mod lists;
@@ -13,7 +14,7 @@ use std::collections::{BTreeMap, BTreeSet, HashMap};
 use super::Files;
 use super::markdown::{BlockKind, Document};
 use super::words::{is_blank, remark, without_pictographs};
-use crate::model::{Kind, Member, Problem, Severity, Slug, Source, Status};
+use crate::model::{ContextSection, Kind, Member, Problem, Severity, Slug, Source, Status};
 use columns::{Candidate, Columns, Reading};
 pub(super) use folders::{Folders, linked as linked_charters};
 use lists::Found;
@@ -29,6 +30,8 @@ pub(super) struct Roster {
     pub(super) silent: BTreeSet<Slug>,
     /// What it says of models, as it is written.
     pub(super) models: BTreeMap<Slug, String>,
+    /// What is not about members.
+    pub(super) context: Vec<ContextSection>,
 }
 
 /// Members that other tools build into every team; their work is done by squad itself.
@@ -49,6 +52,7 @@ pub(super) fn read(files: &Files, folders: &Folders, text: &str, problems: &mut 
         silent: BTreeSet::new(),
         models: BTreeMap::new(),
         missing: BTreeMap::new(),
+        read: BTreeSet::new(),
         alike: HashMap::new(),
         numbers: HashMap::new(),
     };
@@ -57,11 +61,12 @@ pub(super) fn read(files: &Files, folders: &Folders, text: &str, problems: &mut 
     reader.follow_titles();
     reader.members.sort_by_key(|member| member.source.line);
     reader.report_charters();
-    let Reader { members, silent, models, .. } = reader;
+    let Reader { members, silent, models, read, .. } = reader;
     if members.is_empty() {
         problems.push(empty::problem(files, &document, text));
     }
-    Roster { name: name_of(&document), members, silent, models }
+    let context = context::read(files, &document, text, &read);
+    Roster { name: name_of(&document), members, silent, models, context }
 }
 
 /// What the team is called.
@@ -104,6 +109,8 @@ struct Reader<'a> {
     models: BTreeMap<Slug, String>,
     /// Where rows say that charters are, and they are not.
     missing: BTreeMap<Slug, String>,
+    /// Where the rows, items and headings begin that are about members.
+    read: BTreeSet<usize>,
     /// Those whose names fold as another's does, by their letters.
     alike: HashMap<String, usize>,
     /// The last number behind each slug.
@@ -158,6 +165,7 @@ impl Reader<'_> {
             // Another table about members that are known says nothing new, and is no proof that somebody exists.
             let is_new = || !self.is_known(entry.name) && (is_proof || self.folders.has_charter(entry.name));
             if reading == Reading::Plain || is_new() {
+                self.read.insert(row.offset);
                 self.add(&entry, source);
             }
         }
@@ -172,6 +180,7 @@ impl Reader<'_> {
                 continue;
             }
             let source = self.files.at("team.md", self.document.line(offset));
+            self.read.insert(offset);
             self.add(&Entry { name, role, status, headings: &[heading], ..Entry::default() }, source);
         }
         for (text, offset) in found.unread.into_iter().filter(|_| !has_table) {

@@ -149,18 +149,26 @@ impl Reader<'_> {
     /// A rule whose agents have all gone starts nobody, nor does one that leads to people.
     fn idle(&mut self, subject: &str, named: &Named, source: &Source) {
         let member = |slug: &Slug| self.roll.members.iter().find(|member| member.slug == *slug);
-        let Some(members) = named.agents.iter().map(member).collect::<Option<Vec<&Member>>>() else { return };
-        let is_idle = |member: &&Member| matches!(member.kind, Kind::Agent | Kind::Human) && !member.is_startable();
-        if members.is_empty() || !members.iter().all(is_idle) {
+        let members: Vec<&Member> = named.agents.iter().filter_map(member).collect();
+        // What the built-in helpers do, squad does by itself.
+        let (idle, others): (Vec<&Member>, Vec<&Member>) =
+            members.iter().partition(|member| !member.is_startable() && member.kind != Kind::Helper);
+        let has_left = |member: &&Member| member.kind == Kind::Agent;
+        // Beside somebody who is started, a person may well have a say.
+        let idle: Vec<&Member> = if others.is_empty() { idle } else { idle.into_iter().filter(has_left).collect() };
+        if idle.is_empty() {
             return;
         }
-        let is_person = members.iter().any(|member| member.kind == Kind::Human);
-        let (severity, why, hint) = match is_person {
-            true => (Severity::Note, "human", "squad starts no people; the coordinator decides who works"),
-            false => (Severity::Warning, "not active", "route it to an active agent, or delete the rule"),
+        let (why, hint) = match idle.iter().find(|member| !has_left(member)).map(|member| member.kind) {
+            Some(Kind::Human) => ("human", "squad starts no people; the coordinator decides who works"),
+            Some(_) => ("it works elsewhere", "squad does not start it; the coordinator decides who works"),
+            None => ("not active", "route it to an active agent, or delete the rule"),
         };
-        let names = list(members.iter().map(|member| format!("`{}`", member.name)));
-        let message = format!("`{subject}` routes to {names} only: {why}");
+        let names = list(idle.iter().map(|member| format!("`{}`", member.name)));
+        let (severity, message) = match others.is_empty() {
+            true => (Severity::Warning, format!("`{subject}` routes to {names} only: {why}")),
+            false => (Severity::Note, format!("`{subject}` routes to {names} too: {why}")),
+        };
         self.problems.push(Problem::new(severity, source.clone(), "routing-idle-agent", message).hint(hint));
     }
 

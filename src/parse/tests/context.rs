@@ -79,3 +79,60 @@ fn identity_files_that_say_nothing_are_left_out() {
     assert!(now.is_current && now.text.contains("third gallery") && !now.text.contains("version"), "{now:?}");
     assert_eq!(now.text.lines().position(|line| line.contains("the pumps")), Some(9));
 }
+
+/// Headings, lines and texts of what `team.md` says beside the roster.
+fn context(team_md: &str) -> Vec<(String, usize, bool, String)> {
+    let (team, _) = read(&[("team.md", team_md)]);
+    let section = |section: &crate::model::ContextSection| {
+        (section.heading.clone(), section.source.line, section.is_project, section.text.clone())
+    };
+    team.context.iter().map(section).collect()
+}
+
+#[test]
+fn what_is_no_roster_is_about_the_project() {
+    let of = |heading: &str, line: usize, is_project: bool, text: &str| {
+        (heading.to_owned(), line, is_project, text.to_owned())
+    };
+    let team = "# Moles\r\n\r\n> We dig.\r\n\r\n## Coordinator\r\n\r\n| Name | Role |\r\n|---|---|\r\n| Squad | Coordinator |\r\n\r\n\
+        ## Members\r\n\r\n| Name | Role |\r\n|---|---|\r\n| Mira | Lead |\r\n| {name} | {role} |\r\n\r\nJo left.\r\n\r\n---\r\n\r\n\
+        ## Project Context\r\n<!-- auto: true -->\r\n- **Stack:** clay\r\n\r\n\r\n  - and sand\r\n\r\n### Words\r\n\r\n| Field | Value |\r\n|---|---|\r\n| **User** | Ann |\r\n\r\n\
+        ```\r\n# no heading\r\n```\r\n\r\n## Empty\r\n\r\n## Labels\r\n\r\n| Label | Color |\r\n|---|---|\r\n| x | red |\r\n";
+    assert_eq!(
+        context(team),
+        [
+            of("", 3, true, "> We dig."),
+            of("Members", 18, false, "Jo left."),
+            of("Project Context", 24, true, "- **Stack:** clay\n\n  - and sand"),
+            of(
+                "Project Context › Words",
+                31,
+                true,
+                "| Field | Value |\n|---|---|\n| **User** | Ann |\n\n```\n# no heading\n```"
+            ),
+            of("Labels", 43, false, "| Label | Color |\n|---|---|\n| x | red |"),
+        ]
+    );
+}
+
+#[test]
+fn a_roster_of_any_form_is_no_context() {
+    for (team, wanted) in [
+        (
+            "# T\n\n## Team\n\n- **Ada** — Backend Dev\n  - likes tea\n- **Bob** — Tester\n\n## About\n\nTunnels.\n",
+            "Tunnels.",
+        ),
+        (
+            "# T\n\n## Team\n\n### Ada — Backend Dev\n\nLikes tea.\n\n### Bob — Tester\n\n## Stack\n\nTunnels.\n",
+            "Tunnels.",
+        ),
+        ("# T\n\n## Proyecto\n\nTunnels.\n\n## Team\n\n**Ada** — Backend Dev\n**Bob** — Tester\n", "Tunnels."),
+        ("# About\n\nTunnels.\n\n| Name | Role |\n|---|---|\n| Ada | Dev |\n\n| Bob | Tester |\n", "Tunnels."),
+        ("Tunnels.\n\n| Name | Role |\n|---|---|\n| Ada | Dev |\n", "Tunnels."),
+        ("| Name | Role |\n|---|---|\n| Ada | Dev |\n", ""),
+        ("", ""),
+    ] {
+        let texts: Vec<String> = context(team).into_iter().map(|(.., text)| text).collect();
+        assert_eq!(texts.join("|"), wanted, "{team}");
+    }
+}

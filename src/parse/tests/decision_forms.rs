@@ -47,10 +47,13 @@ fn front_matter_belongs_to_the_note_below_it() {
 #[test]
 fn a_heading_may_begin_with_a_number() {
     let text = "# Log\n\n## 2026-01-05: Tar\n\n## 1. Use wax\n\n## 3 masts\n\n## #5 Ropes\n\n## 2026-2-8: Flags\n\n## 2. Context\nold\n\n### 7 days\n\nlong\n";
-    assert_eq!(
-        rows(text),
-        ["2026-01-05 Tar / -", "- 1. Use wax / -", "- 3 masts / -", "- #5 Ropes / -", "2026-02-08 Flags / -"]
+    assert_eq!(rows(text), ["2026-01-05 Tar / -", "2026-02-08 Flags / -"]);
+    // Above what is dated they are entries.
+    let before = format!(
+        "# Log\n\n{}\n\n## 2026-01-05: Tar\n",
+        "## 1. Use wax\n\n## 3 masts\n\n## #5 Ropes\n\n## 2. Context\nold\n\n### 7 days\n\nlong"
     );
+    assert_eq!(rows(&before), ["- 1. Use wax / -", "- 3 masts / -", "- #5 Ropes / -", "2026-01-05 Tar / -"]);
     // The parts of what stands above them.
     let parts = "## 2026-01-05: Tar\n\n# Proposal\n\n## Steps\n\n## 1. Scrape\nx\n\n### 1.1 Sand\ny\n";
     assert!(rows(parts).iter().all(|row| !row.contains("Sand")), "{:?}", rows(parts));
@@ -287,4 +290,70 @@ fn a_date_may_stand_below_a_heading_of_its_own() {
     let (team, _) = read(&[TEAM, ROUTING, ("decisions/inbox/tar.md", note)]);
     let found: Vec<_> = team.decisions.iter().map(|d| (d.title.as_str(), d.date.as_deref())).collect();
     assert_eq!(found, [("Who tars", Some("2026-01-05"))]);
+}
+
+#[test]
+fn undated_headings_below_a_dated_entry_are_parts_of_it() {
+    for (text, wanted) in [
+        // Pasted notes whose sections are no deeper than the entries.
+        (
+            "# Decisions\n\n## 2026-01-05: Tar\n\nBlack.\n\n## API Changes\n\nNone.\n\n### Rollout\n\nSlow.\n\n## Wax\n\nNo.\n\n## 2026-01-06: Ropes\n\nLong.\n",
+            &["2026-01-05 Tar / -", "2026-01-06 Ropes / -"][..],
+        ),
+        ("## 2026-01-05: Tar\n\n# Notes on tar\n\nBlack.\n\n## Open questions\n\nMany.\n", &["2026-01-05 Tar / -"]),
+        // A frame's name is a section's too.
+        ("## 2026-01-05: Tar\n\n## Decisions\n\n### First\n\nBlack.\n\n### Second\n\nHot.\n", &["2026-01-05 Tar / -"]),
+        // They carry something of their own.
+        ("## 2026-01-05: Tar\n\n## Wax\n\n**By:** Uwe\n", &["2026-01-05 Tar / -", "- Wax / Uwe"]),
+        ("## 2026-01-05: Tar\n\n## Wax\n\n**What:** White.\n", &["2026-01-05 Tar / -", "- Wax / -"]),
+        ("## 2026-01-05: Tar\n\n## Wax\n\n**Date:** 2026-01-06\n", &["2026-01-05 Tar / -", "2026-01-06 Wax / -"]),
+        ("## 2026-01-05: Tar\n\n## ADR-7 Wax\n\nWhite.\n", &["2026-01-05 Tar / -", "- ADR-7 Wax / -"]),
+        // Above every dated one, and below another frame, nothing dated holds them.
+        ("## Wax\n\nWhite.\n\n## 2026-01-05: Tar\n\nBlack.\n", &["- Wax / -", "2026-01-05 Tar / -"]),
+        (
+            "## Active Decisions\n\n### 2026-01-05: Tar\n\nBlack.\n\n## Archived Decisions\n\n### Wax\n\nWhite.\n",
+            &["2026-01-05 Tar / -", "- Wax / -"],
+        ),
+    ] {
+        assert_eq!(rows(text), wanted, "{text}");
+    }
+}
+
+#[test]
+fn front_matter_says_the_subject_and_the_owner() {
+    for (text, wanted) in [
+        ("---\nsubject: Tar the hull\nowner: Uwe\ndate: 2026-01-05\n---\n\nBlack.\n", "2026-01-05 Tar the hull / Uwe"),
+        (
+            "---\ntitle: \"Tar the hull\"\nowner: Uwe\n---\n\n## Context\n\nIt leaks.\n\n## Decision\n\nBlack.\n",
+            "- Tar the hull / Uwe",
+        ),
+        ("---\ndate: 2026-01-05\nsubject: Hulls\n---\n\n# Tar the hull\n\nBlack.\n", "2026-01-05 Tar the hull / -"),
+        ("---\ndate: 2026-01-05\n---\n\nWe tar.\n", "2026-01-05 We tar. / -"),
+    ] {
+        assert_eq!(rows(&format!("# Decisions\n\n{text}")), [wanted], "{text}");
+        // A note of its own.
+        let (team, _) = read(&[TEAM, ROUTING, ("decisions/inbox/note.md", text)]);
+        let or_dash = |text: &Option<String>| text.clone().unwrap_or_else(|| "-".to_owned());
+        let notes: Vec<String> =
+            team.decisions.iter().map(|d| format!("{} {} / {}", or_dash(&d.date), d.title, or_dash(&d.by))).collect();
+        assert_eq!(notes, [wanted], "{text}");
+    }
+}
+
+#[test]
+fn milliseconds_and_seconds_sort_together() {
+    let file = |id: &str, date: &str| {
+        (format!("decisions/2026/01/05-{id}.md"), format!("---\nid: \"{id}\"\ndate: \"{date}\"\n---\n# {id}\n"))
+    };
+    let own = [
+        file("a1", "2026-01-05T09:00:00.250Z"),
+        file("b2", "2026-01-05T09:00:00Z"),
+        file("c3", "2026-01-05T09:00:00.010Z"),
+        file("d4", "2026-01-05"),
+        file("e5", "2026-01-05T09:00:01Z"),
+    ];
+    let mut all: Vec<(&str, &str)> = vec![TEAM, ROUTING];
+    all.extend(own.iter().map(|(path, text)| (path.as_str(), text.as_str())));
+    let ids: Vec<String> = read(&all).0.decisions.iter().map(|decision| decision.id.to_string()).collect();
+    assert_eq!(ids, ["e5", "a1", "c3", "b2", "d4"]);
 }

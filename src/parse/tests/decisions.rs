@@ -59,8 +59,8 @@ fn pasted_notes_keep_their_sections() {
 
 #[test]
 fn undated_siblings_are_entries_and_sections_are_not() {
-    let text = "# Decisions\n\n## Active Decisions\n\n### Tar the hull (2026-03-01)\n\n#### Which (2026-03-01)\nblack\n\n### Ropes later\n\nnot now\n\n### Rationale\n\nmoney\n\n## Governance\n\n### Who decides\nall\n";
-    assert_eq!(rows(text), ["2026-03-01 Tar the hull / -", "- Ropes later / -"]);
+    let text = "# Decisions\n\n## Active Decisions\n\n### Ropes later\n\nnot now\n\n### Rationale\n\nmoney\n\n### Tar the hull (2026-03-01)\n\n#### Which (2026-03-01)\nblack\n\n### Hulls in winter\n\ncold\n\n## Governance\n\n### Who decides\nall\n";
+    assert_eq!(rows(text), ["- Ropes later / -", "2026-03-01 Tar the hull / -"]);
 }
 
 #[test]

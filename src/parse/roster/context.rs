@@ -1,0 +1,140 @@
+//! What `team.md` says beside the roster: about the project, above all.
+
+use std::collections::BTreeSet;
+use std::ops::Range;
+
+use super::super::identity::without_comments;
+use super::super::markdown::{Block, BlockKind, Document};
+use super::super::words::is_blank;
+use super::super::{Files, abroad};
+use crate::model::ContextSection;
+
+/// Words in the headings of sections about the project; what stands elsewhere may be about the team's own ways.
+const TOPICS: [&str; 24] = [
+    "project",
+    "context",
+    "about",
+    "stack",
+    "overview",
+    "architecture",
+    "goal",
+    "purpose",
+    "mission",
+    "vision",
+    "product",
+    "domain",
+    "background",
+    "tech",
+    "convention",
+    "principle",
+    "constraint",
+    "requirement",
+    "build",
+    "pattern",
+    "repository",
+    "codebase",
+    "summary",
+    "description",
+];
+
+/// A heading with the text right below it.
+struct Part<'d> {
+    headings: Vec<&'d str>,
+    /// Whether the heading is the title of the whole file, or there is none.
+    is_lead: bool,
+    /// The text, without the heading.
+    body: Range<usize>,
+}
+
+/// All that is no row or line of a member: `taken` are the offsets of those.
+pub(super) fn read(files: &Files, document: &Document<'_>, text: &str, taken: &BTreeSet<usize>) -> Vec<ContextSection> {
+    let dropped = dropped(document, taken);
+    let mut in_comment = false;
+    let section = |part: Part<'_>| {
+        let mut kept: Vec<(usize, String)> = Vec::new();
+        let mut at = part.body.start;
+        for line in text.get(part.body.clone()).unwrap_or_default().split_inclusive('\n') {
+            let start = at;
+            at += line.len();
+            let line = without_comments(line.trim_end(), &mut in_comment);
+            let before = dropped.partition_point(|range| range.start <= start);
+            let is_dropped = before > 0 && dropped[before - 1].contains(&start);
+            let is_rule = line.len() > 2
+                && ["-", "*", "_"].iter().any(|mark| line.trim_matches(' ').replace(mark, "").is_empty());
+            let follows_blank = kept.last().is_none_or(|(_, last)| last.is_empty());
+            let is_second_blank = line.is_empty() && follows_blank;
+            if !(is_dropped || is_rule || is_second_blank) {
+                kept.push((start, line));
+            }
+        }
+        while kept.pop_if(|(_, last)| last.is_empty()).is_some() {}
+        let (first, _) = kept.iter().find(|(_, line)| !line.is_empty())?;
+        let source = files.at("team.md", document.line(*first));
+        let text = kept.into_iter().map(|(_, line)| line).collect::<Vec<_>>().join("\n");
+        let is_project = part.is_lead || part.headings.iter().any(|heading| is_topic(heading));
+        (!is_blank(&text)).then(|| ContextSection { heading: part.headings.join(" › "), is_project, text, source })
+    };
+    parts(document, text).into_iter().filter_map(section).collect()
+}
+
+fn is_topic(heading: &str) -> bool {
+    let heading = heading.to_lowercase();
+    TOPICS.iter().chain(&abroad::PROJECT).any(|word| heading.contains(word))
+}
+
+fn parts<'d>(document: &'d Document<'_>, text: &str) -> Vec<Part<'d>> {
+    let mut parts = vec![Part { headings: Vec::new(), is_lead: true, body: 0..text.len() }];
+    let mut open: Vec<(u8, &str)> = Vec::new();
+    for block in document.blocks.iter().filter(|block| is_at_margin(document, block)) {
+        let BlockKind::Heading { level, text: title } = &block.kind else { continue };
+        while open.pop_if(|(outer, _)| *outer >= *level).is_some() {}
+        open.push((*level, title));
+        if let Some(last) = parts.last_mut() {
+            last.body.end = document.line_start(block.range.start);
+        }
+        let is_lead = parts.len() == 1 && *level == 1;
+        // What the file is called says nothing about the project, but for a title that is the section's.
+        let named = open.iter().filter(|(level, title)| *level > 1 || is_topic(title));
+        parts.push(Part {
+            headings: named.map(|(_, title)| *title).collect(),
+            is_lead,
+            body: document.line_end(block.range.end)..text.len(),
+        });
+    }
+    parts
+}
+
+/// A heading in a list or a quotation is a part of that.
+fn is_at_margin(document: &Document<'_>, block: &Block) -> bool {
+    document.text(&(document.line_start(block.range.start)..block.range.start)).trim().is_empty()
+}
+
+/// What is about members, in bytes of the file: in order, and apart.
+fn dropped(document: &Document<'_>, taken: &BTreeSet<usize>) -> Vec<Range<usize>> {
+    let is_taken = |range: &Range<usize>| taken.range(range.clone()).next().is_some();
+    let mut dropped: Vec<Range<usize>> =
+        taken.iter().map(|offset| document.line_start(*offset)..document.line_end(*offset + 1)).collect();
+    for (at, block) in document.blocks.iter().enumerate() {
+        let range = match &block.kind {
+            BlockKind::Table(_) => Some(block.range.clone()).filter(is_taken),
+            BlockKind::Item(_) => Some(block.range.clone()).filter(|range| taken.contains(&range.start)),
+            // `### Ada — Backend Dev`, with what is said of her.
+            BlockKind::Heading { .. } if taken.contains(&block.range.start) => {
+                let mut below = document.blocks[at + 1..].iter();
+                let next = below.find(|other| matches!(other.kind, BlockKind::Heading { .. }));
+                Some(block.range.start..next.map_or(usize::MAX, |next| next.range.start))
+            }
+            _ => None,
+        };
+        dropped.extend(range.map(|range| document.line_start(range.start)..range.end));
+    }
+    dropped.sort_by_key(|range| range.start);
+    let mut merged: Vec<Range<usize>> = Vec::new();
+    for range in dropped {
+        match merged.last_mut() {
+            Some(last) if range.start <= last.end => last.end = last.end.max(range.end),
+            _ => merged.push(range),
+        }
+    }
+    merged
+}
