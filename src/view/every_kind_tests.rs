@@ -8,7 +8,7 @@ use serde_json::Value;
 use super::Cautious;
 use crate::env::{Clock, Ids};
 use crate::model::samples::every_kind;
-use crate::model::{EntryId, Event, Position, RunId, Slug, What};
+use crate::model::{EntryId, Event, Keeping, Position, RunId, Slug, What};
 use crate::policy::Redactor;
 use crate::pool::{Dispatcher, Journal, Reports, Show};
 
@@ -123,4 +123,12 @@ async fn what_is_promised_is_not_shown_when_it_could_not_be_kept() {
         drop(serving.await.expect("no panic"));
         assert_eq!(seen.all().is_empty(), is_promise, "{:?}", seen.all());
     }
+}
+
+/// Everything else is in the ledger, and so in `squad log`.
+#[test]
+fn only_what_another_entry_says_is_not_kept() {
+    let passing: Vec<&str> =
+        every_kind().iter().filter(|what| what.keeping() == Keeping::Never).map(What::name).collect();
+    assert_eq!(passing, ["agent.message_delta", "tool.started"]);
 }

@@ -145,3 +145,19 @@ fn a_run_whose_end_could_not_be_recorded_says_so() {
     // What was done is shown all the same.
     assert_eq!(output.out, "Done.\n");
 }
+
+/// A rejection is of the work of all its authors.
+#[test]
+fn every_author_of_rejected_work_is_locked_out() {
+    let repo = scripted("[[turn]]\nagent = \"rex\"\nsteps = [{ say = 'VERDICT: rejected' }]\n");
+    let output = repo.squad(&["orchestrate", "--json", "Fix the login password check, and cover it with unit tests"]);
+    let events = TestRepo::events(&output);
+    let of = |kind: &str| events.iter().filter(|event| event["type"] == kind).cloned().collect::<Vec<Value>>();
+    let verdicts = of("review.verdict");
+    let authors: Vec<&str> =
+        verdicts[0]["authors"].as_array().expect("authors").iter().filter_map(Value::as_str).collect();
+    let lockouts = of("review.lockout");
+    let mut locked: Vec<&str> = lockouts.iter().filter_map(|event| event["agent"].as_str()).collect();
+    locked.sort_unstable();
+    assert_eq!((authors.len(), locked), (2, authors), "{output}");
+}

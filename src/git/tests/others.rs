@@ -110,3 +110,35 @@ fn an_intent_ends_with_its_append() {
     let intent = fs::read_to_string(world.root().join(".git/squad/ledger.lock")).unwrap();
     assert_eq!(intent, "", "nothing is left to be done");
 }
+
+/// What came to the remote since we last looked is never overwritten.
+#[test]
+fn a_push_overwrites_nothing() {
+    let world = World::new();
+    world.append("log/2026/03/04/first.md", "first");
+    let hub = world.folder.path().join("hub.git");
+    world.git(&["clone", "-q", "--bare", ".", "../hub.git"]);
+    world.git(&["remote", "add", "origin", "../hub.git"]);
+    let theirs = commit_beside(&world, "log/2026/03/04/theirs.md");
+    world.git(&["push", "-q", "origin", &format!("{theirs}:refs/squad/log")]);
+    world.append("log/2026/03/04/ours.md", "ours");
+    let pushed = world.repository().remote("origin").push("refs/squad/log");
+    assert_eq!(world.git_in(&hub, &["rev-parse", "refs/squad/log"]).trim(), theirs, "{pushed:?}");
+}
+
+/// A waiting append whose bytes are not those it was left with is none.
+#[test]
+fn a_torn_append_is_not_made_for_whoever_left_it() {
+    let world = World::new();
+    queue::leave_waiting(&world, "log/2026/03/04/waiting.md");
+    let folder = world.root().join(".git/squad/queue");
+    for file in fs::read_dir(&folder).unwrap().map(|entry| entry.unwrap().path()) {
+        let mut bytes = fs::read(&file).unwrap();
+        // Still readable, with other text.
+        let last = bytes.len() - 1;
+        bytes[last] ^= 1;
+        fs::write(&file, bytes).unwrap();
+    }
+    world.append("log/2026/03/04/ours.md", "ours");
+    assert_eq!(world.entries(), ["log/2026/03/04/ours.md"]);
+}
