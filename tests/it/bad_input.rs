@@ -54,6 +54,7 @@ fn a_team_that_cannot_be_used() {
         warning: .squad/routing.md:1: squad found no routing rule in it
         hint: rules are rows of a table such as `| Work Type | Route To | Examples |`
         squad       the rehearsal engine: a script plays, no model is asked
+        squad       nothing may be changed: writes and commands are refused; `--permissions allow` lets agents make them
         squad       ada works on it; tier standard (command line: named with --agent)
         ada         completed, 0.1 s
         squad       completed: 1 agent, 0.1 s
