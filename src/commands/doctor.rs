@@ -1,6 +1,6 @@
 use super::{Context, Ended};
-use crate::model::{Severity, plural};
-use crate::ops::doctor;
+use crate::model::{Damage, Severity, plural};
+use crate::ops::{doctor, repair};
 
 /// Find what is wrong, and how to mend it
 ///
@@ -11,12 +11,24 @@ use crate::ops::doctor;
 )]
 pub(super) struct Args {
     /// Also read the whole ledger, make everything derived again and compare, and check what must always hold
-    #[arg(long)]
+    #[arg(long, conflicts_with = "repair")]
     prove: bool,
+    /// Fetch what the ledger lost from remotes, and set aside what nobody has
+    ///
+    /// What is set aside is no part of the ledger any more, so that git's own tidying works again; a record says what it
+    /// was, and keeps other clones from bringing it back. Asks first.
+    #[arg(long)]
+    repair: bool,
+    /// Repair without asking
+    #[arg(long, short, requires = "repair")]
+    yes: bool,
 }
 
 impl Args {
     pub(super) fn run(self, context: &mut Context<'_>) -> Ended {
+        if self.repair {
+            return repaired(context, self.yes);
+        }
         let diagnosis = doctor::diagnose(context.env, &context.directory, self.prove)?;
         let ui = &mut context.ui;
         if ui.json() {
@@ -36,4 +48,31 @@ impl Args {
         }
         Ok(u8::from(!diagnosis.is_well()))
     }
+}
+
+fn repaired(context: &mut Context<'_>, is_agreed: bool) -> Ended {
+    let (env, ui) = (context.env, &mut context.ui);
+    let repaired = repair::repair(env, &context.directory, |plan| {
+        ui.all_problems(&plan.set_aside.iter().map(Damage::problem).collect::<Vec<_>>());
+        is_agreed || ui.confirm(&format!("{}. Repair the ledger?", plan.summary()))
+    })?;
+    for remote in &repaired.unreachable {
+        ui.warning(&format!("could not be asked: {remote}"));
+    }
+    for remote in &repaired.remotes {
+        ui.warning(&format!("`{remote}` still has the ledger as it was, as far as this clone knows"));
+        ui.hint("`squad sync` says how to replace it");
+    }
+    let is_left = repaired.dry_run && !repaired.is_needless();
+    if ui.json() {
+        ui.value(&repaired);
+    } else if repaired.is_needless() {
+        ui.data("The ledger is whole.");
+    } else if is_left {
+        ui.say(&format!("Nothing was changed: {}.", repaired.summary()));
+        ui.hint("squad doctor --repair --yes");
+    } else {
+        ui.data(&format!("The ledger is whole: {}.", repaired.summary()));
+    }
+    Ok(u8::from(is_left))
 }

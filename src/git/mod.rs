@@ -11,6 +11,7 @@
 //! | `objects`, `recent`, `pack`, `quarantine` | writing objects so that neither a power cut nor git's gc loses them |
 //! | `tree` | reading folders of a commit, adding files to a tree |
 //! | `lock`, `queue`, `ledger`, `snapshot` | the append-only ledger on `refs/squad/log` |
+//! | `repair` | bringing back what of it was lost, and going on without the rest |
 //! | `ledger_tree` | reading it where parts of it are damaged |
 //! | `sync`, `union` | the ledgers of two clones become one |
 //! | `landing`, `checkout` | one commit of our files on the user's branch |
@@ -42,6 +43,7 @@ mod queue;
 mod recent;
 mod ref_lock;
 mod references;
+mod repair;
 mod repository;
 mod rescue;
 mod scrub;

@@ -352,6 +352,16 @@ impl<'a> TreeEdit<'a> {
         Ok(true)
     }
 
+    /// Takes a file or a folder out, if it is this one.
+    pub(super) fn remove(&mut self, path: &str, old: ObjectId) -> Result<(), Error> {
+        if let Some((tree, name)) = self.folder_of(path)?
+            && let Some(index) = index_of(tree, name).filter(|index| tree.entries[*index].oid == old)
+        {
+            tree.entries.remove(index);
+        }
+        Ok(())
+    }
+
     /// The folder that a path is in, and its name there. None: something that is not a folder is on the way.
     fn folder_of<'p>(&mut self, path: &'p str) -> Result<Option<(&mut Tree, &'p str)>, Error> {
         let (folder, name) = path.rsplit_once('/').unwrap_or(("", path));

@@ -11,6 +11,7 @@ use super::{
     objects::NewObjects,
     tree::ObjectStore,
 };
+use crate::model::{Damage, DamageKind};
 
 /// What stands for two versions of a file of which something was taken out. The same for (a, b) and (b, a).
 pub(crate) type Settle<'a> = dyn Fn(&[u8], &[u8]) -> Vec<u8> + 'a;
@@ -18,6 +19,8 @@ pub(crate) type Settle<'a> = dyn Fn(&[u8], &[u8]) -> Vec<u8> + 'a;
 /// Files that may have two versions, since something was taken out of them.
 pub(super) struct Scrubbed<'a> {
     pub(super) paths: BTreeSet<String>,
+    /// What was set aside as damaged, by path and object: it stays away, unless it was lost and is here whole.
+    pub(super) gone: &'a [Damage],
     pub(super) settle: &'a Settle<'a>,
 }
 
@@ -53,8 +56,33 @@ impl Merge<'_> {
         }
     }
 
+    fn is_gone(&self, path: &str, entry: &tree::Entry) -> bool {
+        let object = entry.oid.to_string();
+        let mut all = self.scrubbed.gone.iter();
+        all.any(|gone| {
+            gone.path == path
+                && gone.object.as_ref() == Some(&object)
+                && (gone.kind != DamageKind::Unreadable || !self.is_readable(entry))
+        })
+    }
+
+    fn is_readable(&self, entry: &tree::Entry) -> bool {
+        match entry.mode.is_tree() {
+            true => self.store.tree(&entry.oid).is_ok(),
+            false => self.store.blob(&entry.oid).is_ok(),
+        }
+    }
+
+    /// Whether something below a folder was set aside.
+    fn is_robbed(&self, folder: &str) -> bool {
+        self.scrubbed.gone.iter().any(|gone| gone.path.starts_with(folder))
+    }
+
     /// Whether what two folders become does not depend on where they stand.
     fn is_alike_everywhere(&self, folder: &str) -> bool {
+        if self.is_robbed(folder) {
+            return false;
+        }
         let below = self.scrubbed.paths.range(folder.to_owned()..).next();
         below.is_none_or(|path| !path.starts_with(folder))
     }
@@ -87,6 +115,7 @@ fn merge(
     }
     let mut entries = merging.entries(one)?;
     entries.extend(merging.entries(other)?);
+    entries.retain(|entry| !merging.is_gone(&format!("{folder}{}", entry.filename), entry));
     // By name; of one name a folder first, then the smaller id.
     entries.sort_by(|a, b| (&a.filename, !a.mode.is_tree(), a.oid).cmp(&(&b.filename, !b.mode.is_tree(), b.oid)));
     entries.dedup_by(|later, earlier| later.filename == earlier.filename && later.oid == earlier.oid);
@@ -111,6 +140,14 @@ fn merge(
             None => merged.push(entry),
         }
     }
+    for entry in merged.iter_mut().filter(|entry| entry.mode.is_tree() && !is_deep) {
+        let below = format!("{folder}{}/", entry.filename);
+        // What only one of them has is looked through too.
+        if merging.is_robbed(&below) && merging.store.tree(&entry.oid).is_ok() {
+            entry.oid = merge(merging, &below, entry.oid, merging.store.hash().empty_tree(), objects)?;
+        }
+    }
+    merged.retain(|entry| entry.oid != merging.store.hash().empty_tree());
     merged.sort();
     merged.dedup_by(|later, earlier| later.filename == earlier.filename);
     let mut bytes = Vec::new();

@@ -6,7 +6,7 @@ use jiff::Timestamp;
 use serde::{Deserialize, Serialize};
 
 use super::{
-    Access, Decision, DecisionId, End, EntryId, LeftOut, Outcome, Plan, RunId, Slug, Usage, Verdict, WorkReport,
+    Access, Damage, Decision, DecisionId, End, EntryId, LeftOut, Outcome, Plan, RunId, Slug, Usage, Verdict, WorkReport,
 };
 
 /// A fact that the dispatcher has given its place in the order of a run.
@@ -182,8 +182,14 @@ kinds! {
     "memory.logged" AtOnce MemoryLogged { text: String };
     /// Learnings have become part of an agent's history on that branch.
     "memory.landed" AtOnce MemoryLanded { learnings: Vec<EntryId>, branch: String, commit: String };
-    /// Secrets were taken out of the ledger. `entries` are the paths of the files that changed.
-    "scrub.completed" AtOnce ScrubCompleted { entries: Vec<String>, kinds: Vec<String> };
+    /// Secrets, or what is damaged, were taken out of the ledger. `entries` are the paths of the files that changed or went.
+    "scrub.completed" AtOnce ScrubCompleted {
+        entries: Vec<String>,
+        kinds: Vec<String>,
+        /// What went because it is damaged.
+        #[serde(default, skip_serializing_if = "Vec::is_empty")]
+        set_aside: Vec<Damage>,
+    };
     "usage" Batched Usage(Usage);
     /// Work waits from here on until the engine's account may be used again.
     "quota.opened" AtOnce QuotaOpened { engine: String, reason: String, until: Option<Timestamp> };

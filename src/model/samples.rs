@@ -142,6 +142,7 @@ pub(crate) fn every_kind() -> Vec<What> {
         What::ScrubCompleted {
             entries: vec![text("log/2026/01/05/019b8d1f-6c00-7000-8000-000000000011-agent.message.md")],
             kinds: vec![text("github-token")],
+            set_aside: Vec::new(),
         },
         What::Usage(usage()),
         What::QuotaOpened { engine: text("copilot"), reason: text("429"), until },

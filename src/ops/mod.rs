@@ -30,6 +30,7 @@ mod project;
 pub(crate) mod prompts;
 mod prove;
 pub(crate) mod radar;
+pub(crate) mod repair;
 pub(crate) mod rescue;
 pub(crate) mod review;
 pub(crate) mod routing;

@@ -127,7 +127,7 @@ fn rewrite(
     };
     let record = |paths: &[String]| {
         let kinds = found.borrow().iter().cloned().collect();
-        let what = What::ScrubCompleted { entries: paths.to_vec(), kinds };
+        let what = What::ScrubCompleted { entries: paths.to_vec(), kinds, set_aside: Vec::new() };
         let entry = Entry::new(id.clone(), at, Actor::User, &what, redactor);
         // Of all teams in the repository.
         (entry.path(""), entry.render())

@@ -3,7 +3,7 @@
 use serde_json::Value;
 
 use super::{Entry, Read};
-use crate::model::What;
+use crate::model::{Damage, What};
 use crate::policy::{Redaction, Redactor, SCRUBBED};
 
 /// A file of the ledger without what `redactor` finds, and the kinds of that; `None`: it holds none.
@@ -37,14 +37,15 @@ fn add(redactions: &mut Vec<Redaction>, one: &Redaction) {
     }
 }
 
-/// The files that the record of a scrub says were changed.
-pub(crate) fn scrubbed_paths(record: &[u8]) -> Vec<String> {
+/// The files that the record of a scrub says were changed, and what it says was set aside as damaged.
+pub(crate) fn scrubbed_paths(record: &[u8]) -> (Vec<String>, Vec<Damage>) {
     match Entry::parse(record) {
         Read::Entry(entry) => match entry.what() {
-            Some(What::ScrubCompleted { entries, .. }) => entries,
-            _ => Vec::new(),
+            Some(What::ScrubCompleted { entries, set_aside, .. }) if set_aside.is_empty() => (entries, set_aside),
+            Some(What::ScrubCompleted { set_aside, .. }) => (Vec::new(), set_aside),
+            _ => Default::default(),
         },
-        Read::Newer { .. } | Read::Damaged { .. } => Vec::new(),
+        Read::Newer { .. } | Read::Damaged { .. } => Default::default(),
     }
 }
 

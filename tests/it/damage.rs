@@ -267,3 +267,83 @@ fn check(cases: Vec<Case>) {
     }
     assert!(wrong.is_empty(), "{}", wrong.join("\n\n"));
 }
+
+fn ledger(repo: &TestRepo, place: &Path) -> String {
+    repo.git_in(place, &["ls-tree", "-r", "--name-only", "refs/squad/log"])
+}
+
+/// git tidies up, and finds nothing wrong.
+fn assert_whole(repo: &TestRepo, place: &Path, case: &str) {
+    repo.git_in(place, &["-c", "gc.reflogExpire=now", "gc", "--quiet"]);
+    repo.git_in(place, &["fsck", "--full", "--strict"]);
+    let doctor = repo.squad_in(place, &["doctor", "--verbose"]);
+    assert!(!doctor.out.contains("refs/squad/log"), "{case}: {doctor}");
+}
+
+#[test]
+fn what_a_remote_has_is_fetched_and_nothing_goes() {
+    for what in ["refs/squad/log:decisions", "refs/squad/log:log/2026", "refs/squad/log~1^{tree}", "entry"] {
+        let repo = with_ledger();
+        let root = repo.root();
+        repo.git(&["init", "--quiet", "--bare", "../hub.git"]);
+        repo.git(&["remote", "add", "origin", "../hub.git"]);
+        assert_eq!(repo.squad(&["sync", "--yes"]).code, 0);
+        let (before, list) = (ledger(&repo, &root), repo.squad(&["decisions", "list"]).out);
+        let what = match what {
+            "entry" => format!("refs/squad/log:{}", entries(&repo, "decision.logged")[0]),
+            what => what.to_owned(),
+        };
+        spoil(&repo, &root, &what, Some(b"rubbish"));
+        let plan = repo.squad(&["doctor", "--repair"]);
+        assert!(plan.code == 1 && plan.err.contains("Nothing was changed"), "{what}: {plan}");
+        let output = repo.squad(&["doctor", "--repair", "--yes"]);
+        assert!(output.code == 0 && output.out.contains("0 entries set aside"), "{what}: {output}");
+        assert_eq!((ledger(&repo, &root), repo.squad(&["decisions", "list"]).out), (before, list), "{what}");
+        assert_whole(&repo, &root, &what);
+        assert_eq!(repo.squad(&["doctor", "--repair"]).out, "The ledger is whole.\n", "{what}");
+    }
+}
+
+#[test]
+fn what_nobody_has_is_set_aside_and_no_union_brings_it_back() {
+    for case in ["lost", "forged"] {
+        let repo = with_ledger();
+        let root = repo.root();
+        let path = match case {
+            "lost" => lost_entry(&repo, "memory.logged", None),
+            _ => forge_decision(&repo, |_| b"hello\n".to_vec()),
+        };
+        // Another clone has the same damage, and is never repaired.
+        let other = root.join("../other");
+        let copied = repo.command("cp", &root).args(["-r", ".", &other.display().to_string()]).status();
+        assert!(copied.expect("cp runs").success());
+        let tip = repo.git(&["rev-parse", "refs/squad/log"]);
+        let plan = repo.squad(&["doctor", "--repair"]);
+        assert!(plan.code == 1 && plan.err.contains(&path), "{case}: {plan}");
+        assert_eq!(repo.git(&["rev-parse", "refs/squad/log"]), tip);
+        let output = repo.squad(&["doctor", "--repair", "--yes"]);
+        assert!(output.code == 0 && output.out.contains("1 entry set aside"), "{case}: {output}");
+        let healed = ledger(&repo, &root);
+        assert!(!healed.contains(&path) && healed.contains("scrub.completed"), "{case}: {healed}");
+        let record = healed.lines().find(|line| line.contains("scrub.completed")).expect("a record");
+        let record = repo.git(&["show", &format!("refs/squad/log:{record}")]);
+        assert!(record.contains(&path) && record.contains("\"reason\""), "{case}: {record}");
+        let list = repo.squad(&["decisions", "list"]);
+        assert!(list.out.contains("First") && list.out.contains("Second") && list.err.is_empty(), "{case}: {list}");
+        assert_whole(&repo, &root, case);
+        // Again there is nothing to do.
+        assert_eq!(repo.squad(&["doctor", "--repair", "--yes"]).out, "The ledger is whole.\n");
+
+        repo.git(&["init", "--quiet", "--bare", "../hub.git"]);
+        for place in [&root, &other] {
+            repo.git_in(place, &["remote", "add", "origin", &root.join("../hub.git").display().to_string()]);
+            let output = repo.squad_in(place, &["sync", "--yes"]);
+            assert_eq!(output.code, 0, "{case}: {output}");
+        }
+        assert_eq!(repo.squad(&["sync"]).code, 0);
+        for place in [&root, &other] {
+            assert!(!ledger(&repo, place).contains(&path), "{case}: {}", place.display());
+        }
+        assert_whole(&repo, &root, case);
+    }
+}

@@ -15,25 +15,24 @@ use super::{
     },
     Remote,
 };
+use crate::model::Damage;
+
+/// Reads of a record of a scrub the paths of files that were changed, and what was set aside as damaged.
+pub(crate) type Records<'a> = dyn Fn(&[u8]) -> (Vec<String>, Vec<Damage>) + 'a;
 
 impl Remote<'_> {
     /// Brings what was fetched into this clone's ledger, durably.
     ///
     /// A history that leads to what was taken out of the other one gives its files and is not led to: `scrubbed` reads
     /// the paths of changed files from a record of that, `settle` is asked about files of which there are two versions.
-    pub(crate) fn unite(
-        &self,
-        scrubbed: &dyn Fn(&[u8]) -> Vec<String>,
-        settle: &Settle<'_>,
-        identity: &Identity,
-    ) -> Result<(), Error> {
+    pub(crate) fn unite(&self, scrubbed: &Records<'_>, settle: &Settle<'_>, identity: &Identity) -> Result<(), Error> {
         self.held()?.into_iter().try_for_each(|held| self.take(held.commit, scrubbed, settle, identity))
     }
 
     fn take(
         &self,
         theirs: ObjectId,
-        scrubbed: &dyn Fn(&[u8]) -> Vec<String>,
+        scrubbed: &Records<'_>,
         settle: &Settle<'_>,
         identity: &Identity,
     ) -> Result<(), Error> {
@@ -50,15 +49,17 @@ impl Remote<'_> {
                 return Ok(Some(theirs));
             }
             let records = [scrub::records(&store, trees[0])?, scrub::records(&store, trees[1])?];
-            let mut paths = BTreeSet::new();
+            let (mut paths, mut gone) = (BTreeSet::new(), Vec::new());
             for (tree, records) in trees.iter().zip(&records) {
                 for record in records {
                     if let Some((_, id)) = store.find(*tree, record)? {
-                        paths.extend(scrubbed(&store.blob(&id)?));
+                        let (changed, damaged) = scrubbed(&store.blob(&id)?);
+                        paths.extend(changed);
+                        gone.extend(damaged);
                     }
                 }
             }
-            let tree = union::union(&store, trees[0], trees[1], &Scrubbed { paths, settle }, objects)?;
+            let tree = union::union(&store, trees[0], trees[1], &Scrubbed { paths, gone: &gone, settle }, objects)?;
             // The same in every clone.
             let mut parents = vec![(ours, trees[0], &records[0]), (theirs, trees[1], &records[1])];
             parents.sort_by_key(|(commit, _, _)| *commit);
