@@ -19,7 +19,7 @@ fn know(world: &World, other: &World) {
 }
 
 fn unite(world: &World) -> String {
-    world.repository().remote("origin").unite(&|_| Vec::new(), &|a, _| a.to_owned(), &ada()).unwrap();
+    world.repository().remote("origin").unite(&|_| Default::default(), &|a, _| a.to_owned(), &ada()).unwrap();
     world.git(&["rev-parse", "refs/squad/log"])
 }
 
@@ -135,7 +135,7 @@ fn an_empty_side_takes_the_other_and_one_ahead_stays() {
     let worlds = [World::new(), World::new()];
     let origin = worlds[0].repository();
     let origin = origin.remote("origin");
-    assert!(origin.unite(&|_| Vec::new(), &|a, _| a.to_owned(), &ada()).is_ok(), "nothing on either side");
+    assert!(origin.unite(&|_| Default::default(), &|a, _| a.to_owned(), &ada()).is_ok(), "nothing on either side");
     worlds[1].append("log/2026/03/04/a.md", "a");
     let other = worlds[1].root().display().to_string();
     worlds[0].git(&["fetch", "-q", &other, "refs/squad/log:refs/squad/remotes/origin/log"]);
