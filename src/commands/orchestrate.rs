@@ -52,9 +52,12 @@ pub(super) struct Args {
     /// The script that the rehearsal engine plays; chooses that engine
     #[arg(long, value_name = "FILE")]
     script: Option<String>,
-    /// How long one turn of an agent may take, such as 90s or 5m
+    /// How long an agent may be silent while nothing is known to be going on, such as 90s or 5m
     #[arg(long, value_name = "TIME")]
     timeout: Option<String>,
+    /// How long an agent may work on one message, all in all; waiting for you does not count
+    #[arg(long, value_name = "TIME")]
+    limit: Option<String>,
     /// How many agents work at the same time
     #[arg(long, value_name = "N")]
     max_concurrent: Option<String>,
@@ -114,6 +117,7 @@ impl Args {
             ("engine.name", self.engine.clone().or(implied), "--engine"),
             ("engine.rehearsal.script", self.script.clone(), "--script"),
             ("sessions.timeout", self.timeout.clone(), "--timeout"),
+            ("sessions.limit", self.limit.clone(), "--limit"),
             ("sessions.max_concurrent", self.max_concurrent.clone(), "--max-concurrent"),
         ])
     }

@@ -11,6 +11,8 @@ use crate::model::{Access, Usage};
 /// those.
 #[derive(Debug)]
 pub(crate) enum Fact {
+    /// A sign of life, with nothing to tell: the model thinks, a tool goes on.
+    Alive,
     /// A piece of a message that is being written.
     MessageDelta(String),
     /// A whole message of the agent.

@@ -31,8 +31,9 @@ use crate::error::{Failure, FailureKind};
 use crate::git::Head;
 use crate::model::{NO_ENGINE, Offer, Outcome, Plan, PlanKind, RunId, Slug, Tier, Usage, What, seconds};
 use crate::policy::Permissions;
-use crate::pool::{Ask, Cancel, Crew, Desk, Dispatcher, Reports, Show};
+use crate::pool::{Ask, Cancel, Crew, Desk, Dispatcher, Limits, Reports, Show};
 use crate::route::{Request, Router, Wishes};
+use crate::settings::Sessions;
 use crate::view::Cautious;
 
 /// What the user asked for.
@@ -307,6 +308,10 @@ fn begin(env: &Env, project: &Project, order: &Order) -> Result<Began, Failure> 
     Ok(Began { run, head, plan, learnings, answer, _lease: lease })
 }
 
+fn limits(sessions: &Sessions) -> Limits {
+    Limits { silence: sessions.timeout, tool: sessions.tool_limit, work: sessions.limit }
+}
+
 fn crew(project: &Project, order: &Order, head: &Head, engine: Engine, reports: &Reports, cancel: Cancel) -> Crew {
     let desk = Desk {
         permissions: order.permissions,
@@ -320,7 +325,7 @@ fn crew(project: &Project, order: &Order, head: &Head, engine: Engine, reports: 
         desk: Arc::new(desk),
         reports: reports.clone(),
         cancel,
-        timeout: project.settings.sessions.timeout,
+        limits: limits(&project.settings.sessions),
         places: Arc::new(Semaphore::new(project.settings.sessions.max_concurrent)),
     }
 }

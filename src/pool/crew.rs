@@ -14,6 +14,7 @@ use tokio::time::Instant;
 
 use super::Reports;
 use super::desk::{Asker, Desk};
+use super::timer::{Limits, Timer, Waits};
 use crate::engine::{Adapter, AdapterSession, Engine, EngineError, Fact, Opening, Session};
 use crate::model::{
     Change, End, Outcome, Position, RunId, Slug, ToolChoice, Unoffered, Usage, What, WorkReport, Written, seconds,
@@ -100,8 +101,7 @@ pub(crate) struct Crew {
     pub(crate) desk: Arc<Desk>,
     pub(crate) reports: Reports,
     pub(crate) cancel: Cancel,
-    /// One turn.
-    pub(crate) timeout: Duration,
+    pub(crate) limits: Limits,
     pub(crate) places: Arc<Semaphore>,
 }
 
@@ -238,22 +238,28 @@ impl Crew {
             return work.end(Outcome::Failed, &error.to_string());
         }
         let mut cancel = self.cancel.clone();
-        let deadline = tokio::time::sleep(self.timeout);
-        tokio::pin!(deadline);
+        let mut timer = Timer::start(self.limits);
+        let (waits, mut waiting) = Waits::channel();
         loop {
             let fact = tokio::select! {
                 biased;
                 fact = session.next() => fact,
                 () = cancel.wait() => {
-                    self.stop(session, work).await;
+                    self.stop(session, work, &waits).await;
                     return work.end(Outcome::Cancelled, "interrupted");
                 }
-                () = &mut deadline => {
-                    self.stop(session, work).await;
-                    return work.end(Outcome::TimedOut, &format!("the turn did not end within {}", spoken(self.timeout)));
+                // `waits` is here, so the channel is open.
+                _ = waiting.changed() => {
+                    timer.wait(*waiting.borrow_and_update() > 0);
+                    continue;
+                }
+                over = timer.over() => {
+                    self.stop(session, work, &waits).await;
+                    return work.end(Outcome::TimedOut, &over.to_string());
                 }
             };
-            if let Some((outcome, reason)) = self.take(fact, work) {
+            timer.hear(&fact);
+            if let Some((outcome, reason)) = self.take(fact, work, &waits) {
                 return work.end(outcome, &reason);
             }
         }
@@ -272,19 +278,20 @@ impl Crew {
     }
 
     /// Tells a turn to stop and hears it out, so that nothing it still said or used is lost.
-    async fn stop(&self, session: &mut Session, work: &mut Work) {
+    async fn stop(&self, session: &mut Session, work: &mut Work, waits: &Waits) {
         let heard_out = async {
             session.abort().await;
-            while self.take(session.next().await, work).is_none() {}
+            while self.take(session.next().await, work, waits).is_none() {}
         };
         // An engine that does not even stop is ended with its process.
         let _ = tokio::time::timeout(GRACE, heard_out).await;
     }
 
     /// Reports one fact. Returns how the turn ended, when it did.
-    fn take(&self, fact: Fact, work: &mut Work) -> Option<(Outcome, String)> {
+    fn take(&self, fact: Fact, work: &mut Work, waits: &Waits) -> Option<(Outcome, String)> {
         let tell = |what| self.reports.tell(Some(&work.agent), what);
         match fact {
+            Fact::Alive => {}
             Fact::MessageDelta(text) => tell(What::MessageDelta { text }),
             Fact::Message(text) => {
                 tell(What::Message { text: text.clone() });
@@ -313,9 +320,13 @@ impl Crew {
                 work.usage.tool_calls += 1;
             }
             Fact::Request(request) => {
-                // Answered beside the turn, so that its deadline and its other facts do not wait.
+                // Answered beside the turn, so that its other facts do not wait.
+                let wait = waits.begin();
                 let (desk, asker) = (Arc::clone(&self.desk), Arc::clone(&work.asker));
-                tokio::spawn(async move { desk.answer(&asker, request).await });
+                tokio::spawn(async move {
+                    let _wait = wait;
+                    desk.answer(&asker, request).await;
+                });
             }
             Fact::Denied { tool, detail, reason } => {
                 work.asker.note_refused();
@@ -404,10 +415,4 @@ fn in_project(project: &str, path: &str) -> Option<String> {
         }
     }
     (!parts.is_empty()).then(|| parts.join("/"))
-}
-
-/// `5m`, `90s`, `250ms`.
-fn spoken(duration: Duration) -> String {
-    jiff::SignedDuration::try_from(duration)
-        .map_or_else(|_| format!("{duration:?}"), |duration| format!("{duration:#}"))
 }

@@ -47,7 +47,7 @@ fn crew(script: &str, places: usize, timeout: Duration) -> (Crew, mpsc::Unbounde
         desk: Arc::new(desk),
         reports,
         cancel,
-        timeout,
+        limits: Limits { silence: timeout, tool: timeout, work: timeout },
         places: Arc::new(Semaphore::new(places)),
     };
     (crew, messages)
@@ -194,7 +194,7 @@ async fn what_a_stopped_agent_still_says_and_uses_counts() {
     use crate::engine::copilot::testing::{READ, answer, event, options};
 
     let folder = tempfile::tempdir().expect("a folder");
-    let results = [r#"{"protocolVersion":3}"#, r#"{"isAuthenticated":true}"#, "{}", "{}", "{}"];
+    let results = [r#"{"protocolVersion":3,"version":"1.0.102"}"#, r#"{"isAuthenticated":true}"#, "{}", "{}", "{}"];
     let opened: Vec<String> =
         (1..).zip(results).map(|(id, result)| format!("{READ}; {}", answer(id, result))).collect();
     let script = [

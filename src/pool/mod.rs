@@ -12,12 +12,14 @@ mod crew;
 mod desk;
 mod dispatcher;
 mod lineage;
+mod timer;
 
 pub(crate) use crew::{Cancel, Crew, Job, Work, session_id};
 #[cfg(test)]
 use desk::Asker;
 pub(crate) use desk::{Ask, Desk};
 pub(crate) use dispatcher::{Dispatcher, Journal, Reports, Show};
+pub(crate) use timer::Limits;
 
 #[cfg(test)]
 mod crew_tests;

@@ -1,5 +1,7 @@
 //! The one list of what can be set.
 
+use std::time::Duration;
+
 use toml::Value;
 
 use super::{Origin, Settings, parse_duration};
@@ -37,10 +39,9 @@ pub(super) const KEYS: &[Key] = &[
         s.models.roles.insert(role.to_lowercase(), text(v)?);
         Ok(())
     }),
-    free("sessions.timeout", |s, _, v| {
-        let text = v.as_str().ok_or_else(|| needs("a duration like \"5m\"", v))?;
-        put(&mut s.sessions.timeout, parse_duration(text))
-    }),
+    free("sessions.timeout", |s, _, v| put(&mut s.sessions.timeout, duration(v))),
+    free("sessions.tool_limit", |s, _, v| put(&mut s.sessions.tool_limit, duration(v))),
+    free("sessions.limit", |s, _, v| put(&mut s.sessions.limit, duration(v))),
     free("sessions.infinite", |s, _, v| put(&mut s.sessions.infinite, flag(v))),
     free("sessions.max_concurrent", |s, _, v| {
         let number = integer(v)?;
@@ -99,6 +100,10 @@ fn text(value: &Value) -> Result<String, String> {
 
 fn texts(value: &Value) -> Result<Vec<String>, String> {
     value.as_array().ok_or_else(|| needs("a list of texts", value))?.iter().map(text).collect()
+}
+
+fn duration(value: &Value) -> Result<Duration, String> {
+    parse_duration(value.as_str().ok_or_else(|| needs("a duration like \"5m\"", value))?)
 }
 
 fn flag(value: &Value) -> Result<bool, String> {

@@ -126,7 +126,8 @@ const JSON_NAMES: &[(&str, &str)] = &[
     ("/models/costOptimized", "models.lightweight"),
     ("/models/premium", "models.premium"),
     ("/models/roleOverrides", "models.roles"),
-    ("/sessions/defaultTimeoutMs", "sessions.timeout"),
+    // There it is the time of a whole turn, however busy.
+    ("/sessions/defaultTimeoutMs", "sessions.limit"),
     ("/sessions/maxConcurrent", "sessions.max_concurrent"),
     ("/sessions/infiniteSessions", "sessions.infinite"),
     ("/sessions/compactionThreshold", "sessions.compaction_threshold"),
@@ -215,6 +216,9 @@ pub(crate) fn from_command_line<'a>(values: impl IntoIterator<Item = (&'a str, O
     Layer { entries: entries.collect() }
 }
 
+/// Settings of which a bare number is a mistake to be named as such.
+const DURATIONS: [&str; 3] = ["sessions.timeout", "sessions.tool_limit", "sessions.limit"];
+
 fn variable_of(key: &str) -> String {
     format!("SQUAD_{}", key.replace('.', "_").to_uppercase())
 }
@@ -235,7 +239,7 @@ pub(crate) fn from_text(key: &str, text: &str) -> Value {
     let plain = Value::String(text.to_owned());
     match typed {
         // Where neither fits, what is wrong with the number is the better news.
-        Some(typed) if fits(&typed) || (!fits(&plain) && key != "sessions.timeout") => typed,
+        Some(typed) if fits(&typed) || (!fits(&plain) && !DURATIONS.contains(&key)) => typed,
         _ => plain,
     }
 }

@@ -15,7 +15,7 @@ use std::time::Duration;
 
 pub(crate) use layer::{from_command_line, from_json, from_text, from_toml, from_variables};
 
-use crate::model::{Problem, Source};
+use crate::model::{Problem, Severity, Source};
 
 /// Where a value came from. The order is the order of precedence.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
@@ -81,8 +81,12 @@ pub(crate) struct Models {
 
 #[derive(Clone, Debug)]
 pub(crate) struct Sessions {
-    /// One turn.
+    /// Silence of an agent at work.
     pub(crate) timeout: Duration,
+    /// One tool call.
+    pub(crate) tool_limit: Duration,
+    /// One message to an agent, working time all in all.
+    pub(crate) limit: Duration,
     pub(crate) infinite: bool,
     pub(crate) max_concurrent: usize,
     /// Fraction of the context window, 0..1.
@@ -125,7 +129,7 @@ pub(crate) struct ProviderSettings {
     pub(crate) models: Vec<String>,
 }
 
-/// The defaults of the design, §5. One turn: the two source documents say 120 s and 300 s; 300 s wins.
+/// The defaults of the design, §5.
 const DEFAULTS: &str = r#"
 [models]
 default = "claude-sonnet-4.5"
@@ -134,6 +138,8 @@ premium = "claude-opus-4.5"
 
 [sessions]
 timeout = "5m"
+tool_limit = "30m"
+limit = "1h"
 infinite = true
 max_concurrent = 8
 compaction_threshold = 0.80
@@ -175,6 +181,7 @@ impl Settings {
                 Err(reason) => problems.push(keys::unusable(&name, &reason, &origin)),
             }
         }
+        problems.extend(settings.older_meaning());
         (settings, problems)
     }
 
@@ -190,6 +197,8 @@ impl Settings {
             },
             sessions: Sessions {
                 timeout: Duration::MAX,
+                tool_limit: Duration::MAX,
+                limit: Duration::MAX,
                 infinite: false,
                 max_concurrent: 1,
                 compaction_threshold: 1.0,
@@ -203,6 +212,18 @@ impl Settings {
             git: GitSettings::default(),
             values: BTreeMap::new(),
         }
+    }
+
+    /// `sessions.timeout` was the time of a whole turn once: a file from then would no longer limit that.
+    fn older_meaning(&self) -> Option<Problem> {
+        let (_, origin) = self.values.get("sessions.timeout")?;
+        let is_of_a_file = matches!(origin, Origin::Project(..) | Origin::User(..));
+        if !is_of_a_file || self.origin("sessions.limit") != Origin::Default {
+            return None;
+        }
+        let message = "`sessions.timeout` limits the silence of an agent, and not how long it works";
+        let problem = Problem::new(Severity::Note, origin.source(), "config-timeout", message);
+        Some(problem.hint("`sessions.limit` does; it is 1h unless you set it"))
     }
 
     /// What is set, by name: the value as it was written, and where.

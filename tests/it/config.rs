@@ -18,8 +18,10 @@ fn every_value_is_listed_with_its_source() {
         models.premium = "claude-opus-4.5"   (default)
         sessions.compaction_threshold = 0.8  (default)
         sessions.infinite = true             (default)
+        sessions.limit = "90000ms"           (.squad/config.json:1)
         sessions.max_concurrent = 2          (SQUAD_SESSIONS_MAX_CONCURRENT)
-        sessions.timeout = "90000ms"         (.squad/config.json:1)
+        sessions.timeout = "5m"              (default)
+        sessions.tool_limit = "30m"          (default)
         --- stderr
         warning: .squad/config.json:1: `models.default` is set in .squad/config.toml:2 too, which counts
         hint: delete one of them

@@ -32,6 +32,8 @@ const KEYS: &[Key] = &[
     key("models.premium", WORDS),
     key("models.roles.tester", WORDS),
     key("sessions.timeout", [("\"1m\"", "1m"), ("\"2m\"", "2m")]),
+    key("sessions.tool_limit", [("\"1m\"", "1m"), ("\"2m\"", "2m")]),
+    key("sessions.limit", [("\"1m\"", "1m"), ("\"2m\"", "2m")]),
     key("sessions.infinite", [("true", "true"), ("false", "false")]),
     key("sessions.max_concurrent", [("2", "2"), ("3", "3")]),
     key("sessions.compaction_threshold", [("0.5", "0.5"), ("0.6", "0.6")]),

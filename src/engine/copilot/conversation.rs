@@ -23,6 +23,8 @@ pub(crate) struct Conversation {
     calls: HashMap<String, Call>,
     taken: Taken,
     turn: Option<Turn>,
+    /// How many turns have begun: the running one's number.
+    turns: u64,
     /// Whether `session.create` or `session.resume` has succeeded.
     opened: bool,
 }
@@ -71,6 +73,18 @@ struct Turn {
     error: Option<String>,
     /// The HTTP status of the model's last failure.
     status: Option<u64>,
+    /// Something has come that a turn ends with, and not its end.
+    doubt: Doubt,
+}
+
+/// Whether a turn may have ended without saying so, as it does where the CLI cannot write to its disk.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+enum Doubt {
+    #[default]
+    None,
+    Raised,
+    /// Somebody looks after it.
+    Followed,
 }
 
 /// A question of the CLI's that came as an event. Its answer is a request of ours.
@@ -90,7 +104,7 @@ impl Conversation {
     pub(crate) fn new(params: OpenParams, own_tools: BTreeSet<&'static str>) -> (Self, mpsc::UnboundedReceiver<Fact>) {
         let (facts, receiver) = mpsc::unbounded_channel();
         let (calls, taken) = (HashMap::new(), Taken::default());
-        (Self { facts, params, own_tools, calls, taken, turn: None, opened: false }, receiver)
+        (Self { facts, params, own_tools, calls, taken, turn: None, turns: 0, opened: false }, receiver)
     }
 
     pub(crate) fn params(&self) -> &OpenParams {
@@ -107,6 +121,32 @@ impl Conversation {
 
     pub(crate) fn begin_turn(&mut self) {
         self.turn = Some(Turn::default());
+        self.turns += 1;
+    }
+
+    /// The number of a turn that may have ended without saying so; once a turn.
+    pub(crate) fn new_doubt(&mut self) -> Option<u64> {
+        let turn = self.turn.as_mut().filter(|turn| turn.doubt == Doubt::Raised)?;
+        turn.doubt = Doubt::Followed;
+        Some(self.turns)
+    }
+
+    pub(crate) fn is_in_turn(&self, number: u64) -> bool {
+        self.turn.is_some() && self.turns == number
+    }
+
+    /// Ends a turn that was found to be over.
+    pub(crate) fn found_idle(&mut self, number: u64) {
+        if self.is_in_turn(number) {
+            self.became_idle(&Idle::default());
+        }
+    }
+
+    /// Tells those who wait for a turn's end.
+    pub(crate) fn warn(&self, warning: &str) {
+        if self.turn.is_some() {
+            self.report(Fact::Warning(warning.to_owned()));
+        }
     }
 
     pub(crate) fn is_working(&self) -> bool {
@@ -135,7 +175,9 @@ impl Conversation {
         let of_sub_agent = event.agent_id.is_some();
         match event.r#type.as_str() {
             // What a sub-agent says reaches its agent as a tool's result.
-            "assistant.message_delta" | "assistant.message" | "session.error" if of_sub_agent => {}
+            "assistant.message_delta" | "assistant.message" | "session.error" | "assistant.idle" if of_sub_agent => {
+                self.report(Fact::Alive);
+            }
             "assistant.message_delta" => self.said_part(event.data()),
             "assistant.message" => self.said(event.data()),
             "tool.execution_start" => self.tool_started(event.data()),
@@ -146,9 +188,11 @@ impl Conversation {
             "session.warning" => self.report(Fact::Warning(event.data::<ErrorMessage>().message)),
             "session.error" => self.went_wrong(event.data()),
             "session.idle" => self.became_idle(&event.data()),
+            "assistant.idle" => self.raise_doubt(),
             "external_tool.requested" => return Some(self.tool_called(event.data())),
             "permission.requested" => return self.permission_asked(&event.data),
-            _ => {}
+            // The model thinks, a tool goes on, a context is compacted.
+            _ => self.report(Fact::Alive),
         }
         None
     }
@@ -212,9 +256,19 @@ impl Conversation {
     }
 
     fn went_wrong(&mut self, error: ErrorMessage) {
+        self.raise_doubt();
         match &mut self.turn {
+            // Errors may follow from one another, and the first one tells most.
+            Some(Turn { error: Some(known), .. }) if known.contains(&error.message) => {}
+            Some(Turn { error: Some(known), .. }) => *known = format!("{known}; {}", error.message),
             Some(turn) => turn.error = Some(error.message),
             None => self.report(Fact::Warning(error.message)),
+        }
+    }
+
+    fn raise_doubt(&mut self) {
+        if let Some(turn) = self.turn.as_mut().filter(|turn| turn.doubt == Doubt::None) {
+            turn.doubt = Doubt::Raised;
         }
     }
 
@@ -395,7 +449,41 @@ mod tests {
         while let Ok(fact) = receiver.try_recv() {
             facts.push(testing::show(&fact));
         }
+        facts.retain(|fact| fact != "alive");
         facts
+    }
+
+    #[test]
+    fn whatever_is_heard_in_a_turn_is_a_sign_of_life() {
+        let kinds =
+            ["assistant.reasoning_delta", "assistant.reasoning", "tool.execution_progress", "session.usage_info"];
+        for kind in kinds {
+            let (mut conversation, mut receiver) = conversation(ToolChoice::All);
+            conversation.begin_turn();
+            conversation.happened(&event(kind, json!({})));
+            assert!(matches!(receiver.try_recv(), Ok(Fact::Alive)), "{kind}");
+        }
+    }
+
+    #[test]
+    fn a_turn_is_doubted_once_and_only_while_it_lasts() {
+        for kind in ["assistant.idle", "session.error"] {
+            let (mut conversation, _facts) = conversation(ToolChoice::All);
+            conversation.happened(&event(kind, json!({})));
+            assert_eq!(conversation.new_doubt(), None, "{kind}: there is no turn");
+            conversation.begin_turn();
+            conversation.happened(&event("assistant.message", json!({})));
+            assert_eq!(conversation.new_doubt(), None);
+            conversation.happened(&event(kind, json!({})));
+            assert_eq!(conversation.new_doubt(), Some(1), "{kind}");
+            conversation.happened(&event(kind, json!({})));
+            assert_eq!(conversation.new_doubt(), None, "{kind}");
+            conversation.happened(&event("session.idle", json!({})));
+            conversation.begin_turn();
+            assert!(!conversation.is_in_turn(1) && conversation.is_in_turn(2));
+            conversation.found_idle(1);
+            assert!(conversation.is_working(), "that was another turn");
+        }
     }
 
     #[test]

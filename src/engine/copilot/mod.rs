@@ -11,6 +11,7 @@
 
 mod connection;
 mod conversation;
+mod endpoint;
 mod frame;
 mod locate;
 mod options;
@@ -70,7 +71,7 @@ pub(crate) struct Probe {
 impl Copilot {
     /// Finds the CLI, starts it and makes sure that squad can work with it.
     pub(crate) async fn start(options: Options) -> Result<Self, EngineError> {
-        let running = server::start(&options).await?;
+        let running = begin(&options).await?;
         let account = &running.identity.account;
         if options.provider.is_none() && !account.authenticated {
             let error = unauthenticated(account);
@@ -83,7 +84,7 @@ impl Copilot {
 
     /// Looks at the CLI and ends it again. Unlike [`Copilot::start`] it asks for no login.
     pub(crate) async fn probe(options: &Options) -> Result<Probe, EngineError> {
-        let running = server::start(options).await?;
+        let running = begin(options).await?;
         let models = server::models(&running.connection, options.timeouts.request).await;
         running.process.end(&running.connection, options.timeouts.grace).await;
         Ok(Probe { program: running.program.path().to_owned(), identity: running.identity, models })
@@ -110,6 +111,14 @@ impl Adapter for Copilot {
         let _ = self.stop.send(());
         let _ = self.watching.await;
     }
+}
+
+/// Starts the CLI, and looks meanwhile whether its models can be reached.
+async fn begin(options: &Options) -> Result<server::Running, EngineError> {
+    let Some(provider) = &options.provider else { return server::start(options).await };
+    let address = endpoint::address(provider)?;
+    let ((), running) = tokio::try_join!(endpoint::reach(options, provider, address), server::start(options))?;
+    Ok(running)
 }
 
 pub(crate) fn unauthenticated(account: &Account) -> EngineError {

@@ -54,9 +54,11 @@ pub(crate) struct Timeouts {
     /// Creating or resuming a session.
     pub(crate) open: Duration,
     pub(crate) abort: Duration,
-    /// How long a ping of a working CLI may take, and how often it is sent.
+    /// How long a ping of a working CLI may take before that is said, and how often it is sent.
     pub(crate) ping: Duration,
     pub(crate) ping_interval: Duration,
+    /// A CLI that answers no ping for so long and does nothing meanwhile is given up.
+    pub(crate) hang: Duration,
     /// Between asking the CLI to end and killing it.
     pub(crate) grace: Duration,
     /// The wait before the first retry of a lost connection; it doubles with each.
@@ -71,8 +73,9 @@ impl Default for Timeouts {
             offer: Duration::from_secs(5),
             open: Duration::from_secs(60),
             abort: Duration::from_secs(5),
-            ping: Duration::from_secs(10),
-            ping_interval: Duration::from_secs(15),
+            ping: Duration::from_secs(5),
+            ping_interval: Duration::from_secs(4),
+            hang: Duration::from_secs(30),
             grace: Duration::from_secs(5),
             backoff: Duration::from_secs(1),
         }

@@ -72,6 +72,10 @@ impl Process {
         Ok((process, Connection::start(input, output, incoming)))
     }
 
+    pub(crate) fn id(&self) -> Option<u32> {
+        self.id
+    }
+
     pub(crate) async fn ended(&mut self) -> Option<ExitStatus> {
         self.child.wait().await.ok()
     }
@@ -156,6 +160,21 @@ impl Process {
     async fn end_orphans(&mut self) {
         tracing::debug!("what engine {} left behind cannot be looked for here", self.mark);
     }
+}
+
+/// The time that a process has used of the processors, in any unit; `None` where that cannot be told.
+#[cfg(target_os = "linux")]
+pub(super) fn processor_time(id: u32) -> Option<u64> {
+    let text = std::fs::read_to_string(format!("/proc/{id}/stat")).ok()?;
+    // The name in parentheses may hold anything. Behind it, the 12th and 13th fields: in user mode and in the kernel.
+    let (_, fields) = text.rsplit_once(')')?;
+    let mut times = fields.split_whitespace().skip(11);
+    Some(times.next()?.parse::<u64>().ok()? + times.next()?.parse::<u64>().ok()?)
+}
+
+#[cfg(not(target_os = "linux"))]
+pub(super) fn processor_time(_id: u32) -> Option<u64> {
+    None
 }
 
 #[derive(Clone, Copy, Debug)]

@@ -161,7 +161,7 @@ async fn rest(session: &mut Session) -> Vec<String> {
 
 fn show(fact: &Fact) -> Option<String> {
     match fact {
-        Fact::Usage(_) => None,
+        Fact::Usage(_) | Fact::Alive => None,
         Fact::ToolStarted { tool, detail, .. } => Some(format!("start {tool}: {detail}")),
         Fact::ToolCompleted { tool, ok, detail, .. } => {
             Some(format!("end {tool} {}: {detail}", if *ok { "ok" } else { "failed" }))
@@ -241,7 +241,7 @@ async fn a_turn_with_tools_and_permissions() {
         [
             "start bash: echo one > one.txt",
             "may Shell bash: echo one > one.txt",
-            "end bash ok: <shellId: 0 completed with exit code 0>",
+            "end bash ok: \n<shellId: 0 completed with exit code 0>",
             "start bash: echo forbidden > two.txt",
             "may Shell bash: echo forbidden > two.txt",
             "end bash failed: The user rejected this tool call. User feedback: that is forbidden",
@@ -469,18 +469,84 @@ async fn a_cli_that_hangs_is_found_out_and_replaced() {
     let mut options = world.options();
     options.timeouts.ping_interval = Duration::from_millis(200);
     options.timeouts.ping = Duration::from_millis(500);
+    options.timeouts.hang = Duration::from_secs(2);
     options.timeouts.backoff = Duration::from_millis(100);
     let copilot = Copilot::start(options).await.expect("it starts");
     let mut session = copilot.open(world.opening("s", ToolChoice::All)).await.expect("it opens");
     turn(&mut session, "STEP say:first").await;
     session.send("STEP sleep:60 say:never").await.expect("sent");
     world.signal("-STOP");
+    until(&mut session, "warning the engine has not answered for 0.5 s").await;
     let lost = until(&mut session, "connection lost").await;
-    assert!(lost.contains("it hangs: no answer within 0.5 s to a ping"), "{lost}");
+    assert!(lost.contains("it hangs: no answer to a ping, and nothing done for 2 s"), "{lost}");
     until(&mut session, "failed").await;
     assert_eq!(turn(&mut session, "STEP say:back").await.last().map(String::as_str), Some("idle"));
     copilot.stop().await;
     assert_eq!(world.processes(), []);
+}
+
+#[tokio::test]
+async fn a_cli_that_goes_on_after_a_while_is_not_given_up() {
+    let world = World::plain();
+    let mut options = world.options();
+    options.timeouts.ping = Duration::from_millis(500);
+    options.timeouts.ping_interval = Duration::from_millis(100);
+    let copilot = Copilot::start(options).await.expect("it starts");
+    let mut session = copilot.open(world.opening("s", ToolChoice::All)).await.expect("it opens");
+    session.send("STEP sleep:2 say:late").await.expect("sent");
+    world.signal("-STOP");
+    until(&mut session, "warning the engine has not answered for 0.5 s").await;
+    world.signal("-CONT");
+    let facts = rest(&mut session).await;
+    assert!(facts.last().is_some_and(|last| last == "idle"), "{facts:?}");
+    assert!(facts.iter().all(|fact| !fact.starts_with("connection")), "{facts:?}");
+    copilot.stop().await;
+    assert_eq!(world.processes(), []);
+}
+
+/// A file system of its own that is soon full. Only root may make one.
+struct SmallDisk(PathBuf);
+
+impl SmallDisk {
+    fn mount(folder: PathBuf) -> Option<Self> {
+        std::fs::create_dir_all(&folder).expect("a folder");
+        let mount = Command::new("mount").args(["-t", "tmpfs", "-o", "size=16m", "squad-test"]).arg(&folder).output();
+        mount.is_ok_and(|done| done.status.success()).then(|| Self(folder))
+    }
+
+    fn fill(&self) {
+        use std::io::Write;
+
+        let mut file = std::fs::File::create(self.0.join("filler")).expect("a file");
+        while file.write_all(&[0; 4096]).is_ok() {}
+        while file.write_all(&[0]).is_ok() {}
+    }
+}
+
+impl Drop for SmallDisk {
+    fn drop(&mut self) {
+        let _ = Command::new("umount").arg("--lazy").arg(&self.0).status();
+    }
+}
+
+#[tokio::test]
+async fn a_turn_that_a_full_disk_has_ended_is_over_and_says_why() {
+    let world = World::plain();
+    let Some(disk) = SmallDisk::mount(world.folder.path().join("home")) else {
+        eprintln!("SKIPPED: only root may mount the small disk that this test fills");
+        return;
+    };
+    let mut options = world.options();
+    options.home = Home::At(disk.0.clone());
+    let copilot = Copilot::start(options).await.expect("it starts");
+    let mut session = copilot.open(world.opening("s", ToolChoice::All)).await.expect("it opens");
+    assert_eq!(turn(&mut session, "STEP say:first").await.last().map(String::as_str), Some("idle"));
+    disk.fill();
+    let facts = turn(&mut session, "STEP say:second").await;
+    let last = facts.last().expect("an end");
+    assert!(last.starts_with("failed ") && last.contains("No space left"), "{facts:?}");
+    assert_eq!(last.matches("No space left").count(), 1, "each error is told once: {last}");
+    copilot.stop().await;
 }
 
 #[tokio::test]

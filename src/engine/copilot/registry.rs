@@ -15,15 +15,17 @@ use crate::engine::{Approval, EngineError, Fact, ToolResult};
 /// What the model reads when nobody answers its question.
 const NO_ANSWER: &str = "Nobody is available to answer. Go on by your own best judgement, and say what you assumed.";
 
+type Sessions = Arc<Mutex<HashMap<String, Conversation>>>;
+
 pub(crate) struct Registry {
-    sessions: Mutex<HashMap<String, Conversation>>,
+    sessions: Sessions,
     /// Of the requests that carry answers.
     deadline: Duration,
 }
 
 impl Registry {
     pub(crate) fn new(deadline: Duration) -> Self {
-        Self { sessions: Mutex::default(), deadline }
+        Self { sessions: Sessions::default(), deadline }
     }
 
     /// One process answers a second `session.create` of an id with the first session, so it is refused here.
@@ -76,13 +78,20 @@ impl Registry {
             Ok(params) => params,
             Err(error) => return tracing::debug!("an event has an unknown shape: {error}"),
         };
-        let asked = self.with(&session_id, |session| (session.happened(&event), session.is_working()));
-        let Some((asked, working)) = asked else {
+        let asked = self.with(&session_id, |session| {
+            let asked = session.happened(&event);
+            (asked, session.is_working(), session.new_doubt())
+        });
+        let Some((asked, working, doubt)) = asked else {
             // Nobody is there any more who could allow anything; unanswered, the CLI would wait for ever.
             return drop(tokio::spawn(refuse(Arc::clone(connection), session_id, event, self.deadline)));
         };
         if let Some(asked) = asked {
             tokio::spawn(answer(Arc::clone(connection), session_id.clone(), asked, self.deadline));
+        }
+        if let Some(turn) = doubt {
+            let sessions = Arc::clone(&self.sessions);
+            tokio::spawn(settle(sessions, Arc::clone(connection), session_id.clone(), turn, self.deadline));
         }
         if working && event.r#type == "tool.execution_start" {
             // The CLI writes a turn's events 100 to 200 ms late, and a tool is where it is most likely to be killed:
@@ -122,6 +131,30 @@ impl Incoming for Registry {
             }
             _ => responder.unknown_method(method),
         }
+    }
+}
+
+/// How often a turn is looked at that may have ended without saying so.
+const LOOK: Duration = Duration::from_secs(1);
+
+/// Ends a turn that has ended without saying so. Seen once, it may just be between two of its steps.
+async fn settle(sessions: Sessions, connection: Arc<Connection>, id: String, turn: u64, deadline: Duration) {
+    let mut times = 0;
+    while times < 2 {
+        tokio::time::sleep(LOOK).await;
+        if !lock(&sessions).get(&id).is_some_and(|session| session.is_in_turn(turn)) {
+            return;
+        }
+        let params = json!({ "sessionId": id });
+        match connection.request("session.metadata.activity", &params, deadline).await {
+            Ok(activity) if activity.get("hasActiveWork") == Some(&Value::Bool(false)) => times += 1,
+            Ok(_) => times = 0,
+            // One that cannot tell has its limits, and one that is gone is dealt with elsewhere.
+            Err(error) => return tracing::debug!("what session {id} is at is not known: {error}"),
+        }
+    }
+    if let Some(session) = lock(&sessions).get_mut(&id) {
+        session.found_idle(turn);
     }
 }
 

@@ -6,12 +6,12 @@ use std::time::Duration;
 use serde::de::DeserializeOwned;
 use serde_json::{Value, json};
 use tokio::sync::{oneshot, watch};
-use tokio::time::{Instant, MissedTickBehavior, interval_at, sleep};
+use tokio::time::{Instant, MissedTickBehavior, interval_at, sleep, timeout};
 
 use super::connection::{CallError, Connection};
-use super::locate::locate;
+use super::locate::{locate, version_key};
 use super::options::{Home, Options, Provider};
-use super::process::Process;
+use super::process::{Process, processor_time};
 use super::registry::Registry;
 use super::wire::{Account, Greeting, ModelInfo, Models, OpenParams};
 use crate::engine::{EngineError, Fact};
@@ -20,6 +20,8 @@ use crate::program::Program;
 
 /// The protocol versions that squad speaks. The only place that says so.
 pub(crate) const PROTOCOL: std::ops::RangeInclusive<u64> = 3..=3;
+/// The oldest CLI that does what squad asks of it. 1.0.34 speaks the protocol too, and takes no answer to a permission.
+const OLDEST: &str = "1.0.43";
 /// A CLI that speaks the last of them.
 const KNOWN_GOOD: &str = "@github/copilot@1.0.102";
 /// How often a lost connection is tried again.
@@ -133,8 +135,8 @@ async fn greet(connection: &Connection, options: &Options) -> Result<Identity, G
     };
     let greeting: Greeting = super::wire::lenient(greeting);
     let protocol = gate(greeting.protocol_version).map_err(GateError::Engine)?;
+    let version = insist_on_version(greeting.version).map_err(GateError::Engine)?;
     let account = connection.request("auth.getStatus", &json!({}), timeouts.request).await?;
-    let version = greeting.version.unwrap_or_else(|| "unknown".to_owned());
     Ok(Identity { version, protocol, account: super::wire::lenient(account) })
 }
 
@@ -146,6 +148,21 @@ fn gate(found: Option<u64>) -> Result<u64, EngineError> {
             let package = if is_newer { KNOWN_GOOD } else { "@github/copilot@latest" };
             let hint = format!("install a Copilot CLI that speaks it: `npm install -g {package}`");
             Err(EngineError::Protocol { found, supported: supported(), hint })
+        }
+    }
+}
+
+/// One that does not say is taken for too old.
+fn insist_on_version(found: Option<String>) -> Result<String, EngineError> {
+    let is_new_enough = |version: &String| version_key(version.trim_start_matches('v')) >= version_key(OLDEST);
+    match found {
+        Some(version) if is_new_enough(&version) => Ok(version),
+        found => {
+            let found =
+                found.map_or_else(|| "of an unknown version".to_owned(), |version| format!("version {version}"));
+            let reason = format!("the Copilot CLI is {found}; this squad needs {OLDEST} or newer");
+            let hint = Some("install a newer one: `npm install -g @github/copilot@latest`".to_owned());
+            Err(EngineError::Unusable { reason, hint })
         }
     }
 }
@@ -242,16 +259,21 @@ impl Server {
 
     /// Waits for the loss of the connection, and says how it came.
     async fn loss(&self, process: &mut Process, connection: &Connection) -> String {
+        let id = process.id();
         tokio::select! {
             reason = connection.closed() => reason,
             _ = process.ended() => "it ended".to_owned(),
-            reason = self.silence(connection) => reason,
+            reason = self.silence(id, connection) => reason,
         }
     }
 
-    /// Waits until a working CLI leaves a ping unanswered. A stopped process does not close anything, it hangs.
-    async fn silence(&self, connection: &Connection) -> String {
+    /// Waits until a working CLI leaves a ping unanswered and does nothing meanwhile. A stopped process does not close
+    /// anything, it hangs; one on a machine that is overloaded only takes its time.
+    async fn silence(&self, id: Option<u32>, connection: &Connection) -> String {
+        /// Where it cannot be told what a process does.
+        const UNKNOWN: u32 = 3;
         let timeouts = &self.options.timeouts;
+        let used = || id.and_then(processor_time);
         // Not at once: whatever has just begun to work has just answered.
         let mut ticks = interval_at(Instant::now() + timeouts.ping_interval, timeouts.ping_interval);
         ticks.set_missed_tick_behavior(MissedTickBehavior::Delay);
@@ -260,9 +282,29 @@ impl Server {
             if !self.registry.is_any_working() {
                 continue;
             }
-            let ping = connection.request("ping", &json!({}), timeouts.ping).await;
-            if let Err(error @ CallError::Silent(_)) = ping {
-                return format!("it hangs: {error} to a ping");
+            let before = used();
+            let params = json!({});
+            let mut ping = std::pin::pin!(connection.request("ping", &params, Duration::MAX));
+            // That it is closed is seen elsewhere.
+            if timeout(timeouts.ping, &mut ping).await.is_ok() {
+                continue;
+            }
+            let (asked, all) = (timeouts.ping.as_secs_f64(), timeouts.hang.as_secs_f64());
+            let warning = format!(
+                "the engine has not answered for {asked} s; after {all} s in which it does nothing it is given up"
+            );
+            self.registry.each(|session| session.warn(&warning));
+            let mut before = before;
+            let mut patience = timeouts.hang.saturating_sub(timeouts.ping);
+            if before.is_none() {
+                patience *= UNKNOWN;
+            }
+            while timeout(patience, &mut ping).await.is_err() {
+                let now = used();
+                if now == before {
+                    return format!("it hangs: no answer to a ping, and nothing done for {all} s");
+                }
+                (before, patience) = (now, timeouts.hang);
             }
         }
     }
@@ -388,6 +430,21 @@ mod tests {
         let newer = gate(Some(4)).expect_err("too new");
         assert!(newer.hint().is_some_and(|hint| hint.contains(KNOWN_GOOD)));
         assert!(matches!(gate(None), Err(EngineError::Protocol { found: None, .. })));
+    }
+
+    #[test]
+    fn a_cli_that_is_too_old_is_refused_with_both_versions() {
+        for version in ["1.0.43", "1.0.102", "v1.0.57", "1.1.0", "2.0.0-1"] {
+            assert_eq!(insist_on_version(Some(version.to_owned())), Ok(version.to_owned()));
+        }
+        for version in ["1.0.34", "1.0.42", "1.0.43-1", "0.9.100", "1.0", "unknown", ""] {
+            let error = insist_on_version(Some(version.to_owned())).expect_err(version);
+            let expected = format!("the Copilot CLI is version {version}; this squad needs 1.0.43 or newer");
+            assert_eq!(error.to_string(), expected);
+            assert!(error.hint().is_some_and(|hint| hint.contains("npm install -g @github/copilot@latest")));
+        }
+        let unknown = insist_on_version(None).expect_err("it does not say").to_string();
+        assert_eq!(unknown, "the Copilot CLI is of an unknown version; this squad needs 1.0.43 or newer");
     }
 
     #[test]

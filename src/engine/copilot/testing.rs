@@ -88,6 +88,7 @@ pub(crate) const READ: &str = "read head; read empty";
 /// A fact in a line.
 pub(crate) fn show(fact: &Fact) -> String {
     match fact {
+        Fact::Alive => "alive".to_owned(),
         Fact::MessageDelta(text) => format!("delta {text}"),
         Fact::Message(text) => format!("message {text}"),
         Fact::ToolStarted { call, tool, detail, .. } => format!("start {call} {tool}: {detail}"),

@@ -140,7 +140,7 @@ async fn a_tool_call_that_nobody_answers_has_failed() {
 
 /// The requests up to the first prompt: connect, auth, delete, create, send.
 fn opened() -> String {
-    let results = [r#"{"protocolVersion":3}"#, r#"{"isAuthenticated":true}"#, "{}", "{}", "{}"];
+    let results = [r#"{"protocolVersion":3,"version":"1.0.102"}"#, r#"{"isAuthenticated":true}"#, "{}", "{}", "{}"];
     let lines: Vec<String> = (1..).zip(results).map(|(id, result)| format!("{READ}; {}", answer(id, result))).collect();
     lines.join("\n")
 }
@@ -171,7 +171,7 @@ async fn until_the_end(session: &mut Session) -> Vec<String> {
 async fn a_turn_in_which_the_engine_was_lost_has_failed() {
     let folder = tempfile::tempdir().expect("a folder");
     let again = folder.path().join("again");
-    let resumed = [r#"{"protocolVersion":3}"#, r#"{"isAuthenticated":true}"#, "{}"];
+    let resumed = [r#"{"protocolVersion":3,"version":"1.0.102"}"#, r#"{"isAuthenticated":true}"#, "{}"];
     let resumed: Vec<String> =
         (1..).zip(resumed).map(|(id, result)| format!("{READ}; {}", answer(id, result))).collect();
     let script = format!(

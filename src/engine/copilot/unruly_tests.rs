@@ -33,6 +33,47 @@ async fn another_protocol_is_refused_with_both_versions() {
 }
 
 #[tokio::test]
+async fn a_cli_that_is_too_old_is_refused_at_the_gate() {
+    for (greeting, found) in [
+        (r#"{"protocolVersion":3,"version":"1.0.34"}"#, "version 1.0.34"),
+        (r#"{"protocolVersion":3}"#, "of an unknown version"),
+    ] {
+        let error = start(&format!("{}; cat >/dev/null", answer(1, greeting))).await;
+        let expected = format!("the Copilot CLI is {found}; this squad needs 1.0.43 or newer");
+        assert_eq!(error.to_string(), expected);
+        assert!(error.hint().is_some_and(|hint| hint.contains("@github/copilot@latest")), "{error:?}");
+    }
+}
+
+/// The endpoint is looked at while the CLI starts, so that it is named however slow that is.
+#[tokio::test]
+async fn an_endpoint_that_cannot_be_is_named_at_once() {
+    let free = std::net::TcpListener::bind("127.0.0.1:0").expect("a port").local_addr().expect("an address").port();
+    let refusing = format!("http://127.0.0.1:{free}/v1");
+    for (base_url, reason, starts) in [
+        ("127.0.0.1:8080/v1", "the model endpoint `127.0.0.1:8080/v1` is no URL", false),
+        ("", "the model endpoint `` is no URL", false),
+        (&refusing, "cannot be reached: 127.0.0.1:", true),
+        ("http://nowhere.invalid/v1", "the host `nowhere.invalid`", true),
+    ] {
+        let folder = tempfile::tempdir().expect("a temporary folder");
+        let mark = folder.path().join("started");
+        let mut options = options(&folder, &format!("touch '{}'; cat >/dev/null", mark.display()));
+        options.timeouts.start = Duration::from_secs(60);
+        options.provider = Some(Provider {
+            kind: ProviderKind::Openai,
+            wire_api: None,
+            base_url: base_url.to_owned(),
+            api_key: None,
+            models: Vec::new(),
+        });
+        let error = Copilot::start(options).await.err().expect("nobody is there");
+        assert!(error.to_string().contains(reason) && error.hint().is_some(), "{error:?}");
+        assert!(starts || !mark.exists(), "{base_url}: nothing is started");
+    }
+}
+
+#[tokio::test]
 async fn an_exit_is_told_with_its_last_words() {
     let error = start("echo 'first' >&2; echo 'no such option: --server' >&2; exit 3").await.to_string();
     assert!(error.contains("exit status: 3"), "{error}");
@@ -73,7 +114,8 @@ async fn answers_of_the_wrong_shape_are_no_protocol_version() {
 
 #[tokio::test]
 async fn a_cli_without_a_login_says_how_to_get_one() {
-    let answers = [answer(1, r#"{"protocolVersion":3}"#), answer(2, r#"{"isAuthenticated":false}"#)];
+    let answers =
+        [answer(1, r#"{"protocolVersion":3,"version":"1.0.102"}"#), answer(2, r#"{"isAuthenticated":false}"#)];
     let error = start(&format!("{}; cat >/dev/null", answers.join("; sleep 0.3; "))).await;
     assert_eq!(error.to_string(), "the Copilot CLI is not logged in");
     let hint = error.hint().unwrap_or_default();
@@ -85,7 +127,7 @@ async fn a_cli_without_a_login_says_how_to_get_one() {
 
 /// What a CLI that gives these answers, each to the request of its number, offers.
 async fn offer(models: Option<&str>) -> Offer {
-    let mut results = vec![r#"{"protocolVersion":3}"#, r#"{"isAuthenticated":true}"#];
+    let mut results = vec![r#"{"protocolVersion":3,"version":"1.0.102"}"#, r#"{"isAuthenticated":true}"#];
     results.extend(models);
     let answers: Vec<String> =
         (1..).zip(results).map(|(id, result)| format!("{READ}; {}", answer(id, result))).collect();

@@ -1,0 +1,267 @@
+//! How long an agent may take for one message.
+//!
+//! Silence is limited only while nothing is known to be going on; a tool call has a limit of its own; and working time
+//! has one all in all. While the agent waits for an answer of ours, such as a person's, none of them runs.
+
+use std::collections::BTreeMap;
+use std::fmt;
+use std::time::Duration;
+
+use tokio::sync::watch;
+use tokio::time::Instant;
+
+use crate::engine::Fact;
+
+/// A model that does not stream says nothing until it has said all.
+const WITHOUT_STREAMING: u32 = 3;
+
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Limits {
+    /// Without a sign of life.
+    pub(crate) silence: Duration,
+    /// One tool call.
+    pub(crate) tool: Duration,
+    /// Working time, all in all.
+    pub(crate) work: Duration,
+}
+
+/// A limit that was reached.
+#[derive(Clone, Debug, PartialEq)]
+pub(super) enum Over {
+    Silence(Duration),
+    Tool(String, Duration),
+    Work(Duration),
+}
+
+impl fmt::Display for Over {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Silence(limit) => write!(f, "nothing was heard of it for {}", spoken(*limit)),
+            Self::Tool(tool, limit) => write!(f, "its call of `{tool}` did not end within {}", spoken(*limit)),
+            Self::Work(limit) => write!(f, "its work did not end within {}", spoken(*limit)),
+        }
+    }
+}
+
+pub(super) struct Timer {
+    limits: Limits,
+    begun: Instant,
+    /// The last sign of life.
+    heard: Instant,
+    /// Tool calls that are under way, by their ids, with their tools.
+    calls: BTreeMap<String, (String, Instant)>,
+    /// Whether messages come in pieces: so it is taken to be until one did not.
+    streams: bool,
+    has_pieces: bool,
+    /// Since when an answer of ours is waited for.
+    waiting: Option<Instant>,
+}
+
+impl Timer {
+    pub(super) fn start(limits: Limits) -> Self {
+        let now = Instant::now();
+        let calls = BTreeMap::new();
+        Self { limits, begun: now, heard: now, calls, streams: true, has_pieces: false, waiting: None }
+    }
+
+    /// Takes note of a fact: each is a sign of life.
+    pub(super) fn hear(&mut self, fact: &Fact) {
+        let now = Instant::now();
+        self.heard = now;
+        match fact {
+            Fact::ToolStarted { call, tool, .. } => drop(self.calls.insert(call.clone(), (tool.clone(), now))),
+            Fact::ToolCompleted { call, .. } => drop(self.calls.remove(call)),
+            Fact::MessageDelta(_) => self.has_pieces = true,
+            Fact::Message(_) => self.streams = std::mem::take(&mut self.has_pieces),
+            _ => {}
+        }
+    }
+
+    /// No time passes while the agent waits for us.
+    pub(super) fn wait(&mut self, is_waiting: bool) {
+        let now = Instant::now();
+        match (is_waiting, self.waiting) {
+            (true, None) => self.waiting = Some(now),
+            (false, Some(since)) => {
+                let waited = now - since;
+                self.waiting = None;
+                self.begun += waited;
+                self.heard += waited;
+                // A call that began meanwhile has waited for a part of it.
+                self.calls.values_mut().for_each(|(_, begun)| *begun = (*begun + waited).min(now));
+            }
+            _ => {}
+        }
+    }
+
+    /// When the first limit is reached, if nothing more is heard, and which it is.
+    pub(super) fn due(&self) -> Option<(Instant, Over)> {
+        if self.waiting.is_some() {
+            return None;
+        }
+        let Limits { silence, tool: call, work } = self.limits;
+        let silence = if self.streams { silence } else { silence.saturating_mul(WITHOUT_STREAMING) };
+        let calls = self.calls.values().map(|(tool, begun)| (*begun, call, Over::Tool(tool.clone(), call)));
+        let quiet = self.calls.is_empty().then_some((self.heard, silence, Over::Silence(silence)));
+        let all = calls.chain(quiet).chain([(self.begun, work, Over::Work(work))]);
+        all.filter_map(|(begun, limit, over)| Some((begun.checked_add(limit)?, over))).min_by_key(|(at, _)| *at)
+    }
+
+    /// Returns when the first limit is reached.
+    pub(super) async fn over(&self) -> Over {
+        match self.due() {
+            Some((at, over)) => {
+                tokio::time::sleep_until(at).await;
+                over
+            }
+            None => std::future::pending().await,
+        }
+    }
+}
+
+/// How many answers of ours an agent waits for.
+#[derive(Clone)]
+pub(super) struct Waits(watch::Sender<usize>);
+
+impl Waits {
+    pub(super) fn channel() -> (Self, watch::Receiver<usize>) {
+        let (sender, receiver) = watch::channel(0);
+        (Self(sender), receiver)
+    }
+
+    /// It waits for as long as what is returned is held.
+    pub(super) fn begin(&self) -> Wait {
+        self.0.send_modify(|count| *count += 1);
+        Wait(self.0.clone())
+    }
+}
+
+pub(super) struct Wait(watch::Sender<usize>);
+
+impl Drop for Wait {
+    fn drop(&mut self) {
+        self.0.send_modify(|count| *count -= 1);
+    }
+}
+
+/// `5m`, `90s`, `250ms`.
+fn spoken(duration: Duration) -> String {
+    jiff::SignedDuration::try_from(duration)
+        .map_or_else(|_| format!("{duration:?}"), |duration| format!("{duration:#}"))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const LIMITS: Limits =
+        Limits { silence: Duration::from_secs(10), tool: Duration::from_secs(60), work: Duration::from_secs(300) };
+
+    enum Step {
+        /// After so many seconds.
+        Hear(u64, Fact),
+        Wait(u64, bool),
+    }
+
+    fn call(id: &str) -> Fact {
+        Fact::ToolStarted { call: id.to_owned(), tool: "bash".to_owned(), detail: String::new(), writes: None }
+    }
+
+    fn end(id: &str) -> Fact {
+        let (call, tool) = (id.to_owned(), "bash".to_owned());
+        Fact::ToolCompleted { call, tool, ok: true, exit_code: None, detail: String::new() }
+    }
+
+    fn piece() -> Fact {
+        Fact::MessageDelta("a".to_owned())
+    }
+
+    fn message() -> Fact {
+        Fact::Message("a".to_owned())
+    }
+
+    /// How many seconds after the beginning a limit is reached, and which.
+    async fn ended(steps: Vec<Step>) -> (u64, Over) {
+        let begun = Instant::now();
+        let mut timer = Timer::start(LIMITS);
+        for step in steps {
+            let (Step::Hear(seconds, _) | Step::Wait(seconds, _)) = step;
+            tokio::select! {
+                biased;
+                over = timer.over() => return (begun.elapsed().as_secs(), over),
+                () = tokio::time::sleep(Duration::from_secs(seconds)) => {}
+            }
+            match step {
+                Step::Hear(_, fact) => timer.hear(&fact),
+                Step::Wait(_, is_waiting) => timer.wait(is_waiting),
+            }
+        }
+        let over = timer.over().await;
+        (begun.elapsed().as_secs(), over)
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn each_limit_runs_only_while_it_is_meant() {
+        use Step::{Hear, Wait};
+        let (ten, thirty) = (Over::Silence(LIMITS.silence), Over::Silence(3 * LIMITS.silence));
+        let tool = || Over::Tool("bash".to_owned(), LIMITS.tool);
+        let heard = |each: u64, times: usize| (0..times).map(|_| Hear(each, Fact::Alive)).collect::<Vec<_>>();
+        for (what, steps, expected) in [
+            ("silence from the beginning", vec![], (10, ten.clone())),
+            ("any sign of life counts", heard(9, 3), (37, ten.clone())),
+            ("usage counts", vec![Hear(9, Fact::Usage(crate::model::Usage::default()))], (19, ten.clone())),
+            ("pieces count", vec![Hear(9, piece()), Hear(9, piece())], (28, ten.clone())),
+            ("work ends whatever is heard", heard(9, 40), (300, Over::Work(LIMITS.work))),
+            ("a call is no silence", vec![Hear(1, call("a")), Hear(55, end("a"))], (66, ten.clone())),
+            ("a call has its own limit", vec![Hear(1, call("a"))], (61, tool())),
+            ("each call has", vec![Hear(1, call("a")), Hear(20, call("b")), Hear(20, end("a"))], (81, tool())),
+            (
+                "one call's end leaves the other",
+                vec![Hear(1, call("a")), Hear(1, call("b")), Hear(1, end("b"))],
+                (61, tool()),
+            ),
+            ("what is said meanwhile does not prolong it", vec![Hear(1, call("a")), Hear(50, piece())], (61, tool())),
+            ("a person thinks as long as they like", vec![Wait(5, true), Wait(1000, false)], (1010, ten.clone())),
+            (
+                "and so in a call",
+                vec![Hear(1, call("a")), Wait(5, true), Wait(1000, false), Hear(50, end("a"))],
+                (1066, ten.clone()),
+            ),
+            (
+                "a call's time begins after the answer",
+                vec![Hear(0, call("a")), Wait(0, true), Wait(500, false)],
+                (560, tool()),
+            ),
+            ("without streaming it is three times as long", vec![Hear(1, message())], (31, thirty.clone())),
+            ("with streaming it is not", vec![Hear(1, piece()), Hear(1, message())], (12, ten.clone())),
+            ("the last message tells", vec![Hear(1, piece()), Hear(1, message()), Hear(1, message())], (33, thirty)),
+        ] {
+            assert_eq!(ended(steps).await, expected, "{what}");
+        }
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn work_is_only_the_time_at_work() {
+        let mut steps = Vec::new();
+        for _ in 0..4 {
+            steps.extend((0..7).map(|_| Step::Hear(9, Fact::Alive)));
+            steps.extend([Step::Wait(0, true), Step::Wait(3600, false)]);
+        }
+        steps.extend((0..40).map(|_| Step::Hear(9, Fact::Alive)));
+        assert_eq!(ended(steps).await, (300 + 4 * 3600, Over::Work(LIMITS.work)));
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn waits_end_however_they_end() {
+        let (waits, mut count) = Waits::channel();
+        let (one, two) = (waits.begin(), waits.begin());
+        assert_eq!(*count.borrow_and_update(), 2);
+        drop(one);
+        let task = tokio::spawn(async move {
+            let _held = two;
+            unreachable!("a defect");
+        });
+        assert!(task.await.is_err());
+        assert_eq!(*count.borrow_and_update(), 0);
+    }
+}
