@@ -14,7 +14,9 @@ pub(crate) const FOLDERS: [&str; 2] = [".squad", ".ai-team"];
 /// files of decisions, which [`holds_decisions`] knows.
 const FILES: [&str; 3] = ["team.md", "routing.md", "ceremonies.md"];
 const FOLDERS_OF_FILES: [&str; 9] =
-    ["agents", "archive", "archived", "charters", "roles", "decisions", "identity", "skills", "casting"];
+    ["agents", "archive", "archived", "charters", "roles", DECISIONS, "identity", "skills", "casting"];
+
+const DECISIONS: &str = "decisions";
 
 const ROSTER: &str = "team.md";
 /// What people call the roster instead.
@@ -97,6 +99,17 @@ pub(crate) fn read(team: &TeamFolder) -> (Files, Vec<Problem>) {
         };
         reader.problems.push(Problem::warning(Source::new(FOLDERS[1], 0), "two-team-folders", message).hint(hint));
     }
+    (reader.files, reader.problems)
+}
+
+/// The files of a team but those of single decisions, which are as many as were ever made.
+pub(crate) fn read_but_decisions(team: &TeamFolder) -> (Files, Vec<Problem>) {
+    let mut reader = Reader::new(team);
+    FILES.into_iter().chain(CONFIGURATION).for_each(|name| reader.file(name));
+    reader.decisions();
+    linked_files(&reader.files).iter().for_each(|name| reader.file(name));
+    FOLDERS_OF_FILES.into_iter().filter(|name| *name != DECISIONS).for_each(|name| reader.folder(name, 1));
+    reader.folder(&format!("{DECISIONS}/inbox"), 2);
     (reader.files, reader.problems)
 }
 

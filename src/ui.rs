@@ -9,7 +9,7 @@ use serde::Serialize;
 use crate::env::Streams;
 use crate::error::Failure;
 use crate::model::{Event, Problem, Severity, printable};
-use crate::view::{Mood, Screen};
+use crate::view::{Mood, Progress, Screen};
 
 /// When to colour.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, clap::ValueEnum)]
@@ -63,6 +63,11 @@ impl Ui {
     /// Whether stderr is a terminal on which something may move.
     pub(crate) fn shows_progress(&self) -> bool {
         self.streams.err_is_terminal && !self.manner.quiet && !self.manner.json && !self.manner.plain
+    }
+
+    /// A line that says how far something long has come.
+    pub(crate) fn progress(&self) -> Progress {
+        Progress::new(self.shows_progress())
     }
 
     /// Whether there is a person to ask.

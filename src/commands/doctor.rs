@@ -29,7 +29,7 @@ impl Args {
         if self.repair {
             return repaired(context, self.yes);
         }
-        let diagnosis = doctor::diagnose(context.env, &context.directory, self.prove)?;
+        let diagnosis = doctor::diagnose(context.env, &context.directory, self.prove, &context.ui.progress())?;
         let ui = &mut context.ui;
         if ui.json() {
             ui.value(&diagnosis);

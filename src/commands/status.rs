@@ -9,7 +9,7 @@ pub(super) struct Args {}
 
 impl Args {
     pub(super) fn run(self, context: &mut Context<'_>) -> Ended {
-        let status = status(context.env, &context.directory)?;
+        let status = status(context.env, &context.directory, &context.ui.progress())?;
         if context.ui.json() {
             context.value(&status);
             return Ok(0);

@@ -3,7 +3,7 @@
 //! The index is changed by the `git` program only: it keeps the user's extensions, split and sparse indexes whole.
 
 use std::{
-    collections::BTreeMap,
+    collections::{BTreeMap, BTreeSet},
     fs,
     io::{self, Write},
     path::{Path, PathBuf},
@@ -26,12 +26,22 @@ pub(super) enum Entry {
     Other,
 }
 
+/// For more paths than these, git is asked for everything in their folders: an index has to be compared with each
+/// pattern, and a command line has its limits.
+const FEW: usize = 32;
+
 impl Staged {
     pub(super) fn read(repository: &Repository, paths: &[&str]) -> Result<Self, Error> {
-        let mut tops: Vec<&str> = paths.iter().map(|path| path.split('/').next().unwrap_or(path)).collect();
-        tops.sort_unstable();
-        tops.dedup();
-        let answer = repository.call(&["ls-files", "-t", "--stage", "-z", "--"]).arguments(&tops).succeed()?;
+        let list = ["ls-files", "-t", "--stage", "-z", "--"];
+        let call = if paths.len() <= FEW {
+            let patterns: BTreeSet<String> = paths.iter().flat_map(|path| patterns(path)).collect();
+            let call = repository.call(&["--no-literal-pathspecs", "--glob-pathspecs"]).arguments(&list);
+            call.arguments(&patterns.into_iter().collect::<Vec<_>>())
+        } else {
+            let tops: BTreeSet<&str> = paths.iter().map(|path| path.split('/').next().unwrap_or(path)).collect();
+            repository.call(&list).arguments(&tops.into_iter().collect::<Vec<_>>())
+        };
+        let answer = call.succeed()?;
         let mut entries = BTreeMap::new();
         for record in answer.stdout.split(|byte| *byte == 0).filter(|record| !record.is_empty()) {
             let (path, entry) = parse_entry(record, repository)
@@ -55,6 +65,21 @@ impl Staged {
             next.starts_with(&below).then_some(next)
         })
     }
+}
+
+/// What the index may hold at a path, below it, and in place of the folders above it; not what else is in those folders.
+fn patterns(path: &str) -> Vec<String> {
+    // A pattern, unlike a plain path, does not match what is below it, and an escaped character makes it one.
+    let exactly = |path: &str| {
+        let escaped = path.chars().flat_map(|character| {
+            let escape = matches!(character, '*' | '?' | '[' | '\\').then_some('\\');
+            escape.into_iter().chain([character])
+        });
+        let escaped: String = escaped.collect();
+        if escaped.starts_with('\\') { escaped } else { format!("\\{escaped}") }
+    };
+    let above = path.match_indices('/').map(|(index, _)| exactly(&path[..index]));
+    above.chain([exactly(path), format!("{}/**", exactly(path))]).collect()
 }
 
 /// `<tag> <mode> <id> <stage>\t<path>`

@@ -8,7 +8,7 @@
 
 mod plan;
 
-use std::{path::Path, time::Duration};
+use std::{path::Path, thread, time::Duration};
 
 use gix::{ObjectId, objs};
 use jiff::Timestamp;
@@ -109,7 +109,14 @@ fn attempt(
 ) -> Result<Option<ObjectId>, Stop> {
     let (root, base) = check_place(repository, change)?;
     let store = repository.objects();
-    let mut plan = Plan::make(repository, &store, root, base, change)?;
+    // Three questions to git, which do not wait for each other.
+    let (plan, attributes, signs) = thread::scope(|scope| {
+        let attributes = scope.spawn(|| check_attributes(repository, change));
+        let signs = scope.spawn(|| wants_signature(repository));
+        let plan = Plan::make(repository, &store, root, base, change);
+        (plan, joined(attributes), joined(signs))
+    });
+    let mut plan = plan?;
     if let (Some(base), true) = (base, plan.is_landed) {
         apply(repository, root, &plan, || Ok(true))?;
         return Ok(Some(base));
@@ -120,13 +127,18 @@ fn attempt(
             "git config --global user.name 'Your Name' && git config --global user.email you@example.com",
         );
     };
-    check_attributes(repository, change)?;
-    let (commit, kept) = write_commit(repository, &mut plan, base, change, committer, at)?;
+    attributes?;
+    let (commit, kept) = write_commit(repository, &mut plan, base, change, committer, (at, signs?))?;
     let finish = || move_branch(repository, change, base, (commit, &kept), committer, at);
     let is_moved = apply(repository, root, &plan, finish)?;
     drop(kept);
     repository.ledger().try_tidy();
     Ok(is_moved.then_some(commit))
+}
+
+/// What a thread answered. A panic goes on here.
+fn joined<T>(thread: thread::ScopedJoinHandle<'_, T>) -> T {
+    thread.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic))
 }
 
 /// What stands against a change now, and what to do about it. Writes nothing.
@@ -206,10 +218,10 @@ fn write_commit(
     base: Option<ObjectId>,
     change: &Change,
     committer: &Identity,
-    at: Timestamp,
+    (at, is_signed): (Timestamp, bool),
 ) -> Result<(ObjectId, Kept), Stop> {
     let objects = &mut plan.objects;
-    let commit = if wants_signature(repository)? {
+    let commit = if is_signed {
         sign(repository, objects, (plan.tree, base), change, committer, at)?
     } else {
         let bytes = commit::encode(plan.tree, base.as_slice(), committer, at, &change.message);

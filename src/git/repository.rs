@@ -1,6 +1,7 @@
 use std::{
     env, fs, io,
     path::{Path, PathBuf},
+    sync::{Arc, OnceLock},
 };
 
 use gix::{ObjectId, hash};
@@ -48,6 +49,8 @@ pub(crate) struct Repository {
     environment: Environment,
     recent: Recent,
     damage: DamageLog,
+    /// Who git said the author is; that nobody is can change while we run.
+    identity: Arc<OnceLock<Identity>>,
 }
 
 /// What is checked out.
@@ -133,6 +136,7 @@ impl Repository {
             environment: environment.clone(),
             recent: Recent::default(),
             damage: DamageLog::default(),
+            identity: Arc::default(),
         })
     }
 
@@ -181,10 +185,14 @@ impl Repository {
     }
 
     /// Who git says the author of a commit would be now. None: nobody is configured; what git would make up from
-    /// the login and host names does not count. Runs `git`.
+    /// the login and host names does not count. Runs `git`, the first time.
     pub(crate) fn identity(&self) -> Option<Identity> {
+        if let Some(known) = self.identity.get() {
+            return Some(known.clone());
+        }
         let answer = self.call(&["-c", "user.useConfigOnly=true", "var", "GIT_AUTHOR_IDENT"]).run().ok()?;
-        answer.is_success().then(|| Identity::parse(&answer.text())).flatten()
+        let identity = answer.is_success().then(|| Identity::parse(&answer.text())).flatten()?;
+        Some(self.identity.get_or_init(|| identity).clone())
     }
 
     /// The repository's hooks that git would run around a commit of the user's, by their names.
@@ -205,6 +213,13 @@ impl Repository {
         let store = self.objects();
         let root = store.tree_of(&self.parse_commit(commit)?)?;
         Ok(store.files_below(root, folder)?.into_iter().map(|(path, _)| path).collect())
+    }
+
+    /// Whether a commit holds anything at a path.
+    pub(crate) fn has_at(&self, commit: &str, path: &str) -> Result<bool, Error> {
+        let store = self.objects();
+        let root = store.tree_of(&self.parse_commit(commit)?)?;
+        Ok(store.find(root, path)?.is_some())
     }
 
     /// Those files below a folder that are wanted, as they are in a commit, with their whole paths. `wanted` says how many

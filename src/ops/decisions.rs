@@ -9,7 +9,7 @@ use super::commit::insist_on_merged;
 use super::journal::{append, logged_decision};
 use super::landing::{Lander, as_recorded, is_file_of, removed};
 use super::ledger::{self, TakenIn};
-use super::{Project, lost, secrets};
+use super::{Project, Workspace, lost, secrets};
 use crate::env::Env;
 use crate::error::Failure;
 use crate::model::{Actor, Decision, DecisionId, DecisionState, Source, What, list, moment, printable};
@@ -210,7 +210,7 @@ pub(crate) fn supersede(env: &Env, project: &Project, id: &str, addition: Additi
 }
 
 /// Writes a decision to the ledger. It is durable when this returns; landing it is another matter.
-pub(crate) fn add(env: &Env, project: &Project, addition: Addition) -> Result<Decision, Failure> {
+pub(crate) fn add(env: &Env, workspace: &Workspace, addition: Addition) -> Result<Decision, Failure> {
     let text = addition.text.trim();
     let (title, body) = text.split_once('\n').unwrap_or((text, ""));
     let title = printable(title.trim_start_matches('#').trim());
@@ -219,14 +219,14 @@ pub(crate) fn add(env: &Env, project: &Project, addition: Addition) -> Result<De
             Failure::usage("a decision needs a text").hint("squad decisions add \"Money is stored as integer cents\"")
         );
     }
-    lost::settle(env, &project.repository);
+    lost::settle(env, &workspace.repository);
     let at = env.clock.now();
     let id = env.ids.entry(at);
     let decision = Decision {
         id: id.decision(),
         title,
         date: Some(at.strftime("%Y-%m-%dT%H:%M:%S%.3fZ").to_string()),
-        by: project.repository.identity().map(|identity| identity.name),
+        by: workspace.repository.identity().map(|identity| identity.name),
         run: None,
         supersedes: addition.supersedes,
         scope: addition.scope,
@@ -235,9 +235,9 @@ pub(crate) fn add(env: &Env, project: &Project, addition: Addition) -> Result<De
         status: None,
         source: None,
     };
-    let what = What::DecisionLogged { decision, branch: project.repository.head()?.work().map(str::to_owned) };
-    let entry = Entry::new(id, at, Actor::User, &what, &secrets::redactor(env, &project.folder.root));
-    append(&project.repository, &project.ledger_prefix(), std::slice::from_ref(&entry), at)?;
+    let what = What::DecisionLogged { decision, branch: workspace.repository.head()?.work().map(str::to_owned) };
+    let entry = Entry::new(id, at, Actor::User, &what, &secrets::redactor(env, &workspace.folder.root));
+    append(&workspace.repository, &workspace.ledger_prefix(), std::slice::from_ref(&entry), at)?;
     logged_decision(&entry).ok_or_else(|| Failure::failed("the decision was written and cannot be read back"))
 }
 

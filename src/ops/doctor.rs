@@ -10,6 +10,7 @@ use crate::env::Env;
 use crate::error::Failure;
 use crate::model::{DecisionState, Problem, Severity, Source, plural};
 use crate::settings::Layer;
+use crate::view::Progress;
 
 #[derive(Serialize)]
 pub(crate) struct Diagnosis {
@@ -45,7 +46,12 @@ impl Diagnosis {
 
 /// Looks at everything and starts the engine to see whether it would work. Without a repository or a team there is
 /// nothing to look at: that is the failure it returns.
-pub(crate) fn diagnose(env: &Env, directory: &Path, is_to_prove: bool) -> Result<Diagnosis, Failure> {
+pub(crate) fn diagnose(
+    env: &Env,
+    directory: &Path,
+    is_to_prove: bool,
+    progress: &Progress,
+) -> Result<Diagnosis, Failure> {
     let project = Project::open(env, directory, Layer::default())?;
     let mut problems = repository(&project)?;
     for problem in &project.problems {
@@ -55,13 +61,13 @@ pub(crate) fn diagnose(env: &Env, directory: &Path, is_to_prove: bool) -> Result
     problems.extend(engine(env, &project, directory)?);
     let proof = match is_to_prove {
         true => {
-            let (proof, found) = prove::prove(&project.repository)?;
+            let (proof, found) = prove::prove(&project.repository, progress)?;
             problems.extend(found.into_iter().map(|problem| Finding { area: Area::Repository, problem }));
             Some(proof)
         }
         false => {
             if let Some(snapshot) = project.repository.ledger().snapshot()? {
-                examine(&project.repository, &snapshot)?;
+                examine(&project.repository, &snapshot, progress)?;
             }
             None
         }

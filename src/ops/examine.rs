@@ -1,12 +1,14 @@
 //! Reads the whole ledger and reports what of it is damaged.
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::{BTreeMap, BTreeSet, HashSet};
+use std::hash::{BuildHasher, RandomState};
 
 use super::index::{Index, newer};
 use super::twins::{Recorded, twins};
 use crate::git::{Error, File, Repository, Snapshot};
 use crate::model::{Damage, DamageKind, What};
 use crate::record::{Entry, Read};
+use crate::view::Progress;
 
 /// What was read.
 #[derive(Default)]
@@ -14,25 +16,33 @@ pub(super) struct Examined {
     pub(super) entries: usize,
     /// Written by a later squad.
     pub(super) newer: usize,
-    pub(super) folders: BTreeSet<String>,
+    /// Hashes of their paths: of many entries, the paths would be most of what is held.
+    pub(super) folders: HashSet<u64>,
     /// What the paths of each team begin with.
     pub(super) teams: BTreeSet<String>,
     /// The paths of entries that are not where they belong, and where that is.
     pub(super) misplaced: Vec<(String, String)>,
 }
 
+/// Entries between two words on how far it has come.
+const TELL: usize = 1_000;
+
 /// Reads every entry. What is damaged goes to the repository's log of damage.
-pub(super) fn examine(repository: &Repository, snapshot: &Snapshot) -> Result<Examined, Error> {
-    let mut examined = Examined::default();
+pub(super) fn examine(repository: &Repository, snapshot: &Snapshot, progress: &Progress) -> Result<Examined, Error> {
+    let (mut examined, mut seen) = (Examined::default(), 0);
+    let hasher = RandomState::new();
     let mut decisions: BTreeMap<String, Vec<Recorded>> = BTreeMap::new();
     snapshot.each(|file, bytes| {
         let (team, _) = split(&file.path);
         if !examined.teams.contains(team) {
             examined.teams.insert(team.to_owned());
         }
-        if let Some((folder, _)) = file.path.rsplit_once('/').filter(|(folder, _)| !examined.folders.contains(*folder))
-        {
-            examined.folders.insert(folder.to_owned());
+        if let Some((folder, _)) = file.path.rsplit_once('/') {
+            examined.folders.insert(hasher.hash_one(folder));
+        }
+        seen += 1;
+        if seen % TELL == 0 {
+            progress.at("reading the ledger", seen, "entry");
         }
         let damage = match read(bytes) {
             Ok((entry, what)) => {

@@ -100,7 +100,8 @@ pub(crate) fn plan(env: &Env, project: &Project, agent: Option<&str>) -> Result<
     let paths = project.repository.paths_at(commit, &folder)?;
     let message = message(&waiting);
     let change = Change { branch: branch.clone(), allow_unborn: false, files: new, edits, message };
-    let obstacle = Lander::new(env, project).obstacle(&paths).map(|(reason, hint)| (reason, hint.to_owned()));
+    let obstacle =
+        Lander::new(env, project).obstacle(!paths.is_empty()).map(|(reason, hint)| (reason, hint.to_owned()));
     let obstacle = obstacle.map_or_else(|| project.repository.obstacle(&change), |obstacle| Ok(Some(obstacle)))?;
     if let Some((reason, hint)) = obstacle {
         return Err(Failure::failed(format!("{} cannot land: {reason}", plural(waiting.len(), "learning"))).hint(hint));

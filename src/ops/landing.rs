@@ -5,8 +5,9 @@ use std::path::PathBuf;
 
 use jiff::{ToSpan, civil::Date};
 
+use super::index::Unlanded;
 use super::journal::append;
-use super::{Project, ledger, lost, secrets, turn};
+use super::{Workspace, ledger, lost, secrets, turn};
 use crate::env::{Clock, Env};
 use crate::error::Failure;
 use crate::git::{Change, Landing, Repository};
@@ -28,6 +29,8 @@ pub(crate) struct Lander {
     clock: Clock,
     /// Told to give up waiting for others.
     cancel: Option<Cancel>,
+    /// Was made just now, so that no branch can have it.
+    new: Option<DecisionId>,
 }
 
 /// Which decisions land.
@@ -63,17 +66,23 @@ pub(crate) struct Left {
 }
 
 impl Lander {
-    pub(crate) fn new(env: &Env, project: &Project) -> Self {
+    pub(crate) fn new(env: &Env, workspace: &Workspace) -> Self {
         Self {
-            repository: project.repository.clone(),
-            prefix: project.ledger_prefix(),
-            folder: project.folder_in_repository(),
-            team: project.folder.path.clone(),
-            is_borrowed: project.folder.is_borrowed(),
-            local: project.local(),
+            repository: workspace.repository.clone(),
+            prefix: workspace.ledger_prefix(),
+            folder: workspace.folder_in_repository(),
+            team: workspace.folder.path.clone(),
+            is_borrowed: workspace.folder.is_borrowed(),
+            local: workspace.local(),
             clock: env.clock.clone(),
             cancel: None,
+            new: None,
         }
+    }
+
+    /// One that need not look for this decision in the branch's history: it was made just now.
+    pub(crate) fn of_new(self, decision: &DecisionId) -> Self {
+        Self { new: Some(decision.clone()), ..self }
     }
 
     /// One that stops waiting for others when the user does.
@@ -87,11 +96,10 @@ impl Lander {
         let turn = self.turn()?;
         let head = self.repository.head()?;
         let recorded = as_recorded(head.work());
-        let (waiting, others): (Vec<_>, Vec<_>) = ledger::decisions(&self.repository, &self.prefix)?
+        let (waiting, others): (Vec<_>, Vec<_>) = ledger::unlanded(&self.repository, &self.prefix)?
             .into_iter()
-            .filter(|logged| logged.landed.is_empty())
-            .partition(|logged| match &logged.branch {
-                Some(_) => logged.branch == recorded,
+            .partition(|unlanded| match &unlanded.branch {
+                Some(_) => unlanded.branch == recorded,
                 None => which == Which::AndOfNone || head.branch.is_none(),
             });
         let Some(branch) = head.branch else {
@@ -107,21 +115,19 @@ impl Lander {
                 ..left(others.len(), "they were made for other branches", &elsewhere(&others))
             });
         }
-        let (on_branch, gone) = match &head.commit {
-            Some(commit) => (
-                self.repository.paths_at(commit, &self.folder)?,
-                removed(&self.repository, &self.folder, commit, waiting.iter().map(|logged| &logged.decision))?,
-            ),
-            None => Default::default(),
+        let is_on_branch = match &head.commit {
+            Some(commit) => self.repository.has_at(commit, &self.folder)?,
+            None => false,
         };
-        if let Some((reason, hint)) = self.obstacle(&on_branch) {
+        if let Some((reason, hint)) = self.obstacle(is_on_branch) {
             return Ok(left(waiting.len(), &reason, hint));
         }
-        let decisions: Vec<&Decision> = waiting.iter().map(|logged| &logged.decision).collect();
+        let decisions: Vec<&Decision> = waiting.iter().map(|unlanded| &unlanded.decision).collect();
+        let known = self.files_known(head.commit.as_deref(), &decisions)?;
         let files: Vec<(String, Vec<u8>)> = decisions
             .iter()
             // What the branch holds or has held has landed; only the entry that says so is missing.
-            .filter(|decision| !on_branch.iter().chain(&gone).any(|path| is_file_of(path, &decision.id)))
+            .filter(|decision| !known.iter().any(|path| is_file_of(path, &decision.id)))
             .map(|decision| (decision_path(&self.folder, decision), render_decision(decision).into_bytes()))
             .collect();
         let commit = if files.is_empty() {
@@ -149,8 +155,20 @@ impl Lander {
         Ok(Landed { decisions, causes, commit, branch, left: None, _turn: Some(turn) })
     }
 
-    /// What stands against any landing of this team's. `on_branch` are its files there.
-    pub(super) fn obstacle(&self, on_branch: &[String]) -> Option<(String, &'static str)> {
+    /// The team's files that the branch holds, and those that it has held since these decisions were made. None where
+    /// that cannot be any of theirs.
+    fn files_known(&self, commit: Option<&str>, decisions: &[&Decision]) -> Result<Vec<String>, Failure> {
+        let Some(commit) = commit.filter(|_| decisions.iter().any(|decision| Some(&decision.id) != self.new.as_ref()))
+        else {
+            return Ok(Vec::new());
+        };
+        let mut files = self.repository.paths_at(commit, &self.folder)?;
+        files.extend(removed(&self.repository, &self.folder, commit, decisions.iter().copied())?);
+        Ok(files)
+    }
+
+    /// What stands against any landing of this team's.
+    pub(super) fn obstacle(&self, is_on_branch: bool) -> Option<(String, &'static str)> {
         if self.is_borrowed {
             return Some((
                 "the team is the main work tree's, and this branch has none".to_owned(),
@@ -161,7 +179,7 @@ impl Lander {
             return Some((format!("{} is a symbolic link", self.folder), "make it a folder of the repository"));
         }
         // Whoever keeps the team out of the repository does not want its decisions in it.
-        if on_branch.is_empty() && self.repository.is_ignored(&self.folder) {
+        if !is_on_branch && self.repository.is_ignored(&self.folder) {
             return Some((
                 format!("git ignores {}", self.folder),
                 "the decisions are kept in the ledger; take it out of .gitignore to land them",
@@ -182,9 +200,9 @@ pub(super) fn as_recorded(branch: Option<&str>) -> Option<String> {
 }
 
 /// Where decisions can land that were made for other branches.
-fn elsewhere(others: &[ledger::LoggedDecision]) -> String {
+fn elsewhere(others: &[Unlanded]) -> String {
     let mut branches: Vec<String> =
-        others.iter().filter_map(|logged| Some(format!("`{}`", logged.branch.as_ref()?))).collect();
+        others.iter().filter_map(|other| Some(format!("`{}`", other.branch.as_ref()?))).collect();
     branches.sort();
     branches.dedup();
     match branches.is_empty() {
@@ -217,14 +235,14 @@ pub(super) fn is_file_of(path: &str, id: &DecisionId) -> bool {
 }
 
 /// Records a landing, so that nothing lands twice. Were squad killed before this, the file on the branch tells.
-pub(crate) fn record(env: &Env, project: &Project, landed: &Landed) -> Result<(), Failure> {
+pub(crate) fn record(env: &Env, workspace: &Workspace, landed: &Landed) -> Result<(), Failure> {
     let Some(what) = landed.event() else { return Ok(()) };
-    lost::settle(env, &project.repository);
+    lost::settle(env, &workspace.repository);
     let at = env.clock.now();
-    let redactor = secrets::redactor(env, &project.folder.root);
+    let redactor = secrets::redactor(env, &workspace.folder.root);
     let mut entry = Entry::new(env.ids.entry(at), at, Actor::Squad, &what, &redactor);
     entry.causes.clone_from(&landed.causes);
-    append(&project.repository, &project.ledger_prefix(), &[entry], at)?;
+    append(&workspace.repository, &workspace.ledger_prefix(), &[entry], at)?;
     Ok(())
 }
 

@@ -4,12 +4,13 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use jiff::Timestamp;
 
-use super::index::{Fact, Index, Place, Row, Told, Wrote};
+use super::index::{self, Fact, Index, Place, Row, Told, Unlanded, Wrote};
 use super::landing::as_recorded;
 use super::twins::{Recorded, twins};
 use crate::compile::{Learning, Learnings};
 use crate::git::{Error, Repository};
 use crate::model::{Decision, DecisionId, EntryId, RunId, Slug, What};
+use crate::view::Progress;
 
 /// A branch, of some clone, that has taken a decision in, and the commit that did.
 #[derive(Clone)]
@@ -60,6 +61,17 @@ pub(crate) fn decisions(repository: &Repository, prefix: &str) -> Result<Vec<Log
     };
     let mut all: Vec<Option<_>> = recorded.into_iter().zip(branches).map(Some).collect();
     Ok(counting.into_iter().filter_map(|at| all.get_mut(at)?.take()).map(with_landings).collect())
+}
+
+/// The decisions that have landed nowhere, the newest first. Costs what is new, however many have landed.
+pub(super) fn unlanded(repository: &Repository, prefix: &str) -> Result<Vec<Unlanded>, Error> {
+    let unlanded = index::unlanded(repository, prefix)?;
+    // Of an id that is not made from its entry, there may be more.
+    if unlanded.iter().all(|one| one.entry.decision() == one.decision.id) {
+        return Ok(unlanded);
+    }
+    let all = decisions(repository, prefix)?.into_iter().filter(|logged| logged.landed.is_empty());
+    Ok(all.map(|LoggedDecision { decision, entry, branch, .. }| Unlanded { entry, decision, branch }).collect())
 }
 
 /// The newest learnings of all agents, as many as prompts may choose from, but for those that have become part of
@@ -140,8 +152,11 @@ pub(crate) struct Amount {
     pub(crate) unsynced: usize,
 }
 
-pub(crate) fn amount(repository: &Repository, prefix: &str) -> Result<Amount, Error> {
-    let Some(mut index) = Index::open(repository, prefix)? else { return Ok(Amount { entries: 0, unsynced: 0 }) };
+pub(crate) fn amount(repository: &Repository, prefix: &str, progress: &Progress) -> Result<Amount, Error> {
+    let tell = |counted| progress.at("counting the ledger", counted, "entry");
+    let Some(mut index) = Index::open_telling(repository, prefix, &tell)? else {
+        return Ok(Amount { entries: 0, unsynced: 0 });
+    };
     let entries = index.count();
     Ok(Amount { entries, unsynced: index.unsynced(prefix)?.unwrap_or(entries) })
 }

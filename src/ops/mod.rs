@@ -52,7 +52,7 @@ use tokio::runtime::Runtime;
 use crate::env::Env;
 use crate::error::Failure;
 pub(crate) use layers::own_settings;
-pub(crate) use project::{Project, team_settings};
+pub(crate) use project::{Project, insist_on_readable, team_settings};
 pub(crate) use workspace::{Workspace, repository};
 
 /// The asynchronous runtime, for the commands that need one.

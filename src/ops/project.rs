@@ -59,6 +59,14 @@ impl Project {
     }
 }
 
+/// That a team can be read, for those who do not go by its decisions: the files of single decisions are left alone.
+pub(crate) fn insist_on_readable(workspace: &Workspace) -> Result<(), Failure> {
+    let (files, mut problems) = store::read_but_decisions(&workspace.folder);
+    problems.extend(parse::conflicts(&files));
+    let mut problems = problems.iter().filter(|problem| problem.severity == Severity::Error);
+    problems.find(|problem| is_unread(problem)).map_or(Ok(()), |problem| Err(failure(problem)))
+}
+
 /// Whether a file is not read because of it.
 fn is_unread(problem: &Problem) -> bool {
     problem.code == store::UNREADABLE || problem.code == parse::CONFLICT

@@ -6,6 +6,7 @@ use super::examine::examine;
 use super::index::Index;
 use crate::git::{Error, Repository};
 use crate::model::{Problem, Severity, Source};
+use crate::view::Progress;
 
 /// What was looked at.
 #[derive(Clone, Debug, Default, PartialEq, Serialize)]
@@ -20,25 +21,28 @@ pub(crate) struct Proof {
 /// More of one kind are only counted.
 const SHOWN: usize = 5;
 
-pub(crate) fn prove(repository: &Repository) -> Result<(Proof, Vec<Problem>), Error> {
+pub(crate) fn prove(repository: &Repository, progress: &Progress) -> Result<(Proof, Vec<Problem>), Error> {
     let mut findings = Findings::default();
+    progress.begin("git looks at every object");
     for complaint in repository.complaints()? {
         findings.add("fsck", "git fsck", complaint, "git's documentation of fsck says what can be done");
     }
     let Some(snapshot) = repository.ledger().snapshot()? else { return Ok((Proof::default(), findings.0)) };
-    let examined = examine(repository, &snapshot)?;
+    let examined = examine(repository, &snapshot, progress)?;
     for (path, message) in examined.misplaced {
         findings.add("entry-misplaced", &path, message, "it was not written by squad; it is kept and shown");
     }
     let (entries, newer, folders) = (examined.entries, examined.newer, examined.folders.len());
     let mut proof = Proof { entries, newer, folders, commits: 0 };
     for team in examined.teams {
+        progress.begin("comparing the index with the ledger");
         let Some(index) = Index::open(repository, &team)? else { continue };
         for place in index.lies(&team)? {
             let message = "the index does not say what the ledger says".to_owned();
             findings.add("index-wrong", &place, message, "remove .git/squad/index; it is made again");
         }
     }
+    progress.begin("comparing the ledger's commits");
     let (commits, changes) = repository.ledger().history()?;
     proof.commits = commits;
     for change in changes {

@@ -14,6 +14,7 @@ use crate::git::Repository;
 use crate::model::{Actor, Damage, DamageKind, What, plural};
 use crate::policy::Redactor;
 use crate::record::Entry;
+use crate::view::Progress;
 
 /// What was done, or would be.
 #[derive(Debug, Default, Serialize)]
@@ -71,7 +72,7 @@ pub(crate) fn repair(env: &Env, directory: &Path, ask: impl FnOnce(&Repaired) ->
 fn look(env: &Env, repository: &Repository) -> Result<(Vec<Damage>, Vec<String>), Failure> {
     env.damage.take();
     let Some(snapshot) = repository.ledger().snapshot()? else { return Ok(Default::default()) };
-    examine(repository, &snapshot)?;
+    examine(repository, &snapshot, &Progress::new(false))?;
     let is_wrong = |damage: &Damage| !matches!(damage.kind, DamageKind::Newer | DamageKind::Displaced);
     let damage = env.damage.take().into_iter().filter(is_wrong).collect();
     Ok((damage, repository.lost_objects()?))

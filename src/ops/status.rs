@@ -7,6 +7,7 @@ use super::lease::{self, LiveRun};
 use super::{ledger, repository};
 use crate::env::Env;
 use crate::error::Failure;
+use crate::view::Progress;
 use std::path::Path;
 
 #[derive(Clone, Debug, PartialEq, Serialize)]
@@ -41,7 +42,7 @@ pub(crate) struct LedgerStatus {
 }
 
 /// Looks without reading the team: this is asked often and has to be quick.
-pub(crate) fn status(env: &Env, directory: &Path) -> Result<Status, Failure> {
+pub(crate) fn status(env: &Env, directory: &Path, progress: &Progress) -> Result<Status, Failure> {
     let (repository, work_dir) = repository(env, directory)?;
     let start = dunce::canonicalize(directory).unwrap_or_else(|_| directory.to_owned());
     let folder = super::workspace::team_folder(&repository, &start, &work_dir);
@@ -49,7 +50,7 @@ pub(crate) fn status(env: &Env, directory: &Path) -> Result<Status, Failure> {
     // Where `init` would put the folder. A link that leads nowhere is in its way too.
     let in_the_way = folder.is_none() && work_dir.join(FOLDER).symlink_metadata().is_ok();
     let prefix = super::workspace::ledger_prefix(&place);
-    let ledger::Amount { entries, unsynced } = ledger::amount(&repository, &prefix)?;
+    let ledger::Amount { entries, unsynced } = ledger::amount(&repository, &prefix, progress)?;
     Ok(Status {
         repository: work_dir.display().to_string(),
         branch: repository.head()?.branch,

@@ -8,11 +8,13 @@ mod cautious;
 mod every_kind_tests;
 mod json;
 mod lines;
+mod progress;
 
 pub(crate) use ask::asker;
 pub(crate) use cautious::Cautious;
 pub(crate) use json::json_line;
 pub(crate) use lines::Lines;
+pub(crate) use progress::Progress;
 
 use crate::model::Event;
 use crate::pool::Show;

@@ -1,6 +1,7 @@
 //! What an acknowledged entry costs, beside what it cannot cost less than, and beside `git commit`.
 
 mod beside;
+mod decide;
 mod floor;
 mod reader;
 
@@ -20,6 +21,7 @@ pub(crate) fn bench() {
     beside::bench();
     contend();
     grow();
+    decide::bench();
     reader::bench();
 }
 
@@ -97,7 +99,7 @@ fn contend() {
 
 fn grow() {
     println!("\n{:<48} {:>10} {:>10} {:>7}", "one more entry, against a bare one, after", "squad", "bare", "ratio");
-    for count in [10, 1_000, 10_000, 100_000] {
+    for count in [10, 1_000, 10_000, 100_000, 500_000] {
         grow_to(&format!("{count} entries of a hundred days"), count, |number| (number % 100, number / 100));
     }
     // As many as eight agents that never rest leave in a day.

@@ -206,3 +206,22 @@ fn hooks_do_not_run_and_do_not_stand_in_the_way() {
     assert!(added.err.contains("1 decision landed on feature"), "{added}");
     assert!(!repo.exists("hooked"));
 }
+
+/// However many there are: a file that is half a merge would be seen, and so would an index of the ledger.
+#[test]
+fn adding_a_decision_reads_no_other() {
+    let repo = TestRepo::with_small_team();
+    repo.squad(&["decisions", "add", "First"]);
+    let first = repo.git(&["ls-files", ".squad/decisions/2026"]);
+    repo.write(first.trim(), "<<<<<<< ours\n=======\n>>>>>>> theirs\n");
+    let added = repo.squad(&["decisions", "add", "Second"]);
+    assert!(added.code == 0 && added.err.contains("1 decision landed"), "{added}");
+    let kept = fs::read_dir(repo.root().join(".git/squad/index")).expect("an index").flatten();
+    let kept: Vec<String> = kept.map(|file| file.file_name().to_string_lossy().into_owned()).collect();
+    assert!(kept.len() == 1 && kept[0].ends_with(".unlanded"), "{kept:?}");
+    // It is derived, and made again.
+    fs::remove_dir_all(repo.root().join(".git/squad/index")).expect("an index");
+    assert_eq!(repo.squad(&["decisions", "land"]).code, 3, "the rest of the team is read by others");
+    repo.git(&["checkout", "-q", "--", "."]);
+    assert_eq!(repo.squad(&["decisions", "land"]).err, "There is nothing to land.\n");
+}

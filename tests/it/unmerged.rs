@@ -73,6 +73,10 @@ fn every_file_that_is_read_counts_and_every_command_says_so() {
             &["history", "land"],
             &["why", path],
         ] {
+            // Who adds a decision does not go by the others, and does not read them.
+            if command[..2] == ["decisions", "add"] && path.contains("/decisions/2026/") {
+                continue;
+            }
             let output = repo.squad(&[command, &["--json"]].concat());
             let error: serde_json::Value = serde_json::from_str(&output.out).expect("JSON");
             assert!(output.code == 3 && error["error"]["source"] == place.as_str(), "{path} {command:?}: {output}");

@@ -2,9 +2,9 @@ use super::land::said;
 use crate::commands::{Context, Ended, say_passed_hooks, text_or_input};
 use crate::error::Failure;
 use crate::model::Decision;
-use crate::ops::Project;
 use crate::ops::decisions::{self, Addition};
 use crate::ops::landing::{self, Lander, Which};
+use crate::ops::{Workspace, insist_on_readable};
 
 /// Record a decision of your own, and land it on the branch
 ///
@@ -47,9 +47,11 @@ struct What {
 
 impl Add {
     pub(super) fn run(self, context: &mut Context<'_>) -> Ended {
-        let project = super::project(context)?;
-        let decision = decisions::add(context.env, &project, self.what.addition(context)?)?;
-        settle(context, &project, &decision);
+        // Without the team's decisions: what this costs does not depend on how many there are.
+        let workspace = Workspace::find(context.env, &context.directory)?;
+        insist_on_readable(&workspace)?;
+        let decision = decisions::add(context.env, &workspace, self.what.addition(context)?)?;
+        settle(context, &workspace, &decision);
         Ok(0)
     }
 }
@@ -72,13 +74,14 @@ impl What {
 
 /// Says a new decision's id and tries to land it. Landing is a second matter: the decision is safe whatever becomes of
 /// it, and its id is said first.
-fn settle(context: &mut Context<'_>, project: &Project, decision: &Decision) {
+fn settle(context: &mut Context<'_>, workspace: &Workspace, decision: &Decision) {
     let ui = &mut context.ui;
     if !ui.json() {
         ui.data(decision.id.as_str());
     }
-    let landed = Lander::new(context.env, project).land(Which::OfThisBranch).and_then(|landed| {
-        landing::record(context.env, project, &landed)?;
+    let lander = Lander::new(context.env, workspace).of_new(&decision.id);
+    let landed = lander.land(Which::OfThisBranch).and_then(|landed| {
+        landing::record(context.env, workspace, &landed)?;
         Ok(landed)
     });
     if ui.json() {
@@ -90,7 +93,7 @@ fn settle(context: &mut Context<'_>, project: &Project, decision: &Decision) {
         ui.value(&serde_json::json!({"id": decision.id, "commit": commit, "unlanded": reason}));
     }
     if landed.as_ref().is_ok_and(|landed| landed.commit.is_some()) {
-        say_passed_hooks(ui, project);
+        say_passed_hooks(ui, workspace);
     }
     match &landed {
         _ if ui.json() => {}

@@ -92,10 +92,11 @@ impl Head {
         prefix: &str,
         tip: String,
         old: Option<Self>,
+        tell: &dyn Fn(usize),
     ) -> Result<(Self, Vec<String>), Error> {
         let old = old.map(|old| old.places).unwrap_or_default();
         let mut is_whole = true;
-        let mut looking = Looking { snapshot, seen: Seen::default(), divided: Vec::new() };
+        let mut looking = Looking { snapshot, seen: Seen::default(), divided: Vec::new(), tell, counted: 0 };
         let mut places = Vec::new();
         for (at, place) in Place::ALL.iter().enumerate() {
             let found = snapshot.look_for(&place.path(prefix))?;
@@ -144,6 +145,9 @@ struct Looking<'a> {
     seen: Seen,
     /// The paths of folders that were read as a whole and are not any more.
     divided: Vec<String>,
+    tell: &'a dyn Fn(usize),
+    /// Entries so far.
+    counted: usize,
 }
 
 impl Looking<'_> {
@@ -167,6 +171,8 @@ impl Looking<'_> {
                 entries = listing.value.len();
                 is_whole = listing.is_whole;
             }
+            self.counted += entries;
+            (self.tell)(self.counted);
             return Ok(whole(if is_whole { key } else { String::new() }, entries));
         }
         let mut below = Vec::with_capacity(folders.len());

@@ -4,6 +4,7 @@
 //!
 //! ```text
 //! TEAM.head        the ledger's tip, and the team's folders in it with their ids and counts
+//! TEAM.unlanded    the decisions that have landed nowhere
 //! SPAN.about       a row for each entry of a span: when it was, of which run and agent
 //! SPAN.told        what the entries say that lists and prompts are made of
 //! SPAN.wrote       which files the tool calls wrote to
@@ -19,6 +20,7 @@
 
 mod facts;
 mod head;
+mod unlanded;
 
 use std::cell::{OnceCell, RefCell};
 use std::collections::{BTreeSet, HashMap};
@@ -29,6 +31,7 @@ use serde::{Deserialize, Serialize};
 pub(super) use self::facts::{About, Chooser, Fact, Told, Wrote, beginning};
 use self::head::Head;
 pub(super) use self::head::{Place, Span};
+pub(super) use self::unlanded::{Unlanded, unlanded};
 use super::cache::Shelf;
 use crate::git::{Error, Repository, Snapshot};
 use crate::model::{Damage, DamageKind, RunId};
@@ -116,15 +119,24 @@ impl Runs {
 impl<'a> Index<'a> {
     /// `None`: nothing was ever recorded.
     pub(super) fn open(repository: &'a Repository, prefix: &str) -> Result<Option<Self>, Error> {
+        Self::open_telling(repository, prefix, &|_| {})
+    }
+
+    /// Tells how many entries were counted so far: the first time there may be many.
+    pub(super) fn open_telling(
+        repository: &'a Repository,
+        prefix: &str,
+        tell: &dyn Fn(usize),
+    ) -> Result<Option<Self>, Error> {
         let Some(tip) = repository.ledger().tip()? else { return Ok(None) };
-        let shelf = Shelf::of_form(repository.common_dir().join("squad").join("index"), FORM);
+        let shelf = shelf(repository);
         let name = file_name(prefix);
         let (known_damage, snapshot) = (RefCell::default(), OnceCell::new());
         let index = match shelf.read::<Head>(&name, HEAD) {
             Some(head) if head.tip == tip => Self { repository, name, shelf, tip, head, known_damage, snapshot },
             kept => {
                 let now = repository.ledger().snapshot_at(&tip)?.insist()?;
-                let (head, divided) = Head::derive(&now, prefix, tip.clone(), kept)?;
+                let (head, divided) = Head::derive(&now, prefix, tip.clone(), kept, tell)?;
                 for path in divided.iter().map(|path| file_name(path)) {
                     [About::TABLE, Told::TABLE, Wrote::TABLE, RUNS].iter().for_each(|table| shelf.remove(&path, table));
                 }
@@ -323,31 +335,40 @@ impl<'a> Index<'a> {
 
     /// What of all that is kept does not say what the ledger says: the paths of folders.
     pub(super) fn lies(&self, prefix: &str) -> Result<Vec<String>, Error> {
-        let (head, _) = Head::derive(self.snapshot()?, prefix, self.tip.clone(), None)?;
+        let (head, _) = Head::derive(self.snapshot()?, prefix, self.tip.clone(), None, &|_| {})?;
         let mut lies = Vec::new();
         for place in Place::ALL {
             if !head.is_like(&self.head, place) {
                 lies.push(place.path(prefix));
             }
             for span in head.spans(place) {
-                let rows = self.derive::<About>(&span, None)?;
-                let runs = self.shelf.read::<Runs>(&file_name(&span.path), RUNS);
-                let are_true = runs.is_none_or(|runs| runs.span != span.key || runs == Runs::of(&span, &rows));
-                let are_true = are_true && self.is_true(&span, &rows);
-                let are_true = are_true && self.is_true::<Told>(&span, &self.derive(&span, None)?);
-                if !(are_true && self.is_true::<Wrote>(&span, &self.derive(&span, None)?)) {
+                let is_true = self.is_true::<About>(&span)? && self.is_true::<Told>(&span)?;
+                if !(is_true && self.is_true::<Wrote>(&span)? && self.are_runs_true(&span)?) {
                     lies.push(span.path);
                 }
             }
         }
+        if !unlanded::is_true(self.snapshot()?, &self.shelf, prefix)? {
+            lies.push(Place::Decisions.path(prefix));
+        }
+        lies.dedup();
         Ok(lies)
     }
 
-    /// Whether what is kept of a span, if anything is, says what the ledger says.
-    fn is_true<T: Derived>(&self, span: &Span, rows: &[Row<T>]) -> bool {
-        let kept = self.shelf.read::<Kept<T>>(&file_name(&span.path), T::TABLE);
-        kept.is_none_or(|kept| kept.span != span.key || kept.rows == rows)
+    /// Whether what is kept of a span, if anything is, says what the ledger says. Reads nothing where nothing is kept.
+    fn is_true<T: Derived>(&self, span: &Span) -> Result<bool, Error> {
+        let kept = self.shelf.read::<Kept<T>>(&file_name(&span.path), T::TABLE).filter(|kept| kept.span == span.key);
+        kept.map_or(Ok(true), |kept| Ok(kept.rows == self.derive(span, None)?))
     }
+
+    fn are_runs_true(&self, span: &Span) -> Result<bool, Error> {
+        let kept = self.shelf.read::<Runs>(&file_name(&span.path), RUNS).filter(|runs| runs.span == span.key);
+        kept.map_or(Ok(true), |runs| Ok(runs == Runs::of(span, &self.derive(span, None)?)))
+    }
+}
+
+fn shelf(repository: &Repository) -> Shelf {
+    Shelf::of_form(repository.common_dir().join("squad").join("index"), FORM)
 }
 
 /// What a ledger file is called by its path.
