@@ -93,7 +93,7 @@ pub fn run(mut env: Env) -> u8 {
         Manner { json: globals.json, quiet: globals.quiet, verbose: globals.verbose, color: globals.color, plain };
     let directory =
         globals.directory.as_ref().map_or_else(|| env.directory.clone(), |folder| env.directory.join(folder));
-    let mut context = Context { env: &env, directory, ui: Ui::new(streams, manner) };
+    let mut context = Context { env: &env, directory, ui: Ui::new(streams, manner), recovered: None };
     if let Err(unknown) = trace::start(context.env, &context.directory) {
         context.ui.warning(&unknown);
     }

@@ -35,6 +35,14 @@ enum Command {
 }
 
 impl Args {
+    pub(super) fn writes_to_the_branch(&self) -> bool {
+        match &self.command {
+            Command::Add(_) | Command::Supersede(_) | Command::Land(_) => true,
+            Command::Import(args) => !args.dry_run,
+            Command::List(_) | Command::Show(_) | Command::Review(_) | Command::Radar(_) => false,
+        }
+    }
+
     pub(super) fn run(self, context: &mut Context<'_>) -> Ended {
         match self.command {
             Command::List(args) => args.run(context),

@@ -37,6 +37,11 @@ Examples:
 }
 
 impl Args {
+    pub(super) fn writes_to_the_branch(&self) -> bool {
+        let Command::Land { dry_run, .. } = &self.command;
+        !dry_run
+    }
+
     pub(super) fn run(self, context: &mut Context<'_>) -> Ended {
         let Command::Land { agent, dry_run } = self.command;
         let project = Project::open(context.env, &context.directory, Layer::default())?;

@@ -1,4 +1,5 @@
 use super::{Context, Ended};
+use crate::git::{Outcome, Recovered};
 use crate::model::{list, plural};
 use crate::ops::init::{self, Installed, Wish};
 use crate::ui::GOOD;
@@ -26,6 +27,14 @@ pub(super) struct Args {
 impl Args {
     pub(super) fn run(self, context: &mut Context<'_>) -> Ended {
         let installed = init::init(context.env, &context.directory, Wish { commit: !self.no_commit, ci: self.ci })?;
+        let installed = match (installed, &context.recovered) {
+            // By this very call, for the one before it.
+            (
+                Installed::Already { .. },
+                Some(Recovered { command, paths, outcome: Outcome::Finished { commit: Some(commit) }, .. }),
+            ) if command == "init" => Installed::Committed { files: paths.clone(), commit: commit.clone() },
+            (installed, _) => installed,
+        };
         let ui = &mut context.ui;
         if ui.json() {
             ui.value(&match &installed {

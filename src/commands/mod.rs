@@ -1,6 +1,7 @@
 //! One file per subcommand: its `Args`, whose doc comment is the help, and its `run`.
 
 mod agents;
+mod begun;
 mod config;
 mod decisions;
 mod demo;
@@ -30,6 +31,7 @@ use serde_json::Value;
 
 use crate::env::Env;
 use crate::error::Failure;
+use crate::git::Recovered;
 use crate::ops::{Workspace, hooks};
 use crate::ui::{ColorChoice, Ui};
 use tier::TierName;
@@ -118,6 +120,8 @@ pub(crate) struct Context<'a> {
     pub(crate) env: &'a Env,
     pub(crate) directory: PathBuf,
     pub(crate) ui: Ui,
+    /// A command that was stopped, and that this one has finished or taken back.
+    pub(crate) recovered: Option<Recovered>,
 }
 
 impl Context<'_> {
@@ -141,6 +145,21 @@ type Ended = Result<u8, Failure>;
 impl Arguments {
     /// Runs the command. The context comes back for what is left to say.
     pub(crate) fn run<'a>(self, mut context: Context<'a>) -> (Context<'a>, Ended) {
+        if self.command.writes_to_the_branch()
+            && let Err(failure) = begun::finish(&mut context)
+        {
+            return (context, Err(failure));
+        }
+        // The doctor has it among other problems.
+        let is_doctor = matches!(self.command, Command::Doctor(_));
+        let (mut context, ended) = self.perform(context);
+        if !is_doctor || ended.is_err() {
+            begun::name(&mut context);
+        }
+        (context, ended)
+    }
+
+    fn perform<'a>(self, mut context: Context<'a>) -> (Context<'a>, Ended) {
         let ended = match self.command {
             Command::Init(args) => args.run(&mut context),
             Command::Orchestrate(args) => return args.run(context),
@@ -164,6 +183,20 @@ impl Arguments {
             Command::Guard(args) => args.run(&mut context),
         };
         (context, ended)
+    }
+}
+
+impl Command {
+    /// Commits, index or files of the work tree.
+    fn writes_to_the_branch(&self) -> bool {
+        match self {
+            Self::Init(_) => true,
+            Self::Orchestrate(args) => args.writes_to_the_branch(),
+            Self::Decisions(args) => args.writes_to_the_branch(),
+            Self::History(args) => args.writes_to_the_branch(),
+            Self::Rescue(args) => args.writes_to_the_branch(),
+            _ => false,
+        }
     }
 }
 

@@ -73,6 +73,10 @@ pub(super) struct Args {
 }
 
 impl Args {
+    pub(super) fn writes_to_the_branch(&self) -> bool {
+        !self.dry_run && !self.no_commit
+    }
+
     pub(super) fn run(self, mut context: Context<'_>) -> (Context<'_>, Ended) {
         let (project, order) = match self.prepare(&mut context) {
             Ok(prepared) => prepared,

@@ -75,6 +75,10 @@ Examples:
 }
 
 impl Args {
+    pub(super) fn writes_to_the_branch(&self) -> bool {
+        matches!(&self.command, Command::Restore { dry_run: false, .. })
+    }
+
     pub(super) fn run(self, context: &mut Context<'_>) -> Ended {
         let (env, directory, ui) = (context.env, &context.directory, &mut context.ui);
         match self.command {

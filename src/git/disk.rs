@@ -24,6 +24,9 @@ pub(super) enum Step {
     Reach(PathBuf),
     Flush(PathBuf),
     FlushFolder(PathBuf),
+    RemoveFolder(PathBuf),
+    /// A call of the `git` program, which may change what it is asked to.
+    Git(String),
 }
 
 /// Does a step, unless a test wants it to fail.
@@ -56,6 +59,39 @@ pub(super) fn rename(from: &Path, to: &Path) -> io::Result<()> {
     step(|| Step::Rename(from.to_owned(), to.to_owned()), || fs::rename(from, to))
 }
 
+/// Gives a file a name that nothing has: of two who want the name one fails. Both names are in one folder.
+pub(super) fn rename_new(from: &Path, to: &Path) -> io::Result<()> {
+    let act = || {
+        let path = tempfile::TempPath::try_from_path(from)?;
+        path.persist_noclobber(to).map_err(|failure| match failure.path.keep() {
+            Ok(_) => failure.error,
+            Err(kept) => kept.error,
+        })
+    };
+    step(|| Step::Rename(from.to_owned(), to.to_owned()), act)
+}
+
+/// A copy with the time of the original.
+pub(super) fn copy(from: &Path, to: &Path) -> io::Result<()> {
+    let act = || {
+        fs::copy(from, to)?;
+        File::options().write(true).open(to)?.set_modified(fs::metadata(from)?.modified()?)
+    };
+    step(|| Step::Create(to.to_owned()), act)
+}
+
+#[cfg(unix)]
+pub(super) fn symlink(target: &[u8], path: &Path) -> io::Result<()> {
+    let target: &std::ffi::OsStr = std::os::unix::ffi::OsStrExt::from_bytes(target);
+    step(|| Step::Create(path.to_owned()), || std::os::unix::fs::symlink(target, path))
+}
+
+/// As git does where links need a privilege: a file that holds the target.
+#[cfg(not(unix))]
+pub(super) fn symlink(target: &[u8], path: &Path) -> io::Result<()> {
+    write(&mut create_new(path)?, path, target)
+}
+
 pub(super) fn link(from: &Path, to: &Path) -> io::Result<()> {
     step(|| Step::Link(from.to_owned(), to.to_owned()), || fs::hard_link(from, to))
 }
@@ -77,6 +113,16 @@ pub(super) fn make_folder(path: &Path, sharing: Sharing) -> io::Result<()> {
         Err(cause) if cause.kind() == io::ErrorKind::AlreadyExists => Ok(()),
         Err(cause) => Err(cause),
     }
+}
+
+/// Leaves a folder that something is in.
+pub(super) fn remove_empty_folder(path: &Path) {
+    let _ = step(|| Step::RemoveFolder(path.to_owned()), || fs::remove_dir(path));
+}
+
+/// A call of the `git` program.
+pub(super) fn git<T>(shown: &str, act: impl FnOnce() -> io::Result<T>) -> io::Result<T> {
+    step(|| Step::Git(shown.to_owned()), act)
 }
 
 pub(super) fn flush(file: &File, path: &Path) -> io::Result<()> {

@@ -30,6 +30,10 @@ pub(crate) enum Error {
     TooLarge { path: String, size: u64, largest: u64 },
     /// A path that cannot stand in a tree.
     BadPath { path: String },
+    /// A command was stopped before its end, and nothing can begin here until that has been finished.
+    Begun { command: String },
+    /// What a command had begun cannot be read from its intent.
+    UnknownIntent { path: PathBuf, what: String },
     /// The `git` program could not be run, or failed.
     Program { command: String, message: String },
     /// There is no `git` program that may be run.
@@ -67,6 +71,10 @@ impl Error {
                 "`squad doctor` finds what of the ledger is damaged, `git fsck --full` what else is".into()
             }
             Self::Locked { path } => format!("if no git is running, remove '{}'", path.display()),
+            Self::Begun { command } => format!("finish it: squad {command}"),
+            Self::UnknownIntent { path, .. } => {
+                format!("see what `git status` says, then remove '{}'", path.display())
+            }
             Self::Program { .. } => "check that git runs in this folder: git status".into(),
             Self::NoGit(Unfit::Foreign(path)) => format!(
                 "install git elsewhere; or, if you trust that one: squad config set --user git.program '{}'",
@@ -101,6 +109,10 @@ impl fmt::Display for Error {
                 write!(f, "{path} is not read: it has {size} bytes in the commit, and at most {largest} are read")
             }
             Self::BadPath { path } => write!(f, "{path:?} cannot be the path of a file in a repository"),
+            Self::Begun { command } => write!(f, "`squad {command}` was stopped before its end"),
+            Self::UnknownIntent { path, what } => {
+                write!(f, "a command was stopped, and its record {} cannot be read: {what}", path.display())
+            }
             Self::Program { command, message } => write!(f, "`{command}` failed: {message}"),
             Self::NoGit(unfit) => write!(f, "git cannot be run: {unfit}"),
         }

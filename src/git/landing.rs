@@ -1,29 +1,31 @@
 //! Landing: files become one commit on the branch that the user has checked out.
 //!
-//! The order is: objects, work tree, index, branch. Killed between any two steps, the files are at worst new and
-//! untracked or new and staged, with the bytes they are to have; a commit that the user makes then can only add them.
-//! (The other order, branch first, would leave an index without them, and the user's next commit would delete them.)
-//! Landing the same files again finishes the job from any of these states. Files that change or go do so in the same
-//! order; what they held is on the branch.
+//! The order is: objects, intent, work tree, index, branch, and the intent goes. Killed between any two steps, the files
+//! are at worst new and untracked or new and staged, with the bytes they are to have; a commit that the user makes then
+//! can only add them. (The other order, branch first, would leave an index without them, and the user's next commit
+//! would delete them.) The next landing finishes what the intent says, or takes it back.
 
 mod plan;
 
-use std::{path::Path, thread, time::Duration};
+use std::{collections::BTreeSet, fs, path::Path, thread, time::Duration};
 
 use gix::{ObjectId, objs};
 use jiff::Timestamp;
 
 use super::{
-    checkout::{Aside, Made, stage, unstage},
+    checkout::checked_out,
     commit::{self, Identity},
     error::Error,
-    objects::NewObjects,
+    intent::{self, Contents, Intent, Planned, RawPath, Turn, Version},
+    objects::{NewObjects, identify},
     pack::Kept,
     quarantine::Quarantine,
     repository::Repository,
+    staging,
+    transaction::{Transaction, mode_of},
     tree::check_path,
 };
-use plan::Plan;
+use plan::{Plan, PlannedFile};
 
 /// How long a signing program may take before we believe that it waits for somebody.
 const SIGNING_PATIENCE: Duration = Duration::from_secs(10);
@@ -31,6 +33,8 @@ const SIGNING_PATIENCE: Duration = Duration::from_secs(10);
 /// New files for the user's branch.
 #[derive(Clone, Debug)]
 pub(crate) struct Change {
+    /// The command that lands it, as one types it after `squad`.
+    pub(crate) command: String,
     /// The short name of the branch; it must be the one that is checked out.
     pub(crate) branch: String,
     /// Whether the branch may be without a commit, so that this becomes its first.
@@ -88,9 +92,27 @@ pub(super) fn land(
 ) -> Result<Landing, Error> {
     let edited = change.edits.iter().map(|edit| edit.path.as_str());
     change.files.iter().map(|(path, _)| path.as_str()).chain(edited).try_for_each(check_path)?;
+    let turn = repository.turn()?;
+    if let Some(Recovered { outcome: Outcome::Waits { reason, hint }, command, .. }) =
+        recover(repository, &turn, committer, at)?
+    {
+        let reason = format!("`squad {command}`, which was stopped, has to be finished first: {reason}");
+        return Ok(Landing::NotLanded { reason, hint });
+    }
+    try_to_land(repository, &turn, change, &BTreeSet::new(), committer, at)
+}
+
+fn try_to_land(
+    repository: &Repository,
+    turn: &Turn,
+    change: &Change,
+    begun: &BTreeSet<String>,
+    committer: Option<&Identity>,
+    at: Timestamp,
+) -> Result<Landing, Error> {
     // The branch moves under us only when the user or another landing commits at this very moment.
     for _ in 0..3 {
-        match attempt(repository, change, committer, at) {
+        match attempt(repository, turn, change, begun, committer, at) {
             Ok(Some(commit)) => return Ok(Landing::Landed { commit: commit.to_string() }),
             Ok(None) => {}
             Err(Stop::Refused { reason, hint }) => return Ok(Landing::NotLanded { reason, hint }),
@@ -100,10 +122,12 @@ pub(super) fn land(
     Ok(Landing::NotLanded { reason: format!("the branch {} moves all the time", change.branch), hint: AGAIN.into() })
 }
 
-/// None: the branch moved meanwhile, and everything is as it was before.
+/// None: the branch moved meanwhile, and everything is as the branch has it.
 fn attempt(
     repository: &Repository,
+    turn: &Turn,
     change: &Change,
+    begun: &BTreeSet<String>,
     committer: Option<&Identity>,
     at: Timestamp,
 ) -> Result<Option<ObjectId>, Stop> {
@@ -113,12 +137,14 @@ fn attempt(
     let (plan, attributes, signs) = thread::scope(|scope| {
         let attributes = scope.spawn(|| check_attributes(repository, change));
         let signs = scope.spawn(|| wants_signature(repository));
-        let plan = Plan::make(repository, &store, root, base, change);
+        let plan = Plan::make(repository, &store, root, base, change, begun);
         (plan, joined(attributes), joined(signs))
     });
     let mut plan = plan?;
     if let (Some(base), true) = (base, plan.is_landed) {
-        apply(repository, root, &plan, || Ok(true))?;
+        if !plan.files.is_empty() {
+            apply(repository, turn, root, &plan, change, (Some(base), None), || Ok(true))?;
+        }
         return Ok(Some(base));
     }
     let Some(committer) = committer else {
@@ -130,7 +156,7 @@ fn attempt(
     attributes?;
     let (commit, kept) = write_commit(repository, &mut plan, base, change, committer, (at, signs?))?;
     let finish = || move_branch(repository, change, base, (commit, &kept), committer, at);
-    let is_moved = apply(repository, root, &plan, finish)?;
+    let is_moved = apply(repository, turn, root, &plan, change, (base, Some(commit)), finish)?;
     drop(kept);
     repository.ledger().try_tidy();
     Ok(is_moved.then_some(commit))
@@ -145,7 +171,7 @@ fn joined<T>(thread: thread::ScopedJoinHandle<'_, T>) -> T {
 pub(super) fn obstacle(repository: &Repository, change: &Change) -> Result<Option<(String, String)>, Error> {
     let looked = || {
         let (root, base) = check_place(repository, change)?;
-        Plan::make(repository, &repository.objects(), root, base, change)?;
+        Plan::make(repository, &repository.objects(), root, base, change, &BTreeSet::new())?;
         check_attributes(repository, change)
     };
     match looked() {
@@ -173,7 +199,7 @@ fn check_place<'a>(repository: &'a Repository, change: &Change) -> Result<(&'a P
     if let Some(operation) = repository.operation() {
         return refuse(format!("a {operation} is going on"), "finish it: `git status` tells how");
     }
-    let lock = repository.git_dir().join("index.lock");
+    let lock = staging::lock(repository);
     if lock.exists() {
         return refuse("another git process is changing the index", format!("if none is, remove '{}'", lock.display()));
     }
@@ -214,7 +240,7 @@ fn check_attributes(repository: &Repository, change: &Change) -> Result<(), Stop
 /// The commit and what it is made of, in one pack.
 fn write_commit(
     repository: &Repository,
-    plan: &mut Plan<'_>,
+    plan: &mut Plan,
     base: Option<ObjectId>,
     change: &Change,
     committer: &Identity,
@@ -275,37 +301,84 @@ fn date(at: Timestamp) -> String {
     format!("@{} +0000", at.as_second().max(0))
 }
 
-/// Gives work tree and index what they lack, then runs `finish`. Unless that answers true, both are as before.
+/// Gives work tree and index what they lack, then runs `finish`. Unless that answers true, both are as the branch has
+/// them.
 fn apply(
     repository: &Repository,
+    turn: &Turn,
     root: &Path,
-    plan: &Plan<'_>,
+    plan: &Plan,
+    change: &Change,
+    (base, commit): (Option<ObjectId>, Option<ObjectId>),
     finish: impl FnOnce() -> Result<bool, Error>,
 ) -> Result<bool, Stop> {
-    let mut made = Made::default();
-    for (path, bytes) in &plan.work_tree {
-        if let Err(error) = made.write(root, path, bytes) {
-            made.take_back();
-            return Err(error.into());
-        }
-    }
-    if let Err(error) = stage(repository, &plan.index) {
-        made.take_back();
-        return refuse(format!("the index could not be changed: {error}"), AGAIN);
-    }
-    let mut aside = Aside::default();
-    let edited = plan.edit(repository, root, &mut aside);
-    let answer = match edited {
-        Ok(()) => finish().map_err(Stop::Failed),
-        Err(stop) => Err(stop),
+    let mut contents = Contents::new();
+    let files = plan.files.iter().map(|file| planned(repository, plan, file, &mut contents));
+    let files = files.collect::<Result<Vec<_>, _>>()?;
+    let commit = intent::Commit {
+        branch: change.branch.clone(),
+        base: base.map(|base| base.to_string()),
+        id: commit.map(|commit| commit.to_string()),
+        message: change.message.clone(),
     };
-    if !matches!(answer, Ok(true)) {
-        plan.undo_edits(repository, aside)?;
-        // If the index cannot be changed back, the files stay too: staged and present is a whole state.
-        unstage(repository, &plan.index)?;
-        made.take_back();
+    let intent = Intent::new(&change.command, Some(commit), None, files);
+    let transaction = Transaction::begin(repository, turn, root, intent, contents)?;
+    let carried_out = transaction.carry_out().map_err(Stop::Failed).and_then(|left| {
+        let is_tolerated = |path: &String| plan.files.iter().any(|file| file.is_tolerant && file.path == *path);
+        match left.iter().find(|path| !is_tolerated(path)) {
+            Some(path) => refuse(format!("{path} is being changed"), AGAIN),
+            None => finish().map_err(Stop::Failed),
+        }
+    });
+    // Where the user has switched branches, reset or stashed meanwhile, it is done over.
+    if !matches!(carried_out, Ok(true)) || !transaction.is_undisturbed(&change.branch)? {
+        transaction.settle()?;
     }
-    answer
+    transaction.end()?;
+    match carried_out {
+        Err(Stop::Failed(Error::Locked { .. })) => {
+            refuse("another git process is changing the index", "try again when it is done")
+        }
+        answer => answer,
+    }
+}
+
+fn planned(
+    repository: &Repository,
+    plan: &Plan,
+    file: &PlannedFile,
+    contents: &mut Contents,
+) -> Result<Planned, Error> {
+    let id = |bytes: &[u8]| identify(repository.hash(), objs::Kind::Blob, bytes);
+    let new_bytes = |blob: ObjectId| plan.objects.as_slice().iter().find(|object| object.id == blob);
+    let old = match (file.old, &file.present) {
+        (Some(blob), Some(present)) => {
+            let metadata = fs::metadata(repository.work_dir().unwrap_or(repository.git_dir()).join(&file.path));
+            let mode = metadata.map_or("100644", |metadata| mode_of(&metadata)).to_owned();
+            Some(Version { mode, ..Version::plain(blob, id(present)?) })
+        }
+        (old, _) => old.map(|blob| Version::plain(blob, blob)),
+    };
+    let new = match file.new {
+        None => None,
+        Some(blob) => {
+            let bytes = match new_bytes(blob) {
+                Some(object) => object.bytes.clone(),
+                None => repository.objects().blob(&blob)?,
+            };
+            // Where the file has the branch's own line ends, it keeps them.
+            let is_converted = matches!((file.old, &old), (Some(old), Some(version)) if old != *version.work.as_str());
+            let mut version = Version::plain(blob, blob);
+            if is_converted {
+                let converted = checked_out(repository, &file.path, blob)?;
+                version.work = id(&converted)?.to_string();
+                contents.insert(version.work.clone(), converted);
+            }
+            contents.insert(version.blob.clone(), bytes);
+            Some(version)
+        }
+    };
+    Ok(Planned { path: RawPath::Text(file.path.clone()), old, new })
 }
 
 /// Moves the branch, and HEAD's reflog with it, from the commit we built on. False: it was no longer there.
@@ -340,4 +413,109 @@ fn move_branch(
         return Err(Error::Program { command: "git update-ref".into(), message: answer.complaint() });
     }
     Ok(false)
+}
+
+/// What became of a command that was stopped.
+#[derive(Clone, Debug)]
+pub(crate) struct Recovered {
+    /// As one types it after `squad`.
+    pub(crate) command: String,
+    /// `None`: it makes no commit.
+    pub(crate) branch: Option<String>,
+    pub(crate) paths: Vec<String>,
+    pub(crate) outcome: Outcome,
+    /// Files that are neither as they were nor as they were to be: the user's, and left alone.
+    pub(crate) left: Vec<String>,
+}
+
+#[derive(Clone, Debug, Eq, PartialEq)]
+pub(crate) enum Outcome {
+    /// With the commit that holds it, where it makes one.
+    Finished { commit: Option<String> },
+    /// Taken back, since something stands against it.
+    Undone { reason: String, hint: String },
+    /// Left as it is, since something else goes on that has to end first.
+    Waits { reason: String, hint: String },
+}
+
+/// Finishes what a command that was stopped had begun, or takes it back.
+pub(super) fn recover(
+    repository: &Repository,
+    turn: &Turn,
+    committer: Option<&Identity>,
+    at: Timestamp,
+) -> Result<Option<Recovered>, Error> {
+    let Some(begun) = Transaction::left_behind(repository)? else { return Ok(None) };
+    let paths = begun.intent.shown_paths();
+    let (command, commit) = (begun.intent.command.clone(), begun.intent.commit.clone());
+    let branch = commit.as_ref().map(|commit| commit.branch.clone());
+    let recovered = |outcome, left| Ok(Some(Recovered { command: command.clone(), branch, paths, outcome, left }));
+    let hint = "finish it: `git status` tells how".to_owned();
+    if let (Some(operation), Some(_)) = (repository.operation(), &commit) {
+        return recovered(Outcome::Waits { reason: format!("a {operation} is going on"), hint }, Vec::new());
+    }
+    if let Some(folder) = begun.missing_folder() {
+        let reason = format!("there is no folder {}", folder.display());
+        begun.end()?;
+        return recovered(Outcome::Undone { reason, hint: format!("squad {command}") }, Vec::new());
+    }
+    let left = match begun.settle() {
+        Err(Error::Locked { path }) => {
+            let reason = "another git process is changing the index".to_owned();
+            let hint = format!("if none is, remove '{}'", path.display());
+            return recovered(Outcome::Waits { reason, hint }, Vec::new());
+        }
+        left => left?,
+    };
+    let Some(commit) = commit else {
+        begun.end()?;
+        return recovered(Outcome::Finished { commit: None }, left);
+    };
+    let landed = match &commit.id {
+        Some(id) if is_on_branch(repository, &commit.branch, id)? => Landing::Landed { commit: id.clone() },
+        _ => {
+            let change = change_of(&begun, &commit)?;
+            let new = change.files.iter().map(|(path, _)| path.clone()).collect();
+            try_to_land(repository, turn, &change, &new, committer, at)?
+        }
+    };
+    match landed {
+        Landing::Landed { commit } => {
+            begun.end()?;
+            recovered(Outcome::Finished { commit: Some(commit) }, left)
+        }
+        Landing::NotLanded { reason, hint } => {
+            begun.end()?;
+            recovered(Outcome::Undone { reason, hint }, left)
+        }
+    }
+}
+
+fn is_on_branch(repository: &Repository, branch: &str, commit: &str) -> Result<bool, Error> {
+    let branch = format!("refs/heads/{branch}");
+    // Whatever it cannot find is not there.
+    Ok(repository.call(&["merge-base", "--is-ancestor", commit, &branch]).run()?.is_success())
+}
+
+/// What was to be landed, from its intent.
+fn change_of(begun: &Transaction<'_>, commit: &intent::Commit) -> Result<Change, Error> {
+    let mut change = Change {
+        command: begun.intent.command.clone(),
+        branch: commit.branch.clone(),
+        allow_unborn: commit.base.is_none(),
+        files: Vec::new(),
+        edits: Vec::new(),
+        message: commit.message.clone(),
+    };
+    for file in &begun.intent.files {
+        let content =
+            |version: &Option<Version>| version.as_ref().map(|version| begun.content(&version.blob)).transpose();
+        let path = file.path.shown();
+        match (content(&file.old)?, content(&file.new)?) {
+            (Some(old), new) => change.edits.push(Edit { path, old, new }),
+            (None, Some(new)) => change.files.push((path, new)),
+            (None, None) => {}
+        }
+    }
+    Ok(change)
 }

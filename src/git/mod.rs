@@ -15,6 +15,7 @@
 //! | `ledger_tree` | reading it where parts of it are damaged |
 //! | `sync`, `union` | the ledgers of two clones become one |
 //! | `landing`, `checkout` | one commit of our files on the user's branch |
+//! | `intent`, `transaction`, `staging` | changes of work tree, index and branch that a kill leaves to be finished |
 //! | `rescue` | what is not committed, kept before something of it goes, and given back |
 //! | `scrub` | taking something out of all that squad keeps |
 //! | `history` | revisions, where histories part, trailers, branches, what was removed |
@@ -29,6 +30,7 @@ mod commit;
 mod disk;
 mod error;
 mod history;
+mod intent;
 mod landing;
 mod ledger;
 mod ledger_tree;
@@ -48,8 +50,10 @@ mod repository;
 mod rescue;
 mod scrub;
 mod snapshot;
+mod staging;
 mod sync;
 mod torture;
+mod transaction;
 mod tree;
 mod union;
 
@@ -60,7 +64,8 @@ pub(crate) use self::{
     commit::Identity,
     error::Error,
     history::Blame,
-    landing::{Change, Edit, Landing},
+    intent::Begun,
+    landing::{Change, Edit, Landing, Outcome, Recovered},
     ledger_tree::Seen,
     maintenance::Extent,
     program::Environment,

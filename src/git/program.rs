@@ -2,7 +2,7 @@ use std::{
     ffi::{OsStr, OsString},
     fmt,
     fs::File,
-    io::{Read, Write},
+    io::{self, Read, Write},
     path::{Path, PathBuf},
     process::{Child, Command, ExitStatus, Stdio},
     sync::mpsc,
@@ -10,7 +10,7 @@ use std::{
     time::{Duration, Instant},
 };
 
-use super::error::Error;
+use super::{disk, error::Error};
 use crate::program::{Program, Programs, Unfit, Variables};
 
 /// What the module may know of the world: it never reads the process environment itself.
@@ -153,7 +153,18 @@ impl Call {
 
     /// Runs it to its end; any exit status is an answer. Err: it could not be started or did not end in time.
     pub(super) fn run(mut self) -> Result<Answer, Error> {
-        let input = std::mem::take(&mut self.input);
+        let (shown, input) = (self.shown.clone(), std::mem::take(&mut self.input));
+        let mut failure = None;
+        let answered = disk::git(&shown, || {
+            self.answer(input).map_err(|error| {
+                failure = Some(error);
+                io::ErrorKind::Other.into()
+            })
+        });
+        answered.map_err(|cause| failure.unwrap_or(Error::Program { command: shown, message: cause.to_string() }))
+    }
+
+    fn answer(&mut self, input: Vec<u8>) -> Result<Answer, Error> {
         let stdin = (!input.is_empty()).then(Stdio::piped);
         let child = self.spawn(stdin, Stdio::piped)?;
         talk(child, input, self.patience).map_err(|cause| self.failure(cause))
@@ -248,7 +259,7 @@ fn reader(pipe: Option<impl Read + Send + 'static>) -> mpsc::Receiver<Vec<u8>> {
 }
 
 /// The pipes are closed by now, so the end is near: the first look nearly always succeeds.
-fn wait(child: &mut Child, deadline: Instant) -> std::io::Result<Option<ExitStatus>> {
+fn wait(child: &mut Child, deadline: Instant) -> io::Result<Option<ExitStatus>> {
     loop {
         match child.try_wait()? {
             Some(status) => return Ok(Some(status)),

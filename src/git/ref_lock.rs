@@ -43,7 +43,7 @@ pub(super) fn lock_with(draft: &Path, path: &Path, sharing: Sharing) -> Result<R
     }
 }
 
-fn link(draft: &Path, lock: &Path) -> io::Result<()> {
+pub(super) fn link(draft: &Path, lock: &Path) -> io::Result<()> {
     match disk::link(draft, lock) {
         // Some file systems have no hard links (FAT, some network shares).
         Err(cause) if matches!(cause.kind(), io::ErrorKind::Unsupported | io::ErrorKind::PermissionDenied) => {

@@ -10,14 +10,16 @@ use jiff::Timestamp;
 use super::{
     commit::Identity,
     error::Error,
-    landing::{self, Change, Landing},
+    intent::{Contents, Planned, RawPath, Version},
+    landing::{self, Change, Landing, Recovered},
     ledger::Ledger,
-    objects::Sharing,
+    objects::{Sharing, identify},
     pack::PackFolder,
     program::{Call, Environment},
     recent::Recent,
     references::{References, Target, follow, parse_id, read_head},
-    tree::ObjectStore,
+    transaction,
+    tree::{ObjectStore, check_path},
 };
 use crate::model::DamageLog;
 
@@ -46,6 +48,7 @@ pub(crate) struct Repository {
     hash: hash::Kind,
     sharing: Sharing,
     is_reftable: bool,
+    tracks_modes: bool,
     environment: Environment,
     recent: Recent,
     damage: DamageLog,
@@ -126,6 +129,7 @@ impl Repository {
             common_dir: tidy(found.common_dir()),
             work_dir: found.workdir().map(tidy),
             hash: found.object_hash(),
+            tracks_modes: cfg!(unix) && config.boolean("core.fileMode").unwrap_or(true),
             sharing: Sharing::from_setting(text("core.sharedRepository").as_deref()),
             is_reftable: match storage.as_deref() {
                 None | Some("files") => false,
@@ -254,6 +258,15 @@ impl Repository {
         self.call(&list).run().is_ok_and(|answer| answer.is_success() && !answer.stdout.is_empty())
     }
 
+    /// Whether git would leave a file alone that is not there yet.
+    pub(crate) fn would_ignore(&self, path: &str) -> Result<bool, Error> {
+        // With an index of its own: this takes the index's lock.
+        let folder = tempfile::tempdir().map_err(Error::io("write to", env::temp_dir()))?;
+        let call = self.call(&["add", "--dry-run", "--ignore-missing", "--", path]);
+        let answer = call.variable("GIT_INDEX_FILE", &folder.path().join("index").to_string_lossy()).run()?;
+        Ok(!answer.is_success() && answer.complaints().iter().any(|line| line == path))
+    }
+
     pub(crate) fn ledger(&self) -> Ledger<'_> {
         Ledger::new(self)
     }
@@ -261,6 +274,25 @@ impl Repository {
     /// Makes one commit of these files, and of nothing else, on the branch that is checked out. See [`Landing`].
     pub(crate) fn land(&self, change: &Change, committer: Option<&Identity>, at: Timestamp) -> Result<Landing, Error> {
         landing::land(self, change, committer, at)
+    }
+
+    /// Writes new files to the work tree and commits nothing. Returns those in whose places the user has something.
+    pub(crate) fn place(&self, command: &str, files: &[(String, Vec<u8>)]) -> Result<Vec<String>, Error> {
+        let Some(root) = self.work_dir() else { return Ok(Vec::new()) };
+        let mut contents = Contents::new();
+        let planned = files.iter().map(|(path, bytes)| {
+            check_path(path)?;
+            let id = identify(self.hash, gix::objs::Kind::Blob, bytes)?;
+            contents.insert(id.to_string(), bytes.clone());
+            Ok(Planned { path: RawPath::Text(path.clone()), old: None, new: Some(Version::plain(id, id)) })
+        });
+        let planned = planned.collect::<Result<Vec<_>, Error>>()?;
+        transaction::place(self, command, root, planned, contents)
+    }
+
+    /// Finishes what a command of this work tree had begun when it was stopped, or takes it back. `None`: nothing.
+    pub(crate) fn recover(&self, committer: Option<&Identity>, at: Timestamp) -> Result<Option<Recovered>, Error> {
+        landing::recover(self, &self.turn()?, committer, at)
     }
 
     /// What stands against landing this now, and what to do about it. Writes nothing.
@@ -275,6 +307,11 @@ impl Repository {
 
     pub(super) fn hash(&self) -> hash::Kind {
         self.hash
+    }
+
+    /// Whether the work tree's files say which of them are programs: `core.fileMode`.
+    pub(super) fn tracks_modes(&self) -> bool {
+        self.tracks_modes
     }
 
     pub(super) fn sharing(&self) -> Sharing {

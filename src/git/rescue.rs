@@ -22,6 +22,7 @@ use super::{
     pack,
     quarantine::Quarantine,
     repository::Repository,
+    transaction::mode_of,
 };
 pub(crate) use give_back::{Kept, Place, State};
 use index::Index;
@@ -226,17 +227,6 @@ impl Keeper<'_> {
         self.kept.push(self.repository.packs().add(&objects)?);
         Ok(())
     }
-}
-
-#[cfg(unix)]
-fn mode_of(metadata: &fs::Metadata) -> &'static str {
-    use std::os::unix::fs::PermissionsExt;
-    if metadata.permissions().mode() & 0o100 != 0 { "100755" } else { "100644" }
-}
-
-#[cfg(not(unix))]
-fn mode_of(_metadata: &fs::Metadata) -> &'static str {
-    "100644"
 }
 
 /// A path as git has it. Names that leave the work tree or enter a repository are none.

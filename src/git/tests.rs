@@ -13,6 +13,7 @@ mod processes;
 mod queue;
 mod repository;
 mod rescue;
+mod stopped;
 mod sync;
 
 #[path = "../../tests/support/temporary.rs"]
@@ -246,6 +247,7 @@ fn entry(path: &str, text: &str) -> (String, Vec<u8>) {
 
 fn change(files: &[(&str, &str)]) -> Change {
     Change {
+        command: "test".into(),
         branch: "main".into(),
         allow_unborn: false,
         files: files.iter().map(|(path, text)| entry(path, text)).collect(),

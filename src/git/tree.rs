@@ -337,6 +337,17 @@ impl<'a> TreeEdit<'a> {
         Ok(Place::Empty)
     }
 
+    /// Whether that file is there, or nothing is.
+    pub(super) fn holds(&mut self, path: &str, file: Option<ObjectId>) -> Result<bool, Error> {
+        let (folder, name) = path.rsplit_once('/').unwrap_or(("", path));
+        if !self.load(folder)? {
+            return Ok(file.is_none());
+        }
+        let found = self.folders.get(folder).and_then(|tree| Some(&tree.entries[index_of(tree, name)?]));
+        let found = found.map(|entry| (entry.mode.kind(), entry.oid));
+        Ok(found == file.map(|file| (tree::EntryKind::Blob, file)))
+    }
+
     /// Puts another file where that file is, or nothing. False: it is not there, and the tree is as before.
     pub(super) fn replace(&mut self, path: &str, old: ObjectId, new: Option<ObjectId>) -> Result<bool, Error> {
         let Some((tree, name)) = self.folder_of(path)? else { return Ok(false) };

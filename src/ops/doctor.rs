@@ -101,6 +101,10 @@ fn repository(project: &Project) -> Result<Vec<Finding>, Failure> {
         let message = format!("a {operation} is going on, so no decision can land");
         find(Severity::Note, "operation", &message, "finish or abort it");
     }
+    if let Some(begun) = project.repository.begun()? {
+        let message = format!("`squad {}` was stopped before its end", begun.command);
+        find(Severity::Warning, "unfinished", &message, &format!("`squad {}` finishes it", begun.command));
+    }
     // Of a ledger that cannot be read at all, that is said, and nothing else.
     let is_readable = project.repository.ledger().snapshot()?.is_none_or(|ledger| ledger.is_there());
     let all = if is_readable { decisions::standing(project)? } else { Vec::new() };

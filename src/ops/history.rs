@@ -99,7 +99,14 @@ pub(crate) fn plan(env: &Env, project: &Project, agent: Option<&str>) -> Result<
     }
     let paths = project.repository.paths_at(commit, &folder)?;
     let message = message(&waiting);
-    let change = Change { branch: branch.clone(), allow_unborn: false, files: new, edits, message };
+    let change = Change {
+        command: "history land".to_owned(),
+        branch: branch.clone(),
+        allow_unborn: false,
+        files: new,
+        edits,
+        message,
+    };
     let obstacle =
         Lander::new(env, project).obstacle(!paths.is_empty()).map(|(reason, hint)| (reason, hint.to_owned()));
     let obstacle = obstacle.map_or_else(|| project.repository.obstacle(&change), |obstacle| Ok(Some(obstacle)))?;

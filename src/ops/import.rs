@@ -106,7 +106,14 @@ pub(crate) fn plan(project: &Project, directory: &Path, which: &Which) -> Result
     import.undated = import.imported.iter().filter(|imported| imported.decision.date.is_none()).count();
     if !edits.is_empty() {
         let message = message(&import);
-        let change = Change { branch: branch.clone(), allow_unborn: false, files: new_files, edits, message };
+        let change = Change {
+            command: "decisions import".to_owned(),
+            branch: branch.clone(),
+            allow_unborn: false,
+            files: new_files,
+            edits,
+            message,
+        };
         if let Some((reason, hint)) = project.repository.obstacle(&change)? {
             return Err(Failure::team(reason).hint(hint));
         }

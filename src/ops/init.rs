@@ -1,6 +1,5 @@
 //! Installs a team: a few Markdown files, in one commit.
 
-use std::fs;
 use std::path::Path;
 
 use include_dir::{Dir, include_dir};
@@ -9,7 +8,7 @@ use super::repository;
 use super::workspace::not_left_out;
 use crate::env::Env;
 use crate::error::Failure;
-use crate::git::{Change, Landing};
+use crate::git::{Change, Landing, Repository};
 use crate::store;
 
 static TEMPLATE: Dir<'_> = include_dir!("$CARGO_MANIFEST_DIR/templates/team");
@@ -50,37 +49,49 @@ pub(crate) fn init(env: &Env, directory: &Path, wish: Wish) -> Result<Installed,
     let mut files = Vec::new();
     if there.is_none() {
         not_left_out(&repository)?;
-        let team = template_files();
-        write(&work_dir, &team)?;
-        files.extend(team.into_iter().map(|(path, bytes)| (format!("{FOLDER}/{path}"), bytes)));
+        files.extend(template_files().into_iter().map(|(path, bytes)| (format!("{FOLDER}/{path}"), bytes)));
     }
     if wish.ci && work_dir.join(WORKFLOW).symlink_metadata().is_err() {
-        write_workflow(&work_dir.join(WORKFLOW))?;
         files.push((WORKFLOW.to_owned(), WORKFLOW_TEXT.to_vec()));
     }
     if let Some(folder) = there.filter(|_| files.is_empty()) {
         return Ok(Installed::Already { folder });
     }
     let paths: Vec<String> = files.iter().map(|(path, _)| path.clone()).collect();
-    let written = |reason: String| Ok(Installed::Written { files: paths.clone(), reason });
+    match commit(env, &repository, wish, &files)? {
+        Ok(commit) => Ok(Installed::Committed { files: paths, commit }),
+        // The files are there, whatever stands against the commit.
+        Err(reason) => write(&repository, &work_dir, &files).map(|()| Installed::Written { files: paths, reason }),
+    }
+}
+
+/// The commit that holds the files, or why there is none.
+fn commit(
+    env: &Env,
+    repository: &Repository,
+    wish: Wish,
+    files: &[(String, Vec<u8>)],
+) -> Result<Result<String, String>, Failure> {
     if !wish.commit {
-        return written("--no-commit".to_owned());
+        return Ok(Err("--no-commit".to_owned()));
     }
-    if let Some(ignored) = [FOLDER, WORKFLOW]
-        .iter()
-        .find(|path| files.iter().any(|(file, _)| file.starts_with(**path)) && repository.is_ignored(path))
-    {
-        return written(format!("git ignores {ignored}"));
+    for place in [FOLDER, WORKFLOW] {
+        let first = files.iter().find(|(path, _)| path.starts_with(place));
+        if let Some((path, _)) = first
+            && repository.would_ignore(path)?
+        {
+            return Ok(Err(format!("git ignores {place}")));
+        }
     }
-    let Some(branch) = repository.head()?.branch else { return written("HEAD is detached".to_owned()) };
-    let message = if paths.len() == 1 { WORKFLOW_MESSAGE } else { MESSAGE }.to_owned();
-    let change = Change { branch, allow_unborn: true, files, edits: Vec::new(), message };
-    // The files are there, whatever becomes of the commit.
-    match repository.land(&change, repository.identity().as_ref(), env.clock.now()) {
-        Ok(Landing::Landed { commit }) => Ok(Installed::Committed { files: paths.clone(), commit }),
-        Ok(Landing::NotLanded { reason, hint }) => written(format!("{reason} ({hint})")),
-        Err(error) => written(error.to_string()),
-    }
+    let Some(branch) = repository.head()?.branch else { return Ok(Err("HEAD is detached".to_owned())) };
+    let message = if files.len() == 1 { WORKFLOW_MESSAGE } else { MESSAGE }.to_owned();
+    let (command, files, edits) = ("init".to_owned(), files.to_vec(), Vec::new());
+    let change = Change { command, branch, allow_unborn: true, files, edits, message };
+    Ok(match repository.land(&change, repository.identity().as_ref(), env.clock.now()) {
+        Ok(Landing::Landed { commit }) => Ok(commit),
+        Ok(Landing::NotLanded { reason, hint }) => Err(format!("{reason} ({hint})")),
+        Err(error) => Err(error.to_string()),
+    })
 }
 
 const MESSAGE: &str = "squad: install a team\n\n\
@@ -107,30 +118,15 @@ fn standing_team(work_dir: &Path) -> Result<Option<String>, Failure> {
     Ok(None)
 }
 
-fn write_workflow(path: &Path) -> Result<(), Failure> {
-    let folder = path.parent().unwrap_or(path);
-    fs::create_dir_all(folder)
-        .and_then(|()| fs::write(path, WORKFLOW_TEXT))
-        .map_err(|error| Failure::failed(format!("cannot write the workflow: {error}")).at(path.display()))
-}
-
-/// All files or none: they are written beside their place and then moved there.
-fn write(work_dir: &Path, files: &[(String, Vec<u8>)]) -> Result<(), Failure> {
-    let failed = |error: std::io::Error| {
-        Failure::failed(format!("cannot write the team: {error}"))
-            .at(work_dir.join(FOLDER).display())
+/// All files or, where it is stopped, the rest with the next command.
+fn write(repository: &Repository, work_dir: &Path, files: &[(String, Vec<u8>)]) -> Result<(), Failure> {
+    let failed = |cause: String, path: &str| {
+        Failure::failed(format!("cannot write the team: {cause}"))
+            .at(work_dir.join(path).display())
             .hint("check the folder's permissions")
     };
-    let beside = tempfile::Builder::new().prefix(".squad-new-").tempdir_in(work_dir).map_err(failed)?;
-    // A folder for people, unlike a temporary one.
-    let team = beside.path().join("team");
-    for (path, bytes) in files {
-        let target = team.join(path);
-        fs::create_dir_all(target.parent().unwrap_or(&team))
-            .and_then(|()| fs::write(&target, bytes))
-            .map_err(failed)?;
-    }
-    fs::rename(&team, work_dir.join(FOLDER)).map_err(failed)
+    let left = repository.place("init", files).map_err(|error| failed(error.to_string(), FOLDER))?;
+    left.first().map_or(Ok(()), |path| Err(failed("something else is there".to_owned(), path)))
 }
 
 /// The template's files by path, with `/`.

@@ -134,6 +134,7 @@ impl Lander {
             None
         } else {
             let change = Change {
+                command: "decisions land".to_owned(),
                 branch: branch.clone(),
                 allow_unborn: false,
                 files,

@@ -1,6 +1,7 @@
 //! What commands do, apart from how they are spelled and how they speak.
 
 pub(crate) mod agents;
+pub(crate) mod begun;
 mod cache;
 mod commit;
 pub(crate) mod config;

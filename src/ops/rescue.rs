@@ -230,7 +230,7 @@ pub(crate) fn restore(env: &Env, directory: &Path, wish: &Wish) -> Result<Restor
         }
         restored.saved = Some(saved.id);
     }
-    wanted.write(&root, &places)?;
+    wanted.write(&repository, &format!("rescue restore {}", about.id), &root, &places)?;
     Ok(restored)
 }
 

@@ -7,6 +7,7 @@ use super::lease::{self, LiveRun};
 use super::{ledger, repository};
 use crate::env::Env;
 use crate::error::Failure;
+use crate::git::Begun;
 use crate::view::Progress;
 use std::path::Path;
 
@@ -26,6 +27,9 @@ pub(crate) struct Status {
     /// Sessions that are kept warm.
     pub(crate) sessions: Vec<()>,
     pub(crate) ledger: LedgerStatus,
+    /// A command that was stopped before its end in this work tree.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(crate) begun: Option<Begun>,
 }
 
 #[derive(Clone, Debug, PartialEq, Serialize)]
@@ -60,5 +64,7 @@ pub(crate) fn status(env: &Env, directory: &Path, progress: &Progress) -> Result
         runs_live: lease::look(&repository.common_dir().join("squad")).live,
         sessions: Vec::new(),
         ledger: LedgerStatus { entries, unsynced },
+        // What cannot be read of it is said beside the status.
+        begun: repository.begun().ok().flatten(),
     })
 }

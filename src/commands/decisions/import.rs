@@ -24,7 +24,7 @@ pub(super) struct Args {
     all: bool,
     /// Show what would be imported, and change nothing
     #[arg(long)]
-    dry_run: bool,
+    pub(super) dry_run: bool,
 }
 
 impl Args {

@@ -6,16 +6,18 @@ use std::{
     path::{Path, PathBuf},
 };
 
-use gix::ObjectId;
+use gix::{ObjectId, objs};
 use tempfile::TempDir;
 
-use super::{Index, Rescue, mode_of, path_of};
+use super::{Index, Rescue, path_of};
 use crate::git::{
-    checkout::{Aside, new_file},
     disk,
     error::Error,
+    intent::{Contents, Planned, RawPath, Version},
+    objects::identify,
     references::parse_id,
     repository::Repository,
+    transaction::{self, LINK, PROGRAM, make_executable, mode_of},
 };
 
 /// A file of a rescue.
@@ -49,7 +51,6 @@ pub(in crate::git) struct Content {
     pub(in crate::git) id: ObjectId,
 }
 
-const LINK: &str = "120000";
 const MODULE: &str = "160000";
 
 impl Kept {
@@ -121,7 +122,7 @@ impl Repository {
             } else {
                 wanted.put(&path, &content.mode, &self.objects().blob(&content.id)?)?;
             }
-            names.push((file.path, path));
+            names.push(Named { shown: file.path, path, mode: content.mode.clone(), id: content.id });
         }
         if !by_git.is_empty() {
             let index = Index::empty(self)?;
@@ -136,8 +137,15 @@ impl Repository {
 /// Files on their way back, in a folder of their own.
 pub(crate) struct Wanted {
     folder: TempDir,
-    /// For people, and as it is.
-    files: Vec<(String, PathBuf)>,
+    files: Vec<Named>,
+}
+
+struct Named {
+    /// For people.
+    shown: String,
+    path: PathBuf,
+    mode: String,
+    id: ObjectId,
 }
 
 /// What is where a file is to go.
@@ -155,16 +163,17 @@ impl Wanted {
         let place = self.folder.path().join(path);
         let folder = place.parent().unwrap_or(&place);
         fs::create_dir_all(folder).map_err(Error::io("create", folder))?;
-        if mode == LINK {
-            return link(bytes, &place);
-        }
-        fs::write(&place, bytes).map_err(Error::io("write", &place))?;
-        if mode == "100755" { make_executable(&place) } else { Ok(()) }
+        let written = match mode {
+            LINK => disk::symlink(bytes, &place),
+            PROGRAM => fs::write(&place, bytes).and_then(|()| make_executable(&fs::File::open(&place)?)),
+            _ => fs::write(&place, bytes),
+        };
+        written.map_err(Error::io("write", &place))
     }
 
     /// Looks at every place below `root`. Changes nothing.
     pub(crate) fn places(&self, root: &Path) -> Result<Vec<(String, Place)>, Error> {
-        self.files.iter().map(|(shown, path)| Ok((shown.clone(), self.place(root, path)?))).collect()
+        self.files.iter().map(|file| Ok((file.shown.clone(), self.place(root, &file.path)?))).collect()
     }
 
     fn place(&self, root: &Path, path: &Path) -> Result<Place, Error> {
@@ -202,72 +211,55 @@ impl Wanted {
         Ok(if same { Place::Same } else { Place::Differs(bytes) })
     }
 
-    /// Writes every file that is not there as it should be, each whole or not at all. Those that differ must still hold
-    /// the bytes that were seen: the caller has kept these.
-    pub(crate) fn write(&self, root: &Path, places: &[(String, Place)]) -> Result<(), Error> {
-        for ((_, path), (_, place)) in self.files.iter().zip(places) {
-            let (new, there) = (self.folder.path().join(path), root.join(path));
-            let folder = there.parent().unwrap_or(root);
-            let mut aside = Aside::default();
-            match place {
+    /// Writes every file that is not there as it should be. Those that differ must still hold the bytes that were seen:
+    /// the caller has kept these. Stopped halfway, the next command does the rest.
+    pub(crate) fn write(
+        &self,
+        repository: &Repository,
+        command: &str,
+        root: &Path,
+        places: &[(String, Place)],
+    ) -> Result<(), Error> {
+        let mut contents = Contents::new();
+        let mut files = Vec::new();
+        for (file, (_, place)) in self.files.iter().zip(places) {
+            let there = root.join(&file.path);
+            let old = match place {
                 Place::Same | Place::Blocked(_) => continue,
-                Place::Free => fs::create_dir_all(folder).map_err(Error::io("create", folder))?,
+                Place::Free => None,
                 Place::Differs(bytes) => {
-                    if !aside.take(&there, bytes)? {
-                        let source = std::io::Error::other("it is being changed");
-                        return Err(Error::Io { action: "replace", path: there, source });
-                    }
+                    let metadata = fs::symlink_metadata(&there).map_err(Error::io("read", &there))?;
+                    Some(version(repository, mode_of(&metadata), bytes)?)
                 }
+            };
+            let bytes = bytes_of(&self.folder.path().join(&file.path))?;
+            let new = version(repository, &file.mode, &bytes)?;
+            // The rescue's ref keeps the rest.
+            if file.id != *new.work.as_str() {
+                contents.insert(new.work.clone(), bytes);
             }
-            let written = self.write_one(&new, &there, folder);
-            if written.is_err() {
-                aside.put_back()?;
-            }
-            written?;
+            files.push(Planned { path: RawPath::new(&file.path), old, new: Some(new) });
         }
-        Ok(())
-    }
-
-    fn write_one(&self, new: &Path, there: &Path, folder: &Path) -> Result<(), Error> {
-        let metadata = fs::symlink_metadata(new).map_err(Error::io("read", new))?;
-        if metadata.is_symlink() {
-            let target = fs::read_link(new).map_err(Error::io("read", new))?;
-            link(target.as_os_str().as_encoded_bytes(), there)?;
-        } else {
-            let bytes = fs::read(new).map_err(Error::io("read", new))?;
-            let file = new_file(folder, &bytes).map_err(Error::io("write", there))?;
-            if mode_of(&metadata) == "100755" {
-                make_executable(file.path())?;
+        match transaction::place(repository, command, root, files, contents)?.first() {
+            None => Ok(()),
+            Some(path) => {
+                let source = std::io::Error::other("it is being changed");
+                Err(Error::Io { action: "replace", path: root.join(path), source })
             }
-            file.persist_noclobber(there).map_err(|failure| Error::io("write", there)(failure.error))?;
         }
-        disk::flush_folder(folder)
     }
 }
 
-#[cfg(unix)]
-fn link(target: &[u8], place: &Path) -> Result<(), Error> {
-    let target: &std::ffi::OsStr = std::os::unix::ffi::OsStrExt::from_bytes(target);
-    std::os::unix::fs::symlink(target, place).map_err(Error::io("link", place))
+fn bytes_of(place: &Path) -> Result<Vec<u8>, Error> {
+    let metadata = fs::symlink_metadata(place).map_err(Error::io("read", place))?;
+    let bytes = match metadata.is_symlink() {
+        true => fs::read_link(place).map(|target| target.into_os_string().into_encoded_bytes()),
+        false => fs::read(place),
+    };
+    bytes.map_err(Error::io("read", place))
 }
 
-/// As git does where links need a privilege: a file that holds the target.
-#[cfg(not(unix))]
-fn link(target: &[u8], place: &Path) -> Result<(), Error> {
-    fs::write(place, target).map_err(Error::io("write", place))
-}
-
-#[cfg(unix)]
-fn make_executable(path: &Path) -> Result<(), Error> {
-    use std::os::unix::fs::PermissionsExt;
-    let metadata = fs::metadata(path).map_err(Error::io("read", path))?;
-    let mode = metadata.permissions().mode();
-    // For whoever may read it.
-    let permissions = fs::Permissions::from_mode(mode | ((mode & 0o444) >> 2));
-    fs::set_permissions(path, permissions).map_err(Error::io("change", path))
-}
-
-#[cfg(not(unix))]
-fn make_executable(_path: &Path) -> Result<(), Error> {
-    Ok(())
+fn version(repository: &Repository, mode: &str, bytes: &[u8]) -> Result<Version, Error> {
+    let id = identify(repository.hash(), objs::Kind::Blob, bytes)?;
+    Ok(Version { mode: mode.to_owned(), ..Version::plain(id, id) })
 }

@@ -32,6 +32,8 @@ enum Manner {
     NotDone,
     Halfway,
     Done,
+    /// Neither this step nor any later one is done.
+    Dead,
 }
 
 /// Called for each step instead of doing it at once.
@@ -39,7 +41,11 @@ pub(in crate::git) fn watched<T>(step: Step, act: impl FnOnce() -> io::Result<T>
     let manner = WATCH.with_borrow_mut(|watch| {
         let watch = watch.as_mut()?;
         watch.steps.push(step.clone());
-        watch.fault.filter(|fault| fault.at + 1 == watch.steps.len()).map(|fault| fault.manner)
+        let is_now = |fault: &Fault| match fault.manner {
+            Manner::Dead => fault.at < watch.steps.len(),
+            _ => fault.at + 1 == watch.steps.len(),
+        };
+        watch.fault.filter(is_now).map(|fault| fault.manner)
     });
     let failure = || io::Error::other("injected");
     match (manner, &step) {
@@ -78,6 +84,11 @@ fn with_fault<T>(fault: Fault, act: impl FnOnce() -> T) -> (T, bool) {
     let answer = act();
     let watch = WATCH.take().unwrap();
     (answer, watch.steps.len() > fault.at)
+}
+
+/// Does something that a kill ends at this step.
+pub(super) fn dying<T>(at: usize, act: impl FnOnce() -> T) -> T {
+    with_fault(Fault { at, manner: Manner::Dead }, act).0
 }
 
 /// The next writer needs no help, and finds everything that was acknowledged.

@@ -45,7 +45,7 @@ fn files_change_and_go_with_those_that_come() {
         assert_eq!(world.git(&["status", "--porcelain"]), IN_PROGRESS);
         let names = fs::read_dir(world.root()).unwrap().flatten().map(|entry| entry.file_name());
         assert!(!names.into_iter().any(|name| name.to_string_lossy().starts_with(".squad-")));
-        assert!(refused(&world.repository(), &split()).contains("is not on the branch as it was read"));
+        assert_eq!(landed(&world.repository(), &split()), commit, "it is there");
         world.assert_sound();
     }
 }
@@ -105,7 +105,7 @@ fn wrapped(world: &mut World, words: &str, deed: &str) {
 #[cfg(unix)]
 #[test]
 fn a_branch_that_cannot_move_leaves_everything_as_it_was() {
-    for words in [" update-ref -m ", "checkout-index -u"] {
+    for words in [" update-ref -m ", "update-index -z --add"] {
         let mut world = world(&[]);
         let before = picture(&world);
         wrapped(&mut world, words, "  echo 'fatal: no space' >&2; exit 128");
@@ -121,7 +121,7 @@ fn a_branch_that_cannot_move_leaves_everything_as_it_was() {
 #[test]
 fn what_the_user_writes_meanwhile_stays() {
     let mut world = world(&[]);
-    wrapped(&mut world, "update-index -z --index-info", "  echo three >> list.md");
+    wrapped(&mut world, "update-index -z --add", "  echo three >> list.md");
     assert_eq!(refused(&world.repository(), &split()), "list.md is being changed");
     assert_eq!(world.read("list.md").lines().next_back(), Some("three"));
     assert_eq!(world.git(&["status", "--porcelain"]), format!(" M list.md\n{IN_PROGRESS}"));

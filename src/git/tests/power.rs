@@ -42,9 +42,11 @@ impl History<'_> {
     /// The folder whose names a step changes.
     fn folder(step: &Step) -> Option<&Path> {
         match step {
-            Step::Create(path) | Step::MakeFolder(path) | Step::Remove(path) => path.parent(),
+            Step::Create(path) | Step::MakeFolder(path) | Step::Remove(path) | Step::RemoveFolder(path) => {
+                path.parent()
+            }
             Step::Rename(_, to) | Step::Link(_, to) => to.parent(),
-            Step::Write(..) | Step::Reach(_) | Step::Flush(_) | Step::FlushFolder(_) => None,
+            Step::Write(..) | Step::Reach(_) | Step::Flush(_) | Step::FlushFolder(_) | Step::Git(_) => None,
         }
     }
 

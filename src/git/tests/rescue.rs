@@ -17,7 +17,7 @@ fn read_back(repository: &Repository, rescue: &Rescue, staged: bool) -> BTreeMap
     let wanted = repository.wanted(files, staged).unwrap();
     let places = wanted.places(folder.path()).unwrap();
     assert!(places.iter().all(|(_, place)| *place == Place::Free));
-    wanted.write(folder.path(), &places).unwrap();
+    wanted.write(repository, "test", folder.path(), &places).unwrap();
     assert!(wanted.places(folder.path()).unwrap().iter().all(|(_, place)| *place == Place::Same));
     places.into_iter().map(|(path, _)| (path.clone(), fs::read(folder.path().join(path)).unwrap())).collect()
 }

@@ -1,0 +1,57 @@
+//! What is said of commands that were stopped before their end.
+
+use super::Context;
+use crate::error::Failure;
+use crate::git::Outcome;
+use crate::model::list;
+use crate::ops::begun;
+
+/// Before a command that writes to the branch.
+pub(super) fn finish(context: &mut Context<'_>) -> Result<(), Failure> {
+    let Some(recovered) = begun::finish(context.env, &context.directory)? else { return Ok(()) };
+    let ui = &mut context.ui;
+    let command = format!("`squad {}`", recovered.command);
+    let branch = recovered.branch.as_ref().map(|branch| format!(" on {branch}")).unwrap_or_default();
+    match &recovered.outcome {
+        Outcome::Finished { commit: Some(commit) } => {
+            let short = commit.get(..10).unwrap_or(commit);
+            ui.say(&format!("Finished {command}, which had been stopped{branch}: committed in {short}."));
+        }
+        Outcome::Finished { commit: None } => ui.say(&format!("Finished {command}, which had been stopped.")),
+        Outcome::Undone { reason, hint } => {
+            ui.warning(&format!("{command} had been stopped{branch} and is undone: {reason}"));
+            ui.hint(&format!("{hint}; then {command}"));
+        }
+        // Said after the command, as by every other one.
+        Outcome::Waits { .. } => {}
+    }
+    if !recovered.left.is_empty() {
+        let files = list(recovered.left.iter().map(|path| format!("`{path}`")));
+        ui.warning(&format!("{files} stays as you have made it since"));
+    }
+    context.recovered = Some(recovered);
+    Ok(())
+}
+
+/// After any command.
+pub(super) fn name(context: &mut Context<'_>) {
+    let ui = &mut context.ui;
+    match begun::begun(context.env, &context.directory) {
+        Ok(None) => {}
+        Ok(Some(begun)) => {
+            let branch = begun.branch.map(|branch| format!(" on {branch}")).unwrap_or_default();
+            ui.warning(&format!("`squad {}` was stopped before its end{branch}", begun.command));
+            let waits = context.recovered.as_ref().and_then(|recovered| match &recovered.outcome {
+                Outcome::Waits { reason, hint } => Some(format!("{reason}: {hint}; then ")),
+                _ => None,
+            });
+            ui.hint(&format!("{}`squad {}` finishes it", waits.unwrap_or_default(), begun.command));
+        }
+        Err(failure) => {
+            ui.warning(&failure.message);
+            if let Some(hint) = &failure.hint {
+                ui.hint(hint);
+            }
+        }
+    }
+}

@@ -1,0 +1,251 @@
+//! The intent of a command that is about to change work tree, index and branch: on disk before the first change, and
+//! removed after the last, so that whoever comes after a kill knows what is squad's and what is the user's.
+//!
+//! The file is one line of JSON, then the contents that no ref protects from `git gc`, one after the other.
+
+use std::{
+    collections::BTreeMap,
+    fs::{self, File},
+    hash::{BuildHasher, Hasher},
+    io,
+    path::{Path, PathBuf},
+    thread,
+    time::Duration,
+};
+
+use gix::{ObjectId, objs};
+use serde::{Deserialize, Serialize};
+
+use super::{disk, error::Error, objects::identify, repository::Repository};
+
+/// What this version writes, and the newest that it reads.
+const FORMAT: u32 = 1;
+
+#[derive(Clone, Debug, Deserialize, Serialize)]
+pub(super) struct Intent {
+    format: u32,
+    /// As one types it after `squad`.
+    pub(super) command: String,
+    /// `None`: only the work tree is to change.
+    pub(super) commit: Option<Commit>,
+    /// Where the files are, if that is not the work tree.
+    pub(super) root: Option<RawPath>,
+    /// What the names of temporary files are made of.
+    pub(super) token: String,
+    pub(super) files: Vec<Planned>,
+    /// Folders that were not there, the outermost first.
+    pub(super) folders: Vec<RawPath>,
+    /// Ids and lengths of the contents below.
+    contents: Vec<(String, usize)>,
+}
+
+/// The commit that is to be made.
+#[derive(Clone, Debug, Deserialize, Serialize)]
+pub(super) struct Commit {
+    pub(super) branch: String,
+    /// `None`: it is the branch's first.
+    pub(super) base: Option<String>,
+    /// `None`: the branch holds the files already, and only index or work tree lack them.
+    pub(super) id: Option<String>,
+    pub(super) message: String,
+}
+
+/// A file that is to come, to change or to go.
+#[derive(Clone, Debug, Deserialize, Serialize)]
+pub(super) struct Planned {
+    pub(super) path: RawPath,
+    pub(super) old: Option<Version>,
+    pub(super) new: Option<Version>,
+}
+
+#[derive(Clone, Debug, Deserialize, Eq, PartialEq, Serialize)]
+pub(super) struct Version {
+    /// As git writes it: `100644`, `100755` or `120000`.
+    pub(super) mode: String,
+    /// What index and branch hold.
+    pub(super) blob: String,
+    /// The id that git would give to the bytes in the work tree, line ends as they are there.
+    pub(super) work: String,
+}
+
+/// A path from the root with `/`; not every name is Unicode.
+#[derive(Clone, Debug, Deserialize, Eq, Ord, PartialEq, PartialOrd, Serialize)]
+#[serde(untagged)]
+pub(super) enum RawPath {
+    Text(String),
+    Bytes(Vec<u8>),
+}
+
+impl RawPath {
+    pub(super) fn new(path: &Path) -> Self {
+        match path.to_str() {
+            Some(text) => Self::Text(text.to_owned()),
+            None => Self::Bytes(path.as_os_str().as_encoded_bytes().to_owned()),
+        }
+    }
+
+    pub(super) fn path(&self) -> PathBuf {
+        match self {
+            Self::Text(text) => text.into(),
+            #[cfg(unix)]
+            Self::Bytes(bytes) => <std::ffi::OsStr as std::os::unix::ffi::OsStrExt>::from_bytes(bytes).into(),
+            #[cfg(not(unix))]
+            Self::Bytes(bytes) => String::from_utf8_lossy(bytes).into_owned().into(),
+        }
+    }
+
+    /// For people.
+    pub(super) fn shown(&self) -> String {
+        match self {
+            Self::Text(text) => text.clone(),
+            Self::Bytes(bytes) => String::from_utf8_lossy(bytes).into_owned(),
+        }
+    }
+}
+
+/// The contents that an intent carries, by their ids.
+pub(super) type Contents = BTreeMap<String, Vec<u8>>;
+
+impl Intent {
+    pub(super) fn new(command: &str, commit: Option<Commit>, root: Option<&Path>, files: Vec<Planned>) -> Self {
+        Self {
+            format: FORMAT,
+            command: command.to_owned(),
+            commit,
+            root: root.map(RawPath::new),
+            token: token(),
+            files,
+            folders: Vec::new(),
+            contents: Vec::new(),
+        }
+    }
+
+    /// Durable when it returns.
+    pub(super) fn write(&mut self, repository: &Repository, contents: &Contents) -> Result<(), Error> {
+        self.contents = contents.iter().map(|(id, bytes)| (id.clone(), bytes.len())).collect();
+        let (folder, path) = (repository.begun_folder(), repository.intent_path());
+        disk::make_folder(&folder, repository.sharing()).map_err(Error::io("create", &folder))?;
+        let draft = folder.join(format!("intent-{}", self.token));
+        let mut bytes = serde_json::to_vec(&self).map_err(|cause| Error::io("write", &path)(cause.into()))?;
+        bytes.push(b'\n');
+        bytes.extend(contents.values().flatten());
+        let written = disk::create_new(&draft).and_then(|mut file| {
+            disk::write(&mut file, &draft, &bytes)?;
+            disk::flush(&file, &draft)?;
+            disk::rename(&draft, &path)
+        });
+        written.map_err(Error::io("write", &path))?;
+        disk::flush_folder(&folder)
+    }
+
+    /// What a command left behind.
+    pub(super) fn read(repository: &Repository) -> Result<Option<(Self, Contents)>, Error> {
+        let path = repository.intent_path();
+        let bytes = match fs::read(&path) {
+            Err(cause) if cause.kind() == io::ErrorKind::NotFound => return Ok(None),
+            answer => answer.map_err(Error::io("read", &path))?,
+        };
+        let unknown = |what: &str| Error::UnknownIntent { path: path.clone(), what: what.to_owned() };
+        let end = bytes.iter().position(|byte| *byte == b'\n').ok_or_else(|| unknown("it has no end"))?;
+        let header: serde_json::Value =
+            serde_json::from_slice(&bytes[..end]).map_err(|cause| unknown(&cause.to_string()))?;
+        if header["format"].as_u64().is_some_and(|format| format > FORMAT.into()) {
+            return Err(unknown("a newer squad wrote it"));
+        }
+        let intent: Self = serde_json::from_value(header).map_err(|cause| unknown(&cause.to_string()))?;
+        let (mut contents, mut rest) = (Contents::new(), &bytes[end + 1..]);
+        for (id, length) in &intent.contents {
+            let (content, after) = rest.split_at_checked(*length).ok_or_else(|| unknown("it is cut off"))?;
+            if identify(repository.hash(), objs::Kind::Blob, content)? != *id.as_str() {
+                return Err(unknown("its contents are not what it says"));
+            }
+            contents.insert(id.clone(), content.to_owned());
+            rest = after;
+        }
+        Ok(Some((intent, contents)))
+    }
+
+    pub(super) fn shown_paths(&self) -> Vec<String> {
+        self.files.iter().map(|file| file.path.shown()).collect()
+    }
+}
+
+impl Version {
+    /// A file of git's own form.
+    pub(super) fn plain(blob: ObjectId, work: ObjectId) -> Self {
+        Self { mode: "100644".to_owned(), blob: blob.to_string(), work: work.to_string() }
+    }
+}
+
+/// Names that nobody else uses.
+fn token() -> String {
+    format!("{:016x}", std::hash::RandomState::new().build_hasher().finish())
+}
+
+impl Repository {
+    /// What only this work tree's commands need to know of each other.
+    pub(super) fn begun_folder(&self) -> PathBuf {
+        self.git_dir().join("squad")
+    }
+
+    pub(super) fn intent_path(&self) -> PathBuf {
+        self.begun_folder().join("intent")
+    }
+
+    /// Waits until no other squad changes this work tree. The kernel frees the lock of a process that dies.
+    pub(super) fn turn(&self) -> Result<Turn, Error> {
+        let file = self.turn_file()?;
+        file.lock().map_err(Error::io("lock", self.begun_folder()))?;
+        Ok(Turn { _file: file })
+    }
+
+    fn turn_file(&self) -> Result<File, Error> {
+        let folder = self.begun_folder();
+        fs::create_dir_all(&folder).map_err(Error::io("create", &folder))?;
+        let path = folder.join("intent.lock");
+        let file = File::options().create(true).truncate(false).write(true).open(&path);
+        let file = file.map_err(Error::io("open", &path))?;
+        // Refused where another user made it, who then has shared it.
+        let _ = self.sharing().open_directory(&folder).and_then(|()| self.sharing().open_file(&path));
+        Ok(file)
+    }
+
+    fn is_anybody_at_work(&self) -> Result<bool, Error> {
+        let file = self.turn_file()?;
+        // The child of a process that died has its lock too, until it has become the program that it is to be.
+        for _ in 0..20 {
+            if file.try_lock_shared().is_ok() {
+                return Ok(false);
+            }
+            thread::sleep(Duration::from_millis(1));
+        }
+        Ok(true)
+    }
+
+    /// What a command began in this work tree and was stopped in; `None` while it still goes on.
+    pub(crate) fn begun(&self) -> Result<Option<Begun>, Error> {
+        if !self.intent_path().exists() || self.is_anybody_at_work()? {
+            return Ok(None);
+        }
+        Ok(Intent::read(self)?.map(|(intent, _)| Begun {
+            paths: intent.shown_paths(),
+            command: intent.command,
+            branch: intent.commit.map(|commit| commit.branch),
+        }))
+    }
+}
+
+/// Held while a command changes this work tree.
+pub(super) struct Turn {
+    _file: File,
+}
+
+/// A command that was stopped before its end.
+#[derive(Clone, Debug, Eq, PartialEq, Serialize)]
+pub(crate) struct Begun {
+    /// As one types it after `squad`.
+    pub(crate) command: String,
+    /// `None`: it makes no commit.
+    pub(crate) branch: Option<String>,
+    pub(crate) paths: Vec<String>,
+}

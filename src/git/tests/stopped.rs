@@ -1,0 +1,321 @@
+//! Commands that die at each of their steps, and what the next command makes of it.
+
+use std::io::{self, Write};
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Arc, Mutex};
+
+use super::disk::{dying, recorded};
+use super::*;
+use crate::git::disk::Step;
+use crate::{Clock, DamageLog, Env, Ids, Streams};
+
+#[derive(Clone, Default)]
+struct Said(Arc<Mutex<Vec<u8>>>);
+
+impl Write for Said {
+    fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
+        self.0.lock().unwrap().write(bytes)
+    }
+
+    fn flush(&mut self) -> io::Result<()> {
+        Ok(())
+    }
+}
+
+/// Runs squad in this thread, where its steps are watched: its exit code, and what it said.
+fn squad(world: &World, arguments: &[&str]) -> (u8, String) {
+    static IDS: AtomicU64 = AtomicU64::new(1);
+    let text = |text: &OsString| text.to_str().unwrap().to_owned();
+    let said = Said::default();
+    let env = Env {
+        program: None,
+        arguments: arguments.iter().map(Into::into).collect(),
+        variables: world.environment.variables.iter().map(|(name, value)| (text(name), text(value))).collect(),
+        directory: world.root(),
+        clock: Clock::Stepping { start: noon(), looks: Arc::new(AtomicU64::new(IDS.load(Ordering::Relaxed))) },
+        ids: Ids::Counting(Arc::new(AtomicU64::new(IDS.fetch_add(1000, Ordering::Relaxed)))),
+        damage: DamageLog::default(),
+        streams: Streams {
+            out: Box::new(said.clone()),
+            err: Box::new(said.clone()),
+            out_is_terminal: false,
+            err_is_terminal: false,
+            in_is_terminal: false,
+            input: || Box::new(io::empty()),
+            secret: |_| Err(io::ErrorKind::Unsupported.into()),
+        },
+        runtime: || tokio::runtime::Builder::new_current_thread().enable_all().start_paused(true).build(),
+        signals: false,
+        threads: false,
+    };
+    let code = crate::run(env);
+    let said = String::from_utf8(said.0.lock().unwrap().clone()).unwrap();
+    (code, said)
+}
+
+fn succeed(world: &World, arguments: &[&str]) -> String {
+    let (code, said) = squad(world, arguments);
+    assert_eq!(code, 0, "{arguments:?}: {said}");
+    said
+}
+
+struct Story {
+    arguments: &'static [&'static str],
+    make: fn() -> World,
+    /// A file that it writes.
+    file: &'static str,
+    commits: usize,
+}
+
+const TEAM: &str =
+    "| Name | Role | Status |\n|---|---|---|\n| Ada | Backend Dev | Active |\n| Bob | Tester | Active |\n";
+const ROUTING: &str = "| Work Type | Route To |\n|---|---|\n| API | Ada |\n| Tests | Bob |\n";
+const DECISIONS: &str = "# Decisions\n\n### 2026-01-02: Tar the hull\n\nBlack.\n\n### 2026-01-03: Ropes\n\nLater.\n";
+const HISTORY: &str = "# Ada\n\n## Learnings\n\n- One.\n";
+
+/// Work of every kind that is going on, and that nobody else has to touch.
+fn work(world: &World) {
+    for name in ["staged.txt", "edited.txt", "stashed.txt"] {
+        world.write(name, "before\n");
+    }
+    world.git(&["add", "-A"]);
+    world.git(&["commit", "-qm", "files"]);
+    world.write("stashed.txt", "stashed\n");
+    world.git(&["stash", "-q"]);
+    world.write("staged.txt", "staged\n");
+    world.git(&["add", "staged.txt"]);
+    world.write("staged.txt", "edited\n");
+    world.write("edited.txt", "edited\n");
+    world.write("untracked.txt", "untracked\n");
+}
+
+fn plain() -> World {
+    let world = World::new();
+    work(&world);
+    world
+}
+
+fn team() -> World {
+    let world = World::new();
+    world.write(".squad/team.md", TEAM);
+    world.write(".squad/routing.md", ROUTING);
+    world.write(".squad/decisions.md", DECISIONS);
+    world.write(".squad/agents/ada/history.md", HISTORY);
+    work(&world);
+    world
+}
+
+fn undecided() -> World {
+    let world = team();
+    fs::write(world.root().join(".git/index.lock"), "").unwrap();
+    succeed(&world, &["decisions", "add", "Two masts"]);
+    fs::remove_file(world.root().join(".git/index.lock")).unwrap();
+    world
+}
+
+fn learned() -> World {
+    let world = team();
+    let remember = |agent: &str| {
+        let script = format!(
+            "[[turn]]\nagent = \"{agent}\"\nsteps = [{{ tool = \"squad_remember\", args = {{ text = \"Ports are even.\" }} }}, {{ say = \"Done.\" }}]\n"
+        );
+        fs::write(world.folder.path().join("script.toml"), script).unwrap();
+        let script = world.folder.path().join("script.toml").display().to_string();
+        succeed(&world, &["orchestrate", "--script", &script, "--agent", agent, "learn"]);
+    };
+    ["ada", "bob"].iter().for_each(|agent| remember(agent));
+    world
+}
+
+fn rescued() -> World {
+    let world = team();
+    world.write("again.txt", "kept\n");
+    world.write("gone.txt", "kept\n");
+    succeed(&world, &["decisions", "import"]);
+    fs::remove_file(world.root().join("gone.txt")).unwrap();
+    world.write("again.txt", "another\n");
+    world
+}
+
+const STORIES: [Story; 6] = [
+    Story { arguments: &["init"], make: plain, file: ".squad/team.md", commits: 1 },
+    Story { arguments: &["init", "--no-commit"], make: plain, file: ".squad/team.md", commits: 0 },
+    Story { arguments: &["history", "land"], make: learned, file: ".squad/agents/ada/history.md", commits: 1 },
+    Story { arguments: &["decisions", "import"], make: team, file: ".squad/decisions.md", commits: 1 },
+    Story { arguments: &["decisions", "land"], make: undecided, file: ".squad/decisions/2026", commits: 1 },
+    Story { arguments: &["rescue", "restore", "RESCUE"], make: rescued, file: "again.txt", commits: 0 },
+];
+
+/// What a command leaves, apart from times.
+fn outcome(world: &World) -> Vec<String> {
+    vec![
+        world.git(&["status", "--porcelain"]),
+        world.git(&["rev-list", "--count", "HEAD"]),
+        world.git(&["ls-tree", "-r", "HEAD"]),
+        world.git(&["ls-files", "--stage"]),
+        world.git(&["diff"]),
+        world.git(&["stash", "list", "--format=%H"]),
+    ]
+}
+
+/// Whatever became of it, nothing of ours is left over and nothing of the user's has changed.
+fn assert_tidy(world: &World, what: &str) {
+    let mut folders = vec![world.root()];
+    while let Some(folder) = folders.pop() {
+        for entry in fs::read_dir(&folder).unwrap().map(Result::unwrap) {
+            let name = entry.file_name().to_string_lossy().into_owned();
+            let is_ours = name.starts_with(".squad-") || name == "index.lock" || name == "main.lock";
+            let is_intent = folder.ends_with(".git/squad")
+                && ["intent", "index-", "file-"]
+                    .iter()
+                    .any(|ours| name == *ours || ours.ends_with('-') && name.starts_with(ours));
+            assert!(!is_ours && !is_intent, "{what}: {name} is left in {}", folder.display());
+            if entry.path().is_dir() && !name.eq("objects") {
+                folders.push(entry.path());
+            }
+        }
+    }
+    let sound = world.try_git(&["fsck", "--full", "--strict"]);
+    assert!(sound.status.success(), "{what}: {}", String::from_utf8_lossy(&sound.stderr));
+}
+
+/// The steps at which a command can die with something begun: those that change something, from the intent on.
+fn deaths(steps: &[Step]) -> Vec<usize> {
+    let is_intent = |step: &Step| matches!(step, Step::Rename(_, to) if to.ends_with("squad/intent"));
+    let first = steps.iter().position(is_intent).unwrap();
+    let changes = |step: &Step| match step {
+        Step::Git(call) => {
+            ["update-index", "update-ref", "add"].iter().any(|word| call.starts_with(&format!("git {word}")))
+        }
+        Step::Flush(_) | Step::FlushFolder(_) | Step::Reach(_) => false,
+        _ => true,
+    };
+    (first..=steps.len()).filter(|at| steps.get(*at).is_none_or(changes)).collect()
+}
+
+impl Story {
+    fn arguments<'a>(&'a self, rescue: &'a str) -> Vec<&'a str> {
+        self.arguments.iter().map(|word| if *word == "RESCUE" { rescue } else { word }).collect()
+    }
+}
+
+/// Plays a story to its death at each step; at every third, unless `SQUAD_TEST_ROUNDS` is set.
+fn stop_everywhere(story: &Story, mut then: impl FnMut(&World, usize, &str, &[&str], &[String])) {
+    let template = (story.make)();
+    let rescues = template.git(&["for-each-ref", "--format=%(refname:lstrip=3)", "refs/squad/rescue"]);
+    let arguments = story.arguments(rescues.trim());
+    let whole = template.copied();
+    let (said, steps) = recorded(|| succeed(&whole, &arguments));
+    let wanted = outcome(&whole);
+    let deaths = deaths(&steps);
+    assert!(deaths.len() > 5, "{said}");
+    let each = if std::env::var_os("SQUAD_TEST_ROUNDS").is_some() { 1 } else { 3 };
+    for (round, at) in deaths.into_iter().enumerate().step_by(each) {
+        let world = template.copied();
+        dying(at, || squad(&world, &arguments));
+        let what = format!("{arguments:?} at {at} of {}: {:?}", steps.len(), steps.get(at));
+        then(&world, round, &what, &arguments, &wanted);
+        assert_tidy(&world, &what);
+    }
+}
+
+#[test]
+fn a_command_that_dies_at_any_step_is_finished_by_the_next() {
+    for story in &STORIES {
+        stop_everywhere(story, |world, _, what, arguments, wanted| {
+            let is_begun = world.root().join(".git/squad/intent").exists();
+            let (_, named) = squad(world, &["status"]);
+            assert_eq!(named.contains("was stopped before its end"), is_begun, "{what}: {named}");
+            let is_named = named.contains(&format!("warning: `squad {}", story.arguments[0]));
+            assert_eq!(is_named, is_begun, "{what}: {named}");
+            // Another command that writes to the branch, if there is a team for it.
+            let (_, said) = squad(world, &["decisions", "land"]);
+            assert!(!is_begun || said.contains("Finished `squad "), "{what}: {said}");
+            succeed(world, arguments);
+            assert_eq!(outcome(world), wanted, "{what}");
+        });
+    }
+}
+
+/// What the user does between the kill and the next command.
+struct Deed {
+    name: &'static str,
+    act: fn(&World, &str),
+    /// What has to be the same before and after.
+    keeps: fn(&World, &str) -> String,
+}
+
+fn nothing(_: &World, _: &str) -> String {
+    String::new()
+}
+
+const DEEDS: [Deed; 7] = [
+    Deed { name: "edits", act: |world, file| world.write(file, "mine\n"), keeps: |world, file| world.read(file) },
+    Deed {
+        name: "stages",
+        act: |world, file| {
+            world.write(file, "mine\n");
+            world.git(&["add", "-f", file]);
+            world.write(file, "mine again\n");
+        },
+        keeps: |world, file| world.git(&["show", &format!(":{file}")]) + &world.read(file),
+    },
+    Deed {
+        name: "commits",
+        act: |world, file| {
+            world.write(file, "mine\n");
+            world.git(&["add", "-A", "."]);
+            world.git(&["commit", "-qm", "mine"]);
+        },
+        // What the next command adds to what is committed is its job.
+        keeps: |world, file| world.read(file).lines().next().unwrap().to_owned(),
+    },
+    Deed {
+        name: "commits everything",
+        act: |world, _| {
+            world.git(&["add", "-A", "."]);
+            world.git(&["commit", "-qm", "all"]);
+        },
+        keeps: |world, _| world.git(&["log", "-1", "--grep=^all$", "--format=%T %H"]),
+    },
+    Deed {
+        name: "stashes",
+        act: |world, _| drop(world.git(&["stash", "-qu"])),
+        keeps: |world, _| world.git(&["stash", "list", "--format=%H"]),
+    },
+    Deed { name: "switches", act: |world, _| drop(world.git(&["switch", "-qc", "other"])), keeps: nothing },
+    Deed { name: "detaches", act: |world, _| drop(world.git(&["switch", "-q", "--detach"])), keeps: nothing },
+];
+
+#[test]
+fn what_the_user_does_before_the_next_command_stays() {
+    for story in &STORIES {
+        stop_everywhere(story, |world, round, what, arguments, _| {
+            let deed = &DEEDS[round % DEEDS.len()];
+            // A decision's file is called as nobody knows beforehand.
+            let files = world.git(&["ls-files", "--cached", "--others", story.file]);
+            let file = files.lines().find(|_| story.file.ends_with("/2026")).unwrap_or(story.file);
+            let what = format!("{} {file}: {what}", deed.name);
+            let before = world.git(&["rev-list", "--count", "HEAD"]).trim().parse::<usize>().unwrap();
+            // A lock that a death between two steps has left: the next command removes it, the user's git could not.
+            if file.ends_with("/2026") || world.root().join(".git/index.lock").exists() {
+                succeed(world, arguments);
+                return;
+            }
+            (deed.act)(world, file);
+            let theirs = world.git(&["rev-list", "--count", "HEAD"]).trim().parse::<usize>().unwrap() - before;
+            let kept = (deed.keeps)(world, file);
+            // To restore once more is to overwrite once more.
+            let next = if arguments[0] == "rescue" { &["decisions", "land"] } else { arguments };
+            let (_, said) = squad(world, next);
+            assert_eq!((deed.keeps)(world, file), kept, "{what}: {said}");
+            let count = world.git(&["rev-list", "--count", "HEAD"]).trim().parse::<usize>().unwrap();
+            assert!(count <= before + theirs + story.commits, "{what}: {said}");
+            // Where only a person can go on, it is said, and the branch is taken up again.
+            if deed.name == "switches" || deed.name == "detaches" {
+                let left = world.git(&["status", "--porcelain", ".squad"]);
+                assert!(left.is_empty() || story.commits == 0 || story.arguments[0] == "init", "{what}: {left}{said}");
+            }
+        });
+    }
+}

@@ -1,0 +1,481 @@
+//! A change of work tree, index and branch that is either finished or taken back, whatever stops it.
+//!
+//! Forwards and backwards are the same step: each file has an old and a new version, and is brought to one of them from
+//! the other. What is neither is the user's and stays. Carrying out brings every file to its new version and then moves
+//! the branch; settling, after a kill or when the branch cannot move, brings every file to the version that the
+//! checked-out commit has of it.
+
+use std::{
+    cell::Cell,
+    fs::{self, File},
+    io,
+    path::{Path, PathBuf},
+};
+
+use gix::{objs, objs::tree::EntryKind};
+
+use super::{
+    checkout::{Entry, Staged},
+    disk,
+    error::Error,
+    intent::{Contents, Intent, Planned, RawPath, Turn, Version},
+    objects::{Sharing, identify},
+    repository::Repository,
+    staging,
+};
+
+/// An intent that is on disk. Not ended, it stays there for the next command.
+pub(super) struct Transaction<'a> {
+    repository: &'a Repository,
+    pub(super) intent: Intent,
+    contents: Contents,
+    root: PathBuf,
+    /// The index as we left it.
+    staged: Cell<Option<staging::Identity>>,
+}
+
+#[derive(Clone, Copy, Debug, Eq, PartialEq)]
+pub(super) enum Side {
+    Old,
+    New,
+    /// The branch has something else there: nothing of ours is to be done.
+    Neither,
+}
+
+/// What is at a place.
+#[derive(Debug, Eq, PartialEq)]
+enum Seen {
+    Nothing,
+    File {
+        mode: &'static str,
+        work: String,
+    },
+    /// A folder, or something that is not ours to enter stands on the way.
+    Other,
+}
+
+impl<'a> Transaction<'a> {
+    /// Writes the intent down. The caller has the turn; whatever was begun before is settled.
+    pub(super) fn begin(
+        repository: &'a Repository,
+        _turn: &Turn,
+        root: &Path,
+        mut intent: Intent,
+        contents: Contents,
+    ) -> Result<Self, Error> {
+        sweep(repository)?;
+        let mut folders: Vec<PathBuf> = Vec::new();
+        for file in intent.files.iter().filter(|file| file.old.is_none()) {
+            let path = file.path.path();
+            let missing = path.ancestors().skip(1).take_while(|above| !root.join(above).exists());
+            folders.extend(missing.map(Path::to_owned));
+        }
+        folders.sort();
+        folders.dedup();
+        intent.folders = folders.iter().map(|folder| RawPath::new(folder)).collect();
+        intent.write(repository, &contents)?;
+        Ok(Self { repository, intent, contents, root: root.to_owned(), staged: Cell::new(None) })
+    }
+
+    /// What a command left behind.
+    pub(super) fn left_behind(repository: &'a Repository) -> Result<Option<Self>, Error> {
+        let Some((intent, contents)) = Intent::read(repository)? else { return Ok(None) };
+        let root = match (&intent.root, repository.work_dir()) {
+            (Some(root), _) => root.path(),
+            (None, Some(root)) => root.to_owned(),
+            (None, None) => return Ok(None),
+        };
+        Ok(Some(Self { repository, intent, contents, root, staged: Cell::new(None) }))
+    }
+
+    /// Brings work tree and index to the new version. What of the user's stands in the way stays, and is returned.
+    pub(super) fn carry_out(&self) -> Result<Vec<String>, Error> {
+        let sides = vec![Side::New; self.intent.files.len()];
+        let left = self.bring(&sides)?;
+        self.stage(&sides)?;
+        self.staged.set(staging::identity(self.repository));
+        Ok(left)
+    }
+
+    /// Whether branch, index and work tree still are as they were carried out.
+    pub(super) fn is_undisturbed(&self, branch: &str) -> Result<bool, Error> {
+        let is_there = |file: &Planned| Ok(self.seen_at(file)? != Seen::Nothing || file.new.is_none());
+        Ok(self.repository.head()?.branch.as_deref() == Some(branch)
+            && staging::identity(self.repository) == self.staged.get()
+            && self.sides()?.iter().all(|side| *side == Side::New)
+            && self.intent.files.iter().map(is_there).collect::<Result<Vec<bool>, Error>>()?.into_iter().all(|is| is))
+    }
+
+    /// The folder to fill, if it is not the work tree and is not there: it is not made anew only to be filled.
+    pub(super) fn missing_folder(&self) -> Option<&Path> {
+        Some(&*self.root).filter(|root| self.intent.root.is_some() && !root.is_dir())
+    }
+
+    /// Brings work tree and index to what the checked-out commit has; where only the work tree is to change, to the new
+    /// version. Returns what is the user's and was left alone.
+    pub(super) fn settle(&self) -> Result<Vec<String>, Error> {
+        staging::remove_dead_lock(self.repository, &self.draft())?;
+        self.remove_dead_branch_lock()?;
+        let sides = self.sides()?;
+        let left = self.bring(&sides)?;
+        self.stage(&sides)?;
+        self.clear_asides()?;
+        if sides.contains(&Side::Old) {
+            for folder in self.intent.folders.iter().rev() {
+                disk::remove_empty_folder(&self.root.join(folder.path()));
+            }
+        }
+        Ok(left)
+    }
+
+    /// Where the branch is with each file.
+    pub(super) fn sides(&self) -> Result<Vec<Side>, Error> {
+        if self.intent.commit.is_none() {
+            return Ok(vec![Side::New; self.intent.files.len()]);
+        }
+        let store = self.repository.objects();
+        let head = self.repository.head()?.commit.map(|commit| self.repository.parse_commit(&commit)).transpose()?;
+        let tree = head.map(|head| store.tree_of(&head)).transpose()?;
+        let side = |file: &Planned| {
+            let held = tree.map(|tree| store.find(tree, &file.path.shown())).transpose()?.flatten();
+            let held = held.map(|(mode, id)| (mode.kind() == EntryKind::Blob, id.to_string()));
+            let is = |version: &Option<Version>| match (&held, version) {
+                (None, None) => true,
+                (Some((is_plain, id)), Some(version)) => *is_plain && *id == version.blob,
+                _ => false,
+            };
+            Ok(match (is(&file.new), is(&file.old)) {
+                (true, _) => Side::New,
+                (_, true) => Side::Old,
+                _ => Side::Neither,
+            })
+        };
+        self.intent.files.iter().map(side).collect()
+    }
+
+    /// Nothing is left to do: what was moved aside goes, and then the intent.
+    pub(super) fn end(self) -> Result<(), Error> {
+        self.clear_asides()?;
+        for name in [self.draft(), self.draft().with_extension("lock")] {
+            disk::remove(&name).map_err(Error::io("remove", &name))?;
+        }
+        let path = self.repository.intent_path();
+        disk::remove(&path).map_err(Error::io("remove", &path))
+    }
+
+    pub(super) fn content(&self, id: &str) -> Result<Vec<u8>, Error> {
+        match self.contents.get(id) {
+            Some(bytes) => Ok(bytes.clone()),
+            None => self.repository.objects().blob(&self.repository.parse_commit(id)?),
+        }
+    }
+
+    fn bring(&self, sides: &[Side]) -> Result<Vec<String>, Error> {
+        let mut left = Vec::new();
+        for (number, (file, side)) in self.intent.files.iter().zip(sides).enumerate() {
+            if !self.bring_file(number, file, *side)? {
+                left.push(file.path.shown());
+            }
+        }
+        Ok(left)
+    }
+
+    /// False: something of the user's is there, and stays.
+    fn bring_file(&self, number: usize, file: &Planned, side: Side) -> Result<bool, Error> {
+        let place = self.root.join(file.path.path());
+        let fresh = self.beside(&place, number, "tmp");
+        disk::remove(&fresh).map_err(Error::io("remove", &fresh))?;
+        let now = self.seen_at(file)?;
+        let mut is_moved = false;
+        for (name, version) in [("old", &file.old), ("new", &file.new)] {
+            let aside = self.beside(&place, number, name);
+            match self.seen(&aside)? {
+                Seen::Nothing => continue,
+                kept if self.is(&kept, version) => is_moved = true,
+                // Somebody wrote to it while it was moved.
+                _ if now == Seen::Nothing => {
+                    disk::rename_new(&aside, &place).map_err(Error::io("put back", &place))?;
+                    return Ok(false);
+                }
+                _ => return Ok(false),
+            }
+        }
+        let (from, to) = match side {
+            Side::New => (&file.old, &file.new),
+            Side::Old => (&file.new, &file.old),
+            Side::Neither if is_moved && now == Seen::Nothing => (&None, &file.old),
+            Side::Neither => return Ok(true),
+        };
+        if self.is(&now, to) {
+            return Ok(true);
+        }
+        if self.is(&now, from) {
+            return self.swap(number, file, from.as_ref(), to.as_ref());
+        }
+        if now == Seen::Nothing && is_moved {
+            return self.swap(number, file, None, to.as_ref());
+        }
+        // What is not there is nobody's that could be lost: a sparse checkout keeps it out, or the user removed it.
+        Ok(now == Seen::Nothing)
+    }
+
+    /// Puts one version in the place of another. False: something else is there, and stays.
+    fn swap(&self, number: usize, file: &Planned, from: Option<&Version>, to: Option<&Version>) -> Result<bool, Error> {
+        let place = self.root.join(file.path.path());
+        let name = |version: Option<&Version>| if version == file.old.as_ref() { "old" } else { "new" };
+        let folder = place.parent().unwrap_or(&self.root);
+        if from.is_some() {
+            let aside = self.beside(&place, number, name(from));
+            disk::rename(&place, &aside).map_err(Error::io("move", &place))?;
+            // Looked at where nobody opens it any more by its name.
+            let moved = self.seen(&aside)?;
+            if !from.is_some_and(|from| self.is(&moved, &Some(from.clone()))) {
+                disk::rename_new(&aside, &place).map_err(Error::io("put back", &place))?;
+                return Ok(false);
+            }
+        }
+        let Some(version) = to else {
+            disk::flush_folder(folder)?;
+            return Ok(true);
+        };
+        let kept = self.beside(&place, number, name(to));
+        let ready = match self.is(&self.seen(&kept)?, &Some(version.clone())) {
+            true => kept,
+            false => self.write_beside(number, &place, version)?,
+        };
+        match disk::rename_new(&ready, &place) {
+            // Made by the user at this very moment.
+            Err(cause) if cause.kind() == io::ErrorKind::AlreadyExists => return Ok(false),
+            answer => answer.map_err(Error::io("write", &place))?,
+        }
+        disk::flush_folder(folder)?;
+        Ok(true)
+    }
+
+    fn write_beside(&self, number: usize, place: &Path, version: &Version) -> Result<PathBuf, Error> {
+        let folder = place.parent().unwrap_or(&self.root);
+        let missing: Vec<_> = folder.ancestors().take_while(|folder| !folder.exists()).collect();
+        for folder in missing.into_iter().rev() {
+            disk::make_folder(folder, Sharing::Umask).map_err(Error::io("create", folder))?;
+        }
+        let fresh = self.beside(place, number, "tmp");
+        let bytes = self.content(&version.work)?;
+        let written = match version.mode.as_str() {
+            LINK => disk::symlink(&bytes, &fresh),
+            mode => disk::create_new(&fresh).and_then(|mut file| {
+                disk::write(&mut file, &fresh, &bytes)?;
+                if mode == PROGRAM {
+                    make_executable(&file)?;
+                }
+                disk::flush(&file, &fresh)
+            }),
+        };
+        written.map_err(Error::io("write", place))?;
+        Ok(fresh)
+    }
+
+    /// Removes what was moved aside, as far as it is a version of ours.
+    fn clear_asides(&self) -> Result<(), Error> {
+        for (number, file) in self.intent.files.iter().enumerate() {
+            let place = self.root.join(file.path.path());
+            let fresh = self.beside(&place, number, "tmp");
+            disk::remove(&fresh).map_err(Error::io("remove", &fresh))?;
+            for (name, version) in [("old", &file.old), ("new", &file.new)] {
+                let aside = self.beside(&place, number, name);
+                let kept = self.seen(&aside)?;
+                if kept != Seen::Nothing && self.is(&kept, version) {
+                    disk::remove(&aside).map_err(Error::io("remove", &aside))?;
+                }
+            }
+        }
+        Ok(())
+    }
+
+    /// Gives the index those entries that still are as on the other side.
+    fn stage(&self, sides: &[Side]) -> Result<(), Error> {
+        if self.intent.commit.is_none() {
+            return Ok(());
+        }
+        let paths: Vec<String> = self.intent.shown_paths();
+        let staged = Staged::read(self.repository, &paths.iter().map(String::as_str).collect::<Vec<_>>())?;
+        let (mut changes, mut refreshed) = (Vec::new(), Vec::new());
+        for ((file, side), path) in self.intent.files.iter().zip(sides).zip(&paths) {
+            let (from, to) = match side {
+                Side::New => (&file.old, &file.new),
+                Side::Old => (&file.new, &file.old),
+                Side::Neither => continue,
+            };
+            let is_from = match (staged.get(path), from) {
+                (None, None) => staged.in_the_way(path).is_none(),
+                (Some(Entry::File { id, executable: false, .. }), Some(from)) => id == *from.blob.as_str(),
+                _ => false,
+            };
+            if is_from {
+                let id = to.as_ref().map(|to| self.repository.parse_commit(&to.blob)).transpose()?;
+                changes.push((path.as_str(), id));
+                let is_hidden = matches!(staged.get(path), Some(Entry::File { hidden: true, .. }));
+                if file.old.is_some() && to.is_some() && !is_hidden {
+                    refreshed.push(path.as_str());
+                }
+            }
+        }
+        staging::change(self.repository, &self.draft(), &changes, &refreshed)
+    }
+
+    fn draft(&self) -> PathBuf {
+        self.repository.begun_folder().join(format!("index-{}", self.intent.token))
+    }
+
+    /// Where a file is while it is written or moved: where no `git add` finds it, if that is on the same file system.
+    fn beside(&self, place: &Path, number: usize, name: &str) -> PathBuf {
+        let (folder, token) = (self.repository.begun_folder(), &self.intent.token);
+        let parent = place.ancestors().skip(1).find(|above| above.is_dir());
+        match parent.is_some_and(|parent| is_like(parent, &folder)) {
+            true => folder.join(format!("file-{token}-{number}.{name}")),
+            false => place.with_file_name(format!(".squad-{token}-{number}.{name}")),
+        }
+    }
+
+    fn is(&self, seen: &Seen, version: &Option<Version>) -> bool {
+        match (seen, version) {
+            (Seen::Nothing, None) => true,
+            (Seen::File { mode, work }, Some(version)) => {
+                let counts = self.repository.tracks_modes();
+                *work == version.work && (!counts || *mode == version.mode)
+            }
+            _ => false,
+        }
+    }
+
+    /// What is in a file's place, looking at every step of the way: a link would lead out of the root, and a repository
+    /// inside this one has its own history.
+    fn seen_at(&self, file: &Planned) -> Result<Seen, Error> {
+        let path = file.path.path();
+        let mut place = self.root.clone();
+        for part in path.parent().into_iter().flat_map(Path::components) {
+            place.push(part);
+            match fs::symlink_metadata(&place) {
+                Err(cause) if cause.kind() == io::ErrorKind::NotFound => return Ok(Seen::Nothing),
+                Err(cause) => return Err(Error::io("look at", &place)(cause)),
+                Ok(metadata) if !metadata.is_dir() || place.join(".git").exists() => return Ok(Seen::Other),
+                Ok(_) => {}
+            }
+        }
+        self.seen(&self.root.join(path))
+    }
+
+    fn seen(&self, place: &Path) -> Result<Seen, Error> {
+        let metadata = match fs::symlink_metadata(place) {
+            Err(cause) if matches!(cause.kind(), io::ErrorKind::NotFound | io::ErrorKind::NotADirectory) => {
+                return Ok(Seen::Nothing);
+            }
+            answer => answer.map_err(Error::io("look at", place))?,
+        };
+        let (mode, bytes) = if metadata.is_symlink() {
+            (LINK, fs::read_link(place).map(|target| target.into_os_string().into_encoded_bytes()))
+        } else if metadata.is_file() {
+            (mode_of(&metadata), fs::read(place))
+        } else {
+            return Ok(Seen::Other);
+        };
+        let bytes = bytes.map_err(Error::io("read", place))?;
+        Ok(Seen::File { mode, work: self.id(&bytes)? })
+    }
+
+    fn id(&self, bytes: &[u8]) -> Result<String, Error> {
+        identify(self.repository.hash(), objs::Kind::Blob, bytes).map(|id| id.to_string())
+    }
+
+    /// A lock that a `git update-ref` of ours left: it holds the id of our commit, which nobody else would write there
+    /// before it is on the branch.
+    fn remove_dead_branch_lock(&self) -> Result<(), Error> {
+        let Some(commit) = &self.intent.commit else { return Ok(()) };
+        let Some(id) = &commit.id else { return Ok(()) };
+        let lock = self.repository.common_dir().join(format!("refs/heads/{}.lock", commit.branch));
+        let is_ours = || fs::read_to_string(&lock).is_ok_and(|text| text.trim_end() == id);
+        // It may live on for a moment after the squad that called it.
+        for _ in 0..100 {
+            if !is_ours() {
+                return Ok(());
+            }
+            std::thread::sleep(std::time::Duration::from_millis(10));
+        }
+        disk::remove(&lock).map_err(Error::io("remove", &lock))
+    }
+}
+
+/// Writes files to a work tree, or to another folder, and nowhere else. Returns those that were left as the user has
+/// just made them.
+pub(super) fn place(
+    repository: &Repository,
+    command: &str,
+    root: &Path,
+    files: Vec<Planned>,
+    contents: Contents,
+) -> Result<Vec<String>, Error> {
+    if files.is_empty() {
+        return Ok(Vec::new());
+    }
+    let turn = repository.turn()?;
+    if let Some((Intent { command, .. }, _)) = Intent::read(repository)? {
+        return Err(Error::Begun { command });
+    }
+    let elsewhere = Some(root).filter(|root| repository.work_dir() != Some(root));
+    let intent = Intent::new(command, None, elsewhere, files);
+    let transaction = Transaction::begin(repository, &turn, root, intent, contents)?;
+    let left = transaction.carry_out()?;
+    transaction.end()?;
+    Ok(left)
+}
+
+pub(super) const LINK: &str = "120000";
+pub(super) const PROGRAM: &str = "100755";
+
+/// Drafts of commands that died.
+fn sweep(repository: &Repository) -> Result<(), Error> {
+    for entry in fs::read_dir(repository.begun_folder()).into_iter().flatten().flatten() {
+        let name = entry.file_name();
+        if name.to_str().is_some_and(|name| name.starts_with("index-") || name.starts_with("intent-")) {
+            disk::remove(&entry.path()).map_err(Error::io("remove", entry.path()))?;
+        }
+    }
+    Ok(())
+}
+
+/// Whether a file can be renamed from one folder to the other and is what it would have become there.
+#[cfg(unix)]
+fn is_like(folder: &Path, other: &Path) -> bool {
+    use std::os::unix::fs::MetadataExt;
+    const HANDS_ITS_GROUP_DOWN: u32 = 0o2000;
+    let facts = |path| fs::metadata(path).map(|facts| (facts.dev(), facts.mode() & HANDS_ITS_GROUP_DOWN)).ok();
+    facts(folder).is_some_and(|(device, hands_down)| hands_down == 0 && facts(other) == Some((device, 0)))
+}
+
+#[cfg(not(unix))]
+fn is_like(_folder: &Path, _other: &Path) -> bool {
+    false
+}
+
+#[cfg(unix)]
+pub(super) fn mode_of(metadata: &fs::Metadata) -> &'static str {
+    use std::os::unix::fs::PermissionsExt;
+    if metadata.permissions().mode() & 0o100 != 0 { PROGRAM } else { "100644" }
+}
+
+#[cfg(not(unix))]
+pub(super) fn mode_of(_metadata: &fs::Metadata) -> &'static str {
+    "100644"
+}
+
+#[cfg(unix)]
+pub(super) fn make_executable(file: &File) -> io::Result<()> {
+    use std::os::unix::fs::PermissionsExt;
+    let mode = file.metadata()?.permissions().mode();
+    // For whoever may read it.
+    file.set_permissions(fs::Permissions::from_mode(mode | ((mode & 0o444) >> 2)))
+}
+
+#[cfg(not(unix))]
+pub(super) fn make_executable(_file: &File) -> io::Result<()> {
+    Ok(())
+}
