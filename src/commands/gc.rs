@@ -6,7 +6,8 @@ use crate::ops::gc;
 /// Pack the ledger
 ///
 /// Every entry is a small pack in git's object database. squad folds these as they come; this makes one pack of them now,
-/// packs loose objects with git's own maintenance, and deletes nothing that is in no other pack.
+/// packs loose objects with git's own maintenance, and deletes nothing that is in no other pack. Snapshots of the work
+/// tree that runs took, and that are over, are forgotten.
 #[derive(clap::Args)]
 #[command(after_help = "Examples:\n  squad gc\n  squad gc --json")]
 pub(super) struct Args {}
@@ -18,6 +19,9 @@ impl Args {
         if ui.json() {
             ui.value(&tidied);
             return Ok(0);
+        }
+        if tidied.snapshots > 0 {
+            ui.data(&format!("{} of runs that are over forgotten", plural(tidied.snapshots, "snapshot")));
         }
         let said = |extent: &Extent| {
             format!(

@@ -288,7 +288,7 @@ fn sign(
     match call.run() {
         Ok(answer) if answer.is_success() => {
             let commit = repository.parse_commit(&answer.text())?;
-            quarantine.take(commit, objs::Kind::Commit, objects)?;
+            quarantine.take(commit, objs::Kind::Commit, objects).map(drop)?;
             Ok(commit)
         }
         Ok(answer) => refuse(format!("the commit could not be signed: {}", answer.complaint()), hint),

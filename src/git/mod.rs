@@ -16,6 +16,7 @@
 //! | `sync`, `union` | the ledgers of two clones become one |
 //! | `landing`, `checkout` | one commit of our files on the user's branch |
 //! | `intent`, `transaction`, `staging` | changes of work tree, index and branch that a kill leaves to be finished |
+//! | `work_tree` | snapshots of the work tree, and what changed between two of them |
 //! | `rescue` | what is not committed, kept before something of it goes, and given back |
 //! | `scrub` | taking something out of all that squad keeps |
 //! | `history` | revisions, where histories part, trailers, branches, what was removed |
@@ -56,6 +57,7 @@ mod torture;
 mod transaction;
 mod tree;
 mod union;
+mod work_tree;
 
 #[cfg(test)]
 mod tests;
@@ -75,4 +77,5 @@ pub(crate) use self::{
     snapshot::{File, Folder, Readable, Snapshot},
     sync::{Delivery, Destination, Refusal, Remote, Standing},
     torture::Writer,
+    work_tree::WorkTreeSnapshot,
 };

@@ -20,8 +20,8 @@ use gix::{ObjectId, objs};
 use tempfile::TempDir;
 
 use super::{
-    error::Error, objects::NewObjects, pack::PackFolder, program::Call, recent::Recent, repository::Repository,
-    tree::ObjectStore,
+    error::Error, objects::NewObjects, pack::PackFolder, program::Call, recent::Recent, references::parse_id,
+    repository::Repository, tree::ObjectStore,
 };
 
 /// Dropped, it is gone with all that was not taken.
@@ -61,8 +61,34 @@ impl<'a> Quarantine<'a> {
     }
 
     /// Adds an object that git made.
-    pub(super) fn take(&self, id: ObjectId, kind: objs::Kind, objects: &mut NewObjects) -> Result<(), Error> {
-        objects.add(kind, self.store().bytes(&id, kind)?).map(drop)
+    /// Returns its size.
+    pub(super) fn take(&self, id: ObjectId, kind: objs::Kind, objects: &mut NewObjects) -> Result<usize, Error> {
+        let bytes = self.store().bytes(&id, kind)?;
+        let size = bytes.len();
+        objects.add(kind, bytes).map(|_| size)
+    }
+
+    pub(super) fn blob(&self, id: &ObjectId) -> Result<Vec<u8>, Error> {
+        self.store().blob(id)
+    }
+
+    /// The objects that git has made here so far.
+    pub(super) fn loose(&self) -> Result<Vec<ObjectId>, Error> {
+        let directory = self.objects_directory();
+        let mut ids = Vec::new();
+        for folder in fs::read_dir(&directory).map_err(Error::io("read", &directory))?.flatten() {
+            let start = folder.file_name().to_string_lossy().into_owned();
+            if start.len() != 2 {
+                continue;
+            }
+            for file in fs::read_dir(folder.path()).map_err(Error::io("read", folder.path()))?.flatten() {
+                let name = format!("{start}{}", file.file_name().to_string_lossy());
+                // Something else is a file that git has not finished.
+                ids.extend(parse_id(name.as_bytes(), self.repository.hash()));
+            }
+        }
+        ids.sort();
+        Ok(ids)
     }
 
     /// Adds a tree and those below it, but for those that stand in the same place below `base`, which something is to

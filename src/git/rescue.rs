@@ -25,18 +25,18 @@ use super::{
     transaction::mode_of,
 };
 pub(crate) use give_back::{Kept, Place, State};
-use index::Index;
+pub(super) use index::Index;
 
 pub(super) const FOLDER: &str = "refs/squad/rescue/";
 
 /// Larger files are left out, and said to be: a repository is no place for them.
-const LARGEST: u64 = 32 << 20;
+pub(super) const LARGEST: u64 = 32 << 20;
 
 /// As many bytes of new objects are held in memory.
-const BATCH: usize = 32 << 20;
+pub(super) const BATCH: usize = 32 << 20;
 
 /// Of an index whose objects are not all in the repository yet.
-const MISSING: &[&str] = &["--missing-ok"];
+pub(super) const MISSING: &[&str] = &["--missing-ok"];
 
 /// What was kept, and what was not.
 #[derive(Clone, Debug, Default)]
@@ -230,7 +230,7 @@ impl Keeper<'_> {
 }
 
 /// A path as git has it. Names that leave the work tree or enter a repository are none.
-fn path_of(bytes: &[u8]) -> Option<PathBuf> {
+pub(super) fn path_of(bytes: &[u8]) -> Option<PathBuf> {
     #[cfg(unix)]
     let path: &Path = Path::new(<std::ffi::OsStr as std::os::unix::ffi::OsStrExt>::from_bytes(bytes));
     #[cfg(not(unix))]

@@ -15,6 +15,7 @@ mod repository;
 mod rescue;
 mod stopped;
 mod sync;
+mod work_tree;
 
 #[path = "../../tests/support/temporary.rs"]
 mod temporary;

@@ -3,6 +3,7 @@
 pub(crate) mod agents;
 pub(crate) mod begun;
 mod cache;
+mod camera;
 mod commit;
 pub(crate) mod config;
 pub(crate) mod decisions;

@@ -17,12 +17,13 @@ use tokio::sync::{Semaphore, watch};
 use tokio::time::Instant;
 
 use super::agents::compiler;
+use super::camera::RunCamera;
 use super::engines::Started;
 use super::journal::LedgerJournal;
 use super::landing::Left;
 use super::lease::{Lease, LiveRun};
 use super::signals::Signals;
-use super::stage::Stage;
+use super::stage::{FIRST, Stage};
 use super::{Project, direct, engines, ledger, lost, past, runtime, secrets};
 use crate::compile::{self, Compiled, Learnings, Task};
 use crate::engine::{Adapter, Engine, rehearsal};
@@ -31,7 +32,7 @@ use crate::error::{Failure, FailureKind};
 use crate::git::Head;
 use crate::model::{NO_ENGINE, Offer, Outcome, Plan, PlanKind, RunId, Slug, Tier, Usage, What, seconds};
 use crate::policy::Permissions;
-use crate::pool::{Ask, Cancel, Crew, Desk, Dispatcher, Limits, Reports, Show};
+use crate::pool::{Ask, Cancel, Crew, Desk, Dispatcher, Limits, Reports, Show, WorkTree};
 use crate::route::{Request, Router, Wishes};
 use crate::settings::Sessions;
 use crate::view::Cautious;
@@ -162,7 +163,7 @@ async fn execute<S: Show + Send + 'static>(
     let journal = LedgerJournal {
         repository: project.repository.clone(),
         prefix: project.ledger_prefix(),
-        redactor,
+        redactor: redactor.clone(),
         threads: env.threads,
     };
     let (clock, ids) = (env.clock.clone(), env.ids.clone());
@@ -173,16 +174,23 @@ async fn execute<S: Show + Send + 'static>(
     let (result, engine) = match (begun, answer) {
         (Err(failure), _) => (Err(failure), None),
         (Ok(()), Some(text)) => (Ok(alone(plan, text, &run, &reports).await), None),
-        (Ok(()), None) => match start(env, project, &run, &mut order, &reports, &cancel).await {
-            Err(failure) => (Err(failure), None),
-            Ok(engine) => {
-                let crew = crew(project, &order, &head, engine, &reports, cancel);
-                let task = Task::new(&order.message);
-                let compiler = compiler(project, &learnings, &task).on(offer(&crew).await);
-                let stage = Stage { env, project, order: &order, run: &run, compiler: &compiler, crew: &crew };
-                (Ok(stage.perform(plan).await), Arc::into_inner(crew.engine))
+        (Ok(()), None) => {
+            let camera = RunCamera::new(project, &run, redactor, env.clock.clone());
+            let tree = WorkTree::new(Arc::new(camera), env.threads, project.path_in_repository(), reports.at(FIRST));
+            if plan.kind != PlanKind::Direct {
+                tree.begin();
             }
-        },
+            match start(env, project, &run, &mut order, &reports, &cancel, &tree).await {
+                Err(failure) => (Err(failure), None),
+                Ok(engine) => {
+                    let crew = crew(project, &order, &head, engine, &reports, cancel, tree);
+                    let task = Task::new(&order.message);
+                    let compiler = compiler(project, &learnings, &task).on(offer(&crew).await);
+                    let stage = Stage { env, project, order: &order, run: &run, compiler: &compiler, crew: &crew };
+                    (Ok(stage.perform(plan).await), Arc::into_inner(crew.engine))
+                }
+            }
+        }
     };
     reports.finish();
     if let Some(engine) = engine {
@@ -247,6 +255,7 @@ async fn start(
     order: &mut Order,
     reports: &Reports,
     cancel: &Cancel,
+    tree: &WorkTree,
 ) -> Result<Engine, Failure> {
     let asked = Instant::now();
     let mut interrupted = cancel.clone();
@@ -266,6 +275,7 @@ async fn start(
             Ok(engine)
         }
         Err(failure) => {
+            tree.close();
             let status = match failure.kind {
                 FailureKind::Interrupted => Outcome::Cancelled,
                 _ => {
@@ -312,7 +322,15 @@ fn limits(sessions: &Sessions) -> Limits {
     Limits { silence: sessions.timeout, tool: sessions.tool_limit, work: sessions.limit }
 }
 
-fn crew(project: &Project, order: &Order, head: &Head, engine: Engine, reports: &Reports, cancel: Cancel) -> Crew {
+fn crew(
+    project: &Project,
+    order: &Order,
+    head: &Head,
+    engine: Engine,
+    reports: &Reports,
+    cancel: Cancel,
+    tree: Arc<WorkTree>,
+) -> Crew {
     let desk = Desk {
         permissions: order.permissions,
         project: project.folder.root.display().to_string(),
@@ -326,6 +344,7 @@ fn crew(project: &Project, order: &Order, head: &Head, engine: Engine, reports: 
         reports: reports.clone(),
         cancel,
         limits: limits(&project.settings.sessions),
+        tree: Some(tree),
         places: Arc::new(Semaphore::new(project.settings.sessions.max_concurrent)),
     }
 }

@@ -90,6 +90,8 @@ pub(crate) fn scrub(env: &Env, directory: &Path, search: &Search, rehearse: bool
     done.branches = on_branches(&repository, &redactor)?;
     let local = repository.common_dir().join("squad");
     if !rehearse {
+        // They hold work trees as they were, and last no longer than the next `squad gc` anyway.
+        repository.forget_snapshots(|_| false)?;
         forget_derived(&local)?;
     }
     done.local = in_files(&local, &redactor);

@@ -30,7 +30,7 @@ pub(super) struct Stage<'a> {
 }
 
 /// All agents of a plan work in one step.
-const FIRST: Position = Position { step: Some(1), attempt: Some(1) };
+pub(super) const FIRST: Position = Position { step: Some(1), attempt: Some(1) };
 
 /// What the agents did.
 #[derive(Default)]
@@ -191,6 +191,9 @@ impl Stage<'_> {
             }
         }
         let has_committed = !commits.is_empty();
+        if let Some(tree) = &self.crew.tree {
+            tree.close();
+        }
         let end = What::RunCompleted { status, agents, work, commits, usage };
         unrecorded = self.crew.reports.record(None, end).await.err().or(unrecorded);
         Ended { run: self.run.clone(), status, refused, has_committed, unlanded, unrecorded }

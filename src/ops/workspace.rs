@@ -72,6 +72,11 @@ impl Workspace {
         below(&place(&self.folder, &self.work_dir), self.folder.name)
     }
 
+    /// The project's root from the repository's, with `/` at its end; empty where they are the same.
+    pub(crate) fn path_in_repository(&self) -> String {
+        below(&place(&self.folder, &self.work_dir), "")
+    }
+
     /// A path as somebody in `directory` types it, from the project's root with `/`; as it is where it leads elsewhere.
     pub(crate) fn path_from_root(&self, directory: &Path, path: &str) -> String {
         path_below(&self.folder.root, directory, path)

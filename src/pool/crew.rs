@@ -12,9 +12,9 @@ use tokio::sync::{Semaphore, watch};
 use tokio::task::JoinSet;
 use tokio::time::Instant;
 
-use super::Reports;
 use super::desk::{Asker, Desk};
 use super::timer::{Limits, Timer, Waits};
+use super::{Reports, WorkTree};
 use crate::engine::{Adapter, AdapterSession, Engine, EngineError, Fact, Opening, Session};
 use crate::model::{
     Change, End, Outcome, Position, RunId, Slug, ToolChoice, Unoffered, Usage, What, WorkReport, Written, seconds,
@@ -103,6 +103,8 @@ pub(crate) struct Crew {
     pub(crate) cancel: Cancel,
     pub(crate) limits: Limits,
     pub(crate) places: Arc<Semaphore>,
+    /// Where what agents change is seen.
+    pub(crate) tree: Option<Arc<WorkTree>>,
 }
 
 impl Crew {
@@ -142,27 +144,39 @@ impl Crew {
             place = Arc::clone(&self.places).acquire_owned() => place.ok(),
         };
         match place {
-            None => work.end(Outcome::Cancelled, "interrupted before it began"),
+            None => {
+                work.end(Outcome::Cancelled, "interrupted before it began");
+                work.changed = Some(Vec::new());
+            }
             Some(_place) => {
+                let tree = work.asker.tree.clone();
+                if let Some(tree) = &tree {
+                    tree.enter(&work.agent);
+                }
                 if let Err(panic) = unwound(self.attend(job, &mut work)).await {
                     self.close_calls(&mut work);
                     work.end(Outcome::Failed, &format!("squad itself failed, which is a defect: {panic}"));
                 }
+                work.usage.seconds = seconds(started.elapsed());
+                work.changed = match tree {
+                    Some(tree) => tree.leave(&work.agent).await,
+                    None => Some(Vec::new()),
+                };
             }
         }
         work.usage.refused = work.asker.refused();
         work.stop_who_was_kept_from_all();
-        work.usage.seconds = seconds(started.elapsed());
         self.reports.tell(Some(&work.agent), work.event());
         work
     }
 
     fn unfinished(&self, job: &Job) -> Work {
         let spec = &job.opening.spec;
-        let reads_only = job.reads_only || spec.tools == ToolChoice::ReadOnly;
+        let has_no_means = spec.tools == ToolChoice::ReadOnly;
+        let tree = self.tree.clone().filter(|_| !has_no_means);
         Work {
             agent: spec.agent.clone(),
-            asker: Arc::new(Asker::new(spec.agent.clone(), self.reports.clone(), reads_only)),
+            asker: Arc::new(Asker::new(spec.agent.clone(), self.reports.clone(), job.reads_only || has_no_means, tree)),
             outcome: Outcome::Failed,
             text: String::new(),
             reason: "squad lost track of it; this is a defect".to_owned(),
@@ -303,6 +317,9 @@ impl Crew {
                     let path = in_project(&self.desk.project, &path).filter(|path| !is_in_inbox(path))?;
                     Some(Written { path, text, ..Written::default() })
                 });
+                if let (Some(tree), Some(writes)) = (&work.asker.tree, &writes) {
+                    tree.name(&work.agent, &writes.path);
+                }
                 let at = Instant::now();
                 work.under_way.insert(call.clone(), Started { tool: tool.clone(), detail: detail.clone(), writes, at });
                 tell(What::ToolStarted { call, tool, detail });
@@ -358,7 +375,8 @@ impl Work {
 
     /// Who was allowed nothing of what it wanted to change has not done the work, whatever it says.
     fn stop_who_was_kept_from_all(&mut self) {
-        let has_changed = self.changed.as_ref().is_some_and(|changed| !changed.is_empty());
+        // What may be another's is that other's: this one was not allowed it.
+        let has_changed = self.changed.iter().flatten().any(|change| change.by.is_empty());
         if self.outcome == Outcome::Completed
             && !has_changed
             && let Some(count) = self.asker.kept_from_all()
@@ -403,7 +421,7 @@ fn said(panic: &(dyn Any + Send)) -> String {
 }
 
 /// A path as an engine gives it, from the project's root with `/`; `None` for one outside.
-fn in_project(project: &str, path: &str) -> Option<String> {
+pub(super) fn in_project(project: &str, path: &str) -> Option<String> {
     let path = Path::new(path);
     let inner = if path.is_absolute() { path.strip_prefix(project).ok()? } else { path };
     let mut parts = Vec::new();

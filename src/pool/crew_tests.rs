@@ -48,6 +48,7 @@ fn crew(script: &str, places: usize, timeout: Duration) -> (Crew, mpsc::Unbounde
         reports,
         cancel,
         limits: Limits { silence: timeout, tool: timeout, work: timeout },
+        tree: None,
         places: Arc::new(Semaphore::new(places)),
     };
     (crew, messages)
@@ -126,7 +127,7 @@ async fn wants_to_write(desk: Desk) -> Approval {
     let request =
         Request::Permission { access: Access::Write, tool: "write".to_owned(), detail: "a.txt".to_owned(), reply };
     let (reports, _messages) = Reports::channel();
-    desk.answer(&Asker::new(slug("ada"), reports, false), request).await;
+    desk.answer(&Asker::new(slug("ada"), reports, false, None), request).await;
     answer.await.expect("an answer")
 }
 
@@ -156,7 +157,7 @@ async fn a_question_nobody_answers_has_no_answer() {
         let (reply, answer) = Reply::channel();
         let choices = vec!["red".to_owned(), "blue".to_owned()];
         let request = Request::Question { text: "Which?".to_owned(), choices, reply };
-        desk(Permissions::Ask, Some(ask)).answer(&Asker::new(slug("ada"), reports, false), request).await;
+        desk(Permissions::Ask, Some(ask)).answer(&Asker::new(slug("ada"), reports, false, None), request).await;
         assert_eq!(answer.await.expect("an answer").as_deref(), expected);
     }
     assert!(

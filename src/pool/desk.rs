@@ -6,7 +6,8 @@ use std::sync::atomic::{AtomicU64, Ordering};
 
 use tokio::sync::oneshot;
 
-use super::Reports;
+use super::crew::in_project;
+use super::{Reports, WorkTree};
 use crate::engine::{Approval, Reply, Request, ToolCall, ToolResult, Writing};
 use crate::model::{Access, Decision, Slug, What, first_words, list, marked, without_hidden};
 use crate::policy::{Permissions, Ruling, is_in_inbox, rule};
@@ -36,6 +37,8 @@ pub(crate) struct Asker {
     pub(crate) reports: Reports,
     /// Its role brings that it changes nothing: a reviewer, the coordinator, an agent of a tier that reads.
     pub(crate) reads_only: bool,
+    /// Where it works; `None` for one that has no tools to change anything with.
+    pub(crate) tree: Option<Arc<WorkTree>>,
     refused: AtomicU64,
     /// Writes and commands among them.
     changes_refused: AtomicU64,
@@ -43,9 +46,9 @@ pub(crate) struct Asker {
 }
 
 impl Asker {
-    pub(crate) fn new(agent: Slug, reports: Reports, reads_only: bool) -> Self {
+    pub(crate) fn new(agent: Slug, reports: Reports, reads_only: bool, tree: Option<Arc<WorkTree>>) -> Self {
         let (refused, changes_refused, changes_allowed) = Default::default();
-        Self { agent, reports, reads_only, refused, changes_refused, changes_allowed }
+        Self { agent, reports, reads_only, tree, refused, changes_refused, changes_allowed }
     }
 
     /// The engine refused it by itself, by the rules it was given.
@@ -89,7 +92,16 @@ impl Desk {
                 let approval = self.permission(asker, access, &tool, &detail).await;
                 asker.note(access, &approval);
                 if let Approval::Deny(reason) = &approval {
+                    let detail = detail.clone();
                     asker.tell(What::ToolDenied { tool, detail, reason: reason.clone() });
+                }
+                if let Some(tree) =
+                    asker.tree.as_ref().filter(|_| approval == Approval::Allow && access != Access::Read)
+                {
+                    if let Some(path) = in_project(&self.project, &detail).filter(|_| access == Access::Write) {
+                        tree.name(&asker.agent, &path);
+                    }
+                    tree.is_ready().await;
                 }
                 reply.send(approval);
             }

@@ -13,6 +13,7 @@ mod desk;
 mod dispatcher;
 mod lineage;
 mod timer;
+mod work_tree;
 
 pub(crate) use crew::{Cancel, Crew, Job, Work, session_id};
 #[cfg(test)]
@@ -20,6 +21,7 @@ use desk::Asker;
 pub(crate) use desk::{Ask, Desk};
 pub(crate) use dispatcher::{Dispatcher, Journal, Reports, Show};
 pub(crate) use timer::Limits;
+pub(crate) use work_tree::{Camera, WorkTree};
 
 #[cfg(test)]
 mod crew_tests;

@@ -172,7 +172,7 @@ async fn a_link_in_the_project_is_judged_by_where_it_leads() {
             let (reply, answer) = Reply::channel();
             let tool = "view".to_owned();
             let request = Request::Permission { access: Access::Read, tool, detail: detail.clone(), reply };
-            desk.answer(&Asker::new(Slug::coordinator(), reports.clone(), true), request).await;
+            desk.answer(&Asker::new(Slug::coordinator(), reports.clone(), true, None), request).await;
             assert_eq!(answer.await.expect("an answer") == Approval::Allow, is_allowed, "{detail}");
         }
     }

@@ -7,7 +7,9 @@ use indicatif::{ProgressBar, ProgressStyle};
 
 use super::ask::Terminal;
 use super::{Mood, Screen};
-use crate::model::{End, Event, NO_ENGINE, PlanKind, Slug, Usage, Verdict, What, first_line, list, plural};
+use crate::model::{
+    Change, End, Event, LeftOut, NO_ENGINE, PlanKind, Slug, Usage, Verdict, What, WorkReport, first_line, list, plural,
+};
 use crate::pool::Show;
 
 /// Characters of a tool's detail on a line.
@@ -152,13 +154,21 @@ impl<S: Screen> Lines<S> {
             }
             // Whoever runs squad is told why by the error that follows.
             What::ConnectionFailed { .. } => self.has_engine = false,
-            What::RunCompleted { status, agents, usage, .. } if self.has_engine => {
+            What::SessionError { reason, .. } => self.line("squad", Mood::Warning, reason),
+            What::SnapshotTaken { left_out, .. } if !left_out.is_empty() => {
+                let name = |left: &LeftOut| format!("{} ({})", left.path, left.why);
+                let shown = list(left_out.iter().take(3).map(name));
+                let more = left_out.len().saturating_sub(3);
+                let more = if more > 0 { format!(", and {more} more") } else { String::new() };
+                self.line("squad", Mood::Faint, &format!("left out of the snapshot: {shown}{more}"));
+            }
+            What::RunCompleted { status, agents, work, usage, .. } if self.has_engine => {
                 // Words that turned out to be no answer.
                 let answering = self.answering.clone();
                 self.say_pending(&answering);
                 let mood = if *status == crate::model::Outcome::Completed { Mood::Good } else { Mood::Bad };
                 let agents = if agents.is_empty() { "nobody".to_owned() } else { plural(agents.len(), "agent") };
-                self.line("squad", mood, &format!("{status}: {agents}, {}", spent(usage)));
+                self.line("squad", mood, &format!("{status}: {agents}, {}{}", spent(usage), changes(work)));
             }
             _ => {}
         }
@@ -257,6 +267,25 @@ impl<S: Screen> Show for Lines<S> {
             (None, what) => self.run_event(what),
         }
     }
+}
+
+/// Who changed what, as far as that was seen.
+fn changes(work: &[WorkReport]) -> String {
+    let (mut text, mut idle) = (String::new(), Vec::new());
+    for WorkReport { agent, changed, .. } in work.iter().filter(|work| work.step.is_some()) {
+        let Some(changed) = changed else { continue };
+        if changed.is_empty() {
+            idle.push(agent);
+            continue;
+        }
+        let sum = |lines: fn(&Change) -> Option<u64>| changed.iter().filter_map(lines).sum::<u64>();
+        let (added, removed) = (sum(|change| change.added), sum(|change| change.removed));
+        text.push_str(&format!("; {agent} changed {} (+{added} -{removed})", plural(changed.len(), "file")));
+    }
+    if !idle.is_empty() {
+        text.push_str(&format!("; {} changed nothing", list(idle)));
+    }
+    text
 }
 
 fn spent(usage: &Usage) -> String {

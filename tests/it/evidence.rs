@@ -53,6 +53,7 @@ steps = [{ say = "No.\n\nVERDICT: rejected" }]
         run.started
         engine.started ← run.started
         route.planned ← run.started
+        snapshot.taken (1.1) ← route.planned
         session.created ada (1.1) ← route.planned
         decision.logged ada (1.1) ← session.created ada
         tool.completed ada (1.1) ← session.created ada
@@ -83,6 +84,7 @@ steps = [{ say = '{"agents": ["ada", "bob"], "reason": "both"}' }]
         engine.started ← run.started
         route.planned ← run.started
         session.created coordinator ← route.planned
+        snapshot.taken (1.1) ← route.planned
         agent.message coordinator ← session.created coordinator
         session.idle coordinator ← session.created coordinator
         session.destroyed coordinator ← session.created coordinator
@@ -189,7 +191,7 @@ fn who_was_allowed_nothing_has_not_completed() {
         ada         write src/b.txt was refused: changing files is not allowed in this run (permissions: deny)
         ada         Did it: both files are written.
         ada         stopped: 2 writes or commands were refused, and none was allowed
-        squad       stopped: 1 agent, 0.0 s, 2 tool calls, 2 refused
+        squad       stopped: 1 agent, 0.0 s, 2 tool calls, 2 refused; ada changed nothing
         hint: `--permissions allow` lets agents change files and run commands
         squad       details: squad log 20260105-090000-000001
         --- exit 5
@@ -275,4 +277,87 @@ fn work_that_was_not_approved_is_no_answer() {
     let script = "[[turn]]\nagent = \"ada\"\nsteps = [{ say = \"Did it.\" }]\n[[turn]]\nagent = \"rex\"\nsteps = [{ fail = \"no\" }]\n";
     let output = repo.rehearse(script, &["Fix the login password check"]);
     assert!(output.out.is_empty() && output.code == 1 && output.err.contains("ada         Did it."), "{output}");
+}
+
+/// What changed is what squad saw, not what an agent says.
+#[test]
+fn an_outcome_carries_the_files_that_changed() {
+    let repo = TestRepo::with_small_team();
+    repo.write("src/a.txt", "one\ntwo\n");
+    repo.git(&["add", "--all"]);
+    repo.git(&["commit", "--quiet", "--message=before"]);
+    repo.write("mine.txt", "the user's own\n");
+    let script = r#"
+[[turn]]
+agent = "ada"
+steps = [{ write = "src/a.txt", text = "one\n2\nthree\n" }, { wait = "1s" }, { write = "src/b.txt", text = "x\n" }, { say = "Did it." }]
+[[turn]]
+agent = "bob"
+steps = [{ wait = "2s" }, { say = "Wrote all the tests." }]
+"#;
+    let arguments = &["--permissions", "allow", "--agent", "ada", "--agent", "bob", "x"];
+    let output = repo.rehearse(script, &[&["--json"], &arguments[..]].concat());
+    let (events, end) = (TestRepo::events(&output), last(&output));
+    let changed = json!([
+        {"path": "src/a.txt", "added": 2, "removed": 1},
+        {"path": "src/b.txt", "added": 1, "removed": 0},
+    ]);
+    assert_eq!((&end["work"][0]["changed"], &end["work"][1]["changed"]), (&changed, &json!([])));
+    let of = |agent: &str| {
+        let is_end = |event: &&Value| event["type"] == "agent.completed" && event["agent"] == agent;
+        events.iter().find(is_end).expect("an outcome")["changed"].clone()
+    };
+    assert_eq!((of("ada"), of("bob")), (changed, json!([])));
+    // The user's own file was there before.
+    assert!(!output.out.contains("mine.txt"), "{output}");
+    let repo = TestRepo::with_small_team();
+    let output = repo.rehearse(script, arguments);
+    let last = output.err.lines().rev().find(|line| line.contains("completed: ")).expect("a last line");
+    assert!(last.ends_with("; ada changed 2 files (+4 -0); bob changed nothing"), "{output}");
+    assert_eq!(repo.git(&["status", "--porcelain"]), "?? src/\n");
+    repo.assert_sound();
+}
+
+#[test]
+fn snapshots_stay_here_hold_no_secret_and_are_forgotten() {
+    let repo = TestRepo::with_small_team();
+    let remote = repo.root().join("../remote.git").display().to_string();
+    repo.git(&["init", "--quiet", "--bare", &remote]);
+    repo.git(&["remote", "add", "origin", &remote]);
+    let token = format!("ghp_{}", "a1B2".repeat(9));
+    let script = format!(
+        "[[turn]]\nagent = \"ada\"\nsteps = [{{ write = \"key.txt\", text = \"{token}\" }}, {{ write = \"a.txt\", text = \"x\\n\" }}, {{ say = \"Did it.\" }}]\n"
+    );
+    let output = repo.rehearse(&script, &["--json", "--permissions", "allow", "--agent", "ada", "x"]);
+    let changed = json!([
+        {"path": "a.txt", "added": 1, "removed": 0},
+        {"path": "key.txt", "added": null, "removed": null},
+    ]);
+    assert_eq!(last(&output)["work"][0]["changed"], changed);
+    let entries = entries(&repo);
+    let named: Vec<&Value> =
+        entries.iter().map(|entry| &entry["payload"]["left_out"]).filter(|left| !left.is_null()).collect();
+    assert_eq!(
+        named,
+        [&json!([]), &json!([{"path": "key.txt", "why": "it holds what looks like a secret: github-token"}])]
+    );
+    assert!(!repo.git(&["cat-file", "--batch-all-objects", "--batch"]).contains(&token));
+    let output = repo.squad(&["sync", "--yes"]);
+    assert_eq!(output.code, 0, "{output}");
+    assert!(!repo.git(&["ls-remote", &remote]).contains("runs"), "they are never pushed");
+    let runs = || repo.git(&["for-each-ref", "refs/squad/runs"]).lines().count();
+    assert_eq!(runs(), 2);
+    assert!(repo.squad(&["gc"]).out.contains("2 snapshots of runs that are over forgotten"));
+    assert_eq!(runs(), 0);
+    repo.assert_sound();
+}
+
+/// Every entry holds the whole command; of long ones the count of what is left out.
+#[test]
+fn nothing_of_a_command_is_hidden_on_its_second_line() {
+    let repo = TestRepo::with_small_team();
+    let script = "[[turn]]\nagent = \"ada\"\nsteps = [{ tool = \"squad_remember\", args = { text = \"one\\ntouch SNEAKY\" } }, { say = \"Did it.\" }]\n";
+    repo.rehearse(script, &["--agent", "ada", "x"]);
+    let entries = entries(&repo);
+    assert_eq!(one(&entries, "tool.completed")["payload"]["detail"], "one\ntouch SNEAKY");
 }

@@ -32,15 +32,15 @@ fn agents_work_side_by_side_and_leave_commits() {
         squad       ada and bob work on it; tier full (.squad/routing.md:5: the message is about backend, and so is its routing row)
         ada         I begin.
         ada         write src/api.txt
-        ada         decision 00000000000c: Errors are JSON
+        ada         decision 00000000000d: Errors are JSON
         ada         The endpoint is there.
         ada         completed, 1.0 s, 2 tool calls
         bob         learned: The suite needs TZ=UTC.
         bob         The tests are there.
         bob         completed, 2.0 s, 1 tool call
         coordinator completed, 0.0 s
-        squad       1 decision landed on main in f60885f1bf
-        squad       completed: 3 agents, 2.0 s, 3 tool calls
+        squad       1 decision landed on main in db74294398
+        squad       completed: 3 agents, 2.0 s, 3 tool calls; ada changed 1 file (+1 -0); bob changed nothing
         squad       details: squad log 20260105-090000-000001
         --- exit 0
     "#]]
@@ -52,18 +52,18 @@ fn agents_work_side_by_side_and_leave_commits() {
 
         Squad-Run: 20260105-090000-000001
         Squad-Agent: ada
-        Squad-Decision: 00000000000c
+        Squad-Decision: 00000000000d
 
 
-        diff --git a/.squad/decisions/2026/01/05-errors-are-json-00000000000c.md b/.squad/decisions/2026/01/05-errors-are-json-00000000000c.md
+        diff --git a/.squad/decisions/2026/01/05-errors-are-json-00000000000d.md b/.squad/decisions/2026/01/05-errors-are-json-00000000000d.md
         new file mode 100644
-        index 0000000..44fe372
+        index 0000000..feac7c5
         --- /dev/null
-        +++ b/.squad/decisions/2026/01/05-errors-are-json-00000000000c.md
+        +++ b/.squad/decisions/2026/01/05-errors-are-json-00000000000d.md
         @@ -0,0 +1,11 @@
         +---
-        +id: "00000000000c"
-        +date: "2026-01-05T09:00:11.000Z"
+        +id: "00000000000d"
+        +date: "2026-01-05T09:00:13.000Z"
         +by: "ada"
         +run: "20260105-090000-000001"
         +---
@@ -75,33 +75,35 @@ fn agents_work_side_by_side_and_leave_commits() {
     "#]].assert_eq(&repo.git(&["show", "--format=%an%n%B", "HEAD"]));
     assert_eq!(repo.git(&["status", "--porcelain"]), "?? src/\n");
     expect![[r#"
-        decisions/2026/01/05/09/00/019b8d62-a578-7000-8000-00000000000c-decision.logged.md
-        decisions/2026/01/05/09/00/019b8d62-ff50-7000-8000-000000000022-decision.landed.md
+        decisions/2026/01/05/09/00/019b8d62-ad48-7000-8000-00000000000d-decision.logged.md
+        decisions/2026/01/05/09/00/019b8d63-12d8-7000-8000-000000000024-decision.landed.md
         log/2026/01/05/09/00/019b8d62-7e68-7000-8000-000000000002-run.started.md
-        log/2026/01/05/09/00/019b8d62-8250-7000-8000-000000000003-engine.started.md
-        log/2026/01/05/09/00/019b8d62-8638-7000-8000-000000000004-route.planned.md
-        log/2026/01/05/09/00/019b8d62-8a20-7000-8000-000000000005-session.created.md
-        log/2026/01/05/09/00/019b8d62-8e08-7000-8000-000000000006-session.created.md
-        log/2026/01/05/09/00/019b8d62-95d8-7000-8000-000000000008-agent.message.md
-        log/2026/01/05/09/00/019b8d62-9da8-7000-8000-00000000000a-tool.completed.md
-        log/2026/01/05/09/00/019b8d62-a960-7000-8000-00000000000d-tool.completed.md
-        log/2026/01/05/09/00/019b8d62-b130-7000-8000-00000000000f-agent.message.md
-        log/2026/01/05/09/00/019b8d62-b518-7000-8000-000000000010-session.idle.md
-        log/2026/01/05/09/00/019b8d62-b900-7000-8000-000000000011-session.destroyed.md
-        log/2026/01/05/09/00/019b8d62-bce8-7000-8000-000000000012-agent.completed.md
-        log/2026/01/05/09/00/019b8d62-c8a0-7000-8000-000000000015-tool.completed.md
-        log/2026/01/05/09/00/019b8d62-d070-7000-8000-000000000017-agent.message.md
-        log/2026/01/05/09/00/019b8d62-d458-7000-8000-000000000018-session.idle.md
-        log/2026/01/05/09/00/019b8d62-d840-7000-8000-000000000019-session.destroyed.md
-        log/2026/01/05/09/00/019b8d62-dc28-7000-8000-00000000001a-agent.completed.md
-        log/2026/01/05/09/00/019b8d62-e010-7000-8000-00000000001b-session.created.md
-        log/2026/01/05/09/00/019b8d62-ebc8-7000-8000-00000000001d-agent.message.md
-        log/2026/01/05/09/00/019b8d62-efb0-7000-8000-00000000001e-session.idle.md
-        log/2026/01/05/09/00/019b8d62-f398-7000-8000-00000000001f-session.destroyed.md
-        log/2026/01/05/09/00/019b8d62-f780-7000-8000-000000000020-agent.completed.md
-        log/2026/01/05/09/00/019b8d62-fb68-7000-8000-000000000021-run.answer.md
-        log/2026/01/05/09/00/019b8d63-0338-7000-8000-000000000023-run.completed.md
-        memory/2026/01/05/09/00/019b8d62-c4b8-7000-8000-000000000014-memory.logged.md
+        log/2026/01/05/09/00/019b8d62-8638-7000-8000-000000000003-engine.started.md
+        log/2026/01/05/09/00/019b8d62-8a20-7000-8000-000000000004-route.planned.md
+        log/2026/01/05/09/00/019b8d62-8e08-7000-8000-000000000005-snapshot.taken.md
+        log/2026/01/05/09/00/019b8d62-91f0-7000-8000-000000000006-session.created.md
+        log/2026/01/05/09/00/019b8d62-95d8-7000-8000-000000000007-session.created.md
+        log/2026/01/05/09/00/019b8d62-9da8-7000-8000-000000000009-agent.message.md
+        log/2026/01/05/09/00/019b8d62-a578-7000-8000-00000000000b-tool.completed.md
+        log/2026/01/05/09/00/019b8d62-b518-7000-8000-00000000000e-tool.completed.md
+        log/2026/01/05/09/00/019b8d62-bce8-7000-8000-000000000010-agent.message.md
+        log/2026/01/05/09/00/019b8d62-c0d0-7000-8000-000000000011-session.idle.md
+        log/2026/01/05/09/00/019b8d62-c4b8-7000-8000-000000000012-session.destroyed.md
+        log/2026/01/05/09/00/019b8d62-c8a0-7000-8000-000000000013-snapshot.taken.md
+        log/2026/01/05/09/00/019b8d62-cc88-7000-8000-000000000014-agent.completed.md
+        log/2026/01/05/09/00/019b8d62-dc28-7000-8000-000000000017-tool.completed.md
+        log/2026/01/05/09/00/019b8d62-e3f8-7000-8000-000000000019-agent.message.md
+        log/2026/01/05/09/00/019b8d62-e7e0-7000-8000-00000000001a-session.idle.md
+        log/2026/01/05/09/00/019b8d62-ebc8-7000-8000-00000000001b-session.destroyed.md
+        log/2026/01/05/09/00/019b8d62-efb0-7000-8000-00000000001c-agent.completed.md
+        log/2026/01/05/09/00/019b8d62-f398-7000-8000-00000000001d-session.created.md
+        log/2026/01/05/09/00/019b8d62-ff50-7000-8000-00000000001f-agent.message.md
+        log/2026/01/05/09/00/019b8d63-0338-7000-8000-000000000020-session.idle.md
+        log/2026/01/05/09/00/019b8d63-0720-7000-8000-000000000021-session.destroyed.md
+        log/2026/01/05/09/00/019b8d63-0b08-7000-8000-000000000022-agent.completed.md
+        log/2026/01/05/09/00/019b8d63-0ef0-7000-8000-000000000023-run.answer.md
+        log/2026/01/05/09/00/019b8d63-16c0-7000-8000-000000000025-run.completed.md
+        memory/2026/01/05/09/00/019b8d62-d458-7000-8000-000000000016-memory.logged.md
     "#]]
     .assert_eq(&repo.git(&["ls-tree", "-r", "--name-only", "refs/squad/log"]));
     repo.assert_sound();
@@ -140,6 +142,7 @@ fn json_is_one_event_a_line_and_the_last_says_how_it_ended() {
         run.started
         engine.started
         route.planned
+        snapshot.taken
         session.created ada
         session.created bob
         agent.message ada
@@ -151,6 +154,7 @@ fn json_is_one_event_a_line_and_the_last_says_how_it_ended() {
         agent.message ada
         session.idle ada
         session.destroyed ada
+        snapshot.taken
         agent.completed ada
         tool.started bob
         memory.logged bob
@@ -171,7 +175,7 @@ fn json_is_one_event_a_line_and_the_last_says_how_it_ended() {
     let events = TestRepo::events(&output);
     assert!(events.iter().enumerate().all(|(index, event)| event["seq"] == index as u64 + 1));
     let last = events.last().expect("an event");
-    expect![[r#"{"seq":34,"at":"2026-01-05T09:00:35Z","run":"20260105-090000-000001","agent":null,"type":"run.completed","status":"completed","agents":{"ada":"completed","bob":"completed","coordinator":"completed"},"work":[{"agent":"ada","step":1,"attempt":1,"status":"completed","changed":null,"refused":0,"verified":null,"usage":{"input_tokens":0,"output_tokens":0,"cache_read_tokens":0,"cache_write_tokens":0,"reasoning_tokens":0,"billed":[],"cost_usd":null,"turns":1,"tool_calls":2,"refused":0,"seconds":1.0}},{"agent":"bob","step":1,"attempt":1,"status":"completed","changed":null,"refused":0,"verified":null,"usage":{"input_tokens":0,"output_tokens":0,"cache_read_tokens":0,"cache_write_tokens":0,"reasoning_tokens":0,"billed":[],"cost_usd":null,"turns":1,"tool_calls":1,"refused":0,"seconds":2.0}},{"agent":"coordinator","step":null,"attempt":null,"status":"completed","changed":null,"refused":0,"verified":null,"usage":{"input_tokens":0,"output_tokens":0,"cache_read_tokens":0,"cache_write_tokens":0,"reasoning_tokens":0,"billed":[],"cost_usd":null,"turns":1,"tool_calls":0,"refused":0,"seconds":0.0}}],"commits":["f60885f1bff2503030b11ce17720b89da49a528e"],"usage":{"input_tokens":0,"output_tokens":0,"cache_read_tokens":0,"cache_write_tokens":0,"reasoning_tokens":0,"billed":[],"cost_usd":null,"turns":3,"tool_calls":3,"refused":0,"seconds":2.0},"id":"019b8d63-0338-7000-8000-000000000023","causes":["019b8d62-bce8-7000-8000-000000000012","019b8d62-dc28-7000-8000-00000000001a","019b8d62-f780-7000-8000-000000000020"]}"#]].assert_eq(&last.to_string());
+    expect![[r#"{"seq":36,"at":"2026-01-05T09:00:40Z","run":"20260105-090000-000001","agent":null,"type":"run.completed","status":"completed","agents":{"ada":"completed","bob":"completed","coordinator":"completed"},"work":[{"agent":"ada","step":1,"attempt":1,"status":"completed","changed":[{"path":"src/api.txt","added":1,"removed":0}],"refused":0,"verified":null,"usage":{"input_tokens":0,"output_tokens":0,"cache_read_tokens":0,"cache_write_tokens":0,"reasoning_tokens":0,"billed":[],"cost_usd":null,"turns":1,"tool_calls":2,"refused":0,"seconds":1.0}},{"agent":"bob","step":1,"attempt":1,"status":"completed","changed":[],"refused":0,"verified":null,"usage":{"input_tokens":0,"output_tokens":0,"cache_read_tokens":0,"cache_write_tokens":0,"reasoning_tokens":0,"billed":[],"cost_usd":null,"turns":1,"tool_calls":1,"refused":0,"seconds":2.0}},{"agent":"coordinator","step":null,"attempt":null,"status":"completed","changed":[],"refused":0,"verified":null,"usage":{"input_tokens":0,"output_tokens":0,"cache_read_tokens":0,"cache_write_tokens":0,"reasoning_tokens":0,"billed":[],"cost_usd":null,"turns":1,"tool_calls":0,"refused":0,"seconds":0.0}}],"commits":["db74294398ce9ee7550bdc8e55be83de46cd120e"],"usage":{"input_tokens":0,"output_tokens":0,"cache_read_tokens":0,"cache_write_tokens":0,"reasoning_tokens":0,"billed":[],"cost_usd":null,"turns":3,"tool_calls":3,"refused":0,"seconds":2.0},"id":"019b8d63-16c0-7000-8000-000000000025","causes":["019b8d62-cc88-7000-8000-000000000014","019b8d62-efb0-7000-8000-00000000001c","019b8d63-0b08-7000-8000-000000000022"]}"#]].assert_eq(&last.to_string());
 }
 
 #[test]

@@ -8,7 +8,7 @@ use tempfile::TempDir;
 use crate::git::{error::Error, program::Call, quarantine::Quarantine, references::parse_id, repository::Repository};
 
 /// A copy of the index, so that the user's own stays as it is. Dropped, it is gone.
-pub(super) struct Index<'a> {
+pub(in crate::git) struct Index<'a> {
     repository: &'a Repository,
     folder: TempDir,
 }
@@ -20,6 +20,14 @@ impl<'a> Index<'a> {
     }
 
     pub(super) fn copy(repository: &'a Repository) -> Result<Self, Error> {
+        let copy = Self::copy_of(repository)?;
+        // What only looks changed is found out here. Whatever is wrong with it, the next call says.
+        copy.call(&["update-index", "-q", "--refresh"]).run()?;
+        Ok(copy)
+    }
+
+    /// A copy as it is: files may only look changed.
+    pub(in crate::git) fn copy_of(repository: &'a Repository) -> Result<Self, Error> {
         let copy = Self::empty(repository)?;
         let own = repository.git_dir().join("index");
         let copied = fs::copy(&own, copy.path()).and_then(|_| {
@@ -31,23 +39,31 @@ impl<'a> Index<'a> {
             Err(cause) if cause.kind() != std::io::ErrorKind::NotFound => return Err(Error::io("copy", &own)(cause)),
             _ => {}
         }
-        // What only looks changed is found out here. Whatever is wrong with it, the next call says.
-        copy.call(&["update-index", "-q", "--refresh"]).run()?;
         Ok(copy)
+    }
+
+    /// `mode id stage` of each path.
+    pub(in crate::git) fn entries(&self) -> Result<Vec<(Vec<u8>, String)>, Error> {
+        let listed = self.call(&["ls-files", "--stage", "-z"]).succeed()?.stdout;
+        let entry = |record: &[u8]| {
+            let tab = record.iter().position(|byte| *byte == b'\t')?;
+            Some((record[tab + 1..].to_owned(), String::from_utf8_lossy(&record[..tab]).into_owned()))
+        };
+        Ok(listed.split(|byte| *byte == 0).filter_map(entry).collect())
     }
 
     pub(super) fn path(&self) -> PathBuf {
         self.folder.path().join("index")
     }
 
-    pub(super) fn call(&self, arguments: &[&str]) -> Call {
+    pub(in crate::git) fn call(&self, arguments: &[&str]) -> Call {
         let plain = ["-c", "core.fsmonitor=false", "-c", "core.untrackedCache=false", "-c", "core.splitIndex=false"];
         let call = self.repository.call(&plain).arguments(arguments);
         call.variable("GIT_INDEX_FILE", &self.path().to_string_lossy())
     }
 
     /// Of a file in conflict our side stands for it: an index with conflicts makes no tree.
-    pub(super) fn settle_conflicts(&self) -> Result<(), Error> {
+    pub(in crate::git) fn settle_conflicts(&self) -> Result<(), Error> {
         let listed = self.call(&["ls-files", "--unmerged", "-z"]).succeed()?.stdout;
         let mut records: Vec<(Vec<u8>, u8, Vec<u8>)> = Vec::new();
         for record in listed.split(|byte| *byte == 0).filter(|record| !record.is_empty()) {
@@ -69,7 +85,7 @@ impl<'a> Index<'a> {
         self.call(&["update-index", "-z", "--index-info"]).input(lines.collect::<Vec<u8>>()).succeed().map(drop)
     }
 
-    pub(super) fn write_tree(&self, quarantine: &Quarantine<'_>, options: &[&str]) -> Result<ObjectId, Error> {
+    pub(in crate::git) fn write_tree(&self, quarantine: &Quarantine<'_>, options: &[&str]) -> Result<ObjectId, Error> {
         let answer = quarantine.call(self.call(&["write-tree"]).arguments(options)).succeed()?;
         parse_id(&answer.stdout, self.repository.hash())
             .ok_or_else(|| Error::damaged(self.repository.git_dir(), "`git write-tree` answered in an unknown form"))

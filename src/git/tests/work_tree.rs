@@ -1,0 +1,274 @@
+//! Snapshots of the work tree against what the real git makes of the same files.
+
+use proptest::prelude::*;
+
+use super::*;
+use crate::git::WorkTreeSnapshot;
+use crate::model;
+
+fn take(repository: &Repository, number: usize, previous: Option<&WorkTreeSnapshot>) -> WorkTreeSnapshot {
+    let objection = |bytes: &[u8]| String::from_utf8_lossy(bytes).contains("secret").then(|| "it is secret".to_owned());
+    repository.take_snapshot(("run", number), previous, objection, &ada(), noon()).unwrap()
+}
+
+/// `path +added -removed` of each.
+fn shown(changes: &[model::Change]) -> Vec<String> {
+    let lines = |lines: Option<u64>| lines.map_or("?".to_owned(), |lines| lines.to_string());
+    changes
+        .iter()
+        .map(|change| format!("{} +{} -{}", change.path, lines(change.added), lines(change.removed)))
+        .collect()
+}
+
+fn left_out(snapshot: &WorkTreeSnapshot) -> Vec<String> {
+    snapshot.left_out().into_iter().map(|left| format!("{}: {}", left.path, left.why)).collect()
+}
+
+const ATTRIBUTES: &str = "*.up filter=up\n*.leak filter=leak\n*.bin binary\n";
+
+/// With line ends that are converted, and filters: one that works, and one that lets a secret out.
+fn world() -> World {
+    let world = World::unborn(&[]);
+    for (key, value) in
+        [("core.autocrlf", "true"), ("filter.up.clean", "tr a-z A-Z"), ("filter.leak.clean", "sed s/open/secret/")]
+    {
+        world.git(&["config", key, value]);
+    }
+    world.write(".gitattributes", ATTRIBUTES);
+    world.write(".gitignore", "*.ignored\n");
+    world.write("a.txt", "one\r\ntwo\r\n");
+    world.write("b.up", "one\n");
+    world.git(&["add", "."]);
+    world.git(&["commit", "-qm", "first"]);
+    world
+}
+
+/// What `git add` makes of the work tree, in a place of its own.
+fn tree_of(world: &World) -> String {
+    let folder = temporary::folder();
+    let git = |arguments: &[&str]| {
+        let mut command = world.command(&world.root(), arguments);
+        command.env("GIT_INDEX_FILE", folder.path().join("index"));
+        command.env("GIT_OBJECT_DIRECTORY", world.root().join("../oracle"));
+        command.env("GIT_ALTERNATE_OBJECT_DIRECTORIES", world.root().join(".git/objects"));
+        let output = command.output().unwrap();
+        assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
+        String::from_utf8(output.stdout).unwrap().trim().to_owned()
+    };
+    fs::create_dir_all(world.root().join("../oracle")).unwrap();
+    git(&["-c", "advice.addEmbeddedRepo=false", "add", "--all", "--", ".", ":(exclude)nested"]);
+    git(&["write-tree"])
+}
+
+/// The same between two trees of the real git's.
+fn expected(world: &World, from: &str, to: &str) -> Vec<String> {
+    let mut command = world.command(&world.root(), &["diff-tree", "-r", "--numstat", "--no-renames", from, to]);
+    command.env("GIT_ALTERNATE_OBJECT_DIRECTORIES", world.root().join("../oracle"));
+    let listed = String::from_utf8(command.output().unwrap().stdout).unwrap();
+    let line = |line: &str| {
+        let [added, removed, path] = line.split('\t').collect::<Vec<_>>()[..] else { panic!("{line}") };
+        format!("{path} +{} -{}", added.replace('-', "?"), removed.replace('-', "?"))
+    };
+    listed.lines().map(line).collect()
+}
+
+#[test]
+fn a_snapshot_of_a_clean_tree_is_its_commit_and_costs_no_object() {
+    let world = world();
+    let objects = || world.git(&["count-objects", "-v"]);
+    let before = objects();
+    let first = take(&world.repository(), 1, None);
+    assert_eq!((first.commit(), objects()), (world.git(&["rev-parse", "HEAD"]).trim().to_owned(), before));
+    assert_eq!(world.git(&["rev-parse", "refs/squad/runs/run/1"]).trim(), first.commit());
+    let second = take(&world.repository(), 2, Some(&first));
+    assert_eq!(
+        (second.commit(), shown(&world.repository().changed_between(&first, &second).unwrap())),
+        (first.commit(), vec![])
+    );
+    assert!(!world.try_git(&["rev-parse", "--verify", "-q", "refs/squad/runs/run/2"]).status.success());
+}
+
+#[test]
+fn what_changed_is_counted_as_git_counts_it() {
+    let world = world();
+    world.write("before.txt", "mine\n");
+    let first = take(&world.repository(), 1, None);
+    world.write("a.txt", "one\r\ntwo\r\nthree\r\n");
+    world.write("b.up", "ONE\ntwo\n");
+    world.write("new/c.txt", "1\n2\n");
+    world.write("x.ignored", "x\n");
+    fs::remove_file(world.root().join("before.txt")).unwrap();
+    fs::write(world.root().join("d.bin"), [0, 1, 2]).unwrap();
+    let repository = world.repository();
+    let second = take(&repository, 2, Some(&first));
+    let changed = shown(&repository.changed_between(&first, &second).unwrap());
+    assert_eq!(changed, ["a.txt +1 -0", "b.up +1 -0", "before.txt +0 -1", "d.bin +? -?", "new/c.txt +2 -0"]);
+    assert_eq!(left_out(&second), [""; 0]);
+    world.assert_sound();
+    // Told from what the run has left, as the next process would.
+    assert_eq!(world.git(&["rev-parse", "refs/squad/runs/run/2^"]).trim(), first.commit());
+    assert_eq!(repository.forget_snapshots(|run| run == "run").unwrap(), 0);
+    assert_eq!(repository.forget_snapshots(|_| false).unwrap(), 2);
+    assert_eq!(world.git(&["for-each-ref", "refs/squad/runs"]), "");
+}
+
+/// A file with a secret is named, and noticed when it changes; nothing of it is kept.
+#[test]
+fn what_is_left_out_is_named_and_its_changes_are_seen() {
+    let world = world();
+    world.write("key.txt", "secret one\n");
+    world.write("same.txt", "secret\n");
+    world.write("late.txt", "fine\n");
+    fs::File::create(world.root().join("huge.dat")).unwrap().set_len(33 << 20).unwrap();
+    world.git(&["init", "-q", "nested"]);
+    world.write("nested/inner.txt", "x\n");
+    let repository = world.repository();
+    let first = take(&repository, 1, None);
+    let huge = "huge.dat: it is larger than 32 MiB";
+    assert_eq!(left_out(&first), [huge, "key.txt: it is secret", "same.txt: it is secret"]);
+    world.write("key.txt", "secret two\n");
+    world.write("late.txt", "secret\n");
+    world.write("a.txt", "secret\n");
+    world.write("filtered.leak", "an open door\n");
+    world.write("nested/inner.txt", "y\n");
+    let second = take(&repository, 2, Some(&first));
+    let all = [
+        "a.txt: it is secret",
+        "filtered.leak: it is secret",
+        huge,
+        "key.txt: it is secret",
+        "late.txt: it is secret",
+        "same.txt: it is secret",
+    ];
+    assert_eq!(left_out(&second), all);
+    let changed = shown(&repository.changed_between(&first, &second).unwrap());
+    assert_eq!(changed, ["a.txt +? -?", "filtered.leak +? -?", "key.txt +? -?", "late.txt +? -?"]);
+    let objects = world.git(&["cat-file", "--batch-all-objects", "--batch"]);
+    assert!(objects.contains("fine") && !objects.contains("secret"), "{objects}");
+    world.assert_sound();
+}
+
+#[test]
+fn conflicts_unborn_branches_and_odd_names_are_no_obstacle() {
+    let world = World::unborn(&[]);
+    let names: &[&str] =
+        if cfg!(windows) { &["a b", "ü.txt"] } else { &["a b", "ü.txt", "new\nline", "-x", "tab\there", ":(top)"] };
+    let first = take(&world.repository(), 1, None);
+    for name in names {
+        world.write(name, "x\n");
+    }
+    let second = take(&world.repository(), 2, Some(&first));
+    let mut expected: Vec<String> = names.iter().map(|name| format!("{name} +1 -0")).collect();
+    expected.sort();
+    assert_eq!(shown(&world.repository().changed_between(&first, &second).unwrap()), expected);
+    let world = World::new();
+    world.git(&["checkout", "-qb", "side"]);
+    world.write("README.md", "side\n");
+    world.git(&["commit", "-qam", "side"]);
+    world.git(&["checkout", "-q", "main"]);
+    world.write("README.md", "main\n");
+    world.git(&["commit", "-qam", "main"]);
+    assert!(!world.try_git(&["merge", "side"]).status.success());
+    let first = take(&world.repository(), 1, None);
+    world.write("README.md", "both\n");
+    let second = take(&world.repository(), 2, Some(&first));
+    assert_eq!(shown(&world.repository().changed_between(&first, &second).unwrap()), ["README.md +1 -5"]);
+    assert!(world.git(&["status", "--porcelain"]).starts_with("UU "));
+}
+
+/// What agents, users and formatters do.
+#[derive(Clone, Debug)]
+enum Act {
+    Write(usize, String),
+    Remove(usize),
+    /// Other line ends, as a formatter gives.
+    Format(usize),
+    Stage(usize),
+    Commit,
+    Huge(usize),
+}
+
+const NAMES: [&str; 8] =
+    ["a.txt", "b.up", "c.bin", "new/d.txt", "new/e.ignored", "f.leak", "nested/g.txt", "with space.txt"];
+
+fn act() -> impl Strategy<Value = Act> {
+    let name = 0..NAMES.len();
+    let text = prop::collection::vec(prop::sample::select(vec!["one", "two", "open", "secret", "x\ry", ""]), 0..4);
+    let text = (text, prop::bool::ANY).prop_map(|(lines, is_crlf)| lines.join(if is_crlf { "\r\n" } else { "\n" }));
+    prop_oneof![
+        4 => (name.clone(), text).prop_map(|(name, text)| Act::Write(name, text)),
+        1 => name.clone().prop_map(Act::Remove),
+        1 => name.clone().prop_map(Act::Format),
+        1 => name.clone().prop_map(Act::Stage),
+        1 => Just(Act::Commit),
+        1 => name.prop_map(Act::Huge),
+    ]
+}
+
+/// What is there without having been kept by the user: a secret, or too much.
+fn is_unwelcome(world: &World, name: &str) -> bool {
+    let bytes = fs::read(world.root().join(name)).unwrap_or_default();
+    let text = String::from_utf8_lossy(&bytes);
+    bytes.len() > 32 << 20 || text.contains("secret") || name.ends_with(".leak") && text.contains("open")
+}
+
+fn perform(world: &World, act: &Act) {
+    match act {
+        Act::Write(name, text) => world.write(NAMES[*name], text),
+        Act::Remove(name) => drop(fs::remove_file(world.root().join(NAMES[*name]))),
+        Act::Format(name) => {
+            let path = world.root().join(NAMES[*name]);
+            if let Ok(text) = fs::read_to_string(&path) {
+                fs::write(path, text.replace("\r\n", "\n").replace('\n', "\r\n")).unwrap();
+            }
+        }
+        Act::Stage(name) if !is_unwelcome(world, NAMES[*name]) && !NAMES[*name].starts_with("nested") => {
+            world.try_git(&["add", "--", NAMES[*name]]);
+        }
+        Act::Stage(_) => {}
+        Act::Commit => drop(world.try_git(&["commit", "-qm", "more"])),
+        Act::Huge(name) => {
+            world.write(NAMES[*name], "");
+            fs::File::options().write(true).open(world.root().join(NAMES[*name])).unwrap().set_len(33 << 20).unwrap();
+        }
+    }
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig { cases: 12, max_shrink_iters: 50, ..ProptestConfig::default() })]
+    #[test]
+    fn any_history_is_seen_as_the_real_git_sees_it(
+        before in prop::collection::vec(act(), 0..8),
+        after in prop::collection::vec(act(), 0..8),
+    ) {
+        let world = world();
+        world.git(&["init", "-q", "nested"]);
+        world.git_in(&world.root().join("nested"), &["commit", "-q", "--allow-empty", "-m", "inner"]);
+        let repository = world.repository();
+        let index = || fs::read(world.root().join(".git/index")).unwrap();
+        before.iter().for_each(|act| perform(&world, act));
+        let mut unwelcome: std::collections::BTreeSet<&str> =
+            NAMES.into_iter().filter(|name| is_unwelcome(&world, name)).collect();
+        let (old, old_index) = (tree_of(&world), index());
+        let first = take(&repository, 1, None);
+        prop_assert_eq!(index(), old_index);
+        after.iter().for_each(|act| perform(&world, act));
+        unwelcome.extend(NAMES.into_iter().filter(|name| is_unwelcome(&world, name)));
+        let new = tree_of(&world);
+        let second = take(&repository, 2, Some(&first));
+        let changed = repository.changed_between(&first, &second).unwrap();
+        let is_welcome = |path: &str| !unwelcome.contains(path);
+        let seen: Vec<String> =
+            shown(&changed.iter().filter(|change| is_welcome(&change.path)).cloned().collect::<Vec<_>>());
+        let expected: Vec<String> = expected(&world, &old, &new)
+            .into_iter()
+            .filter(|line| is_welcome(line.rsplitn(3, ' ').last().unwrap_or_default()))
+            .collect();
+        prop_assert_eq!(seen, expected);
+        prop_assert!(changed.iter().filter(|change| !is_welcome(&change.path)).all(|change| change.added.is_none()));
+        prop_assert_eq!(take(&repository, 3, Some(&second)).commit(), second.commit());
+        let objects = world.git(&["cat-file", "--batch-all-objects", "--batch"]);
+        prop_assert!(!objects.contains("secret"), "{}", objects);
+        world.assert_sound();
+    }
+}

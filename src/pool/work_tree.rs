@@ -1,0 +1,236 @@
+//! What changes in the work tree while agents work, and whose doing it is.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+
+use tokio::sync::watch;
+use tokio::time::Instant;
+
+use super::Reports;
+use crate::git::WorkTreeSnapshot;
+use crate::model::{Change, Slug, What, seconds};
+
+/// Takes snapshots. Slow: it looks at every file.
+pub(crate) trait Camera: Send + Sync {
+    fn take(&self, previous: Option<&WorkTreeSnapshot>) -> Result<WorkTreeSnapshot, String>;
+
+    fn changed(&self, from: &WorkTreeSnapshot, to: &WorkTreeSnapshot) -> Result<Vec<Change>, String>;
+}
+
+/// The work tree of a run. Snapshots divide the run into spans of time, of each of which it is known who was at work.
+pub(crate) struct WorkTree {
+    camera: Arc<dyn Camera>,
+    /// See `Env::threads`.
+    threads: bool,
+    /// The project's root from the repository's, with `/` at its end; empty where they are the same.
+    prefix: String,
+    reports: Reports,
+    /// Taken one at a time, in order. An error is why there are none.
+    snapshots: tokio::sync::Mutex<Vec<Result<WorkTreeSnapshot, String>>>,
+    roll: Mutex<Roll>,
+    /// The first snapshot is taken, or will never be.
+    is_ready: watch::Sender<bool>,
+    /// The run's end is on record.
+    is_over: AtomicBool,
+}
+
+/// Who worked when.
+#[derive(Default)]
+struct Roll {
+    /// Each with the snapshot its work began at.
+    at_work: BTreeMap<Slug, usize>,
+    /// Who was at work in each span; a span begins with a snapshot.
+    spans: Vec<BTreeSet<Slug>>,
+    /// Files that agents' tools named as those they write.
+    named: BTreeMap<Slug, BTreeSet<String>>,
+}
+
+impl WorkTree {
+    pub(crate) fn new(camera: Arc<dyn Camera>, threads: bool, prefix: String, reports: Reports) -> Arc<Self> {
+        Arc::new(Self {
+            camera,
+            threads,
+            prefix,
+            reports,
+            snapshots: tokio::sync::Mutex::default(),
+            roll: Mutex::new(Roll { spans: vec![BTreeSet::new()], ..Roll::default() }),
+            is_ready: watch::Sender::new(false),
+            is_over: AtomicBool::new(false),
+        })
+    }
+
+    /// Takes the first snapshot, beside everything else that begins.
+    pub(crate) fn begin(self: &Arc<Self>) {
+        let tree = Arc::clone(self);
+        tokio::spawn(async move {
+            let mut snapshots = tree.snapshots.lock().await;
+            let first = tree.take(None).await;
+            snapshots.push(first);
+            tree.is_ready.send_replace(true);
+        });
+    }
+
+    /// Returns when what is changed from now on will be seen.
+    pub(crate) async fn is_ready(&self) {
+        // The sender lives as long as this.
+        let _ = self.is_ready.subscribe().wait_for(|is_ready| *is_ready).await;
+    }
+
+    /// Nothing is said any more of a snapshot that is still being taken.
+    pub(crate) fn close(&self) {
+        self.is_over.store(true, Ordering::Relaxed);
+    }
+
+    fn tell(&self, what: What) {
+        if !self.is_over.load(Ordering::Relaxed) {
+            self.reports.tell(None, what);
+        }
+    }
+
+    /// An agent begins to work.
+    pub(crate) fn enter(&self, agent: &Slug) {
+        let mut roll = self.roll();
+        let span = roll.spans.len() - 1;
+        roll.at_work.insert(agent.clone(), span);
+        roll.spans[span].insert(agent.clone());
+    }
+
+    /// An agent's tool writes this file, named from the project's root.
+    pub(crate) fn name(&self, agent: &Slug, path: &str) {
+        let path = format!("{}{path}", self.prefix);
+        self.roll().named.entry(agent.clone()).or_default().insert(path);
+    }
+
+    /// An agent has ended its work. Returns what it changed; `None`: that could not be seen.
+    pub(crate) async fn leave(&self, agent: &Slug) -> Option<Vec<Change>> {
+        self.is_ready().await;
+        let mut snapshots = self.snapshots.lock().await;
+        let next = match snapshots.last() {
+            Some(Ok(previous)) => self.take(Some(previous)).await,
+            _ => Err(String::new()),
+        };
+        snapshots.push(next);
+        let (begun, ended) = self.roll().divide(agent)?;
+        let (Ok(from), Ok(to)) = (snapshots.get(begun)?.clone(), snapshots.get(ended)?.clone()) else { return None };
+        drop(snapshots);
+        let camera = Arc::clone(&self.camera);
+        let changed = self.aside(move || camera.changed(&from, &to)).await;
+        match changed {
+            Ok(changes) => Some(self.roll().attribute(changes, agent, begun, ended)),
+            Err(reason) => {
+                self.complain(&reason);
+                None
+            }
+        }
+    }
+
+    async fn take(&self, previous: Option<&WorkTreeSnapshot>) -> Result<WorkTreeSnapshot, String> {
+        let (camera, before, asked) = (Arc::clone(&self.camera), previous.cloned(), Instant::now());
+        let taken = self.aside(move || camera.take(before.as_ref())).await;
+        match &taken {
+            Ok(snapshot) if previous.is_none_or(|previous| previous.commit() != snapshot.commit()) => {
+                let (commit, left_out) = (snapshot.commit(), snapshot.left_out());
+                self.tell(What::SnapshotTaken { commit, left_out, seconds: seconds(asked.elapsed()) });
+            }
+            Ok(_) => {}
+            Err(reason) => self.complain(reason),
+        }
+        taken
+    }
+
+    async fn aside<T: Send + 'static>(
+        &self,
+        work: impl FnOnce() -> Result<T, String> + Send + 'static,
+    ) -> Result<T, String> {
+        if !self.threads {
+            return work();
+        }
+        tokio::task::spawn_blocking(work).await.map_err(|error| error.to_string()).flatten()
+    }
+
+    fn complain(&self, reason: &str) {
+        let reason = format!("what changes in the work tree cannot be seen: {reason}");
+        self.tell(What::SessionError { session: String::new(), reason });
+    }
+
+    fn roll(&self) -> MutexGuard<'_, Roll> {
+        self.roll.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl Roll {
+    /// A snapshot was taken because the agent has ended. Returns the first and the last of its snapshots.
+    fn divide(&mut self, agent: &Slug) -> Option<(usize, usize)> {
+        let begun = self.at_work.remove(agent);
+        self.spans.push(self.at_work.keys().cloned().collect());
+        Some((begun?, self.spans.len() - 1))
+    }
+
+    /// The changes between two snapshots that are an agent's, or may be: then with all who were at work.
+    fn attribute(&self, changes: Vec<Change>, agent: &Slug, begun: usize, ended: usize) -> Vec<Change> {
+        let at_work: BTreeSet<&Slug> = self.spans[begun..ended].iter().flatten().collect();
+        let has_named = |who: &Slug, path: &str| self.named.get(who).is_some_and(|paths| paths.contains(path));
+        let attribute = |change: Change| {
+            let namers: Vec<&Slug> = at_work.iter().copied().filter(|who| has_named(who, &change.path)).collect();
+            let by = match &namers[..] {
+                [] if at_work.len() <= 1 => Vec::new(),
+                [] => at_work.iter().copied().cloned().collect(),
+                [only] if *only == agent => Vec::new(),
+                several if several.contains(&agent) => several.iter().copied().cloned().collect(),
+                _ => return None,
+            };
+            Some(Change { by, ..change })
+        };
+        changes.into_iter().filter_map(attribute).collect()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn slug(name: &str) -> Slug {
+        Slug::fold(name).expect("a slug")
+    }
+
+    fn changes(paths: &[&str]) -> Vec<Change> {
+        let change =
+            |path: &&str| Change { path: (*path).to_owned(), added: Some(1), removed: Some(0), by: Vec::new() };
+        paths.iter().map(change).collect()
+    }
+
+    fn shown(changes: &[Change]) -> Vec<String> {
+        let names = |change: &Change| change.by.iter().map(|by| format!(" {by}")).collect::<String>();
+        changes.iter().map(|change| format!("{}{}", change.path, names(change))).collect()
+    }
+
+    /// ada works in the first two spans, bob in the first, eve in the second.
+    fn roll() -> Roll {
+        let mut roll = Roll { spans: vec![BTreeSet::new()], ..Roll::default() };
+        for name in ["ada", "bob"] {
+            roll.at_work.insert(slug(name), 0);
+            roll.spans[0].insert(slug(name));
+        }
+        assert_eq!(roll.divide(&slug("bob")), Some((0, 1)));
+        roll.at_work.insert(slug("eve"), 1);
+        roll.spans[1].insert(slug("eve"));
+        assert_eq!(roll.divide(&slug("ada")), Some((0, 2)));
+        assert_eq!(roll.divide(&slug("eve")), Some((1, 3)));
+        assert_eq!(roll.divide(&slug("nobody")), None);
+        roll
+    }
+
+    #[test]
+    fn a_change_is_whose_tool_named_it_or_who_was_alone_and_else_anybodys() {
+        let mut roll = roll();
+        for (name, path) in [("ada", "a"), ("bob", "b"), ("ada", "both"), ("bob", "both"), ("eve", "e")] {
+            roll.named.entry(slug(name)).or_default().insert(path.to_owned());
+        }
+        let all = || changes(&["a", "b", "both", "e", "x"]);
+        let of = |name: &str, begun, ended| shown(&roll.attribute(all(), &slug(name), begun, ended));
+        assert_eq!(of("ada", 0, 2), ["a", "both ada bob", "x ada bob eve"]);
+        assert_eq!(of("bob", 0, 1), ["b", "both ada bob", "e ada bob", "x ada bob"], "eve was not there");
+        assert_eq!(of("eve", 2, 3), ["a", "b", "both", "e", "x"], "nobody else was");
+    }
+}
