@@ -329,7 +329,7 @@ fn no_text_of_the_team_begins_a_line_outside_its_quote() {
         by: Some(evil.to_owned()),
         date: Some(evil.to_owned()),
         source: Some(Source::new(evil, 1)),
-        ..decision(evil, evil)
+        ..decision("d1", evil)
     }];
     let slug = team.members[0].slug.clone();
     team.skills = vec![Skill { name: evil.to_owned(), description: evil.to_owned(), ..skill(evil, evil) }];

@@ -7,7 +7,7 @@ fn installs_a_team_in_one_commit() {
     let repo = TestRepo::empty();
     expect![[r#"
         --- stderr
-        Installed a team in .squad/: 10 files, committed in 120d526c34.
+        Installed a team in .squad/: 10 files, committed in b163b7649a.
 
         Next:
           squad orchestrate --dry-run "Add a health endpoint"   see who would work, and why

@@ -174,7 +174,7 @@ fn events(output: &Output) -> Vec<Value> {
 }
 
 fn of_kind<'e>(events: &'e [Value], kind: &str) -> &'e Value {
-    events.iter().find(|event| event["type"] == kind).unwrap_or_else(|| panic!("no {kind} in {events:?}"))
+    events.iter().find(|event| event["type"] == kind).expect(kind)
 }
 
 /// What a run does under a variable, and under a flag beside it. Each answers with what it went by.

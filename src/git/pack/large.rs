@@ -45,7 +45,7 @@ pub(in crate::git) enum Due {
 impl Repository {
     /// Frees the packs of writers that died, and folds what are too many.
     pub(in crate::git) fn tidy_packs(&self, lock: &LedgerLock) -> Result<(), Error> {
-        let busy = self.adopt(lock)?;
+        let busy = self.adopt(lock, false)?;
         let packs = self.packs().tidy(lock, &busy)?;
         if busy.is_empty() && bytes_of_new(&packs) >= WORTH {
             self.start_fold(lock, Due::InTime)?.map_or(Ok(()), Call::detach)?;
@@ -56,7 +56,7 @@ impl Repository {
     /// Starts a large fold of what has come together, unless somebody is writing.
     pub(in crate::git) fn fold_in_background(&self) -> Result<(), Error> {
         let Some(lock) = self.ledger().try_lock()? else { return Ok(()) };
-        let busy = self.adopt(&lock)?;
+        let busy = self.adopt(&lock, false)?;
         self.packs().tidy(&lock, &busy)?;
         if busy.is_empty() {
             self.start_fold(&lock, Due::AtRest)?.map_or(Ok(()), Call::detach)?;
@@ -73,29 +73,29 @@ impl Repository {
         };
         let begun = begun(&self.ledger().lock()?)?;
         begun.map_or(Ok(()), |call| call.patience(PATIENCE).succeed().map(drop))?;
-        self.adopt(&self.ledger().lock()?).map(drop)
+        self.end_fold(&self.ledger().lock()?)
     }
 
     /// Waits for a fold that goes on, and takes what it made.
     pub(in crate::git) fn end_fold(&self, lock: &LedgerLock) -> Result<(), Error> {
-        if let Ok(ids) = File::open(self.fold_file(IDS)) {
-            ids.lock().map_err(Error::io("lock", self.fold_file(IDS)))?;
-        }
-        self.adopt(lock).map(drop)
+        self.adopt(lock, true).map(drop)
     }
 
     fn fold_file(&self, name: &str) -> PathBuf {
         self.common_dir().join("squad").join("fold").join(name)
     }
 
-    /// Takes what a fold made that has come to its end. The packs that one is being made of, if it has not.
-    fn adopt(&self, _lock: &LedgerLock) -> Result<Vec<String>, Error> {
+    /// Takes what a fold made that has come to its end, or waits for that. The packs that one is being made of, if it
+    /// has not.
+    fn adopt(&self, _lock: &LedgerLock, waits: bool) -> Result<Vec<String>, Error> {
         let (folder, ids) = (self.fold_file(""), self.fold_file(IDS));
         let ids = match File::open(&ids) {
             Err(cause) if cause.kind() == io::ErrorKind::NotFound => return Ok(Vec::new()),
             answer => answer.map_err(Error::io("read", &ids))?,
         };
-        if ids.try_lock().is_err() {
+        // A child that is just being started elsewhere in this process has the file open for a moment, and so its lock.
+        let is_over = if waits { ids.lock().is_ok() } else { ids.try_lock().is_ok() };
+        if !is_over {
             let names = fs::read_to_string(self.fold_file(PACKS)).unwrap_or_default();
             return Ok(names.lines().map(str::to_owned).collect());
         }

@@ -101,7 +101,7 @@ fn assert_nothing_is_lost(world: &World, written: &Written) {
     holds("main", &written.landed);
     // The user's gc goes on working.
     world.git(&["gc", "--prune=now", "-q"]);
-    assert_eq!(files_in(&world.packs(), "keep"), [PathBuf::new(); 0]);
+    assert!(files_in(&world.packs(), "keep").is_empty());
 }
 
 fn beside_gc(rounds: usize) {

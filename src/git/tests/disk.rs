@@ -156,7 +156,8 @@ fn a_fault_at_any_step_of_a_rescue_or_a_landing_leaves_a_sound_repository() {
         let landing = world.repository().land(&change(&[(".squad/a.md", "a\n")]), Some(&ada()), noon());
         landing.map(|_| ()).map_err(|error| error.to_string())
     };
-    let writers: [(&str, &dyn Fn(&World) -> Result<(), String>); 2] = [("rescue", &rescue), ("landing", &land)];
+    type Write<'a> = &'a dyn Fn(&World) -> Result<(), String>;
+    let writers: [(&str, Write<'_>); 2] = [("rescue", &rescue), ("landing", &land)];
     let template = World::new();
     template.append("log/2026/03/04/a.md", "text");
     template.write("untracked.txt", "untracked");

@@ -185,14 +185,15 @@ mod tests {
     #[test]
     fn what_has_landed_is_not_waiting_in_whatever_order_it_is_heard_of() {
         let (a, b, both) = (decided("a"), decided("b"), landed(&["a", "b"]));
+        let [one, other, end] = [[a.clone()], [b.clone()], [both]];
         for (parts, missing, left) in [
             (&[&[a.clone(), b.clone()][..]][..], &[][..], &["b", "a"][..]),
             (&[&[a.clone(), landed(&["a"]), b.clone()]], &[], &["b"]),
-            (&[&[a.clone()], &[b.clone()], &[both.clone()]], &[], &[]),
-            (&[&[both.clone()], &[a.clone()], &[b.clone()]], &[], &[]),
-            (&[&[a.clone(), landed(&["a"])], &[b.clone()]], &[0], &["b"]),
-            (&[&[a.clone(), landed(&["a"])], &[b.clone()]], &[1], &["b"]),
-            (&[&[a.clone()], &[], &[b.clone()]], &[0], &["b", "a"]),
+            (&[&one, &other, &end], &[], &[]),
+            (&[&end, &one, &other], &[], &[]),
+            (&[&[a.clone(), landed(&["a"])], &other], &[0], &["b"]),
+            (&[&[a.clone(), landed(&["a"])], &other], &[1], &["b"]),
+            (&[&one, &[], &other], &[0], &["b", "a"]),
         ] {
             assert_eq!(play(parts, missing), left, "{parts:?} {missing:?}");
         }
