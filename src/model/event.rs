@@ -20,7 +20,8 @@ pub(crate) struct Event {
     pub(crate) agent: Option<Slug>,
     #[serde(flatten)]
     pub(crate) what: What,
-    /// Its ledger entry's, where it has one.
+    /// Its ledger entry's id, where it has one; a decision's event has an `id` of its own.
+    #[serde(rename = "entry")]
     pub(crate) id: EntryId,
     #[serde(flatten)]
     pub(crate) position: Position,

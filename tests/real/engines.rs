@@ -33,7 +33,8 @@ fn without_login_and_provider_it_says_what_to_do() {
     assert!(ended.code == Some(0) && ended.out.contains("not ready") && ended.out.contains("/login"), "{ended}");
     let ended = world.run(&["orchestrate", "--json", "--agent", "ada", "x"]);
     assert_eq!(ended.code, Some(4), "{ended}");
-    let value: Value = serde_json::from_str(&ended.out).expect("JSON");
+    // The run is on record, and the error comes last.
+    let value: Value = serde_json::from_str(ended.out.lines().next_back().unwrap_or_default()).expect("JSON");
     assert!(value["error"]["message"].as_str().is_some_and(|message| message.contains("is not logged in")), "{ended}");
     assert_eq!(world.processes(), [], "{ended}");
     assert!(world.model.requests().is_empty());

@@ -158,7 +158,7 @@ fn without_permission_nothing_changes() {
     });
     let unfinished = Unfinished::begin(&world);
     let ended = world.run(&["orchestrate", "--json", "-a", "ada", "-a", "bob", "Build it"]);
-    ended.assert_status(0, "completed", &json!({ "ada": "completed", "bob": "completed", "coordinator": "completed" }));
+    ended.assert_status(5, "stopped", &json!({ "ada": "stopped", "bob": "completed", "coordinator": "completed" }));
     let denied: Vec<_> = ended.of("tool.denied").iter().map(|event| json!([event["agent"], event["tool"]])).collect();
     assert_eq!(denied, [json!(["ada", "bash"]), json!(["ada", "create"])], "{ended}");
     assert_eq!(world.ledger("tool.denied").len(), 2, "{ended}");
