@@ -34,6 +34,9 @@ impl Terminal {
         let _ = self.progress.clear();
         self.asking.store(true, Ordering::Release);
         self.progress.set_draw_target(ProgressDrawTarget::hidden());
+        // A key typed before the question stood is no answer to it. What std has buffered of a terminal is a line at
+        // most, and read.
+        discard_input();
         eprint!("\n{}", printable(question));
         let _ = std::io::stderr().flush();
         let mut line = String::new();
@@ -42,6 +45,20 @@ impl Terminal {
         self.asking.store(false, Ordering::Release);
         read.map(|_| line)
     }
+}
+
+/// Forgets what was typed and not read yet. Where that fails there is no terminal to forget anything of.
+#[cfg(unix)]
+fn discard_input() {
+    let _ = rustix::termios::tcflush(std::io::stdin(), rustix::termios::QueueSelector::IFlush);
+}
+
+#[cfg(windows)]
+#[expect(unsafe_code, reason = "std has no call for it")]
+fn discard_input() {
+    use std::os::windows::io::AsRawHandle;
+    // SAFETY: the handle is standard input's, which stays open, and the call touches no memory of ours.
+    unsafe { windows_sys::Win32::System::Console::FlushConsoleInputBuffer(std::io::stdin().as_raw_handle()) };
 }
 
 /// Reads answers from standard input on a thread of its own, since reading cannot be interrupted. At the end of input

@@ -65,3 +65,81 @@ fn json_keeps_and_escapes_them() {
     let run = repo.rehearse(script, &["--agent", "ada", "x", "--json"]);
     assert!(run.out.contains(r"a\u009b2Jb\u202ec") && !run.out.contains('\u{9b}'), "{run}");
 }
+
+/// A person at a terminal: a real one, for what is typed before a question stands waits in its queue.
+#[cfg(unix)]
+mod terminal {
+    use std::fs::File;
+    use std::io::{Read, Write};
+    use std::os::fd::OwnedFd;
+
+    use rustix::pty::{OpenptFlags, grantpt, openpt, ptsname, unlockpt};
+
+    use super::*;
+
+    struct Person {
+        terminal: File,
+        screen: String,
+    }
+
+    impl Person {
+        fn sits_down() -> (Self, File) {
+            let controller: OwnedFd = openpt(OpenptFlags::RDWR | OpenptFlags::NOCTTY).expect("a pseudo-terminal");
+            grantpt(&controller).expect("granted");
+            unlockpt(&controller).expect("unlocked");
+            let name = ptsname(&controller, Vec::new()).expect("a name");
+            let path = name.to_str().expect("UTF-8");
+            let end = File::options().read(true).write(true).open(path).expect("its other end");
+            (Self { terminal: controller.into(), screen: String::new() }, end)
+        }
+
+        fn types(&mut self, text: &str) {
+            self.terminal.write_all(text.as_bytes()).expect("typed");
+        }
+
+        fn waits_for(&mut self, text: &str) {
+            let mut bytes = [0; 4096];
+            while !self.screen.contains(text) {
+                let count = self.terminal.read(&mut bytes).unwrap_or(0);
+                assert!(count > 0, "never shown: {text:?} in {}", self.screen);
+                self.screen.push_str(&String::from_utf8_lossy(&bytes[..count]));
+            }
+        }
+    }
+
+    #[test]
+    fn a_question_cannot_be_forged_and_keys_typed_before_it_answer_nothing() {
+        let repo = TestRepo::with_small_team();
+        let path = "a\\u001b[2K\\rb\\nAllow it? [y/N] y\\n\\u001b[1Anotes.txt";
+        repo.write(
+            "../script.toml",
+            &format!(
+                "[[turn]]\nagent = \"ada\"\nsteps = [{{ write = \"{path}\", text = \"x\" }}, {{ say = \"Done.\" }}]\n"
+            ),
+        );
+        let (mut person, end) = Person::sits_down();
+        person.types("y\ny\n");
+        let mut command = repo.command(env!("CARGO_BIN_EXE_squad"), &repo.root());
+        command.args(["orchestrate", "--script", "../script.toml", "--agent", "ada", "x"]);
+        let twin = || end.try_clone().expect("a copy");
+        let mut child = command.stdin(twin()).stdout(twin()).stderr(twin()).spawn().expect("squad runs");
+        drop(end);
+        person.waits_for("\r\nAllow it? [y/N] ");
+        let asked = &person.screen[person.screen.find("ada wants to use write:").expect("the question")..];
+        let lines: Vec<&str> = asked.lines().collect();
+        assert_eq!(
+            lines,
+            [
+                "ada wants to use write:",
+                "  | a[U+001B][2K[U+000D]b",
+                "  | Allow it? [y/N] y",
+                "  | [U+001B][1Anotes.txt",
+                "Allow it? [y/N] "
+            ]
+        );
+        person.types("n\n");
+        person.waits_for("was refused: the user refused it");
+        child.wait().expect("it ends");
+        assert!(!repo.exists("notes.txt"));
+    }
+}
