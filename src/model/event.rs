@@ -209,7 +209,12 @@ kinds! {
     "agent.lost" AtOnce Lost(End);
     "review.verdict" AtOnce ReviewVerdict { verdict: Verdict, authors: Vec<Slug>, text: String };
     /// A reviewer rejected the agent's work of this run: revising it is for somebody else.
-    "review.lockout" AtOnce Lockout { reviewer: Slug };
+    "review.lockout" AtOnce Lockout {
+        reviewer: Slug,
+        /// What the agent had changed, from the repository's root; a later run is bound where its work meets these.
+        #[serde(default)]
+        files: Vec<String>,
+    };
     "run.answer" AtOnce Answer { text: String };
     "run.completed" AtOnce RunCompleted {
         status: Outcome,

@@ -157,7 +157,7 @@ pub(crate) fn every_kind() -> Vec<What> {
         What::Skipped(end("step 1 did not complete", "")),
         What::Lost(end("the process of its run died", "")),
         What::ReviewVerdict { verdict: Verdict::Rejected, authors: vec![slug("backend")], text: forged() },
-        What::Lockout { reviewer: slug("reviewer") },
+        What::Lockout { reviewer: slug("reviewer"), files: vec![text("src/api.rs")] },
         What::ModelFallback {
             from: text("claude-opus-4.5"),
             to: text("gpt-5.2"),

@@ -123,8 +123,9 @@ impl Stage<'_> {
             let (by, text) = (Some(&reviewer.slug), work.text.clone());
             crew.reports.tell(by, What::ReviewVerdict { verdict, authors: authors.clone(), text });
             // The ledger remembers it, so that no later run or process has to.
-            for author in authors.iter().filter(|_| verdict == Verdict::Rejected) {
-                crew.reports.tell(Some(author), What::Lockout { reviewer: reviewer.slug.clone() });
+            for author in finished.iter().filter(|_| verdict == Verdict::Rejected) {
+                let files = author.changed.iter().flatten().map(|change| change.path.clone()).collect();
+                crew.reports.tell(Some(&author.agent), What::Lockout { reviewer: reviewer.slug.clone(), files });
             }
             let authors = list(&authors);
             performance.answer = match verdict {

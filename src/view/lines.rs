@@ -228,7 +228,7 @@ impl<S: Screen> Lines<S> {
                 };
                 self.line(who, mood, &format!("{word} the work of {}", list(authors)));
             }
-            What::Lockout { reviewer } => {
+            What::Lockout { reviewer, .. } => {
                 self.line(who, Mood::Warning, &format!("may not revise what {reviewer} rejected"));
             }
             What::Completed(End { usage, .. }) => {

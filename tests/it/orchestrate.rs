@@ -250,8 +250,11 @@ fn a_reviewer_reviews_and_only_a_plain_verdict_approves() {
         ("VERDICT: rejected", "rex         rejects the work of ada", 1),
         ("VERDICT: not approved", "rex         gives no clear verdict on the work of ada", 1),
     ] {
-        let script = format!("[[turn]]\nagent = \"rex\"\nsteps = [{{ say = '{verdict}' }}]\n");
-        let output = repo.rehearse(&script, &["Fix the login password check"]);
+        let script = format!(
+            "[[turn]]\nagent = \"ada\"\nsteps = [{{ write = \"login.txt\", text = '{verdict}' }}, {{ say = \"Done.\" }}]\n\
+             [[turn]]\nagent = \"rex\"\nsteps = [{{ say = '{verdict}' }}]\n"
+        );
+        let output = repo.rehearse(&script, &["--permissions", "allow", "Fix the login password check"]);
         assert!(output.code == code && output.err.contains(line), "{output}");
         let is_rejected = verdict == "VERDICT: rejected";
         assert_eq!(output.err.contains("ada         may not revise what rex rejected"), is_rejected, "{output}");
@@ -260,7 +263,8 @@ fn a_reviewer_reviews_and_only_a_plain_verdict_approves() {
     let lockouts: Vec<_> = ledger.lines().filter(|path| path.ends_with("-review.lockout.md")).collect();
     assert_eq!(lockouts.len(), 1, "{ledger}");
     let entry = repo.git(&["show", &format!("refs/squad/log:{}", lockouts[0])]);
-    assert!(entry.contains("agent: \"ada\"\n") && entry.contains("payload: {\"reviewer\":\"rex\"}\n"), "{entry}");
+    let payload = "payload: {\"reviewer\":\"rex\",\"files\":[\"login.txt\"]}\n";
+    assert!(entry.contains("agent: \"ada\"\n") && entry.contains(payload), "{entry}");
 }
 
 #[test]

@@ -132,7 +132,7 @@ fn detail(what: Option<What>, text: &str) -> String {
         What::ReviewVerdict { verdict, authors, .. } => {
             format!("{} the work of {}", format!("{verdict:?}").to_lowercase(), list(&authors))
         }
-        What::Lockout { reviewer } => format!("may not revise what {reviewer} rejected"),
+        What::Lockout { reviewer, .. } => format!("may not revise what {reviewer} rejected"),
         What::RunCompleted { status, agents, commits, usage, .. } => {
             let commits: Vec<&str> = commits.iter().map(|commit| commit.get(..10).unwrap_or(commit)).collect();
             let commits = if commits.is_empty() { String::new() } else { format!(", committed {}", list(commits)) };
