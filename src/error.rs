@@ -5,10 +5,11 @@ use std::fmt;
 use serde::Serialize;
 
 use crate::engine::EngineError;
+use crate::model::RunError;
 
 /// Why a command stops. Each kind has an exit code; README and `--help` list them.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
-#[serde(rename_all = "snake_case")]
+#[serde(into = "&'static str")]
 pub(crate) enum FailureKind {
     /// The work itself failed.
     Failed,
@@ -27,6 +28,19 @@ impl FailureKind {
             Self::Team => 3,
             Self::Engine => 4,
             Self::Interrupted => 130,
+        }
+    }
+}
+
+/// Its name in JSON.
+impl From<FailureKind> for &'static str {
+    fn from(kind: FailureKind) -> Self {
+        match kind {
+            FailureKind::Failed => "failed",
+            FailureKind::Usage => "usage",
+            FailureKind::Team => "team",
+            FailureKind::Engine => "engine",
+            FailureKind::Interrupted => "interrupted",
         }
     }
 }
@@ -60,6 +74,12 @@ impl Failure {
     pub(crate) fn hint(mut self, hint: impl Into<String>) -> Self {
         self.hint = Some(hint.into());
         self
+    }
+
+    /// For the last event of a run that it ended.
+    pub(crate) fn of_run(&self) -> RunError {
+        let (message, hint, source) = (self.message.clone(), self.hint.clone(), self.source.clone());
+        RunError { kind: <&str>::from(self.kind).to_owned(), message, hint, source }
     }
 
     pub(crate) fn at(mut self, source: impl fmt::Display) -> Self {

@@ -164,7 +164,12 @@ pub(super) fn perform<'a>(mut context: Context<'a>, project: &Project, mut order
     if ended.as_ref().is_ok_and(|ended| ended.has_committed) {
         say_passed_hooks(&mut context.ui, project);
     }
-    let code = ended.map(|ended| epilogue(&mut context.ui, &ended));
+    let code = match ended {
+        // The run's last line has said it, and nothing comes after that.
+        Ok(RunEnded { error: Some(failure), .. }) if context.ui.json() => Ok(failure.kind.exit_code()),
+        Ok(RunEnded { error: Some(failure), .. }) => Err(failure),
+        ended => ended.map(|ended| epilogue(&mut context.ui, &ended)),
+    };
     (context, code)
 }
 

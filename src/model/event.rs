@@ -224,6 +224,9 @@ kinds! {
         work: Vec<WorkReport>,
         commits: Vec<String>,
         usage: Usage,
+        /// Why no agent could begin. With `--json` the run's last line says it, and no other line.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        error: Option<RunError>,
     };
 }
 
@@ -254,6 +257,15 @@ impl What {
             _ => return None,
         })
     }
+}
+
+/// What ended a run before any agent could begin, with the fields of every command's `{"error": …}`.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub(crate) struct RunError {
+    pub(crate) kind: String,
+    pub(crate) message: String,
+    pub(crate) hint: Option<String>,
+    pub(crate) source: Option<String>,
 }
 
 /// Text that a tool call put into a file.

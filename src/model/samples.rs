@@ -179,6 +179,12 @@ pub(crate) fn every_kind() -> Vec<What> {
             }],
             commits: vec![commit()],
             usage: usage(),
+            error: Some(RunError {
+                kind: text("engine"),
+                message: text("no Copilot CLI was found"),
+                hint: Some(text("npm install -g @github/copilot")),
+                source: None,
+            }),
         },
     ]
 }

@@ -56,7 +56,7 @@ fn write_end(env: &Env, repository: &Repository, dead: &DeadRun) -> Result<(), E
     left.done.iter().for_each(|work| usage += &work.usage);
     let agents = left.done.iter().map(|work| (work.agent.clone(), work.status)).collect();
     let work = std::mem::take(&mut left.done);
-    let what = What::RunCompleted { status: Outcome::Lost, agents, work, commits: Vec::new(), usage };
+    let what = What::RunCompleted { status: Outcome::Lost, agents, work, commits: Vec::new(), usage, error: None };
     let causes = std::mem::take(&mut left.ends);
     push(None, Position::default(), what, causes);
     if let Some(last) = entries.last_mut() {

@@ -61,6 +61,8 @@ pub(crate) struct Ended {
     pub(crate) unlanded: Option<Left>,
     /// Why the end of the run is not in the ledger.
     pub(crate) unrecorded: Option<String>,
+    /// Why no agent could begin: the run's last event says it too.
+    pub(crate) error: Option<Failure>,
 }
 
 /// What would happen: the plan, and the session of each agent in it.
@@ -180,8 +182,8 @@ async fn execute<S: Show + Send + 'static>(
             if plan.kind != PlanKind::Direct {
                 tree.begin();
             }
-            match start(env, project, &run, &mut order, &reports, &cancel, &tree).await {
-                Err(failure) => (Err(failure), None),
+            match start(env, project, &run, &mut order, &reports, &cancel).await {
+                Err(failure) => (Ok(not_started(project, failure, &run, &reports, &tree).await), None),
                 Ok(engine) => {
                     let crew = crew(project, &order, &head, engine, &reports, cancel, tree);
                     let task = Task::new(&order.message);
@@ -237,17 +239,33 @@ async fn alone(plan: Plan, text: String, run: &RunId, reports: &Reports) -> Ende
     reports.tell(None, What::RoutePlanned(plan));
     reports.tell(None, What::Answer { text });
     let status = Outcome::Completed;
-    let unrecorded = reports.record(None, without_agents(status)).await.err();
-    Ended { run: run.clone(), status, refused: 0, has_committed: false, unlanded: None, unrecorded }
+    without_agents(run, status, None, reports).await
 }
 
-/// The end of a run in which no agent worked.
-fn without_agents(status: Outcome) -> What {
+/// Records the end of a run in which no agent worked.
+async fn without_agents(run: &RunId, status: Outcome, failure: Option<Failure>, reports: &Reports) -> Ended {
     let (agents, usage) = (BTreeMap::new(), Usage::default());
-    What::RunCompleted { status, agents, work: Vec::new(), commits: Vec::new(), usage }
+    let error = failure.as_ref().map(Failure::of_run);
+    let end = What::RunCompleted { status, agents, work: Vec::new(), commits: Vec::new(), usage, error };
+    let unrecorded = reports.record(None, end).await.err();
+    let run = run.clone();
+    Ended { run, status, refused: 0, has_committed: false, unlanded: None, unrecorded, error: failure }
 }
 
-/// Starts the engine. That none can be started is an end of the run like every other, and recorded.
+/// That no engine can be started is an end of the run like every other, and recorded.
+async fn not_started(project: &Project, failure: Failure, run: &RunId, reports: &Reports, tree: &WorkTree) -> Ended {
+    tree.close();
+    let status = match failure.kind {
+        FailureKind::Interrupted => Outcome::Cancelled,
+        _ => {
+            let (engine, reason) = (project.settings.engine.name.clone(), failure.message.clone());
+            reports.tell(None, What::ConnectionFailed { engine, reason });
+            Outcome::Failed
+        }
+    };
+    without_agents(run, status, Some(failure), reports).await
+}
+
 async fn start(
     env: &Env,
     project: &Project,
@@ -255,7 +273,6 @@ async fn start(
     order: &mut Order,
     reports: &Reports,
     cancel: &Cancel,
-    tree: &WorkTree,
 ) -> Result<Engine, Failure> {
     let asked = Instant::now();
     let mut interrupted = cancel.clone();
@@ -265,30 +282,13 @@ async fn start(
         () = interrupted.wait() => Err(Failure::new(FailureKind::Interrupted, "interrupted before anything began")),
         started = engines::start(env, project, run, order.script.take()) => started,
     };
-    match started {
-        Ok(Started { engine, fallbacks }) => {
-            for (from, to, reason) in fallbacks {
-                reports.tell(None, What::EngineFallback { from, to, reason });
-            }
-            let (name, version) = (engine.name().to_owned(), engine.version());
-            reports.tell(None, What::EngineStarted { engine: name, version, seconds: seconds(asked.elapsed()) });
-            Ok(engine)
-        }
-        Err(failure) => {
-            tree.close();
-            let status = match failure.kind {
-                FailureKind::Interrupted => Outcome::Cancelled,
-                _ => {
-                    let (engine, reason) = (project.settings.engine.name.clone(), failure.message.clone());
-                    reports.tell(None, What::ConnectionFailed { engine, reason });
-                    Outcome::Failed
-                }
-            };
-            // Why the engine did not start is the news; an end that cannot be recorded leaves a lost run.
-            let _ = reports.record(None, without_agents(status)).await;
-            Err(failure)
-        }
+    let Started { engine, fallbacks } = started?;
+    for (from, to, reason) in fallbacks {
+        reports.tell(None, What::EngineFallback { from, to, reason });
     }
+    let (name, version) = (engine.name().to_owned(), engine.version());
+    reports.tell(None, What::EngineStarted { engine: name, version, seconds: seconds(asked.elapsed()) });
+    Ok(engine)
 }
 
 /// What a run has in hand before anything of it is recorded.

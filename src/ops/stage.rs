@@ -195,9 +195,9 @@ impl Stage<'_> {
         if let Some(tree) = &self.crew.tree {
             tree.close();
         }
-        let end = What::RunCompleted { status, agents, work, commits, usage };
+        let end = What::RunCompleted { status, agents, work, commits, usage, error: None };
         unrecorded = self.crew.reports.record(None, end).await.err().or(unrecorded);
-        Ended { run: self.run.clone(), status, refused, has_committed, unlanded, unrecorded }
+        Ended { run: self.run.clone(), status, refused, has_committed, unlanded, unrecorded, error: None }
     }
 
     fn tell(&self, agent: Option<&Slug>, what: What) {

@@ -119,7 +119,14 @@ fn a_run_without_an_engine_has_a_beginning_and_an_end() {
     assert_eq!(output.code, 4, "{output}");
     let types: Vec<String> =
         output.out.lines().map(|line| serde_json::from_str::<Value>(line).expect("JSON")["type"].to_string()).collect();
-    assert_eq!(types, ["\"run.started\"", "\"connection.failed\"", "\"run.completed\"", "null"], "the error is last");
+    assert_eq!(
+        types,
+        ["\"run.started\"", "\"connection.failed\"", "\"run.completed\""],
+        "the run's end is the last line"
+    );
+    let last: Value = serde_json::from_str(output.out.lines().last().expect("a line")).expect("JSON");
+    assert_eq!(last["error"]["kind"], "engine");
+    assert!(last["error"]["hint"].as_str().is_some_and(|hint| hint.contains("npm install")), "{last}");
     let entries = entries(&repo);
     assert_eq!(one(&entries, "run.started")["payload"]["engine"], "copilot");
     assert_eq!(one(&entries, "run.completed")["payload"]["status"], "failed");
