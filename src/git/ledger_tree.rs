@@ -131,6 +131,21 @@ impl<'a> Reader<'a> {
     /// Every file below a folder, in the order of paths.
     pub(super) fn files_below(&self, path: &str, id: ObjectId) -> Result<Vec<Found>, Error> {
         let mut all = Vec::new();
+        self.walk(path, id, |file| {
+            all.push(file);
+            Ok(())
+        })?;
+        all.sort();
+        Ok(all)
+    }
+
+    /// Visits every file below a folder, a folder's own files before those of the folders in it.
+    pub(super) fn walk(
+        &self,
+        path: &str,
+        id: ObjectId,
+        mut visit: impl FnMut(Found) -> Result<(), Error>,
+    ) -> Result<(), Error> {
         let mut seen = Seen::default();
         let mut folders = vec![(path.to_owned(), id)];
         while let Some((path, id)) = folders.pop() {
@@ -138,12 +153,11 @@ impl<'a> Reader<'a> {
                 continue;
             }
             let (mut below, files) = self.inside(&path, id)?;
-            all.extend(files);
+            files.into_iter().try_for_each(&mut visit)?;
             below.reverse();
             folders.append(&mut below);
         }
-        all.sort();
-        Ok(all)
+        Ok(())
     }
 
     /// Whether to look into a folder: not into one that stands in too many places, nor into one that lies too deep.

@@ -168,14 +168,17 @@ impl Snapshot {
         Ok(self.listing(folder)?.value.len())
     }
 
-    /// Shows every file that can be read with its whole path, in the order of paths.
+    /// Shows every file that can be read, with its whole path, a folder's own files before those of the folders in it.
+    /// Holds one folder at a time: of a long ledger, the list of paths alone is 100 MB.
     pub(crate) fn each(&self, mut show: impl FnMut(&File, &[u8])) -> Result<(), Error> {
-        for file in self.listing("")?.value {
+        let Some(root) = self.root else { return Ok(()) };
+        self.reader().walk("", root, |found| {
+            let file = file(found);
             if let Some(bytes) = self.read(&file.path, &file.key())? {
                 show(&file, &bytes);
             }
-        }
-        Ok(())
+            Ok(())
+        })
     }
 
     #[cfg(test)]
