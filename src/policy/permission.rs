@@ -80,6 +80,23 @@ mod tests {
         }
     }
 
+    /// Every mode and every kind of access, of something outside the project where that can be.
+    #[test]
+    fn each_mode_rules_on_each_kind_of_access() {
+        use Access::{Mcp, Network, Other, Own, Read, Shell, Write};
+        let word = |mode, access| match rule(mode, access, "/elsewhere/a", "/repo") {
+            Ruling::Allow => "allow",
+            Ruling::Ask => "ask",
+            Ruling::Deny(_) => "deny",
+        };
+        for access in [Read, Write, Shell, Network, Mcp, Own, Other] {
+            let (asked, denied) = if access == Own { ("allow", "allow") } else { ("ask", "deny") };
+            assert_eq!(word(Permissions::Allow, access), "allow", "{access:?}");
+            assert_eq!(word(Permissions::Ask, access), asked, "{access:?}");
+            assert_eq!(word(Permissions::Deny, access), denied, "{access:?}");
+        }
+    }
+
     #[test]
     fn the_mode_decides_the_rest() {
         assert_eq!(rule(Permissions::Allow, Access::Shell, "rm -fr /", "/repo"), Ruling::Allow);

@@ -5,6 +5,7 @@ use std::time::Duration;
 
 use tokio::sync::{Semaphore, mpsc, oneshot};
 
+use super::crew::in_project;
 use super::dispatcher::Message;
 use super::*;
 use crate::engine::rehearsal::{Rehearsal, Script};
@@ -216,4 +217,22 @@ async fn what_a_stopped_agent_still_says_and_uses_counts() {
     let work = crew.work(job("ada")).await;
     assert_eq!((work.outcome, work.text.as_str()), (Outcome::TimedOut, "Half of it is done."));
     assert_eq!((work.usage.input_tokens, work.usage.output_tokens), (70, 7));
+}
+
+#[test]
+fn only_a_path_of_the_project_is_one() {
+    for (path, inner) in [
+        ("src/a.rs", Some("src/a.rs")),
+        ("./src/./a.rs", Some("src/a.rs")),
+        ("/repo/src/a.rs", Some("src/a.rs")),
+        ("/repo/../etc/passwd", None),
+        ("src/../../etc/passwd", None),
+        ("src/../a.rs", None),
+        ("/etc/passwd", None),
+        ("/repository/a.rs", None),
+        ("/repo", None),
+        ("", None),
+    ] {
+        assert_eq!(in_project("/repo", path).as_deref(), inner, "{path}");
+    }
 }

@@ -200,6 +200,38 @@ steps = [{ hang = true }]
         r#"{"ada":"failed","bob":"completed","coordinator":"completed","rex":"timed_out"}"#
     );
     assert_eq!((last["status"].as_str(), output.code), (Some("failed"), 1));
+    let shown = repo.rehearse(script, &["--timeout", "90s", "team, go"]).err;
+    for line in ["ada         failed: the model refused", "bob         completed, ", "rex         timed out: "] {
+        assert!(shown.contains(line), "{line}: {shown}");
+    }
+}
+
+/// Who works twice in a run, such as the coordinator that chooses and later answers, is known by its last work.
+#[test]
+fn an_agents_last_work_is_its_outcome() {
+    let repo = TestRepo::with_small_team();
+    let script = r#"
+[[turn]]
+agent = "coordinator"
+steps = [{ say = '{"agents": ["ada", "bob"], "reason": "both"}' }]
+[[turn]]
+agent = "ada"
+steps = [{ say = "Done." }]
+[[turn]]
+agent = "bob"
+steps = [{ say = "Done." }]
+[[turn]]
+agent = "coordinator"
+steps = [{ fail = "the model refused" }]
+"#;
+    let output = repo.rehearse(script, &["--json", "Make it better"]);
+    let events = TestRepo::events(&output);
+    let last = events.last().expect("an event");
+    assert_eq!(last["agents"].to_string(), r#"{"ada":"completed","bob":"completed","coordinator":"failed"}"#);
+    let work: Vec<String> =
+        last["work"].as_array().expect("work").iter().map(|work| work["status"].to_string()).collect();
+    assert_eq!((work.len(), work[0].as_str(), work[3].as_str()), (4, "\"completed\"", "\"failed\""));
+    assert_eq!(output.code, 1);
 }
 
 #[test]
