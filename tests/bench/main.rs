@@ -5,6 +5,7 @@ mod ledger;
 mod review;
 mod route;
 mod secrets;
+mod snapshot;
 mod work;
 
 use std::fs;
@@ -16,15 +17,16 @@ use std::time::{Duration, Instant};
 const SQUAD: &str = env!("CARGO_BIN_EXE_squad");
 const ROUNDS: usize = 31;
 
-/// `cargo bench -- ledger` runs those of the ledger alone; `commands`, `review`, `route` and `secrets` are named
-/// likewise.
+/// `cargo bench -- ledger` runs those of the ledger alone; `commands`, `review`, `route`, `secrets` and
+/// `snapshot` are named likewise.
 fn main() {
-    let benches: [(&str, fn()); 5] = [
+    let benches: [(&str, fn()); 6] = [
         ("commands", commands),
         ("ledger", ledger::bench),
         ("review", review::bench),
         ("route", route::bench),
         ("secrets", secrets::bench),
+        ("snapshot", snapshot::bench),
     ];
     let is_named = |name: &str| std::env::args().any(|argument| argument == name);
     let all = !benches.iter().any(|(name, _)| is_named(name));
