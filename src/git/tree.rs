@@ -54,7 +54,7 @@ impl ObjectStore {
         Self { most: Some(LARGEST), ..self }
     }
 
-    fn open(&self) -> Result<gix::odb::Handle, Error> {
+    pub(super) fn open(&self) -> Result<gix::odb::Handle, Error> {
         let mut handle = gix::odb::at(&self.directory, self.hash).map_err(Error::io("open", &self.directory))?;
         // In a pack, an entry is what it differs in from the one before, and so on, up to 50 times.
         handle.set_pack_cache(|| Box::new(MemoryCappedHashmap::new(RECENT)));

@@ -5,24 +5,31 @@
 //! as they would be in a commit, and lines are counted as in one. What git makes of it lies in a quarantine until it
 //! has been looked at: what holds a secret never reaches the object database.
 
+mod status;
+
 use std::{
-    collections::{BTreeMap, BTreeSet},
+    collections::{BTreeMap, BTreeSet, HashMap},
     fs,
     path::Path,
 };
 
-use gix::{ObjectId, objs};
+use gix::{
+    ObjectId,
+    objs::{self, WriteTo, bstr::BString},
+};
 use jiff::Timestamp;
 
 use super::{
     commit::{self, Identity},
     error::Error,
     objects::NewObjects,
+    pack::Kept,
     quarantine::Quarantine,
     repository::Repository,
-    rescue::{BATCH, Index, LARGEST, MISSING, path_of},
+    rescue::{BATCH, Index, LARGEST, path_of},
 };
 use crate::model::{Change, LeftOut};
+use status::{Entry, Status};
 
 /// A folder for each run. Local: nothing that squad pushes has these names.
 const FOLDER: &str = "refs/squad/runs/";
@@ -50,16 +57,6 @@ enum Content {
     LeftOut(Unkept),
 }
 
-/// What `git status` says.
-#[derive(Default)]
-struct Status {
-    /// Paths that differ from the index.
-    changed: BTreeSet<Vec<u8>>,
-    /// The index differs from the commit.
-    is_staged: bool,
-    has_conflicts: bool,
-}
-
 impl WorkTreeSnapshot {
     pub(crate) fn commit(&self) -> String {
         self.commit.to_string()
@@ -83,19 +80,24 @@ impl Repository {
     ) -> Result<WorkTreeSnapshot, Error> {
         let head = self.head()?.commit.map(|commit| self.parse_commit(&commit)).transpose()?;
         let committed = head.map(|head| self.objects().tree_of(&head)).transpose()?;
-        let index = Index::copy_of(self)?;
-        let status = Status::of(&index)?;
-        if status.has_conflicts {
-            index.settle_conflicts()?;
-        }
+        let status = Status::of(self)?;
         let quarantine = Quarantine::new(self)?;
         let (paths, mut left_out) = self.sort_out(&status.changed, &objection);
-        let blobs = if paths.is_empty() { Vec::new() } else { add(&index, &quarantine, &paths)? };
-        let blobs = self.without_secrets(&index, &quarantine, blobs, &mut left_out, &objection)?;
-        let tree = match committed {
-            Some(tree) if !status.is_staged && paths.is_empty() => tree,
-            _ => index.write_tree(&quarantine, MISSING)?,
-        };
+        let (mut edits, mut blobs) = (status.staged.clone(), Vec::new());
+        if !paths.is_empty() {
+            let mut added = add(self, &quarantine, &status, &paths)?;
+            let secrets;
+            (blobs, secrets) = tell_apart(&quarantine, &objection)?;
+            for path in paths {
+                let entry = added.remove(&path).flatten();
+                match entry.and_then(|(_, id)| secrets.get(&id)) {
+                    Some(unkept) => drop(left_out.insert(String::from_utf8_lossy(&path).into_owned(), unkept.clone())),
+                    None => drop(edits.insert(path, entry)),
+                }
+            }
+        }
+        let mut objects = NewObjects::new(self.hash());
+        let tree = self.edited(committed, &edits, &mut objects)?;
         if let Some(previous) = previous.filter(|previous| previous.tree == tree) {
             return Ok(WorkTreeSnapshot { left_out, ..previous.clone() });
         }
@@ -104,25 +106,14 @@ impl Repository {
             self.ledger().point(&reference, None, commit)?;
             return Ok(WorkTreeSnapshot { commit, tree, left_out });
         }
-        let (parent, base) = match previous {
-            Some(previous) => (Some(previous.commit), Some(previous.tree)),
-            None => (head, committed),
-        };
-        let (mut objects, mut packs, mut bytes) = (NewObjects::new(self.hash()), Vec::new(), 0);
-        for blob in blobs {
-            bytes += quarantine.take(blob, objs::Kind::Blob, &mut objects)?;
-            if bytes >= BATCH {
-                packs.push(self.packs().add(&std::mem::replace(&mut objects, NewObjects::new(self.hash())))?);
-                bytes = 0;
-            }
-        }
-        quarantine.take_trees(tree, base, &mut objects)?;
+        let parent = previous.map(|previous| previous.commit).or(head);
+        let packs = self.pack_blobs(&quarantine, blobs)?;
         let message = format!("{SUBJECT} {run}\n");
         let encoded = commit::encode(tree, parent.as_slice(), committer, at, &message);
         let commit = objects.add(objs::Kind::Commit, encoded)?;
-        packs.push(self.packs().add(&objects)?);
+        let trees = self.packs().add(&objects)?;
         self.ledger().point(&reference, None, commit)?;
-        drop(packs);
+        drop((packs, trees));
         Ok(WorkTreeSnapshot { commit, tree, left_out })
     }
 
@@ -202,47 +193,98 @@ impl Repository {
         (paths, left_out)
     }
 
-    /// Looks at what git made of the files: somebody may have written a secret after we looked, or a filter put one in.
-    /// Those entries are taken back to what the index had.
-    fn without_secrets(
+    /// A tree with some entries otherwise. `objects` gets the trees that are new.
+    fn edited(
         &self,
-        index: &Index<'_>,
-        quarantine: &Quarantine<'_>,
-        blobs: Vec<ObjectId>,
-        left_out: &mut BTreeMap<String, Unkept>,
-        objection: &impl Fn(&[u8]) -> Option<String>,
-    ) -> Result<Vec<ObjectId>, Error> {
-        let (mut clean, mut bad) = (Vec::new(), BTreeMap::new());
+        root: Option<ObjectId>,
+        edits: &BTreeMap<Vec<u8>, Entry>,
+        objects: &mut NewObjects,
+    ) -> Result<ObjectId, Error> {
+        let store = self.objects();
+        if let Some(root) = root.filter(|_| edits.is_empty()) {
+            return Ok(root);
+        }
+        let failed = |cause: gix::error::Error| Error::damaged(self.git_dir(), cause.to_string());
+        let tree = root.map_or(Ok(objs::Tree::empty()), |root| store.tree(&root))?;
+        let finder = store.open()?;
+        let mut editor = objs::tree::Editor::new(tree, &finder, self.hash());
+        let parts = |path: &[u8]| path.split(|byte| *byte == b'/').map(BString::from).collect::<Vec<_>>();
+        // Where a folder has taken a file's place, the file goes first.
+        for path in edits.iter().filter_map(|(path, entry)| entry.is_none().then_some(path)) {
+            editor.remove_if_leaf(parts(path)).map_err(failed)?;
+        }
+        for (path, (mode, id)) in edits.iter().filter_map(|(path, entry)| Some((path, (*entry)?))) {
+            editor.upsert(parts(path), mode.kind(), id).map_err(failed)?;
+        }
+        editor.write(|tree| {
+            let mut bytes = Vec::new();
+            tree.write_to(&mut bytes).map_err(|cause| Error::damaged(self.git_dir(), cause.to_string()))?;
+            objects.add(objs::Kind::Tree, bytes)
+        })
+    }
+
+    /// Takes what git made into packs of a bounded size.
+    fn pack_blobs(&self, quarantine: &Quarantine<'_>, blobs: Vec<ObjectId>) -> Result<Vec<Kept>, Error> {
+        let (mut objects, mut packs, mut bytes) = (NewObjects::new(self.hash()), Vec::new(), 0);
         for blob in blobs {
-            let bytes = quarantine.blob(&blob)?;
-            match objection(&bytes) {
-                Some(why) => drop(bad.insert(blob.to_string(), Unkept { why, looks: blake3::hash(&bytes) })),
-                None => clean.push(blob),
+            bytes += quarantine.take(blob, objs::Kind::Blob, &mut objects)?;
+            if bytes >= BATCH {
+                packs.push(self.packs().add(&std::mem::replace(&mut objects, NewObjects::new(self.hash())))?);
+                bytes = 0;
             }
         }
-        if bad.is_empty() {
-            return Ok(clean);
+        if !objects.is_empty() {
+            packs.push(self.packs().add(&objects)?);
         }
-        let before: BTreeMap<Vec<u8>, String> = Index::copy_of(self)?.entries()?.into_iter().collect();
-        let mut records = Vec::new();
-        for (path, facts) in index.entries()? {
-            let Some(unkept) = facts.split(' ').nth(1).and_then(|id| bad.get(id)) else { continue };
-            let null = format!("0 {} 0", self.hash().null());
-            records.extend([before.get(&path).unwrap_or(&null).as_bytes(), b"\t", &path, b"\0"].concat());
-            left_out.insert(String::from_utf8_lossy(&path).into_owned(), unkept.clone());
-        }
-        index.call(&["update-index", "-z", "--add", "--replace", "--index-info"]).input(records).succeed()?;
-        Ok(clean)
+        Ok(packs)
     }
 }
 
-/// Takes files into the index as `git add` does, and returns the blobs that are new.
-fn add(index: &Index<'_>, quarantine: &Quarantine<'_>, paths: &[Vec<u8>]) -> Result<Vec<ObjectId>, Error> {
+/// Looks at what git made of the files, which may hold what they did not when we looked: somebody has written a secret
+/// since, or a filter put one in. Returns what may be kept, and what may not.
+fn tell_apart(
+    quarantine: &Quarantine<'_>,
+    objection: &impl Fn(&[u8]) -> Option<String>,
+) -> Result<(Vec<ObjectId>, HashMap<ObjectId, Unkept>), Error> {
+    let (mut clean, mut secrets) = (Vec::new(), HashMap::new());
+    for blob in quarantine.loose()? {
+        let bytes = quarantine.blob(&blob)?;
+        match objection(&bytes) {
+            Some(why) => drop(secrets.insert(blob, Unkept { why, looks: blake3::hash(&bytes) })),
+            None => clean.push(blob),
+        }
+    }
+    Ok((clean, secrets))
+}
+
+/// What `git add` makes of files; those that are gone are not among them. An index of these files alone is enough, and
+/// costs nothing in a repository of many: what becomes of line ends depends on what the index has of the same file.
+fn add(
+    repository: &Repository,
+    quarantine: &Quarantine<'_>,
+    status: &Status,
+    paths: &[Vec<u8>],
+) -> Result<BTreeMap<Vec<u8>, Entry>, Error> {
+    let index = Index::empty(repository)?;
+    let known = paths.iter().filter_map(|path| {
+        let (mode, id) = (*status.tracked.get(path)?)?;
+        Some([format!("{mode:o} {id} 0\t").as_bytes(), path, b"\0"].concat())
+    });
+    let known: Vec<u8> = known.flatten().collect();
+    if !known.is_empty() {
+        index.call(&["update-index", "-z", "--index-info"]).input(known).succeed()?;
+    }
     let input: Vec<u8> = paths.iter().flat_map(|path| [&path[..], b"\0"].concat()).collect();
     // Whether line ends survive a round trip is no matter here.
     let options = ["-c", "core.safecrlf=false", "update-index", "-z", "--add", "--remove", "--replace", "--stdin"];
     quarantine.call(index.call(&options)).input(input).succeed()?;
-    quarantine.loose()
+    // `mode id stage` of each path
+    let entry = |(path, facts): (Vec<u8>, String)| {
+        let mut facts = facts.split(' ');
+        let entry = status::entry(facts.next()?.as_bytes(), facts.next()?.as_bytes(), repository.hash());
+        Some((path, entry))
+    };
+    Ok(index.entries()?.into_iter().filter_map(entry).collect())
 }
 
 fn look(root: &Path, path: &[u8], objection: &impl Fn(&[u8]) -> Option<String>) -> Content {
@@ -266,32 +308,5 @@ fn look(root: &Path, path: &[u8], objection: &impl Fn(&[u8]) -> Option<String>) 
     match bytes {
         Err(cause) => left_out(format!("it cannot be read: {cause}"), b""),
         Ok(bytes) => objection(&bytes).map_or(Content::Kept, |why| left_out(why, &bytes)),
-    }
-}
-
-impl Status {
-    fn of(index: &Index<'_>) -> Result<Self, Error> {
-        let options = ["--porcelain=v2", "-z", "--untracked-files=all", "--ignore-submodules=all", "--no-renames"];
-        let listed = index.call(&["status"]).arguments(&options).succeed()?.stdout;
-        let mut status = Self::default();
-        for record in listed.split(|byte| *byte == 0).filter(|record| !record.is_empty()) {
-            // `1 XY sub mH mI mW hH hI path`, `u XY sub m1 m2 m3 mW h1 h2 h3 path`, `? path`
-            let fields = match record[0] {
-                b'1' => 8,
-                b'u' => 10,
-                b'?' => 1,
-                _ => continue,
-            };
-            let Some(path) = record.splitn(fields + 1, |byte| *byte == b' ').last() else { continue };
-            let state = |at: usize| record.get(at).copied().unwrap_or(b'.');
-            status.has_conflicts |= record[0] == b'u';
-            status.is_staged |= record[0] == b'u' || record[0] == b'1' && state(2) != b'.';
-            let is_submodule = record[0] != b'?' && state(5) == b'S';
-            // A repository inside this one is listed as a folder.
-            if !is_submodule && !path.ends_with(b"/") && (record[0] != b'1' || state(3) != b'.') {
-                status.changed.insert(path.to_owned());
-            }
-        }
-        Ok(status)
     }
 }

@@ -14,20 +14,12 @@ pub(in crate::git) struct Index<'a> {
 }
 
 impl<'a> Index<'a> {
-    pub(super) fn empty(repository: &'a Repository) -> Result<Self, Error> {
+    pub(in crate::git) fn empty(repository: &'a Repository) -> Result<Self, Error> {
         let folder = tempfile::tempdir().map_err(Error::io("write to", std::env::temp_dir()))?;
         Ok(Self { repository, folder })
     }
 
     pub(super) fn copy(repository: &'a Repository) -> Result<Self, Error> {
-        let copy = Self::copy_of(repository)?;
-        // What only looks changed is found out here. Whatever is wrong with it, the next call says.
-        copy.call(&["update-index", "-q", "--refresh"]).run()?;
-        Ok(copy)
-    }
-
-    /// A copy as it is: files may only look changed.
-    pub(in crate::git) fn copy_of(repository: &'a Repository) -> Result<Self, Error> {
         let copy = Self::empty(repository)?;
         let own = repository.git_dir().join("index");
         let copied = fs::copy(&own, copy.path()).and_then(|_| {
@@ -39,6 +31,8 @@ impl<'a> Index<'a> {
             Err(cause) if cause.kind() != std::io::ErrorKind::NotFound => return Err(Error::io("copy", &own)(cause)),
             _ => {}
         }
+        // What only looks changed is found out here. Whatever is wrong with it, the next call says.
+        copy.call(&["update-index", "-q", "--refresh"]).run()?;
         Ok(copy)
     }
 
@@ -63,7 +57,7 @@ impl<'a> Index<'a> {
     }
 
     /// Of a file in conflict our side stands for it: an index with conflicts makes no tree.
-    pub(in crate::git) fn settle_conflicts(&self) -> Result<(), Error> {
+    pub(super) fn settle_conflicts(&self) -> Result<(), Error> {
         let listed = self.call(&["ls-files", "--unmerged", "-z"]).succeed()?.stdout;
         let mut records: Vec<(Vec<u8>, u8, Vec<u8>)> = Vec::new();
         for record in listed.split(|byte| *byte == 0).filter(|record| !record.is_empty()) {
@@ -85,7 +79,7 @@ impl<'a> Index<'a> {
         self.call(&["update-index", "-z", "--index-info"]).input(lines.collect::<Vec<u8>>()).succeed().map(drop)
     }
 
-    pub(in crate::git) fn write_tree(&self, quarantine: &Quarantine<'_>, options: &[&str]) -> Result<ObjectId, Error> {
+    pub(super) fn write_tree(&self, quarantine: &Quarantine<'_>, options: &[&str]) -> Result<ObjectId, Error> {
         let answer = quarantine.call(self.call(&["write-tree"]).arguments(options)).succeed()?;
         parse_id(&answer.stdout, self.repository.hash())
             .ok_or_else(|| Error::damaged(self.repository.git_dir(), "`git write-tree` answered in an unknown form"))

@@ -176,6 +176,53 @@ fn conflicts_unborn_branches_and_odd_names_are_no_obstacle() {
     assert!(world.git(&["status", "--porcelain"]).starts_with("UU "));
 }
 
+/// Whether it is staged or not, a folder takes a file's place, a file a folder's, and line ends stay what they are where
+/// the index has such.
+#[test]
+fn files_and_folders_take_each_others_place() {
+    for is_staged in [false, true] {
+        let world = World::unborn(&[]);
+        world.write("file", "1\n");
+        world.write("folder/a", "1\n");
+        world.write("folder/b/c", "1\n");
+        world.write("kept.txt", "one\r\ntwo\r\n");
+        world.git(&["add", "."]);
+        world.git(&["commit", "-qm", "first"]);
+        world.git(&["config", "core.autocrlf", "true"]);
+        let repository = world.repository();
+        let first = take(&repository, 1, None);
+        fs::remove_file(world.root().join("file")).unwrap();
+        world.write("file/inside", "2\n");
+        fs::remove_dir_all(world.root().join("folder")).unwrap();
+        world.write("folder", "2\n");
+        world.write("kept.txt", "one\r\ntwo\r\nthree\r\n");
+        if is_staged {
+            world.git(&["add", "."]);
+        }
+        let second = take(&repository, 2, Some(&first));
+        let changed = shown(&repository.changed_between(&first, &second).unwrap());
+        let expected = ["file +0 -1", "file/inside +1 -0", "folder +1 -0", "folder/a +0 -1", "folder/b/c +0 -1"];
+        assert_eq!(changed, [&expected[..], &["kept.txt +1 -0"]].concat(), "staged: {is_staged}");
+        world.assert_sound();
+    }
+}
+
+#[cfg(unix)]
+#[test]
+fn links_and_executables_are_what_they_are() {
+    use std::os::unix::fs::{PermissionsExt, symlink};
+    let world = World::new();
+    let repository = world.repository();
+    symlink("nowhere", world.root().join("link")).unwrap();
+    world.write("run.sh", "true\n");
+    fs::set_permissions(world.root().join("run.sh"), fs::Permissions::from_mode(0o755)).unwrap();
+    let snapshot = take(&repository, 1, None);
+    let listed = world.git(&["ls-tree", &snapshot.commit(), "link", "run.sh"]);
+    let modes: Vec<&str> = listed.lines().filter_map(|line| line.split(' ').next()).collect();
+    assert_eq!(modes, ["120000", "100755"]);
+    assert_eq!(world.git(&["cat-file", "-p", &format!("{}:link", snapshot.commit())]), "nowhere");
+}
+
 /// What agents, users and formatters do.
 #[derive(Clone, Debug)]
 enum Act {
