@@ -36,6 +36,11 @@ impl NewObjects {
         Ok(id)
     }
 
+    pub(super) fn extend(&mut self, others: Self) {
+        let known = &mut self.known;
+        self.objects.extend(others.objects.into_iter().filter(|object| known.insert(object.id)));
+    }
+
     pub(super) fn is_empty(&self) -> bool {
         self.objects.is_empty()
     }

@@ -107,7 +107,7 @@ impl Repository {
             return Ok(WorkTreeSnapshot { commit, tree, left_out });
         }
         let parent = previous.map(|previous| previous.commit).or(head);
-        let packs = self.pack_blobs(&quarantine, blobs)?;
+        let packs = self.pack_blobs(&quarantine, blobs, &mut objects)?;
         let message = format!("{SUBJECT} {run}\n");
         let encoded = commit::encode(tree, parent.as_slice(), committer, at, &message);
         let commit = objects.add(objs::Kind::Commit, encoded)?;
@@ -223,19 +223,22 @@ impl Repository {
         })
     }
 
-    /// Takes what git made into packs of a bounded size.
-    fn pack_blobs(&self, quarantine: &Quarantine<'_>, blobs: Vec<ObjectId>) -> Result<Vec<Kept>, Error> {
-        let (mut objects, mut packs, mut bytes) = (NewObjects::new(self.hash()), Vec::new(), 0);
+    /// Takes what git made into `objects`, and what is too much for one pack into packs of its own.
+    fn pack_blobs(
+        &self,
+        quarantine: &Quarantine<'_>,
+        blobs: Vec<ObjectId>,
+        objects: &mut NewObjects,
+    ) -> Result<Vec<Kept>, Error> {
+        let (mut batch, mut packs, mut bytes) = (NewObjects::new(self.hash()), Vec::new(), 0);
         for blob in blobs {
-            bytes += quarantine.take(blob, objs::Kind::Blob, &mut objects)?;
+            bytes += quarantine.take(blob, objs::Kind::Blob, &mut batch)?;
             if bytes >= BATCH {
-                packs.push(self.packs().add(&std::mem::replace(&mut objects, NewObjects::new(self.hash())))?);
+                packs.push(self.packs().add(&std::mem::replace(&mut batch, NewObjects::new(self.hash())))?);
                 bytes = 0;
             }
         }
-        if !objects.is_empty() {
-            packs.push(self.packs().add(&objects)?);
-        }
+        objects.extend(batch);
         Ok(packs)
     }
 }
