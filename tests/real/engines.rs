@@ -1,6 +1,7 @@
 use serde_json::{Value, json};
 
-use crate::support::World;
+use crate::copilot_cli;
+use crate::support::{World, plays};
 
 #[test]
 fn the_engine_is_ready_with_a_provider_of_ones_own() {
@@ -38,4 +39,23 @@ fn without_login_and_provider_it_says_what_to_do() {
     assert!(value["error"]["message"].as_str().is_some_and(|message| message.contains("is not logged in")), "{ended}");
     assert_eq!(world.processes(), [], "{ended}");
     assert!(world.model.requests().is_empty());
+}
+
+/// The version speaks the protocol and takes no answer to a permission, so that an agent would do nothing and say it is
+/// done.
+#[test]
+fn a_cli_that_is_too_old_is_refused_before_it_is_asked_for_anything() {
+    let mut world = World::new(|_| [plays("ada", &["Done."])]);
+    let program = copilot_cli::folder().join("node_modules/copilot-too-old/copilot");
+    world.repo.variables.insert("COPILOT_CLI_PATH".to_owned(), program.display().to_string());
+    let ended = world.run(&["orchestrate", "--json", "--agent", "ada", "x"]);
+    assert_eq!(ended.code, Some(4), "{ended}");
+    let last: Value = serde_json::from_str(ended.out.lines().next_back().unwrap_or_default()).expect("JSON");
+    assert_eq!((last["type"].as_str(), last["status"].as_str()), (Some("run.completed"), Some("failed")), "{ended}");
+    let expected = "the Copilot CLI is version 1.0.34; this squad needs 1.0.43 or newer";
+    assert_eq!(last["error"]["message"], expected, "{ended}");
+    assert!(last["error"]["hint"].as_str().is_some_and(|hint| hint.contains("npm install -g")), "{ended}");
+    assert_eq!(world.processes(), [], "{ended}");
+    assert!(world.model.requests().is_empty());
+    assert!(world.run(&["log"]).out.contains("failed"));
 }

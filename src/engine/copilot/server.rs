@@ -130,7 +130,8 @@ impl From<CallError> for GateError {
 async fn greet(connection: &Connection, options: &Options) -> Result<Identity, GateError> {
     let timeouts = &options.timeouts;
     let greeting = match connection.request("connect", &json!({}), timeouts.start).await {
-        Err(error) if error.is_unknown_method() => connection.request("ping", &json!({}), timeouts.start).await?,
+        // 1.0.34, for example, does not know it.
+        Err(error) if error.is_unknown_method() => connection.request("status.get", &json!({}), timeouts.start).await?,
         answer => answer?,
     };
     let greeting: Greeting = super::wire::lenient(greeting);
