@@ -20,9 +20,12 @@ pub(super) struct Examined {
     pub(super) folders: HashSet<u64>,
     /// What the paths of each team begin with.
     pub(super) teams: BTreeSet<String>,
-    /// The paths of entries that are not where they belong, and where that is.
+    /// The paths of the first entries that are not where they belong, and where that is.
     pub(super) misplaced: Vec<(String, String)>,
 }
+
+/// Misplaced entries that are named; more of them are no news.
+const MISPLACED: usize = 100;
 
 /// Entries between two words on how far it has come.
 const TELL: usize = 1_000;
@@ -47,7 +50,7 @@ pub(super) fn examine(repository: &Repository, snapshot: &Snapshot, progress: &P
         let damage = match read(bytes) {
             Ok((entry, what)) => {
                 examined.entries += 1;
-                if !entry.lies_at(&file.path, team) {
+                if !entry.lies_at(&file.path, team) && examined.misplaced.len() < MISPLACED {
                     let message = format!("is not where entry {} belongs: {}", entry.id, entry.path(team));
                     examined.misplaced.push((file.path.clone(), message));
                 }
