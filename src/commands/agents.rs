@@ -12,8 +12,8 @@ use crate::ui::{FAINT, STRONG, Ui};
 
 /// Show the team as squad reads it
 ///
-/// Who is on it, which model each agent gets and why, and what in the team's files was not understood. Exits with 0
-/// whatever it finds.
+/// Lists the members, the model each one gets and why, and everything in the team's files that squad could not
+/// read. Always exits with 0.
 #[derive(clap::Args)]
 #[command(
     args_conflicts_with_subcommands = true,

@@ -15,11 +15,11 @@ pub(super) fn finish(context: &mut Context<'_>) -> Result<(), Failure> {
     match &recovered.outcome {
         Outcome::Finished { commit: Some(commit) } => {
             let short = commit.get(..10).unwrap_or(commit);
-            ui.say(&format!("Finished {command}, which had been stopped{branch}: committed in {short}."));
+            ui.say(&format!("Finished {command}, which was interrupted{branch}: committed in {short}."));
         }
-        Outcome::Finished { commit: None } => ui.say(&format!("Finished {command}, which had been stopped.")),
+        Outcome::Finished { commit: None } => ui.say(&format!("Finished {command}, which was interrupted.")),
         Outcome::Undone { reason, hint } => {
-            ui.warning(&format!("{command} had been stopped{branch} and is undone: {reason}"));
+            ui.warning(&format!("{command} was interrupted{branch} and has been undone: {reason}"));
             ui.hint(&format!("{hint}; then {command}"));
         }
         // Said after the command, as by every other one.
@@ -27,7 +27,7 @@ pub(super) fn finish(context: &mut Context<'_>) -> Result<(), Failure> {
     }
     if !recovered.left.is_empty() {
         let files = list(recovered.left.iter().map(|path| format!("`{path}`")));
-        ui.warning(&format!("{files} stays as you have made it since"));
+        ui.warning(&format!("you changed {files} since; it stays as it is"));
     }
     context.recovered = Some(recovered);
     Ok(())
@@ -40,7 +40,7 @@ pub(super) fn name(context: &mut Context<'_>) {
         Ok(None) => {}
         Ok(Some(begun)) => {
             let branch = begun.branch.map(|branch| format!(" on {branch}")).unwrap_or_default();
-            ui.warning(&format!("`squad {}` was stopped before its end{branch}", begun.command));
+            ui.warning(&format!("`squad {}` was interrupted{branch}", begun.command));
             let waits = context.recovered.as_ref().and_then(|recovered| match &recovered.outcome {
                 Outcome::Waits { reason, hint } => Some(format!("{reason}: {hint}; then ")),
                 _ => None,

@@ -8,7 +8,7 @@ use crate::ops::{Workspace, own_settings, team_settings};
 use crate::settings::{self, Settings};
 use crate::ui::FAINT;
 
-/// See and change the configuration
+/// View and change the configuration
 ///
 /// Lowest to highest: built-in defaults, the team's config.json and config.toml, your own squad/config.toml, SQUAD_
 /// variables, the command line.
@@ -35,10 +35,10 @@ Examples:
   squad config set models.default claude-opus-4.5
   squad config set --user engine.copilot.path ~/bin/copilot")]
     Set {
-        /// In the team's own file, .squad/config.toml: where it goes unless told otherwise
+        /// In the team's file, .squad/config.toml (the default)
         #[arg(long, conflicts_with = "user")]
         project: bool,
-        /// In your own file
+        /// In your own configuration file
         #[arg(long)]
         user: bool,
         /// The setting's name

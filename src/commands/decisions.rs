@@ -13,7 +13,7 @@ use crate::error::Failure;
 use crate::ops::Project;
 use crate::settings::Layer;
 
-/// See, add and land what the team has decided
+/// List, add, review and land the team's decisions
 ///
 /// A decision is in force when its file is on the branch and no other decision there supersedes it.
 #[derive(clap::Args)]

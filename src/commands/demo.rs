@@ -4,9 +4,9 @@ use crate::ui::STRONG;
 
 /// See a team at work in a throw-away repository
 ///
-/// Makes a repository in a temporary folder, installs a team, and plays a rehearsal: three agents work side by side,
-/// one decides something, a reviewer reviews, the coordinator answers. No model is asked, and nothing outside that
-/// folder is touched. The folder stays, so that you can look around.
+/// Creates a repository in a temporary folder, installs a team and plays a rehearsal: three agents work side by
+/// side, one records a decision, a reviewer reviews, the coordinator answers. It uses no model and touches nothing
+/// outside that folder, which stays for you to look around.
 #[derive(clap::Args)]
 #[command(after_help = "Examples:\n  squad demo")]
 pub(super) struct Args {}

@@ -2,21 +2,21 @@ use super::{Context, Ended};
 use crate::model::{Damage, Severity, plural};
 use crate::ops::{doctor, repair};
 
-/// Find what is wrong, and how to mend it
+/// Find problems, and how to fix them
 ///
-/// Looks at the repository, the team's files, the configuration and the engine. Exits with 1 when something is wrong.
+/// Checks the repository, the team's files, the configuration and the engine. Exits with 1 when it finds a problem.
 #[derive(clap::Args)]
 #[command(
     after_help = "Examples:\n  squad doctor\n  squad doctor --prove\n  squad doctor --json | jq -r '.problems[].hint'"
 )]
 pub(super) struct Args {
-    /// Also read the whole ledger, make everything derived again and compare, and check what must always hold
+    /// Also read the whole ledger, rebuild everything derived from it and compare, and check its invariants
     #[arg(long, conflicts_with = "repair")]
     prove: bool,
-    /// Fetch what the ledger lost from remotes, and set aside what nobody has
+    /// Fetch lost parts of the ledger from remotes, and set aside what no remote has
     ///
-    /// What is set aside is no part of the ledger any more, so that git's own tidying works again; a record says what it
-    /// was, and keeps other clones from bringing it back. Asks first.
+    /// What is set aside leaves the ledger, so that `git gc` works again; a record says what it was and keeps other
+    /// clones from bringing it back. Asks first.
     #[arg(long)]
     repair: bool,
     /// Repair without asking
@@ -57,7 +57,7 @@ fn repaired(context: &mut Context<'_>, is_agreed: bool) -> Ended {
         is_agreed || ui.confirm(&format!("{}. Repair the ledger?", plan.summary()))
     })?;
     for remote in &repaired.unreachable {
-        ui.warning(&format!("could not be asked: {remote}"));
+        ui.warning(&format!("could not reach: {remote}"));
     }
     for remote in &repaired.remotes {
         ui.warning(&format!("`{remote}` still has the ledger as it was, as far as this clone knows"));

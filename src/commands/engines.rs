@@ -3,7 +3,7 @@ use crate::model::printable;
 use crate::ops::engines::{self, Report};
 use crate::ui::{BAD, GOOD, STRONG, Ui};
 
-/// Show which engines there are and whether they are ready
+/// List the engines and whether they are ready
 ///
 /// Starts each engine to see its version, its protocol and who is logged in.
 #[derive(clap::Args)]

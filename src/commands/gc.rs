@@ -3,11 +3,11 @@ use crate::git::Extent;
 use crate::model::plural;
 use crate::ops::gc;
 
-/// Pack the ledger
+/// Pack the ledger and remove old snapshots
 ///
-/// Every entry is a small pack in git's object database. squad folds these as they come; this makes one pack of them now,
-/// packs loose objects with git's own maintenance, and deletes nothing that is in no other pack. Snapshots of the work
-/// tree that runs took, and that are over, are forgotten.
+/// Each ledger entry is a small pack in git's object database, and squad folds these packs as they accumulate. `gc`
+/// folds them into one now, runs git's own maintenance for loose objects, and forgets the work tree snapshots of
+/// finished runs. It deletes no object that is not in another pack.
 #[derive(clap::Args)]
 #[command(after_help = "Examples:\n  squad gc\n  squad gc --json")]
 pub(super) struct Args {}

@@ -7,7 +7,7 @@ use crate::ops::history::{self, Folded};
 use crate::settings::Layer;
 use crate::ui::Ui;
 
-/// Curate what agents have learned
+/// Move what agents have learned into their history
 #[derive(clap::Args)]
 pub(super) struct Args {
     #[command(subcommand)]
@@ -16,21 +16,21 @@ pub(super) struct Args {
 
 #[derive(Subcommand)]
 enum Command {
-    /// Fold recorded learnings into the agents' history.md, in one commit
+    /// Add recorded learnings to the agents' history.md, in one commit
     ///
-    /// Agents keep what they learn in the ledger, from where their prompts have it. This writes it to
-    /// `.squad/agents/AGENT/history.md`, at the end of `## Learnings`, for people to review, edit and keep; nothing else
-    /// in the file changes. Each learning lands once, on whatever branch, and is told once. Like decisions, learnings
-    /// wait where the branch cannot take a commit now; index, stash and edits stay as they are.
+    /// Agents record what they learn in the ledger, and their prompts include it from there. This command appends it to
+    /// `## Learnings` in `.squad/agents/AGENT/history.md`, where people can review and edit it; the rest of the file
+    /// stays as it is. Each learning lands once, on one branch. If the branch cannot take a commit now, learnings wait;
+    /// your index, stash and edits stay untouched.
     #[command(after_help = "\
 Examples:
   squad history land --dry-run
   squad history land
   squad history land tester")]
     Land {
-        /// Only this agent's
+        /// Only the learnings of this agent
         agent: Option<String>,
-        /// Show what would be written, as a diff, and change nothing
+        /// Show the changes as a diff and change nothing
         #[arg(long, short = 'n')]
         dry_run: bool,
     },

@@ -6,9 +6,9 @@ use crate::ui::GOOD;
 
 /// Install a team in this repository
 ///
-/// Writes a small `.squad/` folder at the repository's root and commits it, and nothing else: six agents with their
-/// charters, a routing table, a note on decisions and a configuration file. Where there is a team already, nothing is
-/// changed.
+/// Writes a small `.squad/` folder to the root of the repository and commits it: six agents with charters, a
+/// routing table, notes on decisions and a configuration file. It writes nothing else, and changes nothing where a
+/// team already exists.
 #[derive(clap::Args)]
 #[command(after_help = "\
 Examples:
@@ -16,10 +16,10 @@ Examples:
   squad init --no-commit     Write the files and leave the commit to you
   squad init --ci            Also a GitHub workflow that comments on pull requests what they decide")]
 pub(super) struct Args {
-    /// Write the files and do not commit them
+    /// Write the files but do not commit them
     #[arg(long)]
     no_commit: bool,
-    /// Also write .github/workflows/squad-review.yml, which reviews what pull requests decide
+    /// Also write .github/workflows/squad-review.yml, which comments on the decisions in pull requests
     #[arg(long)]
     ci: bool,
 }

@@ -65,7 +65,7 @@ Exit codes: 0 done, 1 the work failed, 2 usage, 3 the team or configuration cann
 fn say_passed_hooks(ui: &mut Ui, workspace: &Workspace) {
     if let Some(said) = hooks::passed_over(workspace) {
         ui.warning(&said);
-        ui.hint("they are there for people's changes; squad commits only its own files, and says this once");
+        ui.hint("hooks are for people's changes; squad commits only its own files, and says this once");
     }
 }
 
@@ -78,10 +78,10 @@ pub(crate) struct Globals {
     /// Write JSON to stdout
     #[arg(long, global = true)]
     pub(crate) json: bool,
-    /// Say only what is asked for, and errors
+    /// Print only results and errors
     #[arg(short, long, global = true, conflicts_with = "verbose")]
     pub(crate) quiet: bool,
-    /// Say more
+    /// Print more detail
     #[arg(short, long, global = true)]
     pub(crate) verbose: bool,
     /// When to use colors

@@ -11,13 +11,14 @@ use crate::settings;
 use crate::ui::Ui;
 use crate::view::{Lines, View, asker};
 
-/// Let the team work on a message
+/// Give the team a task
 ///
-/// Compiles the team, decides who works (an @mention, the routing table, or the coordinator when neither is sure),
-/// starts those agents side by side, streams what they do to stderr, and writes the answer to stdout. What happened is
-/// kept under refs/squad; what was decided is committed to the branch, a file for each decision, when the run ends.
+/// Compiles the team, decides who works (by @mention, the routing table, or the coordinator when routing is not
+/// sure), starts those agents side by side, streams their progress to stderr and prints the answer to stdout.
+/// Everything that happens is recorded under refs/squad. When the run ends, its decisions are committed to the
+/// branch, one file each.
 ///
-/// With --json, stdout carries one event a line, and the last is `run.completed`.
+/// With --json, stdout carries one event a line; the last is `run.completed`.
 #[derive(clap::Args)]
 #[command(after_help = "\
 Examples:
@@ -35,12 +36,12 @@ A script is TOML; the turns of an agent are played in their order:
             { tool = \"squad_log_decision\", args = { title = \"…\", what = \"…\" } } ]
 Other steps: ask, fail, hang, die, panic. `models = [\"…\"]` above the turns says which models are on offer.")]
 pub(super) struct Args {
-    /// What is to be done; `-` reads it from standard input
+    /// The task; `-` reads it from standard input
     message: String,
-    /// Let this agent work, whatever routing says; may be given several times
+    /// Use this agent, whatever routing says; may be repeated
     #[arg(long = "agent", short, value_name = "NAME")]
     agents: Vec<String>,
-    /// How much of the machinery to use, instead of what the message suggests
+    /// How much to run, instead of what the message suggests
     #[arg(long, value_name = "TIER")]
     tier: Option<TierName>,
     /// The model for every agent
@@ -52,22 +53,22 @@ pub(super) struct Args {
     /// The script that the rehearsal engine plays; chooses that engine
     #[arg(long, value_name = "FILE")]
     script: Option<String>,
-    /// How long an agent may be silent while nothing is known to be going on, such as 90s or 5m
+    /// Stop an agent that shows no sign of work for this long, such as 90s or 5m
     #[arg(long, value_name = "TIME")]
     timeout: Option<String>,
-    /// How long an agent may work on one message, all in all; waiting for you does not count
+    /// Stop an agent after this much working time; waiting for you does not count
     #[arg(long, value_name = "TIME")]
     limit: Option<String>,
     /// How many agents work at the same time
     #[arg(long, value_name = "N")]
     max_concurrent: Option<String>,
-    /// What happens when an agent wants to change something; on a terminal it asks, elsewhere it denies
+    /// Whether agents may change things; `ask` on a terminal, otherwise `deny`
     #[arg(long, value_enum, value_name = "MODE")]
     permissions: Option<Permissions>,
-    /// Show who would work, and why, and start nobody
+    /// Show the plan and start nothing
     #[arg(long)]
     dry_run: bool,
-    /// Land no decision on the branch; the record is kept all the same
+    /// Commit no decisions to the branch; the ledger still records them
     #[arg(long)]
     no_commit: bool,
 }
@@ -108,7 +109,7 @@ impl Args {
         }
         let message = self.message(&context.ui)?;
         if let Some(summary) = hidden_summary(hidden(&message).map(|(_, c)| c)) {
-            context.ui.warning(&format!("the message has {summary}; agents are not given them"));
+            context.ui.warning(&format!("the message has {summary}; agents do not see them"));
         }
         let wishes = Wishes { agents, tier: self.tier.map(Tier::from) };
         Ok((project, Order { message, wishes, permissions, script, commit: !self.no_commit, ask: None }))
@@ -175,7 +176,7 @@ pub(super) fn perform<'a>(mut context: Context<'a>, project: &Project, mut order
 
 fn epilogue(ui: &mut Ui, ended: &RunEnded) -> u8 {
     if let Some(left) = &ended.unlanded {
-        ui.warning(&format!("{} recorded and not on the branch yet: {}", left.what(), left.reason));
+        ui.warning(&format!("{} recorded but not on the branch yet: {}", left.what(), left.reason));
         ui.hint(&format!("{}; then `squad decisions land`", left.hint));
     }
     if let Some(reason) = &ended.unrecorded {

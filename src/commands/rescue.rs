@@ -8,12 +8,12 @@ use crate::model::{list, plural, printable};
 use crate::ops::rescue::{self, Listed, Restored, Shown, Wish};
 use crate::ui::{FAINT, STRONG, Ui};
 
-/// Give back what was kept before squad changed a work tree
+/// Restore files squad backed up before changing your work tree
 ///
-/// Before squad removes or overwrites a file of yours, it keeps work tree, index and untracked files, as far as no commit
-/// holds them, under refs/squad/rescue in this clone. Ignored files, files of more than 32 MiB and untracked or changed
-/// files that hold what looks like a secret are not kept; squad does not overwrite these. A rescue has the form of a
-/// stash, so `git stash apply COMMIT` reads it too. It is never pushed.
+/// Before squad overwrites or removes one of your files, it saves the work tree, the index and untracked files to
+/// refs/squad/rescue in this clone. It does not save, and does not overwrite, ignored files, files over 32 MiB, and
+/// uncommitted files that seem to contain a secret. A rescue has the format of a stash, so `git stash apply COMMIT`
+/// can restore it too. Rescues are never pushed.
 #[derive(clap::Args)]
 pub(super) struct Args {
     #[command(subcommand)]
@@ -22,19 +22,20 @@ pub(super) struct Args {
 
 #[derive(Subcommand)]
 enum Command {
-    /// List what was kept: when, before which command, how many files
+    /// List backups: when, before which command, how many files
     #[command(after_help = "Examples:\n  squad rescue list\n  squad rescue list --json | jq '.rescues[0]'")]
     List,
-    /// Show which files a rescue holds
+    /// Show the files in a rescue
     #[command(after_help = "Examples:\n  squad rescue show 20260105-0900")]
     Show {
-        /// The rescue's id, or the beginning of it
+        /// The rescue's id, or a prefix of it
         id: String,
     },
-    /// Write files of a rescue back
+    /// Restore files from a rescue
     ///
-    /// Without PATH: what no commit held then, and what the command changed. A file that is there and differs is kept in
-    /// a rescue of its own first. Index, stash and everything else stay as they are, and nothing is removed.
+    /// Without PATH, restores everything that was not committed then and everything the command changed. A file that
+    /// exists and differs is saved to a new rescue first. Nothing is removed; the index, the stash and all other files
+    /// stay as they are.
     #[command(after_help = "\
 Examples:
   squad rescue restore 20260105-0900 --dry-run
@@ -42,7 +43,7 @@ Examples:
   squad rescue restore 20260105-0900 .squad/decisions.md
   squad rescue restore 20260105-0900 . --to ../then    The whole work tree, beside this one")]
     Restore {
-        /// The rescue's id, or the beginning of it
+        /// The rescue's id, or a prefix of it
         id: String,
         /// Files and folders to restore
         #[arg(value_name = "PATH")]
@@ -50,25 +51,25 @@ Examples:
         /// Write into another folder
         #[arg(long, value_name = "DIR")]
         to: Option<PathBuf>,
-        /// Write the files as the index held them
+        /// Restore the files as they were staged
         #[arg(long)]
         staged: bool,
-        /// Show what would be written, and change nothing
+        /// Show what would be written and change nothing
         #[arg(long, short = 'n')]
         dry_run: bool,
     },
-    /// Give rescues up
+    /// Delete rescues
     ///
-    /// squad never does this by itself.
+    /// squad never deletes a rescue by itself.
     #[command(after_help = "\
 Examples:
   squad rescue drop 20260105-0900
   squad rescue drop --before 2026-01-01")]
     Drop {
-        /// Ids, or the beginnings of them
+        /// Ids, or prefixes of them
         #[arg(required_unless_present = "before")]
         ids: Vec<String>,
-        /// All from before this day
+        /// Delete all rescues from before this day
         #[arg(long, value_name = "DAY")]
         before: Option<Date>,
     },
@@ -87,7 +88,7 @@ impl Args {
                 if ui.json() {
                     ui.value(&serde_json::json!({ "rescues": rescues }));
                 } else if rescues.is_empty() {
-                    ui.say("Nothing was kept: squad has not changed a file of yours here.");
+                    ui.say("There are no rescues: squad has not changed any of your files here.");
                 }
                 rescues
                     .iter()
@@ -108,7 +109,7 @@ impl Args {
                     ui.value(&serde_json::json!({ "dropped": dropped }));
                 } else {
                     dropped.iter().for_each(|rescue| ui.data(&rescue.id));
-                    ui.say(&format!("{} given up.", plural(dropped.len(), "rescue")));
+                    ui.say(&format!("{} deleted.", plural(dropped.len(), "rescue")));
                 }
             }
         }
@@ -165,7 +166,7 @@ fn said(ui: &mut Ui, restored: &Restored) {
     if !restored.overwritten.is_empty() {
         let files = printable(&list(&restored.overwritten));
         match &restored.saved {
-            Some(id) => ui.say(&format!("What {files} held is kept in the rescue {id}.")),
+            Some(id) => ui.say(&format!("The previous content of {files} is in rescue {id}.")),
             None => ui.say(&format!("{files} would be overwritten, and kept first.")),
         }
     }

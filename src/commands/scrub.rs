@@ -7,12 +7,12 @@ use crate::ui::Ui;
 
 /// Remove a leaked secret from the ledger and rescues
 ///
-/// Rewrites the ledger and the rescues of this clone without it, records that this was done and never what was removed,
-/// and lets go of copies of remotes' ledgers that lead to it. Files on branches that hold it are named, not rewritten.
-/// `squad sync` then keeps it out: what other clones still have of the old text is not taken over. A remote that has the
-/// old ledger is not overwritten by squad; `squad sync` says which push replaces it. Revoke the secret in any case.
+/// Rewrites the ledger and the rescues of this clone without the secret, and drops copies of remotes' ledgers that
+/// contain it. An entry records that something was removed, never what. Files on branches that contain the secret
+/// are listed, not rewritten. From then on `squad sync` keeps the old text out, whatever other clones still have;
+/// it never overwrites a remote, but tells you which push does. Revoke the secret in any case.
 ///
-/// Shows what it found and asks before it changes anything; where nobody can be asked it needs --yes.
+/// Shows what it found and asks before changing anything; without a terminal it needs --yes.
 #[derive(clap::Args)]
 #[command(group = clap::ArgGroup::new("search").args(["value_stdin", "kind", "rescan"]))]
 #[command(after_help = "\
@@ -25,27 +25,27 @@ Examples:
   squad scrub --kind github-token
   squad scrub --rescan --dry-run                            What today's rules find")]
 pub(super) struct Args {
-    /// Remove the value that is read from standard input; a terminal does not show what is typed
+    /// Remove the value given on standard input; a terminal does not echo it
     #[arg(long)]
     value_stdin: bool,
     /// Remove every secret of one kind, such as `github-token` or `email`
     #[arg(long, value_name = "KIND")]
     kind: Option<String>,
-    /// Remove what today's rules and `.env` files know as secret
+    /// Remove everything that today's rules and `.env` files identify as a secret
     #[arg(long)]
     rescan: bool,
-    /// Remove the old objects from git's object database too
+    /// Also delete the old objects from git's object database
     ///
-    /// Only those that nothing else leads to. Until then `--undo` puts back what was removed. May be given alone, for what
-    /// was removed before.
+    /// Deletes only objects that nothing else refers to; after that, --undo is no longer possible. On its own, --prune
+    /// completes an earlier scrub.
     #[arg(long, required_unless_present_any = ["search", "undo"], conflicts_with = "dry_run")]
     prune: bool,
-    /// Put back what the last scrub of this clone removed
+    /// Restore what the last scrub in this clone removed
     ///
     /// Possible until --prune, and until a remote has the scrubbed ledger.
     #[arg(long, conflicts_with_all = ["search", "prune", "dry_run"])]
     undo: bool,
-    /// Show what would be removed, and change nothing
+    /// Show what would be removed and change nothing
     #[arg(long, short = 'n')]
     dry_run: bool,
     /// Do not ask

@@ -5,9 +5,9 @@ use crate::ui::Ui;
 
 /// Share the ledger through a remote
 ///
-/// Fetches the ledger that REMOTE holds, unites it with this clone's, and pushes the result. Nothing is ever forced and
-/// no entry is lost: both sides end with the entries of both. The first time it asks, since everyone who can read the
-/// remote can read the ledger from then on; after that `git fetch` brings it too.
+/// Fetches the ledger from REMOTE, merges it with this clone's ledger and pushes the result. Both sides end up with
+/// the entries of both; nothing is force-pushed and no entry is lost. The first sync asks for consent, because
+/// everyone who can read the remote can then read the ledger. After that, `git fetch` brings the ledger too.
 #[derive(clap::Args)]
 #[command(after_help = "\
 Examples:
@@ -18,16 +18,16 @@ Examples:
 pub(super) struct Args {
     /// A configured remote
     remote: Option<String>,
-    /// Only say what would go
+    /// Only show what would be pushed
     #[arg(long, short = 'n')]
     dry_run: bool,
-    /// Agree to keep the ledger on this remote
+    /// Agree to store the ledger on this remote
     #[arg(long, short, conflicts_with = "dry_run")]
     yes: bool,
     /// Push to a ref of this clone's own, under refs/squad/clones, and fetch nothing
     ///
-    /// For CI, where many jobs push at once and none needs to wait for another. The next `squad sync` without this takes
-    /// the entries into the ledger and removes the ref.
+    /// For CI, where many jobs push at once: no job waits for another. The next plain `squad sync` merges the entries
+    /// into the ledger and deletes the ref.
     #[arg(long, conflicts_with = "dry_run")]
     own_ref: bool,
 }
@@ -61,10 +61,10 @@ fn tell(ui: &mut Ui, synced: &Synced) {
     }
     if let (Some(reason), Some(reference)) = (&synced.refused, &synced.reference) {
         if reference.starts_with("refs/heads/") {
-            ui.warning(&format!("{} takes no ref for the ledger: {reason}", synced.remote));
+            ui.warning(&format!("{} refuses refs for the ledger: {reason}", synced.remote));
             ui.hint(&format!("it is kept in the branch {reference} there until that changes"));
         } else {
-            ui.warning(&format!("{} did not take refs/squad/log this time: {reason}", synced.remote));
+            ui.warning(&format!("{} rejected refs/squad/log this time: {reason}", synced.remote));
             ui.hint(&format!("it has every entry all the same, also under {reference}; the next sync tries again"));
         }
     }

@@ -4,9 +4,9 @@ use crate::model::Tier;
 
 #[derive(Clone, Copy, clap::ValueEnum)]
 pub(super) enum TierName {
-    /// Nobody is started; the coordinator answers
+    /// No agent starts; the coordinator answers
     Direct,
-    /// A small model and tools that only read
+    /// A small model and read-only tools
     Lightweight,
     /// The charter's own model and tools
     Standard,

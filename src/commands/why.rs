@@ -5,15 +5,14 @@ use crate::ops::why::{self, Answer, Origin};
 use crate::settings::Layer;
 use crate::ui::{FAINT, STRONG, Ui};
 
-/// Show what is behind a line, a file or a decision
+/// Show where a line, a file or a decision comes from
 ///
-/// The task, the agent, the run, the review and the decisions: by what agents wrote through their tools, as the ledger
-/// has it, so that squashed and rebased commits do not matter. What a shell command wrote is not known. A line that
-/// stands in other files too, or in this one more often than a run wrote it, is nobody's. Where it cannot be told for
-/// sure, the answer is "unknown", with the reason, and the exit code 1.
+/// Names the task, agent, run, review and decisions behind it. The answer comes from what agents wrote through
+/// their tools, as recorded in the ledger, so squashed and rebased commits do not matter. What a shell command
+/// wrote is unknown. Where the answer is not certain (the same line stands in other files, or more often in this
+/// one than a run wrote it), squad prints "unknown" with the reason and exits with 1.
 ///
-/// Who types the very line again that a run wrote into this file, and that was thrown away, is taken for having put it
-/// back.
+/// A line retyped by hand counts as restored.
 #[derive(clap::Args)]
 #[command(after_help = "\
 Examples:

@@ -2,7 +2,7 @@
 
 /// What became of a candidate.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Verdict {
+pub(super) enum Fit {
     In,
     /// There was a reason not even to offer it.
     NotOffered,
@@ -10,16 +10,16 @@ pub(super) enum Verdict {
 }
 
 /// Takes candidates in their order as long as they fit; a smaller one may fit where a larger one did not.
-pub(super) fn choose(sizes: impl Iterator<Item = Option<usize>>, mut room: usize) -> Vec<Verdict> {
+pub(super) fn choose(sizes: impl Iterator<Item = Option<usize>>, mut room: usize) -> Vec<Fit> {
     sizes
         .map(|size| match size {
-            None => Verdict::NotOffered,
+            None => Fit::NotOffered,
             Some(size) => match room.checked_sub(size) {
                 Some(left) => {
                     room = left;
-                    Verdict::In
+                    Fit::In
                 }
-                None => Verdict::NoRoom,
+                None => Fit::NoRoom,
             },
         })
         .collect()

@@ -15,17 +15,17 @@ pub(crate) struct Compiled<'a> {
 }
 
 pub(super) enum Making<'a> {
-    Agent { member: &'a Member, past: Past<'a>, budget: Budget, told: Box<Told<'a>> },
-    Coordinator { project: project::Told<'a>, rules: usize, decisions: usize },
+    Agent { member: &'a Member, past: Past<'a>, budget: Budget, told: Box<Selected<'a>> },
+    Coordinator { project: project::Selected<'a>, rules: usize, decisions: usize },
 }
 
 /// What an agent is told beside what is fixed, in the order of the prompt.
-pub(super) struct Told<'a> {
-    pub(super) project: project::Told<'a>,
-    pub(super) skills: skills::Told,
-    pub(super) notes: history::Told,
-    pub(super) decisions: decisions::Told,
-    pub(super) history: history::Told,
+pub(super) struct Selected<'a> {
+    pub(super) project: project::Selected<'a>,
+    pub(super) skills: skills::Selected,
+    pub(super) notes: history::Selected,
+    pub(super) decisions: decisions::Selected,
+    pub(super) history: history::Selected,
 }
 
 impl Compiled<'_> {
@@ -77,7 +77,7 @@ impl Compiled<'_> {
         }
     }
 
-    fn fixed_inputs(&self, member: &Member, project: &project::Told<'_>, inputs: &mut Vec<Input>) {
+    fn fixed_inputs(&self, member: &Member, project: &project::Selected<'_>, inputs: &mut Vec<Input>) {
         let team = self.compiler.sources.team;
         let has_charter = has_text(team.charters.get(&member.slug));
         let charter = member.charter.clone().filter(|_| has_charter);
@@ -103,7 +103,7 @@ impl Compiled<'_> {
         }
     }
 
-    fn coordinator_inputs(&self, project: &project::Told<'_>, rules: usize, told: usize, inputs: &mut Vec<Input>) {
+    fn coordinator_inputs(&self, project: &project::Selected<'_>, rules: usize, told: usize, inputs: &mut Vec<Input>) {
         let team = self.compiler.sources.team;
         inputs.push(always(
             "squad".to_owned(),

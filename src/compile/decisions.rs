@@ -6,7 +6,7 @@
 use std::collections::BTreeMap;
 
 use super::budget::{Budget, tokens};
-use super::choice::{Verdict, choose};
+use super::choice::{Fit, choose};
 use super::receipt::{Input, InputKind, hash};
 use super::text::{cite, head};
 use super::topic::{Hits, Topic};
@@ -35,9 +35,9 @@ struct Offer<'a> {
 }
 
 /// What a session is told of decisions.
-pub(super) struct Told {
+pub(super) struct Selected {
     pub(super) text: String,
-    verdicts: Vec<Verdict>,
+    fits: Vec<Fit>,
 }
 
 impl Offer<'_> {
@@ -89,21 +89,21 @@ impl<'a> Ranked<'a> {
         self.offers.iter().filter(|offer| offer.is_offered()).take(RECENT).map(|offer| offer.decision)
     }
 
-    pub(super) fn tell(&self, budget: &Budget) -> Told {
+    pub(super) fn tell(&self, budget: &Budget) -> Selected {
         if budget.decisions == 0 || self.offers.is_empty() {
-            return Told { text: String::new(), verdicts: vec![Verdict::NotOffered; self.offers.len()] };
+            return Selected { text: String::new(), fits: vec![Fit::NotOffered; self.offers.len()] };
         }
         let frame = tokens(HEADING) + tokens(&left_out(self.offers.len()));
         let rendered: Vec<Option<String>> =
             self.offers.iter().map(|offer| offer.is_offered().then(|| offer.render())).collect();
         let sizes = rendered.iter().map(|text| text.as_deref().map(tokens));
-        let verdicts = choose(sizes, budget.decisions.saturating_sub(frame));
+        let fits = choose(sizes, budget.decisions.saturating_sub(frame));
         let mut chosen: Vec<(usize, String)> = self
             .offers
             .iter()
             .zip(rendered)
-            .zip(&verdicts)
-            .filter(|(_, verdict)| **verdict == Verdict::In)
+            .zip(&fits)
+            .filter(|(_, fit)| **fit == Fit::In)
             .filter_map(|((offer, text), _)| Some((offer.age, text?)))
             .collect();
         // Oldest first, as they came about.
@@ -113,19 +113,13 @@ impl<'a> Ranked<'a> {
         if let Some(more) = self.offers.len().checked_sub(chosen.len()).filter(|more| *more > 0) {
             text.push_str(&left_out(more));
         }
-        Told { text, verdicts }
+        Selected { text, fits }
     }
 
-    pub(super) fn receipt(&self, told: &Told, budget: &Budget, inputs: &mut Vec<Input>) {
-        let (ins, outs): (Vec<_>, Vec<_>) =
-            self.offers.iter().zip(&told.verdicts).partition(|(_, verdict)| **verdict == Verdict::In);
-        for (offer, verdict) in ins.into_iter().chain(outs) {
-            inputs.push(input(
-                offer.decision,
-                tokens(&offer.render()),
-                *verdict == Verdict::In,
-                offer.why(*verdict, budget),
-            ));
+    pub(super) fn receipt(&self, told: &Selected, budget: &Budget, inputs: &mut Vec<Input>) {
+        let (ins, outs): (Vec<_>, Vec<_>) = self.offers.iter().zip(&told.fits).partition(|(_, fit)| **fit == Fit::In);
+        for (offer, fit) in ins.into_iter().chain(outs) {
+            inputs.push(input(offer.decision, tokens(&offer.render()), *fit == Fit::In, offer.why(*fit, budget)));
         }
         for (decision, why) in &self.ended {
             let size = tokens(&head(&decision.text, LENGTH));
@@ -135,7 +129,7 @@ impl<'a> Ranked<'a> {
 }
 
 impl Offer<'_> {
-    fn why(&self, verdict: Verdict, budget: &Budget) -> String {
+    fn why(&self, fit: Fit, budget: &Budget) -> String {
         if budget.decisions == 0 {
             return "this tier is told no decisions".to_owned();
         }
@@ -143,10 +137,10 @@ impl Offer<'_> {
             (0, age) => format!("number {} of the newest", age + 1),
             (relevance, _) => format!("about the task: {} ({relevance})", self.shared.join(", ")),
         };
-        match verdict {
-            Verdict::In => merit,
-            Verdict::NotOffered => format!("not among the newest {RECENT} and not about the task"),
-            Verdict::NoRoom => format!("no room left; {merit}"),
+        match fit {
+            Fit::In => merit,
+            Fit::NotOffered => format!("not among the newest {RECENT} and not about the task"),
+            Fit::NoRoom => format!("no room left; {merit}"),
         }
     }
 }

@@ -6,7 +6,7 @@
 
 use super::Learning;
 use super::budget::tokens;
-use super::choice::{Verdict, choose};
+use super::choice::{Fit, choose};
 use super::notes::{Note, notes};
 use super::receipt::{Input, InputKind, hash};
 use super::text::{head, one_line, place};
@@ -21,26 +21,26 @@ const STANDING_SHARE: usize = 2;
 
 /// An agent's past, or the team's notes, ranked for a task.
 pub(super) struct Past<'a> {
-    shelf: &'static Shelf,
+    category: &'static Category,
     /// The best first.
     offers: Vec<Offer<'a>>,
 }
 
 /// Whose notes these are.
-struct Shelf {
+struct Category {
     heading: &'static str,
     kind: InputKind,
     /// Why a tier is told none of them.
     none: &'static str,
 }
 
-const OWN: Shelf = Shelf {
+const OWN: Category = Category {
     heading: "\n## What you learned before\n\nQuoted from your own history; it may be out of date.\n",
     kind: InputKind::History,
     none: "this tier is told no history",
 };
 
-const OF_TEAM: Shelf = Shelf {
+const OF_TEAM: Category = Category {
     heading: "\n## What the team is on and has learned\n\nQuoted from notes for all of the team; they may be out of date.\n",
     kind: InputKind::Note,
     none: "this tier is told no notes",
@@ -79,9 +79,9 @@ impl Origin<'_> {
 }
 
 /// What a session is told of its agent's past.
-pub(super) struct Told {
+pub(super) struct Selected {
     pub(super) text: String,
-    verdicts: Vec<Verdict>,
+    fits: Vec<Fit>,
 }
 
 impl<'a> Past<'a> {
@@ -109,7 +109,7 @@ impl<'a> Past<'a> {
         Self::ranked(&OF_TEAM, offers.collect(), topic)
     }
 
-    fn ranked(shelf: &'static Shelf, mut offers: Vec<Offer<'a>>, topic: &'a Topic) -> Self {
+    fn ranked(category: &'static Category, mut offers: Vec<Offer<'a>>, topic: &'a Topic) -> Self {
         let hits: Vec<Hits> = offers
             .iter()
             .map(|offer| match &offer.origin {
@@ -131,7 +131,7 @@ impl<'a> Past<'a> {
                 false => b.relevance.cmp(&a.relevance).then_with(newer),
             })
         });
-        Self { shelf, offers }
+        Self { category, offers }
     }
 
     /// What all of it would take.
@@ -144,34 +144,29 @@ impl<'a> Past<'a> {
     }
 
     fn frame(&self) -> usize {
-        tokens(self.shelf.heading) + tokens(&left_out(self.offers.len()))
+        tokens(self.category.heading) + tokens(&left_out(self.offers.len()))
     }
 
     /// As much as fits into so many tokens.
-    pub(super) fn tell(&self, room: usize) -> Told {
+    pub(super) fn tell(&self, room: usize) -> Selected {
         if room < self.frame() || self.offers.is_empty() {
-            return Told { text: String::new(), verdicts: vec![Verdict::NotOffered; self.offers.len()] };
+            return Selected { text: String::new(), fits: vec![Fit::NotOffered; self.offers.len()] };
         }
         let room = room - self.frame();
         let (standing, others) = self.offers.split_at(self.offers.partition_point(|offer| offer.is_standing));
         let standing_room = if self.all() <= room { room } else { room / STANDING_SHARE };
-        let mut verdicts = choose(standing.iter().map(|offer| Some(offer.size)), standing_room);
-        let used: usize = standing.iter().zip(&verdicts).map(|(offer, verdict)| taken(offer, *verdict)).sum();
-        verdicts.extend(choose(others.iter().map(|offer| Some(offer.size)), room - used));
-        Told { text: self.render(&verdicts), verdicts }
+        let mut fits = choose(standing.iter().map(|offer| Some(offer.size)), standing_room);
+        let used: usize = standing.iter().zip(&fits).map(|(offer, fit)| taken(offer, *fit)).sum();
+        fits.extend(choose(others.iter().map(|offer| Some(offer.size)), room - used));
+        Selected { text: self.render(&fits), fits }
     }
 
     /// In the order they were written, those of one heading together.
-    fn render(&self, verdicts: &[Verdict]) -> String {
-        let mut chosen: Vec<&Offer<'_>> = self
-            .offers
-            .iter()
-            .zip(verdicts)
-            .filter(|(_, verdict)| **verdict == Verdict::In)
-            .map(|(offer, _)| offer)
-            .collect();
+    fn render(&self, fits: &[Fit]) -> String {
+        let mut chosen: Vec<&Offer<'_>> =
+            self.offers.iter().zip(fits).filter(|(_, fit)| **fit == Fit::In).map(|(offer, _)| offer).collect();
         chosen.sort_by_key(|offer| offer.place);
-        let mut text = self.shelf.heading.to_owned();
+        let mut text = self.category.heading.to_owned();
         let mut heading = None;
         for offer in &chosen {
             let same = matches!((&offer.origin, heading), (Origin::File(this, _), Some(last)) if this == last);
@@ -190,11 +185,10 @@ impl<'a> Past<'a> {
         text
     }
 
-    pub(super) fn receipt(&self, told: &Told, room: usize, inputs: &mut Vec<Input>) {
-        let (ins, outs): (Vec<_>, Vec<_>) =
-            self.offers.iter().zip(&told.verdicts).partition(|(_, verdict)| **verdict == Verdict::In);
-        for (offer, verdict) in ins.into_iter().chain(outs) {
-            inputs.push(offer.input(self.shelf, *verdict, room));
+    pub(super) fn receipt(&self, told: &Selected, room: usize, inputs: &mut Vec<Input>) {
+        let (ins, outs): (Vec<_>, Vec<_>) = self.offers.iter().zip(&told.fits).partition(|(_, fit)| **fit == Fit::In);
+        for (offer, fit) in ins.into_iter().chain(outs) {
+            inputs.push(offer.input(self.category, *fit, room));
         }
     }
 }
@@ -205,8 +199,8 @@ fn look(heading: &str, text: &str, topic: &Topic) -> Hits {
     topic.hits(&format!("{heading} {first}"), rest)
 }
 
-fn taken(offer: &Offer<'_>, verdict: Verdict) -> usize {
-    if verdict == Verdict::In { offer.size } else { 0 }
+fn taken(offer: &Offer<'_>, fit: Fit) -> usize {
+    if fit == Fit::In { offer.size } else { 0 }
 }
 
 impl<'a> Offer<'a> {
@@ -225,9 +219,9 @@ impl<'a> Offer<'a> {
         Self::new(Origin::Ledger(learning), &learning.text, &learning.date)
     }
 
-    fn input(&self, shelf: &Shelf, verdict: Verdict, room: usize) -> Input {
+    fn input(&self, category: &Category, fit: Fit, room: usize) -> Input {
         let (source, kind, title, whole) = match &self.origin {
-            Origin::File(heading, source) => (source.to_string(), shelf.kind, heading.clone(), &self.text),
+            Origin::File(heading, source) => (source.to_string(), category.kind, heading.clone(), &self.text),
             Origin::Ledger(learning) => {
                 (format!("ledger:{}", learning.entry), InputKind::Learning, String::new(), &learning.text)
             }
@@ -238,23 +232,23 @@ impl<'a> Offer<'a> {
             title,
             hash: hash(&[whole]),
             tokens: self.size,
-            included: verdict == Verdict::In,
-            why: self.why(shelf, verdict, room),
+            included: fit == Fit::In,
+            why: self.why(category, fit, room),
         }
     }
 
-    fn why(&self, shelf: &Shelf, verdict: Verdict, room: usize) -> String {
+    fn why(&self, category: &Category, fit: Fit, room: usize) -> String {
         if room == 0 {
-            return shelf.none.to_owned();
+            return category.none.to_owned();
         }
         let merit = match (self.is_standing, self.relevance) {
             (true, _) => "project context".to_owned(),
             (false, 0) => "by its age".to_owned(),
             (false, relevance) => format!("about the task: {} ({relevance})", self.shared.join(", ")),
         };
-        match verdict {
-            Verdict::In => merit,
-            Verdict::NotOffered | Verdict::NoRoom => format!("no room left; {merit}"),
+        match fit {
+            Fit::In => merit,
+            Fit::NotOffered | Fit::NoRoom => format!("no room left; {merit}"),
         }
     }
 }

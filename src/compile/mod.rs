@@ -42,11 +42,11 @@ use crate::model::{
     tools_called, without_hidden,
 };
 use crate::settings::Settings;
-use compiled::{Making, Told};
+use compiled::{Making, Selected};
 use decisions::Ranked;
 use history::Past;
 use receipt::hash;
-use skills::Shelf as Skills;
+use skills::Catalog as Skills;
 use standing::{agent_prompt, fixed_context, history_file, roster, rule_line};
 use text::{cite, one_line, push_within};
 use topic::Topic;
@@ -159,7 +159,7 @@ impl<'a> Compiler<'a> {
             compiled_hash: String::new(),
         };
         spec.compiled_hash = compiled_hash(&spec, &fixed);
-        let told = Box::new(Told { project, skills, notes, decisions, history });
+        let told = Box::new(Selected { project, skills, notes, decisions, history });
         Compiled { spec, compiler: self, making: Making::Agent { member, past, budget, told } }
     }
 

@@ -20,13 +20,13 @@ enum Place {
 }
 
 /// What a session is told of the project.
-pub(super) struct Told<'a> {
+pub(super) struct Selected<'a> {
     pub(super) text: String,
     places: Vec<(&'a ContextSection, Place)>,
 }
 
 /// As much as fits into so many bytes: what is about the project first, then the rest, each in the order of the file.
-pub(super) fn tell(sections: &[ContextSection], limit: usize) -> Told<'_> {
+pub(super) fn tell(sections: &[ContextSection], limit: usize) -> Selected<'_> {
     let mut places: Vec<(&ContextSection, Place)> = sections.iter().map(|section| (section, Place::LeftOut)).collect();
     let mut room = limit.saturating_sub(HEADING.len() + left_out(sections.len()).len());
     for is_project in [true, false] {
@@ -50,7 +50,7 @@ pub(super) fn tell(sections: &[ContextSection], limit: usize) -> Told<'_> {
     if !text.is_empty() {
         text.insert_str(0, HEADING);
     }
-    Told { text, places }
+    Selected { text, places }
 }
 
 /// How a section fits, and what it takes.
@@ -91,7 +91,7 @@ fn left_out(more: usize) -> String {
     format!("\n{} of the team's file not shown here.\n", plural(more, "more section"))
 }
 
-impl Told<'_> {
+impl Selected<'_> {
     pub(super) fn receipt(&self, inputs: &mut Vec<Input>) {
         let (ins, outs): (Vec<_>, Vec<_>) = self.places.iter().partition(|(_, place)| *place != Place::LeftOut);
         for (section, place) in ins.into_iter().chain(outs) {

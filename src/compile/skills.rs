@@ -4,7 +4,7 @@
 //! task first.
 
 use super::budget::tokens;
-use super::choice::{Verdict, choose};
+use super::choice::{Fit, choose};
 use super::receipt::{Input, InputKind, hash};
 use super::text::one_line;
 use super::topic::Topic;
@@ -14,7 +14,7 @@ use crate::model::{Skill, plural};
 const LENGTH: usize = 200;
 
 /// The skills of a team, ranked for a task.
-pub(super) struct Shelf<'a> {
+pub(super) struct Catalog<'a> {
     /// The best first.
     offers: Vec<Offer<'a>>,
 }
@@ -27,12 +27,12 @@ struct Offer<'a> {
 }
 
 /// What a session is told of skills.
-pub(super) struct Told {
+pub(super) struct Selected {
     pub(super) text: String,
-    verdicts: Vec<Verdict>,
+    fits: Vec<Fit>,
 }
 
-impl<'a> Shelf<'a> {
+impl<'a> Catalog<'a> {
     pub(super) fn new(skills: &'a [Skill], topic: &'a Topic) -> Self {
         let hits: Vec<_> = skills
             .iter()
@@ -60,12 +60,12 @@ impl<'a> Shelf<'a> {
     }
 
     /// As many as fit into so many tokens, in the order of their paths.
-    pub(super) fn tell(&self, room: usize) -> Told {
+    pub(super) fn tell(&self, room: usize) -> Selected {
         let Some(room) = room.checked_sub(self.frame()).filter(|_| !self.offers.is_empty()) else {
-            return Told { text: String::new(), verdicts: vec![Verdict::NotOffered; self.offers.len()] };
+            return Selected { text: String::new(), fits: vec![Fit::NotOffered; self.offers.len()] };
         };
-        let verdicts = choose(self.offers.iter().map(|offer| Some(offer.size())), room);
-        let chosen = self.offers.iter().zip(&verdicts).filter(|(_, verdict)| **verdict == Verdict::In);
+        let fits = choose(self.offers.iter().map(|offer| Some(offer.size())), room);
+        let chosen = self.offers.iter().zip(&fits).filter(|(_, fit)| **fit == Fit::In);
         let mut chosen: Vec<&Offer<'_>> = chosen.map(|(offer, _)| offer).collect();
         chosen.sort_by_key(|offer| offer.place);
         let mut text = HEADING.to_owned();
@@ -73,21 +73,20 @@ impl<'a> Shelf<'a> {
         if let Some(more) = self.offers.len().checked_sub(chosen.len()).filter(|more| *more > 0) {
             text.push_str(&left_out(more));
         }
-        Told { text, verdicts }
+        Selected { text, fits }
     }
 
-    pub(super) fn receipt(&self, told: &Told, room: usize, inputs: &mut Vec<Input>) {
-        let (ins, outs): (Vec<_>, Vec<_>) =
-            self.offers.iter().zip(&told.verdicts).partition(|(_, verdict)| **verdict == Verdict::In);
-        for (offer, verdict) in ins.into_iter().chain(outs) {
+    pub(super) fn receipt(&self, told: &Selected, room: usize, inputs: &mut Vec<Input>) {
+        let (ins, outs): (Vec<_>, Vec<_>) = self.offers.iter().zip(&told.fits).partition(|(_, fit)| **fit == Fit::In);
+        for (offer, fit) in ins.into_iter().chain(outs) {
             inputs.push(Input {
                 source: format!("{}:1", offer.skill.path),
                 kind: InputKind::Skill,
                 title: offer.skill.name.clone(),
                 hash: hash(&[&offer.skill.name, &offer.skill.description]),
                 tokens: offer.size(),
-                included: *verdict == Verdict::In,
-                why: offer.why(*verdict, room),
+                included: *fit == Fit::In,
+                why: offer.why(*fit, room),
             });
         }
     }
@@ -107,7 +106,7 @@ impl Offer<'_> {
         tokens(&self.line())
     }
 
-    fn why(&self, verdict: Verdict, room: usize) -> String {
+    fn why(&self, fit: Fit, room: usize) -> String {
         if room == 0 {
             return "this tier is told no skills".to_owned();
         }
@@ -115,9 +114,9 @@ impl Offer<'_> {
             0 => "its name and what it is for".to_owned(),
             relevance => format!("about the task: {} ({relevance})", self.shared.join(", ")),
         };
-        match verdict {
-            Verdict::In => merit,
-            Verdict::NotOffered | Verdict::NoRoom => format!("no room left; {merit}"),
+        match fit {
+            Fit::In => merit,
+            Fit::NotOffered | Fit::NoRoom => format!("no room left; {merit}"),
         }
     }
 }

@@ -30,7 +30,7 @@ pub(crate) enum Error {
     TooLarge { path: String, size: u64, largest: u64 },
     /// A path that cannot stand in a tree.
     BadPath { path: String },
-    /// A command was stopped before its end, and nothing can begin here until that has been finished.
+    /// A command was interrupted, and nothing can begin here until that has been finished.
     Begun { command: String },
     /// What a command had begun cannot be read from its intent.
     UnknownIntent { path: PathBuf, what: String },
@@ -109,7 +109,7 @@ impl fmt::Display for Error {
                 write!(f, "{path} is not read: it has {size} bytes in the commit, and at most {largest} are read")
             }
             Self::BadPath { path } => write!(f, "{path:?} cannot be the path of a file in a repository"),
-            Self::Begun { command } => write!(f, "`squad {command}` was stopped before its end"),
+            Self::Begun { command } => write!(f, "`squad {command}` was interrupted"),
             Self::UnknownIntent { path, what } => {
                 write!(f, "a command was stopped, and its record {} cannot be read: {what}", path.display())
             }

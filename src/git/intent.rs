@@ -240,7 +240,7 @@ pub(super) struct Turn {
     _file: File,
 }
 
-/// A command that was stopped before its end.
+/// A command that was interrupted.
 #[derive(Clone, Debug, Eq, PartialEq, Serialize)]
 pub(crate) struct Begun {
     /// As one types it after `squad`.

@@ -119,7 +119,7 @@ fn try_to_land(
             Err(Stop::Failed(error)) => return Err(error),
         }
     }
-    Ok(Landing::NotLanded { reason: format!("the branch {} moves all the time", change.branch), hint: AGAIN.into() })
+    Ok(Landing::NotLanded { reason: format!("the branch {} kept changing", change.branch), hint: AGAIN.into() })
 }
 
 /// None: the branch moved meanwhile, and everything is as the branch has it.

@@ -10,16 +10,16 @@
 //! and nothing but time is lost. An unchanged team costs a look at each of its files. A touched one is read and hashed,
 //! and parsed only when its content is new.
 
+mod fingerprint;
 mod kept;
-mod look;
 
 use std::path::Path;
 
 use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
 
-pub(super) use self::kept::Shelf;
-use self::look::Look;
+use self::fingerprint::Fingerprint;
+pub(super) use self::kept::CacheFolder;
 use crate::env::Env;
 use crate::model::{Problem, Severity, Source, Team};
 use crate::parse::{self, Files};
@@ -35,11 +35,11 @@ const TEAM: &str = "team";
 
 #[derive(Clone)]
 pub(super) struct Cache {
-    shelf: Shelf,
+    cache_folder: CacheFolder,
 }
 
 /// A team's files as they are now: read, or known to be what they were.
-pub(super) struct Glance {
+pub(super) struct CachedTeam {
     folder: TeamFolder,
     index: Index,
     /// Whether everything could be read.
@@ -51,7 +51,7 @@ pub(super) struct Glance {
 #[derive(Serialize, Deserialize)]
 struct Index {
     /// `None` when the team cannot be judged by its looks.
-    look: Option<Look>,
+    fingerprint: Option<Fingerprint>,
     /// Of what is made of the files.
     key: String,
     /// The files that are settings.
@@ -74,36 +74,38 @@ struct Parsed {
 impl Cache {
     /// `local` is squad's folder in the repository.
     pub(super) fn new(env: &Env, local: &Path) -> Self {
-        Self { shelf: Shelf::new(local.join("cache"), env.program.as_deref()) }
+        Self { cache_folder: CacheFolder::new(local.join("cache"), env.program.as_deref()) }
     }
 
-    pub(super) fn glance(&self, folder: &TeamFolder) -> Glance {
+    pub(super) fn look_up(&self, folder: &TeamFolder) -> CachedTeam {
         let name = place(folder);
-        let index = self.shelf.read(&name, INDEX);
-        if let Some(index) = index.filter(|index: &Index| index.look.as_ref().is_some_and(|look| look.holds(folder))) {
-            return Glance { folder: folder.clone(), index, is_whole: true, files: None };
+        let index = self.cache_folder.read(&name, INDEX);
+        if let Some(index) =
+            index.filter(|index: &Index| index.fingerprint.as_ref().is_some_and(|found| found.holds(folder)))
+        {
+            return CachedTeam { folder: folder.clone(), index, is_whole: true, files: None };
         }
-        let look = self.shelf.prepare().and_then(|cache| Look::begin(cache, folder));
+        let fingerprint = self.cache_folder.prepare().and_then(|cache| Fingerprint::begin(cache, folder));
         let (files, problems) = store::read(folder);
         // What could not be read may be readable the next time, and looks the same.
         let is_whole = !problems.iter().any(|problem| problem.severity == Severity::Error);
-        let look = look.filter(|_| is_whole).and_then(|look| look.at_files(folder, &files));
-        let index = Index { look, key: key(&files), config: files.configuration(), problems };
-        if index.look.is_some() && self.shelf.write(&name, INDEX, &index) {
-            self.shelf.prune(INDEX, PLACES);
+        let fingerprint = fingerprint.filter(|_| is_whole).and_then(|found| found.at_files(folder, &files));
+        let index = Index { fingerprint, key: key(&files), config: files.configuration(), problems };
+        if index.fingerprint.is_some() && self.cache_folder.write(&name, INDEX, &index) {
+            self.cache_folder.prune(INDEX, PLACES);
         }
-        Glance { folder: folder.clone(), index, is_whole, files: Some(files) }
+        CachedTeam { folder: folder.clone(), index, is_whole, files: Some(files) }
     }
 
-    pub(super) fn team(&self, glance: Glance) -> (Team, Vec<Problem>) {
-        let known: Option<Parsed> = self.shelf.read(&glance.index.key, TEAM);
+    pub(super) fn team(&self, cached: CachedTeam) -> (Team, Vec<Problem>) {
+        let known: Option<Parsed> = self.cache_folder.read(&cached.index.key, TEAM);
         let parsed = known.unwrap_or_else(|| {
-            let files = glance.files.unwrap_or_else(|| store::read(&glance.folder).0);
+            let files = cached.files.unwrap_or_else(|| store::read(&cached.folder).0);
             // Looked at again, the files may be others.
             let key = key(&files);
             let parsed = parse(&files);
             // Where the looks do not count, there is no place for a cache or no telling who reads what.
-            if glance.index.look.is_some() {
+            if cached.index.fingerprint.is_some() {
                 self.keep(TEAM, &key, &parsed);
             }
             parsed
@@ -113,18 +115,18 @@ impl Cache {
 
     /// What was kept under a key.
     pub(super) fn kept<T: DeserializeOwned>(&self, kind: &str, key: &str) -> Option<T> {
-        self.shelf.read(key, kind)
+        self.cache_folder.read(key, kind)
     }
 
     /// The newest few of a kind are kept.
     pub(super) fn keep<T: Serialize>(&self, kind: &str, key: &str, value: &T) {
-        if self.shelf.write(key, kind, value) {
-            self.shelf.prune(kind, TEAMS);
+        if self.cache_folder.write(key, kind, value) {
+            self.cache_folder.prune(kind, TEAMS);
         }
     }
 }
 
-impl Glance {
+impl CachedTeam {
     /// Identifies the content of the team's files; `None` where some of them could not be read.
     pub(super) fn key(&self) -> Option<&str> {
         self.is_whole.then_some(&*self.index.key)

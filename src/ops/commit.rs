@@ -41,7 +41,7 @@ pub(super) fn insist_on_merged(files: &Files, revision: &str) -> Result<(), Fail
         None => Ok(()),
         Some(mut problem) => {
             problem.message = format!("{} in `{revision}`", problem.message);
-            Err(failure(&problem.hint("decide which lines stay, delete the markers and commit the file")))
+            Err(failure(&problem.hint("resolve the conflict, delete the markers and commit the file")))
         }
     }
 }

@@ -45,7 +45,9 @@ impl ConfigFile {
             }
             (Place::User, _) => {
                 let path = env.user_config().ok_or_else(|| {
-                    Failure::failed("there is no place for your own file: neither XDG_CONFIG_HOME nor HOME is set")
+                    Failure::failed(
+                        "cannot tell where your configuration file is: neither XDG_CONFIG_HOME nor HOME is set",
+                    )
                 })?;
                 Ok(Self { place, lock: path.with_extension("lock"), path })
             }

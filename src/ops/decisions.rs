@@ -251,7 +251,7 @@ pub(crate) fn find(all: Vec<Standing>, id: &str) -> Result<Standing, Failure> {
         0 => Err(Failure::usage(format!("there is no decision `{id}`")).hint("`squad decisions list` shows them all")),
         _ => {
             let ids = list(found.iter().map(|decision| format!("`{}`", decision.id)));
-            Err(Failure::usage(format!("`{id}` may be {ids}")).hint("write more of the id"))
+            Err(Failure::usage(format!("`{id}` is ambiguous: {ids}")).hint("use a longer prefix"))
         }
     }
 }

@@ -102,7 +102,7 @@ fn repository(project: &Project) -> Result<Vec<Finding>, Failure> {
         find(Severity::Note, "operation", &message, "finish or abort it");
     }
     if let Some(begun) = project.repository.begun()? {
-        let message = format!("`squad {}` was stopped before its end", begun.command);
+        let message = format!("`squad {}` was interrupted", begun.command);
         find(Severity::Warning, "unfinished", &message, &format!("`squad {}` finishes it", begun.command));
     }
     // Of a ledger that cannot be read at all, that is said, and nothing else.

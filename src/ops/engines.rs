@@ -34,7 +34,7 @@ pub(crate) fn check_names(settings: &Settings) -> Result<(), Failure> {
                 _ => FailureKind::Team,
             };
             let engines = list(NAMES.map(|name| format!("`{name}`")));
-            return Err(Failure::new(kind, format!("squad knows no engine `{name}`"))
+            return Err(Failure::new(kind, format!("there is no engine `{name}`"))
                 .at(origin)
                 .hint(format!("the engines are {engines}")));
         }
@@ -189,9 +189,7 @@ pub(crate) struct Report {
 pub(crate) fn look(env: &Env, directory: &Path, only: Option<&str>) -> Result<Vec<Report>, Failure> {
     if let Some(name) = only.filter(|name| !NAMES.contains(name)) {
         let engines = list(NAMES.map(|name| format!("`{name}`")));
-        return Err(
-            Failure::usage(format!("squad knows no engine `{name}`")).hint(format!("the engines are {engines}"))
-        );
+        return Err(Failure::usage(format!("there is no engine `{name}`")).hint(format!("the engines are {engines}")));
     }
     // An engine can be looked at without a team, and without a repository.
     let project = Project::open(env, directory, crate::settings::Layer::default()).ok();

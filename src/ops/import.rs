@@ -151,7 +151,7 @@ fn insist_on_sound(project: &Project) -> Result<(), Failure> {
     }
     match project.problems.iter().find(|problem| problem.code == "decision-front-matter") {
         Some(Problem { message, file, line, .. }) => {
-            Err(Failure::team(message.clone()).at(format!("{file}:{line}")).hint("mend it, then import"))
+            Err(Failure::team(message.clone()).at(format!("{file}:{line}")).hint("fix it, then import again"))
         }
         None => Ok(()),
     }
@@ -195,7 +195,7 @@ fn chosen(project: &Project, directory: &Path, files: &Files, which: &Which) -> 
     };
     let missing = |name: &String| {
         let known: Vec<String> = sources.iter().map(|path| format!("{}/{path}", files.folder)).collect();
-        Failure::usage(format!("no decisions are read from {name} as it is committed")).hint(match known.is_empty() {
+        Failure::usage(format!("{name} as committed contains no decisions")).hint(match known.is_empty() {
             true => "there is no file with decisions".to_owned(),
             false => format!("they are read from {}", known.join(", ")),
         })

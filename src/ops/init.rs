@@ -113,7 +113,7 @@ fn standing_team(work_dir: &Path) -> Result<Option<String>, Failure> {
     }
     let place = work_dir.join(FOLDER);
     if place.symlink_metadata().is_ok() {
-        return Err(Failure::team("it is there and is no folder").at(place.display()).hint("move it away"));
+        return Err(Failure::team("it exists and is not a folder").at(place.display()).hint("move it away"));
     }
     Ok(None)
 }

@@ -4,7 +4,7 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use jiff::Timestamp;
 
-use super::index::{self, Fact, Index, Place, Row, Told, Unlanded, Wrote};
+use super::index::{self, EntryFacts, Fact, FileWrite, Index, Place, Row, Unlanded};
 use super::landing::as_recorded;
 use super::twins::{Recorded, twins};
 use crate::compile::{Learning, Learnings};
@@ -34,8 +34,8 @@ pub(crate) fn decisions(repository: &Repository, prefix: &str) -> Result<Vec<Log
     let mut landed: BTreeMap<DecisionId, Vec<TakenIn>> = BTreeMap::new();
     let (mut recorded, mut branches) = (Vec::new(), Vec::new());
     for span in index.spans(Place::Decisions) {
-        for Row { path, key, value, .. } in index.rows::<Told>(&span)?.into_iter().rev() {
-            let Some(Told { id: entry, fact, .. }) = value else { continue };
+        for Row { path, key, value, .. } in index.rows::<EntryFacts>(&span)?.into_iter().rev() {
+            let Some(EntryFacts { id: entry, fact, .. }) = value else { continue };
             match fact {
                 Fact::Landed { decisions, branch, commit } => {
                     for id in decisions {
@@ -86,7 +86,7 @@ pub(crate) fn learnings(repository: &Repository, prefix: &str) -> Result<Learnin
     let mut elsewhere: BTreeMap<EntryId, String> = BTreeMap::new();
     let mut lessons: Vec<Lesson> = Vec::new();
     'enough: for span in index.spans(Place::Memory) {
-        for Told { id, at, run, agent, fact } in index.values::<Told>(&span)?.rev() {
+        for EntryFacts { id, at, run, agent, fact } in index.values::<EntryFacts>(&span)?.rev() {
             match (fact, agent) {
                 (Fact::Taught { learnings, branch: on, .. }, _) if Some(&on) == branch.as_ref() => {
                     here.extend(learnings)
@@ -132,7 +132,7 @@ pub(crate) fn lessons(repository: &Repository, prefix: &str) -> Result<Vec<Lesso
     let Some(index) = Index::open(repository, prefix)? else { return Ok(Vec::new()) };
     let (mut lessons, mut landed) = (Vec::new(), BTreeSet::new());
     for span in index.spans(Place::Memory) {
-        for Told { id, at, run, agent, fact } in index.values::<Told>(&span)?.rev() {
+        for EntryFacts { id, at, run, agent, fact } in index.values::<EntryFacts>(&span)?.rev() {
             match (fact, agent) {
                 (Fact::Taught { learnings, .. }, _) => landed.extend(learnings),
                 (Fact::Learned { text }, Some(agent)) => lessons.push(Lesson { id, at, run, agent, text }),
@@ -175,7 +175,7 @@ pub(crate) fn writes(repository: &Repository, prefix: &str, path: &str) -> Resul
     let Some(index) = Index::open(repository, prefix)? else { return Ok(Vec::new()) };
     let mut writes = Vec::new();
     for span in index.spans(Place::Log) {
-        for row in index.rows::<Wrote>(&span)?.into_iter().rev() {
+        for row in index.rows::<FileWrite>(&span)?.into_iter().rev() {
             if row.value.as_ref().is_none_or(|wrote| wrote.path != path) {
                 continue;
             }

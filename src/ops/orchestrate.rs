@@ -17,13 +17,13 @@ use tokio::sync::{Semaphore, watch};
 use tokio::time::Instant;
 
 use super::agents::compiler;
-use super::camera::RunCamera;
 use super::engines::Started;
+use super::executor::{Executor, FIRST};
 use super::journal::LedgerJournal;
 use super::landing::Left;
 use super::lease::{Lease, LiveRun};
 use super::signals::Signals;
-use super::stage::{FIRST, Stage};
+use super::snapshots::RunSnapshots;
 use super::{Project, direct, engines, ledger, lost, past, runtime, secrets};
 use crate::compile::{self, Compiled, Learnings, Task};
 use crate::engine::{Adapter, Engine, rehearsal};
@@ -32,7 +32,7 @@ use crate::error::{Failure, FailureKind};
 use crate::git::Head;
 use crate::model::{NO_ENGINE, Offer, Outcome, Plan, PlanKind, RunId, Slug, Tier, Usage, What, seconds};
 use crate::policy::Permissions;
-use crate::pool::{Ask, Cancel, Crew, Desk, Dispatcher, Limits, Reports, Show, WorkTree};
+use crate::pool::{Ask, Cancel, Dispatcher, Limits, Reports, RequestHandler, Show, WorkTree, Workers};
 use crate::route::{Request, Router, Wishes};
 use crate::settings::Sessions;
 use crate::view::Cautious;
@@ -153,10 +153,10 @@ async fn execute<S: Show + Send + 'static>(
     let interrupts = match env.signals.then(Signals::listen) {
         None => tokio::spawn(keep(interrupt)),
         Some(Ok(signals)) => tokio::spawn(signals.obey(interrupt)),
-        Some(Err(error)) => return (show, Err(Failure::failed(format!("signals cannot be heard: {error}")))),
+        Some(Err(error)) => return (show, Err(Failure::failed(format!("cannot install signal handlers: {error}")))),
     };
-    let began = match begin(env, project, &order) {
-        Ok(began) => began,
+    let prepared = match begin(env, project, &order) {
+        Ok(prepared) => prepared,
         Err(failure) => return (show, Err(failure)),
     };
     let (reports, messages) = Reports::channel();
@@ -169,27 +169,28 @@ async fn execute<S: Show + Send + 'static>(
         threads: env.threads,
     };
     let (clock, ids) = (env.clock.clone(), env.ids.clone());
-    let dispatcher = Dispatcher { run: began.run.clone(), clock, ids, journal, show };
+    let dispatcher = Dispatcher { run: prepared.run.clone(), clock, ids, journal, show };
     let dispatching = tokio::spawn(dispatcher.serve(messages));
-    let Began { run, head, plan, learnings, answer, _lease } = began;
+    let Prepared { run, head, plan, learnings, answer, _lease } = prepared;
     let begun = record(&reports, opening(project, &order, &head, answer.is_some())).await;
     let (result, engine) = match (begun, answer) {
         (Err(failure), _) => (Err(failure), None),
         (Ok(()), Some(text)) => (Ok(alone(plan, text, &run, &reports).await), None),
         (Ok(()), None) => {
-            let camera = RunCamera::new(project, &run, redactor, env.clock.clone());
-            let tree = WorkTree::new(Arc::new(camera), env.threads, project.path_in_repository(), reports.at(FIRST));
+            let source = RunSnapshots::new(project, &run, redactor, env.clock.clone());
+            let tree = WorkTree::new(Arc::new(source), env.threads, project.path_in_repository(), reports.at(FIRST));
             if plan.kind != PlanKind::Direct {
                 tree.begin();
             }
             match start(env, project, &run, &mut order, &reports, &cancel).await {
                 Err(failure) => (Ok(not_started(project, failure, &run, &reports, &tree).await), None),
                 Ok(engine) => {
-                    let crew = crew(project, &order, &head, engine, &reports, cancel, tree);
+                    let workers = workers(project, &order, &head, engine, &reports, cancel, tree);
                     let task = Task::new(&order.message);
-                    let compiler = compiler(project, &learnings, &task).on(offer(&crew).await);
-                    let stage = Stage { env, project, order: &order, run: &run, compiler: &compiler, crew: &crew };
-                    (Ok(stage.perform(plan).await), Arc::into_inner(crew.engine))
+                    let compiler = compiler(project, &learnings, &task).on(offer(&workers).await);
+                    let executor =
+                        Executor { env, project, order: &order, run: &run, compiler: &compiler, workers: &workers };
+                    (Ok(executor.perform(plan).await), Arc::into_inner(workers.engine))
                 }
             }
         }
@@ -209,12 +210,12 @@ async fn execute<S: Show + Send + 'static>(
 }
 
 /// What the engine offers. Whoever interrupts does not wait for it.
-async fn offer(crew: &Crew) -> Offer {
-    let mut cancel = crew.cancel.clone();
+async fn offer(workers: &Workers) -> Offer {
+    let mut cancel = workers.cancel.clone();
     tokio::select! {
         biased;
         () = cancel.wait() => Offer::default(),
-        offer = crew.engine.offer() => offer,
+        offer = workers.engine.offer() => offer,
     }
 }
 
@@ -292,7 +293,7 @@ async fn start(
 }
 
 /// What a run has in hand before anything of it is recorded.
-struct Began {
+struct Prepared {
     run: RunId,
     head: Head,
     plan: Plan,
@@ -303,7 +304,7 @@ struct Began {
     _lease: Lease,
 }
 
-fn begin(env: &Env, project: &Project, order: &Order) -> Result<Began, Failure> {
+fn begin(env: &Env, project: &Project, order: &Order) -> Result<Prepared, Failure> {
     lost::settle(env, &project.repository);
     let at = env.clock.now();
     let run = env.ids.run(at);
@@ -315,14 +316,14 @@ fn begin(env: &Env, project: &Project, order: &Order) -> Result<Began, Failure> 
         Failure::team(format!("cannot write to {}: {error}", project.local().display()))
             .hint("squad keeps its local state there; check the folder's permissions")
     })?;
-    Ok(Began { run, head, plan, learnings, answer, _lease: lease })
+    Ok(Prepared { run, head, plan, learnings, answer, _lease: lease })
 }
 
 fn limits(sessions: &Sessions) -> Limits {
     Limits { silence: sessions.timeout, tool: sessions.tool_limit, work: sessions.limit }
 }
 
-fn crew(
+fn workers(
     project: &Project,
     order: &Order,
     head: &Head,
@@ -330,17 +331,17 @@ fn crew(
     reports: &Reports,
     cancel: Cancel,
     tree: Arc<WorkTree>,
-) -> Crew {
-    let desk = Desk {
+) -> Workers {
+    let requests = RequestHandler {
         permissions: order.permissions,
         project: project.folder.root.display().to_string(),
         branch: head.work().map(str::to_owned),
         decisions: compile::in_force(project.decisions()).into_iter().cloned().collect(),
         ask: order.ask.clone(),
     };
-    Crew {
+    Workers {
         engine: Arc::new(engine),
-        desk: Arc::new(desk),
+        requests: Arc::new(requests),
         reports: reports.clone(),
         cancel,
         limits: limits(&project.settings.sessions),

@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use super::index::{Chooser, Fact, Index, Place, Told, beginning};
+use super::index::{Chooser, EntryFacts, Fact, Index, Place, beginning};
 use super::log::message_of;
 use super::{Project, Workspace};
 use crate::git::Error;
@@ -59,8 +59,8 @@ fn completed(workspace: &Workspace, most: usize, messages: Messages) -> Result<V
     let mut tails: BTreeMap<RunId, Tail> = BTreeMap::new();
     let mut seen = 0;
     for span in index.spans(Place::Log) {
-        for mut row in index.rows::<Told>(&span)?.into_iter().rev() {
-            let Some(Told { run: Some(run), fact, .. }) = row.value.take() else { continue };
+        for mut row in index.rows::<EntryFacts>(&span)?.into_iter().rev() {
+            let Some(EntryFacts { run: Some(run), fact, .. }) = row.value.take() else { continue };
             match fact {
                 Fact::Ended { status, agents, .. } => {
                     let tail = tails.entry(run).or_default();

@@ -3,7 +3,7 @@
 use std::ops::Deref;
 use std::path::Path;
 
-use super::cache::{Cache, Glance};
+use super::cache::{Cache, CachedTeam};
 use super::decisions::{newest_first, order_of};
 use super::layers::settings;
 use super::{Workspace, ledger};
@@ -89,7 +89,7 @@ pub(super) fn failure(problem: &Problem) -> Failure {
 pub(super) struct Opening {
     pub(super) workspace: Workspace,
     pub(super) cache: Cache,
-    pub(super) glance: Glance,
+    pub(super) cached: CachedTeam,
     settings: Settings,
     settings_problems: Vec<Problem>,
 }
@@ -97,9 +97,9 @@ pub(super) struct Opening {
 impl Opening {
     pub(super) fn new(env: &Env, workspace: Workspace, flags: Layer) -> Self {
         let cache = Cache::new(env, &workspace.local());
-        let glance = cache.glance(&workspace.folder);
-        let (settings, settings_problems) = settings(env, glance.config(), flags);
-        Self { workspace, cache, glance, settings, settings_problems }
+        let cached = cache.look_up(&workspace.folder);
+        let (settings, settings_problems) = settings(env, cached.config(), flags);
+        Self { workspace, cache, cached, settings, settings_problems }
     }
 
     /// Identifies everything that a project is read from: the same key, the same team, settings and problems. `None`
@@ -107,13 +107,13 @@ impl Opening {
     pub(super) fn key(&self) -> Option<String> {
         // With Debug, no field and no layer can be forgotten.
         let settings = format!("{:?}\n{:?}", self.settings, self.settings_problems);
-        Some(format!("{}\n{:?}\n{settings}", self.glance.key()?, self.glance.problems()))
+        Some(format!("{}\n{:?}\n{settings}", self.cached.key()?, self.cached.problems()))
     }
 
     pub(super) fn read(self) -> Project {
-        let Self { workspace, cache, glance, settings, settings_problems } = self;
-        let mut problems = glance.problems().to_vec();
-        let (mut team, more) = cache.team(glance);
+        let Self { workspace, cache, cached, settings, settings_problems } = self;
+        let mut problems = cached.problems().to_vec();
+        let (mut team, more) = cache.team(cached);
         settle_ties(&workspace, &mut team.decisions);
         // What cannot be read is not missing, and what follows from it is no news.
         let unreadable = problems.iter().any(is_unread);

@@ -31,15 +31,15 @@ pub(crate) struct PromptChange {
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(crate) was: Option<Slug>,
     /// `None`: the agent is new, or cannot be started before.
-    pub(crate) before: Option<Told>,
+    pub(crate) before: Option<Prompt>,
     /// `None`: the agent is gone, or can no longer be started.
-    pub(crate) after: Option<Told>,
+    pub(crate) after: Option<Prompt>,
     /// Of all that the agent is told; empty where only the model changes.
     pub(crate) diff: String,
 }
 
 #[derive(Clone, Debug, PartialEq, Serialize)]
-pub(crate) struct Told {
+pub(crate) struct Prompt {
     pub(crate) tokens: usize,
     pub(crate) model: String,
     #[serde(skip)]
@@ -93,9 +93,9 @@ pub(super) fn changes(before: &Files, after: &Files) -> Vec<PromptChange> {
 
 fn change(old: Option<&SessionSpec>, new: Option<&SessionSpec>) -> Option<PromptChange> {
     let spec = new.or(old)?;
-    let (before, after) = (old.map(told), new.map(told));
+    let (before, after) = (old.map(prompt_of), new.map(prompt_of));
     let was = old.map(|old| &old.agent).filter(|agent| **agent != spec.agent).cloned();
-    let text = |told: &Option<Told>| told.as_ref().map_or(String::new(), |told| told.text.clone());
+    let text = |prompt: &Option<Prompt>| prompt.as_ref().map_or(String::new(), |prompt| prompt.text.clone());
     (before != after || was.is_some()).then(|| PromptChange {
         agent: spec.agent.clone(),
         name: spec.name.clone(),
@@ -106,8 +106,8 @@ fn change(old: Option<&SessionSpec>, new: Option<&SessionSpec>) -> Option<Prompt
     })
 }
 
-fn told(spec: &SessionSpec) -> Told {
-    Told {
+fn prompt_of(spec: &SessionSpec) -> Prompt {
+    Prompt {
         tokens: tokens(&spec.prompt) + tokens(&spec.context),
         model: spec.model.id.clone(),
         text: format!("{}\n\n{}", spec.prompt, spec.context),

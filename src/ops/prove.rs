@@ -37,7 +37,7 @@ pub(crate) fn prove(repository: &Repository, progress: &Progress) -> Result<(Pro
     for team in examined.teams {
         progress.begin("comparing the index with the ledger");
         let Some(index) = Index::open(repository, &team)? else { continue };
-        for place in index.lies(&team)? {
+        for place in index.stale_spans(&team)? {
             let message = "the index does not say what the ledger says".to_owned();
             findings.add("index-wrong", &place, message, "remove .git/squad/index; it is made again");
         }

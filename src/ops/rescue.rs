@@ -214,7 +214,7 @@ pub(crate) fn restore(env: &Env, directory: &Path, wish: &Wish) -> Result<Restor
     {
         let what = plural(restored.overwritten.len(), "file");
         return Err(Failure::failed(format!("{what} there would be overwritten, such as {first}"))
-            .hint("name another folder, or one that is not there yet"));
+            .hint("use another folder, or one that does not exist yet"));
     }
     if wish.is_rehearsal {
         return Ok(restored);
@@ -287,7 +287,7 @@ fn find(repository: &Repository, id: &str) -> Result<Rescue, Failure> {
         0 => Err(Failure::usage(format!("there is no rescue `{id}`")).hint("`squad rescue list` shows them all")),
         _ => {
             let ids = list(found.iter().take(5).map(|rescue| format!("`{}`", rescue.id)));
-            Err(Failure::usage(format!("`{id}` may be {ids}")).hint("write more of the id"))
+            Err(Failure::usage(format!("`{id}` is ambiguous: {ids}")).hint("use a longer prefix"))
         }
     }
 }

@@ -53,7 +53,7 @@ pub(crate) fn write(path: &Path, cases: &[Case]) -> Result<(), Failure> {
     let shown = path.display();
     let mut file = File::create_new(path).map_err(|error| match error.kind() {
         io::ErrorKind::AlreadyExists => {
-            Failure::usage(format!("{shown} is there already")).hint("name a new file, or remove that one first")
+            Failure::usage(format!("{shown} is there already")).hint("use a new file name, or delete that file first")
         }
         _ => Failure::usage(format!("cannot write to {shown}: {error}")),
     })?;

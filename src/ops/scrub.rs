@@ -102,13 +102,13 @@ fn redactor(env: &Env, work_dir: &Path, search: &Search) -> Result<Redactor, Fai
     match search {
         Search::Everything => Ok(secrets::redactor(env, work_dir)),
         Search::Kind(kind) => secrets::redactor(env, work_dir).of_kind(kind).ok_or_else(|| {
-            Failure::usage(format!("squad knows no kind `{kind}`"))
+            Failure::usage(format!("there is no kind of secret `{kind}`"))
                 .hint(format!("the kinds are {}", list(Redactor::all_kinds())))
         }),
-        Search::Value(value) if value.chars().count() < SHORTEST => {
-            Err(Failure::usage(format!("the value has fewer than {SHORTEST} characters; it would hit ordinary words"))
-                .hint("give a longer one, with what stands beside it"))
-        }
+        Search::Value(value) if value.chars().count() < SHORTEST => Err(Failure::usage(format!(
+            "the value is shorter than {SHORTEST} characters and would match ordinary words"
+        ))
+        .hint("use a longer value, including the text around it")),
         Search::Value(value) => Ok(Redactor::of_value(value)),
     }
 }
@@ -169,7 +169,7 @@ fn forget_derived(local: &Path) -> Result<(), Failure> {
         match fs::remove_dir_all(&folder) {
             Err(error) if error.kind() != std::io::ErrorKind::NotFound && folder.is_dir() => {
                 return Err(Failure::failed(format!("cannot remove {}: {error}", folder.display()))
-                    .hint("remove it; it is made again"));
+                    .hint("delete it; squad will recreate it"));
             }
             _ => {}
         }

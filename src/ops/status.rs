@@ -27,7 +27,7 @@ pub(crate) struct Status {
     /// Sessions that are kept warm.
     pub(crate) sessions: Vec<()>,
     pub(crate) ledger: LedgerStatus,
-    /// A command that was stopped before its end in this work tree.
+    /// A command that was interrupted in this work tree.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(crate) begun: Option<Begun>,
 }

@@ -84,7 +84,7 @@ pub(crate) fn sync(
             return Err(Failure::usage(format!(
                 "the ledger has not gone to `{name}` before; {entries} would, for everyone who reads it"
             ))
-            .hint("`squad sync --yes` agrees to it, `squad sync --dry-run` only looks"));
+            .hint("use `squad sync --yes` to agree, or `squad sync --dry-run` to look first"));
         }
         synced = Synced { reference: Some(remote.agree(Destination::Log)?), taken: 0, sent: 0, ..would };
     }
@@ -113,7 +113,7 @@ fn send_own(env: &Env, remote: &Remote<'_>, synced: Synced) -> Result<Synced, Fa
                 .hint("this clone may be a copy of another one: `git config --unset squad.clone`, then try again"))
         }
         Delivery::Refused { reason, .. } => {
-            Err(Failure::failed(format!("`{name}` does not take the ledger: {reference}: {reason}"))
+            Err(Failure::failed(format!("`{name}` refuses the ledger: {reference}: {reason}"))
                 .hint("`squad sync` without --own-ref falls back to a branch"))
         }
     }
@@ -273,8 +273,8 @@ impl Exchange<'_> {
         }
         let (name, tried) = (&self.synced.remote, tried.join("; "));
         let entries = plural(self.standing.to_send, "entry");
-        Err(Failure::failed(format!("`{name}` does not take the ledger, {entries} did not get there: {tried}"))
-            .hint("try again; if it stays so, ask whoever runs it to accept refs/squad/log, or the branch squad/state"))
+        Err(Failure::failed(format!("`{name}` refuses the ledger; {entries} not pushed: {tried}"))
+            .hint("try again; if it keeps failing, ask the host to accept refs/squad/log or the branch squad/state"))
     }
 
     /// Why the ledger's own ref was refused, if it was.

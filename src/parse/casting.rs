@@ -18,7 +18,7 @@ pub(super) fn read(files: &Files, problems: &mut Vec<Problem>) -> Vec<Cast> {
         Ok(value) => value,
         Err(error) => {
             let problem = json::problem(files, PATH, &error, "casting-json");
-            problems.push(problem.hint("mend it, or delete the file: the roster says who is on the team"));
+            problems.push(problem.hint("fix it or delete the file; the roster decides who is on the team"));
             return Vec::new();
         }
     };
@@ -66,7 +66,7 @@ pub(super) fn compare(casts: &[Cast], members: &mut [Member], silent: &BTreeSet<
                 member.name, member.source.line
             );
             let problem = Problem::new(Severity::Note, cast.source.clone(), "casting-contradicts", message);
-            problems.push(problem.hint("make `status` say what team.md says"));
+            problems.push(problem.hint("make `status` match team.md"));
         }
     }
     for (slug, status) in corrected {

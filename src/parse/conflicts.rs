@@ -24,7 +24,7 @@ pub(crate) fn conflicts(files: &Files) -> Vec<Problem> {
     let problem = |(path, line): (&String, usize)| {
         let message = "a merge was not finished here: the file holds conflict markers";
         Problem::new(Severity::Error, files.at(path, line), CONFLICT, message)
-            .hint("decide which lines stay and delete the markers; `git diff --check` lists them")
+            .hint("resolve the conflict and delete the markers; `git diff --check` lists them")
     };
     found.map(problem).collect()
 }

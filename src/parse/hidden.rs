@@ -13,7 +13,7 @@ pub(super) fn say_hidden(files: &Files, problems: &mut Vec<Problem>) {
         let line = text[..first].matches('\n').count() + 1;
         problems.push(
             Problem::warning(files.at(path, line), "hidden-characters", format!("has {summary}"))
-                .hint("agents are not given them; delete them if nobody put them there on purpose"),
+                .hint("agents do not see them; delete them unless they are intentional"),
         );
     }
 }

@@ -120,7 +120,7 @@ fn whole_team(files: &Files) -> (Team, Vec<Problem>) {
         }
         None => problems.push(
             Problem::warning(files.at("routing.md", 1), "routing-missing", "there is no routing.md")
-                .hint("without it only @mentions and charters decide who works"),
+                .hint("without it, routing uses only @mentions and charters"),
         ),
     }
     team.skills = skills::read(files, &mut problems);
@@ -187,7 +187,7 @@ fn fill_in(team: &mut Team, models: &BTreeMap<Slug, String>, problems: &mut Vec<
             let message = format!("{} has no role, here or in a charter", member.name);
             problems.push(
                 Problem::new(Severity::Note, member.source.clone(), "roster-role", message)
-                    .hint("say what it does: work finds it by its role"),
+                    .hint("say what it does: routing uses the role"),
             );
         }
     }

@@ -16,7 +16,7 @@ const LONGEST_WAIT: Duration = Duration::from_millis(250);
 pub(crate) enum Message {
     Report(Box<Report>),
     /// What was reported before is still dealt with; then the dispatcher ends. Somebody may still hold [`Reports`]: a
-    /// question that nobody answers keeps its asker waiting.
+    /// question that nobody answers keeps its agent waiting.
     Finish,
 }
 

@@ -160,7 +160,7 @@ async fn a_link_in_the_project_is_judged_by_where_it_leads() {
     std::os::unix::fs::symlink(outside.path(), project.path().join("link")).expect("a link");
     let root = project.path().canonicalize().expect("it is there");
     let (reports, _messages) = Reports::channel();
-    let desk = Desk {
+    let requests = RequestHandler {
         permissions: Permissions::Deny,
         project: root.display().to_string(),
         branch: None,
@@ -172,7 +172,7 @@ async fn a_link_in_the_project_is_judged_by_where_it_leads() {
             let (reply, answer) = Reply::channel();
             let tool = "view".to_owned();
             let request = Request::Permission { access: Access::Read, tool, detail: detail.clone(), reply };
-            desk.answer(&Asker::new(Slug::coordinator(), reports.clone(), true, None), request).await;
+            requests.answer(&Requester::new(Slug::coordinator(), reports.clone(), true, None), request).await;
             assert_eq!(answer.await.expect("an answer") == Approval::Allow, is_allowed, "{detail}");
         }
     }

@@ -12,7 +12,7 @@ use crate::git::WorkTreeSnapshot;
 use crate::model::{Change, Slug, What, seconds};
 
 /// Takes snapshots. Slow: it looks at every file.
-pub(crate) trait Camera: Send + Sync {
+pub(crate) trait TakeSnapshots: Send + Sync {
     fn take(&self, previous: Option<&WorkTreeSnapshot>) -> Result<WorkTreeSnapshot, String>;
 
     fn changed(&self, from: &WorkTreeSnapshot, to: &WorkTreeSnapshot) -> Result<Vec<Change>, String>;
@@ -20,7 +20,7 @@ pub(crate) trait Camera: Send + Sync {
 
 /// The work tree of a run. Snapshots divide the run into spans of time, of each of which it is known who was at work.
 pub(crate) struct WorkTree {
-    camera: Arc<dyn Camera>,
+    source: Arc<dyn TakeSnapshots>,
     /// See `Env::threads`.
     threads: bool,
     /// The project's root from the repository's, with `/` at its end; empty where they are the same.
@@ -28,7 +28,7 @@ pub(crate) struct WorkTree {
     reports: Reports,
     /// Taken one at a time, in order. An error is why there are none.
     snapshots: tokio::sync::Mutex<Vec<Result<WorkTreeSnapshot, String>>>,
-    roll: Mutex<Roll>,
+    activity: Mutex<Activity>,
     /// The first snapshot is taken, or will never be.
     is_ready: watch::Sender<bool>,
     /// The run's end is on record.
@@ -37,7 +37,7 @@ pub(crate) struct WorkTree {
 
 /// Who worked when.
 #[derive(Default)]
-struct Roll {
+struct Activity {
     /// Each with the snapshot its work began at.
     at_work: BTreeMap<Slug, usize>,
     /// Who was at work in each span; a span begins with a snapshot.
@@ -47,14 +47,14 @@ struct Roll {
 }
 
 impl WorkTree {
-    pub(crate) fn new(camera: Arc<dyn Camera>, threads: bool, prefix: String, reports: Reports) -> Arc<Self> {
+    pub(crate) fn new(source: Arc<dyn TakeSnapshots>, threads: bool, prefix: String, reports: Reports) -> Arc<Self> {
         Arc::new(Self {
-            camera,
+            source,
             threads,
             prefix,
             reports,
             snapshots: tokio::sync::Mutex::default(),
-            roll: Mutex::new(Roll { spans: vec![BTreeSet::new()], ..Roll::default() }),
+            activity: Mutex::new(Activity { spans: vec![BTreeSet::new()], ..Activity::default() }),
             is_ready: watch::Sender::new(false),
             is_over: AtomicBool::new(false),
         })
@@ -90,16 +90,16 @@ impl WorkTree {
 
     /// An agent begins to work.
     pub(crate) fn enter(&self, agent: &Slug) {
-        let mut roll = self.roll();
-        let span = roll.spans.len() - 1;
-        roll.at_work.insert(agent.clone(), span);
-        roll.spans[span].insert(agent.clone());
+        let mut activity = self.activity();
+        let span = activity.spans.len() - 1;
+        activity.at_work.insert(agent.clone(), span);
+        activity.spans[span].insert(agent.clone());
     }
 
     /// An agent's tool writes this file, named from the project's root.
     pub(crate) fn name(&self, agent: &Slug, path: &str) {
         let path = format!("{}{path}", self.prefix);
-        self.roll().named.entry(agent.clone()).or_default().insert(path);
+        self.activity().named.entry(agent.clone()).or_default().insert(path);
     }
 
     /// An agent has ended its work. Returns what it changed; `None`: that could not be seen.
@@ -111,13 +111,13 @@ impl WorkTree {
             _ => Err(String::new()),
         };
         snapshots.push(next);
-        let (begun, ended) = self.roll().divide(agent)?;
+        let (begun, ended) = self.activity().divide(agent)?;
         let (Ok(from), Ok(to)) = (snapshots.get(begun)?.clone(), snapshots.get(ended)?.clone()) else { return None };
         drop(snapshots);
-        let camera = Arc::clone(&self.camera);
-        let changed = self.aside(move || camera.changed(&from, &to)).await;
+        let source = Arc::clone(&self.source);
+        let changed = self.aside(move || source.changed(&from, &to)).await;
         match changed {
-            Ok(changes) => Some(self.roll().attribute(changes, agent, begun, ended)),
+            Ok(changes) => Some(self.activity().attribute(changes, agent, begun, ended)),
             Err(reason) => {
                 self.complain(&reason);
                 None
@@ -126,8 +126,8 @@ impl WorkTree {
     }
 
     async fn take(&self, previous: Option<&WorkTreeSnapshot>) -> Result<WorkTreeSnapshot, String> {
-        let (camera, before, asked) = (Arc::clone(&self.camera), previous.cloned(), Instant::now());
-        let taken = self.aside(move || camera.take(before.as_ref())).await;
+        let (source, before, asked) = (Arc::clone(&self.source), previous.cloned(), Instant::now());
+        let taken = self.aside(move || source.take(before.as_ref())).await;
         match &taken {
             Ok(snapshot) if previous.is_none_or(|previous| previous.commit() != snapshot.commit()) => {
                 let (commit, left_out) = (snapshot.commit(), snapshot.left_out());
@@ -154,12 +154,12 @@ impl WorkTree {
         self.tell(What::SessionError { session: String::new(), reason });
     }
 
-    fn roll(&self) -> MutexGuard<'_, Roll> {
-        self.roll.lock().unwrap_or_else(PoisonError::into_inner)
+    fn activity(&self) -> MutexGuard<'_, Activity> {
+        self.activity.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
-impl Roll {
+impl Activity {
     /// A snapshot was taken because the agent has ended. Returns the first and the last of its snapshots.
     fn divide(&mut self, agent: &Slug) -> Option<(usize, usize)> {
         let begun = self.at_work.remove(agent);
@@ -206,29 +206,29 @@ mod tests {
     }
 
     /// ada works in the first two spans, bob in the first, eve in the second.
-    fn roll() -> Roll {
-        let mut roll = Roll { spans: vec![BTreeSet::new()], ..Roll::default() };
+    fn activity() -> Activity {
+        let mut activity = Activity { spans: vec![BTreeSet::new()], ..Activity::default() };
         for name in ["ada", "bob"] {
-            roll.at_work.insert(slug(name), 0);
-            roll.spans[0].insert(slug(name));
+            activity.at_work.insert(slug(name), 0);
+            activity.spans[0].insert(slug(name));
         }
-        assert_eq!(roll.divide(&slug("bob")), Some((0, 1)));
-        roll.at_work.insert(slug("eve"), 1);
-        roll.spans[1].insert(slug("eve"));
-        assert_eq!(roll.divide(&slug("ada")), Some((0, 2)));
-        assert_eq!(roll.divide(&slug("eve")), Some((1, 3)));
-        assert_eq!(roll.divide(&slug("nobody")), None);
-        roll
+        assert_eq!(activity.divide(&slug("bob")), Some((0, 1)));
+        activity.at_work.insert(slug("eve"), 1);
+        activity.spans[1].insert(slug("eve"));
+        assert_eq!(activity.divide(&slug("ada")), Some((0, 2)));
+        assert_eq!(activity.divide(&slug("eve")), Some((1, 3)));
+        assert_eq!(activity.divide(&slug("nobody")), None);
+        activity
     }
 
     #[test]
     fn a_change_is_whose_tool_named_it_or_who_was_alone_and_else_anybodys() {
-        let mut roll = roll();
+        let mut activity = activity();
         for (name, path) in [("ada", "a"), ("bob", "b"), ("ada", "both"), ("bob", "both"), ("eve", "e")] {
-            roll.named.entry(slug(name)).or_default().insert(path.to_owned());
+            activity.named.entry(slug(name)).or_default().insert(path.to_owned());
         }
         let all = || changes(&["a", "b", "both", "e", "x"]);
-        let of = |name: &str, begun, ended| shown(&roll.attribute(all(), &slug(name), begun, ended));
+        let of = |name: &str, begun, ended| shown(&activity.attribute(all(), &slug(name), begun, ended));
         assert_eq!(of("ada", 0, 2), ["a", "both ada bob", "x ada bob eve"]);
         assert_eq!(of("bob", 0, 1), ["b", "both ada bob", "e ada bob", "x ada bob"], "eve was not there");
         assert_eq!(of("eve", 2, 3), ["a", "b", "both", "e", "x"], "nobody else was");

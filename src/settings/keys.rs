@@ -133,7 +133,7 @@ pub(super) fn unknown(name: &str, origin: &Origin) -> Problem {
 
 pub(super) fn guarded(name: &str, origin: &Origin) -> Problem {
     problem(origin, "config-untrusted", format!("`{name}` is ignored: a repository may not set it"))
-        .hint("set it in your own configuration file or by its SQUAD_ variable if you want it")
+        .hint("set it in your own configuration file or with its SQUAD_ variable")
 }
 
 pub(super) fn unusable(name: &str, reason: &str, origin: &Origin) -> Problem {

@@ -23,7 +23,7 @@ pub(crate) fn from_toml(text: &str, origin: impl Fn(usize) -> Origin) -> (Layer,
             let line = error.span().map_or(1, |span| line_of(text, span.start));
             let message = format!("is not TOML: {}", error.message().trim());
             let problem = Problem::new(Severity::Error, origin(line).source(), "config-not-toml", message)
-                .hint("nothing of this file is used until it is mended");
+                .hint("this file is ignored until it is fixed");
             return (layer, vec![problem]);
         }
     };
@@ -42,7 +42,7 @@ pub(crate) fn from_json(text: &str, origin: impl Fn(usize) -> Origin) -> (Layer,
         Err(error) => {
             let message = format!("is not JSON: {error}");
             let problem = Problem::warning(origin(error.line()).source(), "config-not-json", message)
-                .hint("nothing of this file is used until it is mended");
+                .hint("this file is ignored until it is fixed");
             return (layer, vec![problem]);
         }
     };

@@ -22,9 +22,9 @@ fn the_team_is_shown_as_squad_reads_it() {
 
         5 members, 3 routing rules, 0 decisions
         note: .squad/team.md:6: Bob has no charter at .squad/agents/bob/charter.md
-        hint: write one; until then the agent is told its name and its role only
+        hint: write one; until then the agent only knows its name and role
         note: .squad/team.md:7: Rex has no charter at .squad/agents/rex/charter.md
-        hint: write one; until then the agent is told its name and its role only
+        hint: write one; until then the agent only knows its name and role
         --- exit 0
     "#]]
     .assert_eq(&repo.squad(&["agents"]).to_string());

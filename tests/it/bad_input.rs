@@ -37,7 +37,7 @@ fn a_team_that_cannot_be_used() {
     expect![[r#"
         --- stderr
         warning: .squad/routing.md:1: there is no routing.md
-        hint: without it only @mentions and charters decide who works
+        hint: without it, routing uses only @mentions and charters
         error: .squad/team.md:1: no table in it lists a member
         hint: a roster is a table with a Name and a Role column
         --- exit 3
@@ -70,7 +70,7 @@ fn a_team_that_cannot_be_used() {
         warning: .squad/routing.md:1: squad found no routing rule in it
         hint: rules are rows of a table such as `| Work Type | Route To | Examples |`
         error: .squad/config.toml:1: is not TOML: unclosed table, expected `]`
-        hint: nothing of this file is used until it is mended
+        hint: this file is ignored until it is fixed
         --- exit 3
     "#]]
     .assert_eq(&repo.squad(&RUN).to_string());
@@ -114,7 +114,7 @@ fn an_unknown_engine_in_a_file_is_the_files_mistake() {
     repo.write(".squad/config.toml", "[engine]\nname = \"nope\"\n");
     expect![[r#"
         --- stderr
-        error: .squad/config.toml:2: squad knows no engine `nope`
+        error: .squad/config.toml:2: there is no engine `nope`
         hint: the engines are `copilot` and `rehearsal`
         --- exit 3
     "#]]
@@ -284,11 +284,11 @@ fn folders_that_are_links_are_said_once() {
         warning: .squad/agents/eve: is a link out of the project's files and is not read
         warning: .squad/agents/self: is a link to a folder that it is in, and is not followed
         note: .squad/team.md:5: Ada has no charter at .squad/agents/ada/charter.md
-        hint: write one; until then the agent is told its name and its role only
+        hint: write one; until then the agent only knows its name and role
         note: .squad/team.md:6: Bob has no charter at .squad/agents/bob/charter.md
-        hint: write one; until then the agent is told its name and its role only
+        hint: write one; until then the agent only knows its name and role
         note: .squad/team.md:7: Rex has no charter at .squad/agents/rex/charter.md
-        hint: write one; until then the agent is told its name and its role only
+        hint: write one; until then the agent only knows its name and role
         --- exit 0
     "#]]
     .assert_eq(&repo.squad(&["agents"]).to_string());

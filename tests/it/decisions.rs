@@ -207,7 +207,7 @@ fn mistakes_have_a_way_out() {
     .assert_eq(&repo.squad(&["decisions", "add", "  "]).to_string());
     expect![[r#"
         --- stderr
-        Nothing is decided yet.
+        There are no decisions yet.
         hint: squad decisions add "Money is stored as integer cents"
         --- exit 0
     "#]]

@@ -130,7 +130,7 @@ fn the_inbox_and_archives_are_imported_when_asked() {
     assert_eq!(repo.squad(&["decisions", "import"]).err, "There is nothing to import.\n");
     let note = ".squad/decisions/inbox/2026-02-01-oars.md";
     let output = repo.squad(&["decisions", "import", note]);
-    assert!(output.err.contains(&format!("Nothing is left of {note}; it goes.")), "{output}");
+    assert!(output.err.contains(&format!("{note} would be empty and is deleted.")), "{output}");
     assert!(!repo.exists(note));
     let file = repo.git(&["ls-files", "*oars*"]);
     expect![[r#"

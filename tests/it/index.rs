@@ -73,7 +73,7 @@ fn many_entries_are_told_the_same_with_an_index_and_without() {
     assert!(before[0].contains("ledger      3000 entries"), "{}", before[0]);
     assert_eq!(before[2].matches("\"run\"").count(), 300);
     assert!(before[3].contains("20251209-0858") && before[3].lines().count() == 15, "{}", before[3]);
-    assert!(before[4].contains("may be"), "{}", before[4]);
+    assert!(before[4].contains("is ambiguous"), "{}", before[4]);
     assert_eq!(told(&repo), before);
     forget(&repo);
     assert_eq!(told(&repo), before);

@@ -125,7 +125,7 @@ fn a_decision_waits_until_the_branch_can_take_it() {
         let before = [repo.git(&["status", "--porcelain"]), repo.git(&["rev-parse", "HEAD", "feature", "main"])];
         let added = repo.squad(&["decisions", "add", "First"]);
         assert!(
-            added.code == 0 && added.err.contains("1 decision recorded and not on the branch yet"),
+            added.code == 0 && added.err.contains("1 decision recorded but not on the branch yet"),
             "{name}: {added}"
         );
         assert!(added.err.contains(why) && added.err.contains("hint: "), "{name}: {added}");

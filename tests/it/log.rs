@@ -7,7 +7,7 @@ fn runs_are_listed_and_one_is_shown_whole() {
     let repo = TestRepo::with_small_team();
     expect![[r#"
         --- stderr
-        Nothing has happened yet.
+        There are no runs yet.
         hint: squad orchestrate "what is to be done"
         --- exit 0
     "#]]
@@ -24,8 +24,8 @@ fn runs_are_listed_and_one_is_shown_whole() {
     .assert_eq(&repo.squad(&["log"]).to_string());
     expect![[r#"
         --- stderr
-        error: `20260105-0900` may be 20260105-090016-00000f and 20260105-090000-000001
-        hint: write more of the id
+        error: `20260105-0900` is ambiguous: 20260105-090016-00000f and 20260105-090000-000001
+        hint: use a longer prefix
         --- exit 2
     "#]]
     .assert_eq(&repo.squad(&["log", "20260105-0900"]).to_string());
@@ -48,7 +48,7 @@ fn runs_are_listed_and_one_is_shown_whole() {
         09:00:31  squad        run.completed        completed, 1 agent (0.1 s, 0 in, 0 out)
         --- exit 0
     "#]].assert_eq(&repo.squad(&["log", &run]).to_string());
-    assert_eq!(repo.squad(&["log", "--agent", "rex"]).err, "No run is like that.\n");
+    assert_eq!(repo.squad(&["log", "--agent", "rex"]).err, "No run matches.\n");
     assert_eq!(repo.squad(&["log", "--limit", "1", "--json"]).out.matches("\"message\"").count(), 1);
 }
 

@@ -51,7 +51,7 @@ fn a_remote_that_takes_only_branches_gets_one() {
     expect![[r#"
         2 entries sent to origin, 0 entries taken from there
         --- stderr
-        warning: origin takes no ref for the ledger: [remote rejected] (hook declined): no such refs here
+        warning: origin refuses refs for the ledger: [remote rejected] (hook declined): no such refs here
         hint: it is kept in the branch refs/heads/squad/state there until that changes
         --- exit 0
     "#]]
@@ -83,7 +83,7 @@ fn a_remote_that_hides_custom_refs_is_asked_once() {
     expect![[r#"
         2 entries sent to origin, 0 entries taken from there
         --- stderr
-        warning: origin takes no ref for the ledger: [remote rejected] (deny updating a hidden ref)
+        warning: origin refuses refs for the ledger: [remote rejected] (deny updating a hidden ref)
         hint: it is kept in the branch refs/heads/squad/state there until that changes
         --- exit 0
     "#]]
@@ -128,7 +128,7 @@ fn what_reached_no_ref_of_the_remote_is_an_error_that_says_what_was_tried() {
     shared.repo.squad(&["decisions", "add", "Refused"]);
     let output = shared.repo.squad(&["sync"]);
     assert_eq!(output.code, 1, "{output}");
-    for tried in ["2 entries did not get there: refs/squad/log:", "; refs/squad/clones/", "; refs/heads/squad/state:"] {
+    for tried in ["2 entries not pushed: refs/squad/log:", "; refs/squad/clones/", "; refs/heads/squad/state:"] {
         assert!(output.err.contains(tried), "{tried}: {output}");
     }
     assert_eq!(unsynced(&shared, &ours), "2");
@@ -147,7 +147,7 @@ fn a_lock_that_somebody_left_on_the_remote_is_no_refusal() {
     std::fs::write(&lock, "").expect("a lock");
     shared.repo.squad(&["decisions", "add", "Later"]);
     let output = shared.sync(&ours);
-    assert!(output.out.starts_with("2 entries sent") && output.err.contains("did not take refs/squad/log"), "{output}");
+    assert!(output.out.starts_with("2 entries sent") && output.err.contains("rejected refs/squad/log"), "{output}");
     std::fs::remove_file(lock).expect("it is there");
     shared.sync(&ours);
     assert_eq!((refs(&shared), shared.tip(&shared.hub())), ("refs/squad/log\n".to_owned(), shared.tip(&ours)));

@@ -199,10 +199,10 @@ fn rescues_are_given_up_only_when_asked() {
     assert!(repo.squad(&["rescue", "drop", "--before", "2026-01-05"]).err.starts_with("0 rescues"));
     assert_eq!(repo.squad(&["rescue", "list"]).out.lines().count(), 1);
     let output = repo.squad(&["rescue", "drop", &id[..8]]);
-    assert_eq!(output.to_string(), format!("{id}\n--- stderr\n1 rescue given up.\n--- exit 0\n"));
+    assert_eq!(output.to_string(), format!("{id}\n--- stderr\n1 rescue deleted.\n--- exit 0\n"));
     expect![[r#"
         --- stderr
-        Nothing was kept: squad has not changed a file of yours here.
+        There are no rescues: squad has not changed any of your files here.
         --- exit 0
     "#]]
     .assert_eq(&repo.squad(&["rescue", "list"]).to_string());

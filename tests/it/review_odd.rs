@@ -230,5 +230,5 @@ fn prompts_are_compared_without_a_checkout() {
         --- exit 0
     "#]]
     .assert_eq(&repo.squad(&["agents", "diff", "main..feature"]).to_string());
-    assert!(repo.squad(&["agents", "diff", "main..main"]).err.contains("No agent is told anything else"));
+    assert!(repo.squad(&["agents", "diff", "main..main"]).err.contains("No agent's prompt changes"));
 }

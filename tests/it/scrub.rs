@@ -193,8 +193,8 @@ fn kinds_and_todays_rules_find_what_was_kept() {
     assert!(repo.squad(&["scrub", "--rescan"]).err.starts_with("It is neither"));
     expect![[r#"
         --- stderr
-        error: the value has fewer than 4 characters; it would hit ordinary words
-        hint: give a longer one, with what stands beside it
+        error: the value is shorter than 4 characters and would match ordinary words
+        hint: use a longer value, including the text around it
         --- exit 2
     "#]]
     .assert_eq(&repo.with_input("abc\n").squad_in(&root, &["scrub", "--value-stdin"]).to_string());

@@ -35,7 +35,7 @@ fn nobody_works_for_half_a_team() {
         expect![[r#"
             --- stderr
             error: .squad/team.md:6: a merge was not finished here: the file holds conflict markers
-            hint: decide which lines stay and delete the markers; `git diff --check` lists them
+            hint: resolve the conflict and delete the markers; `git diff --check` lists them
             --- exit 3
         "#]]
         .assert_eq(&repo.squad(&["orchestrate", "--engine", "rehearsal", "Add an endpoint"]).to_string());

@@ -1,14 +1,14 @@
 use super::super::{Context, Ended};
 use crate::model::printable;
 use crate::ops::Workspace;
-use crate::ops::prompts::{PromptChange, Told};
+use crate::ops::prompts::{Prompt, PromptChange};
 use crate::ops::review::{Range, prompt_changes};
 use crate::ui::{BAD, FAINT, GOOD, STRONG, Ui};
 
-/// Show how a range of commits changes what agents are told
+/// Show how a range of commits changes the agents' prompts
 ///
-/// Prompts are compiled from the team's files as the two commits have them, at the standard tier and without a task;
-/// your own configuration and the ledger's learnings are no part of them. Needs no checkout.
+/// Compiles the prompts from the team's files in both commits, at the standard tier and without a task. Your own
+/// configuration and the ledger's learnings are left out. Needs no checkout.
 #[derive(clap::Args)]
 #[command(after_help = "\
 Examples:
@@ -16,7 +16,7 @@ Examples:
   squad agents diff HEAD~1
   squad agents diff main.. --json | jq '.prompts[].agent'")]
 pub(super) struct Args {
-    /// BASE..HEAD; BASE alone is what the checked-out commit has on top of it
+    /// BASE..HEAD; BASE alone means BASE..HEAD of the checked-out commit
     range: String,
 }
 
@@ -30,7 +30,7 @@ impl Args {
             return Ok(0);
         }
         if prompts.is_empty() {
-            ui.say("No agent is told anything else.");
+            ui.say("No agent's prompt changes.");
         }
         prompts.iter().for_each(|change| shown(ui, change));
         Ok(0)
@@ -38,7 +38,7 @@ impl Args {
 }
 
 fn shown(ui: &mut Ui, change: &PromptChange) {
-    let told = |told: &Told| format!("{} tokens on {}", told.tokens, told.model);
+    let told = |told: &Prompt| format!("{} tokens on {}", told.tokens, told.model);
     let how = match (&change.before, &change.after) {
         (Some(before), Some(after)) => format!("{}, before {}", told(after), told(before)),
         (None, Some(after)) => format!("new, {}", told(after)),

@@ -11,14 +11,14 @@ const SEPARATOR: &str = "\n----- context -----\n";
 /// Inputs that stayed out are named up to this many; --verbose and --json have them all.
 const LEFT_OUT: usize = 10;
 
-/// Show one agent, and what its sessions are told
+/// Show one agent and its prompt
 ///
-/// --prompt prints what the engine is given, to the byte: the agent's own prompt, a line `----- context -----` with an
-/// empty line before it, and the context, which is appended to the engine's system message. The task itself comes as
-/// the first message and is not part of it. With --json these are the fields `prompt` and `context`.
+/// --prompt prints exactly what the engine receives: the agent's prompt, an empty line, a line `----- context
+/// -----`, and the context that is appended to the engine's system message. The task is the first message and not
+/// part of it. With --json these are the fields `prompt` and `context`.
 ///
-/// --receipt prints why: each thing that might be in the prompt with its source, hash and tokens, whether it is in, and
-/// the reason. Decisions and history are chosen for the task, so give one with --task.
+/// --receipt lists every candidate for the prompt with its source, hash and tokens, whether it is in, and why.
+/// Decisions and history are chosen for the task, so give one with --task.
 #[derive(clap::Args)]
 #[command(after_help = "\
 Examples:
@@ -30,13 +30,13 @@ Examples:
 pub(super) struct Args {
     /// The agent's name, or `coordinator`
     name: String,
-    /// What the agent would work on
+    /// The task that the agent would work on
     #[arg(long, value_name = "TEXT")]
     task: Option<String>,
-    /// How much of the machinery the session would get
+    /// The tier the session would run in
     #[arg(long, value_enum, value_name = "TIER", default_value = "standard")]
     tier: TierName,
-    /// Print what the engine is given
+    /// Print what the engine receives
     #[arg(long)]
     prompt: bool,
     /// Print what went into the prompt, what stayed out, and why

@@ -37,10 +37,10 @@ pub(super) struct Supersede {
 struct What {
     /// What is decided; `-` reads it from standard input
     text: String,
-    /// A path glob the decision is about; may be given several times
+    /// A path glob the decision applies to; may be repeated
     #[arg(long, value_name = "GLOB")]
     scope: Vec<String>,
-    /// A word to find it by; may be given several times
+    /// A word to find it by; may be repeated
     #[arg(long = "tag", value_name = "WORD")]
     tags: Vec<String>,
 }
@@ -99,7 +99,7 @@ fn settle(context: &mut Context<'_>, workspace: &Workspace, decision: &Decision)
         _ if ui.json() => {}
         Ok(landed) => said(ui, landed),
         Err(failure) => {
-            ui.warning(&format!("the decision is recorded and not on the branch yet: {}", failure.message));
+            ui.warning(&format!("the decision is recorded but not on the branch yet: {}", failure.message));
             failure.hint.iter().for_each(|hint| ui.hint(hint));
         }
     }

@@ -3,11 +3,11 @@ use crate::model::{list, plural, printable};
 use crate::ops::import::{self, Import, Which};
 use crate::ui::Ui;
 
-/// Give the entries of a decisions.md files of their own
+/// Split decisions.md into one file for each decision
 ///
-/// Each entry becomes a file under `.squad/decisions`, word for word, in one commit that takes it out of the file it
-/// stood in; a file of which nothing is left goes. Ids are those of the entries, so two clones that import make the
-/// same files. What is imported is what the branch has: commit changes first.
+/// Moves each entry, word for word, to a file of its own under `.squad/decisions`, in one commit; a file that
+/// becomes empty is deleted. Ids are derived from the entries, so two clones that import create the same files.
+/// Imports what is committed on the branch: commit your changes first.
 #[derive(clap::Args)]
 #[command(after_help = "\
 Examples:
@@ -16,13 +16,13 @@ Examples:
   squad decisions import .squad/decisions/inbox/*.md
   squad decisions import --all")]
 pub(super) struct Args {
-    /// Files to import, such as notes of the inbox, instead of the decisions.md
+    /// Files to import instead of decisions.md, such as notes in the inbox
     #[arg(value_name = "FILE")]
     files: Vec<String>,
     /// Import decisions.md, the inbox and archives
     #[arg(long, conflicts_with = "files")]
     all: bool,
-    /// Show what would be imported, and change nothing
+    /// Show what would be imported and change nothing
     #[arg(long)]
     pub(super) dry_run: bool,
 }
@@ -40,7 +40,7 @@ impl Args {
         if undated * 2 > all {
             let message = format!("{undated} of {} do not say when they were made", plural(all, "entry"));
             context.ui.warning(&format!("{message}: some may be parts of others"));
-            context.ui.hint("look with --dry-run, and give each decision a heading such as `### 2026-01-31: Title`");
+            context.ui.hint("check with --dry-run, and give each decision a heading such as `### 2026-01-31: Title`");
         }
         if !self.dry_run {
             import::carry_out(context.env, &project, &mut import)?;
@@ -72,7 +72,7 @@ fn said(ui: &mut Ui, import: &Import) {
         None => ui.say(&format!("{count} would be imported.")),
     }
     for source in import.sources.iter().filter(|(_, kept)| kept.is_none()).map(|(path, _)| path) {
-        ui.say(&format!("Nothing is left of {}; it goes.", printable(source)));
+        ui.say(&format!("{} would be empty and is deleted.", printable(source)));
     }
     for place in &import.left {
         ui.warning(&format!(

@@ -3,7 +3,7 @@ use crate::model::plural;
 use crate::ops::landing::{self, Landed, Lander, Which};
 use crate::ui::Ui;
 
-/// Commit the recorded decisions that were made for this branch and are not on it yet
+/// Commit the recorded decisions of this branch that are not on it yet
 #[derive(clap::Args)]
 #[command(after_help = "Examples:\n  squad decisions land")]
 pub(super) struct Args {}
@@ -38,7 +38,7 @@ pub(super) fn said(ui: &mut Ui, landed: &Landed) {
         ui.say(&format!("{} landed on {} in {short}.", plural(landed.decisions.len(), "decision"), landed.branch));
     }
     if let Some(left) = &landed.left {
-        ui.warning(&format!("{} recorded and not on the branch yet: {}", left.what(), left.reason));
+        ui.warning(&format!("{} recorded but not on the branch yet: {}", left.what(), left.reason));
         ui.hint(&format!("{}; then `squad decisions land`", left.hint));
     }
 }

@@ -3,7 +3,7 @@ use crate::model::{self, DecisionState, Problem, printable};
 use crate::ops::decisions::{self, Standing};
 use crate::ui::{BAD, FAINT, GOOD, STRONG, Ui, WARN};
 
-/// List every decision and how it stands
+/// List every decision and its state
 ///
 /// in force: its file is on this branch. superseded: replaced by another one here. unlanded: recorded, on no branch
 /// yet. elsewhere: landed on another branch only. withdrawn: landed here, file deleted since.
@@ -58,7 +58,7 @@ fn list(ui: &mut Ui, all: &[Standing], is_partial: bool) {
     if all.is_empty() && is_partial {
         ui.say("No decision can be read.");
     } else if all.is_empty() {
-        ui.say("Nothing is decided yet.");
+        ui.say("There are no decisions yet.");
         ui.hint("squad decisions add \"Money is stored as integer cents\"");
     }
     for decision in all {

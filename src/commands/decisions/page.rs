@@ -4,7 +4,7 @@
 //! them calls anybody, links anywhere or shows an image.
 
 use crate::model::{Decision, first_line, list, plural, printable, quote};
-use crate::ops::prompts::{PromptChange, Told};
+use crate::ops::prompts::{Prompt, PromptChange};
 use crate::ops::review::Review;
 use crate::review::{Certainty, Changes};
 
@@ -124,7 +124,7 @@ fn prompts(page: &mut Page, prompts: &[PromptChange]) {
     }
     let mut table = "| Agent | Tokens | Model |\n|---|---|---|\n".to_owned();
     for change in prompts {
-        let both = |show: &dyn Fn(&Told) -> String| match (&change.before, &change.after) {
+        let both = |show: &dyn Fn(&Prompt) -> String| match (&change.before, &change.after) {
             (Some(before), Some(after)) if show(before) == show(after) => show(after),
             (Some(before), Some(after)) => format!("{} → {}", show(before), show(after)),
             (None, Some(after)) => format!("new: {}", show(after)),

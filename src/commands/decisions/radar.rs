@@ -5,10 +5,10 @@ use crate::ops::radar::{self, Radar};
 use crate::review::Certainty;
 use crate::ui::{BAD, STRONG, Ui, WARN};
 
-/// Show what branches decide against each other, before they meet
+/// Show decisions on different branches that contradict each other
 ///
-/// Compares the decisions that each branch has on top of the base, with each other and with what the base has decided
-/// since the branch forked. Without REF: every branch, local and of remotes. Exits with 0 whatever it finds.
+/// Compares the decisions each branch adds to the base with those of the other branches, and with what the base has
+/// decided since. Without REF, looks at every local and remote branch. Always exits with 0.
 #[derive(clap::Args)]
 #[command(after_help = "\
 Examples:
@@ -19,7 +19,7 @@ pub(super) struct Args {
     /// Branches or other revisions
     #[arg(value_name = "REF")]
     revisions: Vec<String>,
-    /// Where they go; by default origin's HEAD, main or master
+    /// The branch they will be merged into; by default origin's HEAD, main or master
     #[arg(long, value_name = "REF")]
     base: Option<String>,
 }

@@ -7,10 +7,10 @@ use crate::ops::review::{self, Range, Review};
 
 /// Show what a pull request decides
 ///
-/// What the commits of HEAD decide on top of BASE: new, changed, superseded and withdrawn decisions, what they
-/// contradict, which of the range's decisions never landed, and how agents' prompts change. Needs no checkout.
+/// Lists the decisions that BASE..HEAD adds, changes, supersedes and withdraws, what they contradict, which
+/// decisions made for these commits never landed, and how the agents' prompts change. Needs no checkout.
 ///
-/// Prints Markdown for a comment; --json for programs. What is merely likely never fails a build.
+/// Prints Markdown for a comment, or JSON with --json. Contradictions that are merely likely never fail a build.
 #[derive(clap::Args)]
 #[command(after_help = "\
 Examples:
@@ -20,15 +20,15 @@ Examples:
   squad decisions review main.. --json | jq '.conflicts'
   squad decisions review origin/main.. | gh pr comment --body-file -")]
 pub(super) struct Args {
-    /// BASE..HEAD; BASE alone is what the checked-out commit has on top of it
+    /// BASE..HEAD; BASE alone means BASE..HEAD of the checked-out commit
     range: String,
-    /// Review every team of the repository that the range says something of, not only the one here
+    /// Review every team in the repository that the range affects, not only this one
     #[arg(long)]
     every_team: bool,
-    /// Exit with 1 when there is any of these; may be given several times
+    /// Exit with 1 when there are any of these; may be repeated
     #[arg(long, value_enum, value_name = "WHAT", value_delimiter = ',')]
     fail_on: Vec<FailOn>,
-    /// Characters of Markdown at most: what is too long for a comment is left out and said to be
+    /// Characters of Markdown at most; what does not fit is left out, and the text says so
     #[arg(long, value_name = "N", default_value_t = COMMENT)]
     limit: usize,
 }
@@ -38,9 +38,9 @@ const COMMENT: usize = 60_000;
 
 #[derive(Clone, Copy, PartialEq, Eq, ValueEnum)]
 enum FailOn {
-    /// Decisions that supersede the same one, decide the same scope, or supersede what nobody knows
+    /// Decisions that supersede the same one, decide the same scope, or supersede an unknown one
     Explicit,
-    /// Decisions that were made for these commits and are not in them
+    /// Decisions made for these commits that are not in them
     Unlanded,
 }
 

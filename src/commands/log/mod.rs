@@ -17,10 +17,10 @@ use crate::ui::Ui;
 /// Runs that are shown where nothing else is said.
 const RUNS: u32 = 20;
 
-/// Show what happened
+/// Show past runs
 ///
-/// Without RUN, the newest runs; with it, everything that run left. The same can be read with
-/// `git log -p refs/squad/log`.
+/// Without RUN, lists the newest runs; with RUN, shows every entry of that run. `git log -p refs/squad/log` shows
+/// the same data.
 #[derive(clap::Args)]
 #[command(after_help = "\
 Examples:
@@ -34,26 +34,26 @@ Examples:
 
 WHEN is a day (2026-01-05, in UTC), an RFC 3339 time, or how long ago: 90s, 45m, 2h, 3d, 1w.")]
 pub(super) struct Args {
-    /// A run's id, or the beginning of it
+    /// The run's id, or a prefix of it
     run: Option<String>,
-    /// How many runs to show (20), or how many of RUN's entries: the newest
+    /// How many runs to show (20 by default), or how many of RUN's newest entries
     #[arg(long, short = 'n', value_name = "N", value_parser = clap::value_parser!(u32).range(1..))]
     limit: Option<u32>,
-    /// Only runs that AGENT was chosen for or worked in, or only its entries
+    /// Only runs that AGENT was chosen for or worked in; with RUN, only its entries
     #[arg(long, value_name = "AGENT")]
     agent: Option<String>,
-    /// Only runs that began then or later, or only entries from then on
+    /// Only runs that began at WHEN or later; with RUN, only entries since then
     #[arg(long, value_name = "WHEN")]
     since: Option<String>,
     /// Show entries as they are recorded, until Ctrl-C or until RUN ends
     ///
-    /// With --since, those since then come first; with RUN, those that it has left already.
+    /// With --since, starts with the entries since then; with RUN, with those the run has so far.
     #[arg(long, short, conflicts_with = "limit")]
     follow: bool,
     /// Write the completed runs as labelled cases for `squad route --eval`, to a new FILE or to stdout (`-`)
     ///
-    /// The agents that completed a run count as the right ones; look the cases over, and correct those that were not.
-    /// Runs that failed, were cancelled or were rejected are left out.
+    /// The agents that completed a run are its label; check the cases and correct those that are wrong. Failed,
+    /// cancelled and rejected runs are left out.
     #[arg(long, value_name = "FILE", num_args = 0..=1)]
     #[arg(conflicts_with_all = ["run", "limit", "agent", "since", "follow"])]
     export_routing: Option<Option<PathBuf>>,
@@ -141,7 +141,10 @@ fn one(mut found: Vec<RunId>, id: &str) -> Result<RunId, Failure> {
     match found.len() {
         1 => Ok(found.remove(0)),
         0 => Err(Failure::usage(format!("there is no run `{id}`")).hint("`squad log` shows the newest runs")),
-        _ => Err(Failure::usage(format!("`{id}` may be {}", list(found.iter().take(5)))).hint("write more of the id")),
+        _ => {
+            Err(Failure::usage(format!("`{id}` is ambiguous: {}", list(found.iter().take(5))))
+                .hint("use a longer prefix"))
+        }
     }
 }
 

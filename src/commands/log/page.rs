@@ -12,9 +12,9 @@ const DETAIL: usize = 100;
 /// `is_chosen`: only some of the runs were wanted.
 pub(super) fn runs(ui: &mut Ui, runs: &[RunSummary], is_chosen: bool) {
     match (runs, is_chosen) {
-        ([], true) => ui.say("No run is like that."),
+        ([], true) => ui.say("No run matches."),
         ([], false) => {
-            ui.say("Nothing has happened yet.");
+            ui.say("There are no runs yet.");
             ui.hint("squad orchestrate \"what is to be done\"");
         }
         _ => {}

@@ -12,8 +12,8 @@ use crate::settings::Layer;
 
 /// Show who would work on a message, and why
 ///
-/// Nobody is started, and no model is asked: routing is decided in code, from the team's files and its past work, and
-/// says what it went by. Exits with 0 whatever the plan is, also when routing is not sure.
+/// Starts no agent and asks no model: routing is decided in code, from the team's files and its past work, and
+/// prints the evidence. Exits with 0 whatever the plan is, also when routing is not sure.
 #[derive(clap::Args)]
 #[command(after_help = "\
 Examples:
@@ -24,7 +24,7 @@ Examples:
   squad route --eval cases.jsonl                  How right routing is
   squad log --export-routing cases.jsonl          Such cases, from this team's own runs
 
-A case is a line of JSON, of one of these kinds; `labels` and `paths` may be added:
+A case is one line of JSON of one of these kinds; `labels` and `paths` are optional:
   {\"message\": \"…\", \"kind\": \"single\", \"accept\": [\"backend\", \"lead\"]}     Any of them is right
   {\"message\": \"…\", \"kind\": \"multi\", \"accept\": [\"backend\", \"docs\"]}      All of them are needed
   {\"message\": \"…\", \"kind\": \"ambiguous\"}                               Routing should abstain
@@ -33,28 +33,28 @@ A case is a line of JSON, of one of these kinds; `labels` and `paths` may be add
 Triage of issues; a line of JSON in, a plan out, in the same order, at once:
   gh issue list --json number,title,body,labels --jq '.[]' | squad route --stdin")]
 pub(super) struct Args {
-    /// What is to be done; `-` reads it from standard input
+    /// The task; `-` reads it from standard input
     #[arg(required_unless_present_any = ["eval", "stdin", "labels", "paths"])]
     message: Option<String>,
-    /// Show all the evidence, and who else was considered
+    /// Show all evidence and the other candidates
     #[arg(long)]
     explain: bool,
-    /// A label of the issue; may be given several times
+    /// A label of the issue; may be repeated
     #[arg(long = "label", value_name = "LABEL")]
     labels: Vec<String>,
-    /// A file or folder the work is about; may be given several times
+    /// A file or folder the work is about; may be repeated
     #[arg(long = "path", value_name = "PATH")]
     paths: Vec<String>,
-    /// Plan for this agent, whatever routing says; may be given several times
+    /// Plan for this agent, whatever routing says; may be repeated
     #[arg(long = "agent", short, value_name = "NAME")]
     agents: Vec<String>,
-    /// How much of the machinery to use, instead of what the message suggests
+    /// How much to run, instead of what the message suggests
     #[arg(long, value_name = "TIER")]
     tier: Option<TierName>,
-    /// Score routing on the labelled cases in FILE; `-` reads them from standard input
+    /// Score routing on the labelled cases in FILE (`-` for standard input)
     #[arg(long, value_name = "FILE", conflicts_with_all = ["message", "explain", "labels", "paths", "agents", "tier"])]
     eval: Option<String>,
-    /// Read issues from standard input, a JSON object a line (title, body, labels, paths), and answer a plan a line
+    /// Read issues from standard input, one JSON object a line (title, body, labels, paths), and print one plan a line
     #[arg(long, conflicts_with_all = ["message", "explain", "labels", "paths", "agents", "tier", "eval"])]
     stdin: bool,
 }
@@ -97,7 +97,7 @@ impl Args {
             self.paths.iter().map(|path| project.path_from_root(&context.directory, path)).collect();
         let request = Request { text: &message, labels: &self.labels, paths: &paths };
         for (what, name) in router.unknown(&request) {
-            context.ui.warning(&format!("the {what} `{name}` decides nothing: routing has no row that is about it"));
+            context.ui.warning(&format!("the {what} `{name}` has no effect: no routing row matches it"));
         }
         let plan = router.plan(&request, &wishes);
         let considered = self.explain.then(|| router.considered(&request, &plan));

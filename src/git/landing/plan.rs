@@ -76,7 +76,7 @@ impl Plan {
                 continue;
             }
             if !edit.replace(path, old, new)? {
-                return refuse(format!("{path} is not on the branch as it was read"), AGAIN);
+                return refuse(format!("{path} changed on the branch after it was read"), AGAIN);
             }
             if let Some(bytes) = &wanted.new {
                 objects.add(objs::Kind::Blob, bytes.clone())?;

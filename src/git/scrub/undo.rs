@@ -125,7 +125,7 @@ impl Repository {
         Ok(count.get())
     }
 
-    /// Nothing of what scrubs replaced can be given back any more.
+    /// None of what scrubs replaced can be given back any more.
     pub(super) fn forget_backups(&self) -> Result<(), Error> {
         let backups = self.references().list(BACKUPS)?;
         self.remove_backups(&backups)

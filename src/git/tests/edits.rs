@@ -66,13 +66,13 @@ fn what_the_user_changed_is_in_the_way() {
     world.git(&["add", "list.md"]);
     refuses("list.md is staged with other content");
     world.git(&["commit", "-qm", "three", "list.md"]);
-    refuses("list.md is not on the branch as it was read");
+    refuses("list.md changed on the branch after it was read");
     world.git(&["revert", "--no-edit", "-n", "HEAD"]);
     world.git(&["commit", "-qm", "back"]);
     world.git(&["update-index", "--chmod=+x", "in/note.md"]);
     world.git(&["commit", "-qm", "executable"]);
     world.git(&["checkout", "-q", "--", "in/note.md"]);
-    refuses("in/note.md is not on the branch as it was read");
+    refuses("in/note.md changed on the branch after it was read");
     world.git(&["revert", "--no-edit", "HEAD"]);
     fs::write(world.root().join(".git/index.lock"), "").unwrap();
     assert!(refused(&world.repository(), &split()).contains("index"));

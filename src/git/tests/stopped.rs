@@ -225,7 +225,7 @@ fn a_command_that_dies_at_any_step_is_finished_by_the_next() {
         stop_everywhere(story, |world, _, what, arguments, wanted| {
             let is_begun = world.root().join(".git/squad/intent").exists();
             let (_, named) = squad(world, &["status"]);
-            assert_eq!(named.contains("was stopped before its end"), is_begun, "{what}: {named}");
+            assert_eq!(named.contains("was interrupted"), is_begun, "{what}: {named}");
             let is_named = named.contains(&format!("warning: `squad {}", story.arguments[0]));
             assert_eq!(is_named, is_begun, "{what}: {named}");
             // Another command that writes to the branch, if there is a team for it.

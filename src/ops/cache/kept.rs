@@ -12,13 +12,13 @@ const HASH: usize = blake3::OUT_LEN;
 
 /// A folder of values by name and kind.
 #[derive(Clone)]
-pub(in crate::ops) struct Shelf {
+pub(in crate::ops) struct CacheFolder {
     folder: PathBuf,
     /// What each file begins with; `None` where this build cannot be told from others, so that nothing is kept.
     header: Option<[u8; HASH]>,
 }
 
-impl Shelf {
+impl CacheFolder {
     pub(super) fn new(folder: PathBuf, program: Option<&Path>) -> Self {
         let metadata = program.and_then(|program| fs::metadata(program).ok());
         Self { folder, header: metadata.map(|metadata| header(&metadata)) }

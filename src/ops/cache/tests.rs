@@ -45,14 +45,14 @@ impl Place {
     }
 
     fn cache(&self) -> Cache {
-        Cache { shelf: Shelf::new(self.local().join("cache"), std::env::current_exe().ok().as_deref()) }
+        Cache { cache_folder: CacheFolder::new(self.local().join("cache"), std::env::current_exe().ok().as_deref()) }
     }
 
     fn read(&self) -> Reading {
         let cache = self.cache();
-        let glance = cache.glance(&self.team);
-        let (found, config) = (glance.problems().to_vec(), glance.config().texts.clone());
-        let (team, problems) = cache.team(glance);
+        let cached = cache.look_up(&self.team);
+        let (found, config) = (cached.problems().to_vec(), cached.config().texts.clone());
+        let (team, problems) = cache.team(cached);
         (team, problems, found, config)
     }
 
@@ -72,18 +72,18 @@ impl Place {
     }
 
     fn index(&self) -> Option<Index> {
-        self.cache().shelf.read(&place(&self.team), INDEX)
+        self.cache().cache_folder.read(&place(&self.team), INDEX)
     }
 
     /// As if the look had been taken later: only then are files that are new to this test old enough to be trusted.
     fn age(&self) {
         let mut index = self.index().expect("an index");
-        index.look.as_mut().expect("a look").wait(Duration::from_secs(10));
-        assert!(self.cache().shelf.write(&place(&self.team), INDEX, &index));
+        index.fingerprint.as_mut().expect("a fingerprint").wait(Duration::from_secs(10));
+        assert!(self.cache().cache_folder.write(&place(&self.team), INDEX, &index));
     }
 
     fn is_remembered(&self) -> bool {
-        self.cache().glance(&self.team).files.is_none()
+        self.cache().look_up(&self.team).files.is_none()
     }
 }
 
@@ -147,9 +147,9 @@ fn a_change_just_after_the_look_is_seen() {
     place.read();
     let mut index = place.index().expect("an index");
     place.write("agents/ada/history.md", "## Learnings\n\n- two\n");
-    let look = Look::begin(&place.local().join("cache"), &place.team).expect("a look");
-    assert!(!look.holds(&place.team));
-    index.look = Some(look);
+    let fingerprint = Fingerprint::begin(&place.local().join("cache"), &place.team).expect("a fingerprint");
+    assert!(!fingerprint.holds(&place.team));
+    index.fingerprint = Some(fingerprint);
     assert_eq!(place.read(), place.truth());
 }
 
@@ -192,14 +192,14 @@ fn another_build_starts_anew() {
     let place = Place::new();
     let other = place.folder.path().join("another-squad");
     fs::write(&other, "another program").expect("a file");
-    let cache = Cache { shelf: Shelf::new(place.local().join("cache"), Some(&other)) };
+    let cache = Cache { cache_folder: CacheFolder::new(place.local().join("cache"), Some(&other)) };
     place.read();
     place.age();
     assert!(place.is_remembered());
-    assert!(cache.glance(&place.team).files.is_some());
-    let nobody = Cache { shelf: Shelf::new(place.local().join("cache"), None) };
-    assert!(nobody.glance(&place.team).files.is_some());
-    assert_eq!(nobody.team(nobody.glance(&place.team)), (place.truth().0, place.truth().1));
+    assert!(cache.look_up(&place.team).files.is_some());
+    let nobody = Cache { cache_folder: CacheFolder::new(place.local().join("cache"), None) };
+    assert!(nobody.look_up(&place.team).files.is_some());
+    assert_eq!(nobody.team(nobody.look_up(&place.team)), (place.truth().0, place.truth().1));
 }
 
 #[test]

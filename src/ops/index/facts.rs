@@ -14,7 +14,7 @@ const TELLING: usize = 4096;
 
 /// What every entry says.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
-pub(in crate::ops) struct About {
+pub(in crate::ops) struct EntryHeader {
     #[serde(rename = "a", with = "jiff::fmt::serde::timestamp::microsecond::required")]
     pub(in crate::ops) at: Timestamp,
     #[serde(rename = "r")]
@@ -27,7 +27,7 @@ pub(in crate::ops) struct About {
 
 /// What an entry says that lists and prompts are made of.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
-pub(in crate::ops) struct Told {
+pub(in crate::ops) struct EntryFacts {
     pub(in crate::ops) id: EntryId,
     pub(in crate::ops) at: Timestamp,
     pub(in crate::ops) run: Option<RunId>,
@@ -89,11 +89,11 @@ pub(in crate::ops) enum Chooser {
 
 /// Which file a tool call wrote to.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
-pub(in crate::ops) struct Wrote {
+pub(in crate::ops) struct FileWrite {
     pub(in crate::ops) path: String,
 }
 
-impl Derived for About {
+impl Derived for EntryHeader {
     const TABLE: &'static str = "about";
 
     fn is_said_by(_kind: &str) -> bool {
@@ -107,7 +107,7 @@ impl Derived for About {
     }
 }
 
-impl Derived for Told {
+impl Derived for EntryFacts {
     const TABLE: &'static str = "told";
 
     fn is_said_by(kind: &str) -> bool {
@@ -153,7 +153,7 @@ impl Derived for Told {
     }
 }
 
-impl Derived for Wrote {
+impl Derived for FileWrite {
     const TABLE: &'static str = "wrote";
 
     fn is_said_by(kind: &str) -> bool {
@@ -202,14 +202,19 @@ mod tests {
             // What may say something need not.
             let says = T::of(entry).is_ok_and(|said| said.is_some());
             assert!(!says || T::is_said_by(what.name()), "{} of {}", T::TABLE, what.name());
-            assert!(says || T::TABLE == Wrote::TABLE || !T::is_said_by(what.name()), "{} of {}", T::TABLE, what.name());
+            assert!(
+                says || T::TABLE == FileWrite::TABLE || !T::is_said_by(what.name()),
+                "{} of {}",
+                T::TABLE,
+                what.name()
+            );
         }
     }
 
     #[test]
     fn no_entry_that_says_something_is_passed_over() {
-        agrees::<About>();
-        agrees::<Told>();
-        agrees::<Wrote>();
+        agrees::<EntryHeader>();
+        agrees::<EntryFacts>();
+        agrees::<FileWrite>();
     }
 }

@@ -28,11 +28,11 @@ use std::collections::{BTreeSet, HashMap};
 use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
 
-pub(super) use self::facts::{About, Chooser, Fact, Told, Wrote, beginning};
+pub(super) use self::facts::{Chooser, EntryFacts, EntryHeader, Fact, FileWrite, beginning};
 use self::head::Head;
 pub(super) use self::head::{Place, Span};
 pub(super) use self::unlanded::{Unlanded, unlanded};
-use super::cache::Shelf;
+use super::cache::CacheFolder;
 use crate::git::{Error, Repository, Snapshot};
 use crate::model::{Damage, DamageKind, RunId};
 use crate::record::{Entry, Read};
@@ -47,7 +47,7 @@ const RUNS: &str = "runs";
 pub(super) struct Index<'a> {
     repository: &'a Repository,
     name: String,
-    shelf: Shelf,
+    cache_folder: CacheFolder,
     /// The ledger's commit.
     tip: String,
     head: Head,
@@ -110,7 +110,7 @@ struct Runs {
 }
 
 impl Runs {
-    fn of(span: &Span, rows: &[Row<About>]) -> Self {
+    fn of(span: &Span, rows: &[Row<EntryHeader>]) -> Self {
         let runs = rows.iter().filter_map(|row| row.value.as_ref()?.run.clone()).collect();
         Self { span: span.key.clone(), runs, is_whole: rows.iter().all(|row| row.value.is_some()) }
     }
@@ -129,19 +129,21 @@ impl<'a> Index<'a> {
         tell: &dyn Fn(usize),
     ) -> Result<Option<Self>, Error> {
         let Some(tip) = repository.ledger().tip()? else { return Ok(None) };
-        let shelf = shelf(repository);
+        let cache_folder = cache_folder(repository);
         let name = file_name(prefix);
         let (known_damage, snapshot) = (RefCell::default(), OnceCell::new());
-        let index = match shelf.read::<Head>(&name, HEAD) {
-            Some(head) if head.tip == tip => Self { repository, name, shelf, tip, head, known_damage, snapshot },
+        let index = match cache_folder.read::<Head>(&name, HEAD) {
+            Some(head) if head.tip == tip => Self { repository, name, cache_folder, tip, head, known_damage, snapshot },
             kept => {
                 let now = repository.ledger().snapshot_at(&tip)?.insist()?;
                 let (head, divided) = Head::derive(&now, prefix, tip.clone(), kept, tell)?;
                 for path in divided.iter().map(|path| file_name(path)) {
-                    [About::TABLE, Told::TABLE, Wrote::TABLE, RUNS].iter().for_each(|table| shelf.remove(&path, table));
+                    [EntryHeader::TABLE, EntryFacts::TABLE, FileWrite::TABLE, RUNS]
+                        .iter()
+                        .for_each(|table| cache_folder.remove(&path, table));
                 }
                 let snapshot = OnceCell::from(now);
-                let index = Self { repository, name, shelf, tip, head, known_damage, snapshot };
+                let index = Self { repository, name, cache_folder, tip, head, known_damage, snapshot };
                 index.keep(&index.name, HEAD, &index.head);
                 index
             }
@@ -157,7 +159,7 @@ impl<'a> Index<'a> {
 
     /// Reports what was found before and still holds.
     fn recall_damage(&self) -> Result<(), Error> {
-        let known: Vec<Damage> = self.shelf.read(&self.name, DAMAGE).unwrap_or_default();
+        let known: Vec<Damage> = self.cache_folder.read(&self.name, DAMAGE).unwrap_or_default();
         if !known.is_empty() {
             let snapshot = self.snapshot()?;
             known.iter().filter(|damage| snapshot.still_has(damage)).for_each(|one| self.report(one.clone()));
@@ -173,7 +175,7 @@ impl<'a> Index<'a> {
             return;
         }
         match found.is_empty() {
-            true => self.shelf.remove(&self.name, DAMAGE),
+            true => self.cache_folder.remove(&self.name, DAMAGE),
             false => self.keep(&self.name, DAMAGE, &found),
         }
         self.known_damage.replace(found);
@@ -226,7 +228,7 @@ impl<'a> Index<'a> {
     /// A row for each entry of a span that may say something of this, in the order in which they were made.
     pub(super) fn rows<T: Derived>(&self, span: &Span) -> Result<Vec<Row<T>>, Error> {
         let name = file_name(&span.path);
-        let rows = match self.shelf.read::<Kept<T>>(&name, T::TABLE) {
+        let rows = match self.cache_folder.read::<Kept<T>>(&name, T::TABLE) {
             Some(kept) if kept.span == span.key && !span.key.is_empty() => kept.rows,
             kept => {
                 let rows = self.derive(span, kept)?;
@@ -255,7 +257,7 @@ impl<'a> Index<'a> {
     /// Whether entries of a span may be of a run.
     pub(super) fn may_hold(&self, span: &Span, run: &RunId) -> Result<bool, Error> {
         let name = file_name(&span.path);
-        let runs = match self.shelf.read::<Runs>(&name, RUNS) {
+        let runs = match self.cache_folder.read::<Runs>(&name, RUNS) {
             Some(runs) if runs.span == span.key => runs,
             _ => {
                 let runs = Runs::of(span, &self.rows(span)?);
@@ -315,8 +317,8 @@ impl<'a> Index<'a> {
     }
 
     fn keep<T: Serialize>(&self, name: &str, kind: &str, value: &T) {
-        if self.shelf.prepare().is_some() {
-            self.shelf.write(name, kind, value);
+        if self.cache_folder.prepare().is_some() {
+            self.cache_folder.write(name, kind, value);
         }
     }
 
@@ -334,41 +336,42 @@ impl<'a> Index<'a> {
     }
 
     /// What of all that is kept does not say what the ledger says: the paths of folders.
-    pub(super) fn lies(&self, prefix: &str) -> Result<Vec<String>, Error> {
+    pub(super) fn stale_spans(&self, prefix: &str) -> Result<Vec<String>, Error> {
         let (head, _) = Head::derive(self.snapshot()?, prefix, self.tip.clone(), None, &|_| {})?;
-        let mut lies = Vec::new();
+        let mut stale = Vec::new();
         for place in Place::ALL {
             if !head.is_like(&self.head, place) {
-                lies.push(place.path(prefix));
+                stale.push(place.path(prefix));
             }
             for span in head.spans(place) {
-                let is_true = self.is_true::<About>(&span)? && self.is_true::<Told>(&span)?;
-                if !(is_true && self.is_true::<Wrote>(&span)? && self.are_runs_true(&span)?) {
-                    lies.push(span.path);
+                let is_current = self.is_current::<EntryHeader>(&span)? && self.is_current::<EntryFacts>(&span)?;
+                if !(is_current && self.is_current::<FileWrite>(&span)? && self.are_runs_current(&span)?) {
+                    stale.push(span.path);
                 }
             }
         }
-        if !unlanded::is_true(self.snapshot()?, &self.shelf, prefix)? {
-            lies.push(Place::Decisions.path(prefix));
+        if !unlanded::is_current(self.snapshot()?, &self.cache_folder, prefix)? {
+            stale.push(Place::Decisions.path(prefix));
         }
-        lies.dedup();
-        Ok(lies)
+        stale.dedup();
+        Ok(stale)
     }
 
     /// Whether what is kept of a span, if anything is, says what the ledger says. Reads nothing where nothing is kept.
-    fn is_true<T: Derived>(&self, span: &Span) -> Result<bool, Error> {
-        let kept = self.shelf.read::<Kept<T>>(&file_name(&span.path), T::TABLE).filter(|kept| kept.span == span.key);
+    fn is_current<T: Derived>(&self, span: &Span) -> Result<bool, Error> {
+        let kept =
+            self.cache_folder.read::<Kept<T>>(&file_name(&span.path), T::TABLE).filter(|kept| kept.span == span.key);
         kept.map_or(Ok(true), |kept| Ok(kept.rows == self.derive(span, None)?))
     }
 
-    fn are_runs_true(&self, span: &Span) -> Result<bool, Error> {
-        let kept = self.shelf.read::<Runs>(&file_name(&span.path), RUNS).filter(|runs| runs.span == span.key);
+    fn are_runs_current(&self, span: &Span) -> Result<bool, Error> {
+        let kept = self.cache_folder.read::<Runs>(&file_name(&span.path), RUNS).filter(|runs| runs.span == span.key);
         kept.map_or(Ok(true), |runs| Ok(runs == Runs::of(span, &self.derive(span, None)?)))
     }
 }
 
-fn shelf(repository: &Repository) -> Shelf {
-    Shelf::of_form(repository.common_dir().join("squad").join("index"), FORM)
+fn cache_folder(repository: &Repository) -> CacheFolder {
+    CacheFolder::of_form(repository.common_dir().join("squad").join("index"), FORM)
 }
 
 /// What a ledger file is called by its path.

@@ -5,10 +5,10 @@ use std::collections::BTreeSet;
 
 use serde::{Deserialize, Serialize};
 
-use super::{DAMAGE, Derived, Fact, Place, Told, file_name, kind_of, newer, shelf};
+use super::{DAMAGE, Derived, EntryFacts, Fact, Place, cache_folder, file_name, kind_of, newer};
 use crate::git::{Error, Repository, Snapshot};
 use crate::model::{Damage, DamageKind, Decision, DecisionId, EntryId};
-use crate::ops::cache::Shelf;
+use crate::ops::cache::CacheFolder;
 use crate::record::{Entry, Read};
 
 const UNLANDED: &str = "unlanded";
@@ -39,24 +39,24 @@ struct Kept {
 pub(in crate::ops) fn unlanded(repository: &Repository, prefix: &str) -> Result<Vec<Unlanded>, Error> {
     let Some(snapshot) = repository.ledger().snapshot()? else { return Ok(Vec::new()) };
     let snapshot = snapshot.insist()?;
-    let (shelf, name) = (shelf(repository), file_name(prefix));
-    let known: Vec<Damage> = shelf.read(&name, DAMAGE).unwrap_or_default();
+    let (cache_folder, name) = (cache_folder(repository), file_name(prefix));
+    let known: Vec<Damage> = cache_folder.read(&name, DAMAGE).unwrap_or_default();
     let holds = known.iter().filter(|damage| snapshot.still_has(damage));
     holds.for_each(|damage| repository.damage().add(damage.clone()));
     let unlanded = read(repository, &snapshot, prefix)?;
     let found = repository.damage().all();
     if found.is_empty() {
-        shelf.remove(&name, DAMAGE);
-    } else if found != known && shelf.prepare().is_some() {
-        shelf.write(&name, DAMAGE, &found);
+        cache_folder.remove(&name, DAMAGE);
+    } else if found != known && cache_folder.prepare().is_some() {
+        cache_folder.write(&name, DAMAGE, &found);
     }
     Ok(unlanded)
 }
 
 fn read(repository: &Repository, snapshot: &Snapshot, prefix: &str) -> Result<Vec<Unlanded>, Error> {
     let Some(folder) = snapshot.folder(&Place::Decisions.path(prefix))? else { return Ok(Vec::new()) };
-    let (shelf, name) = (shelf(repository), file_name(prefix));
-    let known = shelf.read::<Kept>(&name, UNLANDED).and_then(|mut kept| {
+    let (cache_folder, name) = (cache_folder(repository), file_name(prefix));
+    let known = cache_folder.read::<Kept>(&name, UNLANDED).and_then(|mut kept| {
         let added = if kept.folder == folder.key() { Vec::new() } else { snapshot.additions(&folder, &kept.folder)? };
         let mut new = std::mem::take(&mut kept.unread);
         new.extend(added.into_iter().map(|file| (file.key(), file.path)));
@@ -73,15 +73,15 @@ fn read(repository: &Repository, snapshot: &Snapshot, prefix: &str) -> Result<Ve
     };
     kept.folder = folder.key();
     kept.add(new, |path, key| snapshot.read(path, key), &|damage| repository.damage().add(damage))?;
-    if is_whole && shelf.prepare().is_some() {
-        shelf.write(&name, UNLANDED, &kept);
+    if is_whole && cache_folder.prepare().is_some() {
+        cache_folder.write(&name, UNLANDED, &kept);
     }
     Ok(kept.unlanded)
 }
 
 /// Whether what is kept, if anything is, says what the ledger says.
-pub(super) fn is_true(snapshot: &Snapshot, shelf: &Shelf, prefix: &str) -> Result<bool, Error> {
-    let Some(kept) = shelf.read::<Kept>(&file_name(prefix), UNLANDED) else { return Ok(true) };
+pub(super) fn is_current(snapshot: &Snapshot, cache_folder: &CacheFolder, prefix: &str) -> Result<bool, Error> {
+    let Some(kept) = cache_folder.read::<Kept>(&file_name(prefix), UNLANDED) else { return Ok(true) };
     let folder = snapshot.folder(&Place::Decisions.path(prefix))?.filter(|folder| folder.key() == kept.folder);
     let Some(folder) = folder else { return Ok(true) };
     let mut derived = Kept { folder: kept.folder.clone(), ..Kept::default() };
@@ -109,7 +109,7 @@ impl Kept {
                 continue;
             };
             let told = match Entry::parse(&bytes) {
-                Read::Entry(entry) => Told::of(*entry).map_err(|reason| (DamageKind::Malformed, reason)),
+                Read::Entry(entry) => EntryFacts::of(*entry).map_err(|reason| (DamageKind::Malformed, reason)),
                 Read::Newer { version } => Err((DamageKind::Newer, newer(version))),
                 Read::Damaged { reason } => Err((DamageKind::Malformed, reason)),
             };

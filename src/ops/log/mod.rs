@@ -12,7 +12,7 @@ use serde::Serialize;
 pub(crate) use self::follow::{Follower, follow};
 pub(crate) use self::timeline::timeline;
 pub(crate) use self::when::since;
-use super::index::{Fact, Index, Place, Row, Told};
+use super::index::{EntryFacts, Fact, Index, Place, Row};
 use super::lease::Leases;
 use crate::git::{Error, Repository};
 use crate::model::{Outcome, RunId, Slug, Usage};
@@ -103,8 +103,8 @@ pub(crate) fn runs(
         if runs.len() >= limit || first_day.as_ref().is_some_and(|day| span.is_before(day)) {
             break;
         }
-        for mut row in index.rows::<Told>(&span)?.into_iter().rev() {
-            let Some(Told { at, run: Some(run), agent, fact, .. }) = row.value.take() else { continue };
+        for mut row in index.rows::<EntryFacts>(&span)?.into_iter().rev() {
+            let Some(EntryFacts { at, run: Some(run), agent, fact, .. }) = row.value.take() else { continue };
             let Fact::Started { message, is_whole } = fact else {
                 tails.entry(run).or_default().add(at, agent, fact);
                 continue;
@@ -123,7 +123,7 @@ pub(crate) fn runs(
 }
 
 /// The message of a run, from the entry that began it.
-pub(super) fn message_of(index: &Index<'_>, row: &Row<Told>) -> Result<String, Error> {
+pub(super) fn message_of(index: &Index<'_>, row: &Row<EntryFacts>) -> Result<String, Error> {
     Ok(index.entry(row)?.map(|entry| entry.text).unwrap_or_default())
 }
 
@@ -146,7 +146,8 @@ pub(crate) fn find_runs(repository: &Repository, prefix: &str, id: &str) -> Resu
     let search = |first_day: &str| -> Result<Vec<RunId>, Error> {
         let mut found = Vec::new();
         for span in index.spans(Place::Log).iter().take_while(|span| !span.is_before(first_day)) {
-            let starts = index.values::<Told>(span)?.rev().filter(|told| matches!(told.fact, Fact::Started { .. }));
+            let starts =
+                index.values::<EntryFacts>(span)?.rev().filter(|told| matches!(told.fact, Fact::Started { .. }));
             found.extend(starts.filter_map(|told| told.run).filter(|run| run.as_str().starts_with(id)));
         }
         Ok(found)

@@ -1,7 +1,7 @@
 use super::{Choice, day_of};
 use crate::git::{Error, Repository};
 use crate::model::RunId;
-use crate::ops::index::{About, Index, Place, Row};
+use crate::ops::index::{EntryHeader, Index, Place, Row};
 use crate::record::{Entry, Read};
 
 /// Entries in their order. They are opened one at a time, however many there are.
@@ -31,7 +31,7 @@ pub(crate) fn timeline<'a>(
     let Some(index) = Index::open(repository, prefix)? else {
         return Ok(Timeline { index: None, lines: Vec::new() });
     };
-    // Nothing of a run is older than its id.
+    // None of a run is older than its id.
     let first_day = run.map(|run| day_of(run.as_str())).max(choice.first_day()).unwrap_or_default();
     let mut lines = Vec::new();
     for place in Place::ALL {
@@ -41,7 +41,7 @@ pub(crate) fn timeline<'a>(
             {
                 continue;
             }
-            for row in index.rows::<About>(span)? {
+            for row in index.rows::<EntryHeader>(span)? {
                 let (is_meant, seq) = match &row.value {
                     Some(about) => {
                         let is_of_run = run.is_none() || about.run.as_ref() == run;
@@ -62,7 +62,7 @@ pub(crate) fn timeline<'a>(
 }
 
 /// Whether an entry that is not understood may be one of a run.
-fn may_belong(index: &Index<'_>, row: &Row<About>, run: Option<&RunId>) -> Result<bool, Error> {
+fn may_belong(index: &Index<'_>, row: &Row<EntryHeader>, run: Option<&RunId>) -> Result<bool, Error> {
     let Some(run) = run else { return Ok(true) };
     let bytes = index.read(&row.path, &row.key)?;
     Ok(bytes.is_some_and(|bytes| String::from_utf8_lossy(&bytes).contains(run.as_str())))

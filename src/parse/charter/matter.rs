@@ -104,7 +104,7 @@ pub(super) fn read(files: &Files, path: &str, text: &str, problems: &mut Vec<Pro
             }
             let message = "the front matter that begins here has no end";
             let problem = Problem::warning(files.at(path, 1), "front-matter", message);
-            problems.push(problem.hint("put a line `---` behind its last field"));
+            problems.push(problem.hint("add a line `---` after its last field"));
             (Some(Matter::of_lines(fields.copied())), body_at)
         }
     }

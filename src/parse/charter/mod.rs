@@ -34,7 +34,7 @@ pub(super) fn read(files: &Files, path: &str, text: &str, problems: &mut Vec<Pro
             format!("the charter is about {} tokens long; a session has 8000 for all it is told", text.len() / 4);
         problems.push(
             Problem::warning(files.at(path, 1), "charter-long", message)
-                .hint("all of it is in every prompt of the agent; move what is knowledge to skills or history.md"),
+                .hint("the agent's every prompt contains all of it; move knowledge to skills or history.md"),
         );
     }
     let (matter, body_at) = matter::read(files, path, &text, problems);

@@ -165,7 +165,7 @@ fn entries(files: &Files, path: &str, text: &str, problems: &mut Vec<Problem>) -
         };
         problems.push(
             Problem::new(Severity::Note, source, "decision-duplicate", message)
-                .hint("each is counted once; delete the second"),
+                .hint("each counts once; delete the duplicate"),
         );
     }
     (decisions, is_one)

@@ -27,7 +27,7 @@ pub(super) fn all(files: &Files, problems: &mut Vec<Problem>) -> Vec<Decision> {
                     let message = format!("`{}` is the id of {other} too, and both count", decision.id);
                     problems.push(
                         Problem::warning(source, "decision-id-twice", message)
-                            .hint("delete one of them, or give it another `id:`"),
+                            .hint("delete one of them, or give one another `id:`"),
                     );
                 }
                 decisions.push(decision);
@@ -130,7 +130,7 @@ fn read(text: &str, source: Source) -> Result<(Decision, Vec<Problem>), Box<Prob
         let message = format!("supersedes only `{first}`, and not {others}");
         doubts.push(
             Problem::warning(source.clone(), "decision-supersedes-many", message)
-                .hint("a decision replaces one other; delete the files of those that it replaces too"),
+                .hint("a decision replaces only one; delete the files of the others"),
         );
     }
     let (date, no_date): (Option<String>, _) = match matter.date {

@@ -219,7 +219,7 @@ impl Reader<'_> {
         if let Some(slug) = Slug::fold("coordinator-agent").filter(|_| member.slug == Slug::coordinator()) {
             let message = format!("`{}` is what squad calls its own coordinator; this member is `{slug}`", member.slug);
             self.problems
-                .push(Problem::warning(source.clone(), "roster-reserved", message).hint("give it another name"));
+                .push(Problem::warning(source.clone(), "roster-reserved", message).hint("choose another name"));
             member.slug = slug;
         }
         // `Mira (Lead)` further down is the Mira above.
@@ -328,7 +328,7 @@ impl Reader<'_> {
                 None => (Severity::Note, format!("{} has no charter at {expected}", member.name)),
             };
             let problem = Problem::new(severity, member.source.clone(), "charter-missing", message);
-            self.problems.push(problem.hint("write one; until then the agent is told its name and its role only"));
+            self.problems.push(problem.hint("write one; until then the agent only knows its name and role"));
         }
     }
 

@@ -51,7 +51,7 @@ pub(crate) fn linked(text: &str) -> Vec<String> {
 
 fn unread(source: Source, message: &str) -> Problem {
     Problem::warning(source, "routing-json-entry", message)
-        .hint("an entry has a `workType` and a `routeTo`; this one is not used")
+        .hint("an entry needs a `workType` and a `routeTo`; this one is ignored")
 }
 
 /// Says which JSON files a routing file points to and squad has not: by a link, or by a path in the team's folder.
@@ -88,7 +88,7 @@ pub(super) fn read(files: &Files, path: &str, text: &str, reader: &mut Reader<'_
         Ok(value) => value,
         Err(error) => {
             let problem = json::problem(files, path, &error, "routing-json");
-            reader.problems.push(problem.hint("`routing.md` points to it; nothing of it is used"));
+            reader.problems.push(problem.hint("`routing.md` points to it; the file is ignored"));
             return;
         }
     };

@@ -6,7 +6,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 
 use tokio::sync::oneshot;
 
-use super::crew::in_project;
+use super::workers::in_project;
 use super::{Reports, WorkTree};
 use crate::engine::{Approval, Reply, Request, ToolCall, ToolResult, Writing};
 use crate::model::{Access, Decision, Slug, What, first_words, list, marked, without_hidden};
@@ -16,7 +16,7 @@ use crate::tools::{self, Intent};
 /// How a person is asked. The answer comes when it comes; dropping the sender is no answer.
 pub(crate) type Ask = Arc<dyn Fn(String, oneshot::Sender<String>) + Send + Sync>;
 
-pub(crate) struct Desk {
+pub(crate) struct RequestHandler {
     pub(crate) permissions: Permissions,
     /// The project's root, as paths are compared with.
     pub(crate) project: String,
@@ -32,7 +32,7 @@ pub(crate) struct Desk {
 const SHOWN: usize = 20;
 
 /// Who asks, and what became of it so far.
-pub(crate) struct Asker {
+pub(crate) struct Requester {
     pub(crate) agent: Slug,
     pub(crate) reports: Reports,
     /// Its role brings that it changes nothing: a reviewer, the coordinator, an agent of a tier that reads.
@@ -45,7 +45,7 @@ pub(crate) struct Asker {
     changes_allowed: AtomicU64,
 }
 
-impl Asker {
+impl Requester {
     pub(crate) fn new(agent: Slug, reports: Reports, reads_only: bool, tree: Option<Arc<WorkTree>>) -> Self {
         let (refused, changes_refused, changes_allowed) = Default::default();
         Self { agent, reports, reads_only, tree, refused, changes_refused, changes_allowed }
@@ -83,29 +83,29 @@ impl Asker {
     }
 }
 
-impl Desk {
-    pub(crate) async fn answer(&self, asker: &Asker, request: Request) {
+impl RequestHandler {
+    pub(crate) async fn answer(&self, requester: &Requester, request: Request) {
         match request {
-            Request::Tool(call, reply) => reply.send(self.tool(&asker.reports, &asker.agent, call).await),
-            Request::Write(files, reply) => reply.send(self.file(asker, files).await),
+            Request::Tool(call, reply) => reply.send(self.tool(&requester.reports, &requester.agent, call).await),
+            Request::Write(files, reply) => reply.send(self.file(requester, files).await),
             Request::Permission { access, tool, detail, reply } => {
-                let approval = self.permission(asker, access, &tool, &detail).await;
-                asker.note(access, &approval);
+                let approval = self.permission(requester, access, &tool, &detail).await;
+                requester.note(access, &approval);
                 if let Approval::Deny(reason) = &approval {
                     let detail = detail.clone();
-                    asker.tell(What::ToolDenied { tool, detail, reason: reason.clone() });
+                    requester.tell(What::ToolDenied { tool, detail, reason: reason.clone() });
                 }
                 if let Some(tree) =
-                    asker.tree.as_ref().filter(|_| approval == Approval::Allow && access != Access::Read)
+                    requester.tree.as_ref().filter(|_| approval == Approval::Allow && access != Access::Read)
                 {
                     if let Some(path) = in_project(&self.project, &detail).filter(|_| access == Access::Write) {
-                        tree.name(&asker.agent, &path);
+                        tree.name(&requester.agent, &path);
                     }
                     tree.is_ready().await;
                 }
                 reply.send(approval);
             }
-            Request::Question { text, choices, reply } => self.question(&asker.agent, &text, &choices, reply).await,
+            Request::Question { text, choices, reply } => self.question(&requester.agent, &text, &choices, reply).await,
         }
     }
 
@@ -131,7 +131,7 @@ impl Desk {
     }
 
     /// What agents write into the inbox of another tool is recorded as their decisions, and not written.
-    async fn file(&self, asker: &Asker, files: Vec<Writing>) -> Option<ToolResult> {
+    async fn file(&self, requester: &Requester, files: Vec<Writing>) -> Option<ToolResult> {
         let (notes, others): (Vec<Writing>, Vec<Writing>) =
             files.into_iter().partition(|file| self.path_in_project(&file.path).is_some_and(|path| is_in_inbox(&path)));
         if notes.is_empty() {
@@ -141,7 +141,7 @@ impl Desk {
         for note in &notes {
             let found = tools::note(&self.whole(note));
             for decision in found.as_deref().unwrap_or_default() {
-                let done = self.decide(&asker.reports, &asker.agent, decision.clone()).await;
+                let done = self.decide(&requester.reports, &requester.agent, decision.clone()).await;
                 ok &= done.is_ok();
                 said.push(done.unwrap_or_else(|reason| reason));
             }
@@ -184,24 +184,24 @@ impl Desk {
         Some(inner.iter().map(|part| part.to_string_lossy()).collect::<Vec<_>>().join("/"))
     }
 
-    async fn permission(&self, asker: &Asker, access: Access, tool: &str, detail: &str) -> Approval {
-        if asker.reads_only && access == Access::Write {
+    async fn permission(&self, requester: &Requester, access: Access, tool: &str, detail: &str) -> Approval {
+        if requester.reads_only && access == Access::Write {
             return Approval::Deny("who reviews, chooses or answers reads and changes no file".to_owned());
         }
         match rule(self.permissions, access, &self.resolved(access, detail), &self.project) {
             Ruling::Allow => Approval::Allow,
             Ruling::Deny(reason) => Approval::Deny(reason),
             Ruling::Ask => {
-                let (agent, named) = (&asker.agent, first_words(tool, 100));
+                let (agent, named) = (&requester.agent, first_words(tool, 100));
                 let question = format!("{agent} wants to use {named}:\n{}Allow it? [y/N] ", marked(detail));
                 let (tool, detail) = (tool.to_owned(), detail.to_owned());
-                asker.tell(What::PermissionAsked { tool: tool.clone(), access, detail: detail.clone() });
+                requester.tell(What::PermissionAsked { tool: tool.clone(), access, detail: detail.clone() });
                 let approval = match self.ask_person(question).await.as_deref().map(str::trim) {
                     Some("y" | "Y" | "yes") => Approval::Allow,
                     Some(_) => Approval::Deny("the user refused it".to_owned()),
                     None => Approval::Deny("there is nobody to ask".to_owned()),
                 };
-                asker.tell(What::PermissionAnswered { tool, detail, allowed: approval == Approval::Allow });
+                requester.tell(What::PermissionAnswered { tool, detail, allowed: approval == Approval::Allow });
                 approval
             }
         }

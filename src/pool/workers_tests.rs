@@ -5,8 +5,8 @@ use std::time::Duration;
 
 use tokio::sync::{Semaphore, mpsc, oneshot};
 
-use super::crew::in_project;
 use super::dispatcher::Message;
+use super::workers::in_project;
 use super::*;
 use crate::engine::rehearsal::{Rehearsal, Script};
 use crate::engine::{Approval, Engine, Opening, Reply, Request};
@@ -35,28 +35,28 @@ fn job(agent: &str) -> Job {
     Job { opening, prompt: "work".to_owned(), reads_only: false }
 }
 
-/// A crew with an engine that plays this script, and what it reports.
-fn crew(script: &str, places: usize, timeout: Duration) -> (Crew, mpsc::UnboundedReceiver<Message>) {
+/// Workers with an engine that plays this script, and what it reports.
+fn workers(script: &str, places: usize, timeout: Duration) -> (Workers, mpsc::UnboundedReceiver<Message>) {
     let (reports, messages) = Reports::channel();
     let (keep, cancel) = Cancel::channel();
     // Nobody interrupts.
     std::mem::forget(keep);
-    let desk = desk(Permissions::Deny, None);
+    let requests = requests(Permissions::Deny, None);
     let engine = Engine::Rehearsal(Rehearsal::start(Some(Script::parse(script).expect("a script"))));
-    let crew = Crew {
+    let workers = Workers {
         engine: Arc::new(engine),
-        desk: Arc::new(desk),
+        requests: Arc::new(requests),
         reports,
         cancel,
         limits: Limits { silence: timeout, tool: timeout, work: timeout },
         tree: None,
         places: Arc::new(Semaphore::new(places)),
     };
-    (crew, messages)
+    (workers, messages)
 }
 
-fn desk(permissions: Permissions, ask: Option<Ask>) -> Desk {
-    Desk { permissions, project: "/project".to_owned(), branch: None, decisions: Vec::new(), ask }
+fn requests(permissions: Permissions, ask: Option<Ask>) -> RequestHandler {
+    RequestHandler { permissions, project: "/project".to_owned(), branch: None, decisions: Vec::new(), ask }
 }
 
 const MINUTES: Duration = Duration::from_secs(300);
@@ -76,8 +76,8 @@ steps = [{ wait = "2s" }, { fail = "no" }]
 #[tokio::test(start_paused = true)]
 async fn results_are_in_the_order_of_the_jobs_whoever_ends_first() {
     for names in [["ada", "bob", "rex"], ["rex", "ada", "bob"], ["bob", "rex", "ada"]] {
-        let (crew, _messages) = crew(THREE, 3, MINUTES);
-        let work = crew.fan_out(names.map(job).into()).await;
+        let (workers, _messages) = workers(THREE, 3, MINUTES);
+        let work = workers.fan_out(names.map(job).into()).await;
         assert_eq!(work.iter().map(|work| work.agent.as_str()).collect::<Vec<_>>(), names);
         let outcomes = names.map(|name| if name == "rex" { Outcome::Failed } else { Outcome::Completed });
         assert_eq!(work.iter().map(|work| work.outcome).collect::<Vec<_>>(), outcomes);
@@ -88,9 +88,9 @@ async fn results_are_in_the_order_of_the_jobs_whoever_ends_first() {
 #[tokio::test(start_paused = true)]
 async fn no_more_work_at_a_time_than_there_are_places() {
     for (places, seconds) in [(1, 6.0), (2, 3.0), (3, 3.0)] {
-        let (crew, _messages) = crew(THREE, places, MINUTES);
+        let (workers, _messages) = workers(THREE, places, MINUTES);
         let started = tokio::time::Instant::now();
-        crew.fan_out(["ada", "bob", "rex"].map(job).into()).await;
+        workers.fan_out(["ada", "bob", "rex"].map(job).into()).await;
         assert_eq!(started.elapsed().as_secs_f64().round(), seconds, "{places} places");
     }
 }
@@ -99,8 +99,8 @@ async fn no_more_work_at_a_time_than_there_are_places() {
 async fn a_turn_ends_at_its_time_limit_and_not_before() {
     let script = "[[turn]]\nagent = \"ada\"\nsteps = [{ wait = \"10s\" }, { say = \"Done.\" }]\n";
     for (limit, outcome) in [(9, Outcome::TimedOut), (11, Outcome::Completed)] {
-        let (crew, _messages) = crew(script, 1, Duration::from_secs(limit));
-        let work = crew.work(job("ada")).await;
+        let (workers, _messages) = workers(script, 1, Duration::from_secs(limit));
+        let work = workers.work(job("ada")).await;
         assert_eq!(work.outcome, outcome, "{limit}: {}", work.reason);
     }
 }
@@ -109,8 +109,8 @@ async fn a_turn_ends_at_its_time_limit_and_not_before() {
 async fn no_words_and_blank_words_are_no_answer() {
     for (said, outcome) in [("", Outcome::Failed), (" \\n\\t ", Outcome::Failed), ("Done.", Outcome::Completed)] {
         let script = format!("[[turn]]\nagent = \"ada\"\nsteps = [{{ say = \"{said}\" }}]\n");
-        let (crew, _messages) = crew(&script, 1, MINUTES);
-        assert_eq!(crew.work(job("ada")).await.outcome, outcome, "{said:?}");
+        let (workers, _messages) = workers(&script, 1, MINUTES);
+        assert_eq!(workers.work(job("ada")).await.outcome, outcome, "{said:?}");
     }
 }
 
@@ -120,15 +120,15 @@ async fn asked(answer: Option<&'static str>) -> Approval {
         Some(answer) => drop(sender.send(answer.to_owned())),
         None => drop(sender),
     });
-    wants_to_write(desk(Permissions::Ask, Some(ask))).await
+    wants_to_write(requests(Permissions::Ask, Some(ask))).await
 }
 
-async fn wants_to_write(desk: Desk) -> Approval {
+async fn wants_to_write(requests: RequestHandler) -> Approval {
     let (reply, answer) = Reply::channel();
     let request =
         Request::Permission { access: Access::Write, tool: "write".to_owned(), detail: "a.txt".to_owned(), reply };
     let (reports, _messages) = Reports::channel();
-    desk.answer(&Asker::new(slug("ada"), reports, false, None), request).await;
+    requests.answer(&Requester::new(slug("ada"), reports, false, None), request).await;
     answer.await.expect("an answer")
 }
 
@@ -140,7 +140,7 @@ async fn only_a_plain_yes_is_a_yes() {
     for answer in [Some(""), Some("\n"), Some("n"), Some("no"), Some("yes, but"), Some("yy"), Some("1"), None] {
         assert!(matches!(asked(answer).await, Approval::Deny(_)), "{answer:?}");
     }
-    let nobody = wants_to_write(desk(Permissions::Ask, None)).await;
+    let nobody = wants_to_write(requests(Permissions::Ask, None)).await;
     assert_eq!(nobody, Approval::Deny("there is nobody to ask".to_owned()));
 }
 
@@ -158,7 +158,7 @@ async fn a_question_nobody_answers_has_no_answer() {
         let (reply, answer) = Reply::channel();
         let choices = vec!["red".to_owned(), "blue".to_owned()];
         let request = Request::Question { text: "Which?".to_owned(), choices, reply };
-        desk(Permissions::Ask, Some(ask)).answer(&Asker::new(slug("ada"), reports, false, None), request).await;
+        requests(Permissions::Ask, Some(ask)).answer(&Requester::new(slug("ada"), reports, false, None), request).await;
         assert_eq!(answer.await.expect("an answer").as_deref(), expected);
     }
     assert!(
@@ -212,9 +212,9 @@ async fn what_a_stopped_agent_still_says_and_uses_counts() {
         "cat >/dev/null".to_owned(),
     ];
     let engine = Copilot::start(options(&folder, &script.join("\n"))).await.expect("it starts");
-    let (crew, _messages) = crew("models = [\"m\"]", 1, Duration::from_millis(100));
-    let crew = Crew { engine: Arc::new(Engine::Copilot(engine)), ..crew };
-    let work = crew.work(job("ada")).await;
+    let (workers, _messages) = workers("models = [\"m\"]", 1, Duration::from_millis(100));
+    let workers = Workers { engine: Arc::new(Engine::Copilot(engine)), ..workers };
+    let work = workers.work(job("ada")).await;
     assert_eq!((work.outcome, work.text.as_str()), (Outcome::TimedOut, "Half of it is done."));
     assert_eq!((work.usage.input_tokens, work.usage.output_tokens), (70, 7));
 }

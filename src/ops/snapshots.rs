@@ -8,9 +8,9 @@ use crate::env::Clock;
 use crate::git::{Repository, WorkTreeSnapshot};
 use crate::model::{Change, RunId, list};
 use crate::policy::Redactor;
-use crate::pool::Camera;
+use crate::pool::TakeSnapshots;
 
-pub(super) struct RunCamera {
+pub(super) struct RunSnapshots {
     repository: Repository,
     run: RunId,
     redactor: Redactor,
@@ -19,14 +19,14 @@ pub(super) struct RunCamera {
     count: AtomicUsize,
 }
 
-impl RunCamera {
+impl RunSnapshots {
     pub(super) fn new(project: &Project, run: &RunId, redactor: Redactor, clock: Clock) -> Self {
         let (repository, run) = (project.repository.clone(), run.clone());
         Self { repository, run, redactor, clock, count: AtomicUsize::new(0) }
     }
 }
 
-impl Camera for RunCamera {
+impl TakeSnapshots for RunSnapshots {
     fn take(&self, previous: Option<&WorkTreeSnapshot>) -> Result<WorkTreeSnapshot, String> {
         let number = self.count.fetch_add(1, Ordering::Relaxed) + 1;
         let name = (self.run.as_str(), number);

@@ -20,7 +20,7 @@ const COARSE: Duration = Duration::from_secs(2);
 
 /// How everything looked that a reading of the team depends on.
 #[derive(Debug, PartialEq, Serialize, Deserialize)]
-pub(super) struct Look {
+pub(super) struct Fingerprint {
     /// Before anything was read, by the file system's clock.
     at: Duration,
     /// By path from the team folder: the files that were read, and every folder, since a file that comes, goes or
@@ -40,7 +40,7 @@ struct Stamp {
     inode: u64,
 }
 
-impl Look {
+impl Fingerprint {
     /// To be taken before the files are read: what changes in between then looks changed the next time. `None` when
     /// the team cannot be judged by its looks: a link's target is not in its folder's times.
     pub(super) fn begin(cache: &Path, folder: &TeamFolder) -> Option<Self> {

@@ -15,18 +15,18 @@ use crate::error::Failure;
 use crate::model::{
     End, Member, Outcome, Plan, PlanKind, Position, RunId, SessionSpec, Slug, Tier, Usage, Verdict, What, list, seconds,
 };
-use crate::pool::{Crew, Job, Work, session_id};
+use crate::pool::{Job, Work, Workers, session_id};
 use crate::route;
 use crate::tools::Tool;
 
 /// Everything a run needs, and its steps.
-pub(super) struct Stage<'a> {
+pub(super) struct Executor<'a> {
     pub(super) env: &'a Env,
     pub(super) project: &'a Project,
     pub(super) order: &'a Order,
     pub(super) run: &'a RunId,
     pub(super) compiler: &'a Compiler<'a>,
-    pub(super) crew: &'a Crew,
+    pub(super) workers: &'a Workers,
 }
 
 /// All agents of a plan work in one step.
@@ -34,34 +34,34 @@ pub(super) const FIRST: Position = Position { step: Some(1), attempt: Some(1) };
 
 /// What the agents did.
 #[derive(Default)]
-struct Performance {
+struct Results {
     work: Vec<Work>,
     verdict: Option<Verdict>,
     answer: Option<String>,
 }
 
-impl Stage<'_> {
+impl Executor<'_> {
     pub(super) async fn perform(&self, mut plan: Plan) -> Ended {
         let started = Instant::now();
-        let mut performance = Performance::default();
+        let mut results = Results::default();
         plan.evidence.extend(self.compiler.model_evidence(&plan));
         self.tell(None, What::RoutePlanned(plan.clone()));
         match plan.kind {
-            PlanKind::Agents => self.agents(&plan, &mut performance).await,
-            PlanKind::Direct => self.answer(&[], &mut performance).await,
+            PlanKind::Agents => self.agents(&plan, &mut results).await,
+            PlanKind::Direct => self.answer(&[], &mut results).await,
             PlanKind::Abstain => {
-                if let Some(plan) = self.choose(&plan, &mut performance).await {
-                    self.agents(&plan, &mut performance).await;
+                if let Some(plan) = self.choose(&plan, &mut results).await {
+                    self.agents(&plan, &mut results).await;
                 }
             }
         }
-        self.finish(performance, started).await
+        self.finish(results, started).await
     }
 
     /// Lets the coordinator choose. `None`: it did not, and its outcome says why.
-    async fn choose(&self, plan: &Plan, performance: &mut Performance) -> Option<Plan> {
+    async fn choose(&self, plan: &Plan, results: &mut Results) -> Option<Plan> {
         let prompt = compile::choice_prompt(&self.order.message, plan);
-        let mut work = self.crew.work(self.coordinator(prompt, false)).await;
+        let mut work = self.workers.work(self.coordinator(prompt, false)).await;
         let chosen =
             (work.outcome == Outcome::Completed).then(|| route::choice::apply(&self.project.team, plan, &work.text));
         let plan = match chosen {
@@ -79,96 +79,97 @@ impl Stage<'_> {
                 None
             }
         };
-        performance.work.push(work);
+        results.work.push(work);
         plan
     }
 
-    async fn agents(&self, plan: &Plan, performance: &mut Performance) {
-        let directory = self.crew.desk.project.clone();
+    async fn agents(&self, plan: &Plan, results: &mut Results) {
+        let directory = self.workers.requests.project.clone();
         let members: Vec<&Member> = plan.agents.iter().filter_map(|slug| self.project.team.member(slug)).collect();
         let jobs = members.iter().map(|member| {
             let prompt =
                 compile::task_prompt(&self.order.message, &plan.agents, &member.slug, &directory, self.run.as_str());
             self.job(member, plan.tier, prompt)
         });
-        let crew = self.crew.at(FIRST);
-        let done = crew.fan_out(jobs.collect()).await;
-        performance.work.extend(done.iter().cloned());
+        let workers = self.workers.at(FIRST);
+        let done = workers.fan_out(jobs.collect()).await;
+        results.work.extend(done.iter().cloned());
         if let Some(reviewer) = plan.reviewer.as_ref().and_then(|slug| self.project.team.member(slug)) {
-            self.review(&crew, reviewer, plan.tier, &done, performance).await;
+            self.review(&workers, reviewer, plan.tier, &done, results).await;
         }
         match &done[..] {
             // Work that was not approved is no answer, and neither is what its author says of it.
-            [_] if plan.reviewer.is_some() && performance.verdict != Some(Verdict::Approved) => {}
-            [only] => performance.answer = Some(only.text.clone()).filter(|_| only.outcome == Outcome::Completed),
+            [_] if plan.reviewer.is_some() && results.verdict != Some(Verdict::Approved) => {}
+            [only] => results.answer = Some(only.text.clone()).filter(|_| only.outcome == Outcome::Completed),
             several if several.iter().any(|work| work.outcome == Outcome::Completed) => {
-                let all = performance.work.clone();
-                self.answer(&all, performance).await;
+                let all = results.work.clone();
+                self.answer(&all, results).await;
             }
             _ => {}
         }
     }
 
     /// The author's work goes to the reviewer, when there is any.
-    async fn review(&self, crew: &Crew, reviewer: &Member, tier: Tier, done: &[Work], performance: &mut Performance) {
+    async fn review(&self, workers: &Workers, reviewer: &Member, tier: Tier, done: &[Work], results: &mut Results) {
         let finished: Vec<&Work> = done.iter().filter(|work| work.outcome == Outcome::Completed).collect();
-        if finished.is_empty() || self.crew.cancel.is_set() {
+        if finished.is_empty() || self.workers.cancel.is_set() {
             return;
         }
-        let prompt = compile::review_prompt(&self.order.message, &reports_of(done, None), &self.crew.desk.project);
-        let work = crew.work(Job { reads_only: true, ..self.job(reviewer, tier, prompt) }).await;
+        let prompt =
+            compile::review_prompt(&self.order.message, &reports_of(done, None), &self.workers.requests.project);
+        let work = workers.work(Job { reads_only: true, ..self.job(reviewer, tier, prompt) }).await;
         if work.outcome == Outcome::Completed {
             let verdict = Verdict::read(&work.text);
             let authors: Vec<Slug> = finished.iter().map(|work| work.agent.clone()).collect();
             let (by, text) = (Some(&reviewer.slug), work.text.clone());
-            crew.reports.tell(by, What::ReviewVerdict { verdict, authors: authors.clone(), text });
+            workers.reports.tell(by, What::ReviewVerdict { verdict, authors: authors.clone(), text });
             // The ledger remembers it, so that no later run or process has to.
             for author in finished.iter().filter(|_| verdict == Verdict::Rejected) {
                 let files = author.changed.iter().flatten().map(|change| change.path.clone()).collect();
-                crew.reports.tell(Some(&author.agent), What::Lockout { reviewer: reviewer.slug.clone(), files });
+                workers.reports.tell(Some(&author.agent), What::Lockout { reviewer: reviewer.slug.clone(), files });
             }
             let authors = list(&authors);
-            performance.answer = match verdict {
+            results.answer = match verdict {
                 Verdict::Approved => None,
                 Verdict::Rejected => Some(format!("{} rejected the work of {authors}:\n\n{}", work.agent, work.text)),
                 Verdict::Unclear => {
                     Some(format!("{} gave no clear verdict on the work of {authors}:\n\n{}", work.agent, work.text))
                 }
             };
-            performance.verdict = Some(verdict);
+            results.verdict = Some(verdict);
         }
-        performance.work.push(work);
+        results.work.push(work);
     }
 
     /// The coordinator's last word: on the work of several agents, or on a message that needs none.
-    async fn answer(&self, work: &[Work], performance: &mut Performance) {
-        if self.crew.cancel.is_set() {
+    async fn answer(&self, work: &[Work], results: &mut Results) {
+        if self.workers.cancel.is_set() {
             return;
         }
         let has_chosen = work.iter().any(|work| work.agent.as_str() == Slug::COORDINATOR);
         let agents: Vec<Work> = work.iter().filter(|work| work.agent.as_str() != Slug::COORDINATOR).cloned().collect();
-        let prompt = compile::answer_prompt(&self.order.message, &reports_of(&agents, performance.verdict));
-        let done = self.crew.work(self.coordinator(prompt, has_chosen)).await;
+        let prompt = compile::answer_prompt(&self.order.message, &reports_of(&agents, results.verdict));
+        let done = self.workers.work(self.coordinator(prompt, has_chosen)).await;
         if done.outcome == Outcome::Completed {
-            performance.answer = Some(done.text.clone());
+            results.answer = Some(done.text.clone());
         }
-        performance.work.push(done);
+        results.work.push(done);
     }
 
     /// Answer, landing, end: in this order, so that the last line says everything.
-    async fn finish(&self, performance: Performance, started: Instant) -> Ended {
-        let status = performance.status();
-        let work = performance.work.iter().map(Work::report).collect();
+    async fn finish(&self, results: Results, started: Instant) -> Ended {
+        let status = results.status();
+        let work = results.work.iter().map(Work::report).collect();
         let mut agents = BTreeMap::new();
         let mut usage = Usage::default();
-        for work in &performance.work {
+        for work in &results.work {
             agents.insert(work.agent.clone(), work.outcome);
             usage += &work.usage;
         }
         let refused = usage.refused;
         // Side by side, seconds do not add up.
         usage.seconds = seconds(started.elapsed());
-        if let Some(text) = performance.answer {
+        if let Some(text) = results.answer {
             self.tell(None, What::Answer { text });
         }
         let mut commits = Vec::new();
@@ -176,7 +177,7 @@ impl Stage<'_> {
         let mut unrecorded = None;
         if self.order.commit {
             // On a thread of its own: a landing may wait, and a Ctrl-C is heard meanwhile.
-            let lander = Lander::new(self.env, self.project).until(self.crew.cancel.clone());
+            let lander = Lander::new(self.env, self.project).until(self.workers.cancel.clone());
             let landed = aside(self.env.threads, move || lander.land(Which::OfThisBranch)).await;
             match landed.map_err(Failure::failed).flatten() {
                 Ok(mut landed) => {
@@ -184,7 +185,7 @@ impl Stage<'_> {
                     commits.extend(landed.commit.clone());
                     if let Some(what) = landed.event() {
                         let causes = std::mem::take(&mut landed.causes);
-                        unrecorded = self.crew.reports.record_because(what, causes).await.err();
+                        unrecorded = self.workers.reports.record_because(what, causes).await.err();
                     }
                 }
                 // The decisions are in the ledger, and the run has an end whatever became of the branch.
@@ -192,16 +193,16 @@ impl Stage<'_> {
             }
         }
         let has_committed = !commits.is_empty();
-        if let Some(tree) = &self.crew.tree {
+        if let Some(tree) = &self.workers.tree {
             tree.close();
         }
         let end = What::RunCompleted { status, agents, work, commits, usage, error: None };
-        unrecorded = self.crew.reports.record(None, end).await.err().or(unrecorded);
+        unrecorded = self.workers.reports.record(None, end).await.err().or(unrecorded);
         Ended { run: self.run.clone(), status, refused, has_committed, unlanded, unrecorded, error: None }
     }
 
     fn tell(&self, agent: Option<&Slug>, what: What) {
-        self.crew.reports.tell(agent, what);
+        self.workers.reports.tell(agent, what);
     }
 
     fn job(&self, member: &Member, tier: Tier, prompt: String) -> Job {
@@ -220,7 +221,7 @@ impl Stage<'_> {
     }
 }
 
-impl Performance {
+impl Results {
     /// The worst that happened to any of them is what happened to the run.
     fn status(&self) -> Outcome {
         let has = |outcome| self.work.iter().any(|work| work.outcome == outcome);

@@ -12,7 +12,7 @@ use tokio::sync::{Semaphore, watch};
 use tokio::task::JoinSet;
 use tokio::time::Instant;
 
-use super::desk::{Asker, Desk};
+use super::requests::{RequestHandler, Requester};
 use super::timer::{Limits, Timer, Waits};
 use super::{Reports, WorkTree};
 use crate::engine::{Adapter, AdapterSession, Engine, EngineError, Fact, Opening, Session};
@@ -68,7 +68,7 @@ pub(crate) struct Work {
     /// What it changed in the work tree; `None` where nobody looked.
     pub(crate) changed: Option<Vec<Change>>,
     pub(crate) position: Position,
-    asker: Arc<Asker>,
+    requester: Arc<Requester>,
     /// Tool calls that have begun and not ended, by the call's id.
     under_way: BTreeMap<String, Started>,
 }
@@ -96,9 +96,9 @@ pub(crate) fn session_id(agent: &Slug, run: &RunId) -> String {
 
 /// Everything a worker needs beside its job.
 #[derive(Clone)]
-pub(crate) struct Crew {
+pub(crate) struct Workers {
     pub(crate) engine: Arc<Engine>,
-    pub(crate) desk: Arc<Desk>,
+    pub(crate) requests: Arc<RequestHandler>,
     pub(crate) reports: Reports,
     pub(crate) cancel: Cancel,
     pub(crate) limits: Limits,
@@ -107,7 +107,7 @@ pub(crate) struct Crew {
     pub(crate) tree: Option<Arc<WorkTree>>,
 }
 
-impl Crew {
+impl Workers {
     /// The same for work that belongs to this step and attempt.
     pub(crate) fn at(&self, position: Position) -> Self {
         Self { reports: self.reports.at(position), ..self.clone() }
@@ -119,9 +119,9 @@ impl Crew {
         let mut set = JoinSet::new();
         let mut work: Vec<Option<Work>> = Vec::new();
         for (index, job) in jobs.into_iter().enumerate() {
-            let crew = self.clone();
+            let workers = self.clone();
             work.push(Some(self.unfinished(&job)));
-            set.spawn(async move { (index, crew.work(job).await) });
+            set.spawn(async move { (index, workers.work(job).await) });
         }
         while let Some(done) = set.join_next().await {
             // One that is missing keeps the outcome it began with: failed.
@@ -149,7 +149,7 @@ impl Crew {
                 work.changed = Some(Vec::new());
             }
             Some(_place) => {
-                let tree = work.asker.tree.clone();
+                let tree = work.requester.tree.clone();
                 if let Some(tree) = &tree {
                     tree.enter(&work.agent);
                 }
@@ -164,7 +164,7 @@ impl Crew {
                 };
             }
         }
-        work.usage.refused = work.asker.refused();
+        work.usage.refused = work.requester.refused();
         work.stop_who_was_kept_from_all();
         self.reports.tell(Some(&work.agent), work.event());
         work
@@ -176,7 +176,12 @@ impl Crew {
         let tree = self.tree.clone().filter(|_| !has_no_means);
         Work {
             agent: spec.agent.clone(),
-            asker: Arc::new(Asker::new(spec.agent.clone(), self.reports.clone(), job.reads_only || has_no_means, tree)),
+            requester: Arc::new(Requester::new(
+                spec.agent.clone(),
+                self.reports.clone(),
+                job.reads_only || has_no_means,
+                tree,
+            )),
             outcome: Outcome::Failed,
             text: String::new(),
             reason: "squad lost track of it; this is a defect".to_owned(),
@@ -314,10 +319,10 @@ impl Crew {
             Fact::ToolStarted { call, tool, detail, writes } => {
                 let writes = writes.and_then(|(path, text)| {
                     // What is written into the inbox becomes a decision, and no file.
-                    let path = in_project(&self.desk.project, &path).filter(|path| !is_in_inbox(path))?;
+                    let path = in_project(&self.requests.project, &path).filter(|path| !is_in_inbox(path))?;
                     Some(Written { path, text, ..Written::default() })
                 });
-                if let (Some(tree), Some(writes)) = (&work.asker.tree, &writes) {
+                if let (Some(tree), Some(writes)) = (&work.requester.tree, &writes) {
                     tree.name(&work.agent, &writes.path);
                 }
                 let at = Instant::now();
@@ -339,14 +344,14 @@ impl Crew {
             Fact::Request(request) => {
                 // Answered beside the turn, so that its other facts do not wait.
                 let wait = waits.begin();
-                let (desk, asker) = (Arc::clone(&self.desk), Arc::clone(&work.asker));
+                let (requests, requester) = (Arc::clone(&self.requests), Arc::clone(&work.requester));
                 tokio::spawn(async move {
                     let _wait = wait;
-                    desk.answer(&asker, request).await;
+                    requests.answer(&requester, request).await;
                 });
             }
             Fact::Denied { tool, detail, reason } => {
-                work.asker.note_refused();
+                work.requester.note_refused();
                 tell(What::ToolDenied { tool, detail, reason });
             }
             Fact::Usage(usage) => {
@@ -379,7 +384,7 @@ impl Work {
         let has_changed = self.changed.iter().flatten().any(|change| change.by.is_empty());
         if self.outcome == Outcome::Completed
             && !has_changed
-            && let Some(count) = self.asker.kept_from_all()
+            && let Some(count) = self.requester.kept_from_all()
         {
             let what = if count == 1 {
                 "1 write or command was".to_owned()
