@@ -200,7 +200,7 @@ fn what_is_not_as_it_is_committed_is_not_touched() {
     refused(&repo, &[], ".squad/decisions.md is staged with other content");
     repo.git(&["reset", "-q", "--hard"]);
     repo.write(".squad/decisions/inbox/new.md", "# Not committed\n\nx\n");
-    refused(&repo, &[".squad/decisions/inbox/new.md"], "as it is committed");
+    refused(&repo, &[".squad/decisions/inbox/new.md"], "as committed contains no decisions");
     repo.write(".git/MERGE_HEAD", "0000000000000000000000000000000000000001\n");
     refused(&repo, &[], "a merge is going on");
     std::fs::remove_file(repo.root().join(".git/MERGE_HEAD")).expect("it is there");
