@@ -233,6 +233,7 @@ impl Repository {
             let candidates = walk.patience(PATIENCE).succeed()?.text();
             let candidates: Vec<&str> = candidates.lines().collect();
             self.call(&["repack", "-A", "-d", "-q"]).patience(PATIENCE).succeed()?;
+            self.renew_commit_graph()?;
             // What leads to others is listed before them, and goes after them: whoever is interrupted finds the rest.
             for id in candidates.iter().rev() {
                 let (folder, name) = id.split_at_checked(2).unwrap_or((id, ""));
@@ -250,6 +251,15 @@ impl Repository {
             fs::remove_file(self.old()).map_err(Error::io("remove", self.old()))?;
         }
         Ok((removed, left))
+    }
+
+    /// Takes commits that nothing leads to out of git's list of commits, if there is one: `git fsck` misses what is listed
+    /// there and gone. git does it itself with the next `git gc`.
+    fn renew_commit_graph(&self) -> Result<(), Error> {
+        let folder = self.objects_directory().join("info");
+        let is_there = ["commit-graph", "commit-graphs"].iter().any(|name| folder.join(name).exists());
+        let call = || self.call(&["commit-graph", "write", "--reachable"]).patience(PATIENCE);
+        if is_there { call().succeed().map(drop) } else { Ok(()) }
     }
 
     /// Those of some objects that nothing leads to and that are there all the same: in packs that git is told to keep,

@@ -91,6 +91,21 @@ fn a_value_goes_from_ledger_rescues_and_object_database() {
     repo.assert_sound();
 }
 
+/// git's `fsck` would call every commit lost that is only listed there.
+#[test]
+fn no_commit_graph_of_gits_leads_to_what_is_removed() {
+    for how in [&["commit-graph", "write", "--reachable"][..], &["commit-graph", "write", "--reachable", "--split"]] {
+        let repo = TestRepo::with_small_team();
+        let root = repo.root();
+        learn(&repo, &root, &format!("The gate opens with {SECRET}, always."));
+        repo.git(how);
+        let output = scrub(&repo, &root, SECRET, &["--prune"]);
+        assert_eq!(output.code, 0, "{output}");
+        assert!(!everything(&repo, &root).contains(SECRET));
+        repo.assert_sound();
+    }
+}
+
 #[test]
 fn nothing_is_removed_without_consent() {
     let repo = TestRepo::with_small_team();
