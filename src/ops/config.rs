@@ -70,11 +70,12 @@ impl ConfigFile {
     fn change(&self, name: &str, new: Option<&toml::Value>) -> Result<bool, Failure> {
         let _turn = turn::take(&self.lock, "changing the configuration", None)?;
         let path = fs::canonicalize(&self.path).unwrap_or_else(|_| self.path.clone());
-        write(&path, name, new)
+        // Where no `git add` finds it; one that a kill has left there is written over.
+        write(&path, &self.lock.with_extension("new"), name, new)
     }
 }
 
-fn write(path: &Path, name: &str, new: Option<&toml::Value>) -> Result<bool, Failure> {
+fn write(path: &Path, draft: &Path, name: &str, new: Option<&toml::Value>) -> Result<bool, Failure> {
     let failed = |error: io::Error| Failure::failed(format!("cannot write {}: {error}", path.display()));
     let old = match fs::read_to_string(path) {
         Ok(text) => text,
@@ -87,13 +88,30 @@ fn write(path: &Path, name: &str, new: Option<&toml::Value>) -> Result<bool, Fai
     }
     let folder = path.parent().unwrap_or(Path::new("."));
     fs::create_dir_all(folder).map_err(failed)?;
-    let mut file = tempfile::NamedTempFile::new_in(folder).map_err(failed)?;
-    file.write_all(changed.as_bytes()).map_err(failed)?;
-    // A temporary file is its owner's alone; a configuration file keeps what it had.
-    if let Ok(metadata) = fs::metadata(path) {
-        fs::set_permissions(file.path(), metadata.permissions()).map_err(failed)?;
+    match replace(path, draft, &changed) {
+        Err(error) if error.kind() == io::ErrorKind::CrossesDevices => {
+            replace(path, &folder.join(".squad-config.tmp"), &changed)
+        }
+        answer => answer,
     }
-    file.persist(path).map(|_| true).map_err(|error| failed(error.error))
+    .map_err(failed)?;
+    Ok(true)
+}
+
+/// The caller has the turn, so nobody else uses the draft.
+fn replace(path: &Path, draft: &Path, text: &str) -> io::Result<()> {
+    match fs::remove_file(draft) {
+        Err(error) if error.kind() != io::ErrorKind::NotFound => return Err(error),
+        _ => {}
+    }
+    let mut file = fs::File::create_new(draft)?;
+    let written = file.write_all(text.as_bytes()).and_then(|()| match fs::metadata(path) {
+        Ok(metadata) => fs::set_permissions(draft, metadata.permissions()),
+        Err(_) => Ok(()),
+    });
+    written.and_then(|()| file.sync_all()).and_then(|()| fs::rename(draft, path)).inspect_err(|_| {
+        let _ = fs::remove_file(draft);
+    })
 }
 
 /// The text with one value changed, or removed for `None`.

@@ -87,6 +87,21 @@ fn several_at_once_lose_nothing() {
     assert_eq!((0..12).filter(|number| written.contains(&format!("r{number} = \"m\""))).count(), 12, "{written}");
 }
 
+#[test]
+fn what_is_half_written_is_nowhere_that_git_add_looks_and_in_nobodys_way() {
+    let repo = TestRepo::with_team();
+    let draft = ".git/squad/config.new";
+    // As a kill leaves it.
+    repo.write(draft, "[models]\ndefault = \"ha");
+    assert_eq!(repo.squad(&["config", "set", "models.default", "m"]).code, 0);
+    assert!(!repo.exists(draft) && repo.read(".squad/config.toml").contains("default = \"m\"\n"));
+    // Where it cannot be written, it cannot be anywhere else.
+    std::fs::create_dir(repo.root().join(draft)).expect("made");
+    let output = repo.squad(&["config", "set", "models.default", "n"]);
+    assert!(output.code == 1 && output.err.contains("cannot write"), "{output}");
+    assert_eq!(repo.git(&["status", "--porcelain", "-uall"]), " M .squad/config.toml\n");
+}
+
 #[cfg(unix)]
 #[test]
 fn a_link_is_followed_within_the_project_only() {
