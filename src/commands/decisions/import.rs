@@ -1,4 +1,7 @@
+use std::path::Path;
+
 use crate::commands::{Context, Ended, say_passed_hooks};
+use crate::git::{Outcome, Recovered};
 use crate::model::{list, plural, printable};
 use crate::ops::import::{self, Import, Which};
 use crate::ui::Ui;
@@ -30,12 +33,16 @@ pub(super) struct Args {
 impl Args {
     pub(super) fn run(self, context: &mut Context<'_>) -> Ended {
         let project = super::project(context)?;
+        let is_done = self.is_done(context);
         let which = match (self.all, self.files.is_empty()) {
             (true, _) => Which::All,
             (false, true) => Which::Main,
             (false, false) => Which::These(self.files),
         };
-        let mut import = import::plan(&project, &context.directory, &which)?;
+        let mut import = match import::plan(&project, &context.directory, &which) {
+            Err(_) if is_done => Import::default(),
+            answer => answer?,
+        };
         let (undated, all) = (import.undated, import.imported.len());
         if undated * 2 > all {
             let message = format!("{undated} of {} do not say when they were made", plural(all, "entry"));
@@ -54,6 +61,18 @@ impl Args {
             said(&mut context.ui, &import);
         }
         Ok(0)
+    }
+}
+
+impl Args {
+    /// Whether the files are those of an import that was stopped and that this very call has finished.
+    fn is_done(&self, context: &Context<'_>) -> bool {
+        let Some(Recovered { command, paths, outcome: Outcome::Finished { commit: Some(_) }, .. }) = &context.recovered
+        else {
+            return false;
+        };
+        let is_theirs = |file: &String| paths.iter().any(|path| Path::new(path).ends_with(file));
+        command == "decisions import" && self.files.iter().all(is_theirs)
     }
 }
 

@@ -237,6 +237,26 @@ fn a_command_that_dies_at_any_step_is_finished_by_the_next() {
     }
 }
 
+/// Of a file that is named, nothing is left once that has been finished; to name it again is no mistake.
+#[test]
+fn an_import_of_one_file_that_dies_is_finished_by_the_same_command() {
+    const NOTE: &str = ".squad/decisions/inbox/note.md";
+    let make = || {
+        let world = team();
+        world.write(NOTE, "### 2026-02-02: Noted\n\nOnce.\n");
+        world.git(&["add", NOTE]);
+        world.git(&["commit", "-qm", "note", "--only", "--", NOTE]);
+        world
+    };
+    let story = Story { arguments: &["decisions", "import", NOTE], make, file: NOTE, commits: 1 };
+    stop_everywhere(&story, |world, _, what, arguments, wanted| {
+        if world.root().join(".git/squad/intent").exists() {
+            succeed(world, arguments);
+            assert_eq!(outcome(world), wanted, "{what}");
+        }
+    });
+}
+
 /// What the user does between the kill and the next command.
 struct Deed {
     name: &'static str,
