@@ -30,6 +30,9 @@ use plan::{Plan, PlannedFile};
 /// How long a signing program may take before we believe that it waits for somebody.
 const SIGNING_PATIENCE: Duration = Duration::from_secs(10);
 
+/// How long another git may be changing the index before we say so: it may have died there.
+const OTHERS_PATIENCE: Duration = Duration::from_millis(100);
+
 /// New files for the user's branch.
 #[derive(Clone, Debug)]
 pub(crate) struct Change {
@@ -199,6 +202,7 @@ fn check_place<'a>(repository: &'a Repository, change: &Change) -> Result<(&'a P
     if let Some(operation) = repository.operation() {
         return refuse(format!("a {operation} is going on"), "finish it: `git status` tells how");
     }
+    staging::await_others(repository, OTHERS_PATIENCE);
     let lock = staging::lock(repository);
     if lock.exists() {
         return refuse("another git process is changing the index", format!("if none is, remove '{}'", lock.display()));
@@ -332,7 +336,7 @@ fn apply(
     });
     // Where the user has switched branches, reset or stashed meanwhile, it is done over.
     if !matches!(carried_out, Ok(true)) || !transaction.is_undisturbed(&change.branch)? {
-        transaction.settle()?;
+        transaction.settle_beside_others()?;
     }
     transaction.end()?;
     match carried_out {

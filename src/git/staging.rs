@@ -7,7 +7,7 @@ use std::{
     fs, io,
     path::{Path, PathBuf},
     thread,
-    time::{Duration, SystemTime},
+    time::{Duration, Instant, SystemTime},
 };
 
 use gix::ObjectId;
@@ -78,6 +78,14 @@ pub(super) fn remove_dead_lock(repository: &Repository, draft: &Path) -> Result<
     let lock = lock(repository);
     let (Ok(ours), Ok(there)) = (fs::read(draft), fs::read(&lock)) else { return Ok(()) };
     if ours == there { disk::remove(&lock).map_err(Error::io("remove", &lock)) } else { Ok(()) }
+}
+
+/// Waits until no other git is changing the index, for so long: most need some milliseconds.
+pub(super) fn await_others(repository: &Repository, patience: Duration) {
+    let (lock, start) = (lock(repository), Instant::now());
+    while lock.exists() && start.elapsed() < patience {
+        thread::sleep(PAUSE / 5);
+    }
 }
 
 pub(super) fn lock(repository: &Repository) -> PathBuf {

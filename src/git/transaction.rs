@@ -10,6 +10,8 @@ use std::{
     fs::{self, File},
     io,
     path::{Path, PathBuf},
+    thread,
+    time::Duration,
 };
 
 use gix::{objs, objs::tree::EntryKind};
@@ -23,6 +25,15 @@ use super::{
     repository::Repository,
     staging,
 };
+
+/// How long another git may be changing the index that began while we did.
+const OTHERS_PATIENCE: Duration = Duration::from_secs(2);
+
+/// How long nothing may have changed before we believe that nobody else is at work.
+const STILL: Duration = Duration::from_millis(50);
+
+/// Beside somebody who never stops, how often.
+const MOST_SETTLINGS: usize = 20;
 
 /// An intent that is on disk. Not ended, it stays there for the next command.
 pub(super) struct Transaction<'a> {
@@ -97,8 +108,9 @@ impl<'a> Transaction<'a> {
         Ok(left)
     }
 
-    /// Whether branch, index and work tree still are as they were carried out.
+    /// Whether branch, index and work tree still are as they were carried out, once no other git is at work on the index.
     pub(super) fn is_undisturbed(&self, branch: &str) -> Result<bool, Error> {
+        staging::await_others(self.repository, OTHERS_PATIENCE);
         let is_there = |file: &Planned| Ok(self.seen_at(file)? != Seen::Nothing || file.new.is_none());
         Ok(self.repository.head()?.branch.as_deref() == Some(branch)
             && staging::identity(self.repository) == self.staged.get()
@@ -151,6 +163,22 @@ impl<'a> Transaction<'a> {
             })
         };
         self.intent.files.iter().map(side).collect()
+    }
+
+    /// Settles, and does it over until it was not needed: a `git switch` or `git merge` that began before our commit changes
+    /// the index, and then HEAD, as if that were not there.
+    pub(super) fn settle_beside_others(&self) -> Result<(), Error> {
+        for _ in 0..MOST_SETTLINGS {
+            let head = self.repository.head()?;
+            self.settle()?;
+            let index = staging::identity(self.repository);
+            thread::sleep(STILL);
+            staging::await_others(self.repository, OTHERS_PATIENCE);
+            if self.repository.head()? == head && staging::identity(self.repository) == index {
+                break;
+            }
+        }
+        Ok(())
     }
 
     /// Nothing is left to do: what was moved aside goes, and then the intent.
@@ -398,7 +426,7 @@ impl<'a> Transaction<'a> {
             if !is_ours() {
                 return Ok(());
             }
-            std::thread::sleep(std::time::Duration::from_millis(10));
+            thread::sleep(Duration::from_millis(10));
         }
         disk::remove(&lock).map_err(Error::io("remove", &lock))
     }

@@ -29,6 +29,36 @@ fn one_commit_holds_the_files_and_nothing_else() {
     world.assert_sound();
 }
 
+/// A `git switch` that has looked at HEAD before the branch moves, and changes index and HEAD after that, takes what is
+/// staged along to the other branch.
+#[cfg(unix)]
+#[test]
+fn a_switch_in_the_middle_takes_nothing_of_ours_along() {
+    let world = World::new();
+    world.git(&["branch", "other"]);
+    world.write("staged.txt", "staged\n");
+    world.git(&["add", "staged.txt"]);
+    let switching = "cp .git/index .git/index.lock; echo ref: refs/heads/other >.git/HEAD.new; (sleep 0.1; \
+                     mv .git/index.lock .git/index; mv .git/HEAD.new .git/HEAD; rm switching) >/dev/null 2>&1 &";
+    world.write("switching", "");
+    let script = format!("#!/bin/sh\ncase \"$*\" in *update-ref*) {switching}\nesac\nexec git \"$@\"\n");
+    let wrapper = world.folder.path().join("git-wrapper");
+    fs::write(&wrapper, script).unwrap();
+    fs::set_permissions(&wrapper, std::os::unix::fs::PermissionsExt::from_mode(0o755)).unwrap();
+    let environment = Environment { git: wrapper, ..world.environment.clone() };
+    let repository = Repository::discover(&world.root(), &environment).unwrap();
+    let commit = landed(&repository, &change(&[(DECISION, "decided\n")]));
+    while world.root().join("switching").exists() {
+        std::thread::sleep(std::time::Duration::from_millis(10));
+    }
+    assert_eq!(commit, world.git(&["rev-parse", "main"]).trim());
+    assert_eq!(world.git(&["symbolic-ref", "HEAD"]), "refs/heads/other\n");
+    assert_eq!(status(&world), "A  staged.txt\n");
+    world.git(&["switch", "-q", "main"]);
+    assert_eq!(status(&world), "A  staged.txt\n");
+    assert_eq!(world.read(DECISION), "decided\n");
+}
+
 #[test]
 fn work_in_progress_of_every_kind_stays_as_it_is() {
     let world = World::new();
