@@ -9,6 +9,10 @@ use std::time::{Duration, Instant};
 
 use crate::support::TestRepo;
 
+mod calls;
+mod random;
+mod user;
+
 const BINARY: &str = env!("CARGO_BIN_EXE_squad");
 
 fn kills() -> u32 {
