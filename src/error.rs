@@ -5,7 +5,7 @@ use std::fmt;
 use serde::Serialize;
 
 use crate::engine::EngineError;
-use crate::model::RunError;
+use crate::model::{Problem, RunError};
 
 /// Why a command stops. Each kind has an exit code; README and `--help` list them.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
@@ -69,6 +69,19 @@ impl Failure {
 
     pub(crate) fn team(message: impl Into<String>) -> Self {
         Self::new(FailureKind::Team, message)
+    }
+
+    /// That the team or its configuration cannot be used.
+    pub(crate) fn of_problem(problem: &Problem) -> Self {
+        let failure = Self::team(problem.message.clone());
+        let failure = match problem.line {
+            0 => failure.at(&problem.file),
+            line => failure.at(format!("{}:{line}", problem.file)),
+        };
+        match &problem.hint {
+            Some(hint) => failure.hint(hint.clone()),
+            None => failure,
+        }
     }
 
     pub(crate) fn hint(mut self, hint: impl Into<String>) -> Self {

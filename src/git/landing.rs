@@ -87,6 +87,23 @@ fn refuse<T>(reason: impl Into<String>, hint: impl Into<String>) -> Result<T, St
 
 const AGAIN: &str = "try again when it is done";
 
+impl Repository {
+    /// Makes one commit of these files, and of nothing else, on the branch that is checked out. See [`Landing`].
+    pub(crate) fn land(&self, change: &Change, committer: Option<&Identity>, at: Timestamp) -> Result<Landing, Error> {
+        land(self, change, committer, at)
+    }
+
+    /// Finishes what a command of this work tree had begun when it was stopped, or takes it back. `None`: nothing.
+    pub(crate) fn recover(&self, committer: Option<&Identity>, at: Timestamp) -> Result<Option<Recovered>, Error> {
+        recover(self, &self.turn()?, committer, at)
+    }
+
+    /// What stands against landing this now, and what to do about it. Writes nothing.
+    pub(crate) fn obstacle(&self, change: &Change) -> Result<Option<(String, String)>, Error> {
+        obstacle(self, change)
+    }
+}
+
 pub(super) fn land(
     repository: &Repository,
     change: &Change,

@@ -39,6 +39,12 @@ pub(crate) struct Ledger<'a> {
     repository: &'a Repository,
 }
 
+impl Repository {
+    pub(crate) fn ledger(&self) -> Ledger<'_> {
+        Ledger::new(self)
+    }
+}
+
 impl<'a> Ledger<'a> {
     pub(super) fn new(repository: &'a Repository) -> Self {
         Self { repository }

@@ -5,21 +5,16 @@ use std::{
 };
 
 use gix::{ObjectId, hash};
-use jiff::Timestamp;
 
 use super::{
     commit::Identity,
     error::Error,
-    intent::{Contents, Planned, RawPath, Version},
-    landing::{self, Change, Landing, Recovered},
-    ledger::Ledger,
-    objects::{Sharing, identify},
+    objects::Sharing,
     pack::PackFolder,
     program::{Call, Environment},
     recent::Recent,
     references::{References, Target, follow, parse_id, read_head},
-    transaction,
-    tree::{ObjectStore, check_path},
+    tree::ObjectStore,
 };
 use crate::model::DamageLog;
 
@@ -265,39 +260,6 @@ impl Repository {
         let call = self.call(&["add", "--dry-run", "--ignore-missing", "--", path]);
         let answer = call.variable("GIT_INDEX_FILE", &folder.path().join("index").to_string_lossy()).run()?;
         Ok(!answer.is_success() && answer.complaints().iter().any(|line| line == path))
-    }
-
-    pub(crate) fn ledger(&self) -> Ledger<'_> {
-        Ledger::new(self)
-    }
-
-    /// Makes one commit of these files, and of nothing else, on the branch that is checked out. See [`Landing`].
-    pub(crate) fn land(&self, change: &Change, committer: Option<&Identity>, at: Timestamp) -> Result<Landing, Error> {
-        landing::land(self, change, committer, at)
-    }
-
-    /// Writes new files to the work tree and commits nothing. Returns those in whose places the user has something.
-    pub(crate) fn place(&self, command: &str, files: &[(String, Vec<u8>)]) -> Result<Vec<String>, Error> {
-        let Some(root) = self.work_dir() else { return Ok(Vec::new()) };
-        let mut contents = Contents::new();
-        let planned = files.iter().map(|(path, bytes)| {
-            check_path(path)?;
-            let id = identify(self.hash, gix::objs::Kind::Blob, bytes)?;
-            contents.insert(id.to_string(), bytes.clone());
-            Ok(Planned { path: RawPath::Text(path.clone()), old: None, new: Some(Version::plain(id, id)) })
-        });
-        let planned = planned.collect::<Result<Vec<_>, Error>>()?;
-        transaction::place(self, command, root, planned, contents)
-    }
-
-    /// Finishes what a command of this work tree had begun when it was stopped, or takes it back. `None`: nothing.
-    pub(crate) fn recover(&self, committer: Option<&Identity>, at: Timestamp) -> Result<Option<Recovered>, Error> {
-        landing::recover(self, &self.turn()?, committer, at)
-    }
-
-    /// What stands against landing this now, and what to do about it. Writes nothing.
-    pub(crate) fn obstacle(&self, change: &Change) -> Result<Option<(String, String)>, Error> {
-        landing::obstacle(self, change)
     }
 
     pub(super) fn parse_commit(&self, commit: &str) -> Result<ObjectId, Error> {

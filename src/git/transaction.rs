@@ -24,6 +24,7 @@ use super::{
     objects::{Sharing, identify},
     repository::Repository,
     staging,
+    tree::check_path,
 };
 
 /// How long another git may be changing the index that began while we did.
@@ -429,6 +430,22 @@ impl<'a> Transaction<'a> {
             thread::sleep(Duration::from_millis(10));
         }
         disk::remove(&lock).map_err(Error::io("remove", &lock))
+    }
+}
+
+impl Repository {
+    /// Writes new files to the work tree and commits nothing. Returns those in whose places the user has something.
+    pub(crate) fn place(&self, command: &str, files: &[(String, Vec<u8>)]) -> Result<Vec<String>, Error> {
+        let Some(root) = self.work_dir() else { return Ok(Vec::new()) };
+        let mut contents = Contents::new();
+        let planned = files.iter().map(|(path, bytes)| {
+            check_path(path)?;
+            let id = identify(self.hash(), objs::Kind::Blob, bytes)?;
+            contents.insert(id.to_string(), bytes.clone());
+            Ok(Planned { path: RawPath::Text(path.clone()), old: None, new: Some(Version::plain(id, id)) })
+        });
+        let planned = planned.collect::<Result<Vec<_>, Error>>()?;
+        place(self, command, root, planned, contents)
     }
 }
 

@@ -54,6 +54,11 @@ pub(crate) fn hidden_summary(found: impl Iterator<Item = char>) -> Option<String
     (count > 0).then(|| format!("{} that cannot be seen: {}", plural(count, "character"), list(&kinds)))
 }
 
+/// Text from elsewhere below a line of ours on a terminal, each line of it marked as not ours.
+pub(crate) fn marked(text: &str) -> String {
+    printable(text).lines().map(|line| format!("  | {line}\n")).collect()
+}
+
 /// `U+200B`
 fn code_point(c: char) -> String {
     format!("U+{:04X}", u32::from(c))
@@ -150,6 +155,11 @@ fn is_of_a_flag(text: &str, at: usize, c: char) -> bool {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn untrusted_text_cannot_pose_as_a_question_of_ours() {
+        assert_eq!(marked("a\n> y\r\nb\u{1b}[2K\rc"), "  | a\n  | > y\n  | b[U+001B][2K[U+000D]c\n");
+    }
 
     #[test]
     fn what_cannot_be_seen_is_shown_by_its_number() {

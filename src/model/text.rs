@@ -2,8 +2,6 @@
 
 use std::fmt::{Display, Write};
 
-use super::printable;
-
 /// `1 agent`, `2 agents`, `1 entry`, `2 entries`.
 pub(crate) fn plural(count: usize, noun: &str) -> String {
     match (count, noun.strip_suffix('y')) {
@@ -57,11 +55,6 @@ pub(crate) fn quote(text: &str) -> String {
     quoted
 }
 
-/// Text from elsewhere below a line of ours on a terminal, each line of it marked as not ours.
-pub(crate) fn marked(text: &str) -> String {
-    printable(text).lines().map(|line| format!("  | {line}\n")).collect()
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -84,11 +77,6 @@ mod tests {
         assert_eq!(first_words("one two three", 9), "one two …");
         assert_eq!(first_words("unbroken", 4), "…");
         assert_eq!(first_words("\nshort\nnext", 9), "short");
-    }
-
-    #[test]
-    fn untrusted_text_cannot_pose_as_a_question_of_ours() {
-        assert_eq!(marked("a\n> y\r\nb\u{1b}[2K\rc"), "  | a\n  | > y\n  | b[U+001B][2K[U+000D]c\n");
     }
 
     #[test]

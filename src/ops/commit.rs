@@ -3,7 +3,6 @@
 use std::collections::BTreeMap;
 
 use super::Workspace;
-use super::project::failure;
 use super::workspace::{below, place};
 use crate::error::Failure;
 use crate::parse::{Files, conflicts, linked_files, text_of};
@@ -41,7 +40,7 @@ pub(super) fn insist_on_merged(files: &Files, revision: &str) -> Result<(), Fail
         None => Ok(()),
         Some(mut problem) => {
             problem.message = format!("{} in `{revision}`", problem.message);
-            Err(failure(&problem.hint("resolve the conflict, delete the markers and commit the file")))
+            Err(Failure::of_problem(&problem.hint("resolve the conflict, delete the markers and commit the file")))
         }
     }
 }

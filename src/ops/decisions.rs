@@ -1,18 +1,17 @@
 //! Decisions: how they stand, and adding one. `landing` brings them to the branch.
 
-use std::cmp::Reverse;
-use std::collections::{BTreeMap, BTreeSet, HashMap};
+use std::collections::{BTreeMap, BTreeSet};
 
 use serde::Serialize;
 
 use super::commit::insist_on_merged;
 use super::journal::{append, logged_decision};
-use super::landing::{Lander, as_recorded, is_file_of, removed};
-use super::ledger::{self, TakenIn};
+use super::landing::{Lander, is_file_of, removed};
+use super::ledger::{self, TakenIn, as_recorded, newest_first, order_of};
 use super::{Project, Workspace, lost, secrets};
 use crate::env::Env;
 use crate::error::Failure;
-use crate::model::{Actor, Decision, DecisionId, DecisionState, Source, What, list, moment, printable};
+use crate::model::{Actor, Decision, DecisionId, DecisionState, Source, What, list, printable};
 use crate::parse::{self, Files};
 use crate::record::Entry;
 use crate::store;
@@ -104,25 +103,6 @@ pub(crate) fn standing(project: &Project) -> Result<Vec<Standing>, Failure> {
     }
     newest_first(&mut all, |standing| (&standing.id, standing.date.as_deref()), &order);
     Ok(all)
-}
-
-/// Sorts decisions; those of one instant stand in the order in which they were recorded, the last first. `order` is that
-/// of the ledger.
-pub(super) fn newest_first<T>(
-    all: &mut [T],
-    of: impl Fn(&T) -> (&DecisionId, Option<&str>),
-    order: &HashMap<DecisionId, usize>,
-) {
-    let key = |decision: &T| {
-        let (id, date) = of(decision);
-        (Reverse(date.map(|date| moment(date).to_owned())), order.get(id).copied().unwrap_or(usize::MAX))
-    };
-    all.sort_by_cached_key(key);
-}
-
-/// The decisions in the ledger by their places there, the newest first.
-pub(super) fn order_of(logged: &[ledger::LoggedDecision]) -> HashMap<DecisionId, usize> {
-    logged.iter().enumerate().map(|(place, logged)| (logged.decision.id.clone(), place)).collect()
 }
 
 /// What a commit holds of decisions.

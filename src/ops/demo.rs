@@ -2,7 +2,7 @@
 
 use std::path::PathBuf;
 
-use super::orchestrate::Order;
+use super::order::Order;
 use super::workspace::git_environment;
 use super::{Project, init};
 use crate::engine::rehearsal::Script;

@@ -7,7 +7,7 @@ use tokio::time::Instant;
 use super::Project;
 use super::journal::aside;
 use super::landing::{Lander, Left, Which};
-use super::orchestrate::{Ended, Order};
+use super::order::{Ended, Order};
 use crate::compile::{self, Colleague, Compiler};
 use crate::engine::Opening;
 use crate::env::Env;

@@ -5,7 +5,8 @@ use std::collections::{BTreeMap, BTreeSet};
 use serde::Serialize;
 
 use super::journal::append;
-use super::landing::{Lander, as_recorded};
+use super::landing::Lander;
+use super::ledger::as_recorded;
 use super::ledger::{self, Lesson};
 use super::rescue::{self, Occasion};
 use super::secrets;

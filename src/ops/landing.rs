@@ -7,12 +7,12 @@ use jiff::{ToSpan, civil::Date};
 
 use super::index::Unlanded;
 use super::journal::append;
+use super::ledger::as_recorded;
 use super::{Workspace, ledger, lost, secrets, turn};
 use crate::env::{Clock, Env};
 use crate::error::Failure;
 use crate::git::{Change, Landing, Repository};
 use crate::model::{Actor, Decision, DecisionId, EntryId, RunId, Slug, What, first_line, list, plural};
-use crate::policy::Redactor;
 use crate::pool::Cancel;
 use crate::record::{Entry, decision_path, render_decision};
 
@@ -193,11 +193,6 @@ impl Lander {
     pub(super) fn turn(&self) -> Result<File, Failure> {
         turn::take(&self.local.join("landing.lock"), "landing decisions", self.cancel.as_ref())
     }
-}
-
-/// A branch as the ledger has it: a name may look like an e-mail address.
-pub(super) fn as_recorded(branch: Option<&str>) -> Option<String> {
-    branch.map(|branch| Redactor::default().text(branch, &mut Vec::new()))
 }
 
 /// Where decisions can land that were made for other branches.

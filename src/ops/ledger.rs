@@ -1,15 +1,16 @@
 //! What the ledger holds of a team beside its runs: decisions, learnings, what was written, and how much there is.
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::cmp::Reverse;
+use std::collections::{BTreeMap, BTreeSet, HashMap};
 
 use jiff::Timestamp;
 
 use super::index::{self, EntryFacts, Fact, FileWrite, Index, Place, Row, Unlanded};
-use super::landing::as_recorded;
 use super::twins::{Recorded, twins};
 use crate::compile::{Learning, Learnings};
 use crate::git::{Error, Repository};
-use crate::model::{Decision, DecisionId, EntryId, RunId, Slug, What};
+use crate::model::{Decision, DecisionId, EntryId, RunId, Slug, What, moment};
+use crate::policy::Redactor;
 use crate::view::Progress;
 
 /// A branch, of some clone, that has taken a decision in, and the commit that did.
@@ -186,4 +187,28 @@ pub(crate) fn writes(repository: &Repository, prefix: &str, path: &str) -> Resul
         }
     }
     Ok(writes)
+}
+
+/// A branch as the ledger has it: a name may look like an e-mail address.
+pub(super) fn as_recorded(branch: Option<&str>) -> Option<String> {
+    branch.map(|branch| Redactor::default().text(branch, &mut Vec::new()))
+}
+
+/// Sorts decisions; those of one instant stand in the order in which they were recorded, the last first. `order` is that
+/// of the ledger.
+pub(super) fn newest_first<T>(
+    all: &mut [T],
+    of: impl Fn(&T) -> (&DecisionId, Option<&str>),
+    order: &HashMap<DecisionId, usize>,
+) {
+    let key = |decision: &T| {
+        let (id, date) = of(decision);
+        (Reverse(date.map(|date| moment(date).to_owned())), order.get(id).copied().unwrap_or(usize::MAX))
+    };
+    all.sort_by_cached_key(key);
+}
+
+/// The decisions in the ledger by their places there, the newest first.
+pub(super) fn order_of(logged: &[LoggedDecision]) -> HashMap<DecisionId, usize> {
+    logged.iter().enumerate().map(|(place, logged)| (logged.decision.id.clone(), place)).collect()
 }

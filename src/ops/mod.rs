@@ -27,6 +27,7 @@ pub(crate) mod log;
 mod lost;
 pub(crate) mod members;
 pub(crate) mod orchestrate;
+pub(crate) mod order;
 pub(crate) mod past;
 mod project;
 pub(crate) mod prompts;

@@ -20,50 +20,21 @@ use super::agents::compiler;
 use super::engines::Started;
 use super::executor::{Executor, FIRST};
 use super::journal::LedgerJournal;
-use super::landing::Left;
 use super::lease::{Lease, LiveRun};
+use super::order::{Ended, Order};
 use super::signals::Signals;
 use super::snapshots::RunSnapshots;
 use super::{Project, direct, engines, ledger, lost, past, runtime, secrets};
 use crate::compile::{self, Compiled, Learnings, Task};
-use crate::engine::{Adapter, Engine, rehearsal};
+use crate::engine::{Adapter, Engine};
 use crate::env::Env;
 use crate::error::{Failure, FailureKind};
 use crate::git::Head;
 use crate::model::{NO_ENGINE, Offer, Outcome, Plan, PlanKind, RunId, Slug, Tier, Usage, What, seconds};
-use crate::policy::Permissions;
-use crate::pool::{Ask, Cancel, Dispatcher, Limits, Reports, RequestHandler, Show, WorkTree, Workers};
-use crate::route::{Request, Router, Wishes};
+use crate::pool::{Cancel, Dispatcher, Limits, Reports, RequestHandler, Show, WorkTree, Workers};
+use crate::route::{Request, Router};
 use crate::settings::Sessions;
 use crate::view::Cautious;
-
-/// What the user asked for.
-pub(crate) struct Order {
-    pub(crate) message: String,
-    pub(crate) wishes: Wishes,
-    pub(crate) permissions: Permissions,
-    /// Read before the run begins, so that a mistake in it costs nothing.
-    pub(crate) script: Option<rehearsal::Script>,
-    /// Land the run's decisions on the branch.
-    pub(crate) commit: bool,
-    pub(crate) ask: Option<Ask>,
-}
-
-/// How a run ended.
-#[derive(Debug)]
-pub(crate) struct Ended {
-    pub(crate) run: RunId,
-    pub(crate) status: Outcome,
-    /// What agents asked for and were not allowed.
-    pub(crate) refused: u64,
-    /// Whether anything landed.
-    pub(crate) has_committed: bool,
-    pub(crate) unlanded: Option<Left>,
-    /// Why the end of the run is not in the ledger.
-    pub(crate) unrecorded: Option<String>,
-    /// Why no agent could begin: the run's last event says it too.
-    pub(crate) error: Option<Failure>,
-}
 
 /// What would happen: the plan, and the session of each agent in it.
 #[derive(Serialize)]

@@ -4,8 +4,8 @@ use std::ops::Deref;
 use std::path::Path;
 
 use super::cache::{Cache, CachedTeam};
-use super::decisions::{newest_first, order_of};
 use super::layers::settings;
+use super::ledger::{newest_first, order_of};
 use super::{Workspace, ledger};
 use crate::env::Env;
 use crate::error::Failure;
@@ -49,7 +49,7 @@ impl Project {
     fn insist(&self, matters: impl Fn(&Problem) -> bool) -> Result<(), Failure> {
         match self.problems.iter().find(|problem| problem.severity == Severity::Error && matters(problem)) {
             None => Ok(()),
-            Some(problem) => Err(failure(problem)),
+            Some(problem) => Err(Failure::of_problem(problem)),
         }
     }
 
@@ -64,25 +64,12 @@ pub(crate) fn insist_on_readable(workspace: &Workspace) -> Result<(), Failure> {
     let (files, mut problems) = store::read_but_decisions(&workspace.folder);
     problems.extend(parse::conflicts(&files));
     let mut problems = problems.iter().filter(|problem| problem.severity == Severity::Error);
-    problems.find(|problem| is_unread(problem)).map_or(Ok(()), |problem| Err(failure(problem)))
+    problems.find(|problem| is_unread(problem)).map_or(Ok(()), |problem| Err(Failure::of_problem(problem)))
 }
 
 /// Whether a file is not read because of it.
 fn is_unread(problem: &Problem) -> bool {
     problem.code == store::UNREADABLE || problem.code == parse::CONFLICT
-}
-
-/// That the team or its configuration cannot be used.
-pub(super) fn failure(problem: &Problem) -> Failure {
-    let failure = Failure::team(problem.message.clone());
-    let failure = match problem.line {
-        0 => failure.at(&problem.file),
-        line => failure.at(format!("{}:{line}", problem.file)),
-    };
-    match &problem.hint {
-        Some(hint) => failure.hint(hint.clone()),
-        None => failure,
-    }
 }
 
 /// A project that has been looked at and not been read: enough to know whether what follows from it is known already.

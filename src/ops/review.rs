@@ -5,7 +5,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use serde::{Serialize, Serializer};
 
 use super::commit::{files_at, insist_on_merged};
-use super::landing::as_recorded;
+use super::ledger::as_recorded;
 use super::prompts::{self, PromptChange};
 use super::{Workspace, ledger};
 use crate::error::Failure;

@@ -2,6 +2,8 @@
 //!
 //! Over `pulldown-cmark`, so that fences, escapes, links and nested lists are what Markdown says they are.
 
+mod tables;
+
 use std::ops::Range;
 
 use pulldown_cmark::{Event, Options, Parser, Tag, TagEnd};
@@ -217,7 +219,7 @@ pub(super) fn field(text: &str) -> Option<(String, &str)> {
 
 fn blocks(source: &str) -> Vec<Block> {
     let mut blocks = parsed(source);
-    super::tables::mend(source, &mut blocks);
+    tables::mend(source, &mut blocks);
     blocks
 }
 

@@ -20,7 +20,6 @@ mod markdown;
 mod roster;
 mod routing;
 mod skills;
-mod tables;
 mod words;
 
 use std::collections::{BTreeMap, BTreeSet};

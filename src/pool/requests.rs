@@ -6,7 +6,6 @@ use std::sync::atomic::{AtomicU64, Ordering};
 
 use tokio::sync::oneshot;
 
-use super::workers::in_project;
 use super::{Reports, WorkTree};
 use crate::engine::{Approval, Reply, Request, ToolCall, ToolResult, Writing};
 use crate::model::{Access, Decision, Slug, What, first_words, list, marked, without_hidden};
@@ -242,4 +241,19 @@ impl RequestHandler {
             .collect();
         if found.is_empty() { "No decision in force matches.".to_owned() } else { found.join("\n\n") }
     }
+}
+
+/// A path as an engine gives it, from the project's root with `/`; `None` for one outside.
+pub(super) fn in_project(project: &str, path: &str) -> Option<String> {
+    let path = Path::new(path);
+    let inner = if path.is_absolute() { path.strip_prefix(project).ok()? } else { path };
+    let mut parts = Vec::new();
+    for part in inner.components() {
+        match part {
+            Component::Normal(name) => parts.push(name.to_str()?),
+            Component::CurDir => {}
+            _ => return None,
+        }
+    }
+    (!parts.is_empty()).then(|| parts.join("/"))
 }

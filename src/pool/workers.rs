@@ -3,7 +3,6 @@
 use std::any::Any;
 use std::collections::BTreeMap;
 use std::panic::{AssertUnwindSafe, catch_unwind};
-use std::path::{Component, Path};
 use std::sync::Arc;
 use std::task::Poll;
 use std::time::Duration;
@@ -12,7 +11,7 @@ use tokio::sync::{Semaphore, watch};
 use tokio::task::JoinSet;
 use tokio::time::Instant;
 
-use super::requests::{RequestHandler, Requester};
+use super::requests::{RequestHandler, Requester, in_project};
 use super::timer::{Limits, Timer, Waits};
 use super::{Reports, WorkTree};
 use crate::engine::{Adapter, AdapterSession, Engine, EngineError, Fact, Opening, Session};
@@ -423,19 +422,4 @@ async fn unwound<T>(future: impl Future<Output = T>) -> Result<T, String> {
 fn said(panic: &(dyn Any + Send)) -> String {
     let text = panic.downcast_ref::<String>().map(String::as_str).or(panic.downcast_ref::<&str>().copied());
     text.unwrap_or("it did not say why").to_owned()
-}
-
-/// A path as an engine gives it, from the project's root with `/`; `None` for one outside.
-pub(super) fn in_project(project: &str, path: &str) -> Option<String> {
-    let path = Path::new(path);
-    let inner = if path.is_absolute() { path.strip_prefix(project).ok()? } else { path };
-    let mut parts = Vec::new();
-    for part in inner.components() {
-        match part {
-            Component::Normal(name) => parts.push(name.to_str()?),
-            Component::CurDir => {}
-            _ => return None,
-        }
-    }
-    (!parts.is_empty()).then(|| parts.join("/"))
 }

@@ -6,7 +6,7 @@ use std::time::Duration;
 use tokio::sync::{Semaphore, mpsc, oneshot};
 
 use super::dispatcher::Message;
-use super::workers::in_project;
+use super::requests::in_project;
 use super::*;
 use crate::engine::rehearsal::{Rehearsal, Script};
 use crate::engine::{Approval, Engine, Opening, Reply, Request};

@@ -8,24 +8,13 @@
 use super::super::Files;
 use super::super::markdown::{Block, BlockKind, Document};
 use super::date::{self, Doubt, Order, dated};
+use super::found::{Found, id};
 use super::groups;
-use super::headings::{self, Heading, Part};
+use super::headings::{self, Heading, IMPORTED, Part, speaks};
 use super::metadata;
 use super::status;
 use super::titles::{is_field, is_frame, is_merge, is_note, is_numbered, is_rules, is_section, is_template, is_title};
-use crate::model::{Decision, DecisionId, Problem, Severity};
-
-/// In a file whose decisions have got files of their own, only what says when is one.
-pub(crate) const IMPORTED: &str = "<!-- squad: imported; each decision has a file of its own -->";
-
-/// A decision with where it stands in its file, in bytes: whole lines.
-pub(super) struct Found {
-    pub(super) decision: Decision,
-    pub(super) start: usize,
-    /// Where its heading ends; `start` for one that has none.
-    pub(super) body: usize,
-    pub(super) end: usize,
-}
+use crate::model::{Decision, Problem, Severity};
 
 /// What was found in a file, and what is doubtful in it.
 pub(super) struct Entries {
@@ -158,12 +147,6 @@ fn below_date(document: &Document<'_>, order: Order) -> Option<String> {
     })
 }
 
-/// Entries have no id of their own: theirs is a hash of what they say.
-pub(super) fn id(parts: &[&str]) -> DecisionId {
-    let hash = blake3::hash(parts.join("\n").as_bytes()).to_hex();
-    DecisionId::parse(&hash[..12]).expect("hex digits are an id")
-}
-
 /// Finds the headings that begin entries by what they say.
 fn mark_entries(headings: &mut [Heading<'_>], is_imported: bool) {
     // The headings that enclose the current one by level, with what they are.
@@ -246,11 +229,6 @@ fn day_of(headings: &[Heading<'_>], index: usize) -> Option<Day> {
 /// The level at which undated headings are entries too, where some say when or by whom; the first of those decides.
 fn siblings_level(headings: &[Heading<'_>]) -> Option<u8> {
     headings.iter().find(|heading| speaks(heading) && !is_title(heading.raw)).map(|heading| heading.level)
-}
-
-/// Whether a heading, or the lines below it, say when or by whom.
-pub(super) fn speaks(heading: &Heading<'_>) -> bool {
-    heading.dated.date.is_some() || heading.metadata.has_author || heading.metadata.has_date && !is_field(heading.raw)
 }
 
 fn part(headings: &[Heading<'_>], index: usize, inside: bool, siblings: Option<u8>, ruled: bool) -> Part {

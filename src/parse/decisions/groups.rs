@@ -2,8 +2,7 @@
 
 use std::collections::HashMap;
 
-use super::entries::speaks;
-use super::headings::Heading;
+use super::headings::{Heading, speaks};
 use super::titles::is_section;
 
 /// Which headings have none below them that says when or by whom, and are the sections of a note that was pasted below

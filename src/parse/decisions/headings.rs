@@ -3,12 +3,14 @@
 use super::super::markdown::{Block, BlockKind, Document};
 use super::super::words::{is_blank, without_struck};
 use super::date::{self, Dated, Order, dated};
-use super::entries::IMPORTED;
 use super::matter::{self, Matter};
 use super::metadata::{self, Metadata};
 use super::status;
-use super::titles::is_section;
+use super::titles::{is_field, is_section};
 use crate::model::SaidStatus;
+
+/// In a file whose decisions have got files of their own, only what says when is one.
+pub(crate) const IMPORTED: &str = "<!-- squad: imported; each decision has a file of its own -->";
 
 /// A heading and what stands between it and the next heading.
 pub(super) struct Heading<'d> {
@@ -181,4 +183,9 @@ fn set_days(headings: &mut [Heading<'_>]) {
             }
         }
     }
+}
+
+/// Whether a heading, or the lines below it, say when or by whom.
+pub(super) fn speaks(heading: &Heading<'_>) -> bool {
+    heading.dated.date.is_some() || heading.metadata.has_author || heading.metadata.has_date && !is_field(heading.raw)
 }

@@ -2,6 +2,7 @@
 
 mod date;
 mod entries;
+mod found;
 mod groups;
 mod headings;
 mod matter;
@@ -15,7 +16,7 @@ mod titles;
 
 use std::collections::{HashMap, HashSet};
 
-pub(crate) use entries::IMPORTED;
+pub(crate) use headings::IMPORTED;
 #[cfg(test)]
 pub(crate) use own::decision_file;
 pub(crate) use places::{holds_decisions, main_file, stands_before_another};

@@ -7,7 +7,7 @@ use serde::de::IgnoredAny;
 
 use super::super::{Files, front_matter, line_feeds, without_mark};
 use super::date::{Order, date_in};
-use super::entries;
+use super::found;
 use super::matter;
 use super::places::{Place, main_file, place};
 use super::status;
@@ -114,7 +114,7 @@ fn read(text: &str, source: Source) -> Result<(Decision, Vec<Problem>), Box<Prob
     };
     let mut doubts = Vec::new();
     let id = DecisionId::parse(&matter.id).unwrap_or_else(|| {
-        let id = entries::id(&[&matter.id]);
+        let id = found::id(&[&matter.id]);
         let message = format!("`id: {}` cannot be an id, and `{id}` stands for it", first_line(&matter.id, 40));
         doubts.push(
             Problem::warning(source.clone(), "decision-id", message)
@@ -123,7 +123,7 @@ fn read(text: &str, source: Source) -> Result<(Decision, Vec<Problem>), Box<Prob
         id
     });
     // The same odd text stands for the same decision. One that names itself replaces nothing.
-    let superseded = |text: String| DecisionId::parse(&text).unwrap_or_else(|| entries::id(&[&text]));
+    let superseded = |text: String| DecisionId::parse(&text).unwrap_or_else(|| found::id(&[&text]));
     let supersedes = matter.supersedes.map(superseded).filter(|old| *old != id);
     if let Some(first) = supersedes.as_ref().filter(|_| !others.is_empty()) {
         let others = list(others.iter().map(|id| format!("`{id}`")));

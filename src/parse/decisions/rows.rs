@@ -6,7 +6,7 @@ use super::super::Files;
 use super::super::markdown::{Block, BlockKind, Document, Row, field};
 use super::super::words::{is_blank, is_placeholder, remark, without_pictographs};
 use super::date::{self, Order, date_in, dated};
-use super::entries::{Found, id};
+use super::found::{Found, id};
 use super::metadata;
 use super::status;
 use crate::model::{Decision, DecisionId, Problem, Severity, Source, plural};

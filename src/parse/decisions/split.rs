@@ -2,7 +2,8 @@
 
 use std::ops::Range;
 
-use super::entries::{self, Entries, Found};
+use super::entries::{self, Entries};
+use super::found::Found;
 use super::places::{Place, main_file, place};
 use super::{IMPORTED, blank_lines, complete};
 use crate::model::Decision;

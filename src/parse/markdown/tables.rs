@@ -1,7 +1,7 @@
 //! Tables that Markdown does not take for such: rows behind an empty line or a comment, a header without the line of
 //! dashes below it, and one with a dash too few. Whoever wrote them meant a table, and would miss its rows.
 
-use super::markdown::{Block, BlockKind, Row, Table, parsed};
+use super::{Block, BlockKind, Row, Table, parsed};
 
 /// Makes rows of the paragraphs that are written as such. They go on with the table right above them when they have as
 /// many cells; else the first of several is the header of a table of its own.
@@ -69,7 +69,7 @@ fn rows(lines: &str, offset: usize) -> Vec<Row> {
 
 #[cfg(test)]
 mod tests {
-    use super::super::markdown::Document;
+    use super::super::Document;
 
     /// Lines with their cells.
     type Rows = Vec<(usize, Vec<String>)>;
