@@ -72,7 +72,9 @@ pub(crate) fn choice_prompt(message: &str, plan: &Plan) -> String {
     let mut prompt = String::from(
         "Choose who works on the message quoted below. Answer with one JSON object and nothing else:\n\n\
          {\"agents\": [\"slug\", …], \"reason\": \"one sentence\"}\n\n\
-         Use only slugs of the team's list. Choose one agent unless the work is really several agents' work.\n\nMessage:\n\n",
+         Use only slugs of the team's list. Choose one agent unless the work is really several agents' work. Where \
+         nobody needs to work on it (a question you can answer, thanks), answer the user in Markdown:\n\n\
+         {\"agents\": [], \"answer\": \"…\"}\n\nMessage:\n\n",
     );
     let message = message.trim();
     let beginning = message.get(..message.floor_char_boundary(MESSAGE)).unwrap_or(message);

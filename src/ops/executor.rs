@@ -16,7 +16,7 @@ use crate::model::{
     End, Member, Outcome, Plan, PlanKind, Position, RunId, SessionSpec, Slug, Tier, Usage, Verdict, What, list, seconds,
 };
 use crate::pool::{Job, Work, Workers, session_id};
-use crate::route;
+use crate::route::choice::{self, Chosen};
 use crate::tools::Tool;
 
 /// Everything a run needs, and its steps.
@@ -58,15 +58,19 @@ impl Executor<'_> {
         self.finish(results, started).await
     }
 
-    /// Lets the coordinator choose. `None`: it did not, and its outcome says why.
+    /// Lets the coordinator choose. `None`: it answers the message itself, or its outcome says why it chose nobody.
     async fn choose(&self, plan: &Plan, results: &mut Results) -> Option<Plan> {
         let prompt = compile::choice_prompt(&self.order.message, plan);
         let mut work = self.workers.work(self.coordinator(prompt, false)).await;
-        let chosen =
-            (work.outcome == Outcome::Completed).then(|| route::choice::apply(&self.project.team, plan, &work.text));
+        let chosen = (work.outcome == Outcome::Completed).then(|| choice::apply(&self.project.team, plan, &work.text));
         let plan = match chosen {
             None => None,
-            Some(Ok(mut plan)) => {
+            Some(Ok(Chosen::Nobody(plan, answer))) => {
+                self.tell(None, What::RoutePlanned(plan));
+                results.answer = Some(answer);
+                None
+            }
+            Some(Ok(Chosen::Agents(mut plan))) => {
                 plan.evidence.extend(self.compiler.model_evidence(&plan));
                 self.tell(None, What::RoutePlanned(plan.clone()));
                 Some(plan)

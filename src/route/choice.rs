@@ -9,10 +9,21 @@ struct Choice {
     agents: Vec<String>,
     #[serde(default)]
     reason: String,
+    /// What the user is told where nobody is chosen.
+    #[serde(default)]
+    answer: String,
+}
+
+/// What the coordinator made of a plan.
+#[derive(Debug)]
+pub(crate) enum Chosen {
+    Agents(Plan),
+    /// Nobody needs to work on it: the plan, and the answer.
+    Nobody(Plan, String),
 }
 
 /// The plan with the coordinator's choice in it, or what is wrong with the answer.
-pub(crate) fn apply(team: &Team, plan: &Plan, answer: &str) -> Result<Plan, String> {
+pub(crate) fn apply(team: &Team, plan: &Plan, answer: &str) -> Result<Chosen, String> {
     let choice: Choice = serde_json::from_str(json_object(answer))
         .map_err(|_| "the coordinator did not answer in the form it was asked for".to_owned())?;
     let mut agents: Vec<Slug> = Vec::new();
@@ -28,8 +39,15 @@ pub(crate) fn apply(team: &Team, plan: &Plan, answer: &str) -> Result<Plan, Stri
     if !unknown.is_empty() {
         return Err(format!("the coordinator chose {}, who cannot be started", list(unknown)));
     }
+    if agents.is_empty() && choice.answer.trim().is_empty() {
+        return Err("the coordinator chose nobody and answered nothing".to_owned());
+    }
     if agents.is_empty() {
-        return Err("the coordinator chose nobody".to_owned());
+        let why = "the coordinator answers it".to_owned();
+        let answers = Evidence { agent: Slug::coordinator(), why, source: Slug::COORDINATOR.to_owned(), weight: 1.0 };
+        let evidence = std::iter::once(answers).chain(plan.evidence.iter().cloned()).collect();
+        let plan = Plan { kind: PlanKind::Direct, tier: Tier::Direct, reviewer: None, evidence, ..plan.clone() };
+        return Ok(Chosen::Nobody(plan, choice.answer));
     }
     let mut evidence: Vec<Evidence> = agents
         .iter()
@@ -42,7 +60,7 @@ pub(crate) fn apply(team: &Team, plan: &Plan, answer: &str) -> Result<Plan, Stri
         .collect();
     evidence.extend(plan.evidence.iter().cloned());
     let tier = if agents.len() > 1 && plan.tier == Tier::Standard { Tier::Full } else { plan.tier };
-    Ok(Plan { kind: PlanKind::Agents, agents, tier, evidence, ..plan.clone() })
+    Ok(Chosen::Agents(Plan { kind: PlanKind::Agents, agents, tier, evidence, ..plan.clone() }))
 }
 
 /// Models like to wrap JSON in a fence or a sentence.

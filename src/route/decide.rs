@@ -5,7 +5,7 @@ use super::evidence::Witness;
 use super::index::Index;
 use super::measure::Measured;
 use super::said::Said;
-use super::weights::{CALIBRATION, EXPLAINED, FAR_FEWER, NEARLY_ALL, SURE, VAGUE};
+use super::weights::{CALIBRATION, EXPLAINED, FAR_FEWER, NEARLY_ALL, SURE};
 use crate::model::{Member, Slug};
 
 /// How the agents stand to a text.
@@ -26,8 +26,7 @@ impl Standing {
         let fits = Index::fit(&measured);
         let best = best(&fits, &measured);
         let lead = best.map_or(0.0, |best| fits[best] - most_of_others(&fits, best));
-        let doubt = if said.is_vague { VAGUE } else { 0.0 };
-        let best = best.map(|best| (best, confidence(&measured, best, lead, doubt)));
+        let best = best.map(|best| (best, confidence(&measured, best, lead)));
         Self { said, measured, fits, best, lead }
     }
 
@@ -111,12 +110,13 @@ fn most_of_others(of: &[f64], best: usize) -> f64 {
 }
 
 /// How often an agent that stands like this is the right one, as it was found on labelled messages.
-fn confidence(measured: &Measured, best: usize, lead: f64, doubt: f64) -> f64 {
+fn confidence(measured: &Measured, best: usize, lead: f64) -> f64 {
     if !measured.has_substance {
         return 0.0;
     }
-    let [start, of_lead, of_said] = CALIBRATION;
-    let mut sure = start + doubt + of_lead * lead + of_said * measured.said.max(0.0).ln_1p();
+    let [start, of_lead, of_said, of_inquiry] = CALIBRATION;
+    let asks = if measured.is_inquiry { of_inquiry } else { 0.0 };
+    let mut sure = start + of_lead * lead + of_said * measured.said.max(0.0).ln_1p() + asks;
     let done = measured.done[best];
     if measured.said >= 1.0
         && done >= NEARLY_ALL * measured.said

@@ -1,6 +1,9 @@
 //! What the team has laid down: whose label this is, whose part of the code.
 
-use super::text::Stretch;
+use std::ops::Range;
+
+use super::terms::is_outside;
+use super::text::{OWN, Stretch};
 use super::{Draft, Request};
 use crate::model::{Evidence, Member, Module, Slug, Team};
 
@@ -17,25 +20,34 @@ pub(super) fn unknown<'r>(team: &Team, request: &Request<'r>) -> Vec<(&'static s
     let is_label = |label: &&String| {
         of_label(team, label).is_none() && !team.labels.iter().any(|rule| rule.label.eq_ignore_ascii_case(label))
     };
-    let is_path = |path: &&String| !team.modules.iter().any(|module| holds(&module.path, path));
+    let is_path = |path: &&String| row(team, path).is_none();
     let labels = request.labels.iter().filter(is_label).map(|label| ("label", label.as_str()));
     labels.chain(request.paths.iter().filter(is_path).map(|path| ("path", path.as_str()))).collect()
 }
 
-/// The one whom all files belong to that the message names. What is pasted or shall not be touched names none.
-pub(super) fn in_text(team: &Team, message: &str, stretches: &[Stretch]) -> Option<Draft> {
+/// The one whom all files belong to that the message names, and where it names them. What is pasted or shall not be
+/// touched names none.
+pub(super) fn in_text(team: &Team, message: &str, stretches: &[Stretch]) -> Option<(Draft, Vec<Range<usize>>)> {
     if team.modules.is_empty() {
         return None;
     }
-    let asked = stretches.iter().filter(|stretch| stretch.weight >= NAMED);
-    let words = asked.flat_map(|stretch| message[stretch.range.clone()].split_whitespace());
-    let paths = words.map(|word| word.trim_matches(|c: char| !c.is_alphanumeric() && !matches!(c, '.' | '/' | '_')));
-    let paths = paths.filter(|path| path.contains('/') && !path.contains("://"));
-    only(paths.take(MOST).filter_map(|path| of_path(team, path.trim_end_matches('.'))).collect())
+    let (mut found, mut places) = (Vec::new(), Vec::new());
+    for stretch in stretches.iter().filter(|stretch| stretch.weight >= OWN) {
+        let text = &message[stretch.range.clone()];
+        for word in text.split_whitespace().filter(|word| word.contains('/') && !word.contains("://")).take(MOST) {
+            let path = word.trim_matches(|c: char| !c.is_alphanumeric() && !matches!(c, '.' | '/' | '_'));
+            // `main.rs:12:5`
+            let path = path.split(':').next().unwrap_or(path).trim_end_matches('.');
+            if let Some(evidence) = of_path(team, path).filter(|_| !is_outside(path)) {
+                let start = word.as_ptr() as usize - message.as_ptr() as usize;
+                places.push(start..start + word.len());
+                found.push(evidence);
+            }
+        }
+    }
+    Some((only(found)?, places))
 }
 
-/// From this weight on, a stretch's words are the user's own.
-const NAMED: f64 = 0.5;
 /// Nobody names more files by hand.
 const MOST: usize = 40;
 
@@ -60,17 +72,33 @@ fn of_label(team: &Team, label: &str) -> Option<Evidence> {
     Some(evidence(agent.clone(), format!("the label `{label}`"), rule.source.to_string()))
 }
 
-/// The longest path that holds this one decides.
 fn of_path(team: &Team, path: &str) -> Option<Evidence> {
-    let holds = |module: &&Module| holds(&module.path, path);
-    let module = team.modules.iter().filter(holds).max_by_key(|module| module.path.len())?;
+    let module = row(team, path)?;
     let agent = Some(&module.primary).into_iter().chain(&module.secondary).find(|slug| startable(team, slug))?;
     Some(evidence(agent.clone(), format!("{path} is in {}", module.path), module.source.to_string()))
 }
 
+/// The row whose path is the longest that holds this one; where none does from the project's root, the only one whose
+/// path stands in it: `packages/x/src/cli/a.ts` is in `src/cli`.
+fn row<'t>(team: &'t Team, path: &str) -> Option<&'t Module> {
+    let path = path.trim_start_matches("./").trim_matches('/');
+    let from_root = team.modules.iter().filter(|module| holds(plain(module), path));
+    from_root.max_by_key(|module| plain(module).len()).or_else(|| {
+        let tail = |at: usize| path.get(at + 1..).unwrap_or_default();
+        let is_inside = |module: &&Module| {
+            plain(module).contains('/') && path.match_indices('/').any(|(at, _)| holds(plain(module), tail(at)))
+        };
+        let mut inside = team.modules.iter().filter(is_inside);
+        inside.next().filter(|_| inside.next().is_none())
+    })
+}
+
+fn plain(module: &Module) -> &str {
+    module.path.trim_start_matches("./").trim_end_matches('*').trim_end_matches('/')
+}
+
 fn holds(module: &str, path: &str) -> bool {
-    let module = module.trim_start_matches("./").trim_end_matches('*').trim_end_matches('/');
-    let rest = path.trim_start_matches("./").strip_prefix(module);
+    let rest = path.strip_prefix(module);
     !module.is_empty() && rest.is_some_and(|rest| rest.is_empty() || rest.starts_with('/'))
 }
 

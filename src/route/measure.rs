@@ -3,8 +3,9 @@
 use super::fields::Field;
 use super::index::Index;
 use super::lexicon::{AreaKind, TermId};
-use super::said::Said;
+use super::said::{Said, Word};
 use super::terms::Place;
+use super::text::OWN;
 use super::weights::WEIGHTS;
 
 /// What is measured of a message and an agent: its fields, and how well their areas agree.
@@ -48,6 +49,8 @@ pub(super) struct Measured {
     pub(super) said: f64,
     /// Whether any word says something of an area, or of some agents rather than of all.
     pub(super) has_substance: bool,
+    /// Whether it asks how something is.
+    pub(super) is_inquiry: bool,
     /// By agent: how much of what was said its past work has.
     pub(super) done: Vec<f64>,
     pub(super) specialties: Vec<Specialty>,
@@ -97,6 +100,11 @@ impl Terms {
     }
 }
 
+/// What a word says of the message's own; what is quoted or a template's makes nothing surer.
+fn own(word: &Word) -> f64 {
+    if word.weight < OWN { 0.0 } else { word.weight }
+}
+
 impl Index<'_> {
     pub(super) fn measure(&self, said: &Said) -> Measured {
         let mut measured = Measured {
@@ -104,6 +112,7 @@ impl Index<'_> {
             looked_for: Vec::with_capacity(said.words.len()),
             said: 0.0,
             has_substance: said.speaks,
+            is_inquiry: said.is_inquiry,
             done: vec![0.0; self.agents.len()],
             specialties: Vec::new(),
         };
@@ -114,14 +123,14 @@ impl Index<'_> {
                 if !word.found.says {
                     continue;
                 }
-                measured.said += word.weight.max(0.0);
+                measured.said += own(word);
                 continue;
             };
             let says = self.lexicon.says(term);
             if says == 0.0 || !seen.insert(term) {
                 continue;
             }
-            measured.said += says * word.weight.max(0.0);
+            measured.said += says * own(word);
             let how = match word.found.place {
                 Place::Word => 1.0,
                 Place::Whole => 1.5,

@@ -1,16 +1,20 @@
 //! Who is called by name: `@name`, `Name, …`, `ask Name to …`, and `team, …`.
+//!
+//! An `@name` calls, unless what stands around it says that somebody is only mentioned (`cc @name`, `as @name said`) or
+//! shall not work (`not @name`, `hands off, @name`).
 
 use super::Draft;
-use super::fields::names;
 use super::orders::is_order;
 use super::text::Stretch;
-use crate::model::{Evidence, Kind, Member, Slug, Status, Team};
+use crate::model::{Evidence, Kind, List, Member, Slug, Status, Team, find_words};
 
 /// What a message says of members by name.
 #[derive(Default)]
 pub(super) struct Called {
     /// Those that can be started, in the order of the message.
     pub(super) agents: Vec<Slug>,
+    /// Those who shall not work.
+    pub(super) ruled_out: Vec<Slug>,
     /// Why, and who was called and cannot be started.
     pub(super) evidence: Vec<Evidence>,
     /// Whether a member was called who cannot be started.
@@ -21,31 +25,23 @@ pub(super) struct Called {
 const MOST: usize = 40;
 
 impl Called {
-    pub(super) fn draft(self) -> Result<Draft, Self> {
+    /// The plan for those who are called; where nobody is, what was found besides.
+    pub(super) fn draft(mut self) -> Result<Draft, Self> {
+        self.agents.retain(|agent| !self.ruled_out.contains(agent));
         if self.agents.is_empty() {
             return Err(self);
         }
         Ok(Draft { agents: self.agents, confidence: 1.0, evidence: self.evidence, reviewer: None })
     }
 
-    fn take(&mut self, team: &Team, name: &str, how: &str) {
-        let wanted = name.to_lowercase();
-        match team.members.iter().find(|member| is_called(member, &wanted)) {
-            Some(member) if member.is_startable() => {
-                if !self.agents.contains(&member.slug) {
-                    self.agents.push(member.slug.clone());
-                    self.evidence.push(said(&member.slug, format!("the message says {how}"), 1.0));
-                }
-            }
-            Some(member) => {
-                self.in_vain = true;
-                let why = format!("the message says {how}, who is {} and is not started", standing(member));
-                self.evidence.push(said(&member.slug, why, 0.0));
-            }
-            None => {
-                let why = format!("the message says {how}, who is not on the team");
-                self.evidence.push(said(&Slug::coordinator(), why, 0.0));
-            }
+    fn take(&mut self, member: &Member, how: &str) {
+        if !member.is_startable() {
+            self.in_vain = true;
+            let why = format!("the message says {how}, who is {} and is not started", standing(member));
+            self.evidence.push(said(&member.slug, why, 0.0));
+        } else if !self.agents.contains(&member.slug) {
+            self.agents.push(member.slug.clone());
+            self.evidence.push(said(&member.slug, format!("the message says {how}"), 1.0));
         }
     }
 }
@@ -53,67 +49,111 @@ impl Called {
 /// Those called by `@name` anywhere, or by name where a sentence turns to them.
 pub(super) fn read(team: &Team, message: &str, stretches: &[Stretch]) -> Called {
     let mut called = Called::default();
-    let mut beside = Vec::new();
-    for stretch in stretches.iter().filter(|stretch| !stretch.is_code && stretch.weight > 0.0) {
-        for (name, how) in mentions(message, stretch) {
+    for stretch in stretches.iter().filter(|stretch| !stretch.is_code) {
+        let mut before = Mentioned::Called;
+        for Mention { name, is_listed, how, .. } in mentions(message, stretch) {
+            // `cc @bea, @fay`
+            let how = if is_listed && before != Mentioned::Called { before } else { how };
+            before = how;
+            let how = if stretch.weight < 0.0 { Mentioned::RuledOut } else { how };
             if is_everyone(name) || called.evidence.len() >= MOST {
                 continue;
             }
-            match how {
-                Mentioned::Called => called.take(team, name, &format!("@{name}")),
-                Mentioned::Beside => beside.push(name),
-                Mentioned::RuledOut => {}
+            let member = team.members.iter().find(|member| is_called(member, &name.to_lowercase()));
+            match (member, how) {
+                (Some(member), Mentioned::Called) => called.take(member, &format!("@{name}")),
+                (Some(member), Mentioned::RuledOut) => called.ruled_out.push(member.slug.clone()),
+                (Some(member), Mentioned::Beside) => {
+                    let why = format!("the message only mentions @{name}");
+                    called.evidence.push(said(&member.slug, why, 0.0));
+                }
+                (None, _) => {
+                    let why = format!("the message says @{name}, who is not on the team");
+                    called.evidence.push(said(&Slug::coordinator(), why, 0.0));
+                }
             }
         }
     }
     by_name(team, message, stretches, &mut called);
-    // `Do it as @bea said` speaks to nobody else.
-    if called.agents.is_empty() {
-        for name in beside.into_iter().take(MOST) {
-            called.take(team, name, &format!("@{name}"));
-        }
-    }
     called
 }
 
-/// Those who are spoken to by their names.
+/// Those who are spoken to by their names at the beginning of a sentence, and to whom work is handed.
 fn by_name(team: &Team, message: &str, stretches: &[Stretch], called: &mut Called) {
+    let members: Vec<&Member> =
+        team.members.iter().filter(|member| find_words(message, &member.name).is_some()).collect();
     let mut sentence = usize::MAX;
-    let spoken = || stretches.iter().filter(|stretch| !stretch.is_code && stretch.weight > 0.0);
-    let holds_any = |text: &str| team.members.iter().any(|member| holds_name(text, &member.name));
-    if !spoken().any(|stretch| holds_any(&message[stretch.range.clone()])) {
-        return;
-    }
-    for stretch in spoken() {
-        let text = &message[stretch.range.clone()];
-        if called.evidence.len() >= MOST {
-            break;
+    for stretch in stretches.iter().filter(|stretch| !stretch.is_code && stretch.weight > 0.0) {
+        if members.is_empty() || called.evidence.len() >= MOST {
+            return;
         }
+        let text = message[stretch.range.clone()].trim();
         // `For Bea's page — Tess, write the tests`
         let after_a_dash = message[..stretch.range.start].trim_end().ends_with(['—', '–']);
         if stretch.sentence != sentence || after_a_dash {
-            sentence = stretch.sentence;
             let after = message[stretch.range.end..].trim_start();
-            turned_to(team, text, after, called);
+            turned_to(&members, text, after).iter().for_each(|member| called.take(member, &member.name));
         }
-        asked(team, text, called);
+        sentence = stretch.sentence;
+        let lower = text.to_ascii_lowercase();
+        for cue in List::Hand.entries() {
+            let name = find_words(&lower, cue).map(|at| text[at + cue.len()..].trim_start());
+            if let Some(member) = name.and_then(|name| members.iter().find(|member| rest_of(member, name).is_some())) {
+                called.take(member, &member.name);
+            }
+        }
     }
 }
 
-/// Whether a name stands in a text, whatever its case.
-fn holds_name(text: &str, name: &str) -> bool {
-    let (text, name) = (text.as_bytes(), name.as_bytes());
-    !name.is_empty() && text.windows(name.len()).any(|window| window.eq_ignore_ascii_case(name))
+/// `Bea, fix …`, `Bea: fix …`, `Bea and Tess, …`, `Bea should …`, `Can Bea …?`, `Hey Bea, …`.
+fn turned_to<'t>(members: &[&'t Member], text: &str, after: &str) -> Vec<&'t Member> {
+    let (mut rest, mut asks) = (text, false);
+    while let Some((word, next)) = rest.split_once(' ') {
+        let word = word.to_lowercase();
+        if !List::any(&[List::Greeting, List::Opening], &word) {
+            break;
+        }
+        asks = matches!(word.as_str(), "can" | "could");
+        rest = next;
+    }
+    let mut found = Vec::new();
+    while let Some((member, next)) = members.iter().find_map(|member| Some((*member, rest_of(member, rest)?))) {
+        found.push(member);
+        rest = next.trim_start();
+        rest = ["and ", "& "].iter().find_map(|joint| rest.strip_prefix(joint)).unwrap_or(rest);
+    }
+    let turns = match rest.is_empty() {
+        true => after.starts_with([',', ':']) && !is_list(after),
+        false => List::Address.begins(rest).is_some() || (asks && is_order(rest)),
+    };
+    if !turns {
+        found.clear();
+    }
+    found
+}
+
+/// What follows a member's name where a text begins with it, in capitals as names are.
+fn rest_of<'t>(member: &Member, text: &'t str) -> Option<&'t str> {
+    let rest = text.strip_prefix(member.name.as_str()).filter(|_| member.name.starts_with(char::is_uppercase))?;
+    (!rest.starts_with(|c: char| c.is_alphanumeric() || matches!(c, '-' | '_' | '\''))).then_some(rest)
+}
+
+/// `Backend, frontend and docs need …` turns to nobody.
+fn is_list(after: &str) -> bool {
+    let clause = after[1..].split(['.', '!', '?', '\n']).next().unwrap_or_default();
+    let first_words: Vec<&str> = clause.split_whitespace().take(3).collect();
+    after.starts_with(',')
+        && (first_words.len() < 2 || first_words[1..].contains(&"and") || first_words.contains(&"or"))
 }
 
 /// Everyone who can be started, where the message turns to the team and asks it for something.
 pub(super) fn the_team(team: &Team, message: &str) -> Option<Draft> {
     let start = message.trim_start();
     let start = start[..start.floor_char_boundary(40)].to_lowercase();
-    let start = start.trim_start_matches("hey ").trim_start_matches("ok ").trim_start_matches('@');
+    let start = start.trim_start_matches("hey ").trim_start_matches("ok ");
     const CALLS: [&str; 6] = ["team", "everyone", "everybody", "squad", "all of you", "each of you"];
     let calls = CALLS.iter().any(|call| start.strip_prefix(call).is_some_and(|rest| rest.starts_with([',', ':'])))
-        || ["@team ", "@everyone ", "@squad ", "@all "].iter().any(|call| message.trim_start().starts_with(call));
+        || start.strip_prefix('@').is_some_and(|rest| rest.split([' ', ',', ':']).next().is_some_and(is_everyone));
     calls.then(|| {
         let evidence =
             team.startable().map(|member| said(&member.slug, "the message calls the whole team".to_owned(), 1.0));
@@ -158,24 +198,35 @@ enum Mentioned {
     RuledOut,
 }
 
+struct Mention<'m> {
+    name: &'m str,
+    at: usize,
+    /// Whether nothing but a comma or `and` stands between it and the one before.
+    is_listed: bool,
+    how: Mentioned,
+}
+
 /// What follows an `@` that begins a word: not the `@` of an e-mail address, a package or a version.
-fn mentions<'m>(message: &'m str, stretch: &Stretch) -> Vec<(&'m str, Mentioned)> {
-    let mut names = Vec::new();
+fn mentions<'m>(message: &'m str, stretch: &Stretch) -> Vec<Mention<'m>> {
+    let mut found: Vec<Mention<'m>> = Vec::new();
     for (at, _) in message[stretch.range.clone()].match_indices('@') {
         let at = stretch.range.start + at;
-        let before = message[..at].chars().next_back().unwrap_or(' ');
-        if is_of_a_name(before) || matches!(before, '.' | '/' | '@' | '`') {
+        let before = &message[..at];
+        if before.ends_with(|c: char| is_of_a_name(c) || matches!(c, '.' | '/' | '@' | '`')) {
             continue;
         }
         let rest = &message[at + 1..stretch.range.end];
         let end = rest.find(|c: char| !is_of_a_name(c)).unwrap_or(rest.len());
         let name = rest[..end].trim_end_matches('-');
         // `@scope/package` and `@media(…)` are no colleagues.
-        if !name.is_empty() && !rest[end..].starts_with(['/', '(', '[']) {
-            names.push((name, mentioned_after(&message[..at])));
+        if name.is_empty() || rest[end..].starts_with(['/', '(', '[']) {
+            continue;
         }
+        let between = found.last().map(|last| message[last.at + 1 + last.name.len()..at].trim_matches([' ', ',', '&']));
+        let is_listed = between.is_some_and(|between| matches!(between, "" | "and"));
+        found.push(Mention { name, at, is_listed, how: mentioned(before, &message[at + 1 + name.len()..]) });
     }
-    names
+    found
 }
 
 /// In scripts without spaces a name ends where another script begins.
@@ -184,118 +235,17 @@ fn is_of_a_name(c: char) -> bool {
     (c.is_alphanumeric() && !SCRIPTS_WITHOUT_SPACES.contains(&c)) || matches!(c, '-' | '_')
 }
 
-fn mentioned_after(before: &str) -> Mentioned {
-    let word = before.trim_end().rsplit(|c: char| !c.is_alphanumeric()).next().unwrap_or_default();
-    match word.to_lowercase().as_str() {
-        "not" | "except" | "without" => Mentioned::RuledOut,
-        "as" | "like" | "cc" | "per" | "than" => Mentioned::Beside,
-        _ => Mentioned::Called,
-    }
-}
-
-/// `Bea, fix …`, `Bea: fix …`, `Bea, Fay and Tess: …`, `Bea should …`, `Hey Bea, …` at the beginning of a sentence.
-fn turned_to(team: &Team, text: &str, after: &str, called: &mut Called) {
-    let text = text.trim();
-    let text = ["Hey ", "Hi ", "Hello ", "hey ", "hi ", "OK ", "Ok ", "Please "]
-        .iter()
-        .find_map(|hey| text.strip_prefix(hey))
-        .unwrap_or(text);
-    for member in &team.members {
-        let Some(name) = spelled(member, text).or_else(|| begged(member, text)) else { continue };
-        let rest = text[name.len()..].trim_start();
-        // `Bea and Tess, please pair on it`
-        let second = ["and ", "& "].iter().find_map(|joint| rest.strip_prefix(joint)).and_then(|rest| {
-            let other = team.members.iter().find_map(|member| spelled(member, rest))?;
-            rest[other.len()..].trim().is_empty().then_some(other)
-        });
-        if let Some(other) = second.filter(|_| after.starts_with([',', ':']) && !is_list(after)) {
-            called.take(team, name, name);
-            called.take(team, other, other);
-            return;
-        }
-        let turns = match rest.is_empty() {
-            true => after.starts_with([',', ':']) && !is_list(after),
-            false => ADDRESSES.iter().any(|verb| rest.starts_with(verb)),
-        };
-        if turns {
-            called.take(team, name, name);
-            return;
-        }
-    }
-}
-
-/// What follows the name of somebody who is to do something.
-const ADDRESSES: [&str; 9] =
-    ["should ", "please ", "can you ", "could you ", "will you ", "must ", "needs to ", "shall ", "would you "];
-
-/// `Backend, frontend and docs need …` turns to nobody.
-fn is_list(after: &str) -> bool {
-    let clause = after[1..].split(['.', '!', '?', '\n']).next().unwrap_or_default();
-    let first_words: Vec<&str> = clause.split_whitespace().take(3).collect();
-    after.starts_with(',')
-        && (first_words.len() < 2 || first_words[1..].contains(&"and") || first_words.contains(&"or"))
-}
-
-/// The member's name as the text begins with it, in capitals as names are.
-fn spelled<'t>(member: &'t Member, text: &str) -> Option<&'t str> {
-    let name = member.name.as_str();
-    let begins = name.starts_with(|c: char| c.is_uppercase()) && text.starts_with(name);
-    (begins && !text[name.len()..].starts_with(|c: char| c.is_alphanumeric() || matches!(c, '-' | '_' | '\'')))
-        .then_some(name)
-}
-
-/// `bea please …`: written small, what is begged tells that it is a name.
-fn begged<'t>(member: &Member, text: &'t str) -> Option<&'t str> {
-    let (name, rest) = text.split_at_checked(member.name.len())?;
-    let begs = [" please ", " can you ", " could you "].iter().any(|verb| rest.starts_with(verb));
-    (begs && name.eq_ignore_ascii_case(&member.name)).then_some(name)
-}
-
-/// `ask Bea to …`, `assign this to Bea`, `let Bea …`, `can Bea …?`.
-fn asked(team: &Team, text: &str, called: &mut Called) {
-    const CUES: [&str; 21] = [
-        "can ",
-        "could ",
-        "i want ",
-        "i'd like ",
-        "i would like ",
-        "ask ",
-        "tell ",
-        "let ",
-        "have ",
-        "ping ",
-        "get ",
-        "assign to ",
-        "assign this to ",
-        "assign it to ",
-        "hand this to ",
-        "hand it to ",
-        "hand over to ",
-        "give this to ",
-        "give it to ",
-        "route this to ",
-        "route to ",
-    ];
-    for (at, _) in text.char_indices().filter(|(at, _)| *at == 0 || text[..*at].ends_with(' ')) {
-        let rest = &text[at..];
-        let lower = |cue: &&str| {
-            rest.len() >= cue.len() && rest.is_char_boundary(cue.len()) && rest[..cue.len()].eq_ignore_ascii_case(cue)
-        };
-        let Some(cue) = CUES.iter().find(|cue| lower(cue)) else { continue };
-        let rest = &rest[cue.len()..];
-        if let Some(name) = team.members.iter().find_map(|member| spelled(member, rest)) {
-            let follows = rest[name.len()..].trim_start();
-            let is_asked = match cue.trim_end() {
-                // `How can Link …` asks for something else, and `can Link components …` of something else.
-                "can" | "could" => at == 0 && is_order(follows),
-                "i want" | "i'd like" | "i would like" => at == 0 && follows.starts_with("to "),
-                // `have Link components` is no order to Link.
-                "let" | "have" | "get" => follows.starts_with(char::is_lowercase) && !names(follows, "is"),
-                _ => true,
-            };
-            if is_asked {
-                called.take(team, name, name);
-            }
-        }
+/// `as @bea said`, `@bea's proposal`, `cc @bea`, `not @bea`.
+fn mentioned(before: &str, after: &str) -> Mentioned {
+    let word =
+        before.trim_end().trim_end_matches(':').rsplit(|c: char| !c.is_alphanumeric()).next().unwrap_or_default();
+    let next = after.trim_start().split(|c: char| !c.is_alphanumeric()).next().unwrap_or_default();
+    let (word, next) = (word.to_lowercase(), next.to_lowercase());
+    if List::RulesOut.has(&word) {
+        Mentioned::RuledOut
+    } else if List::Beside.has(&word) || after.starts_with(['\'', '’']) || List::Says.has(&next) {
+        Mentioned::Beside
+    } else {
+        Mentioned::Called
     }
 }

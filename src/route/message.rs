@@ -4,14 +4,11 @@ use std::ops::Range;
 
 use super::form::Form;
 use super::index::{Found, Index};
-use super::text::Stretch;
-use super::vague::is_vague;
+use super::text::{OWN, Stretch, sentences};
 
 pub(super) struct Message<'m> {
     pub(super) text: &'m str,
     pub(super) form: Form,
-    /// Whether it names no work.
-    pub(super) is_vague: bool,
     pub(super) stretches: Vec<Stretch>,
     /// Those of each stretch side by side.
     pub(super) words: Vec<Found>,
@@ -25,7 +22,8 @@ impl<'m> Message<'m> {
             index.each_found(text, stretch.range.clone(), &mut |found| words.push(found));
             stretch.words = start..words.len();
         }
-        Self { text, form: Form::of(text), is_vague: is_vague(text), stretches, words }
+        let form = Form::of(sentences(text, &stretches));
+        Self { text, form, stretches, words }
     }
 
     /// The terms of a stretch, or of a piece of one.
@@ -37,6 +35,7 @@ impl<'m> Message<'m> {
 
     /// How many words people would count.
     pub(super) fn length(&self) -> usize {
-        self.stretches.iter().map(|stretch| self.text[stretch.range.clone()].split_whitespace().count()).sum()
+        let own = self.stretches.iter().filter(|stretch| stretch.weight >= OWN);
+        own.map(|stretch| self.text[stretch.range.clone()].split_whitespace().count()).sum()
     }
 }

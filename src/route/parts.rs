@@ -61,20 +61,15 @@ pub(super) fn read(index: &Index<'_>, message: &Message<'_>, whole: &Standing) -
     if asking.len() < 2 {
         return None;
     }
-    let mut chosen = Chosen {
-        index,
-        message,
-        agents: Vec::new(),
-        leads: Vec::new(),
-        standings: Vec::new(),
-        least: 1.0,
-        is_led: false,
-    };
+    let mut chosen =
+        Chosen { index, message, agents: Vec::new(), leads: Vec::new(), standings: Vec::new(), is_led: false };
     for (Part { clause, said, kind }, least) in asking {
         let least = if is_ones { IN_ONES_WORK.max(least) } else { least };
         let owner = kind.and_then(|area| owner(index, area));
         let standing = Standing::of(index, said);
-        let best = standing.best.filter(|_| standing.lead >= least).map(|(agent, _)| agent);
+        // What says nothing of any work is no part of it.
+        let speaks = standing.best.filter(|(_, confidence)| *confidence > 0.0);
+        let best = speaks.filter(|_| standing.lead >= least).map(|(agent, _)| agent);
         let agent = if clause.asks == Asks::Order { best.or(owner) } else { owner.or(best) };
         if let Some(agent) = agent {
             chosen.is_led |= chosen.agents.is_empty() && clause.asks == Asks::Order && standing.lead >= SURELY_ONES;
@@ -83,6 +78,10 @@ pub(super) fn read(index: &Index<'_>, message: &Message<'_>, whole: &Standing) -
     }
     if chosen.agents.len() < 2 {
         return None;
+    }
+    if chosen.least() < SURE {
+        // Several agents' work, and not sure whose: the coordinator's to say.
+        return Some(Draft { confidence: chosen.least(), evidence: chosen.evidence(), ..Draft::default() });
     }
     // Beside such kinds there is other work; else the message as a whole has to speak for them before all others, or
     // all but one where a part surely does.
@@ -130,22 +129,28 @@ struct Chosen<'c, 't> {
     agents: Vec<usize>,
     /// By how much each leads the next in its part.
     leads: Vec<f64>,
-    /// How the agents stand to each one's part.
+    /// How the agents stand to each one's part: to the surest where one has several.
     standings: Vec<(usize, Standing)>,
-    /// How sure the least sure of them is.
-    least: f64,
     /// Whether the first of them surely does what is ordered first.
     is_led: bool,
 }
 
 impl Chosen<'_, '_> {
     fn take(&mut self, agent: usize, standing: Standing) {
-        if !self.agents.contains(&agent) {
-            self.agents.push(agent);
-            self.leads.push(standing.lead);
-            self.least = self.least.min(standing.best.map_or(0.0, |(_, sure)| sure));
-            self.standings.push((agent, standing));
+        match self.standings.iter_mut().find(|(other, _)| *other == agent) {
+            Some((_, known)) if confidence(known, agent) < confidence(&standing, agent) => *known = standing,
+            Some(_) => {}
+            None => {
+                self.agents.push(agent);
+                self.leads.push(standing.lead);
+                self.standings.push((agent, standing));
+            }
         }
+    }
+
+    /// How sure the least sure of them is.
+    fn least(&self) -> f64 {
+        self.standings.iter().map(|(agent, standing)| confidence(standing, *agent)).fold(1.0, f64::min)
     }
 
     fn evidence(&self) -> Vec<Evidence> {
@@ -155,8 +160,8 @@ impl Chosen<'_, '_> {
         self.standings.iter().flat_map(of_part).collect()
     }
 
-    /// That they are several is no doubt, so they are no less sure than is enough to answer. Who surely does what is
-    /// ordered first comes first, or else whom the message as a whole is for; the others in its order.
+    /// Who surely does what is ordered first comes first, or else whom the message as a whole is for; the others in its
+    /// order.
     fn draft(mut self, whole: &Standing) -> Draft {
         if let Some((best, _)) = whole.best.filter(|_| !self.is_led) {
             self.agents.sort_by_key(|agent| *agent != best);
@@ -164,10 +169,15 @@ impl Chosen<'_, '_> {
         Draft {
             reviewer: self.agents.iter().find_map(|agent| whole.reviewer(self.index, *agent)),
             agents: self.agents.iter().map(|agent| self.index.agents[*agent].slug.clone()).collect(),
-            confidence: self.least.max(SURE),
+            confidence: self.least(),
             evidence: self.evidence(),
         }
     }
+}
+
+/// How sure a part is its agent's.
+fn confidence(standing: &Standing, agent: usize) -> f64 {
+    standing.best.filter(|(best, _)| *best == agent).map_or(0.0, |(_, confidence)| confidence)
 }
 
 /// The kind of work beside others that a part surely speaks of, and of no other as much.

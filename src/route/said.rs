@@ -1,14 +1,17 @@
 //! What a message says: the words that can be looked for, and the areas of work it speaks of.
 
+use std::collections::HashSet;
 use std::ops::Range;
+
+use foldhash::fast::FixedState;
 
 use super::form::Form;
 use super::index::{Found, Index};
-use super::lexicon::{AreaId, AreaKind, Hint, Of, TermId};
+use super::lexicon::{AreaKind, Hint, Of, TermId};
 use super::message::Message;
 use super::orders::is_order;
 use super::terms::Place;
-use super::text::Stretch;
+use super::text::{OWN, Stretch};
 
 /// A message as its index sees it.
 #[derive(Clone)]
@@ -18,13 +21,14 @@ pub(super) struct Said {
     pub(super) areas: Vec<f64>,
     /// The same of the beginnings of its sentences.
     pub(super) requests: Vec<f64>,
-    /// What of the areas is pasted text; empty where none is.
-    pasted: Vec<f64>,
+    /// What speaks of areas and has been heard: saying it again says no more.
+    heard: HashSet<(*const Hint, Manner), FixedState>,
     /// What of the areas is the message's form and no word of it.
     pub(super) form: Option<(usize, f64)>,
     /// Whether any word surely speaks of an area.
     pub(super) speaks: bool,
-    pub(super) is_vague: bool,
+    /// Whether its form is that of a question how something is.
+    pub(super) is_inquiry: bool,
     /// The kinds of work that the beginnings of its sentences surely speak of, in their order.
     pub(super) asked: Vec<usize>,
 }
@@ -35,14 +39,31 @@ pub(super) struct Word {
     pub(super) weight: f64,
 }
 
+/// How something is said.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+enum Manner {
+    Own,
+    /// Quoted, pasted, or in a template.
+    Beside,
+    /// As what is not meant.
+    Denied,
+}
+
+impl Manner {
+    fn of(weight: f64) -> Self {
+        match weight {
+            ..0.0 => Self::Denied,
+            ..OWN => Self::Beside,
+            _ => Self::Own,
+        }
+    }
+}
+
 /// What the form of a message is worth, in strong words.
 const OF_A_DECISION: f64 = 1.5;
 const OF_AN_INQUIRY: f64 = 0.5;
 const OF_AN_ORDER: f64 = 0.7;
 
-/// Stretches of code below this weight are pasted; all of them together say this much of an area.
-const PASTED: f64 = 0.3;
-const PASTED_AREA: f64 = 0.35;
 /// A hint that is worth this much is no chance.
 const SURELY: f64 = 0.75;
 
@@ -52,17 +73,6 @@ const BEGINNING: usize = 5;
 const VERB: usize = 3;
 const LATEST_VERB: usize = 8;
 
-impl Said {
-    /// How much more pasted text may say of an area.
-    fn paste(&mut self, area: AreaId, weight: f64) -> f64 {
-        self.pasted.resize(self.areas.len(), 0.0);
-        let pasted = &mut self.pasted[usize::from(area)];
-        let weight = weight.min(PASTED_AREA - *pasted);
-        *pasted += weight;
-        weight
-    }
-}
-
 impl Index<'_> {
     /// Reads the stretches of a message.
     pub(super) fn said(&self, message: &Message<'_>, stretches: &[Stretch]) -> Said {
@@ -71,10 +81,10 @@ impl Index<'_> {
             words: Vec::with_capacity(message.words.len()),
             areas: vec![0.0; areas],
             requests: vec![0.0; areas],
-            pasted: Vec::new(),
+            heard: HashSet::default(),
             form: None,
             speaks: false,
-            is_vague: message.is_vague,
+            is_inquiry: message.form == Form::Inquiry,
             asked: Vec::new(),
         };
         self.add_form(message.form, &mut said);
@@ -142,21 +152,21 @@ impl Index<'_> {
             _ => 0,
         };
         let mut at = 0;
+        let manner = Manner::of(stretch.weight);
         let mut take = |hints: &[Hint], terms: usize, counts: bool| {
             at += terms;
+            let is_new = hints.is_empty() || said.heard.insert((hints.as_ptr(), manner));
             let is_modifier = counts && !hints.is_empty() && modifies(self, text, &spoken, &ranges, at - 1);
             let begins = *begun < BEGINNING && !stretch.is_code;
             let asks = *begun <= verb && *begun < LATEST_VERB && !stretch.is_code && counts;
-            for hint in hints.iter().filter(|hint| hint.of == Of::All || (asks && hint.of == Of::Requests)) {
+            let hints = hints.iter().filter(|_| is_new);
+            for hint in hints.filter(|hint| hint.of == Of::All || (asks && hint.of == Of::Requests)) {
                 // What shall not be done is surely not what is asked for.
                 let weight = if stretch.weight < 0.0 { -hint.weight } else { hint.weight * stretch.weight };
                 let is_kind = self.lexicon.areas[usize::from(hint.area)].kind == AreaKind::Kind;
                 let weight = if is_modifier && is_kind { weight * MODIFIES } else { weight };
-                // A log says the same a hundred times.
-                let pasted = stretch.is_code && stretch.weight.abs() < PASTED;
-                let weight = if pasted { said.paste(hint.area, weight) } else { weight };
                 said.areas[hint.area as usize] += weight;
-                said.speaks |= hint.of == Of::All && !pasted && weight >= SURELY;
+                said.speaks |= hint.of == Of::All && weight >= SURELY;
                 if begins {
                     said.requests[hint.area as usize] += weight;
                     let area = usize::from(hint.area);

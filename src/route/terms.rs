@@ -7,7 +7,7 @@
 use std::ops::Range;
 
 use super::lexicon::Lexicon;
-use crate::model::stem_of;
+use crate::model::{List, stem_of};
 
 /// How a term stands in its text.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -30,6 +30,8 @@ pub(super) fn each_term(lexicon: &Lexicon, text: &str, each: &mut impl FnMut(&st
             if !chunk.ends_with("ile") {
                 continue;
             }
+        } else if is_outside(chunk) {
+            continue;
         } else {
             each_of_chunk(lexicon, chunk, start, &mut buffer, each);
         }
@@ -40,6 +42,13 @@ pub(super) fn each_term(lexicon: &Lexicon, text: &str, each: &mut impl FnMut(&st
             }
         }
     }
+}
+
+/// Whether a path is one of the machine's and none of the project's: `/var/www/html`.
+pub(super) fn is_outside(path: &str) -> bool {
+    let mut folders = path.split(['/', '\\']).skip(1);
+    let is_of_system = path.starts_with('/') && folders.next().is_some_and(|folder| List::SystemFolder.has(folder));
+    (is_of_system && folders.next().is_some()) || path.get(1..3) == Some(":\\")
 }
 
 /// A run without spaces, without the punctuation around it.

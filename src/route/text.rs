@@ -1,9 +1,10 @@
-//! A message as squad reads it: what is said, what is quoted, what is asked not to be done.
+//! A message as squad reads it: what is said, what is quoted or a template's, what is asked not to be done.
 
 use std::ops::Range;
 
-use super::denial::{DENIAL, negated};
+use super::denial::negated;
 use super::terms::{AsciiSet, set, until};
+use crate::model::List;
 
 /// Longer messages are read at their beginning and their end: in between is what was pasted.
 const BEGINNING: usize = 24 * 1024;
@@ -11,15 +12,17 @@ const END: usize = 8 * 1024;
 /// Of pasted text this much is looked at.
 const PASTED: usize = 4 * 1024;
 
-/// From this many words on, a message tells a story, and its requests count more than the story.
-const STORY: usize = 45;
-const IN_A_STORY: f64 = 0.5;
-
 /// What kind of text it is decides how much its words count.
 const CODE_SPAN: f64 = 0.8;
 const PASTED_TEXT: f64 = 0.2;
+/// Headings, check boxes and what else a template brings say next to nothing, and what stands in a section for versions
+/// or steps says little.
+const SCAFFOLD: f64 = 0.05;
+const IN_A_SIDE_SECTION: f64 = 0.15;
 /// What shall not be touched is no reason to choose its owner, and a small one against.
 const NEGATED: f64 = -0.3;
+/// From this weight on, a stretch's words are the user's own.
+pub(super) const OWN: f64 = 0.5;
 
 /// A piece of a message whose words count alike.
 #[derive(Clone, Debug)]
@@ -36,13 +39,27 @@ pub(super) struct Stretch {
 
 /// A message in stretches.
 pub(super) fn stretches(message: &str) -> Vec<Stretch> {
-    let (begin, end) = parts(message);
-    let denies = DENIAL.is_match(&message[begin.clone()]) || DENIAL.is_match(&message[end.clone()]);
-    let mut reader = Reader { message, denies, ..Reader::default() };
-    reader.lines(begin);
-    reader.lines(end);
-    reader.weigh_story();
+    let mut reader = Reader { message, section: 1.0, ..Reader::default() };
+    for part in parts(message) {
+        reader.lines(part);
+    }
+    if !reader.stretches.iter().any(|stretch| stretch.weight >= OWN) {
+        // Somebody may write in headings and check boxes alone.
+        reader.stretches.iter_mut().filter(|stretch| stretch.weight == SCAFFOLD).for_each(|stretch| {
+            (stretch.weight, stretch.is_code) = (1.0, false);
+        });
+    }
     reader.stretches
+}
+
+/// The user's own sentences, each with the mark at its end.
+pub(super) fn sentences<'m>(message: &'m str, stretches: &'m [Stretch]) -> impl Iterator<Item = &'m str> {
+    stretches.chunk_by(|a, b| a.sentence == b.sentence).filter_map(move |sentence| {
+        let (first, last) = (sentence.first()?, sentence.last()?);
+        let end = last.range.end;
+        let marks = message[end..].find(|c: char| !matches!(c, '"' | '”' | ')' | '?' | '!' | '.' | '？' | '！'));
+        (first.weight >= OWN).then(|| &message[first.range.start..marks.map_or(message.len(), |marks| end + marks)])
+    })
 }
 
 /// What of a message is not read, in bytes.
@@ -50,32 +67,37 @@ pub(super) fn unread(message: &str) -> usize {
     message.len().saturating_sub(BEGINNING + END)
 }
 
-/// The beginning and the end of a message; of a short one the beginning is all.
-fn parts(message: &str) -> (Range<usize>, Range<usize>) {
+/// The beginning and the end of a message, without the comments of a template.
+fn parts(message: &str) -> Vec<Range<usize>> {
     let all = message.len();
-    if all <= BEGINNING + END {
-        return (0..all, all..all);
+    let middle = match unread(message) {
+        0 => all..all,
+        _ => message.floor_char_boundary(BEGINNING)..message.floor_char_boundary(all - END),
+    };
+    let mut parts = Vec::new();
+    for (mut start, end) in [(0, middle.start), (middle.end, all)] {
+        while let Some((comment, length)) = message[start..end].find("<!--").and_then(|comment| {
+            let length = message[start + comment..end].find("-->")?;
+            Some((comment, length + "-->".len()))
+        }) {
+            parts.push(start..start + comment);
+            start += comment + length;
+        }
+        parts.push(start..end);
     }
-    (0..floor(message, BEGINNING), floor(message, all - END)..all)
-}
-
-fn floor(text: &str, mut at: usize) -> usize {
-    while !text.is_char_boundary(at) {
-        at -= 1;
-    }
-    at
+    parts
 }
 
 #[derive(Default)]
 struct Reader<'m> {
     message: &'m str,
-    /// Whether anything in it may be a denial: few messages have any.
-    denies: bool,
     stretches: Vec<Stretch>,
     fence: Option<&'m str>,
     pasted: usize,
     clause: usize,
     sentence: usize,
+    /// What the words of the section count.
+    section: f64,
 }
 
 impl<'m> Reader<'m> {
@@ -92,6 +114,7 @@ impl<'m> Reader<'m> {
                 (Some(open), Some(mark)) if open == mark => self.fence = None,
                 (Some(_), _) => self.paste(range),
                 (None, None) if is_pasted(text) => self.paste(range),
+                (None, None) if self.is_scaffold(text, range.start) => self.push(range, SCAFFOLD, true),
                 (None, None) => self.prose(range),
             }
             self.sentence += 1;
@@ -99,11 +122,30 @@ impl<'m> Reader<'m> {
         }
     }
 
+    /// Whether a line is a template's: a heading, a line in bold, a check box, or one of its own sentences.
+    fn is_scaffold(&mut self, line: &str, at: usize) -> bool {
+        let bold = line.strip_prefix("**").and_then(|rest| rest.trim_end_matches([':', ' ']).strip_suffix("**"));
+        let title = line.trim_start_matches('#');
+        let heading = (title.len() < line.len() && title.starts_with(' ')).then_some(title);
+        if let Some(heading) = heading.or(bold.filter(|bold| !bold.contains("**"))) {
+            let heading = heading.trim().to_lowercase();
+            let is_side = List::Side.entries().iter().any(|side| heading.starts_with(side))
+                || List::Side.find(&heading).is_some();
+            self.section = if is_side { IN_A_SIDE_SECTION } else { 1.0 };
+            // `# Title` at the beginning is the title of what follows.
+            return !(line.starts_with("# ") && self.message[..at].trim().is_empty());
+        }
+        let item = line.trim_start_matches(['-', '*', '+', ' ']);
+        let item = item.trim_start_matches(|c: char| c.is_ascii_digit()).trim_start_matches(['.', ' ']);
+        let box_at = ["[ ]", "[x]", "[X]"].iter().any(|mark| item.starts_with(mark));
+        box_at || List::Placeholder.begins(&item.to_lowercase()).is_some() || item.contains("[e.g.")
+    }
+
     fn paste(&mut self, range: Range<usize>) {
         if self.pasted < PASTED {
-            let end = floor(self.message, range.end.min(range.start + PASTED - self.pasted));
+            let end = self.message.floor_char_boundary(range.end.min(range.start + PASTED - self.pasted));
             self.pasted += end - range.start;
-            self.push(range.start..end, PASTED_TEXT, true);
+            self.push(range.start..end, PASTED_TEXT * self.section, true);
         }
     }
 
@@ -116,6 +158,7 @@ impl<'m> Reader<'m> {
     fn prose(&mut self, line: Range<usize>) {
         let (mut start, mut at) = (line.start, line.start);
         let message = self.message;
+        let mut begins = self.stretches.len();
         while let Some(skipped) = until(&message[at..line.end], MARKS, is_wide_mark) {
             at += skipped;
             let Some(c) = message[at..].chars().next() else { break };
@@ -125,25 +168,43 @@ impl<'m> Reader<'m> {
             let ends_clause =
                 matches!(c, ',' | ';' | '(' | ')' | '、' | '，' | '；' | '：' | '—') || (c == ':' && is_last());
             if ends_sentence || ends_clause {
-                self.clause_of(start..at);
+                let reports = c == ':' && reports(&message[start..at]);
+                if !reports {
+                    self.clause_of(start..at);
+                }
                 start = at + c.len_utf8();
                 self.clause += 1;
                 self.sentence += usize::from(ends_sentence);
+                if ends_sentence {
+                    self.drop_courtesy(begins);
+                    begins = self.stretches.len();
+                }
             }
             at += c.len_utf8();
         }
         self.clause_of(start..line.end);
+        self.drop_courtesy(begins);
+    }
+
+    /// A greeting, thanks, and `could you have a look at this?` say nothing of what there is to look at.
+    fn drop_courtesy(&mut self, begins: usize) {
+        let is_courtesy = |stretch: &Stretch| is_courtesy(&self.message[stretch.range.clone()]);
+        if self.stretches[begins..].iter().all(is_courtesy) {
+            self.stretches.truncate(begins);
+        } else if self.stretches.get(begins).is_some_and(is_courtesy) {
+            self.stretches.remove(begins);
+        }
     }
 
     fn clause_of(&mut self, clause: Range<usize>) {
         let text = &self.message[clause.clone()];
-        let negated = if self.denies { negated(text) } else { None };
+        let negated = negated(&text.to_ascii_lowercase());
         // Most clauses are plain words: no code, no address, no denial.
         if negated.is_none() && !text.contains(['`', '@', '/', '.']) {
             let start = clause.start + text.len() - text.trim_start().len();
             let end = start + text.trim().len();
             if start < end {
-                self.push(start..end, 1.0, false);
+                self.push(start..end, self.section, false);
             }
             return;
         }
@@ -158,7 +219,7 @@ impl<'m> Reader<'m> {
                     continue;
                 }
                 let base = if is_code { CODE_SPAN } else { 1.0 };
-                self.push(range, base * weight(at + word.start), is_code);
+                self.push(range, base * self.section * weight(at + word.start), is_code);
             }
             at += span.len() + 1;
         }
@@ -185,35 +246,6 @@ impl<'m> Reader<'m> {
             }
         }
         self.stretches.truncate(kept);
-    }
-
-    /// In a long message the sentences that ask for something are what it is about.
-    fn weigh_story(&mut self) {
-        if self.message.len() < 2 * STORY {
-            return;
-        }
-        let words: usize = self
-            .stretches
-            .iter()
-            .filter(|stretch| stretch.weight > PASTED_TEXT)
-            .map(|stretch| self.message[stretch.range.clone()].split_whitespace().count())
-            .sum();
-        if words < STORY {
-            return;
-        }
-        let last = self.stretches.iter().rev().find(|stretch| stretch.weight != PASTED_TEXT).map(|last| last.sentence);
-        let asks: std::collections::BTreeSet<usize> = self
-            .stretches
-            .iter()
-            .filter(|stretch| asks(&self.message[stretch.range.clone()]))
-            .map(|stretch| stretch.sentence)
-            .chain(last)
-            .collect();
-        for stretch in &mut self.stretches {
-            if stretch.weight > PASTED_TEXT && stretch.sentence > 0 && !asks.contains(&stretch.sentence) {
-                stretch.weight *= IN_A_STORY;
-            }
-        }
     }
 }
 
@@ -249,9 +281,22 @@ fn is_address(word: &str) -> bool {
     })
 }
 
+/// `A customer wrote`, before a colon.
+fn reports(clause: &str) -> bool {
+    /// A longer one says more.
+    const SHORT: usize = 6;
+    let mut words = clause.split_whitespace();
+    words.clone().count() <= SHORT && words.next_back().is_some_and(|last| List::Says.has(&last.to_lowercase()))
+}
+
+fn is_courtesy(clause: &str) -> bool {
+    const TALK: [List; 5] = [List::Greeting, List::Thanks, List::Addressed, List::Pleasant, List::Courtesy];
+    let mut words = clause.split(|c: char| !c.is_alphanumeric() && c != '\'').filter(|word| !word.is_empty());
+    words.all(|word| List::any(&TALK, &word.to_lowercase()))
+}
+
 /// Lines that people paste rather than write: quotes, logs, stack traces, shell sessions.
 fn is_pasted(line: &str) -> bool {
-    let begins = |starts: &[&str]| starts.iter().any(|start| line.starts_with(start));
     let digits = |text: &str| text.chars().take_while(char::is_ascii_digit).count();
     let stamp = line.trim_start_matches(['[', '(']);
     let dated = match digits(stamp) {
@@ -259,51 +304,9 @@ fn is_pasted(line: &str) -> bool {
         2 => stamp[2..].starts_with(':') && digits(&stamp[3..]) == 2 && stamp[5..].starts_with(':'),
         _ => false,
     };
+    let is_frame = line.starts_with("at ") && line.contains(['(', ':']) && line.contains('.');
     dated
-        || (begins(&["at "]) && line.contains(['(', ':']) && line.contains('.') && !line.ends_with(['.', '?']))
-        || begins(&[
-            "> ",
-            "$ ",
-            "Traceback (",
-            "File \"",
-            "Caused by: ",
-            "npm ERR!",
-            "error[E",
-            "thread '",
-            "goroutine ",
-        ])
-        || begins(&[
-            "ERROR ", "WARN ", "WARNING ", "INFO ", "DEBUG ", "TRACE ", "[ERROR]", "[WARN]", "[INFO]", "E/", "##[",
-        ])
-        || (begins(&["--> ", "| ", "^"]) && line.len() > 3)
-}
-
-/// Whether a stretch asks for something rather than tells of it.
-fn asks(text: &str) -> bool {
-    const CUES: [&str; 22] = [
-        "please",
-        "can you",
-        "could you",
-        "would you",
-        "can we",
-        "could we",
-        "we need",
-        "we want",
-        "i want",
-        "i need",
-        "i'd like",
-        "should",
-        "needs to",
-        "make sure",
-        "let's",
-        "fix ",
-        "add ",
-        "bitte",
-        "por favor",
-        "merci de",
-        "tell me",
-        "find out",
-    ];
-    let text = text.to_lowercase();
-    CUES.iter().any(|cue| text.contains(cue)) || text.starts_with("find") || text.starts_with("write")
+        || (is_frame && !line.ends_with(['.', '?']))
+        || ["> ", "$ ", "--> ", "| "].iter().any(|start| line.starts_with(start))
+        || List::Paste.begins(line).is_some()
 }

@@ -1,6 +1,7 @@
 //! How much of the machinery a message gets, when the user does not say, and why.
 
 use super::form::Form;
+use super::text;
 use crate::model::Tier;
 
 /// Several agents get the full tier, a short question the lightweight one, everything else the standard one.
@@ -19,5 +20,5 @@ fn is_short_question(message: &str) -> bool {
     message.ends_with(['?', '？'])
         && message.chars().count() <= 120
         && !message.contains('\n')
-        && Form::of(message) == Form::Inquiry
+        && Form::of(text::sentences(message, &text::stretches(message))) == Form::Inquiry
 }

@@ -9,12 +9,9 @@ pub(super) const WEIGHTS: [f64; FEATURES] =
     [0.1, 0.55, 0.1, 0.17, 0.29, -0.1, 0.43, 0.8, 2.9, 1.5, 0.85, 1.0, 1.1, 1.4, 1.15, 0.45, 1.0, -0.32, -0.16];
 
 /// How sure a choice is: a logit's start, what a point of lead over the next agent adds, and what the logarithm of how
-/// much was said adds. Fitted on the same messages and on ones that should be left to the coordinator. The areas'
+/// much was said adds, and what a question for a fact takes away: a look into files may answer it. Fitted on the same messages and on ones that should be left to the coordinator. The areas'
 /// agreement, the words found, and whether both choose the same agent were tried beside them and told nothing more.
-pub(super) const CALIBRATION: [f64; 3] = [-2.0, 1.15, 0.85];
-
-/// What a message that names no work takes from it.
-pub(super) const VAGUE: f64 = -2.5;
+pub(super) const CALIBRATION: [f64; 4] = [-2.0, 1.15, 0.85, -0.6];
 
 /// From this confidence on the router answers: where it was right often enough on teams it was not fitted to.
 pub(super) const SURE: f64 = 0.79;

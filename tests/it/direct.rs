@@ -144,8 +144,14 @@ fn what_files_do_not_answer_is_the_coordinators() {
     let repo = TestRepo::with_small_team();
     let message = "Where does the design document live?";
     assert_eq!(ask(&repo, message).code, 4, "without an engine");
-    let output = repo.squad(&["orchestrate", "--engine", "rehearsal", message]);
-    assert!(output.code == 0 && output.err.contains("the coordinator answers"), "{output}");
+    let script =
+        "[[turn]]\nagent = \"coordinator\"\nsteps = [{ say = '{\"agents\": [], \"answer\": \"In docs/.\"}' }]\n";
+    let output = repo.rehearse(script, &[message]);
+    assert!(output.code == 0 && output.out == "In docs/.\n", "{output}");
+    assert!(output.err.contains("the coordinator answers") && !output.err.contains("works on it"), "{output}");
+    let script = "[[turn]]\nagent = \"coordinator\"\nsteps = [{ say = '{\"agents\": []}' }]\n";
+    let output = repo.rehearse(script, &[message]);
+    assert!(output.code == 1 && output.err.contains("chose nobody and answered nothing"), "{output}");
 }
 
 #[test]

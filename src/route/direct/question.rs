@@ -3,11 +3,7 @@
 //! Strict on purpose. Every word of a message has to be accounted for, or the message is left to the coordinator, which
 //! understands more.
 
-use super::words::{
-    ADDRESSED, CLOSING, FIRST, GREETING, HANDLES, HAPPENING, HAPPENING_TOO, OPENING, PLAIN, PLEASANT, TEAM, THANKS,
-    WHEN, is_a,
-};
-use crate::model::{Slug, Team};
+use crate::model::{List, Slug, Team};
 
 /// What squad can answer by itself.
 #[derive(Clone, Debug, PartialEq)]
@@ -54,8 +50,22 @@ impl Question {
 fn may_ask(message: &str, team: &Team) -> bool {
     let word = message.split(|c: char| !c.is_alphanumeric()).find(|word| !word.is_empty()).unwrap_or_default();
     let word = word.to_lowercase();
-    is_a(FIRST, &word) || named(team, &word).is_some()
+    List::any(&FIRST, &word) || named(team, &word).is_some()
 }
+
+/// What a question or a greeting may begin with.
+const FIRST: [List; 10] = [
+    List::Greeting,
+    List::Thanks,
+    List::Addressed,
+    List::Pleasant,
+    List::Opening,
+    List::Plain,
+    List::Happening,
+    List::HappeningToo,
+    List::When,
+    List::Asking,
+];
 
 fn ask(words: &[String], team: &Team) -> Option<Question> {
     let words = polished(words, team);
@@ -115,9 +125,11 @@ fn begins_alike(name: &str, word: &str) -> bool {
 }
 
 fn is_greeting(words: &[String], team: &Team) -> bool {
-    let rest = |word: &String| is_a(GREETING | ADDRESSED | PLEASANT, word) || named(team, word).is_some();
-    let is_day = |words: &[String]| matches!(words, [happy, day, ..] if happy == "happy" && is_a(WHEN, day));
-    let greets = words.iter().take(2).any(|word| is_a(GREETING, word)) || is_day(words);
+    let rest = |word: &String| {
+        List::any(&[List::Greeting, List::Addressed, List::Pleasant], word) || named(team, word).is_some()
+    };
+    let is_day = |words: &[String]| matches!(words, [happy, day, ..] if happy == "happy" && List::When.has(day));
+    let greets = words.iter().take(2).any(|word| List::Greeting.has(word)) || is_day(words);
     greets && words.iter().enumerate().all(|(place, word)| rest(word) || (place == 1 && is_day(words)))
 }
 
@@ -129,20 +141,22 @@ fn is_thanks(words: &[String], team: &Team) -> bool {
         is_one_of(THANKED_FOR, word) && words.iter().take(place).any(|word| word == "for")
     };
     let rest = |(place, word): (usize, &String)| {
-        is_a(THANKS | ADDRESSED | PLEASANT, word)
+        List::any(&[List::Thanks, List::Addressed, List::Pleasant], word)
             || is_one_of(PRAISED, word)
             || is_thanked_for(place, word)
             || named(team, word).is_some()
     };
-    words.first().is_some_and(|word| is_a(THANKS, word)) && words.iter().enumerate().all(rest)
+    words.first().is_some_and(|word| List::Thanks.has(word)) && words.iter().enumerate().all(rest)
 }
 
 /// Without what is said for politeness at either end.
 fn polished<'w>(words: &'w [String], team: &Team) -> &'w [String] {
-    let opens = |word: &String| is_a(OPENING | GREETING | ADDRESSED, word) || named(team, word).is_some();
+    let opens = |word: &String| {
+        List::any(&[List::Opening, List::Greeting, List::Addressed], word) || named(team, word).is_some()
+    };
     let start = words.iter().position(|word| !opens(word)).unwrap_or(0);
     let words = words.get(start..).unwrap_or_default();
-    let end = words.iter().rposition(|word| !is_a(CLOSING, word)).map_or(0, |last| last + 1);
+    let end = words.iter().rposition(|word| !List::Closing.has(word)).map_or(0, |last| last + 1);
     words.get(..end).unwrap_or_default()
 }
 
@@ -151,7 +165,7 @@ fn first(words: &[String]) -> &str {
 }
 
 fn topic(words: &[String]) -> String {
-    let is_plain = |word: &&String| is_a(PLAIN, word);
+    let is_plain = |word: &&String| List::Plain.has(word);
     let start = words.iter().take_while(is_plain).count();
     words.get(start..).unwrap_or_default().join(" ")
 }
@@ -176,7 +190,8 @@ fn decisions(words: &[String]) -> Option<Question> {
         return None;
     }
     // Between the question and the topic there is nothing that squad would have to understand.
-    let is_known = |word: &String| is_a(PLAIN | WHEN, word) || is_one_of("latest recent last made why", word);
+    let is_known =
+        |word: &String| List::any(&[List::Plain, List::When], word) || is_one_of("latest recent last made why", word);
     let after: Vec<String> = after.iter().skip_while(|word| is_known(word)).cloned().collect();
     match before.iter().all(is_known) {
         true => Some(Question::Decisions(topic(&after))),
@@ -194,7 +209,7 @@ fn who(words: &[String], team: &Team) -> Option<Question> {
     let member = |name: &str| named(team, name).cloned().map(Question::Member);
     let handler = |rest: &[&str]| {
         let rest: Vec<String> = rest.iter().map(|word| (*word).to_owned()).collect();
-        let asks = |word: &&String| is_one_of("ask talk go contact", word) || is_a(PLAIN, word);
+        let asks = |word: &&String| is_one_of("ask talk go contact", word) || List::Plain.has(word);
         let start = rest.iter().take_while(asks).count();
         let rest = rest.get(start..).unwrap_or_default();
         Some(topic(rest)).filter(|topic| !topic.is_empty()).map(Question::Handler)
@@ -206,18 +221,16 @@ fn who(words: &[String], team: &Team) -> Option<Question> {
         ["who", "is", "responsible" | "accountable", "for", ref rest @ ..]
         | ["who", "is", "in", "charge", "of", ref rest @ ..]
         | ["who", "is", "the", "owner" | "expert" | "person", "of" | "for" | "on", ref rest @ ..]
-        | ["who", "should" | "can" | "could" | "would" | "will", ref rest @ ..]
-        | ["who", "do", "i" | "we", "ask" | "talk" | "go", "about" | "to" | "for", ref rest @ ..] => {
-            handler(rest.strip_prefix(&["handle"]).or(rest.strip_prefix(&["do"])).unwrap_or(rest))
+        | ["who", "do" | "should" | "can", "i" | "we", "ask" | "talk" | "go", "about" | "to" | "for", ref rest @ ..] => {
+            handler(rest)
         }
-        ["who", "is" | "are" | "was", ..] => None,
-        ["which", "agent" | "member", verb, ref rest @ ..] | ["who", verb, ref rest @ ..] => {
-            if is_a(HANDLES, verb) {
-                handler(rest)
-            } else {
-                handler(texts.get(texts.len() - rest.len() - 1..)?)
-            }
+        ["which", "agent" | "member", verb, ref rest @ ..] | ["who", verb, ref rest @ ..]
+            if List::Handles.has(verb) =>
+        {
+            handler(rest)
         }
+        // "Who can fix it?" asks for the fix.
+        ["which", "agent" | "member", ref rest @ ..] => handler(rest),
         _ => None,
     }
 }
@@ -229,8 +242,10 @@ fn roster(words: &[String]) -> Option<Question> {
     }
     let asks =
         matches!(first(words), "who" | "list" | "which" | "what" | "how" | "introduce" | "describe" | "name" | "the");
-    let known = |word: &&str| is_a(PLAIN | TEAM, word) || is_one_of("many how introduce describe name", word);
-    let says_team = texts.iter().any(|word| is_a(TEAM, word));
+    let known = |word: &&str| {
+        List::any(&[List::Plain, List::Team], word) || is_one_of("many how introduce describe name", word)
+    };
+    let says_team = texts.iter().any(|word| List::Team.has(word));
     (asks && says_team && texts.iter().all(known) && (first(words) != "what" || texts.contains(&"agents")))
         .then_some(Question::Team)
 }
@@ -238,7 +253,8 @@ fn roster(words: &[String]) -> Option<Question> {
 fn happening(words: &[String]) -> Option<Question> {
     let says = |word: &str| words.iter().any(|other| other == word);
     let is_known = |word: &String| {
-        is_a(PLAIN | CLOSING | HAPPENING | HAPPENING_TOO | WHEN, word) || is_one_of("runs ran failed completed", word)
+        List::any(&[List::Plain, List::Closing, List::Happening, List::HappeningToo, List::When], word)
+            || is_one_of("runs ran failed completed", word)
     };
     // "Update the team" is an order.
     let is_order = words.len() > 1 && is_one_of("update do go run work", first(words));
@@ -249,6 +265,6 @@ fn happening(words: &[String]) -> Option<Question> {
         return Some(Question::Runs);
     }
     let is_news = words == ["what", "is", "up"] || (says("new") && (says("anything") || says("what")));
-    let asks = is_news || words.iter().any(|word| is_a(HAPPENING, word));
+    let asks = is_news || words.iter().any(|word| List::Happening.has(word));
     asks.then_some(Question::Status)
 }

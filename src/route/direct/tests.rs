@@ -12,57 +12,6 @@ fn read(message: &str) -> Option<Question> {
 }
 
 #[test]
-fn what_a_look_answers_is_direct() {
-    for message in [
-        "How many packages do we have?",
-        "Which milestone are we in?",
-        "what has Ada been doing today?",
-        "Who writes the guides here?",
-        "List everyone on the team with their roles",
-        "Hey, thanks for the review!",
-    ] {
-        assert!(super::read(&sample(), message).is_some(), "{message}");
-    }
-    for message in ["How many tests fail?", "Which page is slow?", "what does the cache do with Ada's rows?"] {
-        assert_eq!(super::read(&sample(), message), None, "{message}");
-    }
-}
-
-#[test]
-fn a_greeting_before_work_is_no_small_talk() {
-    for message in [
-        "Hi team, the login page crashes on Safari",
-        "Hey all, production returns 500s on every request",
-        "Good morning team, write the release notes for 2.1",
-        "hi there, deploy to staging",
-        "Thanks, that was quick. The search endpoint still times out.",
-        "nice work on the API, update the README too",
-        "hey folks review PR 33",
-        "hola equipo, el botón de login no funciona",
-        "Hallo zusammen, die Tests schlagen fehl",
-        "你好，登录接口返回500错误",
-    ] {
-        assert_eq!(super::read(&sample(), message), None, "{message}");
-    }
-    for message in [
-        "Hi team!",
-        "Hey all, how are you?",
-        "Thanks, that was quick.",
-        "nice work on the API, everyone!",
-        "Great job on the release and the docs",
-        "hola equipo",
-        "Hallo zusammen!",
-        "大家好",
-        "你好，大家",
-        "Thank you all so much!",
-        "Good morning, everybody. Have a nice day!",
-        "Thanks for the quick review, looks great",
-    ] {
-        assert_eq!(super::read(&sample(), message), Some(super::SMALL_TALK), "{message}");
-    }
-}
-
-#[test]
 fn pleasantries_are_returned() {
     for message in ["Hi", "hello team!", "Good morning, everyone.", "Hey Ada, how are you?", "¡Hola!"] {
         assert_eq!(read(message), Some(Question::Greeting), "{message}");
@@ -119,10 +68,13 @@ fn work_is_asked_for_by_its_name() {
         ("who is responsible for the login form", "login form"),
         ("Can you tell me who owns src/api please", "src/api"),
         ("Which agent writes the docs?", "writes the docs"),
-        ("Who should review migrations?", "review migrations"),
         ("Who do I ask about CI?", "ci"),
+        ("Who should I ask about migrations?", "migrations"),
     ] {
         assert_eq!(read(message), Some(Question::Handler(topic.to_owned())), "{message}");
+    }
+    for message in ["Who can fix the flaky test?", "Who should review migrations?", "Who broke the build?"] {
+        assert_eq!(read(message), None, "{message}");
     }
 }
 
@@ -177,51 +129,6 @@ proptest::proptest! {
     }
 }
 
-const NEED_NOBODY: [&str; 42] = [
-    "Hi",
-    "Hello everyone!",
-    "hey there",
-    "Good morning, Grace",
-    "Good evening all, how is everybody?",
-    "Thanks a lot!",
-    "thank you so much for the quick fix",
-    "Great work on the release, everyone",
-    "Cheers, that was helpful",
-    "Happy Monday, team",
-    "¡Hola equipo!",
-    "Guten Morgen zusammen",
-    "Bonjour à tous",
-    "Obrigado!",
-    "谢谢大家",
-    "おはようございます",
-    "What's up?",
-    "status",
-    "Status update please",
-    "What's the status of the sprint?",
-    "How are things going?",
-    "what is everybody working on right now?",
-    "What happened yesterday?",
-    "Anything new since Friday?",
-    "Any blockers?",
-    "Is anything running at the moment?",
-    "Which runs failed last week?",
-    "Who is on this team?",
-    "Who does the testing?",
-    "Who's responsible for deployments?",
-    "Who should I ask about the database?",
-    "What does Milo do?",
-    "What is Penn's role?",
-    "List all agents",
-    "What did we decide about exposure ids?",
-    "Have we decided on a license yet?",
-    "Which decisions are still open?",
-    "Show me the latest decisions",
-    "How many agents do we have?",
-    "Where do I find the roster?",
-    "Which branch do we release from?",
-    "When is the next release?",
-];
-
 /// They look like small talk or like questions that files answer.
 const ARE_WORK: [&str; 42] = [
     "hello world example crashes on Windows",
@@ -269,13 +176,10 @@ const ARE_WORK: [&str; 42] = [
 ];
 
 #[test]
-fn what_needs_nobody_is_told_from_work_that_looks_like_it() {
+fn work_that_looks_like_talk_is_work() {
     let roster = "| Name | Role |\n|-|-|\n| Milo | Backend Dev |\n| Grace | Tester |\n| Penn | Writer |\n";
     let team =
         team(&Files { folder: ".squad".to_owned(), texts: [("team.md".to_owned(), roster.to_owned())].into() }).0;
-    for message in NEED_NOBODY {
-        assert!(super::read(&team, message).is_some(), "{message}");
-    }
     for message in ARE_WORK {
         assert_eq!(super::read(&team, message), None, "{message}");
     }

@@ -1,0 +1,124 @@
+//! Lists of words and phrases that several parts of squad go by. They are data: `lists.txt` holds them, and says what
+//! each is.
+
+use std::collections::HashMap;
+use std::sync::LazyLock;
+
+use foldhash::fast::FixedState;
+
+const TEXT: &str = include_str!("lists.txt");
+
+macro_rules! lists {
+    ($($name:ident)*) => {
+        /// A section of `lists.txt`.
+        #[derive(Clone, Copy, Debug)]
+        pub(crate) enum List { $($name),* }
+
+        impl List {
+            const ALL: &[(&'static str, Self)] = &[$((stringify!($name), Self::$name)),*];
+        }
+    };
+}
+
+lists! {
+    Verb BeforeVerb Article Preposition Joint Joins
+    Greeting Thanks Addressed Pleasant Courtesy Opening Closing Plain Team Happening HappeningToo When Handles Asking
+    Says Beside RulesOut Address Hand
+    DenyBegins DenyShort Deny DenyEnds NotDenied Content LeftAlone
+    Paste Side Placeholder SystemFolder
+    DecisionBegins Decision Polite
+    No Choose Do As Over At Prefer Refuse Vague Counts Bounds Fillers Numbered
+}
+
+struct Lists {
+    entries: Vec<Vec<&'static str>>,
+    /// A bit for each list that an entry is in.
+    words: HashMap<&'static str, u64, FixedState>,
+}
+
+static LISTS: LazyLock<Lists> = LazyLock::new(|| {
+    let mut lists = Lists { entries: vec![Vec::new(); List::ALL.len()], words: HashMap::default() };
+    let (mut place, mut separator) = (0, ' ');
+    for line in TEXT.lines().filter(|line| !line.starts_with('#')) {
+        if let Some(header) = line.strip_prefix('[').and_then(|line| line.strip_suffix(']')) {
+            let name = header.trim_end_matches(':');
+            separator = if name.len() < header.len() { ',' } else { ' ' };
+            place = List::ALL.iter().position(|(known, _)| *known == name).unwrap_or(List::ALL.len());
+        } else if let Some(list) = lists.entries.get_mut(place) {
+            for entry in line.split(separator).map(str::trim).filter(|entry| !entry.is_empty()) {
+                list.push(entry);
+                *lists.words.entry(entry).or_insert(0) |= 1 << place;
+            }
+        }
+    }
+    lists
+});
+
+impl List {
+    /// What is in it, in the order of the file.
+    pub(crate) fn entries(self) -> &'static [&'static str] {
+        LISTS.entries.get(self as usize).map_or(&[], Vec::as_slice)
+    }
+
+    /// Whether a word in lower case is one of its entries.
+    pub(crate) fn has(self, word: &str) -> bool {
+        Self::any(&[self], word)
+    }
+
+    /// Whether a word in lower case is in any of these.
+    pub(crate) fn any(lists: &[Self], word: &str) -> bool {
+        let of = LISTS.words.get(word).copied().unwrap_or(0);
+        lists.iter().any(|list| of & (1 << *list as u64) != 0)
+    }
+
+    /// The rest of a text that begins with one of its phrases, as whole words; of the longest one.
+    pub(crate) fn begins(self, text: &str) -> Option<&str> {
+        let rest = |entry: &&'static str| {
+            let rest = text.strip_prefix(entry)?;
+            (!entry.ends_with(is_of_a_word) || !rest.starts_with(is_of_a_word)).then_some(rest)
+        };
+        self.entries().iter().filter_map(rest).min_by_key(|rest| rest.len())
+    }
+
+    /// Where in a text in lower case one of its phrases stands first, as whole words.
+    pub(crate) fn find(self, text: &str) -> Option<usize> {
+        self.entries().iter().filter_map(|entry| find_words(text, entry)).min()
+    }
+}
+
+/// Where words stand in a text, and not as a part of other words.
+pub(crate) fn find_words(text: &str, words: &str) -> Option<usize> {
+    let is_whole = |at: &usize| {
+        let after = text.get(at + words.len()..).unwrap_or_default();
+        !text.get(..*at).unwrap_or_default().ends_with(is_of_a_word) && !after.starts_with(is_of_a_word)
+    };
+    text.match_indices(words).map(|(at, _)| at).find(is_whole)
+}
+
+fn is_of_a_word(c: char) -> bool {
+    c.is_ascii_alphanumeric() || (c.is_alphabetic() && c < '\u{2e80}')
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn every_list_is_in_the_file_and_every_section_is_a_list() {
+        let sections: Vec<&str> = TEXT
+            .lines()
+            .filter_map(|line| line.strip_prefix('[')?.strip_suffix(']'))
+            .map(|header| header.trim_end_matches(':'))
+            .collect();
+        let names: Vec<&str> = List::ALL.iter().map(|(name, _)| *name).collect();
+        assert_eq!(sections, names);
+        assert!(List::ALL.iter().all(|(_, list)| !list.entries().is_empty()));
+    }
+
+    #[test]
+    fn phrases_are_whole_words() {
+        assert_eq!(List::Deny.find("please don't touch it"), Some(7));
+        assert_eq!(List::Deny.find("please don't touching"), None);
+        assert_eq!(List::Polite.begins("can you help"), Some(" help"));
+    }
+}
