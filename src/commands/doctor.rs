@@ -43,7 +43,7 @@ impl Args {
             ui.data(&if wrong == 0 {
                 "Everything is in order.".to_owned()
             } else {
-                format!("{} to mend", plural(wrong, "problem"))
+                format!("{} to fix", plural(wrong, "problem"))
             });
         }
         Ok(u8::from(!diagnosis.is_well()))

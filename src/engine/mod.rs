@@ -79,6 +79,38 @@ pub(crate) struct Opening {
     pub(crate) resume: bool,
 }
 
+/// The engines there are. Whoever deals with each of them matches on this, so that the compiler says what another one
+/// needs: how it starts and what is reported of it (`ops::engines`), and an adapter here.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum EngineKind {
+    Copilot,
+    Rehearsal,
+}
+
+impl EngineKind {
+    /// The default first.
+    pub(crate) const ALL: [Self; 2] = [Self::Copilot, Self::Rehearsal];
+
+    pub(crate) fn parse(name: &str) -> Option<Self> {
+        Self::ALL.into_iter().find(|kind| kind.name() == name)
+    }
+
+    /// As the configuration spells it.
+    pub(crate) fn name(self) -> &'static str {
+        match self {
+            Self::Copilot => "copilot",
+            Self::Rehearsal => "rehearsal",
+        }
+    }
+
+    pub(crate) fn about(self) -> &'static str {
+        match self {
+            Self::Copilot => "the GitHub Copilot CLI in its server mode",
+            Self::Rehearsal => "plays a script in process: no model, no login, no network",
+        }
+    }
+}
+
 /// An engine that has started.
 pub(crate) enum Engine {
     Copilot(copilot::Copilot),
@@ -92,11 +124,10 @@ pub(crate) enum Session {
 }
 
 impl Engine {
-    /// The engine's name, as the configuration spells it.
-    pub(crate) fn name(&self) -> &'static str {
+    pub(crate) fn kind(&self) -> EngineKind {
         match self {
-            Self::Copilot(_) => copilot::NAME,
-            Self::Rehearsal(_) => rehearsal::NAME,
+            Self::Copilot(_) => EngineKind::Copilot,
+            Self::Rehearsal(_) => EngineKind::Rehearsal,
         }
     }
 

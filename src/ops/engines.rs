@@ -6,14 +6,11 @@ use std::path::Path;
 use serde::Serialize;
 
 use super::{Project, runtime};
-use crate::engine::{Engine, EngineError, copilot, rehearsal};
+use crate::engine::{Engine, EngineError, EngineKind, copilot, rehearsal};
 use crate::env::Env;
 use crate::error::{Failure, FailureKind};
 use crate::model::{RunId, list};
 use crate::settings::{Origin, ProviderSettings, Settings};
-
-/// The engines there are, the default first. One list: settings, help and errors follow from it.
-pub(crate) const NAMES: [&str; 2] = [copilot::NAME, rehearsal::NAME];
 
 pub(crate) struct Started {
     pub(crate) engine: Engine,
@@ -21,25 +18,27 @@ pub(crate) struct Started {
     pub(crate) fallbacks: Vec<(String, String, String)>,
 }
 
-/// An engine's name must be one of [`NAMES`]; where it came from decides whose mistake it is.
+/// An engine's name must be known; where it came from decides whose mistake it is.
 pub(crate) fn check_names(settings: &Settings) -> Result<(), Failure> {
     for (key, name) in [("engine.name", &settings.engine.name)]
         .into_iter()
         .chain(settings.engine.fallback.iter().map(|name| ("engine.fallback", name)))
     {
-        if !NAMES.contains(&name.as_str()) {
+        if EngineKind::parse(name).is_none() {
             let origin = settings.origin(key);
             let kind = match origin {
                 Origin::Flag(_) => FailureKind::Usage,
                 _ => FailureKind::Team,
             };
-            let engines = list(NAMES.map(|name| format!("`{name}`")));
-            return Err(Failure::new(kind, format!("there is no engine `{name}`"))
-                .at(origin)
-                .hint(format!("the engines are {engines}")));
+            return Err(unknown(kind, name).at(origin));
         }
     }
     Ok(())
+}
+
+fn unknown(kind: FailureKind, name: &str) -> Failure {
+    let engines = list(EngineKind::ALL.map(|engine| format!("`{}`", engine.name())));
+    Failure::new(kind, format!("there is no engine `{name}`")).hint(format!("the engines are {engines}"))
 }
 
 pub(crate) async fn start(
@@ -74,9 +73,10 @@ async fn start_one(
     name: &str,
     script: Option<rehearsal::Script>,
 ) -> Result<Engine, EngineError> {
-    match name {
-        rehearsal::NAME => Ok(Engine::Rehearsal(rehearsal::Rehearsal::start(script))),
-        _ => {
+    let missing = || EngineError::Missing { what: format!("there is no engine `{name}`"), hint: String::new() };
+    match EngineKind::parse(name).ok_or_else(missing)? {
+        EngineKind::Rehearsal => Ok(Engine::Rehearsal(rehearsal::Rehearsal::start(script))),
+        EngineKind::Copilot => {
             let options = copilot_options(env, Some(project), &project.folder.root, &project.settings, run.as_str())?;
             copilot::Copilot::start(options).await.map(Engine::Copilot)
         }
@@ -86,7 +86,8 @@ async fn start_one(
 /// The rehearsal's script, where one is named. A script for another engine is a mistake.
 pub(crate) fn script(settings: &Settings, directory: &Path) -> Result<Option<rehearsal::Script>, Failure> {
     let Some(path) = &settings.engine.script else { return Ok(None) };
-    if settings.engine.name != rehearsal::NAME && !settings.engine.fallback.iter().any(|name| name == rehearsal::NAME) {
+    let mut names = std::iter::once(&settings.engine.name).chain(&settings.engine.fallback);
+    if !names.any(|name| EngineKind::parse(name) == Some(EngineKind::Rehearsal)) {
         if !matches!(settings.origin("engine.rehearsal.script"), Origin::Flag(_)) {
             return Ok(None);
         }
@@ -144,7 +145,7 @@ fn home_name(project: &Project) -> String {
 fn provider_of(env: &Env, settings: &ProviderSettings) -> Result<copilot::Provider, EngineError> {
     let mistake = |key: &str, reason: String| EngineError::Unusable {
         reason: format!("`engine.copilot.provider.{key}` {reason}"),
-        hint: Some("mend it in your own squad/config.toml".to_owned()),
+        hint: Some("fix it in your own squad/config.toml".to_owned()),
     };
     let base_url = settings.base_url.clone().ok_or_else(|| mistake("base_url", "is missing".to_owned()))?;
     let kind = settings.kind.as_deref().unwrap_or("openai");
@@ -187,9 +188,8 @@ pub(crate) struct Report {
 
 /// Looks at each engine, or at one.
 pub(crate) fn look(env: &Env, directory: &Path, only: Option<&str>) -> Result<Vec<Report>, Failure> {
-    if let Some(name) = only.filter(|name| !NAMES.contains(name)) {
-        let engines = list(NAMES.map(|name| format!("`{name}`")));
-        return Err(Failure::usage(format!("there is no engine `{name}`")).hint(format!("the engines are {engines}")));
+    if let Some(name) = only.filter(|name| EngineKind::parse(name).is_none()) {
+        return Err(unknown(FailureKind::Usage, name));
     }
     // An engine can be looked at without a team, and without a repository.
     let project = Project::open(env, directory, crate::settings::Layer::default()).ok();
@@ -199,22 +199,25 @@ pub(crate) fn look(env: &Env, directory: &Path, only: Option<&str>) -> Result<Ve
     };
     let runtime = runtime(env)?;
     let mut reports = Vec::new();
-    for name in NAMES.into_iter().filter(|name| only.is_none_or(|only| only == *name)) {
-        let mut report = match name {
-            rehearsal::NAME => rehearsal_report(),
-            _ => runtime.block_on(copilot_report(env, project.as_ref(), directory, &settings)),
+    for kind in EngineKind::ALL.into_iter().filter(|kind| only.is_none_or(|only| only == kind.name())) {
+        let mut report = Report::new(kind);
+        report.chosen = settings.engine.name == kind.name();
+        let report = match kind {
+            EngineKind::Rehearsal => rehearsal_report(report),
+            EngineKind::Copilot => {
+                runtime.block_on(copilot_report(report, env, project.as_ref(), directory, &settings))
+            }
         };
-        report.chosen = settings.engine.name == name;
         reports.push(report);
     }
     Ok(reports)
 }
 
 impl Report {
-    fn new(name: &'static str, about: &str) -> Self {
+    fn new(kind: EngineKind) -> Self {
         Self {
-            name,
-            about: Some(about.to_owned()),
+            name: kind.name(),
+            about: Some(kind.about().to_owned()),
             chosen: false,
             ready: false,
             program: None,
@@ -235,13 +238,17 @@ impl Report {
     }
 }
 
-fn rehearsal_report() -> Report {
-    let about = "plays a script in process: no model, no login, no network";
-    Report { ready: true, version: Some(env!("CARGO_PKG_VERSION").to_owned()), ..Report::new(rehearsal::NAME, about) }
+fn rehearsal_report(report: Report) -> Report {
+    Report { ready: true, version: Some(env!("CARGO_PKG_VERSION").to_owned()), ..report }
 }
 
-async fn copilot_report(env: &Env, project: Option<&Project>, directory: &Path, settings: &Settings) -> Report {
-    let mut report = Report::new(copilot::NAME, "the GitHub Copilot CLI in its server mode");
+async fn copilot_report(
+    mut report: Report,
+    env: &Env,
+    project: Option<&Project>,
+    directory: &Path,
+    settings: &Settings,
+) -> Report {
     let (start, end) = (copilot::PROTOCOL.start(), copilot::PROTOCOL.end());
     report.supported_protocol = Some(if start == end { start.to_string() } else { format!("{start} to {end}") });
     let options = match copilot_options(env, project, directory, settings, "engines") {

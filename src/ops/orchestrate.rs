@@ -258,7 +258,7 @@ async fn start(
     for (from, to, reason) in fallbacks {
         reports.tell(None, What::EngineFallback { from, to, reason });
     }
-    let (name, version) = (engine.name().to_owned(), engine.version());
+    let (name, version) = (engine.kind().name().to_owned(), engine.version());
     reports.tell(None, What::EngineStarted { engine: name, version, seconds: seconds(asked.elapsed()) });
     Ok(engine)
 }

@@ -9,8 +9,6 @@ mod ceremonies;
 mod charter;
 mod conflicts;
 mod decisions;
-#[cfg_attr(not(test), expect(dead_code, reason = "for the commands that change a roster"))]
-pub(crate) mod edit;
 mod front_matter;
 mod hidden;
 mod identity;

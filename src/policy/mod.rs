@@ -4,7 +4,7 @@ mod inbox;
 mod judges;
 mod permission;
 mod redact;
-mod rules;
+mod secret_patterns;
 
 pub(crate) use inbox::is_in_inbox;
 pub(crate) use permission::{Permissions, Ruling, rule};

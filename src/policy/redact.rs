@@ -10,7 +10,7 @@ use aho_corasick::AhoCorasick;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
-use super::rules::{RULES, Rule};
+use super::secret_patterns::{RULES, Rule};
 
 /// The kind of a value that is known to be secret here.
 const KNOWN: &str = "known-secret";

@@ -7,6 +7,7 @@ use indicatif::{ProgressBar, ProgressStyle};
 
 use super::ask::Terminal;
 use super::{Mood, Screen};
+use crate::engine::EngineKind;
 use crate::model::{
     Change, End, Event, LeftOut, NO_ENGINE, PlanKind, Slug, Usage, Verdict, What, WorkReport, first_line, list, plural,
 };
@@ -114,9 +115,10 @@ impl<S: Screen> Lines<S> {
                 self.may_change = permissions.as_deref() != Some("deny");
             }
             What::EngineStarted { engine, version, .. } => {
-                let note =
-                    if engine == "rehearsal" { "the rehearsal engine: a script plays, no model is asked" } else { "" };
-                let text = if note.is_empty() { format!("engine {engine} {version}") } else { note.to_owned() };
+                let text = match EngineKind::parse(engine) {
+                    Some(EngineKind::Rehearsal) => "the rehearsal engine: a script plays, no model is asked".to_owned(),
+                    _ => format!("engine {engine} {version}"),
+                };
                 self.line("squad", Mood::Faint, &text);
                 if !self.may_change {
                     let text = "nothing may be changed: writes and commands are refused; \

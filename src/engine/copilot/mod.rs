@@ -50,8 +50,6 @@ use self::server::Server;
 use super::{Adapter, EngineError, Opening};
 use crate::model::Offer;
 
-pub(crate) const NAME: &str = "copilot";
-
 /// A Copilot CLI that is running and may be used.
 pub(crate) struct Copilot {
     server: Arc<Server>,

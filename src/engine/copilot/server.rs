@@ -14,7 +14,7 @@ use super::options::{Home, Options, Provider};
 use super::process::{Process, processor_time};
 use super::registry::Registry;
 use super::wire::{Account, Greeting, ModelInfo, Models, OpenParams};
-use crate::engine::{EngineError, Fact};
+use crate::engine::{EngineError, EngineKind, Fact};
 use crate::model::Offer;
 use crate::program::Program;
 
@@ -214,7 +214,7 @@ impl Server {
     /// One's own endpoint offers what one says it does; else the login decides. A model that its policy disables is
     /// not on offer.
     pub(crate) async fn offer(&self) -> Offer {
-        let engine = super::NAME.to_owned();
+        let engine = EngineKind::Copilot.name().to_owned();
         if let Some(Provider { models, .. }) = &self.options.provider {
             let default = models.first().cloned();
             let is_users = models.len() == 1;

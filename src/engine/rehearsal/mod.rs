@@ -31,12 +31,10 @@ use tokio::sync::{mpsc, watch};
 pub(crate) use improvise::IMPROVISED;
 pub(crate) use script::Script;
 
-use super::{Adapter, AdapterSession, EngineError, Fact, Opening};
+use super::{Adapter, AdapterSession, EngineError, EngineKind, Fact, Opening};
 use crate::model::{Offer, Slug};
 use play::Defect;
 use script::Step;
-
-pub(crate) const NAME: &str = "rehearsal";
 
 pub(crate) struct Rehearsal {
     /// What is left of the script, by agent.
@@ -95,7 +93,7 @@ impl Adapter for Rehearsal {
 
     async fn offer(&self) -> Offer {
         let default = self.models.as_ref().and_then(|models| models.first().cloned());
-        Offer { engine: NAME.to_owned(), models: self.models.clone(), default, is_users: false }
+        Offer { engine: EngineKind::Rehearsal.name().to_owned(), models: self.models.clone(), default, is_users: false }
     }
 
     async fn stop(self) {}

@@ -66,7 +66,7 @@ pub(super) fn say_missing(files: &Files, text: &str, reader: &mut Reader<'_>) {
             said.push(target);
             let (message, hint) = match linked(target).is_empty() {
                 true => (format!("`{target}` is outside the team's folder and is not read"), "move it into the folder"),
-                false => (format!("`{target}` is not there, or cannot be read"), "add it, or mend the link"),
+                false => (format!("`{target}` is not there, or cannot be read"), "add it, or fix the link"),
             };
             let source = files.at("routing.md", index + 1);
             let severity = if reader.routing.rules.is_empty() { Severity::Warning } else { Severity::Note };

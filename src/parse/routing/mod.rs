@@ -180,7 +180,7 @@ impl Reader<'_> {
         let message = format!("`{subject}` routes to {}, who is not on the roster", list(&named.unknown));
         let members = self.roll.members;
         if members.is_empty() {
-            let hint = "nobody is on the roster that squad read; mend team.md first";
+            let hint = "squad found nobody on the roster; fix team.md first";
             self.problems.push(Problem::new(severity, source.clone(), "routing-unknown-agent", message).hint(hint));
             return;
         }

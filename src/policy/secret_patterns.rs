@@ -358,5 +358,5 @@ pub(super) static RULES: [Rule; 77] = [
 ];
 
 #[cfg(test)]
-#[path = "rules_tests.rs"]
+#[path = "secret_patterns_tests.rs"]
 mod tests;
