@@ -124,6 +124,23 @@ impl Env {
         self.variables.iter().filter(says).map(|(name, value)| (OsString::from(name), OsString::from(value))).collect()
     }
 
+    /// What a shell of the user's calls this program: `squad` where the `PATH` leads to it, else its whole path.
+    pub(crate) fn command_name(&self) -> String {
+        let name = "squad".to_owned();
+        let Some(program) = &self.program else { return name };
+        let file = format!("{name}{}", std::env::consts::EXE_SUFFIX);
+        let path = std::env::split_paths(self.variable("PATH").unwrap_or_default());
+        let found = path.map(|folder| folder.join(&file)).find(|candidate| candidate.is_file());
+        let is_this = |found: PathBuf| found.canonicalize().ok() == program.canonicalize().ok();
+        match program.to_str() {
+            Some(shown) if !found.is_some_and(is_this) => match shown.contains(char::is_whitespace) {
+                true => format!("\"{shown}\""),
+                false => shown.to_owned(),
+            },
+            _ => name,
+        }
+    }
+
     /// The user's own configuration file: `$XDG_CONFIG_HOME`, `~/.config`, or `%APPDATA%` on Windows.
     pub(crate) fn user_config(&self) -> Option<PathBuf> {
         let folder = if cfg!(windows) { self.variable("APPDATA").map(PathBuf::from) } else { None }

@@ -30,16 +30,19 @@ impl Args {
                     ui.say("\nWhat is on the branch now:");
                     ui.data(&history);
                 }
+                let squad = context.env.command_name();
+                let next = [
+                    (format!("cd {shown}"), ""),
+                    (format!("{squad} log"), "what happened; add a run's id for all of it"),
+                    (format!("{squad} decisions list"), "what was decided"),
+                    ("git show HEAD".to_owned(), "the decision, as a reviewer sees it"),
+                    ("git status".to_owned(), "what the agents wrote, yours to commit"),
+                    ("git log -p refs/squad/log".to_owned(), "the ledger itself"),
+                ];
+                let width = next.iter().skip(1).map(|(command, _)| command.len()).max().unwrap_or_default();
                 ui.say("\nWhere to look next:");
-                for line in [
-                    format!("cd {shown}"),
-                    "squad log                      what happened; `squad log RUN` for all of it".to_owned(),
-                    "squad decisions list           what was decided".to_owned(),
-                    "git show HEAD                  the decision, as a reviewer sees it".to_owned(),
-                    "git status                     what the agents wrote, yours to commit".to_owned(),
-                    "git log -p refs/squad/log      the record itself".to_owned(),
-                ] {
-                    ui.say(&format!("  {line}"));
+                for (command, what) in next {
+                    ui.say(format!("  {command:<width$}  {what}").trim_end());
                 }
             }
             Ok(code)

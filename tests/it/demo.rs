@@ -34,3 +34,19 @@ fn the_demo_needs_no_name() {
     let folder = output.err.lines().next().and_then(|line| line.rsplit_once(": ")).map(|(_, folder)| folder.to_owned());
     std::fs::remove_dir_all(folder.expect("the folder is named")).expect("it is ours");
 }
+
+/// What it ends with can be typed as it stands, whether `squad` is on the `PATH` or not.
+#[cfg(unix)]
+#[test]
+fn the_commands_it_ends_with_work_in_that_shell() {
+    let repo = TestRepo::folder();
+    let output = repo.squad(&["demo"]);
+    let (_, next) = output.err.split_once("Where to look next:\n").expect("it says where to look");
+    let commands: Vec<&str> = next.lines().map(|line| line.trim().split("  ").next().expect("a command")).collect();
+    assert_eq!(commands.len(), 6, "{output}");
+    let done = repo.command("sh", &repo.root()).args(["-e", "-c", &commands.join("\n")]).output().expect("a shell");
+    let said = String::from_utf8_lossy(&done.stdout).into_owned();
+    assert!(done.status.success(), "{said}{}", String::from_utf8_lossy(&done.stderr));
+    assert!(said.contains("GET /health answers 200 or 503"), "{said}");
+    std::fs::remove_dir_all(commands[0].strip_prefix("cd ").expect("it is the first")).expect("it is ours");
+}

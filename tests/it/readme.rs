@@ -58,6 +58,33 @@ fn every_command_works() {
     assert!(run >= 10, "only {run} commands were found");
 }
 
+/// What changes from run to run: commits, ids, seconds.
+fn masked(line: &str) -> String {
+    let mask = |word: &str| {
+        let bare = word.trim_end_matches([':', ',', '.']);
+        let is_id = bare.len() >= 10 && bare.bytes().all(|byte| byte.is_ascii_hexdigit());
+        if is_id || bare.parse::<f64>().is_ok_and(|_| bare.contains('.')) { "…".to_owned() } else { word.to_owned() }
+    };
+    line.split(' ').map(mask).collect::<Vec<_>>().join(" ")
+}
+
+/// The run at the top is the demo's: its lines in their order, some cut short.
+#[test]
+fn the_run_it_shows_is_a_real_one() {
+    let readme = readme();
+    let shown = readme.split("```text\n").nth(1).and_then(|rest| rest.split("```").next()).expect("a run");
+    let repo = TestRepo::folder();
+    let output = repo.squad(&["demo"]);
+    let answer = output.out.lines().next().unwrap_or_default();
+    let lines: Vec<String> = output.err.lines().chain([answer]).map(masked).collect();
+    for line in shown.lines() {
+        let found = lines.iter().any(|real| real.starts_with(&masked(line)));
+        assert!(found, "the demo has no line `{line}`:\n{output}");
+    }
+    let folder = output.err.lines().next().and_then(|line| line.rsplit_once(": ")).map(|(_, folder)| folder.to_owned());
+    std::fs::remove_dir_all(folder.expect("the folder is named")).expect("it is ours");
+}
+
 #[test]
 fn every_setting_is_listed() {
     let readme = readme();
