@@ -92,6 +92,11 @@ impl Programs {
         &self.folders
     }
 
+    /// The folders of `PATH` that are in the checkout.
+    pub(crate) fn left_out(&self) -> &[PathBuf] {
+        &self.left_out
+    }
+
     /// Makes a child look for programs in the same folders.
     pub(crate) fn restrict(&self, variables: &mut Variables) {
         if cfg!(windows) {

@@ -1,7 +1,7 @@
 //! What is wrong with the repository, the team, the configuration and the engine, each with the way out.
 
 use serde::Serialize;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
 use super::examine::examine;
 use super::prove::{self, Proof};
@@ -9,6 +9,7 @@ use super::{Project, decisions, engines};
 use crate::env::Env;
 use crate::error::Failure;
 use crate::model::{DecisionState, Problem, Severity, Source, plural};
+use crate::program::Programs;
 use crate::settings::Layer;
 use crate::view::Progress;
 
@@ -58,6 +59,7 @@ pub(crate) fn diagnose(
         let area = if problem.code.starts_with("config-") { Area::Configuration } else { Area::Team };
         problems.push(Finding { area, problem: problem.clone() });
     }
+    problems.extend(path(env, &project));
     problems.extend(engine(env, &project, directory)?);
     let proof = match is_to_prove {
         true => {
@@ -114,6 +116,21 @@ fn repository(project: &Project) -> Result<Vec<Finding>, Failure> {
         find(Severity::Warning, "unlanded", &message, "`squad decisions land` on the branch they were made for");
     }
     Ok(findings)
+}
+
+/// An activated `.venv`, for example: whoever wonders why agents do not find its programs is told.
+fn path(env: &Env, project: &Project) -> Vec<Finding> {
+    let programs = Programs::new(&project.work_dir, &env.os_variables());
+    let folders = programs.left_out().iter().filter(|folder| folder.is_dir());
+    let note = |folder: &PathBuf| {
+        let message = format!("{} is in the work tree; squad and agents' commands ignore it", folder.display());
+        let problem = Problem::new(Severity::Note, Source::new("PATH", 0), "path-in-work-tree", message);
+        Finding {
+            area: Area::Configuration,
+            problem: problem.hint("agents can still call a program there by its path, such as .venv/bin/pytest"),
+        }
+    };
+    folders.map(note).collect()
 }
 
 fn engine(env: &Env, project: &Project, directory: &Path) -> Result<Vec<Finding>, Failure> {

@@ -142,3 +142,16 @@ fn what_the_user_names_is_run_though_it_lies_in_the_checkout() {
     }
     assert!(!named(&copilot), "{}", ran(&repo));
 }
+
+/// Agents would look in vain for what an activated virtual environment brings.
+#[test]
+fn doctor_names_the_folders_of_the_path_that_are_left_out() {
+    let mut repo = TestRepo::with_small_team();
+    let folder = repo.root().join(".venv/bin");
+    fs::create_dir_all(&folder).expect("a folder");
+    let path = std::env::join_paths([folder.as_path(), Path::new("/usr/bin"), Path::new("/bin")]).expect("folders");
+    assert!(!repo.squad(&["doctor"]).out.contains("in the work tree"));
+    repo.variables.insert("PATH".to_owned(), path.into_string().expect("UTF-8"));
+    let output = repo.squad(&["doctor"]);
+    assert!(output.out.contains("note: PATH: REPO/.venv/bin is in the work tree"), "{output}");
+}
