@@ -51,8 +51,11 @@ impl<'a> Index<'a> {
     }
 
     pub(in crate::git) fn call(&self, arguments: &[&str]) -> Call {
-        let plain = ["-c", "core.fsmonitor=false", "-c", "core.untrackedCache=false", "-c", "core.splitIndex=false"];
-        let call = self.repository.call(&plain).arguments(arguments);
+        let plain = ["core.fsmonitor=false", "core.untrackedCache=false", "core.splitIndex=false"];
+        // What git writes here goes with us, and what we take of it we flush ourselves.
+        let settings: Vec<&str> =
+            plain.iter().chain(&["core.fsync=none"]).flat_map(|setting| ["-c", setting]).collect();
+        let call = self.repository.call(&settings).arguments(arguments);
         call.variable("GIT_INDEX_FILE", &self.path().to_string_lossy())
     }
 
