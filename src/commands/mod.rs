@@ -1,6 +1,8 @@
 //! One file per subcommand: its `Args`, whose doc comment is the help, and its `run`.
 
 mod agents;
+#[cfg(feature = "bench")]
+mod append;
 mod begun;
 mod config;
 mod decisions;
@@ -20,7 +22,6 @@ mod scrub;
 mod status;
 mod sync;
 mod tier;
-mod torture;
 mod why;
 
 use std::path::PathBuf;
@@ -108,8 +109,9 @@ enum Command {
     Engines(engines::Args),
     Doctor(doctor::Args),
     Demo(demo::Args),
+    #[cfg(feature = "bench")]
     #[command(hide = true)]
-    Torture(torture::Args),
+    BenchAppend(append::Args),
     #[cfg(target_os = "linux")]
     #[command(hide = true)]
     Guard(guard::Args),
@@ -178,7 +180,8 @@ impl Arguments {
             Command::Engines(args) => args.run(&mut context),
             Command::Doctor(args) => args.run(&mut context),
             Command::Demo(args) => return args.run(context),
-            Command::Torture(args) => args.run(&mut context),
+            #[cfg(feature = "bench")]
+            Command::BenchAppend(args) => args.run(&mut context),
             #[cfg(target_os = "linux")]
             Command::Guard(args) => args.run(&mut context),
         };

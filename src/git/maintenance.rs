@@ -37,6 +37,18 @@ impl Repository {
         self.fold_now()
     }
 
+    /// What `git fsck` finds wrong; empty is sound. Reads every object.
+    pub(crate) fn complaints(&self) -> Result<Vec<String>, Error> {
+        // Objects that nothing refers to are what every interrupted write leaves, git's own too.
+        let answer = self.call(&["fsck", "--full", "--no-dangling"]).patience(PATIENCE).run()?;
+        let mut complaints = answer.complaints();
+        complaints.retain(|line| !line.starts_with("notice:") && !line.starts_with("Checking "));
+        if complaints.is_empty() && !answer.is_success() {
+            complaints.push(answer.complaint());
+        }
+        Ok(complaints)
+    }
+
     pub(crate) fn extent(&self) -> Result<Extent, Error> {
         let said = self.call(&["count-objects", "-v"]).succeed()?.text();
         let number = |name: &str| {

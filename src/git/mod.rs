@@ -21,7 +21,6 @@
 //! | `scrub` | taking something out of all that squad keeps |
 //! | `history` | revisions, where histories part, trailers, branches, what was removed |
 //! | `program`, `maintenance` | running `git`, and letting it tidy up |
-//! | `torture` | processes that are killed |
 //!
 //! Reads stay in this process. The `git` program is asked where only it knows the answer (identity, attributes,
 //! signing), where gix would damage the index, and for every ref of a reftable repository.
@@ -53,7 +52,6 @@ mod scrub;
 mod snapshot;
 mod staging;
 mod sync;
-mod torture;
 mod transaction;
 mod tree;
 mod union;
@@ -76,6 +74,5 @@ pub(crate) use self::{
     scrub::Undone,
     snapshot::{File, Folder, Readable, Snapshot},
     sync::{Delivery, Destination, Refusal, Remote, Standing},
-    torture::Writer,
     work_tree::WorkTreeSnapshot,
 };

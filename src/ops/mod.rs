@@ -43,7 +43,6 @@ mod signals;
 mod snapshots;
 pub(crate) mod status;
 pub(crate) mod sync;
-pub(crate) mod torture;
 pub(crate) mod triage;
 mod turn;
 mod twins;
@@ -54,6 +53,8 @@ use tokio::runtime::Runtime;
 
 use crate::env::Env;
 use crate::error::Failure;
+#[cfg(feature = "bench")]
+pub(crate) use journal::append;
 pub(crate) use layers::own_settings;
 pub(crate) use project::{Project, insist_on_readable, team_settings};
 pub(crate) use workspace::{Workspace, repository};

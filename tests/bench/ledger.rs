@@ -44,7 +44,7 @@ fn append() {
         floor.extend((0..EACH).map(|_| floor::write(repo, floor::Waiting::AtOnce)));
         plain.extend((0..EACH).map(|_| floor::write(repo, floor::Waiting::OneByOne)));
         for number in 0..3 {
-            process.push(time(repo, SQUAD, &["torture", "--writer", "one", "--count", "1"]));
+            process.push(time(repo, SQUAD, &["bench-append", "one", "1"]));
             commit.push(commit_by_git(repo, &format!("{round}-{number}"), &[]));
             safe.push(commit_by_git(repo, &format!("{round}-{number}-safe"), &["-c", "core.fsync=all"]));
         }
@@ -64,7 +64,7 @@ fn write(repo: &Path, name: &str, count: usize) -> Vec<Duration> {
 
 fn writer(repo: &Path, name: &str, count: usize) -> std::process::Child {
     let mut command = Command::new(SQUAD);
-    command.args(["torture", "--writer", name, "--count", &count.to_string()]).current_dir(repo);
+    command.args(["bench-append", name, &count.to_string()]).current_dir(repo);
     command.stdin(Stdio::null()).stdout(Stdio::piped()).spawn().expect("squad runs")
 }
 

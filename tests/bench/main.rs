@@ -1,4 +1,4 @@
-//! `cargo bench`: squad against git, as whole processes, in turn in one run. Prints medians and their ratio, and
+//! `cargo bench --features bench`: squad against git, as whole processes, in turn in one run. Prints medians and their ratio, and
 //! asserts nothing: machines are shared and noisy.
 
 mod ledger;
@@ -17,7 +17,7 @@ use std::time::{Duration, Instant};
 const SQUAD: &str = env!("CARGO_BIN_EXE_squad");
 const ROUNDS: usize = 31;
 
-/// `cargo bench -- ledger` runs those of the ledger alone; `commands`, `review`, `route`, `secrets` and
+/// `cargo bench --features bench -- ledger` runs those of the ledger alone; `commands`, `review`, `route`, `secrets` and
 /// `snapshot` are named likewise.
 fn main() {
     let benches: [(&str, fn()); 6] = [

@@ -2,10 +2,11 @@
 
 use std::fs;
 use std::path::PathBuf;
+use std::process::Stdio;
+use std::thread;
+use std::time::Duration;
 
-use expect_test::expect;
-
-use crate::support::{Output, TestRepo};
+use crate::support::{Dice, Output, TestRepo};
 
 const BINARY: &str = env!("CARGO_BIN_EXE_squad");
 
@@ -153,22 +154,43 @@ fn what_was_packed_is_still_there() {
     assert!(output.out.contains(told) && output.out.ends_with(" KiB now\n"), "{output}");
 }
 
+/// Three writers at once, each killed again and again, with git's own upkeep beside them.
 #[test]
 fn writers_that_are_killed_lose_nothing() {
+    const EACH: usize = 15;
     let repo = TestRepo::empty_on_disk();
-    let mut command = repo.command(BINARY, &repo.root());
-    let done = command.args(["torture", "--kills", "60", "--writers", "3", "--json"]).output().expect("squad runs");
-    let value: serde_json::Value = serde_json::from_slice(&done.stdout).expect("JSON");
-    assert!(done.status.success() && value["kills"] == 60, "{value}");
-    assert!(value["acknowledged"].as_u64().expect("a number") > 10, "{value}");
-    expect![[r#"{"lost":[],"unsound":[],"stuck":0,"repository":null}"#]].assert_eq(
-        &serde_json::json!({"lost": value["lost"], "unsound": value["unsound"], "stuck": value["stuck"],
-            "repository": value["repository"]})
-        .to_string(),
-    );
-    assert!(
-        fs::read_dir(repo.root().join(".git"))
-            .expect("a folder")
-            .all(|entry| { !entry.expect("a file").file_name().to_string_lossy().starts_with("torture-") })
-    );
+    assert_eq!(repo.squad(&["init"]).code, 0);
+    let write = |writer: usize| {
+        let mut dice = Dice(writer as u64);
+        let mut said = Vec::new();
+        for number in 0..EACH {
+            let mut command = repo.command(BINARY, &repo.root());
+            command.args(["decisions", "add", &format!("Rule {number} of {writer}")]);
+            let mut child = command.stdout(Stdio::piped()).stderr(Stdio::null()).spawn().expect("squad runs");
+            thread::sleep(Duration::from_millis(u64::try_from(dice.below(120)).expect("it is small")));
+            // It may have ended by itself.
+            let _ = child.kill();
+            let output = child.wait_with_output().expect("it ends");
+            let line = String::from_utf8(output.stdout).expect("UTF-8");
+            // An id that death cut short is no acknowledgement.
+            said.extend(line.strip_suffix('\n').map(str::to_owned));
+        }
+        said
+    };
+    let acknowledged: Vec<String> = thread::scope(|scope| {
+        let writers: Vec<_> = (0..3).map(|writer| scope.spawn(move || write(writer))).collect();
+        for upkeep in [["pack-refs", "--all"], ["gc", "--prune=now"], ["repack", "-ad"]] {
+            // It may refuse because another one is at it.
+            repo.command("git", &repo.root()).args(upkeep).output().expect("git runs");
+        }
+        writers.into_iter().flat_map(|writer| writer.join().expect("no writer panics")).collect()
+    });
+    assert!(!acknowledged.is_empty(), "all died before they had said anything");
+    let output = repo.squad(&["decisions", "add", "The last rule"]);
+    assert_eq!(output.code, 0, "{output}");
+    let listed = repo.squad(&["decisions", "list", "--json"]).out;
+    for id in acknowledged {
+        assert!(listed.contains(&id), "{id} is lost: {listed}");
+    }
+    repo.assert_sound();
 }

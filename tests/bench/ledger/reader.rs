@@ -37,7 +37,7 @@ fn look(repo: &Path, what: &str, arguments: &[&str]) {
         known.push(time(repo, SQUAD, arguments));
         floor.push(time(repo, SQUAD, &["--version"]));
         git.push(time(repo, "git", &["log", "-1", "refs/squad/log"]));
-        run(repo, SQUAD, &["torture", "--writer", "x", "--count", "1"]);
+        run(repo, SQUAD, &["bench-append", "x", "1"]);
         one_new.push(time(repo, SQUAD, arguments));
     }
     for _ in 0..COLD {

@@ -1,0 +1,45 @@
+use std::time::Instant;
+
+use jiff::ToSpan;
+
+use super::{Context, Ended};
+use crate::model::{Actor, What};
+use crate::ops::{append, repository};
+use crate::policy::Redactor;
+use crate::record::Entry;
+
+/// Append entries of about a kilobyte to the ledger, for `cargo bench`
+///
+/// Prints how many microseconds each took until it was durable, and its path.
+#[derive(clap::Args)]
+pub(super) struct Args {
+    /// What the entries say who wrote them
+    name: String,
+    /// How many to append
+    count: u64,
+}
+
+impl Args {
+    pub(super) fn run(self, context: &mut Context<'_>) -> Ended {
+        let env = context.env;
+        let (repository, _) = repository(env, &context.directory)?;
+        let begin = env.clock.now();
+        for number in 0..self.count {
+            // A day folder holds what a busy team writes in a day.
+            let days = i64::try_from(number % 100).unwrap_or_default();
+            let at = begin.checked_sub((days * 24).hours()).unwrap_or(begin);
+            let text = format!(
+                "Learned by {}, number {number}.\n{}",
+                self.name,
+                "What was learned is about this long. ".repeat(20)
+            );
+            let what = What::MemoryLogged { text };
+            let entry = Entry::new(env.ids.entry(at), at, Actor::Squad, &what, &Redactor::default());
+            let path = entry.path("");
+            let start = Instant::now();
+            append(&repository, "", &[entry], at)?;
+            context.ui.data(&format!("{} {path}", start.elapsed().as_micros()));
+        }
+        Ok(0)
+    }
+}
