@@ -6,12 +6,13 @@
 use std::{
     collections::{BTreeMap, HashSet},
     fs, io,
+    time::Duration,
 };
 
 use gix::odb::pack::{index, multi_index};
 
 use super::{Content, KEPT_BY, PackFolder, UNFINISHED, encode};
-use crate::git::{disk, error::Error, lock::LedgerLock};
+use crate::git::{disk, error::Error, lock::LedgerLock, program};
 
 /// With so many packs of ours it is time, since there are to be twelve at most, that of the fold included.
 const MANY: usize = 11;
@@ -21,6 +22,9 @@ const NEW: usize = 5;
 
 /// Packs larger than this together are folded by git, which finds out what objects differ in.
 const LARGE: u64 = 4 << 20;
+
+/// So many that were folded wait for the end of a `git gc`, and no more.
+const WAITING: usize = 200;
 
 /// A pack goes into a fold with smaller ones unless it has more than so many times their bytes.
 const FACTOR: u64 = 3;
@@ -154,7 +158,10 @@ impl PackFolder {
         if !self.is_due(&packs) {
             return Ok(());
         }
-        self.remove_folded(&mut packs);
+        let is_waiting = self.remove_folded(&mut packs);
+        if is_waiting && !self.is_due(&packs) {
+            return Ok(());
+        }
         let is_crowded = packs.len() >= MANY;
         packs.retain(|pack| pack.content != Content::Deltas && !busy.contains(&pack.name));
         packs.sort_by_key(|pack| pack.bytes);
@@ -196,11 +203,26 @@ impl PackFolder {
         folded.map(|(name, _)| (*name).clone()).collect()
     }
 
-    /// Removes those of which another one holds every object, which was there before this fold began.
-    fn remove_folded(&self, packs: &mut Vec<Foldable>) {
+    /// Removes those of which another one holds every object, which was there before this fold began. Whether they have to
+    /// stay for now.
+    fn remove_folded(&self, packs: &mut Vec<Foldable>) -> bool {
         let folded = self.folded(packs);
+        // `git gc` writes the names of all packs down and dies where it does not find one of them at its end.
+        let is_to_wait = folded.len() <= WAITING && self.is_gc_at_work();
         // What cannot go now, since somebody reads it, goes later.
-        packs.retain(|pack| !folded.contains(&pack.name) || self.remove(&pack.name).is_err());
+        packs.retain(|pack| !folded.contains(&pack.name) || (!is_to_wait && self.remove(&pack.name).is_err()));
+        is_to_wait
+    }
+
+    /// Whether git says that its gc is at work: the process whose id is in its lock lives. git itself believes that of a
+    /// lock for twelve hours.
+    fn is_gc_at_work(&self) -> bool {
+        const PATIENCE: Duration = Duration::from_secs(12 * 3600);
+        let path = self.common_dir.join("gc.pid");
+        let Ok(text) = fs::read_to_string(&path) else { return false };
+        let age = fs::metadata(&path).and_then(|facts| facts.modified()).ok().and_then(|at| at.elapsed().ok());
+        let id = text.split_whitespace().next().and_then(|id| id.parse().ok());
+        age.is_none_or(|age| age < PATIENCE) && id.is_none_or(program::is_alive)
     }
 
     /// Makes one pack of the objects of several, durably.

@@ -109,6 +109,31 @@ fn what_was_folded_goes_with_the_next_fold() {
     assert_holds(&world, 40);
 }
 
+/// It has listed them, and dies where it does not find one of them at its end.
+#[cfg(unix)]
+#[test]
+fn while_git_gc_is_at_work_no_pack_goes() {
+    let world = World::new();
+    let lock = world.root().join(".git/gc.pid");
+    fs::write(&lock, format!("{} somewhere", std::process::id())).unwrap();
+    let (mut all, mut folds) = (BTreeSet::new(), 0);
+    for number in 0..60 {
+        append(&world, number);
+        let now = own(&world);
+        assert!(now.is_superset(&all), "{number}");
+        folds += now.difference(&all).count() - 1;
+        all = now;
+    }
+    assert!((5..20).contains(&folds), "what is needless is not folded again: {folds}");
+    // Of a gc that was killed the lock stays.
+    let mut dead = Command::new("true").spawn().unwrap();
+    dead.wait().unwrap();
+    fs::write(&lock, format!("{} somewhere", dead.id())).unwrap();
+    (60..70).for_each(|number| append(&world, number));
+    assert!(own(&world).len() <= 12, "{:?}", own(&world));
+    assert_holds(&world, 70);
+}
+
 #[test]
 fn what_a_multi_pack_index_names_stays() {
     let world = World::new();

@@ -232,9 +232,7 @@ fn many_processes_over_work_trees_disturb_nobody() {
                 world.git_in(tree, &["commit", "-qm", "work"]);
                 world.git_in(tree, &["switch", "-qc", &format!("topic-{commit}")]);
             }
-            // As beside any `git repack`, a pack may go while it looks; then the user tries again.
-            let is_done = (0..10).any(|_| world.try_git(&["gc", "-q"]).status.success());
-            assert!(is_done, "a user can still tidy up");
+            world.git(&["gc", "-q"]);
         });
         let user = user.join();
         is_over.store(true, Ordering::Relaxed);
