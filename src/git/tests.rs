@@ -115,6 +115,16 @@ impl World {
         self.folder.path().join("repo")
     }
 
+    /// The repository as it is with this script in git's place.
+    #[cfg(unix)]
+    fn wrapped(&self, script: &str) -> Repository {
+        let wrapper = self.folder.path().join("git-wrapper");
+        fs::write(&wrapper, script).unwrap();
+        fs::set_permissions(&wrapper, std::os::unix::fs::PermissionsExt::from_mode(0o755)).unwrap();
+        let environment = Environment { git: wrapper, ..self.environment.clone() };
+        Repository::discover(&self.root(), &environment).unwrap()
+    }
+
     fn repository(&self) -> Repository {
         self.at("")
     }

@@ -112,11 +112,15 @@ impl<'a> Transaction<'a> {
     /// Whether branch, index and work tree still are as they were carried out, once no other git is at work on the index.
     pub(super) fn is_undisturbed(&self, branch: &str) -> Result<bool, Error> {
         staging::await_others(self.repository, OTHERS_PATIENCE);
-        let is_there = |file: &Planned| Ok(self.seen_at(file)? != Seen::Nothing || file.new.is_none());
+        // A `git stash` or `git reset` in the middle brings back what was to go.
+        let is_brought = |file: &Planned| {
+            let seen = self.seen_at(file)?;
+            Ok(!self.is(&seen, &file.old) && (seen != Seen::Nothing || file.new.is_none()))
+        };
         Ok(self.repository.head()?.branch.as_deref() == Some(branch)
             && staging::identity(self.repository) == self.staged.get()
             && self.sides()?.iter().all(|side| *side == Side::New)
-            && self.intent.files.iter().map(is_there).collect::<Result<Vec<bool>, Error>>()?.into_iter().all(|is| is))
+            && self.intent.files.iter().map(is_brought).collect::<Result<Vec<bool>, Error>>()?.into_iter().all(|is| is))
     }
 
     /// The folder to fill, if it is not the work tree and is not there: it is not made anew only to be filled.

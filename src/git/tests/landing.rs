@@ -1,4 +1,5 @@
 use super::*;
+use crate::git::Edit;
 
 const DECISION: &str = ".squad/decisions/2026/03/04-x.md";
 
@@ -42,11 +43,7 @@ fn a_switch_in_the_middle_takes_nothing_of_ours_along() {
                      mv .git/index.lock .git/index; mv .git/HEAD.new .git/HEAD; rm switching) >/dev/null 2>&1 &";
     world.write("switching", "");
     let script = format!("#!/bin/sh\ncase \"$*\" in *update-ref*) {switching}\nesac\nexec git \"$@\"\n");
-    let wrapper = world.folder.path().join("git-wrapper");
-    fs::write(&wrapper, script).unwrap();
-    fs::set_permissions(&wrapper, std::os::unix::fs::PermissionsExt::from_mode(0o755)).unwrap();
-    let environment = Environment { git: wrapper, ..world.environment.clone() };
-    let repository = Repository::discover(&world.root(), &environment).unwrap();
+    let repository = world.wrapped(&script);
     let commit = landed(&repository, &change(&[(DECISION, "decided\n")]));
     while world.root().join("switching").exists() {
         std::thread::sleep(std::time::Duration::from_millis(10));
@@ -57,6 +54,29 @@ fn a_switch_in_the_middle_takes_nothing_of_ours_along() {
     world.git(&["switch", "-q", "main"]);
     assert_eq!(status(&world), "A  staged.txt\n");
     assert_eq!(world.read(DECISION), "decided\n");
+}
+
+/// As by a `git stash` that resets the work tree before the index has our change.
+#[cfg(unix)]
+#[test]
+fn what_a_reset_in_the_middle_brings_back_goes_again() {
+    let world = World::new();
+    for path in [".squad/old.md", ".squad/edited.md"] {
+        world.write(path, "old\n");
+        world.git(&["add", path]);
+    }
+    world.git(&["commit", "-qm", "files"]);
+    let script = "#!/bin/sh\ncase \"$*\" in *update-index*) for file in old edited; do printf 'old\\n' >.squad/$file.md; done\n\
+                  esac\nexec git \"$@\"\n";
+    let repository = world.wrapped(script);
+    let old = || b"old\n".to_vec();
+    let edits = vec![
+        Edit { path: ".squad/old.md".into(), old: old(), new: None },
+        Edit { path: ".squad/edited.md".into(), old: old(), new: Some(b"new\n".to_vec()) },
+    ];
+    landed(&repository, &Change { edits, ..change(&[(DECISION, "decided\n")]) });
+    assert_eq!(status(&world), "");
+    assert_eq!(world.read(".squad/edited.md"), "new\n");
 }
 
 #[test]
