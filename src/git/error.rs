@@ -68,7 +68,7 @@ impl Error {
             },
             Self::Damaged { .. } => "`git fsck --full` shows what is wrong".into(),
             Self::Object { .. } => {
-                "`squad doctor` finds what of the ledger is damaged, `git fsck --full` what else is".into()
+                "`squad doctor --repair` mends the ledger; `git fsck --full` shows what else is damaged".into()
             }
             Self::Locked { path } => format!("if no git is running, remove '{}'", path.display()),
             Self::Begun { command } => format!("finish it: squad {command}"),

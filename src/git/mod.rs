@@ -49,6 +49,8 @@ mod repair;
 mod repository;
 mod rescue;
 mod scrub;
+mod second_copy;
+
 mod snapshot;
 mod staging;
 mod sync;

@@ -2,9 +2,10 @@
 
 use std::{
     cell::RefCell,
-    collections::{HashSet, VecDeque},
+    collections::{HashMap, HashSet, VecDeque},
     fs,
     path::Path,
+    time::Duration,
 };
 
 use gix::{ObjectId, objs};
@@ -14,23 +15,51 @@ use super::{
     commit::{self, Identity},
     error::Error,
     ledger::{Ledger, REFERENCE},
-    ledger_tree::join,
+    ledger_tree::{LOST, Reader, join},
     objects::{NewObjects, identify},
     recent::Recent,
     references::parse_id,
     repository::Repository,
+    scrub::RECORDS,
     tree::{ObjectStore, Place, TreeEdit},
 };
 use crate::model::{Damage, DamageKind};
 
+/// Large repositories take their time.
+const PATIENCE: Duration = Duration::from_secs(600);
+
+/// What the ledger has in its root.
+const FOLDERS: [&str; 5] = ["log", "decisions", "memory", "teams", RECORDS];
+
+/// When a commit of the ledger was made; `None`: it is none, or its folders cannot be read.
+fn ledger_time(store: &ObjectStore, commit: ObjectId) -> Option<i64> {
+    let root = store.tree(&store.tree_of(&commit).ok()?).ok()?;
+    let is_ours = |name: &str| FOLDERS.contains(&name) || name.starts_with(LOST);
+    let names = root.entries.iter().map(|entry| std::str::from_utf8(&entry.filename).unwrap_or_default());
+    (!root.entries.is_empty() && names.into_iter().all(is_ours)).then(|| store.time_of(&commit).ok())?
+}
+
 const KINDS: [objs::Kind; 3] = [objs::Kind::Blob, objs::Kind::Tree, objs::Kind::Commit];
 
-/// An object as it was written; None: it is not there, or its bytes are others.
-fn sound(store: &ObjectStore, id: ObjectId) -> Option<(objs::Kind, Vec<u8>)> {
-    KINDS.into_iter().find_map(|kind| {
-        let bytes = store.bytes(&id, kind).ok()?;
-        (identify(store.hash(), kind, &bytes).ok()? == id).then_some((kind, bytes))
-    })
+/// An object as it was written; None: it is not there, or its bytes are others. Fails where that cannot be told.
+fn sound(store: &ObjectStore, id: ObjectId) -> Result<Option<(objs::Kind, Vec<u8>)>, Error> {
+    for kind in KINDS {
+        match store.bytes(&id, kind) {
+            Ok(bytes) if identify(store.hash(), kind, &bytes)? == id => return Ok(Some((kind, bytes))),
+            Ok(_) | Err(Error::Object { .. }) => {}
+            Err(error) => return Err(error),
+        }
+    }
+    Ok(None)
+}
+
+/// Where a folder stood that was moved down when something was added there.
+fn place_of(path: &str) -> &str {
+    match path.rsplit_once('/') {
+        Some((folder, name)) if name.starts_with(LOST) => folder,
+        None if path.starts_with(LOST) => "",
+        _ => path,
+    }
 }
 
 /// What an object leads to.
@@ -58,7 +87,7 @@ impl Repository {
             if id == store.hash().empty_tree() {
                 continue;
             }
-            match sound(&store, id) {
+            match sound(&store, id)? {
                 Some((kind, _)) => queue.extend(links(&store, id, kind).into_iter().filter(|next| seen.insert(*next))),
                 None => lost.push(id.to_string()),
             }
@@ -84,17 +113,17 @@ impl Repository {
         });
         let git_dir = format!("--git-dir={place}");
         let call = self.call(&[&git_dir, "fetch", "--quiet", "--no-tags", "--", &url]).arguments(&ledgers);
-        call.patience(std::time::Duration::from_secs(600)).succeed()?;
+        call.patience(PATIENCE).succeed()?;
         let theirs = ObjectStore::new(&Path::new(&place).join("objects"), self.hash(), Recent::default());
         let ours = self.objects();
         let mut objects = NewObjects::new(self.hash());
         let mut queue: VecDeque<ObjectId> = lost.iter().filter_map(|id| parse_id(id.as_bytes(), self.hash())).collect();
         let mut seen: HashSet<ObjectId> = queue.iter().copied().collect();
         while let Some(id) = queue.pop_front() {
-            if sound(&ours, id).is_some() {
+            if sound(&ours, id)?.is_some() {
                 continue;
             }
-            if let Some((kind, bytes)) = sound(&theirs, id) {
+            if let Some((kind, bytes)) = sound(&theirs, id)? {
                 objects.add(kind, bytes)?;
                 queue.extend(links(&theirs, id, kind).into_iter().filter(|next| seen.insert(*next)));
             }
@@ -120,6 +149,27 @@ impl Repository {
         Ok(())
     }
 
+    /// The newest commit of the ledger that is still here, where its ref leads to one that is not. Nothing leads to it,
+    /// so all commits are looked at: those of squad's whose folders are the ledger's. Not what a scrub has replaced.
+    fn newest_ledger(&self, store: &ObjectStore) -> Result<Option<ObjectId>, Error> {
+        let list = ["cat-file", "--batch-all-objects", "--unordered", "--batch-check=%(objecttype) %(objectname)"];
+        let listed = self.call(&list).variable("GIT_NO_LAZY_FETCH", "1").patience(PATIENCE).succeed()?.text();
+        let commits = listed.lines().filter_map(|line| parse_id(line.strip_prefix("commit ")?.as_bytes(), self.hash()));
+        let ours: HashMap<ObjectId, (i64, Vec<ObjectId>)> = commits
+            .filter_map(|commit| Some((commit, (ledger_time(store, commit)?, store.commit(&commit).ok()?.1))))
+            .collect();
+        let mut replaced: HashSet<ObjectId> = HashSet::new();
+        let mut queue = self.replaced()?;
+        while let Some(commit) = queue.pop() {
+            if replaced.insert(commit) {
+                queue.extend(ours.get(&commit).map(|(_, parents)| parents).into_iter().flatten());
+            }
+        }
+        let followed: HashSet<&ObjectId> = ours.values().flat_map(|(_, parents)| parents).collect();
+        let last = ours.iter().filter(|(commit, _)| !followed.contains(commit) && !replaced.contains(*commit));
+        Ok(last.max_by_key(|(commit, (time, _))| (*time, **commit)).map(|(commit, _)| *commit))
+    }
+
     /// The first version, from the newest commit on, of a folder that can be read: not all of it, and the most there is.
     fn older_version(&self, store: &ObjectStore, tip: ObjectId, path: &str) -> Vec<(String, ObjectId)> {
         let (mut seen, mut queue) = (HashSet::from([tip]), VecDeque::from([tip]));
@@ -138,6 +188,29 @@ impl Repository {
 }
 
 impl Ledger<'_> {
+    /// Puts what is in folders that could not be read once, and can be now, back where it was. Durable when it returns.
+    pub(crate) fn put_back(&self, displaced: &[Damage], committer: &Identity, at: Timestamp) -> Result<(), Error> {
+        self.advance(|tip, objects| {
+            let Some(tip) = tip else { return Ok(None) };
+            let store = self.repository().ledger_objects();
+            let mut edit = TreeEdit::new(&store, Some(store.tree_of(&tip)?))?;
+            for damage in displaced {
+                let object = damage.object.as_deref().and_then(|id| parse_id(id.as_bytes(), store.hash()));
+                let Some(object) = object else { continue };
+                let reader = Reader::new(&store, self.repository().damage());
+                let files = reader.files_below(place_of(&damage.path), object)?;
+                let places = files.iter().map(|(path, blob)| edit.insert(path, *blob));
+                let is_taken = places.collect::<Result<Vec<_>, _>>()?.contains(&Place::Taken);
+                // What is left there is still told of.
+                if reader.is_whole() && !is_taken {
+                    edit.remove(&damage.path, object)?;
+                }
+            }
+            let tree = edit.finish(objects)?;
+            objects.add(objs::Kind::Commit, commit::encode(tree, &[tip], committer, at, "repair")).map(Some)
+        })
+    }
+
     /// Goes on without what is damaged: a commit without parents, so that nothing leads there any more, and the file of
     /// `record` in it, by which other clones know. Of a folder that cannot be read, what an older version of it holds
     /// stays. Durable when it returns.
@@ -152,7 +225,11 @@ impl Ledger<'_> {
         self.advance(|tip, objects| {
             let Some(tip) = tip else { return Ok(None) };
             let store = self.repository().ledger_objects();
-            let root = store.tree_of(&tip)?;
+            let tip = match store.commit(&tip) {
+                Err(Error::Object { .. }) => self.repository().newest_ledger(&store)?.unwrap_or(tip),
+                commit => commit.map(|_| tip)?,
+            };
+            let root = store.tree_of(&tip).unwrap_or(store.hash().empty_tree());
             let is_readable = store.tree(&root).is_ok();
             let mut edit = TreeEdit::new(&store, is_readable.then_some(root))?;
             for damage in damaged {
@@ -161,9 +238,10 @@ impl Ledger<'_> {
                     edit.remove(&damage.path, object)?;
                 }
             }
-            for damage in damaged.iter().filter(|damage| damage.kind == DamageKind::Unreadable) {
-                for (path, blob) in self.repository().older_version(&store, tip, &damage.path) {
-                    if sound(&store, blob).is_some() {
+            let lost = damaged.iter().filter(|damage| damage.kind == DamageKind::Unreadable);
+            for damage in lost.filter(|damage| !(is_readable && damage.path.is_empty())) {
+                for (path, blob) in self.repository().older_version(&store, tip, place_of(&damage.path)) {
+                    if sound(&store, blob)?.is_some() {
                         edit.insert(&path, blob)?;
                     }
                 }

@@ -10,7 +10,7 @@ use std::{
     cell::RefCell,
     collections::{BTreeSet, HashSet},
     fs::{self, OpenOptions},
-    io::Write,
+    io::{self, Write},
     path::PathBuf,
     time::Duration,
 };
@@ -22,6 +22,7 @@ use super::{
     commit::{self, Identity},
     error::Error,
     ledger::{Ledger, REFERENCE},
+    ledger_tree::Reader,
     objects::NewObjects,
     quarantine::Quarantine,
     references::parse_id,
@@ -64,17 +65,22 @@ impl Ledger<'_> {
             let Some(tip) = tip else { return Ok(None) };
             let store = self.repository().objects();
             let root = store.tree_of(&tip)?;
-            let mut edit = TreeEdit::new(&store, Some(root))?;
-            let mut paths = Vec::new();
-            for (path, id) in store.files_below(root, "")? {
-                if let Some(bytes) = clean(&store.blob(&id)?) {
-                    let new = objects.add(objs::Kind::Blob, bytes)?;
-                    edit.replace(&path, id, Some(new))?;
+            // What cannot be read stays as it is, and is reported.
+            let reader = Reader::new(&store, self.repository().damage());
+            let (mut paths, mut changes) = (Vec::new(), Vec::new());
+            for (path, id) in reader.files_below("", root)? {
+                let bytes = reader.pass_over(&path, id, store.blob(&id))?;
+                if let Some(bytes) = bytes.and_then(|bytes| clean(&bytes)) {
+                    changes.push((path.clone(), id, objects.add(objs::Kind::Blob, bytes)?));
                     paths.push(path);
                 }
             }
             if paths.is_empty() {
                 return Ok(None);
+            }
+            let mut edit = TreeEdit::new(&store, Some(root))?;
+            for (path, old, new) in changes {
+                edit.replace(&path, old, Some(new))?;
             }
             let (path, bytes) = record(&paths);
             let blob = objects.add(objs::Kind::Blob, bytes)?;
@@ -167,14 +173,20 @@ impl Repository {
         const STATE: &str = "/squad/state";
         let (references, store) = (self.references(), self.objects());
         let Some(tip) = references.read(REFERENCE)? else { return Ok(Vec::new()) };
-        let own = records(&store, store.tree_of(&tip)?)?;
+        let own = match store.tree_of(&tip).and_then(|root| records(&store, root)) {
+            Err(Error::Object { .. }) => BTreeSet::new(),
+            own => own?,
+        };
         let mut stale = Vec::new();
         // Where a remote takes only branches, git itself has a copy of the one.
         let branches = references.list("refs/remotes/")?.into_iter().filter(|name| name.ends_with(STATE));
         for reference in references.list(COPIES)?.into_iter().chain(branches) {
             let Some(id) = references.read(&reference)? else { continue };
-            if own.is_subset(&records(&store, store.tree_of(&id)?)?) {
-                continue;
+            match store.tree_of(&id).and_then(|root| records(&store, root)) {
+                Ok(theirs) if own.is_subset(&theirs) => continue,
+                // One that cannot be read is no use, and the next fetch brings it whole.
+                Ok(_) | Err(Error::Object { .. }) => {}
+                Err(error) => return Err(error),
             }
             if remove {
                 self.remember_old(&[id])?;
@@ -204,6 +216,15 @@ impl Repository {
         written.map_err(Error::io("write", &path))
     }
 
+    /// The commits that were noted.
+    pub(super) fn replaced(&self) -> Result<Vec<ObjectId>, Error> {
+        let noted = match fs::read_to_string(self.old()) {
+            Err(cause) if cause.kind() == io::ErrorKind::NotFound => String::new(),
+            answer => answer.map_err(Error::io("read", self.old()))?,
+        };
+        Ok(noted.lines().filter_map(|id| parse_id(id.as_bytes(), self.hash())).collect())
+    }
+
     fn old(&self) -> PathBuf {
         self.common_dir().join("squad").join("scrubbed")
     }
@@ -214,7 +235,7 @@ impl Repository {
     /// git packs all that anything leads to; of the others, those that the noted commits lead to go one by one.
     pub(crate) fn prune_old(&self) -> Result<(usize, Vec<String>), Error> {
         let noted = match fs::read_to_string(self.old()) {
-            Err(cause) if cause.kind() == std::io::ErrorKind::NotFound => return Ok((0, Vec::new())),
+            Err(cause) if cause.kind() == io::ErrorKind::NotFound => return Ok((0, Vec::new())),
             answer => answer.map_err(Error::io("read", self.old()))?,
         };
         // Nobody of ours begins to build on what goes.
@@ -240,7 +261,7 @@ impl Repository {
                 let path = self.objects_directory().join(folder).join(name);
                 match fs::remove_file(&path) {
                     Ok(()) => removed += 1,
-                    Err(cause) if cause.kind() == std::io::ErrorKind::NotFound => {}
+                    Err(cause) if cause.kind() == io::ErrorKind::NotFound => {}
                     Err(cause) => return Err(Error::io("remove", &path)(cause)),
                 }
             }

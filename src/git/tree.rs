@@ -3,6 +3,7 @@
 use std::{
     cell::{Cell, RefCell},
     collections::BTreeMap,
+    fs, io,
     path::{Path, PathBuf},
     thread,
     time::Duration,
@@ -14,7 +15,7 @@ use gix::{
     odb::pack::cache::lru::MemoryCappedHashmap,
 };
 
-use super::{error::Error, objects::NewObjects, recent::Recent, references::parse_id};
+use super::{error::Error, objects::NewObjects, recent::Recent, references::parse_id, second_copy};
 
 /// Bytes of objects from packs that are kept, since the next object may be made from them.
 const RECENT: usize = 2 << 20;
@@ -96,18 +97,35 @@ impl ObjectStore {
             {
                 return Err(damaged(format!("{kind} {id} has {} bytes, and squad reads up to {most}", header.size)));
             }
-            let what = match opened.try_find(id, &mut buffer) {
+            let (what, is_broken) = match opened.try_find(id, &mut buffer) {
                 Ok(Some(object)) => return read(object.kind, object.data),
-                Ok(None) => format!("{kind} {id} is missing"),
-                Err(cause) => format!("{kind} {id}: {cause}"),
+                Ok(None) => (format!("{kind} {id} is missing"), false),
+                Err(cause) => (format!("{kind} {id}: {cause}"), true),
             };
             let Some(pause) = pauses.next() else {
+                if is_broken && let Some((found, bytes)) = second_copy::find(&self.directory, self.hash, id) {
+                    return read(found, &bytes);
+                }
+                self.insist_on_access(id)?;
                 self.is_lossy.set(true);
                 return Err(damaged(what));
             };
             thread::sleep(Duration::from_millis(*pause));
             *handle = None;
         }
+    }
+
+    /// What may not be read is not lost: whoever may read it finds it whole.
+    fn insist_on_access(&self, id: &gix::oid) -> Result<(), Error> {
+        let folder = self.directory.join("pack");
+        let packs = fs::read_dir(&folder).map(|packs| packs.flatten().map(|file| file.path()).collect());
+        let packs: Vec<PathBuf> = packs.or_else(forbidden).map_err(Error::io("read", folder))?;
+        let hex = id.to_string();
+        let loose = [self.directory.join(&hex[..2]), self.directory.join(&hex[..2]).join(&hex[2..])];
+        for path in loose.into_iter().chain(packs) {
+            fs::File::open(&path).map(drop).or_else(forbidden).map_err(Error::io("read", path))?;
+        }
+        Ok(())
     }
 
     /// Why nothing is known of a ledger.
@@ -254,6 +272,11 @@ impl ObjectStore {
         }
         Ok(())
     }
+}
+
+/// Anything but that it may not be read is left to others.
+fn forbidden<T: Default>(cause: io::Error) -> io::Result<T> {
+    if cause.kind() == io::ErrorKind::PermissionDenied { Err(cause) } else { Ok(T::default()) }
 }
 
 /// Where a link leads, from the root of the tree it is in; `None`: out of it.

@@ -24,6 +24,8 @@ pub(crate) struct Repaired {
     pub(crate) lost: usize,
     /// Objects that remotes still had.
     pub(crate) fetched: usize,
+    /// Folders that could not be read once, and are where they were again.
+    pub(crate) put_back: usize,
     /// What nobody had, and what squad did not write: it is no part of the ledger any more.
     pub(crate) set_aside: Vec<Damage>,
     /// Remotes whose ledger leads there still, as far as this clone knows.
@@ -35,8 +37,14 @@ pub(crate) struct Repaired {
 /// Asks once, before anything changes.
 pub(crate) fn repair(env: &Env, directory: &Path, ask: impl FnOnce(&Repaired) -> bool) -> Result<Repaired, Failure> {
     let (repository, _) = repository(env, directory)?;
-    let (mut damage, mut lost) = look(env, &repository)?;
-    let mut repaired = Repaired { dry_run: true, lost: lost.len(), set_aside: damage, ..Repaired::default() };
+    let Found { damage, displaced, mut lost } = look(env, &repository)?;
+    let mut repaired = Repaired {
+        dry_run: true,
+        lost: lost.len(),
+        put_back: displaced.len(),
+        set_aside: damage,
+        ..Repaired::default()
+    };
     if repaired.is_needless() || !ask(&repaired) {
         return Ok(repaired);
     }
@@ -51,13 +59,22 @@ pub(crate) fn repair(env: &Env, directory: &Path, ask: impl FnOnce(&Repaired) ->
         }
         lost = repository.lost_objects()?;
     }
-    (damage, lost) = look(env, &repository)?;
-    if !damage.is_empty() || !lost.is_empty() {
-        set_aside(env, &repository, &damage)?;
-        repaired.remotes = repository.stale_copies(true)?;
-        repository.remove_broken(&lost)?;
+    (repaired.put_back, repaired.set_aside) = (0, Vec::new());
+    // Behind what is mended more may come to light.
+    for _ in 0..ROUNDS {
+        let found = look(env, &repository)?;
+        if !found.displaced.is_empty() {
+            repository.ledger().put_back(&found.displaced, &writer(), env.clock.now())?;
+        } else if !found.damage.is_empty() || !found.lost.is_empty() {
+            set_aside(env, &repository, &found.damage)?;
+            repaired.remotes = repository.stale_copies(true)?;
+            repository.remove_broken(&found.lost)?;
+        } else {
+            break;
+        }
+        repaired.put_back += found.displaced.len();
+        repaired.set_aside.extend(if found.displaced.is_empty() { found.damage } else { Vec::new() });
     }
-    repaired.set_aside = damage;
     let index = repository.common_dir().join("squad").join("index");
     if index.exists() {
         fs::remove_dir_all(&index)
@@ -68,21 +85,28 @@ pub(crate) fn repair(env: &Env, directory: &Path, ask: impl FnOnce(&Repaired) ->
     Ok(repaired)
 }
 
-/// What of the ledger is damaged, and the objects that are not here as they were written.
-fn look(env: &Env, repository: &Repository) -> Result<(Vec<Damage>, Vec<String>), Failure> {
+/// How often the ledger is looked through again after it was mended.
+const ROUNDS: usize = 5;
+
+/// What of the ledger is not as it should be.
+#[derive(Default)]
+struct Found {
+    damage: Vec<Damage>,
+    displaced: Vec<Damage>,
+    /// Objects that are not here as they were written.
+    lost: Vec<String>,
+}
+
+fn look(env: &Env, repository: &Repository) -> Result<Found, Failure> {
     env.damage.take();
     let Some(snapshot) = repository.ledger().snapshot()? else { return Ok(Default::default()) };
     examine(repository, &snapshot, &Progress::new(false))?;
-    let is_wrong = |damage: &Damage| !matches!(damage.kind, DamageKind::Newer | DamageKind::Displaced);
-    let damage = env.damage.take().into_iter().filter(is_wrong).collect();
-    Ok((damage, repository.lost_objects()?))
+    let found = env.damage.take().into_iter().filter(|damage| damage.kind != DamageKind::Newer);
+    let (displaced, damage) = found.partition(|damage| damage.kind == DamageKind::Displaced);
+    Ok(Found { damage, displaced, lost: repository.lost_objects()? })
 }
 
 fn set_aside(env: &Env, repository: &Repository, damage: &[Damage]) -> Result<(), Failure> {
-    if repository.ledger().snapshot()?.is_some_and(|ledger| !ledger.is_there()) {
-        return Err(Failure::team("the ledger's newest commit is lost, and no remote has it: nothing was changed")
-            .hint("point refs/squad/log at an older commit of the ledger: git fsck --lost-found"));
-    }
     let at = env.clock.now();
     let entries = damage.iter().map(|damage| damage.path.clone()).collect();
     let what = What::ScrubCompleted { entries, kinds: vec!["damaged".to_owned()], set_aside: damage.to_vec() };
@@ -93,7 +117,7 @@ fn set_aside(env: &Env, repository: &Repository, damage: &[Damage]) -> Result<()
 impl Repaired {
     /// Whether nothing was wrong.
     pub(crate) fn is_needless(&self) -> bool {
-        self.set_aside.is_empty() && self.lost == 0
+        self.set_aside.is_empty() && self.lost == 0 && self.put_back == 0
     }
 
     /// What it comes to, in a sentence.
@@ -101,6 +125,10 @@ impl Repaired {
         let aside = plural(self.set_aside.len(), "entry");
         match self.dry_run {
             true => format!("what remotes have of it is fetched; up to {aside} would be set aside"),
+            false if self.put_back > 0 => {
+                let (objects, folders) = (plural(self.fetched, "object"), plural(self.put_back, "folder"));
+                format!("{objects} fetched, {folders} put back, {aside} set aside")
+            }
             false => format!("{} fetched, {aside} set aside", plural(self.fetched, "object")),
         }
     }

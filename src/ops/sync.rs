@@ -106,7 +106,7 @@ fn take_in(remote: &Remote<'_>, standing: Standing) -> Result<usize, Failure> {
 fn send_own(env: &Env, remote: &Remote<'_>, synced: Synced) -> Result<Synced, Failure> {
     let name = &synced.remote;
     let reference = own(env, remote)?;
-    match remote.push(&reference)? {
+    match remote.push(&reference, &writer())? {
         Delivery::Done => Ok(Synced { reference: Some(reference), ..synced }),
         Delivery::Outrun(_) | Delivery::Unscrubbed { .. } => {
             Err(Failure::failed(format!("`{name}` has something else under {reference}"))
@@ -221,7 +221,7 @@ impl Exchange<'_> {
             Destination::Own => self.own.clone(),
             _ => self.remote.reference(to, String::new)?,
         };
-        let (reason, refusal) = match self.remote.push(&reference)? {
+        let (reason, refusal) = match self.remote.push(&reference, &writer())? {
             Delivery::Done => {
                 self.synced.sent += std::mem::take(&mut self.standing.to_send);
                 return Ok(Pushed::Done);

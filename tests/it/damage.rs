@@ -8,7 +8,7 @@ use std::process::Stdio;
 use crate::support::{Output, TestRepo};
 
 /// A team with two decisions in the ledger alone, one on the branch, a run, and what it taught.
-fn with_ledger() -> TestRepo {
+pub(crate) fn with_ledger() -> TestRepo {
     let repo = TestRepo::with_small_team();
     let done = |output: Output| assert_eq!(output.code, 0, "{output}");
     done(repo.squad(&["decisions", "add", "On the branch"]));
@@ -32,7 +32,7 @@ pub(crate) fn git_with(repo: &TestRepo, place: &Path, arguments: &[&str], input:
 }
 
 /// Every object in a file of its own, so that single ones can go.
-fn loosen(repo: &TestRepo, place: &Path) {
+pub(crate) fn loosen(repo: &TestRepo, place: &Path) {
     let packs = repo.git_in(place, &["rev-parse", "--path-format=absolute", "--git-path", "objects/pack"]);
     for file in fs::read_dir(packs.trim()).expect("a folder").map(|file| file.expect("a file").path()) {
         let aside = repo.root().join("..").join(file.file_name().expect("a name"));
@@ -349,4 +349,173 @@ fn what_nobody_has_is_set_aside_and_no_union_brings_it_back() {
         }
         assert_whole(&repo, &root, case);
     }
+}
+
+/// Of one that is gone, the one before it is what is left; nothing but the last entry is lost.
+#[test]
+fn a_lost_commit_costs_no_more_than_its_entry() {
+    for (what, lost) in [("refs/squad/log", 1), ("refs/squad/log~1", 0), ("refs/squad/log~3", 0)] {
+        let repo = with_ledger();
+        let root = repo.root();
+        let before = ledger(&repo, &root);
+        spoil(&repo, &root, what, None);
+        fs::remove_dir_all(root.join(".git/squad/index")).expect("it is made again");
+        let doctor = repo.squad(&["doctor", "--verbose"]);
+        let list = repo.squad(&["decisions", "list"]);
+        if lost == 1 {
+            assert!(doctor.code == 1 && doctor.err.is_empty(), "{what}: {doctor}");
+            for output in [&doctor, &list, &repo.squad(&["decisions", "add", "Later"]), &repo.squad(&["log"])] {
+                assert!(output.to_string().contains("squad doctor --repair"), "{what}: {output}");
+            }
+        } else {
+            assert!(list.code == 0 && list.out.contains("Second"), "{what}: {list}");
+            let added = repo.squad(&["decisions", "add", "Later"]);
+            assert!(added.code == 0 && added.err.contains("landed"), "{what}: {added}");
+        }
+        let output = repo.squad(&["doctor", "--repair", "--yes"]);
+        assert!(output.code == 0 && output.out.contains("The ledger is whole"), "{what}: {output}");
+        let after = ledger(&repo, &root);
+        let gone = before.lines().filter(|path| !after.contains(*path)).count();
+        assert_eq!(gone, lost, "{what}: {output}");
+        assert!(after.contains("scrub.completed"), "{what}");
+        assert_whole(&repo, &root, what);
+        let list = repo.squad(&["decisions", "list"]);
+        assert!(list.code == 0 && list.out.contains("First"), "{what}: {list}");
+        assert_eq!(repo.squad(&["decisions", "add", "And later"]).code, 0, "{what}");
+    }
+}
+
+/// A ledger from before a scrub is not what is gone back to.
+#[test]
+fn no_repair_brings_back_what_was_scrubbed() {
+    let repo = with_ledger();
+    let root = repo.root();
+    let scrub = repo.with_input("Second").squad_in(&root, &["scrub", "--value-stdin", "--yes"]);
+    assert_eq!(scrub.code, 0, "{scrub}");
+    spoil(&repo, &root, "refs/squad/log", None);
+    let output = repo.squad(&["doctor", "--repair", "--yes"]);
+    assert_eq!(output.code, 0, "{output}");
+    let tip = repo.git(&["rev-parse", "refs/squad/log^{tree}"]);
+    let held = repo.command("git", &root).args(["grep", "-c", "Second", tip.trim()]).output().expect("git runs");
+    assert!(!held.status.success(), "{}", String::from_utf8_lossy(&held.stdout));
+}
+
+#[test]
+fn a_scrub_passes_over_what_is_damaged_and_cleans_the_rest() {
+    for (case, damage) in [
+        ("an entry", (|repo| lost_entry(repo, "memory.logged", None)) as fn(&TestRepo) -> String),
+        ("a folder", |repo| spoil(repo, &repo.root(), "refs/squad/log:log", Some(b"rubbish"))),
+    ] {
+        let repo = with_ledger();
+        let named = damage(&repo);
+        let output = repo.with_input("Second").squad_in(&repo.root(), &["scrub", "--value-stdin", "--yes"]);
+        assert!(output.code == 0 && output.err.contains("Removed from"), "{case}: {output}");
+        assert!(case == "a folder" || output.err.contains(&named), "{case}: {output}");
+        let list = repo.squad(&["decisions", "list"]).out;
+        assert!(list.contains("First") && list.contains("[redacted:scrubbed]"), "{case}: {list}");
+        let undone = repo.squad(&["scrub", "--undo"]);
+        assert_eq!(undone.code, 0, "{case}: {undone}");
+        assert!(repo.squad(&["decisions", "list"]).out.contains("Second"), "{case}");
+    }
+}
+
+#[test]
+fn a_sync_brings_everything_but_what_is_damaged() {
+    for damaged in [None, Some(&b"rubbish"[..])] {
+        for is_first in [true, false] {
+            let case = format!("{damaged:?} {is_first}");
+            let repo = with_ledger();
+            let root = repo.root();
+            repo.git(&["init", "--quiet", "--bare", "../hub.git"]);
+            repo.git(&["remote", "add", "origin", "../hub.git"]);
+            if !is_first {
+                assert_eq!(repo.squad(&["sync", "--yes"]).code, 0, "{case}");
+            }
+            repo.git(&["checkout", "--quiet", "--detach"]);
+            assert_eq!(repo.squad(&["decisions", "add", "Third"]).code, 0, "{case}");
+            let path = lost_entry(&repo, "decision.logged", damaged);
+            assert_eq!(repo.squad(&["decisions", "add", "Fourth"]).code, 0, "{case}");
+            for _ in 0..2 {
+                let output = repo.squad(&["sync", "--yes"]);
+                assert!(output.code == 0 && output.err.contains(&path), "{case}: {output}");
+                let hub = repo.git_in(&root.join("../hub.git"), &["ls-tree", "-r", "--name-only", "refs/squad/log"]);
+                let ours = ledger(&repo, &root);
+                let missing: Vec<&str> = ours.lines().filter(|path| !hub.contains(*path)).collect();
+                assert_eq!(missing, [path.as_str()], "{case}: {output}");
+                assert!(repo.squad(&["status", "--json"]).out.contains("\"unsynced\":1}"), "{case}");
+            }
+            repo.git_in(&root.join("../hub.git"), &["fsck", "--full", "--strict"]);
+            // Mended, it goes as ever.
+            assert_eq!(repo.squad(&["doctor", "--repair", "--yes"]).code, 0, "{case}");
+            assert_whole(&repo, &root, &case);
+        }
+    }
+}
+
+/// It moved down when something was added there.
+#[test]
+fn a_folder_that_is_found_again_is_put_back() {
+    let repo = with_ledger();
+    let root = repo.root();
+    let before = ledger(&repo, &root);
+    let folder = "refs/squad/log:decisions/2026/01/05";
+    let bytes = repo.command("git", &root).args(["cat-file", "tree", folder]).output().expect("git runs").stdout;
+    spoil(&repo, &root, folder, None);
+    assert_eq!(repo.squad(&["decisions", "add", "Later"]).code, 0);
+    assert!(repo.git(&["ls-tree", "--name-only", folder]).contains("lost~"));
+    git_with(&repo, &root, &["hash-object", "-t", "tree", "-w", "--stdin"], &bytes);
+    let list = repo.squad(&["decisions", "list"]);
+    assert!(list.err.contains("`squad doctor --repair` puts it back"), "{list}");
+    let output = repo.squad(&["doctor", "--repair", "--yes"]);
+    assert!(output.code == 0 && output.out.contains("1 folder put back, 0 entries set aside"), "{output}");
+    let after = ledger(&repo, &root);
+    assert!(before.lines().all(|path| after.contains(path)) && !after.contains("lost~"), "{after}");
+    let list = repo.squad(&["decisions", "list"]);
+    assert!(list.err.is_empty() && list.out.contains("Second") && list.out.contains("Later"), "{list}");
+    assert_whole(&repo, &root, "put back");
+}
+
+/// What somebody else may read is not lost: nothing is set aside for that.
+#[cfg(unix)]
+#[test]
+fn what_may_not_be_read_is_not_lost() {
+    use std::os::unix::fs::{MetadataExt, PermissionsExt};
+    use std::os::unix::process::CommandExt;
+
+    const NOBODY: u32 = 65_534;
+    let repo = with_ledger();
+    let root = repo.root();
+    let path = entries(&repo, "memory.logged").pop().expect("an entry");
+    let id = repo.git(&["rev-parse", &format!("refs/squad/log:{path}")]).trim().to_owned();
+    let before = ledger(&repo, &root);
+    loosen(&repo, &root);
+    fs::remove_dir_all(root.join(".git/squad/index")).expect("it is made again");
+    let program = root.join("../squad");
+    fs::copy(env!("CARGO_BIN_EXE_squad"), &program).expect("copied");
+    let file = object_file(&repo, &root, &id);
+    let is_root = fs::metadata(&root).expect("it is there").uid() == 0;
+    if is_root {
+        // Whom nothing is forbidden.
+        let place = root.join("..").display().to_string();
+        let given = repo.command("chown", &root).args(["-R", &NOBODY.to_string(), &place]).status();
+        assert!(given.expect("chown runs").success());
+    }
+    fs::set_permissions(&file, fs::Permissions::from_mode(0o000)).expect("it is ours");
+    for arguments in [&["doctor", "--repair", "--yes"][..], &["agents", "show", "ada", "--prompt"]] {
+        let mut command = repo.command(&program.display().to_string(), &root);
+        if is_root {
+            command.uid(NOBODY);
+        }
+        let output = command.args(arguments).output().expect("squad runs");
+        let said = String::from_utf8_lossy(&output.stderr).into_owned();
+        assert!(!output.status.success() && said.contains("ermission denied"), "{arguments:?}: {said}");
+        assert!(said.contains("check who owns the folder"), "{arguments:?}: {said}");
+    }
+    fs::set_permissions(&file, fs::Permissions::from_mode(0o644)).expect("it is ours");
+    let mut command = repo.command("git", &root);
+    if is_root {
+        command.uid(NOBODY);
+    }
+    let after = command.args(["ls-tree", "-r", "--name-only", "refs/squad/log"]).output().expect("git runs");
+    assert_eq!(String::from_utf8_lossy(&after.stdout), before);
 }

@@ -19,6 +19,7 @@ use super::{
         commit::{self, Identity},
         error::Error,
         ledger::REFERENCE,
+        ledger_tree::Reader,
         repository::Repository,
         rescue::FOLDER,
         tree::TreeEdit,
@@ -106,8 +107,10 @@ impl Repository {
             }
             let mut edit = TreeEdit::new(&store, Some(root))?;
             let mut replaced = 0;
-            for (path, blob) in store.files_below(before, "")? {
-                match store.find(root, &path)? {
+            // What cannot be read was not changed either.
+            let reader = Reader::new(&store, self.damage());
+            for (path, blob) in reader.files_below("", before)? {
+                match reader.find(root, &path)? {
                     Some((_, now)) if now != blob => replaced += usize::from(edit.replace(&path, now, Some(blob))?),
                     _ => {}
                 }

@@ -1,9 +1,20 @@
 //! This clone's ledger goes to a remote, to one of the places where a remote can hold one.
 
-use gix::ObjectId;
+use gix::{ObjectId, objs};
+use jiff::Timestamp;
 
 use super::{
-    super::{error::Error, ledger::REFERENCE, ledger_tree::Reader, scrub, union::count_missing},
+    super::{
+        commit::{self, Identity},
+        error::Error,
+        ledger::REFERENCE,
+        ledger_tree::Reader,
+        objects::NewObjects,
+        pack::Kept,
+        scrub,
+        tree::{Place, TreeEdit},
+        union::{count_missing, missing},
+    },
     BRANCH, CLONES, Remote, is_plain,
 };
 
@@ -45,9 +56,19 @@ pub(crate) enum Refusal {
     Failed,
 }
 
+/// What of a ledger can be sent.
+enum Part {
+    Whole,
+    Nothing,
+    /// A commit on top of theirs, with those files that they lack and that can be read.
+    Commit(ObjectId, Kept),
+}
+
 impl Remote<'_> {
     /// Sends the ledger there, if it moves that ref forward.
-    pub(crate) fn push(&self, reference: &str) -> Result<Delivery, Error> {
+    ///
+    /// What of it cannot be read does not keep the rest here: it is reported, and goes when it has been mended.
+    pub(crate) fn push(&self, reference: &str, identity: &Identity) -> Result<Delivery, Error> {
         let Some(ours) = self.tip()? else { return Ok(Delivery::Done) };
         let theirs = self.held()?.into_iter().find(|held| held.reference == reference).map(|held| held.commit);
         if Some(ours) == theirs {
@@ -58,13 +79,54 @@ impl Remote<'_> {
         {
             return Ok(Delivery::Unscrubbed { theirs: theirs.to_string(), ours: ours.to_string() });
         }
-        let delivery = self.send(ours, reference)?;
+        let (sent, delivery) = match self.send(ours, reference) {
+            failed @ (Ok(Delivery::Refused { .. }) | Err(_)) => match self.readable_part(ours, theirs, identity)? {
+                Part::Whole => (ours, failed?),
+                Part::Nothing => return Ok(Delivery::Done),
+                Part::Commit(commit, _kept) => (commit, self.send(commit, reference)?),
+            },
+            delivery => (ours, delivery?),
+        };
         if delivery == Delivery::Done
             && let Some(copy) = self.copy_of(reference)
         {
-            self.repository.call(&["update-ref", &copy, &ours.to_string()]).succeed()?;
+            self.repository.call(&["update-ref", &copy, &sent.to_string()]).succeed()?;
         }
         Ok(delivery)
+    }
+
+    /// Whether everything is there that the other commit does not lead to.
+    fn is_whole(&self, ours: ObjectId, theirs: Option<ObjectId>) -> Result<bool, Error> {
+        let walk = self.call(&["rev-list", "--objects", "--quiet", &ours.to_string()]);
+        let walk = walk.arguments(&theirs.iter().map(|theirs| format!("^{theirs}")).collect::<Vec<_>>());
+        Ok(walk.variable("GIT_NO_LAZY_FETCH", "1").run()?.is_success())
+    }
+
+    /// What can be sent where git cannot read all of it.
+    fn readable_part(&self, ours: ObjectId, theirs: Option<ObjectId>, identity: &Identity) -> Result<Part, Error> {
+        let store = self.repository.ledger_objects();
+        let reader = Reader::new(&store, self.repository.damage());
+        let base = theirs.map(|theirs| store.tree_of(&theirs)).transpose()?;
+        let mut files = Vec::new();
+        missing(&reader, ("", store.tree_of(&ours)?), base.as_slice(), |file| files.push((file.path(), file.id())))?;
+        let (mut edit, mut is_new) = (TreeEdit::new(&store, base)?, false);
+        for (path, id) in files {
+            if reader.pass_over(&path, id, store.blob(&id))?.is_some() {
+                is_new |= edit.insert(&path, id)? == Place::Empty;
+            }
+        }
+        if reader.is_whole() && self.is_whole(ours, theirs)? {
+            return Ok(Part::Whole);
+        }
+        if !is_new {
+            return Ok(Part::Nothing);
+        }
+        let mut objects = NewObjects::new(store.hash());
+        let tree = edit.finish(&mut objects)?;
+        let at = Timestamp::from_second(store.time_of(&ours)?).unwrap_or(Timestamp::UNIX_EPOCH);
+        let bytes = commit::encode(tree, theirs.as_slice(), identity, at, "what can be read");
+        let commit = objects.add(objs::Kind::Commit, bytes)?;
+        Ok(Part::Commit(commit, self.repository.packs().add(&objects)?))
     }
 
     /// What a destination is called there. `name` makes a name for the clone that no other has, where it has none yet.

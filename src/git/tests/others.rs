@@ -122,7 +122,7 @@ fn a_push_overwrites_nothing() {
     let theirs = commit_beside(&world, "log/2026/03/04/theirs.md");
     world.git(&["push", "-q", "origin", &format!("{theirs}:refs/squad/log")]);
     world.append("log/2026/03/04/ours.md", "ours");
-    let pushed = world.repository().remote("origin").push("refs/squad/log");
+    let pushed = world.repository().remote("origin").push("refs/squad/log", &ada());
     assert_eq!(world.git_in(&hub, &["rev-parse", "refs/squad/log"]).trim(), theirs, "{pushed:?}");
 }
 
