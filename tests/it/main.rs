@@ -5,6 +5,7 @@ mod bad_input;
 mod config;
 mod convergence;
 mod damage;
+mod damage_bytes;
 mod decision_states;
 mod decisions;
 mod demo;

@@ -55,6 +55,7 @@ impl Totals {
     fn take(&mut self, user: Counts) {
         self.user.deeds += user.deeds;
         self.user.upkeep += user.upkeep;
+        self.user.races += user.races;
         self.user.stashes += user.stashes;
         self.user.locks.extend(user.locks);
         self.user.failures.extend(user.failures);
@@ -67,6 +68,7 @@ impl Totals {
             self.decisions, self.entries, self.user.deeds, self.user.upkeep
         );
         println!("stashes that took a file of squad's along: {}", self.user.stashes);
+        println!("commits and merges of the user's that squad was faster than: {}", self.user.races);
         println!("locks that the user had to remove: {:?}", self.user.locks);
         println!("git's upkeep that was tried again: {:#?}", self.user.failures);
     }
@@ -256,14 +258,15 @@ impl<'a> World<'a> {
             1 => Call::new("history", &["history", "land"]),
             2 => self.caller().add(),
             _ => {
-                // The same again, where that is what one would do.
-                let again = killed.filter(|call| !["add", "supersede", "undo", "restore"].contains(&call.name));
+                // The same again, where that is what one would do, and what writes to the branch.
+                let again = killed.filter(|call| ["land", "history", "import", "orchestrate"].contains(&call.name));
                 again.cloned().unwrap_or_else(|| Call::new("land", &["decisions", "land"]))
             }
         };
         let output = self.whole(&next);
         // What was decided on a branch that is gone lands where somebody says so.
-        let is_elsewhere = String::from_utf8_lossy(&output.stderr).contains("made for other branches");
+        let said = String::from_utf8_lossy(&output.stderr).into_owned();
+        let is_elsewhere = said.contains("made for other branches") || said.contains("is checked out, not topic-");
         assert!(output.status.success() || is_elsewhere, "{}", self.told());
         self.check();
         self.check_tidy(next.name);

@@ -52,6 +52,8 @@ struct Stash {
 pub(super) struct Counts {
     pub(super) deeds: usize,
     pub(super) upkeep: usize,
+    /// Commits and merges that failed since squad was faster.
+    pub(super) races: usize,
     /// Stashes that held a file of squad's too, which it was just landing.
     pub(super) stashes: usize,
     /// Locks that a dead squad had left and that the user removed.
@@ -187,7 +189,7 @@ impl Desk<'_> {
             if done.status.success() {
                 return Ok(String::from_utf8_lossy(&done.stdout).into_owned());
             }
-            if !is_in_the_way(&said) || begun.elapsed() > PATIENCE {
+            if !is_in_the_way(&said) || said.contains("update_ref failed") || begun.elapsed() > PATIENCE {
                 return Err(said);
             }
             if self.is_over.load(Ordering::Relaxed) {
@@ -195,6 +197,12 @@ impl Desk<'_> {
                 if since.elapsed() > MOURNING {
                     self.clear_the_way(&said);
                 }
+            }
+            if said.contains("cannot lock ref 'HEAD'") && arguments[0] == "commit" {
+                // Squad has committed since git looked; git has written its index all the same, which would take out
+                // again what squad has put in.
+                self.user.counts.races += 1;
+                self.must(&["reset", "-q", "--", ".squad"]);
             }
             std::thread::sleep(Duration::from_millis(20));
         }
@@ -321,8 +329,14 @@ impl Desk<'_> {
         if self.user.stashes.is_empty() || self.user.index != self.user.head {
             return;
         }
-        let mut is_whole = true;
-        if let Err(said) = self.git(&["stash", "pop", "-q", "--index"]) {
+        let (mut is_whole, mut answer) = (true, self.git(&["stash", "pop", "-q", "--index"]));
+        if answer.as_ref().is_err_and(|said| said.contains("patch does not apply")) {
+            // It had begun with the index, found that locked in the middle, and left it so.
+            self.user.counts.races += 1;
+            self.must(&["reset", "-q"]);
+            answer = self.git(&["stash", "pop", "-q", "--index"]);
+        }
+        if let Err(said) = answer {
             // It was made while squad had a file staged that is committed by now. git says what to do.
             let is_known = said.contains("Try without --index") && said.contains(".squad/");
             assert!(is_known, "git stash pop fails: {said}\n{}", self.user.story.join("\n"));
@@ -367,10 +381,22 @@ impl Desk<'_> {
             let _ = self.git(&["rebase", "--abort"]);
         }
         self.must(&["switch", "-q", "main"]);
-        self.must(&["merge", "-q", "--no-edit", &topic]);
+        self.merge(&topic);
         self.must(&["branch", "-q", "-D", &topic]);
         if is_dirty {
             self.pop();
+        }
+    }
+
+    fn merge(&mut self, topic: &str) {
+        let merge = ["merge", "-q", "--no-edit", topic];
+        let begun = Instant::now();
+        while let Err(said) = self.git(&merge) {
+            // Squad has moved the branch between git's look at it and its end, when index and files are merged already:
+            // git leaves them so.
+            assert!(begun.elapsed() < PATIENCE, "{said}\n{}", self.user.story.join("\n"));
+            self.user.counts.races += 1;
+            self.must(&["reset", "-q", "--merge"]);
         }
     }
 
@@ -407,8 +433,7 @@ impl Desk<'_> {
 
 /// Whether a command of git's failed only because another program was changing the same.
 fn is_in_the_way(said: &str) -> bool {
-    let ways =
-        ["index.lock", "cannot lock ref", "unable to create", "unable to lock", "could not lock", "stash failed"];
+    let ways = ["index.lock", "cannot lock ref", "unable to create", "unable to lock", "could not ", "stash failed"];
     // Squad is about to commit it.
     let is_half_landed = said.contains(".squad/")
         && ["would be overwritten by", "would be removed by"].iter().any(|way| said.contains(way));
