@@ -128,7 +128,8 @@ fn history_land() {
 fn scrub() {
     let make = || {
         let repo = with_work();
-        assert_eq!(repo.squad(&["decisions", "import"]).code, 0);
+        let output = repo.squad(&["decisions", "import"]);
+        assert_eq!(output.code, 0, "{output}");
         repo
     };
     let outcome = |repo: &TestRepo| {
@@ -144,7 +145,8 @@ fn scrub() {
 fn rescue_restore() {
     let make = || {
         let repo = with_work();
-        assert_eq!(repo.squad(&["decisions", "import"]).code, 0);
+        let output = repo.squad(&["decisions", "import"]);
+        assert_eq!(output.code, 0, "{output}");
         repo.write("untracked.txt", "another\n");
         repo.write("work.txt", "another\n");
         repo
