@@ -21,23 +21,27 @@ macro_rules! lists {
 }
 
 lists! {
+    Stop Talk Common
     Verb BeforeVerb Article Preposition Joint Joins
     Greeting Thanks Addressed Pleasant Courtesy Opening Closing Plain Team Happening HappeningToo When Handles Asking
     Says Beside RulesOut Address Hand
     DenyBegins DenyShort Deny DenyEnds NotDenied Content LeftAlone
     Paste Side Placeholder SystemFolder
     DecisionBegins Decision Polite
-    No Choose Do As Over At Prefer Refuse Vague Counts Bounds Fillers Numbered
+    No Opposites Choose Do As Over At Prefer Refuse Vague Counts Bounds Fillers Numbered
 }
 
 struct Lists {
     entries: Vec<Vec<&'static str>>,
     /// A bit for each list that an entry is in.
     words: HashMap<&'static str, u64, FixedState>,
+    /// A bit for each list of which an entry begins with a word.
+    first: HashMap<&'static str, u64, FixedState>,
 }
 
 static LISTS: LazyLock<Lists> = LazyLock::new(|| {
-    let mut lists = Lists { entries: vec![Vec::new(); List::ALL.len()], words: HashMap::default() };
+    let mut lists =
+        Lists { entries: vec![Vec::new(); List::ALL.len()], words: HashMap::default(), first: HashMap::default() };
     let (mut place, mut separator) = (0, ' ');
     for line in TEXT.lines().filter(|line| !line.starts_with('#')) {
         if let Some(header) = line.strip_prefix('[').and_then(|line| line.strip_suffix(']')) {
@@ -48,6 +52,7 @@ static LISTS: LazyLock<Lists> = LazyLock::new(|| {
             for entry in line.split(separator).map(str::trim).filter(|entry| !entry.is_empty()) {
                 list.push(entry);
                 *lists.words.entry(entry).or_insert(0) |= 1 << place;
+                *lists.first.entry(word_of(entry)).or_insert(0) |= 1 << place;
             }
         }
     }
@@ -82,17 +87,32 @@ impl List {
 
     /// Where in a text in lower case one of its phrases stands first, as whole words.
     pub(crate) fn find(self, text: &str) -> Option<usize> {
-        self.entries().iter().filter_map(|entry| find_words(text, entry)).min()
+        let begins_any = |word: &str| LISTS.first.get(word).is_some_and(|of| of & (1 << self as u64) != 0);
+        words_from(text)
+            .find(|rest| begins_any(word_of(rest)) && self.begins(rest).is_some())
+            .map(|rest| text.len() - rest.len())
     }
+}
+
+/// What is left of a text from each of its words on.
+fn words_from(text: &str) -> impl Iterator<Item = &str> {
+    let mut rest = text;
+    std::iter::from_fn(move || {
+        let found = rest.get(rest.find(is_of_a_word)?..)?;
+        rest = found.get(word_of(found).len()..)?;
+        Some(found)
+    })
+}
+
+/// The word that a text begins with.
+fn word_of(text: &str) -> &str {
+    text.get(..text.find(|c| !is_of_a_word(c)).unwrap_or(text.len())).unwrap_or_default()
 }
 
 /// Where words stand in a text, and not as a part of other words.
 pub(crate) fn find_words(text: &str, words: &str) -> Option<usize> {
-    let is_whole = |at: &usize| {
-        let after = text.get(at + words.len()..).unwrap_or_default();
-        !text.get(..*at).unwrap_or_default().ends_with(is_of_a_word) && !after.starts_with(is_of_a_word)
-    };
-    text.match_indices(words).map(|(at, _)| at).find(is_whole)
+    let rest = |rest: &&str| rest.strip_prefix(words).is_some_and(|after| !after.starts_with(is_of_a_word));
+    words_from(text).find(rest).map(|rest| text.len() - rest.len())
 }
 
 fn is_of_a_word(c: char) -> bool {

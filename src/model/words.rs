@@ -1,14 +1,6 @@
 //! Words of a message and of the team's files, brought to a form in which they can be compared.
 
-/// Words that say nothing about what the work is.
-const STOP: &[&str] = &[
-    "a", "about", "add", "all", "also", "an", "and", "any", "are", "as", "at", "be", "but", "by", "can", "change",
-    "could", "create", "do", "does", "each", "for", "from", "get", "has", "have", "how", "i", "if", "in", "into", "is",
-    "it", "its", "just", "let", "make", "me", "my", "need", "new", "no", "not", "now", "of", "on", "one", "only", "or",
-    "our", "out", "please", "set", "should", "so", "some", "that", "the", "their", "them", "then", "there", "these",
-    "they", "this", "to", "up", "us", "use", "used", "using", "want", "was", "we", "what", "when", "where", "which",
-    "who", "why", "will", "with", "work", "would", "you", "your",
-];
+use super::List;
 
 /// The distinct stems of a text, in the order they come.
 pub(crate) fn stems(text: &str) -> Vec<String> {
@@ -45,7 +37,7 @@ fn is_of_a_word(c: char) -> bool {
 /// What a word has in common with its other forms; `None` for words that say nothing. It begins as the word does.
 pub(crate) fn stem(word: &str) -> Option<String> {
     let mut lower = word.to_lowercase();
-    (!STOP.contains(&lower.as_str())).then(|| {
+    (!List::Stop.has(&lower)).then(|| {
         stem_of(&mut lower);
         lower
     })

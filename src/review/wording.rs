@@ -12,16 +12,19 @@
 //!
 //! Words that many decisions share say little about what one is about, so rare ones weigh more.
 
-mod lists;
 mod sentence;
 
 use std::collections::{BTreeMap, BTreeSet};
+use std::sync::LazyLock;
 
-use lists::{AS, CHOOSE, DO, OPPOSITES};
 use sentence::Sentence;
 pub(super) use sentence::Statement;
 
-use crate::model::{list, stem};
+use crate::model::{List, list, stem};
+
+/// Words that exclude each other.
+static OPPOSITES: LazyLock<Vec<(&str, &str)>> =
+    LazyLock::new(|| List::Opposites.entries().iter().filter_map(|pair| pair.split_once('/')).collect());
 
 /// How much of the smaller one's subject two sentences share, in weights, so that they are about the same.
 const SAME_SUBJECT: f64 = 0.6;
@@ -218,12 +221,12 @@ fn other_choice(one: &Sentence, other: &Sentence) -> Option<(String, String)> {
     let shared = one.subject.intersection(&other.subject).count();
     let mine: Vec<&String> = one.subject.difference(&other.subject).collect();
     let theirs: Vec<&String> = other.subject.difference(&one.subject).collect();
-    let is_done = |sentence: &Sentence| sentence.words.first().is_some_and(|word| DO.contains(&word.as_str()));
+    let is_done = |sentence: &Sentence| sentence.words.first().is_some_and(|word| List::Do.has(word));
     let ([a], [b]) = (mine.as_slice(), theirs.as_slice()) else { return None };
     let is_chosen = |sentence: &Sentence, wanted: &str| {
         let at = sentence.words.iter().position(|word| stem(word).as_deref() == Some(wanted));
         let before = at.and_then(|at| at.checked_sub(1)).and_then(|at| sentence.words.get(at));
-        before.is_some_and(|word| AS.contains(&word.as_str()) || CHOOSE.contains(&word.as_str()))
+        before.is_some_and(|word| List::As.has(word) || List::Choose.has(word))
     };
     let fits = shared >= 3 && !is_done(one) && !is_done(other) && (is_chosen(one, a) || is_chosen(other, b));
     fits.then(|| ((*a).clone(), (*b).clone()))
@@ -248,13 +251,13 @@ fn alternative(one: &Sentence, other: &Sentence) -> Option<(String, String)> {
     if mine.is_empty() || theirs.is_empty() || mine.len() > FEW || theirs.len() > FEW {
         return None;
     }
-    let says = |word: &&String| !CHOOSE.contains(&word.as_str()) && stem(word).is_some();
+    let says = |word: &&String| !List::Choose.has(word) && stem(word).is_some();
     let frame = a[..before].iter().chain(&a[a.len() - after..]).filter(says).count();
-    let is_done = a.first().is_some_and(|word| DO.contains(&word.as_str()));
-    let is_verb = |word: &String| CHOOSE.contains(&word.as_str());
+    let is_done = a.first().is_some_and(|word| List::Do.has(word));
+    let is_verb = |word: &String| List::Choose.has(word);
     let is_chosen = match a[..before].last() {
         Some(verb) if is_verb(verb) => frame >= 1,
-        Some(word) => AS.contains(&word.as_str()) && (frame >= 2 || (frame == 1 && a[..before].iter().any(is_verb))),
+        Some(word) => List::As.has(word) && (frame >= 2 || (frame == 1 && a[..before].iter().any(is_verb))),
         // `X is the store`, `Y is the store`.
         None => matches!(a.get(a.len() - after).map(String::as_str), Some("is" | "are")) && frame >= 1 && after >= 3,
     };

@@ -116,13 +116,11 @@ fn confidence(measured: &Measured, best: usize, lead: f64) -> f64 {
     }
     let [start, of_lead, of_said, of_inquiry] = CALIBRATION;
     let asks = if measured.is_inquiry { of_inquiry } else { 0.0 };
-    let mut sure = start + of_lead * lead + of_said * measured.said.max(0.0).ln_1p() + asks;
+    let sure = start + of_lead * lead + of_said * measured.said.max(0.0).ln_1p() + asks;
+    // Past work is a lesson: the very same work goes to whom a person gave it.
     let done = measured.done[best];
-    if measured.said >= 1.0
-        && done >= NEARLY_ALL * measured.said
-        && most_of_others(&measured.done, best) <= FAR_FEWER * done
-    {
-        sure += EXPLAINED;
-    }
+    let is_known = measured.said >= 1.0 && done >= NEARLY_ALL * measured.said;
+    let sure =
+        if is_known && most_of_others(&measured.done, best) <= FAR_FEWER * done { sure + EXPLAINED } else { sure };
     1.0 / (1.0 + (-sure).exp())
 }

@@ -10,7 +10,7 @@ pub(super) enum Field {
     Signal,
     /// A routing row's examples.
     Example,
-    /// The role of the roster and the charter, and a name that is made of words.
+    /// The role of the roster and the charter.
     Role,
     Expertise,
     /// What it owns, handles and is responsible for.
@@ -67,24 +67,10 @@ pub(super) fn lines(team: &Team, agents: &[&Member]) -> Vec<Line> {
             reader.add(agent, Field::Example, example, &rule.source.to_string(), Some(place));
         }
     }
-    for module in &team.modules {
-        if let Some(agent) = reader.place(&module.primary) {
-            reader.add(agent, Field::Owned, &module.path, &module.source.to_string(), None);
-        }
-    }
-    for rule in &team.labels {
-        let agent = rule.agents.iter().find_map(|slug| reader.place(slug));
-        if let Some(agent) = agent.filter(|_| !is_about_labels(&rule.action)) {
-            reader.add(agent, Field::Example, &rule.action, &rule.source.to_string(), None);
-        }
-    }
     for (agent, member) in agents.iter().enumerate() {
         let source = member.source.to_string();
         reader.add(agent, Field::Role, &member.role, &source, None);
         reader.add(agent, Field::Expertise, &member.scope, &source, None);
-        if let Some(words) = words_of_name(&member.name) {
-            reader.add(agent, Field::Role, &words, &source, None);
-        }
         if let Some(charter) = team.charters.get(&member.slug) {
             reader.charter(agent, member, charter);
         }
@@ -114,18 +100,6 @@ pub(super) fn past_lines(team: &Team, agents: &[&Member], past: &[PastWork]) -> 
         }
     }
     lines
-}
-
-/// `Triage: assign a label` says how issues are handled, not what they are about.
-fn is_about_labels(action: &str) -> bool {
-    let action = action.to_lowercase();
-    ["label", "triage", "pick up issue", "named member"].iter().any(|word| action.contains(word))
-}
-
-/// `TypeScriptDev` and `code-reviewer` are descriptions; a plain name is a name.
-fn words_of_name(name: &str) -> Option<String> {
-    let humps = name.chars().zip(name.chars().skip(1)).any(|(a, b)| a.is_lowercase() && b.is_uppercase());
-    (humps || name.contains(['-', ' ', '_'])).then(|| name.replace(['-', '_'], " "))
 }
 
 struct Reader<'t> {
@@ -194,23 +168,7 @@ impl<'t> Reader<'t> {
             _ => Field::Charter,
         };
         let text = if key.is_empty() || matches!(field, Field::NotOwned) { text } else { value };
-        if field == Field::NotOwned {
-            self.not_owned(agent, text, source);
-        } else {
-            self.add(agent, field, text, source, None);
-        }
-    }
-
-    /// `UI work (Fay), tests → Tess`: what one does not do, another may be said to.
-    fn not_owned(&mut self, agent: usize, text: &str, source: &str) {
-        self.add(agent, Field::NotOwned, text, source, None);
-        for part in text.split([',', ';']) {
-            let named =
-                self.agents.iter().position(|member| names(part, &member.name) || names(part, member.slug.as_str()));
-            if let Some(other) = named.filter(|other| *other != agent) {
-                self.add(other, Field::Owned, part, source, None);
-            }
-        }
+        self.add(agent, field, text, source, None);
     }
 }
 
@@ -254,14 +212,4 @@ fn is_negative(text: &str) -> bool {
     ["don't", "do not", "does not", "doesn't", "won't", "not own", "never ", "not responsible", "not my", "no longer"]
         .iter()
         .any(|word| text.contains(word))
-}
-
-/// Whether a text has a name as a word.
-pub(super) fn names(text: &str, name: &str) -> bool {
-    !name.is_empty()
-        && text.match_indices(name).any(|(at, _)| {
-            let before = text[..at].chars().next_back();
-            let after = text[at + name.len()..].chars().next();
-            !before.is_some_and(char::is_alphanumeric) && !after.is_some_and(char::is_alphanumeric)
-        })
 }

@@ -6,7 +6,7 @@ use std::ops::Range;
 use foldhash::fast::FixedState;
 
 use super::fields::{Field, Line};
-use super::lexicon::{Hint, Lexicon, TermId};
+use super::lexicon::{Hints, Lexicon, TermId};
 use super::terms::{Place, each_term};
 use crate::model::{Member, Team};
 
@@ -125,7 +125,7 @@ impl<'t> Index<'t> {
 
     /// What a sequence of terms speaks of: terms of several words where they are met, single ones elsewhere. `each` is
     /// given the hints and how many terms they are of.
-    pub(super) fn each_hints(&self, terms: &[Option<TermId>], each: &mut dyn FnMut(&'static [Hint], usize)) {
+    pub(super) fn each_hints(&self, terms: &[Option<TermId>], each: &mut dyn FnMut(Hints, usize)) {
         let mut at = 0;
         while at < terms.len() {
             let Some(term) = terms[at] else {
@@ -133,16 +133,8 @@ impl<'t> Index<'t> {
                 each(&[], 1);
                 continue;
             };
-            let longest = self
-                .lexicon
-                .phrases(term)
-                .filter(|(rest, _)| {
-                    let there = terms.get(at + 1..at + 1 + rest.len());
-                    there.is_some_and(|there| there.iter().zip(*rest).all(|(a, b)| *a == Some(*b)))
-                })
-                .max_by_key(|(rest, _)| rest.len());
-            let (hints, count) = match longest {
-                Some((rest, hints)) => (hints, 1 + rest.len()),
+            let (hints, count) = match self.lexicon.phrase(term, &terms[at + 1..]) {
+                Some((after, hints)) => (hints, 1 + after),
                 None => (self.lexicon.hints(term), 1),
             };
             each(hints, count);

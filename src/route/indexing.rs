@@ -7,20 +7,19 @@ use foldhash::fast::FixedState;
 use super::PastWork;
 use super::fields::{self, Field, Line};
 use super::index::{Entry, Index, Occurrence, Posting};
-use super::lexicon::{AreaKind, Hint, Lexicon, Of, TermId};
+use super::lexicon::{AreaKind, Hints, Lexicon, Of, TermId, each_hint};
 use super::terms::{Place, each_term};
 use crate::model::{Member, Team};
 
-/// What the fields say of an agent's areas, by their weight.
-const AREA_WEIGHTS: [(Field, f64); 8] = [
+/// What the fields say of an agent's areas, by their weight. Past work says what somebody has done, and not whose area
+/// that is.
+const AREA_WEIGHTS: [(Field, f64); 6] = [
     (Field::Signal, 1.3),
     (Field::Example, 0.5),
     (Field::Role, 1.6),
     (Field::Expertise, 0.6),
     (Field::Owned, 0.35),
     (Field::NotOwned, -0.5),
-    (Field::Charter, 0.0),
-    (Field::Past, 0.1),
 ];
 
 /// A role that says an area in one of its sure words.
@@ -191,9 +190,9 @@ impl<'t> Index<'t> {
         let weight = AREA_WEIGHTS.iter().find(|(field, _)| *field == line.field).map_or(0.0, |(_, weight)| *weight);
         let of_roles = matches!(line.field, Field::Role | Field::Signal);
         let mut best = vec![0.0_f64; self.lexicon.areas.len()];
-        let mut take = |hints: &[Hint]| {
-            for hint in hints.iter().filter(|hint| hint.of == Of::All || (of_roles && hint.of == Of::Roles)) {
-                let slot = &mut best[hint.area as usize];
+        let mut take = |hints: Hints| {
+            for hint in each_hint(hints).filter(|hint| hint.of == Of::All || (of_roles && hint.of == Of::Roles)) {
+                let slot = &mut best[hint.area];
                 // Several words of an area say it more surely than one.
                 *slot = (*slot + hint.weight).min(2.0);
             }

@@ -1,25 +1,23 @@
 //! What squad knows of the trade: areas of work with their words, words that say little, and kinds of files.
 //!
-//! The tables beside this file are general knowledge and speak of no team.
+//! The tables beside this file are general knowledge and speak of no team. That of terms is compiled when squad is built
+//! and used as it is.
+
+mod slots;
 
 use std::collections::HashMap;
-use std::ops::Range;
 use std::sync::LazyLock;
 
 use foldhash::fast::FixedState;
 
-#[cfg(test)]
-mod tables;
+use slots::{SLOTS, hash};
 
-/// `areas.txt` and `common.txt` as they are looked up: reading them anew at each start would take five milliseconds.
-const COMPILED: &str = include_str!("tables/compiled.txt");
+const TERMS: &[u8] = include_bytes!(concat!(env!("OUT_DIR"), "/terms"));
+const AREAS: &str = include_str!("tables/areas.txt");
 const FILES: &str = include_str!("tables/files.txt");
 
 /// A term of the tables. Terms of a team that are in no table are numbered after these.
 pub(super) type TermId = u32;
-
-/// An area of work, by its place in the table.
-pub(super) type AreaId = u8;
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum AreaKind {
@@ -34,10 +32,11 @@ pub(super) struct Area {
     pub(super) kind: AreaKind,
 }
 
-/// How much a term speaks of an area, 0..1.
+/// That a term speaks of an area, by its place in the table of areas.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Hint {
-    pub(super) area: AreaId,
+    pub(super) area: usize,
+    /// 0..1
     pub(super) weight: f64,
     pub(super) of: Of,
 }
@@ -53,36 +52,17 @@ pub(super) enum Of {
     Requests,
 }
 
-/// How much a term says of the work in general, 0..1.
-const STOP: f64 = 0.0;
-const SAYS_LITTLE: f64 = 0.35;
-const SAYS_SOMETHING: f64 = 1.0;
+/// The hints of a term, as they are written.
+pub(super) type Hints = &'static [[u8; 2]];
 
-const STRONG: f64 = 1.0;
 const WEAK: f64 = 0.35;
 
-/// What is known of a term, by places in the [`Lexicon`]'s lists.
-struct Entry {
-    says: f64,
-    hints: Range<usize>,
-    /// Terms of several words that begin with this one.
-    phrases: Range<usize>,
-}
-
-struct Phrase {
-    /// The terms after the first.
-    rest: Range<usize>,
-    hints: Range<usize>,
-}
+/// How much a term says of the work in general.
+const SAYS: [f64; 3] = [0.0, 0.35, 1.0];
 
 #[derive(Default)]
 pub(super) struct Lexicon {
     pub(super) areas: Vec<Area>,
-    ids: HashMap<&'static str, TermId, FixedState>,
-    entries: Vec<Entry>,
-    hints: Vec<Hint>,
-    phrases: Vec<Phrase>,
-    rests: Vec<TermId>,
     files: HashMap<&'static str, FileKind, FixedState>,
 }
 
@@ -101,44 +81,92 @@ impl Lexicon {
         &LEXICON
     }
 
+    fn read() -> Self {
+        let area = |line: &'static str| {
+            let (name, kind) = line.strip_prefix("= ")?.split_once(' ')?;
+            Some(Area { name, kind: if kind == "kind" { AreaKind::Kind } else { AreaKind::Topic } })
+        };
+        let mut files = HashMap::default();
+        for (place, line) in FILES.lines().filter(|line| !line.starts_with('#')).enumerate() {
+            if let Some((words, patterns)) = line.split_once(": ") {
+                files.extend(patterns.split(' ').map(|pattern| (pattern, FileKind { place, words })));
+            }
+        }
+        Self { areas: AREAS.lines().filter_map(area).collect(), files }
+    }
+
     pub(super) fn area(&self, name: &str) -> Option<usize> {
         self.areas.iter().position(|area| area.name == name)
     }
 
     pub(super) fn id(&self, term: &str) -> Option<TermId> {
-        self.ids.get(term).copied()
+        let slots = (hash(term)..SLOTS).chain(0..SLOTS);
+        let numbers = slots.map(|slot| number(2 * slot)).take_while(|number| *number != 0);
+        numbers
+            .map(|number| number - 1)
+            .find(|id| record(*id).is_some_and(|mut record| record.text() == term.as_bytes()))
+    }
+
+    /// Whether a term speaks of any area.
+    pub(super) fn speaks(&self, term: &str) -> bool {
+        self.id(term).is_some_and(|term| !self.hints(term).is_empty())
     }
 
     /// How many terms the tables have.
     pub(super) fn size(&self) -> TermId {
-        TermId::try_from(self.entries.len()).unwrap_or(TermId::MAX)
+        let first = place(0).unwrap_or(2 * SLOTS);
+        TermId::try_from((first - 2 * SLOTS) / 4).unwrap_or(0)
     }
 
     pub(super) fn says(&self, term: TermId) -> f64 {
-        self.entry(term).map_or(SAYS_SOMETHING, |entry| entry.says)
+        let says = record(term).and_then(|mut record| {
+            record.text();
+            record.byte()
+        });
+        says.and_then(|says| SAYS.get(says)).copied().unwrap_or(1.0)
     }
 
     pub(super) fn is_stop(&self, term: TermId) -> bool {
-        self.says(term) == STOP
+        self.says(term) == 0.0
     }
 
-    pub(super) fn hints(&self, term: TermId) -> &[Hint] {
-        self.entry(term).map_or(&[], |entry| &self.hints[entry.hints.clone()])
+    pub(super) fn hints(&self, term: TermId) -> Hints {
+        record(term).map_or(&[], |mut record| {
+            record.text();
+            record.byte();
+            record.hints()
+        })
     }
 
-    /// Terms of several words that begin with a term: those after it, and what they speak of together.
-    pub(super) fn phrases(&self, term: TermId) -> impl Iterator<Item = (&[TermId], &[Hint])> {
-        let phrases = self.entry(term).map_or(&[][..], |entry| &self.phrases[entry.phrases.clone()]);
-        phrases.iter().map(|phrase| (&self.rests[phrase.rest.clone()], &self.hints[phrase.hints.clone()]))
-    }
-
-    fn entry(&self, term: TermId) -> Option<&Entry> {
-        self.entries.get(term as usize)
+    /// Of the terms of several words that begin with a term the longest whose other terms stand in a text after it: how
+    /// many they are, and what they speak of together.
+    pub(super) fn phrase(&self, term: TermId, after: &[Option<TermId>]) -> Option<(usize, Hints)> {
+        let mut record = record(term)?;
+        record.text();
+        record.byte();
+        record.hints();
+        let mut longest = None;
+        for _ in 0..record.byte()? {
+            let count = record.byte()?;
+            let rest = record.take(2 * count);
+            let hints = record.hints();
+            let stands = count <= after.len()
+                && rest
+                    .as_chunks::<2>()
+                    .0
+                    .iter()
+                    .zip(after)
+                    .all(|(term, there)| *there == Some(TermId::from(u16::from_le_bytes(*term))));
+            if stands && longest.is_none_or(|(most, _)| count >= most) {
+                longest = Some((count, hints));
+            }
+        }
+        longest
     }
 
     /// What a file of this name is for, in words.
     pub(super) fn file_kind(&self, chunk: &str) -> Option<&'static str> {
-        if self.files.is_empty() || !chunk.contains(['.', '/']) && !chunk.ends_with("ile") {
+        if !chunk.contains(['.', '/']) && !chunk.ends_with("ile") {
             return None;
         }
         let path = format!("/{}", chunk.to_lowercase().replace('\\', "/").trim_start_matches("./"));
@@ -153,75 +181,60 @@ impl Lexicon {
         // The longest pattern says most.
         found.max_by_key(|(length, kind)| (*length, kind.place)).map(|(_, kind)| kind.words)
     }
+}
 
-    fn read() -> Self {
-        let mut lexicon = Self::default();
-        let count = COMPILED.lines().count();
-        lexicon.ids.reserve(count);
-        lexicon.entries.reserve(count);
-        for line in COMPILED.lines().filter(|line| !line.starts_with('#')) {
-            match line.strip_prefix("= ").and_then(|area| area.split_once(' ')) {
-                Some((name, kind)) => lexicon.areas.push(Area { name, kind: AreaKind::of(kind) }),
-                None => lexicon.add(line),
-            }
-        }
-        for (place, line) in FILES.lines().filter(|line| !line.starts_with('#')).enumerate() {
-            if let Some((pattern, words)) = line.split_once('\t') {
-                lexicon.files.insert(pattern, FileKind { place, words });
-            }
-        }
-        lexicon
-    }
-
-    /// A line of the compiled table; see `lexicon/tables.rs`.
-    fn add(&mut self, line: &'static str) {
-        let mut cells = line.split('\t');
-        let (Some(term), Some(own)) = (cells.next(), cells.next()) else { return };
-        self.ids.insert(term, self.size());
-        let says = match own.as_bytes().first() {
-            Some(b'0') => STOP,
-            Some(b'1') => SAYS_LITTLE,
-            _ => SAYS_SOMETHING,
+/// The hints that are written, one by one.
+pub(super) fn each_hint(hints: Hints) -> impl Iterator<Item = Hint> {
+    hints.iter().map(|[area, code]| {
+        let of = match code >> 1 {
+            0 => Of::All,
+            1 => Of::Roles,
+            _ => Of::Requests,
         };
-        let hints = self.add_hints(own.get(1..).unwrap_or_default());
-        let start = self.phrases.len();
-        for (rest, hints) in cells.filter_map(|phrase| phrase.split_once(':')) {
-            let start = self.rests.len();
-            self.rests.extend(rest.split(' ').map(number));
-            let hints = self.add_hints(hints);
-            self.phrases.push(Phrase { rest: start..self.rests.len(), hints });
-        }
-        self.entries.push(Entry { says, hints, phrases: start..self.phrases.len() });
-    }
-
-    fn add_hints(&mut self, codes: &str) -> Range<usize> {
-        let start = self.hints.len();
-        self.hints.extend(codes.as_bytes().chunks_exact(2).map(|code| Hint::decode(code[0], code[1])));
-        start..self.hints.len()
-    }
+        Hint { area: usize::from(*area), weight: if code & 1 == 1 { 1.0 } else { WEAK }, of }
+    })
 }
 
-fn number(digits: &str) -> TermId {
-    digits.bytes().fold(0, |number, digit| number * 10 + TermId::from(digit.wrapping_sub(b'0')))
+/// What is left to read of a term's record.
+struct Record(&'static [u8]);
+
+fn number(at: usize) -> TermId {
+    TERMS.get(at..at + 2).map_or(0, |bytes| TermId::from(bytes[0]) | TermId::from(bytes[1]) << 8)
 }
 
-impl AreaKind {
-    fn of(word: &str) -> Self {
-        if word == "kind" { Self::Kind } else { Self::Topic }
+fn place(term: TermId) -> Option<usize> {
+    let at = 2 * SLOTS + 4 * term as usize;
+    let bytes = TERMS.get(at..at + 4)?;
+    Some(u32::from_le_bytes(bytes.try_into().ok()?) as usize)
+}
+
+fn record(term: TermId) -> Option<Record> {
+    // The places end where the first record begins.
+    let is_known = 2 * SLOTS + 4 * (term as usize) < place(0)?;
+    TERMS.get(place(term).filter(|_| is_known)?..).map(Record)
+}
+
+impl Record {
+    fn byte(&mut self) -> Option<usize> {
+        let (first, rest) = self.0.split_first()?;
+        self.0 = rest;
+        Some(usize::from(*first))
     }
-}
 
-impl Hint {
-    /// How areas are counted in the compiled table.
-    const FIRST_AREA: u8 = b'!';
+    fn take(&mut self, count: usize) -> &'static [u8] {
+        let (taken, rest) = self.0.split_at_checked(count).unwrap_or((self.0, &[]));
+        self.0 = rest;
+        taken
+    }
 
-    /// A letter for whom a hint is taken from, a capital where it is strong.
-    const LETTERS: [(Of, u8); 3] = [(Of::All, b'a'), (Of::Roles, b'r'), (Of::Requests, b'q')];
+    fn text(&mut self) -> &'static [u8] {
+        let length = self.byte().unwrap_or(0);
+        self.take(length)
+    }
 
-    fn decode(area: u8, letter: u8) -> Self {
-        let known = Self::LETTERS.iter().find(|(_, known)| *known == letter.to_ascii_lowercase());
-        let weight = if letter.is_ascii_uppercase() { STRONG } else { WEAK };
-        Self { area: area.wrapping_sub(Self::FIRST_AREA), weight, of: known.map_or(Of::All, |(of, _)| *of) }
+    fn hints(&mut self) -> Hints {
+        let count = self.byte().unwrap_or(0);
+        self.take(2 * count).as_chunks::<2>().0
     }
 }
 

@@ -145,7 +145,7 @@ impl Index<'_> {
             }
             for posting in postings {
                 if posting.field == Field::Past {
-                    measured.done[posting.agent] += says * word.weight.max(0.0);
+                    measured.done[posting.agent] += says * own(word);
                 }
                 measured.features[posting.agent][posting.field as usize] += worth * posting.amount;
             }

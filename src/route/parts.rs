@@ -15,10 +15,6 @@ use crate::model::Evidence;
 const WORDS: usize = 70;
 const PARTS: usize = 12;
 
-/// Whoever has an area to this share, and this many times more than the next, is the one for it.
-const OWNED: f64 = 0.4;
-const LEAD: f64 = 1.4;
-
 /// By how much an agent must lead the next in a part to be chosen for it. That there are several parts is surer of
 /// orders than of things that are named.
 const IN_AN_ORDER: f64 = 0.1;
@@ -61,37 +57,25 @@ pub(super) fn read(index: &Index<'_>, message: &Message<'_>, whole: &Standing) -
     if asking.len() < 2 {
         return None;
     }
-    let mut chosen =
-        Chosen { index, message, agents: Vec::new(), leads: Vec::new(), standings: Vec::new(), is_led: false };
-    for (Part { clause, said, kind }, least) in asking {
+    let mut chosen = Chosen { index, message, standings: Vec::new(), is_led: false };
+    for (Part { clause, said, .. }, least) in asking {
         let least = if is_ones { IN_ONES_WORK.max(least) } else { least };
-        let owner = kind.and_then(|area| owner(index, area));
         let standing = Standing::of(index, said);
         // What says nothing of any work is no part of it.
         let speaks = standing.best.filter(|(_, confidence)| *confidence > 0.0);
-        let best = speaks.filter(|_| standing.lead >= least).map(|(agent, _)| agent);
-        let agent = if clause.asks == Asks::Order { best.or(owner) } else { owner.or(best) };
-        if let Some(agent) = agent {
-            chosen.is_led |= chosen.agents.is_empty() && clause.asks == Asks::Order && standing.lead >= SURELY_ONES;
+        if let Some((agent, _)) = speaks.filter(|_| standing.lead >= least) {
+            chosen.is_led |= chosen.standings.is_empty() && clause.asks == Asks::Order && standing.lead >= SURELY_ONES;
             chosen.take(agent, standing);
         }
     }
-    if chosen.agents.len() < 2 {
+    if chosen.standings.len() < 2 {
         return None;
     }
     if chosen.least() < SURE {
         // Several agents' work, and not sure whose: the coordinator's to say.
         return Some(Draft { confidence: chosen.least(), evidence: chosen.evidence(), ..Draft::default() });
     }
-    // Beside such kinds there is other work; else the message as a whole has to speak for them before all others, or
-    // all but one where a part surely does.
-    let standing = whole.candidates();
-    let is_first = |agent: &usize, lead: f64| {
-        let place = standing.iter().position(|other| other == agent).unwrap_or(usize::MAX);
-        place < chosen.agents.len() + usize::from(lead >= SURELY_ONES)
-    };
-    let is_led = has_kinds || chosen.agents.iter().zip(&chosen.leads).all(|(agent, lead)| is_first(agent, *lead));
-    is_led.then(|| chosen.draft(whole))
+    Some(chosen.draft(whole))
 }
 
 struct Part<'c> {
@@ -126,9 +110,6 @@ fn part<'c>(index: &Index<'_>, message: &Message<'_>, clause: &'c Clause) -> Par
 struct Chosen<'c, 't> {
     index: &'c Index<'t>,
     message: &'c Message<'c>,
-    agents: Vec<usize>,
-    /// By how much each leads the next in its part.
-    leads: Vec<f64>,
     /// How the agents stand to each one's part: to the surest where one has several.
     standings: Vec<(usize, Standing)>,
     /// Whether the first of them surely does what is ordered first.
@@ -140,11 +121,7 @@ impl Chosen<'_, '_> {
         match self.standings.iter_mut().find(|(other, _)| *other == agent) {
             Some((_, known)) if confidence(known, agent) < confidence(&standing, agent) => *known = standing,
             Some(_) => {}
-            None => {
-                self.agents.push(agent);
-                self.leads.push(standing.lead);
-                self.standings.push((agent, standing));
-            }
+            None => self.standings.push((agent, standing)),
         }
     }
 
@@ -164,11 +141,11 @@ impl Chosen<'_, '_> {
     /// order.
     fn draft(mut self, whole: &Standing) -> Draft {
         if let Some((best, _)) = whole.best.filter(|_| !self.is_led) {
-            self.agents.sort_by_key(|agent| *agent != best);
+            self.standings.sort_by_key(|(agent, _)| *agent != best);
         }
         Draft {
-            reviewer: self.agents.iter().find_map(|agent| whole.reviewer(self.index, *agent)),
-            agents: self.agents.iter().map(|agent| self.index.agents[*agent].slug.clone()).collect(),
+            reviewer: self.standings.iter().find_map(|(agent, _)| whole.reviewer(self.index, *agent)),
+            agents: self.standings.iter().map(|(agent, _)| self.index.agents[*agent].slug.clone()).collect(),
             confidence: self.least(),
             evidence: self.evidence(),
         }
@@ -192,13 +169,4 @@ fn kind_beside(index: &Index<'_>, said: &Said) -> Option<usize> {
         .enumerate()
         .filter(|(other, area)| *other != most && area.kind == AreaKind::Kind && area.name != "implementation");
     (others.map(|(other, _)| said.areas[other]).fold(0.0, f64::max) <= said.areas[most]).then_some(most)
-}
-
-fn owner(index: &Index<'_>, area: usize) -> Option<usize> {
-    let share = |agent: &usize| index.areas[*agent][area];
-    let mut agents: Vec<usize> = (0..index.agents.len()).collect();
-    agents.sort_by(|a, b| share(b).total_cmp(&share(a)));
-    let best = *agents.first()?;
-    let next = agents.get(1).map_or(0.0, share);
-    (share(&best) >= OWNED && share(&best) >= LEAD * next).then_some(best)
 }

@@ -7,7 +7,7 @@ use foldhash::fast::FixedState;
 
 use super::form::Form;
 use super::index::{Found, Index};
-use super::lexicon::{AreaKind, Hint, Of, TermId};
+use super::lexicon::{AreaKind, Hints, Of, TermId, each_hint};
 use super::message::Message;
 use super::orders::is_order;
 use super::terms::Place;
@@ -22,7 +22,7 @@ pub(super) struct Said {
     /// The same of the beginnings of its sentences.
     pub(super) requests: Vec<f64>,
     /// What speaks of areas and has been heard: saying it again says no more.
-    heard: HashSet<(*const Hint, Manner), FixedState>,
+    heard: HashSet<(*const [u8; 2], Manner), FixedState>,
     /// What of the areas is the message's form and no word of it.
     pub(super) form: Option<(usize, f64)>,
     /// Whether any word surely speaks of an area.
@@ -153,23 +153,23 @@ impl Index<'_> {
         };
         let mut at = 0;
         let manner = Manner::of(stretch.weight);
-        let mut take = |hints: &[Hint], terms: usize, counts: bool| {
+        let mut take = |hints: Hints, terms: usize, counts: bool| {
             at += terms;
             let is_new = hints.is_empty() || said.heard.insert((hints.as_ptr(), manner));
             let is_modifier = counts && !hints.is_empty() && modifies(self, text, &spoken, &ranges, at - 1);
             let begins = *begun < BEGINNING && !stretch.is_code;
             let asks = *begun <= verb && *begun < LATEST_VERB && !stretch.is_code && counts;
-            let hints = hints.iter().filter(|_| is_new);
+            let hints = each_hint(hints).filter(|_| is_new);
             for hint in hints.filter(|hint| hint.of == Of::All || (asks && hint.of == Of::Requests)) {
                 // What shall not be done is surely not what is asked for.
                 let weight = if stretch.weight < 0.0 { -hint.weight } else { hint.weight * stretch.weight };
-                let is_kind = self.lexicon.areas[usize::from(hint.area)].kind == AreaKind::Kind;
+                let is_kind = self.lexicon.areas[hint.area].kind == AreaKind::Kind;
                 let weight = if is_modifier && is_kind { weight * MODIFIES } else { weight };
-                said.areas[hint.area as usize] += weight;
+                said.areas[hint.area] += weight;
                 said.speaks |= hint.of == Of::All && weight >= SURELY;
                 if begins {
-                    said.requests[hint.area as usize] += weight;
-                    let area = usize::from(hint.area);
+                    said.requests[hint.area] += weight;
+                    let area = hint.area;
                     if weight >= SURELY && self.lexicon.areas[area].kind == AreaKind::Kind {
                         said.asked.push(area);
                     }
@@ -205,6 +205,6 @@ fn modifies(index: &Index<'_>, text: &str, terms: &[Option<TermId>], ranges: &[R
     {
         return false;
     }
-    let hints = |at: usize| terms[at].map_or(&[][..], |term| index.lexicon.hints(term));
-    !hints(at + 1).iter().any(|hint| hints(at).iter().any(|own| own.area == hint.area))
+    let hints = |at: usize| each_hint(terms[at].map_or(&[], |term| index.lexicon.hints(term)));
+    !hints(at + 1).any(|hint| hints(at).any(|own| own.area == hint.area))
 }

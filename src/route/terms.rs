@@ -194,7 +194,7 @@ fn is_one_word(lexicon: &Lexicon, run: &str, buffer: &mut String) -> bool {
         return false;
     }
     whole_into(run, buffer);
-    lexicon.id(buffer).is_some_and(|term| !lexicon.hints(term).is_empty())
+    lexicon.speaks(buffer)
 }
 
 /// Runs of letters and digits, parted at humps: `HTTPRoute` is `HTTP` and `Route`.

@@ -128,9 +128,8 @@ impl<'m> Reader<'m> {
         let title = line.trim_start_matches('#');
         let heading = (title.len() < line.len() && title.starts_with(' ')).then_some(title);
         if let Some(heading) = heading.or(bold.filter(|bold| !bold.contains("**"))) {
-            let heading = heading.trim().to_lowercase();
-            let is_side = List::Side.entries().iter().any(|side| heading.starts_with(side))
-                || List::Side.find(&heading).is_some();
+            let heading = heading.to_lowercase();
+            let is_side = List::Side.find(&heading).is_some();
             self.section = if is_side { IN_A_SIDE_SECTION } else { 1.0 };
             // `# Title` at the beginning is the title of what follows.
             return !(line.starts_with("# ") && self.message[..at].trim().is_empty());

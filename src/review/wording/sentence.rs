@@ -2,8 +2,8 @@
 
 use std::collections::BTreeSet;
 
-use super::lists::{AT, BOUNDS, CHOOSE, COUNTS, FILLERS, NO, NUMBERED, OPPOSITES, OVER, PREFER, REFUSE, VAGUE};
-use crate::model::{Decision, stem, words};
+use super::OPPOSITES;
+use crate::model::{Decision, List, stem, words};
 
 /// Words of one sentence that count; what follows is no longer its point.
 const LONGEST: usize = 24;
@@ -81,7 +81,7 @@ impl Sentence {
         // One thing, one name.
         let text = text.replace("pull request", "pr").replace("prs", "pr");
         let all: Vec<String> =
-            words(&text).filter(|word| !FILLERS.contains(word)).take(LONGEST).map(str::to_owned).collect();
+            words(&text).filter(|word| !List::Fillers.has(word)).take(LONGEST).map(str::to_owned).collect();
         let (asserted, rejected) = turned_down(&text);
         let order = stems(&asserted);
         let rejected: BTreeSet<String> = rejected.map(stems).unwrap_or_default().into_iter().collect();
@@ -93,10 +93,10 @@ impl Sentence {
             is_title: false,
             subject: order.iter().cloned().collect(),
             order,
-            rejected: rejected.into_iter().filter(|stem| !VAGUE.contains(&stem.as_str())).collect(),
+            rejected: rejected.into_iter().filter(|stem| !List::Vague.has(stem)).collect(),
             refused,
             // What is quoted says what it says, and not what the sentence does.
-            says_no: words(&without_code(&asserted)).filter(|word| NO.contains(word)).count() % 2 == 1,
+            says_no: words(&without_code(&asserted)).filter(|word| List::No.has(word)).count() % 2 == 1,
             is_must: words(&text).any(|word| matches!(word, "must" | "mandatory" | "required")),
             numbers: numbers(&all),
             words: all,
@@ -109,7 +109,7 @@ impl Sentence {
     pub(super) fn is_within(&self, other: &Self) -> bool {
         let is_of_another = self.words.iter().any(|word| matches!(word.as_str(), "it" | "they" | "these" | "there"));
         let theirs: BTreeSet<String> = other.words.iter().filter_map(|word| stem(word)).collect();
-        let says = |word: &&String| !NO.contains(&word.as_str()) && !CHOOSE.contains(&word.as_str());
+        let says = |word: &&String| !List::No.has(word) && !List::Choose.has(word);
         !is_of_another
             && self.words.iter().filter(says).filter_map(|word| stem(word)).all(|stem| theirs.contains(&stem))
     }
@@ -128,8 +128,8 @@ fn bit(stem: &str) -> u128 {
 fn stems(text: &str) -> Vec<String> {
     let is_about = |word: &&str| {
         let is_opposite = OPPOSITES.iter().any(|(one, other)| one == word || other == word);
-        let is_number = word.starts_with(|c: char| c.is_ascii_digit()) || COUNTS.contains(word);
-        !(is_opposite || is_number || NO.contains(word) || CHOOSE.contains(word) || FILLERS.contains(word))
+        let is_number = word.starts_with(|c: char| c.is_ascii_digit()) || List::Counts.has(word);
+        !(is_opposite || is_number || List::No.has(word) || List::Choose.has(word) || List::Fillers.has(word))
     };
     words(text).take(LONGEST).filter(is_about).filter_map(stem).collect()
 }
@@ -138,8 +138,9 @@ fn stems(text: &str) -> Vec<String> {
 fn numbers(words: &[String]) -> BTreeSet<String> {
     let mut numbers = BTreeSet::new();
     for (at, word) in words.iter().enumerate() {
-        let is_name = at.checked_sub(1).is_some_and(|before| NUMBERED.contains(&words[before].as_str()));
-        let counted = COUNTS.iter().position(|count| count == word).map(|count| (count + 1).to_string());
+        let is_name = at.checked_sub(1).is_some_and(|before| List::Numbered.has(&words[before]));
+        let counted =
+            List::Counts.entries().iter().position(|count| count == word).map(|count| (count + 1).to_string());
         let digits = word.starts_with(|c: char| c.is_ascii_digit()).then(|| word.clone());
         numbers.extend(digits.or(counted).filter(|_| !is_name));
     }
@@ -161,14 +162,14 @@ fn mark_in(text: &str, mark: &str) -> Option<(usize, usize)> {
 
 /// What a sentence says, and what it says that against: `X instead of Y for Z` says X for Z, against Y.
 fn turned_down(text: &str) -> (String, Option<&str>) {
-    let found = OVER.iter().filter_map(|mark| {
+    let found = List::Over.entries().iter().filter_map(|mark| {
         let (start, end) = mark_in(text, mark)?;
         let before = &text[..start];
         let is_meant = match *mark {
             // `X, not Y`; elsewhere the word only says no.
             "not" | "without" => before.trim_end().ends_with([',', '(', '—']),
             // `prefer X over Y`; elsewhere it is a way: over the queue.
-            "over" => words(before).any(|word| PREFER.contains(&word)) || words(before).count() == 1,
+            "over" => words(before).any(|word| List::Prefer.has(word)) || words(before).count() == 1,
             "from" => words(before).any(|word| matches!(word, "switch" | "move" | "migrate" | "back" | "away")),
             _ => true,
         };
@@ -176,12 +177,12 @@ fn turned_down(text: &str) -> (String, Option<&str>) {
     });
     let Some((start, end)) = found.min() else { return (text.to_owned(), None) };
     let rest = text[end..].trim_start_matches(|c: char| !c.is_alphanumeric());
-    let rest = AT.iter().find_map(|word| rest.strip_prefix(word)?.strip_prefix(' ')).unwrap_or(rest);
+    let rest = List::At.entries().iter().find_map(|word| rest.strip_prefix(word)?.strip_prefix(' ')).unwrap_or(rest);
     // `not passed as a variable` turns down both.
     let is_way = words(rest).next().is_some_and(|word| word.ends_with("ed") || word.ends_with("en"));
     let length = words(rest)
         .skip(if is_way { 2 } else { 0 })
-        .find(|word| BOUNDS.contains(word))
+        .find(|word| List::Bounds.has(word))
         .map(|word| word.as_ptr() as usize - rest.as_ptr() as usize)
         .into_iter()
         .chain(rest.find([',', ';', '.', ')', '—']))
@@ -193,14 +194,14 @@ fn turned_down(text: &str) -> (String, Option<&str>) {
 /// What a sentence that says nothing else turns down: *no X*, *do not use X or Y*.
 fn refused(text: &str) -> Vec<BTreeSet<String>> {
     let text = text.trim();
-    let Some(rest) = REFUSE.iter().find_map(|mark| text.strip_prefix(mark)?.strip_prefix(' ')) else {
+    let Some(rest) = List::Refuse.entries().iter().find_map(|mark| text.strip_prefix(mark)?.strip_prefix(' ')) else {
         return Vec::new();
     };
-    let is_bound = |word: &str| BOUNDS.contains(&word) || matches!(word, "here" | "there" | "yet");
+    let is_bound = |word: &str| List::Bounds.has(word) || matches!(word, "here" | "there" | "yet");
     let says_more = words(rest).any(|word| is_bound(word) || word.starts_with(|c: char| c.is_ascii_digit()));
     let parts = rest.split(',').flat_map(|part| part.split(" or ")).flat_map(|part| part.split(" and "));
     // All that is said of a thing: inline styles are not styles.
-    let is_said = |word: &&str| !(NO.contains(word) || CHOOSE.contains(word) || FILLERS.contains(word));
+    let is_said = |word: &&str| !(List::No.has(word) || List::Choose.has(word) || List::Fillers.has(word));
     let item = |part: &str| -> BTreeSet<String> { words(part).filter(is_said).filter_map(stem).collect() };
     let items: Vec<BTreeSet<String>> = parts.map(item).filter(|item| !item.is_empty()).collect();
     if says_more || items.len() > 3 || items.iter().any(|item| item.len() > 2) { Vec::new() } else { items }

@@ -1,0 +1,10 @@
+//! Where a term of the tables is found: the same when squad is built and when it runs, and on every machine.
+
+/// A term is at the slot of its hash, or in one of the next.
+pub(crate) const SLOTS: usize = 8192;
+
+/// FNV-1a.
+pub(crate) fn hash(term: &str) -> usize {
+    let hash = term.bytes().fold(0x811c_9dc5_u32, |hash, byte| (hash ^ u32::from(byte)).wrapping_mul(0x0100_0193));
+    (hash ^ (hash >> 16)) as usize % SLOTS
+}
