@@ -21,7 +21,7 @@ use gix::ObjectId;
 pub(crate) use self::push::{Delivery, Destination, Refusal};
 use super::{
     disk, error::Error, ledger::REFERENCE, ledger_tree::Reader, program::Call, references::parse_id,
-    repository::Repository, union::count_missing,
+    repository::Repository, tree::ObjectStore, union::count_missing,
 };
 
 /// Where the ledger goes on hosts that take branches and nothing else.
@@ -92,8 +92,8 @@ impl Repository {
     pub(crate) fn unsynced(&self, folders: &[String]) -> Result<Option<usize>, Error> {
         let store = self.ledger_objects();
         let reader = Reader::new(&store, self.damage());
-        let known = self.remote_tips()?.into_iter().map(|tip| store.tree_of(&self.parse_commit(&tip)?));
-        let known: Vec<ObjectId> = known.collect::<Result<_, _>>()?;
+        let tips = self.remote_tips()?.into_iter().map(|tip| self.parse_commit(&tip));
+        let known = readable_trees(&store, &tips.collect::<Result<Vec<_>, _>>()?)?;
         if known.is_empty() {
             return Ok(None);
         }
@@ -114,6 +114,18 @@ impl Repository {
         let answer = self.call(&["config", "--get", key]).run()?;
         Ok(answer.is_success().then(|| answer.text()).filter(|value| !value.is_empty()))
     }
+}
+
+/// The trees of commits, without those that were lost: what a remote had then is not known until it is asked.
+fn readable_trees(store: &ObjectStore, commits: &[ObjectId]) -> Result<Vec<ObjectId>, Error> {
+    let mut trees = Vec::new();
+    for commit in commits {
+        match store.tree_of(commit) {
+            Err(Error::Object { .. }) => {}
+            tree => trees.push(tree?),
+        }
+    }
+    Ok(trees)
 }
 
 /// A name that is no option, no address, and fits into a ref.
@@ -261,8 +273,8 @@ impl Remote<'_> {
     pub(crate) fn standing(&self) -> Result<Standing, Error> {
         let store = self.repository.ledger_objects();
         let reader = Reader::new(&store, self.repository.damage());
-        let theirs = self.held()?.into_iter().map(|held| store.tree_of(&held.commit));
-        let theirs: Vec<ObjectId> = theirs.collect::<Result<_, _>>()?;
+        let commits: Vec<ObjectId> = self.held()?.into_iter().map(|held| held.commit).collect();
+        let theirs = readable_trees(&store, &commits)?;
         let ours = self.tip()?.map(|tip| store.tree_of(&tip)).transpose()?;
         let to_send = ours.map_or(Ok(0), |ours| count_missing(&reader, ours, &theirs))?;
         // What several of theirs have is taken once.

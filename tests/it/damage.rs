@@ -452,6 +452,29 @@ fn a_sync_brings_everything_but_what_is_damaged() {
     }
 }
 
+/// What the remote had when it was asked last.
+#[test]
+fn a_lost_copy_of_a_remotes_ledger_stops_nobody() {
+    let repo = with_ledger();
+    let root = repo.root();
+    repo.git(&["init", "--quiet", "--bare", "../hub.git"]);
+    repo.git(&["remote", "add", "origin", "../hub.git"]);
+    assert_eq!(repo.squad(&["sync", "--yes"]).code, 0);
+    assert_eq!(repo.squad(&["decisions", "add", "Later"]).code, 0);
+    spoil(&repo, &root, "refs/squad/remotes/origin/log", None);
+    for command in [&["status"][..], &["decisions", "add", "And later"], &["decisions", "list"], &["log"]] {
+        let output = repo.squad(command);
+        assert!(output.code == 0 && !output.err.contains("error"), "{command:?}: {output}");
+    }
+    let sync = repo.squad(&["sync"]);
+    assert!(sync.code == 0 || sync.err.contains("squad doctor --repair"), "{sync}");
+    let output = repo.squad(&["doctor", "--repair", "--yes"]);
+    assert!(output.code == 0 && output.out.contains("0 entries set aside"), "{output}");
+    assert_eq!(repo.squad(&["sync"]).code, 0);
+    assert!(repo.squad(&["status", "--json"]).out.contains("\"unsynced\":0}"));
+    assert_whole(&repo, &root, "a copy");
+}
+
 /// It moved down when something was added there.
 #[test]
 fn a_folder_that_is_found_again_is_put_back() {
