@@ -88,7 +88,9 @@ impl Standing {
     /// The rows that make what is spoken of the agent's, where none of their words is said.
     fn rows_by_areas(&self, index: &Index<'_>, agent: usize) -> Vec<(usize, f64)> {
         let of_area = |(area, said): (usize, &f64)| {
-            let row = index.lines[index.area_lines[agent][area]?].rule?;
+            let rows = index.area_lines[agent][area].iter().filter(|(line, _)| index.lines[*line].rule.is_some());
+            let (line, _) = rows.max_by(|a, b| a.1.total_cmp(&b.1).then(b.0.cmp(&a.0)))?;
+            let row = index.lines[*line].rule?;
             (*said > 0.0).then(|| (row, said * said * index.areas[agent][area]))
         };
         self.said.areas.iter().enumerate().filter_map(of_area).collect()

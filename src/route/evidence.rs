@@ -1,6 +1,7 @@
 //! What speaks for an agent, in words and with where it stands.
 
 use super::decide::Standing;
+use super::fields::Field;
 use super::index::Index;
 use super::lexicon::AreaKind;
 use super::measure::{ASKED, DECISION, Hit, KIND, MOST_KIND, MOST_TOPIC, REQUEST, Specialty, TOPIC};
@@ -41,7 +42,7 @@ impl Witness<'_, '_> {
         let mut hits = self.index.hits(&self.standing.said, &self.standing.measured, agent);
         hits.sort_by_key(|hit| hit.line);
         let mut reasons = lines(&hits);
-        reasons.extend(self.areas(agent));
+        reasons.extend(self.areas(agent, &reasons));
         reasons.extend(self.specialties(agent));
         reasons.sort_by(|a, b| b.weight.abs().total_cmp(&a.weight.abs()).then(a.line.cmp(&b.line)));
         reasons.truncate(most);
@@ -96,7 +97,7 @@ impl Witness<'_, '_> {
     }
 
     /// The areas that the message speaks of and that are the agent's.
-    fn areas(&self, agent: usize) -> Vec<Reason<'static>> {
+    fn areas(&self, agent: usize, words: &[Reason<'_>]) -> Vec<Reason<'static>> {
         let (said, index) = (&self.standing.said, self.index);
         let features = &self.standing.measured.features[agent];
         // What only the message's form says is no reason to name.
@@ -106,6 +107,13 @@ impl Witness<'_, '_> {
             (said > 0.0).then(|| (area, said.powi(2) * share))
         });
         let agreed: Vec<(usize, f64)> = agreed.collect();
+        // Of the lines that are about an area a person points to the row that has words of the message too; for what is
+        // part of most work to the role.
+        let telling = |area: usize, line: usize, weight: f64| -> (f64, f64) {
+            let of_row = words.iter().filter(|reason| index.lines[reason.line].source == index.lines[line].source);
+            let is_role = index.lines[line].field == Field::Role && index.is_general(area);
+            (of_row.map(|reason| reason.weight).sum(), if is_role { f64::INFINITY } else { weight })
+        };
         let mut reasons = Vec::new();
         for (kind, slots) in
             [(AreaKind::Kind, &[KIND, REQUEST, MOST_KIND][..]), (AreaKind::Topic, &[TOPIC, MOST_TOPIC])]
@@ -115,11 +123,10 @@ impl Witness<'_, '_> {
             let total: f64 = areas.clone().map(|(_, agreed)| agreed).sum();
             for &(area, agreed) in areas.filter(|(_, agreed)| total > 0.0 && *agreed > LEAST_SHARE * total) {
                 let weight = weight * agreed / total;
-                reasons.extend(index.area_lines[agent][area].map(|line| Reason {
-                    line,
-                    weight,
-                    because: Because::Area(area),
-                }));
+                let lines = index.area_lines[agent][area].iter().map(|(line, of)| (*line, telling(area, *line, *of)));
+                let best = lines
+                    .max_by(|(one, a), (other, b)| a.0.total_cmp(&b.0).then(a.1.total_cmp(&b.1)).then(other.cmp(one)));
+                reasons.extend(best.map(|(line, _)| Reason { line, weight, because: Because::Area(area) }));
             }
         }
         reasons

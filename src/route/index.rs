@@ -68,8 +68,8 @@ pub(super) struct Index<'t> {
     pub(super) shares: Vec<Vec<(usize, f64)>>,
     /// By agent: how much of all kinds and of all topics is the agent's.
     pub(super) breadths: Vec<[f64; 2]>,
-    /// By agent, then by area: the line that makes it the agent's more than any other.
-    pub(super) area_lines: Vec<Vec<Option<usize>>>,
+    /// By agent, then by area: the lines that make it the agent's, and how much.
+    pub(super) area_lines: Vec<Vec<Vec<(usize, f64)>>>,
     pub(super) lines: Vec<Line>,
     /// By area: the agents whose role it surely is, with the line that says so.
     pub(super) roles: Vec<Vec<(usize, usize)>>,
@@ -112,7 +112,11 @@ impl<'t> Index<'t> {
 
     /// The first of the kinds that is not part of most work.
     pub(super) fn special(&self, asked: &[usize]) -> Option<usize> {
-        asked.iter().copied().find(|area| !GENERAL.contains(&self.lexicon.areas[*area].name))
+        asked.iter().copied().find(|area| !self.is_general(*area))
+    }
+
+    pub(super) fn is_general(&self, area: usize) -> bool {
+        GENERAL.contains(&self.lexicon.areas[area].name)
     }
 
     /// The only agent whose role is an area, with the line that says so.

@@ -53,7 +53,7 @@ impl<'t> Index<'t> {
     fn fill(&mut self, lines: Vec<Line>) {
         let areas = self.lexicon.areas.len();
         let mut weights = vec![vec![0.0; areas]; self.agents.len()];
-        let mut best = vec![vec![(0.0, None); areas]; self.agents.len()];
+        let mut telling = vec![vec![Vec::new(); areas]; self.agents.len()];
         self.roles = vec![Vec::new(); areas];
         let mut lengths = vec![[0.0_f64; Field::COUNT]; self.agents.len()];
         let mut counts: HashMap<(TermId, usize, Field), (f64, usize), FixedState> = HashMap::default();
@@ -65,10 +65,9 @@ impl<'t> Index<'t> {
                 if of_role && !self.roles[area].iter().any(|(agent, _)| *agent == line.agent) {
                     self.roles[area].push((line.agent, place));
                 }
-                // A row is what a reader looks for first.
-                let telling = if line.rule.is_some() { 2.0 * weight } else { weight };
-                if telling > best[line.agent][area].0 {
-                    best[line.agent][area] = (telling, Some(place));
+                if weight > 0.0 {
+                    // A row is what a reader looks for first.
+                    telling[line.agent][area].push((place, if line.rule.is_some() { 2.0 * weight } else { weight }));
                 }
             }
             let mut once: Vec<TermId> = terms.iter().map(|(term, _)| *term).collect();
@@ -103,7 +102,7 @@ impl<'t> Index<'t> {
             .map(|area| self.areas.iter().map(|of| of[area]).enumerate().filter(|(_, share)| *share > 0.0).collect())
             .collect();
         self.breadths = self.areas.iter().map(|of| self.breadth_of(of)).collect();
-        self.area_lines = best.into_iter().map(|of| of.into_iter().map(|(_, line)| line).collect()).collect();
+        self.area_lines = telling;
         self.entries = lines.iter().filter(|line| line.rule.is_some()).flat_map(|line| self.entries_of(line)).collect();
         self.lines = lines;
         self.find_entries();

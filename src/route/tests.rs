@@ -128,6 +128,24 @@ fn evidence_names_the_row() {
     assert!(row.is_some_and(|row| row.weight > 0.0), "{:?}", plan.evidence);
 }
 
+/// Of the rows of one agent that are about the same the evidence names the one that has the message's words.
+#[test]
+fn evidence_names_the_row_that_a_person_points_to() {
+    let team = read(&[
+        ("team.md", "| Name | Role |\n|-|-|\n| Bea | Backend Developer |\n| Fay | Frontend Developer |\n"),
+        (
+            "routing.md",
+            "| Work Type | Route To | Examples |\n|-|-|-|\n| Builds, server and API deployment | Bea | build script |\n\
+             | Endpoints | Bea | endpoint, health check |\n| UI | Fay | page |\n",
+        ),
+    ]);
+    let plan = plan(&team, "Add a health endpoint");
+    let about = |area: &str| plan.evidence.iter().find(|one| one.why.contains(area)).map(|one| one.source.as_str());
+    assert_eq!(about("about backend"), Some(".squad/routing.md:4"), "{plan:?}");
+    assert_eq!(about("about implementation"), Some(".squad/team.md:3"), "{plan:?}");
+    assert!(plan.evidence.iter().all(|one| one.source != ".squad/routing.md:3"), "{plan:?}");
+}
+
 #[test]
 fn the_coordinators_choice_is_checked() {
     let team = sample();
