@@ -196,11 +196,10 @@ impl<'t> Router<'t> {
             // Somebody else was meant, and who stands in is less sure than the words are.
             draft.confidence *= weights::IN_VAIN;
         }
-        if draft.confidence < weights::SURE || called.ruled_out.iter().any(|agent| draft.agents.contains(agent)) {
-            draft.agents.clear();
-            draft.reviewer = None;
-            draft.confidence = draft.confidence.min(weights::SURE - 0.01);
+        if called.ruled_out.iter().any(|agent| draft.agents.contains(agent)) {
+            draft.confidence = 0.0;
         }
+        draft.abstain_if_unsure();
         draft.evidence.extend(called.evidence);
         Decided::Draft(draft)
     }
@@ -209,9 +208,10 @@ impl<'t> Router<'t> {
         let index = self.index();
         let message = Message::read(index, request.text, stretches);
         let whole = Standing::of(index, index.said(&message, &message.stretches));
-        self.owner(index, &message)
-            .or_else(|| parts::read(index, &message, &whole))
-            .unwrap_or_else(|| whole.draft(index, request.text))
+        let draft = self.owner(index, &message).or_else(|| parts::read(index, &message, &whole));
+        let mut draft = draft.unwrap_or_else(|| whole.draft(index, request.text));
+        draft.abstain_if_unsure();
+        draft
     }
 
     /// Who owns the files that a message names, unless the rest of it asks for a kind of work that is only one agent's:
@@ -247,6 +247,16 @@ struct Draft {
     reviewer: Option<Slug>,
     confidence: f64,
     evidence: Vec<Evidence>,
+}
+
+impl Draft {
+    /// One confidence holds for every plan, whatever it came from.
+    fn abstain_if_unsure(&mut self) {
+        if self.confidence < weights::SURE {
+            self.agents.clear();
+            self.reviewer = None;
+        }
+    }
 }
 
 fn named(agents: &[Slug]) -> Option<Draft> {

@@ -8,7 +8,6 @@ use super::index::Index;
 use super::lexicon::AreaKind;
 use super::message::Message;
 use super::said::Said;
-use super::weights::SURE;
 use crate::model::Evidence;
 
 /// Longer messages tell a story: their clauses are no list of work.
@@ -33,7 +32,7 @@ const OF_A_PART: usize = 3;
 /// Kinds of work that stand beside others in one message; the rest are ways of doing any work.
 const BESIDE: [&str; 6] = ["testing", "documentation", "samples", "delivery", "narrative", "localization"];
 
-/// The agents of the message's parts when they are several.
+/// The agents of the message's parts when they are several, as sure as the least sure of the parts.
 pub(super) fn read(index: &Index<'_>, message: &Message<'_>, whole: &Standing) -> Option<Draft> {
     if message.length() > WORDS {
         return None;
@@ -70,10 +69,6 @@ pub(super) fn read(index: &Index<'_>, message: &Message<'_>, whole: &Standing) -
     }
     if chosen.standings.len() < 2 {
         return None;
-    }
-    if chosen.least() < SURE {
-        // Several agents' work, and not sure whose: the coordinator's to say.
-        return Some(Draft { confidence: chosen.least(), evidence: chosen.evidence(), ..Draft::default() });
     }
     Some(chosen.draft(whole))
 }

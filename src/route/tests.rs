@@ -135,8 +135,8 @@ fn evidence_names_the_row_that_a_person_points_to() {
         ("team.md", "| Name | Role |\n|-|-|\n| Bea | Backend Developer |\n| Fay | Frontend Developer |\n"),
         (
             "routing.md",
-            "| Work Type | Route To | Examples |\n|-|-|-|\n| Builds, server and API deployment | Bea | build script |\n\
-             | Endpoints | Bea | endpoint, health check |\n| UI | Fay | page |\n",
+            "| Work Type | Route To | Examples |\n|-|-|-|\n| Backend, server, services and API | Bea | build script |\n\
+             | Health | Bea | endpoint |\n| UI | Fay | page |\n",
         ),
     ]);
     let plan = plan(&team, "Add a health endpoint");
