@@ -52,7 +52,8 @@ struct Stash {
 pub(super) struct Counts {
     pub(super) deeds: usize,
     pub(super) upkeep: usize,
-    /// Commits and merges that failed since squad was faster.
+    /// Commits, merges and stashes that git itself made wrong, since it had looked at index and HEAD before squad's commit
+    /// and wrote after it. Two git processes do the same to each other.
     pub(super) races: usize,
     /// Stashes that held a file of squad's too, which it was just landing.
     pub(super) stashes: usize,
@@ -189,7 +190,8 @@ impl Desk<'_> {
             if done.status.success() {
                 return Ok(String::from_utf8_lossy(&done.stdout).into_owned());
             }
-            if !is_in_the_way(&said) || said.contains("update_ref failed") || begun.elapsed() > PATIENCE {
+            let is_merge_torn = said.contains("update_ref failed") && arguments[0] == "merge";
+            if !is_in_the_way(&said) || is_merge_torn || begun.elapsed() > PATIENCE {
                 return Err(said);
             }
             if self.is_over.load(Ordering::Relaxed) {
@@ -198,11 +200,12 @@ impl Desk<'_> {
                     self.clear_the_way(&said);
                 }
             }
-            if said.contains("cannot lock ref 'HEAD'") && arguments[0] == "commit" {
+            if said.contains("cannot lock ref 'HEAD'") && ["commit", "stash"].contains(&arguments[0]) {
                 // Squad has committed since git looked; git has written its index all the same, which would take out
                 // again what squad has put in.
                 self.user.counts.races += 1;
                 self.must(&["reset", "-q", "--", ".squad"]);
+                self.must(&["checkout", "-q", "--", ".squad"]);
             }
             std::thread::sleep(Duration::from_millis(20));
         }
@@ -343,6 +346,13 @@ impl Desk<'_> {
             self.must(&["stash", "pop", "-q"]);
             self.user.counts.stashes += 1;
             is_whole = false;
+        }
+        // git had read the index before squad's commit, and HEAD after it: what is new there is gone in the stash.
+        let gone = self.must(&["diff", "--cached", "--name-only", "--diff-filter=D", "--", ".squad"]);
+        if !gone.is_empty() {
+            self.user.counts.races += 1;
+            self.must(&["reset", "-q", "--", ".squad"]);
+            self.must(&["checkout", "-q", "--", ".squad"]);
         }
         let Some(mut stash) = self.user.stashes.pop() else { return };
         if !is_whole {
