@@ -1,7 +1,5 @@
 //! From what was measured to who works, or to nobody when it is not sure.
 
-use super::Draft;
-use super::evidence::Witness;
 use super::index::Index;
 use super::measure::Measured;
 use super::said::Said;
@@ -9,7 +7,7 @@ use super::weights::{CALIBRATION, EXPLAINED, FAR_FEWER, NEARLY_ALL, SURE};
 use crate::model::{Member, Slug};
 
 /// How the agents stand to a text.
-pub(super) struct Standing {
+pub(super) struct Ranking {
     pub(super) said: Said,
     pub(super) measured: Measured,
     /// By agent.
@@ -20,7 +18,7 @@ pub(super) struct Standing {
     pub(super) lead: f64,
 }
 
-impl Standing {
+impl Ranking {
     pub(super) fn of(index: &Index<'_>, said: Said) -> Self {
         let measured = index.measure(&said);
         let fits = Index::fit(&measured);
@@ -40,27 +38,6 @@ impl Standing {
         let mut agents: Vec<usize> = (0..self.fits.len()).filter(|agent| self.measured.speaks_for(*agent)).collect();
         agents.sort_by(|a, b| self.fits[*b].total_cmp(&self.fits[*a]).then(a.cmp(b)));
         agents
-    }
-
-    pub(super) fn draft(&self, index: &Index<'_>, message: &str) -> Draft {
-        let Some((_, confidence)) = self.best else { return Draft::default() };
-        let witness = Witness { index, message, standing: self };
-        match self.sure() {
-            Some(agent) => Draft {
-                agents: vec![index.agents[agent].slug.clone()],
-                reviewer: self.reviewer(index, agent),
-                confidence,
-                evidence: witness.of(agent, ANSWERED),
-            },
-            None => {
-                let mut evidence = Vec::new();
-                for agent in self.candidates().into_iter().take(CANDIDATES) {
-                    evidence.extend(witness.of(agent, OF_A_CANDIDATE));
-                }
-                evidence.sort_by(|a, b| b.weight.total_cmp(&a.weight));
-                Draft { confidence, evidence, ..Draft::default() }
-            }
-        }
     }
 
     /// The reviewer of the row that speaks most for the agent.
@@ -84,7 +61,7 @@ impl Standing {
     }
 }
 
-impl Standing {
+impl Ranking {
     /// The rows that make what is spoken of the agent's, where none of their words is said.
     fn rows_by_areas(&self, index: &Index<'_>, agent: usize) -> Vec<(usize, f64)> {
         let of_area = |(area, said): (usize, &f64)| {
@@ -96,11 +73,6 @@ impl Standing {
         self.said.areas.iter().enumerate().filter_map(of_area).collect()
     }
 }
-
-/// How much evidence a plan carries.
-const ANSWERED: usize = 8;
-const CANDIDATES: usize = 3;
-const OF_A_CANDIDATE: usize = 4;
 
 fn best(fits: &[f64], measured: &Measured) -> Option<usize> {
     let best = (0..fits.len()).max_by(|a, b| fits[*a].total_cmp(&fits[*b]).then(b.cmp(a)))?;

@@ -1,6 +1,7 @@
 //! What speaks for an agent, in words and with where it stands.
 
-use super::decide::Standing;
+use super::Draft;
+use super::decide::Ranking;
 use super::fields::Field;
 use super::index::Index;
 use super::lexicon::AreaKind;
@@ -8,10 +9,38 @@ use super::measure::{ASKED, DECISION, Hit, KIND, MOST_KIND, MOST_TOPIC, REQUEST,
 use super::weights::WEIGHTS;
 use crate::model::Evidence;
 
-pub(super) struct Witness<'w, 't> {
+/// How much evidence a plan carries.
+const ANSWERED: usize = 8;
+const CANDIDATES: usize = 3;
+const OF_A_CANDIDATE: usize = 4;
+
+impl Ranking {
+    pub(super) fn draft(&self, index: &Index<'_>, message: &str) -> Draft {
+        let Some((_, confidence)) = self.best else { return Draft::default() };
+        let explainer = Explainer { index, message, ranking: self };
+        match self.sure() {
+            Some(agent) => Draft {
+                agents: vec![index.agents[agent].slug.clone()],
+                reviewer: self.reviewer(index, agent),
+                confidence,
+                evidence: explainer.of(agent, ANSWERED),
+            },
+            None => {
+                let mut evidence = Vec::new();
+                for agent in self.candidates().into_iter().take(CANDIDATES) {
+                    evidence.extend(explainer.of(agent, OF_A_CANDIDATE));
+                }
+                evidence.sort_by(|a, b| b.weight.total_cmp(&a.weight));
+                Draft { confidence, evidence, ..Draft::default() }
+            }
+        }
+    }
+}
+
+pub(super) struct Explainer<'w, 't> {
     pub(super) index: &'w Index<'t>,
     pub(super) message: &'w str,
-    pub(super) standing: &'w Standing,
+    pub(super) ranking: &'w Ranking,
 }
 
 /// A line that speaks for an agent: by its words, or by the area it is about.
@@ -36,10 +65,10 @@ const WORDS: usize = 8;
 /// An area that is less of what was agreed on is not worth a word.
 const LEAST_SHARE: f64 = 0.15;
 
-impl Witness<'_, '_> {
+impl Explainer<'_, '_> {
     /// What speaks most for and against an agent, the strongest first.
     pub(super) fn of(&self, agent: usize, most: usize) -> Vec<Evidence> {
-        let mut hits = self.index.hits(&self.standing.said, &self.standing.measured, agent);
+        let mut hits = self.index.hits(&self.ranking.said, &self.ranking.measured, agent);
         hits.sort_by_key(|hit| hit.line);
         let mut reasons = lines(&hits);
         reasons.extend(self.areas(agent, &reasons));
@@ -79,14 +108,14 @@ impl Witness<'_, '_> {
     }
 
     fn word(&self, place: usize) -> &str {
-        let range = self.standing.said.words[place].found.range.clone();
+        let range = self.ranking.said.words[place].found.range.clone();
         let word = self.message.get(range).unwrap_or_default();
         word.char_indices().nth(WORD).map_or(word, |(end, _)| &word[..end])
     }
 
     /// The kinds of work that the agent is the only one for.
     fn specialties(&self, agent: usize) -> Vec<Reason<'static>> {
-        let measured = &self.standing.measured;
+        let measured = &self.ranking.measured;
         let alone = measured.specialties.iter().filter(move |specialty| specialty.agent == agent);
         let reasons = alone.map(|specialty| Reason {
             line: specialty.line,
@@ -98,8 +127,8 @@ impl Witness<'_, '_> {
 
     /// The areas that the message speaks of and that are the agent's.
     fn areas(&self, agent: usize, words: &[Reason<'_>]) -> Vec<Reason<'static>> {
-        let (said, index) = (&self.standing.said, self.index);
-        let features = &self.standing.measured.features[agent];
+        let (said, index) = (&self.ranking.said, self.index);
+        let features = &self.ranking.measured.features[agent];
         // What only the message's form says is no reason to name.
         let form = |area: usize| said.form.filter(|(of, _)| *of == area).map_or(0.0, |(_, weight)| weight);
         let agreed = said.areas.iter().zip(&index.areas[agent]).enumerate().filter_map(|(area, (said, share))| {

@@ -6,10 +6,8 @@ use super::lexicon::{AreaKind, TermId};
 use super::said::{Said, Word};
 use super::terms::Place;
 use super::text::OWN;
-use super::weights::WEIGHTS;
+use super::weights::{FEATURES, WEIGHTS};
 
-/// What is measured of a message and an agent: its fields, and how well their areas agree.
-pub(super) const FEATURES: usize = Field::COUNT + 11;
 pub(super) const KIND: usize = Field::COUNT;
 pub(super) const TOPIC: usize = Field::COUNT + 1;
 /// The kind of work by the words that a request begins with.

@@ -46,8 +46,8 @@ use std::sync::OnceLock;
 use serde::Serialize;
 
 use crate::model::{Evidence, Plan, PlanKind, Slug, Team, Tier};
-use decide::Standing;
-use evidence::Witness;
+use decide::Ranking;
+use evidence::Explainer;
 use index::Index;
 use message::Message;
 use text::Stretch;
@@ -164,16 +164,16 @@ impl<'t> Router<'t> {
     pub(crate) fn considered(&self, request: &Request<'_>, plan: &Plan) -> Vec<Considered> {
         let index = self.index();
         let message = Message::read(index, request.text, text::stretches(request.text));
-        let standing = Standing::of(index, index.said(&message, &message.stretches));
-        let witness = Witness { index, message: request.text, standing: &standing };
+        let ranking = Ranking::of(index, index.said(&message, &message.stretches));
+        let explainer = Explainer { index, message: request.text, ranking: &ranking };
         let is_other = |agent: &usize| {
             let slug = &index.agents[*agent].slug;
             !plan.agents.contains(slug) && !plan.evidence.iter().any(|evidence| evidence.agent == *slug)
         };
-        let considered = standing.candidates().into_iter().filter(is_other).map(|agent| Considered {
+        let considered = ranking.candidates().into_iter().filter(is_other).map(|agent| Considered {
             agent: index.agents[agent].slug.clone(),
-            weight: (standing.fits[agent] * 100.0).round() / 100.0,
-            evidence: witness.of(agent, OF_ONE_CONSIDERED),
+            weight: (ranking.fits[agent] * 100.0).round() / 100.0,
+            evidence: explainer.of(agent, OF_ONE_CONSIDERED),
         });
         considered.filter(|considered| considered.weight > 0.0).take(CONSIDERED).collect()
     }
@@ -207,7 +207,7 @@ impl<'t> Router<'t> {
     fn rank(&self, request: &Request<'_>, stretches: Vec<Stretch>) -> Draft {
         let index = self.index();
         let message = Message::read(index, request.text, stretches);
-        let whole = Standing::of(index, index.said(&message, &message.stretches));
+        let whole = Ranking::of(index, index.said(&message, &message.stretches));
         let draft = self.owner(index, &message).or_else(|| parts::read(index, &message, &whole));
         let mut draft = draft.unwrap_or_else(|| whole.draft(index, request.text));
         draft.abstain_if_unsure();
@@ -221,7 +221,7 @@ impl<'t> Router<'t> {
         let mut rest = message.text.to_owned();
         places.into_iter().for_each(|place| rest.replace_range(place.clone(), &" ".repeat(place.len())));
         let rest = Message::read(index, &rest, message.stretches.clone());
-        Standing::of(index, index.said(&rest, &rest.stretches)).measured.specialties.is_empty().then_some(draft)
+        Ranking::of(index, index.said(&rest, &rest.stretches)).measured.specialties.is_empty().then_some(draft)
     }
 }
 

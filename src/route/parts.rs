@@ -2,8 +2,8 @@
 
 use super::Draft;
 use super::clauses::{Asks, Clause, clauses};
-use super::decide::Standing;
-use super::evidence::Witness;
+use super::decide::Ranking;
+use super::evidence::Explainer;
 use super::index::Index;
 use super::lexicon::AreaKind;
 use super::message::Message;
@@ -33,7 +33,7 @@ const OF_A_PART: usize = 3;
 const BESIDE: [&str; 6] = ["testing", "documentation", "samples", "delivery", "narrative", "localization"];
 
 /// The agents of the message's parts when they are several, as sure as the least sure of the parts.
-pub(super) fn read(index: &Index<'_>, message: &Message<'_>, whole: &Standing) -> Option<Draft> {
+pub(super) fn read(index: &Index<'_>, message: &Message<'_>, whole: &Ranking) -> Option<Draft> {
     if message.length() > WORDS {
         return None;
     }
@@ -59,12 +59,12 @@ pub(super) fn read(index: &Index<'_>, message: &Message<'_>, whole: &Standing) -
     let mut chosen = Chosen { index, message, standings: Vec::new(), is_led: false };
     for (Part { clause, said, .. }, least) in asking {
         let least = if is_ones { IN_ONES_WORK.max(least) } else { least };
-        let standing = Standing::of(index, said);
+        let ranking = Ranking::of(index, said);
         // What says nothing of any work is no part of it.
-        let speaks = standing.best.filter(|(_, confidence)| *confidence > 0.0);
-        if let Some((agent, _)) = speaks.filter(|_| standing.lead >= least) {
-            chosen.is_led |= chosen.standings.is_empty() && clause.asks == Asks::Order && standing.lead >= SURELY_ONES;
-            chosen.take(agent, standing);
+        let speaks = ranking.best.filter(|(_, confidence)| *confidence > 0.0);
+        if let Some((agent, _)) = speaks.filter(|_| ranking.lead >= least) {
+            chosen.is_led |= chosen.standings.is_empty() && clause.asks == Asks::Order && ranking.lead >= SURELY_ONES;
+            chosen.take(agent, ranking);
         }
     }
     if chosen.standings.len() < 2 {
@@ -106,35 +106,35 @@ struct Chosen<'c, 't> {
     index: &'c Index<'t>,
     message: &'c Message<'c>,
     /// How the agents stand to each one's part: to the surest where one has several.
-    standings: Vec<(usize, Standing)>,
+    standings: Vec<(usize, Ranking)>,
     /// Whether the first of them surely does what is ordered first.
     is_led: bool,
 }
 
 impl Chosen<'_, '_> {
-    fn take(&mut self, agent: usize, standing: Standing) {
+    fn take(&mut self, agent: usize, ranking: Ranking) {
         match self.standings.iter_mut().find(|(other, _)| *other == agent) {
-            Some((_, known)) if confidence(known, agent) < confidence(&standing, agent) => *known = standing,
+            Some((_, known)) if confidence(known, agent) < confidence(&ranking, agent) => *known = ranking,
             Some(_) => {}
-            None => self.standings.push((agent, standing)),
+            None => self.standings.push((agent, ranking)),
         }
     }
 
     /// How sure the least sure of them is.
     fn least(&self) -> f64 {
-        self.standings.iter().map(|(agent, standing)| confidence(standing, *agent)).fold(1.0, f64::min)
+        self.standings.iter().map(|(agent, ranking)| confidence(ranking, *agent)).fold(1.0, f64::min)
     }
 
     fn evidence(&self) -> Vec<Evidence> {
-        let of_part = |(agent, standing): &(usize, Standing)| {
-            Witness { index: self.index, message: self.message.text, standing }.of(*agent, OF_A_PART)
+        let of_part = |(agent, ranking): &(usize, Ranking)| {
+            Explainer { index: self.index, message: self.message.text, ranking }.of(*agent, OF_A_PART)
         };
         self.standings.iter().flat_map(of_part).collect()
     }
 
     /// Who surely does what is ordered first comes first, or else whom the message as a whole is for; the others in its
     /// order.
-    fn draft(mut self, whole: &Standing) -> Draft {
+    fn draft(mut self, whole: &Ranking) -> Draft {
         if let Some((best, _)) = whole.best.filter(|_| !self.is_led) {
             self.standings.sort_by_key(|(agent, _)| *agent != best);
         }
@@ -148,8 +148,8 @@ impl Chosen<'_, '_> {
 }
 
 /// How sure a part is its agent's.
-fn confidence(standing: &Standing, agent: usize) -> f64 {
-    standing.best.filter(|(best, _)| *best == agent).map_or(0.0, |(_, confidence)| confidence)
+fn confidence(ranking: &Ranking, agent: usize) -> f64 {
+    ranking.best.filter(|(best, _)| *best == agent).map_or(0.0, |(_, confidence)| confidence)
 }
 
 /// The kind of work beside others that a part surely speaks of, and of no other as much.

@@ -1,7 +1,10 @@
 //! Numbers that were fitted on labelled messages of real teams, each team's with what the others' say, and what they
 //! mean. They are the router's only fitted numbers.
 
-use super::measure::FEATURES;
+use super::fields::Field;
+
+/// What is measured of a message and an agent: its fields, and how well their areas agree.
+pub(super) const FEATURES: usize = Field::COUNT + 11;
 
 /// What each measure is worth, in the order of [`super::fields::Field`] and of the constants in `measure`: a conditional
 /// logit over the agents of a team, drawn towards plausible values so that few messages cannot bend it far.

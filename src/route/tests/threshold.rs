@@ -4,15 +4,15 @@ use super::*;
 use crate::model::Module;
 use crate::model::Source;
 
-fn standing<T>(confidence: f64, then: impl FnOnce(&Standing, &Index<'_>) -> T) -> T {
+fn ranking<T>(confidence: f64, then: impl FnOnce(&Ranking, &Index<'_>) -> T) -> T {
     let team = sample();
     let index = Index::new(&team, &[]);
     let text = "Add an endpoint for invoices";
     let message = Message::read(&index, text, text::stretches(text));
-    let mut standing = Standing::of(&index, index.said(&message, &message.stretches));
-    let (agent, _) = standing.best.expect("a row speaks of endpoints");
-    standing.best = Some((agent, confidence));
-    then(&standing, &index)
+    let mut ranking = Ranking::of(&index, index.said(&message, &message.stretches));
+    let (agent, _) = ranking.best.expect("a row speaks of endpoints");
+    ranking.best = Some((agent, confidence));
+    then(&ranking, &index)
 }
 
 /// The numbers stand here as they were measured: whoever changes them has measured again.
@@ -20,9 +20,9 @@ fn standing<T>(confidence: f64, then: impl FnOnce(&Standing, &Index<'_>) -> T) -
 fn it_answers_from_this_confidence_on() {
     for (confidence, is_sure) in [(0.0, false), (0.74, false), (0.785, false), (0.79, true), (0.81, true), (1.0, true)]
     {
-        standing(confidence, |standing, index| {
-            assert_eq!(standing.sure().is_some(), is_sure, "{confidence}");
-            let draft = standing.draft(index, "Add an endpoint for invoices");
+        ranking(confidence, |ranking, index| {
+            assert_eq!(ranking.sure().is_some(), is_sure, "{confidence}");
+            let draft = ranking.draft(index, "Add an endpoint for invoices");
             assert_eq!(draft.agents.is_empty(), !is_sure, "{confidence}");
             assert!((draft.confidence - confidence).abs() < 1e-9 && !draft.evidence.is_empty());
         });
