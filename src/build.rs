@@ -5,7 +5,7 @@
 use std::path::Path;
 use std::{env, fs};
 
-#[path = "src/model"]
+#[path = "model"]
 mod model {
     mod lists;
     mod words;
@@ -14,7 +14,7 @@ mod model {
     pub(crate) use words::stem_of;
 }
 
-#[path = "src/route"]
+#[path = "route"]
 mod route {
     #[path = "lexicon/compile.rs"]
     pub(crate) mod compile;
