@@ -158,8 +158,8 @@ impl Snapshot {
         }
     }
 
-    #[cfg(test)]
     /// The paths of the files below a folder. Reads trees only.
+    #[cfg(test)]
     pub(crate) fn paths(&self, folder: &str) -> Result<Vec<String>, Error> {
         Ok(self.listing(folder)?.value.into_iter().map(|file| file.path).collect())
     }

@@ -80,10 +80,10 @@ impl Repository {
     ) -> Result<WorkTreeSnapshot, Error> {
         let head = self.head()?.commit.map(|commit| self.parse_commit(&commit)).transpose()?;
         let committed = head.map(|head| self.objects().tree_of(&head)).transpose()?;
-        let status = Status::of(self)?;
+        let mut status = Status::of(self)?;
         let quarantine = Quarantine::new(self)?;
         let (paths, mut left_out) = self.sort_out(&status.changed, &objection);
-        let (mut edits, mut blobs) = (status.staged.clone(), Vec::new());
+        let (mut edits, mut blobs) = (std::mem::take(&mut status.staged), Vec::new());
         if !paths.is_empty() {
             let mut added = add(self, &quarantine, &status, &paths)?;
             let secrets;

@@ -41,7 +41,7 @@ fn write_end(env: &Env, repository: &Repository, dead: &DeadRun) -> Result<(), E
     let mut ends = Vec::new();
     let mut push = |agent: Option<Slug>, position, what, causes| {
         left.seq += 1;
-        // None of a run is older than its beginning, whatever the clock says now.
+        // No entry of a run is older than its beginning, whatever the clock says now.
         at = env.clock.now().max(left.last);
         let (seq, run, id) = (left.seq, dead.run.clone(), env.ids.entry(at));
         ends.push(id.clone());

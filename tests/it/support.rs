@@ -101,7 +101,7 @@ impl TestRepo {
             ("GIT_CONFIG_NOSYSTEM", "1"),
             ("GIT_AUTHOR_DATE", "2026-01-05T09:00:00Z"),
             ("GIT_COMMITTER_DATE", "2026-01-05T09:00:00Z"),
-            // None of the machine's own Copilot CLI, should there be one, is started by these tests.
+            // These tests never start the machine's own Copilot CLI, should there be one.
             ("COPILOT_CLI_PATH", "/nonexistent/copilot"),
         ];
         Self {

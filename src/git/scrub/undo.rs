@@ -128,7 +128,7 @@ impl Repository {
         Ok(count.get())
     }
 
-    /// None of what scrubs replaced can be given back any more.
+    /// Nothing that scrubs replaced can be restored any more.
     pub(super) fn forget_backups(&self) -> Result<(), Error> {
         let backups = self.references().list(BACKUPS)?;
         self.remove_backups(&backups)

@@ -31,7 +31,7 @@ pub(crate) fn timeline<'a>(
     let Some(index) = Index::open(repository, prefix)? else {
         return Ok(Timeline { index: None, lines: Vec::new() });
     };
-    // None of a run is older than its id.
+    // No entry of a run is older than its id.
     let first_day = run.map(|run| day_of(run.as_str())).max(choice.first_day()).unwrap_or_default();
     let mut lines = Vec::new();
     for place in Place::ALL {
