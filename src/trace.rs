@@ -9,7 +9,7 @@ use tracing::Level;
 
 use crate::env::Env;
 use crate::model::printable;
-use crate::ops::secrets;
+use crate::ops::team::secrets;
 use crate::policy::Redactor;
 
 /// The variable that asks for a log.

@@ -6,7 +6,7 @@ use clap::Subcommand;
 use super::{Context, Ended};
 use crate::model::{Kind, Status, first_line, plural, printable};
 use crate::ops::Project;
-use crate::ops::agents::{self, TeamReport};
+use crate::ops::team::agents::{self, TeamReport};
 use crate::settings::Layer;
 use crate::ui::{FAINT, STRONG, Ui};
 

@@ -4,7 +4,7 @@ use super::Context;
 use crate::error::Failure;
 use crate::git::Outcome;
 use crate::model::list;
-use crate::ops::begun;
+use crate::ops::ledger::begun;
 
 /// Before a command that writes to the branch.
 pub(super) fn finish(context: &mut Context<'_>) -> Result<(), Failure> {

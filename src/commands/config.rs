@@ -3,7 +3,7 @@ use clap::Subcommand;
 use super::{Context, Ended};
 use crate::error::Failure;
 use crate::model::printable;
-use crate::ops::config::{ConfigFile, Place};
+use crate::ops::team::config::{ConfigFile, Place};
 use crate::ops::{Workspace, own_settings, team_settings};
 use crate::settings::{self, Settings};
 use crate::ui::FAINT;

@@ -1,5 +1,5 @@
 use super::{Context, Ended, orchestrate};
-use crate::ops::demo::{self, Demo};
+use crate::ops::run::demo::{self, Demo};
 use crate::ui::STRONG;
 
 /// See a team at work in a throw-away repository

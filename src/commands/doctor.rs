@@ -1,6 +1,7 @@
 use super::{Context, Ended};
 use crate::model::{Damage, Severity, plural};
-use crate::ops::{doctor, repair};
+use crate::ops::ledger::repair;
+use crate::ops::team::doctor;
 
 /// Find problems, and how to fix them
 ///

@@ -1,6 +1,6 @@
 use super::{Context, Ended};
 use crate::model::printable;
-use crate::ops::engines::{self, Report};
+use crate::ops::team::engines::{self, Report};
 use crate::ui::{BAD, GOOD, STRONG, Ui};
 
 /// List the engines and whether they are ready

@@ -1,7 +1,7 @@
 use super::{Context, Ended};
 use crate::git::Extent;
 use crate::model::plural;
-use crate::ops::gc;
+use crate::ops::ledger::gc;
 
 /// Pack the ledger and remove old snapshots
 ///

@@ -1,6 +1,6 @@
 use super::{Context, Ended};
 use crate::error::Failure;
-use crate::ops::engines;
+use crate::ops::team::engines;
 
 /// Outlive squad and end what its engine leaves behind; squad starts this itself
 #[derive(clap::Args)]

@@ -3,7 +3,7 @@ use clap::Subcommand;
 use super::{Context, Ended, say_passed_hooks};
 use crate::model::{plural, printable};
 use crate::ops::Project;
-use crate::ops::history::{self, Folded};
+use crate::ops::decisions::history::{self, Folded};
 use crate::settings::Layer;
 use crate::ui::Ui;
 

@@ -1,7 +1,7 @@
 use super::{Context, Ended};
 use crate::git::{Outcome, Recovered};
 use crate::model::{list, plural};
-use crate::ops::init::{self, Installed, Wish};
+use crate::ops::team::init::{self, Installed, Wish};
 use crate::ui::GOOD;
 
 /// Install a team in this repository

@@ -33,7 +33,8 @@ use serde_json::Value;
 use crate::env::Env;
 use crate::error::Failure;
 use crate::git::Recovered;
-use crate::ops::{Workspace, hooks};
+use crate::ops::Workspace;
+use crate::ops::team::hooks;
 use crate::ui::{ColorChoice, Ui};
 use tier::TierName;
 

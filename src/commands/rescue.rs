@@ -5,7 +5,7 @@ use jiff::civil::Date;
 
 use super::{Context, Ended};
 use crate::model::{list, plural, printable};
-use crate::ops::rescue::{self, Listed, Restored, Shown, Wish};
+use crate::ops::ledger::rescue::{self, Listed, Restored, Shown, Wish};
 use crate::ui::{FAINT, STRONG, Ui};
 
 /// Restore files squad backed up before changing your work tree

@@ -1,7 +1,7 @@
 use super::{Context, Ended};
 use crate::error::Failure;
 use crate::model::{list, plural, printable};
-use crate::ops::scrub::{self, Pruned, Scrubbed, Search};
+use crate::ops::ledger::scrub::{self, Pruned, Scrubbed, Search};
 use crate::policy::SCRUBBED;
 use crate::ui::Ui;
 

@@ -1,6 +1,6 @@
 use super::{Context, Ended};
 use crate::model::{first_line, plural, printable};
-use crate::ops::status::status;
+use crate::ops::team::status::status;
 
 /// Show what is going on
 #[derive(clap::Args)]

@@ -1,6 +1,6 @@
 use super::{Context, Ended};
 use crate::model::plural;
-use crate::ops::sync::{self, Synced, Wish};
+use crate::ops::ledger::sync::{self, Synced, Wish};
 use crate::ui::Ui;
 
 /// Share the ledger through a remote

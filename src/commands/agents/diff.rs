@@ -1,8 +1,8 @@
 use super::super::{Context, Ended};
 use crate::model::printable;
 use crate::ops::Workspace;
-use crate::ops::prompts::{Prompt, PromptChange};
-use crate::ops::review::{Range, prompt_changes};
+use crate::ops::decisions::review::{Range, prompt_changes};
+use crate::ops::team::prompts::{Prompt, PromptChange};
 use crate::ui::{BAD, FAINT, GOOD, STRONG, Ui};
 
 /// Show how a range of commits changes the agents' prompts

@@ -3,7 +3,7 @@ use super::note;
 use crate::compile::{Input, Receipt};
 use crate::model::{Kind, ModelLayer, Rule, Slug, Tier, first_line, plural, printable};
 use crate::ops::Project;
-use crate::ops::agents::{self, MemberReport, Occasion, PromptReport};
+use crate::ops::team::agents::{self, MemberReport, Occasion, PromptReport};
 use crate::ui::{FAINT, GOOD, STRONG, Ui};
 
 /// What stands between prompt and context.

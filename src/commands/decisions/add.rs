@@ -2,8 +2,8 @@ use super::land::said;
 use crate::commands::{Context, Ended, say_passed_hooks, text_or_input};
 use crate::error::Failure;
 use crate::model::Decision;
-use crate::ops::decisions::{self, Addition};
-use crate::ops::landing::{self, Lander, Which};
+use crate::ops::decisions::landing::{self, Lander, Which};
+use crate::ops::decisions::list::{self as decisions, Addition};
 use crate::ops::{Workspace, insist_on_readable};
 
 /// Record a decision of your own, and land it on the branch

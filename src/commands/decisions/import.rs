@@ -3,7 +3,7 @@ use std::path::Path;
 use crate::commands::{Context, Ended, say_passed_hooks};
 use crate::git::{Outcome, Recovered};
 use crate::model::{list, plural, printable};
-use crate::ops::import::{self, Import, Which};
+use crate::ops::decisions::import::{self, Import, Which};
 use crate::ui::Ui;
 
 /// Split decisions.md into one file for each decision

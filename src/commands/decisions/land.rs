@@ -1,6 +1,6 @@
 use crate::commands::{Context, Ended, say_passed_hooks};
 use crate::model::plural;
-use crate::ops::landing::{self, Landed, Lander, Which};
+use crate::ops::decisions::landing::{self, Landed, Lander, Which};
 use crate::ui::Ui;
 
 /// Commit the recorded decisions of this branch that are not on it yet

@@ -1,6 +1,6 @@
 use crate::commands::{Context, Ended};
 use crate::model::{self, DecisionState, Problem, printable};
-use crate::ops::decisions::{self, Standing};
+use crate::ops::decisions::list::{self as decisions, Standing};
 use crate::ui::{BAD, FAINT, GOOD, STRONG, Ui, WARN};
 
 /// List every decision and its state

@@ -4,8 +4,8 @@
 //! them calls anybody, links anywhere or shows an image.
 
 use crate::model::{Decision, first_line, list, plural, printable, quote};
-use crate::ops::prompts::{Prompt, PromptChange};
-use crate::ops::review::Review;
+use crate::ops::decisions::review::Review;
+use crate::ops::team::prompts::{Prompt, PromptChange};
 use crate::review::{Certainty, Changes};
 
 /// What is left of the room for the last line.

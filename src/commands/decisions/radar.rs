@@ -1,7 +1,7 @@
 use super::super::{Context, Ended};
 use crate::model::{plural, printable};
 use crate::ops::Workspace;
-use crate::ops::radar::{self, Radar};
+use crate::ops::decisions::radar::{self, Radar};
 use crate::review::Certainty;
 use crate::ui::{BAD, STRONG, Ui, WARN};
 

@@ -3,7 +3,7 @@ use clap::ValueEnum;
 use super::super::{Context, Ended};
 use super::page::page;
 use crate::ops::Workspace;
-use crate::ops::review::{self, Range, Review};
+use crate::ops::decisions::review::{self, Range, Review};
 
 /// Show what a pull request decides
 ///

@@ -9,8 +9,9 @@ use self::page::Page;
 use super::{Context, Ended};
 use crate::error::Failure;
 use crate::model::{RunId, Slug, list, plural};
-use crate::ops::log::{self, Choice, Follower};
-use crate::ops::{Workspace, past, routing};
+use crate::ops::Workspace;
+use crate::ops::ledger::log::{self, Choice, Follower};
+use crate::ops::run::{past, routing};
 use crate::route::evaluate::Case;
 use crate::ui::Ui;
 

@@ -2,7 +2,7 @@ use std::ops::ControlFlow;
 
 use super::while_heard;
 use crate::model::{End, RunId, Usage, What, first_line, list, plural, printable};
-use crate::ops::log::RunSummary;
+use crate::ops::ledger::log::RunSummary;
 use crate::record::{Entry, Read};
 use crate::ui::{BAD, FAINT, GOOD, STRONG, Ui};
 

@@ -6,7 +6,8 @@ use super::page::one_line;
 use crate::commands::{Context, Ended, text_or_input};
 use crate::error::Failure;
 use crate::model::{Problem, Severity, first_line, list, plural};
-use crate::ops::{Project, routing};
+use crate::ops::Project;
+use crate::ops::run::routing;
 use crate::route::evaluate::{self, Case, CaseKind, Evaluation, Figures, Group, Mistake, Point, Prediction};
 use crate::ui::{FAINT, STRONG, Ui};
 

@@ -5,8 +5,9 @@ mod triage;
 use super::{Context, Ended, TierName, text_or_input};
 use crate::error::Failure;
 use crate::model::{Plan, Tier};
-use crate::ops::members::named_agents;
-use crate::ops::{Project, past, routing};
+use crate::ops::Project;
+use crate::ops::run::{past, routing};
+use crate::ops::team::members::named_agents;
 use crate::route::{Considered, Request, Router, Wishes};
 use crate::settings::Layer;
 

@@ -10,7 +10,7 @@ use serde_json::{Map, Value};
 
 use crate::error::Failure;
 use crate::model::Plan;
-use crate::ops::triage::{self, Unread};
+use crate::ops::run::triage::{self, Unread};
 use crate::route::{Router, Wishes};
 use crate::ui::Ui;
 use crate::view::json_line;

@@ -1,0 +1,237 @@
+//! Importing decisions: the entries of files that hold many become files of their own, in one commit.
+//!
+//! The entries are recorded in the ledger first. They are on the branch already, so they are recorded as landed there:
+//! whatever becomes of the commit, they stand as they stood, and the next import finishes the job.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::path::Path;
+
+use serde::Serialize;
+
+use crate::env::Env;
+use crate::error::Failure;
+use crate::git::{Change, Edit, Landing};
+use crate::model::{Actor, Decision, DecisionId, Problem, Source, What, list, plural};
+use crate::ops::Project;
+use crate::ops::decisions::landing::Lander;
+use crate::ops::decisions::list::team_files;
+use crate::ops::ledger::contents::as_recorded;
+use crate::ops::ledger::journal::append;
+use crate::ops::ledger::rescue::{self, Occasion};
+use crate::ops::ledger::{contents as ledger, lost};
+use crate::ops::team::commit::insist_on_merged;
+use crate::ops::team::secrets;
+use crate::parse::{self, Files};
+use crate::record::{Entry, Parted, part};
+
+/// Which files are imported.
+pub(crate) enum Which {
+    /// The one that agents read.
+    Main,
+    /// The inbox and archives too.
+    All,
+    /// These, by their paths from a folder.
+    These(Vec<String>),
+}
+
+/// What an import does, or would do.
+#[derive(Debug, Default, Serialize)]
+pub(crate) struct Import {
+    pub(crate) imported: Vec<Imported>,
+    /// Entries that stay where they are: a file of the same decision says something else.
+    pub(crate) left: Vec<Source>,
+    /// The files they came from, with how many bytes each keeps; `null`: it is removed.
+    pub(crate) sources: BTreeMap<String, Option<usize>>,
+    pub(crate) commit: Option<String>,
+    /// Kinds of secrets that the entries hold, and that the repository's history holds therefore.
+    #[serde(skip)]
+    pub(crate) secrets: BTreeSet<String>,
+    /// The commit whose files were read.
+    /// Of those that are imported, how many do not say when.
+    pub(crate) undated: usize,
+    #[serde(skip)]
+    base: String,
+    #[serde(skip)]
+    change: Option<Change>,
+}
+
+#[derive(Debug, Serialize)]
+pub(crate) struct Imported {
+    pub(crate) id: DecisionId,
+    pub(crate) title: String,
+    pub(crate) source: Option<Source>,
+    #[serde(skip)]
+    decision: Decision,
+}
+
+impl From<Decision> for Imported {
+    fn from(decision: Decision) -> Self {
+        let (id, title, source) = (decision.id.clone(), decision.title.clone(), decision.source.clone());
+        Self { id, title, source, decision }
+    }
+}
+
+/// Reads what is to be imported, as the branch has it, and whether the branch can take it. Changes nothing.
+pub(crate) fn plan(project: &Project, directory: &Path, which: &Which) -> Result<Import, Failure> {
+    insist_on_sound(project)?;
+    let head = project.repository.head()?;
+    let (Some(branch), Some(commit)) = (&head.branch, &head.commit) else {
+        return Err(Failure::team("no branch with commits is checked out").hint("check out the branch"));
+    };
+    let texts = team_files(project, commit)?;
+    let read = texts.iter().map(|(path, bytes)| (path.clone(), parse::text_of(bytes.clone()).0));
+    let files = Files { folder: project.folder.name.to_owned(), texts: read.collect() };
+    insist_on_merged(&files, "HEAD")?;
+    let mut held = held(&files);
+    let folder = project.folder_in_repository();
+    let mut import = Import { base: commit.clone(), ..Import::default() };
+    let (mut edits, mut new_files) = (Vec::new(), Vec::new());
+    for path in chosen(project, directory, &files, which)? {
+        let old = texts.get(&path).cloned().unwrap_or_default();
+        insist_on_utf8(&files.folder, &path, &old)?;
+        let Parted { decisions, files: new, left, rest } = part(&files, &path, &folder, &mut held);
+        import.left.extend(left.into_iter().filter_map(|decision| decision.source));
+        if decisions.is_empty() {
+            continue;
+        }
+        let full = format!("{folder}/{path}");
+        // Without it agents would read what is an archive beside it.
+        let stays =
+            || parse::stands_before_another(&files, &path).then(|| format!("# Decisions\n\n{}\n", parse::IMPORTED));
+        let rest = rest.or_else(stays);
+        import.sources.insert(full.clone(), rest.as_ref().map(String::len));
+        edits.push(Edit { path: full, old, new: rest.map(String::into_bytes) });
+        new_files.extend(new.into_iter().map(|(path, text)| (path, text.into_bytes())));
+        import.imported.extend(decisions.into_iter().map(Imported::from));
+    }
+    let mut seen = BTreeSet::new();
+    import.imported.retain(|imported| seen.insert(imported.id.clone()));
+    import.undated = import.imported.iter().filter(|imported| imported.decision.date.is_none()).count();
+    if !edits.is_empty() {
+        let message = message(&import);
+        let change = Change {
+            command: "decisions import".to_owned(),
+            branch: branch.clone(),
+            allow_unborn: false,
+            files: new_files,
+            edits,
+            message,
+        };
+        if let Some((reason, hint)) = project.repository.obstacle(&change)? {
+            return Err(Failure::team(reason).hint(hint));
+        }
+        import.change = Some(change);
+    }
+    Ok(import)
+}
+
+/// Records what was planned, and commits it.
+pub(crate) fn carry_out(env: &Env, project: &Project, import: &mut Import) -> Result<(), Failure> {
+    let Some(change) = import.change.take() else { return Ok(()) };
+    lost::settle(env, &project.repository);
+    let _turn = Lander::new(env, project).turn()?;
+    let touches: Vec<String> = change.edits.iter().map(|edit| edit.path.clone()).collect();
+    let why = format!("the decisions in {} get files of their own", list(&touches));
+    rescue::save(env, &project.repository, Occasion { command: "decisions import", why, touches })?;
+    record(env, project, import, &change.branch)?;
+    match project.repository.land(&change, project.repository.identity().as_ref(), env.clock.now())? {
+        Landing::Landed { commit } => import.commit = Some(commit),
+        Landing::NotLanded { reason, hint } => return Err(Failure::failed(reason).hint(hint)),
+    }
+    Ok(())
+}
+
+fn message(import: &Import) -> String {
+    let count = plural(import.imported.len(), "decision");
+    let sources: Vec<&str> = import.sources.keys().map(String::as_str).collect();
+    format!("squad: import {count}\n\nFrom {}, each to a file of its own, word for word.\n", list(sources))
+}
+
+/// Of a team that is on this branch; a decision's file that cannot be read may be that of any entry.
+fn insist_on_sound(project: &Project) -> Result<(), Failure> {
+    if project.folder.is_borrowed() {
+        return Err(Failure::team("the team is the main work tree's").hint("import its decisions there"));
+    }
+    match project.problems.iter().find(|problem| problem.code == "decision-front-matter") {
+        Some(Problem { message, file, line, .. }) => {
+            Err(Failure::team(message.clone()).at(format!("{file}:{line}")).hint("fix it, then import again"))
+        }
+        None => Ok(()),
+    }
+}
+
+fn insist_on_utf8(folder: &str, path: &str, bytes: &[u8]) -> Result<(), Failure> {
+    let Err(error) = std::str::from_utf8(bytes) else { return Ok(()) };
+    let line = 1 + bytes.iter().take(error.valid_up_to()).filter(|byte| **byte == b'\n').count();
+    Err(Failure::team("it is not UTF-8, so its entries could not be kept to the byte")
+        .at(format!("{folder}/{path}:{line}"))
+        .hint("save it as UTF-8 and commit it"))
+}
+
+/// The decisions that have files of their own, with these.
+fn held(files: &Files) -> BTreeMap<DecisionId, String> {
+    let of_many: BTreeSet<&str> = parse::sources(files).into_iter().collect();
+    let own = parse::decisions(files).into_iter().filter_map(|decision| {
+        let file = decision.source?.file;
+        let path = file.strip_prefix(&files.folder)?.trim_start_matches('/');
+        Some((decision.id, files.texts.get(path).filter(|_| !of_many.contains(path))?.clone()))
+    });
+    own.collect()
+}
+
+/// The files to import, by their paths from the team folder.
+fn chosen(project: &Project, directory: &Path, files: &Files, which: &Which) -> Result<Vec<String>, Failure> {
+    let sources = parse::sources(files);
+    let names = match which {
+        Which::All => return Ok(sources.into_iter().map(str::to_owned).collect()),
+        Which::Main => {
+            let main = sources.into_iter().find(|path| *path == parse::main_file(files));
+            return Ok(main.map(str::to_owned).into_iter().collect());
+        }
+        Which::These(names) => names,
+    };
+    let find = |name: &String| {
+        let full = dunce::canonicalize(directory.join(name)).unwrap_or_else(|_| directory.join(name));
+        let inner = full.strip_prefix(&project.folder.path).ok()?;
+        let inner = inner.components().map(|part| part.as_os_str().to_string_lossy()).collect::<Vec<_>>().join("/");
+        sources.contains(&inner.as_str()).then_some(inner)
+    };
+    let missing = |name: &String| {
+        let known: Vec<String> = sources.iter().map(|path| format!("{}/{path}", files.folder)).collect();
+        Failure::usage(format!("{name} as committed contains no decisions")).hint(match known.is_empty() {
+            true => "there is no file with decisions".to_owned(),
+            false => format!("they are read from {}", known.join(", ")),
+        })
+    };
+    names.iter().map(|name| find(name).ok_or_else(|| missing(name))).collect()
+}
+
+/// Writes to the ledger what it does not know yet: the decisions, and that this branch has them.
+fn record(env: &Env, project: &Project, import: &mut Import, branch: &str) -> Result<(), Failure> {
+    let prefix = project.ledger_prefix();
+    let recorded = as_recorded(Some(branch)).unwrap_or_default();
+    let known = ledger::decisions(&project.repository, &prefix)?;
+    let find = |id: &DecisionId| known.iter().find(|logged| logged.decision.id == *id);
+    let redactor = secrets::redactor(env, &project.folder.root);
+    let at = env.clock.now();
+    let mut entries = Vec::new();
+    for Imported { decision, .. } in import.imported.iter().filter(|imported| find(&imported.id).is_none()) {
+        let what = What::DecisionLogged { decision: decision.clone(), branch: Some(branch.to_owned()) };
+        let entry = Entry::new(env.ids.entry(at), at, Actor::User, &what, &redactor);
+        // An address is no secret, and neither is news to the repository.
+        import.secrets.extend(entry.redactions.iter().map(|found| found.kind.clone()).filter(|kind| kind != "email"));
+        entries.push(entry);
+    }
+    let landed =
+        |id: &DecisionId| find(id).is_some_and(|logged| logged.landed.iter().any(|taken| taken.branch == recorded));
+    let decisions: Vec<DecisionId> =
+        import.imported.iter().map(|imported| imported.id.clone()).filter(|id| !landed(id)).collect();
+    if !decisions.is_empty() {
+        let logged = decisions.iter().filter_map(find).map(|logged| logged.entry.clone());
+        let causes = entries.iter().map(|entry| entry.id.clone()).chain(logged).collect();
+        let what = What::DecisionLanded { decisions, branch: recorded, commit: import.base.clone() };
+        entries.push(Entry { causes, ..Entry::new(env.ids.entry(at), at, Actor::Squad, &what, &redactor) });
+        append(&project.repository, &prefix, &entries, at)?;
+    }
+    Ok(())
+}

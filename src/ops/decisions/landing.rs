@@ -1,0 +1,313 @@
+//! Landing: recorded decisions become files on the branch they were made for, in one commit.
+
+use std::fs::File;
+use std::path::PathBuf;
+
+use jiff::{ToSpan, civil::Date};
+
+use crate::env::{Clock, Env};
+use crate::error::Failure;
+use crate::git::{Change, Landing, Repository};
+use crate::model::{Actor, Decision, DecisionId, EntryId, RunId, Slug, What, first_line, list, plural};
+use crate::ops::Workspace;
+use crate::ops::ledger::contents::as_recorded;
+use crate::ops::ledger::index::Unlanded;
+use crate::ops::ledger::journal::append;
+use crate::ops::ledger::{contents as ledger, lost};
+use crate::ops::team::{secrets, turn};
+use crate::pool::Cancel;
+use crate::record::{Entry, decision_path, render_decision};
+
+/// Lands decisions. Owns what it needs, so that a run can wait for it on a thread of its own and still hear a Ctrl-C.
+pub(crate) struct Lander {
+    repository: Repository,
+    prefix: String,
+    /// The team folder from the repository's root.
+    folder: String,
+    /// The same on disk.
+    team: PathBuf,
+    is_borrowed: bool,
+    local: PathBuf,
+    clock: Clock,
+    /// Told to give up waiting for others.
+    cancel: Option<Cancel>,
+    /// Was made just now, so that no branch can have it.
+    new: Option<DecisionId>,
+}
+
+/// Which decisions land.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Which {
+    /// Those that were made for the checked-out branch.
+    OfThisBranch,
+    /// Those that were made on no branch too, since somebody asks for it.
+    AndOfNone,
+}
+
+/// What became of an attempt to land.
+#[derive(Debug, Default)]
+pub(crate) struct Landed {
+    pub(crate) decisions: Vec<DecisionId>,
+    /// The entries that recorded them.
+    pub(crate) causes: Vec<EntryId>,
+    pub(crate) commit: Option<String>,
+    pub(crate) branch: String,
+    /// What stays unlanded, and why.
+    pub(crate) left: Option<Left>,
+    /// Landings wait for each other until what landed is recorded, so that nothing lands twice. The kernel frees the
+    /// lock of a process that dies.
+    _turn: Option<File>,
+}
+
+#[derive(Debug)]
+pub(crate) struct Left {
+    /// `None`: it is not known how many.
+    pub(crate) count: Option<usize>,
+    pub(crate) reason: String,
+    pub(crate) hint: String,
+}
+
+impl Lander {
+    pub(crate) fn new(env: &Env, workspace: &Workspace) -> Self {
+        Self {
+            repository: workspace.repository.clone(),
+            prefix: workspace.ledger_prefix(),
+            folder: workspace.folder_in_repository(),
+            team: workspace.folder.path.clone(),
+            is_borrowed: workspace.folder.is_borrowed(),
+            local: workspace.local(),
+            clock: env.clock.clone(),
+            cancel: None,
+            new: None,
+        }
+    }
+
+    /// One that need not look for this decision in the branch's history: it was made just now.
+    pub(crate) fn of_new(self, decision: &DecisionId) -> Self {
+        Self { new: Some(decision.clone()), ..self }
+    }
+
+    /// One that stops waiting for others when the user does.
+    pub(crate) fn until(self, cancel: Cancel) -> Self {
+        Self { cancel: Some(cancel), ..self }
+    }
+
+    /// Lands every decision that is meant and has not landed anywhere, in one commit. Whoever calls this records the
+    /// landing.
+    pub(crate) fn land(&self, which: Which) -> Result<Landed, Failure> {
+        let turn = self.turn()?;
+        let head = self.repository.head()?;
+        let recorded = as_recorded(head.work());
+        let (waiting, others): (Vec<_>, Vec<_>) = ledger::unlanded(&self.repository, &self.prefix)?
+            .into_iter()
+            .partition(|unlanded| match &unlanded.branch {
+                Some(_) => unlanded.branch == recorded,
+                None => which == Which::AndOfNone || head.branch.is_none(),
+            });
+        let Some(branch) = head.branch else {
+            let (reason, hint) = match self.repository.operation() {
+                Some(operation) => (format!("a {operation} is going on"), "finish it: `git status` tells how"),
+                None => ("HEAD is detached".to_owned(), "check out the branch the work is on"),
+            };
+            return Ok(left(waiting.len(), &reason, hint));
+        };
+        if waiting.is_empty() {
+            return Ok(Landed {
+                branch,
+                ..left(others.len(), "they were made for other branches", &elsewhere(&others))
+            });
+        }
+        let is_on_branch = match &head.commit {
+            Some(commit) => self.repository.has_at(commit, &self.folder)?,
+            None => false,
+        };
+        if let Some((reason, hint)) = self.obstacle(is_on_branch) {
+            return Ok(left(waiting.len(), &reason, hint));
+        }
+        let decisions: Vec<&Decision> = waiting.iter().map(|unlanded| &unlanded.decision).collect();
+        let known = self.files_known(head.commit.as_deref(), &decisions)?;
+        let files: Vec<(String, Vec<u8>)> = decisions
+            .iter()
+            // What the branch holds or has held has landed; only the entry that says so is missing.
+            .filter(|decision| !known.iter().any(|path| is_file_of(path, &decision.id)))
+            .map(|decision| (decision_path(&self.folder, decision), render_decision(decision).into_bytes()))
+            .collect();
+        let commit = if files.is_empty() {
+            None
+        } else {
+            let change = Change {
+                command: "decisions land".to_owned(),
+                branch: branch.clone(),
+                allow_unborn: false,
+                files,
+                edits: Vec::new(),
+                message: message(&decisions),
+            };
+            match self.repository.land(&change, self.repository.identity().as_ref(), self.clock.now()) {
+                Ok(Landing::Landed { commit }) => Some(commit),
+                Ok(Landing::NotLanded { reason, hint }) => return Ok(left(decisions.len(), &reason, &hint)),
+                // A file system that is read-only or full, a branch that somebody locked: they wait for better times.
+                Err(error) => {
+                    let hint = error.hint().unwrap_or_else(|| "see what git status says".to_owned());
+                    return Ok(left(decisions.len(), &error.to_string(), &hint));
+                }
+            }
+        };
+        let decisions = decisions.iter().map(|decision| decision.id.clone()).collect();
+        let causes = waiting.iter().map(|logged| logged.entry.clone()).collect();
+        Ok(Landed { decisions, causes, commit, branch, left: None, _turn: Some(turn) })
+    }
+
+    /// The team's files that the branch holds, and those that it has held since these decisions were made. None where
+    /// that cannot be any of theirs.
+    fn files_known(&self, commit: Option<&str>, decisions: &[&Decision]) -> Result<Vec<String>, Failure> {
+        let Some(commit) = commit.filter(|_| decisions.iter().any(|decision| Some(&decision.id) != self.new.as_ref()))
+        else {
+            return Ok(Vec::new());
+        };
+        let mut files = self.repository.paths_at(commit, &self.folder)?;
+        files.extend(removed(&self.repository, &self.folder, commit, decisions.iter().copied())?);
+        Ok(files)
+    }
+
+    /// What stands against any landing of this team's.
+    pub(in crate::ops) fn obstacle(&self, is_on_branch: bool) -> Option<(String, &'static str)> {
+        if self.is_borrowed {
+            return Some((
+                "the team is the main work tree's, and this branch has none".to_owned(),
+                "bring the team to this branch",
+            ));
+        }
+        if self.team.symlink_metadata().is_ok_and(|metadata| metadata.is_symlink()) {
+            return Some((format!("{} is a symbolic link", self.folder), "make it a folder of the repository"));
+        }
+        // Whoever keeps the team out of the repository does not want its decisions in it.
+        if !is_on_branch && self.repository.is_ignored(&self.folder) {
+            return Some((
+                format!("git ignores {}", self.folder),
+                "the decisions are kept in the ledger; take it out of .gitignore to land them",
+            ));
+        }
+        None
+    }
+
+    /// Waits until nobody else lands or supersedes decisions here.
+    pub(in crate::ops) fn turn(&self) -> Result<File, Failure> {
+        turn::take(&self.local.join("landing.lock"), "landing decisions", self.cancel.as_ref())
+    }
+}
+
+/// Where decisions can land that were made for other branches.
+fn elsewhere(others: &[Unlanded]) -> String {
+    let mut branches: Vec<String> =
+        others.iter().filter_map(|other| Some(format!("`{}`", other.branch.as_ref()?))).collect();
+    branches.sort();
+    branches.dedup();
+    match branches.is_empty() {
+        true => "check out the branch they are for".to_owned(),
+        false => format!("check out {}, or make it anew where it is gone", list(branches)),
+    }
+}
+
+/// The decision files that the history of a commit has removed, as far back as these decisions go.
+pub(in crate::ops) fn removed<'d>(
+    repository: &Repository,
+    folder: &str,
+    commit: &str,
+    decisions: impl Iterator<Item = &'d Decision>,
+) -> Result<Vec<String>, crate::git::Error> {
+    let days: Vec<Option<&str>> = decisions.map(|decision| decision.date.as_deref()?.get(..10)).collect();
+    if days.is_empty() {
+        return Ok(Vec::new());
+    }
+    // `None` sorts first: a decision without a date may be as old as the repository.
+    let oldest = days.into_iter().min().flatten().and_then(|day| day.parse::<Date>().ok());
+    // Clocks differ, and zones too.
+    let since = oldest.and_then(|day| day.checked_sub(2.days()).ok());
+    repository.removed_below(commit, &format!("{folder}/decisions"), since)
+}
+
+/// A decision's file is known by its name's end, whatever people made of the rest.
+pub(in crate::ops) fn is_file_of(path: &str, id: &DecisionId) -> bool {
+    path.strip_suffix(".md").is_some_and(|path| path.ends_with(&format!("-{id}")))
+}
+
+/// Records a landing, so that nothing lands twice. Were squad killed before this, the file on the branch tells.
+pub(crate) fn record(env: &Env, workspace: &Workspace, landed: &Landed) -> Result<(), Failure> {
+    let Some(what) = landed.event() else { return Ok(()) };
+    lost::settle(env, &workspace.repository);
+    let at = env.clock.now();
+    let redactor = secrets::redactor(env, &workspace.folder.root);
+    let mut entry = Entry::new(env.ids.entry(at), at, Actor::Squad, &what, &redactor);
+    entry.causes.clone_from(&landed.causes);
+    append(&workspace.repository, &workspace.ledger_prefix(), &[entry], at)?;
+    Ok(())
+}
+
+impl Landed {
+    /// What is recorded of it, when anything landed.
+    pub(crate) fn event(&self) -> Option<What> {
+        (!self.decisions.is_empty()).then(|| What::DecisionLanded {
+            decisions: self.decisions.clone(),
+            branch: self.branch.clone(),
+            commit: self.commit.clone().unwrap_or_default(),
+        })
+    }
+}
+
+impl Left {
+    pub(crate) fn because(failure: Failure) -> Self {
+        let hint = failure.hint.unwrap_or_else(|| "try it again".to_owned());
+        Self { count: None, reason: failure.message, hint }
+    }
+
+    /// `2 decisions`, as far as that is known.
+    pub(crate) fn what(&self) -> String {
+        self.count.map_or_else(|| "decisions".to_owned(), |count| plural(count, "decision"))
+    }
+}
+
+fn left(count: usize, reason: &str, hint: &str) -> Landed {
+    let left = (count > 0).then(|| Left { count: Some(count), reason: reason.to_owned(), hint: hint.to_owned() });
+    Landed { left, ..Landed::default() }
+}
+
+/// The commit's message: a subject, the titles, and a trailer for each run, agent and decision.
+fn message(decisions: &[&Decision]) -> String {
+    let mut message = match decisions {
+        [decision] => format!("squad: decide: {}\n", first_line(&decision.title, 60)),
+        decisions => {
+            let titles: Vec<String> = decisions.iter().map(|decision| format!("- {}", decision.title)).collect();
+            format!("squad: record {}\n\n{}\n", plural(decisions.len(), "decision"), titles.join("\n"))
+        }
+    };
+    let mut trailers: Vec<String> = Vec::new();
+    let runs = decisions.iter().filter_map(|decision| decision.run.as_ref()).map(RunId::as_str).map(|run| ("Run", run));
+    let agents = decisions.iter().filter(|decision| decision.run.is_some());
+    let agents =
+        agents.filter_map(|decision| decision.by.as_deref()).filter_map(Slug::fold).map(|slug| slug.to_string());
+    let agents: Vec<String> = agents.collect();
+    let ids = decisions.iter().map(|decision| ("Decision", decision.id.as_str()));
+    for (name, value) in runs.chain(agents.iter().map(|agent| ("Agent", agent.as_str()))).chain(ids) {
+        let trailer = format!("Squad-{name}: {value}");
+        if !trailers.contains(&trailer) {
+            trailers.push(trailer);
+        }
+    }
+    message.push('\n');
+    message.push_str(&trailers.join("\n"));
+    message.push('\n');
+    message
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_decisions_file_is_known_by_its_id() {
+        let id = DecisionId::new("0a1b");
+        assert!(is_file_of(".squad/decisions/2026/01/05-any-title-0a1b.md", &id));
+        assert!(!is_file_of(".squad/decisions/2026/01/05-any-title-20a1b.md", &id) && !is_file_of("0a1b.txt", &id));
+    }
+}

@@ -1,0 +1,239 @@
+//! Decisions: how they stand, and adding one. `landing` brings them to the branch.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use serde::Serialize;
+
+use crate::env::Env;
+use crate::error::Failure;
+use crate::model::{Actor, Decision, DecisionId, DecisionState, Source, What, list, printable};
+use crate::ops::decisions::landing::{Lander, is_file_of, removed};
+use crate::ops::ledger::contents::{self as ledger, TakenIn, as_recorded, newest_first, order_of};
+use crate::ops::ledger::journal::{append, logged_decision};
+use crate::ops::ledger::lost;
+use crate::ops::team::commit::insist_on_merged;
+use crate::ops::team::secrets;
+use crate::ops::{Project, Workspace};
+use crate::parse::{self, Files};
+use crate::record::Entry;
+use crate::store;
+
+/// A decision and how it stands, as `squad decisions` shows it.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+pub(crate) struct Standing {
+    pub(crate) id: DecisionId,
+    pub(crate) title: String,
+    pub(crate) date: Option<String>,
+    pub(crate) by: Option<String>,
+    pub(crate) state: DecisionState,
+    pub(crate) source: Option<Source>,
+    pub(crate) scope: Vec<String>,
+    #[serde(skip)]
+    pub(crate) tags: Vec<String>,
+    pub(crate) supersedes: Option<DecisionId>,
+    /// Those on the branch that replace it; two that do not know of each other, when branches were merged.
+    pub(crate) superseded_by: Vec<DecisionId>,
+    pub(crate) text: String,
+}
+
+/// Every decision there is, in every state, the newest first.
+///
+/// In force is what the checked-out commit holds; the work tree may be ahead of it.
+pub(crate) fn standing(project: &Project) -> Result<Vec<Standing>, Failure> {
+    let head = project.repository.head()?;
+    let branch = as_recorded(head.branch.as_deref());
+    let here = match &head.commit {
+        // A borrowed team's decisions are those of the work tree it is borrowed from.
+        _ if project.folder.is_borrowed() => Held { decisions: project.decisions().to_vec(), paths: Vec::new() },
+        Some(commit) => at_commit(project, commit)?,
+        None => Held::default(),
+    };
+    let mut superseders: BTreeMap<&DecisionId, Vec<DecisionId>> = BTreeMap::new();
+    for decision in &here.decisions {
+        if let Some(old) = &decision.supersedes {
+            superseders.entry(old).or_default().push(decision.id.clone());
+        }
+    }
+    let on_branch = |decision: &Decision| {
+        let superseded_by = superseders.get(&decision.id).cloned().unwrap_or_default();
+        let ended = if superseded_by.is_empty() { decision.ended() } else { Some(DecisionState::Superseded) };
+        let state = ended.unwrap_or(DecisionState::InForce);
+        Standing { superseded_by, ..stand(decision, state) }
+    };
+    let mut known: BTreeSet<DecisionId> = here.decisions.iter().map(|decision| decision.id.clone()).collect();
+    let mut all: Vec<Standing> = here.decisions.iter().map(&on_branch).collect();
+    let mut logged = ledger::decisions(&project.repository, &project.ledger_prefix())?;
+    let order = order_of(&logged);
+    logged.retain(|logged| known.insert(logged.decision.id.clone()));
+    // A file that cannot be read is on the branch all the same.
+    let is_there = |id: &DecisionId| here.paths.iter().any(|path| is_file_of(path, id));
+    let gone = match &head.commit {
+        Some(commit) => {
+            let landed = logged.iter().filter(|logged| !logged.landed.is_empty() && !is_there(&logged.decision.id));
+            let landed = landed.map(|logged| &logged.decision);
+            removed(&project.repository, &project.folder_in_repository(), commit, landed)?
+        }
+        None => Vec::new(),
+    };
+    // In another clone the branch of this name is another one, for as long as what it has is not taken over from there.
+    let mut asked: BTreeMap<String, bool> = BTreeMap::new();
+    let mut was_here = |TakenIn { commit, .. }: &TakenIn| {
+        let ask = || commit.is_empty() || project.repository.is_of_this_clone(commit);
+        *asked.entry(commit.clone()).or_insert_with(ask)
+    };
+    for logged in &logged {
+        let decision = &logged.decision;
+        let state = if is_there(&decision.id) {
+            all.push(on_branch(decision));
+            continue;
+        } else if logged.landed.is_empty() {
+            DecisionState::Unlanded
+        } else if gone.iter().any(|path| is_file_of(path, &decision.id))
+            || logged.landed.iter().filter(|taken| Some(&taken.branch) == branch.as_ref()).any(&mut was_here)
+        {
+            DecisionState::Withdrawn
+        } else {
+            DecisionState::Elsewhere
+        };
+        all.push(stand(decision, state));
+    }
+    // Written by hand and not committed yet.
+    for decision in project.decisions() {
+        if known.insert(decision.id.clone()) {
+            all.push(stand(decision, DecisionState::Unlanded));
+        }
+    }
+    newest_first(&mut all, |standing| (&standing.id, standing.date.as_deref()), &order);
+    Ok(all)
+}
+
+/// What a commit holds of decisions.
+#[derive(Default)]
+struct Held {
+    decisions: Vec<Decision>,
+    /// Of all files that may hold some.
+    paths: Vec<String>,
+}
+
+fn at_commit(project: &Project, commit: &str) -> Result<Held, Failure> {
+    let folder = project.folder_in_repository();
+    let mut files = team_files(project, commit)?;
+    // The work tree is read through links within the project too. Importing is not: what lies elsewhere stays there.
+    let inner = |path: &str| path.strip_prefix(&folder).map(|path| path.trim_start_matches('/').to_owned());
+    let wanted = |path: &str| inner(path).filter(|path| parse::holds_decisions(path)).map(|path| store::largest(&path));
+    let links = project.repository.links_at(commit, &folder, wanted)?;
+    files.extend(links.into_iter().filter_map(|(path, bytes)| Some((inner(&path)?, bytes))));
+    let paths = files.keys().map(|path| format!("{folder}/{path}")).collect();
+    // As in the work tree, so that an entry is the same one here and there.
+    let texts = files.into_iter().map(|(path, bytes)| (path, parse::text_of(bytes).0));
+    let files = Files { folder: project.folder.name.to_owned(), texts: texts.collect() };
+    insist_on_merged(&files, "HEAD")?;
+    Ok(Held { decisions: parse::decisions(&files), paths })
+}
+
+/// The team's files that may hold decisions as a commit has them, by their paths from the team folder.
+pub(in crate::ops) fn team_files(project: &Project, commit: &str) -> Result<BTreeMap<String, Vec<u8>>, Failure> {
+    let folder = project.folder_in_repository();
+    let inner = |path: &str| path.strip_prefix(&folder).map(|path| path.trim_start_matches('/').to_owned());
+    let wanted = |path: &str| inner(path).filter(|path| parse::holds_decisions(path)).map(|path| store::largest(&path));
+    let files = project.repository.files_at(commit, &folder, wanted)?;
+    Ok(files.into_iter().filter_map(|(path, bytes)| Some((inner(&path)?, bytes))).collect())
+}
+
+fn stand(decision: &Decision, state: DecisionState) -> Standing {
+    Standing {
+        id: decision.id.clone(),
+        title: decision.title.clone(),
+        date: decision.date.clone(),
+        by: decision.by.clone(),
+        state,
+        source: decision.source.clone(),
+        scope: decision.scope.clone(),
+        tags: decision.tags.clone(),
+        supersedes: decision.supersedes.clone(),
+        superseded_by: Vec::new(),
+        text: decision.text.clone(),
+    }
+}
+
+/// What a person decides.
+pub(crate) struct Addition {
+    pub(crate) text: String,
+    pub(crate) scope: Vec<String>,
+    pub(crate) tags: Vec<String>,
+    pub(crate) supersedes: Option<DecisionId>,
+}
+
+/// Writes a decision that replaces another one. What is not said anew stays: its scope and its tags.
+///
+/// Of two that want to replace the same decision on the same branch at the same time, the second is told of the first.
+/// On two branches nobody can know; the merge then holds both, and every command says so.
+pub(crate) fn supersede(env: &Env, project: &Project, id: &str, addition: Addition) -> Result<Decision, Failure> {
+    let _turn = Lander::new(env, project).turn()?;
+    let old = find(standing(project)?, id)?;
+    let branch = as_recorded(project.repository.head()?.work());
+    let waiting = ledger::decisions(&project.repository, &project.ledger_prefix())?.into_iter().filter(|logged| {
+        logged.landed.is_empty() && logged.branch == branch && logged.decision.supersedes.as_ref() == Some(&old.id)
+    });
+    let by: Vec<DecisionId> =
+        old.superseded_by.iter().cloned().chain(waiting.map(|logged| logged.decision.id)).collect();
+    if let Some(newest) = by.last() {
+        let ids = list(by.iter().map(|id| format!("`{id}`")));
+        return Err(Failure::usage(format!("`{}` is superseded by {ids} already", old.id))
+            .hint(format!("squad decisions supersede {newest} \"…\"")));
+    }
+    if old.state == DecisionState::Withdrawn {
+        return Err(Failure::usage(format!("`{}` was withdrawn: there is nothing to supersede", old.id))
+            .hint("squad decisions add \"…\""));
+    }
+    let or = |new: Vec<String>, old: Vec<String>| if new.is_empty() { old } else { new };
+    let (scope, tags) = (or(addition.scope, old.scope), or(addition.tags, old.tags));
+    add(env, project, Addition { text: addition.text, scope, tags, supersedes: Some(old.id) })
+}
+
+/// Writes a decision to the ledger. It is durable when this returns; landing it is another matter.
+pub(crate) fn add(env: &Env, workspace: &Workspace, addition: Addition) -> Result<Decision, Failure> {
+    let text = addition.text.trim();
+    let (title, body) = text.split_once('\n').unwrap_or((text, ""));
+    let title = printable(title.trim_start_matches('#').trim());
+    if title.is_empty() {
+        return Err(
+            Failure::usage("a decision needs a text").hint("squad decisions add \"Money is stored as integer cents\"")
+        );
+    }
+    lost::settle(env, &workspace.repository);
+    let at = env.clock.now();
+    let id = env.ids.entry(at);
+    let decision = Decision {
+        id: id.decision(),
+        title,
+        date: Some(at.strftime("%Y-%m-%dT%H:%M:%S%.3fZ").to_string()),
+        by: workspace.repository.identity().map(|identity| identity.name),
+        run: None,
+        supersedes: addition.supersedes,
+        scope: addition.scope,
+        tags: addition.tags,
+        text: printable(body.trim()),
+        status: None,
+        source: None,
+    };
+    let what = What::DecisionLogged { decision, branch: workspace.repository.head()?.work().map(str::to_owned) };
+    let entry = Entry::new(id, at, Actor::User, &what, &secrets::redactor(env, &workspace.folder.root));
+    append(&workspace.repository, &workspace.ledger_prefix(), std::slice::from_ref(&entry), at)?;
+    logged_decision(&entry).ok_or_else(|| Failure::failed("the decision was written and cannot be read back"))
+}
+
+/// The decision an id or the beginning of one means.
+pub(crate) fn find(all: Vec<Standing>, id: &str) -> Result<Standing, Failure> {
+    let mut found: Vec<Standing> = all.into_iter().filter(|decision| decision.id.as_str().starts_with(id)).collect();
+    // Whoever copied a file has two of one id.
+    found.dedup_by(|a, b| a.id == b.id);
+    match found.len() {
+        1 => Ok(found.remove(0)),
+        0 => Err(Failure::usage(format!("there is no decision `{id}`")).hint("`squad decisions list` shows them all")),
+        _ => {
+            let ids = list(found.iter().map(|decision| format!("`{}`", decision.id)));
+            Err(Failure::usage(format!("`{id}` is ambiguous: {ids}")).hint("use a longer prefix"))
+        }
+    }
+}

@@ -1,0 +1,105 @@
+//! What several branches decide, before they meet.
+
+use std::collections::BTreeSet;
+
+use serde::Serialize;
+
+use crate::error::Failure;
+use crate::model::{Decision, DecisionId};
+use crate::ops::Workspace;
+use crate::ops::decisions::review::{Revision, revision};
+use crate::ops::team::commit::{files_at, insist_on_merged};
+use crate::parse::{self, Files};
+use crate::review::{self, Conflict};
+
+/// What several branches decide.
+#[derive(Serialize)]
+pub(crate) struct Radar {
+    pub(crate) base: Revision,
+    pub(crate) branches: Vec<Branch>,
+    pub(crate) conflicts: Vec<Crossing>,
+}
+
+#[derive(Serialize)]
+pub(crate) struct Branch {
+    #[serde(flatten)]
+    pub(crate) revision: Revision,
+    /// The decisions it has and the base has not.
+    pub(crate) new: Vec<DecisionId>,
+    #[serde(skip)]
+    decisions: Vec<Decision>,
+    /// What the base has decided since the branch forked.
+    #[serde(skip)]
+    missed: Vec<Decision>,
+}
+
+/// A conflict between two branches, or between a branch and what the base has decided since it forked.
+#[derive(Serialize)]
+pub(crate) struct Crossing {
+    /// The base stands second.
+    pub(crate) branches: [String; 2],
+    #[serde(flatten)]
+    pub(crate) conflict: Conflict,
+}
+
+/// Compares what branches decide before they meet. Without names: every branch, local and of remotes.
+pub(crate) fn radar(workspace: &Workspace, base: Option<&str>, names: &[String]) -> Result<Radar, Failure> {
+    let base = match base {
+        Some(name) => revision(workspace, name.to_owned())?,
+        None => default_base(workspace)?,
+    };
+    let revisions: Vec<Revision> = if names.is_empty() {
+        let mut seen = BTreeSet::from([base.commit.clone()]);
+        let all = workspace.repository.branches()?.into_iter();
+        // A branch and its copy on the remote are one.
+        all.filter(|(_, commit)| seen.insert(commit.clone())).map(|(name, commit)| Revision { name, commit }).collect()
+    } else {
+        names.iter().map(|name| revision(workspace, name.clone())).collect::<Result<_, _>>()?
+    };
+    let tip = |revision: &Revision| {
+        let files = files_at(workspace, &revision.commit)?;
+        insist_on_merged(&files, &revision.name).map(|()| parse::decisions(&files))
+    };
+    let standing = tip(&base)?;
+    let mut branches = Vec::new();
+    for revision in revisions {
+        let fork = workspace.repository.merge_base(&base.commit, &revision.commit)?;
+        let start = fork.as_deref().map_or_else(|| Ok(Files::default()), |fork| files_at(workspace, fork))?;
+        let before = parse::decisions(&start);
+        let new = review::changes(&before, &tip(&revision)?).new;
+        // What the base has by now, it has from there.
+        let new = without(&new, &standing);
+        if !new.is_empty() || !names.is_empty() {
+            let missed = without(&standing, &before);
+            branches.push(Branch { revision, new: new.iter().map(|d| d.id.clone()).collect(), decisions: new, missed });
+        }
+    }
+    let mut conflicts = Vec::new();
+    for (at, one) in branches.iter().enumerate() {
+        let others = branches[at + 1..].iter().map(|other| (&other.revision.name, &other.decisions));
+        for (name, decisions) in others.chain([(&base.name, &one.missed)]) {
+            let found = review::between(&one.decisions, decisions, &standing).into_iter();
+            conflicts.extend(
+                found.map(|conflict| Crossing { branches: [one.revision.name.clone(), name.clone()], conflict }),
+            );
+        }
+    }
+    conflicts.sort_by(|a, b| (a.conflict.certainty, &a.branches).cmp(&(b.conflict.certainty, &b.branches)));
+    Ok(Radar { base, branches, conflicts })
+}
+
+/// The decisions that are not among the others.
+fn without(decisions: &[Decision], others: &[Decision]) -> Vec<Decision> {
+    let others: BTreeSet<&DecisionId> = others.iter().map(|other| &other.id).collect();
+    decisions.iter().filter(|decision| !others.contains(&decision.id)).cloned().collect()
+}
+
+/// Where branches usually go.
+fn default_base(workspace: &Workspace) -> Result<Revision, Failure> {
+    for name in ["origin/HEAD", "main", "master"] {
+        if let Some(commit) = workspace.repository.resolve(name)? {
+            return Ok(Revision { name: name.to_owned(), commit });
+        }
+    }
+    revision(workspace, "HEAD".to_owned())
+}

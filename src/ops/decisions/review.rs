@@ -1,0 +1,330 @@
+//! What a pull request decides, seen from two commits.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use serde::{Serialize, Serializer};
+
+use crate::error::Failure;
+use crate::model::{Decision, DecisionId, Problem, RunId, Severity, Source, plural};
+use crate::ops::Workspace;
+use crate::ops::ledger::contents as ledger;
+use crate::ops::ledger::contents::as_recorded;
+use crate::ops::team::commit::{files_at, insist_on_merged};
+use crate::ops::team::prompts::{self, PromptChange};
+use crate::parse;
+use crate::review::{self, Certainty, Changes, Conflict};
+use crate::store;
+
+/// Two ends of a range, and where they part.
+#[derive(Clone)]
+pub(crate) struct Range {
+    pub(crate) base: Revision,
+    pub(crate) head: Revision,
+    fork: Option<String>,
+}
+
+#[derive(Clone, Debug, PartialEq, Serialize)]
+pub(crate) struct Revision {
+    /// As it was asked for.
+    pub(crate) name: String,
+    pub(crate) commit: String,
+}
+
+/// What a range decides.
+#[derive(Serialize)]
+pub(crate) struct Review {
+    /// Its folder, from the repository's root.
+    pub(crate) team: String,
+    pub(crate) base: Revision,
+    pub(crate) head: Revision,
+    /// Where the two part; `None` where that is not known here, so that they are compared directly.
+    pub(crate) merge_base: Option<String>,
+    #[serde(flatten)]
+    pub(crate) decisions: Decided,
+    pub(crate) conflicts: Vec<Conflict>,
+    /// Decisions that were made for this range and are not in it.
+    pub(crate) unlanded: Vec<Unlanded>,
+    pub(crate) prompts: Vec<PromptChange>,
+    /// What could not be seen from here.
+    pub(crate) notes: Vec<String>,
+}
+
+/// [`Changes`], each decision with the place it stands at.
+pub(crate) struct Decided(pub(crate) Changes);
+
+#[derive(Clone, Debug, PartialEq, Serialize)]
+pub(crate) struct Unlanded {
+    #[serde(flatten)]
+    pub(crate) decision: Decision,
+    /// The branch it was made for.
+    pub(crate) branch: Option<String>,
+}
+
+#[derive(Serialize)]
+struct Located<'a> {
+    #[serde(flatten)]
+    decision: &'a Decision,
+    source: &'a Option<Source>,
+}
+
+impl Serialize for Decided {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        #[derive(Serialize)]
+        struct Shape<'a> {
+            new: Vec<Located<'a>>,
+            changed: Vec<Change<'a>>,
+            superseded: Vec<Replaced<'a>>,
+            withdrawn: Vec<Located<'a>>,
+        }
+        #[derive(Serialize)]
+        struct Change<'a> {
+            before: Located<'a>,
+            after: Located<'a>,
+            diff: &'a str,
+        }
+        #[derive(Serialize)]
+        struct Replaced<'a> {
+            decision: Located<'a>,
+            by: &'a DecisionId,
+        }
+        let Changes { new, changed, superseded, withdrawn } = &self.0;
+        let located = |decision| Located { decision, source: &decision.source };
+        Shape {
+            new: new.iter().map(located).collect(),
+            changed: changed
+                .iter()
+                .map(|change| Change {
+                    before: located(&change.before),
+                    after: located(&change.after),
+                    diff: &change.diff,
+                })
+                .collect(),
+            superseded: superseded
+                .iter()
+                .map(|replaced| Replaced { decision: located(&replaced.decision), by: &replaced.by })
+                .collect(),
+            withdrawn: withdrawn.iter().map(located).collect(),
+        }
+        .serialize(serializer)
+    }
+}
+
+impl Range {
+    /// `BASE..HEAD`, `BASE...HEAD`, or `BASE` alone for what HEAD has on top of it. They mean the same: what HEAD adds
+    /// since the two have parted.
+    pub(crate) fn find(workspace: &Workspace, range: &str) -> Result<Self, Failure> {
+        let (base, head) = range.split_once("...").or_else(|| range.split_once("..")).unwrap_or((range, ""));
+        let or_head = |name: &str| if name.is_empty() { "HEAD".to_owned() } else { name.to_owned() };
+        let (base, head) = (revision(workspace, or_head(base))?, revision(workspace, or_head(head))?);
+        let fork = workspace.repository.merge_base(&base.commit, &head.commit)?;
+        Ok(Self { base, head, fork })
+    }
+
+    /// What the range is compared with.
+    fn start(&self) -> &str {
+        self.fork.as_deref().unwrap_or(&self.base.commit)
+    }
+}
+
+pub(in crate::ops) fn revision(workspace: &Workspace, name: String) -> Result<Revision, Failure> {
+    match workspace.repository.resolve(&name)? {
+        Some(commit) => Ok(Revision { name, commit }),
+        None => Err(Failure::usage(format!("there is no commit `{name}` here"))
+            .hint("in a shallow clone, fetch it first: `git fetch --unshallow`")),
+    }
+}
+
+/// The reviews of all teams that either end of the range has and that have something to say; where none has, that of
+/// the repository's root.
+pub(crate) fn of_all_teams(workspace: &Workspace, range: &Range) -> Result<Vec<Review>, Failure> {
+    let root = workspace.of_team("", store::FOLDERS[0]);
+    let mut places = BTreeSet::new();
+    for commit in [range.start(), &range.head.commit] {
+        let folders = workspace.repository.folders_named(commit, &store::FOLDERS)?;
+        places.extend(folders.iter().map(|folder| folder.rsplit_once('/').map_or("", |(place, _)| place).to_owned()));
+    }
+    // What lies in a team's folder, such as a template, is no team.
+    places.retain(|place| !place.split('/').any(|part| store::FOLDERS.contains(&part)));
+    let teams = places.iter().map(|place| workspace.of_team(place, store::FOLDERS[0]));
+    let mut reviews = teams.map(|team| review(&team, range.clone())).collect::<Result<Vec<_>, _>>()?;
+    reviews.retain(Review::says_something);
+    if reviews.is_empty() {
+        reviews.push(review(&root, range.clone())?);
+    }
+    Ok(reviews)
+}
+
+/// Looks at commits and the ledger, never at the work tree.
+pub(crate) fn review(workspace: &Workspace, range: Range) -> Result<Review, Failure> {
+    let start = files_at(workspace, range.start())?;
+    let head = files_at(workspace, &range.head.commit)?;
+    let base =
+        if range.base.commit == range.start() { start.clone() } else { files_at(workspace, &range.base.commit)? };
+    insist_on_merged(&head, &range.head.name)?;
+    let (before, after, target) = (parse::decisions(&start), parse::decisions(&head), parse::decisions(&base));
+    let decisions = review::changes(&before, &after);
+    let mut notes = unread(&prompts::problems(&start), &prompts::problems(&head));
+    // The range may be what mends it.
+    notes.extend(
+        parse::conflicts(&base)
+            .iter()
+            .chain(&parse::conflicts(&start))
+            .take(1)
+            .map(|problem| format!("{problem} in `{}`, so nothing in it is compared.", range.base.name)),
+    );
+    if range.fork.is_none() {
+        notes.push(format!(
+            "{} and {} have no common commit here, so they are compared directly; in a shallow clone, \
+             `git fetch --unshallow` tells more.",
+            range.base.name, range.head.name
+        ));
+    }
+    let conflicts = conflicts(&decisions, &before, &after, &target);
+    let unlanded = unlanded(workspace, &range, &decisions, &after, &mut notes)?;
+    Ok(Review {
+        team: workspace.folder_in_repository(),
+        prompts: prompts::changes(&start, &head),
+        merge_base: range.fork,
+        base: range.base,
+        head: range.head,
+        decisions: Decided(decisions),
+        conflicts,
+        unlanded,
+        notes,
+    })
+}
+
+/// How a range changes what agents are told.
+pub(crate) fn prompt_changes(workspace: &Workspace, range: &Range) -> Result<Vec<PromptChange>, Failure> {
+    let head = files_at(workspace, &range.head.commit)?;
+    insist_on_merged(&head, &range.head.name)?;
+    Ok(prompts::changes(&files_at(workspace, range.start())?, &head))
+}
+
+/// What the range has made of the team's files that cannot be understood.
+fn unread(known: &[Problem], problems: &[Problem]) -> Vec<String> {
+    let is_new = |problem: &&Problem| {
+        problem.severity > Severity::Note
+            && !known.iter().any(|other| (&other.file, &other.message) == (&problem.file, &problem.message))
+    };
+    let told = |problem: &Problem| format!("{}:{}: {}.", problem.file, problem.line, problem.message);
+    problems.iter().filter(is_new).map(told).collect()
+}
+
+/// What the range's decisions have against each other, against what stands beside them, and against what the base
+/// decides by now.
+fn conflicts(changes: &Changes, before: &[Decision], after: &[Decision], target: &[Decision]) -> Vec<Conflict> {
+    let ours: Vec<Decision> =
+        changes.new.iter().chain(changes.changed.iter().map(|changed| &changed.after)).cloned().collect();
+    // What the range has withdrawn or replaced is no longer in its way, though the base still holds it; nor is what
+    // the base has withdrawn since, though the range still holds it.
+    let (here, there) = (ids(after), ids(target));
+    let gone: BTreeSet<&DecisionId> = changes
+        .withdrawn
+        .iter()
+        .chain(changes.changed.iter().map(|changed| &changed.before))
+        .chain(before.iter().filter(|decision| !there.contains(&decision.id)))
+        .map(|decision| &decision.id)
+        .collect();
+    let others: Vec<Decision> = after
+        .iter()
+        .chain(target.iter().filter(|decision| !here.contains(&decision.id)))
+        .filter(|decision| !gone.contains(&decision.id))
+        .cloned()
+        .collect();
+    let mut conflicts = review::within(&ours, &others);
+    let known = &(&ids(before) | &here) | &there;
+    conflicts.extend(review::dangling(&ours, &known));
+    let old = old_conflicts(changes, before);
+    conflicts.retain(|conflict| !old.contains(&(conflict.code, conflict.decisions.iter().collect())));
+    conflicts
+}
+
+fn ids(decisions: &[Decision]) -> BTreeSet<&DecisionId> {
+    decisions.iter().map(|decision| &decision.id).collect()
+}
+
+/// What the changed decisions had against others before they were changed: no news, and not the range's doing. By the
+/// ids they have now.
+fn old_conflicts<'d>(
+    changes: &'d Changes,
+    before: &'d [Decision],
+) -> BTreeSet<(&'static str, BTreeSet<&'d DecisionId>)> {
+    let earlier: Vec<Decision> = changes.changed.iter().map(|changed| changed.before.clone()).collect();
+    let ids_now: BTreeMap<&DecisionId, &DecisionId> = before
+        .iter()
+        .map(|decision| (&decision.id, &decision.id))
+        .chain(changes.changed.iter().map(|changed| (&changed.before.id, &changed.after.id)))
+        .collect();
+    let mut old = review::within(&earlier, before);
+    old.extend(review::dangling(&earlier, &ids(before)));
+    let now = |conflict: &Conflict| conflict.decisions.iter().filter_map(|id| ids_now.get(id).copied()).collect();
+    old.iter().map(|conflict| (conflict.code, now(conflict))).collect()
+}
+
+/// The decisions that the ledger has of the range's runs and branch, and that its head does not hold.
+fn unlanded(
+    workspace: &Workspace,
+    range: &Range,
+    changes: &Changes,
+    after: &[Decision],
+    notes: &mut Vec<String>,
+) -> Result<Vec<Unlanded>, Failure> {
+    let logged = ledger::decisions(&workspace.repository, &workspace.ledger_prefix())?;
+    if workspace.repository.ledger().tip()?.is_none() {
+        notes.push("The ledger is not here, so decisions that never landed could not be seen.".to_owned());
+    }
+    let mut runs: BTreeSet<RunId> = changes.new.iter().filter_map(|decision| decision.run.clone()).collect();
+    let trailers = workspace.repository.trailers("Squad-Run", range.start(), &range.head.commit)?;
+    runs.extend(trailers.iter().filter_map(|run| RunId::parse(run)));
+    let branches = workspace.repository.branches_of(&range.head.name, &range.head.commit)?;
+    let branches: Vec<Option<String>> = branches.iter().map(|branch| as_recorded(Some(branch))).collect();
+    let here: BTreeSet<&DecisionId> = after.iter().map(|decision| &decision.id).collect();
+    let belongs = |logged: &ledger::LoggedDecision| {
+        logged.decision.run.as_ref().is_some_and(|run| runs.contains(run))
+            || (logged.branch.is_some() && branches.contains(&logged.branch))
+    };
+    Ok(logged
+        .into_iter()
+        .filter(|logged| logged.landed.is_empty() && !here.contains(&logged.decision.id) && belongs(logged))
+        .map(|logged| Unlanded { decision: logged.decision, branch: logged.branch })
+        .collect())
+}
+
+impl Review {
+    fn says_something(&self) -> bool {
+        let Changes { new, changed, superseded, withdrawn } = &self.decisions.0;
+        !(new.is_empty() && changed.is_empty() && superseded.is_empty() && withdrawn.is_empty())
+            || !(self.conflicts.is_empty() && self.unlanded.is_empty() && self.prompts.is_empty())
+    }
+
+    pub(crate) fn has_explicit_conflicts(&self) -> bool {
+        self.conflicts.iter().any(|conflict| conflict.certainty == Certainty::Explicit)
+    }
+
+    /// The decisions by name, whichever side they stand on.
+    pub(crate) fn summary(&self) -> String {
+        let Changes { new, changed, superseded, withdrawn } = &self.decisions.0;
+        let mut parts: Vec<String> = [
+            (new.len(), "new"),
+            (changed.len(), "changed"),
+            (superseded.len(), "superseded"),
+            (withdrawn.len(), "withdrawn"),
+        ]
+        .iter()
+        .filter(|(count, _)| *count > 0)
+        .map(|(count, what)| format!("{count} {what}"))
+        .collect();
+        if parts.is_empty() {
+            parts.push("no decision changes".to_owned());
+        }
+        for (count, what) in [(self.unlanded.len(), "never landed"), (self.prompts.len(), "")] {
+            match (count, what) {
+                (0, _) => {}
+                (count, "") => parts.push(format!("the prompts of {} change", plural(count, "agent"))),
+                (count, what) => parts.push(format!("{count} {what}")),
+            }
+        }
+        parts.join(", ")
+    }
+}

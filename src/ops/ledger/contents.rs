@@ -1,0 +1,214 @@
+//! What the ledger holds of a team beside its runs: decisions, learnings, what was written, and how much there is.
+
+use std::cmp::Reverse;
+use std::collections::{BTreeMap, BTreeSet, HashMap};
+
+use jiff::Timestamp;
+
+use crate::compile::{Learning, Learnings};
+use crate::git::{Error, Repository};
+use crate::model::{Decision, DecisionId, EntryId, RunId, Slug, What, moment};
+use crate::ops::ledger::index::{self, EntryFacts, Fact, FileWrite, Index, Place, Row, Unlanded};
+use crate::ops::ledger::twins::{Recorded, twins};
+use crate::policy::Redactor;
+use crate::view::Progress;
+
+/// A branch, of some clone, that has taken a decision in, and the commit that did.
+#[derive(Clone)]
+pub(crate) struct TakenIn {
+    pub(crate) branch: String,
+    /// Empty where the branch had the file before squad came to land it.
+    pub(crate) commit: String,
+}
+
+/// The decisions the ledger holds, the newest first, with the branch each was made for and where it has landed.
+pub(crate) struct LoggedDecision {
+    pub(crate) decision: Decision,
+    /// The entry that recorded it.
+    pub(crate) entry: EntryId,
+    pub(crate) branch: Option<String>,
+    pub(crate) landed: Vec<TakenIn>,
+}
+
+pub(crate) fn decisions(repository: &Repository, prefix: &str) -> Result<Vec<LoggedDecision>, Error> {
+    let Some(index) = Index::open(repository, prefix)? else { return Ok(Vec::new()) };
+    let mut landed: BTreeMap<DecisionId, Vec<TakenIn>> = BTreeMap::new();
+    let (mut recorded, mut branches) = (Vec::new(), Vec::new());
+    for span in index.spans(Place::Decisions) {
+        for Row { path, key, value, .. } in index.rows::<EntryFacts>(&span)?.into_iter().rev() {
+            let Some(EntryFacts { id: entry, fact, .. }) = value else { continue };
+            match fact {
+                Fact::Landed { decisions, branch, commit } => {
+                    for id in decisions {
+                        let taken = TakenIn { branch: branch.clone(), commit: commit.clone() };
+                        landed.entry(id).or_default().push(taken);
+                    }
+                }
+                Fact::Decided { decision, branch } => {
+                    recorded.push(Recorded { path, key, entry, decision });
+                    branches.push(branch);
+                }
+                _ => {}
+            }
+        }
+    }
+    let (counting, damage) = twins(recorded.iter());
+    damage.into_iter().for_each(|damage| index.report(damage));
+    let with_landings = |(Recorded { decision, entry, .. }, branch): (Recorded, _)| LoggedDecision {
+        landed: landed.get(&decision.id).cloned().unwrap_or_default(),
+        decision,
+        entry,
+        branch,
+    };
+    let mut all: Vec<Option<_>> = recorded.into_iter().zip(branches).map(Some).collect();
+    Ok(counting.into_iter().filter_map(|at| all.get_mut(at)?.take()).map(with_landings).collect())
+}
+
+/// The decisions that have landed nowhere, the newest first. Costs what is new, however many have landed.
+pub(in crate::ops) fn unlanded(repository: &Repository, prefix: &str) -> Result<Vec<Unlanded>, Error> {
+    let unlanded = index::unlanded(repository, prefix)?;
+    // Of an id that is not made from its entry, there may be more.
+    if unlanded.iter().all(|one| one.entry.decision() == one.decision.id) {
+        return Ok(unlanded);
+    }
+    let all = decisions(repository, prefix)?.into_iter().filter(|logged| logged.landed.is_empty());
+    Ok(all.map(|LoggedDecision { decision, entry, branch, .. }| Unlanded { entry, decision, branch }).collect())
+}
+
+/// The newest learnings of all agents, as many as prompts may choose from, but for those that have become part of
+/// histories on this branch, or on one that was merged into it.
+pub(crate) fn learnings(repository: &Repository, prefix: &str) -> Result<Learnings, Error> {
+    const ENOUGH: usize = 200;
+    let Some(index) = Index::open(repository, prefix)? else { return Ok(Learnings::new()) };
+    let head = repository.head()?;
+    let branch = as_recorded(head.work());
+    // A landing is younger than what it lands, so it is met first.
+    let mut here: BTreeSet<EntryId> = BTreeSet::new();
+    let mut elsewhere: BTreeMap<EntryId, String> = BTreeMap::new();
+    let mut lessons: Vec<Lesson> = Vec::new();
+    'enough: for span in index.spans(Place::Memory) {
+        for EntryFacts { id, at, run, agent, fact } in index.values::<EntryFacts>(&span)?.rev() {
+            match (fact, agent) {
+                (Fact::Taught { learnings, branch: on, .. }, _) if Some(&on) == branch.as_ref() => {
+                    here.extend(learnings)
+                }
+                (Fact::Taught { learnings, commit, .. }, _) => {
+                    elsewhere.extend(learnings.into_iter().map(|id| (id, commit.clone())));
+                }
+                (Fact::Learned { text }, Some(agent)) if !here.contains(&id) => {
+                    lessons.push(Lesson { id, at, run, agent, text });
+                }
+                _ => {}
+            }
+            if lessons.len() == ENOUGH {
+                break 'enough;
+            }
+        }
+    }
+    let commits: BTreeSet<String> = lessons.iter().filter_map(|lesson| elsewhere.get(&lesson.id).cloned()).collect();
+    let merged = head.commit.map_or_else(|| Ok(BTreeSet::new()), |head| repository.merged(&commits, &head))?;
+    let mut learnings = Learnings::new();
+    for Lesson { id, at, agent, text, .. } in lessons.into_iter().rev() {
+        let commit = elsewhere.get(&id);
+        if commit.is_none_or(|commit| !merged.contains(commit)) {
+            let date = at.strftime("%Y-%m-%d").to_string();
+            let learning = Learning { entry: id.to_string(), date, text, is_elsewhere: commit.is_some() };
+            learnings.entry(agent).or_default().push(learning);
+        }
+    }
+    Ok(learnings)
+}
+
+/// Something that an agent learned and that is part of no history file yet.
+pub(crate) struct Lesson {
+    pub(crate) id: EntryId,
+    pub(crate) at: Timestamp,
+    pub(crate) run: Option<RunId>,
+    pub(crate) agent: Slug,
+    pub(crate) text: String,
+}
+
+/// Everything that was learned and has landed on no branch, the oldest first.
+pub(crate) fn lessons(repository: &Repository, prefix: &str) -> Result<Vec<Lesson>, Error> {
+    let Some(index) = Index::open(repository, prefix)? else { return Ok(Vec::new()) };
+    let (mut lessons, mut landed) = (Vec::new(), BTreeSet::new());
+    for span in index.spans(Place::Memory) {
+        for EntryFacts { id, at, run, agent, fact } in index.values::<EntryFacts>(&span)?.rev() {
+            match (fact, agent) {
+                (Fact::Taught { learnings, .. }, _) => landed.extend(learnings),
+                (Fact::Learned { text }, Some(agent)) => lessons.push(Lesson { id, at, run, agent, text }),
+                _ => {}
+            }
+        }
+    }
+    lessons.retain(|lesson| !landed.contains(&lesson.id));
+    lessons.reverse();
+    Ok(lessons)
+}
+
+/// How much there is.
+pub(crate) struct Amount {
+    pub(crate) entries: usize,
+    /// Entries that no remote had when it was asked last.
+    pub(crate) unsynced: usize,
+}
+
+pub(crate) fn amount(repository: &Repository, prefix: &str, progress: &Progress) -> Result<Amount, Error> {
+    let tell = |counted| progress.at("counting the ledger", counted, "entry");
+    let Some(mut index) = Index::open_telling(repository, prefix, &tell)? else {
+        return Ok(Amount { entries: 0, unsynced: 0 });
+    };
+    let entries = index.count();
+    Ok(Amount { entries, unsynced: index.unsynced(prefix)?.unwrap_or(entries) })
+}
+
+/// What one tool call put into a file.
+pub(crate) struct Write {
+    pub(crate) run: RunId,
+    pub(crate) agent: Option<Slug>,
+    pub(crate) at: Timestamp,
+    /// See `record::marks`.
+    pub(crate) lines: Vec<String>,
+}
+
+/// Everything that tool calls put into a file of the project, the newest first.
+pub(crate) fn writes(repository: &Repository, prefix: &str, path: &str) -> Result<Vec<Write>, Error> {
+    let Some(index) = Index::open(repository, prefix)? else { return Ok(Vec::new()) };
+    let mut writes = Vec::new();
+    for span in index.spans(Place::Log) {
+        for row in index.rows::<FileWrite>(&span)?.into_iter().rev() {
+            if row.value.as_ref().is_none_or(|wrote| wrote.path != path) {
+                continue;
+            }
+            let Some(entry) = index.entry(&row)? else { continue };
+            if let (Some(What::ToolCompleted { wrote: Some(wrote), .. }), Some(run)) = (entry.what(), entry.run) {
+                writes.push(Write { run, agent: entry.agent, at: entry.at, lines: wrote.lines });
+            }
+        }
+    }
+    Ok(writes)
+}
+
+/// A branch as the ledger has it: a name may look like an e-mail address.
+pub(in crate::ops) fn as_recorded(branch: Option<&str>) -> Option<String> {
+    branch.map(|branch| Redactor::default().text(branch, &mut Vec::new()))
+}
+
+/// Sorts decisions; those of one instant stand in the order in which they were recorded, the last first. `order` is that
+/// of the ledger.
+pub(in crate::ops) fn newest_first<T>(
+    all: &mut [T],
+    of: impl Fn(&T) -> (&DecisionId, Option<&str>),
+    order: &HashMap<DecisionId, usize>,
+) {
+    let key = |decision: &T| {
+        let (id, date) = of(decision);
+        (Reverse(date.map(|date| moment(date).to_owned())), order.get(id).copied().unwrap_or(usize::MAX))
+    };
+    all.sort_by_cached_key(key);
+}
+
+/// The decisions in the ledger by their places there, the newest first.
+pub(in crate::ops) fn order_of(logged: &[LoggedDecision]) -> HashMap<DecisionId, usize> {
+    logged.iter().enumerate().map(|(place, logged)| (logged.decision.id.clone(), place)).collect()
+}

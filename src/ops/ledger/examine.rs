@@ -1,0 +1,117 @@
+//! Reads the whole ledger and reports what of it is damaged.
+
+use std::collections::{BTreeMap, BTreeSet, HashSet};
+use std::hash::{BuildHasher, RandomState};
+
+use crate::git::{Error, File, Repository, Snapshot};
+use crate::model::{Damage, DamageKind, What};
+use crate::ops::ledger::index::{Index, newer};
+use crate::ops::ledger::twins::{Recorded, twins};
+use crate::record::{Entry, Read};
+use crate::view::Progress;
+
+/// What was read.
+#[derive(Default)]
+pub(in crate::ops) struct Examined {
+    pub(in crate::ops) entries: usize,
+    /// Written by a later squad.
+    pub(in crate::ops) newer: usize,
+    /// Hashes of their paths: of many entries, the paths would be most of what is held.
+    pub(in crate::ops) folders: HashSet<u64>,
+    /// What the paths of each team begin with.
+    pub(in crate::ops) teams: BTreeSet<String>,
+    /// The paths of the first entries that are not where they belong, and where that is.
+    pub(in crate::ops) misplaced: Vec<(String, String)>,
+}
+
+/// Misplaced entries that are named; more of them are no news.
+const MISPLACED: usize = 100;
+
+/// Entries between two words on how far it has come.
+const TELL: usize = 1_000;
+
+/// Reads every entry. What is damaged goes to the repository's log of damage.
+pub(in crate::ops) fn examine(
+    repository: &Repository,
+    snapshot: &Snapshot,
+    progress: &Progress,
+) -> Result<Examined, Error> {
+    let (mut examined, mut seen) = (Examined::default(), 0);
+    let hasher = RandomState::new();
+    let mut decisions: BTreeMap<String, Vec<Recorded>> = BTreeMap::new();
+    snapshot.each(|file, bytes| {
+        let (team, _) = split(&file.path);
+        if !examined.teams.contains(team) {
+            examined.teams.insert(team.to_owned());
+        }
+        if let Some((folder, _)) = file.path.rsplit_once('/') {
+            examined.folders.insert(hasher.hash_one(folder));
+        }
+        seen += 1;
+        if seen % TELL == 0 {
+            progress.at("reading the ledger", seen, "entry");
+        }
+        let damage = match read(bytes) {
+            Ok((entry, what)) => {
+                examined.entries += 1;
+                if !entry.lies_at(&file.path, team) && examined.misplaced.len() < MISPLACED {
+                    let message = format!("is not where entry {} belongs: {}", entry.id, entry.path(team));
+                    examined.misplaced.push((file.path.clone(), message));
+                }
+                if let Some(What::DecisionLogged { mut decision, .. }) = what {
+                    // Only compared: of many, the texts would be most of what is held.
+                    decision.text = blake3::hash(decision.text.as_bytes()).to_string();
+                    let recorded = Recorded { path: file.path.clone(), key: file.key(), entry: entry.id, decision };
+                    decisions.entry(team.to_owned()).or_default().push(recorded);
+                }
+                return;
+            }
+            Err((kind, reason)) => damage_of(file, kind, reason),
+        };
+        examined.newer += usize::from(damage.kind == DamageKind::Newer);
+        repository.damage().add(damage);
+    })?;
+    for recorded in decisions.values() {
+        twins(recorded.iter()).1.into_iter().for_each(|damage| repository.damage().add(damage));
+    }
+    // Each index notes what it finds in the log of damage.
+    examined
+        .teams
+        .iter()
+        .filter(|_| snapshot.is_there())
+        .try_for_each(|team| Index::open(repository, team).map(drop))?;
+    Ok(examined)
+}
+
+fn read(bytes: &[u8]) -> Result<(Entry, Option<What>), (DamageKind, String)> {
+    match Entry::parse(bytes) {
+        Read::Entry(entry) => {
+            let what = entry.understood().map_err(|reason| (DamageKind::Malformed, reason))?;
+            Ok((*entry, what))
+        }
+        Read::Newer { version } => Err((DamageKind::Newer, newer(version))),
+        Read::Damaged { reason } => Err((DamageKind::Malformed, reason)),
+    }
+}
+
+fn damage_of(file: &File, kind: DamageKind, reason: String) -> Damage {
+    Damage { path: file.path.clone(), object: Some(file.key()), kind, reason }
+}
+
+/// What a path begins with before `log/`, `decisions/` or `memory/`: the team's place.
+fn split(path: &str) -> (&str, &str) {
+    let parts = path.strip_prefix("teams/").and_then(|rest| rest.split_once('/'));
+    parts.map_or(("", path), |(_, rest)| path.split_at(path.len() - rest.len()))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_path_begins_with_its_team() {
+        assert_eq!(split("log/2026/01/05/a.md"), ("", "log/2026/01/05/a.md"));
+        assert_eq!(split("teams/a%2Fb/memory/2026/x.md"), ("teams/a%2Fb/", "memory/2026/x.md"));
+        assert_eq!(split("teams/x.md"), ("", "teams/x.md"));
+    }
+}

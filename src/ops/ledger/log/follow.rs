@@ -1,0 +1,117 @@
+use std::ops::ControlFlow;
+use std::time::Duration;
+
+use super::Choice;
+use super::timeline::{name_of, shown};
+use crate::env::Env;
+use crate::error::{Failure, FailureKind};
+use crate::git::{Error, File, Repository, Snapshot};
+use crate::model::RunId;
+use crate::ops::ledger::index::Place;
+use crate::ops::run::signals::Signals;
+use crate::ops::runtime;
+use crate::record::Read;
+
+/// Between two looks at the ledger's tip: short enough to seem at once, and a look costs a small file's reading.
+const PAUSE: Duration = Duration::from_millis(200);
+
+/// Waits for entries that are new since some state of the ledger.
+pub(crate) struct Follower<'a> {
+    repository: &'a Repository,
+    prefix: String,
+    run: Option<RunId>,
+    choice: Choice,
+    /// The newest state that was shown, and its commit.
+    seen: Option<(String, Snapshot)>,
+}
+
+impl<'a> Follower<'a> {
+    /// From a commit of the ledger on; from its beginning where there is none.
+    pub(crate) fn new(
+        repository: &'a Repository,
+        prefix: &str,
+        run: Option<RunId>,
+        choice: Choice,
+        tip: Option<&str>,
+    ) -> Result<Self, Error> {
+        let seen = tip.map(|tip| Ok((tip.to_owned(), repository.ledger().snapshot_at(tip)?))).transpose()?;
+        Ok(Self { repository, prefix: prefix.to_owned(), run, choice, seen })
+    }
+
+    /// Shows what was added since, in the order of time, until `show` has enough.
+    fn look(&mut self, show: &mut impl FnMut(&str, Read) -> ControlFlow<()>) -> Result<ControlFlow<()>, Error> {
+        let Some(tip) = self.repository.ledger().tip()? else { return Ok(ControlFlow::Continue(())) };
+        if self.seen.as_ref().is_some_and(|(seen, _)| *seen == tip) {
+            return Ok(ControlFlow::Continue(()));
+        }
+        let snapshot = self.repository.ledger().snapshot_at(&tip)?;
+        let mut added: Vec<File> = Vec::new();
+        for place in Place::ALL.map(|place| place.path(&self.prefix)) {
+            added.extend(match &self.seen {
+                Some((_, old)) => snapshot.added_since(old, &place)?,
+                None => snapshot.listing(&place)?.value,
+            });
+        }
+        added.sort_by(|one, other| name_of(&one.path).cmp(name_of(&other.path)));
+        for file in added {
+            let bytes = snapshot.read(&file.path, &file.key())?;
+            let read = shown(bytes.as_deref());
+            if self.is_meant(&read, &bytes.unwrap_or_default()) && show(&file.path, read).is_break() {
+                return Ok(ControlFlow::Break(()));
+            }
+        }
+        self.seen = Some((tip, snapshot));
+        Ok(ControlFlow::Continue(()))
+    }
+
+    fn is_meant(&self, read: &Read, bytes: &[u8]) -> bool {
+        match (read, &self.run) {
+            (Read::Entry(entry), run) => {
+                (run.is_none() || entry.run == *run) && self.choice.holds(entry.at, entry.agent.as_ref())
+            }
+            (Read::Newer { .. } | Read::Damaged { .. }, Some(run)) => {
+                String::from_utf8_lossy(bytes).contains(run.as_str())
+            }
+            (Read::Newer { .. } | Read::Damaged { .. }, None) => true,
+        }
+    }
+}
+
+/// Shows entries as they are recorded, whoever does: until `is_over`, a signal, or `show` has enough. What was recorded
+/// before that is shown. Returns the exit code.
+pub(crate) fn follow(
+    env: &Env,
+    mut follower: Follower<'_>,
+    is_over: impl Fn() -> bool,
+    mut show: impl FnMut(&str, Read) -> ControlFlow<()>,
+) -> Result<u8, Failure> {
+    runtime(env)?.block_on(async {
+        let listen = || Signals::listen().map_err(|error| Failure::failed(format!("cannot wait for Ctrl-C: {error}")));
+        let mut signals = if env.signals { Some(listen()?) } else { None };
+        let signal = async {
+            match &mut signals {
+                Some(signals) => signals.next().await,
+                None => std::future::pending().await,
+            }
+        };
+        tokio::pin!(signal);
+        let mut is_interrupted = false;
+        loop {
+            let is_last = is_over();
+            if follower.look(&mut show)?.is_break() {
+                return Ok(0);
+            }
+            if is_interrupted {
+                return Ok(FailureKind::Interrupted.exit_code());
+            }
+            if is_last {
+                return Ok(0);
+            }
+            tokio::select! {
+                biased;
+                () = &mut signal => is_interrupted = true,
+                () = tokio::time::sleep(PAUSE) => {}
+            }
+        }
+    })
+}

@@ -1,0 +1,106 @@
+use super::{Choice, day_of};
+use crate::git::{Error, Repository};
+use crate::model::RunId;
+use crate::ops::ledger::index::{EntryHeader, Index, Place, Row};
+use crate::record::{Entry, Read};
+
+/// Entries in their order. They are opened one at a time, however many there are.
+pub(crate) struct Timeline<'a> {
+    index: Option<Index<'a>>,
+    lines: Vec<Line>,
+}
+
+/// Where an entry stands among the others.
+#[derive(PartialEq, Eq, PartialOrd, Ord)]
+struct Line {
+    /// Its number in the run; one that has none comes last.
+    seq: u64,
+    /// Its file's name begins with its time.
+    name: String,
+    path: String,
+    key: String,
+}
+
+/// The entries of a run, or of all of them, that are meant. Those that cannot be understood are kept in.
+pub(crate) fn timeline<'a>(
+    repository: &'a Repository,
+    prefix: &str,
+    run: Option<&RunId>,
+    choice: &Choice,
+) -> Result<Timeline<'a>, Error> {
+    let Some(index) = Index::open(repository, prefix)? else {
+        return Ok(Timeline { index: None, lines: Vec::new() });
+    };
+    // No entry of a run is older than its id.
+    let first_day = run.map(|run| day_of(run.as_str())).max(choice.first_day()).unwrap_or_default();
+    let mut lines = Vec::new();
+    for place in Place::ALL {
+        for span in index.spans(place).iter().take_while(|span| !span.is_before(&first_day)) {
+            if let Some(run) = run
+                && !index.may_hold(span, run)?
+            {
+                continue;
+            }
+            for row in index.rows::<EntryHeader>(span)? {
+                let (is_meant, seq) = match &row.value {
+                    Some(about) => {
+                        let is_of_run = run.is_none() || about.run.as_ref() == run;
+                        let seq = run.and(about.seq).unwrap_or(if run.is_some() { u64::MAX } else { 0 });
+                        (is_of_run && choice.holds(about.at, about.agent.as_ref()), seq)
+                    }
+                    None => (may_belong(&index, &row, run)?, if run.is_some() { u64::MAX } else { 0 }),
+                };
+                if is_meant {
+                    let name = name_of(&row.path).to_owned();
+                    lines.push(Line { seq, name, path: row.path, key: row.key });
+                }
+            }
+        }
+    }
+    lines.sort();
+    Ok(Timeline { index: Some(index), lines })
+}
+
+/// Whether an entry that is not understood may be one of a run.
+fn may_belong(index: &Index<'_>, row: &Row<EntryHeader>, run: Option<&RunId>) -> Result<bool, Error> {
+    let Some(run) = run else { return Ok(true) };
+    let bytes = index.read(&row.path, &row.key)?;
+    Ok(bytes.is_some_and(|bytes| String::from_utf8_lossy(&bytes).contains(run.as_str())))
+}
+
+/// An entry as it is shown.
+pub(super) fn shown(bytes: Option<&[u8]>) -> Read {
+    let Some(bytes) = bytes else { return Read::Damaged { reason: "its object cannot be read".to_owned() } };
+    match Entry::parse(bytes) {
+        Read::Entry(entry) => match entry.understood() {
+            Ok(_) => Read::Entry(entry),
+            Err(reason) => Read::Damaged { reason },
+        },
+        read => read,
+    }
+}
+
+/// A file's name without its folders.
+pub(super) fn name_of(path: &str) -> &str {
+    path.rsplit('/').next().unwrap_or(path)
+}
+
+impl Timeline<'_> {
+    /// Leaves out all but the last so many.
+    pub(crate) fn keep_last(&mut self, count: usize) {
+        self.lines.drain(..self.lines.len().saturating_sub(count));
+    }
+
+    /// The ledger's commit that this is of.
+    pub(crate) fn tip(&self) -> Option<&str> {
+        self.index.as_ref().map(Index::tip)
+    }
+
+    /// Each entry with its path.
+    pub(crate) fn entries(&self) -> impl Iterator<Item = Result<(&str, Read), Error>> {
+        self.index.iter().flat_map(|index| {
+            let read = |line: &Line| Ok(shown(index.read(&line.path, &line.key)?.as_deref()));
+            self.lines.iter().map(move |line| read(line).map(|read| (line.path.as_str(), read)))
+        })
+    }
+}

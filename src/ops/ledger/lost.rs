@@ -1,0 +1,148 @@
+//! Runs whose processes died: the next command that writes in this clone writes down what became of them.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use jiff::Timestamp;
+
+use crate::env::Env;
+use crate::git::{Error, Repository};
+use crate::model::{End, EntryId, Event, Outcome, Position, Slug, Usage, What, WorkReport};
+use crate::ops::ledger::journal::append;
+use crate::ops::ledger::log::{Choice, timeline};
+use crate::ops::run::lease::{self, DeadRun};
+use crate::ops::team::secrets;
+use crate::record::{Entry, Read, entry_of};
+
+/// Writes down the end of every run of this clone that has none. What cannot be written now is tried again by the next
+/// command: an old run's trouble is no reason not to do what the user asks for.
+pub(crate) fn settle(env: &Env, repository: &Repository) {
+    for dead in lease::dead(&repository.common_dir().join("squad")) {
+        match write_end(env, repository, &dead) {
+            Ok(()) => dead.forget(),
+            Err(error) => tracing::debug!("the end of run {} cannot be recorded: {error}", dead.run),
+        }
+    }
+}
+
+fn write_end(env: &Env, repository: &Repository, dead: &DeadRun) -> Result<(), Error> {
+    let prefix = dead.team.clone().unwrap_or_default();
+    let mut left = Left::default();
+    for entry in timeline(repository, &prefix, Some(&dead.run), &Choice::default())?.entries() {
+        if let (_, Read::Entry(entry)) = entry? {
+            left.read(&entry);
+        }
+    }
+    if !left.has_begun || left.has_ended {
+        return Ok(());
+    }
+    let redactor = secrets::redactor(env, repository.work_dir().unwrap_or(repository.git_dir()));
+    let mut entries = Vec::new();
+    let mut at = left.last;
+    let mut ends = Vec::new();
+    let mut push = |agent: Option<Slug>, position, what, causes| {
+        left.seq += 1;
+        // No entry of a run is older than its beginning, whatever the clock says now.
+        at = env.clock.now().max(left.last);
+        let (seq, run, id) = (left.seq, dead.run.clone(), env.ids.entry(at));
+        ends.push(id.clone());
+        entries.push(entry_of(&Event { seq, at, run, agent, what, id, position, causes }, &redactor));
+    };
+    for (agent, work) in std::mem::take(&mut left.open) {
+        let report = work.report(&agent);
+        push(Some(agent), work.position, What::Lost(work.end), vec![work.cause]);
+        left.done.push(report);
+    }
+    let mut usage = Usage::default();
+    left.done.iter().for_each(|work| usage += &work.usage);
+    let agents = left.done.iter().map(|work| (work.agent.clone(), work.status)).collect();
+    let work = std::mem::take(&mut left.done);
+    let what = What::RunCompleted { status: Outcome::Lost, agents, work, commits: Vec::new(), usage, error: None };
+    let causes = std::mem::take(&mut left.ends);
+    push(None, Position::default(), what, causes);
+    if let Some(last) = entries.last_mut() {
+        last.causes.extend(ends.iter().rev().skip(1).rev().cloned());
+    }
+    append(repository, &prefix, &entries, at)
+}
+
+/// What a run has left behind.
+#[derive(Default)]
+struct Left {
+    has_begun: bool,
+    has_ended: bool,
+    seq: u64,
+    last: Timestamp,
+    /// Work that has begun, or was planned, and has no end.
+    open: BTreeMap<Slug, Open>,
+    started: BTreeSet<Slug>,
+    done: Vec<WorkReport>,
+    ends: Vec<EntryId>,
+}
+
+struct Open {
+    position: Position,
+    cause: EntryId,
+    end: End,
+}
+
+impl Open {
+    fn new(position: Position, cause: EntryId) -> Self {
+        Self { position, cause, end: End { reason: "the process of its run died".to_owned(), ..End::default() } }
+    }
+
+    fn report(&self, agent: &Slug) -> WorkReport {
+        report(agent, self.position, Outcome::Lost, &self.end)
+    }
+}
+
+fn report(agent: &Slug, position: Position, status: Outcome, end: &End) -> WorkReport {
+    let (Position { step, attempt }, usage) = (position, end.usage.clone());
+    let (changed, refused) = (end.changed.clone(), usage.refused);
+    WorkReport { agent: agent.clone(), step, attempt, status, changed, refused, verified: None, usage }
+}
+
+impl Left {
+    fn read(&mut self, entry: &Entry) {
+        self.last = self.last.max(entry.at);
+        self.seq = self.seq.max(entry.seq.unwrap_or_default());
+        let Some(what) = entry.what() else { return };
+        match (what, entry.agent.clone()) {
+            (What::RunStarted { .. }, _) => self.has_begun = true,
+            (What::RunCompleted { .. }, _) => self.has_ended = true,
+            (What::RoutePlanned(plan), _) => {
+                for agent in plan.agents.into_iter().filter(|agent| !self.started.contains(agent)) {
+                    self.open.insert(agent, Open::new(Position::new(1, 1), entry.id.clone()));
+                }
+            }
+            (What::SessionCreated { .. } | What::SessionResumed { .. }, Some(agent)) => {
+                let mut open = Open::new(entry.position, entry.id.clone());
+                open.end.usage.turns = 1;
+                self.started.insert(agent.clone());
+                self.open.insert(agent, open);
+            }
+            (what, Some(agent)) => {
+                if let Some((status, end)) = what.end() {
+                    self.open.remove(&agent);
+                    self.started.insert(agent.clone());
+                    self.done.push(report(&agent, entry.position, status, end));
+                    self.ends.push(entry.id.clone());
+                } else if let Some(open) = self.open.get_mut(&agent) {
+                    open.read(what);
+                }
+            }
+            (_, None) => {}
+        }
+    }
+}
+
+impl Open {
+    fn read(&mut self, what: What) {
+        match what {
+            What::Message { text } => self.end.text = text,
+            What::Usage(usage) => self.end.usage += &usage,
+            What::ToolCompleted { .. } => self.end.usage.tool_calls += 1,
+            What::ToolDenied { .. } => self.end.usage.refused += 1,
+            _ => {}
+        }
+    }
+}

@@ -1,0 +1,17 @@
+//! What is kept: writing it, reading it, mending it, sharing it.
+
+pub(crate) mod begun;
+pub(crate) mod contents;
+pub(crate) mod examine;
+pub(crate) mod gc;
+pub(crate) mod index;
+pub(crate) mod journal;
+pub(crate) mod log;
+pub(crate) mod lost;
+pub(crate) mod prove;
+pub(crate) mod repair;
+pub(crate) mod rescue;
+pub(crate) mod scrub;
+pub(crate) mod sync;
+pub(crate) mod twins;
+pub(crate) mod why;

@@ -1,0 +1,72 @@
+//! Makes everything that is derived again and compares, and checks what must always hold of the ledger.
+
+use serde::Serialize;
+
+use crate::git::{Error, Repository};
+use crate::model::{Problem, Severity, Source};
+use crate::ops::ledger::examine::examine;
+use crate::ops::ledger::index::Index;
+use crate::view::Progress;
+
+/// What was looked at.
+#[derive(Clone, Debug, Default, PartialEq, Serialize)]
+pub(crate) struct Proof {
+    pub(crate) entries: usize,
+    /// Written by a later squad.
+    pub(crate) newer: usize,
+    pub(crate) folders: usize,
+    pub(crate) commits: usize,
+}
+
+/// More of one kind are only counted.
+const SHOWN: usize = 5;
+
+pub(crate) fn prove(repository: &Repository, progress: &Progress) -> Result<(Proof, Vec<Problem>), Error> {
+    let mut findings = Findings::default();
+    progress.begin("git looks at every object");
+    for complaint in repository.complaints()? {
+        findings.add("fsck", "git fsck", complaint, "git's documentation of fsck says what can be done");
+    }
+    let Some(snapshot) = repository.ledger().snapshot()? else { return Ok((Proof::default(), findings.0)) };
+    let examined = examine(repository, &snapshot, progress)?;
+    for (path, message) in examined.misplaced {
+        findings.add("entry-misplaced", &path, message, "it was not written by squad; it is kept and shown");
+    }
+    let (entries, newer, folders) = (examined.entries, examined.newer, examined.folders.len());
+    let mut proof = Proof { entries, newer, folders, commits: 0 };
+    for team in examined.teams {
+        progress.begin("comparing the index with the ledger");
+        let Some(index) = Index::open(repository, &team)? else { continue };
+        for place in index.stale_spans(&team)? {
+            let message = "the index does not say what the ledger says".to_owned();
+            findings.add("index-wrong", &place, message, "remove .git/squad/index; it is made again");
+        }
+    }
+    progress.begin("comparing the ledger's commits");
+    let (commits, changes) = repository.ledger().history()?;
+    proof.commits = commits;
+    for change in changes {
+        let message = "was changed or removed after it was written".to_owned();
+        findings.add("ledger-rewritten", &change, message, "its old bytes are in an earlier commit of refs/squad/log");
+    }
+    Ok((proof, findings.0))
+}
+
+#[derive(Default)]
+struct Findings(Vec<Problem>);
+
+impl Findings {
+    fn add(&mut self, code: &'static str, place: &str, message: String, hint: &str) {
+        match self.0.iter().filter(|problem| problem.code == code).count() {
+            count if count < SHOWN => {
+                let problem = Problem::new(Severity::Error, Source::new(place, 0), code, message);
+                self.0.push(problem.hint(hint));
+            }
+            SHOWN => {
+                let place = Source::new("ledger", 0);
+                self.0.push(Problem::new(Severity::Error, place, code, "and more of this kind".to_owned()));
+            }
+            _ => {}
+        }
+    }
+}

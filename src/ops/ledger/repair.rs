@@ -1,0 +1,135 @@
+//! `squad doctor --repair`: fetches what the ledger lost from remotes, and sets aside what nobody has.
+
+use std::fs;
+use std::path::Path;
+
+use serde::Serialize;
+
+use crate::env::Env;
+use crate::error::Failure;
+use crate::git::Repository;
+use crate::model::{Actor, Damage, DamageKind, What, plural};
+use crate::ops::ledger::examine::examine;
+use crate::ops::ledger::journal::writer;
+use crate::ops::repository;
+use crate::policy::Redactor;
+use crate::record::Entry;
+use crate::view::Progress;
+
+/// What was done, or would be.
+#[derive(Debug, Default, Serialize)]
+pub(crate) struct Repaired {
+    pub(crate) dry_run: bool,
+    /// Objects that were lost.
+    pub(crate) lost: usize,
+    /// Objects that remotes still had.
+    pub(crate) fetched: usize,
+    /// Folders that could not be read once, and are where they were again.
+    pub(crate) put_back: usize,
+    /// What nobody had, and what squad did not write: it is no part of the ledger any more.
+    pub(crate) set_aside: Vec<Damage>,
+    /// Remotes whose ledger leads there still, as far as this clone knows.
+    pub(crate) remotes: Vec<String>,
+    /// Remotes that could not be asked, and why.
+    pub(crate) unreachable: Vec<String>,
+}
+
+/// Asks once, before anything changes.
+pub(crate) fn repair(env: &Env, directory: &Path, ask: impl FnOnce(&Repaired) -> bool) -> Result<Repaired, Failure> {
+    let (repository, _) = repository(env, directory)?;
+    let Found { damage, displaced, mut lost } = look(env, &repository)?;
+    let mut repaired = Repaired {
+        dry_run: true,
+        lost: lost.len(),
+        put_back: displaced.len(),
+        set_aside: damage,
+        ..Repaired::default()
+    };
+    if repaired.is_needless() || !ask(&repaired) {
+        return Ok(repaired);
+    }
+    repaired.dry_run = false;
+    for remote in repository.remotes()? {
+        if lost.is_empty() {
+            break;
+        }
+        match repository.fetch_lost(&remote, &lost) {
+            Ok(count) => repaired.fetched += count,
+            Err(error) => repaired.unreachable.push(format!("{remote}: {error}")),
+        }
+        lost = repository.lost_objects()?;
+    }
+    (repaired.put_back, repaired.set_aside) = (0, Vec::new());
+    // Behind what is mended more may come to light.
+    for _ in 0..ROUNDS {
+        let found = look(env, &repository)?;
+        if !found.displaced.is_empty() {
+            repository.ledger().put_back(&found.displaced, &writer(), env.clock.now())?;
+        } else if !found.damage.is_empty() || !found.lost.is_empty() {
+            set_aside(env, &repository, &found.damage)?;
+            repaired.remotes = repository.stale_copies(true)?;
+            repository.remove_broken(&found.lost)?;
+        } else {
+            break;
+        }
+        repaired.put_back += found.displaced.len();
+        repaired.set_aside.extend(if found.displaced.is_empty() { found.damage } else { Vec::new() });
+    }
+    let index = repository.common_dir().join("squad").join("index");
+    if index.exists() {
+        fs::remove_dir_all(&index)
+            .map_err(|error| Failure::failed(format!("cannot be removed: {error}")).at(index.display()))?;
+    }
+    // What is said from here on is what is left.
+    env.damage.take();
+    Ok(repaired)
+}
+
+/// How often the ledger is looked through again after it was mended.
+const ROUNDS: usize = 5;
+
+/// What of the ledger is not as it should be.
+#[derive(Default)]
+struct Found {
+    damage: Vec<Damage>,
+    displaced: Vec<Damage>,
+    /// Objects that are not here as they were written.
+    lost: Vec<String>,
+}
+
+fn look(env: &Env, repository: &Repository) -> Result<Found, Failure> {
+    env.damage.take();
+    let Some(snapshot) = repository.ledger().snapshot()? else { return Ok(Default::default()) };
+    examine(repository, &snapshot, &Progress::new(false))?;
+    let found = env.damage.take().into_iter().filter(|damage| damage.kind != DamageKind::Newer);
+    let (displaced, damage) = found.partition(|damage| damage.kind == DamageKind::Displaced);
+    Ok(Found { damage, displaced, lost: repository.lost_objects()? })
+}
+
+fn set_aside(env: &Env, repository: &Repository, damage: &[Damage]) -> Result<(), Failure> {
+    let at = env.clock.now();
+    let entries = damage.iter().map(|damage| damage.path.clone()).collect();
+    let what = What::ScrubCompleted { entries, kinds: vec!["damaged".to_owned()], set_aside: damage.to_vec() };
+    let entry = Entry::new(env.ids.entry(at), at, Actor::User, &what, &Redactor::default());
+    Ok(repository.ledger().set_aside(damage, (entry.path(""), entry.render()), &writer(), at)?)
+}
+
+impl Repaired {
+    /// Whether nothing was wrong.
+    pub(crate) fn is_needless(&self) -> bool {
+        self.set_aside.is_empty() && self.lost == 0 && self.put_back == 0
+    }
+
+    /// What it comes to, in a sentence.
+    pub(crate) fn summary(&self) -> String {
+        let aside = plural(self.set_aside.len(), "entry");
+        match self.dry_run {
+            true => format!("what remotes have of it is fetched; up to {aside} would be set aside"),
+            false if self.put_back > 0 => {
+                let (objects, folders) = (plural(self.fetched, "object"), plural(self.put_back, "folder"));
+                format!("{objects} fetched, {folders} put back, {aside} set aside")
+            }
+            false => format!("{} fetched, {aside} set aside", plural(self.fetched, "object")),
+        }
+    }
+}

@@ -1,0 +1,233 @@
+//! Scrub: a secret that slipped through is taken out of everything that squad keeps in this clone.
+//!
+//! The ledger, the rescues, and the copies of remotes' ledgers; then what is derived from them. What is on branches is
+//! named and not rewritten: that is for the people whose branches these are.
+
+use std::cell::RefCell;
+use std::collections::{BTreeMap, BTreeSet};
+use std::fs;
+use std::path::{Path, PathBuf};
+
+use jiff::Timestamp;
+use serde::Serialize;
+
+use crate::env::Env;
+use crate::error::Failure;
+use crate::git::{Repository, Undone};
+use crate::model::{Actor, EntryId, What, list};
+use crate::ops::ledger::journal::writer;
+use crate::ops::ledger::rescue::message_after_scrub;
+use crate::ops::repository;
+use crate::ops::team::secrets;
+use crate::policy::Redactor;
+use crate::record::{Entry, scrubbed};
+use crate::store;
+
+/// What is looked for.
+pub(crate) enum Search {
+    Value(String),
+    Kind(String),
+    /// What today's rules find, and the values of today's `.env` files.
+    Everything,
+}
+
+/// What was found, and taken out unless it was only looked for.
+#[derive(Debug, Default, Serialize)]
+pub(crate) struct Scrubbed {
+    pub(crate) dry_run: bool,
+    /// Kinds of secrets by entry.
+    pub(crate) entries: BTreeMap<String, Vec<String>>,
+    /// Files by rescue.
+    pub(crate) rescues: BTreeMap<String, Vec<String>>,
+    /// Remotes whose copy of the ledger leads to the old text, and did not stay here for that.
+    pub(crate) remotes: Vec<String>,
+    /// Team files on branches, `BRANCH:PATH`, that hold it. They are not rewritten.
+    pub(crate) branches: Vec<String>,
+    /// Files of `.git/squad`, such as an engine's own sessions, that hold it. They are not rewritten.
+    pub(crate) local: Vec<String>,
+}
+
+impl Scrubbed {
+    /// Whether nothing that squad keeps holds it.
+    pub(crate) fn is_nothing(&self) -> bool {
+        self.entries.is_empty() && self.rescues.is_empty()
+    }
+}
+
+/// Shorter values occur in words.
+const SHORTEST: usize = 4;
+
+pub(crate) fn scrub(env: &Env, directory: &Path, search: &Search, rehearse: bool) -> Result<Scrubbed, Failure> {
+    let (repository, work_dir) = repository(env, directory)?;
+    let redactor = redactor(env, &work_dir, search)?;
+    let at = env.clock.now();
+    let id = env.ids.entry(at);
+    let mut done = Scrubbed { dry_run: rehearse, ..Scrubbed::default() };
+    if let Some(snapshot) = repository.ledger().snapshot()? {
+        snapshot.each(|file, bytes| {
+            if let Some((_, kinds)) = scrubbed(bytes, &redactor) {
+                done.entries.insert(file.path.clone(), kinds);
+            }
+        })?;
+    }
+    if !rehearse && !done.entries.is_empty() {
+        done.entries = rewrite(&repository, &redactor, &id, at)?;
+    }
+    let clean = |bytes: &[u8]| redactor.bytes(bytes).map(|(clean, _)| clean);
+    for rescue in repository.rescues()? {
+        let files = repository.stained(&rescue, &clean)?;
+        let text = |text: &str| redactor.text(text, &mut Vec::new());
+        if files.is_empty() && text(&rescue.message) == rescue.message {
+            continue;
+        }
+        if !rehearse {
+            let message = message_after_scrub(&rescue, &files, text);
+            repository.rewrite_rescue(&rescue, &clean, &message, &id.to_string(), &writer())?;
+        }
+        done.rescues.insert(rescue.id, files);
+    }
+    // In a rehearsal the records are not there yet that tell which copies are old.
+    done.remotes = if rehearse { Vec::new() } else { repository.stale_copies(true)? };
+    done.branches = on_branches(&repository, &redactor)?;
+    let local = repository.common_dir().join("squad");
+    if !rehearse {
+        // They hold work trees as they were, and last no longer than the next `squad gc` anyway.
+        repository.forget_snapshots(|_| false)?;
+        forget_derived(&local)?;
+    }
+    done.local = in_files(&local, &redactor);
+    Ok(done)
+}
+
+fn redactor(env: &Env, work_dir: &Path, search: &Search) -> Result<Redactor, Failure> {
+    match search {
+        Search::Everything => Ok(secrets::redactor(env, work_dir)),
+        Search::Kind(kind) => secrets::redactor(env, work_dir).of_kind(kind).ok_or_else(|| {
+            Failure::usage(format!("there is no kind of secret `{kind}`"))
+                .hint(format!("the kinds are {}", list(Redactor::all_kinds())))
+        }),
+        Search::Value(value) if value.chars().count() < SHORTEST => Err(Failure::usage(format!(
+            "the value is shorter than {SHORTEST} characters and would match ordinary words"
+        ))
+        .hint("use a longer value, including the text around it")),
+        Search::Value(value) => Ok(Redactor::of_value(value)),
+    }
+}
+
+fn rewrite(
+    repository: &Repository,
+    redactor: &Redactor,
+    id: &EntryId,
+    at: Timestamp,
+) -> Result<BTreeMap<String, Vec<String>>, Failure> {
+    let found: RefCell<BTreeSet<String>> = RefCell::default();
+    let each: RefCell<Vec<Vec<String>>> = RefCell::default();
+    let clean = |bytes: &[u8]| {
+        let (clean, kinds) = scrubbed(bytes, redactor)?;
+        found.borrow_mut().extend(kinds.iter().cloned());
+        each.borrow_mut().push(kinds);
+        Some(clean)
+    };
+    let record = |paths: &[String]| {
+        let kinds = found.borrow().iter().cloned().collect();
+        let what = What::ScrubCompleted { entries: paths.to_vec(), kinds, set_aside: Vec::new() };
+        let entry = Entry::new(id.clone(), at, Actor::User, &what, redactor);
+        // Of all teams in the repository.
+        (entry.path(""), entry.render())
+    };
+    let paths = repository.ledger().rewrite(&clean, &record, &id.to_string(), &writer(), at)?;
+    // Of the last attempt, if somebody else moved the ref meanwhile.
+    let mut each = each.into_inner();
+    let kinds = each.split_off(each.len().saturating_sub(paths.len()));
+    Ok(paths.into_iter().zip(kinds).collect())
+}
+
+/// Team files at the tips of branches that hold what is looked for.
+fn on_branches(repository: &Repository, redactor: &Redactor) -> Result<Vec<String>, Failure> {
+    let mut found = Vec::new();
+    let mut seen = BTreeSet::new();
+    for (branch, commit) in repository.branches()? {
+        if !seen.insert(commit.clone()) {
+            continue;
+        }
+        let is_team = |path: &str| path.split('/').any(|part| store::FOLDERS.contains(&part));
+        for (path, bytes) in repository.files_at(&commit, "", |path| is_team(path).then_some(u64::MAX))? {
+            if redactor.bytes(&bytes).is_some() {
+                found.push(format!("{branch}:{path}"));
+            }
+        }
+    }
+    Ok(found)
+}
+
+/// What is made again from the ledger when it is needed.
+fn forget_derived(local: &Path) -> Result<(), Failure> {
+    // What writers left that died while they waited for others. Those that live may be adding to it: they append for
+    // themselves, and what cannot go is found below.
+    let _ = fs::remove_dir_all(local.join("queue"));
+    for name in ["index", "cache"] {
+        let folder = local.join(name);
+        match fs::remove_dir_all(&folder) {
+            Err(error) if error.kind() != std::io::ErrorKind::NotFound && folder.is_dir() => {
+                return Err(Failure::failed(format!("cannot remove {}: {error}", folder.display()))
+                    .hint("delete it; squad will recreate it"));
+            }
+            _ => {}
+        }
+    }
+    Ok(())
+}
+
+/// Larger files are not text.
+const LARGEST: u64 = 64 << 20;
+
+fn in_files(folder: &Path, redactor: &Redactor) -> Vec<String> {
+    let mut found = Vec::new();
+    let mut folders: Vec<PathBuf> = vec![folder.to_owned()];
+    while let Some(folder) = folders.pop() {
+        for entry in fs::read_dir(&folder).into_iter().flatten().flatten() {
+            let path = entry.path();
+            let Ok(metadata) = entry.metadata() else { continue };
+            if metadata.is_dir() {
+                folders.push(path);
+            } else if metadata.is_file()
+                && metadata.len() <= LARGEST
+                && fs::read(&path).is_ok_and(|bytes| redactor.bytes(&bytes).is_some())
+            {
+                found.push(path.display().to_string());
+            }
+        }
+    }
+    found.sort();
+    found
+}
+
+/// Gives back what the last scrub removed.
+pub(crate) fn undo(env: &Env, directory: &Path) -> Result<Undone, Failure> {
+    let (repository, _) = repository(env, directory)?;
+    let Some(id) = repository.scrubs()?.pop() else {
+        return Err(Failure::failed("there is no scrub to undo here")
+            .hint("a scrub can be undone until `squad scrub --prune` or the first sync after it"));
+    };
+    if let Some(obstacle) = repository.obstacle_to_undo(&id)? {
+        return Err(Failure::failed(format!("the scrub cannot be undone: {obstacle}")));
+    }
+    let undone = repository.undo_scrub(&id, &writer(), env.clock.now())?;
+    forget_derived(&repository.common_dir().join("squad"))?;
+    Ok(undone)
+}
+
+/// What became of the old objects.
+#[derive(Debug, Serialize)]
+pub(crate) struct Pruned {
+    pub(crate) removed: usize,
+    /// Objects that could not be removed: in a pack that git is told to keep, in another repository's objects.
+    pub(crate) left: Vec<String>,
+}
+
+/// Removes the objects that only rewritten history held.
+pub(crate) fn prune(env: &Env, directory: &Path) -> Result<Pruned, Failure> {
+    let (repository, _) = repository(env, directory)?;
+    let (removed, left) = repository.prune_old()?;
+    Ok(Pruned { removed, left })
+}

@@ -1,0 +1,90 @@
+//! Entries that record a decision under one id.
+//!
+//! An entry gives its decision an id of its own, so two with one id were not both written by squad; but for decisions
+//! that two clones imported from the same file, which are the same decision. One counts, and every clone that has both
+//! takes the same one: the entry that the id is made from, or else the oldest.
+
+use std::collections::HashMap;
+
+use crate::model::{Damage, DamageKind, Decision, DecisionId, EntryId};
+
+/// An entry that records a decision.
+#[derive(Clone)]
+pub(in crate::ops) struct Recorded {
+    pub(in crate::ops) path: String,
+    pub(in crate::ops) key: String,
+    pub(in crate::ops) entry: EntryId,
+    pub(in crate::ops) decision: Decision,
+}
+
+/// The places of those that count, in their order, and what the others are.
+pub(in crate::ops) fn twins<'r>(all: impl Iterator<Item = &'r Recorded>) -> (Vec<usize>, Vec<Damage>) {
+    let all: Vec<&Recorded> = all.collect();
+    let mut first: HashMap<&DecisionId, usize> = HashMap::new();
+    let is_native = |one: &Recorded| one.entry.decision() == one.decision.id;
+    let rank = |at: usize| (!is_native(all[at]), &all[at].entry, &all[at].path);
+    for (at, one) in all.iter().enumerate() {
+        let known = first.entry(&one.decision.id).or_insert(at);
+        if rank(at) < rank(*known) {
+            *known = at;
+        }
+    }
+    let (mut counting, mut damage) = (Vec::new(), Vec::new());
+    for (at, one) in all.iter().enumerate() {
+        let Some(winner) = first.get(&one.decision.id).map(|winner| all[*winner]) else { continue };
+        if std::ptr::eq(winner, *one) {
+            counting.push(at);
+        } else if winner.entry != one.entry && (is_native(winner) || winner.decision != one.decision) {
+            damage.push(Damage {
+                path: one.path.clone(),
+                object: Some(one.key.clone()),
+                kind: DamageKind::Malformed,
+                reason: format!("`{}` is the decision of entry {} already", one.decision.id, winner.entry),
+            });
+        }
+    }
+    (counting, damage)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn recorded(entry: &str, id: &str, text: &str) -> Recorded {
+        let decision = Decision {
+            id: DecisionId::new(id),
+            title: text.to_owned(),
+            date: None,
+            by: None,
+            run: None,
+            supersedes: None,
+            scope: Vec::new(),
+            tags: Vec::new(),
+            text: String::new(),
+            status: None,
+            source: None,
+        };
+        let path = format!("decisions/{entry}-{text}.md");
+        Recorded { path, key: "k".to_owned(), entry: EntryId::new(entry), decision }
+    }
+
+    #[test]
+    fn of_one_id_one_counts_whatever_the_order() {
+        let cases: [(&str, [Recorded; 2], &str, usize); 5] = [
+            ("the entry that the id is of", [recorded("1-x", "b", "a"), recorded("2-b", "b", "b")], "2-b", 1),
+            ("though both say the same", [recorded("2-b", "b", "a"), recorded("1-x", "b", "a")], "2-b", 1),
+            ("or else the oldest", [recorded("2-x", "b", "a"), recorded("1-y", "b", "b")], "1-y", 1),
+            ("imported twice", [recorded("2-x", "b", "a"), recorded("1-y", "b", "a")], "1-y", 0),
+            ("one entry in two places", [recorded("2-b", "b", "a"), recorded("2-b", "b", "b")], "2-b", 0),
+        ];
+        for (case, mut pair, winner, damaged) in cases {
+            for _ in 0..2 {
+                pair.reverse();
+                let (counting, damage) = twins(pair.iter());
+                let entries: Vec<String> = counting.iter().map(|at| pair[*at].entry.to_string()).collect();
+                assert_eq!((entries, damage.len()), (vec![winner.to_owned()], damaged), "{case}");
+                assert!(damage.iter().all(|damage| !damage.path.contains(winner)), "{case}");
+            }
+        }
+    }
+}

@@ -1,0 +1,340 @@
+//! What stands behind a line or a decision: the task, the agent, the run, the review.
+//!
+//! git tells which commit a line is from, and the ledger which runs wrote such a line into that file before. Commits
+//! are squashed and rebased, so their ids and messages prove nothing; the text does. An answer is right or it is
+//! "unknown": where several runs wrote the same line, where it stands in the file more often than a run wrote it, or
+//! where only a line that anybody could have written speaks for one, it says so.
+
+mod author;
+
+use std::collections::BTreeSet;
+use std::fs;
+use std::path::{Component, Path, PathBuf};
+
+use jiff::Timestamp;
+use serde::Serialize;
+
+use crate::error::Failure;
+use crate::git::Blame;
+use crate::model::{Decision, Outcome, RunId, Slug, Verdict, What};
+use crate::ops::decisions::list::{self as decisions, Standing};
+use crate::ops::ledger::contents::{self as ledger, Write};
+use crate::ops::ledger::log;
+use crate::ops::team::workspace::place;
+use crate::ops::{Project, Workspace};
+use crate::record::{Read, marks, render_decision};
+
+/// What somebody wants to know of.
+#[derive(Debug)]
+pub(crate) enum Subject {
+    /// A file of the project, and perhaps a line of it, counted from 1.
+    File {
+        path: String,
+        line: Option<usize>,
+    },
+    Decision(Box<Standing>),
+}
+
+/// What is behind it.
+#[derive(Serialize)]
+pub(crate) struct Answer {
+    /// From the project's root.
+    pub(crate) path: Option<String>,
+    pub(crate) line: Option<usize>,
+    pub(crate) text: Option<String>,
+    pub(crate) commit: Option<Commit>,
+    pub(crate) decision: Option<Standing>,
+    /// Whose doing it is; several for a whole file.
+    pub(crate) origins: Vec<Origin>,
+    /// Why nobody can be named.
+    pub(crate) unknown: Option<String>,
+    /// The decisions in force whose scope the file is in.
+    pub(crate) in_scope: Vec<Standing>,
+}
+
+#[derive(Clone, Debug, PartialEq, Serialize)]
+pub(crate) struct Commit {
+    pub(crate) id: String,
+    pub(crate) subject: String,
+    pub(crate) author: String,
+    pub(crate) at: Timestamp,
+}
+
+/// A run, and who in it.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+pub(crate) struct Origin {
+    pub(crate) run: RunId,
+    pub(crate) agent: Option<Slug>,
+    pub(crate) at: Timestamp,
+    /// What the run was asked for.
+    pub(crate) task: Option<String>,
+    pub(crate) outcome: Option<Outcome>,
+    pub(crate) review: Option<Review>,
+    /// What was decided in the run, by the agent where one is known.
+    pub(crate) decisions: Vec<Decided>,
+}
+
+#[derive(Clone, Debug, PartialEq, Serialize)]
+pub(crate) struct Review {
+    pub(crate) reviewer: Option<Slug>,
+    pub(crate) verdict: Verdict,
+}
+
+#[derive(Clone, Debug, PartialEq, Serialize)]
+pub(crate) struct Decided {
+    pub(crate) id: String,
+    pub(crate) title: String,
+}
+
+/// `PATH`, `PATH:LINE`, or a decision's id.
+pub(crate) fn subject(project: &Project, directory: &Path, text: &str) -> Result<Subject, Failure> {
+    let (path, line) = match text.rsplit_once(':') {
+        Some((path, line)) if !path.is_empty() && line.bytes().all(|byte| byte.is_ascii_digit()) => {
+            (path, Some(line.parse::<usize>().ok().filter(|line| *line > 0)))
+        }
+        _ => (text, None),
+    };
+    if line == Some(None) {
+        return Err(Failure::usage(format!("`{text}` names no line; they count from 1")));
+    }
+    let line = line.flatten();
+    if let Some(inner) = in_project(project, &directory.join(path))
+        && project.folder.root.join(&inner).is_file()
+    {
+        return Ok(Subject::File { path: inner, line });
+    }
+    let all = decisions::standing(project)?;
+    if line.is_none() && all.iter().any(|decision| decision.id.as_str().starts_with(text)) {
+        return decisions::find(all, text).map(|decision| Subject::Decision(Box::new(decision)));
+    }
+    Err(Failure::usage(format!("`{path}` is neither a file of the project nor a decision"))
+        .hint("give a path, a path with a line such as src/main.rs:42, or a decision's id"))
+}
+
+/// A path from the project's root; `None` for one outside.
+fn in_project(project: &Workspace, path: &Path) -> Option<String> {
+    let path = dunce::canonicalize(path.parent()?).ok()?.join(path.file_name()?);
+    let inner = path.strip_prefix(&project.folder.root).ok()?;
+    let parts = inner.components().map(|part| match part {
+        Component::Normal(name) => name.to_str(),
+        _ => None,
+    });
+    Some(parts.collect::<Option<Vec<&str>>>()?.join("/"))
+}
+
+pub(crate) fn why(project: &Project, subject: Subject) -> Result<Answer, Failure> {
+    let mut answer = match subject {
+        Subject::Decision(decision) => of_decision(project, *decision),
+        Subject::File { path, line: None } => of_file(project, path),
+        Subject::File { path, line: Some(line) } => of_line(project, path, line),
+    }?;
+    if answer.unknown.is_some() && project.repository.ledger().tip()?.is_none() {
+        answer.unknown = Some("the ledger is not here, so no run is known; `squad sync` fetches it".to_owned());
+    }
+    Ok(answer)
+}
+
+impl Answer {
+    fn about(path: Option<String>) -> Self {
+        Self {
+            path,
+            line: None,
+            text: None,
+            commit: None,
+            decision: None,
+            origins: Vec::new(),
+            unknown: None,
+            in_scope: Vec::new(),
+        }
+    }
+}
+
+fn of_decision(project: &Project, decision: Standing) -> Result<Answer, Failure> {
+    let mut answer = Answer::about(decision.source.as_ref().map(|source| source.file.clone()));
+    let logged = ledger::decisions(&project.repository, &project.ledger_prefix())?;
+    let logged = logged.into_iter().find(|logged| logged.decision.id == decision.id).map(|logged| logged.decision);
+    // A file can be copied and edited by hand; what the ledger holds was recorded when it was decided.
+    match &logged {
+        Some(Decision { run: Some(run), by, .. }) => {
+            answer.origins.extend(origin(project, run, by.as_deref().and_then(Slug::fold))?);
+            if answer.origins.is_empty() {
+                answer.unknown = Some(format!("the ledger here does not hold run {run}"));
+            }
+        }
+        Some(Decision { by, .. }) => {
+            let who = by.as_ref().map(|by| format!(", by {by}")).unwrap_or_default();
+            answer.unknown = Some(format!("it was decided outside of any run{who}"));
+        }
+        None => {
+            let file = project.decisions().iter().find(|other| other.id == decision.id);
+            answer.unknown = Some(match file.and_then(|file| file.run.as_ref()) {
+                Some(run) => format!("its file names run {run}, and the ledger here knows of no such decision"),
+                None => "the ledger here does not know of it".to_owned(),
+            });
+        }
+    }
+    answer.decision = Some(decision);
+    Ok(answer)
+}
+
+fn of_file(project: &Project, path: String) -> Result<Answer, Failure> {
+    let mut answer = Answer::about(Some(path.clone()));
+    let mut seen = BTreeSet::new();
+    let text = text_of(project, &path)?;
+    if let Some(decision) = decision_in(project, &path)? {
+        let title = text.lines().find(|line| line.starts_with("# ")).unwrap_or_default();
+        return as_logged(project, decision, title);
+    }
+    let here: BTreeSet<String> = text.lines().filter_map(marks::mark).collect();
+    for write in writes(project, &path)? {
+        // Whoever wrote what is no longer there has no part in the file.
+        if write.lines.iter().any(|line| here.contains(line)) && seen.insert((write.run.clone(), write.agent.clone())) {
+            answer.origins.extend(origin(project, &write.run, write.agent)?);
+        }
+    }
+    if answer.origins.is_empty() {
+        answer.unknown = Some("no run is known to have written anything that stands in it".to_owned());
+    }
+    answer.in_scope = in_scope(project, &path)?;
+    Ok(answer)
+}
+
+fn of_line(project: &Project, path: String, line: usize) -> Result<Answer, Failure> {
+    let mut answer = Answer::about(Some(path.clone()));
+    answer.line = Some(line);
+    answer.in_scope = in_scope(project, &path)?;
+    let text = text_of(project, &path)?;
+    let lines: Vec<&str> = text.lines().collect();
+    let Some(found) = lines.get(line - 1) else {
+        return Err(Failure::usage(format!("{path} has {} lines", lines.len())));
+    };
+    answer.text = Some((*found).to_owned());
+    if let Some(decision) = decision_in(project, &path)? {
+        let of_decision = as_logged(project, decision, found)?;
+        return Ok(Answer { path: answer.path, line: answer.line, text: answer.text, ..of_decision });
+    }
+    let root = place(&project.folder, &project.work_dir);
+    let blame = project.repository.blame(None, &crate::ops::team::workspace::below(&root, &path), line)?;
+    let (then, before) = match &blame {
+        // Where git knows nothing of the file, it is as new as can be.
+        None => (path.clone(), None),
+        Some(blame) => {
+            let inner = blame.path.strip_prefix(&root).map_or(&*blame.path, |inner| inner.trim_start_matches('/'));
+            (inner.to_owned(), blame.commit.as_ref().map(|_| blame.at))
+        }
+    };
+    answer.commit = blame.and_then(commit);
+    let mut all = writes(project, &then)?;
+    if then != path {
+        all.extend(writes(project, &path)?);
+    }
+    // A commit's time is in whole seconds.
+    all.retain(|write| before.is_none_or(|before| write.at.as_second() <= before.as_second()));
+    let is_elsewhere =
+        || project.repository.is_elsewhere(found.trim(), &crate::ops::team::workspace::below(&root, &path));
+    match author::author(&all, &lines, line - 1, is_elsewhere)? {
+        Ok(write) => {
+            answer.origins.extend(origin(project, &write.run, write.agent.clone())?);
+            if answer.origins.is_empty() {
+                answer.unknown = Some(format!("the ledger here does not hold run {}", write.run));
+            }
+        }
+        Err(reason) => answer.unknown = Some(reason),
+    }
+    Ok(answer)
+}
+
+fn commit(blame: Blame) -> Option<Commit> {
+    Some(Commit { id: blame.commit?, subject: blame.subject, author: blame.author, at: blame.at })
+}
+
+/// Everything that tool calls put into a file, the newest first.
+fn writes(project: &Project, path: &str) -> Result<Vec<Write>, Failure> {
+    Ok(ledger::writes(&project.repository, &project.ledger_prefix(), path)?)
+}
+
+/// What a run's entries tell of it; `None` where the ledger has none.
+fn origin(project: &Project, run: &RunId, agent: Option<Slug>) -> Result<Option<Origin>, Failure> {
+    let timeline = log::timeline(&project.repository, &project.ledger_prefix(), Some(run), &log::Choice::default())?;
+    let mut origin: Option<Origin> = None;
+    for read in timeline.entries() {
+        let (_, Read::Entry(entry)) = read? else { continue };
+        let origin = origin.get_or_insert_with(|| Origin {
+            run: run.clone(),
+            agent: agent.clone(),
+            at: entry.at,
+            task: None,
+            outcome: None,
+            review: None,
+            decisions: Vec::new(),
+        });
+        let is_theirs = agent.is_none() || entry.agent == agent;
+        match entry.what() {
+            Some(What::RunStarted { text, .. }) => (origin.task, origin.at) = (Some(text), entry.at),
+            Some(What::RunCompleted { status, agents, .. }) => {
+                origin.outcome = Some(agent.as_ref().and_then(|agent| agents.get(agent)).copied().unwrap_or(status));
+            }
+            Some(What::ReviewVerdict { verdict, .. }) => {
+                origin.review = Some(Review { reviewer: entry.agent.clone(), verdict });
+            }
+            Some(What::DecisionLogged { decision, .. }) if is_theirs => {
+                origin.decisions.push(Decided { id: decision.id.to_string(), title: decision.title });
+            }
+            _ => {}
+        }
+    }
+    Ok(origin)
+}
+
+fn text_of(project: &Project, path: &str) -> Result<String, Failure> {
+    let file = project.folder.root.join(path);
+    let bytes = fs::read(&file)
+        .map_err(|error| Failure::failed(format!("cannot be read: {error}")).at(file.display().to_string()))?;
+    Ok(String::from_utf8_lossy(&bytes).into_owned())
+}
+
+/// What is behind a decision, as far as a line of its file stood there when it was made.
+fn as_logged(project: &Project, decision: Standing, line: &str) -> Result<Answer, Failure> {
+    let mut answer = of_decision(project, decision)?;
+    if !answer.origins.is_empty() && !is_logged(project, &answer, line)? {
+        answer.origins.clear();
+        answer.unknown = Some("the decision did not say this when it was made".to_owned());
+    }
+    Ok(answer)
+}
+
+/// The decision whose file it is.
+fn decision_in(project: &Project, path: &str) -> Result<Option<Standing>, Failure> {
+    let folder = PathBuf::from(project.folder.name).join("decisions");
+    if !Path::new(path).starts_with(folder) {
+        return Ok(None);
+    }
+    let all = decisions::standing(project)?;
+    Ok(all.into_iter().find(|decision| decision.source.as_ref().is_some_and(|source| source.file == path)))
+}
+
+/// Whether a line stood in the decision's file as it was first written.
+fn is_logged(project: &Project, answer: &Answer, line: &str) -> Result<bool, Failure> {
+    let id = answer.decision.as_ref().map(|decision| &decision.id);
+    let logged = ledger::decisions(&project.repository, &project.ledger_prefix())?;
+    let logged = logged.iter().find(|logged| Some(&logged.decision.id) == id);
+    Ok(logged.is_some_and(|logged| {
+        let file = render_decision(&logged.decision);
+        file.lines().any(|other| other.split_whitespace().eq(line.split_whitespace()))
+    }))
+}
+
+fn in_scope(project: &Project, path: &str) -> Result<Vec<Standing>, Failure> {
+    let all = decisions::standing(project)?.into_iter();
+    let is_in = |decision: &Standing| {
+        decision.state == crate::model::DecisionState::InForce
+            && decision.scope.iter().any(|glob| {
+                let folder = format!("{}/**", glob.trim_end_matches('/'));
+                [glob.as_str(), &folder].iter().any(|glob| {
+                    let glob = globset::GlobBuilder::new(glob.trim_start_matches("./")).literal_separator(true).build();
+                    glob.is_ok_and(|glob| glob.compile_matcher().is_match(path))
+                })
+            })
+    };
+    Ok(all.filter(is_in).collect())
+}

@@ -1,0 +1,258 @@
+//! One run, in its order: route, choose, fan out, review, answer, land, end.
+
+use std::collections::BTreeMap;
+
+use tokio::time::Instant;
+
+use crate::compile::{self, Colleague, Compiler};
+use crate::engine::Opening;
+use crate::env::Env;
+use crate::error::Failure;
+use crate::model::{
+    End, Member, Outcome, Plan, PlanKind, Position, RunId, SessionSpec, Slug, Tier, Usage, Verdict, What, list, seconds,
+};
+use crate::ops::Project;
+use crate::ops::decisions::landing::{Lander, Left, Which};
+use crate::ops::ledger::journal::aside;
+use crate::ops::run::order::{Ended, Order};
+use crate::pool::{Job, Work, Workers, session_id};
+use crate::route::choice::{self, Chosen};
+use crate::tools::Tool;
+
+/// Everything a run needs, and its steps.
+pub(in crate::ops) struct Executor<'a> {
+    pub(in crate::ops) env: &'a Env,
+    pub(in crate::ops) project: &'a Project,
+    pub(in crate::ops) order: &'a Order,
+    pub(in crate::ops) run: &'a RunId,
+    pub(in crate::ops) compiler: &'a Compiler<'a>,
+    pub(in crate::ops) workers: &'a Workers,
+}
+
+/// All agents of a plan work in one step.
+pub(in crate::ops) const FIRST: Position = Position { step: Some(1), attempt: Some(1) };
+
+/// What the agents did.
+#[derive(Default)]
+struct Results {
+    work: Vec<Work>,
+    verdict: Option<Verdict>,
+    answer: Option<String>,
+}
+
+impl Executor<'_> {
+    pub(in crate::ops) async fn perform(&self, mut plan: Plan) -> Ended {
+        let started = Instant::now();
+        let mut results = Results::default();
+        plan.evidence.extend(self.compiler.model_evidence(&plan));
+        self.tell(None, What::RoutePlanned(plan.clone()));
+        match plan.kind {
+            PlanKind::Agents => self.agents(&plan, &mut results).await,
+            PlanKind::Direct => self.answer(&[], &mut results).await,
+            PlanKind::Abstain => {
+                if let Some(plan) = self.choose(&plan, &mut results).await {
+                    self.agents(&plan, &mut results).await;
+                }
+            }
+        }
+        self.finish(results, started).await
+    }
+
+    /// Lets the coordinator choose. `None`: it answers the message itself, or its outcome says why it chose nobody.
+    async fn choose(&self, plan: &Plan, results: &mut Results) -> Option<Plan> {
+        let prompt = compile::choice_prompt(&self.order.message, plan);
+        let mut work = self.workers.work(self.coordinator(prompt, false)).await;
+        let chosen = (work.outcome == Outcome::Completed).then(|| choice::apply(&self.project.team, plan, &work.text));
+        let plan = match chosen {
+            None => None,
+            Some(Ok(Chosen::Nobody(plan, answer))) => {
+                self.tell(None, What::RoutePlanned(plan));
+                results.answer = Some(answer);
+                None
+            }
+            Some(Ok(Chosen::Agents(mut plan))) => {
+                plan.evidence.extend(self.compiler.model_evidence(&plan));
+                self.tell(None, What::RoutePlanned(plan.clone()));
+                Some(plan)
+            }
+            Some(Err(reason)) => {
+                work.outcome = Outcome::Failed;
+                work.reason = reason.clone();
+                let end = End { reason, text: work.text.clone(), ..End::default() };
+                self.tell(Some(&work.agent), What::Failed(end));
+                None
+            }
+        };
+        results.work.push(work);
+        plan
+    }
+
+    async fn agents(&self, plan: &Plan, results: &mut Results) {
+        let directory = self.workers.requests.project.clone();
+        let members: Vec<&Member> = plan.agents.iter().filter_map(|slug| self.project.team.member(slug)).collect();
+        let jobs = members.iter().map(|member| {
+            let prompt =
+                compile::task_prompt(&self.order.message, &plan.agents, &member.slug, &directory, self.run.as_str());
+            self.job(member, plan.tier, prompt)
+        });
+        let workers = self.workers.at(FIRST);
+        let done = workers.fan_out(jobs.collect()).await;
+        results.work.extend(done.iter().cloned());
+        if let Some(reviewer) = plan.reviewer.as_ref().and_then(|slug| self.project.team.member(slug)) {
+            self.review(&workers, reviewer, plan.tier, &done, results).await;
+        }
+        match &done[..] {
+            // Work that was not approved is no answer, and neither is what its author says of it.
+            [_] if plan.reviewer.is_some() && results.verdict != Some(Verdict::Approved) => {}
+            [only] => results.answer = Some(only.text.clone()).filter(|_| only.outcome == Outcome::Completed),
+            several if several.iter().any(|work| work.outcome == Outcome::Completed) => {
+                let all = results.work.clone();
+                self.answer(&all, results).await;
+            }
+            _ => {}
+        }
+    }
+
+    /// The author's work goes to the reviewer, when there is any.
+    async fn review(&self, workers: &Workers, reviewer: &Member, tier: Tier, done: &[Work], results: &mut Results) {
+        let finished: Vec<&Work> = done.iter().filter(|work| work.outcome == Outcome::Completed).collect();
+        if finished.is_empty() || self.workers.cancel.is_set() {
+            return;
+        }
+        let prompt =
+            compile::review_prompt(&self.order.message, &reports_of(done, None), &self.workers.requests.project);
+        let work = workers.work(Job { reads_only: true, ..self.job(reviewer, tier, prompt) }).await;
+        if work.outcome == Outcome::Completed {
+            let verdict = Verdict::read(&work.text);
+            let authors: Vec<Slug> = finished.iter().map(|work| work.agent.clone()).collect();
+            let (by, text) = (Some(&reviewer.slug), work.text.clone());
+            workers.reports.tell(by, What::ReviewVerdict { verdict, authors: authors.clone(), text });
+            // The ledger remembers it, so that no later run or process has to.
+            for author in finished.iter().filter(|_| verdict == Verdict::Rejected) {
+                let files = author.changed.iter().flatten().map(|change| change.path.clone()).collect();
+                workers.reports.tell(Some(&author.agent), What::Lockout { reviewer: reviewer.slug.clone(), files });
+            }
+            let authors = list(&authors);
+            results.answer = match verdict {
+                Verdict::Approved => None,
+                Verdict::Rejected => Some(format!("{} rejected the work of {authors}:\n\n{}", work.agent, work.text)),
+                Verdict::Unclear => {
+                    Some(format!("{} gave no clear verdict on the work of {authors}:\n\n{}", work.agent, work.text))
+                }
+            };
+            results.verdict = Some(verdict);
+        }
+        results.work.push(work);
+    }
+
+    /// The coordinator's last word: on the work of several agents, or on a message that needs none.
+    async fn answer(&self, work: &[Work], results: &mut Results) {
+        if self.workers.cancel.is_set() {
+            return;
+        }
+        let has_chosen = work.iter().any(|work| work.agent.as_str() == Slug::COORDINATOR);
+        let agents: Vec<Work> = work.iter().filter(|work| work.agent.as_str() != Slug::COORDINATOR).cloned().collect();
+        let prompt = compile::answer_prompt(&self.order.message, &reports_of(&agents, results.verdict));
+        let done = self.workers.work(self.coordinator(prompt, has_chosen)).await;
+        if done.outcome == Outcome::Completed {
+            results.answer = Some(done.text.clone());
+        }
+        results.work.push(done);
+    }
+
+    /// Answer, landing, end: in this order, so that the last line says everything.
+    async fn finish(&self, results: Results, started: Instant) -> Ended {
+        let status = results.status();
+        let work = results.work.iter().map(Work::report).collect();
+        let mut agents = BTreeMap::new();
+        let mut usage = Usage::default();
+        for work in &results.work {
+            agents.insert(work.agent.clone(), work.outcome);
+            usage += &work.usage;
+        }
+        let refused = usage.refused;
+        // Side by side, seconds do not add up.
+        usage.seconds = seconds(started.elapsed());
+        if let Some(text) = results.answer {
+            self.tell(None, What::Answer { text });
+        }
+        let mut commits = Vec::new();
+        let mut unlanded = None;
+        let mut unrecorded = None;
+        if self.order.commit {
+            // On a thread of its own: a landing may wait, and a Ctrl-C is heard meanwhile.
+            let lander = Lander::new(self.env, self.project).until(self.workers.cancel.clone());
+            let landed = aside(self.env.threads, move || lander.land(Which::OfThisBranch)).await;
+            match landed.map_err(Failure::failed).flatten() {
+                Ok(mut landed) => {
+                    unlanded = landed.left.take();
+                    commits.extend(landed.commit.clone());
+                    if let Some(what) = landed.event() {
+                        let causes = std::mem::take(&mut landed.causes);
+                        unrecorded = self.workers.reports.record_because(what, causes).await.err();
+                    }
+                }
+                // The decisions are in the ledger, and the run has an end whatever became of the branch.
+                Err(failure) => unlanded = Some(Left::because(failure)),
+            }
+        }
+        let has_committed = !commits.is_empty();
+        if let Some(tree) = &self.workers.tree {
+            tree.close();
+        }
+        let end = What::RunCompleted { status, agents, work, commits, usage, error: None };
+        unrecorded = self.workers.reports.record(None, end).await.err().or(unrecorded);
+        Ended { run: self.run.clone(), status, refused, has_committed, unlanded, unrecorded, error: None }
+    }
+
+    fn tell(&self, agent: Option<&Slug>, what: What) {
+        self.workers.reports.tell(agent, what);
+    }
+
+    fn job(&self, member: &Member, tier: Tier, prompt: String) -> Job {
+        self.open(self.compiler.agent(member, tier).spec, prompt, false, false)
+    }
+
+    fn coordinator(&self, prompt: String, resume: bool) -> Job {
+        self.open(self.compiler.coordinator().spec, prompt, resume, true)
+    }
+
+    fn open(&self, spec: SessionSpec, prompt: String, resume: bool, reads_only: bool) -> Job {
+        let session = session_id(&spec.agent, self.run);
+        let tools = Tool::ALL.map(Tool::spec).to_vec();
+        let directory = self.project.folder.root.clone();
+        Job { opening: Opening { session, spec, tools, directory, resume }, prompt, reads_only }
+    }
+}
+
+impl Results {
+    /// The worst that happened to any of them is what happened to the run.
+    fn status(&self) -> Outcome {
+        let has = |outcome| self.work.iter().any(|work| work.outcome == outcome);
+        if has(Outcome::Cancelled) {
+            Outcome::Cancelled
+        } else if has(Outcome::Failed) || self.verdict.is_some_and(|verdict| verdict != Verdict::Approved) {
+            Outcome::Failed
+        } else if has(Outcome::TimedOut) {
+            Outcome::TimedOut
+        } else if has(Outcome::Stopped) {
+            Outcome::Stopped
+        } else {
+            Outcome::Completed
+        }
+    }
+}
+
+fn reports_of(work: &[Work], verdict: Option<Verdict>) -> Vec<Colleague<'_>> {
+    let last = work.len().saturating_sub(1);
+    work.iter()
+        .enumerate()
+        .map(|(index, work)| Colleague {
+            agent: &work.agent,
+            outcome: work.outcome,
+            text: if work.text.is_empty() { &work.reason } else { &work.text },
+            // The reviewer, where there is one, reports last.
+            verdict: verdict.filter(|_| index == last),
+        })
+        .collect()
+}

@@ -1,0 +1,13 @@
+//! One run: its order, its course, and what it learns from earlier ones.
+
+pub(crate) mod demo;
+pub(crate) mod direct;
+pub(crate) mod executor;
+pub(crate) mod lease;
+pub(crate) mod orchestrate;
+pub(crate) mod order;
+pub(crate) mod past;
+pub(crate) mod routing;
+pub(crate) mod signals;
+pub(crate) mod snapshots;
+pub(crate) mod triage;

@@ -1,0 +1,333 @@
+//! The main job: compile, route, fan out, review, answer, record.
+//!
+//! ```text
+//! run.started → engine.started
+//!
+//! message → route ─┬─ agents ───────────────────────┬→ fan-out → review → answer → land → run.completed
+//!                  ├─ abstain → coordinator chooses ─┘              ↑
+//!                  └─ direct ─┬─ the coordinator answers ───────────┘
+//!                             └─ squad answers by itself, without an engine → run.completed
+//! ```
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+use serde::Serialize;
+use tokio::sync::{Semaphore, watch};
+use tokio::time::Instant;
+
+use crate::compile::{self, Compiled, Learnings, Task};
+use crate::engine::{Adapter, Engine};
+use crate::env::Env;
+use crate::error::{Failure, FailureKind};
+use crate::git::Head;
+use crate::model::{NO_ENGINE, Offer, Outcome, Plan, PlanKind, RunId, Slug, Tier, Usage, What, seconds};
+use crate::ops::ledger::journal::LedgerJournal;
+use crate::ops::ledger::{contents as ledger, lost};
+use crate::ops::run::executor::{Executor, FIRST};
+use crate::ops::run::lease::{Lease, LiveRun};
+use crate::ops::run::order::{Ended, Order};
+use crate::ops::run::signals::Signals;
+use crate::ops::run::snapshots::RunSnapshots;
+use crate::ops::run::{direct, past};
+use crate::ops::team::agents::compiler;
+use crate::ops::team::engines::Started;
+use crate::ops::team::{engines, secrets};
+use crate::ops::{Project, runtime};
+use crate::pool::{Cancel, Dispatcher, Limits, Reports, RequestHandler, Show, WorkTree, Workers};
+use crate::route::{Request, Router};
+use crate::settings::Sessions;
+use crate::view::Cautious;
+
+/// What would happen: the plan, and the session of each agent in it.
+#[derive(Serialize)]
+pub(crate) struct Preview {
+    pub(crate) plan: Plan,
+    pub(crate) sessions: Vec<PreviewedSession>,
+    /// Where squad itself has one.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(crate) answer: Option<String>,
+}
+
+#[derive(Serialize)]
+pub(crate) struct PreviewedSession {
+    pub(crate) agent: Slug,
+    pub(crate) model: crate::model::ModelChoice,
+    pub(crate) tools: crate::model::ToolChoice,
+    /// Prompt and context, in bytes.
+    pub(crate) bytes: usize,
+    pub(crate) compiled_hash: String,
+}
+
+pub(crate) fn preview(project: &Project, order: &Order) -> Result<Preview, Failure> {
+    let (mut plan, answer) = plan(project, order, None)?;
+    let learnings = ledger::learnings(&project.repository, &project.ledger_prefix())?;
+    let task = Task::new(&order.message);
+    let compiler = compiler(project, &learnings, &task);
+    plan.evidence.extend(compiler.model_evidence(&plan));
+    let mut compiled: Vec<Compiled<'_>> = plan
+        .agents
+        .iter()
+        .chain(&plan.reviewer)
+        .filter_map(|slug| project.team.member(slug))
+        .map(|member| compiler.agent(member, plan.tier))
+        .collect();
+    if answer.is_none() && (plan.kind != PlanKind::Agents || plan.agents.len() > 1) {
+        compiled.push(compiler.coordinator());
+    }
+    let sessions = compiled.into_iter().map(|Compiled { spec, .. }| PreviewedSession {
+        bytes: spec.prompt.len() + spec.context.len(),
+        agent: spec.agent,
+        model: spec.model,
+        tools: spec.tools,
+        compiled_hash: spec.compiled_hash,
+    });
+    Ok(Preview { sessions: sessions.collect(), plan, answer })
+}
+
+/// Who works on an order; and squad's own answer, where nobody has to.
+fn plan(project: &Project, order: &Order, run: Option<&RunId>) -> Result<(Plan, Option<String>), Failure> {
+    // Who was named needs no lessons.
+    let is_open = order.wishes.agents.is_empty() || order.wishes.tier == Some(Tier::Direct);
+    let past = if is_open { past::work(project)? } else { Vec::new() };
+    let router = Router::new(&project.team, &past);
+    let plan = router.plan(&Request::new(&order.message), &order.wishes);
+    let answer = match plan.kind {
+        PlanKind::Direct => direct::answer(project, &router, &order.message, run)?,
+        PlanKind::Agents | PlanKind::Abstain => None,
+    };
+    Ok((plan, answer))
+}
+
+/// Runs. Whatever happens after the first entry is recorded, the end included.
+pub(crate) fn run<S: Show + Send + 'static>(
+    env: &Env,
+    project: &Project,
+    order: Order,
+    show: S,
+) -> (S, Result<Ended, Failure>) {
+    let runtime = match runtime(env) {
+        Ok(runtime) => runtime,
+        Err(failure) => return (show, Err(failure)),
+    };
+    let ended = runtime.block_on(execute(env, project, order, show));
+    // A question that nobody answered must not keep the program.
+    runtime.shutdown_background();
+    ended
+}
+
+async fn execute<S: Show + Send + 'static>(
+    env: &Env,
+    project: &Project,
+    mut order: Order,
+    show: S,
+) -> (S, Result<Ended, Failure>) {
+    let (interrupt, cancel) = Cancel::channel();
+    // Before anything is started that a signal must not leave behind.
+    let interrupts = match env.signals.then(Signals::listen) {
+        None => tokio::spawn(keep(interrupt)),
+        Some(Ok(signals)) => tokio::spawn(signals.obey(interrupt)),
+        Some(Err(error)) => return (show, Err(Failure::failed(format!("cannot install signal handlers: {error}")))),
+    };
+    let prepared = match begin(env, project, &order) {
+        Ok(prepared) => prepared,
+        Err(failure) => return (show, Err(failure)),
+    };
+    let (reports, messages) = Reports::channel();
+    let redactor = secrets::redactor(env, &project.folder.root);
+    let show = Cautious::new(show, redactor.clone());
+    let journal = LedgerJournal {
+        repository: project.repository.clone(),
+        prefix: project.ledger_prefix(),
+        redactor: redactor.clone(),
+        threads: env.threads,
+    };
+    let (clock, ids) = (env.clock.clone(), env.ids.clone());
+    let dispatcher = Dispatcher { run: prepared.run.clone(), clock, ids, journal, show };
+    let dispatching = tokio::spawn(dispatcher.serve(messages));
+    let Prepared { run, head, plan, learnings, answer, _lease } = prepared;
+    let begun = record(&reports, opening(project, &order, &head, answer.is_some())).await;
+    let (result, engine) = match (begun, answer) {
+        (Err(failure), _) => (Err(failure), None),
+        (Ok(()), Some(text)) => (Ok(alone(plan, text, &run, &reports).await), None),
+        (Ok(()), None) => {
+            let source = RunSnapshots::new(project, &run, redactor, env.clock.clone());
+            let tree = WorkTree::new(Arc::new(source), env.threads, project.path_in_repository(), reports.at(FIRST));
+            if plan.kind != PlanKind::Direct {
+                tree.begin();
+            }
+            match start(env, project, &run, &mut order, &reports, &cancel).await {
+                Err(failure) => (Ok(not_started(project, failure, &run, &reports, &tree).await), None),
+                Ok(engine) => {
+                    let workers = workers(project, &order, &head, engine, &reports, cancel, tree);
+                    let task = Task::new(&order.message);
+                    let compiler = compiler(project, &learnings, &task).on(offer(&workers).await);
+                    let executor =
+                        Executor { env, project, order: &order, run: &run, compiler: &compiler, workers: &workers };
+                    (Ok(executor.perform(plan).await), Arc::into_inner(workers.engine))
+                }
+            }
+        }
+    };
+    reports.finish();
+    if let Some(engine) = engine {
+        engine.stop().await;
+    }
+    // Packing is git's own to do, when it is due; that it cannot be started now is no failure of the run.
+    let _ = project.repository.maintain();
+    let (show, written) = match dispatching.await {
+        Ok((_, show, written)) => (show.into_inner(), written),
+        Err(error) => std::panic::resume_unwind(error.into_panic()),
+    };
+    interrupts.abort();
+    (show, result.map(|ended| Ended { unrecorded: ended.unrecorded.or(written.err()), ..ended }))
+}
+
+/// What the engine offers. Whoever interrupts does not wait for it.
+async fn offer(workers: &Workers) -> Offer {
+    let mut cancel = workers.cancel.clone();
+    tokio::select! {
+        biased;
+        () = cancel.wait() => Offer::default(),
+        offer = workers.engine.offer() => offer,
+    }
+}
+
+/// Nobody interrupts: the sender is held, so that nobody takes its end for an interrupt.
+async fn keep(interrupt: watch::Sender<bool>) {
+    let _held = interrupt;
+    std::future::pending().await
+}
+
+/// The first entry, durable before any engine starts: a ledger that cannot be written is found out here.
+async fn record(reports: &Reports, opening: What) -> Result<(), Failure> {
+    let recorded = reports.record(None, opening).await.map(drop);
+    recorded.map_err(|reason| {
+        Failure::team(format!("the run cannot be recorded: {reason}"))
+            .hint("nothing was started; squad keeps its record under refs/squad in the repository")
+    })
+}
+
+/// A run that squad answers by itself: recorded like every other, and over at once. Nothing lands: who only asks does
+/// not expect a commit.
+async fn alone(plan: Plan, text: String, run: &RunId, reports: &Reports) -> Ended {
+    reports.tell(None, What::RoutePlanned(plan));
+    reports.tell(None, What::Answer { text });
+    let status = Outcome::Completed;
+    without_agents(run, status, None, reports).await
+}
+
+/// Records the end of a run in which no agent worked.
+async fn without_agents(run: &RunId, status: Outcome, failure: Option<Failure>, reports: &Reports) -> Ended {
+    let (agents, usage) = (BTreeMap::new(), Usage::default());
+    let error = failure.as_ref().map(Failure::of_run);
+    let end = What::RunCompleted { status, agents, work: Vec::new(), commits: Vec::new(), usage, error };
+    let unrecorded = reports.record(None, end).await.err();
+    let run = run.clone();
+    Ended { run, status, refused: 0, has_committed: false, unlanded: None, unrecorded, error: failure }
+}
+
+/// That no engine can be started is an end of the run like every other, and recorded.
+async fn not_started(project: &Project, failure: Failure, run: &RunId, reports: &Reports, tree: &WorkTree) -> Ended {
+    tree.close();
+    let status = match failure.kind {
+        FailureKind::Interrupted => Outcome::Cancelled,
+        _ => {
+            let (engine, reason) = (project.settings.engine.name.clone(), failure.message.clone());
+            reports.tell(None, What::ConnectionFailed { engine, reason });
+            Outcome::Failed
+        }
+    };
+    without_agents(run, status, Some(failure), reports).await
+}
+
+async fn start(
+    env: &Env,
+    project: &Project,
+    run: &RunId,
+    order: &mut Order,
+    reports: &Reports,
+    cancel: &Cancel,
+) -> Result<Engine, Failure> {
+    let asked = Instant::now();
+    let mut interrupted = cancel.clone();
+    let started = tokio::select! {
+        biased;
+        // What has begun to start is killed when it is dropped.
+        () = interrupted.wait() => Err(Failure::new(FailureKind::Interrupted, "interrupted before anything began")),
+        started = engines::start(env, project, run, order.script.take()) => started,
+    };
+    let Started { engine, fallbacks } = started?;
+    for (from, to, reason) in fallbacks {
+        reports.tell(None, What::EngineFallback { from, to, reason });
+    }
+    let (name, version) = (engine.kind().name().to_owned(), engine.version());
+    reports.tell(None, What::EngineStarted { engine: name, version, seconds: seconds(asked.elapsed()) });
+    Ok(engine)
+}
+
+/// What a run has in hand before anything of it is recorded.
+struct Prepared {
+    run: RunId,
+    head: Head,
+    plan: Plan,
+    learnings: Learnings,
+    /// Squad's own, where it needs no engine.
+    answer: Option<String>,
+    /// Held until the run ends.
+    _lease: Lease,
+}
+
+fn begin(env: &Env, project: &Project, order: &Order) -> Result<Prepared, Failure> {
+    lost::settle(env, &project.repository);
+    let at = env.clock.now();
+    let run = env.ids.run(at);
+    let learnings = ledger::learnings(&project.repository, &project.ledger_prefix())?;
+    let head = project.repository.head()?;
+    let (plan, answer) = plan(project, order, Some(&run))?;
+    let live = LiveRun { run: run.clone(), pid: std::process::id(), started: at, message: order.message.clone() };
+    let lease = Lease::take(&project.local(), &live, &project.ledger_prefix()).map_err(|error| {
+        Failure::team(format!("cannot write to {}: {error}", project.local().display()))
+            .hint("squad keeps its local state there; check the folder's permissions")
+    })?;
+    Ok(Prepared { run, head, plan, learnings, answer, _lease: lease })
+}
+
+fn limits(sessions: &Sessions) -> Limits {
+    Limits { silence: sessions.timeout, tool: sessions.tool_limit, work: sessions.limit }
+}
+
+fn workers(
+    project: &Project,
+    order: &Order,
+    head: &Head,
+    engine: Engine,
+    reports: &Reports,
+    cancel: Cancel,
+    tree: Arc<WorkTree>,
+) -> Workers {
+    let requests = RequestHandler {
+        permissions: order.permissions,
+        project: project.folder.root.display().to_string(),
+        branch: head.work().map(str::to_owned),
+        decisions: compile::in_force(project.decisions()).into_iter().cloned().collect(),
+        ask: order.ask.clone(),
+    };
+    Workers {
+        engine: Arc::new(engine),
+        requests: Arc::new(requests),
+        reports: reports.clone(),
+        cancel,
+        limits: limits(&project.settings.sessions),
+        tree: Some(tree),
+        places: Arc::new(Semaphore::new(project.settings.sessions.max_concurrent)),
+    }
+}
+
+fn opening(project: &Project, order: &Order, head: &Head, is_alone: bool) -> What {
+    let engine = if is_alone { NO_ENGINE.to_owned() } else { project.settings.engine.name.clone() };
+    let version = is_alone.then(|| env!("CARGO_PKG_VERSION").to_owned());
+    let (text, branch, commit) = (order.message.clone(), head.branch.clone(), head.commit.clone());
+    let permissions = (!is_alone).then(|| order.permissions.name().to_owned());
+    What::RunStarted { text, engine, version, permissions, branch, commit }
+}

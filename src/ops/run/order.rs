@@ -1,0 +1,37 @@
+//! What a run is asked to do, and how it ended.
+
+use crate::engine::rehearsal;
+use crate::error::Failure;
+use crate::model::{Outcome, RunId};
+use crate::ops::decisions::landing::Left;
+use crate::policy::Permissions;
+use crate::pool::Ask;
+use crate::route::Wishes;
+
+/// What the user asked for.
+pub(crate) struct Order {
+    pub(crate) message: String,
+    pub(crate) wishes: Wishes,
+    pub(crate) permissions: Permissions,
+    /// Read before the run begins, so that a mistake in it costs nothing.
+    pub(crate) script: Option<rehearsal::Script>,
+    /// Land the run's decisions on the branch.
+    pub(crate) commit: bool,
+    pub(crate) ask: Option<Ask>,
+}
+
+/// How a run ended.
+#[derive(Debug)]
+pub(crate) struct Ended {
+    pub(crate) run: RunId,
+    pub(crate) status: Outcome,
+    /// What agents asked for and were not allowed.
+    pub(crate) refused: u64,
+    /// Whether anything landed.
+    pub(crate) has_committed: bool,
+    pub(crate) unlanded: Option<Left>,
+    /// Why the end of the run is not in the ledger.
+    pub(crate) unrecorded: Option<String>,
+    /// Why no agent could begin: the run's last event says it too.
+    pub(crate) error: Option<Failure>,
+}

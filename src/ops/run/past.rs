@@ -1,0 +1,160 @@
+//! Past work: what the ledger's runs say of who does what. It teaches the router, and measures it.
+
+use std::collections::BTreeMap;
+
+use crate::git::Error;
+use crate::model::{Outcome, PlanKind, RunId, Slug, Team};
+use crate::ops::ledger::index::{Chooser, EntryFacts, Fact, Index, Place, beginning};
+use crate::ops::ledger::log::message_of;
+use crate::ops::{Project, Workspace};
+use crate::route::PastWork;
+use crate::route::evaluate::{Case, CaseKind};
+
+/// The newest runs are enough to learn from, and looking at more would be felt at every start.
+const LESSONS: usize = 200;
+
+/// A run that did what was asked.
+#[derive(Debug)]
+struct PastRun {
+    run: RunId,
+    message: String,
+    kind: PlanKind,
+    /// Those of the plan, in its order, that completed their work.
+    agents: Vec<Slug>,
+    chooser: Chooser,
+}
+
+/// What the team's newest runs teach the router.
+pub(crate) fn work(project: &Project) -> Result<Vec<PastWork>, Error> {
+    Ok(lessons(&project.team, completed(project, LESSONS, Messages::Beginnings)?))
+}
+
+/// The team's completed runs as cases for `squad route --eval`, the oldest first.
+pub(crate) fn cases(workspace: &Workspace) -> Result<Vec<Case>, Error> {
+    let runs = distinct(completed(workspace, usize::MAX, Messages::Whole)?);
+    let mut cases: Vec<Case> = runs.into_iter().filter_map(case).collect();
+    cases.reverse();
+    Ok(cases)
+}
+
+/// How much of the messages is wanted.
+#[derive(Clone, Copy, PartialEq)]
+enum Messages {
+    Beginnings,
+    Whole,
+}
+
+/// What is known of a run whose beginning is still to be read.
+#[derive(Default)]
+struct Tail {
+    plan: Option<(PlanKind, Vec<Slug>, Chooser)>,
+    completed: bool,
+    done: Vec<Slug>,
+}
+
+/// Those of the newest `most` runs that did what was asked, the newest first.
+fn completed(workspace: &Workspace, most: usize, messages: Messages) -> Result<Vec<PastRun>, Error> {
+    let mut runs = Vec::new();
+    let Some(index) = Index::open(&workspace.repository, &workspace.ledger_prefix())? else { return Ok(runs) };
+    let mut tails: BTreeMap<RunId, Tail> = BTreeMap::new();
+    let mut seen = 0;
+    for span in index.spans(Place::Log) {
+        for mut row in index.rows::<EntryFacts>(&span)?.into_iter().rev() {
+            let Some(EntryFacts { run: Some(run), fact, .. }) = row.value.take() else { continue };
+            match fact {
+                Fact::Ended { status, agents, .. } => {
+                    let tail = tails.entry(run).or_default();
+                    tail.completed = status == Outcome::Completed;
+                    let done = agents.into_iter().filter(|(_, outcome)| *outcome == Outcome::Completed);
+                    tail.done = done.map(|(agent, _)| agent).collect();
+                }
+                // The last plan of a run is the one that was followed.
+                Fact::Planned { kind, agents, chooser } => {
+                    tails.entry(run).or_default().plan.get_or_insert((kind, agents, chooser));
+                }
+                Fact::Started { message, is_whole } => {
+                    seen += 1;
+                    if let Some(Tail { plan: Some((kind, planned, chooser)), completed: true, done }) =
+                        tails.remove(&run)
+                        && chooser != Chooser::Nobody
+                    {
+                        let is_enough = is_whole || messages == Messages::Beginnings;
+                        let message = if is_enough { message } else { message_of(&index, &row)? };
+                        let agents = planned.into_iter().filter(|agent| done.contains(agent)).collect();
+                        runs.push(PastRun { run, message, kind, agents, chooser });
+                    }
+                    if seen == most {
+                        return Ok(runs);
+                    }
+                }
+                _ => {}
+            }
+        }
+    }
+    Ok(runs)
+}
+
+/// One run for each message: the weightiest word on it, and of equal ones the newest.
+fn distinct(runs: Vec<PastRun>) -> Vec<PastRun> {
+    let mut places: BTreeMap<String, usize> = BTreeMap::new();
+    let mut kept: Vec<PastRun> = Vec::new();
+    for run in runs {
+        match places.get(&key(&run.message)) {
+            None => {
+                places.insert(key(&run.message), kept.len());
+                kept.push(run);
+            }
+            Some(&place) => {
+                if let Some(other) = kept.get_mut(place)
+                    && run.chooser > other.chooser
+                {
+                    *other = run;
+                }
+            }
+        }
+    }
+    kept
+}
+
+/// What makes two messages the same one.
+pub(in crate::ops) fn key(message: &str) -> String {
+    beginning(message).split_whitespace().collect::<Vec<_>>().join(" ").to_lowercase()
+}
+
+fn lessons(team: &Team, runs: Vec<PastRun>) -> Vec<PastWork> {
+    let everyone = team.startable().count();
+    let is_there = |agent: &Slug| team.startable().any(|member| member.slug == *agent);
+    distinct(runs)
+        .into_iter()
+        .filter_map(|run| {
+            let agents: Vec<Slug> = run.agents.into_iter().filter(is_there).collect();
+            // What everybody did says nothing about anybody.
+            let tells = !agents.is_empty() && (agents.len() < everyone || everyone == 1);
+            tells.then(|| PastWork {
+                message: beginning(&run.message).to_owned(),
+                agents,
+                source: format!("run {}", run.run),
+            })
+        })
+        .collect()
+}
+
+fn case(run: PastRun) -> Option<Case> {
+    let kind = match (run.kind, run.agents.len()) {
+        (PlanKind::Direct, _) => CaseKind::Direct,
+        (_, 0) => return None,
+        (_, 1) => CaseKind::Single,
+        _ => CaseKind::Multi,
+    };
+    let accept: Vec<String> = run.agents.iter().map(ToString::to_string).collect();
+    Some(Case {
+        line: 0,
+        message: run.message,
+        kind,
+        agent: accept.first().cloned(),
+        accept,
+        all: kind == CaseKind::Multi,
+        labels: Vec::new(),
+        paths: Vec::new(),
+    })
+}

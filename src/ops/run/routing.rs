@@ -1,0 +1,68 @@
+//! Measuring a team's routing.
+
+use std::fs::{self, File};
+use std::io::{self, Write};
+use std::path::Path;
+use std::thread;
+
+use crate::env::Env;
+use crate::error::Failure;
+use crate::model::Plan;
+use crate::ops::Project;
+use crate::ops::run::past;
+use crate::route::evaluate::{self, Case, Evaluation};
+use crate::route::{self, PastWork, Request, Router, Wishes};
+
+/// Reads the router's tables beside what else a command begins with; without a thread they are read when they are needed.
+pub(crate) fn prepare(env: &Env) {
+    if env.threads {
+        drop(thread::Builder::new().spawn(route::read_tables));
+    }
+}
+
+/// Plans every case and compares.
+///
+/// Past work on the very message of a case is put aside for it: it would know the answer.
+pub(crate) fn evaluate(project: &Project, cases: Vec<Case>) -> Result<Evaluation, Failure> {
+    let past = past::work(project)?;
+    let router = Router::new(&project.team, &past);
+    let plan = |case: &Case| -> Plan {
+        let request = Request { text: &case.message, labels: &case.labels, paths: &case.paths };
+        let message = past::key(&case.message);
+        let is_other = |work: &&PastWork| past::key(&work.message) != message;
+        if past.iter().all(|work| is_other(&work)) {
+            return router.plan(&request, &Wishes::default());
+        }
+        let others: Vec<PastWork> = past.iter().filter(is_other).cloned().collect();
+        Router::new(&project.team, &others).plan(&request, &Wishes::default())
+    };
+    Ok(evaluate::evaluate(cases.into_iter().map(|case| {
+        let plan = plan(&case);
+        (case, plan)
+    })))
+}
+
+/// The text of a file of cases.
+pub(crate) fn read(path: &Path) -> Result<String, Failure> {
+    let shown = path.display();
+    let bytes = fs::read(path).map_err(|error| Failure::usage(format!("cannot read the cases {shown}: {error}")))?;
+    String::from_utf8(bytes).map_err(|_| Failure::usage("not UTF-8").at(shown))
+}
+
+/// Writes cases to a new file: one that is there may hold corrections by hand.
+pub(crate) fn write(path: &Path, cases: &[Case]) -> Result<(), Failure> {
+    let shown = path.display();
+    let mut file = File::create_new(path).map_err(|error| match error.kind() {
+        io::ErrorKind::AlreadyExists => {
+            Failure::usage(format!("{shown} is there already")).hint("use a new file name, or delete that file first")
+        }
+        _ => Failure::usage(format!("cannot write to {shown}: {error}")),
+    })?;
+    let mut lines = String::new();
+    for case in cases {
+        let line = serde_json::to_string(case).map_err(|error| Failure::failed(error.to_string()))?;
+        lines.push_str(&line);
+        lines.push('\n');
+    }
+    file.write_all(lines.as_bytes()).map_err(|error| Failure::failed(format!("cannot write to {shown}: {error}")))
+}

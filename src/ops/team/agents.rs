@@ -1,0 +1,237 @@
+//! The compiled team, as `squad agents` shows it.
+
+use std::path::Path;
+
+use serde::{Deserialize, Serialize};
+
+use crate::compile::{Budget, Compiled, Compiler, Learnings, Receipt, Sources, Task, Totals};
+use crate::env::Env;
+use crate::error::Failure;
+use crate::model::{
+    Ceremony, Charter, Kind, LabelRule, Member, ModelChoice, ModelLayer, Module, Problem, Rule, SessionSpec, Skill,
+    Slug, Source, Status, Tier, ToolChoice,
+};
+use crate::ops::ledger::contents as ledger;
+use crate::ops::team::cache::key_of;
+use crate::ops::team::members::{named_member, startable};
+use crate::ops::team::project::Opening;
+use crate::ops::{Project, Workspace};
+use crate::settings::Layer;
+
+#[derive(Serialize, Deserialize)]
+pub(crate) struct TeamReport {
+    pub(crate) agents: Vec<AgentReport>,
+    pub(crate) rules: Vec<Rule>,
+    pub(crate) decisions: DecisionCount,
+    pub(crate) problems: Vec<Problem>,
+    /// Which part of the code is whose, and what becomes of issues with a label.
+    pub(crate) modules: Vec<Module>,
+    pub(crate) labels: Vec<LabelRule>,
+    pub(crate) roles: Vec<RoleReport>,
+    pub(crate) skills: Vec<Skill>,
+    pub(crate) ceremonies: Vec<Ceremony>,
+}
+
+/// A role file of somebody who is on no roster.
+#[derive(Serialize, Deserialize)]
+pub(crate) struct RoleReport {
+    pub(crate) slug: Slug,
+    pub(crate) name: Option<String>,
+    pub(crate) role: Option<String>,
+    pub(crate) model: Option<String>,
+}
+
+#[derive(Clone, Serialize, Deserialize)]
+pub(crate) struct AgentReport {
+    pub(crate) name: String,
+    pub(crate) slug: Slug,
+    pub(crate) role: String,
+    pub(crate) kind: Kind,
+    pub(crate) status: Status,
+    /// Its path from the project's root.
+    pub(crate) charter: Option<String>,
+    /// What the charter names.
+    pub(crate) model: Option<String>,
+    pub(crate) resolved_model: String,
+    pub(crate) model_layer: ModelLayer,
+    /// What the charter names; `None` for all.
+    pub(crate) tools: Option<Vec<String>>,
+    /// Of prompt and context at the standard tier, about; see `compile::tokens`.
+    pub(crate) prompt_tokens: usize,
+    pub(crate) compiled_hash: String,
+    pub(crate) source: Source,
+}
+
+/// How many decisions the team's files hold.
+#[derive(Serialize, Deserialize)]
+pub(crate) struct DecisionCount {
+    pub(crate) total: usize,
+    pub(crate) dated: usize,
+    pub(crate) attributed: usize,
+    /// In archives; not among the others.
+    pub(crate) archived: usize,
+}
+
+/// One member, and what in the team's files is about it.
+#[derive(Serialize)]
+pub(crate) struct MemberReport {
+    pub(crate) agent: AgentReport,
+    pub(crate) tier: Tier,
+    pub(crate) budget: Budget,
+    /// At that tier and for the task.
+    pub(crate) tokens: Totals,
+    /// The rules that route to it, as the one who works or the one who reviews.
+    pub(crate) rules: Vec<Rule>,
+    pub(crate) problems: Vec<Problem>,
+}
+
+/// What the engine is given for an agent's session, to the byte.
+#[derive(Serialize)]
+pub(crate) struct PromptReport {
+    pub(crate) agent: Slug,
+    pub(crate) tier: Tier,
+    pub(crate) model: ModelChoice,
+    pub(crate) tools: ToolChoice,
+    pub(crate) compiled_hash: String,
+    pub(crate) prompt: String,
+    pub(crate) context: String,
+}
+
+/// What to compile for.
+pub(crate) struct Occasion<'a> {
+    pub(crate) task: Option<&'a str>,
+    pub(crate) tier: Tier,
+}
+
+/// The whole team. Made anew only when something it is made from has changed.
+pub(crate) fn report(env: &Env, directory: &Path) -> Result<TeamReport, Failure> {
+    const KIND: &str = "agents";
+    let workspace = Workspace::find(env, directory)?;
+    let learned = workspace.repository.ledger().tip()?.unwrap_or_default();
+    let opening = Opening::new(env, workspace, Layer::default());
+    let key = opening.key().map(|key| key_of(&[&key, &learned]));
+    let cache = opening.cache.clone();
+    if let Some(report) = key.as_ref().and_then(|key| cache.kept(KIND, key)) {
+        return Ok(report);
+    }
+    let report = compiled_team(&opening.read())?;
+    if let Some(key) = &key {
+        cache.keep(KIND, key, &report);
+    }
+    Ok(report)
+}
+
+fn compiled_team(project: &Project) -> Result<TeamReport, Failure> {
+    let learnings = learnings(project)?;
+    let task = Task::none();
+    let compiler = compiler(project, &learnings, &task);
+    let decisions = project.decisions();
+    Ok(TeamReport {
+        agents: project.team.members.iter().map(|member| agent(project, &compiler, member)).collect(),
+        rules: project.team.rules.clone(),
+        decisions: DecisionCount {
+            total: decisions.len(),
+            dated: decisions.iter().filter(|decision| decision.date.is_some()).count(),
+            attributed: decisions.iter().filter(|decision| decision.by.is_some()).count(),
+            archived: project.team.archived.len(),
+        },
+        problems: project.problems.clone(),
+        modules: project.team.modules.clone(),
+        labels: project.team.labels.clone(),
+        roles: project.team.roles.iter().map(role).collect(),
+        skills: project.team.skills.clone(),
+        ceremonies: project.team.ceremonies.clone(),
+    })
+}
+
+fn role((slug, charter): (&Slug, &Charter)) -> RoleReport {
+    let Charter { name, role, model, .. } = charter.clone();
+    RoleReport { slug: slug.clone(), name, role, model }
+}
+
+pub(crate) fn member(project: &Project, name: &str, occasion: &Occasion<'_>) -> Result<MemberReport, Failure> {
+    let member = named_member(&project.team, name)?;
+    let learnings = learnings(project)?;
+    let task = occasion.task.map_or_else(Task::none, Task::new);
+    let compiler = compiler(project, &learnings, &task);
+    let receipt = compiler.agent(member, occasion.tier).receipt();
+    let rules = project.team.rules.iter();
+    Ok(MemberReport {
+        agent: agent(project, &compiler, member),
+        tier: occasion.tier,
+        budget: receipt.budget,
+        tokens: receipt.tokens,
+        rules: rules
+            .filter(|rule| rule.agents.contains(&member.slug) || rule.reviewer.as_ref() == Some(&member.slug))
+            .cloned()
+            .collect(),
+        problems: project.problems.iter().filter(|problem| is_about(problem, member)).cloned().collect(),
+    })
+}
+
+pub(crate) fn prompt(project: &Project, name: &str, occasion: &Occasion<'_>) -> Result<PromptReport, Failure> {
+    compiled(project, name, occasion, |compiled| {
+        let SessionSpec { agent, tier, model, tools, compiled_hash, prompt, context, .. } = compiled.spec;
+        PromptReport { agent, tier, model, tools, compiled_hash, prompt, context }
+    })
+}
+
+pub(crate) fn receipt(project: &Project, name: &str, occasion: &Occasion<'_>) -> Result<Receipt, Failure> {
+    compiled(project, name, occasion, |compiled| compiled.receipt())
+}
+
+/// An agent's session, or the coordinator's, which is on no roster.
+fn compiled<T>(
+    project: &Project,
+    name: &str,
+    occasion: &Occasion<'_>,
+    then: impl FnOnce(Compiled<'_>) -> T,
+) -> Result<T, Failure> {
+    let learnings = learnings(project)?;
+    let task = occasion.task.map_or_else(Task::none, Task::new);
+    let compiler = compiler(project, &learnings, &task);
+    if is_coordinator(project, name) {
+        return Ok(then(compiler.coordinator()));
+    }
+    let member = startable(&project.team, named_member(&project.team, name)?)?;
+    Ok(then(compiler.agent(member, occasion.tier)))
+}
+
+/// Whether the name means the one who decides where routing is not sure, and no member.
+pub(crate) fn is_coordinator(project: &Project, name: &str) -> bool {
+    Slug::fold(name) == Some(Slug::coordinator()) && project.team.member(&Slug::coordinator()).is_none()
+}
+
+fn learnings(project: &Project) -> Result<Learnings, Failure> {
+    Ok(ledger::learnings(&project.repository, &project.ledger_prefix())?)
+}
+
+pub(in crate::ops) fn compiler<'a>(project: &'a Project, learnings: &'a Learnings, task: &'a Task) -> Compiler<'a> {
+    Compiler::new(Sources { team: &project.team, learnings, settings: &project.settings }, task)
+}
+
+/// Whether a problem is in the member's folder or its row.
+fn is_about(problem: &Problem, member: &Member) -> bool {
+    problem.file.contains(&format!("/agents/{}/", member.slug))
+        || (problem.file == member.source.file && problem.line == member.source.line)
+}
+
+fn agent(project: &Project, compiler: &Compiler<'_>, member: &Member) -> AgentReport {
+    let compiled = compiler.agent(member, Tier::Standard);
+    let charter = project.team.charters.get(&member.slug);
+    AgentReport {
+        name: member.name.clone(),
+        slug: member.slug.clone(),
+        role: member.role.clone(),
+        kind: member.kind,
+        status: member.status,
+        charter: member.charter.clone(),
+        model: charter.and_then(|charter| charter.model.clone()),
+        prompt_tokens: compiled.tokens(),
+        resolved_model: compiled.spec.model.id,
+        model_layer: compiled.spec.model.layer,
+        tools: charter.and_then(|charter| charter.tools.clone()),
+        compiled_hash: compiled.spec.compiled_hash,
+        source: member.source.clone(),
+    }
+}

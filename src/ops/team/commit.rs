@@ -1,0 +1,46 @@
+//! A team as a commit has it, without a checkout.
+
+use std::collections::BTreeMap;
+
+use crate::error::Failure;
+use crate::ops::Workspace;
+use crate::ops::team::workspace::{below, place};
+use crate::parse::{Files, conflicts, linked_files, text_of};
+use crate::store;
+
+/// The team's files in a commit; none where the commit has no such team.
+pub(in crate::ops) fn files_at(workspace: &Workspace, commit: &str) -> Result<Files, Failure> {
+    let place = place(&workspace.folder, &workspace.work_dir);
+    for name in store::FOLDERS {
+        let folder = below(&place, name);
+        let inner = |path: &str| path.strip_prefix(&folder)?.strip_prefix('/').map(str::to_owned);
+        let is_wanted = |path: &String| store::is_team_file(path) || store::may_be_linked(path);
+        let wanted = |path: &str| inner(path).filter(is_wanted).map(|path| store::largest(&path));
+        let found = workspace.repository.files_at(commit, &folder, wanted)?;
+        let links = workspace.repository.links_at(commit, &folder, wanted)?;
+        let texts: BTreeMap<String, String> = found
+            .into_iter()
+            .chain(links)
+            .filter_map(|(path, bytes)| Some((inner(&path)?, text_of(bytes).0)))
+            .collect();
+        let mut files = Files { folder: name.to_owned(), texts };
+        if !files.texts.is_empty() {
+            let linked = linked_files(&files);
+            files.texts.retain(|path, _| store::is_team_file(path) || linked.contains(path));
+            return Ok(files);
+        }
+    }
+    Ok(Files::default())
+}
+
+/// Fails where the files of a revision hold a merge that was not finished: what is not read of them would seem to be
+/// withdrawn.
+pub(in crate::ops) fn insist_on_merged(files: &Files, revision: &str) -> Result<(), Failure> {
+    match conflicts(files).into_iter().next() {
+        None => Ok(()),
+        Some(mut problem) => {
+            problem.message = format!("{} in `{revision}`", problem.message);
+            Err(Failure::of_problem(&problem.hint("resolve the conflict, delete the markers and commit the file")))
+        }
+    }
+}

@@ -1,0 +1,156 @@
+//! What is wrong with the repository, the team, the configuration and the engine, each with the way out.
+
+use serde::Serialize;
+use std::path::{Path, PathBuf};
+
+use crate::env::Env;
+use crate::error::Failure;
+use crate::model::{DecisionState, Problem, Severity, Source, plural};
+use crate::ops::Project;
+use crate::ops::decisions::list as decisions;
+use crate::ops::ledger::examine::examine;
+use crate::ops::ledger::prove::{self, Proof};
+use crate::ops::team::engines;
+use crate::program::Programs;
+use crate::settings::Layer;
+use crate::view::Progress;
+
+#[derive(Serialize)]
+pub(crate) struct Diagnosis {
+    pub(crate) problems: Vec<Finding>,
+    /// What was proved, if that was asked for.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(crate) proof: Option<Proof>,
+}
+
+/// A problem, and what it is a problem of.
+#[derive(Serialize)]
+pub(crate) struct Finding {
+    pub(crate) area: Area,
+    #[serde(flatten)]
+    pub(crate) problem: Problem,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "lowercase")]
+pub(crate) enum Area {
+    Repository,
+    Team,
+    Configuration,
+    Engine,
+}
+
+impl Diagnosis {
+    /// Notes are for information.
+    pub(crate) fn is_well(&self) -> bool {
+        self.problems.iter().all(|finding| finding.problem.severity == Severity::Note)
+    }
+}
+
+/// Looks at everything and starts the engine to see whether it would work. Without a repository or a team there is
+/// nothing to look at: that is the failure it returns.
+pub(crate) fn diagnose(
+    env: &Env,
+    directory: &Path,
+    is_to_prove: bool,
+    progress: &Progress,
+) -> Result<Diagnosis, Failure> {
+    let project = Project::open(env, directory, Layer::default())?;
+    let mut problems = repository(&project)?;
+    for problem in &project.problems {
+        let area = if problem.code.starts_with("config-") { Area::Configuration } else { Area::Team };
+        problems.push(Finding { area, problem: problem.clone() });
+    }
+    problems.extend(path(env, &project));
+    problems.extend(engine(env, &project, directory)?);
+    let proof = match is_to_prove {
+        true => {
+            let (proof, found) = prove::prove(&project.repository, progress)?;
+            problems.extend(found.into_iter().map(|problem| Finding { area: Area::Repository, problem }));
+            Some(proof)
+        }
+        false => {
+            if let Some(snapshot) = project.repository.ledger().snapshot()? {
+                examine(&project.repository, &snapshot, progress)?;
+            }
+            None
+        }
+    };
+    let damage = env.damage.take().into_iter().map(|damage| damage.problem());
+    problems.extend(damage.map(|problem| Finding { area: Area::Repository, problem }));
+    Ok(Diagnosis { problems, proof })
+}
+
+fn repository(project: &Project) -> Result<Vec<Finding>, Failure> {
+    let mut findings = Vec::new();
+    let mut find = |severity, code, message: &str, hint: &str| {
+        let place = Source::new(project.work_dir.display().to_string(), 0);
+        let problem = Problem::new(severity, place, code, message).hint(hint);
+        findings.push(Finding { area: Area::Repository, problem });
+    };
+    let head = project.repository.head()?;
+    if let Err(error) = project.repository.insist_on_git() {
+        find(Severity::Error, "no-git", &error.to_string(), &error.hint().unwrap_or_default());
+        return Ok(findings);
+    }
+    if project.repository.identity().is_none() {
+        let hint = "git config user.name \"Your Name\" && git config user.email you@example.com";
+        find(Severity::Warning, "no-identity", "git does not know who you are, so no decision can land", hint);
+    }
+    if head.branch.is_none() {
+        let hint = "git switch a branch before a run whose decisions should land";
+        find(Severity::Note, "detached", "HEAD is detached, so no decision can land", hint);
+    }
+    if let Some(operation) = project.repository.operation() {
+        let message = format!("a {operation} is going on, so no decision can land");
+        find(Severity::Note, "operation", &message, "finish or abort it");
+    }
+    if let Some(begun) = project.repository.begun()? {
+        let message = format!("`squad {}` was interrupted", begun.command);
+        find(Severity::Warning, "unfinished", &message, &format!("`squad {}` finishes it", begun.command));
+    }
+    // Of a ledger that cannot be read at all, that is said, and nothing else.
+    let is_readable = project.repository.ledger().snapshot()?.is_none_or(|ledger| ledger.is_there());
+    let all = if is_readable { decisions::standing(project)? } else { Vec::new() };
+    let waiting = all.iter().filter(|d| d.state == DecisionState::Unlanded).count();
+    if waiting > 0 {
+        let message = format!("{} recorded and on no branch yet", plural(waiting, "decision"));
+        find(Severity::Warning, "unlanded", &message, "`squad decisions land` on the branch they were made for");
+    }
+    Ok(findings)
+}
+
+/// An activated `.venv`, for example: whoever wonders why agents do not find its programs is told.
+fn path(env: &Env, project: &Project) -> Vec<Finding> {
+    let programs = Programs::new(&project.work_dir, &env.os_variables());
+    let folders = programs.left_out().iter().filter(|folder| folder.is_dir());
+    let note = |folder: &PathBuf| {
+        let message = format!("{} is in the work tree; squad and agents' commands ignore it", folder.display());
+        let problem = Problem::new(Severity::Note, Source::new("PATH", 0), "path-in-work-tree", message);
+        Finding {
+            area: Area::Configuration,
+            problem: problem.hint("agents can still call a program there by its path, such as .venv/bin/pytest"),
+        }
+    };
+    folders.map(note).collect()
+}
+
+fn engine(env: &Env, project: &Project, directory: &Path) -> Result<Vec<Finding>, Failure> {
+    let at = |code, message: String, hint: Option<String>| {
+        let place = Source::new(format!("engine {}", project.settings.engine.name), 0);
+        let problem = Problem::new(Severity::Error, place, code, message);
+        let problem = match hint {
+            Some(hint) => problem.hint(hint),
+            None => problem,
+        };
+        vec![Finding { area: Area::Engine, problem }]
+    };
+    if let Err(failure) = engines::check_names(&project.settings) {
+        return Ok(at("engine-unknown", failure.message, failure.hint));
+    }
+    let reports = engines::look(env, directory, Some(&project.settings.engine.name))?;
+    let trouble = reports.into_iter().find(|report| !report.ready);
+    Ok(trouble.map_or_else(Vec::new, |report| {
+        at("engine-not-ready", report.problem.unwrap_or_else(|| "the engine is not ready".to_owned()), report.hint)
+    }))
+}

@@ -1,0 +1,190 @@
+//! Installs a team: a few Markdown files, in one commit.
+
+use std::path::Path;
+
+use include_dir::{Dir, include_dir};
+
+use crate::env::Env;
+use crate::error::Failure;
+use crate::git::{Change, Landing, Repository};
+use crate::ops::repository;
+use crate::ops::team::workspace::not_left_out;
+use crate::store;
+
+static TEMPLATE: Dir<'_> = include_dir!("$CARGO_MANIFEST_DIR/templates/team");
+
+pub(in crate::ops) const FOLDER: &str = ".squad";
+
+/// The job that reviews pull requests, for GitHub.
+const WORKFLOW: &str = ".github/workflows/squad-review.yml";
+static WORKFLOW_TEXT: &[u8] = include_bytes!("../../../templates/ci/squad-review.yml");
+
+/// What is asked for.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Wish {
+    /// In a commit.
+    pub(crate) commit: bool,
+    /// The job that reviews pull requests too.
+    pub(crate) ci: bool,
+}
+
+/// What `init` did.
+pub(crate) enum Installed {
+    /// Everything was there already; nothing was changed.
+    Already { folder: String },
+    Committed {
+        /// From the repository's root.
+        files: Vec<String>,
+        commit: String,
+    },
+    /// The files are there and not committed; why.
+    Written { files: Vec<String>, reason: String },
+}
+
+/// Puts the team at the repository's root, and what else is asked for. What is there stays as it is: running it again
+/// changes nothing.
+pub(crate) fn init(env: &Env, directory: &Path, wish: Wish) -> Result<Installed, Failure> {
+    let (repository, work_dir) = repository(env, directory)?;
+    let there = standing_team(&work_dir)?;
+    let mut files = Vec::new();
+    if there.is_none() {
+        not_left_out(&repository)?;
+        files.extend(template_files().into_iter().map(|(path, bytes)| (format!("{FOLDER}/{path}"), bytes)));
+    }
+    if wish.ci && work_dir.join(WORKFLOW).symlink_metadata().is_err() {
+        files.push((WORKFLOW.to_owned(), WORKFLOW_TEXT.to_vec()));
+    }
+    if let Some(folder) = there.filter(|_| files.is_empty()) {
+        return Ok(Installed::Already { folder });
+    }
+    let paths: Vec<String> = files.iter().map(|(path, _)| path.clone()).collect();
+    match commit(env, &repository, wish, &files)? {
+        Ok(commit) => Ok(Installed::Committed { files: paths, commit }),
+        // The files are there, whatever stands against the commit.
+        Err(reason) => write(&repository, &work_dir, &files).map(|()| Installed::Written { files: paths, reason }),
+    }
+}
+
+/// The commit that holds the files, or why there is none.
+fn commit(
+    env: &Env,
+    repository: &Repository,
+    wish: Wish,
+    files: &[(String, Vec<u8>)],
+) -> Result<Result<String, String>, Failure> {
+    if !wish.commit {
+        return Ok(Err("--no-commit".to_owned()));
+    }
+    for place in [FOLDER, WORKFLOW] {
+        let first = files.iter().find(|(path, _)| path.starts_with(place));
+        if let Some((path, _)) = first
+            && repository.would_ignore(path)?
+        {
+            return Ok(Err(format!("git ignores {place}")));
+        }
+    }
+    let Some(branch) = repository.head()?.branch else { return Ok(Err("HEAD is detached".to_owned())) };
+    let message = if files.len() == 1 { WORKFLOW_MESSAGE } else { MESSAGE }.to_owned();
+    let (command, files, edits) = ("init".to_owned(), files.to_vec(), Vec::new());
+    let change = Change { command, branch, allow_unborn: true, files, edits, message };
+    Ok(match repository.land(&change, repository.identity().as_ref(), env.clock.now()) {
+        Ok(Landing::Landed { commit }) => Ok(commit),
+        Ok(Landing::NotLanded { reason, hint }) => Err(format!("{reason} ({hint})")),
+        Err(error) => Err(error.to_string()),
+    })
+}
+
+const MESSAGE: &str = "squad: install a team\n\n\
+    The team of agents that works in this repository, and how work is routed to it.\n";
+
+const WORKFLOW_MESSAGE: &str = "squad: review pull requests in CI\n\n\
+    Posts what a pull request decides as a comment under it.\n";
+
+/// The team that is there already, by its folder's name.
+fn standing_team(work_dir: &Path) -> Result<Option<String>, Failure> {
+    if let Some(found) = store::locate(work_dir, work_dir, None) {
+        return if found.path.join("team.md").is_file() {
+            Ok(Some(found.name.to_owned()))
+        } else {
+            Err(Failure::team("the folder is there and holds no team.md")
+                .at(found.path.display())
+                .hint("move the folder away, or write a team.md: a table with a Name and a Role column"))
+        };
+    }
+    let place = work_dir.join(FOLDER);
+    if place.symlink_metadata().is_ok() {
+        return Err(Failure::team("it exists and is not a folder").at(place.display()).hint("move it away"));
+    }
+    Ok(None)
+}
+
+/// All files or, where it is stopped, the rest with the next command.
+fn write(repository: &Repository, work_dir: &Path, files: &[(String, Vec<u8>)]) -> Result<(), Failure> {
+    let failed = |cause: String, path: &str| {
+        Failure::failed(format!("cannot write the team: {cause}"))
+            .at(work_dir.join(path).display())
+            .hint("check the folder's permissions")
+    };
+    let left = repository.place("init", files).map_err(|error| failed(error.to_string(), FOLDER))?;
+    left.first().map_or(Ok(()), |path| Err(failed("something else is there".to_owned(), path)))
+}
+
+/// The template's files by path, with `/`.
+fn template_files() -> Vec<(String, Vec<u8>)> {
+    fn collect(folder: &Dir<'_>, files: &mut Vec<(String, Vec<u8>)>) {
+        for file in folder.files() {
+            let path =
+                file.path().components().map(|part| part.as_os_str().to_string_lossy()).collect::<Vec<_>>().join("/");
+            files.push((path, file.contents().to_vec()));
+        }
+        folder.dirs().for_each(|inner| collect(inner, files));
+    }
+    let mut files = Vec::new();
+    collect(&TEMPLATE, &mut files);
+    files.sort();
+    files
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::model::Severity;
+    use crate::parse::{Files, team};
+    use crate::route::{Request, Router, Wishes};
+
+    fn installed() -> Files {
+        let texts = template_files().into_iter().map(|(path, bytes)| (path, String::from_utf8(bytes).expect("UTF-8")));
+        Files { folder: FOLDER.to_owned(), texts: texts.collect() }
+    }
+
+    #[test]
+    fn the_template_is_small_and_sound() {
+        let files = template_files();
+        assert!(files.len() <= 40, "{}", files.len());
+        assert!(files.iter().map(|(_, bytes)| bytes.len()).sum::<usize>() <= 64 * 1024);
+        let (team, problems) = team(&installed());
+        assert_eq!(problems, []);
+        let slugs: Vec<&str> = team.startable().map(|member| member.slug.as_str()).collect();
+        assert_eq!(slugs, ["lead", "backend", "frontend", "tester", "docs", "reviewer"]);
+        assert!(team.members.iter().all(|member| member.charter.is_some()));
+        assert!(problems.iter().all(|problem| problem.severity == Severity::Note));
+    }
+
+    #[test]
+    fn the_template_routes() {
+        let (team, _) = team(&installed());
+        let router = Router::new(&team, &[]);
+        for (message, agents) in [
+            ("write docs for login", &["docs"][..]),
+            ("Add an endpoint that lists invoices", &["backend"]),
+            ("The dialog's buttons overlap on small screens", &["frontend"]),
+            ("Add regression tests for the parser", &["tester"]),
+            ("Review the pull request", &["reviewer"]),
+            ("Plan the architecture of the import", &["lead"]),
+            ("Add a health endpoint with tests, and document it", &["backend", "tester", "docs"]),
+        ] {
+            let plan = router.plan(&Request::new(message), &Wishes::default());
+            assert_eq!(plan.agents.iter().map(|slug| slug.as_str()).collect::<Vec<_>>(), agents, "{message}: {plan:?}");
+        }
+    }
+}

@@ -1,0 +1,85 @@
+//! The layers of the configuration, from the files and variables they are in.
+
+use std::fs;
+use std::io;
+
+use crate::env::Env;
+use crate::model::{Problem, Severity, Source};
+use crate::parse::{self, Files};
+use crate::settings::{self, Layer, Origin, Settings};
+use crate::store;
+
+/// The settings outside of any project.
+pub(crate) fn own_settings(env: &Env) -> Settings {
+    settings(env, &Files::default(), Layer::default()).0
+}
+
+/// The settings that the team's files alone make: the same for everyone.
+pub(in crate::ops) fn shared_settings(files: &Files) -> Settings {
+    Settings::resolve(team_layers(files, &mut Vec::new())).0
+}
+
+/// What cannot be understood of them.
+pub(in crate::ops) fn shared_problems(files: &Files) -> Vec<Problem> {
+    let mut problems = Vec::new();
+    let layers = team_layers(files, &mut problems);
+    problems.extend(Settings::resolve(layers).1);
+    problems
+}
+
+/// What the team's own files set, the lowest first.
+fn team_layers(files: &Files, problems: &mut Vec<Problem>) -> Vec<Layer> {
+    let mut layers = Vec::new();
+    let conflicts = parse::conflicts(&files.configuration());
+    if !conflicts.is_empty() {
+        problems.extend(conflicts);
+        return layers;
+    }
+    // What another tool left: the lowest layer, so that our own file wins.
+    if let Some(text) = files.text("config.json") {
+        let file = format!("{}/config.json", files.folder);
+        let (layer, more) = settings::from_json(text, |line| Origin::Project(file.clone(), line));
+        problems.extend(more);
+        layers.push(layer);
+    }
+    if let Some(text) = files.text("config.toml") {
+        let file = format!("{}/config.toml", files.folder);
+        let (layer, more) = settings::from_toml(text, |line| Origin::Project(file.clone(), line));
+        problems.extend(more);
+        if let Some(other) = layers.first() {
+            problems.extend(settings::overlaps(other, &layer));
+        }
+        layers.push(layer);
+    }
+    layers
+}
+
+/// All layers, the lowest first, and what is wrong with them.
+pub(in crate::ops) fn settings(env: &Env, files: &Files, flags: Layer) -> (Settings, Vec<Problem>) {
+    let mut problems = Vec::new();
+    let mut layers = team_layers(files, &mut problems);
+    if let Some(path) = env.user_config() {
+        let shown = path.display().to_string();
+        match fs::read_to_string(&path) {
+            Ok(text) => {
+                let (layer, more) = settings::from_toml(&text, |line| Origin::User(shown.clone(), line));
+                problems.extend(more);
+                layers.push(layer);
+            }
+            Err(error) if matches!(error.kind(), io::ErrorKind::NotFound | io::ErrorKind::NotADirectory) => {}
+            Err(error) => problems.push(Problem::new(
+                Severity::Error,
+                Source::new(shown, 0),
+                store::UNREADABLE,
+                format!("cannot be read: {error}"),
+            )),
+        }
+    }
+    let (variables, more) = settings::from_variables(env.variables.clone());
+    problems.extend(more);
+    layers.push(variables);
+    layers.push(flags);
+    let (settings, more) = Settings::resolve(layers);
+    problems.extend(more);
+    (settings, problems)
+}

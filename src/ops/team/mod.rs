@@ -1,0 +1,18 @@
+//! The team and what surrounds it: where it lives, its settings, its prompts, and the engines it works on.
+
+pub(crate) mod agents;
+pub(crate) mod cache;
+pub(crate) mod commit;
+pub(crate) mod config;
+pub(crate) mod doctor;
+pub(crate) mod engines;
+pub(crate) mod hooks;
+pub(crate) mod init;
+pub(crate) mod layers;
+pub(crate) mod members;
+pub(crate) mod project;
+pub(crate) mod prompts;
+pub(crate) mod secrets;
+pub(crate) mod status;
+pub(crate) mod turn;
+pub(crate) mod workspace;

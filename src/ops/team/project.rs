@@ -1,0 +1,137 @@
+//! A project: a workspace, the team in it, and the settings for it.
+
+use std::ops::Deref;
+use std::path::Path;
+
+use crate::env::Env;
+use crate::error::Failure;
+use crate::model::{Decision, Problem, Severity, Team};
+use crate::ops::Workspace;
+use crate::ops::ledger::contents as ledger;
+use crate::ops::ledger::contents::{newest_first, order_of};
+use crate::ops::team::cache::{Cache, CachedTeam};
+use crate::ops::team::layers::settings;
+use crate::parse;
+use crate::settings::{Layer, Settings};
+use crate::store;
+
+pub(crate) struct Project {
+    workspace: Workspace,
+    pub(crate) team: Team,
+    pub(crate) settings: Settings,
+    pub(crate) problems: Vec<Problem>,
+}
+
+/// A project is first of all a place.
+impl Deref for Project {
+    type Target = Workspace;
+
+    fn deref(&self) -> &Workspace {
+        &self.workspace
+    }
+}
+
+impl Project {
+    /// Reads everything. A team with errors is a project too: commands that need a sound one say so.
+    pub(crate) fn open(env: &Env, directory: &Path, flags: Layer) -> Result<Self, Failure> {
+        Ok(Opening::new(env, Workspace::find(env, directory)?, flags).read())
+    }
+
+    /// The first error, as a failure: the team or its configuration cannot be used.
+    pub(crate) fn insist_on_sound(&self) -> Result<(), Failure> {
+        self.insist(|_| true)
+    }
+
+    /// What cannot be read is not the same as what is not there, and half a merge is nobody's team.
+    pub(crate) fn insist_on_readable(&self) -> Result<(), Failure> {
+        self.insist(is_unread)
+    }
+
+    fn insist(&self, matters: impl Fn(&Problem) -> bool) -> Result<(), Failure> {
+        match self.problems.iter().find(|problem| problem.severity == Severity::Error && matters(problem)) {
+            None => Ok(()),
+            Some(problem) => Err(Failure::of_problem(problem)),
+        }
+    }
+
+    /// The decision files on the branch, as they are in the work tree.
+    pub(crate) fn decisions(&self) -> &[Decision] {
+        &self.team.decisions
+    }
+}
+
+/// That a team can be read, for those who do not go by its decisions: the files of single decisions are left alone.
+pub(crate) fn insist_on_readable(workspace: &Workspace) -> Result<(), Failure> {
+    let (files, mut problems) = store::read_but_decisions(&workspace.folder);
+    problems.extend(parse::conflicts(&files));
+    let mut problems = problems.iter().filter(|problem| problem.severity == Severity::Error);
+    problems.find(|problem| is_unread(problem)).map_or(Ok(()), |problem| Err(Failure::of_problem(problem)))
+}
+
+/// Whether a file is not read because of it.
+fn is_unread(problem: &Problem) -> bool {
+    problem.code == store::UNREADABLE || problem.code == parse::CONFLICT
+}
+
+/// A project that has been looked at and not been read: enough to know whether what follows from it is known already.
+pub(in crate::ops) struct Opening {
+    pub(in crate::ops) workspace: Workspace,
+    pub(in crate::ops) cache: Cache,
+    pub(in crate::ops) cached: CachedTeam,
+    settings: Settings,
+    settings_problems: Vec<Problem>,
+}
+
+impl Opening {
+    pub(in crate::ops) fn new(env: &Env, workspace: Workspace, flags: Layer) -> Self {
+        let cache = Cache::new(env, &workspace.local());
+        let cached = cache.look_up(&workspace.folder);
+        let (settings, settings_problems) = settings(env, cached.config(), flags);
+        Self { workspace, cache, cached, settings, settings_problems }
+    }
+
+    /// Identifies everything that a project is read from: the same key, the same team, settings and problems. `None`
+    /// where something could not be read.
+    pub(in crate::ops) fn key(&self) -> Option<String> {
+        // With Debug, no field and no layer can be forgotten.
+        let settings = format!("{:?}\n{:?}", self.settings, self.settings_problems);
+        Some(format!("{}\n{:?}\n{settings}", self.cached.key()?, self.cached.problems()))
+    }
+
+    pub(in crate::ops) fn read(self) -> Project {
+        let Self { workspace, cache, cached, settings, settings_problems } = self;
+        let mut problems = cached.problems().to_vec();
+        let (mut team, more) = cache.team(cached);
+        settle_ties(&workspace, &mut team.decisions);
+        // What cannot be read is not missing, and what follows from it is no news.
+        let unreadable = problems.iter().any(is_unread);
+        problems.extend(more.into_iter().filter(|problem| !unreadable || !problem.code.ends_with("-missing")));
+        if unreadable {
+            problems.retain(|problem| is_unread(problem) || problem.severity == Severity::Note);
+        }
+        // A conflict in a file of settings is the team's too.
+        problems.extend(settings_problems.into_iter().filter(|problem| problem.code != parse::CONFLICT));
+        Project { workspace, team, settings, problems }
+    }
+}
+
+/// Files say when a decision was made, and not which of one instant came first: the ledger does, where it has them.
+fn settle_ties(workspace: &Workspace, decisions: &mut [Decision]) {
+    let is_tie = |pair: &[Decision]| {
+        let at = pair[0].moment().filter(|at| at.contains('T'));
+        at.is_some() && at == pair[1].moment()
+    };
+    if decisions.windows(2).any(is_tie)
+        && let Ok(logged) = ledger::decisions(&workspace.repository, &workspace.ledger_prefix())
+    {
+        newest_first(decisions, |decision| (&decision.id, decision.date.as_deref()), &order_of(&logged));
+    }
+}
+
+/// The settings of a team, without reading anything else of it.
+pub(crate) fn team_settings(env: &Env, workspace: &Workspace) -> (Settings, Vec<Problem>) {
+    let (files, mut problems) = store::read_configuration(&workspace.folder);
+    let (settings, more) = settings(env, &files, Layer::default());
+    problems.extend(more);
+    (settings, problems)
+}

@@ -1,0 +1,71 @@
+//! What is going on.
+
+use serde::Serialize;
+
+use crate::env::Env;
+use crate::error::Failure;
+use crate::git::Begun;
+use crate::ops::ledger::contents as ledger;
+use crate::ops::repository;
+use crate::ops::run::lease::{self, LiveRun};
+use crate::ops::team::init::FOLDER;
+use crate::view::Progress;
+use std::path::Path;
+
+#[derive(Clone, Debug, PartialEq, Serialize)]
+pub(crate) struct Status {
+    /// The work tree's root.
+    pub(crate) repository: String,
+    pub(crate) branch: Option<String>,
+    /// `None`: there is no team here.
+    pub(crate) team: Option<TeamStatus>,
+    /// Where a team's folder would be and something else is, from the repository's root.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(crate) in_the_way: Option<String>,
+    /// `None`: no watch is running.
+    pub(crate) watch: Option<()>,
+    pub(crate) runs_live: Vec<LiveRun>,
+    /// Sessions that are kept warm.
+    pub(crate) sessions: Vec<()>,
+    pub(crate) ledger: LedgerStatus,
+    /// A command that was interrupted in this work tree.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(crate) begun: Option<Begun>,
+}
+
+#[derive(Clone, Debug, PartialEq, Serialize)]
+pub(crate) struct TeamStatus {
+    /// The team folder from the repository's root.
+    pub(crate) folder: String,
+}
+
+#[derive(Clone, Debug, PartialEq, Serialize)]
+pub(crate) struct LedgerStatus {
+    pub(crate) entries: usize,
+    /// Entries that no remote had when `squad sync` or `git fetch` asked it last.
+    pub(crate) unsynced: usize,
+}
+
+/// Looks without reading the team: this is asked often and has to be quick.
+pub(crate) fn status(env: &Env, directory: &Path, progress: &Progress) -> Result<Status, Failure> {
+    let (repository, work_dir) = repository(env, directory)?;
+    let start = dunce::canonicalize(directory).unwrap_or_else(|_| directory.to_owned());
+    let folder = crate::ops::team::workspace::team_folder(&repository, &start, &work_dir);
+    let place = folder.as_ref().map(|folder| crate::ops::team::workspace::place(folder, &work_dir)).unwrap_or_default();
+    // Where `init` would put the folder. A link that leads nowhere is in its way too.
+    let in_the_way = folder.is_none() && work_dir.join(FOLDER).symlink_metadata().is_ok();
+    let prefix = crate::ops::team::workspace::ledger_prefix(&place);
+    let ledger::Amount { entries, unsynced } = ledger::amount(&repository, &prefix, progress)?;
+    Ok(Status {
+        repository: work_dir.display().to_string(),
+        branch: repository.head()?.branch,
+        team: folder.map(|folder| TeamStatus { folder: crate::ops::team::workspace::below(&place, folder.name) }),
+        in_the_way: in_the_way.then(|| FOLDER.to_owned()),
+        watch: None,
+        runs_live: lease::look(&repository.common_dir().join("squad")).live,
+        sessions: Vec::new(),
+        ledger: LedgerStatus { entries, unsynced },
+        // What cannot be read of it is said beside the status.
+        begun: repository.begun().ok().flatten(),
+    })
+}

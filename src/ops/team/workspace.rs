@@ -1,0 +1,183 @@
+//! Where a team lives: a repository, a work tree of it, and the team's folder there.
+
+use std::path::{Component, Path, PathBuf};
+
+use crate::env::Env;
+use crate::error::Failure;
+use crate::git::{self, Repository};
+use crate::ops::run::lease::{self, Leases};
+use crate::ops::team::layers::own_settings;
+use crate::store::{self, TeamFolder};
+
+/// Finding it reads none of the team: commands that only ask the ledger need no more.
+pub(crate) struct Workspace {
+    pub(crate) repository: Repository,
+    /// The work tree's root, as the operating system names it.
+    pub(crate) work_dir: PathBuf,
+    pub(crate) folder: TeamFolder,
+}
+
+impl Workspace {
+    pub(crate) fn find(env: &Env, directory: &Path) -> Result<Self, Failure> {
+        Self::find_or(env, directory, |_| None)
+    }
+
+    /// For those who look at commits: where nothing is checked out, or nothing ever is, the team is the one of the
+    /// repository's root.
+    pub(crate) fn find_or_root(env: &Env, directory: &Path) -> Result<Self, Failure> {
+        let repository = Repository::discover(directory, &git_environment(env, directory))?.reporting_to(&env.damage);
+        if repository.work_dir().is_none() {
+            let place = real(repository.git_dir());
+            return Ok(Self { folder: TeamFolder::expected(&place), work_dir: place, repository });
+        }
+        Self::find_or(env, directory, |work_dir| Some(TeamFolder::expected(work_dir)))
+    }
+
+    fn find_or(
+        env: &Env,
+        directory: &Path,
+        otherwise: impl FnOnce(&Path) -> Option<TeamFolder>,
+    ) -> Result<Self, Failure> {
+        let (repository, work_dir) = repository(env, directory)?;
+        let start = real(directory);
+        let Some(folder) = team_folder(&repository, &start, &work_dir).or_else(|| otherwise(&work_dir)) else {
+            not_left_out(&repository)?;
+            return Err(Failure::team(format!(
+                "there is no team in {}: no folder `.squad` there or above",
+                start.display()
+            ))
+            .hint("`squad init` makes a team"));
+        };
+        if folder.root.to_str().is_none() {
+            return Err(Failure::team(format!("the path {} is not Unicode", folder.root.display()))
+                .hint("squad keeps a team's record under its path; rename the folder"));
+        }
+        Ok(Self { repository, work_dir, folder })
+    }
+
+    /// The same repository, for another team in it.
+    pub(crate) fn of_team(&self, place: &str, name: &'static str) -> Self {
+        let root = self.work_dir.join(place);
+        let folder = TeamFolder { path: root.join(name), root, name };
+        Self { repository: self.repository.clone(), work_dir: self.work_dir.clone(), folder }
+    }
+
+    /// What the team's paths in the ledger begin with; see `record::entry_path`.
+    pub(crate) fn ledger_prefix(&self) -> String {
+        ledger_prefix(&place(&self.folder, &self.work_dir))
+    }
+
+    /// The team folder from the repository's root, with `/`.
+    pub(crate) fn folder_in_repository(&self) -> String {
+        below(&place(&self.folder, &self.work_dir), self.folder.name)
+    }
+
+    /// The project's root from the repository's, with `/` at its end; empty where they are the same.
+    pub(crate) fn path_in_repository(&self) -> String {
+        below(&place(&self.folder, &self.work_dir), "")
+    }
+
+    /// A path as somebody in `directory` types it, from the project's root with `/`; as it is where it leads elsewhere.
+    pub(crate) fn path_from_root(&self, directory: &Path, path: &str) -> String {
+        path_below(&self.folder.root, directory, path)
+    }
+
+    pub(crate) fn leases(&self) -> Leases {
+        lease::look(&self.local())
+    }
+
+    /// Squad's local folder, shared by all work trees: `.git/squad`. Throw-away.
+    pub(crate) fn local(&self) -> PathBuf {
+        self.repository.common_dir().join("squad")
+    }
+}
+
+/// A path as somebody in `directory` types it, from `root` with `/`; as it is where it leads elsewhere.
+pub(in crate::ops) fn path_below(root: &Path, directory: &Path, path: &str) -> String {
+    let mut absolute = real(directory);
+    for part in Path::new(path).components() {
+        match part {
+            Component::ParentDir => drop(absolute.pop()),
+            Component::CurDir => {}
+            part => absolute.push(part),
+        }
+    }
+    match absolute.strip_prefix(root) {
+        Ok(inner) => inner.iter().map(|part| part.to_string_lossy()).collect::<Vec<_>>().join("/"),
+        Err(_) => path.to_owned(),
+    }
+}
+
+/// What git is given of the outside world, for somebody who works in `directory`.
+pub(in crate::ops) fn git_environment(env: &Env, directory: &Path) -> git::Environment {
+    let git = own_settings(env).git.program.unwrap_or_else(|| "git".to_owned());
+    git::Environment::new(PathBuf::from(git), directory, env.os_variables())
+}
+
+/// The repository that `directory` is in, with its work tree.
+pub(crate) fn repository(env: &Env, directory: &Path) -> Result<(Repository, PathBuf), Failure> {
+    let repository = Repository::discover(directory, &git_environment(env, directory))?.reporting_to(&env.damage);
+    let Some(work_dir) = repository.work_dir() else {
+        return Err(Failure::team(format!(
+            "{} is a bare repository; squad works in a work tree",
+            repository.git_dir().display()
+        ))
+        .hint("clone it, or make a work tree with `git worktree add`"));
+    };
+    let work_dir = real(work_dir);
+    Ok((repository, work_dir))
+}
+
+/// Fails where the commit that is checked out has a team at its root that is not in the work tree: in a sparse
+/// checkout, before the first checkout, or because somebody removed it.
+pub(in crate::ops) fn not_left_out(repository: &Repository) -> Result<(), Failure> {
+    let Some(commit) = repository.head()?.commit else { return Ok(()) };
+    for folder in store::FOLDERS {
+        if repository.paths_at(&commit, folder)?.iter().any(|path| path.strip_prefix(folder) == Some("/team.md")) {
+            return Err(Failure::team(format!("the team in {folder} is on the branch and not in this work tree"))
+                .hint(format!(
+                    "`git restore {folder}` brings it; in a sparse checkout, `git sparse-checkout add {folder}`"
+                )));
+        }
+    }
+    Ok(())
+}
+
+/// The team that counts in a folder.
+pub(in crate::ops) fn team_folder(repository: &Repository, start: &Path, work_dir: &Path) -> Option<TeamFolder> {
+    let main = repository.main_work_dir().map(real);
+    store::locate(start, work_dir, main.as_deref())
+}
+
+/// A team's project root from the repository's, with `/`; empty for the repository's own.
+pub(in crate::ops) fn place(folder: &TeamFolder, work_dir: &Path) -> String {
+    let relative = folder.root.strip_prefix(work_dir).unwrap_or(Path::new(""));
+    relative.components().map(|part| part.as_os_str().to_string_lossy()).collect::<Vec<_>>().join("/")
+}
+
+pub(in crate::ops) fn ledger_prefix(place: &str) -> String {
+    if place.is_empty() {
+        return String::new();
+    }
+    // One folder a team, whatever its place is called.
+    format!("teams/{}/", place.replace('%', "%25").replace('/', "%2F"))
+}
+
+pub(in crate::ops) fn below(place: &str, name: &str) -> String {
+    if place.is_empty() { name.to_owned() } else { format!("{place}/{name}") }
+}
+
+/// Links resolved, so that paths of one place compare equal.
+fn real(path: &Path) -> PathBuf {
+    dunce::canonicalize(path).unwrap_or_else(|_| path.to_owned())
+}
+
+impl From<git::Error> for Failure {
+    fn from(error: git::Error) -> Self {
+        let failure = Self::team(error.to_string());
+        match error.hint() {
+            Some(hint) => failure.hint(hint),
+            None => failure,
+        }
+    }
+}
