@@ -7,7 +7,7 @@ use serde::Deserialize;
 use serde_json::{Value, json};
 
 use crate::engine::{ToolCall, ToolSpec};
-use crate::model::{Decision, DecisionId, first_line, printable};
+use crate::model::{Decision, DecisionId, Judgement, first_line, printable};
 use crate::parse::{self, Files};
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -15,6 +15,7 @@ pub(crate) enum Tool {
     LogDecision,
     Remember,
     Decisions,
+    Verdict,
 }
 
 /// What a call asks for.
@@ -26,19 +27,22 @@ pub(crate) enum Intent {
     Remember(String),
     /// Search the decisions in force.
     Search(String),
+    /// Say what a review found.
+    Judge(Judgement),
 }
 
 /// Longer than any decision in the trees we know; keeps one call from filling the ledger.
 const LONGEST_TEXT: usize = 64 * 1024;
 
 impl Tool {
-    pub(crate) const ALL: [Self; 3] = [Self::LogDecision, Self::Remember, Self::Decisions];
+    pub(crate) const ALL: [Self; 4] = [Self::LogDecision, Self::Remember, Self::Decisions, Self::Verdict];
 
     pub(crate) fn name(self) -> &'static str {
         match self {
             Self::LogDecision => "squad_log_decision",
             Self::Remember => "squad_remember",
             Self::Decisions => "squad_decisions",
+            Self::Verdict => "squad_verdict",
         }
     }
 
@@ -67,11 +71,20 @@ impl Tool {
                 "Search the team's decisions in force.",
                 json!({"query": text("Words to look for; empty for the newest decisions.")}),
             ),
+            Self::Verdict => (
+                "Give your verdict on the work you review. The last one you give counts.",
+                json!({
+                    "approved": {"type": "boolean", "description": "Whether the work may stay as it is."},
+                    "reasons": text("Why, in Markdown; where you reject it, all that has to change."),
+                    "files": texts("The files that have to change, from the repository's root."),
+                }),
+            ),
         };
         let required: &[&str] = match self {
             Self::LogDecision => &["title", "what"],
             Self::Remember => &["text"],
             Self::Decisions => &[],
+            Self::Verdict => &["approved", "reasons"],
         };
         ToolSpec {
             name: self.name(),
@@ -100,6 +113,14 @@ struct LogDecision {
 #[derive(Deserialize)]
 struct Remember {
     text: String,
+}
+
+#[derive(Deserialize)]
+struct GivenVerdict {
+    approved: bool,
+    reasons: String,
+    #[serde(default)]
+    files: Vec<String>,
 }
 
 #[derive(Deserialize, Default)]
@@ -146,6 +167,15 @@ pub(crate) fn read(call: &ToolCall) -> Result<Intent, String> {
             Ok(Intent::Remember(text))
         }
         Some(Tool::Decisions) => Ok(Intent::Search(arguments::<Search>(call)?.query)),
+        Some(Tool::Verdict) => {
+            let GivenVerdict { approved, reasons, files } = arguments(call)?;
+            let reasons = printable(reasons.trim());
+            limited(&reasons)?;
+            if !approved && reasons.is_empty() {
+                return Err("`reasons` is empty; say what has to change".to_owned());
+            }
+            Ok(Intent::Judge(Judgement { approved, reasons, files }))
+        }
     }
 }
 

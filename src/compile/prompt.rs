@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use crate::model::{Evidence, Outcome, Plan, Slug, Verdict, first_line, quote};
+use crate::model::{Change, Evidence, Member, Outcome, Plan, Slug, Verdict, first_line, list, printable, quote};
 
 /// The coordinator's own prompt, before the team is added.
 pub(super) const COORDINATOR: &str = "\
@@ -44,14 +44,35 @@ pub(crate) struct Colleague<'a> {
     pub(crate) agent: &'a Slug,
     pub(crate) outcome: Outcome,
     pub(crate) text: &'a str,
+    /// What squad saw it change; `None` where nobody looked.
+    pub(crate) changed: Option<&'a [Change]>,
     pub(crate) verdict: Option<Verdict>,
 }
 
+/// An agent's part in a task.
+pub(crate) struct Part<'a> {
+    pub(crate) agent: &'a Slug,
+    /// All who work in this step.
+    pub(crate) at_work: &'a [Slug],
+    /// Counts from 1.
+    pub(crate) step: u32,
+    pub(crate) steps: usize,
+    /// What was done in the steps before.
+    pub(crate) earlier: &'a [Colleague<'a>],
+}
+
 /// An agent's task.
-pub(crate) fn task_prompt(message: &str, agents: &[Slug], agent: &Slug, directory: &str, run: &str) -> String {
+pub(crate) fn task_prompt(message: &str, part: &Part<'_>, directory: &str, run: &str) -> String {
+    let Part { agent, at_work, step, steps, earlier } = part;
     let mut prompt = format!("{}\n", message.trim());
-    let others: Vec<&Slug> = agents.iter().filter(|other| *other != agent).collect();
+    push_work(&mut prompt, earlier);
     prompt.push_str("\n---\n");
+    if *steps > 1 {
+        let other =
+            if earlier.is_empty() { "what comes later is left to others" } else { "what was done before is above" };
+        prompt.push_str(&format!("Step {step} of {steps} is yours; {other}.\n"));
+    }
+    let others: Vec<&Slug> = at_work.iter().filter(|other| other != agent).collect();
     if !others.is_empty() {
         let names: Vec<String> = others.iter().map(|slug| format!("`{slug}`")).collect();
         prompt.push_str(&format!("At work on this beside you: {}. Do your own part.\n", names.join(", ")));
@@ -73,14 +94,16 @@ pub(crate) fn choice_prompt(message: &str, plan: &Plan) -> String {
         "Choose who works on the message quoted below. Answer with one JSON object and nothing else:\n\n\
          {\"agents\": [\"slug\", …], \"reason\": \"one sentence\"}\n\n\
          Use only slugs of the team's list. Choose one agent unless the work is really several agents' work. Where \
+         some can begin only when others are done, give the order in place of `agents`; a step begins when the one \
+         before it is done:\n\n\
+         {\"steps\": [[\"slug\", …], …], \"reason\": \"one sentence\"}\n\nWhere \
          nobody needs to work on it (a question you can answer, thanks), answer the user in Markdown:\n\n\
          {\"agents\": [], \"answer\": \"…\"}\n\nMessage:\n\n",
     );
-    let message = message.trim();
-    let beginning = message.get(..message.floor_char_boundary(MESSAGE)).unwrap_or(message);
+    let (beginning, left) = cut(message.trim(), MESSAGE);
     prompt.push_str(&quote(beginning));
-    if beginning.len() < message.len() {
-        prompt.push_str(&format!("\n(The message goes on for {} bytes more.)\n", message.len() - beginning.len()));
+    if left > 0 {
+        prompt.push_str(&format!("\n(The message goes on for {left} bytes more.)\n"));
     }
     let candidates = candidates(plan);
     if !candidates.is_empty() {
@@ -112,18 +135,76 @@ fn candidates(plan: &Plan) -> Vec<&Evidence> {
     agents.into_iter().take(CANDIDATES).flat_map(|(agent, _)| reasons(agent)).collect()
 }
 
-/// Asks the reviewer for a verdict on the authors' work.
-pub(crate) fn review_prompt(message: &str, work: &[Colleague<'_>], directory: &str) -> String {
+/// Asks the reviewer for a verdict on the authors' work. `diff` is what squad saw them change.
+pub(crate) fn review_prompt(message: &str, work: &[Colleague<'_>], diff: &str, directory: &str) -> String {
     let mut prompt = String::from(
-        "Review what your colleagues did for the task quoted below. Read the files they changed.\n\nTask:\n\n",
+        "Review what your colleagues did for the task quoted below. Read the files they changed; change none yourself.\n\n\
+         Task:\n\n",
     );
     prompt.push_str(&quote(message));
     push_work(&mut prompt, work);
+    if !diff.is_empty() {
+        prompt.push_str("\nThe lines they changed:\n\n");
+        prompt.push_str(&quote(cut(diff, DIFF).0));
+        if diff.len() > DIFF {
+            prompt.push_str("\n(There is more than is shown here; `git diff` shows it.)\n");
+        }
+    }
     prompt.push_str(&format!(
-        "\nGive your reasons, then end with a line of its own that is exactly `VERDICT: approved` or `VERDICT: rejected`.\n\
-         Project root: {directory}\n"
+        "\nGive your verdict with the tool `squad_verdict`, then end with your reasons. Without that tool, end with a line of \
+         its own that is exactly `VERDICT: approved` or `VERDICT: rejected`.\nProject root: {directory}\n"
     ));
     prompt
+}
+
+/// Work that a reviewer has rejected.
+pub(crate) struct Rejection<'a> {
+    pub(crate) reviewer: &'a Slug,
+    pub(crate) authors: &'a [Slug],
+    pub(crate) reasons: &'a str,
+}
+
+/// Asks the coordinator who revises rejected work: one of those who may.
+pub(crate) fn reviser_prompt(message: &str, rejection: &Rejection<'_>, free: &[&Member]) -> String {
+    let Rejection { reviewer, authors, reasons } = rejection;
+    let mut prompt = format!(
+        "`{reviewer}` rejected what {} did for the message quoted below. Choose who revises it. Answer with one JSON \
+         object and nothing else:\n\n{{\"agents\": [\"slug\"], \"reason\": \"one sentence\"}}\n\nMessage:\n\n",
+        names(authors)
+    );
+    prompt.push_str(&quote(cut(message.trim(), MESSAGE).0));
+    prompt.push_str("\nReasons:\n\n");
+    prompt.push_str(&quote(cut(reasons, REPORT).0));
+    prompt.push_str("\nThe author may not revise it. Who may:\n\n");
+    for member in free {
+        prompt.push_str(&quote(&format!("{}: {}", member.slug, first_line(&member.role, REASON))));
+    }
+    prompt
+}
+
+/// Hands rejected work to somebody else.
+pub(crate) fn revision_prompt(
+    message: &str,
+    work: &[Colleague<'_>],
+    rejection: &Rejection<'_>,
+    directory: &str,
+    run: &str,
+) -> String {
+    let Rejection { reviewer, authors, reasons } = rejection;
+    let mut prompt = format!(
+        "{}\n\n---\nThis was done by {}, and `{reviewer}` rejected it. The work is yours now: change in the files what the \
+         reasons ask for.\n\nReasons:\n\n",
+        message.trim(),
+        names(authors)
+    );
+    prompt.push_str(&quote(cut(reasons, REPORT).0));
+    push_work(&mut prompt, work);
+    prompt.push_str(&format!("\nProject root: {directory}\nRun: {run}\n"));
+    prompt
+}
+
+fn names(agents: &[Slug]) -> String {
+    list(agents.iter().map(|agent| format!("`{agent}`")))
 }
 
 /// Asks the coordinator for the final answer, or, without any work, to answer by itself.
@@ -147,8 +228,45 @@ fn push_work(prompt: &mut String, work: &[Colleague<'_>]) {
             Some(Verdict::Unclear) => ", verdict: unclear",
         };
         prompt.push_str(&format!("\nReport of `{}` ({}{verdict}):\n\n", colleague.agent, colleague.outcome));
-        prompt.push_str(&quote(colleague.text));
+        let (text, left) = cut(colleague.text, REPORT);
+        prompt.push_str(&quote(text));
+        if left > 0 {
+            prompt.push_str(&format!("\n(The report goes on for {left} bytes more.)\n"));
+        }
+        if let Some(changed) = colleague.changed {
+            prompt.push_str(&format!("\nFiles it changed: {}\n", files(changed)));
+        }
     }
+}
+
+/// Bytes of a colleague's report, and of a diff, that a prompt holds.
+const REPORT: usize = 16 * 1024;
+const DIFF: usize = 48 * 1024;
+
+/// The beginning of a text, and how many bytes are left.
+fn cut(text: &str, length: usize) -> (&str, usize) {
+    let beginning = text.get(..text.floor_char_boundary(length)).unwrap_or(text);
+    (beginning, text.len() - beginning.len())
+}
+
+/// Files that a prompt names at most.
+const FILES: usize = 50;
+
+/// `none`, `` `src/a.rs` (+3 -1), `b.png` ``.
+fn files(changed: &[Change]) -> String {
+    let lines = |change: &Change| match (change.added, change.removed) {
+        (Some(added), Some(removed)) => format!(" (+{added} -{removed})"),
+        _ => String::new(),
+    };
+    let mut named: Vec<String> = changed
+        .iter()
+        .take(FILES)
+        .map(|change| format!("`{}`{}", printable(&change.path).replace(['`', '\n'], "?"), lines(change)))
+        .collect();
+    if changed.len() > FILES {
+        named.push(format!("{} more", changed.len() - FILES));
+    }
+    if named.is_empty() { "none".to_owned() } else { named.join(", ") }
 }
 
 #[cfg(test)]
@@ -158,7 +276,7 @@ mod tests {
 
     fn plan(evidence: Vec<Evidence>) -> Plan {
         let (kind, tier) = (PlanKind::Abstain, Tier::Standard);
-        Plan { kind, agents: Vec::new(), reviewer: None, tier, confidence: 0.4, evidence }
+        Plan { kind, agents: Vec::new(), steps: Vec::new(), reviewer: None, tier, confidence: 0.4, evidence }
     }
 
     fn evidence(agent: &str, why: &str, weight: f64) -> Evidence {

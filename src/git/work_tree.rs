@@ -117,6 +117,23 @@ impl Repository {
         Ok(WorkTreeSnapshot { commit, tree, left_out })
     }
 
+    /// The lines that differ between two snapshots in these files, as `git diff` shows them.
+    pub(crate) fn diff_between(
+        &self,
+        from: &WorkTreeSnapshot,
+        to: &WorkTreeSnapshot,
+        paths: &[String],
+    ) -> Result<String, Error> {
+        if from.tree == to.tree || paths.is_empty() {
+            return Ok(String::new());
+        }
+        let options = ["-p", "-r", "--no-color", "--no-renames", "--no-ext-diff", "--no-textconv"];
+        let (from, to) = (from.tree.to_string(), to.tree.to_string());
+        let call = self.call(&["--literal-pathspecs", "diff-tree"]).arguments(&options);
+        let call = call.arguments(&["--ignore-submodules=all", &from, &to, "--"]).arguments(paths);
+        Ok(String::from_utf8_lossy(&call.succeed()?.stdout).into_owned())
+    }
+
     /// The files that differ between two snapshots, in the order of their paths.
     pub(crate) fn changed_between(&self, from: &WorkTreeSnapshot, to: &WorkTreeSnapshot) -> Result<Vec<Change>, Error> {
         let mut changes = BTreeMap::new();

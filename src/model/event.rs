@@ -207,7 +207,14 @@ kinds! {
     "agent.skipped" AtOnce Skipped(End);
     /// The process of its run died.
     "agent.lost" AtOnce Lost(End);
-    "review.verdict" AtOnce ReviewVerdict { verdict: Verdict, authors: Vec<Slug>, text: String };
+    "review.verdict" AtOnce ReviewVerdict {
+        verdict: Verdict,
+        authors: Vec<Slug>,
+        /// What they had changed, from the repository's root.
+        #[serde(default)]
+        files: Vec<String>,
+        text: String,
+    };
     /// A reviewer rejected the agent's work of this run: revising it is for somebody else.
     "review.lockout" AtOnce Lockout {
         reviewer: Slug,

@@ -22,7 +22,7 @@ macro_rules! lists {
 
 lists! {
     Stop Talk Common
-    Verb BeforeVerb Article Preposition Joint Joins
+    Verb BeforeVerb Next NotThen NextBegins After Before IsDone Article Preposition Joint Joins
     Greeting Thanks Addressed Pleasant Courtesy Opening Closing Plain Team Happening HappeningToo When Handles Asking
     Says Beside RulesOut Address Hand
     DenyBegins DenyShort Deny DenyEnds NotDenied Content LeftAlone

@@ -46,6 +46,15 @@ pub(crate) enum Verdict {
     Unclear,
 }
 
+/// What a reviewer says of work with the tool made for it.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub(crate) struct Judgement {
+    pub(crate) approved: bool,
+    pub(crate) reasons: String,
+    /// What the reasons are about, as the reviewer names it; empty: all of it.
+    pub(crate) files: Vec<String>,
+}
+
 impl Verdict {
     /// The first or the last line, which must be `VERDICT: approved` or `VERDICT: rejected`; emphasis and case do not
     /// matter. Where they are verdicts that differ, neither counts.

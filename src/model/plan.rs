@@ -4,7 +4,7 @@ use std::fmt;
 
 use serde::{Deserialize, Serialize};
 
-use super::Slug;
+use super::{Slug, list};
 
 /// How much of the machinery a message gets.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
@@ -57,9 +57,24 @@ pub(crate) struct Evidence {
 pub(crate) struct Plan {
     pub(crate) kind: PlanKind,
     pub(crate) agents: Vec<Slug>,
+    /// The same agents in the order of their work: those of a step work side by side, and somebody may have work in
+    /// several. Plans of an earlier squad have none.
+    #[serde(default)]
+    pub(crate) steps: Vec<Vec<Slug>>,
     pub(crate) reviewer: Option<Slug>,
     pub(crate) tier: Tier,
     /// 0..1.
     pub(crate) confidence: f64,
     pub(crate) evidence: Vec<Evidence>,
+}
+
+impl Plan {
+    /// `backend`, `backend and docs`, `backend, then tester and docs`; with each name as `shown`.
+    pub(crate) fn order(&self, shown: impl Fn(&Slug) -> String) -> String {
+        let step = |step: &Vec<Slug>| list(step.iter().map(&shown));
+        match &self.steps[..] {
+            [] => step(&self.agents),
+            steps => steps.iter().map(step).collect::<Vec<_>>().join(", then "),
+        }
+    }
 }

@@ -60,6 +60,7 @@ fn plan() -> Plan {
     Plan {
         kind: PlanKind::Agents,
         agents: vec![slug("backend")],
+        steps: vec![vec![slug("backend")]],
         reviewer: Some(slug("reviewer")),
         tier: Tier::Standard,
         confidence: 0.75,
@@ -156,7 +157,12 @@ pub(crate) fn every_kind() -> Vec<What> {
         What::Stopped(end("everything was refused", "")),
         What::Skipped(end("step 1 did not complete", "")),
         What::Lost(end("the process of its run died", "")),
-        What::ReviewVerdict { verdict: Verdict::Rejected, authors: vec![slug("backend")], text: forged() },
+        What::ReviewVerdict {
+            verdict: Verdict::Rejected,
+            authors: vec![slug("backend")],
+            files: vec![text("src/api.rs")],
+            text: forged(),
+        },
         What::Lockout { reviewer: slug("reviewer"), files: vec![text("src/api.rs")] },
         What::ModelFallback {
             from: text("claude-opus-4.5"),

@@ -14,8 +14,12 @@ pub(super) struct Lineage {
     sessions: BTreeMap<Slug, EntryId>,
     /// How each agent's last work ended.
     ends: BTreeMap<Slug, EntryId>,
+    /// Who works in the step that has begun, and the end of the one before.
+    at_work: Vec<Slug>,
+    step: Option<EntryId>,
     verdict: Option<EntryId>,
-    lockouts: Vec<EntryId>,
+    /// The last verdict with whom it locked out, and the ends of work since; before any verdict, of all work.
+    last: Vec<EntryId>,
 }
 
 impl Lineage {
@@ -30,13 +34,12 @@ impl Lineage {
             (_, What::RoutePlanned(_)) => one(self.ends.values().next().or(self.start.as_ref()).cloned()),
             (Some(agent), What::SessionCreated { .. } | What::SessionResumed { .. }) => {
                 let mut causes = one(origin());
-                match &self.plan {
-                    // A reviewer's and an answering coordinator's follow the others' work.
-                    Some((_, agents)) if !agents.contains(agent) => causes.extend::<Vec<_>>(ends_of(agents)),
-                    _ if position.attempt.is_some_and(|attempt| attempt > 1) => {
-                        causes.extend(self.lockouts.iter().cloned());
-                    }
-                    _ => {}
+                let is_planned = self.plan.as_ref().is_none_or(|(_, agents)| agents.contains(agent));
+                match position.attempt {
+                    // Who reviews, revises, chooses or answers follows what was done and said last.
+                    attempt if !is_planned || attempt > Some(1) => causes.extend(self.last.iter().cloned()),
+                    // What the steps before did is its task.
+                    _ => causes.extend(self.step.clone()),
                 }
                 causes
             }
@@ -50,9 +53,8 @@ impl Lineage {
             (None, What::Answer { .. }) if self.ends.contains_key(&Slug::coordinator()) => {
                 ends_of(&[Slug::coordinator()])
             }
-            (None, What::Answer { .. } | What::StepCompleted { .. } | What::RunCompleted { .. })
-                if !self.ends.is_empty() =>
-            {
+            (None, What::StepCompleted { .. }) => ends_of(&self.at_work),
+            (None, What::Answer { .. } | What::RunCompleted { .. }) if !self.ends.is_empty() => {
                 self.ends.values().cloned().collect()
             }
             (None, _) => one(origin()),
@@ -67,10 +69,16 @@ impl Lineage {
             (Some(agent), What::SessionCreated { .. } | What::SessionResumed { .. }) => {
                 self.sessions.insert(agent.clone(), id());
             }
-            (_, What::ReviewVerdict { .. }) => self.verdict = Some(id()),
-            (_, What::Lockout { .. }) => self.lockouts.push(id()),
+            (_, What::StepStarted { agents }) => self.at_work.clone_from(agents),
+            (_, What::StepCompleted { .. }) => self.step = Some(id()),
+            (_, What::ReviewVerdict { .. }) => {
+                self.verdict = Some(id());
+                self.last = vec![id()];
+            }
+            (_, What::Lockout { .. }) => self.last.push(id()),
             (Some(agent), what) if what.end().is_some() => {
                 self.ends.insert(agent.clone(), id());
+                self.last.push(id());
             }
             _ => {}
         }

@@ -21,7 +21,7 @@ use requests::Requester;
 pub(crate) use requests::{Ask, RequestHandler};
 pub(crate) use timer::Limits;
 pub(crate) use work_tree::{TakeSnapshots, WorkTree};
-pub(crate) use workers::{Cancel, Job, Work, Workers, session_id};
+pub(crate) use workers::{Cancel, Duty, Job, Work, Workers, session_id};
 
 #[cfg(test)]
 mod tests;

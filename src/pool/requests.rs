@@ -1,15 +1,15 @@
 //! Answers what engines ask for: calls of squad's own tools, permissions, questions.
 
 use std::path::{Component, Path, PathBuf};
-use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Arc, Mutex, PoisonError};
 
 use tokio::sync::oneshot;
 
 use super::{Reports, WorkTree};
 use crate::engine::{Approval, Reply, Request, ToolCall, ToolResult, Writing};
-use crate::model::{Access, Decision, Slug, What, first_words, list, marked, without_hidden};
-use crate::policy::{Permissions, Ruling, is_in_inbox, rule};
+use crate::model::{Access, Decision, Judgement, Slug, What, first_words, list, marked, without_hidden};
+use crate::policy::{Permissions, Ruling, is_in_inbox, only_shows_changes, rule};
 use crate::tools::{self, Intent};
 
 /// How a person is asked. The answer comes when it comes; dropping the sender is no answer.
@@ -42,12 +42,31 @@ pub(crate) struct Requester {
     /// Writes and commands among them.
     changes_refused: AtomicU64,
     changes_allowed: AtomicU64,
+    /// What a reviewer has said; `None`: it reviews nothing.
+    judgement: Option<Mutex<Option<Judgement>>>,
 }
 
 impl Requester {
     pub(crate) fn new(agent: Slug, reports: Reports, reads_only: bool, tree: Option<Arc<WorkTree>>) -> Self {
         let (refused, changes_refused, changes_allowed) = Default::default();
-        Self { agent, reports, reads_only, tree, refused, changes_refused, changes_allowed }
+        Self { agent, reports, reads_only, tree, refused, changes_refused, changes_allowed, judgement: None }
+    }
+
+    pub(crate) fn reviewing(self) -> Self {
+        Self { judgement: Some(Mutex::default()), ..self }
+    }
+
+    /// What it has said last, as a reviewer.
+    pub(crate) fn judgement(&self) -> Option<Judgement> {
+        self.judgement.as_ref()?.lock().unwrap_or_else(PoisonError::into_inner).clone()
+    }
+
+    fn judge(&self, judgement: Judgement) -> Result<String, String> {
+        let Some(place) = &self.judgement else {
+            return Err("only the reviewer of this work gives a verdict on it".to_owned());
+        };
+        *place.lock().unwrap_or_else(PoisonError::into_inner) = Some(judgement);
+        Ok("The verdict is noted. End with your reasons.".to_owned())
     }
 
     /// The engine refused it by itself, by the rules it was given.
@@ -85,7 +104,7 @@ impl Requester {
 impl RequestHandler {
     pub(crate) async fn answer(&self, requester: &Requester, request: Request) {
         match request {
-            Request::Tool(call, reply) => reply.send(self.tool(&requester.reports, &requester.agent, call).await),
+            Request::Tool(call, reply) => reply.send(self.tool(requester, call).await),
             Request::Write(files, reply) => reply.send(self.file(requester, files).await),
             Request::Permission { access, tool, detail, reply } => {
                 let approval = self.permission(requester, access, &tool, &detail).await;
@@ -108,7 +127,8 @@ impl RequestHandler {
         }
     }
 
-    async fn tool(&self, reports: &Reports, agent: &Slug, call: ToolCall) -> ToolResult {
+    async fn tool(&self, requester: &Requester, call: ToolCall) -> ToolResult {
+        let Requester { reports, agent, .. } = requester;
         let done = match tools::read(&call) {
             Err(wrong) => Err(wrong),
             Ok(Intent::Decide(decision)) => self.decide(reports, agent, *decision).await,
@@ -116,6 +136,7 @@ impl RequestHandler {
                 reports.record(Some(agent), What::MemoryLogged { text }).await.map(|_| "It is kept.".to_owned())
             }
             Ok(Intent::Search(query)) => Ok(self.search(&query)),
+            Ok(Intent::Judge(judgement)) => requester.judge(judgement),
         };
         let (ok, text) = done.map_or_else(|text| (false, text), |text| (true, text));
         ToolResult { ok, text: without_hidden(text) }
@@ -187,6 +208,14 @@ impl RequestHandler {
         if requester.reads_only && access == Access::Write {
             return Approval::Deny("who reviews, chooses or answers reads and changes no file".to_owned());
         }
+        if requester.judgement.is_some() && access == Access::Shell {
+            return match only_shows_changes(detail) {
+                true => Approval::Allow,
+                false => {
+                    Approval::Deny("who reviews runs no command but `git diff`, `git log` and `git show`".to_owned())
+                }
+            };
+        }
         match rule(self.permissions, access, &self.resolved(access, detail), &self.project) {
             Ruling::Allow => Approval::Allow,
             Ruling::Deny(reason) => Approval::Deny(reason),
@@ -221,7 +250,8 @@ impl RequestHandler {
         reply.send(answer.map(|answer| answer.trim().to_owned()).filter(|answer| !answer.is_empty()));
     }
 
-    async fn ask_person(&self, question: String) -> Option<String> {
+    /// `None`: there is nobody to ask.
+    pub(crate) async fn ask_person(&self, question: String) -> Option<String> {
         let (sender, answer) = oneshot::channel();
         (self.ask.as_ref()?)(question, sender);
         answer.await.ok()

@@ -16,6 +16,9 @@ pub(crate) trait TakeSnapshots: Send + Sync {
     fn take(&self, previous: Option<&WorkTreeSnapshot>) -> Result<WorkTreeSnapshot, String>;
 
     fn changed(&self, from: &WorkTreeSnapshot, to: &WorkTreeSnapshot) -> Result<Vec<Change>, String>;
+
+    /// The lines that differ in these files, named from the repository's root.
+    fn diff(&self, from: &WorkTreeSnapshot, to: &WorkTreeSnapshot, paths: &[String]) -> Result<String, String>;
 }
 
 /// The work tree of a run. Snapshots divide the run into spans of time, of each of which it is known who was at work.
@@ -123,6 +126,20 @@ impl WorkTree {
                 None
             }
         }
+    }
+
+    /// What these files' lines were when the run began and are now; empty where that cannot be seen.
+    pub(crate) async fn diff(&self, paths: Vec<String>) -> String {
+        let snapshots = self.snapshots.lock().await;
+        let (Some(Ok(from)), Some(Ok(to))) = (snapshots.first().cloned(), snapshots.last().cloned()) else {
+            return String::new();
+        };
+        drop(snapshots);
+        let source = Arc::clone(&self.source);
+        self.aside(move || source.diff(&from, &to, &paths)).await.unwrap_or_else(|reason| {
+            self.complain(&reason);
+            String::new()
+        })
     }
 
     async fn take(&self, previous: Option<&WorkTreeSnapshot>) -> Result<WorkTreeSnapshot, String> {

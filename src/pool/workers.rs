@@ -16,8 +16,8 @@ use super::timer::{Limits, Timer, Waits};
 use super::{Reports, WorkTree};
 use crate::engine::{Adapter, AdapterSession, Engine, EngineError, Fact, Opening, Session};
 use crate::model::{
-    Change, End, Outcome, Position, RunId, Slug, ToolChoice, Unoffered, Usage, What, WorkReport, Written, seconds,
-    without_hidden,
+    Change, End, Judgement, Outcome, Position, RunId, Slug, ToolChoice, Unoffered, Usage, Verdict, What, WorkReport,
+    Written, seconds, without_hidden,
 };
 use crate::policy::is_in_inbox;
 
@@ -46,12 +46,21 @@ impl Cancel {
     }
 }
 
+/// What somebody is there for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Duty {
+    Work,
+    /// To choose or to answer: it changes nothing.
+    Answer,
+    /// To judge others' work: it changes nothing, and gives a verdict.
+    Review,
+}
+
 /// A session to open and what to send to it.
 pub(crate) struct Job {
     pub(crate) opening: Opening,
     pub(crate) prompt: String,
-    /// It judges or answers, and changes nothing.
-    pub(crate) reads_only: bool,
+    pub(crate) duty: Duty,
 }
 
 /// What became of a job. Every job has one.
@@ -67,6 +76,8 @@ pub(crate) struct Work {
     /// What it changed in the work tree; `None` where nobody looked.
     pub(crate) changed: Option<Vec<Change>>,
     pub(crate) position: Position,
+    /// A reviewer's, once it is known.
+    pub(crate) verdict: Option<Verdict>,
     requester: Arc<Requester>,
     /// Tool calls that have begun and not ended, by the call's id.
     under_way: BTreeMap<String, Started>,
@@ -169,24 +180,35 @@ impl Workers {
         work
     }
 
+    /// The outcome of one who does not begin.
+    pub(crate) fn skip(&self, agent: &Slug, reason: &str) -> Work {
+        let mut work = self.not_begun(Requester::new(agent.clone(), self.reports.clone(), true, None));
+        work.changed = Some(Vec::new());
+        work.end(Outcome::Skipped, reason);
+        self.reports.tell(Some(agent), work.event());
+        work
+    }
+
     fn unfinished(&self, job: &Job) -> Work {
         let spec = &job.opening.spec;
         let has_no_means = spec.tools == ToolChoice::ReadOnly;
         let tree = self.tree.clone().filter(|_| !has_no_means);
+        let reads_only = job.duty != Duty::Work || has_no_means;
+        let requester = Requester::new(spec.agent.clone(), self.reports.clone(), reads_only, tree);
+        self.not_begun(if job.duty == Duty::Review { requester.reviewing() } else { requester })
+    }
+
+    fn not_begun(&self, requester: Requester) -> Work {
         Work {
-            agent: spec.agent.clone(),
-            requester: Arc::new(Requester::new(
-                spec.agent.clone(),
-                self.reports.clone(),
-                job.reads_only || has_no_means,
-                tree,
-            )),
+            agent: requester.agent.clone(),
+            requester: Arc::new(requester),
             outcome: Outcome::Failed,
             text: String::new(),
             reason: "squad lost track of it; this is a defect".to_owned(),
             usage: Usage::default(),
             changed: None,
             position: self.reports.position(),
+            verdict: None,
             under_way: BTreeMap::new(),
         }
     }
@@ -397,6 +419,11 @@ impl Work {
     fn event(&self) -> What {
         let Self { reason, text, changed, usage, .. } = self.clone();
         What::of_end(self.outcome, End { reason, text, changed, usage })
+    }
+
+    /// What it said with the tool for verdicts, as a reviewer.
+    pub(crate) fn judgement(&self) -> Option<Judgement> {
+        self.requester.judgement()
     }
 
     pub(crate) fn report(&self) -> WorkReport {

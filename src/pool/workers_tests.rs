@@ -32,7 +32,7 @@ fn job(agent: &str) -> Job {
     };
     let opening =
         Opening { session: agent.to_owned(), spec, tools: Vec::new(), directory: "/project".into(), resume: false };
-    Job { opening, prompt: "work".to_owned(), reads_only: false }
+    Job { opening, prompt: "work".to_owned(), duty: Duty::Work }
 }
 
 /// Workers with an engine that plays this script, and what it reports.

@@ -6,7 +6,11 @@ use crate::model::{Evidence, Plan, PlanKind, Slug, Team, Tier, list};
 
 #[derive(Deserialize)]
 struct Choice {
+    #[serde(default)]
     agents: Vec<String>,
+    /// In place of `agents`, where some begin when others are done.
+    #[serde(default)]
+    steps: Vec<Vec<String>>,
     #[serde(default)]
     reason: String,
     /// What the user is told where nobody is chosen.
@@ -26,18 +30,15 @@ pub(crate) enum Chosen {
 pub(crate) fn apply(team: &Team, plan: &Plan, answer: &str) -> Result<Chosen, String> {
     let choice: Choice = serde_json::from_str(json_object(answer))
         .map_err(|_| "the coordinator did not answer in the form it was asked for".to_owned())?;
-    let mut agents: Vec<Slug> = Vec::new();
-    let mut unknown = Vec::new();
-    for name in &choice.agents {
-        match team.startable().find(|member| member.slug.as_str() == name.trim().trim_start_matches('@').to_lowercase())
-        {
-            Some(member) if !agents.contains(&member.slug) => agents.push(member.slug.clone()),
-            Some(_) => {}
-            None => unknown.push(format!("`{name}`")),
-        }
-    }
+    let (steps, unknown) = read_steps(team, &choice);
     if !unknown.is_empty() {
         return Err(format!("the coordinator chose {}, who cannot be started", list(unknown)));
+    }
+    let mut agents: Vec<Slug> = Vec::new();
+    for agent in steps.iter().flatten() {
+        if !agents.contains(agent) {
+            agents.push(agent.clone());
+        }
     }
     if agents.is_empty() && choice.answer.trim().is_empty() {
         return Err("the coordinator chose nobody and answered nothing".to_owned());
@@ -59,8 +60,29 @@ pub(crate) fn apply(team: &Team, plan: &Plan, answer: &str) -> Result<Chosen, St
         })
         .collect();
     evidence.extend(plan.evidence.iter().cloned());
-    let tier = if agents.len() > 1 && plan.tier == Tier::Standard { Tier::Full } else { plan.tier };
-    Ok(Chosen::Agents(Plan { kind: PlanKind::Agents, agents, tier, evidence, ..plan.clone() }))
+    let is_wide = steps.iter().any(|step| step.len() > 1);
+    let tier = if is_wide && plan.tier == Tier::Standard { Tier::Full } else { plan.tier };
+    Ok(Chosen::Agents(Plan { kind: PlanKind::Agents, agents, steps, tier, evidence, ..plan.clone() }))
+}
+
+/// The steps of a choice, and the names in it that cannot be started.
+fn read_steps(team: &Team, choice: &Choice) -> (Vec<Vec<Slug>>, Vec<String>) {
+    let mut unknown = Vec::new();
+    let mut read = |names: &Vec<String>| {
+        let mut step: Vec<Slug> = Vec::new();
+        for name in names {
+            let slug = name.trim().trim_start_matches('@').to_lowercase();
+            match team.startable().find(|member| member.slug.as_str() == slug) {
+                Some(member) if !step.contains(&member.slug) => step.push(member.slug.clone()),
+                Some(_) => {}
+                None => unknown.push(format!("`{name}`")),
+            }
+        }
+        step
+    };
+    let steps = if choice.steps.is_empty() { std::slice::from_ref(&choice.agents) } else { &choice.steps };
+    let steps = steps.iter().map(&mut read).filter(|step| !step.is_empty()).collect();
+    (steps, unknown)
 }
 
 /// Models like to wrap JSON in a fence or a sentence.

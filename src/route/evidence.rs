@@ -23,6 +23,7 @@ impl Ranking {
                 agents: vec![index.agents[agent].slug.clone()],
                 reviewer: self.reviewer(index, agent),
                 confidence,
+                places: Vec::new(),
                 evidence: explainer.of(agent, ANSWERED),
             },
             None => {

@@ -3,8 +3,11 @@
 //! An `@name` calls, unless what stands around it says that somebody is only mentioned (`cc @name`, `as @name said`) or
 //! shall not work (`not @name`, `hands off, @name`).
 
+use std::ops::Range;
+
 use super::Draft;
 use super::orders::is_order;
+use super::steps::Place;
 use super::text::Stretch;
 use crate::model::{Evidence, Kind, List, Member, Slug, Status, Team, find_words};
 
@@ -19,6 +22,8 @@ pub(super) struct Called {
     pub(super) evidence: Vec<Evidence>,
     /// Whether a member was called who cannot be started.
     pub(super) in_vain: bool,
+    /// Where those who can be started are called.
+    pub(super) places: Vec<Place>,
 }
 
 /// Nobody calls more by name; a pasted list does.
@@ -31,10 +36,14 @@ impl Called {
         if self.agents.is_empty() {
             return Err(self);
         }
-        Ok(Draft { agents: self.agents, confidence: 1.0, evidence: self.evidence, reviewer: None })
+        let Self { agents, evidence, places, .. } = self;
+        Ok(Draft { agents, confidence: 1.0, evidence, reviewer: None, places })
     }
 
-    fn take(&mut self, member: &Member, how: &str) {
+    fn take(&mut self, member: &Member, how: &str, range: Range<usize>) {
+        if member.is_startable() {
+            self.places.push(Place { agent: member.slug.clone(), range });
+        }
         if !member.is_startable() {
             self.in_vain = true;
             let why = format!("the message says {how}, who is {} and is not started", standing(member));
@@ -51,7 +60,7 @@ pub(super) fn read(team: &Team, message: &str, stretches: &[Stretch]) -> Called 
     let mut called = Called::default();
     for stretch in stretches.iter().filter(|stretch| !stretch.is_code) {
         let mut before = Mentioned::Called;
-        for Mention { name, is_listed, how, .. } in mentions(message, stretch) {
+        for Mention { name, at, is_listed, how } in mentions(message, stretch) {
             // `cc @bea, @fay`
             let how = if is_listed && before != Mentioned::Called { before } else { how };
             before = how;
@@ -61,7 +70,9 @@ pub(super) fn read(team: &Team, message: &str, stretches: &[Stretch]) -> Called 
             }
             let member = team.members.iter().find(|member| is_called(member, &name.to_lowercase()));
             match (member, how) {
-                (Some(member), Mentioned::Called) => called.take(member, &format!("@{name}")),
+                (Some(member), Mentioned::Called) => {
+                    called.take(member, &format!("@{name}"), at..at + 1 + name.len());
+                }
                 (Some(member), Mentioned::RuledOut) => called.ruled_out.push(member.slug.clone()),
                 (Some(member), Mentioned::Beside) => {
                     let why = format!("the message only mentions @{name}");
@@ -88,18 +99,24 @@ fn by_name(team: &Team, message: &str, stretches: &[Stretch], called: &mut Calle
             return;
         }
         let text = message[stretch.range.clone()].trim();
+        let place = |member: &Member| {
+            let at = stretch.range.start + find_words(text, &member.name).unwrap_or(0);
+            at..at + member.name.len()
+        };
         // `For Bea's page — Tess, write the tests`
         let after_a_dash = message[..stretch.range.start].trim_end().ends_with(['—', '–']);
         if stretch.sentence != sentence || after_a_dash {
             let after = message[stretch.range.end..].trim_start();
-            turned_to(&members, text, after).iter().for_each(|member| called.take(member, &member.name));
+            for member in turned_to(&members, text, after) {
+                called.take(member, &member.name, place(member));
+            }
         }
         sentence = stretch.sentence;
         let lower = text.to_ascii_lowercase();
         for cue in List::Hand.entries() {
             let name = find_words(&lower, cue).map(|at| text[at + cue.len()..].trim_start());
             if let Some(member) = name.and_then(|name| members.iter().find(|member| rest_of(member, name).is_some())) {
-                called.take(member, &member.name);
+                called.take(member, &member.name, place(member));
             }
         }
     }
@@ -110,7 +127,7 @@ fn turned_to<'t>(members: &[&'t Member], text: &str, after: &str) -> Vec<&'t Mem
     let (mut rest, mut asks) = (text, false);
     while let Some((word, next)) = rest.split_once(' ') {
         let word = word.to_lowercase();
-        if !List::any(&[List::Greeting, List::Opening], &word) {
+        if !List::any(&[List::Greeting, List::Opening, List::BeforeVerb], &word) {
             break;
         }
         asks = matches!(word.as_str(), "can" | "could");
@@ -161,7 +178,7 @@ pub(super) fn the_team(team: &Team, message: &str) -> Option<Draft> {
             agents: team.startable().map(|member| member.slug.clone()).collect(),
             confidence: 1.0,
             evidence: evidence.collect(),
-            reviewer: None,
+            ..Draft::default()
         }
     })
 }

@@ -36,6 +36,7 @@ mod message;
 mod orders;
 mod parts;
 mod said;
+mod steps;
 mod terms;
 mod text;
 mod tier;
@@ -50,6 +51,7 @@ use decide::Ranking;
 use evidence::Explainer;
 use index::Index;
 use message::Message;
+use steps::Place;
 use text::Stretch;
 
 /// What the user has already decided.
@@ -133,7 +135,9 @@ impl<'t> Router<'t> {
                 Decided::Draft(draft) => draft,
             },
         };
-        let (suggested, why) = tier::of(request.text, draft.agents.len());
+        let (draft, steps) = self.in_steps(draft, request);
+        let at_once = steps.iter().map(Vec::len).max().unwrap_or(0);
+        let (suggested, why) = tier::of(request.text, at_once);
         let tier = wishes.tier.unwrap_or(suggested);
         let mut evidence = draft.evidence;
         if let unread @ 1.. = text::unread(request.text) {
@@ -149,6 +153,7 @@ impl<'t> Router<'t> {
             kind: if draft.agents.is_empty() { PlanKind::Abstain } else { PlanKind::Agents },
             reviewer: draft.reviewer.filter(|reviewer| !draft.agents.contains(reviewer) && tier != Tier::Lightweight),
             agents: draft.agents,
+            steps,
             tier,
             confidence: (draft.confidence * 100.0).round() / 100.0,
             evidence,
@@ -204,6 +209,26 @@ impl<'t> Router<'t> {
         Decided::Draft(draft)
     }
 
+    /// The steps that the message orders. Where its order contradicts itself, the coordinator decides.
+    fn in_steps(&self, mut draft: Draft, request: &Request<'_>) -> (Draft, Vec<Vec<Slug>>) {
+        if draft.agents.len() < 2 {
+            let steps = draft.agents.iter().map(|agent| vec![agent.clone()]).collect();
+            return (draft, steps);
+        }
+        let stretches = text::stretches(request.text);
+        let mut places = std::mem::take(&mut draft.places);
+        if places.is_empty() {
+            places = mention::read(self.team, request.text, &stretches).places;
+        }
+        let Some(steps) = steps::of(request.text, &stretches, &draft.agents, places) else {
+            draft.evidence.push(note("the order of the work contradicts itself".to_owned(), "message"));
+            draft.confidence = 0.0;
+            draft.abstain_if_unsure();
+            return (draft, Vec::new());
+        };
+        (draft, steps)
+    }
+
     fn rank(&self, request: &Request<'_>, stretches: Vec<Stretch>) -> Draft {
         let index = self.index();
         let message = Message::read(index, request.text, stretches);
@@ -232,7 +257,8 @@ enum Decided {
 }
 
 fn direct(evidence: Vec<Evidence>) -> Plan {
-    Plan { kind: PlanKind::Direct, agents: Vec::new(), reviewer: None, tier: Tier::Direct, confidence: 1.0, evidence }
+    let (agents, steps) = Default::default();
+    Plan { kind: PlanKind::Direct, agents, steps, reviewer: None, tier: Tier::Direct, confidence: 1.0, evidence }
 }
 
 /// A remark that speaks for nobody.
@@ -247,6 +273,8 @@ struct Draft {
     reviewer: Option<Slug>,
     confidence: f64,
     evidence: Vec<Evidence>,
+    /// Where the message gives them work, as far as its words do.
+    places: Vec<Place>,
 }
 
 impl Draft {
@@ -271,6 +299,7 @@ fn named(agents: &[Slug]) -> Option<Draft> {
         reviewer: None,
         confidence: 1.0,
         evidence: evidence.collect(),
+        places: Vec::new(),
     })
 }
 

@@ -8,7 +8,8 @@ use super::index::Index;
 use super::lexicon::AreaKind;
 use super::message::Message;
 use super::said::Said;
-use crate::model::Evidence;
+use super::steps::Place;
+use crate::model::{Evidence, List};
 
 /// Longer messages tell a story: their clauses are no list of work.
 const WORDS: usize = 70;
@@ -56,7 +57,7 @@ pub(super) fn read(index: &Index<'_>, message: &Message<'_>, whole: &Ranking) ->
     if asking.len() < 2 {
         return None;
     }
-    let mut chosen = Chosen { index, message, standings: Vec::new(), is_led: false };
+    let mut chosen = Chosen { index, message, standings: Vec::new(), places: Vec::new(), is_led: false };
     for (Part { clause, said, .. }, least) in asking {
         let least = if is_ones { IN_ONES_WORK.max(least) } else { least };
         let ranking = Ranking::of(index, said);
@@ -64,6 +65,10 @@ pub(super) fn read(index: &Index<'_>, message: &Message<'_>, whole: &Ranking) ->
         let speaks = ranking.best.filter(|(_, confidence)| *confidence > 0.0);
         if let Some((agent, _)) = speaks.filter(|_| ranking.lead >= least) {
             chosen.is_led |= chosen.standings.is_empty() && clause.asks == Asks::Order && ranking.lead >= SURELY_ONES;
+            if let Some(stretch) = clause.stretches.first() {
+                let at = stretch.range.start + before_verb(&message.text[stretch.range.clone()]);
+                chosen.places.push(Place { agent: index.agents[agent].slug.clone(), range: at..at });
+            }
             chosen.take(agent, ranking);
         }
     }
@@ -107,6 +112,8 @@ struct Chosen<'c, 't> {
     message: &'c Message<'c>,
     /// How the agents stand to each one's part: to the surest where one has several.
     standings: Vec<(usize, Ranking)>,
+    /// Where each one's parts begin.
+    places: Vec<Place>,
     /// Whether the first of them surely does what is ordered first.
     is_led: bool,
 }
@@ -143,8 +150,15 @@ impl Chosen<'_, '_> {
             agents: self.standings.iter().map(|(agent, _)| self.index.agents[*agent].slug.clone()).collect(),
             confidence: self.least(),
             evidence: self.evidence(),
+            places: self.places,
         }
     }
+}
+
+/// How long what stands before an order's verb is: `then`, `and also`.
+fn before_verb(part: &str) -> usize {
+    let is_before = |word: &&str| List::BeforeVerb.has(&word.trim().to_lowercase());
+    part.split_inclusive(' ').take_while(is_before).map(str::len).sum()
 }
 
 /// How sure a part is its agent's.

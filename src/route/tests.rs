@@ -1,4 +1,5 @@
 mod spoken;
+mod steps;
 mod threshold;
 mod variations;
 
@@ -379,6 +380,8 @@ proptest::proptest! {
             let plan = router.plan(&request, &Wishes::default());
             proptest::prop_assert!((0.0..=1.0).contains(&plan.confidence));
             proptest::prop_assert_eq!(plan.kind == PlanKind::Agents, !plan.agents.is_empty());
+            let placed: std::collections::BTreeSet<&Slug> = plan.steps.iter().flatten().collect();
+            proptest::prop_assert_eq!(placed, plan.agents.iter().collect());
             proptest::prop_assert_eq!(&plan, &router.plan(&request, &Wishes::default()));
         }
     }

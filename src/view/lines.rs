@@ -29,6 +29,8 @@ pub(crate) struct Lines<S> {
     refused: BTreeSet<Slug>,
     /// Whose last message is the answer: a plan's only agent, or else the coordinator.
     answering: Slug,
+    /// How many steps the plan has.
+    steps: usize,
     /// No engine runs: squad answers by itself.
     is_alone: bool,
     has_engine: bool,
@@ -45,6 +47,7 @@ impl<S: Screen> Lines<S> {
             pending: BTreeMap::new(),
             refused: BTreeSet::new(),
             answering: Slug::coordinator(),
+            steps: 0,
             is_alone: false,
             has_engine: true,
             may_change: true,
@@ -108,7 +111,7 @@ impl<S: Screen> Lines<S> {
         }
     }
 
-    fn run_event(&mut self, what: &What) {
+    fn run_event(&mut self, step: Option<u32>, what: &What) {
         match what {
             What::RunStarted { engine, permissions, .. } => {
                 self.is_alone = engine == NO_ENGINE;
@@ -127,6 +130,7 @@ impl<S: Screen> Lines<S> {
                 }
             }
             What::RoutePlanned(plan) => {
+                self.steps = plan.steps.len();
                 self.answering = match &plan.agents[..] {
                     [agent] => agent.clone(),
                     _ => Slug::coordinator(),
@@ -138,13 +142,17 @@ impl<S: Screen> Lines<S> {
                             plan.reviewer.as_ref().map(|slug| format!(", then {slug} reviews")).unwrap_or_default();
                         let verb = if plan.agents.len() == 1 { "works" } else { "work" };
                         let why = why.unwrap_or_default();
-                        format!("{} {verb} on it{reviewer}; tier {}{why}", list(&plan.agents), plan.tier)
+                        format!("{} {verb} on it{reviewer}; tier {}{why}", plan.order(Slug::to_string), plan.tier)
                     }
                     PlanKind::Direct if self.is_alone => "answered from the team's files and its ledger".to_owned(),
                     PlanKind::Direct => "the coordinator answers".to_owned(),
                     PlanKind::Abstain => "routing is not sure; the coordinator chooses".to_owned(),
                 };
                 self.line("squad", Mood::Plain, &text);
+            }
+            What::StepStarted { agents } if self.steps > 1 => {
+                let step = step.unwrap_or(1);
+                self.line("squad", Mood::Plain, &format!("step {step} of {}: {}", self.steps, list(agents)));
             }
             What::EngineFallback { from, to, reason } => {
                 self.line("squad", Mood::Warning, &format!("{from} cannot start ({reason}); falling back to {to}"));
@@ -228,6 +236,11 @@ impl<S: Screen> Lines<S> {
                     Verdict::Rejected => (Mood::Bad, "rejects"),
                     Verdict::Unclear => (Mood::Warning, "gives no clear verdict on"),
                 };
+                if *verdict == Verdict::Rejected {
+                    // What its author said of it is no answer; the coordinator writes that.
+                    let author = std::mem::replace(&mut self.answering, Slug::coordinator());
+                    self.say_pending(&author);
+                }
                 self.line(who, mood, &format!("{word} the work of {}", list(authors)));
             }
             What::Lockout { reviewer, .. } => {
@@ -266,7 +279,7 @@ impl<S: Screen> Show for Lines<S> {
                 self.terminal.progress.suspend(|| screen.answer(text));
             }
             (Some(agent), what) => self.agent_event(agent, what),
-            (None, what) => self.run_event(what),
+            (None, what) => self.run_event(event.position.step, what),
         }
     }
 }

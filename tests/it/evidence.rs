@@ -53,6 +53,7 @@ steps = [{ say = "No.\n\nVERDICT: rejected" }]
         run.started
         engine.started ← run.started
         route.planned ← run.started
+        step.started (1.1) ← route.planned
         snapshot.taken (1.1) ← route.planned
         session.created ada (1.1) ← route.planned
         decision.logged ada (1.1) ← session.created ada
@@ -61,6 +62,7 @@ steps = [{ say = "No.\n\nVERDICT: rejected" }]
         session.idle ada (1.1) ← session.created ada
         session.destroyed ada (1.1) ← session.created ada
         agent.completed ada (1.1) ← session.created ada
+        step.completed (1.1) ← agent.completed ada
         session.created rex (1.1) ← route.planned, agent.completed ada
         agent.message rex (1.1) ← session.created rex
         session.idle rex (1.1) ← session.created rex
@@ -68,9 +70,30 @@ steps = [{ say = "No.\n\nVERDICT: rejected" }]
         agent.completed rex (1.1) ← session.created rex
         review.verdict rex (1.1) ← agent.completed ada, agent.completed rex
         review.lockout ada (1.1) ← review.verdict rex
-        run.answer ← agent.completed ada, agent.completed rex
+        session.created coordinator ← route.planned, review.verdict rex, review.lockout ada
+        agent.message coordinator ← session.created coordinator
+        session.idle coordinator ← session.created coordinator
+        session.destroyed coordinator ← session.created coordinator
+        agent.completed coordinator ← session.created coordinator
+        session.created bob (1.2) ← route.planned, review.verdict rex, review.lockout ada, agent.completed coordinator
+        agent.message bob (1.2) ← session.created bob
+        session.idle bob (1.2) ← session.created bob
+        session.destroyed bob (1.2) ← session.created bob
+        agent.completed bob (1.2) ← session.created bob
+        session.resumed rex (1.2) ← route.planned, review.verdict rex, review.lockout ada, agent.completed coordinator, agent.completed bob
+        agent.message rex (1.2) ← session.resumed rex
+        session.idle rex (1.2) ← session.resumed rex
+        session.destroyed rex (1.2) ← session.resumed rex
+        agent.completed rex (1.2) ← session.resumed rex
+        review.verdict rex (1.2) ← agent.completed bob, agent.completed rex
+        session.resumed coordinator ← route.planned, review.verdict rex
+        agent.message coordinator ← session.resumed coordinator
+        session.idle coordinator ← session.resumed coordinator
+        session.destroyed coordinator ← session.resumed coordinator
+        agent.completed coordinator ← session.resumed coordinator
+        run.answer ← agent.completed coordinator
         decision.landed ← decision.logged ada
-        run.completed ← agent.completed ada, agent.completed rex
+        run.completed ← agent.completed ada, agent.completed bob, agent.completed coordinator, agent.completed rex
     "#]]
     .assert_eq(&lineage(&entries(&repo)));
     let script = r#"
@@ -90,6 +113,7 @@ steps = [{ say = '{"agents": ["ada", "bob"], "reason": "both"}' }]
         session.destroyed coordinator ← session.created coordinator
         agent.completed coordinator ← session.created coordinator
         route.planned ← agent.completed coordinator
+        step.started (1.1) ← route.planned
         session.created ada (1.1) ← route.planned
         session.created bob (1.1) ← route.planned
         agent.message ada (1.1) ← session.created ada
@@ -100,7 +124,8 @@ steps = [{ say = '{"agents": ["ada", "bob"], "reason": "both"}' }]
         session.idle bob (1.1) ← session.created bob
         session.destroyed bob (1.1) ← session.created bob
         agent.completed bob (1.1) ← session.created bob
-        session.resumed coordinator ← route.planned, agent.completed ada, agent.completed bob
+        step.completed (1.1) ← agent.completed ada, agent.completed bob
+        session.resumed coordinator ← route.planned, agent.completed coordinator, agent.completed ada, agent.completed bob
         agent.message coordinator ← session.resumed coordinator
         session.idle coordinator ← session.resumed coordinator
         session.destroyed coordinator ← session.resumed coordinator
@@ -268,12 +293,13 @@ fn work_that_was_not_approved_is_no_answer() {
     let repo = TestRepo::with_small_team();
     let run = |verdict: &str| {
         let script = format!(
-            "[[turn]]\nagent = \"ada\"\nsteps = [{{ say = \"Did it.\" }}]\n[[turn]]\nagent = \"rex\"\nsteps = [{{ say = \"\"\"{verdict}\"\"\" }}]\n"
+            "[[turn]]\nagent = \"ada\"\nsteps = [{{ say = \"Did it.\" }}]\n{}",
+            format!("[[turn]]\nagent = \"rex\"\nsteps = [{{ say = \"\"\"{verdict}\"\"\" }}]\n").repeat(2)
         );
         repo.rehearse(&script, &["Fix the login password check"])
     };
     let output = run("VERDICT: rejected\n\nThere is no test.");
-    assert_eq!(output.out, "rex rejected the work of ada:\n\nVERDICT: rejected\n\nThere is no test.\n");
+    assert!(output.out.contains("`rex` (completed, verdict: rejected)") && !output.out.contains("Did it."), "{output}");
     assert!(output.code == 1 && output.err.contains("ada         Did it."), "{output}");
     let output = run("Hm.");
     assert_eq!((output.out.as_str(), output.code), ("rex gave no clear verdict on the work of ada:\n\nHm.\n", 1));

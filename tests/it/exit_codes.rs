@@ -44,7 +44,7 @@ const CASES: &[Case] = &[
         code: 1,
         kind: None,
         arguments: &["orchestrate", "Fix the login password check"],
-        make: || scripted("[[turn]]\nagent = \"rex\"\nsteps = [{ say = 'VERDICT: rejected' }]\n"),
+        make: || scripted(&"[[turn]]\nagent = \"rex\"\nsteps = [{ say = 'VERDICT: rejected' }]\n".repeat(2)),
     },
     Case {
         code: 1,
@@ -149,7 +149,7 @@ fn a_run_whose_end_could_not_be_recorded_says_so() {
 /// A rejection is of the work of all its authors.
 #[test]
 fn every_author_of_rejected_work_is_locked_out() {
-    let repo = scripted("[[turn]]\nagent = \"rex\"\nsteps = [{ say = 'VERDICT: rejected' }]\n");
+    let repo = scripted(&"[[turn]]\nagent = \"rex\"\nsteps = [{ say = 'VERDICT: rejected' }]\n".repeat(2));
     let output = repo.squad(&["orchestrate", "--json", "Fix the login password check, and cover it with unit tests"]);
     let events = TestRepo::events(&output);
     let of = |kind: &str| events.iter().filter(|event| event["type"] == kind).cloned().collect::<Vec<Value>>();

@@ -88,7 +88,7 @@ fn learnings_land_in_one_commit_and_are_told_once() {
         - bob: The suite needs TZ=UTC.
         - bob: Two lines:
 
-        Squad-Run: 20260105-090021-000014
+        Squad-Run: 20260105-090023-000016
         Squad-Run: 20260105-090000-000001
         Squad-Agent: ada
         Squad-Agent: bob

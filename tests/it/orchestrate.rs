@@ -32,14 +32,14 @@ fn agents_work_side_by_side_and_leave_commits() {
         squad       ada and bob work on it; tier full (.squad/routing.md:5: the message is about backend, and so is its routing row)
         ada         I begin.
         ada         write src/api.txt
-        ada         decision 00000000000d: Errors are JSON
+        ada         decision 00000000000e: Errors are JSON
         ada         The endpoint is there.
         ada         completed, 1.0 s, 2 tool calls
         bob         learned: The suite needs TZ=UTC.
         bob         The tests are there.
         bob         completed, 2.0 s, 1 tool call
         coordinator completed, 0.0 s
-        squad       1 decision landed on main in db74294398
+        squad       1 decision landed on main in 69e224999a
         squad       completed: 3 agents, 2.0 s, 3 tool calls; ada changed 1 file (+1 -0); bob changed nothing
         squad       details: squad log 20260105-090000-000001
         --- exit 0
@@ -52,18 +52,18 @@ fn agents_work_side_by_side_and_leave_commits() {
 
         Squad-Run: 20260105-090000-000001
         Squad-Agent: ada
-        Squad-Decision: 00000000000d
+        Squad-Decision: 00000000000e
 
 
-        diff --git a/.squad/decisions/2026/01/05-errors-are-json-00000000000d.md b/.squad/decisions/2026/01/05-errors-are-json-00000000000d.md
+        diff --git a/.squad/decisions/2026/01/05-errors-are-json-00000000000e.md b/.squad/decisions/2026/01/05-errors-are-json-00000000000e.md
         new file mode 100644
-        index 0000000..feac7c5
+        index 0000000..f53cdd3
         --- /dev/null
-        +++ b/.squad/decisions/2026/01/05-errors-are-json-00000000000d.md
+        +++ b/.squad/decisions/2026/01/05-errors-are-json-00000000000e.md
         @@ -0,0 +1,11 @@
         +---
-        +id: "00000000000d"
-        +date: "2026-01-05T09:00:13.000Z"
+        +id: "00000000000e"
+        +date: "2026-01-05T09:00:14.000Z"
         +by: "ada"
         +run: "20260105-090000-000001"
         +---
@@ -75,35 +75,37 @@ fn agents_work_side_by_side_and_leave_commits() {
     "#]].assert_eq(&repo.git(&["show", "--format=%an%n%B", "HEAD"]));
     assert_eq!(repo.git(&["status", "--porcelain"]), "?? src/\n");
     expect![[r#"
-        decisions/2026/01/05/09/00/019b8d62-ad48-7000-8000-00000000000d-decision.logged.md
-        decisions/2026/01/05/09/00/019b8d63-12d8-7000-8000-000000000024-decision.landed.md
+        decisions/2026/01/05/09/00/019b8d62-b130-7000-8000-00000000000e-decision.logged.md
+        decisions/2026/01/05/09/00/019b8d63-1aa8-7000-8000-000000000026-decision.landed.md
         log/2026/01/05/09/00/019b8d62-7e68-7000-8000-000000000002-run.started.md
         log/2026/01/05/09/00/019b8d62-8638-7000-8000-000000000003-engine.started.md
         log/2026/01/05/09/00/019b8d62-8a20-7000-8000-000000000004-route.planned.md
-        log/2026/01/05/09/00/019b8d62-8e08-7000-8000-000000000005-snapshot.taken.md
-        log/2026/01/05/09/00/019b8d62-91f0-7000-8000-000000000006-session.created.md
+        log/2026/01/05/09/00/019b8d62-8e08-7000-8000-000000000005-step.started.md
+        log/2026/01/05/09/00/019b8d62-91f0-7000-8000-000000000006-snapshot.taken.md
         log/2026/01/05/09/00/019b8d62-95d8-7000-8000-000000000007-session.created.md
-        log/2026/01/05/09/00/019b8d62-9da8-7000-8000-000000000009-agent.message.md
-        log/2026/01/05/09/00/019b8d62-a578-7000-8000-00000000000b-tool.completed.md
-        log/2026/01/05/09/00/019b8d62-b518-7000-8000-00000000000e-tool.completed.md
-        log/2026/01/05/09/00/019b8d62-bce8-7000-8000-000000000010-agent.message.md
-        log/2026/01/05/09/00/019b8d62-c0d0-7000-8000-000000000011-session.idle.md
-        log/2026/01/05/09/00/019b8d62-c4b8-7000-8000-000000000012-session.destroyed.md
-        log/2026/01/05/09/00/019b8d62-c8a0-7000-8000-000000000013-snapshot.taken.md
-        log/2026/01/05/09/00/019b8d62-cc88-7000-8000-000000000014-agent.completed.md
-        log/2026/01/05/09/00/019b8d62-dc28-7000-8000-000000000017-tool.completed.md
-        log/2026/01/05/09/00/019b8d62-e3f8-7000-8000-000000000019-agent.message.md
-        log/2026/01/05/09/00/019b8d62-e7e0-7000-8000-00000000001a-session.idle.md
-        log/2026/01/05/09/00/019b8d62-ebc8-7000-8000-00000000001b-session.destroyed.md
-        log/2026/01/05/09/00/019b8d62-efb0-7000-8000-00000000001c-agent.completed.md
-        log/2026/01/05/09/00/019b8d62-f398-7000-8000-00000000001d-session.created.md
-        log/2026/01/05/09/00/019b8d62-ff50-7000-8000-00000000001f-agent.message.md
-        log/2026/01/05/09/00/019b8d63-0338-7000-8000-000000000020-session.idle.md
-        log/2026/01/05/09/00/019b8d63-0720-7000-8000-000000000021-session.destroyed.md
-        log/2026/01/05/09/00/019b8d63-0b08-7000-8000-000000000022-agent.completed.md
-        log/2026/01/05/09/00/019b8d63-0ef0-7000-8000-000000000023-run.answer.md
-        log/2026/01/05/09/00/019b8d63-16c0-7000-8000-000000000025-run.completed.md
-        memory/2026/01/05/09/00/019b8d62-d458-7000-8000-000000000016-memory.logged.md
+        log/2026/01/05/09/00/019b8d62-99c0-7000-8000-000000000008-session.created.md
+        log/2026/01/05/09/00/019b8d62-a190-7000-8000-00000000000a-agent.message.md
+        log/2026/01/05/09/00/019b8d62-a960-7000-8000-00000000000c-tool.completed.md
+        log/2026/01/05/09/00/019b8d62-b900-7000-8000-00000000000f-tool.completed.md
+        log/2026/01/05/09/00/019b8d62-c0d0-7000-8000-000000000011-agent.message.md
+        log/2026/01/05/09/00/019b8d62-c4b8-7000-8000-000000000012-session.idle.md
+        log/2026/01/05/09/00/019b8d62-c8a0-7000-8000-000000000013-session.destroyed.md
+        log/2026/01/05/09/00/019b8d62-cc88-7000-8000-000000000014-snapshot.taken.md
+        log/2026/01/05/09/00/019b8d62-d070-7000-8000-000000000015-agent.completed.md
+        log/2026/01/05/09/00/019b8d62-e010-7000-8000-000000000018-tool.completed.md
+        log/2026/01/05/09/00/019b8d62-e7e0-7000-8000-00000000001a-agent.message.md
+        log/2026/01/05/09/00/019b8d62-ebc8-7000-8000-00000000001b-session.idle.md
+        log/2026/01/05/09/00/019b8d62-efb0-7000-8000-00000000001c-session.destroyed.md
+        log/2026/01/05/09/00/019b8d62-f398-7000-8000-00000000001d-agent.completed.md
+        log/2026/01/05/09/00/019b8d62-f780-7000-8000-00000000001e-step.completed.md
+        log/2026/01/05/09/00/019b8d62-fb68-7000-8000-00000000001f-session.created.md
+        log/2026/01/05/09/00/019b8d63-0720-7000-8000-000000000021-agent.message.md
+        log/2026/01/05/09/00/019b8d63-0b08-7000-8000-000000000022-session.idle.md
+        log/2026/01/05/09/00/019b8d63-0ef0-7000-8000-000000000023-session.destroyed.md
+        log/2026/01/05/09/00/019b8d63-12d8-7000-8000-000000000024-agent.completed.md
+        log/2026/01/05/09/00/019b8d63-16c0-7000-8000-000000000025-run.answer.md
+        log/2026/01/05/09/00/019b8d63-1e90-7000-8000-000000000027-run.completed.md
+        memory/2026/01/05/09/00/019b8d62-d840-7000-8000-000000000017-memory.logged.md
     "#]]
     .assert_eq(&repo.git(&["ls-tree", "-r", "--name-only", "refs/squad/log"]));
     repo.assert_sound();
@@ -142,6 +144,7 @@ fn json_is_one_event_a_line_and_the_last_says_how_it_ended() {
         run.started
         engine.started
         route.planned
+        step.started
         snapshot.taken
         session.created ada
         session.created bob
@@ -163,6 +166,7 @@ fn json_is_one_event_a_line_and_the_last_says_how_it_ended() {
         session.idle bob
         session.destroyed bob
         agent.completed bob
+        step.completed
         session.created coordinator
         agent.message coordinator
         session.idle coordinator
@@ -175,7 +179,7 @@ fn json_is_one_event_a_line_and_the_last_says_how_it_ended() {
     let events = TestRepo::events(&output);
     assert!(events.iter().enumerate().all(|(index, event)| event["seq"] == index as u64 + 1));
     let last = events.last().expect("an event");
-    expect![[r#"{"seq":36,"at":"2026-01-05T09:00:40Z","run":"20260105-090000-000001","agent":null,"type":"run.completed","status":"completed","agents":{"ada":"completed","bob":"completed","coordinator":"completed"},"work":[{"agent":"ada","step":1,"attempt":1,"status":"completed","changed":[{"path":"src/api.txt","added":1,"removed":0}],"refused":0,"verified":null,"usage":{"input_tokens":0,"output_tokens":0,"cache_read_tokens":0,"cache_write_tokens":0,"reasoning_tokens":0,"billed":[],"cost_usd":null,"turns":1,"tool_calls":2,"refused":0,"seconds":1.0}},{"agent":"bob","step":1,"attempt":1,"status":"completed","changed":[],"refused":0,"verified":null,"usage":{"input_tokens":0,"output_tokens":0,"cache_read_tokens":0,"cache_write_tokens":0,"reasoning_tokens":0,"billed":[],"cost_usd":null,"turns":1,"tool_calls":1,"refused":0,"seconds":2.0}},{"agent":"coordinator","step":null,"attempt":null,"status":"completed","changed":[],"refused":0,"verified":null,"usage":{"input_tokens":0,"output_tokens":0,"cache_read_tokens":0,"cache_write_tokens":0,"reasoning_tokens":0,"billed":[],"cost_usd":null,"turns":1,"tool_calls":0,"refused":0,"seconds":0.0}}],"commits":["db74294398ce9ee7550bdc8e55be83de46cd120e"],"usage":{"input_tokens":0,"output_tokens":0,"cache_read_tokens":0,"cache_write_tokens":0,"reasoning_tokens":0,"billed":[],"cost_usd":null,"turns":3,"tool_calls":3,"refused":0,"seconds":2.0},"entry":"019b8d63-16c0-7000-8000-000000000025","causes":["019b8d62-cc88-7000-8000-000000000014","019b8d62-efb0-7000-8000-00000000001c","019b8d63-0b08-7000-8000-000000000022"]}"#]].assert_eq(&last.to_string());
+    expect![[r#"{"seq":38,"at":"2026-01-05T09:00:42Z","run":"20260105-090000-000001","agent":null,"type":"run.completed","status":"completed","agents":{"ada":"completed","bob":"completed","coordinator":"completed"},"work":[{"agent":"ada","step":1,"attempt":1,"status":"completed","changed":[{"path":"src/api.txt","added":1,"removed":0}],"refused":0,"verified":null,"usage":{"input_tokens":0,"output_tokens":0,"cache_read_tokens":0,"cache_write_tokens":0,"reasoning_tokens":0,"billed":[],"cost_usd":null,"turns":1,"tool_calls":2,"refused":0,"seconds":1.0}},{"agent":"bob","step":1,"attempt":1,"status":"completed","changed":[],"refused":0,"verified":null,"usage":{"input_tokens":0,"output_tokens":0,"cache_read_tokens":0,"cache_write_tokens":0,"reasoning_tokens":0,"billed":[],"cost_usd":null,"turns":1,"tool_calls":1,"refused":0,"seconds":2.0}},{"agent":"coordinator","step":null,"attempt":null,"status":"completed","changed":[],"refused":0,"verified":null,"usage":{"input_tokens":0,"output_tokens":0,"cache_read_tokens":0,"cache_write_tokens":0,"reasoning_tokens":0,"billed":[],"cost_usd":null,"turns":1,"tool_calls":0,"refused":0,"seconds":0.0}}],"commits":["69e224999a00c7a085d0a604f6dff3b25aa4301c"],"usage":{"input_tokens":0,"output_tokens":0,"cache_read_tokens":0,"cache_write_tokens":0,"reasoning_tokens":0,"billed":[],"cost_usd":null,"turns":3,"tool_calls":3,"refused":0,"seconds":2.0},"entry":"019b8d63-1e90-7000-8000-000000000027","causes":["019b8d62-d070-7000-8000-000000000015","019b8d62-f398-7000-8000-00000000001d","019b8d63-12d8-7000-8000-000000000024"]}"#]].assert_eq(&last.to_string());
 }
 
 #[test]
@@ -282,9 +286,10 @@ fn a_reviewer_reviews_and_only_a_plain_verdict_approves() {
         ("VERDICT: rejected", "rex         rejects the work of ada", 1),
         ("VERDICT: not approved", "rex         gives no clear verdict on the work of ada", 1),
     ] {
+        let review = format!("[[turn]]\nagent = \"rex\"\nsteps = [{{ say = '{verdict}' }}]\n");
         let script = format!(
             "[[turn]]\nagent = \"ada\"\nsteps = [{{ write = \"login.txt\", text = '{verdict}' }}, {{ say = \"Done.\" }}]\n\
-             [[turn]]\nagent = \"rex\"\nsteps = [{{ say = '{verdict}' }}]\n"
+             {review}{review}"
         );
         let output = repo.rehearse(&script, &["--permissions", "allow", "Fix the login password check"]);
         assert!(output.code == code && output.err.contains(line), "{output}");
@@ -293,7 +298,7 @@ fn a_reviewer_reviews_and_only_a_plain_verdict_approves() {
     }
     let ledger = repo.git(&["ls-tree", "-r", "--name-only", "refs/squad/log"]);
     let lockouts: Vec<_> = ledger.lines().filter(|path| path.ends_with("-review.lockout.md")).collect();
-    assert_eq!(lockouts.len(), 1, "{ledger}");
+    assert_eq!(lockouts.len(), 2, "{ledger}");
     let entry = repo.git(&["show", &format!("refs/squad/log:{}", lockouts[0])]);
     let payload = "payload: {\"reviewer\":\"rex\",\"files\":[\"login.txt\"]}\n";
     assert!(entry.contains("agent: \"ada\"\n") && entry.contains(payload), "{entry}");

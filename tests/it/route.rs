@@ -139,7 +139,7 @@ fn the_json_contract_holds() {
     let repo = TestRepo::with_small_team();
     let plan = json(&repo.squad(&["route", "--json", "Fix the login password check"]));
     let keys: Vec<&String> = plan.as_object().expect("an object").keys().collect();
-    assert_eq!(keys, ["kind", "agents", "reviewer", "tier", "confidence", "evidence"]);
+    assert_eq!(keys, ["kind", "agents", "steps", "reviewer", "tier", "confidence", "evidence"]);
     assert_eq!(
         (&plan["kind"], &plan["agents"][0], &plan["reviewer"]),
         (&"agents".into(), &"ada".into(), &"rex".into())
@@ -316,6 +316,7 @@ fn what_a_team_did_measures_its_routing() {
         "[[turn]]\nagent = \"coordinator\"\nsteps = [{ say = '{\"agents\": [\"bob\"], \"reason\": \"quality\"}' }]\n";
     let fail = "[[turn]]\nagent = \"ada\"\nsteps = [{ fail = \"no\" }]\n";
     let reject = "[[turn]]\nagent = \"rex\"\nsteps = [{ say = 'VERDICT: rejected' }]\n\
+        [[turn]]\nagent = \"rex\"\nsteps = [{ say = 'VERDICT: rejected' }]\n\
         [[turn]]\nagent = \"ada\"\nsteps = [{ say = 'Done.' }]\n";
     let improvise = |arguments: &[&str]| repo.squad(&[&["orchestrate", "--engine", "rehearsal"], arguments].concat());
     improvise(&["@ada add an endpoint for invoices"]);

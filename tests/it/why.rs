@@ -36,7 +36,7 @@ fn a_line_has_a_task_an_agent_and_a_review() {
           agent     ada, in run 20260105-090000-000001, completed
           task      Rework the login
           review    rex: approved
-          decided   00000000000a Errors are JSON
+          decided   00000000000b Errors are JSON
         --- exit 0
     "#]]
     .assert_eq(&repo.squad(&["why", "src/api.txt:2"]).to_string());
@@ -51,18 +51,18 @@ fn a_line_has_a_task_an_agent_and_a_review() {
     assert_eq!((&answer["commit"]["subject"], &answer["origins"][0]["agent"]), (&"squashed".into(), &"ada".into()));
     let id = answer["origins"][0]["decisions"][0]["id"].as_str().expect("an id").to_owned();
     expect![[r#"
-        .squad/decisions/2026/01/05-errors-are-json-00000000000a.md
-          decision  00000000000a Errors are JSON
+        .squad/decisions/2026/01/05-errors-are-json-00000000000b.md
+          decision  00000000000b Errors are JSON
           agent     ada, in run 20260105-090000-000001, completed
           task      Rework the login
           review    rex: approved
-          decided   00000000000a Errors are JSON
+          decided   00000000000b Errors are JSON
         --- exit 0
     "#]]
     .assert_eq(&repo.squad(&["why", &id[..10]]).to_string());
     expect![[r#"
         src/api.txt:3  }
-          commit    f034003141 squashed (Ann, 2026-01-05)
+          commit    1ffbf1e034 squashed (Ann, 2026-01-05)
           unknown   the line is one that anybody writes
         --- exit 1
     "#]]
@@ -130,17 +130,17 @@ fn look_alikes_are_unknown() {
 fn a_decision_file_proves_nothing_by_itself() {
     let repo = TestRepo::with_small_team();
     repo.rehearse(WORK, &["--permissions", "allow", "Rework the login"]);
-    let path = ".squad/decisions/2026/01/05-errors-are-json-00000000000a.md";
+    let path = ".squad/decisions/2026/01/05-errors-are-json-00000000000b.md";
     let text = repo.read(path);
     // Copied as a template: the run is named still.
-    let copy = text.replace("00000000000a", "feedfeedfeed").replace("Errors are JSON", "Errors are XML");
+    let copy = text.replace("00000000000b", "feedfeedfeed").replace("Errors are JSON", "Errors are XML");
     repo.write(".squad/decisions/2026/01/05-errors-are-xml.md", &copy);
     // And edited by hand, its author too.
     repo.write(path, &text.replace("ada", "bob").replace("One shape.", "Two shapes."));
     commit(&repo, "by hand");
     let copied = why(&repo, "feedfeedfeed");
     assert!(copied["unknown"].as_str().is_some_and(|why| why.contains("knows of no such decision")), "{copied}");
-    assert_eq!(why(&repo, "00000000000a")["origins"][0]["agent"], "ada");
+    assert_eq!(why(&repo, "00000000000b")["origins"][0]["agent"], "ada");
     let line = |text: &str| repo.read(path).lines().position(|line| line.contains(text)).map_or(0, |at| at + 1);
     let edited = why(&repo, &format!("{path}:{}", line("Two shapes.")));
     assert!(edited["unknown"].as_str().is_some_and(|why| why.contains("did not say this")), "{edited}");

@@ -1,6 +1,6 @@
 //! A plan as people read it.
 
-use crate::model::{Evidence, Plan, PlanKind, Slug, list, plural, printable};
+use crate::model::{Evidence, Plan, PlanKind, Slug, plural, printable};
 use crate::route::Considered;
 use crate::ui::{FAINT, STRONG, Ui};
 
@@ -49,7 +49,7 @@ fn head(ui: &Ui, plan: &Plan) -> Vec<String> {
             let verb = if plan.agents.len() == 1 { "works" } else { "work" };
             let reviewer =
                 plan.reviewer.as_ref().map(|slug| format!(", then {} reviews", ui.out_paint(STRONG, slug.as_str())));
-            let agents = list(plan.agents.iter().map(|slug| ui.out_paint(STRONG, slug.as_str())));
+            let agents = plan.order(|slug| ui.out_paint(STRONG, slug.as_str()));
             vec![format!("{agents} {verb} on it{}.", reviewer.unwrap_or_default()), measure]
         }
         PlanKind::Direct => vec!["Nobody is started: this is answered directly.".to_owned()],

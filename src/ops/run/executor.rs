@@ -9,13 +9,13 @@ use crate::engine::Opening;
 use crate::env::Env;
 use crate::error::Failure;
 use crate::model::{
-    End, Member, Outcome, Plan, PlanKind, Position, RunId, SessionSpec, Slug, Tier, Usage, Verdict, What, list, seconds,
+    End, Member, Outcome, Plan, PlanKind, Position, RunId, SessionSpec, Slug, Tier, Usage, Verdict, What, seconds,
 };
 use crate::ops::Project;
 use crate::ops::decisions::landing::{Lander, Left, Which};
 use crate::ops::ledger::journal::aside;
 use crate::ops::run::order::{Ended, Order};
-use crate::pool::{Job, Work, Workers, session_id};
+use crate::pool::{Duty, Job, Work, Workers, session_id};
 use crate::route::choice::{self, Chosen};
 use crate::tools::Tool;
 
@@ -29,15 +29,16 @@ pub(in crate::ops) struct Executor<'a> {
     pub(in crate::ops) workers: &'a Workers,
 }
 
-/// All agents of a plan work in one step.
+/// Where a run begins.
 pub(in crate::ops) const FIRST: Position = Position { step: Some(1), attempt: Some(1) };
 
 /// What the agents did.
 #[derive(Default)]
-struct Results {
-    work: Vec<Work>,
-    verdict: Option<Verdict>,
-    answer: Option<String>,
+pub(super) struct Results {
+    pub(super) work: Vec<Work>,
+    /// The reviewer's, in order.
+    pub(super) verdicts: Vec<Verdict>,
+    pub(super) answer: Option<String>,
 }
 
 impl Executor<'_> {
@@ -87,73 +88,14 @@ impl Executor<'_> {
         plan
     }
 
-    async fn agents(&self, plan: &Plan, results: &mut Results) {
-        let directory = self.workers.requests.project.clone();
-        let members: Vec<&Member> = plan.agents.iter().filter_map(|slug| self.project.team.member(slug)).collect();
-        let jobs = members.iter().map(|member| {
-            let prompt =
-                compile::task_prompt(&self.order.message, &plan.agents, &member.slug, &directory, self.run.as_str());
-            self.job(member, plan.tier, prompt)
-        });
-        let workers = self.workers.at(FIRST);
-        let done = workers.fan_out(jobs.collect()).await;
-        results.work.extend(done.iter().cloned());
-        if let Some(reviewer) = plan.reviewer.as_ref().and_then(|slug| self.project.team.member(slug)) {
-            self.review(&workers, reviewer, plan.tier, &done, results).await;
-        }
-        match &done[..] {
-            // Work that was not approved is no answer, and neither is what its author says of it.
-            [_] if plan.reviewer.is_some() && results.verdict != Some(Verdict::Approved) => {}
-            [only] => results.answer = Some(only.text.clone()).filter(|_| only.outcome == Outcome::Completed),
-            several if several.iter().any(|work| work.outcome == Outcome::Completed) => {
-                let all = results.work.clone();
-                self.answer(&all, results).await;
-            }
-            _ => {}
-        }
-    }
-
-    /// The author's work goes to the reviewer, when there is any.
-    async fn review(&self, workers: &Workers, reviewer: &Member, tier: Tier, done: &[Work], results: &mut Results) {
-        let finished: Vec<&Work> = done.iter().filter(|work| work.outcome == Outcome::Completed).collect();
-        if finished.is_empty() || self.workers.cancel.is_set() {
-            return;
-        }
-        let prompt =
-            compile::review_prompt(&self.order.message, &reports_of(done, None), &self.workers.requests.project);
-        let work = workers.work(Job { reads_only: true, ..self.job(reviewer, tier, prompt) }).await;
-        if work.outcome == Outcome::Completed {
-            let verdict = Verdict::read(&work.text);
-            let authors: Vec<Slug> = finished.iter().map(|work| work.agent.clone()).collect();
-            let (by, text) = (Some(&reviewer.slug), work.text.clone());
-            workers.reports.tell(by, What::ReviewVerdict { verdict, authors: authors.clone(), text });
-            // The ledger remembers it, so that no later run or process has to.
-            for author in finished.iter().filter(|_| verdict == Verdict::Rejected) {
-                let files = author.changed.iter().flatten().map(|change| change.path.clone()).collect();
-                workers.reports.tell(Some(&author.agent), What::Lockout { reviewer: reviewer.slug.clone(), files });
-            }
-            let authors = list(&authors);
-            results.answer = match verdict {
-                Verdict::Approved => None,
-                Verdict::Rejected => Some(format!("{} rejected the work of {authors}:\n\n{}", work.agent, work.text)),
-                Verdict::Unclear => {
-                    Some(format!("{} gave no clear verdict on the work of {authors}:\n\n{}", work.agent, work.text))
-                }
-            };
-            results.verdict = Some(verdict);
-        }
-        results.work.push(work);
-    }
-
     /// The coordinator's last word: on the work of several agents, or on a message that needs none.
-    async fn answer(&self, work: &[Work], results: &mut Results) {
+    pub(super) async fn answer(&self, work: &[Work], results: &mut Results) {
         if self.workers.cancel.is_set() {
             return;
         }
-        let has_chosen = work.iter().any(|work| work.agent.as_str() == Slug::COORDINATOR);
         let agents: Vec<Work> = work.iter().filter(|work| work.agent.as_str() != Slug::COORDINATOR).cloned().collect();
-        let prompt = compile::answer_prompt(&self.order.message, &reports_of(&agents, results.verdict));
-        let done = self.workers.work(self.coordinator(prompt, has_chosen)).await;
+        let prompt = compile::answer_prompt(&self.order.message, &reports_of(&agents));
+        let done = self.workers.work(self.coordinator(prompt, results.has_worked(&Slug::coordinator()))).await;
         if done.outcome == Outcome::Completed {
             results.answer = Some(done.text.clone());
         }
@@ -209,29 +151,42 @@ impl Executor<'_> {
         self.workers.reports.tell(agent, what);
     }
 
-    fn job(&self, member: &Member, tier: Tier, prompt: String) -> Job {
-        self.open(self.compiler.agent(member, tier).spec, prompt, false, false)
+    pub(super) fn complain(&self, reason: &str) {
+        self.tell(None, What::SessionError { session: String::new(), reason: reason.to_owned() });
     }
 
-    fn coordinator(&self, prompt: String, resume: bool) -> Job {
-        self.open(self.compiler.coordinator().spec, prompt, resume, true)
+    pub(super) fn job(&self, member: &Member, tier: Tier, prompt: String, duty: Duty, resume: bool) -> Job {
+        self.open(self.compiler.agent(member, tier).spec, prompt, duty, resume)
     }
 
-    fn open(&self, spec: SessionSpec, prompt: String, resume: bool, reads_only: bool) -> Job {
+    pub(super) fn coordinator(&self, prompt: String, resume: bool) -> Job {
+        self.open(self.compiler.coordinator().spec, prompt, Duty::Answer, resume)
+    }
+
+    fn open(&self, spec: SessionSpec, prompt: String, duty: Duty, resume: bool) -> Job {
         let session = session_id(&spec.agent, self.run);
-        let tools = Tool::ALL.map(Tool::spec).to_vec();
-        let directory = self.project.folder.root.clone();
-        Job { opening: Opening { session, spec, tools, directory, resume }, prompt, reads_only }
+        let tools = Tool::ALL.into_iter().filter(|tool| *tool != Tool::Verdict || duty == Duty::Review);
+        let (tools, directory) = (tools.map(Tool::spec).collect(), self.project.folder.root.clone());
+        Job { opening: Opening { session, spec, tools, directory, resume }, prompt, duty }
     }
 }
 
 impl Results {
+    /// Nobody had to approve it, or somebody did.
+    fn is_approved(&self) -> bool {
+        self.verdicts.last().is_none_or(|verdict| *verdict == Verdict::Approved)
+    }
+
+    pub(super) fn has_worked(&self, agent: &Slug) -> bool {
+        self.work.iter().any(|work| work.agent == *agent && work.outcome != Outcome::Skipped)
+    }
+
     /// The worst that happened to any of them is what happened to the run.
     fn status(&self) -> Outcome {
         let has = |outcome| self.work.iter().any(|work| work.outcome == outcome);
         if has(Outcome::Cancelled) {
             Outcome::Cancelled
-        } else if has(Outcome::Failed) || self.verdict.is_some_and(|verdict| verdict != Verdict::Approved) {
+        } else if has(Outcome::Failed) || !self.is_approved() {
             Outcome::Failed
         } else if has(Outcome::TimedOut) {
             Outcome::TimedOut
@@ -243,16 +198,14 @@ impl Results {
     }
 }
 
-fn reports_of(work: &[Work], verdict: Option<Verdict>) -> Vec<Colleague<'_>> {
-    let last = work.len().saturating_sub(1);
+pub(super) fn reports_of(work: &[Work]) -> Vec<Colleague<'_>> {
     work.iter()
-        .enumerate()
-        .map(|(index, work)| Colleague {
+        .map(|work| Colleague {
             agent: &work.agent,
             outcome: work.outcome,
             text: if work.text.is_empty() { &work.reason } else { &work.text },
-            // The reviewer, where there is one, reports last.
-            verdict: verdict.filter(|_| index == last),
+            changed: work.changed.as_deref(),
+            verdict: work.verdict,
         })
         .collect()
 }

@@ -3,6 +3,7 @@
 pub(crate) mod demo;
 pub(crate) mod direct;
 pub(crate) mod executor;
+pub(crate) mod hand_off;
 pub(crate) mod lease;
 pub(crate) mod orchestrate;
 pub(crate) mod order;
@@ -10,4 +11,5 @@ pub(crate) mod past;
 pub(crate) mod routing;
 pub(crate) mod signals;
 pub(crate) mod snapshots;
+pub(crate) mod steps;
 pub(crate) mod triage;

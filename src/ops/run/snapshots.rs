@@ -38,6 +38,10 @@ impl TakeSnapshots for RunSnapshots {
     fn changed(&self, from: &WorkTreeSnapshot, to: &WorkTreeSnapshot) -> Result<Vec<Change>, String> {
         self.repository.changed_between(from, to).map_err(|error| error.to_string())
     }
+
+    fn diff(&self, from: &WorkTreeSnapshot, to: &WorkTreeSnapshot, paths: &[String]) -> Result<String, String> {
+        self.repository.diff_between(from, to, paths).map_err(|error| error.to_string())
+    }
 }
 
 /// Why a file is not to be in the object database. Bytes that are no text may hold a secret too.

@@ -11,6 +11,7 @@ fn plan(kind: PlanKind, agents: &[&str], confidence: f64, evidence: &[(&str, &st
     Plan {
         kind,
         agents: agents.iter().map(|name| slug(name)).collect(),
+        steps: Vec::new(),
         reviewer: None,
         tier: Tier::Standard,
         confidence,

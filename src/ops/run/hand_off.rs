@@ -1,0 +1,196 @@
+//! Review, and who revises what was rejected: never its author, and at most twice.
+
+use std::collections::BTreeSet;
+
+use crate::compile::{self, Rejection};
+use crate::model::{Member, Outcome, Plan, Position, Slug, Verdict, What, list};
+use crate::ops::run::executor::{Executor, Results, reports_of};
+use crate::pool::{Duty, Work};
+use crate::route::choice::{self, Chosen};
+
+/// How often work is revised; what is rejected after that stays so.
+const REVISIONS: u32 = 2;
+/// A reviewer is shown the lines of so many files.
+const FILES: usize = 200;
+
+/// What a reviewer says of a piece of work.
+struct Review {
+    work: Work,
+    verdict: Verdict,
+    reasons: String,
+    /// Whose work is rejected.
+    authors: Vec<Slug>,
+}
+
+impl Executor<'_> {
+    /// The authors' work goes to the reviewer. What is rejected is revised by somebody else and reviewed again.
+    pub(super) async fn review(&self, reviewer: &Member, plan: &Plan, done: &[Work], results: &mut Results) {
+        let mut judged: Vec<Work> = done.iter().filter(|work| work.outcome == Outcome::Completed).cloned().collect();
+        let step = step_of(&judged);
+        let mut locked: BTreeSet<Slug> = BTreeSet::new();
+        for attempt in 1..=REVISIONS + 1 {
+            if judged.is_empty() || self.workers.cancel.is_set() {
+                return;
+            }
+            let position = Position::new(step, attempt);
+            let Review { work, verdict, reasons, authors } = self.ask(reviewer, plan, position, &judged).await;
+            let has_judged = work.outcome == Outcome::Completed;
+            results.work.push(work);
+            if !has_judged {
+                return;
+            }
+            results.verdicts.push(verdict);
+            if verdict == Verdict::Unclear {
+                let authors = list(&authors);
+                results.answer =
+                    Some(format!("{} gave no clear verdict on the work of {authors}:\n\n{reasons}", reviewer.slug));
+            }
+            if verdict != Verdict::Rejected || attempt > REVISIONS {
+                return;
+            }
+            locked.extend(authors.iter().cloned());
+            locked.insert(reviewer.slug.clone());
+            let rejection = Rejection { reviewer: &reviewer.slug, authors: &authors, reasons: &reasons };
+            let Some(member) = self.reviser(plan, &rejection, &locked, results).await else { return };
+            judged = vec![{
+                let position = Position::new(step, attempt + 1);
+                let resume = results.has_worked(&member.slug);
+                self.revise(member, plan, position, &rejection, &judged, resume).await
+            }];
+            results.work.extend(judged.iter().cloned());
+            judged.retain(|work| work.outcome == Outcome::Completed);
+        }
+    }
+
+    /// One review. Its verdict is recorded, and whom it locks out.
+    async fn ask(&self, reviewer: &Member, plan: &Plan, position: Position, judged: &[Work]) -> Review {
+        let workers = self.workers.at(position);
+        let mut paths: Vec<String> = changed_by(judged.iter()).into_iter().collect();
+        paths.truncate(FILES);
+        let diff = match &workers.tree {
+            Some(tree) => tree.diff(paths).await,
+            None => String::new(),
+        };
+        let prompt = compile::review_prompt(&self.order.message, &reports_of(judged), &diff, &workers.requests.project);
+        let job = self.job(reviewer, plan.tier, prompt, Duty::Review, position.attempt > Some(1));
+        let mut work = workers.work(job).await;
+        let authors: Vec<Slug> = unique(judged.iter().map(|work| work.agent.clone()));
+        if work.outcome != Outcome::Completed {
+            return Review { work, verdict: Verdict::Unclear, reasons: String::new(), authors };
+        }
+        let given = work.judgement();
+        let verdict = match &given {
+            Some(judgement) if judgement.approved => Verdict::Approved,
+            Some(_) => Verdict::Rejected,
+            None => Verdict::read(&work.text),
+        };
+        work.verdict = Some(verdict);
+        let (reasons, named) = given.map_or((String::new(), Vec::new()), |given| (given.reasons, given.files));
+        let reasons = if reasons.is_empty() { work.text.clone() } else { reasons };
+        let of_named: Vec<&Work> = judged.iter().filter(|work| meets(work, &named)).collect();
+        let rejected = if of_named.is_empty() { judged.iter().collect() } else { of_named };
+        let files = changed_by(judged.iter()).into_iter().collect();
+        let text = reasons.clone();
+        workers
+            .reports
+            .tell(Some(&reviewer.slug), What::ReviewVerdict { verdict, authors: authors.clone(), files, text });
+        if verdict != Verdict::Rejected {
+            return Review { work, verdict, reasons, authors };
+        }
+        // The ledger remembers it, so that no later run or process has to.
+        let authors = unique(rejected.iter().map(|work| work.agent.clone()));
+        for author in &authors {
+            let files = changed_by(rejected.iter().copied().filter(|work| work.agent == *author)).into_iter().collect();
+            workers.reports.tell(Some(author), What::Lockout { reviewer: reviewer.slug.clone(), files });
+        }
+        Review { work, verdict, reasons, authors }
+    }
+
+    /// Who revises: another agent of the plan, whom a person at the terminal names, or whom the coordinator chooses.
+    async fn reviser(
+        &self,
+        plan: &Plan,
+        rejection: &Rejection<'_>,
+        locked: &BTreeSet<Slug>,
+        results: &mut Results,
+    ) -> Option<&Member> {
+        let team = &self.project.team;
+        let is_free = |member: &&Member| member.is_startable() && !locked.contains(&member.slug);
+        if let Some(second) = plan.agents.iter().filter_map(|slug| team.member(slug)).find(is_free) {
+            return Some(second);
+        }
+        let free: Vec<&Member> = team.startable().filter(is_free).collect();
+        if free.is_empty() {
+            self.complain("nobody is left to revise the work: its authors and its reviewer may not");
+            return None;
+        }
+        if let Some(named) = self.person_chooses(rejection, &free).await {
+            return Some(named);
+        }
+        let prompt = compile::reviser_prompt(&self.order.message, rejection, &free);
+        let work = self.workers.work(self.coordinator(prompt, results.has_worked(&Slug::coordinator()))).await;
+        let chosen = (work.outcome == Outcome::Completed).then(|| choice::apply(team, plan, &work.text));
+        results.work.push(work);
+        let chosen = match chosen? {
+            Ok(Chosen::Agents(plan)) => plan.agents.into_iter().next(),
+            Ok(Chosen::Nobody(..)) | Err(_) => None,
+        };
+        let found = free.into_iter().find(|member| Some(&member.slug) == chosen.as_ref());
+        if found.is_none() {
+            self.complain("the coordinator named nobody who may revise the work");
+        }
+        found
+    }
+
+    /// `None`: there is no person to ask, or one who leaves it to the coordinator.
+    async fn person_chooses<'m>(&self, rejection: &Rejection<'_>, free: &[&'m Member]) -> Option<&'m Member> {
+        let names = list(free.iter().map(|member| &member.slug));
+        let question = format!(
+            "{} rejected the work of {}. Who revises it: {names}? [Enter: the coordinator chooses] ",
+            rejection.reviewer,
+            list(rejection.authors)
+        );
+        let answer = self.workers.requests.ask_person(question).await?;
+        let answer = answer.trim().trim_start_matches('@').to_lowercase();
+        free.iter().find(|member| member.slug.as_str() == answer).copied()
+    }
+
+    async fn revise(
+        &self,
+        member: &Member,
+        plan: &Plan,
+        position: Position,
+        rejection: &Rejection<'_>,
+        judged: &[Work],
+        resume: bool,
+    ) -> Work {
+        let workers = self.workers.at(position);
+        let prompt = compile::revision_prompt(
+            &self.order.message,
+            &reports_of(judged),
+            rejection,
+            &workers.requests.project,
+            self.run.as_str(),
+        );
+        workers.work(self.job(member, plan.tier, prompt, Duty::Work, resume)).await
+    }
+}
+
+/// The last step that changed files, or where none did, the last.
+fn step_of(done: &[Work]) -> u32 {
+    let step = |work: &Work| work.position.step;
+    let has_changed = |work: &&Work| work.changed.as_ref().is_none_or(|changed| !changed.is_empty());
+    done.iter().filter(has_changed).filter_map(step).max().or_else(|| done.iter().filter_map(step).max()).unwrap_or(1)
+}
+
+fn changed_by<'w>(work: impl Iterator<Item = &'w Work>) -> BTreeSet<String> {
+    work.flat_map(|work| work.changed.iter().flatten()).map(|change| change.path.clone()).collect()
+}
+
+fn meets(work: &Work, files: &[String]) -> bool {
+    work.changed.iter().flatten().any(|change| files.contains(&change.path))
+}
+
+fn unique(slugs: impl Iterator<Item = Slug>) -> Vec<Slug> {
+    slugs.collect::<BTreeSet<Slug>>().into_iter().collect()
+}

@@ -1,0 +1,66 @@
+//! The steps of a plan, one after another: each agent is given what the steps before it did.
+
+use crate::compile::{self, Part};
+use crate::model::{Member, Outcome, Plan, Position, Slug, Verdict, What};
+use crate::ops::run::executor::{Executor, Results, reports_of};
+use crate::pool::{Duty, Job, Work, Workers};
+
+impl Executor<'_> {
+    /// All that the plan's agents do, and what their reviewer says of it.
+    pub(super) async fn agents(&self, plan: &Plan, results: &mut Results) {
+        let mut done: Vec<Work> = Vec::new();
+        for (number, agents) in (1..).zip(&plan.steps) {
+            let workers = self.workers.at(Position::new(number, 1));
+            let unfinished = done.iter().find(|work| work.outcome != Outcome::Completed);
+            let step = match unfinished {
+                None => self.step(&workers, plan, agents, &done).await,
+                Some(work) => {
+                    let step = work.position.step.unwrap_or(1);
+                    let reason = format!("step {step} did not complete ({}: {})", work.agent, work.outcome);
+                    agents.iter().map(|agent| workers.skip(agent, &reason)).collect()
+                }
+            };
+            done.extend(step);
+        }
+        results.work.extend(done.iter().cloned());
+        if let Some(reviewer) = plan.reviewer.as_ref().and_then(|slug| self.project.team.member(slug)) {
+            self.review(reviewer, plan, &done, results).await;
+        }
+        match &done[..] {
+            // What was rejected is no answer, and neither is what its author says of it.
+            _ if results.verdicts.contains(&Verdict::Rejected) => {
+                let all = results.work.clone();
+                self.answer(&all, results).await;
+            }
+            [_] if plan.reviewer.is_some() && results.verdicts.last() != Some(&Verdict::Approved) => {}
+            [only] => results.answer = Some(only.text.clone()).filter(|_| only.outcome == Outcome::Completed),
+            several if several.iter().any(|work| work.outcome == Outcome::Completed) => {
+                let all = results.work.clone();
+                self.answer(&all, results).await;
+            }
+            _ => {}
+        }
+    }
+
+    /// One step: its agents side by side.
+    async fn step(&self, workers: &Workers, plan: &Plan, agents: &[Slug], earlier: &[Work]) -> Vec<Work> {
+        workers.reports.tell(None, What::StepStarted { agents: agents.to_vec() });
+        let earlier = reports_of(earlier);
+        let members = agents.iter().filter_map(|slug| self.project.team.member(slug));
+        let (step, steps) = (workers.reports.position().step.unwrap_or(1), plan.steps.len());
+        let part = |agent| Part { agent, at_work: agents, step, steps, earlier: &earlier };
+        let jobs = members.map(|member| self.task(member, plan, &part(&member.slug)));
+        let done = workers.fan_out(jobs.collect()).await;
+        let status = done.iter().map(|work| work.outcome).find(|outcome| *outcome != Outcome::Completed);
+        workers.reports.tell(None, What::StepCompleted { status: status.unwrap_or(Outcome::Completed) });
+        done
+    }
+
+    /// An agent that has worked before in this run goes on in the same session.
+    fn task(&self, member: &Member, plan: &Plan, part: &Part<'_>) -> Job {
+        let directory = &self.workers.requests.project;
+        let prompt = compile::task_prompt(&self.order.message, part, directory, self.run.as_str());
+        let resume = part.earlier.iter().any(|work| *work.agent == member.slug);
+        self.job(member, plan.tier, prompt, Duty::Work, resume)
+    }
+}

@@ -1,0 +1,292 @@
+//! In which order a message wants its agents to work.
+//!
+//! Whom the message gives work to becomes a node, and again each time a later part of the message gives them more. Words
+//! of order draw edges between nodes: `then` from all that came before it, `after @bea is done` from whom that clause
+//! names, `before` the other way, and the items of a numbered list one from another. What nothing orders stays side by
+//! side. A node's step is the length of the longest path that leads to it.
+
+use std::ops::Range;
+
+use super::text::{OWN, Stretch};
+use crate::model::{List, Slug};
+
+/// Where a message gives an agent work.
+#[derive(Clone, Debug)]
+pub(super) struct Place {
+    pub(super) agent: Slug,
+    /// The name, or the beginning of the part that is the agent's.
+    pub(super) range: Range<usize>,
+}
+
+/// Nobody orders more.
+const MOST: usize = 40;
+
+/// The steps of a plan for these agents. `None`: what the message orders contradicts itself.
+pub(super) fn of(
+    message: &str,
+    stretches: &[Stretch],
+    agents: &[Slug],
+    mut places: Vec<Place>,
+) -> Option<Vec<Vec<Slug>>> {
+    places.retain(|place| agents.contains(&place.agent));
+    places.sort_by_key(|place| place.range.start);
+    places.truncate(MOST);
+    let mut order =
+        Order { message, places: &places, nodes: Vec::new(), group: Vec::new(), previous: Vec::new(), stage: 0 };
+    let mut number = 0;
+    let own: Vec<&Stretch> = stretches.iter().filter(|stretch| stretch.weight >= OWN).collect();
+    for sentence in own.chunk_by(|a, b| a.sentence == b.sentence) {
+        if let Some(item) = number_before(message, sentence[0].range.start) {
+            if item == number + 1 && number > 0 {
+                order.advance();
+            }
+            number = item;
+        }
+        order.read(&segments(message, sentence, &places));
+    }
+    order.steps(agents)
+}
+
+/// The number that stands at the beginning of a line, before the text that starts here: `2. `, `2) `, `Step 2: `.
+fn number_before(message: &str, at: usize) -> Option<u32> {
+    let line = message[..at].rfind('\n').map_or(0, |end| end + 1);
+    let before = message[line..].trim_start().trim_start_matches(['-', '*', ' ']);
+    let before = before.strip_prefix("Step ").unwrap_or(before);
+    let digits = before.find(|c: char| !c.is_ascii_digit())?;
+    let rest = before[digits..].strip_prefix(['.', ')', ':'])?;
+    let text = message.len() - rest.trim_start().len();
+    // Only the first text of the line stands behind the number; it may hold it, where no full stop parts them.
+    (at <= text && rest.starts_with(' ')).then(|| before[..digits].parse().ok())?
+}
+
+/// What a part of a sentence says of the order.
+#[derive(Clone, Copy, Debug, PartialEq)]
+enum Cue {
+    /// It follows all that stands before it.
+    Next,
+    /// It names what comes before the rest of the sentence.
+    After,
+    /// It names what comes after the rest of the sentence.
+    Before,
+}
+
+struct Segment {
+    cue: Option<Cue>,
+    range: Range<usize>,
+    /// It begins a clause of the sentence, rather than standing in one.
+    begins: bool,
+    /// It says that something is done: `once the endpoint is there`.
+    is_done: bool,
+}
+
+/// A sentence, parted where words of order stand and where their clauses end.
+fn segments(message: &str, sentence: &[&Stretch], places: &[Place]) -> Vec<Segment> {
+    let mut segments: Vec<Segment> = Vec::new();
+    let mut clause = None;
+    let start = sentence[0].range.start;
+    for stretch in sentence.iter().filter(|stretch| !stretch.is_code) {
+        let goes_on = clause.replace(stretch.clause) == Some(stretch.clause);
+        let ends = segments.last().is_none_or(|last| match last.cue {
+            Some(Cue::After | Cue::Before) => !goes_on && !is_listed(message, last, stretch, places),
+            _ => false,
+        });
+        if ends {
+            segments.push(Segment { cue: None, range: stretch.range.clone(), begins: true, is_done: false });
+        }
+        let text = &message[stretch.range.clone()];
+        for word in word_starts(text) {
+            if let Some((cue, length)) = cue(&text[word..], &message[start..stretch.range.start + word], word == 0) {
+                let at = stretch.range.start + word;
+                if let Some(last) = segments.last_mut() {
+                    last.range.end = at;
+                }
+                let (begins, is_done) = (word == 0, cue == Cue::After && says_done(text));
+                segments.push(Segment { cue: Some(cue), range: at + length..stretch.range.end, begins, is_done });
+            }
+        }
+        if let Some(last) = segments.last_mut() {
+            last.range.end = last.range.end.max(stretch.range.end);
+        }
+    }
+    segments
+}
+
+/// `after @bea, @fay and @tess are done`: the clause goes on over the names.
+fn is_listed(message: &str, clause: &Segment, next: &Stretch, places: &[Place]) -> bool {
+    let inner = places.iter().rfind(|place| clause.range.contains(&place.range.start));
+    let follows = places.iter().find(|place| next.range.contains(&place.range.start));
+    let between = inner.zip(follows).and_then(|(inner, next)| message.get(inner.range.end..next.range.start));
+    between.is_some_and(|between| between.split([',', ' ', '@', '&']).all(|word| matches!(word, "" | "and")))
+}
+
+fn word_starts(text: &str) -> impl Iterator<Item = usize> {
+    let begins = move |at: usize| !text[..at].ends_with(|c: char| c.is_alphanumeric() || matches!(c, '-' | '\''));
+    text.char_indices().filter(move |(at, c)| c.is_alphabetic() && begins(*at)).map(|(at, _)| at)
+}
+
+/// What a text begins with, where that orders something. `begins`: it is the beginning of a clause.
+fn cue(text: &str, before: &str, begins: bool) -> Option<(Cue, usize)> {
+    let start = text[..text.floor_char_boundary(40)].to_ascii_lowercase();
+    let length = |rest: &str| start.len() - rest.len();
+    let word = |text: &str| text.split(|c: char| !c.is_alphanumeric()).next_back().unwrap_or_default().to_lowercase();
+    let last = word(before.trim_end());
+    let begins = begins || last == "and";
+    if let Some(length) = List::Next.begins(&start).map(length) {
+        // `since then`; `if it fails, then …` is a condition.
+        let is_condition = start.starts_with("then")
+            && (List::NotThen.has(&last) || before.split_whitespace().any(|word| word.eq_ignore_ascii_case("if")));
+        return (!is_condition).then_some((Cue::Next, length));
+    }
+    if let Some(length) = List::NextBegins.begins(&start).map(length).filter(|_| begins) {
+        // `Next, …` and `next @bea`, but not `next week`.
+        let rest = text[length..].trim_start();
+        return (rest.is_empty() || rest.starts_with('@')).then_some((Cue::Next, length));
+    }
+    if let Some(length) = List::After.begins(&start).map(length) {
+        return (last != "look" && (start.starts_with("after") || says_done(text))).then_some((Cue::After, length));
+    }
+    List::Before.begins(&start).map(|rest| (Cue::Before, length(rest)))
+}
+
+/// `once @bea has finished`, `when the endpoint is there`.
+fn says_done(clause: &str) -> bool {
+    clause.split(|c: char| !c.is_alphanumeric()).any(|word| List::IsDone.has(&word.to_lowercase()))
+}
+
+/// A piece of work and what it waits for.
+struct Node {
+    agent: Slug,
+    waits_for: Vec<usize>,
+    stage: usize,
+}
+
+struct Order<'m> {
+    message: &'m str,
+    places: &'m [Place],
+    nodes: Vec<Node>,
+    /// What is side by side so far, and what all of it follows.
+    group: Vec<usize>,
+    previous: Vec<usize>,
+    /// How often what was said was followed by more.
+    stage: usize,
+}
+
+impl Order<'_> {
+    /// What is said from here on follows what was said.
+    fn advance(&mut self) {
+        if !self.group.is_empty() {
+            self.previous = std::mem::take(&mut self.group);
+            self.stage += 1;
+        }
+    }
+
+    fn read(&mut self, segments: &[Segment]) {
+        let leads_to_work = |next: Option<&Segment>| {
+            let is_main = next.filter(|next| next.cue.is_none());
+            is_main.is_some_and(|main| self.places.iter().any(|place| main.range.contains(&place.range.start)))
+        };
+        let mut main: Vec<usize> = Vec::new();
+        let mut waiting: Vec<(Cue, Vec<usize>)> = Vec::new();
+        for (place, segment) in segments.iter().enumerate() {
+            match segment.cue {
+                Some(cue @ (Cue::After | Cue::Before)) => match self.nodes_in(segment) {
+                    named if named.is_empty() && segment.begins && segment.is_done => self.advance(),
+                    named if named.is_empty() => {}
+                    named if main.is_empty() || (segment.begins && leads_to_work(segments.get(place + 1))) => {
+                        waiting.push((cue, named))
+                    }
+                    named => self.constrain(cue, &named, &main),
+                },
+                cue => {
+                    if cue == Some(Cue::Next) {
+                        self.advance();
+                    }
+                    let named = self.nodes_in(segment);
+                    if !named.is_empty() {
+                        waiting.drain(..).for_each(|(cue, clause)| self.constrain(cue, &clause, &named));
+                        main = named;
+                    }
+                }
+            }
+        }
+    }
+
+    fn constrain(&mut self, cue: Cue, clause: &[usize], main: &[usize]) {
+        let (first, second) = if cue == Cue::After { (clause, main) } else { (main, clause) };
+        for node in second {
+            let others = first.iter().filter(|other| *other != node);
+            self.nodes[*node].waits_for.extend(others);
+        }
+        self.group.retain(|node| !first.contains(node));
+        self.group.retain(|node| !second.contains(node));
+        self.group.extend(second);
+    }
+
+    /// The work that a part of a sentence speaks of. Who is named in passing, having work already, gets no more.
+    fn nodes_in(&mut self, segment: &Segment) -> Vec<usize> {
+        let mut found = Vec::new();
+        for place in self.places.iter().filter(|place| segment.range.contains(&place.range.start)) {
+            let known = self.nodes.iter().rposition(|node| node.agent == place.agent);
+            let is_subject = matches!(segment.cue, None | Some(Cue::Next))
+                && leads(&self.message[segment.range.start..place.range.start]);
+            let node = match known.filter(|node| !is_subject || self.nodes[*node].stage == self.stage) {
+                Some(node) => node,
+                // A second mention in a sentence that is not parted.
+                None if known.is_some_and(|node| found.contains(&node)) => continue,
+                None => {
+                    self.nodes.push(Node {
+                        agent: place.agent.clone(),
+                        waits_for: self.previous.clone(),
+                        stage: self.stage,
+                    });
+                    self.group.push(self.nodes.len() - 1);
+                    self.nodes.len() - 1
+                }
+            };
+            if !found.contains(&node) {
+                found.push(node);
+            }
+        }
+        found
+    }
+
+    fn steps(&self, agents: &[Slug]) -> Option<Vec<Vec<Slug>>> {
+        let mut depths = vec![0; self.nodes.len()];
+        // Each pass settles at least one more node of any path; what still moves after that goes in a circle.
+        for pass in 0..=self.nodes.len() {
+            let mut moved = false;
+            for (place, node) in self.nodes.iter().enumerate() {
+                let depth = node.waits_for.iter().map(|other| depths[*other] + 1).max().unwrap_or(0);
+                moved |= depth > depths[place];
+                depths[place] = depth.max(depths[place]);
+            }
+            if !moved {
+                break;
+            }
+            if pass == self.nodes.len() {
+                return None;
+            }
+        }
+        let last = depths.iter().copied().max().unwrap_or(0);
+        let is_at = |agent: &Slug, step: usize| {
+            let mut works = self.nodes.iter().zip(&depths).filter(|(node, _)| node.agent == *agent).peekable();
+            // Whom no words place begins at once.
+            if works.peek().is_none() { step == 0 } else { works.any(|(_, depth)| *depth == step) }
+        };
+        let at = |step: usize| agents.iter().filter(|agent| is_at(agent, step)).cloned().collect();
+        Some((0..=last).map(at).filter(|step: &Vec<Slug>| !step.is_empty()).collect())
+    }
+}
+
+/// Whether nothing but joints and other names stands before a name.
+fn leads(before: &str) -> bool {
+    let mut words = before.split(|c: char| c.is_whitespace() || matches!(c, ',' | '(' | ':' | '&' | '.' | ')'));
+    words.all(|word| {
+        let word = word.to_lowercase();
+        word.is_empty()
+            || word.starts_with('@')
+            || word.chars().all(|c| c.is_ascii_digit())
+            || List::BeforeVerb.has(&word)
+            || matches!(word.as_str(), "let" | "have" | "ask" | "get" | "first" | "should" | "-" | "*")
+    })
+}

@@ -1,0 +1,197 @@
+//! What a reviewer rejects goes to somebody else.
+
+use expect_test::expect;
+use serde_json::Value;
+
+use crate::support::{Output, TestRepo};
+
+const WORK: &str = r#"
+[[turn]]
+agent = "ada"
+steps = [{ write = "login.txt", text = "plain\n" }, { say = "Did it." }]
+"#;
+
+fn verdict(approved: bool, reasons: &str) -> String {
+    format!(
+        r#"
+[[turn]]
+agent = "rex"
+steps = [{{ tool = "squad_verdict", args = {{ approved = {approved}, reasons = "{reasons}" }} }}, {{ say = "I have looked." }}]
+"#
+    )
+}
+
+fn chooses(agent: &str) -> String {
+    format!(
+        r#"
+[[turn]]
+agent = "coordinator"
+steps = [{{ say = '{{"agents": ["{agent}"], "reason": "knows it"}}' }}]
+"#
+    )
+}
+
+const REVISED: &str = r#"
+[[turn]]
+agent = "bob"
+steps = [{ write = "login.txt", text = "hashed\n" }, { say = "It is hashed now." }]
+[[turn]]
+agent = "coordinator"
+steps = [{ say = "bob has mended what ada began." }]
+"#;
+
+fn of_type<'e>(events: &'e [Value], name: &str) -> Vec<&'e Value> {
+    events.iter().filter(|event| event["type"] == name).collect()
+}
+
+fn run(repo: &TestRepo, script: &[String]) -> (Output, Vec<Value>) {
+    let output = repo.rehearse(&script.concat(), &["--permissions", "allow", "--json", "Rework the login password"]);
+    let events = TestRepo::events(&output);
+    (output, events)
+}
+
+#[test]
+fn rejected_work_is_revised_by_somebody_else_and_reviewed_again() {
+    let repo = TestRepo::with_small_team();
+    let script = [
+        WORK.to_owned(),
+        verdict(false, "Passwords are stored in plain text."),
+        chooses("bob"),
+        REVISED.to_owned(),
+        verdict(true, "Now they are hashed."),
+    ];
+    let output = repo.rehearse(&script.concat(), &["--permissions", "allow", "Rework the login password"]);
+    expect![[r#"
+        bob has mended what ada began.
+        --- stderr
+        squad       the rehearsal engine: a script plays, no model is asked
+        squad       ada works on it, then rex reviews; tier standard (.squad/routing.md:7: the message is about security, and so is its routing row)
+        ada         write login.txt
+        ada         completed, 0.0 s, 1 tool call
+        rex         I have looked.
+        rex         completed, 0.0 s, 1 tool call
+        ada         Did it.
+        rex         rejects the work of ada
+        ada         may not revise what rex rejected
+        coordinator completed, 0.0 s
+        bob         write login.txt
+        bob         It is hashed now.
+        bob         completed, 0.0 s, 1 tool call
+        rex         I have looked.
+        rex         completed, 0.0 s, 1 tool call
+        rex         approves the work of bob
+        coordinator {"agents": ["bob"], "reason": "knows it"}
+        coordinator completed, 0.0 s
+        squad       completed: 4 agents, 0.0 s, 4 tool calls; ada changed 1 file (+1 -0); bob changed 1 file (+1 -1); rex and rex changed nothing
+        squad       details: squad log 20260105-090000-000001
+        --- exit 0
+    "#]].assert_eq(&output.to_string());
+    assert_eq!(repo.read("login.txt"), "hashed\n");
+    let (output, events) = run(&repo, &script);
+    assert_eq!(output.code, 0, "{output}");
+    let lockouts: Vec<String> = of_type(&events, "review.lockout")
+        .iter()
+        .map(|event| format!("{} {} {} {}", event["agent"], event["reviewer"], event["files"], event["attempt"]))
+        .collect();
+    assert_eq!(lockouts, [r#""ada" "rex" ["login.txt"] 1"#]);
+    let work: Vec<String> = events.last().expect("an end")["work"]
+        .as_array()
+        .expect("work")
+        .iter()
+        .map(|work| format!("{} {} {} {}", work["agent"], work["step"], work["attempt"], work["status"]))
+        .collect();
+    assert_eq!(
+        work,
+        [
+            r#""ada" 1 1 "completed""#,
+            r#""rex" 1 1 "completed""#,
+            r#""coordinator" null null "completed""#,
+            r#""bob" 1 2 "completed""#,
+            r#""rex" 1 2 "completed""#,
+            r#""coordinator" null null "completed""#,
+        ]
+    );
+    repo.assert_sound();
+}
+
+#[test]
+fn what_is_rejected_twice_more_ends_the_run_as_failed() {
+    let repo = TestRepo::with_small_team();
+    let team = repo.read(".squad/team.md");
+    repo.write(".squad/team.md", &team.replace("| Rex |", "| Lead | Lead | Active |\n| Rex |"));
+    let answer = "\n[[turn]]\nagent = \"coordinator\"\nsteps = [{ say = \"Nobody got it right.\" }]\n";
+    let second = "\n[[turn]]\nagent = \"bob\"\nsteps = [{ say = \"Like this?\" }]\n";
+    let third = "\n[[turn]]\nagent = \"lead\"\nsteps = [{ say = \"Or like this?\" }]\n";
+    let script = [
+        WORK.to_owned(),
+        verdict(false, "Plain text."),
+        chooses("bob"),
+        second.to_owned(),
+        verdict(false, "Still plain text."),
+        chooses("lead"),
+        third.to_owned(),
+        verdict(false, "No."),
+        answer.to_owned(),
+    ];
+    let (output, events) = run(&repo, &script);
+    assert_eq!(output.code, 1, "{output}");
+    assert_eq!(of_type(&events, "review.verdict").len(), 3);
+    assert_eq!(of_type(&events, "run.answer")[0]["text"], "Nobody got it right.");
+    assert_eq!(repo.read("login.txt"), "plain\n");
+}
+
+#[test]
+fn whoever_may_not_revise_is_not_started() {
+    let repo = TestRepo::with_small_team();
+    for chosen in ["ada", "rex", "nobody"] {
+        let (output, events) = run(&repo, &[WORK.to_owned(), verdict(false, "No."), chooses(chosen)]);
+        assert_eq!(output.code, 1, "{output}");
+        assert_eq!(of_type(&events, "review.verdict").len(), 1, "{output}");
+        let complaints = of_type(&events, "session.error");
+        assert!(complaints[0]["reason"].as_str().is_some_and(|reason| reason.contains("named nobody")), "{output}");
+    }
+}
+
+#[test]
+fn a_verdict_is_the_reviewers_alone() {
+    let repo = TestRepo::with_small_team();
+    let script = r#"
+[[turn]]
+agent = "ada"
+steps = [{ tool = "squad_verdict", args = { approved = true, reasons = "It is mine." } }, { say = "Approved." }]
+"#;
+    let (output, events) = run(&repo, &[script.to_owned(), verdict(true, "Good.")]);
+    let calls = of_type(&events, "tool.completed");
+    assert_eq!(calls[0]["ok"], false, "{output}");
+    assert!(calls[0]["result"].as_str().is_some_and(|result| result.contains("only the reviewer")), "{output}");
+    assert_eq!(of_type(&events, "review.verdict").len(), 1);
+}
+
+/// Only those whose files are named have to give their work away.
+#[test]
+fn the_reviewer_names_whose_work_it_is() {
+    let repo = TestRepo::with_small_team();
+    let script = r#"
+[[turn]]
+agent = "ada"
+steps = [{ write = "a.txt", text = "a\n" }, { say = "A." }]
+[[turn]]
+agent = "bob"
+steps = [{ write = "b.txt", text = "b\n" }, { say = "B." }]
+[[turn]]
+agent = "rex"
+steps = [{ tool = "squad_verdict", args = { approved = false, reasons = "a is wrong", files = ["a.txt"] } }, { say = "No." }]
+[[turn]]
+agent = "bob"
+steps = [{ write = "a.txt", text = "A\n" }, { say = "Mended." }]
+"#;
+    let output = repo.rehearse(
+        &[script.to_owned(), verdict(true, "Good.")].concat(),
+        &["--permissions", "allow", "--json", "Fix the login password and add unit tests for it"],
+    );
+    let events = TestRepo::events(&output);
+    let locked: Vec<&Value> = of_type(&events, "review.lockout").into_iter().map(|event| &event["agent"]).collect();
+    assert_eq!(locked, ["ada"], "{output}");
+    assert_eq!(output.code, 0, "{output}");
+    assert_eq!(repo.read("a.txt"), "A\n");
+}
