@@ -5,6 +5,7 @@ use crate::model::{Outcome, Tier, hidden, hidden_summary, list, printable};
 use crate::ops::Project;
 use crate::ops::run::orchestrate::{self, Preview};
 use crate::ops::run::order::{Ended as RunEnded, Order};
+use crate::ops::run::resume;
 use crate::ops::run::routing;
 use crate::ops::team::engines;
 use crate::ops::team::members::named_agents;
@@ -31,6 +32,7 @@ Examples:
   squad orchestrate --permissions allow - < task.md          A task from a file; agents may act unasked
   squad orchestrate --engine rehearsal \"Try it\"              No model, no login, no network
   squad orchestrate --script play.toml \"Try it\"              A rehearsal that plays your script
+  squad orchestrate --resume 20260105-0900                  Go on with a run that was interrupted
 
 A script is TOML; the turns of an agent are played in their order:
   [[turn]]
@@ -40,7 +42,11 @@ A script is TOML; the turns of an agent are played in their order:
 Other steps: ask, fail, hang, die, panic. `models = [\"…\"]` above the turns says which models are on offer.")]
 pub(super) struct Args {
     /// The task; `-` reads it from standard input
-    message: String,
+    #[arg(required_unless_present = "resume")]
+    message: Option<String>,
+    /// Go on with a run that was interrupted: what is done stays done
+    #[arg(long, value_name = "RUN", conflicts_with_all = ["message", "agents", "tier", "dry_run"])]
+    resume: Option<String>,
     /// Use this agent, whatever routing says; may be repeated
     #[arg(long = "agent", short, value_name = "NAME")]
     agents: Vec<String>,
@@ -103,19 +109,35 @@ impl Args {
         project.insist_on_sound()?;
         engines::check_names(&project.settings)?;
         let script = engines::script(&project.settings, &context.directory)?;
+        let resumed = match &self.resume {
+            Some(id) => Some(resume::find(context.env, &project, id)?),
+            None => None,
+        };
+        let script = script.map(|script| match &resumed {
+            Some(interrupted) => script.after(interrupted.past.played()),
+            None => script,
+        });
         let agents = named_agents(&project.team, &self.agents)?;
         let interactive = context.ui.can_ask();
-        let permissions = self.permissions.unwrap_or(if interactive { Permissions::Ask } else { Permissions::Deny });
+        let before = resumed.as_ref().and_then(|interrupted| interrupted.permissions);
+        let otherwise = before.unwrap_or(if interactive { Permissions::Ask } else { Permissions::Deny });
+        let permissions = self.permissions.unwrap_or(otherwise);
         if permissions == Permissions::Ask && !interactive {
             return Err(Failure::usage("there is no terminal to ask on")
                 .hint("use `--permissions deny` or `--permissions allow`"));
         }
-        let message = self.message(&context.ui)?;
+        let message = match &resumed {
+            Some(interrupted) => interrupted.message.clone(),
+            None => self.message(&context.ui)?,
+        };
         if let Some(summary) = hidden_summary(hidden(&message).map(|(_, c)| c)) {
             context.ui.warning(&format!("the message has {summary}; agents do not see them"));
         }
-        let wishes = Wishes { agents, tier: self.tier.map(Tier::from) };
-        Ok((project, Order { message, wishes, permissions, script, commit: !self.no_commit, ask: None }))
+        let wishes = match &resumed {
+            Some(interrupted) => interrupted.wishes.clone(),
+            None => Wishes { agents, tier: self.tier.map(Tier::from) },
+        };
+        Ok((project, Order { message, wishes, permissions, script, commit: !self.no_commit, ask: None, resumed }))
     }
 
     fn settings(&self) -> settings::Layer {
@@ -143,7 +165,7 @@ impl Args {
     }
 
     fn message(&self, ui: &Ui) -> Result<String, Failure> {
-        let message = text_or_input(ui, &self.message)?;
+        let message = text_or_input(ui, self.message.as_deref().unwrap_or_default())?;
         if message.trim().is_empty() {
             return Err(Failure::usage("the message is empty").hint("squad orchestrate \"what is to be done\""));
         }

@@ -203,6 +203,17 @@ pub(crate) fn revision_prompt(
     prompt
 }
 
+/// To an agent that was interrupted and has its task already.
+pub(crate) fn continuation_prompt(unfinished: &[String]) -> String {
+    let mut prompt =
+        "You were interrupted, and may go on now. Look at what is there before you repeat anything.".to_owned();
+    if !unfinished.is_empty() {
+        let calls = list(unfinished.iter().map(|tool| format!("`{}`", printable(tool).replace(['`', '\n'], "?"))));
+        prompt.push_str(&format!(" Nobody knows what became of your last calls of {calls}: check it."));
+    }
+    prompt
+}
+
 fn names(agents: &[Slug]) -> String {
     list(agents.iter().map(|agent| format!("`{agent}`")))
 }

@@ -48,6 +48,9 @@ pub(crate) trait AdapterSession {
     /// Starts a turn. Facts of the turn follow, the last of them [`Fact::Idle`], [`Fact::Failed`] or [`Fact::Lost`].
     async fn send(&mut self, prompt: &str) -> Result<(), EngineError>;
 
+    /// What a resumed session holds of a prompt; `None`: the engine does not say.
+    async fn recall(&mut self, prompt: &str) -> Option<Recall>;
+
     /// The next fact. Never ends: a session whose engine is gone reports [`Fact::Lost`] again and again.
     async fn next(&mut self) -> Fact;
 
@@ -56,6 +59,15 @@ pub(crate) trait AdapterSession {
 
     /// Releases the session. It can be resumed by its id where the engine can resume.
     async fn close(self);
+}
+
+/// What a session that is resumed holds of the turn that was interrupted.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub(crate) struct Recall {
+    /// The prompt is in it: the model has been asked.
+    pub(crate) has_prompt: bool,
+    /// Tools whose calls have begun and not ended: nobody knows what became of them.
+    pub(crate) unfinished: Vec<String>,
 }
 
 /// A tool of squad's own, offered to every session. The engine calls it by [`Fact::Request`].
@@ -177,6 +189,13 @@ impl AdapterSession for Session {
         match self {
             Self::Copilot(session) => session.send(prompt).await,
             Self::Rehearsal(session) => session.send(prompt).await,
+        }
+    }
+
+    async fn recall(&mut self, prompt: &str) -> Option<Recall> {
+        match self {
+            Self::Copilot(session) => session.recall(prompt).await,
+            Self::Rehearsal(session) => session.recall(prompt).await,
         }
     }
 

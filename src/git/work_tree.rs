@@ -41,6 +41,8 @@ pub(crate) struct WorkTreeSnapshot {
     commit: ObjectId,
     tree: ObjectId,
     left_out: BTreeMap<String, Unkept>,
+    /// What was left out of it is not known any more.
+    is_read_back: bool,
 }
 
 /// A file that is not kept: why, and a hash by which a change of it is noticed all the same.
@@ -99,12 +101,12 @@ impl Repository {
         let mut objects = NewObjects::new(self.hash());
         let tree = self.edited(committed, &edits, &mut objects)?;
         if let Some(previous) = previous.filter(|previous| previous.tree == tree) {
-            return Ok(WorkTreeSnapshot { left_out, ..previous.clone() });
+            return Ok(WorkTreeSnapshot { left_out, is_read_back: false, ..previous.clone() });
         }
         let reference = format!("{FOLDER}{run}/{number}");
         if let Some(commit) = head.filter(|_| committed == Some(tree)) {
             self.ledger().point(&reference, None, commit)?;
-            return Ok(WorkTreeSnapshot { commit, tree, left_out });
+            return Ok(WorkTreeSnapshot { commit, tree, left_out, is_read_back: false });
         }
         let parent = previous.map(|previous| previous.commit).or(head);
         let packs = self.pack_blobs(&quarantine, blobs, &mut objects)?;
@@ -114,7 +116,21 @@ impl Repository {
         let trees = self.packs().add(&objects)?;
         self.ledger().point(&reference, None, commit)?;
         drop((packs, trees));
-        Ok(WorkTreeSnapshot { commit, tree, left_out })
+        Ok(WorkTreeSnapshot { commit, tree, left_out, is_read_back: false })
+    }
+
+    /// A snapshot that an earlier process took.
+    pub(crate) fn snapshot_at(&self, commit: &str) -> Result<WorkTreeSnapshot, Error> {
+        let commit = ObjectId::from_hex(commit.as_bytes())
+            .map_err(|error| Error::Damaged { path: self.common_dir().to_owned(), what: error.to_string() })?;
+        let (tree, ..) = self.objects().commit(&commit)?;
+        Ok(WorkTreeSnapshot { commit, tree, left_out: BTreeMap::new(), is_read_back: true })
+    }
+
+    /// The number of the last snapshot of a run; 0 where there is none.
+    pub(crate) fn last_snapshot(&self, run: &str) -> Result<usize, Error> {
+        let names = self.references().list(&format!("{FOLDER}{run}/"))?;
+        Ok(names.iter().filter_map(|name| name.rsplit('/').next()?.parse().ok()).max().unwrap_or(0))
     }
 
     /// The lines that differ between two snapshots in these files, as `git diff` shows them.
@@ -157,7 +173,7 @@ impl Repository {
             // What was kept of it, if anything, is not what it is.
             changes.remove(path);
             let looks = |snapshot: &WorkTreeSnapshot| snapshot.left_out.get(path).map(|unkept| unkept.looks);
-            if looks(from) != looks(to) {
+            if !from.is_read_back && looks(from) != looks(to) {
                 let change = Change { path: path.clone(), added: None, removed: None, by: Vec::new() };
                 changes.insert(path.clone(), change);
             }

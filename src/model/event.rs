@@ -6,7 +6,8 @@ use jiff::Timestamp;
 use serde::{Deserialize, Serialize};
 
 use super::{
-    Access, Damage, Decision, DecisionId, End, EntryId, LeftOut, Outcome, Plan, RunId, Slug, Usage, Verdict, WorkReport,
+    Access, Damage, Decision, DecisionId, End, EntryId, LeftOut, Outcome, Plan, RunId, Slug, Tier, Usage, Verdict,
+    WorkReport,
 };
 
 /// A fact that the dispatcher has given its place in the order of a run.
@@ -30,7 +31,7 @@ pub(crate) struct Event {
 }
 
 /// Where in its run an entry belongs; nowhere, for what concerns the run as a whole.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 pub(crate) struct Position {
     /// Counts from 1 within a run.
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -110,6 +111,19 @@ kinds! {
         permissions: Option<String>,
         branch: Option<String>,
         commit: Option<String>,
+        /// The agents that the user named, and the tier.
+        #[serde(default, skip_serializing_if = "Vec::is_empty")]
+        agents: Vec<Slug>,
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        tier: Option<Tier>,
+    };
+    /// A run that was interrupted goes on, in another process.
+    "run.resumed" AtOnce RunResumed {
+        permissions: String,
+        branch: Option<String>,
+        commit: Option<String>,
+        /// Those whose work is done and stays as it is.
+        done: Vec<Slug>,
     };
     "engine.started" Batched EngineStarted { engine: String, version: String, seconds: f64 };
     /// The engine asked for could not start, and another takes its place.

@@ -87,6 +87,8 @@ pub(crate) fn every_kind() -> Vec<What> {
             permissions: Some(text("deny")),
             branch: Some(text("main")),
             commit: None,
+            agents: Vec::new(),
+            tier: None,
         },
         What::EngineStarted { engine: text("rehearsal"), version: text("0.1.0"), seconds: 0.25 },
         What::RoutePlanned(plan()),
@@ -191,6 +193,12 @@ pub(crate) fn every_kind() -> Vec<What> {
                 hint: Some(text("npm install -g @github/copilot")),
                 source: None,
             }),
+        },
+        What::RunResumed {
+            permissions: text("allow"),
+            branch: Some(text("main")),
+            commit: Some(commit()),
+            done: vec![slug("backend")],
         },
     ]
 }

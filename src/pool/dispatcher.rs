@@ -108,6 +108,8 @@ pub(crate) trait Show {
 
 pub(crate) struct Dispatcher<J, S> {
     pub(crate) run: RunId,
+    /// What happened before, where the run is resumed: its numbers go on, and causes are found in it.
+    pub(crate) past: Vec<Event>,
     pub(crate) clock: Clock,
     pub(crate) ids: Ids,
     pub(crate) journal: J,
@@ -131,7 +133,8 @@ impl<J: Journal, S: Show> Dispatcher<J, S> {
     pub(crate) async fn serve(mut self, mut messages: mpsc::UnboundedReceiver<Message>) -> (J, S, Result<(), String>) {
         let mut batch = Batch::default();
         let mut lineage = Lineage::default();
-        let mut number = 0;
+        let mut number = self.past.iter().map(|event| event.seq).max().unwrap_or_default();
+        std::mem::take(&mut self.past).iter().for_each(|event| lineage.note(event));
         let mut finished = false;
         while !finished {
             let mut next = tokio::select! {

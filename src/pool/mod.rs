@@ -18,9 +18,9 @@ mod workers;
 pub(crate) use dispatcher::{Dispatcher, Journal, Reports, Show};
 #[cfg(test)]
 use requests::Requester;
-pub(crate) use requests::{Ask, RequestHandler};
+pub(crate) use requests::{Ask, Recorded, RequestHandler};
 pub(crate) use timer::Limits;
-pub(crate) use work_tree::{TakeSnapshots, WorkTree};
+pub(crate) use work_tree::{Before, TakeSnapshots, WorkTree};
 pub(crate) use workers::{Cancel, Duty, Job, Work, Workers, session_id};
 
 #[cfg(test)]

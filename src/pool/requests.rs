@@ -23,8 +23,17 @@ pub(crate) struct RequestHandler {
     pub(crate) branch: Option<String>,
     /// In force when the run began, newest first.
     pub(crate) decisions: Vec<Decision>,
+    /// What the run recorded before it was interrupted: a call that is made again records nothing twice.
+    pub(crate) recorded: Recorded,
     /// `None`: nobody can be asked.
     pub(crate) ask: Option<Ask>,
+}
+
+/// What agents have recorded.
+#[derive(Default)]
+pub(crate) struct Recorded {
+    pub(crate) decisions: Vec<Decision>,
+    pub(crate) learned: Vec<(Slug, String)>,
 }
 
 /// Decisions a search shows at most.
@@ -132,6 +141,9 @@ impl RequestHandler {
         let done = match tools::read(&call) {
             Err(wrong) => Err(wrong),
             Ok(Intent::Decide(decision)) => self.decide(reports, agent, *decision).await,
+            Ok(Intent::Remember(text)) if self.recorded.learned.contains(&(agent.clone(), text.clone())) => {
+                Ok("It is kept already.".to_owned())
+            }
             Ok(Intent::Remember(text)) => {
                 reports.record(Some(agent), What::MemoryLogged { text }).await.map(|_| "It is kept.".to_owned())
             }
@@ -144,6 +156,10 @@ impl RequestHandler {
 
     async fn decide(&self, reports: &Reports, agent: &Slug, decision: Decision) -> Result<String, String> {
         let title = decision.title.clone();
+        let is_it = |other: &&Decision| other.title == title && other.by.as_deref() == Some(agent.as_str());
+        if let Some(known) = self.recorded.decisions.iter().find(is_it) {
+            return Ok(format!("Decision {} was recorded before you were interrupted: {title}", known.id));
+        }
         let decision = Decision { by: Some(agent.to_string()), ..decision };
         let logged = What::DecisionLogged { decision, branch: self.branch.clone() };
         let recorded = reports.record(Some(agent), logged).await;

@@ -69,6 +69,7 @@ async fn played<F: Future<Output = ()>>(
     let (reports, receiver) = Reports::channel();
     let dispatcher = Dispatcher {
         run: RunId::new("r"),
+        past: Vec::new(),
         clock: Clock::Stepping { start: jiff::Timestamp::UNIX_EPOCH, looks: Arc::default() },
         ids: Ids::Counting(Arc::default()),
         journal: FakeJournal { trace: Arc::clone(&trace), failures: Arc::new(AtomicU64::new(failures)) },
@@ -165,6 +166,7 @@ async fn a_link_in_the_project_is_judged_by_where_it_leads() {
         project: root.display().to_string(),
         branch: None,
         decisions: Vec::new(),
+        recorded: Default::default(),
         ask: None,
     };
     for (path, is_allowed) in [("own", true), ("link/secret", false), ("missing", true), ("../missing", false)] {

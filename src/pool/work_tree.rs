@@ -31,11 +31,21 @@ pub(crate) struct WorkTree {
     reports: Reports,
     /// Taken one at a time, in order. An error is why there are none.
     snapshots: tokio::sync::Mutex<Vec<Result<WorkTreeSnapshot, String>>>,
+    /// The first one of the run, where it was taken before the run was resumed.
+    origin: Mutex<Option<WorkTreeSnapshot>>,
     activity: Mutex<Activity>,
     /// The first snapshot is taken, or will never be.
     is_ready: watch::Sender<bool>,
     /// The run's end is on record.
     is_over: AtomicBool,
+}
+
+/// What is known of the files of a run that is resumed.
+pub(crate) struct Before {
+    /// From the repository's root: those whose change belongs to work that is done.
+    pub(crate) settled: BTreeSet<String>,
+    /// From the project's root: whose tools have named which.
+    pub(crate) named: Vec<(Slug, String)>,
 }
 
 /// Who worked when.
@@ -47,6 +57,8 @@ struct Activity {
     spans: Vec<BTreeSet<Slug>>,
     /// Files that agents' tools named as those they write.
     named: BTreeMap<Slug, BTreeSet<String>>,
+    /// Files that those changed whose work was done when the run was interrupted.
+    settled: BTreeSet<String>,
 }
 
 impl WorkTree {
@@ -57,6 +69,7 @@ impl WorkTree {
             prefix,
             reports,
             snapshots: tokio::sync::Mutex::default(),
+            origin: Mutex::default(),
             activity: Mutex::new(Activity { spans: vec![BTreeSet::new()], ..Activity::default() }),
             is_ready: watch::Sender::new(false),
             is_over: AtomicBool::new(false),
@@ -72,6 +85,18 @@ impl WorkTree {
             snapshots.push(first);
             tree.is_ready.send_replace(true);
         });
+    }
+
+    /// Goes on from the snapshots of a run that is resumed: its first, and the one that the unfinished step began with.
+    pub(crate) async fn go_on(&self, first: WorkTreeSnapshot, last: WorkTreeSnapshot, before: Before) {
+        let Before { settled, named } = before;
+        self.activity().settled = settled;
+        for (agent, path) in named {
+            self.name(&agent, &path);
+        }
+        *self.origin.lock().unwrap_or_else(PoisonError::into_inner) = Some(first);
+        self.snapshots.lock().await.push(Ok(last));
+        self.is_ready.send_replace(true);
     }
 
     /// Returns when what is changed from now on will be seen.
@@ -131,10 +156,11 @@ impl WorkTree {
     /// What these files' lines were when the run began and are now; empty where that cannot be seen.
     pub(crate) async fn diff(&self, paths: Vec<String>) -> String {
         let snapshots = self.snapshots.lock().await;
-        let (Some(Ok(from)), Some(Ok(to))) = (snapshots.first().cloned(), snapshots.last().cloned()) else {
+        let (Some(Ok(first)), Some(Ok(to))) = (snapshots.first().cloned(), snapshots.last().cloned()) else {
             return String::new();
         };
         drop(snapshots);
+        let from = self.origin.lock().unwrap_or_else(PoisonError::into_inner).clone().unwrap_or(first);
         let source = Arc::clone(&self.source);
         self.aside(move || source.diff(&from, &to, &paths)).await.unwrap_or_else(|reason| {
             self.complain(&reason);
@@ -191,6 +217,7 @@ impl Activity {
         let attribute = |change: Change| {
             let namers: Vec<&Slug> = at_work.iter().copied().filter(|who| has_named(who, &change.path)).collect();
             let by = match &namers[..] {
+                [] if self.settled.contains(&change.path) => return None,
                 [] if at_work.len() <= 1 => Vec::new(),
                 [] => at_work.iter().copied().cloned().collect(),
                 [only] if *only == agent => Vec::new(),

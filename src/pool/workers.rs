@@ -14,6 +14,7 @@ use tokio::time::Instant;
 use super::requests::{RequestHandler, Requester, in_project};
 use super::timer::{Limits, Timer, Waits};
 use super::{Reports, WorkTree};
+use crate::compile;
 use crate::engine::{Adapter, AdapterSession, Engine, EngineError, Fact, Opening, Session};
 use crate::model::{
     Change, End, Judgement, Outcome, Position, RunId, Slug, ToolChoice, Unoffered, Usage, Verdict, What, WorkReport,
@@ -61,6 +62,8 @@ pub(crate) struct Job {
     pub(crate) opening: Opening,
     pub(crate) prompt: String,
     pub(crate) duty: Duty,
+    /// It was interrupted: what its session holds of the prompt is not sent again.
+    pub(crate) goes_on: bool,
 }
 
 /// What became of a job. Every job has one.
@@ -180,6 +183,13 @@ impl Workers {
         work
     }
 
+    /// Work that was completed before its run was interrupted.
+    pub(crate) fn recorded(&self, agent: &Slug, end: End) -> Work {
+        let mut work = self.not_begun(Requester::new(agent.clone(), self.reports.clone(), true, None));
+        work.end(Outcome::Completed, "");
+        Work { text: end.text, changed: end.changed, usage: end.usage, ..work }
+    }
+
     /// The outcome of one who does not begin.
     pub(crate) fn skip(&self, agent: &Slug, reason: &str) -> Work {
         let mut work = self.not_begun(Requester::new(agent.clone(), self.reports.clone(), true, None));
@@ -249,7 +259,13 @@ impl Workers {
             }
         };
         self.reports.tell(Some(&spec.agent), opened);
-        self.turn(&mut session, &job.prompt, work).await;
+        let recalled =
+            if job.goes_on && resume { session.recall(&without_hidden(job.prompt.clone())).await } else { None };
+        let prompt = match recalled.filter(|recall| recall.has_prompt) {
+            Some(recall) => compile::continuation_prompt(&recall.unfinished),
+            None => job.prompt,
+        };
+        self.turn(&mut session, &prompt, work).await;
         self.close_calls(work);
         if work.outcome == Outcome::Completed {
             self.reports.tell(Some(&spec.agent), What::SessionIdle { session: name.clone() });

@@ -32,7 +32,7 @@ fn job(agent: &str) -> Job {
     };
     let opening =
         Opening { session: agent.to_owned(), spec, tools: Vec::new(), directory: "/project".into(), resume: false };
-    Job { opening, prompt: "work".to_owned(), duty: Duty::Work }
+    Job { opening, prompt: "work".to_owned(), duty: Duty::Work, goes_on: false }
 }
 
 /// Workers with an engine that plays this script, and what it reports.
@@ -56,7 +56,14 @@ fn workers(script: &str, places: usize, timeout: Duration) -> (Workers, mpsc::Un
 }
 
 fn requests(permissions: Permissions, ask: Option<Ask>) -> RequestHandler {
-    RequestHandler { permissions, project: "/project".to_owned(), branch: None, decisions: Vec::new(), ask }
+    RequestHandler {
+        permissions,
+        project: "/project".to_owned(),
+        branch: None,
+        decisions: Vec::new(),
+        recorded: Default::default(),
+        ask,
+    }
 }
 
 const MINUTES: Duration = Duration::from_secs(300);
@@ -196,7 +203,8 @@ async fn what_a_stopped_agent_still_says_and_uses_counts() {
     use crate::engine::copilot::testing::{READ, answer, event, options};
 
     let folder = tempfile::tempdir().expect("a folder");
-    let results = [r#"{"protocolVersion":3,"version":"1.0.102"}"#, r#"{"isAuthenticated":true}"#, "{}", "{}", "{}"];
+    let results =
+        [r#"{"protocolVersion":3,"version":"1.0.102"}"#, r#"{"isAuthenticated":true}"#, "{}", "{}", "{}", "{}"];
     let opened: Vec<String> =
         (1..).zip(results).map(|(id, result)| format!("{READ}; {}", answer(id, result))).collect();
     let script = [
@@ -206,9 +214,9 @@ async fn what_a_stopped_agent_still_says_and_uses_counts() {
         event("ada", "assistant.usage", &json!({ "inputTokens": 70, "outputTokens": 7 })),
         event("ada", "assistant.message", &json!({ "content": "Half of it is done." })),
         event("ada", "session.idle", &json!({ "aborted": true })),
-        answer(6, "{}"),
+        answer(7, "{}"),
         // The session is saved and closed.
-        format!("{READ}; {}; {READ}; {}", answer(7, "{}"), answer(8, "{}")),
+        format!("{READ}; {}; {READ}; {}", answer(8, "{}"), answer(9, "{}")),
         "cat >/dev/null".to_owned(),
     ];
     let engine = Copilot::start(options(&folder, &script.join("\n"))).await.expect("it starts");

@@ -111,6 +111,7 @@ async fn what_is_promised_is_not_shown_when_it_could_not_be_kept() {
         let (reports, messages) = Reports::channel();
         let dispatcher = Dispatcher {
             run: RunId::new("r"),
+            past: Vec::new(),
             clock: Clock::Stepping { start: jiff::Timestamp::UNIX_EPOCH, looks: Arc::default() },
             ids: Ids::Counting(Arc::default()),
             journal: Full,

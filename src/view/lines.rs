@@ -129,6 +129,14 @@ impl<S: Screen> Lines<S> {
                     self.line("squad", Mood::Warning, text);
                 }
             }
+            What::RunResumed { done, .. } => {
+                let text = if done.is_empty() {
+                    "nothing of it is done yet".to_owned()
+                } else {
+                    format!("{} completed before", list(done))
+                };
+                self.line("squad", Mood::Plain, &format!("the run goes on: {text}"));
+            }
             What::RoutePlanned(plan) => {
                 self.steps = plan.steps.len();
                 self.answering = match &plan.agents[..] {

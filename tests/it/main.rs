@@ -36,6 +36,7 @@ mod pull_requests;
 mod readme;
 mod refusals;
 mod rescue;
+mod resume;
 mod review;
 mod review_odd;
 mod route;

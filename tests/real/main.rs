@@ -11,5 +11,6 @@ mod repository;
 mod engines;
 mod installed;
 mod orchestrate;
+mod resume;
 mod support;
 mod workflow;

@@ -282,7 +282,9 @@ impl Ended {
     /// The events of a run that was asked for as JSON, held to what is promised of all of them.
     pub(crate) fn events(&self) -> Vec<Value> {
         let events: Vec<Value> = self.out.lines().map(|line| serde_json::from_str(line).unwrap_or_default()).collect();
-        for (number, event) in (1..).zip(&events) {
+        // The numbers of a run that is resumed go on.
+        let first = events.first().and_then(|event| event["seq"].as_u64()).unwrap_or(1);
+        for (number, event) in (first..).zip(&events) {
             assert_eq!(event["seq"], number, "{self}");
             assert_eq!(event["run"], events[0]["run"], "{self}");
             assert!(event["at"].is_string() && event["type"].is_string() && event.get("agent").is_some(), "{self}");

@@ -20,6 +20,7 @@ mod orphans;
 mod process;
 #[cfg(all(test, target_os = "linux", feature = "real-parts"))]
 mod real_tests;
+mod recall;
 mod registry;
 mod server;
 mod session;

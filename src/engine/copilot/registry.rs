@@ -187,6 +187,8 @@ async fn answer(connection: Arc<Connection>, session: String, asked: Asked, dead
             ("session.permissions.handlePendingPermissionRequest", params)
         }
     };
+    // The call is on the disk before its answer is given: whoever resumes the session knows that it was begun.
+    let _ = connection.request("sessions.save", &json!({ "sessionId": session }), deadline).await;
     if let Err(error) = connection.request(method, &params, deadline).await {
         tracing::debug!("the engine did not take an answer: {error}");
     }

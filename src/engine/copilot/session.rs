@@ -10,7 +10,7 @@ use tokio::time::{Instant, sleep};
 use super::connection::CallError;
 use super::server::{Server, refused};
 use super::wire::{OpenParams, Opened, lenient};
-use crate::engine::{AdapterSession, EngineError, Fact, Opening};
+use crate::engine::{AdapterSession, EngineError, Fact, Opening, Recall};
 
 /// How often an aborted turn is looked at.
 const LOOK: Duration = Duration::from_millis(10);
@@ -95,7 +95,11 @@ impl AdapterSession for Session {
         }
         let params = json!({ "sessionId": self.id, "prompt": prompt });
         match connection.request("session.send", &params, self.server.options.timeouts.request).await {
-            Ok(_) => Ok(()),
+            // On the disk at once: whoever resumes the session finds the prompt in it.
+            Ok(_) => {
+                let _ = connection.request("sessions.save", &self.by_id(), self.server.options.timeouts.request).await;
+                Ok(())
+            }
             Err(error @ CallError::Refused { .. }) => {
                 registry.with(&self.id, |session| session.withdraw_turn());
                 Err(self.refused("sending to", &error))
@@ -107,6 +111,13 @@ impl AdapterSession for Session {
                 Ok(())
             }
         }
+    }
+
+    async fn recall(&mut self, prompt: &str) -> Option<Recall> {
+        let connection = self.server.connection().await.ok()?;
+        let patience = self.server.options.timeouts.request;
+        let answer = connection.request("session.getMessages", &self.by_id(), patience).await;
+        answer.ok().map(|answer| super::recall::read(&answer, prompt))
     }
 
     async fn next(&mut self) -> Fact {

@@ -44,7 +44,18 @@ impl Cli {
         self.send(&json!({ "jsonrpc": "2.0", "method": "session.event", "params": params })).await;
     }
 
+    /// The next message that is about the turn; that sessions are saved in between is answered.
     async fn hears(&mut self) -> Value {
+        loop {
+            let message = self.read().await;
+            if message["method"] != "sessions.save" {
+                return message;
+            }
+            self.send(&json!({ "jsonrpc": "2.0", "id": message["id"], "result": {} })).await;
+        }
+    }
+
+    async fn read(&mut self) -> Value {
         let mut length = 0;
         loop {
             let mut line = String::new();
@@ -140,7 +151,8 @@ async fn a_tool_call_that_nobody_answers_has_failed() {
 
 /// The requests up to the first prompt: connect, auth, delete, create, send.
 fn opened() -> String {
-    let results = [r#"{"protocolVersion":3,"version":"1.0.102"}"#, r#"{"isAuthenticated":true}"#, "{}", "{}", "{}"];
+    let results =
+        [r#"{"protocolVersion":3,"version":"1.0.102"}"#, r#"{"isAuthenticated":true}"#, "{}", "{}", "{}", "{}"];
     let lines: Vec<String> = (1..).zip(results).map(|(id, result)| format!("{READ}; {}", answer(id, result))).collect();
     lines.join("\n")
 }
@@ -219,7 +231,7 @@ async fn a_stopped_turn_is_heard_out() {
     let idle = event(SESSION, "session.idle", &json!({ "aborted": true }));
     for (ends, idle) in [(true, idle.as_str()), (false, ":")] {
         let folder = tempfile::tempdir().expect("a folder");
-        let stopping = format!("{READ}\n{usage}\n{message}\n{idle}\n{}", answer(6, "{}"));
+        let stopping = format!("{READ}\n{usage}\n{message}\n{idle}\n{}", answer(7, "{}"));
         let mut options = options(&folder, &format!("{}\n{stopping}\ncat >/dev/null", opened()));
         if !ends {
             options.timeouts.abort = Duration::from_millis(700);

@@ -31,7 +31,7 @@ use tokio::sync::{mpsc, watch};
 pub(crate) use improvise::IMPROVISED;
 pub(crate) use script::Script;
 
-use super::{Adapter, AdapterSession, EngineError, EngineKind, Fact, Opening};
+use super::{Adapter, AdapterSession, EngineError, EngineKind, Fact, Opening, Recall};
 use crate::model::{Offer, Slug};
 use play::Defect;
 use script::Step;
@@ -127,6 +127,10 @@ impl AdapterSession for Session {
             let _ = facts.send(last);
         });
         Ok(())
+    }
+
+    async fn recall(&mut self, _prompt: &str) -> Option<Recall> {
+        None
     }
 
     #[expect(clippy::panic, reason = "the script asks for one")]

@@ -1,9 +1,12 @@
 //! A rehearsal's script: a small TOML file.
 
+use std::collections::BTreeMap;
 use std::time::Duration;
 
 use serde::Deserialize;
 use serde_json::Value;
+
+use crate::model::Slug;
 
 #[derive(Clone, Debug, Default, PartialEq, Deserialize)]
 #[serde(deny_unknown_fields)]
@@ -100,6 +103,18 @@ impl TryFrom<Written> for Step {
 }
 
 impl Script {
+    /// What is left of it where so many turns of each agent have been played.
+    pub(crate) fn after(mut self, mut played: BTreeMap<Slug, usize>) -> Self {
+        self.turns.retain(|turn| match played.iter_mut().find(|(agent, _)| agent.as_str() == turn.agent) {
+            Some((_, left @ 1..)) => {
+                *left -= 1;
+                false
+            }
+            _ => true,
+        });
+        self
+    }
+
     /// Reads a script; the error names the line.
     pub(crate) fn parse(text: &str) -> Result<Self, String> {
         let script: Self = toml::from_str(text).map_err(|error| {

@@ -102,6 +102,15 @@ fn report(agent: &Slug, position: Position, status: Outcome, end: &End) -> WorkR
 }
 
 impl Left {
+    /// What did not complete before is open again.
+    fn resume(&mut self, cause: &EntryId) {
+        self.has_ended = false;
+        for work in self.done.extract_if(.., |work| work.status != Outcome::Completed) {
+            let WorkReport { agent, step, attempt, .. } = work;
+            self.open.insert(agent, Open::new(Position { step, attempt }, cause.clone()));
+        }
+    }
+
     fn read(&mut self, entry: &Entry) {
         self.last = self.last.max(entry.at);
         self.seq = self.seq.max(entry.seq.unwrap_or_default());
@@ -109,9 +118,14 @@ impl Left {
         match (what, entry.agent.clone()) {
             (What::RunStarted { .. }, _) => self.has_begun = true,
             (What::RunCompleted { .. }, _) => self.has_ended = true,
+            (What::RunResumed { .. }, _) => self.resume(&entry.id),
             (What::RoutePlanned(plan), _) => {
-                for agent in plan.agents.into_iter().filter(|agent| !self.started.contains(agent)) {
-                    self.open.insert(agent, Open::new(Position::new(1, 1), entry.id.clone()));
+                // Of plans that earlier squads made there is but one step.
+                let steps = if plan.steps.is_empty() { vec![plan.agents] } else { plan.steps };
+                for (step, agents) in (1..).zip(steps) {
+                    for agent in agents.into_iter().filter(|agent| !self.started.contains(agent)) {
+                        self.open.entry(agent).or_insert_with(|| Open::new(Position::new(step, 1), entry.id.clone()));
+                    }
                 }
             }
             (What::SessionCreated { .. } | What::SessionResumed { .. }, Some(agent)) => {

@@ -45,6 +45,7 @@ pub(crate) fn prepare(env: &Env) -> Result<Demo, Failure> {
         script: Some(script),
         commit: true,
         ask: None,
+        resumed: None,
     };
     Ok(Demo { folder, project, order })
 }

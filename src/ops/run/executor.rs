@@ -15,6 +15,7 @@ use crate::ops::Project;
 use crate::ops::decisions::landing::{Lander, Left, Which};
 use crate::ops::ledger::journal::aside;
 use crate::ops::run::order::{Ended, Order};
+use crate::ops::run::resume::Past;
 use crate::pool::{Duty, Job, Work, Workers, session_id};
 use crate::route::choice::{self, Chosen};
 use crate::tools::Tool;
@@ -27,6 +28,8 @@ pub(in crate::ops) struct Executor<'a> {
     pub(in crate::ops) run: &'a RunId,
     pub(in crate::ops) compiler: &'a Compiler<'a>,
     pub(in crate::ops) workers: &'a Workers,
+    /// What was done before the run was interrupted.
+    pub(in crate::ops) past: &'a Past,
 }
 
 /// Where a run begins.
@@ -44,9 +47,16 @@ pub(super) struct Results {
 impl Executor<'_> {
     pub(in crate::ops) async fn perform(&self, mut plan: Plan) -> Ended {
         let started = Instant::now();
-        let mut results = Results::default();
-        plan.evidence.extend(self.compiler.model_evidence(&plan));
-        self.tell(None, What::RoutePlanned(plan.clone()));
+        let coordinator = Slug::coordinator();
+        let before = self.past.coordinators().map(|end| self.workers.recorded(&coordinator, end.clone()));
+        let mut results = Results { work: before.collect(), ..Results::default() };
+        match self.past.plan() {
+            Some(decided) => plan = decided.clone(),
+            None => {
+                plan.evidence.extend(self.compiler.model_evidence(&plan));
+                self.tell(None, What::RoutePlanned(plan.clone()));
+            }
+        }
         match plan.kind {
             PlanKind::Agents => self.agents(&plan, &mut results).await,
             PlanKind::Direct => self.answer(&[], &mut results).await,
@@ -94,6 +104,11 @@ impl Executor<'_> {
             return;
         }
         let agents: Vec<Work> = work.iter().filter(|work| work.agent.as_str() != Slug::COORDINATOR).cloned().collect();
+        // It was interrupted after its last word.
+        if let Some(answer) = self.past.answer() {
+            results.answer = Some(answer.to_owned());
+            return;
+        }
         let prompt = compile::answer_prompt(&self.order.message, &reports_of(&agents));
         let done = self.workers.work(self.coordinator(prompt, results.has_worked(&Slug::coordinator()))).await;
         if done.outcome == Outcome::Completed {
@@ -115,7 +130,7 @@ impl Executor<'_> {
         let refused = usage.refused;
         // Side by side, seconds do not add up.
         usage.seconds = seconds(started.elapsed());
-        if let Some(text) = results.answer {
+        if let Some(text) = results.answer.filter(|_| self.past.answer().is_none()) {
             self.tell(None, What::Answer { text });
         }
         let mut commits = Vec::new();
@@ -165,9 +180,11 @@ impl Executor<'_> {
 
     fn open(&self, spec: SessionSpec, prompt: String, duty: Duty, resume: bool) -> Job {
         let session = session_id(&spec.agent, self.run);
+        // What a run has begun goes on in the same session, also in another process.
+        let resume = resume || self.past.has_session(&spec.agent);
         let tools = Tool::ALL.into_iter().filter(|tool| *tool != Tool::Verdict || duty == Duty::Review);
         let (tools, directory) = (tools.map(Tool::spec).collect(), self.project.folder.root.clone());
-        Job { opening: Opening { session, spec, tools, directory, resume }, prompt, duty }
+        Job { opening: Opening { session, spec, tools, directory, resume }, prompt, duty, goes_on: false }
     }
 }
 

@@ -5,7 +5,8 @@ use std::collections::BTreeSet;
 use crate::compile::{self, Rejection};
 use crate::model::{Member, Outcome, Plan, Position, Slug, Verdict, What, list};
 use crate::ops::run::executor::{Executor, Results, reports_of};
-use crate::pool::{Duty, Work};
+use crate::ops::run::resume::Judged;
+use crate::pool::{Duty, Job, Work};
 use crate::route::choice::{self, Chosen};
 
 /// How often work is revised; what is rejected after that stays so.
@@ -51,11 +52,16 @@ impl Executor<'_> {
             locked.extend(authors.iter().cloned());
             locked.insert(reviewer.slug.clone());
             let rejection = Rejection { reviewer: &reviewer.slug, authors: &authors, reasons: &reasons };
-            let Some(member) = self.reviser(plan, &rejection, &locked, results).await else { return };
+            let next = Position::new(step, attempt + 1);
+            let known = self.past.reviser(next, &reviewer.slug).and_then(|slug| self.project.team.member(slug));
+            let member = match known {
+                Some(member) => Some(member),
+                None => self.reviser(plan, &rejection, &locked, results).await,
+            };
+            let Some(member) = member else { return };
             judged = vec![{
-                let position = Position::new(step, attempt + 1);
                 let resume = results.has_worked(&member.slug);
-                self.revise(member, plan, position, &rejection, &judged, resume).await
+                self.revise(member, plan, next, &rejection, &judged, resume).await
             }];
             results.work.extend(judged.iter().cloned());
             judged.retain(|work| work.outcome == Outcome::Completed);
@@ -64,6 +70,9 @@ impl Executor<'_> {
 
     /// One review. Its verdict is recorded, and whom it locks out.
     async fn ask(&self, reviewer: &Member, plan: &Plan, position: Position, judged: &[Work]) -> Review {
+        if let Some(review) = self.known(reviewer, position, judged) {
+            return review;
+        }
         let workers = self.workers.at(position);
         let mut paths: Vec<String> = changed_by(judged.iter()).into_iter().collect();
         paths.truncate(FILES);
@@ -73,7 +82,8 @@ impl Executor<'_> {
         };
         let prompt = compile::review_prompt(&self.order.message, &reports_of(judged), &diff, &workers.requests.project);
         let job = self.job(reviewer, plan.tier, prompt, Duty::Review, position.attempt > Some(1));
-        let mut work = workers.work(job).await;
+        let goes_on = self.past.is_interrupted(&reviewer.slug, position);
+        let mut work = workers.work(Job { goes_on, ..job }).await;
         let authors: Vec<Slug> = unique(judged.iter().map(|work| work.agent.clone()));
         if work.outcome != Outcome::Completed {
             return Review { work, verdict: Verdict::Unclear, reasons: String::new(), authors };
@@ -97,13 +107,33 @@ impl Executor<'_> {
         if verdict != Verdict::Rejected {
             return Review { work, verdict, reasons, authors };
         }
-        // The ledger remembers it, so that no later run or process has to.
         let authors = unique(rejected.iter().map(|work| work.agent.clone()));
-        for author in &authors {
-            let files = changed_by(rejected.iter().copied().filter(|work| work.agent == *author)).into_iter().collect();
-            workers.reports.tell(Some(author), What::Lockout { reviewer: reviewer.slug.clone(), files });
-        }
+        self.lock_out(reviewer, position, &authors, judged);
         Review { work, verdict, reasons, authors }
+    }
+
+    /// The ledger remembers it, so that no later run or process has to.
+    fn lock_out(&self, reviewer: &Member, position: Position, authors: &[Slug], judged: &[Work]) {
+        let known = self.past.locked_out(position);
+        for author in authors.iter().filter(|author| !known.contains(author)) {
+            let files = changed_by(judged.iter().filter(|work| work.agent == *author)).into_iter().collect();
+            let lockout = What::Lockout { reviewer: reviewer.slug.clone(), files };
+            self.workers.at(position).reports.tell(Some(author), lockout);
+        }
+    }
+
+    /// A review that was done before the run was interrupted.
+    fn known(&self, reviewer: &Member, position: Position, judged: &[Work]) -> Option<Review> {
+        let Judged { verdict, authors, text } = self.past.judged(position)?;
+        let end = self.past.completed(&reviewer.slug, position)?;
+        let mut work = self.workers.at(position).recorded(&reviewer.slug, end.clone());
+        work.verdict = Some(verdict);
+        let locked: Vec<Slug> = self.past.locked_out(position).into_iter().cloned().collect();
+        let authors = if locked.is_empty() { authors.to_vec() } else { locked };
+        if verdict == Verdict::Rejected {
+            self.lock_out(reviewer, position, &authors, judged);
+        }
+        Some(Review { work, verdict, reasons: text.to_owned(), authors })
     }
 
     /// Who revises: another agent of the plan, whom a person at the terminal names, or whom the coordinator chooses.
@@ -165,6 +195,10 @@ impl Executor<'_> {
         resume: bool,
     ) -> Work {
         let workers = self.workers.at(position);
+        if let Some(end) = self.past.completed(&member.slug, position) {
+            return workers.recorded(&member.slug, end.clone());
+        }
+        let goes_on = self.past.is_interrupted(&member.slug, position);
         let prompt = compile::revision_prompt(
             &self.order.message,
             &reports_of(judged),
@@ -172,7 +206,7 @@ impl Executor<'_> {
             &workers.requests.project,
             self.run.as_str(),
         );
-        workers.work(self.job(member, plan.tier, prompt, Duty::Work, resume)).await
+        workers.work(Job { goes_on, ..self.job(member, plan.tier, prompt, Duty::Work, resume) }).await
     }
 }
 

@@ -43,7 +43,8 @@ impl Lease {
         file.write_all(&serde_json::to_vec(&written)?)?;
         file.as_file().lock()?;
         let path = folder.join(format!("{}.json", run.run));
-        let file = file.persist(&path).map_err(|error| error.error)?;
+        // Another process may have resumed the same run meanwhile.
+        let file = file.persist_noclobber(&path).map_err(|error| error.error)?;
         Ok(Self { path, _file: file })
     }
 }

@@ -8,6 +8,7 @@ pub(crate) mod lease;
 pub(crate) mod orchestrate;
 pub(crate) mod order;
 pub(crate) mod past;
+pub(crate) mod resume;
 pub(crate) mod routing;
 pub(crate) mod signals;
 pub(crate) mod snapshots;

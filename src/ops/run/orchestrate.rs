@@ -27,6 +27,7 @@ use crate::ops::ledger::{contents as ledger, lost};
 use crate::ops::run::executor::{Executor, FIRST};
 use crate::ops::run::lease::{Lease, LiveRun};
 use crate::ops::run::order::{Ended, Order};
+use crate::ops::run::resume::Past;
 use crate::ops::run::signals::Signals;
 use crate::ops::run::snapshots::RunSnapshots;
 use crate::ops::run::{direct, past};
@@ -34,8 +35,8 @@ use crate::ops::team::agents::compiler;
 use crate::ops::team::engines::Started;
 use crate::ops::team::{engines, secrets};
 use crate::ops::{Project, runtime};
-use crate::pool::{Cancel, Dispatcher, Limits, Reports, RequestHandler, Show, WorkTree, Workers};
-use crate::route::{Request, Router};
+use crate::pool::{Before, Cancel, Dispatcher, Limits, Recorded, Reports, RequestHandler, Show, WorkTree, Workers};
+use crate::route::{Request, Router, Wishes};
 use crate::settings::Sessions;
 use crate::view::Cautious;
 
@@ -143,27 +144,42 @@ async fn execute<S: Show + Send + 'static>(
         threads: env.threads,
     };
     let (clock, ids) = (env.clock.clone(), env.ids.clone());
-    let dispatcher = Dispatcher { run: prepared.run.clone(), clock, ids, journal, show };
+    let past = order.resumed.take().map(|interrupted| interrupted.past).unwrap_or_default();
+    let dispatcher = Dispatcher { run: prepared.run.clone(), past: past.events.clone(), clock, ids, journal, show };
     let dispatching = tokio::spawn(dispatcher.serve(messages));
     let Prepared { run, head, plan, learnings, answer, _lease } = prepared;
-    let begun = record(&reports, opening(project, &order, &head, answer.is_some())).await;
+    let opening = if past.is_empty() {
+        opening(project, &order, &head, answer.is_some())
+    } else {
+        resumption(&order, &head, &past)
+    };
+    let begun = record(&reports, opening).await;
     let (result, engine) = match (begun, answer) {
         (Err(failure), _) => (Err(failure), None),
         (Ok(()), Some(text)) => (Ok(alone(plan, text, &run, &reports).await), None),
         (Ok(()), None) => {
-            let source = RunSnapshots::new(project, &run, redactor, env.clock.clone());
+            let taken = project.repository.last_snapshot(run.as_str()).unwrap_or_default();
+            let source = RunSnapshots::new(project, &run, taken, redactor, env.clock.clone());
             let tree = WorkTree::new(Arc::new(source), env.threads, project.path_in_repository(), reports.at(FIRST));
-            if plan.kind != PlanKind::Direct {
+            if plan.kind != PlanKind::Direct && !go_on(project, &tree, &past).await {
                 tree.begin();
             }
             match start(env, project, &run, &mut order, &reports, &cancel).await {
                 Err(failure) => (Ok(not_started(project, failure, &run, &reports, &tree).await), None),
                 Ok(engine) => {
-                    let workers = workers(project, &order, &head, engine, &reports, cancel, tree);
+                    let requests = requests(project, &order, &head, &past);
+                    let workers = workers(project, requests, engine, &reports, cancel, tree);
                     let task = Task::new(&order.message);
                     let compiler = compiler(project, &learnings, &task).on(offer(&workers).await);
-                    let executor =
-                        Executor { env, project, order: &order, run: &run, compiler: &compiler, workers: &workers };
+                    let executor = Executor {
+                        env,
+                        project,
+                        order: &order,
+                        run: &run,
+                        compiler: &compiler,
+                        workers: &workers,
+                        past: &past,
+                    };
                     (Ok(executor.perform(plan).await), Arc::into_inner(workers.engine))
                 }
             }
@@ -181,6 +197,16 @@ async fn execute<S: Show + Send + 'static>(
     };
     interrupts.abort();
     (show, result.map(|ended| Ended { unrecorded: ended.unrecorded.or(written.err()), ..ended }))
+}
+
+/// Goes on from the snapshots of a run that is resumed, where they are there still.
+async fn go_on(project: &Project, tree: &Arc<WorkTree>, past: &Past) -> bool {
+    let read = |commit: &str| project.repository.snapshot_at(commit).ok();
+    let Some((first, last)) = past.snapshots().and_then(|(first, last)| read(first).zip(read(last))) else {
+        return false;
+    };
+    tree.go_on(first, last, Before { settled: past.settled(), named: past.named() }).await;
+    true
 }
 
 /// What the engine offers. Whoever interrupts does not wait for it.
@@ -281,10 +307,14 @@ struct Prepared {
 fn begin(env: &Env, project: &Project, order: &Order) -> Result<Prepared, Failure> {
     lost::settle(env, &project.repository);
     let at = env.clock.now();
-    let run = env.ids.run(at);
+    let resumed = order.resumed.as_ref();
+    let run = resumed.map_or_else(|| env.ids.run(at), |interrupted| interrupted.run.clone());
     let learnings = ledger::learnings(&project.repository, &project.ledger_prefix())?;
     let head = project.repository.head()?;
-    let (plan, answer) = plan(project, order, Some(&run))?;
+    let (plan, answer) = match resumed.and_then(|interrupted| interrupted.past.plan()) {
+        Some(plan) => (plan.clone(), None),
+        None => plan(project, order, Some(&run))?,
+    };
     let live = LiveRun { run: run.clone(), pid: std::process::id(), started: at, message: order.message.clone() };
     let lease = Lease::take(&project.local(), &live, &project.ledger_prefix()).map_err(|error| {
         Failure::team(format!("cannot write to {}: {error}", project.local().display()))
@@ -297,22 +327,25 @@ fn limits(sessions: &Sessions) -> Limits {
     Limits { silence: sessions.timeout, tool: sessions.tool_limit, work: sessions.limit }
 }
 
+fn requests(project: &Project, order: &Order, head: &Head, past: &Past) -> RequestHandler {
+    RequestHandler {
+        permissions: order.permissions,
+        project: project.folder.root.display().to_string(),
+        branch: head.work().map(str::to_owned),
+        decisions: compile::in_force(project.decisions()).into_iter().cloned().collect(),
+        recorded: Recorded { decisions: past.decisions(), learned: past.learned() },
+        ask: order.ask.clone(),
+    }
+}
+
 fn workers(
     project: &Project,
-    order: &Order,
-    head: &Head,
+    requests: RequestHandler,
     engine: Engine,
     reports: &Reports,
     cancel: Cancel,
     tree: Arc<WorkTree>,
 ) -> Workers {
-    let requests = RequestHandler {
-        permissions: order.permissions,
-        project: project.folder.root.display().to_string(),
-        branch: head.work().map(str::to_owned),
-        decisions: compile::in_force(project.decisions()).into_iter().cloned().collect(),
-        ask: order.ask.clone(),
-    };
     Workers {
         engine: Arc::new(engine),
         requests: Arc::new(requests),
@@ -324,10 +357,16 @@ fn workers(
     }
 }
 
+fn resumption(order: &Order, head: &Head, past: &Past) -> What {
+    let (permissions, branch, commit) = (order.permissions.name().to_owned(), head.branch.clone(), head.commit.clone());
+    What::RunResumed { permissions, branch, commit, done: past.done() }
+}
+
 fn opening(project: &Project, order: &Order, head: &Head, is_alone: bool) -> What {
     let engine = if is_alone { NO_ENGINE.to_owned() } else { project.settings.engine.name.clone() };
     let version = is_alone.then(|| env!("CARGO_PKG_VERSION").to_owned());
     let (text, branch, commit) = (order.message.clone(), head.branch.clone(), head.commit.clone());
     let permissions = (!is_alone).then(|| order.permissions.name().to_owned());
-    What::RunStarted { text, engine, version, permissions, branch, commit }
+    let Wishes { agents, tier } = order.wishes.clone();
+    What::RunStarted { text, engine, version, permissions, branch, commit, agents, tier }
 }

@@ -4,6 +4,7 @@ use crate::engine::rehearsal;
 use crate::error::Failure;
 use crate::model::{Outcome, RunId};
 use crate::ops::decisions::landing::Left;
+use crate::ops::run::resume::Interrupted;
 use crate::policy::Permissions;
 use crate::pool::Ask;
 use crate::route::Wishes;
@@ -18,6 +19,8 @@ pub(crate) struct Order {
     /// Land the run's decisions on the branch.
     pub(crate) commit: bool,
     pub(crate) ask: Option<Ask>,
+    /// The run that goes on, where this is none of its own.
+    pub(crate) resumed: Option<Interrupted>,
 }
 
 /// How a run ended.

@@ -49,6 +49,7 @@ enum Messages {
 struct Tail {
     plan: Option<(PlanKind, Vec<Slug>, Chooser)>,
     completed: bool,
+    has_ended: bool,
     done: Vec<Slug>,
 }
 
@@ -64,6 +65,10 @@ fn completed(workspace: &Workspace, most: usize, messages: Messages) -> Result<V
             match fact {
                 Fact::Ended { status, agents, .. } => {
                     let tail = tails.entry(run).or_default();
+                    // One that was resumed has ended before.
+                    if std::mem::replace(&mut tail.has_ended, true) {
+                        continue;
+                    }
                     tail.completed = status == Outcome::Completed;
                     let done = agents.into_iter().filter(|(_, outcome)| *outcome == Outcome::Completed);
                     tail.done = done.map(|(agent, _)| agent).collect();
@@ -74,7 +79,7 @@ fn completed(workspace: &Workspace, most: usize, messages: Messages) -> Result<V
                 }
                 Fact::Started { message, is_whole } => {
                     seen += 1;
-                    if let Some(Tail { plan: Some((kind, planned, chooser)), completed: true, done }) =
+                    if let Some(Tail { plan: Some((kind, planned, chooser)), completed: true, done, .. }) =
                         tails.remove(&run)
                         && chooser != Chooser::Nobody
                     {

@@ -20,9 +20,10 @@ pub(in crate::ops) struct RunSnapshots {
 }
 
 impl RunSnapshots {
-    pub(in crate::ops) fn new(project: &Project, run: &RunId, redactor: Redactor, clock: Clock) -> Self {
+    /// `taken` is the number of its last one.
+    pub(in crate::ops) fn new(project: &Project, run: &RunId, taken: usize, redactor: Redactor, clock: Clock) -> Self {
         let (repository, run) = (project.repository.clone(), run.clone());
-        Self { repository, run, redactor, clock, count: AtomicUsize::new(0) }
+        Self { repository, run, redactor, clock, count: AtomicUsize::new(taken) }
     }
 }
 

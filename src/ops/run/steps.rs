@@ -44,23 +44,36 @@ impl Executor<'_> {
 
     /// One step: its agents side by side.
     async fn step(&self, workers: &Workers, plan: &Plan, agents: &[Slug], earlier: &[Work]) -> Vec<Work> {
-        workers.reports.tell(None, What::StepStarted { agents: agents.to_vec() });
+        let position = workers.reports.position();
+        if !self.past.has_step(position, false) {
+            workers.reports.tell(None, What::StepStarted { agents: agents.to_vec() });
+        }
         let earlier = reports_of(earlier);
         let members = agents.iter().filter_map(|slug| self.project.team.member(slug));
-        let (step, steps) = (workers.reports.position().step.unwrap_or(1), plan.steps.len());
+        let (step, steps) = (position.step.unwrap_or(1), plan.steps.len());
         let part = |agent| Part { agent, at_work: agents, step, steps, earlier: &earlier };
-        let jobs = members.map(|member| self.task(member, plan, &part(&member.slug)));
-        let done = workers.fan_out(jobs.collect()).await;
+        let (mut done, mut jobs) = (Vec::new(), Vec::new());
+        for member in members {
+            match self.past.completed(&member.slug, position) {
+                Some(end) => done.push(workers.recorded(&member.slug, end.clone())),
+                None => jobs.push(self.task(member, plan, position, &part(&member.slug))),
+            }
+        }
+        done.extend(workers.fan_out(jobs).await);
+        done.sort_by_key(|work| agents.iter().position(|agent| *agent == work.agent));
         let status = done.iter().map(|work| work.outcome).find(|outcome| *outcome != Outcome::Completed);
-        workers.reports.tell(None, What::StepCompleted { status: status.unwrap_or(Outcome::Completed) });
+        if !self.past.has_step(position, true) {
+            workers.reports.tell(None, What::StepCompleted { status: status.unwrap_or(Outcome::Completed) });
+        }
         done
     }
 
     /// An agent that has worked before in this run goes on in the same session.
-    fn task(&self, member: &Member, plan: &Plan, part: &Part<'_>) -> Job {
+    fn task(&self, member: &Member, plan: &Plan, position: Position, part: &Part<'_>) -> Job {
         let directory = &self.workers.requests.project;
         let prompt = compile::task_prompt(&self.order.message, part, directory, self.run.as_str());
         let resume = part.earlier.iter().any(|work| *work.agent == member.slug);
-        self.job(member, plan.tier, prompt, Duty::Work, resume)
+        let goes_on = self.past.is_interrupted(&member.slug, position);
+        Job { goes_on, ..self.job(member, plan.tier, prompt, Duty::Work, resume) }
     }
 }

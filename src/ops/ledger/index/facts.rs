@@ -42,6 +42,8 @@ pub(in crate::ops) enum Fact {
         message: String,
         is_whole: bool,
     },
+    /// A run that had ended before it was done goes on.
+    Resumed,
     Planned {
         kind: PlanKind,
         agents: Vec<Slug>,
@@ -114,6 +116,7 @@ impl Derived for EntryFacts {
         matches!(
             kind,
             "run.started"
+                | "run.resumed"
                 | "route.planned"
                 | "agent.completed"
                 | "agent.failed"
@@ -136,6 +139,7 @@ impl Derived for EntryFacts {
             What::RunStarted { text, .. } => {
                 Fact::Started { message: beginning(&text).to_owned(), is_whole: text.len() <= TELLING }
             }
+            What::RunResumed { .. } => Fact::Resumed,
             What::RoutePlanned(plan) => Fact::Planned { kind: plan.kind, chooser: chooser(&plan), agents: plan.agents },
             What::RunCompleted { status, agents, usage, .. } => Fact::Ended { status, agents, usage },
             What::DecisionLogged { decision, branch } => {

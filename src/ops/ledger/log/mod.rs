@@ -62,14 +62,18 @@ struct Tail {
     agents: BTreeMap<Slug, Outcome>,
     usage: Usage,
     planned: Vec<Slug>,
+    /// It was resumed: what was said of its end before does not hold.
+    resumed: bool,
 }
 
 impl Tail {
     fn add(&mut self, at: Timestamp, agent: Option<Slug>, fact: Fact) {
         match fact {
+            Fact::Ended { .. } if self.resumed => {}
             Fact::Ended { status, agents, usage } => {
-                *self = Self { ended: Some((at, status)), agents, usage, planned: std::mem::take(&mut self.planned) };
+                *self = Self { ended: Some((at, status)), agents, usage, ..std::mem::take(self) };
             }
+            Fact::Resumed => self.resumed = true,
             Fact::Came { outcome, usage } if self.ended.is_none() => {
                 if let Some(agent) = agent {
                     // Read from the end: the last word on an agent is the one that holds.
