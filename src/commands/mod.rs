@@ -4,6 +4,7 @@ mod agents;
 #[cfg(feature = "bench")]
 mod append;
 mod begun;
+mod cancel;
 mod config;
 mod decisions;
 mod demo;
@@ -101,6 +102,7 @@ enum Command {
     Decisions(decisions::Args),
     Log(log::Args),
     Status(status::Args),
+    Cancel(cancel::Args),
     Why(why::Args),
     Sync(sync::Args),
     History(history::Args),
@@ -172,6 +174,7 @@ impl Arguments {
             Command::Decisions(args) => args.run(&mut context),
             Command::Log(args) => args.run(&mut context),
             Command::Status(args) => args.run(&mut context),
+            Command::Cancel(args) => args.run(&mut context),
             Command::Why(args) => args.run(&mut context),
             Command::Sync(args) => args.run(&mut context),
             Command::History(args) => args.run(&mut context),

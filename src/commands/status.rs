@@ -1,8 +1,11 @@
 use super::{Context, Ended};
-use crate::model::{first_line, plural, printable};
+use crate::model::{AgentState, SessionStatus, first_line, plural, printable};
 use crate::ops::team::status::status;
 
 /// Show what is going on
+///
+/// Names the live runs of this repository, from all its work trees, with their agents and sessions. `squad cancel` ends
+/// one.
 #[derive(clap::Args)]
 #[command(after_help = "Examples:\n  squad status\n  squad status --json")]
 pub(super) struct Args {}
@@ -30,9 +33,24 @@ impl Args {
         if status.runs_live.is_empty() {
             ui.data("runs        none");
         }
-        for run in &status.runs_live {
-            ui.data(&format!("runs        {} {}", run.run, printable(&first_line(&run.message, 60))));
+        for live in &status.runs_live {
+            ui.data(&format!("runs        {} {}", live.run.run, printable(&first_line(&live.run.message, 60))));
+            for (agent, state) in &live.agents {
+                let session = status.sessions.iter().find(|one| one.run == live.run.run && one.agent == *agent);
+                ui.data(&format!("            {agent:<12} {}", standing(*state, session)));
+            }
         }
         Ok(0)
     }
+}
+
+fn standing(state: AgentState, session: Option<&SessionStatus>) -> String {
+    let state = match state {
+        AgentState::Waiting => "waiting".to_owned(),
+        AgentState::Working => "working".to_owned(),
+        AgentState::Ended(outcome) => outcome.to_string(),
+    };
+    let Some(SessionStatus { model, messages, tokens, last_activity, .. }) = session else { return state };
+    let (messages, at) = (plural(*messages as usize, "message"), last_activity.strftime("%H:%M:%S"));
+    printable(&format!("{state} on {model}, {messages}, {tokens} tokens, last active {at} UTC"))
 }

@@ -45,6 +45,9 @@ pub(crate) trait AdapterSession {
     /// The model the session really has.
     fn model(&self) -> &str;
 
+    /// The folder in which the engine keeps what belongs to the session; `None`: it does not say.
+    fn workspace(&self) -> Option<String>;
+
     /// Starts a turn. Facts of the turn follow, the last of them [`Fact::Idle`], [`Fact::Failed`] or [`Fact::Lost`].
     async fn send(&mut self, prompt: &str) -> Result<(), EngineError>;
 
@@ -182,6 +185,13 @@ impl AdapterSession for Session {
         match self {
             Self::Copilot(session) => session.model(),
             Self::Rehearsal(session) => session.model(),
+        }
+    }
+
+    fn workspace(&self) -> Option<String> {
+        match self {
+            Self::Copilot(session) => session.workspace(),
+            Self::Rehearsal(session) => session.workspace(),
         }
     }
 

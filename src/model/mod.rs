@@ -31,7 +31,10 @@ pub(crate) use lists::{List, find_words};
 pub(crate) use outcome::{Billed, Change, End, Judgement, LeftOut, Outcome, Usage, Verdict, WorkReport, seconds};
 pub(crate) use plan::{Evidence, Plan, PlanKind, Tier};
 pub(crate) use problem::{Problem, Severity, Source};
-pub(crate) use session::{Access, ModelChoice, ModelLayer, Offer, SessionSpec, ToolChoice, Unoffered};
+pub(crate) use session::{
+    Access, AgentState, ModelChoice, ModelLayer, Offer, RunActivity, SessionSpec, SessionState, SessionStatus,
+    ToolChoice, Unoffered,
+};
 pub(crate) use team::{Cast, Ceremony, ContextSection, LabelRule, Module, Rule, Skill, Team, TeamNote};
 pub(crate) use text::{first_line, first_words, list, plural, quote};
 pub(crate) use tools::{tools_but, tools_called};

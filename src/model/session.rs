@@ -1,8 +1,11 @@
 //! What a session is made of: the result of compiling a team for one agent.
 
+use std::collections::BTreeMap;
+
+use jiff::Timestamp;
 use serde::{Deserialize, Serialize};
 
-use super::{Slug, Tier};
+use super::{Outcome, RunId, Slug, Tier};
 
 /// Everything an engine needs to open a session for one agent. A pure function of team, settings, tier and task.
 #[derive(Clone, Debug, PartialEq, Serialize)]
@@ -119,4 +122,53 @@ pub(crate) enum Access {
     /// A tool of squad's own.
     Own,
     Other,
+}
+
+/// What the agents of a live run are at.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub(crate) struct RunActivity {
+    /// The newest step in which somebody has begun.
+    pub(crate) step: Option<u32>,
+    pub(crate) agents: BTreeMap<Slug, AgentState>,
+    /// Those that are open.
+    pub(crate) sessions: Vec<SessionStatus>,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub(crate) enum AgentState {
+    /// Planned, and not begun.
+    Waiting,
+    Working,
+    /// How its last work ended.
+    #[serde(untagged)]
+    Ended(Outcome),
+}
+
+/// An open session of a live run.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub(crate) struct SessionStatus {
+    pub(crate) id: String,
+    pub(crate) agent: Slug,
+    pub(crate) run: RunId,
+    pub(crate) state: SessionState,
+    pub(crate) created: Timestamp,
+    pub(crate) last_activity: Timestamp,
+    /// Those that the agent was sent, and its own.
+    pub(crate) messages: u64,
+    /// In and out.
+    pub(crate) tokens: u64,
+    pub(crate) model: String,
+    /// Where it works.
+    pub(crate) directory: String,
+    /// Where the engine keeps what belongs to the session; `None`: it does not say.
+    pub(crate) workspace: Option<String>,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub(crate) enum SessionState {
+    Active,
+    Idle,
+    Suspended,
 }

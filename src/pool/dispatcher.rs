@@ -1,10 +1,12 @@
 //! The one place where facts get their order, their number and their time.
 
+use std::sync::Arc;
 use std::time::Duration;
 
 use tokio::sync::{mpsc, oneshot};
 use tokio::time::Instant;
 
+use super::LiveSessions;
 use super::lineage::Lineage;
 use crate::env::{Clock, Ids};
 use crate::model::{EntryId, Event, Keeping, Position, RunId, Slug, What};
@@ -114,6 +116,7 @@ pub(crate) struct Dispatcher<J, S> {
     pub(crate) ids: Ids,
     pub(crate) journal: J,
     pub(crate) show: S,
+    pub(crate) sessions: Arc<LiveSessions>,
 }
 
 /// What has a number and is not yet written.
@@ -135,7 +138,7 @@ impl<J: Journal, S: Show> Dispatcher<J, S> {
         let mut lineage = Lineage::default();
         let mut number = self.past.iter().map(|event| event.seq).max().unwrap_or_default();
         std::mem::take(&mut self.past).iter().for_each(|event| lineage.note(event));
-        let mut finished = false;
+        let (mut is_over, mut finished) = (false, false);
         while !finished {
             let mut next = tokio::select! {
                 message = messages.recv() => message.or(Some(Message::Finish)),
@@ -150,7 +153,12 @@ impl<J: Journal, S: Show> Dispatcher<J, S> {
             let mut group = Vec::new();
             while let Some(message) = next {
                 match message {
-                    Message::Report(report) => group.push(self.number(*report, &mut number, &mut lineage)),
+                    // A run's end is the last that is said of it. Who waits for an answer is told so by its absence.
+                    Message::Report(_) if is_over => {}
+                    Message::Report(report) => {
+                        is_over = matches!(report.what, What::RunCompleted { .. });
+                        group.push(self.number(*report, &mut number, &mut lineage));
+                    }
                     Message::Finish => finished = true,
                 }
                 next = messages.try_recv().ok();
@@ -196,6 +204,7 @@ impl<J: Journal, S: Show> Dispatcher<J, S> {
                 // The one who asked is told that it was not kept, so it must not be kept later either.
                 batch.events.retain(|other| other.id != id);
             } else {
+                self.sessions.note(&event);
                 self.show.show(&event);
             }
             if let Some(done) = done {

@@ -8,20 +8,24 @@
 //!                  RequestHandler: answers what an engine asks for
 //! ```
 
+mod cancel;
 mod dispatcher;
 mod lineage;
 mod requests;
+mod sessions;
 mod timer;
 mod work_tree;
 mod workers;
 
+pub(crate) use cancel::{Cancel, Canceller};
 pub(crate) use dispatcher::{Dispatcher, Journal, Reports, Show};
 #[cfg(test)]
 use requests::Requester;
 pub(crate) use requests::{Ask, Recorded, RequestHandler};
+pub(crate) use sessions::LiveSessions;
 pub(crate) use timer::Limits;
 pub(crate) use work_tree::{Before, TakeSnapshots, WorkTree};
-pub(crate) use workers::{Cancel, Duty, Job, Work, Workers, session_id};
+pub(crate) use workers::{Duty, Job, Work, Workers, session_id};
 
 #[cfg(test)]
 mod tests;

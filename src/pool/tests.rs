@@ -74,6 +74,7 @@ async fn played<F: Future<Output = ()>>(
         ids: Ids::Counting(Arc::default()),
         journal: FakeJournal { trace: Arc::clone(&trace), failures: Arc::new(AtomicU64::new(failures)) },
         show: FakeScreen(Arc::clone(&trace)),
+        sessions: Arc::default(),
     };
     let serving = tokio::spawn(dispatcher.serve(receiver));
     story(reports.clone()).await;
@@ -115,6 +116,19 @@ async fn every_kind_is_kept_as_its_kind_says() {
             assert_eq!(keeping, Keeping::AtOnce, "{name}");
         }
     }
+}
+
+/// Programs read until that line, so whatever comes late is not said any more; who waits for it is told.
+#[tokio::test(start_paused = true)]
+async fn nothing_is_said_of_a_run_after_its_end() {
+    let end = crate::model::samples::every_kind().into_iter().find(|what| what.name() == "run.completed");
+    let (trace, written) = played(0, |reports| async move {
+        reports.tell(None, end.expect("a sample"));
+        reports.tell(None, message());
+        assert!(reports.record(None, decision()).await.is_err());
+    })
+    .await;
+    assert_eq!((trace, written), (vec!["wrote run.completed".to_owned(), "showed run.completed".to_owned()], Ok(())));
 }
 
 #[tokio::test(start_paused = true)]

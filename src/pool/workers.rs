@@ -7,13 +7,13 @@ use std::sync::Arc;
 use std::task::Poll;
 use std::time::Duration;
 
-use tokio::sync::{Semaphore, watch};
+use tokio::sync::Semaphore;
 use tokio::task::JoinSet;
 use tokio::time::Instant;
 
 use super::requests::{RequestHandler, Requester, in_project};
 use super::timer::{Limits, Timer, Waits};
-use super::{Reports, WorkTree};
+use super::{Cancel, LiveSessions, Reports, WorkTree};
 use crate::compile;
 use crate::engine::{Adapter, AdapterSession, Engine, EngineError, Fact, Opening, Session};
 use crate::model::{
@@ -24,28 +24,6 @@ use crate::policy::is_in_inbox;
 
 /// A turn that was told to stop has this long to end.
 const GRACE: Duration = Duration::from_secs(5);
-
-/// Tells everyone to stop.
-#[derive(Clone)]
-pub(crate) struct Cancel(watch::Receiver<bool>);
-
-impl Cancel {
-    pub(crate) fn channel() -> (watch::Sender<bool>, Self) {
-        let (sender, receiver) = watch::channel(false);
-        (sender, Self(receiver))
-    }
-
-    pub(crate) fn is_set(&self) -> bool {
-        *self.0.borrow()
-    }
-
-    /// Returns when it is set; never, when nobody can set it any more.
-    pub(crate) async fn wait(&mut self) {
-        if self.0.wait_for(|set| *set).await.is_err() {
-            std::future::pending().await
-        }
-    }
-}
 
 /// What somebody is there for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -116,6 +94,8 @@ pub(crate) struct Workers {
     pub(crate) cancel: Cancel,
     pub(crate) limits: Limits,
     pub(crate) places: Arc<Semaphore>,
+    /// What they are at, for whoever looks from outside.
+    pub(crate) sessions: Arc<LiveSessions>,
     /// Where what agents change is seen.
     pub(crate) tree: Option<Arc<WorkTree>>,
 }
@@ -150,7 +130,7 @@ impl Workers {
     pub(crate) async fn work(&self, job: Job) -> Work {
         let mut work = self.unfinished(&job);
         let started = Instant::now();
-        let mut cancel = self.cancel.clone();
+        let mut cancel = self.cancel.of(&work.agent);
         let place = tokio::select! {
             biased;
             () = cancel.wait() => None,
@@ -158,7 +138,7 @@ impl Workers {
         };
         match place {
             None => {
-                work.end(Outcome::Cancelled, "interrupted before it began");
+                work.end(Outcome::Cancelled, &format!("{} before it began", cancel.reason()));
                 work.changed = Some(Vec::new());
             }
             Some(_place) => {
@@ -224,9 +204,9 @@ impl Workers {
     }
 
     async fn attend(&self, job: Job, work: &mut Work) {
-        let name = job.opening.session.clone();
+        let (name, directory) = (job.opening.session.clone(), job.opening.directory.clone());
         let spec = job.opening.spec.clone();
-        let mut cancel = self.cancel.clone();
+        let mut cancel = self.cancel.of(&spec.agent);
         let resume = job.opening.resume;
         if let Some(Unoffered { model, engine }) = &spec.model.instead_of {
             let (from, to) = (model.clone(), spec.model.shown().to_owned());
@@ -236,7 +216,9 @@ impl Workers {
         let asked = Instant::now();
         let opened = tokio::select! {
             biased;
-            () = cancel.wait() => return work.end(Outcome::Cancelled, "interrupted before it began"),
+            () = cancel.wait() => {
+                return work.end(Outcome::Cancelled, &format!("{} before it began", cancel.reason()));
+            }
             opened = self.open(job.opening) => opened,
         };
         let mut session = match opened {
@@ -247,6 +229,7 @@ impl Workers {
                 return work.end(Outcome::Failed, &reason);
             }
         };
+        self.sessions.place(&spec.agent, session.model(), &directory, session.workspace());
         let seconds = seconds(asked.elapsed());
         let opened = if resume {
             What::SessionResumed { session: name.clone(), seconds }
@@ -293,7 +276,7 @@ impl Workers {
         if let Err(error) = session.send(&without_hidden(prompt.to_owned())).await {
             return work.end(Outcome::Failed, &error.to_string());
         }
-        let mut cancel = self.cancel.clone();
+        let mut cancel = self.cancel.of(&work.agent);
         let mut timer = Timer::start(self.limits);
         let (waits, mut waiting) = Waits::channel();
         loop {
@@ -302,7 +285,7 @@ impl Workers {
                 fact = session.next() => fact,
                 () = cancel.wait() => {
                     self.stop(session, work, &waits).await;
-                    return work.end(Outcome::Cancelled, "interrupted");
+                    return work.end(Outcome::Cancelled, cancel.reason());
                 }
                 // `waits` is here, so the channel is open.
                 _ = waiting.changed() => {

@@ -51,6 +51,7 @@ fn workers(script: &str, places: usize, timeout: Duration) -> (Workers, mpsc::Un
         limits: Limits { silence: timeout, tool: timeout, work: timeout },
         tree: None,
         places: Arc::new(Semaphore::new(places)),
+        sessions: Arc::default(),
     };
     (workers, messages)
 }
@@ -109,6 +110,32 @@ async fn a_turn_ends_at_its_time_limit_and_not_before() {
         let (workers, _messages) = workers(script, 1, Duration::from_secs(limit));
         let work = workers.work(job("ada")).await;
         assert_eq!(work.outcome, outcome, "{limit}: {}", work.reason);
+    }
+}
+
+/// Who is cancelled alone takes nobody along, whether it works or waits for a place.
+#[tokio::test(start_paused = true)]
+async fn an_agent_is_cancelled_alone_and_a_run_as_a_whole() {
+    use Outcome::{Cancelled, Completed, Failed};
+
+    for (whom, places, outcomes) in [
+        (Some("bob"), 3, [Completed, Cancelled, Failed]),
+        (Some("bob"), 1, [Completed, Cancelled, Failed]),
+        (Some("nobody"), 3, [Completed, Completed, Failed]),
+        (None, 3, [Cancelled, Cancelled, Cancelled]),
+        (None, 1, [Cancelled, Cancelled, Cancelled]),
+    ] {
+        let (mut workers, _messages) = workers(THREE, places, MINUTES);
+        let (canceller, cancel) = Cancel::channel();
+        workers.cancel = cancel;
+        let (work, ()) = tokio::join!(workers.fan_out(["ada", "bob", "rex"].map(job).into()), async {
+            tokio::time::sleep(Duration::from_millis(500)).await;
+            match whom {
+                Some(name) => assert!(canceller.agent(&slug(name)) && !canceller.agent(&slug(name))),
+                None => assert!(canceller.run() && !canceller.run()),
+            }
+        });
+        assert_eq!(work.iter().map(|work| work.outcome).collect::<Vec<_>>(), outcomes, "{whom:?} {places}");
     }
 }
 

@@ -116,6 +116,7 @@ async fn what_is_promised_is_not_shown_when_it_could_not_be_kept() {
             ids: Ids::Counting(Arc::default()),
             journal: Full,
             show: seen.clone(),
+            sessions: Arc::default(),
         };
         let serving = tokio::spawn(dispatcher.serve(messages));
         let is_promise = matches!(what, What::DecisionLogged { .. } | What::MemoryLogged { .. });

@@ -2,6 +2,7 @@
 
 mod agents;
 mod bad_input;
+mod cancel;
 mod circles;
 mod config;
 mod convergence;

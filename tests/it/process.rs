@@ -8,10 +8,10 @@ use crate::support::TestRepo;
 
 const BINARY: &str = env!("CARGO_BIN_EXE_squad");
 
-const SLOW: &str = "[[turn]]\nagent = \"ada\"\nsteps = [\n  { tool = \"squad_log_decision\", args = { title = \"Kept\" } },\n  \
+pub(crate) const SLOW: &str = "[[turn]]\nagent = \"ada\"\nsteps = [\n  { tool = \"squad_log_decision\", args = { title = \"Kept\" } },\n  \
     { say = \"Begun.\" }, { wait = \"60s\" }, { say = \"Never said.\" },\n]\n";
 
-fn start(repo: &TestRepo, script: &str, arguments: &[&str]) -> Child {
+pub(crate) fn start(repo: &TestRepo, script: &str, arguments: &[&str]) -> Child {
     if !repo.exists("../script.toml") {
         repo.write("../script.toml", script);
     }
@@ -21,7 +21,7 @@ fn start(repo: &TestRepo, script: &str, arguments: &[&str]) -> Child {
 }
 
 /// Reads until a line holds `text`, so that the signal that follows comes at a known moment.
-fn wait_for(child: &mut Child, text: &str) -> String {
+pub(crate) fn wait_for(child: &mut Child, text: &str) -> String {
     let out = child.stdout.as_mut().expect("a pipe");
     let mut seen = Vec::new();
     let mut byte = [0];
@@ -34,14 +34,14 @@ fn wait_for(child: &mut Child, text: &str) -> String {
     String::from_utf8_lossy(&seen).into_owned()
 }
 
-fn rest(mut child: Child) -> (String, Option<i32>) {
+pub(crate) fn rest(mut child: Child) -> (String, Option<i32>) {
     let mut out = String::new();
     child.stdout.take().expect("a pipe").read_to_string(&mut out).expect("UTF-8");
     (out, child.wait().expect("it ends").code())
 }
 
 #[cfg(unix)]
-fn signal(child: &Child, name: &str) {
+pub(crate) fn signal(child: &Child, name: &str) {
     let done = std::process::Command::new("kill").args([&format!("-{name}"), &child.id().to_string()]).status();
     assert!(done.expect("kill runs").success());
 }

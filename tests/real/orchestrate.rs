@@ -190,6 +190,35 @@ fn an_interrupt_in_the_middle_of_turns_leaves_no_process() {
     assert_eq!(world.repo.git(&["status", "--porcelain"]), "", "{ended}");
 }
 
+#[test]
+fn an_agent_is_cancelled_from_another_terminal() {
+    let world = World::new(|_| {
+        [
+            plays("ada", &["say:The endpoint is there."]),
+            plays("bob", &[&shell("setsid sleep 300 & sleep 300")]),
+            Script::new(COORDINATOR, ["say:Only Ada is done."]),
+        ]
+    });
+    let arguments = ["orchestrate", "--json", "--permissions", "allow", "-a", "ada", "-a", "bob", "Build it"];
+    let mut run = world.start(&arguments);
+    run.wait_for(&["agent.completed", "\"ada\""]);
+    world.process("sleep");
+    let status: Value = serde_json::from_str(&world.repo.squad(&["status", "--json"]).out).expect("JSON");
+    let id = status["runs_live"][0]["run"].as_str().expect("a run");
+    let sessions = status["sessions"].as_array().expect("a list");
+    let session = sessions.iter().find(|session| session["agent"] == "bob").expect("a session");
+    assert_eq!((&session["model"], &session["state"]), (&json!("fake-1"), &json!("active")), "{status}");
+    assert!(session["workspace"].as_str().is_some_and(|path| path.contains(".git/squad/homes")), "{status}");
+    let cancelled = world.repo.squad(&["cancel", id, "bob"]);
+    assert_eq!(cancelled.code, 0, "{cancelled}");
+    let ended = run.end();
+    let agents = json!({ "ada": "completed", "bob": "cancelled", "coordinator": "completed" });
+    ended.assert_status(130, "cancelled", &agents);
+    assert_eq!(ended.only("cancel.requested")["agent"], "bob", "{ended}");
+    assert_eq!(ended.only("run.answer")["text"], "Only Ada is done.", "{ended}");
+    world.assert_left_in_order(&ended);
+}
+
 /// The engine comes back for whoever works next.
 #[test]
 fn a_cli_that_is_killed_fails_the_turn_and_not_the_run() {

@@ -18,6 +18,7 @@ const LOOK: Duration = Duration::from_millis(10);
 pub(crate) struct Session {
     id: String,
     model: String,
+    workspace: Option<String>,
     server: Arc<Server>,
     facts: mpsc::UnboundedReceiver<Fact>,
     lost: Option<String>,
@@ -31,8 +32,10 @@ impl Session {
         let facts = server.registry.add(params.clone(), opening.tools.iter().map(|tool| tool.name))?;
         let model = params.model.clone().unwrap_or_default();
         // From here on dropping it removes it from the registry.
-        let mut session = Self { id: opening.session, model, server, facts, lost: None, closed: false };
+        let mut session =
+            Self { id: opening.session, model, workspace: None, server, facts, lost: None, closed: false };
         let answer = if opening.resume { session.resume(&params).await? } else { session.create(&params).await? };
+        session.workspace = answer.workspace_path;
         if let Some(model) = answer.model_state.and_then(|state| state.model_id) {
             session.model = model;
         }
@@ -84,6 +87,10 @@ impl Session {
 impl AdapterSession for Session {
     fn model(&self) -> &str {
         &self.model
+    }
+
+    fn workspace(&self) -> Option<String> {
+        self.workspace.clone()
     }
 
     async fn send(&mut self, prompt: &str) -> Result<(), EngineError> {

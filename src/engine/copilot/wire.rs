@@ -228,6 +228,8 @@ pub(crate) struct Account {
 #[serde(default, rename_all = "camelCase")]
 pub(crate) struct Opened {
     pub(crate) model_state: Option<ModelState>,
+    /// Where the CLI keeps what belongs to the session.
+    pub(crate) workspace_path: Option<String>,
 }
 
 #[derive(Debug, Default, Deserialize)]

@@ -104,6 +104,10 @@ impl AdapterSession for Session {
         &self.opening.spec.model.id
     }
 
+    fn workspace(&self) -> Option<String> {
+        None
+    }
+
     async fn send(&mut self, prompt: &str) -> Result<(), EngineError> {
         let agent: &Slug = &self.opening.spec.agent;
         let scripted = {

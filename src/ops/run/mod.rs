@@ -1,10 +1,12 @@
 //! One run: its order, its course, and what it learns from earlier ones.
 
+pub(crate) mod cancel;
 pub(crate) mod demo;
 pub(crate) mod direct;
 pub(crate) mod executor;
 pub(crate) mod hand_off;
 pub(crate) mod lease;
+pub(crate) mod live;
 pub(crate) mod orchestrate;
 pub(crate) mod order;
 pub(crate) mod past;

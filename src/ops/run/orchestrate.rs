@@ -13,7 +13,7 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use serde::Serialize;
-use tokio::sync::{Semaphore, watch};
+use tokio::sync::Semaphore;
 use tokio::time::Instant;
 
 use crate::compile::{self, Compiled, Learnings, Task};
@@ -26,6 +26,7 @@ use crate::ops::ledger::journal::LedgerJournal;
 use crate::ops::ledger::{contents as ledger, lost};
 use crate::ops::run::executor::{Executor, FIRST};
 use crate::ops::run::lease::{Lease, LiveRun};
+use crate::ops::run::live::Live;
 use crate::ops::run::order::{Ended, Order};
 use crate::ops::run::resume::Past;
 use crate::ops::run::signals::Signals;
@@ -35,7 +36,9 @@ use crate::ops::team::agents::compiler;
 use crate::ops::team::engines::Started;
 use crate::ops::team::{engines, secrets};
 use crate::ops::{Project, runtime};
-use crate::pool::{Before, Cancel, Dispatcher, Limits, Recorded, Reports, RequestHandler, Show, WorkTree, Workers};
+use crate::pool::{
+    Before, Cancel, Dispatcher, Limits, LiveSessions, Recorded, Reports, RequestHandler, Show, WorkTree, Workers,
+};
 use crate::route::{Request, Router, Wishes};
 use crate::settings::Sessions;
 use crate::view::Cautious;
@@ -123,13 +126,13 @@ async fn execute<S: Show + Send + 'static>(
     mut order: Order,
     show: S,
 ) -> (S, Result<Ended, Failure>) {
-    let (interrupt, cancel) = Cancel::channel();
+    let (canceller, cancel) = Cancel::channel();
     // Before anything is started that a signal must not leave behind.
-    let interrupts = match env.signals.then(Signals::listen) {
-        None => tokio::spawn(keep(interrupt)),
-        Some(Ok(signals)) => tokio::spawn(signals.obey(interrupt)),
+    match env.signals.then(Signals::listen) {
+        None => {}
+        Some(Ok(signals)) => drop(tokio::spawn(signals.obey(canceller.clone()))),
         Some(Err(error)) => return (show, Err(Failure::failed(format!("cannot install signal handlers: {error}")))),
-    };
+    }
     let prepared = match begin(env, project, &order) {
         Ok(prepared) => prepared,
         Err(failure) => return (show, Err(failure)),
@@ -145,9 +148,20 @@ async fn execute<S: Show + Send + 'static>(
     };
     let (clock, ids) = (env.clock.clone(), env.ids.clone());
     let past = order.resumed.take().map(|interrupted| interrupted.past).unwrap_or_default();
-    let dispatcher = Dispatcher { run: prepared.run.clone(), past: past.events.clone(), clock, ids, journal, show };
+    let sessions = Arc::new(LiveSessions::default());
+    let dispatcher = Dispatcher {
+        run: prepared.run.clone(),
+        past: past.events.clone(),
+        clock,
+        ids,
+        journal,
+        show,
+        sessions: Arc::clone(&sessions),
+    };
     let dispatching = tokio::spawn(dispatcher.serve(messages));
-    let Prepared { run, head, plan, learnings, answer, _lease } = prepared;
+    let Prepared { run, head, plan, learnings, answer, lease } = prepared;
+    let live = Live { files: lease.files(), sessions: Arc::clone(&sessions), canceller };
+    tokio::spawn(live.serve(reports.clone()));
     let opening = if past.is_empty() {
         opening(project, &order, &head, answer.is_some())
     } else {
@@ -168,7 +182,7 @@ async fn execute<S: Show + Send + 'static>(
                 Err(failure) => (Ok(not_started(project, failure, &run, &reports, &tree).await), None),
                 Ok(engine) => {
                     let requests = requests(project, &order, &head, &past);
-                    let workers = workers(project, requests, engine, &reports, cancel, tree);
+                    let workers = workers(project, requests, engine, &reports, cancel, tree, sessions);
                     let task = Task::new(&order.message);
                     let compiler = compiler(project, &learnings, &task).on(offer(&workers).await);
                     let executor = Executor {
@@ -195,7 +209,6 @@ async fn execute<S: Show + Send + 'static>(
         Ok((_, show, written)) => (show.into_inner(), written),
         Err(error) => std::panic::resume_unwind(error.into_panic()),
     };
-    interrupts.abort();
     (show, result.map(|ended| Ended { unrecorded: ended.unrecorded.or(written.err()), ..ended }))
 }
 
@@ -217,12 +230,6 @@ async fn offer(workers: &Workers) -> Offer {
         () = cancel.wait() => Offer::default(),
         offer = workers.engine.offer() => offer,
     }
-}
-
-/// Nobody interrupts: the sender is held, so that nobody takes its end for an interrupt.
-async fn keep(interrupt: watch::Sender<bool>) {
-    let _held = interrupt;
-    std::future::pending().await
 }
 
 /// The first entry, durable before any engine starts: a ledger that cannot be written is found out here.
@@ -301,7 +308,7 @@ struct Prepared {
     /// Squad's own, where it needs no engine.
     answer: Option<String>,
     /// Held until the run ends.
-    _lease: Lease,
+    lease: Lease,
 }
 
 fn begin(env: &Env, project: &Project, order: &Order) -> Result<Prepared, Failure> {
@@ -320,7 +327,7 @@ fn begin(env: &Env, project: &Project, order: &Order) -> Result<Prepared, Failur
         Failure::team(format!("cannot write to {}: {error}", project.local().display()))
             .hint("squad keeps its local state there; check the folder's permissions")
     })?;
-    Ok(Prepared { run, head, plan, learnings, answer, _lease: lease })
+    Ok(Prepared { run, head, plan, learnings, answer, lease })
 }
 
 fn limits(sessions: &Sessions) -> Limits {
@@ -345,6 +352,7 @@ fn workers(
     reports: &Reports,
     cancel: Cancel,
     tree: Arc<WorkTree>,
+    sessions: Arc<LiveSessions>,
 ) -> Workers {
     Workers {
         engine: Arc::new(engine),
@@ -354,6 +362,7 @@ fn workers(
         limits: limits(&project.settings.sessions),
         tree: Some(tree),
         places: Arc::new(Semaphore::new(project.settings.sessions.max_concurrent)),
+        sessions,
     }
 }
 

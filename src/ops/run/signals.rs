@@ -3,9 +3,8 @@
 use std::io;
 use std::time::Duration;
 
-use tokio::sync::watch;
-
 use crate::error::FailureKind;
+use crate::pool::Canceller;
 
 /// Programs around squad may pass one Ctrl-C on twice, so what comes right behind the first is the same.
 const SAME: Duration = Duration::from_millis(500);
@@ -24,9 +23,9 @@ impl Signals {
     }
 
     /// Ends every agent at the first signal, and the program at the second.
-    pub(in crate::ops) async fn obey(mut self, interrupt: watch::Sender<bool>) {
+    pub(in crate::ops) async fn obey(mut self, interrupt: Canceller) {
         self.0.next().await;
-        interrupt.send_replace(true);
+        interrupt.run();
         tokio::time::sleep(SAME).await;
         self.0.next().await;
         std::process::exit(i32::from(FailureKind::Interrupted.exit_code()));

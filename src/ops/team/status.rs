@@ -1,16 +1,20 @@
 //! What is going on.
 
+use std::collections::BTreeMap;
+use std::path::Path;
+
 use serde::Serialize;
 
 use crate::env::Env;
 use crate::error::Failure;
 use crate::git::Begun;
+use crate::model::{AgentState, RunActivity, SessionStatus, Slug};
 use crate::ops::ledger::contents as ledger;
 use crate::ops::repository;
 use crate::ops::run::lease::{self, LiveRun};
+use crate::ops::run::live;
 use crate::ops::team::init::FOLDER;
 use crate::view::Progress;
-use std::path::Path;
 
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub(crate) struct Status {
@@ -24,9 +28,9 @@ pub(crate) struct Status {
     pub(crate) in_the_way: Option<String>,
     /// `None`: no watch is running.
     pub(crate) watch: Option<()>,
-    pub(crate) runs_live: Vec<LiveRun>,
-    /// Sessions that are kept warm.
-    pub(crate) sessions: Vec<()>,
+    pub(crate) runs_live: Vec<RunStatus>,
+    /// Those that live runs have open.
+    pub(crate) sessions: Vec<SessionStatus>,
     pub(crate) ledger: LedgerStatus,
     /// A command that was interrupted in this work tree.
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -37,6 +41,14 @@ pub(crate) struct Status {
 pub(crate) struct TeamStatus {
     /// The team folder from the repository's root.
     pub(crate) folder: String,
+}
+
+#[derive(Clone, Debug, PartialEq, Serialize)]
+pub(crate) struct RunStatus {
+    #[serde(flatten)]
+    pub(crate) run: LiveRun,
+    pub(crate) step: Option<u32>,
+    pub(crate) agents: BTreeMap<Slug, AgentState>,
 }
 
 #[derive(Clone, Debug, PartialEq, Serialize)]
@@ -56,16 +68,28 @@ pub(crate) fn status(env: &Env, directory: &Path, progress: &Progress) -> Result
     let in_the_way = folder.is_none() && work_dir.join(FOLDER).symlink_metadata().is_ok();
     let prefix = crate::ops::team::workspace::ledger_prefix(&place);
     let ledger::Amount { entries, unsynced } = ledger::amount(&repository, &prefix, progress)?;
+    let (runs_live, sessions) = live_runs(&repository.common_dir().join("squad"));
     Ok(Status {
         repository: work_dir.display().to_string(),
         branch: repository.head()?.branch,
         team: folder.map(|folder| TeamStatus { folder: crate::ops::team::workspace::below(&place, folder.name) }),
         in_the_way: in_the_way.then(|| FOLDER.to_owned()),
         watch: None,
-        runs_live: lease::look(&repository.common_dir().join("squad")).live,
-        sessions: Vec::new(),
+        runs_live,
+        sessions,
         ledger: LedgerStatus { entries, unsynced },
         // What cannot be read of it is said beside the status.
         begun: repository.begun().ok().flatten(),
     })
+}
+
+/// What the live runs of this clone say of themselves. One that has just begun may not have said anything.
+fn live_runs(local: &Path) -> (Vec<RunStatus>, Vec<SessionStatus>) {
+    let (mut runs, mut all) = (Vec::new(), Vec::new());
+    for run in lease::look(local).live {
+        let RunActivity { step, agents, sessions } = live::activity(local, &run.run).unwrap_or_default();
+        runs.push(RunStatus { run, step, agents });
+        all.extend(sessions);
+    }
+    (runs, all)
 }

@@ -1,0 +1,150 @@
+//! Cancelling a run of this clone, or an agent of it, from another terminal.
+
+use std::path::Path;
+use std::thread;
+use std::time::{Duration, Instant};
+
+use serde::Serialize;
+
+use crate::env::Env;
+use crate::error::Failure;
+use crate::git::Repository;
+use crate::model::{AgentState, Outcome, RunActivity, RunId, Slug, What, list};
+use crate::ops::ledger::log::{Choice, find_runs, timeline};
+use crate::ops::run::lease::{self, Leases, LiveRun};
+use crate::ops::run::live;
+use crate::ops::{Workspace, repository};
+use crate::record::Read;
+
+/// A run that does not hear within this time hangs, or is stopped.
+const PATIENCE: Duration = Duration::from_secs(5);
+const LOOK: Duration = Duration::from_millis(20);
+
+#[derive(Debug, PartialEq, Serialize)]
+pub(crate) struct CancelRequest {
+    pub(crate) run: RunId,
+    /// `None`: the run as a whole.
+    pub(crate) agent: Option<Slug>,
+    /// There was nothing left to do.
+    pub(crate) was_cancelled: bool,
+}
+
+/// Returns when the run has heard of it.
+pub(crate) fn cancel(env: &Env, directory: &Path, id: &str, agent: Option<&str>) -> Result<CancelRequest, Failure> {
+    let no_agent = |name: &str| Failure::usage(format!("`{name}` names no agent"));
+    let agent = agent.map(|name| Slug::fold(name).ok_or_else(|| no_agent(name))).transpose()?;
+    let (repository, _) = repository(env, directory)?;
+    let local = repository.common_dir().join("squad");
+    let leases = lease::look(&local);
+    let request = |run: &RunId, was_cancelled| CancelRequest { run: run.clone(), agent: agent.clone(), was_cancelled };
+    let Some(live) = live_run(&leases, id)? else {
+        return over(env, directory, &repository, &leases, id).map(|run| request(&run, true));
+    };
+    if let Some(agent) = &agent
+        && is_cancelled(&local, live, agent)?
+    {
+        return Ok(request(&live.run, true));
+    }
+    tell(&local, live, agent.as_ref())?;
+    Ok(request(&live.run, false))
+}
+
+/// A run that can be cancelled lives, so the others that the id may mean do not matter.
+fn live_run<'a>(leases: &'a Leases, id: &str) -> Result<Option<&'a LiveRun>, Failure> {
+    let found: Vec<&LiveRun> = leases.live.iter().filter(|live| live.run.as_str().starts_with(id)).collect();
+    match found[..] {
+        [] => Ok(None),
+        [live] => Ok(Some(live)),
+        _ => Err(Failure::usage(format!("`{id}` is ambiguous: {}", list(found.iter().map(|live| &live.run))))
+            .hint("use a longer prefix")),
+    }
+}
+
+/// The run if it was cancelled; otherwise why it cannot be.
+fn over(env: &Env, directory: &Path, repository: &Repository, leases: &Leases, id: &str) -> Result<RunId, Failure> {
+    let unknown =
+        || Failure::usage(format!("there is no run `{id}`")).hint("`squad status` shows the runs that are live");
+    let Ok(workspace) = Workspace::find(env, directory) else { return Err(unknown()) };
+    let prefix = workspace.ledger_prefix();
+    let run = match &find_runs(repository, &prefix, id)?[..] {
+        [] => return Err(unknown()),
+        [run] => run.clone(),
+        several => {
+            return Err(Failure::usage(format!("`{id}` is ambiguous: {}", list(several.iter().take(5))))
+                .hint("use a longer prefix"));
+        }
+    };
+    let mut status = None;
+    for entry in timeline(repository, &prefix, Some(&run), &Choice::default())?.entries() {
+        if let (_, Read::Entry(entry)) = entry?
+            && let Some(What::RunCompleted { status: ended, .. }) = entry.what()
+        {
+            status = Some(ended);
+        }
+    }
+    let said = match status {
+        Some(Outcome::Cancelled) => return Ok(run),
+        Some(status) => format!("run {run} is over: {status}"),
+        None if leases.dead.contains(&run) => format!("run {run} is not running: its process has died"),
+        None => format!("run {run} is not running in this clone"),
+    };
+    Err(Failure::failed(said).hint(format!("`squad log {run}` shows what happened")))
+}
+
+/// Whether the agent was cancelled already.
+fn is_cancelled(local: &Path, live: &LiveRun, agent: &Slug) -> Result<bool, Failure> {
+    let activity = known(local, live, agent)?;
+    match activity.agents.get(agent) {
+        Some(AgentState::Waiting | AgentState::Working) => Ok(false),
+        Some(AgentState::Ended(Outcome::Cancelled)) => Ok(true),
+        Some(AgentState::Ended(outcome)) => {
+            Err(Failure::failed(format!("{agent} has nothing to do any more in run {}: {outcome}", live.run))
+                .hint(format!("`squad cancel {}` cancels the whole run", live.run)))
+        }
+        None => {
+            let agents = list(activity.agents.keys());
+            let agents = if agents.is_empty() { "nobody yet".to_owned() } else { agents };
+            Err(Failure::usage(format!("`{agent}` is not in run {}", live.run)).hint(format!("in it: {agents}")))
+        }
+    }
+}
+
+/// What the run says it is at, with the agent in it unless it is not in the run: a state may be a moment old.
+fn known(local: &Path, live: &LiveRun, agent: &Slug) -> Result<RunActivity, Failure> {
+    let asked = Instant::now();
+    loop {
+        match live::activity(local, &live.run) {
+            Some(activity) if activity.agents.contains_key(agent) || asked.elapsed() > 4 * live::PAUSE => {
+                return Ok(activity);
+            }
+            None if asked.elapsed() > PATIENCE => return Err(silent(live)),
+            _ => thread::sleep(LOOK),
+        }
+    }
+}
+
+fn tell(local: &Path, live: &LiveRun, agent: Option<&Slug>) -> Result<(), Failure> {
+    let is_live = || lease::look(local).status(&live.run) == "running";
+    let request = match live::ask_to_cancel(local, &live.run, agent) {
+        Ok(request) => request,
+        // It has just ended, and its folder with it.
+        Err(_) if !is_live() => return Ok(()),
+        Err(error) => {
+            return Err(Failure::failed(format!("the run cannot be asked to end: {error}"))
+                .hint(format!("its process is {}", live.pid)));
+        }
+    };
+    let deadline = Instant::now() + PATIENCE;
+    while request.exists() && is_live() {
+        if Instant::now() > deadline {
+            return Err(silent(live));
+        }
+        thread::sleep(LOOK);
+    }
+    Ok(())
+}
+
+fn silent(live: &LiveRun) -> Failure {
+    Failure::failed(format!("run {} does not answer", live.run))
+        .hint(format!("it ends when it hears of this; its process is {}", live.pid))
+}

@@ -1,0 +1,161 @@
+//! `squad cancel` and what `squad status` says of live runs: with real processes.
+#![cfg(unix)]
+
+use std::path::Path;
+
+use expect_test::expect;
+use serde_json::{Value, json};
+
+use crate::process::{SLOW, rest, signal, start, wait_for};
+use crate::support::{Output, TestRepo};
+
+/// ada is done soon after bob, who never is, was cancelled.
+const TWO: &str = "[[turn]]\nagent = \"ada\"\nsteps = [{ say = \"Begun.\" }, { wait = \"1s\" }, { say = \"Done.\" }]\n\
+    [[turn]]\nagent = \"bob\"\nsteps = [{ say = \"Me too.\" }, { hang = true }]\n\
+    [[turn]]\nagent = \"coordinator\"\nsteps = [{ say = \"Only Ada.\" }]\n";
+
+fn run_of(line: &str) -> String {
+    let event: Value = serde_json::from_str(line.lines().next().expect("a line")).expect("JSON");
+    event["run"].as_str().expect("an id").to_owned()
+}
+
+fn kinds(out: &str, kind: &str) -> Vec<Value> {
+    let events = out.lines().map(|line| serde_json::from_str::<Value>(line).expect(line));
+    events.filter(|event| event["type"] == kind).collect()
+}
+
+fn json(output: &Output) -> Value {
+    serde_json::from_str(&output.out).expect("JSON")
+}
+
+/// What squad's local folder has of runs.
+fn left(repo: &TestRepo) -> Vec<String> {
+    let folder = std::fs::read_dir(repo.root().join(".git/squad/runs")).into_iter().flatten().flatten();
+    folder.map(|entry| entry.file_name().to_string_lossy().into_owned()).collect()
+}
+
+#[test]
+fn a_run_is_cancelled_from_another_work_tree_as_by_an_interrupt() {
+    let repo = TestRepo::with_small_team();
+    repo.git(&["worktree", "add", "--quiet", "-b", "side", "../side"]);
+    let mut child = start(&repo, SLOW, &["x"]);
+    let begun = wait_for(&mut child, "Begun.");
+    let run = run_of(&begun);
+    let output = repo.squad_in(&repo.root().join("../side"), &["cancel", &run[..run.len() - 2]]);
+    assert_eq!(output.to_string(), format!("--- stderr\nrun {run} is being cancelled.\n--- exit 0\n"));
+    let (out, code) = rest(child);
+    let all = begun + &out;
+    assert_eq!(code, Some(130), "{all}");
+    let requested = kinds(&all, "cancel.requested");
+    assert_eq!((requested.len(), &requested[0]["agent"]), (1, &Value::Null), "{all}");
+    assert!(requested[0]["seq"].as_u64() < kinds(&all, "agent.cancelled")[0]["seq"].as_u64(), "{all}");
+    assert_eq!(kinds(&all, "agent.cancelled")[0]["reason"], "interrupted");
+    let last = all.lines().last().expect("a line");
+    assert!(last.contains(r#""type":"run.completed","status":"cancelled","agents":{"ada":"cancelled"}"#), "{last}");
+    assert!(repo.squad(&["log", &run]).out.contains("cancel.requested"));
+    assert!(repo.squad(&["decisions", "list"]).out.contains("in force"), "what was decided is on the branch");
+    assert_eq!(left(&repo), [""; 0]);
+    let again = repo.squad(&["cancel", &run, "--json"]);
+    assert_eq!((again.code, json(&again)), (0, json!({"run": run, "agent": null, "was_cancelled": true})), "{again}");
+}
+
+#[test]
+fn an_agent_is_cancelled_and_the_others_go_on() {
+    let repo = TestRepo::with_small_team();
+    let mut child = start(&repo, TWO, &["--agent", "bob", "x"]);
+    let begun = wait_for(&mut child, "Me too.");
+    let run = run_of(&begun);
+    let output = repo.squad(&["cancel", &run, "Bob"]);
+    assert_eq!(output.to_string(), format!("--- stderr\nbob in run {run} is being cancelled.\n--- exit 0\n"));
+    let (out, code) = rest(child);
+    let all = begun + &out;
+    assert_eq!(code, Some(130), "{all}");
+    let requested = kinds(&all, "cancel.requested");
+    assert_eq!((requested.len(), &requested[0]["agent"]), (1, &"bob".into()), "{all}");
+    let cancelled = kinds(&all, "agent.cancelled");
+    let reason = &cancelled[0]["reason"];
+    assert_eq!((cancelled.len(), reason), (1, &"cancelled from another terminal".into()), "{all}");
+    assert_eq!(
+        kinds(&all, "run.completed")[0]["agents"],
+        json!({"ada": "completed", "bob": "cancelled", "coordinator": "completed"})
+    );
+    assert_eq!(kinds(&all, "run.answer")[0]["text"], "Only Ada.");
+}
+
+#[test]
+fn status_shows_live_runs_and_their_sessions() {
+    let repo = TestRepo::with_small_team();
+    let mut child = start(&repo, SLOW, &["--agent", "bob", "--max-concurrent", "1", "Add a page"]);
+    let run = run_of(&wait_for(&mut child, "Begun."));
+    // The state follows what happens within a quarter of a second.
+    let status = loop {
+        let status = json(&repo.squad(&["status", "--json"]));
+        if status["sessions"][0]["messages"] == 2 {
+            break status;
+        }
+        std::thread::sleep(std::time::Duration::from_millis(10));
+    };
+    let live = &status["runs_live"][0];
+    assert_eq!((&live["run"], &live["message"]), (&json!(run), &"Add a page".into()), "{status}");
+    assert_eq!((&live["step"], &live["agents"]), (&1.into(), &json!({"ada": "working", "bob": "waiting"})));
+    let mut session = status["sessions"][0].clone();
+    assert!(session["created"].as_str() <= session["last_activity"].as_str(), "{status}");
+    for varying in ["created", "last_activity"] {
+        session[varying] = "…".into();
+    }
+    let expected = json!({
+        "id": format!("squad-ada-{run}"), "agent": "ada", "run": run, "state": "active", "created": "…",
+        "last_activity": "…", "messages": 2, "tokens": 0, "model": "claude-opus-4.5",
+        "directory": "REPO", "workspace": null,
+    });
+    assert_eq!((session, status["sessions"].as_array().map(Vec::len)), (expected, Some(1)), "{status}");
+    let lines = repo.squad(&["status"]).out;
+    let lines: Vec<&str> = lines.lines().filter(|line| line.contains("ada ") || line.contains("bob ")).collect();
+    assert!(
+        lines[0].contains("ada          working on claude-opus-4.5, 2 messages, 0 tokens, last active"),
+        "{lines:?}"
+    );
+    assert_eq!(lines[1].trim(), "bob          waiting");
+    let stranger = repo.squad(&["cancel", &run, "rex"]);
+    assert!(stranger.code == 2 && stranger.err.contains("`rex` is not in run"), "{stranger}");
+    assert!(stranger.err.contains("hint: in it: ada and bob"), "{stranger}");
+    signal(&child, "INT");
+    rest(child);
+    let status = json(&repo.squad(&["status", "--json"]));
+    assert_eq!((&status["runs_live"], &status["sessions"]), (&json!([]), &json!([])));
+}
+
+#[test]
+fn what_cannot_be_cancelled_says_why() {
+    let repo = TestRepo::with_small_team();
+    assert_eq!(repo.squad(&["orchestrate", "--engine", "rehearsal", "--agent", "bob", "x"]).code, 0);
+    let done = json(&repo.squad(&["log", "--json"]))["runs"][0]["run"].as_str().expect("an id").to_owned();
+    let mut child = start(&repo, SLOW, &["x"]);
+    let killed = run_of(&wait_for(&mut child, "Begun."));
+    // Somebody asks, and the run no longer hears.
+    repo.write(&format!(".git/squad/runs/{killed}.requests/0123"), r#"{"agent":null}"#);
+    repo.write(".git/squad/runs/20250101-000000-000001.requests/0123", r#"{"agent":null}"#);
+    repo.write(".git/squad/runs/20250101-000000-000001.state", "{}");
+    child.kill().expect("it runs");
+    child.wait().expect("it ends");
+    expect![[r#"
+        --- stderr
+        error: there is no run `2024`
+        hint: `squad status` shows the runs that are live
+        --- exit 2
+    "#]]
+    .assert_eq(&repo.squad(&["cancel", "2024"]).to_string());
+    let over = repo.squad(&["cancel", &done]);
+    assert!(over.code == 1 && over.err.contains(&format!("run {done} is over: completed")), "{over}");
+    let dead = repo.squad(&["cancel", &killed, "ada"]);
+    assert!(dead.code == 1 && dead.err.contains("is not running: its process has died"), "{dead}");
+    let both = repo.squad(&["cancel", "20"]);
+    assert!(both.code == 2 && both.err.contains("`20` is ambiguous: "), "{both}");
+    let nobody = repo.squad(&["cancel", "20", "!"]);
+    assert!(nobody.code == 2 && nobody.err.contains("`!` names no agent"), "{nobody}");
+    // The next command that writes clears what dead runs have left.
+    assert!(Path::new(&repo.root()).join(".git/squad/runs").join(format!("{killed}.state")).exists());
+    repo.squad(&["gc"]);
+    assert_eq!(left(&repo), [""; 0]);
+    assert!(repo.squad(&["cancel", &killed]).err.contains("is over: lost"));
+}
