@@ -25,7 +25,7 @@ pub(crate) use requests::{Ask, Recorded, RequestHandler};
 pub(crate) use sessions::LiveSessions;
 pub(crate) use timer::Limits;
 pub(crate) use work_tree::{Before, TakeSnapshots, WorkTree};
-pub(crate) use workers::{Duty, Job, Work, Workers, session_id};
+pub(crate) use workers::{Duty, Job, Work, Workers, run_of_session, session_id};
 
 #[cfg(test)]
 mod tests;

@@ -85,6 +85,15 @@ pub(crate) fn session_id(agent: &Slug, run: &RunId) -> String {
     format!("squad-{start}-{}-{run}", &blake3::hash(agent.as_str().as_bytes()).to_hex()[..8])
 }
 
+/// The run that a session was opened for; `None`: for none.
+pub(crate) fn run_of_session(id: &str) -> Option<RunId> {
+    let mut parts = id.strip_prefix("squad-")?.rsplitn(4, '-');
+    let (random, time, date, _agent) = (parts.next()?, parts.next()?, parts.next()?, parts.next()?);
+    let is_number = |text: &str, length| text.len() == length && text.bytes().all(|byte| byte.is_ascii_digit());
+    let is_run = is_number(date, 8) && is_number(time, 6);
+    RunId::parse(&format!("{date}-{time}-{random}")).filter(|_| is_run)
+}
+
 /// Everything a worker needs beside its job.
 #[derive(Clone)]
 pub(crate) struct Workers {

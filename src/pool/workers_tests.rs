@@ -215,6 +215,10 @@ fn session_ids_are_short_plain_and_each_agents_own() {
         assert!(id.starts_with("squad-") && id.ends_with(run.as_str()) && id.len() < 110, "{id}");
         assert!(id.chars().all(|c| c.is_ascii_alphanumeric() || matches!(c, '-' | '_')), "{id}");
     }
+    assert!(ids.iter().all(|id| run_of_session(id).as_ref() == Some(&run)), "{ids:?}");
+    for id in ["squad-ada", "squad-20260105-090000-000001", "ada-20260105-090000-000001", "squad-ada-2026-01-05", ""] {
+        assert_eq!(run_of_session(id), None, "{id}");
+    }
     let different: std::collections::BTreeSet<&String> = ids.iter().collect();
     let slugs: std::collections::BTreeSet<Slug> = names.iter().map(|name| slug(name)).collect();
     assert_eq!(different.len(), slugs.len(), "{ids:?}");

@@ -14,6 +14,7 @@ mod demo;
 mod direct;
 mod evidence;
 mod exit_codes;
+mod gc;
 mod hand_off;
 mod hidden;
 mod histories;

@@ -24,6 +24,7 @@ mod recall;
 mod registry;
 mod server;
 mod session;
+mod stores;
 #[cfg(test)]
 pub(crate) mod testing;
 mod traffic;
@@ -45,6 +46,7 @@ pub(crate) use options::{Home, Options, Provider, ProviderKind, Timeouts, WireAp
 pub(crate) use orphans::guard;
 pub(crate) use server::{Identity, PROTOCOL};
 pub(crate) use session::Session;
+pub(crate) use stores::{StoredSession, stored_sessions};
 pub(crate) use wire::{Account, ModelInfo};
 
 use self::server::Server;

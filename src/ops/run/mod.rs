@@ -5,6 +5,7 @@ pub(crate) mod demo;
 pub(crate) mod direct;
 pub(crate) mod executor;
 pub(crate) mod hand_off;
+pub(crate) mod homes;
 pub(crate) mod lease;
 pub(crate) mod live;
 pub(crate) mod orchestrate;

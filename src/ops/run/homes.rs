@@ -1,0 +1,67 @@
+//! What engines have stored of sessions under `.git/squad/homes`: kept while a run can go on with it, and a while longer
+//! for whoever wants to look.
+
+use std::collections::BTreeMap;
+use std::path::Path;
+use std::time::{Duration, SystemTime};
+
+use crate::engine::copilot::{StoredSession, stored_sessions};
+use crate::model::RunId;
+use crate::ops::ledger::log::RunSummary;
+use crate::ops::run::lease;
+use crate::pool::run_of_session;
+
+const DAY: Duration = Duration::from_secs(24 * 60 * 60);
+/// What an interrupted run may be resumed with, and what nothing is known of.
+const RESUMABLE: Duration = DAY.saturating_mul(14);
+const OVER: Duration = DAY.saturating_mul(3);
+/// Bytes that runs that are over may leave all in all; the oldest go first.
+const MOST: u64 = 256 * 1024 * 1024;
+
+/// What was cleared.
+#[derive(Debug, Default, PartialEq)]
+pub(in crate::ops) struct Cleared {
+    pub(in crate::ops) sessions: usize,
+    pub(in crate::ops) bytes: u64,
+}
+
+/// Clears sessions of runs that are over by age and size, and others by age. What live runs have open is never touched.
+pub(in crate::ops) fn clear(local: &Path, runs: &[RunSummary], now: SystemTime) -> Cleared {
+    let stored = stored(&local.join("homes"));
+    let status: BTreeMap<&RunId, &str> = runs.iter().map(|run| (&run.run, run.status.as_str())).collect();
+    // After the sessions were looked up: one that is opened from here on is not among them.
+    let leases = lease::look(local);
+    let mut cleared = Cleared::default();
+    let mut kept = 0;
+    for session in stored {
+        let run = run_of_session(&session.id);
+        if run.as_ref().is_some_and(|run| leases.status(run) == "running") {
+            continue;
+        }
+        let is_over = run
+            .as_ref()
+            .and_then(|run| status.get(run))
+            .is_some_and(|status| matches!(*status, "completed" | "failed" | "timed_out" | "stopped" | "skipped"));
+        let age = now.duration_since(session.modified).unwrap_or_default();
+        let stays = if is_over { age <= OVER && kept + session.bytes <= MOST } else { age <= RESUMABLE };
+        if stays {
+            kept += if is_over { session.bytes } else { 0 };
+        } else if let Err(error) = session.remove() {
+            tracing::debug!("session {} cannot be cleared: {error}", session.id);
+        } else {
+            cleared.sessions += 1;
+            cleared.bytes += session.bytes;
+        }
+    }
+    cleared
+}
+
+/// Those of all homes, the newest first.
+fn stored(homes: &Path) -> Vec<StoredSession> {
+    let is_folder = |path: &Path| path.symlink_metadata().is_ok_and(|about| about.is_dir());
+    let folders = std::fs::read_dir(homes).into_iter().flatten().flatten().map(|entry| entry.path());
+    let folders = folders.filter(|folder| is_folder(homes) && is_folder(folder));
+    let mut stored: Vec<StoredSession> = folders.flat_map(|folder| stored_sessions(&folder.join("copilot"))).collect();
+    stored.sort_by(|one, other| other.modified.cmp(&one.modified).then_with(|| one.id.cmp(&other.id)));
+    stored
+}

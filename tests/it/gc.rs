@@ -1,0 +1,145 @@
+//! What `squad gc` clears of the engine's stored sessions.
+#![cfg(unix)]
+
+use std::fs::{self, File};
+use std::os::unix::fs::symlink;
+use std::path::{Path, PathBuf};
+use std::time::{Duration, SystemTime};
+
+use serde_json::Value;
+
+use crate::process::{SLOW, rest, signal, start, wait_for};
+use crate::support::TestRepo;
+
+const HOME: &str = ".git/squad/homes/0123456789ab/copilot";
+
+struct Stored {
+    repo: TestRepo,
+    /// The test clock's beginning.
+    now: SystemTime,
+}
+
+impl Stored {
+    fn new() -> Self {
+        let now: jiff::Timestamp = "2026-01-05T09:00:00Z".parse().expect("a time stamp");
+        Self { repo: TestRepo::with_small_team(), now: now.into() }
+    }
+
+    fn path(&self, session: &str) -> PathBuf {
+        self.repo.root().join(HOME).join("session-state").join(session)
+    }
+
+    /// A session whose store was written to so many days ago.
+    fn add(&self, session: &str, bytes: u64, days: u64) {
+        let folder = self.path(session);
+        fs::create_dir_all(folder.join("files")).expect("a folder");
+        let file = File::create(folder.join("events.jsonl")).expect("a file");
+        file.set_len(bytes).expect("it is ours");
+        let at = self.now - Duration::from_secs(days * 24 * 60 * 60);
+        file.set_modified(at).expect("it is ours");
+        for folder in [folder.join("files"), folder] {
+            File::open(folder).and_then(|folder| folder.set_modified(at)).expect("it is ours");
+        }
+        self.repo.write(&format!("{HOME}/session-state/.session-operation-locks/{session}.lock"), "");
+    }
+
+    /// Clears, and returns how many went and how many bytes they had.
+    fn gc(&self) -> (u64, u64) {
+        let output = self.repo.squad(&["gc", "--json"]);
+        let value: Value = serde_json::from_str(&output.out).expect("JSON");
+        let number = |name: &str| value[name].as_u64().expect("a number");
+        (number("sessions"), number("session_bytes"))
+    }
+
+    fn left(&self) -> Vec<String> {
+        let names = fs::read_dir(self.path("")).expect("a folder").flatten();
+        let names = names.map(|entry| entry.file_name().to_string_lossy().into_owned());
+        let mut names: Vec<String> = names.filter(|name| !name.starts_with('.')).collect();
+        names.sort();
+        names
+    }
+
+    /// The id of the newest run.
+    fn run(&self) -> String {
+        let log: Value = serde_json::from_str(&self.repo.squad(&["log", "--json"]).out).expect("JSON");
+        log["runs"][0]["run"].as_str().expect("a run").to_owned()
+    }
+}
+
+#[test]
+fn sessions_of_runs_that_are_over_go_by_age_and_by_size() {
+    let stored = Stored::new();
+    for _ in 0..2 {
+        assert_eq!(stored.repo.squad(&["orchestrate", "--engine", "rehearsal", "-a", "ada", "x"]).code, 0);
+    }
+    let run = stored.run();
+    let mib = 1024 * 1024;
+    for (agent, bytes, days) in [("old", 7, 4), ("new", 100 * mib, 1), ("mid", 150 * mib, 2), ("big", 10 * mib, 3)] {
+        stored.add(&format!("squad-{agent}-{run}"), bytes, days);
+    }
+    stored.add("squad-ada-20250101-000000-000001", 9 * mib, 13);
+    stored.add("squad-bob-20250101-000000-000001", 3, 15);
+    // A standing session is no run's.
+    stored.add("squad-ada", 300 * mib, 13);
+    assert_eq!(stored.gc(), (3, 7 + 3 + 10 * mib));
+    let kept = ["squad-ada", "squad-ada-20250101-000000-000001", "squad-mid-RUN", "squad-new-RUN"];
+    assert_eq!(stored.left(), kept.map(|name| name.replace("RUN", &run)));
+    let locks = fs::read_dir(stored.path(".session-operation-locks")).expect("a folder").count();
+    assert_eq!((locks, stored.gc()), (4, (0, 0)));
+    stored.add(&format!("squad-old-{run}"), 2_500_000, 4);
+    let output = stored.repo.squad(&["gc"]);
+    assert!(output.out.starts_with("1 stored session of 2.5 MB removed\n"), "{output}");
+}
+
+#[test]
+fn sessions_of_live_and_of_interrupted_runs_stay() {
+    let stored = Stored::new();
+    let mut child = start(&stored.repo, SLOW, &["x"]);
+    wait_for(&mut child, "Begun.");
+    let live = stored.run();
+    stored.add(&format!("squad-ada-{live}"), 5, 400);
+    assert_eq!(stored.gc(), (0, 0));
+    signal(&child, "INT");
+    rest(child);
+    stored.add(&format!("squad-ada-{live}"), 5, 13);
+    assert_eq!(stored.gc(), (0, 0), "it may be resumed");
+    stored.add(&format!("squad-ada-{live}"), 5, 15);
+    assert_eq!(stored.gc(), (1, 5));
+}
+
+#[test]
+fn no_link_leads_out_of_the_homes() {
+    let stored = Stored::new();
+    let outside = stored.repo.root().join("../outside");
+    let store = outside.join("session-state/squad-far-20250101-000000-000001");
+    fs::create_dir_all(&store).expect("a folder");
+    for file in [store.join("kept.txt"), outside.join("squad-ada-20250101-000000-000001.lock")] {
+        fs::write(file, "kept").expect("a file");
+    }
+    let old = |path: &Path| {
+        File::open(path).and_then(|file| file.set_modified(stored.now - Duration::from_secs(1_000 * 86_400)))
+    };
+    for path in [&store, &store.join("kept.txt")] {
+        old(path).expect("it is ours");
+    }
+    stored.add("squad-ada-20250101-000000-000001", 5, 400);
+    let inner = stored.path("squad-ada-20250101-000000-000001/files");
+    symlink(&store, inner.join("link")).expect("a link");
+    let long_ago = ["-h", "-d", "2020-01-01"].iter().map(AsRef::as_ref);
+    let touched = std::process::Command::new("touch").args(long_ago.chain([inner.join("link").as_os_str()])).status();
+    assert!(touched.expect("touch runs").success());
+    old(&inner).expect("it is ours");
+    symlink(&store, stored.path("squad-bob-20250101-000000-000001")).expect("a link");
+    fs::remove_dir_all(stored.path(".session-operation-locks")).expect("it is ours");
+    symlink(&outside, stored.path(".session-operation-locks")).expect("a link");
+    let homes = stored.repo.root().join(".git/squad/homes");
+    symlink(&outside, homes.join("linked-home")).expect("a link");
+    for (folder, link) in [("1", "copilot"), ("2/copilot", "session-state")] {
+        fs::create_dir_all(homes.join(folder)).expect("a folder");
+        let target = if link == "copilot" { outside.clone() } else { outside.join("session-state") };
+        symlink(target, homes.join(folder).join(link)).expect("a link");
+    }
+    let (sessions, _) = stored.gc();
+    assert_eq!((sessions, stored.left()), (1, vec!["squad-bob-20250101-000000-000001".to_owned()]));
+    assert!(store.join("kept.txt").exists() && outside.join("squad-ada-20250101-000000-000001.lock").exists());
+}
