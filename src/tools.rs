@@ -16,6 +16,8 @@ pub(crate) enum Tool {
     Remember,
     Decisions,
     Verdict,
+    Route,
+    Status,
 }
 
 /// What a call asks for.
@@ -29,13 +31,27 @@ pub(crate) enum Intent {
     Search(String),
     /// Say what a review found.
     Judge(Judgement),
+    /// Hand work to a colleague.
+    Route(Handing),
+    /// Who is at what.
+    Status,
+}
+
+/// Work for a colleague.
+#[derive(Clone, Debug, PartialEq)]
+pub(crate) struct Handing {
+    /// As the model names it.
+    pub(crate) agent: String,
+    pub(crate) task: String,
+    pub(crate) wait: bool,
 }
 
 /// Longer than any decision in the trees we know; keeps one call from filling the ledger.
 const LONGEST_TEXT: usize = 64 * 1024;
 
 impl Tool {
-    pub(crate) const ALL: [Self; 4] = [Self::LogDecision, Self::Remember, Self::Decisions, Self::Verdict];
+    pub(crate) const ALL: [Self; 6] =
+        [Self::LogDecision, Self::Remember, Self::Decisions, Self::Verdict, Self::Route, Self::Status];
 
     pub(crate) fn name(self) -> &'static str {
         match self {
@@ -43,6 +59,8 @@ impl Tool {
             Self::Remember => "squad_remember",
             Self::Decisions => "squad_decisions",
             Self::Verdict => "squad_verdict",
+            Self::Route => "squad_route",
+            Self::Status => "squad_status",
         }
     }
 
@@ -79,8 +97,19 @@ impl Tool {
                     "files": texts("The files that have to change, from the repository's root."),
                 }),
             ),
+            Self::Route => (
+                "Hand a piece of work to a colleague whose work it is. With `wait` the answer is the colleague's report.",
+                json!({
+                    "agent": text("The colleague's slug."),
+                    "task": text("The whole task: the colleague knows nothing of yours."),
+                    "wait": {"type": "boolean", "description": "Whether you need the report to go on; true if left out."},
+                }),
+            ),
+            Self::Status => ("Who of the team is at what in this run, since when, and the tokens it took.", json!({})),
         };
         let required: &[&str] = match self {
+            Self::Route => &["agent", "task"],
+            Self::Status => &[],
             Self::LogDecision => &["title", "what"],
             Self::Remember => &["text"],
             Self::Decisions => &[],
@@ -121,6 +150,18 @@ struct GivenVerdict {
     reasons: String,
     #[serde(default)]
     files: Vec<String>,
+}
+
+#[derive(Deserialize)]
+struct GivenRoute {
+    agent: String,
+    task: String,
+    #[serde(default = "yes")]
+    wait: bool,
+}
+
+fn yes() -> bool {
+    true
 }
 
 #[derive(Deserialize, Default)]
@@ -176,6 +217,16 @@ pub(crate) fn read(call: &ToolCall) -> Result<Intent, String> {
             }
             Ok(Intent::Judge(Judgement { approved, reasons, files }))
         }
+        Some(Tool::Route) => {
+            let GivenRoute { agent, task, wait } = arguments(call)?;
+            let task = printable(task.trim());
+            if task.is_empty() {
+                return Err("`task` is empty; say what the colleague is to do".to_owned());
+            }
+            limited(&task)?;
+            Ok(Intent::Route(Handing { agent, task, wait }))
+        }
+        Some(Tool::Status) => Ok(Intent::Status),
     }
 }
 

@@ -214,6 +214,18 @@ pub(crate) fn continuation_prompt(unfinished: &[String]) -> String {
     prompt
 }
 
+/// Work that a colleague hands on.
+pub(crate) fn handed_prompt(task: &str, from: &Slug, message: &str, directory: &str, run: &str) -> String {
+    let mut prompt = format!(
+        "{}\n\n---\n`{from}` hands you this. Your last message is the report it gets. It works on the task quoted here, \
+         which is not yours:\n\n",
+        task.trim()
+    );
+    prompt.push_str(&quote(cut(message.trim(), MESSAGE).0));
+    prompt.push_str(&format!("\nProject root: {directory}\nRun: {run}\n"));
+    prompt
+}
+
 fn names(agents: &[Slug]) -> String {
     list(agents.iter().map(|agent| format!("`{agent}`")))
 }

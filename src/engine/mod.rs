@@ -54,6 +54,9 @@ pub(crate) trait AdapterSession {
     /// What a resumed session holds of a prompt; `None`: the engine does not say.
     async fn recall(&mut self, prompt: &str) -> Option<Recall>;
 
+    /// Tells the turn that is running something before its next model call. `false`: this engine cannot.
+    async fn notify(&mut self, text: &str) -> Result<bool, EngineError>;
+
     /// The next fact. Never ends: a session whose engine is gone reports [`Fact::Lost`] again and again.
     async fn next(&mut self) -> Fact;
 
@@ -206,6 +209,13 @@ impl AdapterSession for Session {
         match self {
             Self::Copilot(session) => session.recall(prompt).await,
             Self::Rehearsal(session) => session.recall(prompt).await,
+        }
+    }
+
+    async fn notify(&mut self, text: &str) -> Result<bool, EngineError> {
+        match self {
+            Self::Copilot(session) => session.notify(text).await,
+            Self::Rehearsal(session) => session.notify(text).await,
         }
     }
 

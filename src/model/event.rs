@@ -129,6 +129,8 @@ kinds! {
     /// The engine asked for could not start, and another takes its place.
     "engine.fallback" AtOnce EngineFallback { from: String, to: String, reason: String };
     "route.planned" AtOnce RoutePlanned(Plan);
+    /// An agent hands work to a colleague. `text` is the task.
+    "route.requested" AtOnce RouteRequested { to: Slug, text: String, wait: bool };
     "step.started" AtOnce StepStarted { agents: Vec<Slug> };
     "step.completed" AtOnce StepCompleted { status: Outcome };
     /// An agent's session does not get the model that was chosen for it.

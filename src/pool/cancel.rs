@@ -31,28 +31,28 @@ impl Canceller {
 #[derive(Clone)]
 pub(crate) struct Cancel {
     cancelled: watch::Receiver<Cancelled>,
-    agent: Option<Slug>,
+    agents: Vec<Slug>,
 }
 
 impl Cancel {
     pub(crate) fn channel() -> (Canceller, Self) {
         let (sender, cancelled) = watch::channel(Cancelled::default());
-        (Canceller(sender), Self { cancelled, agent: None })
+        (Canceller(sender), Self { cancelled, agents: Vec::new() })
     }
 
-    /// The same for an agent, who is cancelled with the run or alone.
-    pub(crate) fn of(&self, agent: &Slug) -> Self {
-        Self { cancelled: self.cancelled.clone(), agent: Some(agent.clone()) }
+    /// The same for work that is cancelled with any of these agents, as with the run.
+    pub(crate) fn of(&self, agents: Vec<Slug>) -> Self {
+        Self { cancelled: self.cancelled.clone(), agents }
     }
 
     pub(crate) fn is_set(&self) -> bool {
-        is_set(&self.cancelled.borrow(), self.agent.as_ref())
+        is_set(&self.cancelled.borrow(), &self.agents)
     }
 
     /// Returns when it is set; never, when nobody can set it any more.
     pub(crate) async fn wait(&mut self) {
-        let agent = self.agent.as_ref();
-        if self.cancelled.wait_for(|cancelled| is_set(cancelled, agent)).await.is_err() {
+        let agents = &self.agents;
+        if self.cancelled.wait_for(|cancelled| is_set(cancelled, agents)).await.is_err() {
             std::future::pending().await
         }
     }
@@ -63,6 +63,6 @@ impl Cancel {
     }
 }
 
-fn is_set(cancelled: &Cancelled, agent: Option<&Slug>) -> bool {
-    cancelled.run || agent.is_some_and(|agent| cancelled.agents.contains(agent))
+fn is_set(cancelled: &Cancelled, agents: &[Slug]) -> bool {
+    cancelled.run || agents.iter().any(|agent| cancelled.agents.contains(agent))
 }

@@ -59,6 +59,11 @@ impl Reports {
         self.send(agent, what, None, None);
     }
 
+    /// The same for what follows from these entries.
+    pub(crate) fn tell_because(&self, agent: &Slug, what: What, causes: Vec<EntryId>) {
+        self.send(Some(agent), what, Some(causes), None);
+    }
+
     /// Reports, and returns when it is durable.
     pub(crate) async fn record(&self, agent: Option<&Slug>, what: What) -> Result<EntryId, String> {
         self.record_for(agent, what, None).await

@@ -9,16 +9,22 @@
 //! ```
 
 mod cancel;
+mod colleagues;
 mod dispatcher;
+mod handing;
 mod lineage;
+mod notices;
 mod requests;
+mod seat;
 mod sessions;
 mod timer;
 mod work_tree;
 mod workers;
 
 pub(crate) use cancel::{Cancel, Canceller};
+pub(crate) use colleagues::{Colleagues, Commission};
 pub(crate) use dispatcher::{Dispatcher, Journal, Reports, Show};
+pub(crate) use notices::Notices;
 #[cfg(test)]
 use requests::Requester;
 pub(crate) use requests::{Ask, Recorded, RequestHandler};
@@ -27,6 +33,8 @@ pub(crate) use timer::Limits;
 pub(crate) use work_tree::{Before, TakeSnapshots, WorkTree};
 pub(crate) use workers::{Duty, Job, Work, Workers, run_of_session, session_id};
 
+#[cfg(test)]
+mod handing_tests;
 #[cfg(test)]
 mod tests;
 #[cfg(test)]

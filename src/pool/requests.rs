@@ -6,7 +6,8 @@ use std::sync::{Arc, Mutex, PoisonError};
 
 use tokio::sync::oneshot;
 
-use super::{Reports, WorkTree};
+use super::colleagues::Caller;
+use super::{Notices, Reports, WorkTree};
 use crate::engine::{Approval, Reply, Request, ToolCall, ToolResult, Writing};
 use crate::model::{Access, Decision, Judgement, Slug, What, first_words, list, marked, without_hidden};
 use crate::policy::{Permissions, Ruling, is_in_inbox, only_shows_changes, rule};
@@ -25,6 +26,8 @@ pub(crate) struct RequestHandler {
     pub(crate) decisions: Vec<Decision>,
     /// What the run recorded before it was interrupted: a call that is made again records nothing twice.
     pub(crate) recorded: Recorded,
+    /// What was decided since, for those who have not heard of it.
+    pub(crate) notices: Notices,
     /// `None`: nobody can be asked.
     pub(crate) ask: Option<Ask>,
 }
@@ -53,16 +56,32 @@ pub(crate) struct Requester {
     changes_allowed: AtomicU64,
     /// What a reviewer has said; `None`: it reviews nothing.
     judgement: Option<Mutex<Option<Judgement>>>,
+    /// `None`: it hands no work on.
+    pub(super) caller: Option<Caller>,
 }
 
 impl Requester {
     pub(crate) fn new(agent: Slug, reports: Reports, reads_only: bool, tree: Option<Arc<WorkTree>>) -> Self {
         let (refused, changes_refused, changes_allowed) = Default::default();
-        Self { agent, reports, reads_only, tree, refused, changes_refused, changes_allowed, judgement: None }
+        Self {
+            agent,
+            reports,
+            reads_only,
+            tree,
+            refused,
+            changes_refused,
+            changes_allowed,
+            judgement: None,
+            caller: None,
+        }
     }
 
     pub(crate) fn reviewing(self) -> Self {
         Self { judgement: Some(Mutex::default()), ..self }
+    }
+
+    pub(super) fn calling(self, caller: Caller) -> Self {
+        Self { caller: Some(caller), ..self }
     }
 
     /// What it has said last, as a reviewer.
@@ -149,9 +168,11 @@ impl RequestHandler {
             }
             Ok(Intent::Search(query)) => Ok(self.search(&query)),
             Ok(Intent::Judge(judgement)) => requester.judge(judgement),
+            Ok(Intent::Route(_) | Intent::Status) => {
+                Err("who chooses, reviews or only reads hands no work on".to_owned())
+            }
         };
-        let (ok, text) = done.map_or_else(|text| (false, text), |text| (true, text));
-        ToolResult { ok, text: without_hidden(text) }
+        result(done)
     }
 
     async fn decide(&self, reports: &Reports, agent: &Slug, decision: Decision) -> Result<String, String> {
@@ -161,9 +182,11 @@ impl RequestHandler {
             return Ok(format!("Decision {} was recorded before you were interrupted: {title}", known.id));
         }
         let decision = Decision { by: Some(agent.to_string()), ..decision };
-        let logged = What::DecisionLogged { decision, branch: self.branch.clone() };
-        let recorded = reports.record(Some(agent), logged).await;
-        recorded.map(|id| format!("Decision {} is recorded: {title}", id.decision()))
+        let logged = What::DecisionLogged { decision: decision.clone(), branch: self.branch.clone() };
+        let entry = reports.record(Some(agent), logged).await?;
+        let id = entry.decision();
+        self.notices.log(agent, entry, Decision { id: id.clone(), ..decision });
+        Ok(format!("Decision {id} is recorded: {title}"))
     }
 
     /// What agents write into the inbox of another tool is recorded as their decisions, and not written.
@@ -287,6 +310,12 @@ impl RequestHandler {
             .collect();
         if found.is_empty() { "No decision in force matches.".to_owned() } else { found.join("\n\n") }
     }
+}
+
+/// What the model reads.
+pub(super) fn result(done: Result<String, String>) -> ToolResult {
+    let (ok, text) = done.map_or_else(|text| (false, text), |text| (true, text));
+    ToolResult { ok, text: without_hidden(text) }
 }
 
 /// A path as an engine gives it, from the project's root with `/`; `None` for one outside.

@@ -6,7 +6,7 @@ use std::sync::{Mutex, MutexGuard, PoisonError};
 
 use tokio::sync::Notify;
 
-use crate::model::{AgentState, Event, RunActivity, SessionState, SessionStatus, Slug, What};
+use crate::model::{AgentState, Event, RunActivity, SessionState, SessionStatus, Slug, What, first_line};
 
 /// Learns from the run's events; the workers add what no event says.
 #[derive(Default)]
@@ -27,13 +27,40 @@ struct Place {
     model: String,
     directory: String,
     workspace: Option<String>,
+    /// The beginning of what it was told to do.
+    task: String,
 }
+
+/// Characters of a task.
+const TASK: usize = 100;
 
 impl LiveSessions {
     /// The session that an agent is about to begin in.
-    pub(super) fn place(&self, agent: &Slug, model: &str, directory: &Path, workspace: Option<String>) {
-        let (model, directory) = (model.to_owned(), directory.display().to_string());
-        self.known().places.insert(agent.clone(), Place { model, directory, workspace });
+    pub(super) fn place(&self, agent: &Slug, model: &str, opening: (&Path, &str), workspace: Option<String>) {
+        let (directory, task) = opening;
+        let (model, directory, task) = (model.to_owned(), directory.display().to_string(), first_line(task, TASK));
+        self.known().places.insert(agent.clone(), Place { model, directory, workspace, task });
+    }
+
+    /// Who is at what, for the model of an agent.
+    pub(super) fn told(&self, asking: &Slug) -> String {
+        let known = self.known();
+        let line = |(agent, state): (&Slug, &AgentState)| {
+            let you = if agent == asking { " (you)" } else { "" };
+            let session = known.activity.sessions.iter().find(|session| session.agent == *agent);
+            let doing = match (state, session) {
+                (AgentState::Waiting, _) => "has not begun".to_owned(),
+                (AgentState::Ended(outcome), _) => outcome.to_string(),
+                (AgentState::Working, None) => "works".to_owned(),
+                (AgentState::Working, Some(session)) => {
+                    let task = known.places.get(agent).map(|place| place.task.as_str()).unwrap_or_default();
+                    let since = session.created.strftime("%H:%M:%S UTC");
+                    format!("works since {since}, {} tokens, on: {task}", session.tokens)
+                }
+            };
+            format!("- `{agent}`{you}: {doing}\n")
+        };
+        known.activity.agents.iter().map(line).collect()
     }
 
     /// Returns when something has changed since it returned last.
@@ -66,6 +93,12 @@ impl Known {
             return;
         };
         match &event.what {
+            What::RouteRequested { to, .. } => {
+                let state = self.activity.agents.entry(to.clone()).or_insert(AgentState::Waiting);
+                if *state != AgentState::Working {
+                    *state = AgentState::Waiting;
+                }
+            }
             What::SessionCreated { session, .. } | What::SessionResumed { session, .. } => {
                 self.open(event, agent, session);
             }
@@ -91,7 +124,7 @@ impl Known {
     fn open(&mut self, event: &Event, agent: &Slug, session: &str) {
         self.activity.step = self.activity.step.max(event.position.step);
         self.activity.agents.insert(agent.clone(), AgentState::Working);
-        let Place { model, directory, workspace } = self.places.get(agent).cloned().unwrap_or_default();
+        let Place { model, directory, workspace, .. } = self.places.get(agent).cloned().unwrap_or_default();
         self.activity.sessions.retain(|session| session.agent != *agent);
         self.activity.sessions.push(SessionStatus {
             id: session.to_owned(),

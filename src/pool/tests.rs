@@ -181,6 +181,7 @@ async fn a_link_in_the_project_is_judged_by_where_it_leads() {
         branch: None,
         decisions: Vec::new(),
         recorded: Default::default(),
+        notices: Notices::default(),
         ask: None,
     };
     for (path, is_allowed) in [("own", true), ("link/secret", false), ("missing", true), ("../missing", false)] {

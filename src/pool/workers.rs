@@ -7,18 +7,21 @@ use std::sync::Arc;
 use std::task::Poll;
 use std::time::Duration;
 
-use tokio::sync::Semaphore;
+use tokio::sync::{OwnedMutexGuard, Semaphore};
 use tokio::task::JoinSet;
 use tokio::time::Instant;
 
+use super::colleagues::{Caller, Colleagues, HandedBy};
+use super::notices::Notice;
 use super::requests::{RequestHandler, Requester, in_project};
+use super::seat::Seat;
 use super::timer::{Limits, Timer, Waits};
 use super::{Cancel, LiveSessions, Reports, WorkTree};
 use crate::compile;
 use crate::engine::{Adapter, AdapterSession, Engine, EngineError, Fact, Opening, Session};
 use crate::model::{
-    Change, End, Judgement, Outcome, Position, RunId, Slug, ToolChoice, Unoffered, Usage, Verdict, What, WorkReport,
-    Written, seconds, without_hidden,
+    Change, End, Judgement, Outcome, Position, RunId, Slug, Tier, ToolChoice, Unoffered, Usage, Verdict, What,
+    WorkReport, Written, seconds, without_hidden,
 };
 use crate::policy::is_in_inbox;
 
@@ -42,6 +45,8 @@ pub(crate) struct Job {
     pub(crate) duty: Duty,
     /// It was interrupted: what its session holds of the prompt is not sent again.
     pub(crate) goes_on: bool,
+    /// `None`: the plan's own.
+    pub(crate) handed_by: Option<HandedBy>,
 }
 
 /// What became of a job. Every job has one.
@@ -60,6 +65,11 @@ pub(crate) struct Work {
     /// A reviewer's, once it is known.
     pub(crate) verdict: Option<Verdict>,
     requester: Arc<Requester>,
+    seat: Arc<Seat>,
+    session: String,
+    /// It is told what colleagues decide.
+    hears_decisions: bool,
+    has_session: bool,
     /// Tool calls that have begun and not ended, by the call's id.
     under_way: BTreeMap<String, Started>,
 }
@@ -105,6 +115,7 @@ pub(crate) struct Workers {
     pub(crate) places: Arc<Semaphore>,
     /// What they are at, for whoever looks from outside.
     pub(crate) sessions: Arc<LiveSessions>,
+    pub(crate) colleagues: Arc<Colleagues<Job, Work>>,
     /// Where what agents change is seen.
     pub(crate) tree: Option<Arc<WorkTree>>,
 }
@@ -134,23 +145,30 @@ impl Workers {
         work.into_iter().flatten().collect()
     }
 
-    /// One job from beginning to end, with its outcome reported. A defect of ours in it is this job's failure and
-    /// nobody else's.
+    /// One job from beginning to end, with all that was handed on meanwhile: nothing that has begun is lost.
     pub(crate) async fn work(&self, job: Job) -> Work {
+        let work = self.perform(job).await;
+        self.colleagues.settled().await;
+        work
+    }
+
+    /// One job, with its outcome reported. A defect of ours in it is this job's failure and nobody else's.
+    pub(super) async fn perform(&self, mut job: Job) -> Work {
         let mut work = self.unfinished(&job);
         let started = Instant::now();
-        let mut cancel = self.cancel.of(&work.agent);
-        let place = tokio::select! {
+        let mut cancel = self.cancel_of(&job);
+        let turn = tokio::select! {
             biased;
             () = cancel.wait() => None,
-            place = Arc::clone(&self.places).acquire_owned() => place.ok(),
+            turn = self.enter(&work) => Some(turn),
         };
-        match place {
+        match turn {
             None => {
                 work.end(Outcome::Cancelled, &format!("{} before it began", cancel.reason()));
                 work.changed = Some(Vec::new());
             }
-            Some(_place) => {
+            Some(mut has_session) => {
+                job.opening.resume |= *has_session;
                 let tree = work.requester.tree.clone();
                 if let Some(tree) = &tree {
                     tree.enter(&work.agent);
@@ -164,6 +182,9 @@ impl Workers {
                     Some(tree) => tree.leave(&work.agent).await,
                     None => Some(Vec::new()),
                 };
+                *has_session |= work.has_session;
+                work.seat.leave();
+                self.colleagues.leave(&work.agent);
             }
         }
         work.usage.refused = work.requester.refused();
@@ -177,6 +198,19 @@ impl Workers {
         let mut work = self.not_begun(Requester::new(agent.clone(), self.reports.clone(), true, None));
         work.end(Outcome::Completed, "");
         Work { text: end.text, changed: end.changed, usage: end.usage, ..work }
+    }
+
+    /// Who works is not given anything else meanwhile; only then does it take a place.
+    async fn enter(&self, work: &Work) -> OwnedMutexGuard<bool> {
+        let turn = self.colleagues.turn_of(&work.agent).await;
+        work.seat.take().await;
+        turn
+    }
+
+    /// Work is cancelled with whoever handed it on.
+    fn cancel_of(&self, job: &Job) -> Cancel {
+        let by = job.handed_by.iter().flat_map(|by| &by.agents);
+        self.cancel.of(by.chain([&job.opening.spec.agent]).cloned().collect())
     }
 
     /// The outcome of one who does not begin.
@@ -193,8 +227,18 @@ impl Workers {
         let has_no_means = spec.tools == ToolChoice::ReadOnly;
         let tree = self.tree.clone().filter(|_| !has_no_means);
         let reads_only = job.duty != Duty::Work || has_no_means;
-        let requester = Requester::new(spec.agent.clone(), self.reports.clone(), reads_only, tree);
-        self.not_begun(if job.duty == Duty::Review { requester.reviewing() } else { requester })
+        let mut requester = Requester::new(spec.agent.clone(), self.reports.clone(), reads_only, tree);
+        let (seat, tier) = (Seat::new(Arc::clone(&self.places)), spec.tier);
+        match job.duty {
+            Duty::Review => requester = requester.reviewing(),
+            Duty::Work if tier != Tier::Lightweight => {
+                let asked_by = job.handed_by.as_ref().map(|by| by.agents.clone()).unwrap_or_default();
+                requester = requester.calling(Caller { asked_by, tier, seat: Arc::clone(&seat) });
+            }
+            Duty::Work | Duty::Answer => {}
+        }
+        let hears_decisions = job.duty != Duty::Answer && tier != Tier::Lightweight;
+        Work { seat, hears_decisions, session: job.opening.session.clone(), ..self.not_begun(requester) }
     }
 
     fn not_begun(&self, requester: Requester) -> Work {
@@ -208,6 +252,10 @@ impl Workers {
             changed: None,
             position: self.reports.position(),
             verdict: None,
+            seat: Seat::new(Arc::clone(&self.places)),
+            session: String::new(),
+            hears_decisions: false,
+            has_session: false,
             under_way: BTreeMap::new(),
         }
     }
@@ -215,7 +263,7 @@ impl Workers {
     async fn attend(&self, job: Job, work: &mut Work) {
         let (name, directory) = (job.opening.session.clone(), job.opening.directory.clone());
         let spec = job.opening.spec.clone();
-        let mut cancel = self.cancel.of(&spec.agent);
+        let mut cancel = self.cancel_of(&job);
         let resume = job.opening.resume;
         if let Some(Unoffered { model, engine }) = &spec.model.instead_of {
             let (from, to) = (model.clone(), spec.model.shown().to_owned());
@@ -238,7 +286,7 @@ impl Workers {
                 return work.end(Outcome::Failed, &reason);
             }
         };
-        self.sessions.place(&spec.agent, session.model(), &directory, session.workspace());
+        self.sessions.place(&spec.agent, session.model(), (&directory, &job.prompt), session.workspace());
         let seconds = seconds(asked.elapsed());
         let opened = if resume {
             What::SessionResumed { session: name.clone(), seconds }
@@ -250,14 +298,18 @@ impl Workers {
                 seconds,
             }
         };
-        self.reports.tell(Some(&spec.agent), opened);
+        work.has_session = true;
+        match &job.handed_by {
+            Some(by) => self.reports.tell_because(&spec.agent, opened, vec![by.entry.clone()]),
+            None => self.reports.tell(Some(&spec.agent), opened),
+        }
         let recalled =
             if job.goes_on && resume { session.recall(&without_hidden(job.prompt.clone())).await } else { None };
         let prompt = match recalled.filter(|recall| recall.has_prompt) {
             Some(recall) => compile::continuation_prompt(&recall.unfinished),
             None => job.prompt,
         };
-        self.turn(&mut session, &prompt, work).await;
+        self.turn(&mut session, &prompt, cancel, work).await;
         self.close_calls(work);
         if work.outcome == Outcome::Completed {
             self.reports.tell(Some(&spec.agent), What::SessionIdle { session: name.clone() });
@@ -280,17 +332,26 @@ impl Workers {
         }
     }
 
-    async fn turn(&self, session: &mut Session, prompt: &str, work: &mut Work) {
+    async fn turn(&self, session: &mut Session, prompt: &str, mut cancel: Cancel, work: &mut Work) {
         work.usage.turns += 1;
-        if let Err(error) = session.send(&without_hidden(prompt.to_owned())).await {
+        let mut decided = self.requests.notices.subscribe();
+        let mut can_hear = work.hears_decisions;
+        let notice = self.requests.notices.due(&work.agent).filter(|_| can_hear);
+        let prompt = notice.iter().map(|notice| format!("{}\n---\n\n", notice.text)).collect::<String>() + prompt;
+        if let Err(error) = session.send(&without_hidden(prompt)).await {
             return work.end(Outcome::Failed, &error.to_string());
         }
-        let mut cancel = self.cancel.of(&work.agent);
+        notice.iter().for_each(|notice| self.told(work, notice));
         let mut timer = Timer::start(self.limits);
         let (waits, mut waiting) = Waits::channel();
         loop {
             let fact = tokio::select! {
                 biased;
+                // The one who has decided is told last, so this comes before anything that follows from it.
+                _ = decided.changed(), if can_hear => {
+                    can_hear = self.notify(session, work).await;
+                    continue;
+                }
                 fact = session.next() => fact,
                 () = cancel.wait() => {
                     self.stop(session, work, &waits).await;
@@ -311,6 +372,25 @@ impl Workers {
                 return work.end(outcome, &reason);
             }
         }
+    }
+
+    /// Tells a turn what was decided. `false`: it hears of it with its next message.
+    async fn notify(&self, session: &mut Session, work: &Work) -> bool {
+        let Some(notice) = self.requests.notices.due(&work.agent) else { return true };
+        // It may come behind what was meant to be the last message.
+        let text = format!("{}\nWhere your work was done already, end with your whole report again.\n", notice.text);
+        if let Ok(true) = session.notify(&without_hidden(text)).await {
+            self.told(work, &notice);
+            return true;
+        }
+        self.requests.notices.withdraw(&work.agent, &notice);
+        false
+    }
+
+    fn told(&self, work: &Work, notice: &Notice) {
+        let decisions = notice.decisions.iter().map(|decision| decision.id.clone()).collect();
+        let what = What::DecisionDelivered { decisions, session: work.session.clone() };
+        self.reports.tell_because(&work.agent, what, notice.entries.clone());
     }
 
     /// What the turn's end cut short has an end of its own, so that the record shows that it began.
@@ -353,6 +433,7 @@ impl Workers {
                 });
                 if let (Some(tree), Some(writes)) = (&work.requester.tree, &writes) {
                     tree.name(&work.agent, &writes.path);
+                    self.requests.notices.write(&work.agent, &writes.path);
                 }
                 let at = Instant::now();
                 work.under_way.insert(call.clone(), Started { tool: tool.clone(), detail: detail.clone(), writes, at });
@@ -373,10 +454,10 @@ impl Workers {
             Fact::Request(request) => {
                 // Answered beside the turn, so that its other facts do not wait.
                 let wait = waits.begin();
-                let (requests, requester) = (Arc::clone(&self.requests), Arc::clone(&work.requester));
+                let (workers, requester) = (self.clone(), Arc::clone(&work.requester));
                 tokio::spawn(async move {
                     let _wait = wait;
-                    requests.answer(&requester, request).await;
+                    workers.answer(requester, request).await;
                 });
             }
             Fact::Denied { tool, detail, reason } => {

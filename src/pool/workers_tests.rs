@@ -13,11 +13,11 @@ use crate::engine::{Approval, Engine, Opening, Reply, Request};
 use crate::model::{Access, ModelChoice, ModelLayer, Outcome, RunId, SessionSpec, Slug, Tier, ToolChoice};
 use crate::policy::Permissions;
 
-fn slug(name: &str) -> Slug {
+pub(super) fn slug(name: &str) -> Slug {
     Slug::fold(name).expect("a slug")
 }
 
-fn job(agent: &str) -> Job {
+pub(super) fn job(agent: &str) -> Job {
     let spec = SessionSpec {
         agent: slug(agent),
         name: agent.to_owned(),
@@ -32,11 +32,11 @@ fn job(agent: &str) -> Job {
     };
     let opening =
         Opening { session: agent.to_owned(), spec, tools: Vec::new(), directory: "/project".into(), resume: false };
-    Job { opening, prompt: "work".to_owned(), duty: Duty::Work, goes_on: false }
+    Job { opening, prompt: "work".to_owned(), duty: Duty::Work, goes_on: false, handed_by: None }
 }
 
 /// Workers with an engine that plays this script, and what it reports.
-fn workers(script: &str, places: usize, timeout: Duration) -> (Workers, mpsc::UnboundedReceiver<Message>) {
+pub(super) fn workers(script: &str, places: usize, timeout: Duration) -> (Workers, mpsc::UnboundedReceiver<Message>) {
     let (reports, messages) = Reports::channel();
     let (keep, cancel) = Cancel::channel();
     // Nobody interrupts.
@@ -52,22 +52,17 @@ fn workers(script: &str, places: usize, timeout: Duration) -> (Workers, mpsc::Un
         tree: None,
         places: Arc::new(Semaphore::new(places)),
         sessions: Arc::default(),
+        colleagues: Colleagues::channel().0,
     };
     (workers, messages)
 }
 
-fn requests(permissions: Permissions, ask: Option<Ask>) -> RequestHandler {
-    RequestHandler {
-        permissions,
-        project: "/project".to_owned(),
-        branch: None,
-        decisions: Vec::new(),
-        recorded: Default::default(),
-        ask,
-    }
+pub(super) fn requests(permissions: Permissions, ask: Option<Ask>) -> RequestHandler {
+    let (branch, decisions, recorded, notices) = Default::default();
+    RequestHandler { permissions, project: "/project".to_owned(), branch, decisions, recorded, notices, ask }
 }
 
-const MINUTES: Duration = Duration::from_secs(300);
+pub(super) const MINUTES: Duration = Duration::from_secs(300);
 
 const THREE: &str = r#"
 [[turn]]

@@ -13,6 +13,7 @@ mod wording;
 
 pub(crate) use changes::{Changes, changes};
 pub(crate) use conflicts::{Certainty, Conflict, between, dangling, within};
+pub(crate) use scope::concerns;
 
 use similar::TextDiff;
 

@@ -13,6 +13,11 @@ pub(super) fn is_apart(a: &Decision, b: &Decision) -> bool {
     !a.scope.is_empty() && !b.scope.is_empty() && !overlaps(a, b)
 }
 
+/// A decision that names places names some that may be one of these.
+pub(crate) fn concerns(decision: &Decision, places: &[&str]) -> bool {
+    decision.scope.iter().any(|glob| places.iter().any(|place| may_meet(tidy(glob), tidy(place))))
+}
+
 /// Both name places, and some of them may be the same. Errs on the side of yes.
 pub(super) fn overlaps(a: &Decision, b: &Decision) -> bool {
     a.scope.iter().any(|one| b.scope.iter().any(|other| may_meet(tidy(one), tidy(other))))

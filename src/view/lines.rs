@@ -173,6 +173,7 @@ impl<S: Screen> Lines<S> {
             // Whoever runs squad is told why by the error that follows.
             What::ConnectionFailed { .. } => self.has_engine = false,
             What::SessionError { reason, .. } => self.line("squad", Mood::Warning, reason),
+            What::CancelRequested { reason } => self.line("squad", Mood::Warning, &format!("cancel: {reason}")),
             What::SnapshotTaken { left_out, .. } if !left_out.is_empty() => {
                 let name = |left: &LeftOut| format!("{} ({})", left.path, left.why);
                 let shown = list(left_out.iter().take(3).map(name));
@@ -232,6 +233,14 @@ impl<S: Screen> Lines<S> {
             What::DecisionLogged { decision, .. } => {
                 self.line(who, Mood::Good, &format!("decision {}: {}", decision.id, decision.title));
             }
+            What::RouteRequested { to, text, wait } => {
+                let waits = if *wait { " and waits" } else { "" };
+                self.line(who, Mood::Plain, &format!("hands work to {to}{waits}: {}", first_line(text, DETAIL)));
+            }
+            What::DecisionDelivered { decisions, .. } => {
+                self.line(who, Mood::Faint, &format!("was told of {}", plural(decisions.len(), "decision")));
+            }
+            What::CancelRequested { reason } => self.line(who, Mood::Warning, &format!("cancel: {reason}")),
             What::MemoryLogged { text } => {
                 self.line(who, Mood::Faint, &format!("learned: {}", first_line(text, DETAIL)))
             }

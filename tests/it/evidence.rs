@@ -64,6 +64,7 @@ steps = [{ say = "No.\n\nVERDICT: rejected" }]
         agent.completed ada (1.1) ← session.created ada
         step.completed (1.1) ← agent.completed ada
         session.created rex (1.1) ← route.planned, agent.completed ada
+        decision.delivered rex (1.1) ← decision.logged ada
         agent.message rex (1.1) ← session.created rex
         session.idle rex (1.1) ← session.created rex
         session.destroyed rex (1.1) ← session.created rex
@@ -76,6 +77,7 @@ steps = [{ say = "No.\n\nVERDICT: rejected" }]
         session.destroyed coordinator ← session.created coordinator
         agent.completed coordinator ← session.created coordinator
         session.created bob (1.2) ← route.planned, review.verdict rex, review.lockout ada, agent.completed coordinator
+        decision.delivered bob (1.2) ← decision.logged ada
         agent.message bob (1.2) ← session.created bob
         session.idle bob (1.2) ← session.created bob
         session.destroyed bob (1.2) ← session.created bob

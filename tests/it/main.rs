@@ -4,6 +4,7 @@ mod agents;
 mod bad_input;
 mod cancel;
 mod circles;
+mod colleagues;
 mod config;
 mod convergence;
 mod damage;

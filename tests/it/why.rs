@@ -62,7 +62,7 @@ fn a_line_has_a_task_an_agent_and_a_review() {
     .assert_eq(&repo.squad(&["why", &id[..10]]).to_string());
     expect![[r#"
         src/api.txt:3  }
-          commit    1ffbf1e034 squashed (Ann, 2026-01-05)
+          commit    bcca583ed4 squashed (Ann, 2026-01-05)
           unknown   the line is one that anybody writes
         --- exit 1
     "#]]

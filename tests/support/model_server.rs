@@ -147,8 +147,9 @@ impl Shared {
         let messages = body["messages"].as_array().cloned().unwrap_or_default();
         let all: String = messages.iter().map(|message| text(message) + "\n").collect();
         let scripted = self.scripts.iter().find(|script| all.contains(&script.marker));
-        // Whoever is told to go on is not at the beginning again.
-        let of_user = |message: &Value| message["role"] == "user" && !text(message).contains("You were interrupted");
+        // Whoever is told to go on is not at the beginning again, and what the engine tells a running turn is no prompt.
+        let goes_on = |text: String| text.contains("You were interrupted") || text.contains("<system_notification>");
+        let of_user = |message: &Value| message["role"] == "user" && !goes_on(text(message));
         let (steps, since) = match scripted {
             Some(script) => (script.steps.clone(), messages.iter().rposition(of_user).unwrap_or(0)),
             None => match messages.iter().rposition(|message| of_user(message) && !steps_in(&text(message)).is_empty())

@@ -11,7 +11,9 @@ pub(super) fn read(answer: &Value, prompt: &str) -> Recall {
     let text = |event: &Value, pointer: &str| event.pointer(pointer).and_then(Value::as_str).map(str::to_owned);
     let is_of = |event: &&Value, kind: &str| event.get("type").and_then(Value::as_str) == Some(kind);
     let is_prompt = |event: &Value| {
-        is_of(&event, "user.message") && text(event, "/data/content").is_some_and(|said| said.trim() == prompt.trim())
+        // What was decided meanwhile may stand before it.
+        let is_it = |said: String| said.trim().ends_with(prompt.trim());
+        is_of(&event, "user.message") && text(event, "/data/content").is_some_and(is_it)
     };
     let Some(begin) = events.iter().rposition(is_prompt) else { return Recall::default() };
     let since = events.get(begin..).unwrap_or_default();
@@ -49,6 +51,7 @@ mod tests {
         ]});
         assert_eq!(read(&events, "work\n"), Recall { has_prompt: true, unfinished: vec!["bash".to_owned()] });
         assert_eq!(read(&events, "other work"), Recall::default());
+        assert!(read(&json!({ "events": [said("Decided: tabs.\n---\n\nwork")] }), "work").has_prompt);
         let [begun, lost] = [call("tool.execution_start", "a"), failed("a")];
         assert_eq!(of(&[said("work"), begun.clone(), answered.clone(), lost.clone()]), ["bash"]);
         assert!(of(&[said("work"), begun, lost, answered]).is_empty(), "the model has seen it");

@@ -127,6 +127,22 @@ impl AdapterSession for Session {
         answer.ok().map(|answer| super::recall::read(&answer, prompt))
     }
 
+    async fn notify(&mut self, text: &str) -> Result<bool, EngineError> {
+        // Between turns it would begin one.
+        if !self.server.registry.is_working(&self.id) {
+            return Ok(false);
+        }
+        let connection = self.server.connection().await?;
+        let params = json!({ "sessionId": self.id, "message": text });
+        let timeout = self.server.options.timeouts.request;
+        match connection.request("session.sendSystemNotification", &params, timeout).await {
+            Ok(_) => Ok(true),
+            // An older CLI has no such method.
+            Err(CallError::Refused { .. }) => Ok(false),
+            Err(error) => Err(self.refused("telling", &error)),
+        }
+    }
+
     async fn next(&mut self) -> Fact {
         if let Some(reason) = &self.lost {
             return Fact::Lost(reason.clone());

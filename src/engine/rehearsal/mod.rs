@@ -137,6 +137,10 @@ impl AdapterSession for Session {
         None
     }
 
+    async fn notify(&mut self, _text: &str) -> Result<bool, EngineError> {
+        Ok(false)
+    }
+
     #[expect(clippy::panic, reason = "the script asks for one")]
     async fn next(&mut self) -> Fact {
         // `self.sender` keeps the channel open.

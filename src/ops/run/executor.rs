@@ -1,7 +1,9 @@
 //! One run, in its order: route, choose, fan out, review, answer, land, end.
 
 use std::collections::BTreeMap;
+use std::convert::Infallible;
 
+use tokio::sync::mpsc;
 use tokio::time::Instant;
 
 use crate::compile::{self, Colleague, Compiler};
@@ -9,14 +11,14 @@ use crate::engine::Opening;
 use crate::env::Env;
 use crate::error::Failure;
 use crate::model::{
-    End, Member, Outcome, Plan, PlanKind, Position, RunId, SessionSpec, Slug, Tier, Usage, Verdict, What, seconds,
+    End, Member, Outcome, Plan, PlanKind, Position, RunId, SessionSpec, Slug, Tier, Usage, Verdict, What, list, seconds,
 };
 use crate::ops::Project;
 use crate::ops::decisions::landing::{Lander, Left, Which};
 use crate::ops::ledger::journal::aside;
 use crate::ops::run::order::{Ended, Order};
 use crate::ops::run::resume::Past;
-use crate::pool::{Duty, Job, Work, Workers, session_id};
+use crate::pool::{Commission, Duty, Job, Work, Workers, session_id};
 use crate::route::choice::{self, Chosen};
 use crate::tools::Tool;
 
@@ -117,8 +119,31 @@ impl Executor<'_> {
         results.work.push(done);
     }
 
+    /// Makes the jobs of work that agents hand on, as long as the run lasts.
+    pub(in crate::ops) async fn serve(&self, mut commissions: mpsc::UnboundedReceiver<Commission<Job>>) -> Infallible {
+        while let Some(commission) = commissions.recv().await {
+            let job = self.handed(&commission);
+            // Who asked may be gone.
+            let _ = commission.reply.send(job);
+        }
+        std::future::pending().await
+    }
+
+    fn handed(&self, commission: &Commission<Job>) -> Result<Job, String> {
+        let Commission { from, to, task, tier, .. } = commission;
+        let team = &self.project.team;
+        let Some(member) = team.member(to).filter(|member| member.is_startable()) else {
+            let others = list(team.startable().map(|member| &member.slug).filter(|slug| *slug != from));
+            return Err(format!("`{to}` is no colleague who can be given work; these can: {others}"));
+        };
+        let directory = &self.workers.requests.project;
+        let prompt = compile::handed_prompt(task, from, &self.order.message, directory, self.run.as_str());
+        Ok(self.job(member, *tier, prompt, Duty::Work, false))
+    }
+
     /// Answer, landing, end: in this order, so that the last line says everything.
-    async fn finish(&self, results: Results, started: Instant) -> Ended {
+    async fn finish(&self, mut results: Results, started: Instant) -> Ended {
+        results.work.extend(self.workers.colleagues.take_done());
         let status = results.status();
         let work = results.work.iter().map(Work::report).collect();
         let mut agents = BTreeMap::new();
@@ -182,9 +207,16 @@ impl Executor<'_> {
         let session = session_id(&spec.agent, self.run);
         // What a run has begun goes on in the same session, also in another process.
         let resume = resume || self.past.has_session(&spec.agent);
-        let tools = Tool::ALL.into_iter().filter(|tool| *tool != Tool::Verdict || duty == Duty::Review);
+        let may_hand_on =
+            duty == Duty::Work && spec.tier != Tier::Lightweight && self.project.team.startable().count() > 1;
+        let tools = Tool::ALL.into_iter().filter(|tool| match tool {
+            Tool::Verdict => duty == Duty::Review,
+            Tool::Route | Tool::Status => may_hand_on,
+            Tool::LogDecision | Tool::Remember | Tool::Decisions => true,
+        });
         let (tools, directory) = (tools.map(Tool::spec).collect(), self.project.folder.root.clone());
-        Job { opening: Opening { session, spec, tools, directory, resume }, prompt, duty, goes_on: false }
+        let opening = Opening { session, spec, tools, directory, resume };
+        Job { opening, prompt, duty, goes_on: false, handed_by: None }
     }
 }
 

@@ -50,6 +50,7 @@ impl Executor<'_> {
                 return;
             }
             locked.extend(authors.iter().cloned());
+            self.workers.colleagues.lock_out(&authors);
             locked.insert(reviewer.slug.clone());
             let rejection = Rejection { reviewer: &reviewer.slug, authors: &authors, reasons: &reasons };
             let next = Position::new(step, attempt + 1);

@@ -13,7 +13,7 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use serde::Serialize;
-use tokio::sync::Semaphore;
+use tokio::sync::{Semaphore, mpsc};
 use tokio::time::Instant;
 
 use crate::compile::{self, Compiled, Learnings, Task};
@@ -37,7 +37,8 @@ use crate::ops::team::engines::Started;
 use crate::ops::team::{engines, secrets};
 use crate::ops::{Project, runtime};
 use crate::pool::{
-    Before, Cancel, Dispatcher, Limits, LiveSessions, Recorded, Reports, RequestHandler, Show, WorkTree, Workers,
+    Before, Cancel, Colleagues, Commission, Dispatcher, Job, Limits, LiveSessions, Notices, Recorded, Reports,
+    RequestHandler, Show, WorkTree, Workers,
 };
 use crate::route::{Request, Router, Wishes};
 use crate::settings::Sessions;
@@ -182,7 +183,7 @@ async fn execute<S: Show + Send + 'static>(
                 Err(failure) => (Ok(not_started(project, failure, &run, &reports, &tree).await), None),
                 Ok(engine) => {
                     let requests = requests(project, &order, &head, &past);
-                    let workers = workers(project, requests, engine, &reports, cancel, tree, sessions);
+                    let (workers, commissions) = workers(project, requests, engine, &reports, cancel, tree, sessions);
                     let task = Task::new(&order.message);
                     let compiler = compiler(project, &learnings, &task).on(offer(&workers).await);
                     let executor = Executor {
@@ -194,7 +195,11 @@ async fn execute<S: Show + Send + 'static>(
                         workers: &workers,
                         past: &past,
                     };
-                    (Ok(executor.perform(plan).await), Arc::into_inner(workers.engine))
+                    let ended = tokio::select! {
+                        ended = executor.perform(plan) => ended,
+                        never = executor.serve(commissions) => match never {},
+                    };
+                    (Ok(ended), Arc::into_inner(workers.engine))
                 }
             }
         }
@@ -341,8 +346,20 @@ fn requests(project: &Project, order: &Order, head: &Head, past: &Past) -> Reque
         branch: head.work().map(str::to_owned),
         decisions: compile::in_force(project.decisions()).into_iter().cloned().collect(),
         recorded: Recorded { decisions: past.decisions(), learned: past.learned() },
+        notices: Notices::new(owned(project)),
         ask: order.ask.clone(),
     }
+}
+
+/// The paths that the team's members own.
+fn owned(project: &Project) -> BTreeMap<Slug, Vec<String>> {
+    let mut owned: BTreeMap<Slug, Vec<String>> = BTreeMap::new();
+    for module in &project.team.modules {
+        for owner in std::iter::once(&module.primary).chain(&module.secondary) {
+            owned.entry(owner.clone()).or_default().push(module.path.clone());
+        }
+    }
+    owned
 }
 
 fn workers(
@@ -353,8 +370,9 @@ fn workers(
     cancel: Cancel,
     tree: Arc<WorkTree>,
     sessions: Arc<LiveSessions>,
-) -> Workers {
-    Workers {
+) -> (Workers, mpsc::UnboundedReceiver<Commission<Job>>) {
+    let (colleagues, commissions) = Colleagues::channel();
+    let workers = Workers {
         engine: Arc::new(engine),
         requests: Arc::new(requests),
         reports: reports.clone(),
@@ -363,7 +381,9 @@ fn workers(
         tree: Some(tree),
         places: Arc::new(Semaphore::new(project.settings.sessions.max_concurrent)),
         sessions,
-    }
+        colleagues,
+    };
+    (workers, commissions)
 }
 
 fn resumption(order: &Order, head: &Head, past: &Past) -> What {

@@ -8,12 +8,16 @@ use crate::pool::{Duty, Job, Work, Workers};
 impl Executor<'_> {
     /// All that the plan's agents do, and what their reviewer says of it.
     pub(super) async fn agents(&self, plan: &Plan, results: &mut Results) {
-        let mut done: Vec<Work> = Vec::new();
+        let (mut done, mut handed_on): (Vec<Work>, Vec<Work>) = Default::default();
         for (number, agents) in (1..).zip(&plan.steps) {
             let workers = self.workers.at(Position::new(number, 1));
             let unfinished = done.iter().find(|work| work.outcome != Outcome::Completed);
             let step = match unfinished {
-                None => self.step(&workers, plan, agents, &done).await,
+                None => {
+                    let step = self.step(&workers, plan, agents, &[&done[..], &handed_on].concat()).await;
+                    handed_on.extend(self.workers.colleagues.take_done());
+                    step
+                }
                 Some(work) => {
                     let step = work.position.step.unwrap_or(1);
                     let reason = format!("step {step} did not complete ({}: {})", work.agent, work.outcome);
@@ -22,9 +26,10 @@ impl Executor<'_> {
             };
             done.extend(step);
         }
-        results.work.extend(done.iter().cloned());
+        let all = [&done[..], &handed_on].concat();
+        results.work.extend(all.iter().cloned());
         if let Some(reviewer) = plan.reviewer.as_ref().and_then(|slug| self.project.team.member(slug)) {
-            self.review(reviewer, plan, &done, results).await;
+            self.review(reviewer, plan, &all, results).await;
         }
         match &done[..] {
             // What was rejected is no answer, and neither is what its author says of it.

@@ -1,0 +1,104 @@
+//! Calls of the tools among agents: handing work to a colleague, and asking who is at what.
+
+use std::sync::Arc;
+
+use tokio::sync::oneshot;
+
+use super::colleagues::{Admitted, Caller, HandedBy, Waiting};
+use super::requests::{Requester, result};
+use super::workers::{Job, Work, Workers};
+use crate::engine::Request;
+use crate::model::{Outcome, Slug, What, list};
+use crate::tools::{self, Handing, Intent};
+
+/// Bytes of a colleague's report.
+const REPORT: usize = 16 * 1024;
+
+impl Workers {
+    /// Whoever waits for an answer holds nothing of the run: its engine ends with it, answered or not.
+    pub(super) async fn answer(self, requester: Arc<Requester>, request: Request) {
+        let intent = match (&request, &requester.caller) {
+            (Request::Tool(call, _), Some(caller)) => tools::read(call).ok().zip(Some(caller)),
+            _ => None,
+        };
+        let done = match intent {
+            Some((Intent::Route(handing), caller)) => match self.hand_on(&requester, caller, handing).await {
+                Ok(handed_on) => {
+                    drop(self);
+                    handed_on.answer(caller).await
+                }
+                Err(reason) => Err(reason),
+            },
+            Some((Intent::Status, _)) => Ok(self.sessions.told(&requester.agent)),
+            _ => {
+                let requests = Arc::clone(&self.requests);
+                drop(self);
+                return requests.answer(&requester, request).await;
+            }
+        };
+        if let Request::Tool(_, reply) = request {
+            reply.send(result(done));
+        }
+    }
+
+    /// Hands work on. The error says what is wrong.
+    async fn hand_on(&self, requester: &Requester, caller: &Caller, handing: Handing) -> Result<HandedOn, String> {
+        let Handing { agent, task, wait } = handing;
+        let to = Slug::fold(agent.trim().trim_start_matches('@')).ok_or_else(|| format!("`{agent}` names nobody"))?;
+        let from = &requester.agent;
+        let Admitted { open, waiting } = self.colleagues.admit(from, &caller.asked_by, &to, wait)?;
+        let job = self.colleagues.job(from, &to, &task, caller.tier).await?;
+        let requested = What::RouteRequested { to: to.clone(), text: task, wait };
+        let entry = requester.reports.record(Some(from), requested).await?;
+        let agents = [&caller.asked_by[..], std::slice::from_ref(from)].concat();
+        let job = Job { handed_by: Some(HandedBy { agents, entry }), ..job };
+        let workers = Self { reports: requester.reports.clone(), ..self.clone() };
+        let (sender, done) = oneshot::channel();
+        tokio::spawn(async move {
+            let work = workers.perform(job).await;
+            workers.colleagues.end(work.clone());
+            // Who handed it on may not wait for it, or no longer.
+            let _ = sender.send(work);
+            drop(open);
+        });
+        Ok(HandedOn { to, waiting: waiting.map(|waiting| (waiting, done)) })
+    }
+}
+
+/// Work that has been handed on, and perhaps is waited for.
+struct HandedOn {
+    to: Slug,
+    waiting: Option<(Waiting<Job, Work>, oneshot::Receiver<Work>)>,
+}
+
+impl HandedOn {
+    /// What the caller's model is told: the colleague's report, or that it has begun. Nothing of the run is held
+    /// meanwhile, for a caller may have ended.
+    async fn answer(self, caller: &Caller) -> Result<String, String> {
+        let Some((waiting, done)) = self.waiting else {
+            let to = self.to;
+            return Ok(format!(
+                "`{to}` works on it, or will when it has nothing else to do. Its report is not for you."
+            ));
+        };
+        caller.seat.give_up();
+        let work = done.await;
+        drop(waiting);
+        caller.seat.take_again().await;
+        report(&work.map_err(|_| "squad lost track of it; this is a defect".to_owned())?)
+    }
+}
+
+fn report(work: &Work) -> Result<String, String> {
+    let Work { agent, outcome, reason, text, changed, .. } = work;
+    let end = text.floor_char_boundary(REPORT);
+    let more =
+        if end < text.len() { format!("\n(It goes on for {} bytes more.)", text.len() - end) } else { String::new() };
+    let paths: Vec<&str> = changed.iter().flatten().map(|change| change.path.as_str()).take(50).collect();
+    let files = if paths.is_empty() { String::new() } else { format!("\n\nFiles it changed: {}", list(paths)) };
+    let text = format!("{}{more}{files}", &text[..end]);
+    match outcome {
+        Outcome::Completed => Ok(format!("Report of `{agent}`:\n\n{text}")),
+        outcome => Err(format!("`{agent}` did not complete it ({outcome}: {reason}). What it said last:\n\n{text}")),
+    }
+}

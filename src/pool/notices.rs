@@ -1,0 +1,112 @@
+//! Decisions of a run, for the colleagues of whoever made them: to those at work before their next model call, to all
+//! others with their next message.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::sync::{Mutex, MutexGuard, PoisonError};
+
+use tokio::sync::watch;
+
+use crate::model::{Decision, EntryId, Slug, quote};
+use crate::review::concerns;
+
+/// Bytes of a decision that a notice holds; `squad_decisions` has the whole.
+const LONGEST: usize = 4 * 1024;
+
+#[derive(Default)]
+pub(crate) struct Notices {
+    state: Mutex<State>,
+    /// How many decisions there are.
+    count: watch::Sender<usize>,
+    /// The paths each agent owns, as the team says.
+    owned: BTreeMap<Slug, Vec<String>>,
+}
+
+#[derive(Default)]
+struct State {
+    /// In their order, each with who made it.
+    decisions: Vec<(EntryId, Slug, Decision)>,
+    /// Who was told of which.
+    told: BTreeSet<(Slug, usize)>,
+    /// Files that agents' tools have written.
+    written: BTreeMap<Slug, BTreeSet<String>>,
+}
+
+/// What an agent is to be told.
+pub(super) struct Notice {
+    pub(super) text: String,
+    pub(super) decisions: Vec<Decision>,
+    pub(super) entries: Vec<EntryId>,
+    numbers: Vec<usize>,
+}
+
+impl Notices {
+    pub(crate) fn new(owned: BTreeMap<Slug, Vec<String>>) -> Self {
+        Self { owned, ..Self::default() }
+    }
+
+    pub(super) fn log(&self, by: &Slug, entry: EntryId, decision: Decision) {
+        let mut state = self.state();
+        state.decisions.push((entry, by.clone(), decision));
+        self.count.send_replace(state.decisions.len());
+    }
+
+    /// An agent's tool writes this file.
+    pub(super) fn write(&self, agent: &Slug, path: &str) {
+        self.state().written.entry(agent.clone()).or_default().insert(path.to_owned());
+    }
+
+    pub(super) fn subscribe(&self) -> watch::Receiver<usize> {
+        self.count.subscribe()
+    }
+
+    /// What the agent has not been told of; from now on it counts as told.
+    pub(super) fn due(&self, agent: &Slug) -> Option<Notice> {
+        let mut state = self.state();
+        let is_due = |number: usize, by: &Slug, decision: &Decision| {
+            by != agent && !state.told.contains(&(agent.clone(), number)) && self.is_in_scope(&state, agent, decision)
+        };
+        let due: Vec<(usize, (EntryId, Slug, Decision))> = state
+            .decisions
+            .iter()
+            .enumerate()
+            .filter(|(number, (_, by, decision))| is_due(*number, by, decision))
+            .map(|(number, decided)| (number, decided.clone()))
+            .collect();
+        state.told.extend(due.iter().map(|(number, _)| (agent.clone(), *number)));
+        let text = due.iter().map(|(_, (_, by, decision))| told(by, decision)).collect::<Vec<_>>().join("\n");
+        let numbers: Vec<usize> = due.iter().map(|(number, _)| *number).collect();
+        let (entries, decisions) = due.into_iter().map(|(_, (entry, _, decision))| (entry, decision)).unzip();
+        (!numbers.is_empty()).then_some(Notice { text, decisions, entries, numbers })
+    }
+
+    /// It was not told after all.
+    pub(super) fn withdraw(&self, agent: &Slug, notice: &Notice) {
+        let mut state = self.state();
+        for number in &notice.numbers {
+            state.told.remove(&(agent.clone(), *number));
+        }
+    }
+
+    /// Of whom it is not known what it works on may work on anything.
+    fn is_in_scope(&self, state: &State, agent: &Slug, decision: &Decision) -> bool {
+        let owned = self.owned.get(agent).into_iter().flatten();
+        let places: Vec<&str> =
+            owned.chain(state.written.get(agent).into_iter().flatten()).map(String::as_str).collect();
+        decision.scope.is_empty() || places.is_empty() || concerns(decision, &places)
+    }
+
+    fn state(&self) -> MutexGuard<'_, State> {
+        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+fn told(by: &Slug, decision: &Decision) -> String {
+    let scope = if decision.scope.is_empty() { String::new() } else { format!(" for {}", decision.scope.join(", ")) };
+    let text = format!("{}\n\n{}", decision.title, decision.text);
+    let text = &text[..text.floor_char_boundary(LONGEST)];
+    format!(
+        "`{by}` decided this during the run{scope}; follow it from here on (decision {}):\n\n{}",
+        decision.id,
+        quote(text)
+    )
+}
