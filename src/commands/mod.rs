@@ -18,6 +18,7 @@ mod init;
 mod log;
 mod orchestrate;
 mod rescue;
+mod review;
 mod route;
 mod scrub;
 mod status;
@@ -107,6 +108,7 @@ enum Command {
     Sync(sync::Args),
     History(history::Args),
     Gc(gc::Args),
+    Review(review::Args),
     Rescue(rescue::Args),
     Scrub(scrub::Args),
     Engines(engines::Args),
@@ -179,6 +181,7 @@ impl Arguments {
             Command::Sync(args) => args.run(&mut context),
             Command::History(args) => args.run(&mut context),
             Command::Gc(args) => args.run(&mut context),
+            Command::Review(args) => args.run(&mut context),
             Command::Rescue(args) => args.run(&mut context),
             Command::Scrub(args) => args.run(&mut context),
             Command::Engines(args) => args.run(&mut context),

@@ -93,7 +93,8 @@ impl Args {
             Err(failure) => return (context, Err(failure)),
         };
         if self.dry_run {
-            let shown = orchestrate::preview(&project, &order).map(|preview| show(&mut context.ui, &preview));
+            let shown =
+                orchestrate::preview(context.env, &project, &order).map(|preview| show(&mut context.ui, &preview));
             return (context, shown);
         }
         perform(context, &project, order)

@@ -238,6 +238,8 @@ kinds! {
         #[serde(default)]
         files: Vec<String>,
     };
+    /// A person lets those work again whom reviews of the run had locked out.
+    "review.lifted" AtOnce LockoutLifted { agents: Vec<Slug> };
     "run.answer" AtOnce Answer { text: String };
     "run.completed" AtOnce RunCompleted {
         status: Outcome,

@@ -202,6 +202,7 @@ pub(crate) fn every_kind() -> Vec<What> {
         },
         // Below what was there before it: what is written down is not numbered anew.
         What::RouteRequested { to: slug("tester"), text: text("Cover the parser"), wait: true },
+        What::LockoutLifted { agents: vec![slug("backend")] },
     ]
 }
 

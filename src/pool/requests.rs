@@ -1,5 +1,6 @@
 //! Answers what engines ask for: calls of squad's own tools, permissions, questions.
 
+use std::collections::BTreeMap;
 use std::path::{Component, Path, PathBuf};
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
@@ -24,6 +25,8 @@ pub(crate) struct RequestHandler {
     pub(crate) branch: Option<String>,
     /// In force when the run began, newest first.
     pub(crate) decisions: Vec<Decision>,
+    /// Why an agent may not write a file, by agent and path from the project's root.
+    pub(crate) locked: BTreeMap<(Slug, String), String>,
     /// What the run recorded before it was interrupted: a call that is made again records nothing twice.
     pub(crate) recorded: Recorded,
     /// What was decided since, for those who have not heard of it.
@@ -246,6 +249,11 @@ impl RequestHandler {
     async fn permission(&self, requester: &Requester, access: Access, tool: &str, detail: &str) -> Approval {
         if requester.reads_only && access == Access::Write {
             return Approval::Deny("who reviews, chooses or answers reads and changes no file".to_owned());
+        }
+        if let Some(path) = in_project(&self.project, detail).filter(|_| access == Access::Write)
+            && let Some(why) = self.locked.get(&(requester.agent.clone(), path))
+        {
+            return Approval::Deny(why.clone());
         }
         if requester.judgement.is_some() && access == Access::Shell {
             return match only_shows_changes(detail) {

@@ -182,6 +182,7 @@ async fn a_link_in_the_project_is_judged_by_where_it_leads() {
         decisions: Vec::new(),
         recorded: Default::default(),
         notices: Notices::default(),
+        locked: Default::default(),
         ask: None,
     };
     for (path, is_allowed) in [("own", true), ("link/secret", false), ("missing", true), ("../missing", false)] {

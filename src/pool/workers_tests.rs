@@ -58,8 +58,8 @@ pub(super) fn workers(script: &str, places: usize, timeout: Duration) -> (Worker
 }
 
 pub(super) fn requests(permissions: Permissions, ask: Option<Ask>) -> RequestHandler {
-    let (branch, decisions, recorded, notices) = Default::default();
-    RequestHandler { permissions, project: "/project".to_owned(), branch, decisions, recorded, notices, ask }
+    let (branch, decisions, locked, recorded, notices) = Default::default();
+    RequestHandler { permissions, project: "/project".to_owned(), branch, decisions, locked, recorded, notices, ask }
 }
 
 pub(super) const MINUTES: Duration = Duration::from_secs(300);

@@ -160,6 +160,11 @@ impl<'t> Router<'t> {
         }
     }
 
+    /// Whom the user calls: by `@name`, or by name where a sentence turns to them.
+    pub(crate) fn called(&self, message: &str) -> Vec<Slug> {
+        mention::read(self.team, message, &text::stretches(message)).agents
+    }
+
     /// Which of the labels and paths of a request decide nothing, each with what it is.
     pub(crate) fn unknown<'r>(&self, request: &Request<'r>) -> Vec<(&'static str, &'r str)> {
         hard::unknown(self.team, request)

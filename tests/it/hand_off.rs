@@ -142,8 +142,8 @@ fn what_is_rejected_twice_more_ends_the_run_as_failed() {
 
 #[test]
 fn whoever_may_not_revise_is_not_started() {
-    let repo = TestRepo::with_small_team();
     for chosen in ["ada", "rex", "nobody"] {
+        let repo = TestRepo::with_small_team();
         let (output, events) = run(&repo, &[WORK.to_owned(), verdict(false, "No."), chooses(chosen)]);
         assert_eq!(output.code, 1, "{output}");
         assert_eq!(of_type(&events, "review.verdict").len(), 1, "{output}");
@@ -194,4 +194,84 @@ steps = [{ write = "a.txt", text = "A\n" }, { say = "Mended." }]
     assert_eq!(locked, ["ada"], "{output}");
     assert_eq!(output.code, 0, "{output}");
     assert_eq!(repo.read("a.txt"), "A\n");
+}
+
+/// ada's work on the login was rejected, and nobody else could mend it.
+fn with_lockout() -> (TestRepo, String) {
+    let repo = TestRepo::with_small_team();
+    let (output, events) = run(&repo, &[WORK.to_owned(), verdict(false, "Plain text."), chooses("nobody")]);
+    assert_eq!(output.code, 1, "{output}");
+    let run = events[0]["run"].as_str().expect("an id").to_owned();
+    (repo, run)
+}
+
+/// Whether a run lets ada write the file again.
+fn lets_ada_write(repo: &TestRepo, arguments: &[&str]) -> bool {
+    let _ = std::fs::remove_file(repo.root().join("login.txt"));
+    let output = repo.rehearse(WORK, &[&["--permissions", "allow", "--json"], arguments].concat());
+    let denied = TestRepo::events(&output).iter().any(|event| {
+        event["type"] == "tool.denied"
+            && event["reason"].as_str().is_some_and(|reason| reason.contains("rejected your work"))
+    });
+    assert_eq!(denied, !repo.exists("login.txt"), "{output}");
+    !denied
+}
+
+#[test]
+fn who_was_locked_out_stays_so_in_later_runs() {
+    let (repo, run) = with_lockout();
+    // Routed there by the words of the message, it may not write the file.
+    assert!(!lets_ada_write(&repo, &["Add an endpoint"]));
+    // A message that names the file is not even routed there.
+    let plan = |arguments: &[&str]| -> Value {
+        let output = repo.squad(&[&["orchestrate", "--json", "--dry-run"], arguments].concat());
+        serde_json::from_str::<Value>(&output.out).expect("JSON")["plan"].clone()
+    };
+    let bound = plan(&["Add an endpoint and a query to `login.txt`."]);
+    assert_eq!((&bound["kind"], &bound["agents"]), (&"abstain".into(), &serde_json::json!([])), "{bound}");
+    let because = bound["evidence"].as_array().expect("evidence").iter().any(|evidence| {
+        evidence["agent"] == "ada"
+            && evidence["why"] == "rex rejected its work on login.txt"
+            && evidence["source"] == format!("run {run}")
+    });
+    assert!(because, "{bound}");
+    assert_eq!(plan(&["Add an endpoint and a query to other.txt"])["agents"], serde_json::json!(["ada"]));
+    // Called by the user, it may.
+    assert_eq!(plan(&["@ada add an endpoint to login.txt"])["agents"], serde_json::json!(["ada"]));
+    assert!(lets_ada_write(&repo, &["@ada add an endpoint"]));
+    assert!(lets_ada_write(&repo, &["--agent", "ada", "Add an endpoint"]));
+    assert!(!lets_ada_write(&repo, &["Add an endpoint"]), "for those runs alone");
+}
+
+#[test]
+fn a_lockout_ends_with_an_approval_or_when_it_is_lifted() {
+    let (repo, run) = with_lockout();
+    let lifted = repo.squad(&["review", "lift", &run[..17]]);
+    expect![[r#"
+        --- stderr
+        ada may work on login.txt again.
+        --- exit 0
+    "#]]
+    .assert_eq(&lifted.to_string());
+    assert!(lets_ada_write(&repo, &["Add an endpoint"]));
+    let again = repo.squad(&["review", "lift", &run]);
+    assert!(again.code == 2 && again.err.contains("locks anybody out"), "{again}");
+    assert_eq!(repo.squad(&["review", "lift", "1999"]).code, 2);
+
+    let (repo, _) = with_lockout();
+    let mended =
+        "[[turn]]\nagent = \"bob\"\nsteps = [{ write = \"login.txt\", text = \"hashed\\n\" }, { say = \"Hashed.\" }]\n";
+    let script = [chooses("bob"), mended.to_owned(), verdict(true, "Good.")].concat();
+    let output = repo.rehearse(&script, &["--permissions", "allow", "Rework the login password in login.txt"]);
+    assert!(output.code == 0 && output.err.contains("rex         approves the work of bob"), "{output}");
+    assert!(lets_ada_write(&repo, &["Add an endpoint"]), "somebody's work on it was approved");
+    repo.assert_sound();
+}
+
+/// What names no file, as entries of an earlier squad do, binds nothing; and two weeks are enough.
+#[test]
+fn a_lockout_does_not_last_for_ever() {
+    let (repo, _) = with_lockout();
+    repo.pass(15 * 24 * 3600);
+    assert!(lets_ada_write(&repo, &["Add an endpoint"]));
 }

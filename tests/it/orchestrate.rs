@@ -283,8 +283,8 @@ fn a_reviewer_reviews_and_only_a_plain_verdict_approves() {
     let repo = TestRepo::with_small_team();
     for (verdict, line, code) in [
         ("VERDICT: approved", "rex         approves the work of ada", 0),
-        ("VERDICT: rejected", "rex         rejects the work of ada", 1),
         ("VERDICT: not approved", "rex         gives no clear verdict on the work of ada", 1),
+        ("VERDICT: rejected", "rex         rejects the work of ada", 1),
     ] {
         let review = format!("[[turn]]\nagent = \"rex\"\nsteps = [{{ say = '{verdict}' }}]\n");
         let script = format!(

@@ -197,7 +197,7 @@ fn what_cannot_be_resumed_is_said() {
         assert_eq!(output.code, code, "{output}");
         assert!(output.out.contains(says), "{says}: {output}");
     };
-    refused(&["--resume", "20260105-090000-000001"], 2, "knows no run");
+    refused(&["--resume", "20260105-090000-000001"], 2, "there is no run");
     assert_eq!(squad(&repo, &[ORDERED]).code, 0);
     let run = newest(&repo)["run"].as_str().expect("an id").to_owned();
     refused(&["--resume", &run], 2, "is completed: there is nothing to resume");

@@ -170,6 +170,11 @@ impl TestRepo {
         self.root().join(path).exists()
     }
 
+    /// So many seconds pass.
+    pub(crate) fn pass(&self, seconds: u64) {
+        self.clock.fetch_add(seconds, Ordering::Relaxed);
+    }
+
     /// Runs squad in this process, with a paused clock: waiting costs nothing.
     pub(crate) fn squad(&self, arguments: &[&str]) -> Output {
         self.squad_in(&self.root(), arguments)

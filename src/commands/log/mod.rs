@@ -8,7 +8,7 @@ use std::path::{Path, PathBuf};
 use self::page::Page;
 use super::{Context, Ended};
 use crate::error::Failure;
-use crate::model::{RunId, Slug, list, plural};
+use crate::model::{RunId, Slug, plural};
 use crate::ops::Workspace;
 use crate::ops::ledger::log::{self, Choice, Follower};
 use crate::ops::run::{past, routing};
@@ -69,7 +69,7 @@ impl Args {
         }
         let choice = self.choice(context)?;
         let (repository, prefix) = (&workspace.repository, workspace.ledger_prefix());
-        let run = self.run.as_deref().map(|id| one(log::find_runs(repository, &prefix, id)?, id)).transpose()?;
+        let run = self.run.as_deref().map(|id| log::one_run(repository, &prefix, id)).transpose()?;
         if self.follow {
             return follow(context, &workspace, run, choice);
         }
@@ -136,17 +136,6 @@ fn export(ui: &mut Ui, cases: &[Case], file: Option<&Path>) -> Ended {
     }
     ui.say(&format!("{} from the team's completed runs", plural(cases.len(), "case")));
     Ok(0)
-}
-
-fn one(mut found: Vec<RunId>, id: &str) -> Result<RunId, Failure> {
-    match found.len() {
-        1 => Ok(found.remove(0)),
-        0 => Err(Failure::usage(format!("there is no run `{id}`")).hint("`squad log` shows the newest runs")),
-        _ => {
-            Err(Failure::usage(format!("`{id}` is ambiguous: {}", list(found.iter().take(5))))
-                .hint("use a longer prefix"))
-        }
-    }
 }
 
 /// Whether there is anybody to show more to.

@@ -227,5 +227,11 @@ fn meets(work: &Work, files: &[String]) -> bool {
 }
 
 fn unique(slugs: impl Iterator<Item = Slug>) -> Vec<Slug> {
-    slugs.collect::<BTreeSet<Slug>>().into_iter().collect()
+    let mut found: Vec<Slug> = Vec::new();
+    for slug in slugs {
+        if !found.contains(&slug) {
+            found.push(slug);
+        }
+    }
+    found
 }

@@ -8,6 +8,7 @@ pub(crate) mod hand_off;
 pub(crate) mod homes;
 pub(crate) mod lease;
 pub(crate) mod live;
+pub(crate) mod lockouts;
 pub(crate) mod orchestrate;
 pub(crate) mod order;
 pub(crate) mod past;

@@ -12,6 +12,7 @@
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
+use jiff::Timestamp;
 use serde::Serialize;
 use tokio::sync::{Semaphore, mpsc};
 use tokio::time::Instant;
@@ -27,6 +28,7 @@ use crate::ops::ledger::{contents as ledger, lost};
 use crate::ops::run::executor::{Executor, FIRST};
 use crate::ops::run::lease::{Lease, LiveRun};
 use crate::ops::run::live::Live;
+use crate::ops::run::lockouts::{self, Lockout};
 use crate::ops::run::order::{Ended, Order};
 use crate::ops::run::resume::Past;
 use crate::ops::run::signals::Signals;
@@ -64,8 +66,9 @@ pub(crate) struct PreviewedSession {
     pub(crate) compiled_hash: String,
 }
 
-pub(crate) fn preview(project: &Project, order: &Order) -> Result<Preview, Failure> {
-    let (mut plan, answer) = plan(project, order, None)?;
+pub(crate) fn preview(env: &Env, project: &Project, order: &Order) -> Result<Preview, Failure> {
+    let lockouts = binding(project, order, env.clock.now())?;
+    let (mut plan, answer) = plan(project, order, &lockouts, None)?;
     let learnings = ledger::learnings(&project.repository, &project.ledger_prefix())?;
     let task = Task::new(&order.message);
     let compiler = compiler(project, &learnings, &task);
@@ -90,13 +93,29 @@ pub(crate) fn preview(project: &Project, order: &Order) -> Result<Preview, Failu
     Ok(Preview { sessions: sessions.collect(), plan, answer })
 }
 
+/// The lockouts that bind a run: not those of agents whom the user calls.
+fn binding(project: &Project, order: &Order, at: Timestamp) -> Result<Vec<Lockout>, Failure> {
+    let mut lockouts = lockouts::in_force(&project.repository, &project.ledger_prefix(), at)?;
+    if !lockouts.is_empty() {
+        let called = Router::new(&project.team, &[]).called(&order.message);
+        lockouts.retain(|lockout| !called.contains(&lockout.agent) && !order.wishes.agents.contains(&lockout.agent));
+    }
+    Ok(lockouts)
+}
+
 /// Who works on an order; and squad's own answer, where nobody has to.
-fn plan(project: &Project, order: &Order, run: Option<&RunId>) -> Result<(Plan, Option<String>), Failure> {
+fn plan(
+    project: &Project,
+    order: &Order,
+    lockouts: &[Lockout],
+    run: Option<&RunId>,
+) -> Result<(Plan, Option<String>), Failure> {
     // Who was named needs no lessons.
     let is_open = order.wishes.agents.is_empty() || order.wishes.tier == Some(Tier::Direct);
     let past = if is_open { past::work(project)? } else { Vec::new() };
     let router = Router::new(&project.team, &past);
-    let plan = router.plan(&Request::new(&order.message), &order.wishes);
+    let mut plan = router.plan(&Request::new(&order.message), &order.wishes);
+    lockouts::bind(&mut plan, lockouts, &order.message);
     let answer = match plan.kind {
         PlanKind::Direct => direct::answer(project, &router, &order.message, run)?,
         PlanKind::Agents | PlanKind::Abstain => None,
@@ -160,7 +179,7 @@ async fn execute<S: Show + Send + 'static>(
         sessions: Arc::clone(&sessions),
     };
     let dispatching = tokio::spawn(dispatcher.serve(messages));
-    let Prepared { run, head, plan, learnings, answer, lease } = prepared;
+    let Prepared { run, head, plan, learnings, lockouts, answer, lease } = prepared;
     let live = Live { files: lease.files(), sessions: Arc::clone(&sessions), canceller };
     tokio::spawn(live.serve(reports.clone()));
     let opening = if past.is_empty() {
@@ -182,7 +201,7 @@ async fn execute<S: Show + Send + 'static>(
             match start(env, project, &run, &mut order, &reports, &cancel).await {
                 Err(failure) => (Ok(not_started(project, failure, &run, &reports, &tree).await), None),
                 Ok(engine) => {
-                    let requests = requests(project, &order, &head, &past);
+                    let requests = requests(project, &order, &head, &past, &lockouts);
                     let (workers, commissions) = workers(project, requests, engine, &reports, cancel, tree, sessions);
                     let task = Task::new(&order.message);
                     let compiler = compiler(project, &learnings, &task).on(offer(&workers).await);
@@ -310,6 +329,7 @@ struct Prepared {
     head: Head,
     plan: Plan,
     learnings: Learnings,
+    lockouts: Vec<Lockout>,
     /// Squad's own, where it needs no engine.
     answer: Option<String>,
     /// Held until the run ends.
@@ -323,28 +343,30 @@ fn begin(env: &Env, project: &Project, order: &Order) -> Result<Prepared, Failur
     let run = resumed.map_or_else(|| env.ids.run(at), |interrupted| interrupted.run.clone());
     let learnings = ledger::learnings(&project.repository, &project.ledger_prefix())?;
     let head = project.repository.head()?;
+    let lockouts = binding(project, order, at)?;
     let (plan, answer) = match resumed.and_then(|interrupted| interrupted.past.plan()) {
         Some(plan) => (plan.clone(), None),
-        None => plan(project, order, Some(&run))?,
+        None => plan(project, order, &lockouts, Some(&run))?,
     };
     let live = LiveRun { run: run.clone(), pid: std::process::id(), started: at, message: order.message.clone() };
     let lease = Lease::take(&project.local(), &live, &project.ledger_prefix()).map_err(|error| {
         Failure::team(format!("cannot write to {}: {error}", project.local().display()))
             .hint("squad keeps its local state there; check the folder's permissions")
     })?;
-    Ok(Prepared { run, head, plan, learnings, answer, lease })
+    Ok(Prepared { run, head, plan, learnings, lockouts, answer, lease })
 }
 
 fn limits(sessions: &Sessions) -> Limits {
     Limits { silence: sessions.timeout, tool: sessions.tool_limit, work: sessions.limit }
 }
 
-fn requests(project: &Project, order: &Order, head: &Head, past: &Past) -> RequestHandler {
+fn requests(project: &Project, order: &Order, head: &Head, past: &Past, lockouts: &[Lockout]) -> RequestHandler {
     RequestHandler {
         permissions: order.permissions,
         project: project.folder.root.display().to_string(),
         branch: head.work().map(str::to_owned),
         decisions: compile::in_force(project.decisions()).into_iter().cloned().collect(),
+        locked: lockouts::guards(lockouts, project),
         recorded: Recorded { decisions: past.decisions(), learned: past.learned() },
         notices: Notices::new(owned(project)),
         ask: order.ask.clone(),

@@ -45,19 +45,7 @@ pub(crate) fn find(env: &Env, project: &Project, id: &str) -> Result<Interrupted
     // Whoever died has an end from here on.
     lost::settle(env, repository);
     let prefix = project.ledger_prefix();
-    let mut found = log::find_runs(repository, &prefix, id)?;
-    let run = match (found.len(), found.pop()) {
-        (1, Some(run)) => run,
-        (0, _) | (_, None) => {
-            return Err(Failure::usage(format!("the ledger of this team knows no run `{id}`"))
-                .hint("`squad log` lists the runs"));
-        }
-        (count, Some(_)) => {
-            return Err(
-                Failure::usage(format!("`{id}` is ambiguous: {count} runs begin with it")).hint("give more of it")
-            );
-        }
-    };
+    let run = log::one_run(repository, &prefix, id)?;
     if let Some(live) = lease::look(&project.local()).live.into_iter().find(|live| live.run == run) {
         return Err(Failure::usage(format!("run {run} is still at work, in process {}", live.pid))
             .hint(format!("`squad log {run} --follow` shows it; `squad cancel {run}` ends it")));

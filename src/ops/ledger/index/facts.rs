@@ -6,7 +6,9 @@ use std::collections::BTreeMap;
 
 use super::Derived;
 use crate::engine::rehearsal;
-use crate::model::{Decision, DecisionId, EntryId, Evidence, Outcome, Plan, PlanKind, RunId, Slug, Usage, What};
+use crate::model::{
+    Decision, DecisionId, EntryId, Evidence, Outcome, Plan, PlanKind, RunId, Slug, Usage, Verdict, What,
+};
 use crate::record::Entry;
 
 /// Bytes of a message that say what the work was; what follows is a log or a listing.
@@ -49,6 +51,16 @@ pub(in crate::ops) enum Fact {
         agents: Vec<Slug>,
         chooser: Chooser,
     },
+    Judged {
+        verdict: Verdict,
+        files: Vec<String>,
+    },
+    LockedOut {
+        reviewer: Slug,
+        files: Vec<String>,
+    },
+    /// The lockouts of the run have ended.
+    Lifted,
     /// What became of one agent.
     Came {
         outcome: Outcome,
@@ -126,6 +138,9 @@ impl Derived for EntryFacts {
                 | "agent.skipped"
                 | "agent.lost"
                 | "run.completed"
+                | "review.verdict"
+                | "review.lockout"
+                | "review.lifted"
                 | "decision.logged"
                 | "decision.landed"
                 | "memory.logged"
@@ -141,6 +156,9 @@ impl Derived for EntryFacts {
             }
             What::RunResumed { .. } => Fact::Resumed,
             What::RoutePlanned(plan) => Fact::Planned { kind: plan.kind, chooser: chooser(&plan), agents: plan.agents },
+            What::ReviewVerdict { verdict, files, .. } => Fact::Judged { verdict, files },
+            What::Lockout { reviewer, files } => Fact::LockedOut { reviewer, files },
+            What::LockoutLifted { .. } => Fact::Lifted,
             What::RunCompleted { status, agents, usage, .. } => Fact::Ended { status, agents, usage },
             What::DecisionLogged { decision, branch } => {
                 Fact::Decided { decision: Decision { run: entry.run.clone(), ..decision }, branch }

@@ -12,8 +12,9 @@ use serde::Serialize;
 pub(crate) use self::follow::{Follower, follow};
 pub(crate) use self::timeline::timeline;
 pub(crate) use self::when::since;
+use crate::error::Failure;
 use crate::git::{Error, Repository};
-use crate::model::{Outcome, RunId, Slug, Usage};
+use crate::model::{Outcome, RunId, Slug, Usage, list};
 use crate::ops::ledger::index::{EntryFacts, Fact, Index, Place, Row};
 use crate::ops::run::lease::Leases;
 
@@ -159,6 +160,19 @@ pub(crate) fn find_runs(repository: &Repository, prefix: &str, id: &str) -> Resu
     // A run's id begins with its day, and none begins before that.
     let found = search(&day_of(id))?;
     if found.is_empty() { search("") } else { Ok(found) }
+}
+
+/// The run whose id begins with `id`.
+pub(crate) fn one_run(repository: &Repository, prefix: &str, id: &str) -> Result<RunId, Failure> {
+    let mut found = find_runs(repository, prefix, id)?;
+    match found.len() {
+        1 => Ok(found.remove(0)),
+        0 => Err(Failure::usage(format!("there is no run `{id}`")).hint("`squad log` shows the newest runs")),
+        _ => {
+            Err(Failure::usage(format!("`{id}` is ambiguous: {}", list(found.iter().take(5))))
+                .hint("use a longer prefix"))
+        }
+    }
 }
 
 /// The day that a run's id begins with, as folders are named, as far as the id goes.

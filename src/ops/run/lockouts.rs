@@ -1,0 +1,118 @@
+//! Who may not work on which files: their reviewer has rejected what they did there.
+//!
+//! A lockout ends when somebody's work on those files is approved, after two weeks, by `squad review lift`, and for one
+//! run where the user calls the agent by name.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use jiff::{SignedDuration, Timestamp};
+
+use crate::env::Env;
+use crate::error::Failure;
+use crate::git::{Error, Repository};
+use crate::model::{Evidence, Plan, PlanKind, RunId, Slug, Verdict, What, list};
+use crate::ops::ledger::index::{EntryFacts, Fact, Index, Place};
+use crate::ops::ledger::journal::append;
+use crate::ops::team::secrets;
+use crate::ops::{Project, Workspace};
+use crate::record::Entry;
+
+const LONGEST: SignedDuration = SignedDuration::from_hours(14 * 24);
+
+/// What an agent is locked out of.
+#[derive(Clone, Debug, PartialEq)]
+pub(crate) struct Lockout {
+    pub(crate) run: RunId,
+    pub(crate) agent: Slug,
+    pub(crate) reviewer: Slug,
+    /// From the repository's root. Never empty: what names no file binds nothing.
+    pub(crate) files: BTreeSet<String>,
+}
+
+/// The lockouts that hold, the newest first.
+pub(crate) fn in_force(repository: &Repository, prefix: &str, now: Timestamp) -> Result<Vec<Lockout>, Error> {
+    let Some(index) = Index::open(repository, prefix)? else { return Ok(Vec::new()) };
+    let oldest = now - LONGEST;
+    let first_day = oldest.strftime("%Y/%m/%d").to_string();
+    let (mut found, mut approved, mut lifted) = (Vec::new(), BTreeSet::new(), BTreeSet::new());
+    for span in index.spans(Place::Log).iter().take_while(|span| !span.is_before(&first_day)) {
+        // The newest first: what ends a lockout is met before it.
+        for EntryFacts { at, run, agent, fact, .. } in index.values::<EntryFacts>(span)?.rev() {
+            match (fact, run, agent) {
+                (Fact::Judged { verdict: Verdict::Approved, files }, ..) => approved.extend(files),
+                (Fact::Lifted, Some(run), _) => drop(lifted.insert(run)),
+                (Fact::LockedOut { reviewer, files }, Some(run), Some(agent)) if at >= oldest => {
+                    let files: BTreeSet<String> = files.into_iter().filter(|file| !approved.contains(file)).collect();
+                    if !files.is_empty() && !lifted.contains(&run) {
+                        found.push(Lockout { run, agent, reviewer, files });
+                    }
+                }
+                _ => {}
+            }
+        }
+    }
+    Ok(found)
+}
+
+/// Takes those out of a plan who are locked out of files that the message names. Where nobody is left, the coordinator
+/// chooses.
+pub(super) fn bind(plan: &mut Plan, lockouts: &[Lockout], message: &str) {
+    for Lockout { run, agent, reviewer, files } in lockouts {
+        let named: Vec<&String> = files.iter().filter(|file| names(message, file)).collect();
+        if named.is_empty() || !plan.agents.contains(agent) {
+            continue;
+        }
+        plan.agents.retain(|planned| planned != agent);
+        plan.steps.iter_mut().for_each(|step| step.retain(|planned| planned != agent));
+        plan.steps.retain(|step| !step.is_empty());
+        let why = format!("{reviewer} rejected its work on {}", list(named));
+        plan.evidence.push(Evidence { agent: agent.clone(), why, source: format!("run {run}"), weight: -1.0 });
+    }
+    if plan.agents.is_empty() && plan.kind == PlanKind::Agents {
+        (plan.kind, plan.confidence) = (PlanKind::Abstain, 0.0);
+    }
+}
+
+/// Whether a message names a file: its path, or the end of it.
+fn names(message: &str, file: &str) -> bool {
+    let mut words =
+        message.split(|c: char| c.is_whitespace() || matches!(c, ',' | ';' | '(' | ')' | '`' | '"' | '\'' | ':'));
+    words.any(|word| {
+        let word = word.trim_end_matches(['.', '!', '?']);
+        let is_file = word.contains(['.', '/']);
+        is_file && file.strip_suffix(word).is_some_and(|before| before.is_empty() || before.ends_with('/'))
+    })
+}
+
+/// Why an agent may not write a file, by agent and path from the project's root.
+pub(super) fn guards(lockouts: &[Lockout], project: &Project) -> BTreeMap<(Slug, String), String> {
+    let prefix = project.path_in_repository();
+    let mut guards = BTreeMap::new();
+    for Lockout { run, agent, reviewer, files } in lockouts {
+        for path in files.iter().filter_map(|file| file.strip_prefix(prefix.as_str())) {
+            let why = format!(
+                "{reviewer} rejected your work on {path} in run {run}: revising it is for somebody else; leave this file, and \
+                 say what it needs"
+            );
+            guards.insert((agent.clone(), path.to_owned()), why);
+        }
+    }
+    guards
+}
+
+/// Ends the lockouts of a run. Returns them.
+pub(crate) fn lift(env: &Env, workspace: &Workspace, run: &RunId) -> Result<Vec<Lockout>, Failure> {
+    let (repository, prefix) = (&workspace.repository, workspace.ledger_prefix());
+    let now = env.clock.now();
+    let held: Vec<Lockout> =
+        in_force(repository, &prefix, now)?.into_iter().filter(|lockout| lockout.run == *run).collect();
+    if held.is_empty() {
+        return Ok(held);
+    }
+    let redactor = secrets::redactor(env, repository.work_dir().unwrap_or(repository.git_dir()));
+    let agents = held.iter().map(|lockout| lockout.agent.clone()).collect();
+    let entry =
+        Entry::new(env.ids.entry(now), now, crate::model::Actor::User, &What::LockoutLifted { agents }, &redactor);
+    append(repository, &prefix, &[Entry { run: Some(run.clone()), ..entry }], now)?;
+    Ok(held)
+}
