@@ -1,10 +1,11 @@
 //! A compiled session, and the account of how it came about.
 
 use super::budget::{Budget, tokens};
+use super::coordinator::{LARGEST, Material};
 use super::history::Past;
 use super::receipt::{Input, InputKind, Receipt, Totals, hash};
-use super::standing::{ceremony_line, facilitated, has_text, rule_line};
-use super::{COORDINATOR_LENGTH, Compiler, decision_title, decisions, history, project, prompt, skills};
+use super::standing::{ceremony_line, facilitated, has_text};
+use super::{Compiler, decisions, history, prompt, sections, skills};
 use crate::model::{Member, SessionSpec};
 
 /// A session, and how it came about.
@@ -16,12 +17,12 @@ pub(crate) struct Compiled<'a> {
 
 pub(super) enum Making<'a> {
     Agent { member: &'a Member, past: Past<'a>, budget: Budget, told: Box<Selected<'a>> },
-    Coordinator { project: project::Selected<'a>, rules: usize, decisions: usize },
+    Coordinator(Box<Material<'a>>),
 }
 
 /// What an agent is told beside what is fixed, in the order of the prompt.
 pub(super) struct Selected<'a> {
-    pub(super) project: project::Selected<'a>,
+    pub(super) project: sections::Selected<'a>,
     pub(super) skills: skills::Selected,
     pub(super) notes: history::Selected,
     pub(super) decisions: decisions::Selected,
@@ -46,11 +47,11 @@ impl Compiled<'_> {
                 let texts = [&told.skills.text, &told.notes.text, &told.decisions.text, &told.history.text];
                 (*budget, texts.map(String::as_str))
             }
-            Making::Coordinator { project, rules, decisions } => {
-                self.coordinator_inputs(project, *rules, *decisions, &mut inputs);
-                let total = COORDINATOR_LENGTH.div_ceil(4);
-                let decisions = total.saturating_sub(tokens(&self.spec.prompt));
-                (Budget { total, skills: 0, notes: 0, decisions, history: 0 }, ["", "", self.spec.context.as_str(), ""])
+            Making::Coordinator(material) => {
+                material.receipt(&mut inputs);
+                let decisions = material.decisions.limit.div_ceil(4);
+                let budget = Budget { total: LARGEST.div_ceil(4), skills: 0, notes: 0, decisions, history: 0 };
+                (budget, ["", "", material.decisions.text.as_str(), ""])
             }
         };
         let spec = &self.spec;
@@ -77,7 +78,7 @@ impl Compiled<'_> {
         }
     }
 
-    fn fixed_inputs(&self, member: &Member, project: &project::Selected<'_>, inputs: &mut Vec<Input>) {
+    fn fixed_inputs(&self, member: &Member, project: &sections::Selected<'_>, inputs: &mut Vec<Input>) {
         let team = self.compiler.sources.team;
         let has_charter = has_text(team.charters.get(&member.slug));
         let charter = member.charter.clone().filter(|_| has_charter);
@@ -102,30 +103,9 @@ impl Compiled<'_> {
             inputs.push(Input { title: ceremony.name.clone(), ..input });
         }
     }
-
-    fn coordinator_inputs(&self, project: &project::Selected<'_>, rules: usize, told: usize, inputs: &mut Vec<Input>) {
-        let team = self.compiler.sources.team;
-        inputs.push(always(
-            "squad".to_owned(),
-            InputKind::Instructions,
-            prompt::COORDINATOR,
-            "what the coordinator is for",
-        ));
-        project.receipt(inputs);
-        for (index, rule) in team.rules.iter().enumerate() {
-            let why = if index < rules { "who does what" } else { "no room left" };
-            let input = always(rule.source.to_string(), InputKind::Rules, &rule_line(rule), why);
-            inputs.push(Input { title: rule.signal.clone(), included: index < rules, ..input });
-        }
-        for (index, decision) in self.compiler.decisions.best().enumerate() {
-            let why = if index < told { "its title only" } else { "no room left" };
-            let size = tokens(&decision_title(decision));
-            inputs.push(decisions::input(decision, size, index < told, why.to_owned()));
-        }
-    }
 }
 
-fn always(source: String, kind: InputKind, text: &str, why: &str) -> Input {
+pub(super) fn always(source: String, kind: InputKind, text: &str, why: &str) -> Input {
     Input {
         source,
         kind,

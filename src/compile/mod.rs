@@ -15,15 +15,18 @@
 //! Text of the team's records is quoted, line by line, so that none of it can pose as a heading of ours.
 
 mod budget;
+mod candidates;
 mod choice;
 mod compiled;
+mod coordinator;
 mod decisions;
 mod history;
+mod lines;
 mod model_choice;
 mod notes;
-mod project;
 mod prompt;
 mod receipt;
+mod sections;
 mod skills;
 mod standing;
 mod text;
@@ -33,7 +36,7 @@ pub(crate) use budget::{Budget, tokens};
 pub(crate) use compiled::Compiled;
 pub(crate) use decisions::in_force;
 pub(crate) use prompt::{
-    Colleague, Part, Rejection, answer_prompt, choice_prompt, continuation_prompt, handed_prompt, review_prompt,
+    Colleague, Part, Rejection, answer_prompt, continuation_prompt, handed_prompt, review_prompt,
     reviser_prompt, revision_prompt, task_prompt,
 };
 pub(crate) use receipt::{Input, Receipt, Totals};
@@ -41,7 +44,7 @@ pub(crate) use receipt::{Input, Receipt, Totals};
 use std::collections::BTreeMap;
 
 use crate::model::{
-    Charter, Decision, Evidence, Member, ModelLayer, Offer, Plan, SessionSpec, Slug, Team, Tier, ToolChoice, tools_but,
+    Charter, Evidence, Member, ModelLayer, Offer, Plan, SessionSpec, Slug, Team, Tier, ToolChoice, tools_but,
     tools_called, without_hidden,
 };
 use crate::settings::Settings;
@@ -50,8 +53,7 @@ use decisions::Ranked;
 use history::Past;
 use receipt::hash;
 use skills::Catalog as Skills;
-use standing::{agent_prompt, fixed_context, history_file, roster, rule_line};
-use text::{cite, one_line, push_within};
+use standing::{ROSTER_LENGTH, agent_prompt, fixed_context, history_file, roster};
 use topic::Topic;
 
 /// What agents have learned, newest last, as the ledger has it.
@@ -68,12 +70,6 @@ pub(crate) struct Learning {
     pub(crate) is_elsewhere: bool,
 }
 
-/// The coordinator's prompt at most, in bytes (PRD 5: 15 KB).
-const COORDINATOR_LENGTH: usize = 15_000;
-
-/// Of what the roster leaves of that, the project takes at most this part.
-const COORDINATOR_SHARE: usize = 2;
-
 /// What the sessions of one task are compiled from.
 pub(crate) struct Sources<'a> {
     pub(crate) team: &'a Team,
@@ -84,18 +80,24 @@ pub(crate) struct Sources<'a> {
 /// What a task is about; made once, for all its sessions.
 pub(crate) struct Task {
     topic: Topic,
+    /// What the message takes of the coordinator's prompt, in bytes.
+    asked: usize,
     /// `None` when there is no task yet.
     hash: Option<String>,
 }
 
 impl Task {
     pub(crate) fn new(message: &str) -> Self {
-        Self { topic: Topic::new(message), hash: Some(hash(&[message])) }
+        Self {
+            topic: Topic::new(message),
+            asked: prompt::message_in_choice(message).len(),
+            hash: Some(hash(&[message])),
+        }
     }
 
     /// The team at rest: what is newest counts.
     pub(crate) fn none() -> Self {
-        Self { topic: Topic::default(), hash: None }
+        Self { topic: Topic::default(), asked: 0, hash: None }
     }
 }
 
@@ -114,7 +116,7 @@ impl<'a> Compiler<'a> {
     pub(crate) fn new(sources: Sources<'a>, task: &'a Task) -> Self {
         let (team, topic) = (sources.team, &task.topic);
         Self {
-            roster: roster(team),
+            roster: roster(team, ROSTER_LENGTH),
             skills: Skills::new(&team.skills, topic),
             notes: Past::of_team(&team.notes, topic),
             decisions: Ranked::new(&team.decisions, topic),
@@ -134,7 +136,7 @@ impl<'a> Compiler<'a> {
         let Sources { team, learnings, settings } = self.sources;
         let charter = team.charters.get(&member.slug);
         let prompt = without_hidden(agent_prompt(member, charter));
-        let project = project::tell(&team.context, Budget::of_project(tier));
+        let project = sections::tell(&sections::PROJECT, &team.context, Budget::of_project(tier));
         let fixed = without_hidden(fixed_context(team, &project.text, &self.roster, member));
         let fixed_size = tokens(&prompt) + tokens(&fixed);
         let budget = Budget::new(tier, fixed_size, self.skills.wanted(), self.notes.wanted());
@@ -189,35 +191,6 @@ impl<'a> Compiler<'a> {
             })
             .collect()
     }
-
-    /// The coordinator's session: it chooses where the router abstains, answers what needs no agent, and writes the
-    /// final answer of several agents' work.
-    pub(crate) fn coordinator(&'a self) -> Compiled<'a> {
-        let Sources { team, settings, .. } = self.sources;
-        let room = COORDINATOR_LENGTH.saturating_sub(prompt::COORDINATOR.len() + self.roster.len());
-        let project = project::tell(&team.context, room / COORDINATOR_SHARE);
-        let mut prompt = [prompt::COORDINATOR, &project.text, &self.roster].concat();
-        let heading = "\n## Who does what\n\n";
-        let rules = push_within(&mut prompt, heading, team.rules.iter().map(rule_line), COORDINATOR_LENGTH);
-        let mut context = String::new();
-        let room = COORDINATOR_LENGTH.saturating_sub(prompt.len());
-        let titles = self.decisions.best().map(decision_title);
-        let decisions = push_within(&mut context, "## Decisions in force\n\n", titles, room);
-        let mut spec = SessionSpec {
-            agent: Slug::coordinator(),
-            name: "Coordinator".to_owned(),
-            role: "Coordinator".to_owned(),
-            tier: Tier::Direct,
-            prompt: without_hidden(prompt),
-            context: without_hidden(context),
-            model: model_choice::coordinator(settings, &self.offer),
-            tools: ToolChoice::ReadOnly,
-            compaction_threshold: settings.sessions.infinite.then_some(settings.sessions.compaction_threshold),
-            compiled_hash: String::new(),
-        };
-        spec.compiled_hash = compiled_hash(&spec, "");
-        Compiled { spec, compiler: self, making: Making::Coordinator { project, rules, decisions } }
-    }
 }
 
 /// What the charter allows. Many teams list under Tools what they program with: `terraform` is no tool that could be
@@ -259,10 +232,6 @@ fn compiled_hash(spec: &SessionSpec, fixed_context: &str) -> String {
     };
     let compaction = spec.compaction_threshold.map_or(String::new(), |threshold| threshold.to_string());
     hash(&[&spec.prompt, fixed_context, &spec.model.id, &tools, &spec.tier.to_string(), &compaction])
-}
-
-fn decision_title(decision: &Decision) -> String {
-    format!("- {} ({})\n", one_line(&decision.title), cite(decision))
 }
 
 #[cfg(test)]

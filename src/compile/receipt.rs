@@ -67,6 +67,8 @@ pub(crate) enum InputKind {
     Project,
     Roster,
     Rules,
+    /// Who owns a part of the code.
+    Module,
     Ceremony,
     Skill,
     /// Of those for all of the team.
@@ -84,6 +86,7 @@ impl InputKind {
             Self::Project => "project",
             Self::Roster => "roster",
             Self::Rules => "rules",
+            Self::Module => "module",
             Self::Ceremony => "ceremony",
             Self::Skill => "skill",
             Self::Note => "note",

@@ -2,7 +2,7 @@
 
 use super::prompt;
 use super::text::{line, one_line, place, push_within};
-use crate::model::{Ceremony, Charter, Member, Rule, Team};
+use crate::model::{Ceremony, Charter, Member, Team};
 
 pub(super) fn has_text(charter: Option<&Charter>) -> bool {
     charter.is_some_and(|charter| !charter.text.trim().is_empty())
@@ -46,13 +46,13 @@ fn names_inbox(text: &str) -> bool {
     text.as_bytes().windows(FOLDER.len()).any(|window| window.iter().zip(FOLDER).all(is_like))
 }
 
-/// What the roster takes of a prompt at most, in bytes: a team of hundreds would leave no room for the work.
-const ROSTER_LENGTH: usize = 6_000;
+/// What the roster takes of an agent's prompt at most, in bytes: a team of hundreds would leave no room for the work.
+pub(super) const ROSTER_LENGTH: usize = 6_000;
 
-/// Whom work can be given to: the same for all sessions, and so written once.
-pub(super) fn roster(team: &Team) -> String {
+/// Whom work can be given to.
+pub(super) fn roster(team: &Team, limit: usize) -> String {
     let mut roster = String::new();
-    push_within(&mut roster, "\n## The team\n\n", team.startable().map(roster_line), ROSTER_LENGTH);
+    push_within(&mut roster, "\n## The team\n\n", team.startable().map(roster_line), limit);
     roster
 }
 
@@ -86,11 +86,6 @@ pub(super) fn ceremony_line(ceremony: &Ceremony) -> String {
 fn roster_line(member: &Member) -> String {
     let role = if member.role.is_empty() { String::new() } else { format!(": {}", one_line(&member.role)) };
     format!("- {} (`{}`){role}\n", one_line(&member.name), member.slug)
-}
-
-pub(super) fn rule_line(rule: &Rule) -> String {
-    let agents: Vec<String> = rule.agents.iter().map(|slug| format!("`{slug}`")).collect();
-    format!("- {}: {}\n", one_line(&rule.signal), agents.join(", "))
 }
 
 /// Beside the charter; where there is none, in the agent's folder.

@@ -29,6 +29,10 @@ pub(crate) struct Team {
     pub(crate) notes: Vec<TeamNote>,
     /// What the roster's file says beside the roster, in its order.
     pub(crate) context: Vec<ContextSection>,
+    /// What the routing file says beside its rows, in its order.
+    pub(crate) routing: Vec<ContextSection>,
+    /// What the team tells whoever coordinates it, where it wrote that down.
+    pub(crate) coordinator: Option<ContextSection>,
     pub(crate) ceremonies: Vec<Ceremony>,
     pub(crate) casts: Vec<Cast>,
 }
@@ -55,13 +59,13 @@ pub(crate) struct TeamNote {
     pub(crate) text: String,
 }
 
-/// A section of the roster's file that is not about members.
+/// Prose of the roster's or the routing file, or the coordinator's charter.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub(crate) struct ContextSection {
     /// The headings it stands under; empty for what stands above all of them.
     pub(crate) heading: String,
-    /// Whether it is about the project, as far as its headings tell.
-    pub(crate) is_project: bool,
+    /// Whether it is about the project, or says how work is routed, as far as its headings tell.
+    pub(crate) matters: bool,
     pub(crate) text: String,
     pub(crate) source: Source,
 }

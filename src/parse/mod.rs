@@ -8,6 +8,7 @@ mod casting;
 mod ceremonies;
 mod charter;
 mod conflicts;
+mod context;
 mod decisions;
 mod front_matter;
 mod hidden;
@@ -89,7 +90,7 @@ fn whole_team(files: &Files) -> (Team, Vec<Problem>) {
     let mut problems = Vec::new();
     let mut team = Team::default();
     let folders = roster::Folders::new(files);
-    let mut models = BTreeMap::new();
+    let (mut models, mut coordinator) = (BTreeMap::new(), None);
 
     match files.text("team.md") {
         Some(text) => {
@@ -98,6 +99,7 @@ fn whole_team(files: &Files) -> (Team, Vec<Problem>) {
             team.members = roster.members;
             team.context = roster.context;
             models = roster.models;
+            coordinator = roster.coordinator;
             team.casts = casting::read(files, &mut problems);
             casting::compare(&team.casts, &mut team.members, &roster.silent, &mut problems);
         }
@@ -106,7 +108,8 @@ fn whole_team(files: &Files) -> (Team, Vec<Problem>) {
                 .hint(folders.as_a_roster()),
         ),
     }
-    read_agents(files, &folders, &mut team, &mut problems);
+    team.coordinator = coordinator.as_ref().and_then(|path| context::of_coordinator(files, path));
+    read_agents(files, &folders, coordinator.as_deref(), &mut team, &mut problems);
     fill_in(&mut team, &models, &mut problems);
     match files.text("routing.md") {
         Some(text) => {
@@ -114,6 +117,7 @@ fn whole_team(files: &Files) -> (Team, Vec<Problem>) {
             team.rules = routing.rules;
             team.modules = routing.modules;
             team.labels = routing.labels;
+            team.routing = routing.prose;
         }
         None => problems.push(
             Problem::warning(files.at("routing.md", 1), "routing-missing", "there is no routing.md")
@@ -141,8 +145,14 @@ pub(crate) fn decisions(files: &Files) -> Vec<Decision> {
 }
 
 /// Charters and histories of the members, and what other agents and roles there are.
-fn read_agents(files: &Files, folders: &roster::Folders, team: &mut Team, problems: &mut Vec<Problem>) {
-    let mut used = BTreeSet::new();
+fn read_agents(
+    files: &Files,
+    folders: &roster::Folders,
+    coordinator: Option<&str>,
+    team: &mut Team,
+    problems: &mut Vec<Problem>,
+) {
+    let mut used: BTreeSet<String> = coordinator.map(str::to_owned).into_iter().collect();
     for member in &team.members {
         let shown = member.charter.as_deref().and_then(|path| path.strip_prefix(&files.folder));
         if let Some(path) = shown.map(|path| path.trim_start_matches('/'))

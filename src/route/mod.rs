@@ -42,11 +42,12 @@ mod text;
 mod tier;
 mod weights;
 
+use std::collections::BTreeSet;
 use std::sync::OnceLock;
 
 use serde::Serialize;
 
-use crate::model::{Evidence, Plan, PlanKind, Slug, Team, Tier};
+use crate::model::{Evidence, Member, Plan, PlanKind, Slug, Team, Tier, words};
 use decide::Ranking;
 use evidence::Explainer;
 use index::Index;
@@ -149,6 +150,9 @@ impl<'t> Router<'t> {
             None if !draft.agents.is_empty() => evidence.push(note(why, "message")),
             None => {}
         }
+        if draft.agents.is_empty() {
+            self.complete_shortlist(request, &mut evidence);
+        }
         Plan {
             kind: if draft.agents.is_empty() { PlanKind::Abstain } else { PlanKind::Agents },
             reviewer: draft.reviewer.filter(|reviewer| !draft.agents.contains(reviewer) && tier != Tier::Lightweight),
@@ -172,20 +176,37 @@ impl<'t> Router<'t> {
 
     /// Whom the words of a message speak for beside those that its plan speaks of already, the closest first.
     pub(crate) fn considered(&self, request: &Request<'_>, plan: &Plan) -> Vec<Considered> {
+        let is_other =
+            |slug: &Slug| !plan.agents.contains(slug) && !plan.evidence.iter().any(|evidence| evidence.agent == *slug);
+        self.others(request, is_other)
+    }
+
+    /// Those of these agents for whom the words of a message speak, the closest first.
+    fn others(&self, request: &Request<'_>, is_other: impl Fn(&Slug) -> bool) -> Vec<Considered> {
         let index = self.index();
         let message = Message::read(index, request.text, text::stretches(request.text));
         let ranking = Ranking::of(index, index.said(&message, &message.stretches));
         let explainer = Explainer { index, message: request.text, ranking: &ranking };
-        let is_other = |agent: &usize| {
-            let slug = &index.agents[*agent].slug;
-            !plan.agents.contains(slug) && !plan.evidence.iter().any(|evidence| evidence.agent == *slug)
-        };
+        let is_other = |agent: &usize| is_other(&index.agents[*agent].slug);
         let considered = ranking.candidates().into_iter().filter(is_other).map(|agent| Considered {
             agent: index.agents[agent].slug.clone(),
             weight: (ranking.fits[agent] * 100.0).round() / 100.0,
             evidence: explainer.of(agent, OF_ONE_CONSIDERED),
         });
         considered.filter(|considered| considered.weight > 0.0).take(CONSIDERED).collect()
+    }
+
+    /// Whoever decides instead of the router sees as many candidates as there are, up to five, and always the lead.
+    fn complete_shortlist(&self, request: &Request<'_>, evidence: &mut Vec<Evidence>) {
+        let is_startable = |slug: &Slug| self.team.member(slug).is_some_and(Member::is_startable);
+        let known: BTreeSet<Slug> = evidence.iter().map(|it| it.agent.clone()).filter(is_startable).collect();
+        let others = self.others(request, |slug| !known.contains(slug) && is_startable(slug));
+        let others = others.into_iter().take(CONSIDERED.saturating_sub(known.len()));
+        evidence.extend(others.flat_map(|other| other.evidence));
+        if let Some(lead) = lead(self.team).filter(|lead| evidence.iter().all(|it| it.agent != lead.slug)) {
+            let (agent, source) = (lead.slug.clone(), lead.source.to_string());
+            evidence.push(Evidence { agent, why: "leads the team".to_owned(), source, weight: 0.0 });
+        }
     }
 
     fn decide(&self, request: &Request<'_>) -> Decided {
@@ -259,6 +280,15 @@ enum Decided {
     /// Nobody is started, and why.
     Direct(Vec<Evidence>),
     Draft(Draft),
+}
+
+/// Who leads a team: the one whose role says so in the fewest words, for a QA lead leads something else.
+fn lead(team: &Team) -> Option<&Member> {
+    const ROLES: [&str; 8] = ["lead", "leader", "architect", "manager", "head", "chief", "principal", "director"];
+    ROLES.iter().find_map(|word| {
+        let is_called = |member: &&Member| words(&member.role).any(|it| it.eq_ignore_ascii_case(word));
+        team.startable().filter(is_called).min_by_key(|member| words(&member.role).count())
+    })
 }
 
 fn direct(evidence: Vec<Evidence>) -> Plan {

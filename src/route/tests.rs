@@ -110,6 +110,29 @@ fn the_team_is_everyone_who_can_be_started() {
 }
 
 #[test]
+fn who_decides_instead_sees_the_candidates_and_always_the_lead() {
+    let (kind, shown) = shortlist(&sample(), "flaky migration of the css guide");
+    assert_eq!(kind, PlanKind::Abstain);
+    assert_eq!(shown[..4].iter().collect::<BTreeSet<_>>().len(), 4, "{shown:?}");
+    assert_eq!(shown.last().map(String::as_str), Some("lead"), "{shown:?}");
+    assert_eq!(shortlist(&sample(), "zzz qqq").1, ["lead"]);
+    let team = read(&[(
+        "team.md",
+        "| Name | Role |\n|-|-|\n| Quin | QA Lead |\n| Tara | Tech Lead / Reviewer |\n| Art | Lead |\n",
+    )]);
+    assert_eq!(shortlist(&team, "zzz qqq").1, ["art"]);
+}
+
+/// Those whom the evidence of an abstention names, in its order.
+fn shortlist(team: &Team, message: &str) -> (PlanKind, Vec<String>) {
+    let plan = plan(team, message);
+    let mut agents: Vec<String> = plan.evidence.iter().map(|it| it.agent.to_string()).collect();
+    let mut seen = BTreeSet::new();
+    agents.retain(|agent| seen.insert(agent.clone()));
+    (plan.kind, agents)
+}
+
+#[test]
 fn the_router_abstains_when_it_does_not_know() {
     for message in ["Make it better", "", "Quarterly figures", "the the the"] {
         let (kind, agents, _, _) = agents(message);
@@ -380,7 +403,7 @@ proptest::proptest! {
             let plan = router.plan(&request, &Wishes::default());
             proptest::prop_assert!((0.0..=1.0).contains(&plan.confidence));
             proptest::prop_assert_eq!(plan.kind == PlanKind::Agents, !plan.agents.is_empty());
-            let placed: std::collections::BTreeSet<&Slug> = plan.steps.iter().flatten().collect();
+            let placed: BTreeSet<&Slug> = plan.steps.iter().flatten().collect();
             proptest::prop_assert_eq!(placed, plan.agents.iter().collect());
             proptest::prop_assert_eq!(&plan, &router.plan(&request, &Wishes::default()));
         }

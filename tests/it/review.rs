@@ -134,7 +134,7 @@ fn a_pull_request_says_what_it_decides() {
         | Ada | 393 → 430 | claude-sonnet-4.5 |
         | Bob | 391 → 433 | claude-sonnet-4.5 |
         | Rex | 392 → 434 | claude-sonnet-4.5 |
-        | Coordinator | 346 → 369 | claude-sonnet-4.5 |
+        | Coordinator | 370 → 394 | claude-sonnet-4.5 |
 
         ### What agents will be told
 
@@ -230,7 +230,7 @@ fn a_pull_request_says_what_it_decides() {
         <details><summary>Coordinator</summary>
 
         ```diff
-        @@ -28,6 +28,7 @@
+        @@ -29,6 +29,7 @@
          ## Decisions in force
 
          - Indentation uses spaces (`aaaa` 2026-01-05, by Ann, `.squad/decisions/2026/01/05-aaaa.md:1`)

@@ -73,7 +73,7 @@ impl Executor<'_> {
 
     /// Lets the coordinator choose. `None`: it answers the message itself, or its outcome says why it chose nobody.
     async fn choose(&self, plan: &Plan, results: &mut Results) -> Option<Plan> {
-        let prompt = compile::choice_prompt(&self.order.message, plan);
+        let prompt = self.compiler.choice_prompt(&self.order.message, plan);
         let mut work = self.workers.work(self.coordinator(prompt, false)).await;
         let chosen = (work.outcome == Outcome::Completed).then(|| choice::apply(&self.project.team, plan, &work.text));
         let plan = match chosen {

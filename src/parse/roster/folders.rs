@@ -8,6 +8,10 @@ use super::super::words::{is_blank, remark};
 use super::HELPERS;
 use crate::model::{Slug, list};
 
+/// What teams call whoever coordinates them.
+const COORDINATORS: [&str; 6] =
+    ["coordinator", "squad", "squad-coordinator", "team-coordinator", "orchestrator", "squad-orchestrator"];
+
 /// What stands in `agents/`, `charters/` and `roles/`.
 pub(crate) struct Folders {
     /// Folders under `agents/`, by their slugs.
@@ -94,6 +98,12 @@ impl Folders {
     pub(crate) fn with_charter(&self) -> impl Iterator<Item = (&Slug, &str)> {
         let beside = self.folders.iter().filter(|(_, folder)| !folder.is_nested);
         beside.filter_map(|(slug, folder)| Some((slug, folder.charter.as_deref()?)))
+    }
+
+    /// The charter of whoever coordinates: squad itself, in a team of squad's.
+    pub(super) fn coordinator(&self) -> Option<String> {
+        let mut slugs = COORDINATORS.into_iter().filter_map(Slug::fold);
+        slugs.find_map(|slug| self.charter(&slug).or_else(|| self.roles.get(&slug).cloned()))
     }
 
     /// Role files, each with the slug of its name.

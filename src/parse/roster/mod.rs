@@ -1,7 +1,6 @@
 //! `team.md`: who is on the team.
 
 mod columns;
-mod context;
 mod empty;
 mod folders;
 mod lists;
@@ -11,9 +10,9 @@ mod standing;
 
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 
-use super::Files;
 use super::markdown::{BlockKind, Document};
 use super::words::{is_blank, remark, without_pictographs};
+use super::{Files, context};
 use crate::model::{ContextSection, Kind, Member, Problem, Severity, Slug, Source, Status};
 use columns::{Candidate, Columns, Reading};
 pub(super) use folders::{Folders, linked as linked_charters};
@@ -32,6 +31,8 @@ pub(super) struct Roster {
     pub(super) models: BTreeMap<Slug, String>,
     /// What is not about members.
     pub(super) context: Vec<ContextSection>,
+    /// The coordinator's charter, from the team folder.
+    pub(super) coordinator: Option<String>,
 }
 
 /// Members that other tools build into every team; their work is done by squad itself.
@@ -53,6 +54,7 @@ pub(super) fn read(files: &Files, folders: &Folders, text: &str, problems: &mut 
         models: BTreeMap::new(),
         missing: BTreeMap::new(),
         read: BTreeSet::new(),
+        coordinator: None,
         alike: HashMap::new(),
         numbers: HashMap::new(),
     };
@@ -61,12 +63,14 @@ pub(super) fn read(files: &Files, folders: &Folders, text: &str, problems: &mut 
     reader.follow_titles();
     reader.members.sort_by_key(|member| member.source.line);
     reader.report_charters();
-    let Reader { members, silent, models, read, .. } = reader;
+    let Reader { members, silent, models, read, coordinator, .. } = reader;
     if members.is_empty() {
         problems.push(empty::problem(files, &document, text));
     }
-    let context = context::read(files, &document, text, &read);
-    Roster { name: name_of(&document), members, silent, models, context }
+    let context = context::of_roster(files, &document, text, &read);
+    let is_taken = |path: &String| members.iter().any(|member| member.charter.as_ref() == Some(&files.shown(path)));
+    let coordinator = coordinator.or_else(|| folders.coordinator()).filter(|path| !is_taken(path));
+    Roster { name: name_of(&document), members, silent, models, context, coordinator }
 }
 
 /// What the team is called.
@@ -111,6 +115,8 @@ struct Reader<'a> {
     missing: BTreeMap<Slug, String>,
     /// Where the rows, items and headings begin that are about members.
     read: BTreeSet<usize>,
+    /// The charter that the coordinator's own row leads to.
+    coordinator: Option<String>,
     /// Those whose names fold as another's does, by their letters.
     alike: HashMap<String, usize>,
     /// The last number behind each slug.
@@ -204,7 +210,12 @@ impl Reader<'_> {
                 .push(Problem::warning(source, "roster-placeholder", message).hint("fill it in or delete the row"));
             return;
         }
-        if self.is_coordinator(entry) || is_everyone(entry.name) || (is_blank(entry.name) && is_blank(entry.role)) {
+        if self.is_coordinator(entry) {
+            let place = self.folders.place(&clean_name(entry.name), entry.charter, entry.links);
+            self.coordinator = self.coordinator.take().or(place.charter);
+            return;
+        }
+        if is_everyone(entry.name) || (is_blank(entry.name) && is_blank(entry.role)) {
             return;
         }
         let Some((mut member, missing)) = self.member(entry, source.clone()) else {

@@ -5,6 +5,8 @@
 //! bar, and a name in front are also how people write notes, so these only count in a file in which no table routes, and
 //! behind a name not where a sentence follows. A paragraph counts only when each of its lines is a rule with an arrow.
 
+use std::collections::BTreeSet;
+
 use super::super::Files;
 use super::super::markdown::{Block, BlockKind, Document};
 use super::super::words::{is_blank, is_placeholder};
@@ -23,7 +25,9 @@ pub(super) struct Sent<'a> {
     pub(super) who: &'a str,
 }
 
-pub(super) fn read(files: &Files, document: &Document<'_>, reader: &mut Reader<'_>) {
+/// Gives the offsets of the lines that are rules.
+pub(super) fn read(files: &Files, document: &Document<'_>, reader: &mut Reader<'_>) -> BTreeSet<usize> {
+    let mut taken = BTreeSet::new();
     let routes_by_table = !reader.routing.rules.is_empty();
     let mut heading = "";
     for block in &document.blocks {
@@ -32,12 +36,14 @@ pub(super) fn read(files: &Files, document: &Document<'_>, reader: &mut Reader<'
         }
         let line = document.line(block.range.start);
         for (offset, sent) in rules(block, routes_by_table, reader.roll).into_iter().enumerate() {
+            taken.insert(block.range.start);
             let Sent { subject, who } = sent;
             let kind = kind(heading, subject);
             let cells = Cells { subject, first: who, second: "", review: "", action: "", examples: Vec::new() };
             reader.cells(kind, &cells, files.at("routing.md", line + offset));
         }
     }
+    taken
 }
 
 fn rules<'d>(block: &'d Block, routes_by_table: bool, roll: &Roll<'_>) -> Vec<Sent<'d>> {

@@ -6,11 +6,15 @@ mod lists;
 mod names;
 mod unread;
 
+use std::collections::BTreeSet;
+
 use super::markdown::{Document, Row};
 use super::roster::Roll;
 use super::words::{comma_list, is_blank, is_placeholder, without_struck};
-use super::{Files, line_feeds};
-use crate::model::{Kind, LabelRule, Member, Module, Problem, Rule, Severity, Slug, Source, list, plural};
+use super::{Files, context, line_feeds};
+use crate::model::{
+    ContextSection, Kind, LabelRule, Member, Module, Problem, Rule, Severity, Slug, Source, list, plural,
+};
 use columns::{Columns, TableKind};
 pub(super) use json::linked as linked_tables;
 use names::Named;
@@ -21,14 +25,18 @@ pub(super) struct Routing {
     pub(super) rules: Vec<Rule>,
     pub(super) modules: Vec<Module>,
     pub(super) labels: Vec<LabelRule>,
+    /// What it says beside them.
+    pub(super) prose: Vec<ContextSection>,
 }
 
 pub(super) fn read(files: &Files, text: &str, members: &[Member], problems: &mut Vec<Problem>) -> Routing {
     let document = Document::new(text);
     let roll = Roll::new(members);
     let mut reader = Reader { roll: &roll, problems, routing: Routing::default() };
+    let mut taken = BTreeSet::new();
     for (table, _) in document.tables() {
         let Some(columns) = columns::of(table, &roll) else { continue };
+        taken.extend(table.rows.iter().map(|row| row.offset));
         for row in &table.rows {
             let source = files.at("routing.md", document.line(row.offset));
             reader.row(row, &columns, source);
@@ -39,9 +47,14 @@ pub(super) fn read(files: &Files, text: &str, members: &[Member], problems: &mut
             json::read(files, &path, &line_feeds(text), &mut reader);
         }
     }
-    lists::read(files, &document, &mut reader);
+    // Beside tables, lines that route say more than whom they name.
+    let lines = lists::read(files, &document, &mut reader);
+    if taken.is_empty() {
+        taken = lines;
+    }
+    reader.routing.prose = context::of_routing(files, &document, text, &taken);
     json::say_missing(files, text, &mut reader);
-    let Routing { rules, modules, labels } = &reader.routing;
+    let Routing { rules, modules, labels, .. } = &reader.routing;
     if rules.is_empty() && modules.is_empty() && labels.is_empty() {
         reader.problems.push(
             Problem::warning(files.at("routing.md", 1), "routing-empty", "squad found no routing rule in it")

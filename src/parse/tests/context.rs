@@ -84,16 +84,15 @@ fn identity_files_that_say_nothing_are_left_out() {
 fn context(team_md: &str) -> Vec<(String, usize, bool, String)> {
     let (team, _) = read(&[("team.md", team_md)]);
     let section = |section: &crate::model::ContextSection| {
-        (section.heading.clone(), section.source.line, section.is_project, section.text.clone())
+        (section.heading.clone(), section.source.line, section.matters, section.text.clone())
     };
     team.context.iter().map(section).collect()
 }
 
 #[test]
 fn what_is_no_roster_is_about_the_project() {
-    let of = |heading: &str, line: usize, is_project: bool, text: &str| {
-        (heading.to_owned(), line, is_project, text.to_owned())
-    };
+    let of =
+        |heading: &str, line: usize, matters: bool, text: &str| (heading.to_owned(), line, matters, text.to_owned());
     let team = "# Moles\r\n\r\n> We dig.\r\n\r\n## Coordinator\r\n\r\n| Name | Role |\r\n|---|---|\r\n| Squad | Coordinator |\r\n\r\n\
         ## Members\r\n\r\n| Name | Role |\r\n|---|---|\r\n| Mira | Lead |\r\n| {name} | {role} |\r\n\r\nJo left.\r\n\r\n---\r\n\r\n\
         ## Project Context\r\n<!-- auto: true -->\r\n- **Stack:** clay\r\n\r\n\r\n  - and sand\r\n\r\n### Words\r\n\r\n| Field | Value |\r\n|---|---|\r\n| **User** | Ann |\r\n\r\n\
@@ -135,4 +134,50 @@ fn a_roster_of_any_form_is_no_context() {
         let texts: Vec<String> = context(team).into_iter().map(|(.., text)| text).collect();
         assert_eq!(texts.join("|"), wanted, "{team}");
     }
+}
+
+#[test]
+fn what_the_routing_file_says_beside_its_rows_is_kept() {
+    let routing = "# Work Routing\n\nHow to decide.\n\n| Work | Agent |\n|-|-|\n| Tunnels | Mira |\n\n## Issue Routing\n\n\
+        | Label | Action | Who |\n|-|-|-|\n| `squad` | Triage | Mira |\n\n### How labels come about\n\nBy hand.\n\n## Rules\n\n\
+        1. Two could do it: Mira.\n- Maps → Jo, and tell Ike\n";
+    let (team, _) = read(&[("team.md", ROSTER), ("routing.md", routing)]);
+    let shown: Vec<_> =
+        team.routing.iter().map(|it| (it.heading.as_str(), it.matters, it.source.line, it.text.as_str())).collect();
+    assert_eq!(
+        shown,
+        [
+            ("", true, 3, "How to decide."),
+            ("Issue Routing › How labels come about", false, 17, "By hand."),
+            ("Rules", true, 21, "1. Two could do it: Mira.\n- Maps → Jo, and tell Ike"),
+        ]
+    );
+    // Where no table routes, the lines that do are rules and no prose.
+    let (team, _) = read(&[("team.md", ROSTER), ("routing.md", "## Rules\n\n- Maps → Jo\n- Ask first.\n")]);
+    assert_eq!((team.rules.len(), team.routing[0].text.trim()), (1, "- Ask first."));
+}
+
+#[test]
+fn the_coordinators_charter_is_found_where_teams_keep_it() {
+    let text = "# Coordinator\n\nEscalate releases.\n";
+    let charter = |roster: &str, path: &str| {
+        let (team, problems) = read(&[("team.md", roster), (path, text)]);
+        let notes = codes(&problems).iter().filter(|(code, _)| *code == "agent-not-on-roster").count();
+        (team.coordinator.map(|it| (it.source.to_string(), it.text)), notes, team.members.len())
+    };
+    let own = "## Coordinator\n\n| Name | Role | Charter |\n|-|-|-|\n| Squad | Coordinator | [c](lead/charter.md) |\n\n## Members\n\n";
+    let own = ROSTER.replace("| Name | Role | Status |", &format!("{own}| Name | Role | Status |"));
+    for (roster, path) in [
+        (ROSTER, "agents/coordinator/charter.md"),
+        (ROSTER, "agents/Squad/charter.md"),
+        (ROSTER, "roles/coordinator.md"),
+        (&own, "lead/charter.md"),
+    ] {
+        let found = Some((format!(".squad/{path}:1"), text.trim().to_owned()));
+        assert_eq!(charter(roster, path), (found, 0, 3), "{path}");
+    }
+    // A member of that name is a member.
+    let dock = format!("{ROSTER}| Coordinator | Dock master | |\n");
+    assert_eq!(charter(&dock, "agents/coordinator/charter.md"), (None, 0, 4));
+    assert_eq!(charter(ROSTER, "agents/ghost/charter.md"), (None, 1, 3));
 }

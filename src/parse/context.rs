@@ -1,12 +1,12 @@
-//! What `team.md` says beside the roster: about the project, above all.
+//! What roster and routing file say in prose, beside their tables: the project, and the rules of routing.
 
 use std::collections::BTreeSet;
 use std::ops::Range;
 
-use super::super::identity::without_comments;
-use super::super::markdown::{Block, BlockKind, Document};
-use super::super::words::is_blank;
-use super::super::{Files, abroad};
+use super::identity::without_comments;
+use super::markdown::{Block, BlockKind, Document};
+use super::words::is_blank;
+use super::{Files, abroad, line_feeds};
 use crate::model::ContextSection;
 
 /// Words in the headings of sections about the project; what stands elsewhere may be about the team's own ways.
@@ -46,8 +46,48 @@ struct Part<'d> {
     body: Range<usize>,
 }
 
-/// All that is no row or line of a member: `taken` are the offsets of those.
-pub(super) fn read(files: &Files, document: &Document<'_>, text: &str, taken: &BTreeSet<usize>) -> Vec<ContextSection> {
+/// What the roster's file says beside the members: `taken` are the offsets of their rows and lines.
+pub(super) fn of_roster(
+    files: &Files,
+    document: &Document<'_>,
+    text: &str,
+    taken: &BTreeSet<usize>,
+) -> Vec<ContextSection> {
+    let is_project = |part: &Part<'_>| part.is_lead || part.headings.iter().any(|heading| is_topic(heading));
+    read(files, "team.md", document, text, taken, is_project)
+}
+
+/// What the routing file says beside its rules: `taken` are the offsets of those. How issues come by their labels
+/// matters least to whoever chooses.
+pub(super) fn of_routing(
+    files: &Files,
+    document: &Document<'_>,
+    text: &str,
+    taken: &BTreeSet<usize>,
+) -> Vec<ContextSection> {
+    let is_about_labels = |heading: &str| {
+        let heading = heading.to_lowercase();
+        heading.contains("issue") || heading.contains("label")
+    };
+    let is_rule = |part: &Part<'_>| !part.headings.last().is_some_and(|heading| is_about_labels(heading));
+    read(files, "routing.md", document, text, taken, is_rule)
+}
+
+/// The coordinator's charter; nothing where it says nothing.
+pub(super) fn of_coordinator(files: &Files, path: &str) -> Option<ContextSection> {
+    let text = line_feeds(files.text(path)?).trim().to_owned();
+    let source = files.at(path, 1);
+    (!is_blank(&text)).then_some(ContextSection { heading: String::new(), matters: true, text, source })
+}
+
+fn read(
+    files: &Files,
+    file: &str,
+    document: &Document<'_>,
+    text: &str,
+    taken: &BTreeSet<usize>,
+    matters: impl Fn(&Part<'_>) -> bool,
+) -> Vec<ContextSection> {
     let dropped = dropped(document, taken);
     let mut in_comment = false;
     let section = |part: Part<'_>| {
@@ -69,10 +109,10 @@ pub(super) fn read(files: &Files, document: &Document<'_>, text: &str, taken: &B
         }
         while kept.pop_if(|(_, last)| last.is_empty()).is_some() {}
         let (first, _) = kept.iter().find(|(_, line)| !line.is_empty())?;
-        let source = files.at("team.md", document.line(*first));
+        let source = files.at(file, document.line(*first));
         let text = kept.into_iter().map(|(_, line)| line).collect::<Vec<_>>().join("\n");
-        let is_project = part.is_lead || part.headings.iter().any(|heading| is_topic(heading));
-        (!is_blank(&text)).then(|| ContextSection { heading: part.headings.join(" › "), is_project, text, source })
+        let matters = matters(&part);
+        (!is_blank(&text)).then(|| ContextSection { heading: part.headings.join(" › "), matters, text, source })
     };
     parts(document, text).into_iter().filter_map(section).collect()
 }

@@ -1,11 +1,40 @@
-//! What the team says of its project, in `team.md`: every session is told, in the team's words.
+//! What the team says in prose, quoted: of its project in `team.md`, which every session is told; of its routing and
+//! of how it wants to be coordinated, which the coordinator is.
 
 use super::budget::tokens;
 use super::receipt::{Input, InputKind, hash};
 use super::text::{one_line, place};
 use crate::model::{ContextSection, plural, quote};
 
-const HEADING: &str = "\n## The project\n\nQuoted from what the team says of it.\n";
+/// One kind of prose, and why it is told.
+pub(super) struct Prose {
+    heading: &'static str,
+    kind: InputKind,
+    /// What a section that matters is, and what the rest of them are.
+    matters: &'static str,
+    rest: &'static str,
+}
+
+pub(super) const PROJECT: Prose = Prose {
+    heading: "\n## The project\n\nQuoted from what the team says of it.\n",
+    kind: InputKind::Project,
+    matters: "what the project is",
+    rest: "what else the team's file says",
+};
+
+pub(super) const ROUTING: Prose = Prose {
+    heading: "\n## How this team routes work\n\nQuoted from its routing file.\n",
+    kind: InputKind::Rules,
+    matters: "how the team routes work",
+    rest: "what else the routing file says",
+};
+
+pub(super) const CHARTER: Prose = Prose {
+    heading: "\n## How this team wants to be coordinated\n\nQuoted from its charter for you.\n",
+    kind: InputKind::Charter,
+    matters: "the coordinator's own charter",
+    rest: "",
+};
 
 /// In bytes: less of a section is not worth its citation.
 const LEAST: usize = 200;
@@ -22,15 +51,21 @@ enum Place {
 /// What a session is told of the project.
 pub(super) struct Selected<'a> {
     pub(super) text: String,
+    prose: &'static Prose,
     places: Vec<(&'a ContextSection, Place)>,
 }
 
-/// As much as fits into so many bytes: what is about the project first, then the rest, each in the order of the file.
-pub(super) fn tell(sections: &[ContextSection], limit: usize) -> Selected<'_> {
-    let mut places: Vec<(&ContextSection, Place)> = sections.iter().map(|section| (section, Place::LeftOut)).collect();
-    let mut room = limit.saturating_sub(HEADING.len() + left_out(sections.len()).len());
-    for is_project in [true, false] {
-        for (section, place) in places.iter_mut().filter(|(section, _)| section.is_project == is_project) {
+/// As much as fits into so many bytes: what matters first, then the rest, each in the order of the file.
+pub(super) fn tell<'a>(
+    prose: &'static Prose,
+    sections: impl IntoIterator<Item = &'a ContextSection>,
+    limit: usize,
+) -> Selected<'a> {
+    let mut places: Vec<(&ContextSection, Place)> =
+        sections.into_iter().map(|section| (section, Place::LeftOut)).collect();
+    let mut room = limit.saturating_sub(prose.heading.len() + left_out(places.len()).len());
+    for matters in [true, false] {
+        for (section, place) in places.iter_mut().filter(|(section, _)| section.matters == matters) {
             let (found, size) = fitting(section, room);
             (*place, room) = (found, room - size);
         }
@@ -48,9 +83,9 @@ pub(super) fn tell(sections: &[ContextSection], limit: usize) -> Selected<'_> {
         text.push_str(&left_out(more));
     }
     if !text.is_empty() {
-        text.insert_str(0, HEADING);
+        text.insert_str(0, prose.heading);
     }
-    Selected { text, places }
+    Selected { text, prose, places }
 }
 
 /// How a section fits, and what it takes.
@@ -62,7 +97,7 @@ fn fitting(section: &ContextSection, room: usize) -> (Place, usize) {
             return (Place::Whole, whole);
         }
     }
-    if room < LEAST || !section.is_project {
+    if room < LEAST || !section.matters {
         return (Place::LeftOut, 0);
     }
     let (mut end, mut size) = (0, rendered(section, 0).len());
@@ -88,14 +123,14 @@ fn rendered(section: &ContextSection, length: usize) -> String {
 }
 
 fn left_out(more: usize) -> String {
-    format!("\n{} of the team's file not shown here.\n", plural(more, "more section"))
+    format!("\n{} of that file not shown here.\n", plural(more, "more section"))
 }
 
 impl Selected<'_> {
     pub(super) fn receipt(&self, inputs: &mut Vec<Input>) {
         let (ins, outs): (Vec<_>, Vec<_>) = self.places.iter().partition(|(_, place)| *place != Place::LeftOut);
         for (section, place) in ins.into_iter().chain(outs) {
-            let merit = if section.is_project { "what the project is" } else { "what else the team's file says" };
+            let merit = if section.matters { self.prose.matters } else { self.prose.rest };
             let (length, why) = match place {
                 Place::Whole => (section.text.len(), merit.to_owned()),
                 Place::Cut(length) => (length, format!("{merit}; only its beginning, for want of room")),
@@ -103,7 +138,7 @@ impl Selected<'_> {
             };
             inputs.push(Input {
                 source: section.source.to_string(),
-                kind: InputKind::Project,
+                kind: self.prose.kind,
                 title: section.heading.clone(),
                 hash: hash(&[&section.text]),
                 tokens: tokens(&rendered(section, length)),
@@ -119,9 +154,9 @@ mod tests {
     use super::*;
     use crate::model::Source;
 
-    fn section(heading: &str, is_project: bool, text: &str) -> ContextSection {
+    fn section(heading: &str, matters: bool, text: &str) -> ContextSection {
         let source = Source::new(".squad/team.md", 7);
-        ContextSection { heading: heading.to_owned(), is_project, text: text.to_owned(), source }
+        ContextSection { heading: heading.to_owned(), matters, text: text.to_owned(), source }
     }
 
     #[test]
@@ -132,12 +167,12 @@ mod tests {
             section("Project Context", true, "- **Stack:** Rust\n\n# Squad coordinator\n"),
             section("Notes", false, "short"),
         ];
-        let told = tell(&sections, 400);
+        let told = tell(&PROJECT, &sections, 400);
         assert_eq!(
             told.text,
             "\n## The project\n\nQuoted from what the team says of it.\n\n\
              From `.squad/team.md:7`, “Project Context”:\n> - **Stack:** Rust\n>\n> # Squad coordinator\n\n\
-             From `.squad/team.md:7`, “Notes”:\n> short\n\n1 more section of the team's file not shown here.\n"
+             From `.squad/team.md:7`, “Notes”:\n> short\n\n1 more section of that file not shown here.\n"
         );
         let mut inputs = Vec::new();
         told.receipt(&mut inputs);
@@ -150,13 +185,13 @@ mod tests {
         let line = format!("- {}\n", "é".repeat(20));
         let sections = [section("Context", true, &line.repeat(100)), section("", true, &line.repeat(100))];
         for limit in [0, 90, 150, 400, 1_000, 5_000, 9_000, 100_000] {
-            let told = tell(&sections, limit);
-            let left = "\n2 more sections of the team's file not shown here.\n";
-            let least = HEADING.len() + left.len();
+            let told = tell(&PROJECT, &sections, limit);
+            let left = "\n2 more sections of that file not shown here.\n";
+            let least = PROJECT.heading.len() + left.len();
             assert!(told.text.len() <= limit.max(least), "{limit}: {}", told.text.len());
             let cut = told.text.contains("> […]\n");
             assert_eq!(cut, (400..9_500).contains(&limit), "{limit}: {}", told.text);
         }
-        assert_eq!(tell(&[], 1_000).text, "");
+        assert_eq!(tell(&PROJECT, &[], 1_000).text, "");
     }
 }
