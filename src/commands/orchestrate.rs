@@ -245,6 +245,7 @@ fn show(ui: &mut Ui, preview: &Preview) -> u8 {
     for session in &preview.sessions {
         let tools = match &session.tools {
             crate::model::ToolChoice::All => "all tools".to_owned(),
+            crate::model::ToolChoice::Nothing => "no tools".to_owned(),
             crate::model::ToolChoice::ReadOnly => "tools that read".to_owned(),
             crate::model::ToolChoice::Only(tools) => list(tools),
         };

@@ -31,7 +31,7 @@ pub(super) struct Selected<'a> {
 
 impl Compiled<'_> {
     pub(crate) fn tokens(&self) -> usize {
-        tokens(&self.spec.prompt) + tokens(&self.spec.context)
+        tokens(&self.spec.prompt) + tokens(&self.spec.told())
     }
 
     /// Every input with its hash, its size, and why it went in or stayed out.
@@ -69,7 +69,7 @@ impl Compiled<'_> {
             tokens: Totals {
                 total: self.tokens(),
                 prompt: tokens(&spec.prompt),
-                context: tokens(&spec.context),
+                context: tokens(&spec.told()),
                 knowledge: tokens(skills) + tokens(notes),
                 decisions: tokens(decisions),
                 history: tokens(history),

@@ -40,7 +40,17 @@ pub(super) struct Material<'a> {
 }
 
 impl<'a> Compiler<'a> {
+    /// To choose, or to sum up reports, it needs what it is told and no tool.
     pub(crate) fn coordinator(&'a self) -> Compiled<'a> {
+        self.coordinator_with(ToolChoice::Nothing)
+    }
+
+    /// To answer by itself, it may read the project.
+    pub(crate) fn answering_coordinator(&'a self) -> Compiled<'a> {
+        self.coordinator_with(ToolChoice::ReadOnly)
+    }
+
+    fn coordinator_with(&'a self, tools: ToolChoice) -> Compiled<'a> {
         let settings = self.sources.settings;
         let material = Material::new(self);
         let fixed = [prompt::COORDINATOR, &material.charter.text, &material.routing.text, &material.project.text];
@@ -51,9 +61,10 @@ impl<'a> Compiler<'a> {
             role: "Coordinator".to_owned(),
             tier: Tier::Direct,
             prompt: without_hidden([&fixed.concat(), &material.roster].map(String::as_str).concat()),
+            team: String::new(),
             context: without_hidden(context.concat()),
             model: model_choice::coordinator(settings, &self.offer),
-            tools: ToolChoice::ReadOnly,
+            tools,
             compaction_threshold: compaction_threshold(settings, Tier::Standard),
             compiled_hash: String::new(),
         };

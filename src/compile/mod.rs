@@ -6,7 +6,8 @@
 //!
 //! ```text
 //! prompt    the charter
-//! context   how we work here, the project, the roster, the agent's ceremonies      static: in the compiled hash
+//! team      how we work here, the project, the roster     the same for all agents      static: in the compiled hash
+//! context   the agent's ceremonies                                                      static: in the compiled hash
 //!           skills, and what all of the team should know
 //!           decisions in force                chosen for the task, within the budget
 //!           what the agent learned before     chosen for the task, within the budget
@@ -53,7 +54,7 @@ use decisions::Ranked;
 use history::Past;
 use receipt::hash;
 use skills::Catalog as Skills;
-use standing::{ROSTER_LENGTH, agent_prompt, fixed_context, history_file, roster};
+use standing::{ROSTER_LENGTH, agent_prompt, history_file, own_context, roster, team_context};
 use topic::Topic;
 
 /// What agents have learned, newest last, as the ledger has it.
@@ -137,8 +138,9 @@ impl<'a> Compiler<'a> {
         let charter = team.charters.get(&member.slug);
         let prompt = without_hidden(agent_prompt(member, charter));
         let project = sections::tell(&sections::PROJECT, &team.context, Budget::of_project(tier));
-        let fixed = without_hidden(fixed_context(team, &project.text, &self.roster, member));
-        let fixed_size = tokens(&prompt) + tokens(&fixed);
+        let fixed = without_hidden(team_context(&project.text, &self.roster));
+        let own = without_hidden(own_context(team, member));
+        let fixed_size = tokens(&prompt) + tokens(&fixed) + tokens(&own);
         let budget = Budget::new(tier, fixed_size, self.skills.wanted(), self.notes.wanted());
         let (skills, notes) = (self.skills.tell(budget.skills), self.notes.tell(budget.notes));
         let decisions = self.decisions.tell(&budget);
@@ -155,15 +157,16 @@ impl<'a> Compiler<'a> {
             role: member.role.clone(),
             tier,
             prompt,
+            team: fixed,
             context: without_hidden(
-                [&fixed, &skills.text, &notes.text, &decisions.text, &history.text].map(String::as_str).concat(),
+                [&own, &skills.text, &notes.text, &decisions.text, &history.text].map(String::as_str).concat(),
             ),
             model: model_choice::resolve(member, charter, settings, tier, &self.offer),
             tools: tools(charter, tier),
             compaction_threshold: compaction_threshold(settings, tier),
             compiled_hash: String::new(),
         };
-        spec.compiled_hash = compiled_hash(&spec, &fixed);
+        spec.compiled_hash = compiled_hash(&spec, &own);
         let told = Box::new(Selected { project, skills, notes, decisions, history });
         Compiled { spec, compiler: self, making: Making::Agent { member, past, budget, told } }
     }
@@ -224,14 +227,15 @@ fn compaction_threshold(settings: &Settings, tier: Tier) -> Option<f64> {
 }
 
 /// Covers what a session is made of. Decisions, history and task reach a living session with its next turn.
-fn compiled_hash(spec: &SessionSpec, fixed_context: &str) -> String {
+fn compiled_hash(spec: &SessionSpec, own_context: &str) -> String {
     let tools = match &spec.tools {
         ToolChoice::All => "all".to_owned(),
+        ToolChoice::Nothing => "nothing".to_owned(),
         ToolChoice::ReadOnly => "read-only".to_owned(),
         ToolChoice::Only(tools) => format!("only {}", tools.join(" ")),
     };
     let compaction = spec.compaction_threshold.map_or(String::new(), |threshold| threshold.to_string());
-    hash(&[&spec.prompt, fixed_context, &spec.model.id, &tools, &spec.tier.to_string(), &compaction])
+    hash(&[&spec.prompt, &spec.team, own_context, &spec.model.id, &tools, &spec.tier.to_string(), &compaction])
 }
 
 #[cfg(test)]

@@ -56,9 +56,14 @@ pub(super) fn roster(team: &Team, limit: usize) -> String {
     roster
 }
 
-pub(super) fn fixed_context(team: &Team, project: &str, roster: &str, member: &Member) -> String {
-    let mut context = [prompt::TEAMWORK, project, roster].concat();
-    context.push_str(&format!("\nYou are {}.\n", one_line(&member.name)));
+/// What every session is told alike, so that providers can keep it from one agent to the next.
+pub(super) fn team_context(project: &str, roster: &str) -> String {
+    [prompt::TEAMWORK, project, roster].concat()
+}
+
+/// What only this member is told, whatever its task.
+pub(super) fn own_context(team: &Team, member: &Member) -> String {
+    let mut context = format!("\nYou are {}.\n", one_line(&member.name));
     let ceremonies: String = facilitated(team, member).map(ceremony_line).collect();
     if !ceremonies.is_empty() {
         context

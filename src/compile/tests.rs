@@ -66,7 +66,7 @@ fn learning(text: &str) -> Learning {
 fn told(team: &Team, task: &str, tier: Tier) -> (String, Receipt) {
     with(team, &Learnings::new(), &Settings::default(), task, |compiler| {
         let compiled = compiler.agent(&team.members[0], tier);
-        (compiled.spec.context.clone(), compiled.receipt())
+        (compiled.spec.told(), compiled.receipt())
     })
 }
 
@@ -274,7 +274,7 @@ fn a_big_team_is_listed_as_far_as_there_is_room() {
     with(&big, &Learnings::new(), &Settings::default(), "", |compiler| {
         for one in &big.members {
             let spec = compiler.agent(one, Tier::Standard).spec;
-            assert!(spec.context.len() < 10_000 && spec.context.contains("- and 28"), "{}", spec.context);
+            assert!(spec.told().len() < 10_000 && spec.team.contains("- and 28"), "{}", spec.told());
             assert!(spec.context.contains(&format!("You are {}.", one.name)));
         }
     });
@@ -406,7 +406,7 @@ fn no_text_of_the_team_begins_a_line_outside_its_quote() {
     let settings = Settings::default();
     with(&team, &learnings, &settings, evil, |compiler| {
         for spec in [compiler.agent(&team.members[0], Tier::Full).spec, compiler.coordinator().spec] {
-            let context = spec.context.replace(['\r', '\u{85}', '\u{2028}', '\u{b}', '\u{c}'], "\n");
+            let context = spec.told().replace(['\r', '\u{85}', '\u{2028}', '\u{b}', '\u{c}'], "\n");
             let headings: Vec<&str> = context.lines().filter(|line| line.starts_with(['#', '`', '~'])).collect();
             let ours = [
                 "# Working in this team",
@@ -556,8 +556,8 @@ fn every_session_knows_the_project() {
                 })
             };
             let (spec, shown) = (spec(&team), spec(&plain).0);
-            assert!(spec.0.context.contains("> - **Stack:** Malbolge\n"), "{}", spec.0.context);
-            assert!(!spec.0.context.lines().any(|line| line.starts_with("# Squad") || line == "Obey."));
+            assert!(spec.0.team.contains("> - **Stack:** Malbolge\n"), "{}", spec.0.team);
+            assert!(!spec.0.team.lines().any(|line| line.starts_with("# Squad") || line == "Obey."));
             assert_ne!(spec.0.compiled_hash, shown.compiled_hash);
             assert_eq!(spec.1, [(".squad/team.md:9".to_owned(), true)]);
         }
@@ -575,7 +575,7 @@ fn a_long_text_about_the_project_leaves_room_for_the_work() {
     team.context = vec![section("Project Context", &"- one more thing\n".repeat(10_000))];
     for (tier, most) in [(Tier::Lightweight, 4_000), (Tier::Standard, 8_000), (Tier::Full, 12_000)] {
         let spec = compiled(&team, &Settings::default(), tier);
-        let project = spec.context.split("## The team").next().and_then(|text| text.split("## The project").nth(1));
+        let project = spec.team.split("## The team").next().and_then(|text| text.split("## The project").nth(1));
         let length = project.expect("it is told").len();
         assert!(length > most - 200 && length <= most, "{tier}: {length}");
         // The decision still is.

@@ -95,6 +95,18 @@ pub(crate) struct Opening {
     /// Absolute; the project's root.
     pub(crate) directory: PathBuf,
     pub(crate) resume: bool,
+    /// Whether somebody is there to answer its questions.
+    pub(crate) asks: bool,
+    /// What its answers have to look like, for models that can be held to it.
+    pub(crate) form: Option<Form>,
+}
+
+/// The form of an answer.
+#[derive(Clone, Debug, PartialEq)]
+pub(crate) struct Form {
+    pub(crate) name: &'static str,
+    /// A JSON Schema of type `object`, in which every property is required and no other is allowed.
+    pub(crate) schema: Value,
 }
 
 /// The engines there are. Whoever deals with each of them matches on this, so that the compiler says what another one

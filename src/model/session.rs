@@ -16,7 +16,11 @@ pub(crate) struct SessionSpec {
     pub(crate) tier: Tier,
     /// The agent's own prompt: its charter.
     pub(crate) prompt: String,
-    /// Appended to the engine's system message: the team, its rules and its decisions. Markdown; empty for none.
+    /// What every session of the team is told alike: how to work here, the project, who else there is. Markdown; empty
+    /// for none.
+    pub(crate) team: String,
+    /// What this one is told beside it, for the most part for its task: skills, decisions, what it has learned. Markdown;
+    /// empty for none.
     pub(crate) context: String,
     pub(crate) model: ModelChoice,
     pub(crate) tools: ToolChoice,
@@ -24,6 +28,13 @@ pub(crate) struct SessionSpec {
     pub(crate) compaction_threshold: Option<f64>,
     /// BLAKE3 of what the session is made of, in hex. A session is made anew when this changes.
     pub(crate) compiled_hash: String,
+}
+
+impl SessionSpec {
+    /// What the session is told beside its own prompt.
+    pub(crate) fn told(&self) -> String {
+        [self.team.as_str(), &self.context].concat()
+    }
 }
 
 /// A model and the layer of the configuration that chose it.
@@ -100,11 +111,13 @@ pub(crate) enum ModelLayer {
     Engine,
 }
 
-/// Which of the engine's tools a session may use. Squad's own tools are always there.
+/// Which of the engine's tools a session may use. Squad's own tools are there too, but for one that only decides.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "kebab-case")]
 pub(crate) enum ToolChoice {
     All,
+    /// None at all, and none of squad's: it decides by what it is told.
+    Nothing,
     /// Only tools that cannot change anything.
     ReadOnly,
     Only(Vec<String>),

@@ -224,7 +224,7 @@ impl Workers {
 
     fn unfinished(&self, job: &Job) -> Work {
         let spec = &job.opening.spec;
-        let has_no_means = spec.tools == ToolChoice::ReadOnly;
+        let has_no_means = matches!(spec.tools, ToolChoice::Nothing | ToolChoice::ReadOnly);
         let tree = self.tree.clone().filter(|_| !has_no_means);
         let reads_only = job.duty != Duty::Work || has_no_means;
         let mut requester = Requester::new(spec.agent.clone(), self.reports.clone(), reads_only, tree);

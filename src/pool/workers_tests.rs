@@ -24,14 +24,15 @@ pub(super) fn job(agent: &str) -> Job {
         role: "Dev".to_owned(),
         tier: Tier::Standard,
         prompt: String::new(),
+        team: String::new(),
         context: String::new(),
         model: ModelChoice::new("m", ModelLayer::Default),
         tools: ToolChoice::All,
         compaction_threshold: None,
         compiled_hash: "00".to_owned(),
     };
-    let opening =
-        Opening { session: agent.to_owned(), spec, tools: Vec::new(), directory: "/project".into(), resume: false };
+    let (session, tools, directory) = (agent.to_owned(), Vec::new(), "/project".into());
+    let opening = Opening { session, spec, tools, directory, resume: false, asks: false, form: None };
     Job { opening, prompt: "work".to_owned(), duty: Duty::Work, goes_on: false, handed_by: None }
 }
 

@@ -1,6 +1,7 @@
 //! The coordinator's answer to "who works on this?", read strictly and checked against the roster.
 
 use serde::Deserialize;
+use serde_json::{Value, json};
 
 use crate::model::{Evidence, Plan, PlanKind, Slug, Team, Tier, list};
 
@@ -16,6 +17,23 @@ struct Choice {
     /// What the user is told where nobody is chosen.
     #[serde(default)]
     answer: String,
+}
+
+/// What its answer has to look like, for models that can be held to it: an object with all of these and nothing else.
+pub(crate) fn schema(team: &Team) -> Value {
+    let slugs: Vec<&str> = team.startable().map(|member| member.slug.as_str()).collect();
+    let agents = json!({ "type": "array", "items": { "type": "string", "enum": slugs } });
+    json!({
+        "type": "object",
+        "properties": {
+            "agents": agents,
+            "steps": { "type": "array", "items": agents, "description": "Only where some begin when others are done." },
+            "reason": { "type": "string" },
+            "answer": { "type": "string", "description": "Markdown for the user where nobody works on it, else empty." },
+        },
+        "required": ["agents", "steps", "reason", "answer"],
+        "additionalProperties": false,
+    })
 }
 
 /// What the coordinator made of a plan.

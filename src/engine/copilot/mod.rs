@@ -18,6 +18,7 @@ mod options;
 #[cfg(target_os = "linux")]
 mod orphans;
 mod process;
+mod profile;
 #[cfg(all(test, target_os = "linux", feature = "real-parts"))]
 mod real_tests;
 mod recall;

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use serde_json::json;
+use serde_json::{Value, json};
 use tokio::sync::mpsc;
 use tokio::time::{Instant, sleep};
 
@@ -23,6 +23,11 @@ pub(crate) struct Session {
     facts: mpsc::UnboundedReceiver<Fact>,
     lost: Option<String>,
     closed: bool,
+    /// What answers have to look like, as the CLI takes it.
+    form: Option<Value>,
+    /// The prompt of a turn that asks for that form, until anything is said: a model that refuses the form is asked again
+    /// without it.
+    formal: Option<String>,
 }
 
 impl Session {
@@ -32,8 +37,12 @@ impl Session {
         let facts = server.registry.add(params.clone(), opening.tools.iter().map(|tool| tool.name))?;
         let model = params.model.clone().unwrap_or_default();
         // From here on dropping it removes it from the registry.
-        let mut session =
-            Self { id: opening.session, model, workspace: None, server, facts, lost: None, closed: false };
+        let form = opening.form.map(|form| {
+            let schema = json!({ "name": form.name, "schema": form.schema, "strict": true });
+            json!({ "type": "json_schema", "jsonSchema": schema })
+        });
+        let (workspace, lost, closed, formal) = (None, None, false, None);
+        let mut session = Self { id: opening.session, model, workspace, server, facts, lost, closed, form, formal };
         let answer = if opening.resume { session.resume(&params).await? } else { session.create(&params).await? };
         session.workspace = answer.workspace_path;
         if let Some(model) = answer.model_state.and_then(|state| state.model_id) {
@@ -64,7 +73,46 @@ impl Session {
         answer.map(lenient).map_err(|error| self.refused("creating", &error))
     }
 
-    fn by_id(&self) -> serde_json::Value {
+    /// A turn that fails before anything is said, because the model does not take the form, begins again without it.
+    fn without_form(&mut self, fact: Fact) -> Fact {
+        match fact {
+            Fact::Message(_) | Fact::MessageDelta(_) | Fact::Idle | Fact::Lost(_) => {
+                self.formal = None;
+                fact
+            }
+            Fact::Failed(reason) if is_refusal_of_form(&reason) => match self.formal.take() {
+                Some(prompt) => {
+                    self.send_plain(prompt);
+                    Fact::Warning(format!(
+                        "the model does not take the form of the answer ({reason}); it is asked without"
+                    ))
+                }
+                None => Fact::Failed(reason),
+            },
+            other => other,
+        }
+    }
+
+    /// Beside the facts, which tell how it goes.
+    fn send_plain(&self, prompt: String) {
+        self.server.registry.with(&self.id, |session| session.begin_turn());
+        let (server, id) = (Arc::clone(&self.server), self.id.clone());
+        tokio::spawn(async move {
+            let params = json!({ "sessionId": id, "prompt": prompt });
+            let sent = match server.connection().await {
+                Ok(connection) => {
+                    let sent = connection.request("session.send", &params, server.options.timeouts.request).await;
+                    sent.map_err(|error| error.to_string())
+                }
+                Err(error) => Err(error.to_string()),
+            };
+            if let Err(reason) = sent {
+                server.registry.with(&id, |session| session.fail_turn(&reason));
+            }
+        });
+    }
+
+    fn by_id(&self) -> Value {
         json!({ "sessionId": self.id })
     }
 
@@ -100,11 +148,21 @@ impl AdapterSession for Session {
         if registry.with(&self.id, |session| session.begin_turn()).is_none() {
             return Err(refused(&format!("session `{}`", self.id), &CallError::Closed("it was lost".to_owned())));
         }
-        let params = json!({ "sessionId": self.id, "prompt": prompt });
-        match connection.request("session.send", &params, self.server.options.timeouts.request).await {
+        let mut params = json!({ "sessionId": self.id, "prompt": prompt });
+        let timeout = self.server.options.timeouts.request;
+        if let Some(form) = &self.form {
+            params["responseFormat"] = form.clone();
+            self.formal = Some(prompt.to_owned());
+        }
+        let mut answer = connection.request("session.send", &params, timeout).await;
+        if let (Err(CallError::Refused { .. }), Some(prompt)) = (&answer, self.formal.take_if(|_| answer.is_err())) {
+            let params = json!({ "sessionId": self.id, "prompt": prompt });
+            answer = connection.request("session.send", &params, timeout).await;
+        }
+        match answer {
             // On the disk at once: whoever resumes the session finds the prompt in it.
             Ok(_) => {
-                let _ = connection.request("sessions.save", &self.by_id(), self.server.options.timeouts.request).await;
+                let _ = connection.request("sessions.save", &self.by_id(), timeout).await;
                 Ok(())
             }
             Err(error @ CallError::Refused { .. }) => {
@@ -148,6 +206,7 @@ impl AdapterSession for Session {
             return Fact::Lost(reason.clone());
         }
         let fact = self.facts.recv().await.unwrap_or_else(|| Fact::Lost("the engine is gone".to_owned()));
+        let fact = self.without_form(fact);
         if let Fact::Lost(reason) = &fact {
             self.lost = Some(reason.clone());
         }
@@ -182,6 +241,12 @@ impl AdapterSession for Session {
             }
         }
     }
+}
+
+/// What providers answer to a request that they do not take: nothing else in it is new.
+fn is_refusal_of_form(reason: &str) -> bool {
+    let reason = reason.to_lowercase();
+    ["400", "422", "response_format", "json_schema", "output_config", "schema"].iter().any(|sign| reason.contains(sign))
 }
 
 impl Drop for Session {

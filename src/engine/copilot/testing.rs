@@ -18,7 +18,8 @@ pub(crate) fn opening(session: &str, tools: ToolChoice) -> Opening {
             role: "Lead".into(),
             tier: Tier::Standard,
             prompt: "You are Ada.".into(),
-            context: "# Team".into(),
+            team: "# Team".into(),
+            context: "# Decisions".into(),
             model: ModelChoice::new("fake-1", ModelLayer::Default),
             tools,
             compaction_threshold: Some(0.8),
@@ -31,6 +32,8 @@ pub(crate) fn opening(session: &str, tools: ToolChoice) -> Opening {
         }],
         directory: "/project".into(),
         resume: false,
+        asks: true,
+        form: None,
     }
 }
 

@@ -11,6 +11,7 @@ use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
 use super::options::{Provider, ProviderKind, WireApi};
+use super::profile::{self, SystemMessage};
 use crate::engine::{Opening, ToolSpec};
 use crate::model::{Billed, ToolChoice, Usage};
 
@@ -36,11 +37,14 @@ pub(crate) struct OpenParams {
     /// The custom agent that is preselected.
     #[serde(skip_serializing_if = "Option::is_none")]
     agent: Option<String>,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    system_message: Option<SystemMessage>,
+    system_message: SystemMessage,
+    /// Nothing of the repository's, such as AGENTS.md.
+    skip_custom_instructions: bool,
+    coauthor_enabled: bool,
     /// Exactly these tools; absent: all.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(crate) available_tools: Option<Vec<String>>,
+    excluded_tools: Vec<&'static str>,
     tool_filter_precedence: &'static str,
     tools: Vec<ToolParams>,
     request_permission: bool,
@@ -87,12 +91,6 @@ struct CustomAgent {
 }
 
 #[derive(Clone, Debug, Serialize)]
-struct SystemMessage {
-    mode: &'static str,
-    content: String,
-}
-
-#[derive(Clone, Debug, Serialize)]
 #[serde(rename_all = "camelCase")]
 struct ToolParams {
     name: &'static str,
@@ -118,8 +116,9 @@ impl OpenParams {
         let wanted = spec.model.id.as_str();
         let model = provider.map_or(wanted, |provider| provider.model(wanted));
         let tools = available_tools(&spec.tools, &opening.tools);
+        let decides = profile::decides(spec);
         // An agent without a prompt is not an agent to the CLI.
-        let agent = (!spec.prompt.trim().is_empty()).then(|| CustomAgent {
+        let agent = (!decides && !spec.prompt.trim().is_empty()).then(|| CustomAgent {
             name: spec.agent.to_string(),
             display_name: spec.name.clone(),
             description: spec.role.clone(),
@@ -134,13 +133,15 @@ impl OpenParams {
             working_directory: opening.directory.to_string_lossy().into_owned(),
             agent: agent.as_ref().map(|agent| agent.name.clone()),
             custom_agents: agent.into_iter().collect(),
-            system_message: (!spec.context.trim().is_empty())
-                .then(|| SystemMessage { mode: "append", content: spec.context.clone() }),
+            system_message: SystemMessage::new(spec),
+            skip_custom_instructions: decides,
+            coauthor_enabled: false,
             available_tools: tools,
+            excluded_tools: profile::excluded_tools(opening),
             tool_filter_precedence: "excluded",
             tools: opening.tools.iter().map(ToolParams::new).collect(),
             request_permission: true,
-            request_user_input: true,
+            request_user_input: opening.asks,
             streaming: true,
             include_sub_agent_streaming_events: false,
             env_value_mode: "direct",
@@ -190,6 +191,7 @@ fn available_tools(choice: &ToolChoice, own: &[ToolSpec]) -> Option<Vec<String>>
     let mut tools: Vec<String> = match choice {
         ToolChoice::All => return None,
         ToolChoice::Only(tools) if tools.iter().any(|tool| tool == "*") => return None,
+        ToolChoice::Nothing => return Some(Vec::new()),
         ToolChoice::ReadOnly => READ_ONLY.map(str::to_owned).into(),
         ToolChoice::Only(tools) => tools.clone(),
     };
@@ -483,6 +485,7 @@ mod tests {
         let params = OpenParams::new(&opening, Some(&provider()));
         assert!(!format!("{params:?}").contains("not-a-real-key"));
         let tools = json!(["view", "grep", "glob", "squad_status"]);
+        let notifications = profile::NOTIFICATIONS.trim();
         assert_eq!(
             serde_json::to_value(&params).expect("JSON"),
             json!({
@@ -497,8 +500,21 @@ mod tests {
                     "name": "ada", "displayName": "Ada", "description": "Lead", "prompt": "You are Ada.", "tools": tools
                 }],
                 "agent": "ada",
-                "systemMessage": { "mode": "append", "content": "# Team" },
+                "systemMessage": {
+                    "mode": "customize",
+                    "sections": {
+                        "identity": { "action": "replace", "content": "# Team" },
+                        "preamble": { "action": "remove" },
+                        "tone": { "action": "remove" },
+                        "guidelines": { "action": "remove" },
+                        "runtime_instructions": { "action": "replace", "content": notifications },
+                        "last_instructions": { "action": "replace", "content": "# Decisions" },
+                    }
+                },
+                "skipCustomInstructions": false,
+                "coauthorEnabled": false,
                 "availableTools": tools,
+                "excludedTools": ["task", "read_agent", "list_agents", "write_agent", "sql", "semantic_code_search"],
                 "toolFilterPrecedence": "excluded",
                 "tools": [{
                     "name": "squad_status", "description": "Who does what.",
@@ -520,6 +536,19 @@ mod tests {
     }
 
     #[test]
+    fn who_only_decides_has_no_tool_and_no_agent() {
+        let mut opening = testing::opening("squad-coordinator", ToolChoice::Nothing);
+        opening.tools.clear();
+        let params = serde_json::to_value(OpenParams::new(&opening, None)).expect("JSON");
+        assert_eq!((params.get("customAgents"), params.get("agent")), (None, None));
+        assert_eq!((&params["availableTools"], &params["tools"]), (&json!([]), &json!([])));
+        assert_eq!(
+            (&params["skipCustomInstructions"], &params["systemMessage"]["mode"]),
+            (&json!(true), &json!("replace"))
+        );
+    }
+
+    #[test]
     fn lists_of_tools_are_exact() {
         let own = testing::opening("s", ToolChoice::All).tools;
         assert_eq!(available_tools(&ToolChoice::All, &own), None);
@@ -534,14 +563,17 @@ mod tests {
     fn an_agent_without_prompt_context_or_model_leaves_them_out() {
         let mut opening = testing::opening("s", ToolChoice::All);
         opening.spec.prompt = " ".into();
-        opening.spec.context.clear();
+        opening.asks = false;
         opening.spec.model.id.clear();
         opening.spec.compaction_threshold = None;
         let params = serde_json::to_value(OpenParams::new(&opening, None)).expect("JSON");
-        for absent in ["customAgents", "agent", "systemMessage", "model", "provider", "availableTools"] {
+        for absent in ["customAgents", "agent", "model", "provider", "availableTools"] {
             assert_eq!(params.get(absent), None, "{absent}");
         }
         assert_eq!(params["infiniteSessions"], json!({ "enabled": false }));
+        // Nobody is there to be asked.
+        assert_eq!(params["requestUserInput"], false);
+        assert_eq!(params["excludedTools"].as_array().and_then(|tools| tools.last()), Some(&json!("ask_user")));
     }
 
     #[test]

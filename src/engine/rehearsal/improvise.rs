@@ -25,7 +25,7 @@ pub(super) fn turn(spec: &SessionSpec, prompt: &str) -> Vec<Step> {
 
 /// The first agent that something speaks for, or the first of the team.
 fn someone(spec: &SessionSpec, prompt: &str) -> String {
-    let begins = ["Who may:", "What speaks for whom"].iter().find_map(|begin| prompt.split_once(begin));
+    let begins = ["Who may:", "The router was not sure."].iter().find_map(|begin| prompt.split_once(begin));
     let spoken_for = begins.and_then(|(_, rest)| {
         rest.lines().find_map(|line| line.strip_prefix("> ")?.split_once(':').map(|(slug, _)| slug))
     });

@@ -7,11 +7,12 @@ use tokio::sync::mpsc;
 use tokio::time::Instant;
 
 use crate::compile::{self, Colleague, Compiler};
-use crate::engine::Opening;
+use crate::engine::{Form, Opening};
 use crate::env::Env;
 use crate::error::Failure;
 use crate::model::{
-    End, Member, Outcome, Plan, PlanKind, Position, RunId, SessionSpec, Slug, Tier, Usage, Verdict, What, list, seconds,
+    End, Member, Outcome, Plan, PlanKind, Position, RunId, SessionSpec, Slug, Tier, ToolChoice, Usage, Verdict, What, list,
+    seconds,
 };
 use crate::ops::Project;
 use crate::ops::decisions::landing::{Lander, Left, Which};
@@ -74,7 +75,9 @@ impl Executor<'_> {
     /// Lets the coordinator choose. `None`: it answers the message itself, or its outcome says why it chose nobody.
     async fn choose(&self, plan: &Plan, results: &mut Results) -> Option<Plan> {
         let prompt = self.compiler.choice_prompt(&self.order.message, plan);
-        let mut work = self.workers.work(self.coordinator(prompt, false)).await;
+        let mut job = self.coordinator(prompt, false);
+        job.opening.form = Some(Form { name: "choice", schema: choice::schema(&self.project.team) });
+        let mut work = self.workers.work(job).await;
         let chosen = (work.outcome == Outcome::Completed).then(|| choice::apply(&self.project.team, plan, &work.text));
         let plan = match chosen {
             None => None,
@@ -112,7 +115,11 @@ impl Executor<'_> {
             return;
         }
         let prompt = compile::answer_prompt(&self.order.message, &reports_of(&agents));
-        let done = self.workers.work(self.coordinator(prompt, results.has_worked(&Slug::coordinator()))).await;
+        let job = match work.is_empty() {
+            true => self.open(self.compiler.answering_coordinator().spec, prompt, Duty::Answer, false),
+            false => self.coordinator(prompt, results.has_worked(&Slug::coordinator())),
+        };
+        let done = self.workers.work(job).await;
         if done.outcome == Outcome::Completed {
             results.answer = Some(done.text.clone());
         }
@@ -210,12 +217,14 @@ impl Executor<'_> {
         let may_hand_on =
             duty == Duty::Work && spec.tier != Tier::Lightweight && self.project.team.startable().count() > 1;
         let tools = Tool::ALL.into_iter().filter(|tool| match tool {
+            _ if spec.tools == ToolChoice::Nothing => false,
             Tool::Verdict => duty == Duty::Review,
             Tool::Route | Tool::Status => may_hand_on,
             Tool::LogDecision | Tool::Remember | Tool::Decisions => true,
         });
-        let (tools, directory) = (tools.map(Tool::spec).collect(), self.project.folder.root.clone());
-        let opening = Opening { session, spec, tools, directory, resume };
+        let tools = tools.map(Tool::spec).collect();
+        let (directory, asks) = (self.project.folder.root.clone(), self.workers.requests.ask.is_some());
+        let opening = Opening { session, spec, tools, directory, resume, asks, form: None };
         Job { opening, prompt, duty, goes_on: false, handed_by: None }
     }
 }

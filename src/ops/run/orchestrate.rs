@@ -84,7 +84,7 @@ pub(crate) fn preview(env: &Env, project: &Project, order: &Order) -> Result<Pre
         compiled.push(compiler.coordinator());
     }
     let sessions = compiled.into_iter().map(|Compiled { spec, .. }| PreviewedSession {
-        bytes: spec.prompt.len() + spec.context.len(),
+        bytes: spec.prompt.len() + spec.told().len(),
         agent: spec.agent,
         model: spec.model,
         tools: spec.tools,

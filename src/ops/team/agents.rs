@@ -171,7 +171,8 @@ pub(crate) fn member(project: &Project, name: &str, occasion: &Occasion<'_>) -> 
 
 pub(crate) fn prompt(project: &Project, name: &str, occasion: &Occasion<'_>) -> Result<PromptReport, Failure> {
     compiled(project, name, occasion, |compiled| {
-        let SessionSpec { agent, tier, model, tools, compiled_hash, prompt, context, .. } = compiled.spec;
+        let context = compiled.spec.told();
+        let SessionSpec { agent, tier, model, tools, compiled_hash, prompt, .. } = compiled.spec;
         PromptReport { agent, tier, model, tools, compiled_hash, prompt, context }
     })
 }

@@ -108,8 +108,8 @@ fn change(old: Option<&SessionSpec>, new: Option<&SessionSpec>) -> Option<Prompt
 
 fn prompt_of(spec: &SessionSpec) -> Prompt {
     Prompt {
-        tokens: tokens(&spec.prompt) + tokens(&spec.context),
+        tokens: tokens(&spec.prompt) + tokens(&spec.told()),
         model: spec.model.id.clone(),
-        text: format!("{}\n\n{}", spec.prompt, spec.context),
+        text: format!("{}\n\n{}", spec.prompt, spec.told()),
     }
 }

@@ -1,0 +1,123 @@
+//! What stays of the CLI's own text and tools beside ours.
+//!
+//! ```text
+//! identity               ours: how to work here, the project, the team         the same for all agents of a team
+//! the CLI's own          code changes, safety, environment, its tools
+//! custom instructions    the repository's AGENTS.md and its kin
+//! the custom agent       the charter                                           the same in every run
+//! last instructions      ours: what is chosen for the task
+//! ```
+//!
+//! What changes least stands first, so that providers keep it from one call and one run to the next. What goes
+//! contradicts ours: that agents ask where nobody is there, that they try another tool where one is refused, that they
+//! start agents of their own. With it goes the session's folder, which has the run's id in its name and would stand
+//! before the charter.
+
+use std::collections::BTreeMap;
+
+use serde::Serialize;
+
+use crate::engine::Opening;
+use crate::model::{SessionSpec, ToolChoice};
+
+/// Tools with which agents start agents, and the database of the CLI's own to-do lists.
+const NOT_OURS: [&str; 6] = ["task", "read_agent", "list_agents", "write_agent", "sql", "semantic_code_search"];
+const ASKS_PEOPLE: &str = "ask_user";
+
+/// For a session that is told nothing of a team.
+const NOBODY: &str = "You are an agent that squad runs in this repository.";
+
+/// The CLI tells of commands that have ended.
+pub(super) const NOTIFICATIONS: &str = "\
+<system_notifications>
+`<system_notification>` messages come from the program that runs you, such as when a command in the background has ended.
+Take them into account and go on; never write such a message yourself.
+</system_notifications>
+";
+
+#[derive(Clone, Debug, Serialize)]
+#[serde(tag = "mode", rename_all = "lowercase")]
+pub(super) enum SystemMessage {
+    /// Ours alone.
+    Replace {
+        content: String,
+    },
+    Customize {
+        sections: BTreeMap<&'static str, Section>,
+    },
+}
+
+/// What becomes of a section of the CLI's.
+#[derive(Clone, Debug, Serialize)]
+#[serde(tag = "action", rename_all = "lowercase")]
+pub(super) enum Section {
+    Replace { content: String },
+    Remove,
+}
+
+impl SystemMessage {
+    pub(super) fn new(spec: &SessionSpec) -> Self {
+        if decides(spec) {
+            return Self::Replace { content: [spec.prompt.as_str(), &spec.told()].concat() };
+        }
+        let ours = |text: &str| match text.trim().is_empty() {
+            true => Section::Remove,
+            false => Section::Replace { content: text.trim().to_owned() },
+        };
+        let team = if spec.team.trim().is_empty() { NOBODY } else { &spec.team };
+        let sections = [
+            ("identity", ours(team)),
+            ("preamble", Section::Remove),
+            ("tone", Section::Remove),
+            ("guidelines", Section::Remove),
+            ("runtime_instructions", ours(NOTIFICATIONS)),
+            ("last_instructions", ours(&spec.context)),
+        ];
+        Self::Customize { sections: sections.into() }
+    }
+}
+
+/// Whether a session only decides: it is given our text and no tool.
+pub(super) fn decides(spec: &SessionSpec) -> bool {
+    spec.tools == ToolChoice::Nothing
+}
+
+pub(super) fn excluded_tools(opening: &Opening) -> Vec<&'static str> {
+    let asking = Some(ASKS_PEOPLE).filter(|_| !opening.asks);
+    NOT_OURS.into_iter().chain(asking).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::super::testing;
+    use super::*;
+
+    fn message(tools: ToolChoice, change: impl FnOnce(&mut SessionSpec)) -> serde_json::Value {
+        let mut opening = testing::opening("s", tools);
+        change(&mut opening.spec);
+        serde_json::to_value(SystemMessage::new(&opening.spec)).expect("JSON")
+    }
+
+    #[test]
+    fn what_never_changes_stands_first_and_the_tasks_own_last() {
+        let told = message(ToolChoice::All, |_| ());
+        assert_eq!(told["mode"], "customize");
+        assert_eq!(told["sections"]["identity"], json!({ "action": "replace", "content": "# Team" }));
+        assert_eq!(told["sections"]["last_instructions"], json!({ "action": "replace", "content": "# Decisions" }));
+        assert_eq!(told["sections"]["tone"], json!({ "action": "remove" }));
+        let bare = message(ToolChoice::All, |spec| {
+            spec.team.clear();
+            spec.context = "\n".into();
+        });
+        assert_eq!(bare["sections"]["identity"]["content"], NOBODY);
+        assert_eq!(bare["sections"]["last_instructions"], json!({ "action": "remove" }));
+    }
+
+    #[test]
+    fn who_only_decides_is_told_ours_alone() {
+        let content = "You are Ada.# Team# Decisions";
+        assert_eq!(message(ToolChoice::Nothing, |_| ()), json!({ "mode": "replace", "content": content }));
+    }
+}
