@@ -1,9 +1,9 @@
 //! A compiled session, and the account of how it came about.
 
 use super::budget::{Budget, tokens};
-use super::coordinator::{LARGEST, Material};
 use super::history::Past;
-use super::receipt::{Input, InputKind, Receipt, Totals, hash};
+use super::material::{LARGEST, Material};
+use super::receipt::{Input, InputKind, Receipt, Totals, always, hash};
 use super::standing::{ceremony_line, facilitated, has_text};
 use super::{Compiler, decisions, history, prompt, sections, skills};
 use crate::model::{Member, SessionSpec};
@@ -102,17 +102,5 @@ impl Compiled<'_> {
             let input = always(ceremony.source.to_string(), InputKind::Ceremony, &line, "the agent facilitates it");
             inputs.push(Input { title: ceremony.name.clone(), ..input });
         }
-    }
-}
-
-pub(super) fn always(source: String, kind: InputKind, text: &str, why: &str) -> Input {
-    Input {
-        source,
-        kind,
-        title: String::new(),
-        hash: hash(&[text]),
-        tokens: tokens(text),
-        included: true,
-        why: why.to_owned(),
     }
 }

@@ -23,6 +23,7 @@ mod coordinator;
 mod decisions;
 mod history;
 mod lines;
+mod material;
 mod model_choice;
 mod notes;
 mod prompt;

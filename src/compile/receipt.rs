@@ -2,7 +2,7 @@
 
 use serde::Serialize;
 
-use super::budget::Budget;
+use super::budget::{Budget, tokens};
 use crate::model::{ModelChoice, Slug, Tier, ToolChoice};
 
 /// Everything a prompt was made from, and everything that was left out of it.
@@ -105,4 +105,17 @@ pub(super) fn hash(parts: &[&str]) -> String {
         hasher.update(part.as_bytes());
     }
     hasher.finalize().to_hex()[..16].to_owned()
+}
+
+/// What is told whatever the task.
+pub(super) fn always(source: String, kind: InputKind, text: &str, why: &str) -> Input {
+    Input {
+        source,
+        kind,
+        title: String::new(),
+        hash: hash(&[text]),
+        tokens: tokens(text),
+        included: true,
+        why: why.to_owned(),
+    }
 }

@@ -29,7 +29,7 @@ fn the_team_is_shown_as_squad_reads_it() {
     "#]]
     .assert_eq(&repo.squad(&["agents"]).to_string());
     let value: serde_json::Value = serde_json::from_str(&repo.squad(&["agents", "--json"]).out).expect("JSON");
-    expect![[r#"{"name":"Ada","slug":"ada","role":"Backend Dev","kind":"agent","status":"active","charter":".squad/agents/ada/charter.md","model":"big-1","resolved_model":"big-1","model_layer":"charter","tools":["view"],"prompt_tokens":203,"compiled_hash":"cb05edad7d7ee41a","source":".squad/team.md:5"}"#]].assert_eq(&value["agents"][0].to_string());
+    expect![[r#"{"name":"Ada","slug":"ada","role":"Backend Dev","kind":"agent","status":"active","charter":".squad/agents/ada/charter.md","model":"big-1","resolved_model":"big-1","model_layer":"charter","tools":["view"],"prompt_tokens":203,"compiled_hash":"c14fc1cb13dc11d6","source":".squad/team.md:5"}"#]].assert_eq(&value["agents"][0].to_string());
     expect![[r#"{"signal":"Security","agents":["ada"],"reviewer":"rex","examples":["login","password"],"source":".squad/routing.md:7"}"#]].assert_eq(&value["rules"][2].to_string());
     assert_eq!(value["decisions"].to_string(), r#"{"total":0,"dated":0,"attributed":0,"archived":0}"#);
     let names: Vec<&String> = value.as_object().expect("an object").keys().collect();
@@ -143,7 +143,7 @@ fn an_agent_has_a_page() {
         model   big-1, named by the charter
         tools   view
         tokens  about 347 of 8000 at the standard tier: charter 20, skills and notes 0, decisions 80, history 65
-        hash    cb05edad7d7ee41a
+        hash    c14fc1cb13dc11d6
 
         Rules that route here:
           Server, API  .squad/routing.md:5
@@ -161,7 +161,7 @@ fn an_agent_has_a_page() {
         model   claude-sonnet-4.5, the tier's default
         tools   all
         tokens  about 276 of 8000 at the standard tier: charter 13, skills and notes 0, decisions 80, history 0
-        hash    ab930490f5804b9a
+        hash    224c27e62104adf6
 
         Rules that route here:
           Testing  .squad/routing.md:6
@@ -254,9 +254,9 @@ fn the_receipt_says_why() {
     expect![[r#"
         agent    ada, standard tier, big-1
         tokens   about 347 of 8000: prompt 20, context 327
-                 decisions 80 of 5198
+                 decisions 80 of 5197
                  history 65 of 2599
-        session  cb05edad7d7ee41a
+        session  c14fc1cb13dc11d6
         told     decisions aa7c08f2851713cc, history 1d878e4f50d3a42d, task 36d81d8ec2c3be74
 
         In the prompt:

@@ -121,7 +121,7 @@ fn steps_are_shown_before_anything_runs() {
         Sessions:
           ada          claude-sonnet-4.5, all tools, 0.8 KB of prompt
           bob          claude-sonnet-4.5, all tools, 0.8 KB of prompt
-          coordinator  claude-sonnet-4.5, tools that read, 1.0 KB of prompt
+          coordinator  claude-sonnet-4.5, no tools, 1.1 KB of prompt
         --- stderr
         hint: `--explain` shows 1 reason more
         --- exit 0
