@@ -29,6 +29,7 @@ mod notes;
 mod prompt;
 mod receipt;
 mod sections;
+mod situation;
 mod skills;
 mod standing;
 mod text;
@@ -38,10 +39,11 @@ pub(crate) use budget::{Budget, tokens};
 pub(crate) use compiled::Compiled;
 pub(crate) use decisions::in_force;
 pub(crate) use prompt::{
-    Colleague, Part, Rejection, answer_prompt, continuation_prompt, handed_prompt, review_prompt,
-    reviser_prompt, revision_prompt, task_prompt,
+    Colleague, Part, Rejection, answer_prompt, continuation_prompt, handed_prompt, review_prompt, reviser_prompt,
+    revision_prompt, task_prompt,
 };
 pub(crate) use receipt::{Input, Receipt, Totals};
+pub(crate) use situation::{Situation, written_by_others};
 
 use std::collections::BTreeMap;
 

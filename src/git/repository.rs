@@ -47,6 +47,8 @@ pub(crate) struct Repository {
     environment: Environment,
     recent: Recent,
     damage: DamageLog,
+    /// Who the configuration says works here.
+    user: Option<String>,
     /// Who git said the author is; that nobody is can change while we run.
     identity: Arc<OnceLock<Identity>>,
 }
@@ -131,6 +133,7 @@ impl Repository {
                 Some("reftable") => true,
                 Some(other) => return Err(unsupported(&git_dir, format!("keeps its refs in the format {other:?}"))),
             },
+            user: text("user.name").filter(|name| !name.trim().is_empty()),
             git_dir,
             environment: environment.clone(),
             recent: Recent::default(),
@@ -181,6 +184,11 @@ impl Repository {
         let id = self.call(&["rev-parse", "--verify", "HEAD"]).succeed()?;
         let id = parse_id(&id.stdout, self.hash);
         id.map(Target::Object).ok_or_else(|| Error::damaged(&self.git_dir, "HEAD does not hold an object id"))
+    }
+
+    /// Who works here, as far as the configuration says.
+    pub(crate) fn user(&self) -> Option<&str> {
+        self.user.as_deref()
     }
 
     /// Who git says the author of a commit would be now. None: nobody is configured; what git would make up from

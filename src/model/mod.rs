@@ -28,7 +28,9 @@ pub(crate) use event::{Actor, Event, Keeping, NO_ENGINE, Position, RunError, Wha
 pub(crate) use hidden::{hidden, hidden_summary, marked, printable, without_hidden};
 pub(crate) use ids::{DecisionId, EntryId, RunId};
 pub(crate) use lists::{List, find_words};
-pub(crate) use outcome::{Billed, Change, End, Judgement, LeftOut, Outcome, Usage, Verdict, WorkReport, seconds};
+pub(crate) use outcome::{
+    Billed, Change, ContextSize, End, Judgement, LeftOut, Outcome, Usage, Verdict, WorkReport, seconds,
+};
 pub(crate) use plan::{Evidence, Plan, PlanKind, Tier};
 pub(crate) use problem::{Problem, Severity, Source};
 pub(crate) use session::{

@@ -150,6 +150,20 @@ pub(crate) struct Usage {
     pub(crate) refused: u64,
     /// Wall time.
     pub(crate) seconds: f64,
+    /// What the last model call was given, where the engine says. It adds up to nothing.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(crate) context: Option<ContextSize>,
+}
+
+/// What a model call is given, in tokens.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(default)]
+pub(crate) struct ContextSize {
+    pub(crate) system_tokens: u64,
+    pub(crate) tool_tokens: u64,
+    pub(crate) conversation_tokens: u64,
+    /// What the model takes at most.
+    pub(crate) limit: u64,
 }
 
 /// What an engine's account is charged with.

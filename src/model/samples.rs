@@ -25,6 +25,7 @@ fn usage() -> Usage {
         tool_calls: 2,
         refused: 1,
         seconds: 3.5,
+        context: None,
     }
 }
 

@@ -14,6 +14,21 @@ pub(crate) enum Permissions {
 }
 
 impl Permissions {
+    /// What an agent is told of it, so that it does not find out by being refused.
+    pub(crate) fn explained(self, somebody_answers: bool) -> &'static str {
+        match self {
+            Self::Allow => "allow. What you ask for is allowed.",
+            Self::Ask if somebody_answers => {
+                "ask. A person is asked before a file is changed, a command runs, the network is reached or something \
+                 outside the project is read, and may refuse."
+            }
+            Self::Ask | Self::Deny => {
+                "deny. Reading the project is allowed. Changing files, running commands, reaching the network and reading \
+                 outside the project are refused, and nobody is there to ask: say what you would do instead of trying."
+            }
+        }
+    }
+
     /// As it is recorded.
     pub(crate) fn name(self) -> &'static str {
         match self {

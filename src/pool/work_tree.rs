@@ -130,6 +130,13 @@ impl WorkTree {
         self.activity().named.entry(agent.clone()).or_default().insert(path);
     }
 
+    /// What others have written so far, as far as their tools said.
+    pub(crate) fn written_by_others(&self, agent: &Slug) -> BTreeMap<Slug, Vec<String>> {
+        let activity = self.activity();
+        let others = activity.named.iter().filter(|(other, _)| *other != agent);
+        others.map(|(other, paths)| (other.clone(), paths.iter().cloned().collect())).collect()
+    }
+
     /// An agent has ended its work. Returns what it changed; `None`: that could not be seen.
     pub(crate) async fn leave(&self, agent: &Slug) -> Option<Vec<Change>> {
         self.is_ready().await;

@@ -17,7 +17,7 @@ use super::requests::{RequestHandler, Requester, in_project};
 use super::seat::Seat;
 use super::timer::{Limits, Timer, Waits};
 use super::{Cancel, LiveSessions, Reports, WorkTree};
-use crate::compile;
+use crate::compile::{self, written_by_others};
 use crate::engine::{Adapter, AdapterSession, Engine, EngineError, Fact, Opening, Session};
 use crate::model::{
     Change, End, Judgement, Outcome, Position, RunId, Slug, Tier, ToolChoice, Unoffered, Usage, Verdict, What,
@@ -42,6 +42,8 @@ pub(crate) enum Duty {
 pub(crate) struct Job {
     pub(crate) opening: Opening,
     pub(crate) prompt: String,
+    /// What is so while it works, told behind the prompt: another process may find it otherwise.
+    pub(crate) situation: String,
     pub(crate) duty: Duty,
     /// It was interrupted: what its session holds of the prompt is not sent again.
     pub(crate) goes_on: bool,
@@ -303,11 +305,12 @@ impl Workers {
             Some(by) => self.reports.tell_because(&spec.agent, opened, vec![by.entry.clone()]),
             None => self.reports.tell(Some(&spec.agent), opened),
         }
+        let others = work.requester.tree.as_ref().map(|tree| tree.written_by_others(&spec.agent)).unwrap_or_default();
         let recalled =
             if job.goes_on && resume { session.recall(&without_hidden(job.prompt.clone())).await } else { None };
         let prompt = match recalled.filter(|recall| recall.has_prompt) {
             Some(recall) => compile::continuation_prompt(&recall.unfinished),
-            None => job.prompt,
+            None => job.prompt + &job.situation + &written_by_others(&others),
         };
         self.turn(&mut session, &prompt, cancel, work).await;
         self.close_calls(work);
@@ -466,6 +469,7 @@ impl Workers {
             }
             Fact::Usage(usage) => {
                 work.usage += &usage;
+                work.usage.context = usage.context.or(work.usage.context);
                 tell(What::Usage(usage));
             }
             Fact::Warning(reason) => tell(What::SessionError { session: String::new(), reason }),

@@ -33,7 +33,14 @@ pub(super) fn job(agent: &str) -> Job {
     };
     let (session, tools, directory) = (agent.to_owned(), Vec::new(), "/project".into());
     let opening = Opening { session, spec, tools, directory, resume: false, asks: false, form: None };
-    Job { opening, prompt: "work".to_owned(), duty: Duty::Work, goes_on: false, handed_by: None }
+    Job {
+        opening,
+        prompt: "work".to_owned(),
+        situation: String::new(),
+        duty: Duty::Work,
+        goes_on: false,
+        handed_by: None,
+    }
 }
 
 /// Workers with an engine that plays this script, and what it reports.

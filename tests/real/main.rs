@@ -12,6 +12,7 @@ mod colleagues;
 mod engines;
 mod installed;
 mod orchestrate;
+mod prompt;
 mod resume;
 mod support;
 mod workflow;

@@ -5,6 +5,7 @@
 //! ```text
 //! STEP say:TEXT             a final text
 //! STEP tool:NAME {json}     a tool call; several joined by ` && ` are made at once
+//! STEP plain:TEXT           a final text, and an error where its form is asked for
 //! STEP sleep:S say:TEXT     after S seconds
 //! STEP stream:N say:TEXT    in N pieces, 0.1 s apart
 //! STEP error:400            an HTTP error
@@ -104,6 +105,8 @@ struct Step {
 
 enum Act {
     Say(String),
+    /// The same, by a model that knows no forms of answers.
+    Plain(String),
     /// Names and arguments.
     Call(Vec<(String, String)>),
     Fail(u16),
@@ -134,6 +137,10 @@ impl Shared {
         thread::sleep(step.wait);
         let id = self.ids.fetch_add(1, Ordering::Relaxed);
         match &step.act {
+            Act::Plain(_) if body.get("response_format").is_some() => {
+                let error = json!({ "message": "response_format is not supported", "type": "invalid_request_error" });
+                respond(stream, 400, &json!({ "error": error }))
+            }
             Act::Fail(status) => {
                 let error = json!({ "message": "scripted error", "type": "server_error", "code": status.to_string() });
                 respond(stream, *status, &json!({ "error": error }))
@@ -189,6 +196,8 @@ impl Step {
         }
         step.act = if let Some(said) = text.strip_prefix("say:") {
             Act::Say(said.replace("\\n", "\n"))
+        } else if let Some(said) = text.strip_prefix("plain:") {
+            Act::Plain(said.to_owned())
         } else if let Some(status) = text.strip_prefix("error:") {
             Act::Fail(status.parse().expect("a status after error:"))
         } else {
@@ -233,7 +242,7 @@ fn whole_answer(body: &Value, act: &Act, id: u64) -> Value {
         Act::Call(calls) => {
             (json!({ "role": "assistant", "content": null, "tool_calls": tool_calls(calls, id) }), "tool_calls")
         }
-        Act::Say(text) => (json!({ "role": "assistant", "content": text }), "stop"),
+        Act::Say(text) | Act::Plain(text) => (json!({ "role": "assistant", "content": text }), "stop"),
         Act::Fail(_) => (Value::Null, "stop"),
     };
     json!({
@@ -260,7 +269,7 @@ fn stream_answer(stream: &mut TcpStream, body: &Value, act: &Act, pieces: usize,
             event(stream, &delta(json!({ "tool_calls": tool_calls(calls, id) }), Value::Null).to_string())?;
             "tool_calls"
         }
-        Act::Say(text) => {
+        Act::Say(text) | Act::Plain(text) => {
             for piece in cut(text, pieces) {
                 event(stream, &delta(json!({ "content": piece }), Value::Null).to_string())?;
                 if pieces > 1 {

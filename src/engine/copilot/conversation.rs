@@ -8,11 +8,11 @@ use tokio::sync::{mpsc, oneshot};
 
 use super::wire::{
     AssistantMessage, ErrorMessage, Event, ExternalTool, HookCall, Idle, MessageDelta, ModelCallFailure, ModelUsage,
-    OpenParams, ToolComplete, ToolStart, TurnRetry, UserInput,
+    OpenParams, ToolComplete, ToolStart, TurnRetry, UsageInfo, UserInput,
 };
 use super::writes::writes;
 use crate::engine::{Approval, Fact, Reply, Request, ToolCall, ToolResult, added};
-use crate::model::Access;
+use crate::model::{Access, ContextSize, Usage};
 
 pub(crate) struct Conversation {
     facts: mpsc::UnboundedSender<Fact>,
@@ -25,6 +25,8 @@ pub(crate) struct Conversation {
     turn: Option<Turn>,
     /// How many turns have begun: the running one's number.
     turns: u64,
+    /// What the next model call is given, as the CLI has said last.
+    context: Option<ContextSize>,
     /// Whether `session.create` or `session.resume` has succeeded.
     opened: bool,
 }
@@ -104,7 +106,7 @@ impl Conversation {
     pub(crate) fn new(params: OpenParams, own_tools: BTreeSet<&'static str>) -> (Self, mpsc::UnboundedReceiver<Fact>) {
         let (facts, receiver) = mpsc::unbounded_channel();
         let (calls, taken) = (HashMap::new(), Taken::default());
-        (Self { facts, params, own_tools, calls, taken, turn: None, turns: 0, opened: false }, receiver)
+        (Self { facts, params, own_tools, calls, taken, turn: None, turns: 0, context: None, opened: false }, receiver)
     }
 
     pub(crate) fn params(&self) -> &OpenParams {
@@ -182,7 +184,11 @@ impl Conversation {
             "assistant.message" => self.said(event.data()),
             "tool.execution_start" => self.tool_started(event.data()),
             "tool.execution_complete" => self.tool_completed(event.data()),
-            "assistant.usage" => self.report(Fact::Usage(event.data::<ModelUsage>().read())),
+            "session.usage_info" if !of_sub_agent => self.measured(&event.data()),
+            "assistant.usage" => {
+                let usage = Usage { context: self.context, ..event.data::<ModelUsage>().read() };
+                self.report(Fact::Usage(usage));
+            }
             "model.call_failure" => self.model_failed(&event.data()),
             "assistant.turn_retry" => self.model_asked_again(&event.data()),
             "session.warning" => self.report(Fact::Warning(event.data::<ErrorMessage>().message)),
@@ -195,6 +201,11 @@ impl Conversation {
             _ => self.report(Fact::Alive),
         }
         None
+    }
+
+    fn measured(&mut self, info: &UsageInfo) {
+        self.context = Some(info.read());
+        self.report(Fact::Alive);
     }
 
     fn said_part(&self, delta: MessageDelta) {

@@ -11,8 +11,8 @@ pub(super) fn read(answer: &Value, prompt: &str) -> Recall {
     let text = |event: &Value, pointer: &str| event.pointer(pointer).and_then(Value::as_str).map(str::to_owned);
     let is_of = |event: &&Value, kind: &str| event.get("type").and_then(Value::as_str) == Some(kind);
     let is_prompt = |event: &Value| {
-        // What was decided meanwhile may stand before it.
-        let is_it = |said: String| said.trim().ends_with(prompt.trim());
+        // What was decided meanwhile may stand before it, and behind it what was so at that moment.
+        let is_it = |said: String| said.trim().contains(prompt.trim());
         is_of(&event, "user.message") && text(event, "/data/content").is_some_and(is_it)
     };
     let Some(begin) = events.iter().rposition(is_prompt) else { return Recall::default() };

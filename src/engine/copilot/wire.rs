@@ -13,7 +13,7 @@ use serde_json::Value;
 use super::options::{Provider, ProviderKind, WireApi};
 use super::profile::{self, SystemMessage};
 use crate::engine::{Opening, ToolSpec};
-use crate::model::{Billed, ToolChoice, Usage};
+use crate::model::{Billed, ContextSize, ToolChoice, Usage};
 
 /// Tools of the CLI that change nothing.
 const READ_ONLY: [&str; 3] = ["view", "grep", "glob"];
@@ -404,6 +404,27 @@ impl ModelUsage {
             reasoning_tokens: self.reasoning_tokens,
             billed: is_billed.then_some(billed).into_iter().collect(),
             ..Usage::default()
+        }
+    }
+}
+
+/// `session.usage_info`.
+#[derive(Debug, Default, Deserialize)]
+#[serde(default, rename_all = "camelCase")]
+pub(crate) struct UsageInfo {
+    system_tokens: u64,
+    tool_definitions_tokens: u64,
+    conversation_tokens: u64,
+    token_limit: u64,
+}
+
+impl UsageInfo {
+    pub(crate) fn read(&self) -> ContextSize {
+        ContextSize {
+            system_tokens: self.system_tokens,
+            tool_tokens: self.tool_definitions_tokens,
+            conversation_tokens: self.conversation_tokens,
+            limit: self.token_limit,
         }
     }
 }

@@ -6,20 +6,20 @@ use std::convert::Infallible;
 use tokio::sync::mpsc;
 use tokio::time::Instant;
 
-use crate::compile::{self, Colleague, Compiler};
+use crate::compile::{self, Colleague, Compiler, Situation};
 use crate::engine::{Form, Opening};
 use crate::env::Env;
 use crate::error::Failure;
 use crate::model::{
-    End, Member, Outcome, Plan, PlanKind, Position, RunId, SessionSpec, Slug, Tier, ToolChoice, Usage, Verdict, What, list,
-    seconds,
+    End, Member, Outcome, Plan, PlanKind, Position, RunId, SessionSpec, Slug, Tier, ToolChoice, Usage, Verdict, What,
+    list, seconds,
 };
 use crate::ops::Project;
 use crate::ops::decisions::landing::{Lander, Left, Which};
 use crate::ops::ledger::journal::aside;
 use crate::ops::run::order::{Ended, Order};
 use crate::ops::run::resume::Past;
-use crate::pool::{Commission, Duty, Job, Work, Workers, session_id};
+use crate::pool::{Commission, Duty, Job, Limits, Work, Workers, session_id};
 use crate::route::choice::{self, Chosen};
 use crate::tools::Tool;
 
@@ -224,8 +224,17 @@ impl Executor<'_> {
         });
         let tools = tools.map(Tool::spec).collect();
         let (directory, asks) = (self.project.folder.root.clone(), self.workers.requests.ask.is_some());
+        let situation = if duty == Duty::Answer { String::new() } else { self.situation(asks) };
         let opening = Opening { session, spec, tools, directory, resume, asks, form: None };
-        Job { opening, prompt, duty, goes_on: false, handed_by: None }
+        Job { opening, prompt, situation, duty, goes_on: false, handed_by: None }
+    }
+
+    /// What whoever works in this run is told of it.
+    fn situation(&self, asks: bool) -> String {
+        let (requests, Limits { silence, tool, work }) = (&self.workers.requests, self.workers.limits);
+        let user = self.project.repository.user();
+        let permissions = requests.permissions.explained(asks);
+        Situation { user, branch: requests.branch.as_deref(), permissions, limits: [silence, tool, work] }.told()
     }
 }
 

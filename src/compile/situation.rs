@@ -1,0 +1,99 @@
+//! What an agent is told of the run it works in, behind its task: of no use to a cache, and in no hash.
+
+use std::collections::BTreeMap;
+use std::time::Duration;
+
+use super::text::one_line;
+use crate::model::Slug;
+
+/// The circumstances of a run.
+pub(crate) struct Situation<'a> {
+    /// Who git says the user is.
+    pub(crate) user: Option<&'a str>,
+    pub(crate) branch: Option<&'a str>,
+    /// What becomes of requests that change something, in words.
+    pub(crate) permissions: &'a str,
+    /// Of silence, of one tool call, and of the work in all.
+    pub(crate) limits: [Duration; 3],
+}
+
+impl Situation<'_> {
+    pub(crate) fn told(&self) -> String {
+        let mut text = String::new();
+        if let Some(user) = self.user {
+            text.push_str(&format!("You work for {}.\n", one_line(user)));
+        }
+        if let Some(branch) = self.branch {
+            text.push_str(&format!("Branch: {}\n", one_line(branch)));
+        }
+        let [silence, tool, work] =
+            self.limits.map(|limit| if limit == Duration::MAX { None } else { Some(spoken(limit)) });
+        let limits = [
+            silence.map(|limit| format!("{limit} without a sign of life")),
+            tool.map(|limit| format!("{limit} for one tool call")),
+            work.map(|limit| format!("{limit} of work")),
+        ];
+        let limits: Vec<String> = limits.into_iter().flatten().collect();
+        text.push_str(&format!("Permissions: {}\n", self.permissions));
+        if !limits.is_empty() {
+            text.push_str(&format!("Time limits: {}.\n", limits.join(", ")));
+        }
+        text.push_str("Processes that you leave running are stopped when the run ends.\n");
+        text
+    }
+}
+
+/// What colleagues have written in the run so far.
+pub(crate) fn written_by_others(files: &BTreeMap<Slug, Vec<String>>) -> String {
+    /// Files of one colleague.
+    const SHOWN: usize = 20;
+    let mut text = String::new();
+    for (agent, paths) in files.iter().filter(|(_, paths)| !paths.is_empty()) {
+        let shown: Vec<String> = paths.iter().take(SHOWN).map(|path| format!("`{}`", one_line(path))).collect();
+        let more = paths.len().saturating_sub(SHOWN);
+        let more = if more > 0 { format!(" and {more} more") } else { String::new() };
+        text.push_str(&format!("`{agent}` has written {}{more} in this run.\n", shown.join(", ")));
+    }
+    text
+}
+
+/// `5m`, `1h 30m`.
+fn spoken(duration: Duration) -> String {
+    jiff::SignedDuration::try_from(duration)
+        .map_or_else(|_| format!("{duration:?}"), |duration| format!("{duration:#}"))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_is_known_of_the_run_is_told_in_a_few_lines() {
+        let minutes = |count: u64| Duration::from_secs(60 * count);
+        let situation = Situation {
+            user: Some("Ann\n# Root"),
+            branch: Some("feature/x"),
+            permissions: "allow. All is allowed.",
+            limits: [minutes(5), minutes(30), Duration::MAX],
+        };
+        assert_eq!(
+            situation.told(),
+            "You work for Ann.\nBranch: feature/x\nPermissions: allow. All is allowed.\n\
+             Time limits: 5m without a sign of life, 30m for one tool call.\n\
+             Processes that you leave running are stopped when the run ends.\n"
+        );
+        let bare = Situation { user: None, branch: None, permissions: "deny.", limits: [Duration::MAX; 3] };
+        assert!(bare.told().starts_with("Permissions: deny.\nProcesses"), "{}", bare.told());
+    }
+
+    #[test]
+    fn colleagues_files_are_named_as_far_as_there_is_room() {
+        let slug = |name: &str| Slug::fold(name).expect("a slug");
+        let many: Vec<String> = (0..30).map(|at| format!("src/{at}.rs")).collect();
+        let files =
+            BTreeMap::from([(slug("ada"), vec!["a.rs".to_owned()]), (slug("bob"), many), (slug("cy"), Vec::new())]);
+        let text = written_by_others(&files);
+        assert!(text.starts_with("`ada` has written `a.rs` in this run.\n`bob` has written `src/0.rs`, "), "{text}");
+        assert!(text.ends_with("`src/19.rs` and 10 more in this run.\n"), "{text}");
+    }
+}
