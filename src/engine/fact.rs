@@ -46,6 +46,13 @@ pub(crate) enum Fact {
     Usage(Usage),
     /// The engine recovers from an error by itself, such as a model's 429, and says so.
     Warning(String),
+    /// The session's earlier turns were summed up, or dropped: how many tokens it had, and has.
+    Shortened {
+        session: String,
+        is_summed_up: bool,
+        tokens_before: u64,
+        tokens_after: Option<u64>,
+    },
     ConnectionLost(String),
     ConnectionRestored {
         attempts: u32,

@@ -473,6 +473,12 @@ impl Workers {
                 tell(What::Usage(usage));
             }
             Fact::Warning(reason) => tell(What::SessionError { session: String::new(), reason }),
+            Fact::Shortened { session, is_summed_up: true, tokens_before, tokens_after } => {
+                tell(What::SessionCompacted { session, tokens_before, tokens_after });
+            }
+            Fact::Shortened { session, is_summed_up: false, tokens_before, tokens_after } => {
+                tell(What::SessionTruncated { session, tokens_before, tokens_after });
+            }
             Fact::ConnectionLost(reason) => tell(What::ConnectionLost { reason }),
             Fact::ConnectionRestored { attempts } => tell(What::ConnectionRestored { attempts }),
             // No silent success: who says nothing has not done the task.

@@ -7,8 +7,8 @@ use serde_json::{Value, json};
 use tokio::sync::{mpsc, oneshot};
 
 use super::wire::{
-    AssistantMessage, ErrorMessage, Event, ExternalTool, HookCall, Idle, MessageDelta, ModelCallFailure, ModelUsage,
-    OpenParams, ToolComplete, ToolStart, TurnRetry, UsageInfo, UserInput,
+    AssistantMessage, Compaction, ErrorMessage, Event, ExternalTool, HookCall, Idle, MessageDelta, ModelCallFailure,
+    ModelUsage, OpenParams, ToolComplete, ToolStart, Truncation, TurnRetry, UsageInfo, UserInput,
 };
 use super::writes::writes;
 use crate::engine::{Approval, Fact, Reply, Request, ToolCall, ToolResult, added};
@@ -184,6 +184,8 @@ impl Conversation {
             "assistant.message" => self.said(event.data()),
             "tool.execution_start" => self.tool_started(event.data()),
             "tool.execution_complete" => self.tool_completed(event.data()),
+            "session.compaction_complete" => self.compacted(event.data()),
+            "session.truncation" => self.truncated(&event.data()),
             "session.usage_info" if !of_sub_agent => self.measured(&event.data()),
             "assistant.usage" => {
                 let usage = Usage { context: self.context, ..event.data::<ModelUsage>().read() };
@@ -201,6 +203,30 @@ impl Conversation {
             _ => self.report(Fact::Alive),
         }
         None
+    }
+
+    /// One that had nothing to sum up changes nothing.
+    fn compacted(&self, compaction: Compaction) {
+        match (compaction.success, compaction.error) {
+            (false, Some(error)) => self.report(Fact::Warning(format!("the session could not be compacted: {error}"))),
+            (false, None) => self.report(Fact::Alive),
+            (true, _) => {
+                self.shortened(true, compaction.pre_compaction_tokens, compaction.post_compaction_tokens);
+            }
+        }
+    }
+
+    fn truncated(&self, truncation: &Truncation) {
+        let before = truncation.pre_truncation_tokens_in_messages;
+        match truncation.post_truncation_tokens_in_messages {
+            Some(after) if after >= before => self.report(Fact::Alive),
+            after => self.shortened(false, before, after),
+        }
+    }
+
+    fn shortened(&self, is_summed_up: bool, tokens_before: u64, tokens_after: Option<u64>) {
+        let session = self.params.session_id.clone();
+        self.report(Fact::Shortened { session, is_summed_up, tokens_before, tokens_after });
     }
 
     fn measured(&mut self, info: &UsageInfo) {
@@ -563,6 +589,50 @@ mod tests {
         let error = event("session.error", json!({ "errorType": "query", "message": "400 bad" }));
         assert_eq!(facts(vec![error, event("session.idle", json!({}))]), ["failed 400 bad"]);
         assert_eq!(facts(vec![event("session.idle", json!({ "aborted": true }))]), ["failed the turn was aborted"]);
+    }
+
+    #[test]
+    fn a_session_that_was_shortened_says_by_how_much() {
+        let events = vec![
+            event("session.compaction_start", json!({})),
+            event(
+                "session.compaction_complete",
+                json!({ "success": true, "preCompactionTokens": 900, "postCompactionTokens": 90 }),
+            ),
+            event("session.compaction_complete", json!({ "success": true, "preCompactionTokens": 7 })),
+            event("session.compaction_complete", json!({ "success": false })),
+            event("session.compaction_complete", json!({ "success": false, "error": "no model" })),
+            event(
+                "session.truncation",
+                json!({ "preTruncationTokensInMessages": 80, "postTruncationTokensInMessages": 20 }),
+            ),
+            event(
+                "session.truncation",
+                json!({ "preTruncationTokensInMessages": 80, "postTruncationTokensInMessages": 80 }),
+            ),
+        ];
+        assert_eq!(
+            facts(events),
+            [
+                "s compacted 900 -> Some(90)",
+                "s compacted 7 -> None",
+                "warning the session could not be compacted: no model",
+                "s truncated 80 -> Some(20)"
+            ]
+        );
+    }
+
+    #[test]
+    fn what_a_call_is_given_goes_with_its_usage() {
+        let (mut conversation, mut receiver) = conversation(ToolChoice::All);
+        conversation.begin_turn();
+        let info = json!({ "systemTokens": 5, "toolDefinitionsTokens": 6, "conversationTokens": 7, "tokenLimit": 100 });
+        conversation.happened(&event("session.usage_info", info));
+        conversation.happened(&event("assistant.usage", json!({ "inputTokens": 18 })));
+        let facts: Vec<Fact> = std::iter::from_fn(|| receiver.try_recv().ok()).collect();
+        let Some(Fact::Usage(usage)) = facts.last() else { panic!("{facts:?}") };
+        let context = ContextSize { system_tokens: 5, tool_tokens: 6, conversation_tokens: 7, limit: 100 };
+        assert_eq!((usage.input_tokens, usage.context), (18, Some(context)));
     }
 
     #[test]

@@ -121,6 +121,10 @@ pub(crate) fn show(fact: &Fact) -> String {
         }
         Fact::Denied { tool, detail, .. } => format!("denied {tool}: {detail}"),
         Fact::Warning(text) => format!("warning {text}"),
+        Fact::Shortened { session, is_summed_up, tokens_before, tokens_after } => {
+            let how = if *is_summed_up { "compacted" } else { "truncated" };
+            format!("{session} {how} {tokens_before} -> {tokens_after:?}")
+        }
         Fact::ConnectionLost(reason) => format!("connection lost: {reason}"),
         Fact::ConnectionRestored { attempts } => format!("connection restored: {attempts}"),
         Fact::Idle => "idle".to_owned(),

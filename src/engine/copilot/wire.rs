@@ -429,6 +429,24 @@ impl UsageInfo {
     }
 }
 
+/// `session.compaction_complete`.
+#[derive(Debug, Default, Deserialize)]
+#[serde(default, rename_all = "camelCase")]
+pub(crate) struct Compaction {
+    pub(crate) success: bool,
+    pub(crate) error: Option<String>,
+    pub(crate) pre_compaction_tokens: u64,
+    pub(crate) post_compaction_tokens: Option<u64>,
+}
+
+/// `session.truncation`.
+#[derive(Debug, Default, Deserialize)]
+#[serde(default, rename_all = "camelCase")]
+pub(crate) struct Truncation {
+    pub(crate) pre_truncation_tokens_in_messages: u64,
+    pub(crate) post_truncation_tokens_in_messages: Option<u64>,
+}
+
 #[derive(Debug, Default, Deserialize)]
 #[serde(default, rename_all = "camelCase")]
 pub(crate) struct ModelCallFailure {
