@@ -134,9 +134,10 @@ impl Args {
         if let Some(summary) = hidden_summary(hidden(&message).map(|(_, c)| c)) {
             context.ui.warning(&format!("the message has {summary}; agents do not see them"));
         }
+        let default_tier = project.settings.sessions.default_tier;
         let wishes = match &resumed {
-            Some(interrupted) => interrupted.wishes.clone(),
-            None => Wishes { agents, tier: self.tier.map(Tier::from) },
+            Some(interrupted) => Wishes { default_tier, ..interrupted.wishes.clone() },
+            None => Wishes { agents, tier: self.tier.map(Tier::from), default_tier },
         };
         Ok((project, Order { message, wishes, permissions, script, commit: !self.no_commit, ask: None, resumed }))
     }

@@ -192,7 +192,11 @@ impl<'a> Compiler<'a> {
                     ModelLayer::Engine => ("the engine", "engine".to_owned()),
                 };
                 let model = choice.why_another().unwrap_or_else(|| format!("model {}", choice.shown()));
-                let why = format!("{model}, chosen by {layer}");
+                let named = charter.and_then(|charter| charter.model.as_ref());
+                let why = match named.filter(|_| plan.tier == Tier::Full && choice.layer == ModelLayer::Default) {
+                    Some(named) => format!("{model}, the premium model of tier full; the charter names {named}"),
+                    None => format!("{model}, chosen by {layer}"),
+                };
                 Evidence { agent: member.slug.clone(), why, source, weight: 0.0 }
             })
             .collect()

@@ -28,19 +28,22 @@ pub(super) fn resolve(
     let chartered = charter.and_then(|charter| charter.model.as_ref()).map(|id| (id, ModelLayer::Charter));
     let fallback = charter.into_iter().flat_map(|charter| &charter.fallback).map(|id| (id, ModelLayer::Charter));
     let of_role = names.iter().find_map(|name| models.roles.get(name)).map(|id| (id, ModelLayer::Role));
-    let of_tier = (if tier == Tier::Full { &models.premium } else { &models.default }, ModelLayer::Default);
-    let first = wished.or(chartered).or(of_role).unwrap_or(of_tier);
+    // Work in the full tier is worth the premium model, whatever the charter prefers for the rest.
+    let of_tier = Some((&models.premium, ModelLayer::Default)).filter(|_| tier == Tier::Full);
+    let first = wished.or(of_tier).or(chartered).or(of_role).unwrap_or(default);
     offered(first, chartered.into_iter().chain(fallback).chain(of_role).chain([default]), offer)
 }
 
-/// The coordinator routes and summarises: the default model, unless the user or `[models.roles]` says otherwise.
+/// The coordinator routes and summarises: by `models.coordinator` or the default model, unless the user or
+/// `[models.roles]` says otherwise.
 pub(super) fn coordinator(settings: &Settings, offer: &Offer) -> ModelChoice {
     let models = &settings.models;
     let wished = ["coordinator", "all"].iter().find_map(|name| models.overrides.get(*name));
     let of_role = models.roles.get("coordinator").map(|id| (id, ModelLayer::Role));
     let default = (&models.default, ModelLayer::Default);
-    let first = wished.map(|id| (id, ModelLayer::User)).or(of_role).unwrap_or(default);
-    offered(first, of_role.into_iter().chain([default]), offer)
+    let own = models.coordinator.as_ref().map(|id| (id, ModelLayer::Default));
+    let first = wished.map(|id| (id, ModelLayer::User)).or(of_role).or(own).unwrap_or(default);
+    offered(first, of_role.into_iter().chain(own).chain([default]), offer)
 }
 
 /// The first choice, or the first of the chain that the engine offers, or else what the engine takes by itself.

@@ -2,7 +2,7 @@ mod boundaries;
 
 use super::receipt::InputKind;
 use super::*;
-use crate::model::{Ceremony, Decision, DecisionId, Kind, Module, Rule, Skill, Source, Status, TeamNote};
+use crate::model::{Ceremony, Decision, DecisionId, Kind, Module, PlanKind, Rule, Skill, Source, Status, TeamNote};
 
 fn member(name: &str) -> Member {
     Member {
@@ -117,12 +117,49 @@ fn models_come_from_the_first_layer_that_names_one() {
         });
         (model.id, model.layer)
     };
-    assert_eq!(layer(&settings, 0, Tier::Full), ("m-charter".to_owned(), ModelLayer::Charter));
-    assert_eq!(layer(&settings, 1, Tier::Full), ("claude-opus-4.5".to_owned(), ModelLayer::Default));
+    assert_eq!(layer(&settings, 0, Tier::Standard), ("m-charter".to_owned(), ModelLayer::Charter));
+    for index in [0, 1] {
+        assert_eq!(layer(&settings, index, Tier::Full), ("claude-opus-4.5".to_owned(), ModelLayer::Default));
+    }
     settings.models.roles.insert("bob dev".to_owned(), "m-role".to_owned());
     assert_eq!(layer(&settings, 1, Tier::Standard), ("m-role".to_owned(), ModelLayer::Role));
     settings.models.overrides.insert("all".to_owned(), "m-user".to_owned());
     assert_eq!(layer(&settings, 0, Tier::Lightweight), ("m-user".to_owned(), ModelLayer::User));
+}
+
+#[test]
+fn that_the_premium_model_comes_before_the_charters_is_said() {
+    let (team, settings) = (team(), Settings::default());
+    let why = |tier| {
+        with(&team, &Learnings::new(), &settings, "", |compiler| {
+            let agents = vec![team.members[0].slug.clone()];
+            let kind = PlanKind::Agents;
+            let plan = Plan {
+                kind,
+                steps: vec![agents.clone()],
+                agents,
+                reviewer: None,
+                tier,
+                confidence: 1.0,
+                evidence: Vec::new(),
+            };
+            compiler.model_evidence(&plan).remove(0).why
+        })
+    };
+    assert_eq!(why(Tier::Full), "model claude-opus-4.5, the premium model of tier full; the charter names m-charter");
+    assert_eq!(why(Tier::Standard), "model m-charter, chosen by the charter");
+}
+
+#[test]
+fn the_coordinator_has_a_model_of_its_own_where_one_is_set() {
+    let mut settings = Settings::default();
+    let model = |settings: &Settings| {
+        with(&team(), &Learnings::new(), settings, "", |compiler| compiler.coordinator().spec.model.id)
+    };
+    settings.models.default = "m-default".to_owned();
+    assert_eq!(model(&settings), "m-default");
+    settings.models.coordinator = Some("m-coordinator".to_owned());
+    assert_eq!(model(&settings), "m-coordinator");
 }
 
 /// The model of a member on an engine that offers these, the layer it is from, and what is said.

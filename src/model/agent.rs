@@ -5,7 +5,7 @@ use std::fmt;
 use serde::de::Error;
 use serde::{Deserialize, Deserializer, Serialize};
 
-use super::Source;
+use super::{Source, Tier};
 
 /// The name by which commands, files and sessions know an agent: its folder's name, or its name folded.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize)]
@@ -132,6 +132,9 @@ pub(crate) struct Charter {
     /// The models to try after that one, where the charter names any.
     pub(crate) fallback: Vec<String>,
     pub(crate) reasoning_effort: Option<String>,
+    /// The tier that its work has where the user names none.
+    #[serde(default)]
+    pub(crate) tier: Option<Tier>,
     /// `None`: no Tools section, so every tool; an empty list: no tool at all.
     pub(crate) tools: Option<Vec<String>>,
     /// Tools that it must not have, where the charter names such.

@@ -17,6 +17,7 @@ pub(crate) mod samples;
 mod session;
 mod team;
 mod text;
+mod tier;
 mod tools;
 mod words;
 
@@ -31,7 +32,7 @@ pub(crate) use lists::{List, find_words};
 pub(crate) use outcome::{
     Billed, Change, ContextSize, End, Judgement, LeftOut, Outcome, Usage, Verdict, WorkReport, seconds,
 };
-pub(crate) use plan::{Evidence, Plan, PlanKind, Tier};
+pub(crate) use plan::{Evidence, Plan, PlanKind};
 pub(crate) use problem::{Problem, Severity, Source};
 pub(crate) use session::{
     Access, AgentState, ModelChoice, ModelLayer, Offer, RunActivity, SessionSpec, SessionState, SessionStatus,
@@ -39,5 +40,6 @@ pub(crate) use session::{
 };
 pub(crate) use team::{Cast, Ceremony, ContextSection, LabelRule, Module, Rule, Skill, Team, TeamNote};
 pub(crate) use text::{first_line, first_words, list, plural, quote};
+pub(crate) use tier::Tier;
 pub(crate) use tools::{tools_but, tools_called};
 pub(crate) use words::{stem, stem_of, stems, words};

@@ -1,35 +1,8 @@
 //! A plan: who works on a message, and why.
 
-use std::fmt;
-
 use serde::{Deserialize, Serialize};
 
-use super::{Slug, list};
-
-/// How much of the machinery a message gets.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
-#[serde(rename_all = "lowercase")]
-pub(crate) enum Tier {
-    /// No agent is started; the coordinator answers.
-    Direct,
-    /// A small model, read-only tools, no history and no decisions.
-    Lightweight,
-    /// The charter's model and tools, full context.
-    Standard,
-    /// Several agents side by side on the premium model.
-    Full,
-}
-
-impl fmt::Display for Tier {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(match self {
-            Self::Direct => "direct",
-            Self::Lightweight => "lightweight",
-            Self::Standard => "standard",
-            Self::Full => "full",
-        })
-    }
-}
+use super::{Slug, Tier, list};
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]

@@ -61,6 +61,8 @@ pub(crate) struct Wishes {
     /// Checked against the roster before.
     pub(crate) agents: Vec<Slug>,
     pub(crate) tier: Option<Tier>,
+    /// Where nobody asks for one, and no charter names one.
+    pub(crate) default_tier: Option<Tier>,
 }
 
 /// A message, and what else is known of the work.
@@ -138,7 +140,7 @@ impl<'t> Router<'t> {
         };
         let (draft, steps) = self.in_steps(draft, request);
         let at_once = steps.iter().map(Vec::len).max().unwrap_or(0);
-        let (suggested, why) = tier::of(request.text, at_once);
+        let (suggested, why) = self.suggested_tier(request, &draft.agents, at_once, wishes.default_tier);
         let tier = wishes.tier.unwrap_or(suggested);
         let mut evidence = draft.evidence;
         if let unread @ 1.. = text::unread(request.text) {
@@ -147,7 +149,7 @@ impl<'t> Router<'t> {
         }
         match wishes.tier {
             Some(tier) => evidence.push(note(format!("tier {tier}: asked for"), "command line")),
-            None if !draft.agents.is_empty() => evidence.push(note(why, "message")),
+            None if !draft.agents.is_empty() => evidence.push(why),
             None => {}
         }
         if draft.agents.is_empty() {
@@ -167,6 +169,29 @@ impl<'t> Router<'t> {
     /// Whom the user calls: by `@name`, or by name where a sentence turns to them.
     pub(crate) fn called(&self, message: &str) -> Vec<Slug> {
         mention::read(self.team, message, &text::stretches(message)).agents
+    }
+
+    /// The tier that a single agent's charter names, the configured one, or what the message suggests; and why.
+    fn suggested_tier(
+        &self,
+        request: &Request<'_>,
+        agents: &[Slug],
+        at_once: usize,
+        default: Option<Tier>,
+    ) -> (Tier, Evidence) {
+        let own = match agents {
+            [only] => self.team.member(only).zip(self.team.charters.get(only)),
+            _ => None,
+        };
+        if let Some((member, tier)) = own.and_then(|(member, charter)| Some((member, charter.tier?))) {
+            let source = member.charter.clone().unwrap_or_else(|| member.source.to_string());
+            return (tier, note(format!("tier {tier}: the charter of {} names it", member.name), &source));
+        }
+        if let Some(tier) = default {
+            return (tier, note(format!("tier {tier}: `sessions.default_tier`"), "configuration"));
+        }
+        let (tier, why) = tier::of(request.text, at_once);
+        (tier, note(why, "message"))
     }
 
     /// Which of the labels and paths of a request decide nothing, each with what it is.

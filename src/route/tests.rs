@@ -52,6 +52,27 @@ fn a_row_decides_and_names_the_reviewer() {
 }
 
 #[test]
+fn the_tier_is_the_users_then_the_charters_then_the_configured_one() {
+    let mut team = sample();
+    let tier = |team: &Team, wished: Option<Tier>, default_tier: Option<Tier>| {
+        let wishes = Wishes { tier: wished, default_tier, ..Wishes::default() };
+        let plan = Router::new(team, &[]).plan(&Request::new("Add an endpoint for invoices"), &wishes);
+        let said = plan.evidence.iter().find(|it| it.why.starts_with("tier")).map(|it| it.why.clone());
+        (plan.tier, said.unwrap_or_default())
+    };
+    let default = Some(Tier::Lightweight);
+    assert_eq!(tier(&team, None, None).0, Tier::Standard);
+    assert_eq!(tier(&team, None, default), (Tier::Lightweight, "tier lightweight: `sessions.default_tier`".to_owned()));
+    let charter = crate::model::Charter { tier: Some(Tier::Full), ..Default::default() };
+    team.charters.insert(Slug::fold("bea").expect("a slug"), charter);
+    assert_eq!(tier(&team, None, default), (Tier::Full, "tier full: the charter of Bea names it".to_owned()));
+    assert_eq!(tier(&team, Some(Tier::Standard), default).0, Tier::Standard);
+    // Nobody is started for what needs nobody, whatever the tier of work is.
+    let wishes = Wishes { default_tier: default, ..Wishes::default() };
+    assert_eq!(Router::new(&team, &[]).plan(&Request::new("Thanks!"), &wishes).kind, PlanKind::Direct);
+}
+
+#[test]
 fn one_message_may_be_several_agents_work() {
     let (kind, agents, reviewer, tier) = agents("Add a health endpoint with tests, and document it");
     assert_eq!((kind, tier), (PlanKind::Agents, Tier::Full));

@@ -5,7 +5,7 @@ use std::time::Duration;
 use toml::Value;
 
 use super::{Origin, Settings, parse_duration};
-use crate::model::{Problem, Severity};
+use crate::model::{Problem, Severity, Tier};
 
 type Set = fn(&mut Settings, &str, &Value) -> Result<(), String>;
 
@@ -35,6 +35,7 @@ pub(super) const KEYS: &[Key] = &[
     free("models.default", |s, _, v| put(&mut s.models.default, text(v))),
     free("models.lightweight", |s, _, v| put(&mut s.models.lightweight, text(v))),
     free("models.premium", |s, _, v| put(&mut s.models.premium, text(v))),
+    free("models.coordinator", |s, _, v| put(&mut s.models.coordinator, text(v).map(Some))),
     free("models.roles.*", |s, role, v| {
         s.models.roles.insert(role.to_lowercase(), text(v)?);
         Ok(())
@@ -54,6 +55,7 @@ pub(super) const KEYS: &[Key] = &[
         let outside = || format!("is a fraction between 0 and 1, not {number}");
         put(&mut s.sessions.compaction_threshold, fraction.ok_or_else(outside))
     }),
+    free("sessions.default_tier", |s, _, v| put(&mut s.sessions.default_tier, tier(v))),
     free("engine.name", |s, _, v| put(&mut s.engine.name, text(v))),
     guarded_key("engine.fallback", |s, _, v| put(&mut s.engine.fallback, texts(v))),
     guarded_key("engine.copilot.path", |s, _, v| put(&mut s.engine.copilot.path, text(v).map(Some))),
@@ -100,6 +102,16 @@ fn text(value: &Value) -> Result<String, String> {
 
 fn texts(value: &Value) -> Result<Vec<String>, String> {
     value.as_array().ok_or_else(|| needs("a list of texts", value))?.iter().map(text).collect()
+}
+
+/// `auto` leaves it to the message.
+fn tier(value: &Value) -> Result<Option<Tier>, String> {
+    let name = text(value)?;
+    match Tier::of_work(&name) {
+        _ if name == "auto" => Ok(None),
+        Some(tier) => Ok(Some(tier)),
+        None => Err(format!("`{name}` is no tier; it is auto, lightweight, standard or full")),
+    }
 }
 
 fn duration(value: &Value) -> Result<Duration, String> {

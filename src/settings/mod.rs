@@ -15,7 +15,7 @@ use std::time::Duration;
 
 pub(crate) use layer::{from_command_line, from_json, from_text, from_toml, from_variables};
 
-use crate::model::{Problem, Severity, Source};
+use crate::model::{Problem, Severity, Source, Tier};
 
 /// Where a value came from. The order is the order of precedence.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
@@ -75,6 +75,8 @@ pub(crate) struct Models {
     pub(crate) default: String,
     pub(crate) lightweight: String,
     pub(crate) premium: String,
+    /// `None`: the default.
+    pub(crate) coordinator: Option<String>,
     /// Role or agent, in lower case, to model.
     pub(crate) roles: BTreeMap<String, String>,
 }
@@ -91,6 +93,8 @@ pub(crate) struct Sessions {
     pub(crate) max_concurrent: usize,
     /// Fraction of the context window, 0..1.
     pub(crate) compaction_threshold: f64,
+    /// `None`: what the message suggests.
+    pub(crate) default_tier: Option<Tier>,
 }
 
 #[derive(Clone, Debug)]
@@ -143,6 +147,7 @@ limit = "1h"
 infinite = true
 max_concurrent = 8
 compaction_threshold = 0.80
+default_tier = "auto"
 
 [engine]
 name = "copilot"
@@ -193,6 +198,7 @@ impl Settings {
                 default: String::new(),
                 lightweight: String::new(),
                 premium: String::new(),
+                coordinator: None,
                 roles: BTreeMap::new(),
             },
             sessions: Sessions {
@@ -202,6 +208,7 @@ impl Settings {
                 infinite: false,
                 max_concurrent: 1,
                 compaction_threshold: 1.0,
+                default_tier: None,
             },
             engine: EngineSettings {
                 name: String::new(),

@@ -93,7 +93,12 @@ impl Args {
         if message.trim().is_empty() && self.labels.is_empty() && self.paths.is_empty() {
             return Err(Failure::usage("the message is empty").hint("squad route \"what is to be done\""));
         }
-        let wishes = Wishes { agents: named_agents(&project.team, &self.agents)?, tier: self.tier.map(Tier::from) };
+        let default_tier = project.settings.sessions.default_tier;
+        let wishes = Wishes {
+            agents: named_agents(&project.team, &self.agents)?,
+            tier: self.tier.map(Tier::from),
+            default_tier,
+        };
         let paths: Vec<String> =
             self.paths.iter().map(|path| project.path_from_root(&context.directory, path)).collect();
         let request = Request { text: &message, labels: &self.labels, paths: &paths };

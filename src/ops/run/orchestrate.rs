@@ -418,6 +418,6 @@ fn opening(project: &Project, order: &Order, head: &Head, is_alone: bool) -> Wha
     let version = is_alone.then(|| env!("CARGO_PKG_VERSION").to_owned());
     let (text, branch, commit) = (order.message.clone(), head.branch.clone(), head.commit.clone());
     let permissions = (!is_alone).then(|| order.permissions.name().to_owned());
-    let Wishes { agents, tier } = order.wishes.clone();
+    let Wishes { agents, tier, .. } = order.wishes.clone();
     What::RunStarted { text, engine, version, permissions, branch, commit, agents, tier }
 }

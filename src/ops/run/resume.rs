@@ -83,7 +83,7 @@ pub(crate) fn find(env: &Env, project: &Project, id: &str) -> Result<Interrupted
             .hint(branch.map_or_else(String::new, |branch| format!("git switch {branch}"))));
     }
     let permissions = permissions.and_then(|name| Permissions::from_str(&name, true).ok());
-    Ok(Interrupted { run, message, wishes: Wishes { agents, tier }, permissions, past })
+    Ok(Interrupted { run, message, wishes: Wishes { agents, tier, ..Wishes::default() }, permissions, past })
 }
 
 fn event_of(run: &RunId, entry: Entry) -> Option<Event> {

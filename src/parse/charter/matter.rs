@@ -12,6 +12,7 @@ pub(super) struct Matter {
     description: Option<String>,
     model: Option<Several>,
     tools: Option<Several>,
+    tier: Option<String>,
 }
 
 /// A list, or one text with commas.
@@ -46,6 +47,7 @@ impl Matter {
         charter.role = charter.role.take().or(self.description);
         charter.model =
             charter.model.take().or_else(|| self.model.and_then(Several::first).and_then(|text| model_name(&text)));
+        charter.tier = charter.tier.or(self.tier.as_deref().and_then(super::tier_name));
         charter.tools = charter.tools.take().or(self.tools.and_then(Several::list));
     }
 
@@ -63,6 +65,7 @@ impl Matter {
                 "description" => matter.description = Some(value),
                 "model" => matter.model = Some(Several::Text(value)),
                 "tools" => matter.tools = Some(Several::Text(value)),
+                "tier" => matter.tier = Some(value),
                 _ => {}
             }
         }

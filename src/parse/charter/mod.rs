@@ -7,7 +7,7 @@ mod tools;
 use super::markdown::{BlockKind, Document, Section, field};
 use super::words::{comma_list, is_blank, is_placeholder, remark, without_pictographs};
 use super::{Files, line_feeds};
-use crate::model::{Charter, Problem, Severity};
+use crate::model::{Charter, Problem, Severity, Tier};
 use model::ModelLines;
 pub(super) use model::model_name;
 
@@ -96,6 +96,12 @@ fn name_and_role(title: &str) -> (String, String) {
     (name.to_owned(), without_pictographs(role))
 }
 
+/// `standard`, `` `Full` ``, `lightweight (it only reads)`
+fn tier_name(text: &str) -> Option<Tier> {
+    let name = remark(text).0.to_lowercase();
+    Tier::of_work(name.trim_matches(|c: char| !c.is_alphanumeric()))
+}
+
 /// Whom a charter's title names.
 pub(super) fn name_in_title(text: &str) -> Option<String> {
     let title = text.lines().find_map(|line| line.strip_prefix("# "))?;
@@ -152,6 +158,10 @@ fn read_section(document: &Document<'_>, section: &Section<'_>, charter: &mut Ch
             let line = line.filter(|line| line.split_whitespace().count() <= 6 && !is_blank(line));
             charter.role = charter.role.take().or(line);
         }
+        "tier" | "response tier" | "response mode" => {
+            let mut lines = document.lines_in(&section.body);
+            charter.tier = lines.find_map(|(text, _)| tier_name(&text)).or(charter.tier);
+        }
         "boundaries" => charter.boundaries.push_str(body.trim()),
         "tools" | "allowed tools" | "tool access" => {
             let tools = tools::read(document, section);
@@ -184,6 +194,8 @@ fn take_field(charter: &mut Charter, key: &str, value: &str) {
     }
     match key {
         "name" => charter.name = Some(without_pictographs(value)),
+        // `Tier` alone may be a model's: premium, fast.
+        "response tier" | "response mode" => charter.tier = tier_name(value).or(charter.tier),
         "role" | "title" => charter.role = Some(without_pictographs(value)),
         "expertise" | "skills" | "specialties" => charter.expertise = comma_list(value),
         "preferred" | "model" | "preferred model" => charter.model = model_name(value),

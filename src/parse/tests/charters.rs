@@ -91,6 +91,20 @@ fn models_in_every_form() {
 }
 
 #[test]
+fn a_charter_may_name_the_tier_of_its_work() {
+    use crate::model::Tier;
+    for (text, tier) in [
+        ("---\nname: Ilse\ntier: lightweight\n---\n# Ilse\n", Some(Tier::Lightweight)),
+        ("# Ilse\n\n## Tier\n\n`Full` (it is delicate)\n", Some(Tier::Full)),
+        ("# Ilse\n\n## Identity\n\n- **Response Mode:** Standard\n", Some(Tier::Standard)),
+        ("# Ilse\n\n## Model\n\n- **Tier:** standard\n", None),
+        ("# Ilse\n\n## Tier\n\npremium\n", None),
+    ] {
+        assert_eq!(charter(text).tier, tier, "{text}");
+    }
+}
+
+#[test]
 fn a_section_ends_at_the_next_heading_of_its_level() {
     let charter = charter(
         "# Ilse\n\n## What I Own\n\n### Charts\n- maps\n\n### Tools\n- sextant\n\n---\n\nlast\n---\n\n## Boundaries\n\nno cooking\n\n```\n## Model\n- Preferred: fenced\n```\n\n## Model\n\n- Preferred: gpt-5\n",

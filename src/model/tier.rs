@@ -1,0 +1,37 @@
+//! Tiers of work.
+
+use std::fmt;
+
+use serde::{Deserialize, Serialize};
+
+/// How much of the machinery a message gets.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub(crate) enum Tier {
+    /// No agent is started; the coordinator answers.
+    Direct,
+    /// A small model, read-only tools, no history and no decisions.
+    Lightweight,
+    /// The charter's model and tools, full context.
+    Standard,
+    /// Several agents side by side on the premium model.
+    Full,
+}
+
+impl Tier {
+    /// A tier that agents work in, by its name.
+    pub(crate) fn of_work(name: &str) -> Option<Self> {
+        [Self::Lightweight, Self::Standard, Self::Full].into_iter().find(|tier| tier.to_string() == name)
+    }
+}
+
+impl fmt::Display for Tier {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            Self::Direct => "direct",
+            Self::Lightweight => "lightweight",
+            Self::Standard => "standard",
+            Self::Full => "full",
+        })
+    }
+}
