@@ -17,6 +17,7 @@ fn every_value_is_listed_with_its_source() {
         models.override.ada = "mine"         (HOME/config/squad/config.toml:2)
         models.premium = "claude-opus-4.5"   (default)
         sessions.compaction_threshold = 0.8  (default)
+        sessions.default_tier = "auto"       (default)
         sessions.infinite = true             (default)
         sessions.limit = "90000ms"           (.squad/config.json:1)
         sessions.max_concurrent = 2          (SQUAD_SESSIONS_MAX_CONCURRENT)
