@@ -86,7 +86,7 @@ impl Tool {
                 json!({"text": text("What you learned.")}),
             ),
             Self::Decisions => (
-                "Search the team's decisions in force.",
+                "Search the team's decisions in force and those of this run.",
                 json!({"query": text("Words to look for; empty for the newest decisions.")}),
             ),
             Self::Verdict => (

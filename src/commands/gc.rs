@@ -9,7 +9,7 @@ use crate::ops::ledger::gc;
 /// folds them into one now, runs git's own maintenance for loose objects, and forgets the work tree snapshots of
 /// finished runs. It deletes no object that is not in another pack.
 ///
-/// Of what the engine has stored of sessions under `.git/squad/homes`, it removes those of finished runs after 3 days, or
+/// Of what the engine has stored of sessions under `.git/squad/homes`, it removes those of completed runs after 3 days, or
 /// when they take more than 256 MiB together, and all others after 14 days; never those of live runs.
 #[derive(clap::Args)]
 #[command(after_help = "Examples:\n  squad gc\n  squad gc --json")]

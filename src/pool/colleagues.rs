@@ -9,7 +9,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
-use tokio::sync::{Notify, OwnedMutexGuard, mpsc, oneshot};
+use tokio::sync::{Notify, OwnedMutexGuard, mpsc, oneshot, watch};
 
 use super::seat::Seat;
 use crate::model::{EntryId, Slug, Tier};
@@ -34,6 +34,14 @@ pub(crate) struct HandedBy {
     /// The agents, the first of them the plan's.
     pub(crate) agents: Vec<Slug>,
     pub(crate) entry: EntryId,
+}
+
+/// What somebody asked of a colleague.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub(crate) struct HandOnRequest {
+    pub(crate) from: Slug,
+    pub(crate) to: Slug,
+    pub(crate) task: String,
 }
 
 /// Who may hand work on.
@@ -62,8 +70,10 @@ struct State<Work> {
     open: usize,
     /// Over, and not yet taken by the run.
     done: Vec<Work>,
-    /// May not be given work any more: a reviewer rejected theirs.
-    locked_out: BTreeSet<Slug>,
+    /// What was asked before the run was interrupted, and what becomes of it.
+    before: BTreeMap<HandOnRequest, watch::Receiver<Option<Work>>>,
+    /// Who may not be given work, and why.
+    kept_out: BTreeMap<Slug, &'static str>,
 }
 
 impl<Job, Work> Colleagues<Job, Work> {
@@ -77,12 +87,13 @@ impl<Job, Work> Colleagues<Job, Work> {
         std::mem::take(&mut self.state().done)
     }
 
-    pub(crate) fn lock_out(&self, agents: &[Slug]) {
-        self.state().locked_out.extend(agents.iter().cloned());
+    /// These are not given work any more.
+    pub(crate) fn keep_out<'a>(&self, agents: impl IntoIterator<Item = &'a Slug>, why: &'static str) {
+        self.state().kept_out.extend(agents.into_iter().map(|agent| (agent.clone(), why)));
     }
 
     /// Returns when nothing that was handed on is left to do.
-    pub(super) async fn settled(&self) {
+    pub(crate) async fn settled(&self) {
         loop {
             let over = self.over.notified();
             if self.state().open == 0 {
@@ -121,8 +132,8 @@ impl<Job, Work> Colleagues<Job, Work> {
                 "`{to}` has handed on the work that you are doing; what it has to know belongs into your report"
             ));
         }
-        if state.locked_out.contains(to) {
-            return Err(format!("`{to}` may not work on it any more: the reviewer rejected its work"));
+        if let Some(why) = state.kept_out.get(to) {
+            return Err(format!("`{to}` is not given work in this run: {why}"));
         }
         if asked_by.len() >= DEPTH {
             return Err(format!("this work has been handed on {DEPTH} times; do it yourself, or say that it is left"));
@@ -133,16 +144,31 @@ impl<Job, Work> Colleagues<Job, Work> {
                  that it is left"
             ));
         }
-        if wait && state.waits_for(to, from) {
-            return Err(format!(
-                "`{to}` waits for you, directly or through others, so you cannot wait for it; use `wait`: false, or do \
-                 it yourself"
-            ));
-        }
+        let number = if wait { Some(state.begin_to_wait(from, to)?) } else { None };
         state.handed += 1;
         state.open += 1;
-        let waiting = wait.then(|| Waiting { colleagues: Arc::clone(self), number: state.begin_to_wait(from, to) });
+        let waiting = number.map(|number| Waiting { colleagues: Arc::clone(self), number });
         Ok(Admitted { open: OpenWork(Arc::clone(self)), waiting })
+    }
+
+    pub(super) fn wait(self: &Arc<Self>, from: &Slug, to: &Slug) -> Result<Waiting<Job, Work>, String> {
+        let number = self.state().begin_to_wait(from, to)?;
+        Ok(Waiting { colleagues: Arc::clone(self), number })
+    }
+
+    /// Work that is handed on without being asked for again.
+    pub(super) fn open(self: &Arc<Self>) -> OpenWork<Job, Work> {
+        self.state().open += 1;
+        OpenWork(Arc::clone(self))
+    }
+
+    pub(super) fn remember(&self, request: HandOnRequest, done: watch::Receiver<Option<Work>>) {
+        self.state().before.insert(request, done);
+    }
+
+    /// What becomes of a request that was made before the run was interrupted; it is repeated once.
+    pub(super) fn known(&self, request: &HandOnRequest) -> Option<watch::Receiver<Option<Work>>> {
+        self.state().before.remove(request)
     }
 
     /// The error says why there is none, and then it does not count.
@@ -169,15 +195,22 @@ impl<Job, Work> Colleagues<Job, Work> {
 
 impl<Work> State<Work> {
     fn new() -> Self {
-        let (turns, waits, next_wait, handed, open, locked_out) = Default::default();
-        Self { turns, waits, next_wait, handed, open, done: Vec::new(), locked_out }
+        let (turns, waits, next_wait, handed, open, kept_out) = Default::default();
+        Self { turns, waits, next_wait, handed, open, done: Vec::new(), before: BTreeMap::new(), kept_out }
     }
 
-    fn begin_to_wait(&mut self, from: &Slug, to: &Slug) -> u64 {
+    /// Fails where that one waits for it already, directly or through others.
+    fn begin_to_wait(&mut self, from: &Slug, to: &Slug) -> Result<u64, String> {
+        if self.waits_for(to, from) {
+            return Err(format!(
+                "`{to}` waits for you, directly or through others, so you cannot wait for it; use `wait`: false, or do \
+                 it yourself"
+            ));
+        }
         let number = self.next_wait;
         self.next_wait += 1;
         self.waits.insert(number, (from.clone(), to.clone()));
-        number
+        Ok(number)
     }
 
     fn waits_for(&self, from: &Slug, to: &Slug) -> bool {

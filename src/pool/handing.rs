@@ -2,14 +2,17 @@
 
 use std::sync::Arc;
 
-use tokio::sync::oneshot;
+use tokio::sync::watch;
 
-use super::colleagues::{Admitted, Caller, HandedBy, Waiting};
+use super::colleagues::{Admitted, Caller, HandOnRequest, HandedBy, OpenWork, Waiting};
 use super::requests::{Requester, result};
 use super::workers::{Job, Work, Workers};
 use crate::engine::Request;
 use crate::model::{Outcome, Slug, What, list};
 use crate::tools::{self, Handing, Intent};
+
+/// Where the end of work comes.
+type End = watch::Receiver<Option<Work>>;
 
 /// Bytes of a colleague's report.
 const REPORT: usize = 16 * 1024;
@@ -46,46 +49,66 @@ impl Workers {
         let Handing { agent, task, wait } = handing;
         let to = Slug::fold(agent.trim().trim_start_matches('@')).ok_or_else(|| format!("`{agent}` names nobody"))?;
         let from = &requester.agent;
+        if let Some(done) =
+            self.colleagues.known(&HandOnRequest { from: from.clone(), to: to.clone(), task: task.clone() })
+        {
+            let waiting = if wait { Some(self.colleagues.wait(from, &to)?) } else { None };
+            return Ok(HandedOn { to, waiting: waiting.map(|waiting| (waiting, done)) });
+        }
         let Admitted { open, waiting } = self.colleagues.admit(from, &caller.asked_by, &to, wait)?;
         let job = self.colleagues.job(from, &to, &task, caller.tier).await?;
         let requested = What::RouteRequested { to: to.clone(), text: task, wait };
         let entry = requester.reports.record(Some(from), requested).await?;
         let agents = [&caller.asked_by[..], std::slice::from_ref(from)].concat();
         let job = Job { handed_by: Some(HandedBy { agents, entry }), ..job };
-        let workers = Self { reports: requester.reports.clone(), ..self.clone() };
-        let (sender, done) = oneshot::channel();
+        let done = Self { reports: requester.reports.clone(), ..self.clone() }.begin(job, open);
+        Ok(HandedOn { to, waiting: waiting.map(|waiting| (waiting, done)) })
+    }
+
+    fn begin(self, job: Job, open: OpenWork<Job, Work>) -> End {
+        let (sender, done) = watch::channel(None);
         tokio::spawn(async move {
-            let work = workers.perform(job).await;
-            workers.colleagues.end(work.clone());
-            // Who handed it on may not wait for it, or no longer.
-            let _ = sender.send(work);
+            let work = self.perform(job).await;
+            self.colleagues.end(work.clone());
+            sender.send_replace(Some(work));
             drop(open);
         });
-        Ok(HandedOn { to, waiting: waiting.map(|waiting| (waiting, done)) })
+        done
+    }
+
+    /// Goes on with work that was handed on before the run was interrupted. Who asks for the same again gets its report.
+    pub(crate) fn take_up(&self, request: HandOnRequest, job: Job) {
+        let done = self.clone().begin(job, self.colleagues.open());
+        self.colleagues.remember(request, done);
+    }
+
+    /// The same for what is done.
+    pub(crate) fn remember(&self, request: HandOnRequest, work: Work) {
+        self.colleagues.remember(request, watch::channel(Some(work)).1);
     }
 }
 
 /// Work that has been handed on, and perhaps is waited for.
 struct HandedOn {
     to: Slug,
-    waiting: Option<(Waiting<Job, Work>, oneshot::Receiver<Work>)>,
+    waiting: Option<(Waiting<Job, Work>, End)>,
 }
 
 impl HandedOn {
     /// What the caller's model is told: the colleague's report, or that it has begun. Nothing of the run is held
     /// meanwhile, for a caller may have ended.
     async fn answer(self, caller: &Caller) -> Result<String, String> {
-        let Some((waiting, done)) = self.waiting else {
+        let Some((waiting, mut done)) = self.waiting else {
             let to = self.to;
             return Ok(format!(
                 "`{to}` works on it, or will when it has nothing else to do. Its report is not for you."
             ));
         };
         caller.seat.give_up();
-        let work = done.await;
+        let work = done.wait_for(Option::is_some).await.ok().and_then(|work| work.clone());
         drop(waiting);
         caller.seat.take_again().await;
-        report(&work.map_err(|_| "squad lost track of it; this is a defect".to_owned())?)
+        report(&work.ok_or("squad lost track of it; this is a defect")?)
     }
 }
 

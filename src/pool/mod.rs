@@ -22,7 +22,7 @@ mod work_tree;
 mod workers;
 
 pub(crate) use cancel::{Cancel, Canceller};
-pub(crate) use colleagues::{Colleagues, Commission};
+pub(crate) use colleagues::{Colleagues, Commission, HandOnRequest, HandedBy};
 pub(crate) use dispatcher::{Dispatcher, Journal, Reports, Show};
 pub(crate) use notices::Notices;
 #[cfg(test)]

@@ -6,7 +6,7 @@ use std::sync::{Mutex, MutexGuard, PoisonError};
 
 use tokio::sync::watch;
 
-use crate::model::{Decision, EntryId, Slug, quote};
+use crate::model::{Decision, EntryId, Event, Slug, What, quote};
 use crate::review::concerns;
 
 /// Bytes of a decision that a notice holds; `squad_decisions` has the whole.
@@ -42,6 +42,30 @@ pub(super) struct Notice {
 impl Notices {
     pub(crate) fn new(owned: BTreeMap<Slug, Vec<String>>) -> Self {
         Self { owned, ..Self::default() }
+    }
+
+    /// What was decided and told before the run was interrupted.
+    pub(crate) fn with_past(self, events: &[Event]) -> Self {
+        let mut state = State::default();
+        for event in events {
+            match (&event.agent, &event.what) {
+                (Some(by), What::DecisionLogged { decision, .. }) => {
+                    state.decisions.push((event.id.clone(), by.clone(), decision.clone()));
+                }
+                (Some(agent), What::DecisionDelivered { decisions, .. }) => {
+                    let is_told = |decision: &Decision| decisions.contains(&decision.id);
+                    let numbers = (0..).zip(&state.decisions).filter(|(_, (.., decision))| is_told(decision));
+                    state.told.extend(numbers.map(|(number, _)| (agent.clone(), number)));
+                }
+                _ => {}
+            }
+        }
+        Self { state: Mutex::new(state), ..self }
+    }
+
+    /// The decisions of this run, the newest first.
+    pub(super) fn decisions(&self) -> Vec<Decision> {
+        self.state().decisions.iter().rev().map(|(.., decision)| decision.clone()).collect()
     }
 
     pub(super) fn log(&self, by: &Slug, entry: EntryId, decision: Decision) {

@@ -307,8 +307,10 @@ impl RequestHandler {
     fn search(&self, query: &str) -> String {
         let words: Vec<String> = query.split_whitespace().map(str::to_lowercase).collect();
         let found: Vec<String> = self
-            .decisions
+            .notices
+            .decisions()
             .iter()
+            .chain(&self.decisions)
             .filter(|decision| {
                 let text = format!("{} {}", decision.title, decision.text).to_lowercase();
                 words.iter().all(|word| text.contains(word))

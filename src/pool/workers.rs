@@ -339,9 +339,10 @@ impl Workers {
         work.usage.turns += 1;
         let mut decided = self.requests.notices.subscribe();
         let mut can_hear = work.hears_decisions;
-        let notice = self.requests.notices.due(&work.agent).filter(|_| can_hear);
+        let notice = if can_hear { self.requests.notices.due(&work.agent) } else { None };
         let prompt = notice.iter().map(|notice| format!("{}\n---\n\n", notice.text)).collect::<String>() + prompt;
         if let Err(error) = session.send(&without_hidden(prompt)).await {
+            notice.iter().for_each(|notice| self.requests.notices.withdraw(&work.agent, notice));
             return work.end(Outcome::Failed, &error.to_string());
         }
         notice.iter().for_each(|notice| self.told(work, notice));

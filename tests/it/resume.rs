@@ -54,6 +54,29 @@ agent = "coordinator"
 steps = [{ say = "bob has mended it." }]
 "#;
 
+/// Rex and bob are handed work, of which ada awaits one.
+const COLLEAGUES: &str = r#"
+[[turn]]
+agent = "ada"
+steps = [
+  { tool = "squad_route", args = { agent = "rex", task = "Write the guide", wait = false } },
+  { tool = "squad_route", args = { agent = "bob", task = "Write tests" } },
+  { write = "api.txt", text = "endpoint\n" }, { say = "The endpoint is there." },
+]
+[[turn]]
+agent = "bob"
+steps = [
+  { tool = "squad_remember", args = { text = "The suite needs TZ=UTC." } },
+  { write = "tests.txt", text = "tests\n" }, { say = "The tests pass." },
+]
+[[turn]]
+agent = "rex"
+steps = [
+  { tool = "squad_log_decision", args = { title = "Guides are short", what = "A page." } },
+  { write = "guide.txt", text = "guide\n" }, { say = "It is documented." },
+]
+"#;
+
 const ORDERED: &str = "First @ada adds the endpoint, then @bob tests it, after that @rex documents it";
 const REVIEWED: &str = "Rework the login password";
 
@@ -143,6 +166,11 @@ fn killed_at_any_line_steps_end_as_if_nothing_had_happened() {
 #[test]
 fn killed_at_any_line_a_hand_off_ends_as_if_nothing_had_happened() {
     killed_anywhere(HANDED_ON, REVIEWED);
+}
+
+#[test]
+fn killed_at_any_line_work_among_colleagues_ends_as_if_nothing_had_happened() {
+    killed_anywhere(COLLEAGUES, "@ada adds the endpoint");
 }
 
 #[test]

@@ -18,8 +18,8 @@ use crate::ops::Project;
 use crate::ops::decisions::landing::{Lander, Left, Which};
 use crate::ops::ledger::journal::aside;
 use crate::ops::run::order::{Ended, Order};
-use crate::ops::run::resume::Past;
-use crate::pool::{Commission, Duty, Job, Limits, Work, Workers, session_id};
+use crate::ops::run::resume::{HandedOn, Past};
+use crate::pool::{Commission, Duty, HandOnRequest, HandedBy, Job, Limits, Work, Workers, session_id};
 use crate::route::choice::{self, Chosen};
 use crate::tools::Tool;
 
@@ -138,6 +138,28 @@ impl Executor<'_> {
 
     fn handed(&self, commission: &Commission<Job>) -> Result<Job, String> {
         let Commission { from, to, task, tier, .. } = commission;
+        self.handed_job(from, to, task, *tier)
+    }
+
+    /// What was handed on before the run was interrupted: what is done stays done, the rest goes on.
+    pub(super) fn take_up_handed_on(&self, tier: Tier) -> Vec<Work> {
+        let mut done = Vec::new();
+        for HandedOn { request, from, to, task, has_begun, end } in self.past.handed_on() {
+            let workers = self.workers.at(request.position);
+            let asked = HandOnRequest { from: from.clone(), to: to.clone(), task: task.to_owned() };
+            if let Some(end) = end {
+                let work = workers.recorded(to, end.clone());
+                workers.remember(asked, work.clone());
+                done.push(work);
+            } else if let Ok(job) = self.handed_job(from, to, task, tier) {
+                let handed_by = Some(HandedBy { agents: vec![from.clone()], entry: request.id.clone() });
+                workers.take_up(asked, Job { goes_on: has_begun, handed_by, ..job });
+            }
+        }
+        done
+    }
+
+    fn handed_job(&self, from: &Slug, to: &Slug, task: &str, tier: Tier) -> Result<Job, String> {
         let team = &self.project.team;
         let Some(member) = team.member(to).filter(|member| member.is_startable()) else {
             let others = list(team.startable().map(|member| &member.slug).filter(|slug| *slug != from));
@@ -145,11 +167,12 @@ impl Executor<'_> {
         };
         let directory = &self.workers.requests.project;
         let prompt = compile::handed_prompt(task, from, &self.order.message, directory, self.run.as_str());
-        Ok(self.job(member, *tier, prompt, Duty::Work, false))
+        Ok(self.job(member, tier, prompt, Duty::Work, false))
     }
 
     /// Answer, landing, end: in this order, so that the last line says everything.
     async fn finish(&self, mut results: Results, started: Instant) -> Ended {
+        self.workers.colleagues.settled().await;
         results.work.extend(self.workers.colleagues.take_done());
         let status = results.status();
         let work = results.work.iter().map(Work::report).collect();

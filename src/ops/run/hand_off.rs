@@ -50,7 +50,7 @@ impl Executor<'_> {
                 return;
             }
             locked.extend(authors.iter().cloned());
-            self.workers.colleagues.lock_out(&authors);
+            self.workers.colleagues.keep_out(&authors, "the reviewer rejected its work");
             locked.insert(reviewer.slug.clone());
             let rejection = Rejection { reviewer: &reviewer.slug, authors: &authors, reasons: &reasons };
             let next = Position::new(step, attempt + 1);

@@ -12,10 +12,10 @@ use crate::ops::run::lease;
 use crate::pool::run_of_session;
 
 const DAY: Duration = Duration::from_secs(24 * 60 * 60);
-/// What an interrupted run may be resumed with, and what nothing is known of.
+/// What a run that did not complete may be resumed with, and what nothing is known of.
 const RESUMABLE: Duration = DAY.saturating_mul(14);
 const OVER: Duration = DAY.saturating_mul(3);
-/// Bytes that runs that are over may leave all in all; the oldest go first.
+/// Bytes that completed runs may leave all in all; the oldest go first.
 const MOST: u64 = 256 * 1024 * 1024;
 
 /// What was cleared.
@@ -25,7 +25,7 @@ pub(in crate::ops) struct Cleared {
     pub(in crate::ops) bytes: u64,
 }
 
-/// Clears sessions of runs that are over by age and size, and others by age. What live runs have open is never touched.
+/// Clears sessions of runs that are completed by age and size, and others by age. What live runs have open is never touched.
 pub(in crate::ops) fn clear(local: &Path, runs: &[RunSummary], now: SystemTime) -> Cleared {
     let stored = stored(&local.join("homes"));
     let status: BTreeMap<&RunId, &str> = runs.iter().map(|run| (&run.run, run.status.as_str())).collect();
@@ -38,10 +38,7 @@ pub(in crate::ops) fn clear(local: &Path, runs: &[RunSummary], now: SystemTime) 
         if run.as_ref().is_some_and(|run| leases.status(run) == "running") {
             continue;
         }
-        let is_over = run
-            .as_ref()
-            .and_then(|run| status.get(run))
-            .is_some_and(|status| matches!(*status, "completed" | "failed" | "timed_out" | "stopped" | "skipped"));
+        let is_over = run.as_ref().and_then(|run| status.get(run)) == Some(&"completed");
         let age = now.duration_since(session.modified).unwrap_or_default();
         let stays = if is_over { age <= OVER && kept + session.bytes <= MOST } else { age <= RESUMABLE };
         if stays {

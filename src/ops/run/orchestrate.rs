@@ -368,7 +368,7 @@ fn requests(project: &Project, order: &Order, head: &Head, past: &Past, lockouts
         decisions: compile::in_force(project.decisions()).into_iter().cloned().collect(),
         locked: lockouts::guards(lockouts, project),
         recorded: Recorded { decisions: past.decisions(), learned: past.learned() },
-        notices: Notices::new(owned(project)),
+        notices: Notices::new(owned(project)).with_past(&past.events),
         ask: order.ask.clone(),
     }
 }

@@ -6,7 +6,7 @@ use clap::ValueEnum;
 
 use crate::env::Env;
 use crate::error::Failure;
-use crate::model::{Decision, End, Event, Outcome, Plan, PlanKind, Position, RunId, Slug, Verdict, What};
+use crate::model::{Decision, End, EntryId, Event, Outcome, Plan, PlanKind, Position, RunId, Slug, Verdict, What};
 use crate::ops::Project;
 use crate::ops::ledger::log::{self, Choice, timeline};
 use crate::ops::ledger::lost;
@@ -37,6 +37,17 @@ pub(super) struct Judged<'p> {
     pub(super) verdict: Verdict,
     pub(super) authors: &'p [Slug],
     pub(super) text: &'p str,
+}
+
+/// Work that an agent handed to a colleague.
+pub(super) struct HandedOn<'p> {
+    pub(super) request: &'p Event,
+    pub(super) from: &'p Slug,
+    pub(super) to: &'p Slug,
+    pub(super) task: &'p str,
+    pub(super) has_begun: bool,
+    /// How it was completed.
+    pub(super) end: Option<&'p End>,
 }
 
 /// Finds the run that `id` begins, and checks that it can go on here.
@@ -141,8 +152,40 @@ impl Past {
         has_begun && self.completed(agent, position).is_none()
     }
 
+    /// What an agent did there of the plan's work, and not of what a colleague handed it.
     fn at(&self, agent: &Slug, position: Position) -> impl Iterator<Item = &Event> {
-        self.events.iter().filter(move |event| event.agent.as_ref() == Some(agent) && event.position == position)
+        let requests: BTreeSet<&EntryId> = self
+            .events
+            .iter()
+            .filter(|event| matches!(event.what, What::RouteRequested { .. }))
+            .map(|event| &event.id)
+            .collect();
+        let mut is_handed_on = false;
+        self.events.iter().filter(move |event| event.agent.as_ref() == Some(agent)).filter(move |event| {
+            if matches!(event.what, What::SessionCreated { .. } | What::SessionResumed { .. }) {
+                is_handed_on = event.causes.iter().any(|cause| requests.contains(cause));
+            }
+            event.position == position && !is_handed_on
+        })
+    }
+
+    /// What agents handed on, in its order.
+    pub(super) fn handed_on(&self) -> Vec<HandedOn<'_>> {
+        let requests = self.events.iter().filter_map(|request| match &request.what {
+            What::RouteRequested { to, text, .. } => Some((request, to, text.as_str())),
+            _ => None,
+        });
+        requests
+            .filter_map(|(request, to, task)| {
+                let from = request.agent.as_ref()?;
+                let is_its = |event: &&Event| event.agent.as_ref() == Some(to);
+                let begun = self.events.iter().rposition(|event| is_its(&event) && event.causes.contains(&request.id));
+                let since = self.events.get(begun.unwrap_or(self.events.len())..).unwrap_or_default();
+                let end = since.iter().filter(is_its).find_map(|event| event.what.end());
+                let end = end.filter(|(outcome, _)| *outcome == Outcome::Completed).map(|(_, end)| end);
+                Some(HandedOn { request, from, to, task, has_begun: begun.is_some(), end })
+            })
+            .collect()
     }
 
     pub(super) fn has_step(&self, position: Position, has_ended: bool) -> bool {

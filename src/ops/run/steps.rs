@@ -8,7 +8,10 @@ use crate::pool::{Duty, Job, Work, Workers};
 impl Executor<'_> {
     /// All that the plan's agents do, and what their reviewer says of it.
     pub(super) async fn agents(&self, plan: &Plan, results: &mut Results) {
-        let (mut done, mut handed_on): (Vec<Work>, Vec<Work>) = Default::default();
+        let mut done: Vec<Work> = Vec::new();
+        let mut handed_on = self.take_up_handed_on(plan.tier);
+        // Nobody reviews what is partly their own.
+        self.workers.colleagues.keep_out(&plan.reviewer, "it reviews the work");
         for (number, agents) in (1..).zip(&plan.steps) {
             let workers = self.workers.at(Position::new(number, 1));
             let unfinished = done.iter().find(|work| work.outcome != Outcome::Completed);
@@ -26,6 +29,8 @@ impl Executor<'_> {
             };
             done.extend(step);
         }
+        self.workers.colleagues.settled().await;
+        handed_on.extend(self.workers.colleagues.take_done());
         let all = [&done[..], &handed_on].concat();
         results.work.extend(all.iter().cloned());
         if let Some(reviewer) = plan.reviewer.as_ref().and_then(|slug| self.project.team.member(slug)) {
