@@ -30,6 +30,7 @@ const KEYS: &[Key] = &[
     key("models.default", WORDS),
     key("models.lightweight", WORDS),
     key("models.premium", WORDS),
+    key("models.coordinator", WORDS),
     key("models.roles.tester", WORDS),
     key("sessions.timeout", [("\"1m\"", "1m"), ("\"2m\"", "2m")]),
     key("sessions.tool_limit", [("\"1m\"", "1m"), ("\"2m\"", "2m")]),
@@ -37,6 +38,7 @@ const KEYS: &[Key] = &[
     key("sessions.infinite", [("true", "true"), ("false", "false")]),
     key("sessions.max_concurrent", [("2", "2"), ("3", "3")]),
     key("sessions.compaction_threshold", [("0.5", "0.5"), ("0.6", "0.6")]),
+    key("sessions.default_tier", [("\"full\"", "full"), ("\"standard\"", "standard")]),
     key("engine.name", [("\"copilot\"", "copilot"), ("\"rehearsal\"", "rehearsal")]),
     Key {
         name: "engine.fallback",
