@@ -220,13 +220,16 @@ async fn what_cannot_be_handed_on_says_why() {
             &route("🙂", false),
             "{ tool = \"squad_route\", args = { agent = \"bob\", task = \" \" } }",
             "{ tool = \"squad_route\", args = { agent = \"bob\" } }",
+            &route("gus", true),
             &route("@Bob", true),
             &say("Ada."),
         ]),
     ) + &turn("bob", &steps(&[&route("ada", false), &route("cy", true), &say("Bob.")]))
         + &chain("cy", "dan")
         + &chain("dan", "eve");
-    let ended = World::new(&script, 3).run(&["ada"]).await;
+    let world = World::new(&script, 3);
+    world.workers.colleagues.keep_out([&slug("gus")], "it reviews the work");
+    let ended = world.run(&["ada"]).await;
     let told: Vec<(bool, String)> = ended.told("ada");
     for (answer, part) in told.iter().zip([
         "you cannot hand work to yourself",
@@ -234,10 +237,11 @@ async fn what_cannot_be_handed_on_says_why() {
         "`🙂` names nobody",
         "`task` is empty",
         "missing field `task`",
+        "`gus` is not given work in this run: it reviews the work",
     ]) {
         assert!(!answer.0 && answer.1.contains(part), "{part}: {answer:?}");
     }
-    assert_eq!((told.len(), told[5].0), (6, true));
+    assert_eq!((told.len(), told[6].0), (7, true));
     assert!(
         ended.told("bob")[0].1.contains("`ada` has handed on the work that you are doing"),
         "{:?}",
@@ -331,6 +335,7 @@ async fn a_decision_comes_with_the_next_message_of_those_it_concerns() {
             WAIT,
             &route("bob", true),
             &route("cy", true),
+            "{ tool = \"squad_decisions\", args = { query = \"docs\" } }",
             &say("Ada."),
         ]),
     ) + &turn("bob", &steps(&["{ wait = \"1s\" }", &say("First.")]));
@@ -350,6 +355,7 @@ async fn a_decision_comes_with_the_next_message_of_those_it_concerns() {
         })
         .collect();
     assert_eq!(delivered, [("bob".to_owned(), 2, 2), ("cy".to_owned(), 1, 1)]);
+    assert!(ended.told("ada")[4].1.contains("Docs only"), "a search finds what was decided in this run");
     // It improvises on the first line of what it is told.
     let said = ended.told("ada").into_iter().map(|(_, text)| text).collect::<Vec<_>>();
     assert!(said[2].contains("`ada` decided this during the run; follow it"), "{said:?}");
