@@ -59,6 +59,8 @@ pub(crate) enum Fact {
     },
     /// The turn is over and succeeded.
     Idle,
+    /// The turn was cut short with the engine's process. The session is there again and can go on.
+    Interrupted(String),
     /// The turn is over and did not succeed. The session may still be usable.
     Failed(String),
     /// The session's engine is gone for good.

@@ -48,7 +48,8 @@ pub(crate) trait AdapterSession {
     /// The folder in which the engine keeps what belongs to the session; `None`: it does not say.
     fn workspace(&self) -> Option<String>;
 
-    /// Starts a turn. Facts of the turn follow, the last of them [`Fact::Idle`], [`Fact::Failed`] or [`Fact::Lost`].
+    /// Starts a turn. Facts of the turn follow, the last of them [`Fact::Idle`],
+    /// [`Fact::Interrupted`], [`Fact::Failed`] or [`Fact::Lost`].
     async fn send(&mut self, prompt: &str) -> Result<(), EngineError>;
 
     /// What a resumed session holds of a prompt; `None`: the engine does not say.

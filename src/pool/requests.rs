@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 use std::path::{Component, Path, PathBuf};
 use std::sync::atomic::{AtomicU64, Ordering};
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use tokio::sync::oneshot;
 
@@ -29,6 +29,8 @@ pub(crate) struct RequestHandler {
     pub(crate) locked: BTreeMap<(Slug, String), String>,
     /// What the run recorded before it was interrupted: a call that is made again records nothing twice.
     pub(crate) recorded: Recorded,
+    /// What it has recorded since.
+    pub(crate) recorded_here: Mutex<Recorded>,
     /// What was decided since, for those who have not heard of it.
     pub(crate) notices: Notices,
     /// `None`: nobody can be asked.
@@ -163,12 +165,7 @@ impl RequestHandler {
         let done = match tools::read(&call) {
             Err(wrong) => Err(wrong),
             Ok(Intent::Decide(decision)) => self.decide(reports, agent, *decision).await,
-            Ok(Intent::Remember(text)) if self.recorded.learned.contains(&(agent.clone(), text.clone())) => {
-                Ok("It is kept already.".to_owned())
-            }
-            Ok(Intent::Remember(text)) => {
-                reports.record(Some(agent), What::MemoryLogged { text }).await.map(|_| "It is kept.".to_owned())
-            }
+            Ok(Intent::Remember(text)) => self.remember(reports, agent, text).await,
             Ok(Intent::Search(query)) => Ok(self.search(&query)),
             Ok(Intent::Judge(judgement)) => requester.judge(judgement),
             Ok(Intent::Route(_) | Intent::Status) => {
@@ -180,16 +177,42 @@ impl RequestHandler {
 
     async fn decide(&self, reports: &Reports, agent: &Slug, decision: Decision) -> Result<String, String> {
         let title = decision.title.clone();
-        let is_it = |other: &&Decision| other.title == title && other.by.as_deref() == Some(agent.as_str());
-        if let Some(known) = self.recorded.decisions.iter().find(is_it) {
-            return Ok(format!("Decision {} was recorded before you were interrupted: {title}", known.id));
-        }
         let decision = Decision { by: Some(agent.to_string()), ..decision };
+        // What was recorded by another process may have been redacted: its title has to do.
+        let is_it = |other: &&Decision| other.title == title && other.by == decision.by;
+        let here = |recorded: &Recorded| {
+            recorded
+                .decisions
+                .iter()
+                .filter(is_it)
+                .find(|other| other.text == decision.text)
+                .map(|known| known.id.clone())
+        };
+        let before = self.recorded.decisions.iter().find(is_it).map(|known| known.id.clone());
+        if let Some(id) = before.or_else(|| here(&self.recorded_here())) {
+            return Ok(format!("Decision {id} is recorded already: {title}"));
+        }
         let logged = What::DecisionLogged { decision: decision.clone(), branch: self.branch.clone() };
         let entry = reports.record(Some(agent), logged).await?;
         let id = entry.decision();
-        self.notices.log(agent, entry, Decision { id: id.clone(), ..decision });
+        let decision = Decision { id: id.clone(), ..decision };
+        self.recorded_here().decisions.push(decision.clone());
+        self.notices.log(agent, entry, decision);
         Ok(format!("Decision {id} is recorded: {title}"))
+    }
+
+    async fn remember(&self, reports: &Reports, agent: &Slug, text: String) -> Result<String, String> {
+        let lesson = (agent.clone(), text.clone());
+        if self.recorded.learned.contains(&lesson) || self.recorded_here().learned.contains(&lesson) {
+            return Ok("It is kept already.".to_owned());
+        }
+        reports.record(Some(agent), What::MemoryLogged { text }).await?;
+        self.recorded_here().learned.push(lesson);
+        Ok("It is kept.".to_owned())
+    }
+
+    fn recorded_here(&self) -> MutexGuard<'_, Recorded> {
+        self.recorded_here.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     /// What agents write into the inbox of another tool is recorded as their decisions, and not written.

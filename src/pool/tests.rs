@@ -181,6 +181,7 @@ async fn a_link_in_the_project_is_judged_by_where_it_leads() {
         branch: None,
         decisions: Vec::new(),
         recorded: Default::default(),
+        recorded_here: Default::default(),
         notices: Notices::default(),
         locked: Default::default(),
         ask: None,

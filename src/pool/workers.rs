@@ -25,6 +25,9 @@ use crate::model::{
 };
 use crate::policy::is_in_inbox;
 
+/// So often a turn goes on whose engine died in its middle: more often, and the turn may be why.
+const INTERRUPTIONS: usize = 3;
+
 /// A turn that was told to stop has this long to end.
 const GRACE: Duration = Duration::from_secs(5);
 
@@ -306,12 +309,9 @@ impl Workers {
             None => self.reports.tell(Some(&spec.agent), opened),
         }
         let others = work.requester.tree.as_ref().map(|tree| tree.written_by_others(&spec.agent)).unwrap_or_default();
-        let recalled =
-            if job.goes_on && resume { session.recall(&without_hidden(job.prompt.clone())).await } else { None };
-        let prompt = match recalled.filter(|recall| recall.has_prompt) {
-            Some(recall) => compile::continuation_prompt(&recall.unfinished),
-            None => job.prompt + &job.situation + &written_by_others(&others),
-        };
+        let task = without_hidden(job.prompt);
+        let continuation = if job.goes_on && resume { self.continuation(&mut session, &task).await } else { None };
+        let prompt = continuation.unwrap_or_else(|| task + &job.situation + &written_by_others(&others));
         self.turn(&mut session, &prompt, cancel, work).await;
         self.close_calls(work);
         if work.outcome == Outcome::Completed {
@@ -341,7 +341,9 @@ impl Workers {
         let mut can_hear = work.hears_decisions;
         let notice = if can_hear { self.requests.notices.due(&work.agent) } else { None };
         let prompt = notice.iter().map(|notice| format!("{}\n---\n\n", notice.text)).collect::<String>() + prompt;
-        if let Err(error) = session.send(&without_hidden(prompt)).await {
+        let prompt = without_hidden(prompt);
+        let mut interruptions = 0;
+        if let Err(error) = session.send(&prompt).await {
             notice.iter().for_each(|notice| self.requests.notices.withdraw(&work.agent, notice));
             return work.end(Outcome::Failed, &error.to_string());
         }
@@ -372,10 +374,44 @@ impl Workers {
                 }
             };
             timer.hear(&fact);
+            let fact = match fact {
+                Fact::Interrupted(reason) if interruptions < INTERRUPTIONS => {
+                    interruptions += 1;
+                    match self.go_on(session, &prompt, &reason, work).await {
+                        Ok(()) => continue,
+                        Err(error) => Fact::Failed(error.to_string()),
+                    }
+                }
+                fact => fact,
+            };
             if let Some((outcome, reason)) = self.take(fact, work, &waits) {
                 return work.end(outcome, &reason);
             }
         }
+    }
+
+    /// A turn goes on that was cut short: what its session holds of the prompt is not sent again.
+    async fn go_on(
+        &self,
+        session: &mut Session,
+        prompt: &str,
+        reason: &str,
+        work: &mut Work,
+    ) -> Result<(), EngineError> {
+        let tell = |what| self.reports.tell(Some(&work.agent), what);
+        let name = work.session.clone();
+        tell(What::SessionError { session: name.clone(), reason: format!("{reason}; it goes on") });
+        tell(What::SessionResumed { session: name, seconds: 0.0 });
+        self.close_calls(work);
+        work.usage.turns += 1;
+        let continuation = self.continuation(session, prompt).await;
+        session.send(continuation.as_deref().unwrap_or(prompt)).await
+    }
+
+    /// What a session is told whose turn was cut short; `None` where it does not hold the prompt.
+    async fn continuation(&self, session: &mut Session, prompt: &str) -> Option<String> {
+        let recall = session.recall(prompt).await.filter(|recall| recall.has_prompt)?;
+        Some(compile::continuation_prompt(&recall.unfinished))
     }
 
     /// Tells a turn what was decided. `false`: it hears of it with its next message.
@@ -487,7 +523,9 @@ impl Workers {
                 return Some((Outcome::Failed, "it ended without an answer".to_owned()));
             }
             Fact::Idle => return Some((Outcome::Completed, String::new())),
-            Fact::Failed(reason) | Fact::Lost(reason) => return Some((Outcome::Failed, reason)),
+            Fact::Interrupted(reason) | Fact::Failed(reason) | Fact::Lost(reason) => {
+                return Some((Outcome::Failed, reason));
+            }
         }
         None
     }

@@ -66,8 +66,9 @@ pub(super) fn workers(script: &str, places: usize, timeout: Duration) -> (Worker
 }
 
 pub(super) fn requests(permissions: Permissions, ask: Option<Ask>) -> RequestHandler {
-    let (branch, decisions, locked, recorded, notices) = Default::default();
-    RequestHandler { permissions, project: "/project".to_owned(), branch, decisions, locked, recorded, notices, ask }
+    let (branch, decisions, locked, recorded, recorded_here, notices) = Default::default();
+    let project = "/project".to_owned();
+    RequestHandler { permissions, project, branch, decisions, locked, recorded, recorded_here, notices, ask }
 }
 
 pub(super) const MINUTES: Duration = Duration::from_secs(300);

@@ -5,7 +5,7 @@
 use serde_json::{Value, json};
 
 use crate::model_server::Script;
-use crate::support::{COORDINATOR, Ended, World, call, create, decide, plays, shell, signal};
+use crate::support::{COORDINATOR, Ended, World, call, create, plays, shell, signal};
 
 const ARGUMENTS: [&str; 10] =
     ["orchestrate", "--json", "--permissions", "allow", "--agent", "ada", "--agent", "bob", "--agent", "cy"];
@@ -15,7 +15,15 @@ fn world() -> World {
         [
             plays(
                 "ada",
-                &[&create(&root.join("ada.txt"), "ada\n"), &decide("Errors are JSON"), "say:The endpoint is there."],
+                // Told to the others at work, it would cost model calls of theirs.
+                &[
+                    &create(&root.join("ada.txt"), "ada\n"),
+                    &call(
+                        "squad_log_decision",
+                        &json!({ "title": "Errors are JSON", "what": "One shape.", "scope": ["elsewhere/**"] }),
+                    ),
+                    "say:The endpoint is there.",
+                ],
             ),
             plays(
                 "bob",
@@ -74,11 +82,40 @@ fn killed_at_any_line_a_run_is_resumed() {
         assert_eq!(outcome(&world, &resumed), wanted, "after {after}:\n{cut}\n{resumed}");
         let count = |kind: &str| seen.iter().filter(|event| event["type"] == kind).count();
         let interrupted = count("session.created") - count("agent.completed");
-        let (calls, least) = (world.model.requests().len(), whole.model.requests().len());
+        // Who is told of a decision may answer it.
+        let told = count("decision.delivered") + resumed.of("decision.delivered").len();
+        let (calls, least) = (world.model.requests().len(), whole.model.requests().len() + told);
         assert!(
             calls <= least + interrupted.max(1),
             "after {after}: {calls} calls, undisturbed {least}\n{cut}\n{resumed}"
         );
+        world.repo.assert_sound();
+    }
+}
+
+/// `SQUAD_RESUMES=50` kills the CLI at more moments.
+#[test]
+fn a_cli_that_is_killed_at_any_moment_changes_nothing_in_the_end() {
+    let whole = world();
+    let undisturbed = whole.run(&[&ARGUMENTS[..], &["Build it"]].concat());
+    let wanted = outcome(&whole, &undisturbed);
+    let lines = undisturbed.out.lines().count();
+    let kills: usize = std::env::var("SQUAD_RESUMES").ok().and_then(|count| count.parse().ok()).unwrap_or(5);
+    for number in 0..kills {
+        let world = world();
+        let mut run = world.start(&[&ARGUMENTS[..], &["Build it"]].concat());
+        run.wait_for(&["engine.started"]);
+        // As far into the run as the lines that are seen say.
+        for _ in 0..number * (lines - 12) / kills {
+            run.wait_for(&["\"seq\""]);
+        }
+        signal(world.process("copilot-runtime"), "KILL");
+        let ended = run.end();
+        assert_eq!(outcome(&world, &ended), wanted, "{ended}");
+        let interrupted = ended.of("session.resumed").len();
+        let least = whole.model.requests().len() + ended.of("decision.delivered").len();
+        let calls = world.model.requests().len();
+        assert!(calls <= least + interrupted, "{calls} calls, undisturbed {least}, {interrupted} resumed:\n{ended}");
         world.repo.assert_sound();
     }
 }

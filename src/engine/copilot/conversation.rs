@@ -168,6 +168,14 @@ impl Conversation {
         }
     }
 
+    /// The turn has ended with the CLI's process.
+    pub(crate) fn interrupt_turn(&mut self, reason: &str) {
+        if self.turn.take().is_some() {
+            self.calls.clear();
+            self.report(Fact::Interrupted(reason.to_owned()));
+        }
+    }
+
     pub(crate) fn report(&self, fact: Fact) {
         // A session that was dropped has no more use for facts.
         let _ = self.facts.send(fact);

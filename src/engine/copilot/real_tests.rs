@@ -135,7 +135,7 @@ fn answer(request: Request) {
 }
 
 fn is_last(fact: &Fact) -> bool {
-    matches!(fact, Fact::Idle | Fact::Failed(_) | Fact::Lost(_))
+    matches!(fact, Fact::Idle | Fact::Interrupted(_) | Fact::Failed(_) | Fact::Lost(_))
 }
 
 /// Facts of a turn to its end, in lines without call ids and usage.
@@ -421,8 +421,8 @@ async fn a_killed_cli_is_started_again_and_remembers() {
     let lost = until(&mut session, "connection lost").await;
     assert!(lost.contains("signal: 9"), "{lost}");
     assert_eq!(until(&mut session, "connection restored").await, "connection restored: 1");
-    let failed = until(&mut session, "failed").await;
-    assert!(failed.contains("in the middle of the turn"), "{failed}");
+    let interrupted = until(&mut session, "interrupted").await;
+    assert!(interrupted.contains("in the middle of the turn"), "{interrupted}");
     // The shell of its tool was not left behind. What the new one starts for itself is soon over.
     world.sleeping(false).await;
     let facts = turn(&mut session, "STEP say:back").await;
@@ -453,12 +453,15 @@ async fn killed_at_any_moment_every_turn_has_an_end() {
         let (one, two, ()) = tokio::join!(turn(&mut one, work), turn(&mut two, work), kill);
         for facts in [one, two] {
             let last = facts.last().map(String::as_str).unwrap_or_default();
-            assert!(last == "idle" || last.starts_with("failed the engine was lost"), "round {round}: {facts:#?}");
+            assert!(last == "idle" || last.starts_with("interrupted the engine was lost"), "round {round}: {facts:#?}");
         }
     }
     // The last kill may have come after both turns.
     let facts = turn(&mut one, "STEP say:still here").await;
-    assert!(facts.last().is_some_and(|last| last == "idle" || last.starts_with("failed the engine")), "{facts:#?}");
+    assert!(
+        facts.last().is_some_and(|last| last == "idle" || last.starts_with("interrupted the engine")),
+        "{facts:#?}"
+    );
     copilot.stop().await;
     assert_eq!(world.processes(), []);
 }
@@ -479,7 +482,7 @@ async fn a_cli_that_hangs_is_found_out_and_replaced() {
     until(&mut session, "warning the engine has not answered for 0.5 s").await;
     let lost = until(&mut session, "connection lost").await;
     assert!(lost.contains("it hangs: no answer to a ping, and nothing done for 2 s"), "{lost}");
-    until(&mut session, "failed").await;
+    until(&mut session, "interrupted").await;
     assert_eq!(turn(&mut session, "STEP say:back").await.last().map(String::as_str), Some("idle"));
     copilot.stop().await;
     assert_eq!(world.processes(), []);

@@ -93,7 +93,7 @@ impl Registry {
             let sessions = Arc::clone(&self.sessions);
             tokio::spawn(settle(sessions, Arc::clone(connection), session_id.clone(), turn, self.deadline));
         }
-        if working && event.r#type == "tool.execution_start" {
+        if working && matches!(event.r#type.as_str(), "tool.execution_start" | "tool.execution_complete") {
             // The CLI writes a turn's events 100 to 200 ms late, and a tool is where it is most likely to be killed:
             // flushed here, a session loses nothing.
             connection.tell("sessions.save", &json!({ "sessionId": session_id }));

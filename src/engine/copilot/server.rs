@@ -341,7 +341,7 @@ impl Server {
     fn restored(&self, attempts: u32, reason: &str) {
         self.registry.each(|session| {
             session.report(Fact::ConnectionRestored { attempts });
-            session.fail_turn(&format!("the engine was lost in the middle of the turn: {reason}"));
+            session.interrupt_turn(&format!("the engine was lost in the middle of the turn: {reason}"));
         });
     }
 

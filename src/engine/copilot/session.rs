@@ -64,13 +64,22 @@ impl Session {
     }
 
     async fn create(&self, params: &OpenParams) -> Result<Opened, EngineError> {
-        let connection = self.server.connection().await?;
+        match self.create_once(params).await {
+            // The CLI died over it, and there is another one soon. Nothing was asked of the session yet.
+            Err(CallError::Closed(_)) => self.create_once(params).await,
+            answer => answer,
+        }
+        .map_err(|error| self.refused("creating", &error))
+    }
+
+    async fn create_once(&self, params: &OpenParams) -> Result<Opened, CallError> {
+        let connection = self.server.connection().await.map_err(|error| CallError::Closed(error.to_string()))?;
         let timeouts = &self.server.options.timeouts;
         // Created over a stored session of that id, the new one would append to the old one's events, and both would
         // come back when it is resumed. There may be none; that is no error.
         let _ = connection.request("session.delete", &self.by_id(), timeouts.request).await;
         let answer = connection.request("session.create", params, timeouts.open).await;
-        answer.map(lenient).map_err(|error| self.refused("creating", &error))
+        answer.map(lenient)
     }
 
     /// A turn that fails before anything is said, because the model does not take the form, begins again without it.

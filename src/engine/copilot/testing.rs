@@ -128,6 +128,7 @@ pub(crate) fn show(fact: &Fact) -> String {
         Fact::ConnectionLost(reason) => format!("connection lost: {reason}"),
         Fact::ConnectionRestored { attempts } => format!("connection restored: {attempts}"),
         Fact::Idle => "idle".to_owned(),
+        Fact::Interrupted(reason) => format!("interrupted {reason}"),
         Fact::Failed(reason) => format!("failed {reason}"),
         Fact::Lost(reason) => format!("lost {reason}"),
     }

@@ -174,7 +174,7 @@ async fn until_the_end(session: &mut Session) -> Vec<String> {
             return facts;
         };
         facts.push(show(&fact));
-        if matches!(fact, Fact::Idle | Fact::Failed(_) | Fact::Lost(_)) {
+        if matches!(fact, Fact::Idle | Fact::Interrupted(_) | Fact::Failed(_) | Fact::Lost(_)) {
             return facts;
         }
     }
@@ -202,7 +202,7 @@ async fn a_turn_in_which_the_engine_was_lost_has_failed() {
     assert_eq!(begun, "message Begun.");
     assert!(lost.starts_with("connection lost: ") && lost.contains("out of memory"), "{facts:?}");
     assert_eq!(restored, "connection restored: 1");
-    assert!(failed.starts_with("failed the engine was lost in the middle of the turn"), "{facts:?}");
+    assert!(failed.starts_with("interrupted the engine was lost in the middle of the turn"), "{facts:?}");
     drop(session);
     engine.stop().await;
 }

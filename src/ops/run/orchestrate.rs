@@ -10,7 +10,7 @@
 //! ```
 
 use std::collections::BTreeMap;
-use std::sync::Arc;
+use std::sync::{Arc, Mutex};
 
 use jiff::Timestamp;
 use serde::Serialize;
@@ -368,6 +368,7 @@ fn requests(project: &Project, order: &Order, head: &Head, past: &Past, lockouts
         decisions: compile::in_force(project.decisions()).into_iter().cloned().collect(),
         locked: lockouts::guards(lockouts, project),
         recorded: Recorded { decisions: past.decisions(), learned: past.learned() },
+        recorded_here: Mutex::default(),
         notices: Notices::new(owned(project)).with_past(&past.events),
         ask: order.ask.clone(),
     }

@@ -160,7 +160,7 @@ fn read_section(document: &Document<'_>, section: &Section<'_>, charter: &mut Ch
         }
         "tier" | "response tier" | "response mode" => {
             let mut lines = document.lines_in(&section.body);
-            charter.tier = lines.find_map(|(text, _)| tier_name(&text)).or(charter.tier);
+            charter.tier = lines.find_map(|(text, _)| tier_name(text)).or(charter.tier);
         }
         "boundaries" => charter.boundaries.push_str(body.trim()),
         "tools" | "allowed tools" | "tool access" => {
