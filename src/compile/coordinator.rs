@@ -39,6 +39,7 @@ impl<'a> Compiler<'a> {
             model: model_choice::coordinator(settings, &self.offer),
             tools,
             compaction_threshold: compaction_threshold(settings, Tier::Standard),
+            effort: None,
             compiled_hash: String::new(),
         };
         spec.compiled_hash = compiled_hash(&spec, "");

@@ -154,6 +154,7 @@ impl<'a> Compiler<'a> {
             &self.task.topic,
         );
         let history = past.tell(budget.history);
+        let model = model_choice::resolve(member, charter, settings, tier, &self.offer);
         let mut spec = SessionSpec {
             agent: member.slug.clone(),
             name: member.name.clone(),
@@ -164,7 +165,8 @@ impl<'a> Compiler<'a> {
             context: without_hidden(
                 [&own, &skills.text, &notes.text, &decisions.text, &history.text].map(String::as_str).concat(),
             ),
-            model: model_choice::resolve(member, charter, settings, tier, &self.offer),
+            effort: model_choice::effort(charter, &model, tier, &self.offer),
+            model,
             tools: tools(charter, tier),
             compaction_threshold: compaction_threshold(settings, tier),
             compiled_hash: String::new(),
@@ -241,8 +243,11 @@ fn compiled_hash(spec: &SessionSpec, own_context: &str) -> String {
         ToolChoice::ReadOnly => "read-only".to_owned(),
         ToolChoice::Only(tools) => format!("only {}", tools.join(" ")),
     };
+    let tier = spec.tier.to_string();
     let compaction = spec.compaction_threshold.map_or(String::new(), |threshold| threshold.to_string());
-    hash(&[&spec.prompt, &spec.team, own_context, &spec.model.id, &tools, &spec.tier.to_string(), &compaction])
+    let mut parts = vec![&spec.prompt, &spec.team, own_context, &spec.model.id, &tools, &tier, &compaction];
+    parts.extend(spec.effort.as_deref());
+    hash(&parts)
 }
 
 #[cfg(test)]

@@ -34,6 +34,13 @@ pub(super) fn resolve(
     offered(first, chartered.into_iter().chain(fallback).chain(of_role).chain([default]), offer)
 }
 
+/// What the charter says of thinking, where the model takes it. A small model in the lightweight tier is not asked to.
+pub(super) fn effort(charter: Option<&Charter>, model: &ModelChoice, tier: Tier, offer: &Offer) -> Option<String> {
+    let wanted = charter?.reasoning_effort.as_ref()?;
+    let is_for_work = !matches!(tier, Tier::Direct | Tier::Lightweight);
+    (is_for_work && offer.takes_effort(model, wanted)).then(|| wanted.clone())
+}
+
 /// The coordinator routes and summarises: by `models.coordinator` or the default model, unless the user or
 /// `[models.roles]` says otherwise.
 pub(super) fn coordinator(settings: &Settings, offer: &Offer) -> ModelChoice {

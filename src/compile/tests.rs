@@ -151,6 +151,30 @@ fn that_the_premium_model_comes_before_the_charters_is_said() {
 }
 
 #[test]
+fn a_charters_effort_reaches_models_that_take_it() {
+    let (mut team, settings, learnings, task) = (team(), Settings::default(), Learnings::new(), Task::none());
+    team.charters.values_mut().for_each(|charter| charter.reasoning_effort = Some("high".to_owned()));
+    let effort = |tier, efforts: Option<&[(&str, &[&str])]>| {
+        let words = |words: &[&str]| words.iter().map(|word| (*word).to_owned()).collect::<Vec<_>>();
+        let efforts = efforts.map(|all| all.iter().map(|(id, known)| ((*id).to_owned(), words(known))).collect());
+        let offer = Offer { efforts, ..Offer::default() };
+        let compiler =
+            Compiler::new(Sources { team: &team, learnings: &learnings, settings: &settings }, &task).on(offer);
+        let spec = compiler.agent(&team.members[0], tier).spec;
+        (spec.effort, spec.compiled_hash)
+    };
+    let high = Some("high".to_owned());
+    assert_eq!(effort(Tier::Standard, Some(&[("m-charter", &["low", "high"])])).0, high);
+    assert_eq!(effort(Tier::Standard, Some(&[("m-charter", &["low"])])).0, None);
+    assert_eq!(effort(Tier::Standard, Some(&[("other", &["high"])])).0, None);
+    // Where nobody says what models take, the charter that names both knows.
+    assert_eq!(effort(Tier::Standard, None).0, high);
+    assert_eq!(effort(Tier::Full, None).0, None, "another model than the charter's");
+    assert_eq!(effort(Tier::Lightweight, None).0, None);
+    assert_ne!(effort(Tier::Standard, None).1, effort(Tier::Standard, Some(&[])).1);
+}
+
+#[test]
 fn the_coordinator_has_a_model_of_its_own_where_one_is_set() {
     let mut settings = Settings::default();
     let model = |settings: &Settings| {
@@ -647,6 +671,7 @@ fn that_the_users_one_model_is_taken_is_no_news() {
         engine: "an-engine".to_owned(),
         models: Some(vec!["mine".to_owned()]),
         default: Some("mine".to_owned()),
+        efforts: None,
         is_users,
     };
     let choice = |settings: &Settings, is_users: bool| {

@@ -26,6 +26,9 @@ pub(crate) struct SessionSpec {
     pub(crate) tools: ToolChoice,
     /// Fraction of the context window at which an endless session compacts itself, 0..1; `None`: not endless.
     pub(crate) compaction_threshold: Option<f64>,
+    /// How much the model thinks, in its own word; `None`: as much as it does by itself.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(crate) effort: Option<String>,
     /// BLAKE3 of what the session is made of, in hex. A session is made anew when this changes.
     pub(crate) compiled_hash: String,
 }
@@ -64,6 +67,9 @@ pub(crate) struct Offer {
     pub(crate) models: Option<Vec<String>>,
     /// What it takes when no model is named, where that is known.
     pub(crate) default: Option<String>,
+    /// How much each of the models can be told to think; a model that is not here takes no such word. `None`: it does
+    /// not say.
+    pub(crate) efforts: Option<BTreeMap<String, Vec<String>>>,
     /// The user has named the one model there is: that another one would have been chosen is no news.
     pub(crate) is_users: bool,
 }
@@ -86,6 +92,14 @@ impl ModelChoice {
 }
 
 impl Offer {
+    /// Whether a model may be told to think so much. Where the engine does not say, whoever named both knows it.
+    pub(crate) fn takes_effort(&self, model: &ModelChoice, effort: &str) -> bool {
+        match &self.efforts {
+            Some(efforts) => efforts.get(&model.id).is_some_and(|known| known.iter().any(|it| it == effort)),
+            None => model.layer == ModelLayer::Charter,
+        }
+    }
+
     /// The engine's own spelling of a model; `None` when it offers no such model. Where the engine does not say what
     /// it offers, it is taken to offer everything.
     pub(crate) fn spelling<'a>(&'a self, model: &'a str) -> Option<&'a str> {

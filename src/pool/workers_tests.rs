@@ -29,6 +29,7 @@ pub(super) fn job(agent: &str) -> Job {
         model: ModelChoice::new("m", ModelLayer::Default),
         tools: ToolChoice::All,
         compaction_threshold: None,
+        effort: None,
         compiled_hash: "00".to_owned(),
     };
     let (session, tools, directory) = (agent.to_owned(), Vec::new(), "/project".into());

@@ -1,5 +1,6 @@
 //! The running CLI: started through the protocol gate, watched while it works, and started again when it is lost.
 
+use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -218,7 +219,13 @@ impl Server {
         if let Some(Provider { models, .. }) = &self.options.provider {
             let default = models.first().cloned();
             let is_users = models.len() == 1;
-            return Offer { engine, models: default.is_some().then(|| models.clone()), default, is_users };
+            return Offer {
+                engine,
+                models: default.is_some().then(|| models.clone()),
+                default,
+                efforts: None,
+                is_users,
+            };
         }
         let asked = match self.connection().await {
             Ok(connection) => models(&connection, self.options.timeouts.offer).await,
@@ -226,9 +233,13 @@ impl Server {
         };
         let asked = asked.inspect_err(|error| tracing::debug!("which models there are is not known: {error}"));
         let offered = asked.unwrap_or_default().into_iter();
-        let ids: Vec<String> =
-            offered.filter(|model| model.policy.as_deref() != Some("disabled")).map(|model| model.id).collect();
-        Offer { engine, models: Some(ids).filter(|ids| !ids.is_empty()), ..Offer::default() }
+        let offered = offered.filter(|model| model.policy.as_deref() != Some("disabled"));
+        let efforts: BTreeMap<String, Vec<String>> = offered.map(|model| (model.id, model.efforts)).collect();
+        if efforts.is_empty() {
+            return Offer { engine, ..Offer::default() };
+        }
+        let models = Some(efforts.keys().cloned().collect());
+        Offer { engine, models, efforts: Some(efforts), ..Offer::default() }
     }
 
     async fn supervise(

@@ -30,6 +30,8 @@ pub(crate) struct OpenParams {
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(crate) model: Option<String>,
     #[serde(skip_serializing_if = "Option::is_none")]
+    reasoning_effort: Option<String>,
+    #[serde(skip_serializing_if = "Option::is_none")]
     provider: Option<ProviderParams>,
     working_directory: String,
     #[serde(skip_serializing_if = "Vec::is_empty")]
@@ -129,6 +131,7 @@ impl OpenParams {
             session_id: opening.session.clone(),
             client_name: "squad",
             model: (!model.is_empty()).then(|| model.to_owned()),
+            reasoning_effort: spec.effort.clone(),
             provider: provider.map(ProviderParams::new),
             working_directory: opening.directory.to_string_lossy().into_owned(),
             agent: agent.as_ref().map(|agent| agent.name.clone()),
@@ -260,6 +263,9 @@ pub(crate) struct ModelInfo {
     /// `enabled`, `disabled` or `unconfigured`.
     pub(crate) policy: Option<String>,
     pub(crate) vendor: Option<String>,
+    pub(crate) vision: bool,
+    /// How much it can be told to think; empty where it takes no such word.
+    pub(crate) efforts: Vec<String>,
 }
 
 impl fmt::Display for ModelInfo {
@@ -271,6 +277,12 @@ impl fmt::Display for ModelInfo {
         if let Some(multiplier) = self.multiplier {
             write!(f, ", counts as {multiplier} premium requests")?;
         }
+        if self.vision {
+            write!(f, ", sees images")?;
+        }
+        if !self.efforts.is_empty() {
+            write!(f, ", effort {}", self.efforts.join("|"))?;
+        }
         Ok(())
     }
 }
@@ -281,6 +293,7 @@ impl ModelInfo {
         let text = |pointer: &str| value.pointer(pointer).and_then(Value::as_str).map(str::to_owned);
         let count = |name: &str| value.pointer(&format!("/capabilities/limits/{name}")).and_then(Value::as_u64);
         let id = text("/id")?;
+        let efforts = value.get("supportedReasoningEfforts").and_then(Value::as_array).into_iter().flatten();
         Some(Self {
             name: text("/name").unwrap_or_else(|| id.clone()),
             id,
@@ -290,6 +303,8 @@ impl ModelInfo {
             multiplier: value.pointer("/billing/multiplier").and_then(Value::as_f64),
             policy: text("/policy/state"),
             vendor: text("/vendor"),
+            vision: value.pointer("/capabilities/supports/vision").and_then(Value::as_bool).unwrap_or(false),
+            efforts: efforts.filter_map(Value::as_str).map(str::to_owned).collect(),
         })
     }
 }
@@ -610,6 +625,10 @@ mod tests {
             assert_eq!(params.get(absent), None, "{absent}");
         }
         assert_eq!(params["infiniteSessions"], json!({ "enabled": false }));
+        assert_eq!(params.get("reasoningEffort"), None);
+        opening.spec.effort = Some("high".into());
+        let thinking = serde_json::to_value(OpenParams::new(&opening, None)).expect("JSON");
+        assert_eq!(thinking["reasoningEffort"], "high");
         // Nobody is there to be asked.
         assert_eq!(params["requestUserInput"], false);
         assert_eq!(params["excludedTools"].as_array().and_then(|tools| tools.last()), Some(&json!("ask_user")));
@@ -619,10 +638,15 @@ mod tests {
     fn models_are_read_with_what_they_have() {
         let full = json!({
             "id": "m", "name": "M", "vendor": "V", "policy": { "state": "enabled" }, "billing": { "multiplier": 0.33 },
-            "capabilities": { "limits": { "max_context_window_tokens": 128000, "max_prompt_tokens": 1, "max_output_tokens": 2 } }
+            "supportedReasoningEfforts": ["low", "high"],
+            "capabilities": { "supports": { "vision": true }, "limits": { "max_context_window_tokens": 128000, "max_prompt_tokens": 1, "max_output_tokens": 2 } }
         });
         let model = ModelInfo::read(&full).expect("it has an id");
         assert_eq!((model.context_window, model.multiplier), (Some(128_000), Some(0.33)));
+        assert_eq!(
+            model.to_string(),
+            "m, 128000 tokens of context, counts as 0.33 premium requests, sees images, effort low|high"
+        );
         assert_eq!(ModelInfo::read(&json!({ "id": "m", "capabilities": 7 })).expect("it has an id").name, "m");
         assert_eq!(ModelInfo::read(&json!({ "name": "M" })), None);
     }

@@ -93,7 +93,12 @@ impl Adapter for Rehearsal {
 
     async fn offer(&self) -> Offer {
         let default = self.models.as_ref().and_then(|models| models.first().cloned());
-        Offer { engine: EngineKind::Rehearsal.name().to_owned(), models: self.models.clone(), default, is_users: false }
+        Offer {
+            engine: EngineKind::Rehearsal.name().to_owned(),
+            models: self.models.clone(),
+            default,
+            ..Offer::default()
+        }
     }
 
     async fn stop(self) {}
