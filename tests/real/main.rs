@@ -14,5 +14,6 @@ mod installed;
 mod orchestrate;
 mod prompt;
 mod resume;
+mod steps;
 mod support;
 mod workflow;
