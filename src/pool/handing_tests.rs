@@ -70,7 +70,8 @@ impl World {
     }
 
     async fn run(self, agents: &[&str]) -> Ended {
-        let work = self.workers.fan_out(agents.iter().map(|agent| job(agent)).collect()).await;
+        let work = self.workers.fan_out(agents.iter().map(|agent| job(agent)).collect());
+        let work = tokio::time::timeout(Duration::from_secs(100_000), work).await.expect("nobody waits for ever");
         let seconds = self.begun.elapsed().as_secs();
         let handed_on = self.workers.colleagues.take_done();
         self.workers.reports.finish();
