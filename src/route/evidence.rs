@@ -11,7 +11,7 @@ use crate::model::Evidence;
 
 /// How much evidence a plan carries.
 const ANSWERED: usize = 8;
-const CANDIDATES: usize = 3;
+const CANDIDATES: usize = 5;
 const OF_A_CANDIDATE: usize = 4;
 
 impl Ranking {
@@ -23,8 +23,8 @@ impl Ranking {
                 agents: vec![index.agents[agent].slug.clone()],
                 reviewer: self.reviewer(index, agent),
                 confidence,
-                places: Vec::new(),
                 evidence: explainer.of(agent, ANSWERED),
+                ..Draft::default()
             },
             None => {
                 let mut evidence = Vec::new();
@@ -32,7 +32,7 @@ impl Ranking {
                     evidence.extend(explainer.of(agent, OF_A_CANDIDATE));
                 }
                 evidence.sort_by(|a, b| b.weight.total_cmp(&a.weight));
-                Draft { confidence, evidence, ..Draft::default() }
+                Draft { confidence, evidence, is_whole: true, ..Draft::default() }
             }
         }
     }

@@ -37,7 +37,7 @@ impl Called {
             return Err(self);
         }
         let Self { agents, evidence, places, .. } = self;
-        Ok(Draft { agents, confidence: 1.0, evidence, reviewer: None, places })
+        Ok(Draft { agents, confidence: 1.0, evidence, places, ..Draft::default() })
     }
 
     fn take(&mut self, member: &Member, how: &str, range: Range<usize>) {

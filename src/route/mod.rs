@@ -153,7 +153,7 @@ impl<'t> Router<'t> {
             None => {}
         }
         if draft.agents.is_empty() {
-            self.complete_shortlist(request, &mut evidence);
+            self.complete_shortlist(request, draft.is_whole, &mut evidence);
         }
         Plan {
             kind: if draft.agents.is_empty() { PlanKind::Abstain } else { PlanKind::Agents },
@@ -222,12 +222,14 @@ impl<'t> Router<'t> {
     }
 
     /// Whoever decides instead of the router sees as many candidates as there are, up to five, and always the lead.
-    fn complete_shortlist(&self, request: &Request<'_>, evidence: &mut Vec<Evidence>) {
+    fn complete_shortlist(&self, request: &Request<'_>, is_whole: bool, evidence: &mut Vec<Evidence>) {
         let is_startable = |slug: &Slug| self.team.member(slug).is_some_and(Member::is_startable);
         let known: BTreeSet<Slug> = evidence.iter().map(|it| it.agent.clone()).filter(is_startable).collect();
-        let others = self.others(request, |slug| !known.contains(slug) && is_startable(slug));
-        let others = others.into_iter().take(CONSIDERED.saturating_sub(known.len()));
-        evidence.extend(others.flat_map(|other| other.evidence));
+        if !is_whole {
+            let others = self.others(request, |slug| !known.contains(slug) && is_startable(slug));
+            let others = others.into_iter().take(CONSIDERED.saturating_sub(known.len()));
+            evidence.extend(others.flat_map(|other| other.evidence));
+        }
         if let Some(lead) = lead(self.team).filter(|lead| evidence.iter().all(|it| it.agent != lead.slug)) {
             let (agent, source) = (lead.slug.clone(), lead.source.to_string());
             evidence.push(Evidence { agent, why: "leads the team".to_owned(), source, weight: 0.0 });
@@ -333,6 +335,8 @@ struct Draft {
     reviewer: Option<Slug>,
     confidence: f64,
     evidence: Vec<Evidence>,
+    /// Nobody is left out of the evidence for whom the words speak, up to as many as are shown.
+    is_whole: bool,
     /// Where the message gives them work, as far as its words do.
     places: Vec<Place>,
 }
@@ -359,7 +363,7 @@ fn named(agents: &[Slug]) -> Option<Draft> {
         reviewer: None,
         confidence: 1.0,
         evidence: evidence.collect(),
-        places: Vec::new(),
+        ..Draft::default()
     })
 }
 

@@ -151,6 +151,7 @@ impl Chosen<'_, '_> {
             confidence: self.least(),
             evidence: self.evidence(),
             places: self.places,
+            ..Draft::default()
         }
     }
 }
