@@ -217,6 +217,9 @@ fn epilogue(ui: &mut Ui, ended: &RunEnded) -> u8 {
     }
     if !ui.json() {
         ui.say(&format!("squad       details: squad log {}", ended.run));
+        if matches!(ended.status, Outcome::Cancelled | Outcome::Failed | Outcome::TimedOut) {
+            ui.say(&format!("squad       to go on: squad orchestrate --resume {}", ended.run));
+        }
     }
     match ended.status {
         Outcome::Completed => u8::from(ended.unrecorded.is_some()),

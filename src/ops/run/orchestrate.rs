@@ -38,6 +38,7 @@ use crate::ops::team::agents::compiler;
 use crate::ops::team::engines::Started;
 use crate::ops::team::{engines, secrets};
 use crate::ops::{Project, runtime};
+use crate::policy::Redactor;
 use crate::pool::{
     Before, Cancel, Colleagues, Commission, Dispatcher, Job, Limits, LiveSessions, Notices, Recorded, Reports,
     RequestHandler, Show, WorkTree, Workers,
@@ -179,48 +180,21 @@ async fn execute<S: Show + Send + 'static>(
         sessions: Arc::clone(&sessions),
     };
     let dispatching = tokio::spawn(dispatcher.serve(messages));
-    let Prepared { run, head, plan, learnings, lockouts, answer, lease } = prepared;
-    let live = Live { files: lease.files(), sessions: Arc::clone(&sessions), canceller };
+    let live = Live { files: prepared.lease.files(), sessions: Arc::clone(&sessions), canceller };
     tokio::spawn(live.serve(reports.clone()));
     let opening = if past.is_empty() {
-        opening(project, &order, &head, answer.is_some())
+        opening(project, &order, &prepared.head, prepared.answer.is_some())
     } else {
-        resumption(&order, &head, &past)
+        resumption(&order, &prepared.head, &past)
     };
     let begun = record(&reports, opening).await;
-    let (result, engine) = match (begun, answer) {
+    let (result, engine) = match (begun, &prepared.answer) {
         (Err(failure), _) => (Err(failure), None),
-        (Ok(()), Some(text)) => (Ok(alone(plan, text, &run, &reports).await), None),
+        (Ok(()), Some(text)) => (Ok(alone(prepared.plan.clone(), text.clone(), &prepared.run, &reports).await), None),
         (Ok(()), None) => {
-            let taken = project.repository.last_snapshot(run.as_str()).unwrap_or_default();
-            let source = RunSnapshots::new(project, &run, taken, redactor, env.clock.clone());
-            let tree = WorkTree::new(Arc::new(source), env.threads, project.path_in_repository(), reports.at(FIRST));
-            if plan.kind != PlanKind::Direct && !go_on(project, &tree, &past).await {
-                tree.begin();
-            }
-            match start(env, project, &run, &mut order, &reports, &cancel).await {
-                Err(failure) => (Ok(not_started(project, failure, &run, &reports, &tree).await), None),
-                Ok(engine) => {
-                    let requests = requests(project, &order, &head, &past, &lockouts);
-                    let (workers, commissions) = workers(project, requests, engine, &reports, cancel, tree, sessions);
-                    let task = Task::new(&order.message);
-                    let compiler = compiler(project, &learnings, &task).on(offer(&workers).await);
-                    let executor = Executor {
-                        env,
-                        project,
-                        order: &order,
-                        run: &run,
-                        compiler: &compiler,
-                        workers: &workers,
-                        past: &past,
-                    };
-                    let ended = tokio::select! {
-                        ended = executor.perform(plan) => ended,
-                        never = executor.serve(commissions) => match never {},
-                    };
-                    (Ok(ended), Arc::into_inner(workers.engine))
-                }
-            }
+            let wiring = Wiring { reports: &reports, cancel, sessions, redactor, past: &past };
+            let (ended, engine) = with_engine(env, project, &mut order, &prepared, wiring).await;
+            (Ok(ended), engine)
         }
     };
     reports.finish();
@@ -234,6 +208,47 @@ async fn execute<S: Show + Send + 'static>(
         Err(error) => std::panic::resume_unwind(error.into_panic()),
     };
     (show, result.map(|ended| Ended { unrecorded: ended.unrecorded.or(written.err()), ..ended }))
+}
+
+/// What a run is connected with.
+struct Wiring<'a> {
+    reports: &'a Reports,
+    cancel: Cancel,
+    sessions: Arc<LiveSessions>,
+    redactor: Redactor,
+    past: &'a Past,
+}
+
+/// Starts the engine and lets the agents work. The engine is to be stopped when all is said.
+async fn with_engine(
+    env: &Env,
+    project: &Project,
+    order: &mut Order,
+    prepared: &Prepared,
+    wiring: Wiring<'_>,
+) -> (Ended, Option<Engine>) {
+    let Prepared { run, head, plan, learnings, lockouts, .. } = prepared;
+    let Wiring { reports, cancel, sessions, redactor, past } = wiring;
+    let taken = project.repository.last_snapshot(run.as_str()).unwrap_or_default();
+    let source = RunSnapshots::new(project, run, taken, redactor, env.clock.clone());
+    let tree = WorkTree::new(Arc::new(source), env.threads, project.path_in_repository(), reports.at(FIRST));
+    if plan.kind != PlanKind::Direct && !go_on(project, &tree, past).await {
+        tree.begin();
+    }
+    let engine = match start(env, project, run, order, reports, &cancel).await {
+        Ok(engine) => engine,
+        Err(failure) => return (not_started(project, failure, run, reports, &tree).await, None),
+    };
+    let requests = requests(project, order, head, past, lockouts);
+    let (workers, commissions) = workers(project, requests, engine, reports, cancel, tree, sessions);
+    let task = Task::new(&order.message);
+    let compiler = compiler(project, learnings, &task).on(offer(&workers).await);
+    let executor = Executor { env, project, order, run, compiler: &compiler, workers: &workers, past };
+    let ended = tokio::select! {
+        ended = executor.perform(plan.clone()) => ended,
+        never = executor.serve(commissions) => match never {},
+    };
+    (ended, Arc::into_inner(workers.engine))
 }
 
 /// Goes on from the snapshots of a run that is resumed, where they are there still.
