@@ -172,7 +172,9 @@ impl Shared {
         // Whoever is told that nobody knows what became of a call makes it again.
         let doubtful = messages[since..].iter().filter(|message| text(message).contains("Nobody knows")).count();
         let done = done.saturating_sub(doubtful);
-        steps.get(done).map_or_else(|| Step::say("(script over)".into()), |step| Step::parse(step))
+        // A decision of a colleague's may come behind the last words, and asks for them again.
+        let again = steps.last().filter(|_| all.contains("end with your whole report again"));
+        steps.get(done).or(again).map_or_else(|| Step::say("(script over)".into()), |step| Step::parse(step))
     }
 }
 
