@@ -18,6 +18,7 @@ mod requests;
 mod seat;
 mod sessions;
 mod timer;
+mod turn;
 mod work_tree;
 mod workers;
 

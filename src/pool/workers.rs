@@ -5,31 +5,22 @@ use std::collections::BTreeMap;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Arc;
 use std::task::Poll;
-use std::time::Duration;
 
 use tokio::sync::{OwnedMutexGuard, Semaphore};
 use tokio::task::JoinSet;
 use tokio::time::Instant;
 
 use super::colleagues::{Caller, Colleagues, HandedBy};
-use super::notices::Notice;
-use super::requests::{RequestHandler, Requester, in_project};
+use super::requests::{RequestHandler, Requester};
 use super::seat::Seat;
-use super::timer::{Limits, Timer, Waits};
+use super::timer::Limits;
 use super::{Cancel, LiveSessions, Reports, WorkTree};
-use crate::compile::{self, written_by_others};
-use crate::engine::{Adapter, AdapterSession, Engine, EngineError, Fact, Opening, Session};
+use crate::compile::written_by_others;
+use crate::engine::{Adapter, AdapterSession, Engine, EngineError, Opening, Session};
 use crate::model::{
     Change, End, Judgement, Outcome, Position, RunId, Slug, Tier, ToolChoice, Unoffered, Usage, Verdict, What,
     WorkReport, Written, seconds, without_hidden,
 };
-use crate::policy::is_in_inbox;
-
-/// So often a turn goes on whose engine died in its middle: more often, and the turn may be why.
-const INTERRUPTIONS: usize = 3;
-
-/// A turn that was told to stop has this long to end.
-const GRACE: Duration = Duration::from_secs(5);
 
 /// What somebody is there for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -69,23 +60,23 @@ pub(crate) struct Work {
     pub(crate) position: Position,
     /// A reviewer's, once it is known.
     pub(crate) verdict: Option<Verdict>,
-    requester: Arc<Requester>,
+    pub(super) requester: Arc<Requester>,
     seat: Arc<Seat>,
-    session: String,
+    pub(super) session: String,
     /// It is told what colleagues decide.
-    hears_decisions: bool,
+    pub(super) hears_decisions: bool,
     has_session: bool,
     /// Tool calls that have begun and not ended, by the call's id.
-    under_way: BTreeMap<String, Started>,
+    pub(super) under_way: BTreeMap<String, Started>,
 }
 
 /// A tool call that has begun.
 #[derive(Clone, Debug, PartialEq)]
-struct Started {
-    tool: String,
-    detail: String,
-    writes: Option<Written>,
-    at: Instant,
+pub(super) struct Started {
+    pub(super) tool: String,
+    pub(super) detail: String,
+    pub(super) writes: Option<Written>,
+    pub(super) at: Instant,
 }
 
 /// `squad-<agent>-<run>`: `[A-Za-z0-9_-]` only, which is what the Copilot CLI takes, and no longer than a file's name
@@ -334,205 +325,10 @@ impl Workers {
             opened => opened,
         }
     }
-
-    async fn turn(&self, session: &mut Session, prompt: &str, mut cancel: Cancel, work: &mut Work) {
-        work.usage.turns += 1;
-        let mut decided = self.requests.notices.subscribe();
-        let mut can_hear = work.hears_decisions;
-        let notice = if can_hear { self.requests.notices.due(&work.agent) } else { None };
-        let prompt = notice.iter().map(|notice| format!("{}\n---\n\n", notice.text)).collect::<String>() + prompt;
-        let prompt = without_hidden(prompt);
-        let mut interruptions = 0;
-        if let Err(error) = session.send(&prompt).await {
-            notice.iter().for_each(|notice| self.requests.notices.withdraw(&work.agent, notice));
-            return work.end(Outcome::Failed, &error.to_string());
-        }
-        notice.iter().for_each(|notice| self.told(work, notice));
-        let mut timer = Timer::start(self.limits);
-        let (waits, mut waiting) = Waits::channel();
-        loop {
-            let fact = tokio::select! {
-                biased;
-                // The one who has decided is told last, so this comes before anything that follows from it.
-                _ = decided.changed(), if can_hear => {
-                    can_hear = self.notify(session, work).await;
-                    continue;
-                }
-                fact = session.next() => fact,
-                () = cancel.wait() => {
-                    self.stop(session, work, &waits).await;
-                    return work.end(Outcome::Cancelled, cancel.reason());
-                }
-                // `waits` is here, so the channel is open.
-                _ = waiting.changed() => {
-                    timer.wait(*waiting.borrow_and_update() > 0);
-                    continue;
-                }
-                over = timer.over() => {
-                    self.stop(session, work, &waits).await;
-                    return work.end(Outcome::TimedOut, &over.to_string());
-                }
-            };
-            timer.hear(&fact);
-            let fact = match fact {
-                Fact::Interrupted(reason) if interruptions < INTERRUPTIONS => {
-                    interruptions += 1;
-                    match self.go_on(session, &prompt, &reason, work).await {
-                        Ok(()) => continue,
-                        Err(error) => Fact::Failed(error.to_string()),
-                    }
-                }
-                fact => fact,
-            };
-            if let Some((outcome, reason)) = self.take(fact, work, &waits) {
-                return work.end(outcome, &reason);
-            }
-        }
-    }
-
-    /// A turn goes on that was cut short: what its session holds of the prompt is not sent again.
-    async fn go_on(
-        &self,
-        session: &mut Session,
-        prompt: &str,
-        reason: &str,
-        work: &mut Work,
-    ) -> Result<(), EngineError> {
-        let tell = |what| self.reports.tell(Some(&work.agent), what);
-        let name = work.session.clone();
-        tell(What::SessionError { session: name.clone(), reason: format!("{reason}; it goes on") });
-        tell(What::SessionResumed { session: name, seconds: 0.0 });
-        self.close_calls(work);
-        work.usage.turns += 1;
-        let continuation = self.continuation(session, prompt).await;
-        session.send(continuation.as_deref().unwrap_or(prompt)).await
-    }
-
-    /// What a session is told whose turn was cut short; `None` where it does not hold the prompt.
-    async fn continuation(&self, session: &mut Session, prompt: &str) -> Option<String> {
-        let recall = session.recall(prompt).await.filter(|recall| recall.has_prompt)?;
-        Some(compile::continuation_prompt(&recall.unfinished))
-    }
-
-    /// Tells a turn what was decided. `false`: it hears of it with its next message.
-    async fn notify(&self, session: &mut Session, work: &Work) -> bool {
-        let Some(notice) = self.requests.notices.due(&work.agent) else { return true };
-        // It may come behind what was meant to be the last message.
-        let text = format!("{}\nWhere your work was done already, end with your whole report again.\n", notice.text);
-        if let Ok(true) = session.notify(&without_hidden(text)).await {
-            self.told(work, &notice);
-            return true;
-        }
-        self.requests.notices.withdraw(&work.agent, &notice);
-        false
-    }
-
-    fn told(&self, work: &Work, notice: &Notice) {
-        let decisions = notice.decisions.iter().map(|decision| decision.id.clone()).collect();
-        let what = What::DecisionDelivered { decisions, session: work.session.clone() };
-        self.reports.tell_because(&work.agent, what, notice.entries.clone());
-    }
-
-    /// What the turn's end cut short has an end of its own, so that the record shows that it began.
-    fn close_calls(&self, work: &mut Work) {
-        for (call, Started { tool, detail, at, .. }) in std::mem::take(&mut work.under_way) {
-            let result = "cut short by the end of the turn".to_owned();
-            let seconds = seconds(at.elapsed());
-            let what =
-                What::ToolCompleted { call, tool, ok: false, exit_code: None, seconds, detail, result, wrote: None };
-            self.reports.tell(Some(&work.agent), what);
-            work.usage.tool_calls += 1;
-        }
-    }
-
-    /// Tells a turn to stop and hears it out, so that nothing it still said or used is lost.
-    async fn stop(&self, session: &mut Session, work: &mut Work, waits: &Waits) {
-        let heard_out = async {
-            session.abort().await;
-            while self.take(session.next().await, work, waits).is_none() {}
-        };
-        // An engine that does not even stop is ended with its process.
-        let _ = tokio::time::timeout(GRACE, heard_out).await;
-    }
-
-    /// Reports one fact. Returns how the turn ended, when it did.
-    fn take(&self, fact: Fact, work: &mut Work, waits: &Waits) -> Option<(Outcome, String)> {
-        let tell = |what| self.reports.tell(Some(&work.agent), what);
-        match fact {
-            Fact::Alive => {}
-            Fact::MessageDelta(text) => tell(What::MessageDelta { text }),
-            Fact::Message(text) => {
-                tell(What::Message { text: text.clone() });
-                work.text = text;
-            }
-            Fact::ToolStarted { call, tool, detail, writes } => {
-                let writes = writes.and_then(|(path, text)| {
-                    // What is written into the inbox becomes a decision, and no file.
-                    let path = in_project(&self.requests.project, &path).filter(|path| !is_in_inbox(path))?;
-                    Some(Written { path, text, ..Written::default() })
-                });
-                if let (Some(tree), Some(writes)) = (&work.requester.tree, &writes) {
-                    tree.name(&work.agent, &writes.path);
-                    self.requests.notices.write(&work.agent, &writes.path);
-                }
-                let at = Instant::now();
-                work.under_way.insert(call.clone(), Started { tool: tool.clone(), detail: detail.clone(), writes, at });
-                tell(What::ToolStarted { call, tool, detail });
-            }
-            Fact::ToolCompleted { call, tool, ok, exit_code, detail: result } => {
-                let started = work.under_way.remove(&call);
-                let Started { tool, detail, writes, at } = started.unwrap_or_else(|| Started {
-                    tool,
-                    detail: String::new(),
-                    writes: None,
-                    at: Instant::now(),
-                });
-                let (seconds, wrote) = (seconds(at.elapsed()), writes.filter(|_| ok));
-                tell(What::ToolCompleted { call, tool, ok, exit_code, seconds, detail, result, wrote });
-                work.usage.tool_calls += 1;
-            }
-            Fact::Request(request) => {
-                // Answered beside the turn, so that its other facts do not wait.
-                let wait = waits.begin();
-                let (workers, requester) = (self.clone(), Arc::clone(&work.requester));
-                tokio::spawn(async move {
-                    let _wait = wait;
-                    workers.answer(requester, request).await;
-                });
-            }
-            Fact::Denied { tool, detail, reason } => {
-                work.requester.note_refused();
-                tell(What::ToolDenied { tool, detail, reason });
-            }
-            Fact::Usage(usage) => {
-                work.usage += &usage;
-                work.usage.context = usage.context.or(work.usage.context);
-                tell(What::Usage(usage));
-            }
-            Fact::Warning(reason) => tell(What::SessionError { session: String::new(), reason }),
-            Fact::Shortened { session, is_summed_up: true, tokens_before, tokens_after } => {
-                tell(What::SessionCompacted { session, tokens_before, tokens_after });
-            }
-            Fact::Shortened { session, is_summed_up: false, tokens_before, tokens_after } => {
-                tell(What::SessionTruncated { session, tokens_before, tokens_after });
-            }
-            Fact::ConnectionLost(reason) => tell(What::ConnectionLost { reason }),
-            Fact::ConnectionRestored { attempts } => tell(What::ConnectionRestored { attempts }),
-            // No silent success: who says nothing has not done the task.
-            Fact::Idle if work.text.trim().is_empty() => {
-                return Some((Outcome::Failed, "it ended without an answer".to_owned()));
-            }
-            Fact::Idle => return Some((Outcome::Completed, String::new())),
-            Fact::Interrupted(reason) | Fact::Failed(reason) | Fact::Lost(reason) => {
-                return Some((Outcome::Failed, reason));
-            }
-        }
-        None
-    }
 }
 
 impl Work {
-    fn end(&mut self, outcome: Outcome, reason: &str) {
+    pub(super) fn end(&mut self, outcome: Outcome, reason: &str) {
         self.outcome = outcome;
         self.reason = reason.to_owned();
     }
