@@ -139,7 +139,18 @@ impl Args {
             Some(interrupted) => Wishes { default_tier, ..interrupted.wishes.clone() },
             None => Wishes { agents, tier: self.tier.map(Tier::from), default_tier },
         };
-        Ok((project, Order { message, wishes, permissions, script, commit: !self.no_commit, ask: None, resumed }))
+        Ok((
+            project,
+            Order {
+                message,
+                wishes,
+                permissions,
+                script,
+                commit: !self.no_commit && !resumed.as_ref().is_some_and(|run| run.no_commit),
+                ask: None,
+                resumed,
+            },
+        ))
     }
 
     fn settings(&self) -> settings::Layer {

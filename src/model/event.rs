@@ -116,6 +116,9 @@ kinds! {
         agents: Vec<Slug>,
         #[serde(default, skip_serializing_if = "Option::is_none")]
         tier: Option<Tier>,
+        /// Nothing of it lands on the branch.
+        #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+        no_commit: bool,
     };
     /// A run that was interrupted goes on, in another process.
     "run.resumed" AtOnce RunResumed {

@@ -90,6 +90,7 @@ pub(crate) fn every_kind() -> Vec<What> {
             commit: None,
             agents: Vec::new(),
             tier: None,
+            no_commit: false,
         },
         What::EngineStarted { engine: text("rehearsal"), version: text("0.1.0"), seconds: 0.25 },
         What::RoutePlanned(plan()),

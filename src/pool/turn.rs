@@ -205,8 +205,8 @@ impl Workers {
             }
             Fact::ConnectionLost(reason) => tell(What::ConnectionLost { reason }),
             Fact::ConnectionRestored { attempts } => tell(What::ConnectionRestored { attempts }),
-            // No silent success: who says nothing has not done the task.
-            Fact::Idle if work.text.trim().is_empty() => {
+            // No silent success: who says nothing has not done the task, unless it has given its verdict.
+            Fact::Idle if work.text.trim().is_empty() && work.judgement().is_none() => {
                 return Some((Outcome::Failed, "it ended without an answer".to_owned()));
             }
             Fact::Idle => return Some((Outcome::Completed, String::new())),

@@ -89,7 +89,14 @@ impl WorkTree {
 
     /// Goes on from the snapshots of a run that is resumed: its first, and the one that the unfinished step began with.
     pub(crate) async fn go_on(&self, first: WorkTreeSnapshot, last: WorkTreeSnapshot, before: Before) {
-        let Before { settled, named } = before;
+        let Before { mut settled, named } = before;
+        // What differs by now was an agent's where its tool has named it; else it may be anybody's, such as the user's.
+        if let Ok(now) = self.take(Some(&last)).await {
+            let (source, from) = (Arc::clone(&self.source), last.clone());
+            let changed = self.aside(move || source.changed(&from, &now)).await.unwrap_or_default();
+            let is_named = |path: &str| named.iter().any(|(_, named)| format!("{}{named}", self.prefix) == path);
+            settled.extend(changed.into_iter().map(|change| change.path).filter(|path| !is_named(path)));
+        }
         self.activity().settled = settled;
         for (agent, path) in named {
             self.name(&agent, &path);

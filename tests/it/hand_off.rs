@@ -275,3 +275,16 @@ fn a_lockout_does_not_last_for_ever() {
     repo.pass(15 * 24 * 3600);
     assert!(lets_ada_write(&repo, &["Add an endpoint"]));
 }
+
+/// The tool says it all.
+#[test]
+fn a_verdict_needs_no_words_beside_it() {
+    let repo = TestRepo::with_small_team();
+    let script = r#"
+[[turn]]
+agent = "rex"
+steps = [{ tool = "squad_verdict", args = { approved = true, reasons = "Good." } }]
+"#;
+    let (output, events) = run(&repo, &[WORK.to_owned(), script.to_owned()]);
+    assert_eq!((output.code, &of_type(&events, "review.verdict")[0]["text"]), (0, &"Good.".into()), "{output}");
+}

@@ -245,3 +245,40 @@ fn what_cannot_be_resumed_is_said() {
     // A clone knows the run, and cannot say that it has ended.
     assert_eq!(squad(&repo, &["--resume", &run]).code, 0);
 }
+
+/// What is changed between an interruption and its end belongs to nobody; what was asked for at the beginning holds.
+#[test]
+fn a_run_goes_on_as_it_was_begun_beside_what_the_user_does() {
+    let repo = repo(
+        r#"
+[[turn]]
+agent = "ada"
+steps = [
+  { tool = "squad_log_decision", args = { title = "Errors are JSON", what = "One shape." } },
+  { write = "api.txt", text = "endpoint\n" }, { fail = "the model is gone" },
+]
+[[turn]]
+agent = "ada"
+steps = [{ write = "more.txt", text = "more\n" }, { say = "There." }]
+"#,
+    );
+    assert_eq!(squad(&repo, &["--no-commit", "--agent", "ada", "work"]).code, 1);
+    repo.write("users.txt", "mine\n");
+    let run = newest(&repo)["run"].as_str().expect("an id").to_owned();
+    let team = repo.read(".squad/team.md");
+    repo.write(".squad/team.md", &team.replace("| Ada |", "| Eve |"));
+    let output = squad(&repo, &["--resume", &run]);
+    assert!(output.code == 3 && output.out.contains("needs ada, who cannot be started any more"), "{output}");
+    repo.write(".squad/team.md", &team);
+    let output = squad(&repo, &["--resume", &run]);
+    assert_eq!(output.code, 0, "{output}");
+    let end = TestRepo::events(&output).pop().expect("an end");
+    let changed: Vec<&str> = end["work"][0]["changed"]
+        .as_array()
+        .expect("changes")
+        .iter()
+        .filter_map(|change| change["path"].as_str())
+        .collect();
+    assert_eq!(changed, ["api.txt", "more.txt"], "{output}");
+    assert_eq!(end["commits"], serde_json::json!([]), "nothing lands");
+}

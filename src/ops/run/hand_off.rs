@@ -163,12 +163,16 @@ impl Executor<'_> {
         let chosen = (work.outcome == Outcome::Completed).then(|| choice::apply(team, plan, &work.text));
         results.work.push(work);
         let chosen = match chosen? {
-            Ok(Chosen::Agents(plan)) => plan.agents.into_iter().next(),
+            Ok(Chosen::Agents(plan)) => {
+                plan.agents.into_iter().find(|slug| free.iter().any(|member| member.slug == *slug))
+            }
             Ok(Chosen::Nobody(..)) | Err(_) => None,
         };
-        let found = free.into_iter().find(|member| Some(&member.slug) == chosen.as_ref());
+        let free_names: Vec<&Slug> = free.iter().map(|member| &member.slug).collect();
+        let found = free.iter().find(|member| Some(&member.slug) == chosen.as_ref()).copied();
         if found.is_none() {
-            self.complain("the coordinator named nobody who may revise the work");
+            let names = list(free_names);
+            self.complain(&format!("the coordinator named nobody who may revise the work ({names})"));
         }
         found
     }

@@ -365,6 +365,10 @@ fn begin(env: &Env, project: &Project, order: &Order) -> Result<Prepared, Failur
     };
     let live = LiveRun { run: run.clone(), pid: std::process::id(), started: at, message: order.message.clone() };
     let lease = Lease::take(&project.local(), &live, &project.ledger_prefix()).map_err(|error| {
+        if error.kind() == std::io::ErrorKind::AlreadyExists {
+            return Failure::usage(format!("run {run} is still at work, in another process"))
+                .hint(format!("`squad log {run} --follow` shows it; `squad cancel {run}` ends it"));
+        }
         Failure::team(format!("cannot write to {}: {error}", project.local().display()))
             .hint("squad keeps its local state there; check the folder's permissions")
     })?;
@@ -435,5 +439,5 @@ fn opening(project: &Project, order: &Order, head: &Head, is_alone: bool) -> Wha
     let (text, branch, commit) = (order.message.clone(), head.branch.clone(), head.commit.clone());
     let permissions = (!is_alone).then(|| order.permissions.name().to_owned());
     let Wishes { agents, tier, .. } = order.wishes.clone();
-    What::RunStarted { text, engine, version, permissions, branch, commit, agents, tier }
+    What::RunStarted { text, engine, version, permissions, branch, commit, agents, tier, no_commit: !order.commit }
 }

@@ -6,7 +6,9 @@ use clap::ValueEnum;
 
 use crate::env::Env;
 use crate::error::Failure;
-use crate::model::{Decision, End, EntryId, Event, Outcome, Plan, PlanKind, Position, RunId, Slug, Verdict, What};
+use crate::model::{
+    Decision, End, EntryId, Event, Outcome, Plan, PlanKind, Position, RunId, Slug, Verdict, What, list,
+};
 use crate::ops::Project;
 use crate::ops::ledger::log::{self, Choice, timeline};
 use crate::ops::ledger::lost;
@@ -21,6 +23,7 @@ pub(crate) struct Interrupted {
     pub(crate) message: String,
     /// As it was begun.
     pub(crate) wishes: Wishes,
+    pub(crate) no_commit: bool,
     pub(crate) permissions: Option<Permissions>,
     pub(crate) past: Past,
 }
@@ -74,8 +77,10 @@ pub(crate) fn find(env: &Env, project: &Project, id: &str) -> Result<Interrupted
     }
     match past.status() {
         None => {
-            return Err(Failure::usage(format!("run {run} has no end here: it was begun in another clone"))
-                .hint("resume it where it was begun; its sessions are there"));
+            return Err(Failure::usage(format!(
+                "run {run} has no end here: it was begun in another clone, or .git/squad was deleted since"
+            ))
+            .hint("resume it where it was begun, where its sessions are, or give the task anew"));
         }
         Some(Outcome::Completed) => {
             return Err(Failure::usage(format!("run {run} is completed: there is nothing to resume"))
@@ -83,18 +88,29 @@ pub(crate) fn find(env: &Env, project: &Project, id: &str) -> Result<Interrupted
         }
         Some(_) => {}
     }
-    let Some(What::RunStarted { text: message, permissions, branch, agents, tier, .. }) = past.opening().cloned()
+    let Some(What::RunStarted { text: message, permissions, branch, agents, tier, no_commit, .. }) =
+        past.opening().cloned()
     else {
         return Err(Failure::failed(format!("run {run} cannot go on: its beginning is not in the ledger")));
     };
     let here = repository.head()?.branch;
     if branch != here {
         let name = |branch: &Option<String>| branch.clone().unwrap_or_else(|| "no branch".to_owned());
-        return Err(Failure::team(format!("run {run} began on {}, and this is {}", name(&branch), name(&here)))
-            .hint(branch.map_or_else(String::new, |branch| format!("git switch {branch}"))));
+        let failure = Failure::team(format!("run {run} began on {}, and this is {}", name(&branch), name(&here)));
+        return Err(match branch {
+            Some(branch) => failure.hint(format!("go to the work tree of {branch}, or `git switch {branch}`")),
+            None => failure.hint("check out the commit that it began on, with `git switch --detach`"),
+        });
     }
     let permissions = permissions.and_then(|name| Permissions::from_str(&name, true).ok());
-    Ok(Interrupted { run, message, wishes: Wishes { agents, tier, ..Wishes::default() }, permissions, past })
+    let planned = past.plan().into_iter().flat_map(|plan| plan.agents.iter().chain(&plan.reviewer));
+    let is_gone = |agent: &&Slug| !project.team.startable().any(|member| member.slug == **agent);
+    let gone: Vec<&Slug> = planned.filter(is_gone).collect();
+    if !gone.is_empty() {
+        return Err(Failure::team(format!("run {run} needs {}, who cannot be started any more", list(gone)))
+            .hint("put them back on the team, or give the task anew"));
+    }
+    Ok(Interrupted { run, message, wishes: Wishes { agents, tier, ..Wishes::default() }, no_commit, permissions, past })
 }
 
 fn event_of(run: &RunId, entry: Entry) -> Option<Event> {

@@ -28,6 +28,8 @@ fn what_a_message_orders_runs_in_that_order() {
         ("@bea adds the endpoint. Once it is merged, @doc documents it", "bea; doc"),
         ("@bea adds the endpoint; once @bea is done, @tess tests it, then @bea fixes what she finds", "bea; tess; bea"),
         ("First @bea adds the endpoint, then @tess tests what @bea built", "bea; tess"),
+        ("@tess must not start before @bea is done", "bea; tess"),
+        ("First @tess writes the tests, then @bea makes them pass", "tess; bea"),
         ("Next, @doc", "doc"),
         ("Bea, add the endpoint. Then Tess, write the tests.", "bea; tess"),
         ("Erst legt @bea den Endpunkt an, dann testet ihn @tess", "bea; tess"),
