@@ -4,7 +4,9 @@
 /// shell would make of it, and without the options that write a file, start a program or leave the repository.
 pub(crate) fn only_shows_changes(command: &str) -> bool {
     const OPTIONS: [&str; 4] = ["--output", "--ext-diff", "--textconv", "--no-index"];
-    if command.contains(['|', '&', ';', '<', '>', '(', ')', '$', '`', '\\', '\n', '\r']) {
+    // Braces and wildcards too: `{--output=a,}` becomes an option, and so may the name of a file.
+    const SHELLS: [char; 16] = ['|', '&', ';', '<', '>', '(', ')', '$', '`', '\\', '\n', '\r', '{', '*', '?', '['];
+    if command.contains(SHELLS) {
         return false;
     }
     // Quotes part words for the shell, and hide nothing else.
@@ -44,6 +46,11 @@ mod tests {
             "git diff --outp=a",
             "git diff \"--output\"=a",
             "git diff --out\"put\"=a",
+            "git diff {--output=a,}",
+            "git diff --outp{ut,}=a",
+            "git diff --outp*",
+            "git diff --outpu?=a",
+            "git diff [-]-output=a",
             "git diff --ext-diff",
             "git log -p --textconv",
             "git diff --no-index /etc/passwd a",

@@ -273,10 +273,13 @@ impl RequestHandler {
         if requester.reads_only && access == Access::Write {
             return Approval::Deny("who reviews, chooses or answers reads and changes no file".to_owned());
         }
-        if let Some(path) = in_project(&self.project, detail).filter(|_| access == Access::Write)
-            && let Some(why) = self.locked.get(&(requester.agent.clone(), path))
-        {
-            return Approval::Deny(why.clone());
+        if access == Access::Write && !self.locked.is_empty() {
+            // By its name, and by what a link of any name leads to.
+            let paths = [in_project(&self.project, detail), self.path_in_project(detail)];
+            let why = |path: String| self.locked.get(&(requester.agent.clone(), path));
+            if let Some(why) = paths.into_iter().flatten().find_map(why) {
+                return Approval::Deny(why.clone());
+            }
         }
         if requester.judgement.is_some() && access == Access::Shell {
             return match only_shows_changes(detail) {

@@ -64,7 +64,15 @@ impl Workers {
             let fact = match fact {
                 Fact::Interrupted(reason) if interruptions < INTERRUPTIONS => {
                     interruptions += 1;
-                    match self.go_on(session, &prompt, &reason, work).await {
+                    let gone_on = tokio::select! {
+                        biased;
+                        () = cancel.wait() => {
+                            self.stop(session, work, &waits).await;
+                            return work.end(Outcome::Cancelled, cancel.reason());
+                        }
+                        gone_on = self.go_on(session, &prompt, &reason, work) => gone_on,
+                    };
+                    match gone_on {
                         Ok(()) => continue,
                         Err(error) => Fact::Failed(error.to_string()),
                     }

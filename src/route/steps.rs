@@ -145,13 +145,13 @@ fn cue(text: &str, before: &str, begins: bool) -> Option<(Cue, usize)> {
     if let Some(length) = List::After.begins(&start).map(length) {
         return (last != "look" && (start.starts_with("after") || says_done(text))).then_some((Cue::After, length));
     }
+    let rest = List::Before.begins(&start)?;
     // `must not start before @bea is done`
     let is_denied = before.split_whitespace().any(|word| {
         let word = word.to_ascii_lowercase();
         matches!(word.as_str(), "not" | "never" | "cannot") || word.ends_with("n't") || word.ends_with("n’t")
     });
-    let cue = if is_denied { Cue::After } else { Cue::Before };
-    List::Before.begins(&start).map(|rest| (cue, length(rest)))
+    Some((if is_denied { Cue::After } else { Cue::Before }, length(rest)))
 }
 
 /// `once @bea has finished`, `when the endpoint is there`.
@@ -223,8 +223,7 @@ impl Order<'_> {
             let others = first.iter().filter(|other| *other != node);
             self.nodes[*node].waits_for.extend(others);
         }
-        self.group.retain(|node| !first.contains(node));
-        self.group.retain(|node| !second.contains(node));
+        self.group.retain(|node| !first.contains(node) && !second.contains(node));
         self.group.extend(second);
     }
 

@@ -222,6 +222,16 @@ fn who_was_locked_out_stays_so_in_later_runs() {
     let (repo, run) = with_lockout();
     // Routed there by the words of the message, it may not write the file.
     assert!(!lets_ada_write(&repo, &["Add an endpoint"]));
+    // Nor by another name of it.
+    #[cfg(unix)]
+    {
+        repo.write("login.txt", "plain\n");
+        std::os::unix::fs::symlink("login.txt", repo.root().join("alias.txt")).expect("a link");
+        let script = WORK.replace("login.txt", "alias.txt");
+        let output = repo.rehearse(&script, &["--permissions", "allow", "Add an endpoint"]);
+        assert!(output.err.contains("rejected your work on login.txt"), "{output}");
+        std::fs::remove_file(repo.root().join("alias.txt")).expect("the link");
+    }
     // A message that names the file is not even routed there.
     let plan = |arguments: &[&str]| -> Value {
         let output = repo.squad(&[&["orchestrate", "--json", "--dry-run"], arguments].concat());

@@ -62,7 +62,7 @@ impl Executor<'_> {
         }
         match plan.kind {
             PlanKind::Agents => self.agents(&plan, &mut results).await,
-            PlanKind::Direct => self.answer(&[], &mut results).await,
+            PlanKind::Direct => self.answer(&mut results).await,
             PlanKind::Abstain => {
                 if let Some(plan) = self.choose(&plan, &mut results).await {
                     self.agents(&plan, &mut results).await;
@@ -104,18 +104,19 @@ impl Executor<'_> {
     }
 
     /// The coordinator's last word: on the work of several agents, or on a message that needs none.
-    pub(super) async fn answer(&self, work: &[Work], results: &mut Results) {
+    pub(super) async fn answer(&self, results: &mut Results) {
         if self.workers.cancel.is_set() {
             return;
         }
-        let agents: Vec<Work> = work.iter().filter(|work| work.agent.as_str() != Slug::COORDINATOR).cloned().collect();
         // It was interrupted after its last word.
         if let Some(answer) = self.past.answer() {
             results.answer = Some(answer.to_owned());
             return;
         }
+        let of_agents = results.work.iter().filter(|work| work.agent.as_str() != Slug::COORDINATOR);
+        let agents: Vec<Work> = of_agents.cloned().collect();
         let prompt = compile::answer_prompt(&self.order.message, &reports_of(&agents));
-        let job = match work.is_empty() {
+        let job = match agents.is_empty() {
             true => self.open(self.compiler.answering_coordinator().spec, prompt, Duty::Answer, false),
             false => self.coordinator(prompt, results.has_worked(&Slug::coordinator())),
         };

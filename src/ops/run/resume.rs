@@ -119,6 +119,10 @@ fn event_of(run: &RunId, entry: Entry) -> Option<Event> {
     Some(Event { seq: seq?, at, run: run.clone(), agent, what, id, position, causes })
 }
 
+fn opens_session(event: &Event) -> bool {
+    matches!(event.what, What::SessionCreated { .. } | What::SessionResumed { .. })
+}
+
 impl Past {
     pub(super) fn is_empty(&self) -> bool {
         self.events.is_empty()
@@ -154,17 +158,12 @@ impl Past {
 
     /// Whether an agent has a session of this run, which can be resumed.
     pub(super) fn has_session(&self, agent: &Slug) -> bool {
-        self.events.iter().any(|event| {
-            event.agent.as_ref() == Some(agent)
-                && matches!(event.what, What::SessionCreated { .. } | What::SessionResumed { .. })
-        })
+        self.events.iter().any(|event| event.agent.as_ref() == Some(agent) && opens_session(event))
     }
 
     /// Whether an agent has begun work there that it has not completed.
     pub(super) fn is_interrupted(&self, agent: &Slug, position: Position) -> bool {
-        let has_begun = self
-            .at(agent, position)
-            .any(|event| matches!(event.what, What::SessionCreated { .. } | What::SessionResumed { .. }));
+        let has_begun = self.at(agent, position).any(opens_session);
         has_begun && self.completed(agent, position).is_none()
     }
 
@@ -178,7 +177,7 @@ impl Past {
             .collect();
         let mut is_handed_on = false;
         self.events.iter().filter(move |event| event.agent.as_ref() == Some(agent)).filter(move |event| {
-            if matches!(event.what, What::SessionCreated { .. } | What::SessionResumed { .. }) {
+            if opens_session(event) {
                 is_handed_on = event.causes.iter().any(|cause| requests.contains(cause));
             }
             event.position == position && !is_handed_on
@@ -228,9 +227,7 @@ impl Past {
     /// Who has begun to revise there.
     pub(super) fn reviser(&self, position: Position, reviewer: &Slug) -> Option<&Slug> {
         let revises = |event: &&Event| {
-            event.position == position
-                && event.agent.as_ref() != Some(reviewer)
-                && matches!(event.what, What::SessionCreated { .. } | What::SessionResumed { .. })
+            event.position == position && event.agent.as_ref() != Some(reviewer) && opens_session(event)
         };
         self.events.iter().find(revises).and_then(|event| event.agent.as_ref())
     }

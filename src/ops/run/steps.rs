@@ -38,16 +38,10 @@ impl Executor<'_> {
         }
         match &done[..] {
             // What was rejected is no answer, and neither is what its author says of it.
-            _ if results.verdicts.contains(&Verdict::Rejected) => {
-                let all = results.work.clone();
-                self.answer(&all, results).await;
-            }
+            _ if results.verdicts.contains(&Verdict::Rejected) => self.answer(results).await,
             [_] if plan.reviewer.is_some() && results.verdicts.last() != Some(&Verdict::Approved) => {}
             [only] => results.answer = Some(only.text.clone()).filter(|_| only.outcome == Outcome::Completed),
-            several if several.iter().any(|work| work.outcome == Outcome::Completed) => {
-                let all = results.work.clone();
-                self.answer(&all, results).await;
-            }
+            several if several.iter().any(|work| work.outcome == Outcome::Completed) => self.answer(results).await,
             _ => {}
         }
     }
