@@ -1,11 +1,14 @@
+use std::collections::BTreeMap;
+
 use super::route::page;
 use super::{Context, Ended, TierName, say_passed_hooks, text_or_input};
 use crate::error::Failure;
-use crate::model::{Outcome, Tier, hidden, hidden_summary, list, printable};
+use crate::model::{Attachment, Outcome, Tier, hidden, hidden_summary, list, printable};
 use crate::ops::Project;
+use crate::ops::run::attachments;
 use crate::ops::run::orchestrate::{self, Preview};
 use crate::ops::run::order::{Ended as RunEnded, Order};
-use crate::ops::run::resume;
+use crate::ops::run::resume::{self, Interrupted};
 use crate::ops::run::routing;
 use crate::ops::team::engines;
 use crate::ops::team::members::named_agents;
@@ -30,6 +33,7 @@ Examples:
   squad orchestrate --dry-run \"Fix the login form\"           Who would work, and why
   squad orchestrate --agent tester \"Cover the parser\"        This agent, whatever routing says
   squad orchestrate --permissions allow - < task.md          A task from a file; agents may act unasked
+  squad orchestrate --attach login.png \"Build this page\"    Images are shown to the model, other files opened by it
   squad orchestrate --engine rehearsal \"Try it\"              No model, no login, no network
   squad orchestrate --script play.toml \"Try it\"              A rehearsal that plays your script
   squad orchestrate --resume 20260105-0900                  Go on with a run that was interrupted
@@ -45,11 +49,14 @@ pub(super) struct Args {
     #[arg(required_unless_present = "resume")]
     message: Option<String>,
     /// Go on with a run that was interrupted: what is done stays done
-    #[arg(long, value_name = "RUN", conflicts_with_all = ["message", "agents", "tier", "dry_run"])]
+    #[arg(long, value_name = "RUN", conflicts_with_all = ["message", "agents", "tier", "attach", "dry_run"])]
     resume: Option<String>,
     /// Use this agent, whatever routing says; may be repeated
     #[arg(long = "agent", short, value_name = "NAME")]
     agents: Vec<String>,
+    /// Pass this file to every agent of the plan; may be repeated
+    #[arg(long, value_name = "FILE")]
+    attach: Vec<String>,
     /// How much to run, instead of what the message suggests
     #[arg(long, value_name = "TIER")]
     tier: Option<TierName>,
@@ -82,6 +89,15 @@ pub(super) struct Args {
     no_commit: bool,
 }
 
+/// Flags that a run is resumed with, and the settings they stand for.
+const REMEMBERED: [(&str, &str); 5] = [
+    ("model", "models.override.all"),
+    ("engine", "engine.name"),
+    ("timeout", "sessions.timeout"),
+    ("limit", "sessions.limit"),
+    ("max-concurrent", "sessions.max_concurrent"),
+];
+
 impl Args {
     pub(super) fn writes_to_the_branch(&self) -> bool {
         !self.dry_run && !self.no_commit
@@ -104,16 +120,11 @@ impl Args {
         if self.agents.is_empty() {
             routing::prepare(context.env);
         }
-        let project = Project::open(context.env, &context.directory, self.settings())?;
-        self.insist_on_flags(&project)?;
+        let (project, resumed) = self.open(context)?;
         context.ui.problems(&project.problems);
         project.insist_on_sound()?;
         engines::check_names(&project.settings)?;
         let script = engines::script(&project.settings, &context.directory)?;
-        let resumed = match &self.resume {
-            Some(id) => Some(resume::find(context.env, &project, id)?),
-            None => None,
-        };
         let script = script.map(|script| match &resumed {
             Some(interrupted) => script.after(interrupted.past.played()),
             None => script,
@@ -134,6 +145,7 @@ impl Args {
         if let Some(summary) = hidden_summary(hidden(&message).map(|(_, c)| c)) {
             context.ui.warning(&format!("the message has {summary}; agents do not see them"));
         }
+        let attachments = self.attachments(context, &project, resumed.as_ref())?;
         let default_tier = project.settings.sessions.default_tier;
         let wishes = match &resumed {
             Some(interrupted) => Wishes { default_tier, ..interrupted.wishes.clone() },
@@ -144,6 +156,8 @@ impl Args {
             Order {
                 message,
                 wishes,
+                flags: self.flags(resumed.as_ref()),
+                attachments,
                 permissions,
                 script,
                 commit: !self.no_commit && !resumed.as_ref().is_some_and(|run| run.no_commit),
@@ -153,16 +167,56 @@ impl Args {
         ))
     }
 
-    fn settings(&self) -> settings::Layer {
+    /// A run that goes on is given what its first call named.
+    fn open(&self, context: &Context<'_>) -> Result<(Project, Option<Interrupted>), Failure> {
+        let open = |resumed| Project::open(context.env, &context.directory, self.settings(resumed));
+        let mut project = open(None)?;
+        self.insist_on_flags(&project)?;
+        let Some(id) = &self.resume else { return Ok((project, None)) };
+        let resumed = resume::find(context.env, &project, id)?;
+        if !resumed.flags.is_empty() {
+            project = open(Some(&resumed))?;
+        }
+        Ok((project, Some(resumed)))
+    }
+
+    fn attachments(
+        &self,
+        context: &mut Context<'_>,
+        project: &Project,
+        resumed: Option<&Interrupted>,
+    ) -> Result<Vec<Attachment>, Failure> {
+        let Some(resumed) = resumed else {
+            return attachments::look(context.env, project, &context.directory, &self.attach);
+        };
+        let (found, changed) = attachments::look_again(context.env, project, &resumed.attachments)?;
+        if !changed.is_empty() {
+            context.ui.warning(&format!("changed since the run began: {}", list(changed)));
+        }
+        Ok(found)
+    }
+
+    /// The flags that are remembered with the run, and what they are given now or were before. A script is not: the
+    /// turns that it still has are for its caller to say.
+    fn flags(&self, resumed: Option<&Interrupted>) -> BTreeMap<String, String> {
         let implied = self.script.as_ref().map(|_| "rehearsal".to_owned());
-        settings::from_command_line([
-            ("models.override.all", self.model.clone(), "--model"),
-            ("engine.name", self.engine.clone().or(implied), "--engine"),
-            ("engine.rehearsal.script", self.script.clone(), "--script"),
-            ("sessions.timeout", self.timeout.clone(), "--timeout"),
-            ("sessions.limit", self.limit.clone(), "--limit"),
-            ("sessions.max_concurrent", self.max_concurrent.clone(), "--max-concurrent"),
-        ])
+        let values = [
+            self.model.clone(),
+            self.engine.clone().or(implied),
+            self.timeout.clone(),
+            self.limit.clone(),
+            self.max_concurrent.clone(),
+        ];
+        let before = |name: &str| resumed?.flags.get(name).cloned();
+        let named = REMEMBERED.iter().zip(values);
+        named.filter_map(|((name, _), value)| Some(((*name).to_owned(), value.or_else(|| before(name))?))).collect()
+    }
+
+    fn settings(&self, resumed: Option<&Interrupted>) -> settings::Layer {
+        let flags = self.flags(resumed);
+        let flag = |(name, key): &(&'static str, &'static str)| (*key, flags.get(*name).cloned(), format!("--{name}"));
+        let script = ("engine.rehearsal.script", self.script.clone(), "--script".to_owned());
+        settings::from_command_line(REMEMBERED.iter().map(flag).chain([script]))
     }
 
     /// A value of a flag that cannot be used is a mistake in the call; in a file it is a warning.
@@ -250,6 +304,10 @@ fn show(ui: &mut Ui, preview: &Preview) -> u8 {
         return 0;
     }
     page::show(ui, &preview.plan, false);
+    if !preview.attachments.is_empty() {
+        let paths = preview.attachments.iter().map(|attachment| &attachment.path);
+        ui.data(&printable(&format!("\nAttached: {}", list(paths))));
+    }
     if let Some(answer) = &preview.answer {
         ui.data(&format!("\nThe answer, without any engine:\n\n{}", printable(answer)));
     }

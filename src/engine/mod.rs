@@ -24,7 +24,7 @@ pub(crate) use error::EngineError;
 use fact::added;
 pub(crate) use fact::{Approval, Fact, Reply, Request, ToolCall, ToolResult, Writing};
 
-use crate::model::{Offer, SessionSpec};
+use crate::model::{Attachment, Offer, SessionSpec};
 
 /// What an adapter provides. `Session::next` is cancel safe: a fact that was not returned is returned next time.
 pub(crate) trait Adapter {
@@ -48,9 +48,9 @@ pub(crate) trait AdapterSession {
     /// The folder in which the engine keeps what belongs to the session; `None`: it does not say.
     fn workspace(&self) -> Option<String>;
 
-    /// Starts a turn. Facts of the turn follow, the last of them [`Fact::Idle`],
+    /// Starts a turn, with files for the model to see. Facts of the turn follow, the last of them [`Fact::Idle`],
     /// [`Fact::Interrupted`], [`Fact::Failed`] or [`Fact::Lost`].
-    async fn send(&mut self, prompt: &str) -> Result<(), EngineError>;
+    async fn send(&mut self, prompt: &str, attachments: &[Attachment]) -> Result<(), EngineError>;
 
     /// What a resumed session holds of a prompt; `None`: the engine does not say.
     async fn recall(&mut self, prompt: &str) -> Option<Recall>;
@@ -211,10 +211,10 @@ impl AdapterSession for Session {
         }
     }
 
-    async fn send(&mut self, prompt: &str) -> Result<(), EngineError> {
+    async fn send(&mut self, prompt: &str, attachments: &[Attachment]) -> Result<(), EngineError> {
         match self {
-            Self::Copilot(session) => session.send(prompt).await,
-            Self::Rehearsal(session) => session.send(prompt).await,
+            Self::Copilot(session) => session.send(prompt, attachments).await,
+            Self::Rehearsal(session) => session.send(prompt, attachments).await,
         }
     }
 

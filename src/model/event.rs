@@ -119,6 +119,11 @@ kinds! {
         /// Nothing of it lands on the branch.
         #[serde(default, skip_serializing_if = "std::ops::Not::not")]
         no_commit: bool,
+        /// Settings that the call named, by their flags without dashes.
+        #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
+        flags: BTreeMap<String, String>,
+        #[serde(default, skip_serializing_if = "Vec::is_empty")]
+        attachments: Vec<Attachment>,
     };
     /// A run that was interrupted goes on, in another process.
     "run.resumed" AtOnce RunResumed {
@@ -127,6 +132,12 @@ kinds! {
         commit: Option<String>,
         /// Those whose work is done and stays as it is.
         done: Vec<Slug>,
+        /// Those that hold from here on.
+        #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
+        flags: BTreeMap<String, String>,
+        /// As they are now.
+        #[serde(default, skip_serializing_if = "Vec::is_empty")]
+        attachments: Vec<Attachment>,
     };
     "engine.started" Batched EngineStarted { engine: String, version: String, seconds: f64 };
     /// The engine asked for could not start, and another takes its place.
@@ -294,6 +305,16 @@ pub(crate) struct RunError {
     pub(crate) message: String,
     pub(crate) hint: Option<String>,
     pub(crate) source: Option<String>,
+}
+
+/// A file that the user passes along with the message.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub(crate) struct Attachment {
+    /// From the project's root with `/`; absolute where it lies outside.
+    pub(crate) path: String,
+    /// BLAKE3 of its content, in hex.
+    pub(crate) hash: String,
+    pub(crate) bytes: u64,
 }
 
 /// Text that a tool call put into a file.

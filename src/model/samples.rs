@@ -91,6 +91,8 @@ pub(crate) fn every_kind() -> Vec<What> {
             agents: Vec::new(),
             tier: None,
             no_commit: false,
+            flags: BTreeMap::new(),
+            attachments: Vec::new(),
         },
         What::EngineStarted { engine: text("rehearsal"), version: text("0.1.0"), seconds: 0.25 },
         What::RoutePlanned(plan()),
@@ -201,6 +203,8 @@ pub(crate) fn every_kind() -> Vec<What> {
             branch: Some(text("main")),
             commit: Some(commit()),
             done: vec![slug("backend")],
+            flags: BTreeMap::new(),
+            attachments: Vec::new(),
         },
         // Below what was there before it: what is written down is not numbered anew.
         What::RouteRequested { to: slug("tester"), text: text("Cover the parser"), wait: true },

@@ -1,6 +1,6 @@
 //! Answers what engines ask for: calls of squad's own tools, permissions, questions.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Component, Path, PathBuf};
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -18,6 +18,8 @@ use crate::tools::{self, Intent};
 pub(crate) type Ask = Arc<dyn Fn(String, oneshot::Sender<String>) + Send + Sync>;
 
 pub(crate) struct RequestHandler {
+    /// Absolute paths of files that the user has attached: reading them is what they are there for.
+    pub(crate) attached: BTreeSet<String>,
     pub(crate) permissions: Permissions,
     /// The project's root, as paths are compared with.
     pub(crate) project: String,
@@ -289,7 +291,9 @@ impl RequestHandler {
                 }
             };
         }
-        match rule(self.permissions, access, &self.resolved(access, detail), &self.project) {
+        let subject = self.resolved(access, detail);
+        match rule(self.permissions, access, &subject, &self.project) {
+            _ if access == Access::Read && self.attached.contains(&subject) => Approval::Allow,
             Ruling::Allow => Approval::Allow,
             Ruling::Deny(reason) => Approval::Deny(reason),
             Ruling::Ask => {

@@ -171,11 +171,13 @@ async fn a_link_in_the_project_is_judged_by_where_it_leads() {
 
     let (project, outside) = (tempfile::tempdir().expect("a folder"), tempfile::tempdir().expect("a folder"));
     std::fs::write(outside.path().join("secret"), "x").expect("a file");
+    std::fs::write(outside.path().join("brief"), "x").expect("a file");
     std::fs::write(project.path().join("own"), "x").expect("a file");
     std::os::unix::fs::symlink(outside.path(), project.path().join("link")).expect("a link");
     let root = project.path().canonicalize().expect("it is there");
     let (reports, _messages) = Reports::channel();
     let requests = RequestHandler {
+        attached: [outside.path().canonicalize().expect("a folder").join("brief").display().to_string()].into(),
         permissions: Permissions::Deny,
         project: root.display().to_string(),
         branch: None,
@@ -186,7 +188,9 @@ async fn a_link_in_the_project_is_judged_by_where_it_leads() {
         locked: Default::default(),
         ask: None,
     };
-    for (path, is_allowed) in [("own", true), ("link/secret", false), ("missing", true), ("../missing", false)] {
+    for (path, is_allowed) in
+        [("own", true), ("link/secret", false), ("link/brief", true), ("missing", true), ("../missing", false)]
+    {
         for detail in [path.to_owned(), root.join(path).display().to_string()] {
             let (reply, answer) = Reply::channel();
             let tool = "view".to_owned();

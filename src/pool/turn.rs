@@ -12,7 +12,7 @@ use super::timer::{Timer, Waits};
 use super::workers::{Started, Work, Workers};
 use crate::compile;
 use crate::engine::{AdapterSession, EngineError, Fact, Session};
-use crate::model::{Outcome, What, Written, seconds, without_hidden};
+use crate::model::{Attachment, Outcome, What, Written, seconds, without_hidden};
 use crate::policy::is_in_inbox;
 
 /// So often a turn goes on whose engine died in its middle: more often, and the turn may be why.
@@ -22,7 +22,14 @@ const INTERRUPTIONS: usize = 3;
 const GRACE: Duration = Duration::from_secs(5);
 
 impl Workers {
-    pub(super) async fn turn(&self, session: &mut Session, prompt: &str, mut cancel: Cancel, work: &mut Work) {
+    pub(super) async fn turn(
+        &self,
+        session: &mut Session,
+        message: (&str, &[Attachment]),
+        mut cancel: Cancel,
+        work: &mut Work,
+    ) {
+        let (prompt, attachments) = message;
         work.usage.turns += 1;
         let mut decided = self.requests.notices.subscribe();
         let mut can_hear = work.hears_decisions;
@@ -30,7 +37,7 @@ impl Workers {
         let prompt = notice.iter().map(|notice| format!("{}\n---\n\n", notice.text)).collect::<String>() + prompt;
         let prompt = without_hidden(prompt);
         let mut interruptions = 0;
-        if let Err(error) = session.send(&prompt).await {
+        if let Err(error) = session.send(&prompt, attachments).await {
             notice.iter().for_each(|notice| self.requests.notices.withdraw(&work.agent, notice));
             return work.end(Outcome::Failed, &error.to_string());
         }
@@ -70,7 +77,7 @@ impl Workers {
                             self.stop(session, work, &waits).await;
                             return work.end(Outcome::Cancelled, cancel.reason());
                         }
-                        gone_on = self.go_on(session, &prompt, &reason, work) => gone_on,
+                        gone_on = self.go_on(session, (&prompt, attachments), &reason, work) => gone_on,
                     };
                     match gone_on {
                         Ok(()) => continue,
@@ -89,7 +96,7 @@ impl Workers {
     async fn go_on(
         &self,
         session: &mut Session,
-        prompt: &str,
+        message: (&str, &[Attachment]),
         reason: &str,
         work: &mut Work,
     ) -> Result<(), EngineError> {
@@ -99,8 +106,10 @@ impl Workers {
         tell(What::SessionResumed { session: name, seconds: 0.0 });
         self.close_calls(work);
         work.usage.turns += 1;
-        let continuation = self.continuation(session, prompt).await;
-        session.send(continuation.as_deref().unwrap_or(prompt)).await
+        match self.continuation(session, message.0).await {
+            Some(continuation) => session.send(&continuation, &[]).await,
+            None => session.send(message.0, message.1).await,
+        }
     }
 
     /// What a session is told whose turn was cut short; `None` where it does not hold the prompt.

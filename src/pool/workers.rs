@@ -18,8 +18,8 @@ use super::{Cancel, LiveSessions, Reports, WorkTree};
 use crate::compile::written_by_others;
 use crate::engine::{Adapter, AdapterSession, Engine, EngineError, Opening, Session};
 use crate::model::{
-    Change, End, Judgement, Outcome, Position, RunId, Slug, Tier, ToolChoice, Unoffered, Usage, Verdict, What,
-    WorkReport, Written, seconds, without_hidden,
+    Attachment, Change, End, Judgement, Outcome, Position, RunId, Slug, Tier, ToolChoice, Unoffered, Usage, Verdict,
+    What, WorkReport, Written, seconds, without_hidden,
 };
 
 /// What somebody is there for.
@@ -38,6 +38,8 @@ pub(crate) struct Job {
     pub(crate) prompt: String,
     /// What is so while it works, told behind the prompt: another process may find it otherwise.
     pub(crate) situation: String,
+    /// Go with the prompt.
+    pub(crate) attachments: Vec<Attachment>,
     pub(crate) duty: Duty,
     /// It was interrupted: what its session holds of the prompt is not sent again.
     pub(crate) goes_on: bool,
@@ -302,8 +304,11 @@ impl Workers {
         let others = work.requester.tree.as_ref().map(|tree| tree.written_by_others(&spec.agent)).unwrap_or_default();
         let task = without_hidden(job.prompt);
         let continuation = if job.goes_on && resume { self.continuation(&mut session, &task).await } else { None };
-        let prompt = continuation.unwrap_or_else(|| task + &job.situation + &written_by_others(&others));
-        self.turn(&mut session, &prompt, cancel, work).await;
+        let (prompt, attachments) = match continuation {
+            Some(continuation) => (continuation, Vec::new()),
+            None => (task + &job.situation + &written_by_others(&others), job.attachments),
+        };
+        self.turn(&mut session, (&prompt, &attachments), cancel, work).await;
         self.close_calls(work);
         if work.outcome == Outcome::Completed {
             self.reports.tell(Some(&spec.agent), What::SessionIdle { session: name.clone() });

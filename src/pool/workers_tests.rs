@@ -38,6 +38,7 @@ pub(super) fn job(agent: &str) -> Job {
         opening,
         prompt: "work".to_owned(),
         situation: String::new(),
+        attachments: Vec::new(),
         duty: Duty::Work,
         goes_on: false,
         handed_by: None,
@@ -67,9 +68,9 @@ pub(super) fn workers(script: &str, places: usize, timeout: Duration) -> (Worker
 }
 
 pub(super) fn requests(permissions: Permissions, ask: Option<Ask>) -> RequestHandler {
-    let (branch, decisions, locked, recorded, recorded_here, notices) = Default::default();
+    let (attached, branch, decisions, locked, recorded, recorded_here, notices) = Default::default();
     let project = "/project".to_owned();
-    RequestHandler { permissions, project, branch, decisions, locked, recorded, recorded_here, notices, ask }
+    RequestHandler { attached, permissions, project, branch, decisions, locked, recorded, recorded_here, notices, ask }
 }
 
 pub(super) const MINUTES: Duration = Duration::from_secs(300);

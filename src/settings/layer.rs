@@ -209,9 +209,11 @@ fn mistyped(name: &str) -> Option<Problem> {
 }
 
 /// Values given by flags: `(key, value, flag)`.
-pub(crate) fn from_command_line<'a>(values: impl IntoIterator<Item = (&'a str, Option<String>, &'a str)>) -> Layer {
+pub(crate) fn from_command_line<'a>(
+    values: impl IntoIterator<Item = (&'a str, Option<String>, impl Into<String>)>,
+) -> Layer {
     let entries = values.into_iter().filter_map(|(key, value, flag)| {
-        value.map(|value| (key.to_owned(), from_text(key, &value), Origin::Flag(flag.to_owned())))
+        value.map(|value| (key.to_owned(), from_text(key, &value), Origin::Flag(flag.into())))
     });
     Layer { entries: entries.collect() }
 }

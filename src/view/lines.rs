@@ -113,9 +113,13 @@ impl<S: Screen> Lines<S> {
 
     fn run_event(&mut self, step: Option<u32>, what: &What) {
         match what {
-            What::RunStarted { engine, permissions, .. } => {
+            What::RunStarted { engine, permissions, attachments, .. } => {
                 self.is_alone = engine == NO_ENGINE;
                 self.may_change = permissions.as_deref() != Some("deny");
+                if !attachments.is_empty() {
+                    let paths = attachments.iter().map(|attachment| &attachment.path);
+                    self.line("squad", Mood::Faint, &format!("attached: {}", list(paths)));
+                }
             }
             What::EngineStarted { engine, version, .. } => {
                 let text = match EngineKind::parse(engine) {

@@ -1,6 +1,7 @@
 //! squad as its users see it: a repository, a command, the whole output.
 
 mod agents;
+mod attach;
 mod bad_input;
 mod cancel;
 mod circles;

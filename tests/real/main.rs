@@ -8,6 +8,7 @@ mod model_server;
 #[expect(dead_code, reason = "the stories of tests/it need more of it")]
 mod repository;
 
+mod attach;
 mod colleagues;
 mod engines;
 mod installed;

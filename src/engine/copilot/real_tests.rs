@@ -140,7 +140,7 @@ fn is_last(fact: &Fact) -> bool {
 
 /// Facts of a turn to its end, in lines without call ids and usage.
 async fn turn(session: &mut Session, prompt: &str) -> Vec<String> {
-    session.send(prompt).await.expect("the prompt is taken");
+    session.send(prompt, &[]).await.expect("the prompt is taken");
     rest(session).await
 }
 
@@ -345,7 +345,7 @@ async fn questions_are_answered_or_declined() {
     let ask = "STEP tool:ask_user {\"question\":\"which?\",\"choices\":[\"red\",\"blue\"]}\nSTEP say:ok";
     let facts = turn(&mut session, ask).await;
     assert_eq!(facts[1..3], ["question which? [\"red\", \"blue\"]", "end ask_user ok: User selected: blue"]);
-    session.send(ask).await.expect("the prompt is taken");
+    session.send(ask, &[]).await.expect("the prompt is taken");
     // A request that nobody answers is refused, whatever it asks.
     let ended = loop {
         match next(&mut session).await {
@@ -364,7 +364,10 @@ async fn an_unanswered_permission_is_refused() {
     let copilot = world.start().await;
     let mut session = copilot.open(world.opening("s", ToolChoice::All)).await.expect("it opens");
     session
-        .send("STEP tool:bash {\"command\":\"touch x\",\"description\":\"d\"}\nSTEP tool:squad_status\nSTEP say:ok")
+        .send(
+            "STEP tool:bash {\"command\":\"touch x\",\"description\":\"d\"}\nSTEP tool:squad_status\nSTEP say:ok",
+            &[],
+        )
         .await
         .expect("sent");
     let mut ends = Vec::new();
@@ -388,7 +391,7 @@ async fn an_abort_ends_the_turn_and_its_shell() {
     let world = World::plain();
     let copilot = world.start().await;
     let mut session = copilot.open(world.opening("s", ToolChoice::All)).await.expect("it opens");
-    session.send("STEP tool:bash {\"command\":\"sleep 120\",\"description\":\"d\"}").await.expect("sent");
+    session.send("STEP tool:bash {\"command\":\"sleep 120\",\"description\":\"d\"}", &[]).await.expect("sent");
     until(&mut session, "may Shell").await;
     world.sleeping(true).await;
     session.abort().await;
@@ -417,7 +420,7 @@ async fn a_killed_cli_is_started_again_and_remembers() {
     let mut session = copilot.open(world.opening("s", ToolChoice::All)).await.expect("it opens");
     let mut fresh = copilot.open(world.opening("fresh", ToolChoice::All)).await.expect("it opens");
     turn(&mut session, "remember THE-FIRST-PROMPT\nSTEP say:first").await;
-    session.send("STEP tool:bash {\"command\":\"sleep 120\",\"description\":\"d\"}").await.expect("sent");
+    session.send("STEP tool:bash {\"command\":\"sleep 120\",\"description\":\"d\"}", &[]).await.expect("sent");
     until(&mut session, "may Shell").await;
     tokio::time::sleep(Duration::from_millis(300)).await;
     world.signal("-9");
@@ -480,7 +483,7 @@ async fn a_cli_that_hangs_is_found_out_and_replaced() {
     let copilot = Copilot::start(options).await.expect("it starts");
     let mut session = copilot.open(world.opening("s", ToolChoice::All)).await.expect("it opens");
     turn(&mut session, "STEP say:first").await;
-    session.send("STEP sleep:60 say:never").await.expect("sent");
+    session.send("STEP sleep:60 say:never", &[]).await.expect("sent");
     world.signal("-STOP");
     until(&mut session, "warning the engine has not answered for 0.5 s").await;
     let lost = until(&mut session, "connection lost").await;
@@ -499,7 +502,7 @@ async fn a_cli_that_goes_on_after_a_while_is_not_given_up() {
     options.timeouts.ping_interval = Duration::from_millis(100);
     let copilot = Copilot::start(options).await.expect("it starts");
     let mut session = copilot.open(world.opening("s", ToolChoice::All)).await.expect("it opens");
-    session.send("STEP sleep:2 say:late").await.expect("sent");
+    session.send("STEP sleep:2 say:late", &[]).await.expect("sent");
     world.signal("-STOP");
     until(&mut session, "warning the engine has not answered for 0.5 s").await;
     world.signal("-CONT");
@@ -567,7 +570,7 @@ async fn a_cli_that_does_not_come_back_is_lost() {
     options.timeouts.backoff = Duration::from_millis(50);
     let copilot = Copilot::start(options).await.expect("it starts");
     let mut session = copilot.open(world.opening("s", ToolChoice::All)).await.expect("it opens");
-    session.send("STEP sleep:60 say:never").await.expect("sent");
+    session.send("STEP sleep:60 say:never", &[]).await.expect("sent");
     std::fs::remove_file(program).expect("the link");
     world.signal("-9");
     until(&mut session, "connection lost").await;
@@ -575,7 +578,7 @@ async fn a_cli_that_does_not_come_back_is_lost() {
         let fact = next(&mut session).await;
         assert!(matches!(&fact, Fact::Lost(reason) if reason.contains("after 3 attempts")), "{fact:?}");
     }
-    assert!(session.send("more").await.is_err());
+    assert!(session.send("more", &[]).await.is_err());
     assert!(copilot.open(world.opening("t", ToolChoice::All)).await.is_err());
     copilot.stop().await;
 }
@@ -667,7 +670,7 @@ async fn a_session_that_is_dropped_stops_working() {
     let world = World::plain();
     let copilot = world.start().await;
     let mut session = copilot.open(world.opening("s", ToolChoice::All)).await.expect("it opens");
-    session.send("STEP tool:bash {\"command\":\"sleep 120\",\"description\":\"d\"}").await.expect("sent");
+    session.send("STEP tool:bash {\"command\":\"sleep 120\",\"description\":\"d\"}", &[]).await.expect("sent");
     until(&mut session, "may Shell").await;
     world.sleeping(true).await;
     drop(session);
@@ -683,7 +686,7 @@ async fn a_stop_in_the_middle_of_a_turn_leaves_no_process() {
     let copilot = world.start().await;
     let mut session = copilot.open(world.opening("s", ToolChoice::All)).await.expect("it opens");
     session
-        .send("STEP tool:bash {\"command\":\"setsid sleep 120 & sleep 120\",\"description\":\"d\"}")
+        .send("STEP tool:bash {\"command\":\"setsid sleep 120 & sleep 120\",\"description\":\"d\"}", &[])
         .await
         .expect("sent");
     until(&mut session, "may Shell").await;
@@ -691,7 +694,7 @@ async fn a_stop_in_the_middle_of_a_turn_leaves_no_process() {
     copilot.stop().await;
     assert_eq!(world.processes(), []);
     assert_eq!(until(&mut session, "lost").await, "lost the engine was stopped");
-    assert!(session.send("more").await.is_err());
+    assert!(session.send("more", &[]).await.is_err());
 }
 
 #[tokio::test]

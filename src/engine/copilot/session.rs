@@ -1,5 +1,6 @@
 //! A session of the CLI's, as the pool sees it.
 
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -11,6 +12,7 @@ use super::connection::CallError;
 use super::server::{Server, refused};
 use super::wire::{OpenParams, Opened, lenient};
 use crate::engine::{AdapterSession, EngineError, Fact, Opening, Recall};
+use crate::model::Attachment;
 
 /// How often an aborted turn is looked at.
 const LOOK: Duration = Duration::from_millis(10);
@@ -18,6 +20,7 @@ const LOOK: Duration = Duration::from_millis(10);
 pub(crate) struct Session {
     id: String,
     model: String,
+    directory: PathBuf,
     workspace: Option<String>,
     server: Arc<Server>,
     facts: mpsc::UnboundedReceiver<Fact>,
@@ -42,7 +45,8 @@ impl Session {
             json!({ "type": "json_schema", "jsonSchema": schema })
         });
         let (workspace, lost, closed, formal) = (None, None, false, None);
-        let mut session = Self { id: opening.session, model, workspace, server, facts, lost, closed, form, formal };
+        let (id, directory) = (opening.session, opening.directory);
+        let mut session = Self { id, model, directory, workspace, server, facts, lost, closed, form, formal };
         let answer = if opening.resume { session.resume(&params).await? } else { session.create(&params).await? };
         session.workspace = answer.workspace_path;
         if let Some(model) = answer.model_state.and_then(|state| state.model_id) {
@@ -150,7 +154,7 @@ impl AdapterSession for Session {
         self.workspace.clone()
     }
 
-    async fn send(&mut self, prompt: &str) -> Result<(), EngineError> {
+    async fn send(&mut self, prompt: &str, attachments: &[Attachment]) -> Result<(), EngineError> {
         let connection = self.server.connection().await?;
         let registry = &self.server.registry;
         // Before the request: the turn's first facts may come before its answer.
@@ -158,6 +162,9 @@ impl AdapterSession for Session {
             return Err(refused(&format!("session `{}`", self.id), &CallError::Closed("it was lost".to_owned())));
         }
         let mut params = json!({ "sessionId": self.id, "prompt": prompt });
+        if !attachments.is_empty() {
+            params["attachments"] = attachments.iter().map(|file| attached(&self.directory, file)).collect();
+        }
         let timeout = self.server.options.timeouts.request;
         if let Some(form) = &self.form {
             params["responseFormat"] = form.clone();
@@ -250,6 +257,11 @@ impl AdapterSession for Session {
             }
         }
     }
+}
+
+/// The CLI shows the model an image, and of any other file its path, which the model opens where it wants to.
+fn attached(directory: &Path, file: &Attachment) -> Value {
+    json!({ "type": "file", "path": directory.join(&file.path), "displayName": file.path })
 }
 
 /// What providers answer to a request that they do not take: nothing else in it is new.

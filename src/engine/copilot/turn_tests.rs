@@ -161,7 +161,7 @@ fn opened() -> String {
 async fn working(folder: &tempfile::TempDir, script: &str) -> (Copilot, Session) {
     let engine = Copilot::start(options(folder, script)).await.expect("it starts");
     let mut session = engine.open(opening(SESSION, ToolChoice::All)).await.expect("it opens");
-    session.send("work").await.expect("it takes it");
+    session.send("work", &[]).await.expect("it takes it");
     (engine, session)
 }
 
@@ -238,7 +238,7 @@ async fn a_stopped_turn_is_heard_out() {
         }
         let engine = Copilot::start(options).await.expect("it starts");
         let mut session = engine.open(opening(SESSION, ToolChoice::All)).await.expect("it opens");
-        session.send("work").await.expect("it takes it");
+        session.send("work", &[]).await.expect("it takes it");
         session.abort().await;
         let facts = until_the_end(&mut session).await;
         assert!(facts[0].starts_with("usage 70 7"), "{ends}: {facts:?}");

@@ -3,12 +3,12 @@
 use std::time::Duration;
 
 use super::script::Step;
-use crate::model::{SessionSpec, Slug, first_line};
+use crate::model::{Attachment, SessionSpec, Slug, first_line, list};
 
 /// Why it chose an agent. Nobody learns from that.
 pub(crate) const IMPROVISED: &str = "improvised by the rehearsal engine";
 
-pub(super) fn turn(spec: &SessionSpec, prompt: &str) -> Vec<Step> {
+pub(super) fn turn(spec: &SessionSpec, prompt: &str, attachments: &[Attachment]) -> Vec<Step> {
     let line = if spec.agent.as_str() == Slug::COORDINATOR {
         if prompt.contains("{\"agents\":") {
             format!("{{\"agents\": [\"{}\"], \"reason\": \"{IMPROVISED}\"}}", someone(spec, prompt))
@@ -18,7 +18,11 @@ pub(super) fn turn(spec: &SessionSpec, prompt: &str) -> Vec<Step> {
     } else if prompt.contains("VERDICT:") {
         "(rehearsal) I would read the change here.\n\nVERDICT: approved".to_owned()
     } else {
-        format!("(rehearsal) As {} I would now work on: {}", spec.role, first_line(prompt, 100))
+        let with = match attachments {
+            [] => String::new(),
+            files => format!(" (with {})", list(files.iter().map(|file| &file.path))),
+        };
+        format!("(rehearsal) As {} I would now work on: {}{with}", spec.role, first_line(prompt, 100))
     };
     vec![Step::Wait(Duration::from_millis(120)), Step::Say(line)]
 }

@@ -32,7 +32,7 @@ pub(crate) use improvise::IMPROVISED;
 pub(crate) use script::Script;
 
 use super::{Adapter, AdapterSession, EngineError, EngineKind, Fact, Opening, Recall};
-use crate::model::{Offer, Slug};
+use crate::model::{Attachment, Offer, Slug};
 use play::Defect;
 use script::Step;
 
@@ -113,13 +113,13 @@ impl AdapterSession for Session {
         None
     }
 
-    async fn send(&mut self, prompt: &str) -> Result<(), EngineError> {
+    async fn send(&mut self, prompt: &str, attachments: &[Attachment]) -> Result<(), EngineError> {
         let agent: &Slug = &self.opening.spec.agent;
         let scripted = {
             let mut turns = self.turns.lock().unwrap_or_else(PoisonError::into_inner);
             turns.get_mut(agent.as_str()).and_then(VecDeque::pop_front)
         };
-        let steps = scripted.unwrap_or_else(|| improvise::turn(&self.opening.spec, prompt));
+        let steps = scripted.unwrap_or_else(|| improvise::turn(&self.opening.spec, prompt, attachments));
         self.abort = watch::Sender::new(false);
         let stage =
             play::Stage { opening: Arc::clone(&self.opening), facts: self.sender.clone(), dead: self.dead.clone() };

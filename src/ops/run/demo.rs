@@ -1,5 +1,6 @@
 //! A throw-away repository in which a rehearsal is played.
 
+use std::collections::BTreeMap;
 use std::path::PathBuf;
 
 use crate::engine::rehearsal::Script;
@@ -40,6 +41,8 @@ pub(crate) fn prepare(env: &Env) -> Result<Demo, Failure> {
     let order = Order {
         message: MESSAGE.to_owned(),
         wishes: Wishes::default(),
+        flags: BTreeMap::new(),
+        attachments: Vec::new(),
         // In a repository of its own, with a script of its own.
         permissions: Permissions::Allow,
         script: Some(script),

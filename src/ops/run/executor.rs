@@ -168,7 +168,8 @@ impl Executor<'_> {
         };
         let directory = &self.workers.requests.project;
         let prompt = compile::handed_prompt(task, from, &self.order.message, directory, self.run.as_str());
-        Ok(self.job(member, tier, prompt, Duty::Work, false))
+        // Its task is the colleague's, and not the user's message.
+        Ok(Job { attachments: Vec::new(), ..self.job(member, tier, prompt, Duty::Work, false) })
     }
 
     /// Answer, landing, end: in this order, so that the last line says everything.
@@ -247,10 +248,12 @@ impl Executor<'_> {
             Tool::LogDecision | Tool::Remember | Tool::Decisions => true,
         });
         let tools = tools.map(Tool::spec).collect();
+        // Without a tool it could open none.
+        let attachments = if spec.tools == ToolChoice::Nothing { Vec::new() } else { self.order.attachments.clone() };
         let (directory, asks) = (self.project.folder.root.clone(), self.workers.requests.ask.is_some());
         let situation = if duty == Duty::Answer { String::new() } else { self.situation(asks) };
         let opening = Opening { session, spec, tools, directory, resume, asks, form: None };
-        Job { opening, prompt, situation, duty, goes_on: false, handed_by: None }
+        Job { opening, prompt, situation, attachments, duty, goes_on: false, handed_by: None }
     }
 
     /// What whoever works in this run is told of it.

@@ -1,5 +1,6 @@
 //! One run: its order, its course, and what it learns from earlier ones.
 
+pub(crate) mod attachments;
 pub(crate) mod cancel;
 pub(crate) mod demo;
 pub(crate) mod direct;

@@ -22,7 +22,7 @@ use crate::engine::{Adapter, Engine};
 use crate::env::Env;
 use crate::error::{Failure, FailureKind};
 use crate::git::Head;
-use crate::model::{NO_ENGINE, Offer, Outcome, Plan, PlanKind, RunId, Slug, Tier, Usage, What, seconds};
+use crate::model::{Attachment, NO_ENGINE, Offer, Outcome, Plan, PlanKind, RunId, Slug, Tier, Usage, What, seconds};
 use crate::ops::ledger::journal::LedgerJournal;
 use crate::ops::ledger::{contents as ledger, lost};
 use crate::ops::run::executor::{Executor, FIRST};
@@ -33,7 +33,7 @@ use crate::ops::run::order::{Ended, Order};
 use crate::ops::run::resume::Past;
 use crate::ops::run::signals::Signals;
 use crate::ops::run::snapshots::RunSnapshots;
-use crate::ops::run::{direct, past};
+use crate::ops::run::{attachments, direct, past};
 use crate::ops::team::agents::compiler;
 use crate::ops::team::engines::Started;
 use crate::ops::team::{engines, secrets};
@@ -52,6 +52,8 @@ use crate::view::Cautious;
 pub(crate) struct Preview {
     pub(crate) plan: Plan,
     pub(crate) sessions: Vec<PreviewedSession>,
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub(crate) attachments: Vec<Attachment>,
     /// Where squad itself has one.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(crate) answer: Option<String>,
@@ -91,7 +93,7 @@ pub(crate) fn preview(env: &Env, project: &Project, order: &Order) -> Result<Pre
         tools: spec.tools,
         compiled_hash: spec.compiled_hash,
     });
-    Ok(Preview { sessions: sessions.collect(), plan, answer })
+    Ok(Preview { sessions: sessions.collect(), plan, attachments: order.attachments.clone(), answer })
 }
 
 /// The lockouts that bind a run: not those of agents whom the user calls.
@@ -118,8 +120,9 @@ fn plan(
     let mut plan = router.plan(&Request::new(&order.message), &order.wishes);
     lockouts::bind(&mut plan, lockouts, &order.message);
     let answer = match plan.kind {
-        PlanKind::Direct => direct::answer(project, &router, &order.message, run)?,
-        PlanKind::Agents | PlanKind::Abstain => None,
+        // What squad knows is not in the files that come with the message.
+        PlanKind::Direct if order.attachments.is_empty() => direct::answer(project, &router, &order.message, run)?,
+        PlanKind::Direct | PlanKind::Agents | PlanKind::Abstain => None,
     };
     Ok((plan, answer))
 }
@@ -381,6 +384,7 @@ fn limits(sessions: &Sessions) -> Limits {
 
 fn requests(project: &Project, order: &Order, head: &Head, past: &Past, lockouts: &[Lockout]) -> RequestHandler {
     RequestHandler {
+        attached: attachments::absolute(project, &order.attachments),
         permissions: order.permissions,
         project: project.folder.root.display().to_string(),
         branch: head.work().map(str::to_owned),
@@ -430,7 +434,8 @@ fn workers(
 
 fn resumption(order: &Order, head: &Head, past: &Past) -> What {
     let (permissions, branch, commit) = (order.permissions.name().to_owned(), head.branch.clone(), head.commit.clone());
-    What::RunResumed { permissions, branch, commit, done: past.done() }
+    let (flags, attachments) = (order.flags.clone(), order.attachments.clone());
+    What::RunResumed { permissions, branch, commit, done: past.done(), flags, attachments }
 }
 
 fn opening(project: &Project, order: &Order, head: &Head, is_alone: bool) -> What {
@@ -439,5 +444,6 @@ fn opening(project: &Project, order: &Order, head: &Head, is_alone: bool) -> Wha
     let (text, branch, commit) = (order.message.clone(), head.branch.clone(), head.commit.clone());
     let permissions = (!is_alone).then(|| order.permissions.name().to_owned());
     let Wishes { agents, tier, .. } = order.wishes.clone();
-    What::RunStarted { text, engine, version, permissions, branch, commit, agents, tier, no_commit: !order.commit }
+    let (no_commit, flags, attachments) = (!order.commit, order.flags.clone(), order.attachments.clone());
+    What::RunStarted { text, engine, version, permissions, branch, commit, agents, tier, no_commit, flags, attachments }
 }

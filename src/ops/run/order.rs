@@ -1,8 +1,10 @@
 //! What a run is asked to do, and how it ended.
 
+use std::collections::BTreeMap;
+
 use crate::engine::rehearsal;
 use crate::error::Failure;
-use crate::model::{Outcome, RunId};
+use crate::model::{Attachment, Outcome, RunId};
 use crate::ops::decisions::landing::Left;
 use crate::ops::run::resume::Interrupted;
 use crate::policy::Permissions;
@@ -13,6 +15,9 @@ use crate::route::Wishes;
 pub(crate) struct Order {
     pub(crate) message: String,
     pub(crate) wishes: Wishes,
+    /// Settings that the call named, by their flags without dashes.
+    pub(crate) flags: BTreeMap<String, String>,
+    pub(crate) attachments: Vec<Attachment>,
     pub(crate) permissions: Permissions,
     /// Read before the run begins, so that a mistake in it costs nothing.
     pub(crate) script: Option<rehearsal::Script>,

@@ -7,7 +7,7 @@ use clap::ValueEnum;
 use crate::env::Env;
 use crate::error::Failure;
 use crate::model::{
-    Decision, End, EntryId, Event, Outcome, Plan, PlanKind, Position, RunId, Slug, Verdict, What, list,
+    Attachment, Decision, End, EntryId, Event, Outcome, Plan, PlanKind, Position, RunId, Slug, Verdict, What, list,
 };
 use crate::ops::Project;
 use crate::ops::ledger::log::{self, Choice, timeline};
@@ -25,6 +25,10 @@ pub(crate) struct Interrupted {
     pub(crate) wishes: Wishes,
     pub(crate) no_commit: bool,
     pub(crate) permissions: Option<Permissions>,
+    /// Settings that the calls before named, by their flags without dashes.
+    pub(crate) flags: BTreeMap<String, String>,
+    /// As they were when it was last at work.
+    pub(crate) attachments: Vec<Attachment>,
     pub(crate) past: Past,
 }
 
@@ -110,7 +114,9 @@ pub(crate) fn find(env: &Env, project: &Project, id: &str) -> Result<Interrupted
         return Err(Failure::team(format!("run {run} needs {}, who cannot be started any more", list(gone)))
             .hint("put them back on the team, or give the task anew"));
     }
-    Ok(Interrupted { run, message, wishes: Wishes { agents, tier, ..Wishes::default() }, no_commit, permissions, past })
+    let wishes = Wishes { agents, tier, ..Wishes::default() };
+    let (flags, attachments) = (past.flags(), past.attachments().to_vec());
+    Ok(Interrupted { run, message, wishes, no_commit, permissions, flags, attachments, past })
 }
 
 fn event_of(run: &RunId, entry: Entry) -> Option<Event> {
@@ -130,6 +136,23 @@ impl Past {
 
     fn opening(&self) -> Option<&What> {
         self.events.iter().map(|event| &event.what).find(|what| matches!(what, What::RunStarted { .. }))
+    }
+
+    /// What was named last counts.
+    fn flags(&self) -> BTreeMap<String, String> {
+        let named = self.events.iter().filter_map(|event| match &event.what {
+            What::RunStarted { flags, .. } | What::RunResumed { flags, .. } => Some(flags.clone()),
+            _ => None,
+        });
+        named.flatten().collect()
+    }
+
+    fn attachments(&self) -> &[Attachment] {
+        let passed = self.events.iter().rev().find_map(|event| match &event.what {
+            What::RunStarted { attachments, .. } | What::RunResumed { attachments, .. } => Some(attachments.as_slice()),
+            _ => None,
+        });
+        passed.unwrap_or_default()
     }
 
     fn status(&self) -> Option<Outcome> {

@@ -1,0 +1,100 @@
+//! Files that the user passes along with a message: looked at before anything starts.
+
+use std::collections::BTreeSet;
+use std::fs::File;
+use std::io::Read;
+use std::path::{Path, PathBuf};
+
+use crate::env::Env;
+use crate::error::Failure;
+use crate::model::{Attachment, hidden, list, printable};
+use crate::ops::Project;
+use crate::ops::team::secrets;
+use crate::policy::Redactor;
+
+/// Of one file: models take no larger images, and what is larger is better read in parts, from the project.
+const LARGEST: u64 = 10 * 1024 * 1024;
+const MOST: usize = 20;
+
+/// Looks at files named on the command line; relative paths count from `directory`.
+pub(crate) fn look(
+    env: &Env,
+    project: &Project,
+    directory: &Path,
+    paths: &[String],
+) -> Result<Vec<Attachment>, Failure> {
+    if paths.len() > MOST {
+        return Err(Failure::usage(format!("{} files are attached, and {MOST} is the most", paths.len()))
+            .hint("commit them to the repository and name their folder in the message"));
+    }
+    let mut found: Vec<Attachment> = Vec::new();
+    if paths.is_empty() {
+        return Ok(found);
+    }
+    let redactor = secrets::redactor(env, &project.folder.root);
+    for path in paths {
+        let attachment = look_at(project, &redactor, &directory.join(path))
+            .map_err(|reason| Failure::usage(format!("cannot attach {}: {reason}", printable(path))))?;
+        if found.iter().all(|other| other.path != attachment.path) {
+            found.push(attachment);
+        }
+    }
+    Ok(found)
+}
+
+/// Looks again at the files of a run that goes on: their state now, and those that have changed since.
+pub(crate) fn look_again(
+    env: &Env,
+    project: &Project,
+    before: &[Attachment],
+) -> Result<(Vec<Attachment>, Vec<String>), Failure> {
+    let paths: Vec<String> = before.iter().map(|attachment| attachment.path.clone()).collect();
+    let now = look(env, project, &project.folder.root, &paths)
+        .map_err(|failure| failure.hint("the run was begun with this file: put it back, or give the task anew"))?;
+    let is_changed = |attachment: &&Attachment| !before.contains(attachment);
+    let changed = now.iter().filter(is_changed).map(|attachment| attachment.path.clone()).collect();
+    Ok((now, changed))
+}
+
+/// Where attached files are, as requests to read them are compared.
+pub(super) fn absolute(project: &Project, attachments: &[Attachment]) -> BTreeSet<String> {
+    let place = |attachment: &Attachment| dunce::canonicalize(project.folder.root.join(&attachment.path)).ok();
+    attachments.iter().filter_map(place).map(|path| path.display().to_string()).collect()
+}
+
+fn look_at(project: &Project, redactor: &Redactor, path: &Path) -> Result<Attachment, String> {
+    let place = dunce::canonicalize(path).map_err(|error| error.to_string())?;
+    // Opening a pipe would wait for whoever writes to it.
+    let about = place.metadata().map_err(|error| error.to_string())?;
+    if !about.is_file() {
+        return Err("it is no file; name a folder in the message instead".to_owned());
+    }
+    let bytes = read(&place)?;
+    let kinds = redactor.kinds(&String::from_utf8_lossy(&bytes));
+    if !kinds.is_empty() {
+        return Err(format!("it holds what looks like a secret: {}", list(kinds)));
+    }
+    Ok(Attachment { path: named(project, place)?, hash: blake3::hash(&bytes).to_string(), bytes: bytes.len() as u64 })
+}
+
+fn read(path: &Path) -> Result<Vec<u8>, String> {
+    let mut bytes = Vec::new();
+    let file = File::open(path).map_err(|error| error.to_string())?;
+    file.take(LARGEST + 1).read_to_end(&mut bytes).map_err(|error| error.to_string())?;
+    if bytes.len() as u64 > LARGEST {
+        return Err(format!("it is larger than {} MiB", LARGEST >> 20));
+    }
+    Ok(bytes)
+}
+
+/// From the project's root where it lies in there. The name stands in prompts, on a line of its own.
+fn named(project: &Project, place: PathBuf) -> Result<String, String> {
+    let root = dunce::canonicalize(&project.folder.root).unwrap_or_else(|_| project.folder.root.clone());
+    let inner = place.strip_prefix(root).map(Path::to_path_buf).unwrap_or(place);
+    let parts: Option<Vec<&str>> = inner.iter().map(|part| part.to_str()).collect();
+    let name = parts.ok_or("its path is not UTF-8")?.join("/").replace("//", "/");
+    if name.chars().any(char::is_control) || hidden(&name).next().is_some() {
+        return Err("its path has characters that are not shown".to_owned());
+    }
+    Ok(name)
+}
