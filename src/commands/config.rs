@@ -112,18 +112,25 @@ fn changed(context: &mut Context<'_>, file: &ConfigFile, name: &str, what: &str)
 fn list(context: &mut Context<'_>, settings: &Settings) {
     let ui = &mut context.ui;
     if ui.json() {
-        let entry = |(name, value, origin): (&str, &toml::Value, &settings::Origin)| serde_json::json!({"name": name, "value": value, "source": origin.to_string()});
+        let entry = |(name, value, origin): (&str, &toml::Value, &settings::Origin)| serde_json::json!({"name": name, "value": shown(name, value), "source": origin.to_string()});
         let entries: Vec<serde_json::Value> = settings.values().map(entry).collect();
         ui.value(&serde_json::json!({ "settings": entries }));
         return;
     }
-    let lines: Vec<(String, String)> =
-        settings.values().map(|(name, value, origin)| (format!("{name} = {value}"), origin.to_string())).collect();
+    let lines: Vec<(String, String)> = settings
+        .values()
+        .map(|(name, value, origin)| (format!("{name} = {}", shown(name, value)), origin.to_string()))
+        .collect();
     let width = lines.iter().map(|(line, _)| line.chars().count()).max().unwrap_or(0);
     for (line, origin) in lines {
         let origin = ui.out_paint(FAINT, &format!("({})", printable(&origin)));
         ui.data(&format!("{:<width$}  {origin}", printable(&line)));
     }
+}
+
+/// A list is what people show each other.
+fn shown(name: &str, value: &toml::Value) -> toml::Value {
+    if settings::is_confidential(name) { "[masked]".into() } else { value.clone() }
 }
 
 fn get(context: &mut Context<'_>, settings: &Settings, name: &str) -> Ended {

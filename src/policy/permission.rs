@@ -59,7 +59,7 @@ pub(crate) fn rule(mode: Permissions, access: Access, detail: &str, project: &st
                 Access::Write => "changing files",
                 Access::Shell => "running commands",
                 Access::Network => "reaching the network",
-                Access::Mcp => "MCP tools",
+                Access::Mcp => "calling MCP tools",
                 Access::Own | Access::Other => "this tool",
             };
             Ruling::Deny(format!("{what} is not allowed in this run (permissions: deny)"))

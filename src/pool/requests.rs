@@ -272,7 +272,8 @@ impl RequestHandler {
     }
 
     async fn permission(&self, requester: &Requester, access: Access, tool: &str, detail: &str) -> Approval {
-        if requester.reads_only && access == Access::Write {
+        // Of a server's tool nobody knows whether it changes anything.
+        if requester.reads_only && matches!(access, Access::Write | Access::Mcp) {
             return Approval::Deny("who reviews, chooses or answers reads and changes no file".to_owned());
         }
         if access == Access::Write && !self.locked.is_empty() {

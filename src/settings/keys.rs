@@ -65,6 +65,15 @@ pub(super) const KEYS: &[Key] = &[
     guarded_key("engine.copilot.provider.base_url", |s, _, v| put(&mut provider(s).base_url, text(v).map(Some))),
     guarded_key("engine.copilot.provider.api_key_env", |s, _, v| put(&mut provider(s).api_key_env, text(v).map(Some))),
     guarded_key("engine.copilot.provider.models", |s, _, v| put(&mut provider(s).models, texts(v))),
+    guarded_key("engine.copilot.provider.max_prompt_tokens", |s, _, v| {
+        let number = integer(v)?;
+        let tokens = u64::try_from(number).ok().filter(|tokens| *tokens > 0);
+        put(
+            &mut provider(s).max_prompt_tokens,
+            tokens.map(Some).ok_or_else(|| format!("must be above 0, not {number}")),
+        )
+    }),
+    guarded_key("mcp.servers.*", mcp_server),
     guarded_key("git.program", |s, _, v| put(&mut s.git.program, text(v).map(Some))),
     guarded_key("engine.rehearsal.script", |s, _, v| put(&mut s.engine.script, text(v).map(Some))),
 ];
@@ -88,6 +97,37 @@ pub(super) fn suggestion(name: &str) -> Option<String> {
 
 fn provider(settings: &mut Settings) -> &mut super::ProviderSettings {
     settings.engine.copilot.provider.get_or_insert_default()
+}
+
+/// Where the settings of one server are: a server is no use in parts, and neither is news of it.
+pub(super) const MCP_SERVERS: &str = "mcp.servers.";
+
+/// The name of the server that a setting is part of, or its own.
+pub(super) fn owner(name: &str) -> &str {
+    let end = name.strip_prefix(MCP_SERVERS).and_then(|rest| Some(MCP_SERVERS.len() + rest.find('.')?));
+    end.and_then(|end| name.get(..end)).unwrap_or(name)
+}
+
+fn mcp_server(settings: &mut Settings, name: &str, value: &Value) -> Result<(), String> {
+    let (server, field) = name.split_once('.').ok_or("needs a table with `command` or `url`")?;
+    if server.is_empty() || !server.chars().all(|c| c.is_ascii_alphanumeric() || matches!(c, '-' | '_')) {
+        return Err("has a name of other characters than letters, digits, `-` and `_`".to_owned());
+    }
+    let raw = |value: &Value| value.as_str().map(str::to_owned).ok_or_else(|| needs("a text in quotes", value));
+    let mut changed = settings.mcp.get(server).cloned().unwrap_or_default();
+    match field.split_once('.').unwrap_or((field, "")) {
+        ("command", "") => changed.command = Some(text(value)?),
+        ("args", "") => {
+            let list = value.as_array().ok_or_else(|| needs("a list of texts", value))?;
+            changed.args = list.iter().map(raw).collect::<Result<_, _>>()?;
+        }
+        ("url", "") => changed.url = Some(text(value)?),
+        ("env", key) if !key.is_empty() => drop(changed.env.insert(key.to_owned(), raw(value)?)),
+        ("headers", key) if !key.is_empty() => drop(changed.headers.insert(key.to_owned(), raw(value)?)),
+        _ => return Err("is none of `command`, `args`, `env`, `url` and `headers`".to_owned()),
+    }
+    settings.mcp.insert(server.to_owned(), changed);
+    Ok(())
 }
 
 fn put<T>(place: &mut T, value: Result<T, String>) -> Result<(), String> {

@@ -63,6 +63,8 @@ pub(crate) struct Settings {
     pub(crate) models: Models,
     pub(crate) sessions: Sessions,
     pub(crate) engine: EngineSettings,
+    /// MCP servers, by name.
+    pub(crate) mcp: BTreeMap<String, McpServerSettings>,
     pub(crate) git: GitSettings,
     /// What is in force under each name, and where it came from.
     values: BTreeMap<String, (toml::Value, Origin)>,
@@ -131,6 +133,18 @@ pub(crate) struct ProviderSettings {
     /// The name of the variable that holds the key.
     pub(crate) api_key_env: Option<String>,
     pub(crate) models: Vec<String>,
+    /// What one request may carry, in tokens.
+    pub(crate) max_prompt_tokens: Option<u64>,
+}
+
+/// A server of tools: a program, or an address.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub(crate) struct McpServerSettings {
+    pub(crate) command: Option<String>,
+    pub(crate) args: Vec<String>,
+    pub(crate) env: BTreeMap<String, String>,
+    pub(crate) url: Option<String>,
+    pub(crate) headers: BTreeMap<String, String>,
 }
 
 /// The defaults of the design, §5.
@@ -165,7 +179,7 @@ impl Settings {
     pub(crate) fn resolve(layers: impl IntoIterator<Item = Layer>) -> (Self, Vec<Problem>) {
         let mut settings = Self::blank();
         let mut problems = Vec::new();
-        let mut unknown = BTreeSet::new();
+        let (mut unknown, mut refused) = (BTreeSet::new(), BTreeSet::new());
         let (defaults, _) = from_toml(DEFAULTS, |_| Origin::Default);
         let layers = std::iter::once(defaults).chain(layers);
         for (name, value, origin) in layers.flat_map(|layer| layer.entries) {
@@ -176,7 +190,10 @@ impl Settings {
                 continue;
             };
             if key.guarded && matches!(origin, Origin::Project(..)) {
-                problems.push(keys::guarded(&name, &origin));
+                let name = keys::owner(&name);
+                if refused.insert(name.to_owned()) {
+                    problems.push(keys::guarded(name, &origin));
+                }
                 continue;
             }
             match (key.set)(&mut settings, rest, &value) {
@@ -216,6 +233,7 @@ impl Settings {
                 copilot: CopilotSettings::default(),
                 script: None,
             },
+            mcp: BTreeMap::new(),
             git: GitSettings::default(),
             values: BTreeMap::new(),
         }
@@ -236,6 +254,12 @@ impl Settings {
     /// What is set, by name: the value as it was written, and where.
     pub(crate) fn values(&self) -> impl Iterator<Item = (&str, &toml::Value, &Origin)> {
         self.values.iter().map(|(name, (value, origin))| (name.as_str(), value, origin))
+    }
+
+    /// Values that servers are given, and nobody else is to see.
+    pub(crate) fn confidential(&self) -> impl Iterator<Item = (&str, &str)> {
+        let both = self.mcp.values().flat_map(|server| server.env.iter().chain(&server.headers));
+        both.map(|(name, value)| (name.as_str(), value.as_str()))
     }
 
     /// Where the value of a dotted key came from.
@@ -265,6 +289,11 @@ pub(crate) fn check(name: &str, value: &toml::Value, in_project: bool) -> Result
         return Err(format!("`{name}` is not for a repository to set; use --user"));
     }
     (key.set)(&mut Settings::blank(), rest, value).map_err(|reason| format!("`{name}` {reason}"))
+}
+
+/// Whether the value of a setting is shown only to those who ask for that one.
+pub(crate) fn is_confidential(name: &str) -> bool {
+    name.starts_with(keys::MCP_SERVERS) && [".env.", ".headers."].iter().any(|part| name.contains(part))
 }
 
 /// Whether there is a setting of that name.
@@ -360,6 +389,31 @@ mod tests {
         assert_eq!(problems.len(), 2, "{problems:?}");
         let (settings, problems) = resolve("", guarded, &[]);
         assert_eq!((settings.engine.fallback.len(), problems.len()), (1, 0));
+    }
+
+    #[test]
+    fn mcp_servers_are_the_users_to_have() {
+        let servers = "[mcp.servers.tides]\ncommand = \"tides\"\nargs = [\"-v\", \"\"]\nenv = { A = \"1\" }\n\
+                       [mcp.servers.far]\nurl = \"https://x/mcp\"\nheaders.Authorization = \"Bearer b\"\n";
+        let (settings, problems) = resolve("", servers, &[]);
+        assert_eq!(problems, Vec::<String>::new());
+        let tides = &settings.mcp["tides"];
+        assert_eq!((tides.command.as_deref(), tides.args.len(), tides.env["A"].as_str()), (Some("tides"), 2, "1"));
+        assert_eq!(settings.mcp["far"].url.as_deref(), Some("https://x/mcp"));
+        assert_eq!(settings.confidential().count(), 2);
+        assert!(is_confidential("mcp.servers.tides.env.A") && !is_confidential("mcp.servers.tides.command"));
+        let (settings, problems) = resolve(servers, "", &[]);
+        assert!(settings.mcp.is_empty());
+        assert_eq!(
+            problems,
+            [
+                ".squad/config.toml:2: config-untrusted: `mcp.servers.tides` is ignored: a repository may not set it",
+                ".squad/config.toml:6: config-untrusted: `mcp.servers.far` is ignored: a repository may not set it",
+            ]
+        );
+        let odd = "[mcp.servers.\"a b\"]\ncommand = \"x\"\n[mcp.servers.a]\ncomand = \"x\"\n[mcp.servers]\nb = 1\n";
+        let (settings, problems) = resolve("", odd, &[]);
+        assert!(settings.mcp.is_empty() && problems.len() == 3, "{problems:?}");
     }
 
     #[test]

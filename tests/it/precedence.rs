@@ -56,6 +56,12 @@ const KEYS: &[Key] = &[
         values: [("[\"one\"]", "one"), ("[\"two\"]", "two")],
         is_guarded: true,
     },
+    Key {
+        name: "engine.copilot.provider.max_prompt_tokens",
+        values: [("64000", "64000"), ("32000", "32000")],
+        is_guarded: true,
+    },
+    guarded("mcp.servers.tides.command"),
     guarded("engine.rehearsal.script"),
 ];
 
@@ -104,7 +110,7 @@ fn table(name: &str, value: &str) -> String {
 fn variable(name: &str) -> Option<String> {
     match name {
         // Free names have none, but for the one that stands for all.
-        "models.override.ada" | "models.roles.tester" => None,
+        "models.override.ada" | "models.roles.tester" | "mcp.servers.tides.command" => None,
         name => Some(format!("SQUAD_{}", name.replace('.', "_").to_uppercase())),
     }
 }

@@ -12,6 +12,7 @@ mod attach;
 mod colleagues;
 mod engines;
 mod installed;
+mod mcp;
 mod orchestrate;
 mod prompt;
 mod resume;

@@ -7,8 +7,9 @@ use serde_json::{Value, json};
 use tokio::sync::{mpsc, oneshot};
 
 use super::wire::{
-    AssistantMessage, Compaction, ErrorMessage, Event, ExternalTool, HookCall, Idle, MessageDelta, ModelCallFailure,
-    ModelUsage, OpenParams, ToolComplete, ToolStart, Truncation, TurnRetry, UsageInfo, UserInput,
+    AssistantMessage, Compaction, ErrorMessage, Event, ExternalTool, HookCall, Idle, McpServerState, McpServersLoaded,
+    MessageDelta, ModelCallFailure, ModelUsage, OpenParams, ToolComplete, ToolStart, Truncation, TurnRetry, UsageInfo,
+    UserInput,
 };
 use super::writes::writes;
 use crate::engine::{Approval, Fact, Reply, Request, ToolCall, ToolResult, added};
@@ -201,6 +202,7 @@ impl Conversation {
             }
             "model.call_failure" => self.model_failed(&event.data()),
             "assistant.turn_retry" => self.model_asked_again(&event.data()),
+            "session.mcp_servers_loaded" => self.servers_started(event.data()),
             "session.warning" => self.report(Fact::Warning(event.data::<ErrorMessage>().message)),
             "session.error" => self.went_wrong(event.data()),
             "session.idle" => self.became_idle(&event.data()),
@@ -229,6 +231,15 @@ impl Conversation {
         match truncation.post_truncation_tokens_in_messages {
             Some(after) if after >= before => self.report(Fact::Alive),
             after => self.shortened(false, before, after),
+        }
+    }
+
+    /// A server that is not there is no reason to stop; its tools are missing.
+    fn servers_started(&self, loaded: McpServersLoaded) {
+        for McpServerState { name, error, .. } in loaded.servers.into_iter().filter(|server| server.status == "failed")
+        {
+            let error = error.unwrap_or_else(|| "it does not say why".to_owned());
+            self.report(Fact::Warning(format!("the MCP server `{name}` cannot be used: {error}")));
         }
     }
 

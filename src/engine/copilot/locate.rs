@@ -222,6 +222,7 @@ mod tests {
                 home: Home::User,
                 provider: None,
                 run: "run".into(),
+                mcp_servers: Default::default(),
                 timeouts: Timeouts::default(),
             }
         }

@@ -42,7 +42,7 @@ use std::sync::Arc;
 use tokio::sync::oneshot;
 use tokio::task::JoinHandle;
 
-pub(crate) use options::{Home, Options, Provider, ProviderKind, Timeouts, WireApi};
+pub(crate) use options::{Home, McpServer, Options, Provider, ProviderKind, Timeouts, WireApi};
 #[cfg(target_os = "linux")]
 pub(crate) use orphans::guard;
 pub(crate) use server::{Identity, PROTOCOL};

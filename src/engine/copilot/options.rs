@@ -1,5 +1,6 @@
 //! What the adapter is told by its caller: nothing in here is read from the process's surroundings.
 
+use std::collections::BTreeMap;
 use std::ffi::OsStr;
 use std::fmt;
 use std::path::PathBuf;
@@ -22,6 +23,8 @@ pub(crate) struct Options {
     pub(crate) home: Home,
     /// A model endpoint of one's own, which needs no login.
     pub(crate) provider: Option<Provider>,
+    /// By name.
+    pub(crate) mcp_servers: McpServers,
     /// Put into the CLI's environment as `SQUAD_RUN`, and so into that of every process its tools start.
     pub(crate) run: String,
     pub(crate) timeouts: Timeouts,
@@ -92,6 +95,36 @@ pub(crate) struct Provider {
     pub(crate) api_key: Option<String>,
     /// The models it serves, the default first. Empty: any.
     pub(crate) models: Vec<String>,
+    /// What one request may carry, in tokens; `None`: what the CLI knows of the model.
+    pub(crate) max_prompt_tokens: Option<u64>,
+}
+
+pub(crate) type McpServers = BTreeMap<String, McpServer>;
+
+/// Where tools come from beside the CLI's and squad's own, as the CLI takes it.
+#[derive(Clone, PartialEq, serde::Serialize)]
+#[serde(tag = "type", rename_all = "lowercase")]
+pub(crate) enum McpServer {
+    /// A program, which the CLI starts for each session.
+    Local {
+        command: String,
+        args: Vec<String>,
+        env: BTreeMap<String, String>,
+    },
+    Http {
+        url: String,
+        headers: BTreeMap<String, String>,
+    },
+}
+
+impl fmt::Debug for McpServer {
+    /// Without variables and headers, which may hold keys.
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Local { command, .. } => f.debug_struct("Local").field("command", command).finish_non_exhaustive(),
+            Self::Http { url, .. } => f.debug_struct("Http").field("url", url).finish_non_exhaustive(),
+        }
+    }
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, serde::Serialize)]
@@ -162,7 +195,16 @@ impl Provider {
             ),
         };
         let models = text("COPILOT_MODEL").into_iter().collect();
-        Ok(Some(Self { kind, wire_api, base_url, api_key: text("COPILOT_PROVIDER_API_KEY"), models }))
+        let max_prompt_tokens = match text("COPILOT_PROVIDER_MAX_PROMPT_TOKENS") {
+            None => None,
+            Some(tokens) => Some(
+                tokens
+                    .parse()
+                    .map_err(|_| unknown_value("COPILOT_PROVIDER_MAX_PROMPT_TOKENS", &tokens, "a number of tokens"))?,
+            ),
+        };
+        let api_key = text("COPILOT_PROVIDER_API_KEY");
+        Ok(Some(Self { kind, wire_api, base_url, api_key, models, max_prompt_tokens }))
     }
 
     /// The model to ask for: the one wanted where the provider serves it, else the provider's default.
@@ -196,10 +238,11 @@ mod tests {
             ("COPILOT_PROVIDER_TYPE", "anthropic"),
             ("COPILOT_PROVIDER_API_KEY", "not-a-real-key"),
             ("COPILOT_MODEL", "m-1"),
+            ("COPILOT_PROVIDER_MAX_PROMPT_TOKENS", "64000"),
         ]));
         let provider = provider.expect("known values").expect("a base URL");
         assert_eq!(provider.kind, ProviderKind::Anthropic);
-        assert_eq!(provider.models, ["m-1"]);
+        assert_eq!((provider.models.as_slice(), provider.max_prompt_tokens), (&["m-1".to_owned()][..], Some(64_000)));
         assert!(!format!("{provider:?}").contains("not-a-real-key"));
         assert_eq!(Provider::from_environment(&variables(&[("COPILOT_MODEL", "m-1")])), Ok(None));
         assert_eq!(Provider::from_environment(&variables(&[("COPILOT_PROVIDER_BASE_URL", "")])), Ok(None));
@@ -222,6 +265,7 @@ mod tests {
             base_url: String::new(),
             api_key: None,
             models: vec!["a".into(), "b".into()],
+            max_prompt_tokens: None,
         };
         assert_eq!(provider.model("b"), "b");
         assert_eq!(provider.model("claude"), "a");

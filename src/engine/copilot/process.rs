@@ -274,8 +274,10 @@ mod tests {
                 base_url: "http://x".into(),
                 api_key: Some("k".into()),
                 models: vec!["m".into()],
+                max_prompt_tokens: None,
             }),
             run: "r".into(),
+            mcp_servers: Default::default(),
             timeouts: Timeouts::default(),
         };
         let command = command(&Program::of_user(Path::new("/copilot")), &options, &Home::At("/home".into()));

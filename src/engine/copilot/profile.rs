@@ -11,7 +11,8 @@
 //! What changes least stands first, so that providers keep it from one call and one run to the next. What goes
 //! contradicts ours: that agents ask where nobody is there, that they try another tool where one is refused, that they
 //! start agents of their own. With it goes the session's folder, which has the run's id in its name and would stand
-//! before the charter.
+//! before the charter. Skills are among what is chosen for the task, as the team's other notes are: the CLI's own list of
+//! them would be a second one, with a tool and a skill of its own, and an order to load what matches first.
 
 use std::collections::BTreeMap;
 

@@ -65,8 +65,10 @@ impl World {
                 base_url: self.model.url(),
                 api_key: Some("a-long-key-of-a-test".into()),
                 models: vec!["fake-1".into()],
+                max_prompt_tokens: None,
             }),
             run: self.run(),
+            mcp_servers: Default::default(),
             timeouts: Timeouts::default(),
         }
     }

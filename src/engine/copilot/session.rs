@@ -36,7 +36,8 @@ pub(crate) struct Session {
 impl Session {
     pub(crate) async fn open(server: Arc<Server>, opening: Opening) -> Result<Self, EngineError> {
         server.connection().await?;
-        let params = OpenParams::new(&opening, server.options.provider.as_ref());
+        let params = OpenParams::new(&opening, server.options.provider.as_ref())
+            .with_servers(&opening, &server.options.mcp_servers);
         let facts = server.registry.add(params.clone(), opening.tools.iter().map(|tool| tool.name))?;
         let model = params.model.clone().unwrap_or_default();
         // From here on dropping it removes it from the registry.

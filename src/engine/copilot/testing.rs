@@ -54,6 +54,7 @@ pub(crate) fn options(folder: &tempfile::TempDir, script: &str) -> Options {
         directory: folder.path().to_owned(),
         home: Home::At(folder.path().join("home")),
         provider: None,
+        mcp_servers: Default::default(),
         run: format!("unruly-{}", folder.path().display()),
         timeouts: Timeouts {
             grace: Duration::from_millis(400),

@@ -5,8 +5,8 @@ use serde_json::Value;
 use tracing::Level;
 
 /// Names of values that are never shown, in whatever case and with whatever between their words.
-const SECRET: [&str; 8] =
-    ["apikey", "token", "authorization", "bearertoken", "password", "secret", "headers", "accesstoken"];
+const SECRET: [&str; 9] =
+    ["env", "apikey", "token", "authorization", "bearertoken", "password", "secret", "headers", "accesstoken"];
 
 /// Logs a message that goes out; like [`received`], it costs nothing unless somebody asked for a log.
 pub(super) fn sent(message: &impl Serialize) {
@@ -51,11 +51,11 @@ mod tests {
     #[test]
     fn keys_are_masked_wherever_they_stand() {
         let message = serde_json::json!({"params": {"providers": [{"apiKey": "k", "baseUrl": "u", "bearer_token": "b"}],
-            "headers": {"x": "y"}, "prompt": "a token", "tokens": 5, "apikey": null}});
+            "headers": {"x": "y"}, "env": {"A": "b"}, "prompt": "a token", "tokens": 5, "apikey": null}});
         assert_eq!(
             masked(message),
             serde_json::json!({"params": {"providers": [{"apiKey": "[masked]", "baseUrl": "u", "bearer_token": "[masked]"}],
-                "headers": "[masked]", "prompt": "a token", "tokens": 5, "apikey": null}})
+                "headers": "[masked]", "env": "[masked]", "prompt": "a token", "tokens": 5, "apikey": null}})
         );
     }
 }

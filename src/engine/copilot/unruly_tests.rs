@@ -66,6 +66,7 @@ async fn an_endpoint_that_cannot_be_is_named_at_once() {
             base_url: base_url.to_owned(),
             api_key: None,
             models: Vec::new(),
+            max_prompt_tokens: None,
         });
         let error = Copilot::start(options).await.err().expect("nobody is there");
         assert!(error.to_string().contains(reason) && error.hint().is_some(), "{error:?}");

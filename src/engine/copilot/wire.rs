@@ -4,16 +4,17 @@
 //! What squad sends is exact. What it receives is read with every field optional: a field that is missing or new must
 //! not cost a turn.
 
+use std::collections::BTreeMap;
 use std::fmt;
 
 use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
-use super::options::{Provider, ProviderKind, WireApi};
+use super::options::{McpServers, Provider, ProviderKind, WireApi};
 use super::profile::{self, SystemMessage};
 use crate::engine::{Opening, ToolSpec};
-use crate::model::{Billed, ContextSize, ToolChoice, Usage};
+use crate::model::{Billed, ContextSize, Tier, ToolChoice, Usage};
 
 /// Tools of the CLI that change nothing.
 const READ_ONLY: [&str; 3] = ["view", "grep", "glob"];
@@ -60,6 +61,9 @@ pub(crate) struct OpenParams {
     /// otherwise.
     enable_config_discovery: bool,
     enable_file_hooks: bool,
+    /// The user's own.
+    #[serde(skip_serializing_if = "BTreeMap::is_empty")]
+    mcp_servers: McpServers,
     infinite_sessions: InfiniteSessions,
 }
 
@@ -73,6 +77,8 @@ struct ProviderParams {
     base_url: String,
     #[serde(skip_serializing_if = "Option::is_none")]
     api_key: Option<String>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    max_prompt_tokens: Option<u64>,
 }
 
 impl fmt::Debug for ProviderParams {
@@ -152,7 +158,14 @@ impl OpenParams {
             enable_config_discovery: false,
             enable_file_hooks: false,
             infinite_sessions: InfiniteSessions::new(spec.compaction_threshold),
+            mcp_servers: McpServers::new(),
         }
+    }
+
+    /// Small questions are answered without them.
+    pub(crate) fn with_servers(self, opening: &Opening, servers: &McpServers) -> Self {
+        let is_for = matches!(opening.spec.tier, Tier::Standard | Tier::Full);
+        Self { mcp_servers: if is_for { servers.clone() } else { McpServers::new() }, ..self }
     }
 }
 
@@ -163,6 +176,7 @@ impl ProviderParams {
             wire_api: provider.wire_api,
             base_url: provider.base_url.clone(),
             api_key: provider.api_key.clone(),
+            max_prompt_tokens: provider.max_prompt_tokens,
         }
     }
 }
@@ -392,6 +406,21 @@ pub(crate) struct ErrorMessage {
     pub(crate) message: String,
 }
 
+/// `session.mcp_servers_loaded`.
+#[derive(Debug, Default, Deserialize)]
+#[serde(default)]
+pub(crate) struct McpServersLoaded {
+    pub(crate) servers: Vec<McpServerState>,
+}
+
+#[derive(Debug, Default, Deserialize)]
+#[serde(default)]
+pub(crate) struct McpServerState {
+    pub(crate) name: String,
+    pub(crate) status: String,
+    pub(crate) error: Option<String>,
+}
+
 #[derive(Debug, Default, Deserialize)]
 #[serde(default, rename_all = "camelCase")]
 pub(crate) struct ModelUsage {
@@ -530,6 +559,7 @@ mod tests {
             base_url: "http://127.0.0.1:1/v1".into(),
             api_key: Some("not-a-real-key".into()),
             models: vec!["fake-1".into()],
+            max_prompt_tokens: None,
         }
     }
 

@@ -162,7 +162,7 @@ async fn execute<S: Show + Send + 'static>(
         Err(failure) => return (show, Err(failure)),
     };
     let (reports, messages) = Reports::channel();
-    let redactor = secrets::redactor(env, &project.folder.root);
+    let redactor = secrets::redactor_with(env, &project.folder.root, project.settings.confidential());
     let show = Cautious::new(show, redactor.clone());
     let journal = LedgerJournal {
         repository: project.repository.clone(),

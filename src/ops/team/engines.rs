@@ -10,7 +10,7 @@ use crate::env::Env;
 use crate::error::{Failure, FailureKind};
 use crate::model::{RunId, list};
 use crate::ops::{Project, runtime};
-use crate::settings::{Origin, ProviderSettings, Settings};
+use crate::settings::{McpServerSettings, Origin, ProviderSettings, Settings};
 
 pub(crate) struct Started {
     pub(crate) engine: Engine,
@@ -131,6 +131,7 @@ fn copilot_options(
         directory: directory.to_owned(),
         home,
         provider,
+        mcp_servers: settings.mcp.iter().map(mcp_server).collect::<Result<_, _>>()?,
         run: run.to_owned(),
         timeouts: copilot::Timeouts::default(),
     })
@@ -165,7 +166,29 @@ fn provider_of(env: &Env, settings: &ProviderSettings) -> Result<copilot::Provid
             Some(env.variable(name).map(str::to_owned).ok_or_else(missing)?)
         }
     };
-    Ok(copilot::Provider { kind, wire_api, base_url, api_key, models: settings.models.clone() })
+    let (models, max_prompt_tokens) = (settings.models.clone(), settings.max_prompt_tokens);
+    Ok(copilot::Provider { kind, wire_api, base_url, api_key, models, max_prompt_tokens })
+}
+
+/// A relative path would lead into whatever repository squad works in.
+fn mcp_server((name, settings): (&String, &McpServerSettings)) -> Result<(String, copilot::McpServer), EngineError> {
+    let mistake = |reason: &str| EngineError::Unusable {
+        reason: format!("`mcp.servers.{name}` {reason}"),
+        hint: Some("fix it in your own squad/config.toml".to_owned()),
+    };
+    let McpServerSettings { command, args, env, url, headers } = settings.clone();
+    let server = match (command, url) {
+        (Some(command), None) if Path::new(&command).is_absolute() || !command.contains(['/', '\\']) => {
+            copilot::McpServer::Local { command, args, env }
+        }
+        (Some(_), None) => return Err(mistake("has a `command` that is neither a program's name nor a full path")),
+        (None, Some(url)) if ["http://", "https://"].iter().any(|scheme| url.starts_with(scheme)) => {
+            copilot::McpServer::Http { url, headers }
+        }
+        (None, Some(_)) => return Err(mistake("has a `url` that does not begin with http:// or https://")),
+        _ => return Err(mistake("needs a `command` or a `url`, and one only")),
+    };
+    Ok((name.clone(), server))
 }
 
 /// What is known of an engine after a look at it.

@@ -11,7 +11,17 @@ use crate::policy::Redactor;
 const LARGEST: u64 = 256 * 1024;
 
 pub(crate) fn redactor(env: &Env, project: &Path) -> Redactor {
-    let variables = env.variables.iter().filter(|(name, _)| is_secret(name)).map(|(_, value)| value.clone());
+    redactor_with(env, project, std::iter::empty())
+}
+
+/// Beside these, named like variables.
+pub(crate) fn redactor_with<'a>(
+    env: &'a Env,
+    project: &Path,
+    more: impl Iterator<Item = (&'a str, &'a str)>,
+) -> Redactor {
+    let variables = env.variables.iter().map(|(name, value)| (name.as_str(), value.as_str())).chain(more);
+    let variables = variables.filter(|(name, _)| is_secret(name)).map(|(_, value)| value.to_owned());
     // A variable may name a file or a socket that holds a secret; the path is none.
     let mut secrets: Vec<String> =
         variables.filter(|value| !Path::new(value).is_absolute() && is_no_word(value)).collect();
