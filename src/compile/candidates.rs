@@ -4,6 +4,7 @@ use std::collections::BTreeMap;
 
 use super::Compiler;
 use super::prompt::message_in_choice;
+use super::standing::owned;
 use super::text::{line, one_line};
 use crate::model::{Evidence, Member, Plan, Slug, first_line, quote};
 
@@ -52,11 +53,7 @@ impl Compiler<'_> {
     }
 
     fn push_candidate(&self, prompt: &mut String, member: &Member, reasons: &[&Evidence]) {
-        let owns = self.sources.team.charters.get(&member.slug).map_or("", |charter| &charter.owns);
-        let owns =
-            [&member.scope, owns].into_iter().flat_map(str::lines).map(|line| line.trim_start_matches(ITEM).trim());
-        let owns: Vec<&str> = owns.filter(|line| !line.is_empty()).collect();
-        let owns = if owns.is_empty() { String::new() } else { format!("; owns {}", owns.join("; ")) };
+        let owns = owned(self.sources.team, member, false);
         let about = line(&format!("{}: {}{owns}", member.slug, one_line(&member.role)), CANDIDATE);
         prompt.push_str(&within(&about, CANDIDATE));
         for Evidence { why, source, weight, .. } in reasons {
@@ -86,9 +83,6 @@ impl Compiler<'_> {
         known.take(CANDIDATES).collect()
     }
 }
-
-/// How items of a list begin.
-const ITEM: [char; 4] = ['-', '*', '•', ' '];
 
 /// A quoted line of at most so many bytes.
 fn within(text: &str, limit: usize) -> String {

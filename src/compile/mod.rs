@@ -57,7 +57,7 @@ use decisions::Ranked;
 use history::Past;
 use receipt::hash;
 use skills::Catalog as Skills;
-use standing::{ROSTER_LENGTH, agent_prompt, history_file, own_context, roster, team_context};
+use standing::{agent_prompt, history_file, own_context, roster_of_owners, team_context};
 use topic::Topic;
 
 /// What agents have learned, newest last, as the ledger has it.
@@ -120,7 +120,7 @@ impl<'a> Compiler<'a> {
     pub(crate) fn new(sources: Sources<'a>, task: &'a Task) -> Self {
         let (team, topic) = (sources.team, &task.topic);
         Self {
-            roster: roster(team, ROSTER_LENGTH),
+            roster: roster_of_owners(team),
             skills: Skills::new(&team.skills, topic),
             notes: Past::of_team(&team.notes, topic),
             decisions: Ranked::new(&team.decisions, topic),

@@ -51,9 +51,39 @@ pub(super) const ROSTER_LENGTH: usize = 6_000;
 
 /// Whom work can be given to.
 pub(super) fn roster(team: &Team, limit: usize) -> String {
+    roster_of(team.startable().map(|member| roster_line(member, "")), limit)
+}
+
+/// The same with what each of them owns, where there is room for all of that: names come first.
+pub(super) fn roster_of_owners(team: &Team) -> String {
+    let line = |member: &Member| roster_line(member, &owned(team, member, true));
+    let told = roster_of(team.startable().map(line), usize::MAX);
+    if told.len() <= ROSTER_LENGTH { told } else { roster(team, ROSTER_LENGTH) }
+}
+
+fn roster_of(lines: impl Iterator<Item = String>, limit: usize) -> String {
     let mut roster = String::new();
-    push_within(&mut roster, "\n## The team\n\n", team.startable().map(roster_line), limit);
+    push_within(&mut roster, "\n## The team\n\n", lines, limit);
     roster
+}
+
+/// Bytes of what a colleague owns.
+const OWNED: usize = 160;
+
+/// `; owns src/api/**; Endpoints; The database`. What the routing file gives a member by its path comes first.
+pub(super) fn owned(team: &Team, member: &Member, with_paths: bool) -> String {
+    /// Lines that say nothing by themselves.
+    const FRAME: [char; 4] = ['#', '|', '<', '`'];
+    let item = |line: &'_ str| match line.trim().split_once(' ') {
+        Some(("-" | "*" | "+" | "•", rest)) => rest.trim().replace("**", ""),
+        _ => line.trim().replace("**", ""),
+    };
+    let modules = team.modules.iter().filter(|module| with_paths && module.primary == member.slug);
+    let charter = team.charters.get(&member.slug).map_or("", |charter| &charter.owns);
+    let said = [&member.scope, charter].into_iter().flat_map(str::lines).map(item);
+    let said = said.filter(|line| !line.is_empty() && !line.starts_with(FRAME));
+    let owned: Vec<String> = modules.map(|module| module.path.clone()).chain(said).collect();
+    if owned.is_empty() { String::new() } else { format!("; owns {}", owned.join("; ")) }
 }
 
 /// What every session is told alike, so that providers can keep it from one agent to the next.
@@ -88,9 +118,9 @@ pub(super) fn ceremony_line(ceremony: &Ceremony) -> String {
     format!("- {} ({}){said}\n", one_line(&ceremony.name), place(&ceremony.source))
 }
 
-fn roster_line(member: &Member) -> String {
+fn roster_line(member: &Member, owned: &str) -> String {
     let role = if member.role.is_empty() { String::new() } else { format!(": {}", one_line(&member.role)) };
-    format!("- {} (`{}`){role}\n", one_line(&member.name), member.slug)
+    format!("- {} (`{}`){role}{}\n", one_line(&member.name), member.slug, line(owned, OWNED))
 }
 
 /// Beside the charter; where there is none, in the agent's folder.

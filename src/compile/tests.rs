@@ -84,6 +84,32 @@ fn no_record_can_pose_as_a_heading() {
 }
 
 #[test]
+fn agents_know_what_each_of_the_team_owns() {
+    let mut team = team();
+    let (ada, bob) = (team.members[0].slug.clone(), team.members[1].slug.clone());
+    let owns = "### Mostly\n\n- The API\n* **Data**: schemas\n".to_owned();
+    team.charters.insert(bob.clone(), Charter { owns, ..Charter::default() });
+    let source = Source::new(".squad/routing.md", 1);
+    team.modules.push(Module { path: "src/api/**".to_owned(), primary: bob, secondary: None, source });
+    let roster = |team: &Team| compiled(team, &Settings::default(), Tier::Standard).team;
+    let told = roster(&team);
+    assert!(told.contains("; owns src/api/**; The API; Data: schemas\n"), "{told}");
+    // Each has a line of its own and no more than that; where there is no room for all of it, the names stay.
+    team.charters.get_mut(&ada).expect("a charter").owns = format!("{}\nnot shown", "much ".repeat(100));
+    let told = roster(&team);
+    assert!(told.contains("owns much much") && !told.contains("not shown"), "{told}");
+    for number in 0..60 {
+        let name = format!("Agent {number}");
+        let slug = Slug::fold(&name).expect("a slug");
+        let owns = "- What is long enough to be cut where there are many of them\n".repeat(3);
+        team.charters.insert(slug.clone(), Charter { owns, ..Charter::default() });
+        team.members.push(Member { name, slug, ..team.members[0].clone() });
+    }
+    let told = roster(&team);
+    assert!(told.contains("(`agent-59`)") && !told.contains("; owns"), "{told}");
+}
+
+#[test]
 fn the_hash_covers_the_session_and_not_the_records() {
     let settings = Settings::default();
     let first = compiled(&team(), &settings, Tier::Standard);

@@ -87,6 +87,8 @@ fn requests(world: &World, text: &str) -> Vec<Value> {
 fn an_agent_is_told_what_is_the_same_first_and_nothing_that_contradicts() {
     let world = World::new(|_| [plays("ada", &["say:Done."])]);
     commit(&world, "AGENTS.md", RULES);
+    let bob = "# Bob — Tester\n\n## What I Own\n\n- Every test\n- The data they need\n";
+    commit(&world, ".squad/agents/bob/charter.md", bob);
     let tell = |message| {
         let ended = world.run(&["orchestrate", "--json", "--agent", "ada", "--permissions", "allow", message]);
         (ended.events()[0]["run"].clone(), ended.only("agent.completed")["usage"]["context"].clone())
