@@ -38,7 +38,7 @@ impl Situation<'_> {
         if !limits.is_empty() {
             text.push_str(&format!("Time limits: {}.\n", limits.join(", ")));
         }
-        text.push_str("Processes that you leave running are stopped when the run ends.\n");
+        text.push_str("Processes that you leave running are stopped and reported when you are done.\n");
         text
     }
 }
@@ -80,7 +80,7 @@ mod tests {
             situation.told(),
             "You work for Ann.\nBranch: feature/x\nPermissions: allow. All is allowed.\n\
              Time limits: 5m without a sign of life, 30m for one tool call.\n\
-             Processes that you leave running are stopped when the run ends.\n"
+             Processes that you leave running are stopped and reported when you are done.\n"
         );
         let bare = Situation { user: None, branch: None, permissions: "deny.", limits: [Duration::MAX; 3] };
         assert!(bare.told().starts_with("Permissions: deny.\nProcesses"), "{}", bare.told());

@@ -64,8 +64,9 @@ pub(crate) trait AdapterSession {
     /// Stops the turn that is running; its last fact still comes.
     async fn abort(&mut self);
 
-    /// Releases the session. It can be resumed by its id where the engine can resume.
-    async fn close(self);
+    /// Releases the session. It can be resumed by its id where the engine can resume. Ends what its tools have left
+    /// running, and gives the command lines of that.
+    async fn close(self) -> Vec<String>;
 }
 
 /// What a session that is resumed holds of the turn that was interrupted.
@@ -246,7 +247,7 @@ impl AdapterSession for Session {
         }
     }
 
-    async fn close(self) {
+    async fn close(self) -> Vec<String> {
         match self {
             Self::Copilot(session) => session.close().await,
             Self::Rehearsal(session) => session.close().await,

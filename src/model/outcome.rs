@@ -88,6 +88,9 @@ pub(crate) struct End {
     /// What it changed in the work tree; `None` where nobody looked.
     #[serde(default)]
     pub(crate) changed: Option<Vec<Change>>,
+    /// Command lines of processes that it had left running and that were stopped.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub(crate) left_running: Vec<String>,
     pub(crate) usage: Usage,
 }
 

@@ -38,7 +38,7 @@ fn changed() -> Vec<Change> {
 }
 
 fn end(reason: &str, said: &str) -> End {
-    End { reason: text(reason), text: text(said), changed: Some(changed()), usage: usage() }
+    End { reason: text(reason), text: text(said), changed: Some(changed()), left_running: Vec::new(), usage: usage() }
 }
 
 fn decision() -> Decision {

@@ -19,7 +19,7 @@ use crate::compile::written_by_others;
 use crate::engine::{Adapter, AdapterSession, Engine, EngineError, Opening, Session};
 use crate::model::{
     Attachment, Change, End, Judgement, Outcome, Position, RunId, Slug, Tier, ToolChoice, Unoffered, Usage, Verdict,
-    What, WorkReport, Written, seconds, without_hidden,
+    What, WorkReport, Written, first_line, seconds, without_hidden,
 };
 
 /// What somebody is there for.
@@ -31,6 +31,10 @@ pub(crate) enum Duty {
     /// To judge others' work: it changes nothing, and gives a verdict.
     Review,
 }
+
+/// Processes that an agent left running, as far as they are named, and characters of a command line.
+const PROCESSES: usize = 20;
+const COMMAND: usize = 200;
 
 /// A session to open and what to send to it.
 pub(crate) struct Job {
@@ -59,6 +63,8 @@ pub(crate) struct Work {
     pub(crate) usage: Usage,
     /// What it changed in the work tree; `None` where nobody looked.
     pub(crate) changed: Option<Vec<Change>>,
+    /// Command lines of what it had left running when it was done.
+    left_running: Vec<String>,
     pub(crate) position: Position,
     /// A reviewer's, once it is known.
     pub(crate) verdict: Option<Verdict>,
@@ -248,6 +254,7 @@ impl Workers {
             reason: "squad lost track of it; this is a defect".to_owned(),
             usage: Usage::default(),
             changed: None,
+            left_running: Vec::new(),
             position: self.reports.position(),
             verdict: None,
             seat: Seat::new(Arc::clone(&self.places)),
@@ -313,7 +320,8 @@ impl Workers {
         if work.outcome == Outcome::Completed {
             self.reports.tell(Some(&spec.agent), What::SessionIdle { session: name.clone() });
         }
-        session.close().await;
+        work.left_running =
+            session.close().await.iter().take(PROCESSES).map(|line| first_line(line, COMMAND)).collect();
         self.reports.tell(Some(&spec.agent), What::SessionDestroyed { session: name });
     }
 
@@ -356,8 +364,8 @@ impl Work {
     }
 
     fn event(&self) -> What {
-        let Self { reason, text, changed, usage, .. } = self.clone();
-        What::of_end(self.outcome, End { reason, text, changed, usage })
+        let Self { reason, text, changed, left_running, usage, .. } = self.clone();
+        What::of_end(self.outcome, End { reason, text, changed, left_running, usage })
     }
 
     /// What it said with the tool for verdicts, as a reviewer.

@@ -280,6 +280,17 @@ impl<S: Screen> Lines<S> {
                 }
             }
         }
+        if let Some((_, End { left_running, .. })) = what.end()
+            && !left_running.is_empty()
+        {
+            let named = first_line(&list(left_running), DETAIL);
+            let what = if left_running.len() == 1 {
+                "1 process".to_owned()
+            } else {
+                format!("{} processes", left_running.len())
+            };
+            self.line(who, Mood::Warning, &format!("left {what} running, now stopped: {named}"));
+        }
     }
 
     fn ended(&mut self, agent: &Slug, text: &str) {

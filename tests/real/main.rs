@@ -12,6 +12,7 @@ mod attach;
 mod colleagues;
 mod engines;
 mod installed;
+mod left_running;
 mod mcp;
 mod orchestrate;
 mod prompt;

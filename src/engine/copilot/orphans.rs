@@ -1,5 +1,6 @@
 //! Finds and ends what a killed engine left behind, and what is left when squad itself is killed.
 
+use std::collections::BTreeMap;
 use std::fs;
 use std::process::Stdio;
 use std::time::{Duration, Instant};
@@ -41,35 +42,62 @@ impl Guardian {
 pub(crate) async fn guard(name: &str, value: &str, heard: &[u8]) {
     if heard != DISMISSED {
         tokio::time::sleep(PATIENCE).await;
-        end(name, value).await;
+        end(&[(name, value)]).await;
     }
 }
 
-/// Kills every process that carries this variable in its environment, but no `git`: that holds locks, and ends by
-/// itself.
-pub(crate) async fn end(name: &str, value: &str) {
-    let mark = format!("{name}={value}");
+/// The same for what a session has left behind. What ends with the session is given the time for it.
+pub(super) async fn end_left_running(marks: &[(&str, &str)]) -> Vec<String> {
+    if marked(marks).is_empty() {
+        return Vec::new();
+    }
+    tokio::time::sleep(Duration::from_millis(100)).await;
+    end(marks).await
+}
+
+/// Kills every process that carries these variables in its environment, but no `git`: that holds locks, and ends by
+/// itself. Gives their command lines.
+pub(crate) async fn end(marks: &[(&str, &str)]) -> Vec<String> {
+    // By their ids: one that dies slowly is met again.
+    let mut ended = BTreeMap::new();
     // A process may start another between being seen and being killed, so look again, but not for ever.
     let deadline = Instant::now() + Duration::from_millis(200);
-    while end_once(mark.as_bytes()) > 0 && Instant::now() < deadline {
+    loop {
+        let found = marked(marks);
+        if found.is_empty() || Instant::now() >= deadline {
+            return ended.into_values().collect();
+        }
+        for id in found {
+            let line = command_line(id);
+            if kill(id) {
+                ended.entry(id).or_insert(line);
+            }
+        }
         tokio::time::sleep(Duration::from_millis(5)).await;
     }
 }
 
-fn end_once(mark: &[u8]) -> usize {
-    let Ok(processes) = fs::read_dir("/proc") else { return 0 };
+fn marked(marks: &[(&str, &str)]) -> Vec<i32> {
+    let marks: Vec<String> = marks.iter().map(|(name, value)| format!("{name}={value}")).collect();
+    let processes = fs::read_dir("/proc").into_iter().flatten();
     let ids = processes.filter_map(|entry| entry.ok()?.file_name().to_str()?.parse::<i32>().ok());
-    ids.filter(|&id| id != own_id() && carries(id, mark) && !is_git(id)).filter(|&id| kill(id)).count()
+    ids.filter(|&id| id != own_id() && carries(id, &marks) && !is_git(id)).collect()
 }
 
 fn own_id() -> i32 {
     i32::try_from(std::process::id()).unwrap_or(0)
 }
 
-fn carries(id: i32, mark: &[u8]) -> bool {
+fn carries(id: i32, marks: &[String]) -> bool {
     // Another user's process cannot be read, nor is it ours. That of a zombie is empty.
     let environment = fs::read(format!("/proc/{id}/environ")).unwrap_or_default();
-    environment.split(|&byte| byte == 0).any(|variable| variable == mark)
+    let has = |mark: &String| environment.split(|&byte| byte == 0).any(|variable| variable == mark.as_bytes());
+    marks.iter().all(has)
+}
+
+fn command_line(id: i32) -> String {
+    let line = fs::read(format!("/proc/{id}/cmdline")).unwrap_or_default();
+    String::from_utf8_lossy(&line).replace('\0', " ").trim_end().to_owned()
 }
 
 fn is_git(id: i32) -> bool {

@@ -150,7 +150,7 @@ impl Process {
     /// mark in their environment.
     #[cfg(target_os = "linux")]
     async fn end_orphans(&mut self) {
-        super::orphans::end(MARK, &self.mark).await;
+        super::orphans::end(&[(MARK, &self.mark)]).await;
         if let Some(guardian) = self.guardian.take() {
             guardian.dismiss().await;
         }

@@ -204,6 +204,19 @@ impl Server {
         }
     }
 
+    /// Ends what the tools of a session have left running. The CLI names the session to them.
+    #[cfg(target_os = "linux")]
+    pub(crate) async fn end_left_running(&self, session: &str) -> Vec<String> {
+        let marks = [("SQUAD_RUN", self.options.run.as_str()), ("COPILOT_AGENT_SESSION_ID", session)];
+        super::orphans::end_left_running(&marks).await
+    }
+
+    #[cfg(not(target_os = "linux"))]
+    pub(crate) async fn end_left_running(&self, session: &str) -> Vec<String> {
+        tracing::debug!("what {session} left running cannot be looked for here");
+        Vec::new()
+    }
+
     /// The connection if there is one right now.
     pub(crate) fn connected(&self) -> Option<Arc<Connection>> {
         match &*self.state.borrow() {

@@ -248,15 +248,17 @@ impl AdapterSession for Session {
         }
     }
 
-    async fn close(mut self) {
+    async fn close(mut self) -> Vec<String> {
         self.closed = true;
-        let Some(connection) = self.server.connected() else { return };
+        // Without a connection, its process has ended, and what that has left is ended already.
+        let Some(connection) = self.server.connected() else { return Vec::new() };
         let patience = self.server.options.timeouts.abort;
         for method in ["sessions.save", "session.destroy"] {
             if let Err(error) = connection.request(method, &self.by_id(), patience).await {
                 tracing::debug!("{method} of {}: {error}", self.id);
             }
         }
+        self.server.end_left_running(&self.id).await
     }
 }
 

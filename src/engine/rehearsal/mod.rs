@@ -160,8 +160,9 @@ impl AdapterSession for Session {
         self.abort.send_replace(true);
     }
 
-    async fn close(self) {
+    async fn close(self) -> Vec<String> {
         self.abort.send_replace(true);
+        Vec::new()
     }
 }
 
