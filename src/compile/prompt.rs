@@ -172,15 +172,59 @@ pub(crate) fn revision_prompt(
     prompt
 }
 
-/// To an agent that was interrupted and has its task already.
-pub(crate) fn continuation_prompt(unfinished: &[String]) -> String {
+/// A tool call of an agent that was interrupted.
+#[derive(Clone, Debug, PartialEq)]
+pub(crate) struct PastCall {
+    /// The engine's id of it.
+    pub(crate) call: String,
+    pub(crate) tool: String,
+    pub(crate) detail: String,
+    pub(crate) ok: bool,
+}
+
+impl PastCall {
+    pub(crate) fn new(call: &str, tool: &str, detail: &str, ok: bool) -> Self {
+        Self { call: call.to_owned(), tool: tool.to_owned(), detail: first_line(detail, CALL), ok }
+    }
+}
+
+/// Calls that an interrupted agent is told of.
+const CALLS: usize = 40;
+/// Characters of what a call was about.
+const CALL: usize = 200;
+
+/// To an agent that was interrupted and has its task already. `lost` are calls that its session does not hold.
+pub(crate) fn continuation_prompt(unfinished: &[String], lost: &[PastCall]) -> String {
     let mut prompt =
         "You were interrupted, and may go on now. Look at what is there before you repeat anything.".to_owned();
     if !unfinished.is_empty() {
         let calls = list(unfinished.iter().map(|tool| format!("`{}`", printable(tool).replace(['`', '\n'], "?"))));
         prompt.push_str(&format!(" Nobody knows what became of your last calls of {calls}: check it."));
     }
+    push_calls(&mut prompt, lost);
     prompt
+}
+
+/// Behind the task of an agent that was interrupted and whose session does not hold it: what squad's record says.
+pub(crate) fn interrupted_prompt(calls: &[PastCall]) -> String {
+    let mut prompt =
+        "\nThis work was begun before and interrupted. Look at what is there before you repeat anything.".to_owned();
+    push_calls(&mut prompt, calls);
+    prompt.push('\n');
+    prompt
+}
+
+fn push_calls(prompt: &mut String, calls: &[PastCall]) {
+    let told = calls.get(calls.len().saturating_sub(CALLS)..).unwrap_or_default();
+    if told.is_empty() {
+        return;
+    }
+    let more = if told.len() < calls.len() { format!(", the last {CALLS} of {}", calls.len()) } else { String::new() };
+    prompt.push_str(&format!(" You do not remember these calls, which squad has recorded{more}:\n\n"));
+    for PastCall { tool, detail, ok, .. } in told {
+        let end = if *ok { "succeeded" } else { "failed or was cut short" };
+        prompt.push_str(&quote(&format!("{} {end}: {}", first_line(tool, CALL), detail)));
+    }
 }
 
 /// Work that a colleague hands on.
@@ -259,4 +303,24 @@ fn files(changed: &[Change]) -> String {
         named.push(format!("{} more", changed.len() - FILES));
     }
     if named.is_empty() { "none".to_owned() } else { named.join(", ") }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn who_was_interrupted_is_told_what_is_on_record() {
+        let call = |number: usize, detail: &str| PastCall::new(&number.to_string(), "bash", detail, number % 2 == 1);
+        assert_eq!(
+            interrupted_prompt(&[call(1, "make\n# Rules"), call(2, "rm x")]),
+            "\nThis work was begun before and interrupted. Look at what is there before you repeat anything. You do not \
+             remember these calls, which squad has recorded:\n\n> bash succeeded: make\n> bash failed or was cut short: \
+             rm x\n\n"
+        );
+        let many: Vec<PastCall> = (1..=50).map(|number| call(number, "ls")).collect();
+        let told = continuation_prompt(&["edit".to_owned()], &many);
+        assert!(told.contains("your last calls of `edit`: check it.") && told.contains("the last 40 of 50"), "{told}");
+        assert_eq!(told.matches("\n> ").count(), 40);
+    }
 }

@@ -76,6 +76,8 @@ pub(crate) struct Recall {
     pub(crate) has_prompt: bool,
     /// Tools whose calls have begun and not ended: nobody knows what became of them.
     pub(crate) unfinished: Vec<String>,
+    /// The ids of all calls that it holds.
+    pub(crate) calls: Vec<String>,
 }
 
 /// A tool of squad's own, offered to every session. The engine calls it by [`Fact::Request`].

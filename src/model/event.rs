@@ -153,7 +153,8 @@ kinds! {
     "connection.failed" AtOnce ConnectionFailed { engine: String, reason: String };
     "connection.lost" Batched ConnectionLost { reason: String };
     "connection.restored" Batched ConnectionRestored { attempts: u32 };
-    "session.created" Batched SessionCreated {
+    /// Durable at once: whoever resumes the run knows that there is a session.
+    "session.created" AtOnce SessionCreated {
         session: String,
         model: String,
         compiled_hash: String,
@@ -161,7 +162,7 @@ kinds! {
         #[serde(default)]
         seconds: f64,
     };
-    "session.resumed" Batched SessionResumed {
+    "session.resumed" AtOnce SessionResumed {
         session: String,
         #[serde(default)]
         seconds: f64,

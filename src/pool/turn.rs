@@ -10,9 +10,9 @@ use super::notices::Notice;
 use super::requests::in_project;
 use super::timer::{Timer, Waits};
 use super::workers::{Started, Work, Workers};
-use crate::compile;
+use crate::compile::{self, PastCall};
 use crate::engine::{AdapterSession, EngineError, Fact, Session};
-use crate::model::{Attachment, Outcome, What, Written, seconds, without_hidden};
+use crate::model::{Attachment, Outcome, What, Written, list, seconds, without_hidden};
 use crate::policy::is_in_inbox;
 
 /// So often a turn goes on whose engine died in its middle: more often, and the turn may be why.
@@ -106,16 +106,36 @@ impl Workers {
         tell(What::SessionResumed { session: name, seconds: 0.0 });
         self.close_calls(work);
         work.usage.turns += 1;
-        match self.continuation(session, message.0).await {
+        match self.continuation(session, message.0, work).await {
             Some(continuation) => session.send(&continuation, &[]).await,
-            None => session.send(message.0, message.1).await,
+            None => {
+                let prompt = message.0.to_owned() + &without_hidden(compile::interrupted_prompt(&work.calls));
+                session.send(&prompt, message.1).await
+            }
         }
     }
 
-    /// What a session is told whose turn was cut short; `None` where it does not hold the prompt.
-    pub(super) async fn continuation(&self, session: &mut Session, prompt: &str) -> Option<String> {
-        let recall = session.recall(prompt).await.filter(|recall| recall.has_prompt)?;
-        Some(compile::continuation_prompt(&recall.unfinished))
+    /// What a session is told whose turn was cut short; `None` where it does not hold the task.
+    pub(super) async fn continuation(&self, session: &mut Session, task: &str, work: &Work) -> Option<String> {
+        let recall = session.recall(task).await?;
+        let warn = |reason: String| {
+            let what = What::SessionError { session: work.session.clone(), reason };
+            self.reports.tell(Some(&work.agent), what);
+        };
+        if !recall.has_prompt {
+            warn("its session does not hold the task, which is given again".to_owned());
+            return None;
+        }
+        let lost: Vec<PastCall> =
+            work.calls.iter().filter(|past| !recall.calls.contains(&past.call)).cloned().collect();
+        if !recall.unfinished.is_empty() {
+            let tools = list(recall.unfinished.iter().map(|tool| format!("`{tool}`")));
+            warn(format!("nobody knows what became of its last calls of {tools}, which it is told to check"));
+        }
+        if !lost.is_empty() {
+            warn(format!("its session has lost {} of its tool calls, of which it is told", lost.len()));
+        }
+        Some(without_hidden(compile::continuation_prompt(&recall.unfinished, &lost)))
     }
 
     /// Tells a turn what was decided. `false`: it hears of it with its next message.
@@ -142,6 +162,7 @@ impl Workers {
         for (call, Started { tool, detail, at, .. }) in std::mem::take(&mut work.under_way) {
             let result = "cut short by the end of the turn".to_owned();
             let seconds = seconds(at.elapsed());
+            work.calls.push(PastCall::new(&call, &tool, &detail, false));
             let what =
                 What::ToolCompleted { call, tool, ok: false, exit_code: None, seconds, detail, result, wrote: None };
             self.reports.tell(Some(&work.agent), what);
@@ -192,6 +213,7 @@ impl Workers {
                     at: Instant::now(),
                 });
                 let (seconds, wrote) = (seconds(at.elapsed()), writes.filter(|_| ok));
+                work.calls.push(PastCall::new(&call, &tool, &detail, ok));
                 tell(What::ToolCompleted { call, tool, ok, exit_code, seconds, detail, result, wrote });
                 work.usage.tool_calls += 1;
             }

@@ -15,7 +15,7 @@ use super::requests::{RequestHandler, Requester};
 use super::seat::Seat;
 use super::timer::Limits;
 use super::{Cancel, LiveSessions, Reports, WorkTree};
-use crate::compile::written_by_others;
+use crate::compile::{PastCall, interrupted_prompt, written_by_others};
 use crate::engine::{Adapter, AdapterSession, Engine, EngineError, Opening, Session};
 use crate::model::{
     Attachment, Change, End, Judgement, Outcome, Position, RunId, Slug, Tier, ToolChoice, Unoffered, Usage, Verdict,
@@ -45,8 +45,8 @@ pub(crate) struct Job {
     /// Go with the prompt.
     pub(crate) attachments: Vec<Attachment>,
     pub(crate) duty: Duty,
-    /// It was interrupted: what its session holds of the prompt is not sent again.
-    pub(crate) goes_on: bool,
+    /// It was interrupted, and did this before: what its session holds of the prompt is not sent again.
+    pub(crate) goes_on: Option<Vec<PastCall>>,
     /// `None`: the plan's own.
     pub(crate) handed_by: Option<HandedBy>,
 }
@@ -76,6 +76,8 @@ pub(crate) struct Work {
     has_session: bool,
     /// Tool calls that have begun and not ended, by the call's id.
     pub(super) under_way: BTreeMap<String, Started>,
+    /// Tool calls that have ended, in an earlier process too.
+    pub(super) calls: Vec<PastCall>,
 }
 
 /// A tool call that has begun.
@@ -262,6 +264,7 @@ impl Workers {
             hears_decisions: false,
             has_session: false,
             under_way: BTreeMap::new(),
+            calls: Vec::new(),
         }
     }
 
@@ -269,7 +272,6 @@ impl Workers {
         let (name, directory) = (job.opening.session.clone(), job.opening.directory.clone());
         let spec = job.opening.spec.clone();
         let mut cancel = self.cancel_of(&job);
-        let resume = job.opening.resume;
         if let Some(Unoffered { model, engine }) = &spec.model.instead_of {
             let (from, to) = (model.clone(), spec.model.shown().to_owned());
             let reason = format!("{engine} does not offer it");
@@ -283,8 +285,8 @@ impl Workers {
             }
             opened = self.open(job.opening) => opened,
         };
-        let mut session = match opened {
-            Ok(session) => session,
+        let (mut session, is_resumed) = match opened {
+            Ok(opened) => opened,
             Err(error) => {
                 let reason = error.to_string();
                 self.reports.tell(Some(&spec.agent), What::SessionError { session: name, reason: reason.clone() });
@@ -293,7 +295,7 @@ impl Workers {
         };
         self.sessions.place(&spec.agent, session.model(), (&directory, &job.prompt), session.workspace());
         let seconds = seconds(asked.elapsed());
-        let opened = if resume {
+        let opened = if is_resumed {
             What::SessionResumed { session: name.clone(), seconds }
         } else {
             What::SessionCreated {
@@ -310,10 +312,18 @@ impl Workers {
         }
         let others = work.requester.tree.as_ref().map(|tree| tree.written_by_others(&spec.agent)).unwrap_or_default();
         let task = without_hidden(job.prompt);
-        let continuation = if job.goes_on && resume { self.continuation(&mut session, &task).await } else { None };
+        let is_interrupted = job.goes_on.is_some();
+        work.calls = job.goes_on.unwrap_or_default();
+        let continuation = match is_interrupted && is_resumed {
+            true => self.continuation(&mut session, &task, work).await,
+            false => None,
+        };
         let (prompt, attachments) = match continuation {
             Some(continuation) => (continuation, Vec::new()),
-            None => (task + &job.situation + &written_by_others(&others), job.attachments),
+            None => {
+                let before = if is_interrupted { interrupted_prompt(&work.calls) } else { String::new() };
+                (task + &before + &job.situation + &written_by_others(&others), job.attachments)
+            }
         };
         self.turn(&mut session, (&prompt, &attachments), cancel, work).await;
         self.close_calls(work);
@@ -325,17 +335,17 @@ impl Workers {
         self.reports.tell(Some(&spec.agent), What::SessionDestroyed { session: name });
     }
 
-    /// A session that cannot be resumed is opened afresh, and the reason is recorded.
-    async fn open(&self, opening: Opening) -> Result<Session, EngineError> {
+    /// A session that cannot be resumed is opened afresh, and the reason is recorded. Returns whether it was resumed.
+    async fn open(&self, opening: Opening) -> Result<(Session, bool), EngineError> {
         let (resume, mut afresh) = (opening.resume, opening.clone());
         match self.engine.open(opening).await {
             Err(error @ EngineError::NotResumable { .. }) if resume => {
                 let what = What::SessionError { session: afresh.session.clone(), reason: error.to_string() };
                 self.reports.tell(Some(&afresh.spec.agent), what);
                 afresh.resume = false;
-                self.engine.open(afresh).await
+                self.engine.open(afresh).await.map(|session| (session, false))
             }
-            opened => opened,
+            opened => opened.map(|session| (session, resume)),
         }
     }
 }

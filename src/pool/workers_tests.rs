@@ -40,7 +40,7 @@ pub(super) fn job(agent: &str) -> Job {
         situation: String::new(),
         attachments: Vec::new(),
         duty: Duty::Work,
-        goes_on: false,
+        goes_on: None,
         handed_by: None,
     }
 }

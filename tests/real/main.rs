@@ -10,6 +10,7 @@ mod repository;
 
 mod attach;
 mod colleagues;
+mod damage;
 mod engines;
 mod installed;
 mod left_running;

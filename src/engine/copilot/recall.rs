@@ -1,8 +1,41 @@
-//! What a session that is resumed holds: its events, as `session.getMessages` gives them.
+//! What a session that is resumed holds: its events.
 
-use serde_json::Value;
+use std::time::Duration;
 
+use serde_json::{Value, json};
+
+use super::connection::{CallError, Connection};
 use crate::engine::Recall;
+
+/// In the error of an own tool's call that squad did not answer any more.
+const CUT_OFF: &str = "disconnected before responding";
+
+/// What matters of a session's events. All of them may be too long for a message.
+const KINDS: [&str; 4] = ["user.message", "assistant.message", "tool.execution_start", "tool.execution_complete"];
+/// Pages of events, each of which the CLI bounds in bytes.
+const PAGES: usize = 100;
+
+pub(super) async fn events(connection: &Connection, session: &str, patience: Duration) -> Result<Value, CallError> {
+    let mut params = json!({ "sessionId": session, "types": KINDS, "max": 1000 });
+    let mut events = Vec::new();
+    for _ in 0..PAGES {
+        let mut page = match connection.request("session.eventLog.read", &params, patience).await {
+            // An older CLI has no such method.
+            Err(CallError::Refused { .. }) => {
+                return connection.request("session.getMessages", &json!({ "sessionId": session }), patience).await;
+            }
+            page => page?,
+        };
+        if let Some(Value::Array(more)) = page.get_mut("events").map(Value::take) {
+            events.extend(more);
+        }
+        if page["hasMore"] != json!(true) {
+            break;
+        }
+        params["cursor"] = page["cursor"].take();
+    }
+    Ok(Value::Array(events))
+}
 
 /// The events since a prompt; of a prompt that was sent more than once, since the last time.
 pub(super) fn read(answer: &Value, prompt: &str) -> Recall {
@@ -20,21 +53,32 @@ pub(super) fn read(answer: &Value, prompt: &str) -> Recall {
     let calls = |kind: &'static str| since.iter().enumerate().filter(move |(_, event)| is_of(event, kind));
     let last_words = calls("assistant.message").map(|(place, _)| place).next_back().unwrap_or(0);
     // A CLI that is told to end gives the calls that are under way a failure, which the model has not seen.
+    // Calls of squad's own tools fail when squad dies, and the model may go on for a moment with nobody there.
+    let is_cut_off = |event: &Value| text(event, "/data/error/message").is_some_and(|error| error.contains(CUT_OFF));
     let has_ended = |(place, event): &(usize, &Value)| {
-        *place < last_words || event.pointer("/data/success").and_then(Value::as_bool) != Some(false)
+        let has_failed = event.pointer("/data/success").and_then(Value::as_bool) == Some(false);
+        !has_failed || (*place < last_words && !is_cut_off(event))
     };
     let ended = calls("tool.execution_complete").filter(has_ended);
     let ended: Vec<String> = ended.filter_map(|(_, event)| text(event, "/data/toolCallId")).collect();
-    let is_open = |event: &&Value| text(event, "/data/toolCallId").is_some_and(|call| !ended.contains(&call));
-    let begun = calls("tool.execution_start").map(|(_, event)| event).filter(is_open);
-    let unfinished = begun.filter_map(|event| text(event, "/data/toolName"));
-    Recall { has_prompt: true, unfinished: unfinished.collect() }
+    // Of a call that the model asked for, the beginning may not have reached the disk.
+    let asked = calls("assistant.message").filter_map(|(_, event)| event.pointer("/data/toolRequests")?.as_array());
+    let asked = asked.flatten().map(|request| (text(request, "/toolCallId"), text(request, "/name")));
+    let started = calls("tool.execution_start");
+    let started = started.map(|(_, event)| (text(event, "/data/toolCallId"), text(event, "/data/toolName")));
+    let mut begun: Vec<(String, String)> = Vec::new();
+    for (call, tool) in asked.chain(started).filter_map(|(call, tool)| call.zip(tool)) {
+        if begun.iter().all(|(known, _)| *known != call) {
+            begun.push((call, tool));
+        }
+    }
+    let calls = begun.iter().map(|(call, _)| call.clone()).collect();
+    let unfinished = begun.into_iter().filter(|(call, _)| !ended.contains(call)).map(|(_, tool)| tool).collect();
+    Recall { has_prompt: true, unfinished, calls }
 }
 
 #[cfg(test)]
 mod tests {
-    use serde_json::json;
-
     use super::*;
 
     #[test]
@@ -49,12 +93,24 @@ mod tests {
             said("work"), call("tool.execution_start", "a"), said("work"), call("tool.execution_start", "b"),
             call("tool.execution_complete", "b"), call("tool.execution_start", "c"), json!({ "type": 7 }), json!([]),
         ]});
-        assert_eq!(read(&events, "work\n"), Recall { has_prompt: true, unfinished: vec!["bash".to_owned()] });
+        let (unfinished, calls) = (vec!["bash".to_owned()], ["b", "c"].map(str::to_owned).to_vec());
+        assert_eq!(read(&events, "work\n"), Recall { has_prompt: true, unfinished, calls });
         assert_eq!(read(&events, "other work"), Recall::default());
         assert!(read(&json!({ "events": [said("Decided: tabs.\n---\n\nwork")] }), "work").has_prompt);
         let [begun, lost] = [call("tool.execution_start", "a"), failed("a")];
         assert_eq!(of(&[said("work"), begun.clone(), answered.clone(), lost.clone()]), ["bash"]);
-        assert!(of(&[said("work"), begun, lost, answered]).is_empty(), "the model has seen it");
+        assert!(of(&[said("work"), begun.clone(), lost.clone(), answered.clone()]).is_empty(), "the model has seen it");
+        let mut cut_off = lost;
+        cut_off["data"]["error"] = json!({ "message": "Extension disconnected before responding to tool call" });
+        assert_eq!(of(&[said("work"), begun, cut_off, answered]), ["bash"]);
+        let asked = |id: &str| {
+            let requests = json!([{ "toolCallId": id, "name": "edit" }]);
+            json!({ "type": "assistant.message", "data": { "toolRequests": requests } })
+        };
+        assert_eq!(
+            of(&[said("work"), call("tool.execution_start", "a"), asked("b"), call("tool.execution_start", "b")]),
+            ["edit", "bash"]
+        );
         for odd in [json!(null), json!({ "events": 1 }), json!([{}])] {
             assert_eq!(read(&odd, "work"), Recall::default());
         }

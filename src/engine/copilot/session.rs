@@ -198,8 +198,8 @@ impl AdapterSession for Session {
     async fn recall(&mut self, prompt: &str) -> Option<Recall> {
         let connection = self.server.connection().await.ok()?;
         let patience = self.server.options.timeouts.request;
-        let answer = connection.request("session.getMessages", &self.by_id(), patience).await;
-        answer.ok().map(|answer| super::recall::read(&answer, prompt))
+        let events = super::recall::events(&connection, &self.id, patience).await;
+        events.ok().map(|events| super::recall::read(&events, prompt))
     }
 
     async fn notify(&mut self, text: &str) -> Result<bool, EngineError> {

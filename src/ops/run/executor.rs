@@ -145,7 +145,7 @@ impl Executor<'_> {
     /// What was handed on before the run was interrupted: what is done stays done, the rest goes on.
     pub(super) fn take_up_handed_on(&self, tier: Tier) -> Vec<Work> {
         let mut done = Vec::new();
-        for HandedOn { request, from, to, task, has_begun, end } in self.past.handed_on() {
+        for HandedOn { request, from, to, task, begun, end } in self.past.handed_on() {
             let workers = self.workers.at(request.position);
             let asked = HandOnRequest { from: from.clone(), to: to.clone(), task: task.to_owned() };
             if let Some(end) = end {
@@ -154,7 +154,7 @@ impl Executor<'_> {
                 done.push(work);
             } else if let Ok(job) = self.handed_job(from, to, task, tier) {
                 let handed_by = Some(HandedBy { agents: vec![from.clone()], entry: request.id.clone() });
-                workers.take_up(asked, Job { goes_on: has_begun, handed_by, ..job });
+                workers.take_up(asked, Job { goes_on: begun, handed_by, ..job });
             }
         }
         done
@@ -253,7 +253,7 @@ impl Executor<'_> {
         let (directory, asks) = (self.project.folder.root.clone(), self.workers.requests.ask.is_some());
         let situation = if duty == Duty::Answer { String::new() } else { self.situation(asks) };
         let opening = Opening { session, spec, tools, directory, resume, asks, form: None };
-        Job { opening, prompt, situation, attachments, duty, goes_on: false, handed_by: None }
+        Job { opening, prompt, situation, attachments, duty, goes_on: None, handed_by: None }
     }
 
     /// What whoever works in this run is told of it.

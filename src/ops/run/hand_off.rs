@@ -83,7 +83,7 @@ impl Executor<'_> {
         };
         let prompt = compile::review_prompt(&self.order.message, &reports_of(judged), &diff, &workers.requests.project);
         let job = self.job(reviewer, plan.tier, prompt, Duty::Review, position.attempt > Some(1));
-        let goes_on = self.past.is_interrupted(&reviewer.slug, position);
+        let goes_on = self.past.interrupted(&reviewer.slug, position);
         let mut work = workers.work(Job { goes_on, ..job }).await;
         let authors: Vec<Slug> = unique(judged.iter().map(|work| work.agent.clone()));
         if work.outcome != Outcome::Completed {
@@ -203,7 +203,7 @@ impl Executor<'_> {
         if let Some(end) = self.past.completed(&member.slug, position) {
             return workers.recorded(&member.slug, end.clone());
         }
-        let goes_on = self.past.is_interrupted(&member.slug, position);
+        let goes_on = self.past.interrupted(&member.slug, position);
         let prompt = compile::revision_prompt(
             &self.order.message,
             &reports_of(judged),

@@ -4,6 +4,7 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use clap::ValueEnum;
 
+use crate::compile::PastCall;
 use crate::env::Env;
 use crate::error::Failure;
 use crate::model::{
@@ -52,7 +53,8 @@ pub(super) struct HandedOn<'p> {
     pub(super) from: &'p Slug,
     pub(super) to: &'p Slug,
     pub(super) task: &'p str,
-    pub(super) has_begun: bool,
+    /// What was done of it, where it has begun.
+    pub(super) begun: Option<Vec<PastCall>>,
     /// How it was completed.
     pub(super) end: Option<&'p End>,
 }
@@ -129,6 +131,14 @@ fn opens_session(event: &Event) -> bool {
     matches!(event.what, What::SessionCreated { .. } | What::SessionResumed { .. })
 }
 
+fn calls<'e>(events: impl Iterator<Item = &'e Event>) -> Vec<PastCall> {
+    let calls = events.filter_map(|event| match &event.what {
+        What::ToolCompleted { call, tool, detail, ok, .. } => Some(PastCall::new(call, tool, detail, *ok)),
+        _ => None,
+    });
+    calls.collect()
+}
+
 impl Past {
     pub(super) fn is_empty(&self) -> bool {
         self.events.is_empty()
@@ -184,10 +194,11 @@ impl Past {
         self.events.iter().any(|event| event.agent.as_ref() == Some(agent) && opens_session(event))
     }
 
-    /// Whether an agent has begun work there that it has not completed.
-    pub(super) fn is_interrupted(&self, agent: &Slug, position: Position) -> bool {
+    /// The tool calls of work that an agent has begun there and not completed.
+    pub(super) fn interrupted(&self, agent: &Slug, position: Position) -> Option<Vec<PastCall>> {
         let has_begun = self.at(agent, position).any(opens_session);
-        has_begun && self.completed(agent, position).is_none()
+        let is_interrupted = has_begun && self.completed(agent, position).is_none();
+        is_interrupted.then(|| calls(self.at(agent, position)))
     }
 
     /// What an agent did there of the plan's work, and not of what a colleague handed it.
@@ -221,7 +232,8 @@ impl Past {
                 let since = self.events.get(begun.unwrap_or(self.events.len())..).unwrap_or_default();
                 let end = since.iter().filter(is_its).find_map(|event| event.what.end());
                 let end = end.filter(|(outcome, _)| *outcome == Outcome::Completed).map(|(_, end)| end);
-                Some(HandedOn { request, from, to, task, has_begun: begun.is_some(), end })
+                let begun = begun.map(|_| calls(since.iter().filter(is_its)));
+                Some(HandedOn { request, from, to, task, begun, end })
             })
             .collect()
     }

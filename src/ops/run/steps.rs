@@ -77,7 +77,7 @@ impl Executor<'_> {
         let directory = &self.workers.requests.project;
         let prompt = compile::task_prompt(&self.order.message, part, directory, self.run.as_str());
         let resume = part.earlier.iter().any(|work| *work.agent == member.slug);
-        let goes_on = self.past.is_interrupted(&member.slug, position);
+        let goes_on = self.past.interrupted(&member.slug, position);
         Job { goes_on, ..self.job(member, plan.tier, prompt, Duty::Work, resume) }
     }
 }
