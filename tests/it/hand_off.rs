@@ -245,6 +245,16 @@ fn who_was_locked_out_stays_so_in_later_runs() {
             && evidence["source"] == format!("run {run}")
     });
     assert!(because, "{bound}");
+    // `squad route` says the same, and of a file that is only named beside the message.
+    let route = |arguments: &[&str]| -> Value {
+        let output = repo.squad(&[&["route", "--json"], arguments].concat());
+        serde_json::from_str(&output.out).expect("JSON")
+    };
+    let routed = route(&["Add an endpoint and a query to `login.txt`."]);
+    assert_eq!((&routed["kind"], &routed["agents"]), (&"abstain".into(), &serde_json::json!([])), "{routed}");
+    assert_eq!(route(&["--path", "login.txt", "Add an endpoint"])["agents"], serde_json::json!([]));
+    assert_eq!(route(&["--path", "other.txt", "Add an endpoint"])["agents"], serde_json::json!(["ada"]));
+    assert_eq!(route(&["@ada add an endpoint to login.txt"])["agents"], serde_json::json!(["ada"]));
     assert_eq!(plan(&["Add an endpoint and a query to other.txt"])["agents"], serde_json::json!(["ada"]));
     // Called by the user, it may.
     assert_eq!(plan(&["@ada add an endpoint to login.txt"])["agents"], serde_json::json!(["ada"]));

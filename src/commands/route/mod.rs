@@ -6,7 +6,7 @@ use super::{Context, Ended, TierName, text_or_input};
 use crate::error::Failure;
 use crate::model::{Plan, Tier};
 use crate::ops::Project;
-use crate::ops::run::{past, routing};
+use crate::ops::run::{lockouts, past, routing};
 use crate::ops::team::members::named_agents;
 use crate::route::{Considered, Request, Router, Wishes};
 use crate::settings::Layer;
@@ -105,7 +105,11 @@ impl Args {
         for (what, name) in router.unknown(&request) {
             context.ui.warning(&format!("the {what} `{name}` has no effect: no routing row matches it"));
         }
-        let plan = router.plan(&request, &wishes);
+        let mut plan = router.plan(&request, &wishes);
+        let named =
+            [&[message.as_str()], &paths.iter().map(String::as_str).collect::<Vec<_>>()[..]].concat().join("\n");
+        let lockouts = lockouts::binding(&project, &message, &wishes.agents, || context.env.clock.now())?;
+        lockouts::bind(&mut plan, &lockouts, &named);
         let considered = self.explain.then(|| router.considered(&request, &plan));
         let ui = &mut context.ui;
         if ui.json() {

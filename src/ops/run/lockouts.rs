@@ -11,11 +11,12 @@ use crate::env::Env;
 use crate::error::Failure;
 use crate::git::{Error, Repository};
 use crate::model::{Evidence, Plan, PlanKind, RunId, Slug, Verdict, What, list};
-use crate::ops::ledger::index::{EntryFacts, Fact, Index, Place};
+use crate::ops::ledger::index::{Index, Place, ReviewFact, Ruling};
 use crate::ops::ledger::journal::append;
 use crate::ops::team::secrets;
 use crate::ops::{Project, Workspace};
 use crate::record::Entry;
+use crate::route::Router;
 
 const LONGEST: SignedDuration = SignedDuration::from_hours(14 * 24);
 
@@ -30,18 +31,22 @@ pub(crate) struct Lockout {
 }
 
 /// The lockouts that hold, the newest first.
-pub(crate) fn in_force(repository: &Repository, prefix: &str, now: Timestamp) -> Result<Vec<Lockout>, Error> {
+pub(crate) fn in_force(
+    repository: &Repository,
+    prefix: &str,
+    now: impl FnOnce() -> Timestamp,
+) -> Result<Vec<Lockout>, Error> {
     let Some(index) = Index::open(repository, prefix)? else { return Ok(Vec::new()) };
-    let oldest = now - LONGEST;
+    let oldest = now() - LONGEST;
     let first_day = oldest.strftime("%Y/%m/%d").to_string();
     let (mut found, mut approved, mut lifted) = (Vec::new(), BTreeSet::new(), BTreeSet::new());
     for span in index.spans(Place::Log).iter().take_while(|span| !span.is_before(&first_day)) {
         // The newest first: what ends a lockout is met before it.
-        for EntryFacts { at, run, agent, fact, .. } in index.values::<EntryFacts>(span)?.rev() {
-            match (fact, run, agent) {
-                (Fact::Judged { verdict: Verdict::Approved, files }, ..) => approved.extend(files),
-                (Fact::Lifted, Some(run), _) => drop(lifted.insert(run)),
-                (Fact::LockedOut { reviewer, files }, Some(run), Some(agent)) if at >= oldest => {
+        for ReviewFact { at, run, agent, ruling } in index.values::<ReviewFact>(span)?.rev() {
+            match (ruling, run, agent) {
+                (Ruling::Judged { verdict: Verdict::Approved, files }, ..) => approved.extend(files),
+                (Ruling::Lifted, Some(run), _) => drop(lifted.insert(run)),
+                (Ruling::LockedOut { reviewer, files }, Some(run), Some(agent)) if at >= oldest => {
                     let files: BTreeSet<String> = files.into_iter().filter(|file| !approved.contains(file)).collect();
                     if !files.is_empty() && !lifted.contains(&run) {
                         found.push(Lockout { run, agent, reviewer, files });
@@ -54,9 +59,24 @@ pub(crate) fn in_force(repository: &Repository, prefix: &str, now: Timestamp) ->
     Ok(found)
 }
 
+/// The lockouts that bind a run or a plan: not those of agents whom the user calls.
+pub(crate) fn binding(
+    project: &Project,
+    message: &str,
+    named: &[Slug],
+    now: impl FnOnce() -> Timestamp,
+) -> Result<Vec<Lockout>, Failure> {
+    let mut lockouts = in_force(&project.repository, &project.ledger_prefix(), now)?;
+    if !lockouts.is_empty() {
+        let called = Router::new(&project.team, &[]).called(message);
+        lockouts.retain(|lockout| !called.contains(&lockout.agent) && !named.contains(&lockout.agent));
+    }
+    Ok(lockouts)
+}
+
 /// Takes those out of a plan who are locked out of files that the message names. Where nobody is left, the coordinator
 /// chooses.
-pub(super) fn bind(plan: &mut Plan, lockouts: &[Lockout], message: &str) {
+pub(crate) fn bind(plan: &mut Plan, lockouts: &[Lockout], message: &str) {
     for Lockout { run, agent, reviewer, files } in lockouts {
         let named: Vec<&String> = files.iter().filter(|file| names(message, file)).collect();
         if named.is_empty() || !plan.agents.contains(agent) {
@@ -105,7 +125,7 @@ pub(crate) fn lift(env: &Env, workspace: &Workspace, run: &RunId) -> Result<Vec<
     let (repository, prefix) = (&workspace.repository, workspace.ledger_prefix());
     let now = env.clock.now();
     let held: Vec<Lockout> =
-        in_force(repository, &prefix, now)?.into_iter().filter(|lockout| lockout.run == *run).collect();
+        in_force(repository, &prefix, || now)?.into_iter().filter(|lockout| lockout.run == *run).collect();
     if held.is_empty() {
         return Ok(held);
     }

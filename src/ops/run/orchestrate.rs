@@ -12,7 +12,6 @@
 use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex};
 
-use jiff::Timestamp;
 use serde::Serialize;
 use tokio::sync::{Semaphore, mpsc};
 use tokio::time::Instant;
@@ -70,7 +69,8 @@ pub(crate) struct PreviewedSession {
 }
 
 pub(crate) fn preview(env: &Env, project: &Project, order: &Order) -> Result<Preview, Failure> {
-    let lockouts = binding(project, order, env.clock.now())?;
+    let now = env.clock.now();
+    let lockouts = lockouts::binding(project, &order.message, &order.wishes.agents, || now)?;
     let (mut plan, answer) = plan(project, order, &lockouts, None)?;
     let learnings = ledger::learnings(&project.repository, &project.ledger_prefix())?;
     let task = Task::new(&order.message);
@@ -94,16 +94,6 @@ pub(crate) fn preview(env: &Env, project: &Project, order: &Order) -> Result<Pre
         compiled_hash: spec.compiled_hash,
     });
     Ok(Preview { sessions: sessions.collect(), plan, attachments: order.attachments.clone(), answer })
-}
-
-/// The lockouts that bind a run: not those of agents whom the user calls.
-fn binding(project: &Project, order: &Order, at: Timestamp) -> Result<Vec<Lockout>, Failure> {
-    let mut lockouts = lockouts::in_force(&project.repository, &project.ledger_prefix(), at)?;
-    if !lockouts.is_empty() {
-        let called = Router::new(&project.team, &[]).called(&order.message);
-        lockouts.retain(|lockout| !called.contains(&lockout.agent) && !order.wishes.agents.contains(&lockout.agent));
-    }
-    Ok(lockouts)
 }
 
 /// Who works on an order; and squad's own answer, where nobody has to.
@@ -361,7 +351,7 @@ fn begin(env: &Env, project: &Project, order: &Order) -> Result<Prepared, Failur
     let run = resumed.map_or_else(|| env.ids.run(at), |interrupted| interrupted.run.clone());
     let learnings = ledger::learnings(&project.repository, &project.ledger_prefix())?;
     let head = project.repository.head()?;
-    let lockouts = binding(project, order, at)?;
+    let lockouts = lockouts::binding(project, &order.message, &order.wishes.agents, || at)?;
     let (plan, answer) = match resumed.and_then(|interrupted| interrupted.past.plan()) {
         Some(plan) => (plan.clone(), None),
         None => plan(project, order, &lockouts, Some(&run))?,

@@ -51,16 +51,6 @@ pub(in crate::ops) enum Fact {
         agents: Vec<Slug>,
         chooser: Chooser,
     },
-    Judged {
-        verdict: Verdict,
-        files: Vec<String>,
-    },
-    LockedOut {
-        reviewer: Slug,
-        files: Vec<String>,
-    },
-    /// The lockouts of the run have ended.
-    Lifted,
     /// What became of one agent.
     Came {
         outcome: Outcome,
@@ -107,6 +97,48 @@ pub(in crate::ops) struct FileWrite {
     pub(in crate::ops) path: String,
 }
 
+/// What a review has to say to later runs. Few entries do, and every run asks for them.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub(in crate::ops) struct ReviewFact {
+    pub(in crate::ops) at: Timestamp,
+    pub(in crate::ops) run: Option<RunId>,
+    pub(in crate::ops) agent: Option<Slug>,
+    pub(in crate::ops) ruling: Ruling,
+}
+
+/// Files are named from the repository's root.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub(in crate::ops) enum Ruling {
+    Judged {
+        verdict: Verdict,
+        files: Vec<String>,
+    },
+    LockedOut {
+        reviewer: Slug,
+        files: Vec<String>,
+    },
+    /// The lockouts of the run have ended.
+    Lifted,
+}
+
+impl Derived for ReviewFact {
+    const TABLE: &'static str = "reviewed";
+
+    fn is_said_by(kind: &str) -> bool {
+        kind.starts_with("review.")
+    }
+
+    fn of(entry: Entry) -> Result<Option<Self>, String> {
+        let ruling = match entry.understood()? {
+            Some(What::ReviewVerdict { verdict, files, .. }) => Ruling::Judged { verdict, files },
+            Some(What::Lockout { reviewer, files }) => Ruling::LockedOut { reviewer, files },
+            Some(What::LockoutLifted { .. }) => Ruling::Lifted,
+            _ => return Ok(None),
+        };
+        Ok(Some(Self { at: entry.at, run: entry.run, agent: entry.agent, ruling }))
+    }
+}
+
 impl Derived for EntryHeader {
     const TABLE: &'static str = "about";
 
@@ -138,9 +170,6 @@ impl Derived for EntryFacts {
                 | "agent.skipped"
                 | "agent.lost"
                 | "run.completed"
-                | "review.verdict"
-                | "review.lockout"
-                | "review.lifted"
                 | "decision.logged"
                 | "decision.landed"
                 | "memory.logged"
@@ -156,9 +185,6 @@ impl Derived for EntryFacts {
             }
             What::RunResumed { .. } => Fact::Resumed,
             What::RoutePlanned(plan) => Fact::Planned { kind: plan.kind, chooser: chooser(&plan), agents: plan.agents },
-            What::ReviewVerdict { verdict, files, .. } => Fact::Judged { verdict, files },
-            What::Lockout { reviewer, files } => Fact::LockedOut { reviewer, files },
-            What::LockoutLifted { .. } => Fact::Lifted,
             What::RunCompleted { status, agents, usage, .. } => Fact::Ended { status, agents, usage },
             What::DecisionLogged { decision, branch } => {
                 Fact::Decided { decision: Decision { run: entry.run.clone(), ..decision }, branch }
@@ -238,5 +264,6 @@ mod tests {
         agrees::<EntryHeader>();
         agrees::<EntryFacts>();
         agrees::<FileWrite>();
+        agrees::<ReviewFact>();
     }
 }

@@ -7,6 +7,7 @@
 //! TEAM.unlanded    the decisions that have landed nowhere
 //! SPAN.about       a row for each entry of a span: when it was, of which run and agent
 //! SPAN.told        what the entries say that lists and prompts are made of
+//! SPAN.reviewed    verdicts and lockouts
 //! SPAN.wrote       which files the tool calls wrote to
 //! TEAM.damage      what cannot be read, so that it is said by those too who did not want to read it
 //! SPAN.runs        which runs there are entries of, so that a run is not looked for where it is not
@@ -28,7 +29,9 @@ use std::collections::{BTreeSet, HashMap};
 use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
 
-pub(in crate::ops) use self::facts::{Chooser, EntryFacts, EntryHeader, Fact, FileWrite, beginning};
+pub(in crate::ops) use self::facts::{
+    Chooser, EntryFacts, EntryHeader, Fact, FileWrite, ReviewFact, Ruling, beginning,
+};
 use self::head::Head;
 pub(in crate::ops) use self::head::{Place, Span};
 pub(in crate::ops) use self::unlanded::{Unlanded, unlanded};
@@ -38,7 +41,7 @@ use crate::ops::team::cache::CacheFolder;
 use crate::record::{Entry, Read};
 
 /// Raised when what is kept changes.
-const FORM: &str = "squad ledger index 8";
+const FORM: &str = "squad ledger index 9";
 const HEAD: &str = "head";
 const DAMAGE: &str = "damage";
 const RUNS: &str = "runs";
@@ -345,6 +348,7 @@ impl<'a> Index<'a> {
             }
             for span in head.spans(place) {
                 let is_current = self.is_current::<EntryHeader>(&span)? && self.is_current::<EntryFacts>(&span)?;
+                let is_current = is_current && self.is_current::<ReviewFact>(&span)?;
                 if !(is_current && self.is_current::<FileWrite>(&span)? && self.are_runs_current(&span)?) {
                     stale.push(span.path);
                 }
