@@ -1,7 +1,13 @@
 //! `cargo bench --features bench`: squad against git, as whole processes, in turn in one run. Prints medians and their ratio, and
 //! asserts nothing: machines are shared and noisy.
 
+#[path = "../support/copilot_cli.rs"]
+mod copilot_cli;
+mod engine;
 mod ledger;
+#[path = "../support/model_server.rs"]
+#[expect(dead_code, reason = "the real tests need more of it")]
+mod model_server;
 mod review;
 mod route;
 mod secrets;
@@ -17,11 +23,15 @@ use std::time::{Duration, Instant};
 const SQUAD: &str = env!("CARGO_BIN_EXE_squad");
 const ROUNDS: usize = 31;
 
-/// `cargo bench --features bench -- ledger` runs those of the ledger alone; `commands`, `review`, `route`, `secrets` and
+/// `cargo bench --features bench -- ledger` runs those of the ledger alone; `commands`, `engine`, `review`, `route`, `secrets` and
 /// `snapshot` are named likewise.
 fn main() {
-    let benches: [(&str, fn()); 6] = [
+    if engine::is_played() {
+        return;
+    }
+    let benches: [(&str, fn()); 7] = [
         ("commands", commands),
+        ("engine", engine::bench),
         ("ledger", ledger::bench),
         ("review", review::bench),
         ("route", route::bench),
