@@ -282,7 +282,12 @@ fn epilogue(ui: &mut Ui, ended: &RunEnded) -> u8 {
     }
     if !ui.json() {
         ui.say(&format!("squad       details: squad log {}", ended.run));
-        if matches!(ended.status, Outcome::Cancelled | Outcome::Failed | Outcome::TimedOut) {
+        if ended.is_stuck {
+            ui.say(&format!(
+                "squad       nobody may revise it: `squad review lift {}` lets its authors, in a new run",
+                ended.run
+            ));
+        } else if matches!(ended.status, Outcome::Cancelled | Outcome::Failed | Outcome::TimedOut) {
             ui.say(&format!("squad       to go on: squad orchestrate --resume {}", ended.run));
         }
     }

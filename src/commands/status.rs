@@ -30,7 +30,10 @@ impl Args {
             (None, None) => ui.data("team        none; `squad init` makes one"),
         }
         ui.data(&format!("ledger      {}", plural(status.ledger.entries, "entry")));
-        if status.runs_live.is_empty() {
+        for run in &status.runs_lost {
+            ui.data(&format!("runs        {run} was killed; `squad orchestrate --resume {run}` goes on with it"));
+        }
+        if status.runs_live.is_empty() && status.runs_lost.is_empty() {
             ui.data("runs        none");
         }
         for live in &status.runs_live {

@@ -132,6 +132,11 @@ kinds! {
         commit: Option<String>,
         /// Those whose work is done and stays as it is.
         done: Vec<Slug>,
+        /// How many steps of the plan's are done, and how many it has.
+        #[serde(default)]
+        steps_done: usize,
+        #[serde(default)]
+        steps: usize,
         /// Those that hold from here on.
         #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
         flags: BTreeMap<String, String>,

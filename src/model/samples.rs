@@ -203,6 +203,8 @@ pub(crate) fn every_kind() -> Vec<What> {
             branch: Some(text("main")),
             commit: Some(commit()),
             done: vec![slug("backend")],
+            steps_done: 1,
+            steps: 2,
             flags: BTreeMap::new(),
             attachments: Vec::new(),
         },

@@ -65,7 +65,14 @@ pub(super) fn read(team: &Team, message: &str, stretches: &[Stretch]) -> Called 
             let how = if is_listed && before != Mentioned::Called { before } else { how };
             before = how;
             let how = if stretch.weight < 0.0 { Mentioned::RuledOut } else { how };
-            if is_everyone(name) || called.evidence.len() >= MOST {
+            if is_everyone(name) {
+                continue;
+            }
+            if called.evidence.len() >= MOST {
+                if called.evidence.len() == MOST {
+                    let why = format!("the message calls more than {MOST} names; from @{name} on they are not read");
+                    called.evidence.push(said(&Slug::coordinator(), why, 0.0));
+                }
                 continue;
             }
             let member = team.members.iter().find(|member| is_called(member, &name.to_lowercase()));

@@ -133,13 +133,17 @@ impl<S: Screen> Lines<S> {
                     self.line("squad", Mood::Warning, text);
                 }
             }
-            What::RunResumed { done, .. } => {
+            What::RunResumed { done, steps_done, steps, .. } => {
                 let text = if done.is_empty() {
                     "nothing of it is done yet".to_owned()
                 } else {
                     format!("{} completed before", list(done))
                 };
-                self.line("squad", Mood::Plain, &format!("the run goes on: {text}"));
+                self.steps = *steps;
+                let is_in_steps = *steps > 1 && steps_done < steps;
+                let place =
+                    if is_in_steps { format!(" with step {} of {steps}", steps_done + 1) } else { String::new() };
+                self.line("squad", Mood::Plain, &format!("the run goes on{place}: {text}"));
             }
             What::RoutePlanned(plan) => {
                 self.steps = plan.steps.len();
@@ -264,6 +268,8 @@ impl<S: Screen> Lines<S> {
                 }
                 self.line(who, mood, &format!("{word} the work of {}", list(authors)));
             }
+            // Nothing to revise, nothing to keep out of.
+            What::Lockout { files, .. } if files.is_empty() => {}
             What::Lockout { reviewer, .. } => {
                 self.line(who, Mood::Warning, &format!("may not revise what {reviewer} rejected"));
             }
@@ -319,15 +325,23 @@ impl<S: Screen> Show for Lines<S> {
 /// Who changed what, as far as that was seen.
 fn changes(work: &[WorkReport]) -> String {
     let (mut text, mut idle) = (String::new(), Vec::new());
+    let mut by_agent: Vec<(&Slug, Vec<&Change>)> = Vec::new();
     for WorkReport { agent, changed, .. } in work.iter().filter(|work| work.step.is_some()) {
         let Some(changed) = changed else { continue };
+        match by_agent.iter_mut().find(|(known, _)| *known == agent) {
+            Some((_, all)) => all.extend(changed),
+            None => by_agent.push((agent, changed.iter().collect())),
+        }
+    }
+    for (agent, changed) in by_agent {
         if changed.is_empty() {
             idle.push(agent);
             continue;
         }
-        let sum = |lines: fn(&Change) -> Option<u64>| changed.iter().filter_map(lines).sum::<u64>();
+        let sum = |lines: fn(&Change) -> Option<u64>| changed.iter().filter_map(|change| lines(change)).sum::<u64>();
         let (added, removed) = (sum(|change| change.added), sum(|change| change.removed));
-        text.push_str(&format!("; {agent} changed {} (+{added} -{removed})", plural(changed.len(), "file")));
+        let files: BTreeSet<&str> = changed.iter().map(|change| change.path.as_str()).collect();
+        text.push_str(&format!("; {agent} changed {} (+{added} -{removed})", plural(files.len(), "file")));
     }
     if !idle.is_empty() {
         text.push_str(&format!("; {} changed nothing", list(idle)));

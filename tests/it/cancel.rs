@@ -150,6 +150,9 @@ fn what_cannot_be_cancelled_says_why() {
     assert!(over.code == 1 && over.err.contains(&format!("run {done} is over: completed")), "{over}");
     let dead = repo.squad(&["cancel", &killed, "ada"]);
     assert!(dead.code == 1 && dead.err.contains("is not running: its process has died"), "{dead}");
+    let resumes = format!("`squad orchestrate --resume {killed}` goes on with it");
+    assert!(dead.err.contains(&resumes) && !over.err.contains("--resume"), "{dead}");
+    assert!(repo.squad(&["status"]).out.contains(&format!("runs        {killed} was killed; ")), "it is named");
     let both = repo.squad(&["cancel", "20"]);
     assert!(both.code == 2 && both.err.contains("`20` is ambiguous: "), "{both}");
     let nobody = repo.squad(&["cancel", "20", "!"]);

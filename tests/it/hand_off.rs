@@ -82,7 +82,7 @@ fn rejected_work_is_revised_by_somebody_else_and_reviewed_again() {
         rex         approves the work of bob
         coordinator {"agents": ["bob"], "reason": "knows it"}
         coordinator completed, 0.0 s
-        squad       completed: 4 agents, 0.0 s, 4 tool calls; ada changed 1 file (+1 -0); bob changed 1 file (+1 -1); rex and rex changed nothing
+        squad       completed: 4 agents, 0.0 s, 4 tool calls; ada changed 1 file (+1 -0); bob changed 1 file (+1 -1); rex changed nothing
         squad       details: squad log 20260105-090000-000001
         --- exit 0
     "#]].assert_eq(&output.to_string());
@@ -192,8 +192,28 @@ steps = [{ write = "a.txt", text = "A\n" }, { say = "Mended." }]
     let events = TestRepo::events(&output);
     let locked: Vec<&Value> = of_type(&events, "review.lockout").into_iter().map(|event| &event["agent"]).collect();
     assert_eq!(locked, ["ada"], "{output}");
+    let rejected = of_type(&events, "review.verdict")[0];
+    assert_eq!((&rejected["verdict"], &rejected["authors"]), (&"rejected".into(), &serde_json::json!(["ada"])));
     assert_eq!(output.code, 0, "{output}");
     assert_eq!(repo.read("a.txt"), "A\n");
+}
+
+/// Where only author and reviewer are there, resuming the run changes nothing.
+#[test]
+fn what_nobody_may_revise_is_not_offered_for_resuming() {
+    let repo = TestRepo::with_small_team();
+    let team = repo.read(".squad/team.md");
+    repo.write(
+        ".squad/team.md",
+        &team.lines().filter(|line| !line.starts_with("| Bob |")).collect::<Vec<_>>().join("\n"),
+    );
+    let script = [WORK.to_owned(), verdict(false, "Plain text.")].concat();
+    let output = repo.rehearse(&script, &["--permissions", "allow", "Rework the login password"]);
+    assert!(output.code == 1 && output.err.contains("nobody is left to revise the work"), "{output}");
+    assert!(
+        output.err.contains("nobody may revise it: `squad review lift 20") && !output.err.contains("--resume"),
+        "{output}"
+    );
 }
 
 /// ada's work on the login was rejected, and nobody else could mend it.

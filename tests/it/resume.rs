@@ -211,10 +211,25 @@ steps = [{ write = "tests.txt", text = "tests\n" }, { say = "They pass." }]
         assert_eq!(of_agent["changed"][0]["path"], path);
     }
     assert_eq!(newest(&repo)["status"], "completed");
+    assert_eq!((&events[0]["steps_done"], &events[0]["steps"]), (&1.into(), &3.into()));
     // Numbers go on where they ended.
     let log = TestRepo::events(&repo.squad(&["log", "--json", &run]));
     let numbers: Vec<u64> = log.iter().filter_map(|entry| entry["seq"].as_u64()).collect();
     assert!(numbers.is_sorted_by(|a, b| a < b), "{numbers:?}");
+}
+
+#[test]
+fn the_step_that_a_run_goes_on_with_is_shown() {
+    let script = STEPS.replace("{ write = \"tests.txt\", text = \"tests\\n\" }", "{ fail = \"no model\" }");
+    assert!(script.contains("no model"));
+    let repo = TestRepo::with_small_team();
+    let output = repo.rehearse(&script, &["--permissions", "allow", ORDERED]);
+    assert_eq!(output.code, 1, "{output}");
+    let run = newest(&repo)["run"].as_str().expect("an id").to_owned();
+    let output = repo.rehearse(STEPS, &["--permissions", "allow", "--resume", &run]);
+    for line in ["the run goes on with step 2 of 3: ada completed before", "step 3 of 3: rex"] {
+        assert!(output.err.contains(line), "{line}: {output}");
+    }
 }
 
 #[test]

@@ -42,10 +42,11 @@ fn agents_work_in_the_order_of_the_message() {
         ada         The last touch is done.
         ada         completed, 0.0 s
         coordinator completed, 0.0 s
-        squad       completed: 3 agents, 2.0 s, 2 tool calls; ada changed 1 file (+1 -0); bob changed 1 file (+1 -0); ada changed nothing
+        squad       completed: 3 agents, 2.0 s, 2 tool calls; ada changed 1 file (+1 -0); bob changed 1 file (+1 -0)
         squad       details: squad log 20260105-090000-000001
         --- exit 0
-    "#]].assert_eq(&output.to_string());
+    "#]]
+    .assert_eq(&output.to_string());
     let output = repo.rehearse(THREE, &["--permissions", "allow", "--json", MESSAGE]);
     let shown: Vec<String> = TestRepo::events(&output)
         .iter()
@@ -86,7 +87,7 @@ steps = [{ say = "I try." }, { fail = "the model is gone" }]
         ada         failed: the model is gone
         bob         skipped: step 1 did not complete (ada: failed)
         ada         skipped: step 1 did not complete (ada: failed)
-        squad       failed: 2 agents, 0.0 s; ada, bob and ada changed nothing
+        squad       failed: 2 agents, 0.0 s; ada and bob changed nothing
         squad       details: squad log 20260105-090000-000001
         squad       to go on: squad orchestrate --resume 20260105-090000-000001
         --- exit 1

@@ -44,8 +44,15 @@ pub(crate) fn opening(session: &str, tools: ToolChoice) -> Opening {
 pub(crate) fn options(folder: &tempfile::TempDir, script: &str) -> Options {
     use std::os::unix::fs::PermissionsExt;
 
-    let program = folder.path().join("copilot");
-    std::fs::write(&program, format!("#!/bin/sh\n{script}\n")).expect("a script");
+    let (text, program) = (folder.path().join("copilot.txt"), folder.path().join("copilot"));
+    std::fs::write(&text, format!("#!/bin/sh\n{script}\n")).expect("a script");
+    // By a process that ends: another test's child may hold what is open for writing here, and it would be busy.
+    let copied = crate::program::Program::of_user("/bin/cp".as_ref())
+        .command()
+        .args([&text, &program])
+        .status()
+        .expect("cp runs");
+    assert!(copied.success(), "{copied}");
     std::fs::set_permissions(&program, std::fs::Permissions::from_mode(0o755)).expect("permissions");
     Options {
         program: Some(program),

@@ -82,13 +82,16 @@ fn over(env: &Env, directory: &Path, repository: &Repository, leases: &Leases, i
             status = Some(ended);
         }
     }
-    let said = match status {
+    let shows = format!("`squad log {run}` shows what happened");
+    let goes_on = format!("{shows}; `squad orchestrate --resume {run}` goes on with it");
+    let (said, hint) = match status {
         Some(Outcome::Cancelled) => return Ok(run),
-        Some(status) => format!("run {run} is over: {status}"),
-        None if leases.dead.contains(&run) => format!("run {run} is not running: its process has died"),
-        None => format!("run {run} is not running in this clone"),
+        Some(Outcome::Lost) => (format!("run {run} is over: {}", Outcome::Lost), goes_on),
+        Some(status) => (format!("run {run} is over: {status}"), shows),
+        None if leases.dead.contains(&run) => (format!("run {run} is not running: its process has died"), goes_on),
+        None => (format!("run {run} is not running in this clone"), shows),
     };
-    Err(Failure::failed(said).hint(format!("`squad log {run}` shows what happened")))
+    Err(Failure::failed(said).hint(hint))
 }
 
 /// Whether the agent was cancelled already.

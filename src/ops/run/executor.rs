@@ -45,6 +45,8 @@ pub(super) struct Results {
     /// The reviewer's, in order.
     pub(super) verdicts: Vec<Verdict>,
     pub(super) answer: Option<String>,
+    /// Nobody is left who may revise what was rejected.
+    pub(super) is_stuck: bool,
 }
 
 impl Executor<'_> {
@@ -216,7 +218,8 @@ impl Executor<'_> {
         }
         let end = What::RunCompleted { status, agents, work, commits, usage, error: None };
         unrecorded = self.workers.reports.record(None, end).await.err().or(unrecorded);
-        Ended { run: self.run.clone(), status, refused, has_committed, unlanded, unrecorded, error: None }
+        let (run, is_stuck) = (self.run.clone(), results.is_stuck);
+        Ended { run, status, refused, has_committed, unlanded, is_stuck, unrecorded, error: None }
     }
 
     fn tell(&self, agent: Option<&Slug>, what: What) {

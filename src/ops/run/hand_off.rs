@@ -85,7 +85,7 @@ impl Executor<'_> {
         let job = self.job(reviewer, plan.tier, prompt, Duty::Review, position.attempt > Some(1));
         let goes_on = self.past.interrupted(&reviewer.slug, position);
         let mut work = workers.work(Job { goes_on, ..job }).await;
-        let authors: Vec<Slug> = unique(judged.iter().map(|work| work.agent.clone()));
+        let mut authors: Vec<Slug> = unique(judged.iter().map(|work| work.agent.clone()));
         if work.outcome != Outcome::Completed {
             return Review { work, verdict: Verdict::Unclear, reasons: String::new(), authors };
         }
@@ -100,6 +100,9 @@ impl Executor<'_> {
         let reasons = if reasons.is_empty() { work.text.clone() } else { reasons };
         let of_named: Vec<&Work> = judged.iter().filter(|work| meets(work, &named)).collect();
         let rejected = if of_named.is_empty() { judged.iter().collect() } else { of_named };
+        if verdict == Verdict::Rejected {
+            authors = unique(rejected.iter().map(|work| work.agent.clone()));
+        }
         let files = changed_by(judged.iter()).into_iter().collect();
         let text = reasons.clone();
         workers
@@ -108,7 +111,6 @@ impl Executor<'_> {
         if verdict != Verdict::Rejected {
             return Review { work, verdict, reasons, authors };
         }
-        let authors = unique(rejected.iter().map(|work| work.agent.clone()));
         self.lock_out(reviewer, position, &authors, judged);
         Review { work, verdict, reasons, authors }
     }
@@ -152,6 +154,7 @@ impl Executor<'_> {
         }
         let free: Vec<&Member> = team.startable().filter(is_free).collect();
         if free.is_empty() {
+            results.is_stuck = true;
             self.complain("nobody is left to revise the work: its authors and its reviewer may not");
             return None;
         }

@@ -289,7 +289,7 @@ async fn without_agents(run: &RunId, status: Outcome, failure: Option<Failure>, 
     let end = What::RunCompleted { status, agents, work: Vec::new(), commits: Vec::new(), usage, error };
     let unrecorded = reports.record(None, end).await.err();
     let run = run.clone();
-    Ended { run, status, refused: 0, has_committed: false, unlanded: None, unrecorded, error: failure }
+    Ended { run, status, refused: 0, has_committed: false, unlanded: None, is_stuck: false, unrecorded, error: failure }
 }
 
 /// That no engine can be started is an end of the run like every other, and recorded.
@@ -425,7 +425,8 @@ fn workers(
 fn resumption(order: &Order, head: &Head, past: &Past) -> What {
     let (permissions, branch, commit) = (order.permissions.name().to_owned(), head.branch.clone(), head.commit.clone());
     let (flags, attachments) = (order.flags.clone(), order.attachments.clone());
-    What::RunResumed { permissions, branch, commit, done: past.done(), flags, attachments }
+    let (steps_done, steps) = past.steps();
+    What::RunResumed { permissions, branch, commit, done: past.done(), steps_done, steps, flags, attachments }
 }
 
 fn opening(project: &Project, order: &Order, head: &Head, is_alone: bool) -> What {

@@ -38,6 +38,8 @@ pub(crate) struct Ended {
     /// Whether anything landed.
     pub(crate) has_committed: bool,
     pub(crate) unlanded: Option<Left>,
+    /// It was rejected, and nobody is left who may revise it: resuming it ends the same.
+    pub(crate) is_stuck: bool,
     /// Why the end of the run is not in the ledger.
     pub(crate) unrecorded: Option<String>,
     /// Why no agent could begin: the run's last event says it too.

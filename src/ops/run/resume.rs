@@ -246,6 +246,13 @@ impl Past {
         })
     }
 
+    /// How many steps of the plan's are done, and how many it has.
+    pub(super) fn steps(&self) -> (usize, usize) {
+        let steps = self.plan().map_or(0, |plan| plan.steps.len());
+        let done = (1..).take(steps).take_while(|number| self.has_step(Position::new(*number, 1), true)).count();
+        (done, steps)
+    }
+
     pub(super) fn judged(&self, position: Position) -> Option<Judged<'_>> {
         self.events.iter().filter(|event| event.position == position).find_map(|event| match &event.what {
             What::ReviewVerdict { verdict, authors, text, .. } => Some(Judged { verdict: *verdict, authors, text }),

@@ -1,6 +1,6 @@
 //! What is going on.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::path::Path;
 
 use serde::Serialize;
@@ -8,10 +8,10 @@ use serde::Serialize;
 use crate::env::Env;
 use crate::error::Failure;
 use crate::git::Begun;
-use crate::model::{AgentState, RunActivity, SessionStatus, Slug};
+use crate::model::{AgentState, RunActivity, RunId, SessionStatus, Slug};
 use crate::ops::ledger::contents as ledger;
 use crate::ops::repository;
-use crate::ops::run::lease::{self, LiveRun};
+use crate::ops::run::lease::{self, Leases, LiveRun};
 use crate::ops::run::live;
 use crate::ops::team::init::FOLDER;
 use crate::view::Progress;
@@ -29,6 +29,9 @@ pub(crate) struct Status {
     /// `None`: no watch is running.
     pub(crate) watch: Option<()>,
     pub(crate) runs_live: Vec<RunStatus>,
+    /// Runs whose processes died, and that nobody has looked after yet.
+    #[serde(skip_serializing_if = "BTreeSet::is_empty")]
+    pub(crate) runs_lost: BTreeSet<RunId>,
     /// Those that live runs have open.
     pub(crate) sessions: Vec<SessionStatus>,
     pub(crate) ledger: LedgerStatus,
@@ -68,7 +71,9 @@ pub(crate) fn status(env: &Env, directory: &Path, progress: &Progress) -> Result
     let in_the_way = folder.is_none() && work_dir.join(FOLDER).symlink_metadata().is_ok();
     let prefix = crate::ops::team::workspace::ledger_prefix(&place);
     let ledger::Amount { entries, unsynced } = ledger::amount(&repository, &prefix, progress)?;
-    let (runs_live, sessions) = live_runs(&repository.common_dir().join("squad"));
+    let local = repository.common_dir().join("squad");
+    let Leases { live, dead: runs_lost } = lease::look(&local);
+    let (runs_live, sessions) = live_runs(&local, live);
     Ok(Status {
         repository: work_dir.display().to_string(),
         branch: repository.head()?.branch,
@@ -76,6 +81,7 @@ pub(crate) fn status(env: &Env, directory: &Path, progress: &Progress) -> Result
         in_the_way: in_the_way.then(|| FOLDER.to_owned()),
         watch: None,
         runs_live,
+        runs_lost,
         sessions,
         ledger: LedgerStatus { entries, unsynced },
         // What cannot be read of it is said beside the status.
@@ -84,9 +90,9 @@ pub(crate) fn status(env: &Env, directory: &Path, progress: &Progress) -> Result
 }
 
 /// What the live runs of this clone say of themselves. One that has just begun may not have said anything.
-fn live_runs(local: &Path) -> (Vec<RunStatus>, Vec<SessionStatus>) {
+fn live_runs(local: &Path, live: Vec<LiveRun>) -> (Vec<RunStatus>, Vec<SessionStatus>) {
     let (mut runs, mut all) = (Vec::new(), Vec::new());
-    for run in lease::look(local).live {
+    for run in live {
         let RunActivity { step, agents, sessions } = live::activity(local, &run.run).unwrap_or_default();
         runs.push(RunStatus { run, step, agents });
         all.extend(sessions);
