@@ -285,8 +285,10 @@ steps = [{ write = "more.txt", text = "more\n" }, { say = "There." }]
     let output = squad(&repo, &["--resume", &run]);
     assert!(output.code == 3 && output.out.contains("needs ada, who cannot be started any more"), "{output}");
     repo.write(".squad/team.md", &team);
+    repo.write(".squad/agents/ada/charter.md", "# Ada — Backend Dev\n\n## How I Work\n\nOtherwise.\n");
     let output = squad(&repo, &["--resume", &run]);
     assert_eq!(output.code, 0, "{output}");
+    assert!(output.out.contains("have changed since the run began"), "{output}");
     let end = TestRepo::events(&output).pop().expect("an end");
     let changed: Vec<&str> = end["work"][0]["changed"]
         .as_array()

@@ -242,6 +242,12 @@ impl Executor<'_> {
         let session = session_id(&spec.agent, self.run);
         // What a run has begun goes on in the same session, also in another process.
         let resume = resume || self.past.has_session(&spec.agent);
+        if self.past.is_remade(&spec.agent, &spec.compiled_hash) {
+            let reason =
+                "its charter, tools or model have changed since the run began; it goes on with them as they are now";
+            let what = What::SessionError { session: session.clone(), reason: reason.to_owned() };
+            self.tell(Some(&spec.agent), what);
+        }
         let may_hand_on =
             duty == Duty::Work && spec.tier != Tier::Lightweight && self.project.team.startable().count() > 1;
         let tools = Tool::ALL.into_iter().filter(|tool| match tool {

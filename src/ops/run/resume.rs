@@ -194,6 +194,16 @@ impl Past {
         self.events.iter().any(|event| event.agent.as_ref() == Some(agent) && opens_session(event))
     }
 
+    /// Whether an agent's session in this run was made of something else: its charter has changed since, or its model.
+    pub(super) fn is_remade(&self, agent: &Slug, compiled_hash: &str) -> bool {
+        let of_agent = self.events.iter().rev().filter(|event| event.agent.as_ref() == Some(agent));
+        let mut hashes = of_agent.filter_map(|event| match &event.what {
+            What::SessionCreated { compiled_hash, .. } => Some(compiled_hash),
+            _ => None,
+        });
+        hashes.next().is_some_and(|hash| hash != compiled_hash)
+    }
+
     /// The tool calls of work that an agent has begun there and not completed.
     pub(super) fn interrupted(&self, agent: &Slug, position: Position) -> Option<Vec<PastCall>> {
         let has_begun = self.at(agent, position).any(opens_session);
