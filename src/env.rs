@@ -100,16 +100,25 @@ impl Env {
 
     /// The streams, for the one who speaks; nobody is left to hear whoever comes later.
     pub(crate) fn take_streams(&mut self) -> Streams {
-        let silent = Streams {
-            out: Box::new(io::sink()),
-            err: Box::new(io::sink()),
-            out_is_terminal: false,
-            err_is_terminal: false,
-            in_is_terminal: false,
-            input: || Box::new(io::empty()),
-            secret: |_| Err(io::ErrorKind::Unsupported.into()),
-        };
-        std::mem::replace(&mut self.streams, silent)
+        std::mem::replace(&mut self.streams, Streams::silent())
+    }
+
+    /// The same world without its streams, for who works beside the one who speaks.
+    pub(crate) fn beside(&self) -> Self {
+        let Self { program, arguments, variables, directory, clock, ids, runtime, signals, threads, damage, .. } = self;
+        Self {
+            program: program.clone(),
+            arguments: arguments.clone(),
+            variables: variables.clone(),
+            directory: directory.clone(),
+            clock: clock.clone(),
+            ids: ids.clone(),
+            streams: Streams::silent(),
+            runtime: *runtime,
+            signals: *signals,
+            threads: *threads,
+            damage: damage.clone(),
+        }
     }
 
     pub(crate) fn variable(&self, name: &str) -> Option<&str> {
@@ -147,6 +156,21 @@ impl Env {
             .or_else(|| self.variable("XDG_CONFIG_HOME").map(PathBuf::from).filter(|path| path.is_absolute()))
             .or_else(|| self.variable("HOME").map(|home| PathBuf::from(home).join(".config")))?;
         Some(folder.join("squad").join("config.toml"))
+    }
+}
+
+impl Streams {
+    /// Nobody hears and nobody speaks.
+    fn silent() -> Self {
+        Self {
+            out: Box::new(io::sink()),
+            err: Box::new(io::sink()),
+            out_is_terminal: false,
+            err_is_terminal: false,
+            in_is_terminal: false,
+            input: || Box::new(io::empty()),
+            secret: |_| Err(io::ErrorKind::Unsupported.into()),
+        }
     }
 }
 

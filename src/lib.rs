@@ -31,6 +31,7 @@
 //! | [`engine`] | one trait; `copilot` and `rehearsal` behind it |
 //! | [`tools`] | squad's own tools, which every session is offered |
 //! | [`pool`] | workers and the dispatcher |
+//! | [`mod@watch`] | changes of a team folder, as ticks |
 //! | [`view`] | events to lines, or to JSON |
 //! | [`error`], [`ui`] | exit codes and hints; what is said and where |
 //! | [`ops`] | what a command does |
@@ -67,6 +68,7 @@ mod tools;
 mod trace;
 mod ui;
 mod view;
+mod watch;
 
 use clap::Parser;
 

@@ -24,6 +24,7 @@ mod scrub;
 mod status;
 mod sync;
 mod tier;
+mod watch;
 mod why;
 
 use std::path::PathBuf;
@@ -97,6 +98,7 @@ pub(crate) struct Globals {
 enum Command {
     Init(init::Args),
     Orchestrate(orchestrate::Args),
+    Watch(watch::Args),
     Route(route::Args),
     Agents(agents::Args),
     Config(config::Args),
@@ -170,6 +172,7 @@ impl Arguments {
         let ended = match self.command {
             Command::Init(args) => args.run(&mut context),
             Command::Orchestrate(args) => return args.run(context),
+            Command::Watch(args) => return args.run(context),
             Command::Route(args) => args.run(&mut context),
             Command::Agents(args) => args.run(&mut context),
             Command::Config(args) => args.run(&mut context),

@@ -7,9 +7,10 @@ use crate::model::{Attachment, Outcome, Tier, hidden, hidden_summary, list, prin
 use crate::ops::Project;
 use crate::ops::run::attachments;
 use crate::ops::run::orchestrate::{self, Preview};
-use crate::ops::run::order::{Ended as RunEnded, Order};
+use crate::ops::run::order::{self, Ended as RunEnded, FLAGS, Order};
 use crate::ops::run::resume::{self, Interrupted};
 use crate::ops::run::routing;
+use crate::ops::run::watch::{self, Asked};
 use crate::ops::team::engines;
 use crate::ops::team::members::named_agents;
 use crate::policy::Permissions;
@@ -89,15 +90,6 @@ pub(super) struct Args {
     no_commit: bool,
 }
 
-/// Flags that a run is resumed with, and the settings they stand for.
-const REMEMBERED: [(&str, &str); 5] = [
-    ("model", "models.override.all"),
-    ("engine", "engine.name"),
-    ("timeout", "sessions.timeout"),
-    ("limit", "sessions.limit"),
-    ("max-concurrent", "sessions.max_concurrent"),
-];
-
 impl Args {
     pub(super) fn writes_to_the_branch(&self) -> bool {
         !self.dry_run && !self.no_commit
@@ -162,6 +154,7 @@ impl Args {
                 script,
                 commit: !self.no_commit && !resumed.as_ref().is_some_and(|run| run.no_commit),
                 ask: None,
+                land: None,
                 resumed,
             },
         ))
@@ -208,15 +201,15 @@ impl Args {
             self.max_concurrent.clone(),
         ];
         let before = |name: &str| resumed?.flags.get(name).cloned();
-        let named = REMEMBERED.iter().zip(values);
+        let named = FLAGS.iter().zip(values);
         named.filter_map(|((name, _), value)| Some(((*name).to_owned(), value.or_else(|| before(name))?))).collect()
     }
 
     fn settings(&self, resumed: Option<&Interrupted>) -> settings::Layer {
-        let flags = self.flags(resumed);
-        let flag = |(name, key): &(&'static str, &'static str)| (*key, flags.get(*name).cloned(), format!("--{name}"));
-        let script = ("engine.rehearsal.script", self.script.clone(), "--script".to_owned());
-        settings::from_command_line(REMEMBERED.iter().map(flag).chain([script]))
+        let mut layer = order::flag_settings(&self.flags(resumed));
+        let script = ("engine.rehearsal.script", self.script.clone(), "--script");
+        layer.entries.extend(settings::from_command_line([script]).entries);
+        layer
     }
 
     /// A value of a flag that cannot be used is a mistake in the call; in a file it is a warning.
@@ -243,7 +236,7 @@ impl Args {
 /// Runs an order and shows it; `squad demo` does the same.
 pub(super) fn perform<'a>(mut context: Context<'a>, project: &Project, mut order: Order) -> (Context<'a>, Ended) {
     let ask = order.permissions == Permissions::Ask && context.ui.can_ask();
-    let view = if context.ui.json() {
+    let mut view = if context.ui.json() {
         View::Json(context.ui)
     } else {
         let lines = Lines::new(context.ui);
@@ -252,7 +245,14 @@ pub(super) fn perform<'a>(mut context: Context<'a>, project: &Project, mut order
         }
         View::Lines(lines)
     };
-    let (view, ended) = orchestrate::run(context.env, project, order, view);
+    let (view, ended) = match watch::orchestrate(context.env, project, &order, &mut view) {
+        Asked::Ran(ended) => (view, ended),
+        Asked::Nobody => orchestrate::run(context.env, project, order, view),
+        Asked::Declined(reason) => {
+            view.say(&format!("not in the sessions of `squad watch`: {reason}"));
+            orchestrate::run(context.env, project, order, view)
+        }
+    };
     context.ui = view.into_screen();
     if ended.as_ref().is_ok_and(|ended| ended.has_committed) {
         say_passed_hooks(&mut context.ui, project);

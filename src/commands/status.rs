@@ -1,6 +1,7 @@
 use super::{Context, Ended};
-use crate::model::{AgentState, SessionStatus, first_line, plural, printable};
-use crate::ops::team::status::status;
+use crate::model::{AgentState, SessionStatus, first_line, list, plural, printable};
+use crate::ops::run::watch::WatchState;
+use crate::ops::team::status::{WatchStatus, status};
 
 /// Show what is going on
 ///
@@ -30,6 +31,10 @@ impl Args {
             (None, None) => ui.data("team        none; `squad init` makes one"),
         }
         ui.data(&format!("ledger      {}", plural(status.ledger.entries, "entry")));
+        if let Some(WatchStatus { watcher, state }) = &status.watch {
+            let said = state.as_ref().map_or_else(|| "starting its engine".to_owned(), watching);
+            ui.data(&printable(&format!("watch       process {}, {said}", watcher.pid)));
+        }
         for run in &status.runs_lost {
             ui.data(&format!("runs        {run} was killed; `squad orchestrate --resume {run}` goes on with it"));
         }
@@ -45,6 +50,13 @@ impl Args {
         }
         Ok(0)
     }
+}
+
+fn watching(state: &WatchState) -> String {
+    let WatchState { engine, version, connection, sessions } = state;
+    let sessions = list(sessions.iter().map(|(agent, state)| format!("{agent} {state}")));
+    let sessions = if sessions.is_empty() { "no session yet".to_owned() } else { sessions };
+    format!("{engine} {version} {connection}; {sessions}")
 }
 
 fn standing(state: AgentState, session: Option<&SessionStatus>) -> String {

@@ -24,7 +24,7 @@ pub(crate) use error::EngineError;
 use fact::added;
 pub(crate) use fact::{Approval, Fact, Reply, Request, ToolCall, ToolResult, Writing};
 
-use crate::model::{Attachment, Offer, SessionSpec};
+use crate::model::{Attachment, ConnectionState, Offer, SessionSpec};
 
 /// What an adapter provides. `Session::next` is cancel safe: a fact that was not returned is returned next time.
 pub(crate) trait Adapter {
@@ -36,6 +36,11 @@ pub(crate) trait Adapter {
 
     /// The models it offers. An engine that does not say, or not in time, offers what it is asked for.
     async fn offer(&self) -> Offer;
+
+    fn connection(&self) -> ConnectionState;
+
+    /// Returns when the connection is another than when this was called.
+    async fn connection_changed(&self);
 
     /// Ends the engine and everything it started. Called once; sessions are closed before.
     async fn stop(self);
@@ -188,6 +193,20 @@ impl Adapter for Engine {
         match self {
             Self::Copilot(engine) => engine.offer().await,
             Self::Rehearsal(engine) => engine.offer().await,
+        }
+    }
+
+    fn connection(&self) -> ConnectionState {
+        match self {
+            Self::Copilot(engine) => engine.connection(),
+            Self::Rehearsal(engine) => engine.connection(),
+        }
+    }
+
+    async fn connection_changed(&self) {
+        match self {
+            Self::Copilot(engine) => engine.connection_changed().await,
+            Self::Rehearsal(engine) => engine.connection_changed().await,
         }
     }
 

@@ -11,7 +11,7 @@ use super::{
 };
 
 /// A fact that the dispatcher has given its place in the order of a run.
-#[derive(Clone, Debug, PartialEq, Serialize)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub(crate) struct Event {
     /// Counts from 1 within a run, without gaps.
     pub(crate) seq: u64,
@@ -144,7 +144,14 @@ kinds! {
         #[serde(default, skip_serializing_if = "Vec::is_empty")]
         attachments: Vec<Attachment>,
     };
-    "engine.started" Batched EngineStarted { engine: String, version: String, seconds: f64 };
+    "engine.started" Batched EngineStarted {
+        engine: String,
+        version: String,
+        seconds: f64,
+        /// It was running already, under `squad watch`.
+        #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+        warm: bool,
+    };
     /// The engine asked for could not start, and another takes its place.
     "engine.fallback" AtOnce EngineFallback { from: String, to: String, reason: String };
     "route.planned" AtOnce RoutePlanned(Plan);
@@ -166,6 +173,9 @@ kinds! {
         /// How long opening it took.
         #[serde(default)]
         seconds: f64,
+        /// `squad watch` had it ready.
+        #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+        warm: bool,
     };
     "session.resumed" AtOnce SessionResumed {
         session: String,
@@ -181,6 +191,16 @@ kinds! {
     /// The engine has dropped a session's earlier turns.
     "session.truncated" Batched SessionTruncated { session: String, tokens_before: u64, tokens_after: Option<u64> };
     "pool.empty" Batched PoolEmpty { waiting: u64 };
+    /// A watched team has changed, and with it the sessions of these agents.
+    "team.changed" Never TeamChanged {
+        changed: Vec<Slug>,
+        joined: Vec<Slug>,
+        left: Vec<Slug>,
+        /// Why what is there now is not used.
+        problem: Option<String>,
+    };
+    /// A watched agent's charter, as a unified diff.
+    "charter.changed" Never CharterChanged { diff: String };
     "agent.message_delta" Never MessageDelta { text: String };
     "agent.message" Batched Message { text: String };
     "tool.started" Never ToolStarted { call: String, tool: String, detail: String };

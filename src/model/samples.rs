@@ -94,7 +94,7 @@ pub(crate) fn every_kind() -> Vec<What> {
             flags: BTreeMap::new(),
             attachments: Vec::new(),
         },
-        What::EngineStarted { engine: text("rehearsal"), version: text("0.1.0"), seconds: 0.25 },
+        What::EngineStarted { engine: text("rehearsal"), version: text("0.1.0"), seconds: 0.25, warm: false },
         What::RoutePlanned(plan()),
         What::EngineFallback { from: text("copilot"), to: text("rehearsal"), reason: text("not found") },
         What::ConnectionFailed { engine: text("copilot"), reason: text("not found") },
@@ -107,6 +107,7 @@ pub(crate) fn every_kind() -> Vec<What> {
             model: text("claude-sonnet-4.5"),
             compiled_hash: text("0011223344556677"),
             seconds: 0.5,
+            warm: false,
         },
         What::SessionResumed { session: session(), seconds: 0.5 },
         What::SessionIdle { session: session() },
@@ -211,6 +212,13 @@ pub(crate) fn every_kind() -> Vec<What> {
         // Below what was there before it: what is written down is not numbered anew.
         What::RouteRequested { to: slug("tester"), text: text("Cover the parser"), wait: true },
         What::LockoutLifted { agents: vec![slug("backend")] },
+        What::TeamChanged {
+            changed: vec![slug("backend")],
+            joined: vec![slug("docs")],
+            left: Vec::new(),
+            problem: Some(text(".squad/team.md:3: half a merge")),
+        },
+        What::CharterChanged { diff: text("-Be brief.\n+Be thorough.\n") },
     ]
 }
 

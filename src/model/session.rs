@@ -1,6 +1,7 @@
 //! What a session is made of: the result of compiling a team for one agent.
 
 use std::collections::BTreeMap;
+use std::fmt;
 
 use jiff::Timestamp;
 use serde::{Deserialize, Serialize};
@@ -192,10 +193,45 @@ pub(crate) struct SessionStatus {
     pub(crate) workspace: Option<String>,
 }
 
+/// Of squad and an engine.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub(crate) enum ConnectionState {
+    Connecting,
+    Connected,
+    /// It was lost, and is restored within seconds or not at all.
+    Reconnecting,
+    /// The engine is gone; the next work starts it again.
+    Error,
+}
+
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub(crate) enum SessionState {
+    Spawning,
     Active,
     Idle,
     Suspended,
+}
+
+impl fmt::Display for SessionState {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            Self::Spawning => "spawning",
+            Self::Active => "active",
+            Self::Idle => "idle",
+            Self::Suspended => "suspended",
+        })
+    }
+}
+
+impl fmt::Display for ConnectionState {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            Self::Connecting => "connecting",
+            Self::Connected => "connected",
+            Self::Reconnecting => "reconnecting",
+            Self::Error => "error",
+        })
+    }
 }

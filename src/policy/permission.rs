@@ -1,9 +1,12 @@
 //! May an agent do this?
 
+use serde::{Deserialize, Serialize};
+
 use crate::model::Access;
 
 /// What happens to a request that no rule decides.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, clap::ValueEnum)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, clap::ValueEnum)]
+#[serde(rename_all = "lowercase")]
 pub(crate) enum Permissions {
     /// Ask the person at the terminal
     Ask,

@@ -26,7 +26,7 @@ pub(crate) enum Message {
 pub(crate) struct Report {
     agent: Option<Slug>,
     position: Position,
-    what: What,
+    pub(super) what: What,
     /// The entries it follows from, where whoever reports knows better than the dispatcher.
     causes: Option<Vec<EntryId>>,
     /// Told once the entry is durable, or why it is not.

@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::time::Duration;
 
-use tokio::sync::{Semaphore, mpsc};
+use tokio::sync::mpsc;
 use tokio::task::JoinHandle;
 use tokio::time::Instant;
 
@@ -64,8 +64,7 @@ impl World {
         };
         let dispatching = tokio::spawn(async move { drop(dispatcher.serve(messages).await) });
         tokio::spawn(make(commissions));
-        let places = Arc::new(Semaphore::new(places));
-        let workers = Workers { cancel, colleagues, places, ..workers }.at(Position::new(1, 1));
+        let workers = Workers { cancel, colleagues, ..workers }.at(Position::new(1, 1));
         Self { workers, seen, dispatching, begun: Instant::now(), canceller }
     }
 
@@ -77,7 +76,7 @@ impl World {
         self.workers.reports.finish();
         self.dispatching.await.expect("no panic");
         // Nothing of the run is held any more, so its engine can be ended.
-        assert!(Arc::into_inner(self.workers.engine).is_some());
+        assert!(Arc::into_inner(self.workers.pool).is_some());
         let events = self.seen.0.lock().expect("one thread").clone();
         Ended { work, handed_on, events, seconds }
     }

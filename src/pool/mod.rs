@@ -14,8 +14,11 @@ mod dispatcher;
 mod handing;
 mod lineage;
 mod notices;
+mod places;
 mod requests;
 mod seat;
+mod session_id;
+mod session_pool;
 mod sessions;
 mod timer;
 mod turn;
@@ -29,13 +32,17 @@ pub(crate) use notices::Notices;
 #[cfg(test)]
 use requests::Requester;
 pub(crate) use requests::{Ask, Recorded, RequestHandler};
+pub(crate) use session_id::{run_of_session, session_id, standing_session_id};
+pub(crate) use session_pool::SessionPool;
 pub(crate) use sessions::LiveSessions;
 pub(crate) use timer::Limits;
 pub(crate) use work_tree::{Before, TakeSnapshots, WorkTree};
-pub(crate) use workers::{Duty, Job, Work, Workers, run_of_session, session_id};
+pub(crate) use workers::{Duty, Job, Work, Workers};
 
 #[cfg(test)]
 mod handing_tests;
+#[cfg(test)]
+mod session_pool_tests;
 #[cfg(test)]
 mod tests;
 #[cfg(test)]

@@ -2,24 +2,25 @@
 
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
-use tokio::sync::{OwnedSemaphorePermit, Semaphore};
+use super::places::{Place, Places, Priority};
 
 pub(super) struct Seat {
-    places: Arc<Semaphore>,
+    places: Arc<Places>,
+    priority: Priority,
     held: Mutex<Held>,
 }
 
 #[derive(Default)]
 struct Held {
-    place: Option<OwnedSemaphorePermit>,
+    place: Option<Place>,
     /// Colleagues that are waited for.
     waits: usize,
     is_over: bool,
 }
 
 impl Seat {
-    pub(super) fn new(places: Arc<Semaphore>) -> Arc<Self> {
-        Arc::new(Self { places, held: Mutex::default() })
+    pub(super) fn new(places: Arc<Places>, priority: Priority) -> Arc<Self> {
+        Arc::new(Self { places, priority, held: Mutex::default() })
     }
 
     /// Returns when there is a place; at once where none is needed any more, because the work is over or waits again.
@@ -27,11 +28,10 @@ impl Seat {
         if !self.is_wanted() {
             return;
         }
-        // The semaphore is never closed.
-        let place = Arc::clone(&self.places).acquire_owned().await.ok();
+        let place = self.places.take(self.priority).await;
         let mut held = self.held();
         if held.waits == 0 && !held.is_over {
-            held.place = place;
+            held.place = Some(place);
         }
     }
 

@@ -1,22 +1,24 @@
 //! Fan-out: agents side by side under a cap, each with an outcome, whatever happens.
 
 use std::any::Any;
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Arc;
 use std::task::Poll;
 
-use tokio::sync::{OwnedMutexGuard, Semaphore};
+use tokio::sync::OwnedMutexGuard;
 use tokio::task::JoinSet;
 use tokio::time::Instant;
 
 use super::colleagues::{Caller, Colleagues, HandedBy};
+use super::places::Priority;
 use super::requests::{RequestHandler, Requester};
 use super::seat::Seat;
+use super::session_pool::{How, Returned, SessionPool};
 use super::timer::Limits;
 use super::{Cancel, LiveSessions, Reports, WorkTree};
 use crate::compile::{PastCall, interrupted_prompt, written_by_others};
-use crate::engine::{Adapter, AdapterSession, Engine, EngineError, Opening, Session};
+use crate::engine::{AdapterSession, Opening};
 use crate::model::{
     Attachment, Change, End, Judgement, Outcome, Position, RunId, Slug, Tier, ToolChoice, Unoffered, Usage, Verdict,
     What, WorkReport, Written, first_line, seconds, without_hidden,
@@ -89,36 +91,17 @@ pub(super) struct Started {
     pub(super) at: Instant,
 }
 
-/// `squad-<agent>-<run>`: `[A-Za-z0-9_-]` only, which is what the Copilot CLI takes, and no longer than a file's name
-/// may be. A long slug is cut and told apart by its hash.
-pub(crate) fn session_id(agent: &Slug, run: &RunId) -> String {
-    const LONGEST: usize = 64;
-    let slug: String = agent.as_str().chars().filter(|c| c.is_ascii_alphanumeric() || matches!(c, '-' | '_')).collect();
-    if slug == agent.as_str() && slug.len() <= LONGEST {
-        return format!("squad-{slug}-{run}");
-    }
-    let start = &slug[..slug.len().min(LONGEST - 9)];
-    format!("squad-{start}-{}-{run}", &blake3::hash(agent.as_str().as_bytes()).to_hex()[..8])
-}
-
-/// The run that a session was opened for; `None`: for none.
-pub(crate) fn run_of_session(id: &str) -> Option<RunId> {
-    let mut parts = id.strip_prefix("squad-")?.rsplitn(4, '-');
-    let (random, time, date, _agent) = (parts.next()?, parts.next()?, parts.next()?, parts.next()?);
-    let is_number = |text: &str, length| text.len() == length && text.bytes().all(|byte| byte.is_ascii_digit());
-    let is_run = is_number(date, 8) && is_number(time, 6);
-    RunId::parse(&format!("{date}-{time}-{random}")).filter(|_| is_run)
-}
-
 /// Everything a worker needs beside its job.
 #[derive(Clone)]
 pub(crate) struct Workers {
-    pub(crate) engine: Arc<Engine>,
+    pub(crate) run: RunId,
+    pub(crate) pool: Arc<SessionPool>,
+    /// Those who come first where places are rare.
+    pub(crate) core: Arc<BTreeSet<Slug>>,
     pub(crate) requests: Arc<RequestHandler>,
     pub(crate) reports: Reports,
     pub(crate) cancel: Cancel,
     pub(crate) limits: Limits,
-    pub(crate) places: Arc<Semaphore>,
     /// What they are at, for whoever looks from outside.
     pub(crate) sessions: Arc<LiveSessions>,
     pub(crate) colleagues: Arc<Colleagues<Job, Work>>,
@@ -234,7 +217,7 @@ impl Workers {
         let tree = self.tree.clone().filter(|_| !has_no_means);
         let reads_only = job.duty != Duty::Work || has_no_means;
         let mut requester = Requester::new(spec.agent.clone(), self.reports.clone(), reads_only, tree);
-        let (seat, tier) = (Seat::new(Arc::clone(&self.places)), spec.tier);
+        let (seat, tier) = (self.seat(&spec.agent), spec.tier);
         match job.duty {
             Duty::Review => requester = requester.reviewing(),
             Duty::Work if tier != Tier::Lightweight => {
@@ -250,7 +233,6 @@ impl Workers {
     fn not_begun(&self, requester: Requester) -> Work {
         Work {
             agent: requester.agent.clone(),
-            requester: Arc::new(requester),
             outcome: Outcome::Failed,
             text: String::new(),
             reason: "squad lost track of it; this is a defect".to_owned(),
@@ -259,13 +241,19 @@ impl Workers {
             left_running: Vec::new(),
             position: self.reports.position(),
             verdict: None,
-            seat: Seat::new(Arc::clone(&self.places)),
+            seat: self.seat(&requester.agent),
+            requester: Arc::new(requester),
             session: String::new(),
             hears_decisions: false,
             has_session: false,
             under_way: BTreeMap::new(),
             calls: Vec::new(),
         }
+    }
+
+    fn seat(&self, agent: &Slug) -> Arc<Seat> {
+        let priority = if self.core.contains(agent) { Priority::Core } else { Priority::Specialist };
+        Seat::new(Arc::clone(&self.pool.places), priority)
     }
 
     async fn attend(&self, job: Job, work: &mut Work) {
@@ -283,18 +271,22 @@ impl Workers {
             () = cancel.wait() => {
                 return work.end(Outcome::Cancelled, &format!("{} before it began", cancel.reason()));
             }
-            opened = self.open(job.opening) => opened,
+            opened = self.pool.open(job.opening, &self.run, &self.reports) => opened,
         };
-        let (mut session, is_resumed) = match opened {
-            Ok(opened) => opened,
+        let mut lent = match opened {
+            Ok(lent) => lent,
             Err(error) => {
                 let reason = error.to_string();
                 self.reports.tell(Some(&spec.agent), What::SessionError { session: name, reason: reason.clone() });
                 return work.end(Outcome::Failed, &reason);
             }
         };
+        let name = lent.name.clone();
+        work.session.clone_from(&name);
+        let session = &mut lent.session;
         self.sessions.place(&spec.agent, session.model(), (&directory, &job.prompt), session.workspace());
         let seconds = seconds(asked.elapsed());
+        let is_resumed = lent.how == How::Resumed;
         let opened = if is_resumed {
             What::SessionResumed { session: name.clone(), seconds }
         } else {
@@ -303,6 +295,7 @@ impl Workers {
                 model: session.model().to_owned(),
                 compiled_hash: spec.compiled_hash,
                 seconds,
+                warm: lent.how == How::Warm,
             }
         };
         work.has_session = true;
@@ -315,7 +308,7 @@ impl Workers {
         let is_interrupted = job.goes_on.is_some();
         work.calls = job.goes_on.unwrap_or_default();
         let continuation = match is_interrupted && is_resumed {
-            true => self.continuation(&mut session, &task, work).await,
+            true => self.continuation(session, &task, work).await,
             false => None,
         };
         let (prompt, attachments) = match continuation {
@@ -325,27 +318,18 @@ impl Workers {
                 (task + &before + &job.situation + &written_by_others(&others), job.attachments)
             }
         };
-        self.turn(&mut session, (&prompt, &attachments), cancel, work).await;
+        let prompt = prompt + &std::mem::take(&mut lent.context);
+        self.turn(session, (&prompt, &attachments), cancel, work).await;
         self.close_calls(work);
         if work.outcome == Outcome::Completed {
             self.reports.tell(Some(&spec.agent), What::SessionIdle { session: name.clone() });
         }
-        work.left_running =
-            session.close().await.iter().take(PROCESSES).map(|line| first_line(line, COMMAND)).collect();
-        self.reports.tell(Some(&spec.agent), What::SessionDestroyed { session: name });
-    }
-
-    /// A session that cannot be resumed is opened afresh, and the reason is recorded. Returns whether it was resumed.
-    async fn open(&self, opening: Opening) -> Result<(Session, bool), EngineError> {
-        let (resume, mut afresh) = (opening.resume, opening.clone());
-        match self.engine.open(opening).await {
-            Err(error @ EngineError::NotResumable { .. }) if resume => {
-                let what = What::SessionError { session: afresh.session.clone(), reason: error.to_string() };
-                self.reports.tell(Some(&afresh.spec.agent), what);
-                afresh.resume = false;
-                self.engine.open(afresh).await.map(|session| (session, false))
+        match self.pool.give_back(&spec.agent, lent).await {
+            Returned::Kept => {}
+            Returned::Closed(left_running) => {
+                work.left_running = left_running.iter().take(PROCESSES).map(|line| first_line(line, COMMAND)).collect();
+                self.reports.tell(Some(&spec.agent), What::SessionDestroyed { session: name });
             }
-            opened => opened.map(|session| (session, resume)),
         }
     }
 }

@@ -3,7 +3,7 @@
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
-use tokio::sync::{Semaphore, mpsc, oneshot};
+use tokio::sync::{mpsc, oneshot};
 
 use super::dispatcher::Message;
 use super::requests::in_project;
@@ -54,13 +54,14 @@ pub(super) fn workers(script: &str, places: usize, timeout: Duration) -> (Worker
     let requests = requests(Permissions::Deny, None);
     let engine = Engine::Rehearsal(Rehearsal::start(Some(Script::parse(script).expect("a script"))));
     let workers = Workers {
-        engine: Arc::new(engine),
+        run: RunId::new("r"),
+        pool: Arc::new(SessionPool::of_one_run(engine, places)),
+        core: Arc::default(),
         requests: Arc::new(requests),
         reports,
         cancel,
         limits: Limits { silence: timeout, tool: timeout, work: timeout },
         tree: None,
-        places: Arc::new(Semaphore::new(places)),
         sessions: Arc::default(),
         colleagues: Colleagues::channel().0,
     };
@@ -258,7 +259,7 @@ async fn what_a_stopped_agent_still_says_and_uses_counts() {
     ];
     let engine = Copilot::start(options(&folder, &script.join("\n"))).await.expect("it starts");
     let (workers, _messages) = workers("models = [\"m\"]", 1, Duration::from_millis(100));
-    let workers = Workers { engine: Arc::new(Engine::Copilot(engine)), ..workers };
+    let workers = Workers { pool: Arc::new(SessionPool::of_one_run(Engine::Copilot(engine), 1)), ..workers };
     let work = workers.work(job("ada")).await;
     assert_eq!((work.outcome, work.text.as_str()), (Outcome::TimedOut, "Half of it is done."));
     assert_eq!((work.usage.input_tokens, work.usage.output_tokens), (70, 7));

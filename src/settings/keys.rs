@@ -49,6 +49,10 @@ pub(super) const KEYS: &[Key] = &[
         let count = usize::try_from(number).ok().filter(|count| (1..=256).contains(count));
         put(&mut s.sessions.max_concurrent, count.ok_or_else(|| format!("must be from 1 to 256, not {number}")))
     }),
+    free("sessions.core", |s, _, v| {
+        put(&mut s.sessions.core, texts(v).map(|names| names.iter().map(|name| name.to_lowercase()).collect()))
+    }),
+    free("sessions.idle_timeout", |s, _, v| put(&mut s.sessions.idle_timeout, duration(v))),
     free("sessions.compaction_threshold", |s, _, v| {
         let number = number(v)?;
         let fraction = (number > 0.0 && number < 1.0).then_some(number);

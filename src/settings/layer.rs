@@ -227,7 +227,7 @@ fn variable_of(key: &str) -> String {
 
 /// A value given as bare text: a flag, a variable, `squad config set`.
 pub(crate) fn from_text(key: &str, text: &str) -> Value {
-    if key == "engine.fallback" || key.ends_with(".models") || key.ends_with(".args") {
+    if matches!(key, "engine.fallback" | "sessions.core") || key.ends_with(".models") || key.ends_with(".args") {
         return Value::Array(text.split(',').map(|item| Value::String(item.trim().to_owned())).collect());
     }
     let typed = match (text.parse::<i64>(), text.parse::<f64>(), text.parse::<bool>()) {

@@ -93,6 +93,10 @@ pub(crate) struct Sessions {
     pub(crate) limit: Duration,
     pub(crate) infinite: bool,
     pub(crate) max_concurrent: usize,
+    /// Agents or roles, in lower case: kept warm by `squad watch`, and first in the queue.
+    pub(crate) core: Vec<String>,
+    /// How long a session rests before it is suspended.
+    pub(crate) idle_timeout: Duration,
     /// Fraction of the context window, 0..1.
     pub(crate) compaction_threshold: f64,
     /// `None`: what the message suggests.
@@ -160,6 +164,8 @@ tool_limit = "30m"
 limit = "1h"
 infinite = true
 max_concurrent = 8
+core = ["lead", "tester"]
+idle_timeout = "15m"
 compaction_threshold = 0.80
 default_tier = "auto"
 
@@ -224,6 +230,8 @@ impl Settings {
                 limit: Duration::MAX,
                 infinite: false,
                 max_concurrent: 1,
+                core: Vec::new(),
+                idle_timeout: Duration::MAX,
                 compaction_threshold: 1.0,
                 default_tier: None,
             },

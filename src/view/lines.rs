@@ -71,6 +71,10 @@ impl<S: Screen> Lines<S> {
         }
     }
 
+    pub(super) fn say(&mut self, text: &str) {
+        self.line("squad", Mood::Faint, text);
+    }
+
     fn release(&mut self) {
         let (screen, held) = (&mut self.screen, &mut self.held);
         self.terminal.progress.suspend(|| {
@@ -121,12 +125,13 @@ impl<S: Screen> Lines<S> {
                     self.line("squad", Mood::Faint, &format!("attached: {}", list(paths)));
                 }
             }
-            What::EngineStarted { engine, version, .. } => {
+            What::EngineStarted { engine, version, warm, .. } => {
                 let text = match EngineKind::parse(engine) {
                     Some(EngineKind::Rehearsal) => "the rehearsal engine: a script plays, no model is asked".to_owned(),
                     _ => format!("engine {engine} {version}"),
                 };
-                self.line("squad", Mood::Faint, &text);
+                let ready = if *warm { ", ready under `squad watch`" } else { "" };
+                self.line("squad", Mood::Faint, &format!("{text}{ready}"));
                 if !self.may_change {
                     let text = "nothing may be changed: writes and commands are refused; \
                                 `--permissions allow` lets agents make them";

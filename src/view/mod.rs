@@ -9,12 +9,14 @@ mod every_kind_tests;
 mod json;
 mod lines;
 mod progress;
+mod watched;
 
 pub(crate) use ask::asker;
 pub(crate) use cautious::Cautious;
 pub(crate) use json::json_line;
 pub(crate) use lines::Lines;
 pub(crate) use progress::Progress;
+pub(crate) use watched::Watched;
 
 use crate::model::Event;
 use crate::pool::Show;
@@ -51,6 +53,13 @@ pub(crate) enum View<S> {
 }
 
 impl<S: Screen> View<S> {
+    /// Conversation beside the events; programs are told none.
+    pub(crate) fn say(&mut self, text: &str) {
+        if let Self::Lines(lines) = self {
+            lines.say(text);
+        }
+    }
+
     pub(crate) fn into_screen(self) -> S {
         match self {
             Self::Json(screen) => screen,

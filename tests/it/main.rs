@@ -51,4 +51,5 @@ mod support;
 mod sync;
 mod unmerged;
 mod warnings;
+mod watch;
 mod why;

@@ -52,7 +52,7 @@ pub(crate) use wire::{Account, ModelInfo};
 
 use self::server::Server;
 use super::{Adapter, EngineError, Opening};
-use crate::model::Offer;
+use crate::model::{ConnectionState, Offer};
 
 /// A Copilot CLI that is running and may be used.
 pub(crate) struct Copilot {
@@ -106,6 +106,14 @@ impl Adapter for Copilot {
 
     async fn offer(&self) -> Offer {
         self.server.offer().await
+    }
+
+    fn connection(&self) -> ConnectionState {
+        self.server.connection_state()
+    }
+
+    async fn connection_changed(&self) {
+        self.server.connection_changed().await;
     }
 
     async fn stop(self) {

@@ -16,7 +16,7 @@ use super::process::{Process, processor_time};
 use super::registry::Registry;
 use super::wire::{Account, Greeting, ModelInfo, Models, OpenParams};
 use crate::engine::{EngineError, EngineKind, Fact};
-use crate::model::Offer;
+use crate::model::{ConnectionState, Offer};
 use crate::program::Program;
 
 /// The protocol versions that squad speaks. The only place that says so.
@@ -223,6 +223,19 @@ impl Server {
             State::Connected(connection) => Some(Arc::clone(connection)),
             State::Reconnecting | State::Over(_) => None,
         }
+    }
+
+    pub(crate) fn connection_state(&self) -> ConnectionState {
+        match &*self.state.borrow() {
+            State::Connected(_) => ConnectionState::Connected,
+            State::Reconnecting => ConnectionState::Reconnecting,
+            State::Over(_) => ConnectionState::Error,
+        }
+    }
+
+    pub(crate) async fn connection_changed(&self) {
+        // The sender is here, so the channel is open.
+        let _ = self.state.subscribe().changed().await;
     }
 
     /// One's own endpoint offers what one says it does; else the login decides. A model that its policy disables is

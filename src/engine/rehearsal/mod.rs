@@ -32,7 +32,7 @@ pub(crate) use improvise::IMPROVISED;
 pub(crate) use script::Script;
 
 use super::{Adapter, AdapterSession, EngineError, EngineKind, Fact, Opening, Recall};
-use crate::model::{Attachment, Offer, Slug};
+use crate::model::{Attachment, ConnectionState, Offer, Slug};
 use play::Defect;
 use script::Step;
 
@@ -99,6 +99,15 @@ impl Adapter for Rehearsal {
             default,
             ..Offer::default()
         }
+    }
+
+    fn connection(&self) -> ConnectionState {
+        if *self.dead.borrow() { ConnectionState::Error } else { ConnectionState::Connected }
+    }
+
+    async fn connection_changed(&self) {
+        // The sender is here, so the channel is open.
+        let _ = self.dead.subscribe().changed().await;
     }
 
     async fn stop(self) {}

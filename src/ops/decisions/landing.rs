@@ -4,6 +4,7 @@ use std::fs::File;
 use std::path::PathBuf;
 
 use jiff::{ToSpan, civil::Date};
+use serde::{Deserialize, Serialize};
 
 use crate::env::{Clock, Env};
 use crate::error::Failure;
@@ -45,7 +46,7 @@ pub(crate) enum Which {
 }
 
 /// What became of an attempt to land.
-#[derive(Debug, Default)]
+#[derive(Debug, Default, Serialize, Deserialize)]
 pub(crate) struct Landed {
     pub(crate) decisions: Vec<DecisionId>,
     /// The entries that recorded them.
@@ -56,15 +57,32 @@ pub(crate) struct Landed {
     pub(crate) left: Option<Left>,
     /// Landings wait for each other until what landed is recorded, so that nothing lands twice. The kernel frees the
     /// lock of a process that dies.
+    #[serde(skip)]
     _turn: Option<File>,
 }
 
-#[derive(Debug)]
+#[derive(Clone, Debug, Serialize, Deserialize)]
 pub(crate) struct Left {
     /// `None`: it is not known how many.
     pub(crate) count: Option<usize>,
     pub(crate) reason: String,
     pub(crate) hint: String,
+}
+
+impl Landed {
+    /// What another process is told of it; this one keeps the turn.
+    pub(crate) fn told(&self) -> Self {
+        let Self { decisions, causes, commit, branch, left, _turn } = self;
+        let left = left.clone();
+        Self {
+            decisions: decisions.clone(),
+            causes: causes.clone(),
+            commit: commit.clone(),
+            branch: branch.clone(),
+            left,
+            _turn: None,
+        }
+    }
 }
 
 impl Lander {

@@ -48,6 +48,7 @@ pub(crate) fn prepare(env: &Env) -> Result<Demo, Failure> {
         script: Some(script),
         commit: true,
         ask: None,
+        land: None,
         resumed: None,
     };
     Ok(Demo { folder, project, order })

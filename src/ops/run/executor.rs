@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 use std::convert::Infallible;
 
-use tokio::sync::mpsc;
+use tokio::sync::{mpsc, oneshot};
 use tokio::time::Instant;
 
 use crate::compile::{self, Colleague, Compiler, Situation};
@@ -15,7 +15,7 @@ use crate::model::{
     list, seconds,
 };
 use crate::ops::Project;
-use crate::ops::decisions::landing::{Lander, Left, Which};
+use crate::ops::decisions::landing::{Landed, Lander, Left, Which};
 use crate::ops::ledger::journal::aside;
 use crate::ops::run::order::{Ended, Order};
 use crate::ops::run::resume::{HandedOn, Past};
@@ -196,10 +196,7 @@ impl Executor<'_> {
         let mut unlanded = None;
         let mut unrecorded = None;
         if self.order.commit {
-            // On a thread of its own: a landing may wait, and a Ctrl-C is heard meanwhile.
-            let lander = Lander::new(self.env, self.project).until(self.workers.cancel.clone());
-            let landed = aside(self.env.threads, move || lander.land(Which::OfThisBranch)).await;
-            match landed.map_err(Failure::failed).flatten() {
+            match self.land().await {
                 Ok(mut landed) => {
                     unlanded = landed.left.take();
                     commits.extend(landed.commit.clone());
@@ -220,6 +217,18 @@ impl Executor<'_> {
         unrecorded = self.workers.reports.record(None, end).await.err().or(unrecorded);
         let (run, is_stuck) = (self.run.clone(), results.is_stuck);
         Ended { run, status, refused, has_committed, unlanded, is_stuck, unrecorded, error: None }
+    }
+
+    async fn land(&self) -> Result<Landed, Failure> {
+        if let Some(land) = &self.order.land {
+            let (done, landed) = oneshot::channel();
+            land(done);
+            let nobody = || Failure::failed("the terminal that asked for the work is gone").hint("the work is done");
+            return landed.await.unwrap_or_else(|_| Err(nobody()));
+        }
+        // On a thread of its own: a landing may wait, and a Ctrl-C is heard meanwhile.
+        let lander = Lander::new(self.env, self.project).until(self.workers.cancel.clone());
+        aside(self.env.threads, move || lander.land(Which::OfThisBranch)).await.map_err(Failure::failed).flatten()
     }
 
     fn tell(&self, agent: Option<&Slug>, what: What) {
@@ -248,20 +257,11 @@ impl Executor<'_> {
             let what = What::SessionError { session: session.clone(), reason: reason.to_owned() };
             self.tell(Some(&spec.agent), what);
         }
-        let may_hand_on =
-            duty == Duty::Work && spec.tier != Tier::Lightweight && self.project.team.startable().count() > 1;
-        let tools = Tool::ALL.into_iter().filter(|tool| match tool {
-            _ if spec.tools == ToolChoice::Nothing => false,
-            Tool::Verdict => duty == Duty::Review,
-            Tool::Route | Tool::Status => may_hand_on,
-            Tool::LogDecision | Tool::Remember | Tool::Decisions => true,
-        });
-        let tools = tools.map(Tool::spec).collect();
         // Without a tool it could open none.
         let attachments = if spec.tools == ToolChoice::Nothing { Vec::new() } else { self.order.attachments.clone() };
-        let (directory, asks) = (self.project.folder.root.clone(), self.workers.requests.ask.is_some());
+        let asks = self.workers.requests.ask.is_some();
         let situation = if duty == Duty::Answer { String::new() } else { self.situation(asks) };
-        let opening = Opening { session, spec, tools, directory, resume, asks, form: None };
+        let opening = Opening { resume, ..opening(self.project, spec, session, duty, asks) };
         Job { opening, prompt, situation, attachments, duty, goes_on: None, handed_by: None }
     }
 
@@ -272,6 +272,19 @@ impl Executor<'_> {
         let permissions = requests.permissions.explained(asks);
         Situation { user, branch: requests.branch.as_deref(), permissions, limits: [silence, tool, work] }.told()
     }
+}
+
+/// How a session for this duty is opened.
+pub(super) fn opening(project: &Project, spec: SessionSpec, session: String, duty: Duty, asks: bool) -> Opening {
+    let may_hand_on = duty == Duty::Work && spec.tier != Tier::Lightweight && project.team.startable().count() > 1;
+    let tools = Tool::ALL.into_iter().filter(|tool| match tool {
+        _ if spec.tools == ToolChoice::Nothing => false,
+        Tool::Verdict => duty == Duty::Review,
+        Tool::Route | Tool::Status => may_hand_on,
+        Tool::LogDecision | Tool::Remember | Tool::Decisions => true,
+    });
+    let (tools, directory) = (tools.map(Tool::spec).collect(), project.folder.root.clone());
+    Opening { session, spec, tools, directory, resume: false, asks, form: None }
 }
 
 impl Results {

@@ -11,6 +11,7 @@ use tokio::time::{Instant, MissedTickBehavior, interval, sleep_until};
 
 use crate::model::{RunActivity, RunId, Slug, What};
 use crate::ops::run::lease::RunFiles;
+use crate::ops::run::local_file;
 use crate::pool::{Canceller, LiveSessions, Reports};
 
 /// How often a run looks for requests.
@@ -81,7 +82,7 @@ impl Live {
 
 /// What the run says it is at; `None`: nothing yet.
 pub(in crate::ops) fn activity(local: &Path, run: &RunId) -> Option<RunActivity> {
-    read_all(&RunFiles::new(local, run).state)
+    local_file::read(&RunFiles::new(local, run).state)
 }
 
 /// Asks a run to cancel itself or an agent. The same asked twice is one request. Returns the file that is gone when the
@@ -95,20 +96,12 @@ pub(in crate::ops) fn ask_to_cancel(local: &Path, run: &RunId, agent: Option<&Sl
     Ok(path)
 }
 
-/// Replaces a file: whoever reads it sees the old one or the new one, whole.
 fn write(files: &RunFiles, path: &Path, value: &impl Serialize) -> io::Result<()> {
-    // Not among the requests, where the run would find it.
-    let folder = files.state.parent().unwrap_or(Path::new("."));
-    let mut file = tempfile::Builder::new().prefix("new-").tempfile_in(folder)?;
-    serde_json::to_writer(&mut file, value)?;
-    file.persist(path).map(drop).map_err(|error| error.error)
+    // Not made among the requests, where the run would find it.
+    local_file::replace(files.state.parent().unwrap_or(Path::new(".")), path, value)
 }
 
 fn read<T: for<'a> Deserialize<'a>>(path: &Path) -> Option<T> {
     let is_short = fs::metadata(path).is_ok_and(|about| about.is_file() && about.len() <= LONGEST_REQUEST);
-    if is_short { read_all(path) } else { None }
-}
-
-fn read_all<T: for<'a> Deserialize<'a>>(path: &Path) -> Option<T> {
-    serde_json::from_slice(&fs::read(path).ok()?).ok()
+    if is_short { local_file::read(path) } else { None }
 }

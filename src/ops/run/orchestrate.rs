@@ -9,11 +9,11 @@
 //!                             └─ squad answers by itself, without an engine → run.completed
 //! ```
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::sync::{Arc, Mutex};
 
 use serde::Serialize;
-use tokio::sync::{Semaphore, mpsc};
+use tokio::sync::mpsc;
 use tokio::time::Instant;
 
 use crate::compile::{self, Compiled, Learnings, Task};
@@ -21,7 +21,9 @@ use crate::engine::{Adapter, Engine};
 use crate::env::Env;
 use crate::error::{Failure, FailureKind};
 use crate::git::Head;
-use crate::model::{Attachment, NO_ENGINE, Offer, Outcome, Plan, PlanKind, RunId, Slug, Tier, Usage, What, seconds};
+use crate::model::{
+    Attachment, Member, NO_ENGINE, Offer, Outcome, Plan, PlanKind, RunId, Slug, Tier, Usage, What, seconds,
+};
 use crate::ops::ledger::journal::LedgerJournal;
 use crate::ops::ledger::{contents as ledger, lost};
 use crate::ops::run::executor::{Executor, FIRST};
@@ -39,8 +41,8 @@ use crate::ops::team::{engines, secrets};
 use crate::ops::{Project, runtime};
 use crate::policy::Redactor;
 use crate::pool::{
-    Before, Cancel, Colleagues, Commission, Dispatcher, Job, Limits, LiveSessions, Notices, Recorded, Reports,
-    RequestHandler, Show, WorkTree, Workers,
+    Before, Cancel, Canceller, Colleagues, Commission, Dispatcher, Job, Limits, LiveSessions, Notices, Recorded,
+    Reports, RequestHandler, SessionPool, Show, WorkTree, Workers,
 };
 use crate::route::{Request, Router, Wishes};
 use crate::settings::Sessions;
@@ -128,16 +130,25 @@ pub(crate) fn run<S: Show + Send + 'static>(
         Ok(runtime) => runtime,
         Err(failure) => return (show, Err(failure)),
     };
-    let ended = runtime.block_on(execute(env, project, order, show));
+    let ended = runtime.block_on(run_here(env, project, order, show));
     // A question that nobody answered must not keep the program.
     runtime.shutdown_background();
     ended
 }
 
-async fn execute<S: Show + Send + 'static>(
+/// What a run gets from the process it runs in.
+pub(in crate::ops) struct Host {
+    pub(in crate::ops) canceller: Canceller,
+    pub(in crate::ops) cancel: Cancel,
+    /// The team's, which outlive the run. `None`: the run has its own.
+    pub(in crate::ops) pool: Option<Arc<SessionPool>>,
+}
+
+/// In this process alone, which signals end.
+async fn run_here<S: Show + Send + 'static>(
     env: &Env,
     project: &Project,
-    mut order: Order,
+    order: Order,
     show: S,
 ) -> (S, Result<Ended, Failure>) {
     let (canceller, cancel) = Cancel::channel();
@@ -147,6 +158,17 @@ async fn execute<S: Show + Send + 'static>(
         Some(Ok(signals)) => drop(tokio::spawn(signals.obey(canceller.clone()))),
         Some(Err(error)) => return (show, Err(Failure::failed(format!("cannot install signal handlers: {error}")))),
     }
+    execute(env, project, order, show, Host { canceller, cancel, pool: None }).await
+}
+
+pub(in crate::ops) async fn execute<S: Show + Send + 'static>(
+    env: &Env,
+    project: &Project,
+    mut order: Order,
+    show: S,
+    host: Host,
+) -> (S, Result<Ended, Failure>) {
+    let Host { canceller, cancel, pool } = host;
     let prepared = match begin(env, project, &order) {
         Ok(prepared) => prepared,
         Err(failure) => return (show, Err(failure)),
@@ -181,18 +203,19 @@ async fn execute<S: Show + Send + 'static>(
         resumption(&order, &prepared.head, &past)
     };
     let begun = record(&reports, opening).await;
-    let (result, engine) = match (begun, &prepared.answer) {
+    let (result, pool) = match (begun, &prepared.answer) {
         (Err(failure), _) => (Err(failure), None),
         (Ok(()), Some(text)) => (Ok(alone(prepared.plan.clone(), text.clone(), &prepared.run, &reports).await), None),
         (Ok(()), None) => {
-            let wiring = Wiring { reports: &reports, cancel, sessions, redactor, past: &past };
-            let (ended, engine) = with_engine(env, project, &mut order, &prepared, wiring).await;
-            (Ok(ended), engine)
+            let wiring = Wiring { reports: &reports, cancel, sessions, redactor, past: &past, pool };
+            let (ended, pool) = with_engine(env, project, &mut order, &prepared, wiring).await;
+            (Ok(ended), pool)
         }
     };
     reports.finish();
-    if let Some(engine) = engine {
-        engine.stop().await;
+    // One that others hold goes on.
+    if let Some(pool) = pool.and_then(Arc::into_inner) {
+        pool.stop().await;
     }
     // Packing is git's own to do, when it is due; that it cannot be started now is no failure of the run.
     let _ = project.repository.maintain();
@@ -210,30 +233,31 @@ struct Wiring<'a> {
     sessions: Arc<LiveSessions>,
     redactor: Redactor,
     past: &'a Past,
+    pool: Option<Arc<SessionPool>>,
 }
 
-/// Starts the engine and lets the agents work. The engine is to be stopped when all is said.
+/// Lets the agents work on an engine that runs, or else starts one. It is to be stopped when all is said.
 async fn with_engine(
     env: &Env,
     project: &Project,
     order: &mut Order,
     prepared: &Prepared,
     wiring: Wiring<'_>,
-) -> (Ended, Option<Engine>) {
+) -> (Ended, Option<Arc<SessionPool>>) {
     let Prepared { run, head, plan, learnings, lockouts, .. } = prepared;
-    let Wiring { reports, cancel, sessions, redactor, past } = wiring;
+    let Wiring { reports, cancel, sessions, redactor, past, pool } = wiring;
     let taken = project.repository.last_snapshot(run.as_str()).unwrap_or_default();
     let source = RunSnapshots::new(project, run, taken, redactor, env.clock.clone());
     let tree = WorkTree::new(Arc::new(source), env.threads, project.path_in_repository(), reports.at(FIRST));
     if plan.kind != PlanKind::Direct && !go_on(project, &tree, past).await {
         tree.begin();
     }
-    let engine = match start(env, project, run, order, reports, &cancel).await {
-        Ok(engine) => engine,
+    let pool = match engine_of(env, project, run, order, reports, &cancel, pool).await {
+        Ok(pool) => pool,
         Err(failure) => return (not_started(project, failure, run, reports, &tree).await, None),
     };
     let requests = requests(project, order, head, past, lockouts);
-    let (workers, commissions) = workers(project, requests, engine, reports, cancel, tree, sessions);
+    let (workers, commissions) = workers(project, run, requests, pool, reports, cancel, tree, sessions);
     let task = Task::new(&order.message);
     let compiler = compiler(project, learnings, &task).on(offer(&workers).await);
     let executor = Executor { env, project, order, run, compiler: &compiler, workers: &workers, past };
@@ -241,7 +265,7 @@ async fn with_engine(
         ended = executor.perform(plan.clone()) => ended,
         never = executor.serve(commissions) => match never {},
     };
-    (ended, Arc::into_inner(workers.engine))
+    (ended, Some(workers.pool))
 }
 
 /// Goes on from the snapshots of a run that is resumed, where they are there still.
@@ -260,7 +284,7 @@ async fn offer(workers: &Workers) -> Offer {
     tokio::select! {
         biased;
         () = cancel.wait() => Offer::default(),
-        offer = workers.engine.offer() => offer,
+        offer = workers.pool.engine.offer() => offer,
     }
 }
 
@@ -306,6 +330,25 @@ async fn not_started(project: &Project, failure: Failure, run: &RunId, reports: 
     without_agents(run, status, Some(failure), reports).await
 }
 
+/// The sessions of the team that are there, or an engine that starts now.
+async fn engine_of(
+    env: &Env,
+    project: &Project,
+    run: &RunId,
+    order: &mut Order,
+    reports: &Reports,
+    cancel: &Cancel,
+    pool: Option<Arc<SessionPool>>,
+) -> Result<Arc<SessionPool>, Failure> {
+    if let Some(pool) = pool {
+        let (engine, version) = (pool.engine.kind().name().to_owned(), pool.engine.version());
+        reports.tell(None, What::EngineStarted { engine, version, seconds: 0.0, warm: true });
+        return Ok(pool);
+    }
+    let engine = start(env, project, run, order, reports, cancel).await?;
+    Ok(Arc::new(SessionPool::of_one_run(engine, project.settings.sessions.max_concurrent)))
+}
+
 async fn start(
     env: &Env,
     project: &Project,
@@ -327,7 +370,7 @@ async fn start(
         reports.tell(None, What::EngineFallback { from, to, reason });
     }
     let (name, version) = (engine.kind().name().to_owned(), engine.version());
-    reports.tell(None, What::EngineStarted { engine: name, version, seconds: seconds(asked.elapsed()) });
+    reports.tell(None, What::EngineStarted { engine: name, version, seconds: seconds(asked.elapsed()), warm: false });
     Ok(engine)
 }
 
@@ -398,10 +441,22 @@ fn owned(project: &Project) -> BTreeMap<Slug, Vec<String>> {
     owned
 }
 
+/// The agents that `sessions.core` names, by their own names or by their roles.
+pub(in crate::ops) fn core(project: &Project) -> BTreeSet<Slug> {
+    let named = &project.settings.sessions.core;
+    let is_core = |member: &&Member| {
+        let names = [member.slug.as_str().to_owned(), member.name.to_lowercase(), member.role.to_lowercase()];
+        names.iter().any(|name| named.contains(name))
+    };
+    project.team.startable().filter(is_core).map(|member| member.slug.clone()).collect()
+}
+
+#[expect(clippy::too_many_arguments, reason = "all that workers are made of")]
 fn workers(
     project: &Project,
+    run: &RunId,
     requests: RequestHandler,
-    engine: Engine,
+    pool: Arc<SessionPool>,
     reports: &Reports,
     cancel: Cancel,
     tree: Arc<WorkTree>,
@@ -409,13 +464,14 @@ fn workers(
 ) -> (Workers, mpsc::UnboundedReceiver<Commission<Job>>) {
     let (colleagues, commissions) = Colleagues::channel();
     let workers = Workers {
-        engine: Arc::new(engine),
+        run: run.clone(),
+        pool,
+        core: Arc::new(core(project)),
         requests: Arc::new(requests),
         reports: reports.clone(),
         cancel,
         limits: limits(&project.settings.sessions),
         tree: Some(tree),
-        places: Arc::new(Semaphore::new(project.settings.sessions.max_concurrent)),
         sessions,
         colleagues,
     };

@@ -1,15 +1,20 @@
 //! What a run is asked to do, and how it ended.
 
 use std::collections::BTreeMap;
+use std::sync::Arc;
+
+use serde::{Deserialize, Serialize};
+use tokio::sync::oneshot;
 
 use crate::engine::rehearsal;
 use crate::error::Failure;
 use crate::model::{Attachment, Outcome, RunId};
-use crate::ops::decisions::landing::Left;
+use crate::ops::decisions::landing::{Landed, Left};
 use crate::ops::run::resume::Interrupted;
 use crate::policy::Permissions;
 use crate::pool::Ask;
 use crate::route::Wishes;
+use crate::settings::{self, Layer};
 
 /// What the user asked for.
 pub(crate) struct Order {
@@ -24,12 +29,32 @@ pub(crate) struct Order {
     /// Land the run's decisions on the branch.
     pub(crate) commit: bool,
     pub(crate) ask: Option<Ask>,
+    /// Who lands, where this process may not.
+    pub(crate) land: Option<Land>,
     /// The run that goes on, where this is none of its own.
     pub(crate) resumed: Option<Interrupted>,
 }
 
+/// Asks somebody else to land what the run decided.
+pub(crate) type Land = Arc<dyn Fn(oneshot::Sender<Result<Landed, Failure>>) + Send + Sync>;
+
+/// Flags whose values a run remembers, and the settings they stand for.
+pub(crate) const FLAGS: [(&str, &str); 5] = [
+    ("model", "models.override.all"),
+    ("engine", "engine.name"),
+    ("timeout", "sessions.timeout"),
+    ("limit", "sessions.limit"),
+    ("max-concurrent", "sessions.max_concurrent"),
+];
+
+/// The settings of such flags.
+pub(crate) fn flag_settings(flags: &BTreeMap<String, String>) -> Layer {
+    let setting = |(name, key): &(&'static str, &'static str)| (*key, flags.get(*name).cloned(), format!("--{name}"));
+    settings::from_command_line(FLAGS.iter().map(setting))
+}
+
 /// How a run ended.
-#[derive(Debug)]
+#[derive(Debug, Serialize, Deserialize)]
 pub(crate) struct Ended {
     pub(crate) run: RunId,
     pub(crate) status: Outcome,

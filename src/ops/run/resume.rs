@@ -191,7 +191,14 @@ impl Past {
 
     /// Whether an agent has a session of this run, which can be resumed.
     pub(super) fn has_session(&self, agent: &Slug) -> bool {
-        self.events.iter().any(|event| event.agent.as_ref() == Some(agent) && opens_session(event))
+        // One that `squad watch` lent to the run has been made anew since.
+        let is_own = |event: &Event| match &event.what {
+            What::SessionCreated { session, .. } | What::SessionResumed { session, .. } => {
+                *session == crate::pool::session_id(agent, &event.run)
+            }
+            _ => false,
+        };
+        self.events.iter().any(|event| event.agent.as_ref() == Some(agent) && is_own(event))
     }
 
     /// Whether an agent's session in this run was made of something else: its charter has changed since, or its model.

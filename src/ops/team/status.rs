@@ -7,12 +7,13 @@ use serde::Serialize;
 
 use crate::env::Env;
 use crate::error::Failure;
-use crate::git::Begun;
+use crate::git::{Begun, Repository};
 use crate::model::{AgentState, RunActivity, RunId, SessionStatus, Slug};
 use crate::ops::ledger::contents as ledger;
 use crate::ops::repository;
 use crate::ops::run::lease::{self, Leases, LiveRun};
 use crate::ops::run::live;
+use crate::ops::run::watch::{self, WatchFiles, WatchState, Watcher};
 use crate::ops::team::init::FOLDER;
 use crate::view::Progress;
 
@@ -27,7 +28,7 @@ pub(crate) struct Status {
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(crate) in_the_way: Option<String>,
     /// `None`: no watch is running.
-    pub(crate) watch: Option<()>,
+    pub(crate) watch: Option<WatchStatus>,
     pub(crate) runs_live: Vec<RunStatus>,
     /// Runs whose processes died, and that nobody has looked after yet.
     #[serde(skip_serializing_if = "BTreeSet::is_empty")]
@@ -38,6 +39,15 @@ pub(crate) struct Status {
     /// A command that was interrupted in this work tree.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(crate) begun: Option<Begun>,
+}
+
+#[derive(Clone, Debug, PartialEq, Serialize)]
+pub(crate) struct WatchStatus {
+    #[serde(flatten)]
+    pub(crate) watcher: Watcher,
+    /// `None`: its engine is about to start.
+    #[serde(flatten)]
+    pub(crate) state: Option<WatchState>,
 }
 
 #[derive(Clone, Debug, PartialEq, Serialize)]
@@ -74,12 +84,14 @@ pub(crate) fn status(env: &Env, directory: &Path, progress: &Progress) -> Result
     let local = repository.common_dir().join("squad");
     let Leases { live, dead: runs_lost } = lease::look(&local);
     let (runs_live, sessions) = live_runs(&local, live);
+    let team_folder = folder.as_ref().map(|folder| crate::ops::team::workspace::below(&place, folder.name));
+    let watch = team_folder.as_ref().and_then(|folder| watch_of(&repository, folder));
     Ok(Status {
         repository: work_dir.display().to_string(),
         branch: repository.head()?.branch,
-        team: folder.map(|folder| TeamStatus { folder: crate::ops::team::workspace::below(&place, folder.name) }),
+        team: team_folder.map(|folder| TeamStatus { folder }),
         in_the_way: in_the_way.then(|| FOLDER.to_owned()),
-        watch: None,
+        watch,
         runs_live,
         runs_lost,
         sessions,
@@ -87,6 +99,12 @@ pub(crate) fn status(env: &Env, directory: &Path, progress: &Progress) -> Result
         // What cannot be read of it is said beside the status.
         begun: repository.begun().ok().flatten(),
     })
+}
+
+fn watch_of(repository: &Repository, team: &str) -> Option<WatchStatus> {
+    let files = WatchFiles::new(repository, team);
+    let watcher = files.watcher()?;
+    Some(WatchStatus { watcher, state: watch::state(&files) })
 }
 
 /// What the live runs of this clone say of themselves. One that has just begun may not have said anything.

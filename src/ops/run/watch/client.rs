@@ -1,0 +1,182 @@
+//! A run that `squad watch` carries out for this process.
+
+use std::path::Path;
+
+use interprocess::local_socket::tokio::Stream;
+use interprocess::local_socket::traits::tokio::Stream as _;
+use tokio::io::{AsyncWriteExt, ReadHalf, WriteHalf};
+use tokio::sync::{mpsc, oneshot};
+
+use super::engine_key;
+use super::lease::{WatchFiles, Watcher, name};
+use super::wire::{FromClient, FromWatch, Incoming, PROTOCOL, Request, written};
+use crate::env::Env;
+use crate::error::Failure;
+use crate::ops::decisions::landing::{Landed, Lander, Which};
+use crate::ops::ledger::journal::aside;
+use crate::ops::run::order::{Ended, Order};
+use crate::ops::run::signals::Signals;
+use crate::ops::{Project, runtime};
+use crate::pool::{Cancel, Show};
+
+/// What came of asking a watch.
+pub(crate) enum Asked {
+    /// It ran there.
+    Ran(Result<Ended, Failure>),
+    /// Nobody watches this team.
+    Nobody,
+    /// It does not do this, for that reason.
+    Declined(String),
+}
+
+/// Has the watch of this team carry out an order, if there is one that can.
+pub(crate) fn orchestrate<S: Show>(env: &Env, project: &Project, order: &Order, show: &mut S) -> Asked {
+    let Some(watcher) = WatchFiles::of(project).watcher() else { return Asked::Nobody };
+    if let Some(reason) = unfit(&watcher, order) {
+        return Asked::Declined(reason);
+    }
+    let runtime = match runtime(env) {
+        Ok(runtime) => runtime,
+        Err(failure) => return Asked::Ran(Err(failure)),
+    };
+    let asked = runtime.block_on(ask(env, project, order, &watcher, show));
+    // A question that nobody answered must not keep the program.
+    runtime.shutdown_background();
+    asked
+}
+
+/// Why a watch cannot carry out an order.
+fn unfit(watcher: &Watcher, order: &Order) -> Option<String> {
+    if watcher.protocol != PROTOCOL {
+        let (version, pid) = (&watcher.version, watcher.pid);
+        return Some(format!("it is squad {version}; end it (process {pid}) and start `squad watch` again"));
+    }
+    order.flags.contains_key("max-concurrent").then(|| "--max-concurrent is its own to say".to_owned())
+}
+
+async fn ask<S: Show>(env: &Env, project: &Project, order: &Order, watcher: &Watcher, show: &mut S) -> Asked {
+    let (canceller, cancel) = Cancel::channel();
+    if env.signals {
+        match Signals::listen() {
+            Ok(signals) => drop(tokio::spawn(signals.obey(canceller))),
+            Err(error) => return Asked::Declined(format!("cannot install signal handlers: {error}")),
+        }
+    }
+    let connected = match name(Path::new(&watcher.socket)) {
+        Ok(name) => Stream::connect(name).await,
+        Err(error) => Err(error),
+    };
+    let stream = match connected {
+        Ok(stream) => stream,
+        Err(error) => return Asked::Declined(format!("process {} does not answer: {error}", watcher.pid)),
+    };
+    let (receiver, sender) = tokio::io::split(stream);
+    let (lines, queue) = mpsc::unbounded_channel();
+    let writing = tokio::spawn(write(sender, queue));
+    let request = FromClient::Orchestrate(Box::new(request(env, project, order)));
+    let _ = lines.send(written(&request));
+    let conversation = Conversation { env, project, order, cancel, lines };
+    let asked = conversation.hold(Incoming::new(receiver), show).await;
+    drop(conversation);
+    let _ = writing.await;
+    asked
+}
+
+fn request(env: &Env, project: &Project, order: &Order) -> Request {
+    Request {
+        message: order.message.clone(),
+        agents: order.wishes.agents.clone(),
+        tier: order.wishes.tier,
+        flags: order.flags.clone(),
+        attachments: order.attachments.clone(),
+        permissions: order.permissions,
+        asks: order.ask.is_some(),
+        commit: order.commit,
+        resume: order.resumed.as_ref().map(|resumed| resumed.run.clone()),
+        engine: engine_key(env, project),
+    }
+}
+
+/// What is open with a watch.
+struct Conversation<'a> {
+    env: &'a Env,
+    project: &'a Project,
+    order: &'a Order,
+    cancel: Cancel,
+    lines: mpsc::UnboundedSender<Vec<u8>>,
+}
+
+impl Conversation<'_> {
+    async fn hold<S: Show>(&self, mut incoming: Incoming<ReadHalf<Stream>>, show: &mut S) -> Asked {
+        let mut cancel = self.cancel.clone();
+        let mut is_cancelled = false;
+        let mut has_begun = false;
+        // Held until the run has recorded it, so that nothing lands twice.
+        let mut _landed: Option<Landed> = None;
+        loop {
+            let message = tokio::select! {
+                biased;
+                () = cancel.wait(), if !is_cancelled => {
+                    is_cancelled = true;
+                    self.say(&FromClient::Cancel {});
+                    continue;
+                }
+                message = incoming.next() => message,
+            };
+            match message {
+                Some(FromWatch::Declined { reason }) => return Asked::Declined(reason),
+                Some(FromWatch::Event(event)) => {
+                    has_begun = true;
+                    show.show(&event);
+                }
+                Some(FromWatch::Ask { id, question }) => self.answer(id, question),
+                Some(FromWatch::Land {}) => {
+                    let landed = self.land().await;
+                    self.say(&FromClient::Landed(Box::new(landed.as_ref().map(Landed::told).map_err(Clone::clone))));
+                    _landed = landed.ok();
+                }
+                Some(FromWatch::Ended(ended)) => return Asked::Ran(Ok(*ended)),
+                Some(FromWatch::Failed(failure)) => return Asked::Ran(Err(*failure)),
+                None if has_begun => return Asked::Ran(Err(cut_off())),
+                None => return Asked::Declined("it ended just now".to_owned()),
+            }
+        }
+    }
+
+    fn say(&self, message: &FromClient) {
+        // A watch that is gone is noticed where its next message is awaited.
+        let _ = self.lines.send(written(message));
+    }
+
+    /// The person here answers, in their own time: the run's events go on meanwhile.
+    fn answer(&self, id: u64, question: String) {
+        let Some(ask) = &self.order.ask else { return self.say(&FromClient::Answer { id, text: None }) };
+        let (sender, answer) = oneshot::channel();
+        ask(question, sender);
+        let lines = self.lines.clone();
+        tokio::spawn(async move {
+            let text = answer.await.ok();
+            let _ = lines.send(written(&FromClient::Answer { id, text }));
+        });
+    }
+
+    async fn land(&self) -> Result<Landed, Failure> {
+        let lander = Lander::new(self.env, self.project).until(self.cancel.clone());
+        aside(self.env.threads, move || lander.land(Which::OfThisBranch)).await.map_err(Failure::failed).flatten()
+    }
+}
+
+/// A watch that dies takes its runs along, and lets go who reads too slowly.
+fn cut_off() -> Failure {
+    Failure::failed("squad watch is gone, or let go of this terminal because it reads too slowly").hint(
+        "`squad log` shows what became of the run; `squad orchestrate --resume RUN` goes on with one that was lost",
+    )
+}
+
+async fn write(mut sender: WriteHalf<Stream>, mut lines: mpsc::UnboundedReceiver<Vec<u8>>) {
+    while let Some(line) = lines.recv().await {
+        if sender.write_all(&line).await.is_err() {
+            return;
+        }
+    }
+}

@@ -1,0 +1,128 @@
+//! Who watches a team: one process, whose lock the kernel frees when it dies, however it dies.
+//!
+//! ```text
+//! .git/squad/watch/KEY.lock    held while it lives
+//! .git/squad/watch/KEY.json    who it is and where it is reached
+//! .git/squad/watch/KEY.state   what it is at
+//! ```
+//!
+//! `KEY` stands for the team's place and the work tree, so each team of each work tree has a watch of its own.
+
+use std::fs::{self, File, TryLockError};
+use std::io;
+use std::path::{Path, PathBuf};
+
+use interprocess::local_socket::{GenericFilePath, Name, ToFsName};
+use jiff::Timestamp;
+use serde::{Deserialize, Serialize};
+
+use crate::git::Repository;
+use crate::ops::Workspace;
+use crate::ops::run::local_file::replace;
+
+/// Bytes that the name of a socket may have everywhere: macOS allows 104, with the zero at its end.
+const LONGEST_SOCKET: usize = 100;
+
+/// The files of a watch.
+#[derive(Clone, Debug)]
+pub(crate) struct WatchFiles {
+    lock: PathBuf,
+    about: PathBuf,
+    pub(super) state: PathBuf,
+    key: String,
+}
+
+/// Who watches.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub(crate) struct Watcher {
+    pub(crate) pid: u32,
+    pub(crate) started: Timestamp,
+    /// Squad's.
+    pub(crate) version: String,
+    pub(crate) protocol: u32,
+    /// Where it listens.
+    pub(crate) socket: String,
+}
+
+/// Held while a watch lives.
+pub(super) struct WatchLease {
+    files: WatchFiles,
+    socket: PathBuf,
+    _lock: File,
+}
+
+impl WatchFiles {
+    pub(crate) fn of(workspace: &Workspace) -> Self {
+        Self::new(&workspace.repository, &workspace.folder_in_repository())
+    }
+
+    /// `team`: its folder, from the repository's root.
+    pub(crate) fn new(repository: &Repository, team: &str) -> Self {
+        let place = format!("{}\n{team}", repository.git_dir().display());
+        let key = blake3::hash(place.as_bytes()).to_hex()[..12].to_owned();
+        let folder = repository.common_dir().join("squad").join("watch");
+        let file = |kind: &str| folder.join(format!("{key}.{kind}"));
+        Self { lock: file("lock"), about: file("json"), state: file("state"), key }
+    }
+
+    /// The watch that is alive; `None`: there is none.
+    pub(crate) fn watcher(&self) -> Option<Watcher> {
+        let lock = File::open(&self.lock).ok()?;
+        let is_held = matches!(lock.try_lock_shared(), Err(TryLockError::WouldBlock));
+        if !is_held {
+            return None;
+        }
+        serde_json::from_slice(&fs::read(&self.about).ok()?).ok()
+    }
+
+    /// Where it listens: beside its lock, or where a name that long is none, in a folder that nobody else can enter.
+    fn socket(&self) -> io::Result<PathBuf> {
+        if cfg!(windows) {
+            return Ok(PathBuf::from(format!(r"\\.\pipe\squad-{}", self.key)));
+        }
+        let beside = self.lock.with_extension("sock");
+        if beside.as_os_str().len() <= LONGEST_SOCKET {
+            return Ok(beside);
+        }
+        Ok(tempfile::Builder::new().prefix("squad-").tempdir()?.keep().join("socket"))
+    }
+
+    /// Becomes the watch of its team. `None`: another one is.
+    pub(super) fn take(&self, started: Timestamp) -> io::Result<Option<WatchLease>> {
+        fs::create_dir_all(self.lock.parent().unwrap_or(Path::new(".")))?;
+        let lock = File::options().create(true).truncate(false).write(true).open(&self.lock)?;
+        match lock.try_lock() {
+            Ok(()) => {}
+            Err(TryLockError::WouldBlock) => return Ok(None),
+            Err(TryLockError::Error(error)) => return Err(error),
+        }
+        let socket = self.socket()?;
+        // A dead one's.
+        let _ = fs::remove_file(&socket);
+        let (pid, version) = (std::process::id(), env!("CARGO_PKG_VERSION").to_owned());
+        let name = socket.display().to_string();
+        let watcher = Watcher { pid, started, version, protocol: super::wire::PROTOCOL, socket: name };
+        let folder = self.lock.parent().unwrap_or(Path::new("."));
+        replace(folder, &self.about, &watcher)?;
+        Ok(Some(WatchLease { files: self.clone(), socket, _lock: lock }))
+    }
+}
+
+impl WatchLease {
+    pub(super) fn socket(&self) -> io::Result<Name<'static>> {
+        name(&self.socket)
+    }
+}
+
+impl Drop for WatchLease {
+    fn drop(&mut self) {
+        // What stays is a dead one's, and known to be.
+        for path in [&self.socket, &self.files.about, &self.files.state] {
+            let _ = fs::remove_file(path);
+        }
+    }
+}
+
+pub(super) fn name(socket: &Path) -> io::Result<Name<'static>> {
+    socket.to_path_buf().to_fs_name::<GenericFilePath>()
+}

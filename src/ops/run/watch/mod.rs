@@ -1,0 +1,369 @@
+//! `squad watch`: holds the engine and the team's sessions, keeps them as the team's files say, and carries out what
+//! other squads of the same user ask for.
+//!
+//! ```text
+//! .squad files ─→ ticks ─→ KnownTeam ─→ SessionPool ←─ runs ←─ connections ←─ squad orchestrate
+//!                                           └──────── events ──────→ view
+//! ```
+
+mod client;
+mod lease;
+mod serve;
+mod team;
+mod wire;
+
+use std::cell::{Cell, RefCell};
+use std::collections::BTreeMap;
+use std::future::pending;
+use std::path::{Path, PathBuf};
+use std::rc::Rc;
+use std::sync::Arc;
+
+use interprocess::local_socket::ListenerOptions;
+use interprocess::local_socket::tokio::Listener;
+use interprocess::local_socket::traits::tokio::Listener as _;
+use serde::{Deserialize, Serialize};
+use tokio::sync::{Notify, mpsc};
+use tokio::task::{LocalSet, spawn_local};
+use tokio::time::{Duration, Instant, sleep_until};
+
+pub(crate) use client::{Asked, orchestrate};
+use lease::WatchLease;
+pub(crate) use lease::{WatchFiles, Watcher};
+use team::KnownTeam;
+
+use crate::engine::Adapter;
+use crate::engine::rehearsal::Script;
+use crate::env::Env;
+use crate::error::{Failure, FailureKind};
+use crate::model::{ConnectionState, Event, RunId, SessionState, Slug, What, seconds};
+use crate::ops::run::local_file;
+use crate::ops::run::order::flag_settings;
+use crate::ops::run::signals::Signals;
+use crate::ops::team::engines::{self, Started};
+use crate::ops::team::secrets;
+use crate::ops::{Project, runtime};
+use crate::pool::{Cancel, Canceller, Dispatcher, Journal, LiveSessions, Reports, SessionPool, Show};
+use crate::settings::Layer;
+use crate::view::Cautious;
+use crate::watch::FolderChanges;
+
+/// The least time between two states for others to read.
+const PAUSE: Duration = Duration::from_millis(250);
+
+/// What is asked of `squad watch`.
+pub(crate) struct WatchOrder {
+    /// Settings that the call named, by their flags without dashes.
+    pub(crate) flags: BTreeMap<String, String>,
+    pub(crate) script: Option<Script>,
+    /// Sessions are made for somebody who answers questions.
+    pub(crate) asks: bool,
+}
+
+/// What a watch is at: for `squad status`.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub(crate) struct WatchState {
+    pub(crate) engine: String,
+    pub(crate) version: String,
+    pub(crate) connection: ConnectionState,
+    /// The team's sessions, by agent.
+    pub(crate) sessions: BTreeMap<Slug, SessionState>,
+}
+
+/// A watch at work.
+struct Watch {
+    env: Env,
+    directory: PathBuf,
+    flags: BTreeMap<String, String>,
+    script: RefCell<Option<Script>>,
+    asks: bool,
+    /// Of its own events.
+    run: RunId,
+    reports: Reports,
+    events: mpsc::UnboundedSender<Event>,
+    files: WatchFiles,
+    /// `None`: it ends.
+    pool: RefCell<Option<Arc<SessionPool>>>,
+    engine_key: String,
+    team: RefCell<KnownTeam>,
+    /// Ends what is going on, by the connection's number.
+    at_work: RefCell<BTreeMap<u64, Canceller>>,
+    connections: Cell<u64>,
+    changed: Notify,
+    ended: Notify,
+}
+
+/// Watches until it is interrupted.
+pub(crate) fn watch<S: Show>(env: &Env, directory: &Path, order: WatchOrder, show: &mut S) -> Result<(), Failure> {
+    let project = Project::open(env, directory, flag_settings(&order.flags))?;
+    project.insist_on_sound()?;
+    engines::check_names(&project.settings)?;
+    let files = WatchFiles::of(&project);
+    let unwritable = |error: std::io::Error| {
+        Failure::team(format!("cannot write to {}: {error}", project.local().display()))
+            .hint("squad keeps its local state there; check the folder's permissions")
+    };
+    let Some(lease) = files.take(env.clock.now()).map_err(unwritable)? else {
+        let who =
+            files.watcher().map_or_else(|| "another process".to_owned(), |watcher| format!("process {}", watcher.pid));
+        return Err(Failure::failed(format!("{who} watches this team already"))
+            .hint("`squad status` shows it; `squad orchestrate` uses its sessions"));
+    };
+    let runtime = runtime(env)?;
+    let ended = LocalSet::new().block_on(&runtime, serve(env, directory, &project, order, (files, lease), show));
+    runtime.shutdown_background();
+    ended
+}
+
+async fn serve<S: Show>(
+    env: &Env,
+    directory: &Path,
+    project: &Project,
+    order: WatchOrder,
+    (files, lease): (WatchFiles, WatchLease),
+    show: &mut S,
+) -> Result<(), Failure> {
+    let (canceller, mut cancel) = Cancel::channel();
+    if env.signals {
+        let signals = Signals::listen();
+        let signals = signals.map_err(|error| Failure::failed(format!("cannot install signal handlers: {error}")))?;
+        tokio::spawn(signals.obey(canceller.clone()));
+    }
+    let listener = listen(&lease)?;
+    let (events, mut heard) = mpsc::unbounded_channel();
+    let run = env.ids.run(env.clock.now());
+    let reports = report(env, project, &run, &events);
+    let WatchOrder { flags, script, asks } = order;
+    let started = tokio::select! {
+        biased;
+        () = cancel.wait() => return Err(Failure::new(FailureKind::Interrupted, "interrupted before it began")),
+        started = start(env, project, &run, script.clone(), &reports) => started,
+    };
+    let watch = Rc::new(Watch {
+        env: env.beside(),
+        directory: directory.to_owned(),
+        flags,
+        script: RefCell::new(script),
+        asks,
+        run,
+        reports,
+        events,
+        files,
+        pool: RefCell::new(Some(started?)),
+        engine_key: engine_key(env, project),
+        team: RefCell::default(),
+        at_work: RefCell::default(),
+        connections: Cell::default(),
+        changed: Notify::new(),
+        ended: Notify::new(),
+    });
+    watch.write_state();
+    let tasks = [
+        spawn_local(Rc::clone(&watch).follow(FolderChanges::of(&project.folder.path))),
+        spawn_local(Rc::clone(&watch).tell_connection()),
+        spawn_local(Rc::clone(&watch).tell_state()),
+    ];
+    loop {
+        tokio::select! {
+            biased;
+            () = cancel.wait() => break,
+            Some(event) = heard.recv() => {
+                show.show(&event);
+                watch.changed.notify_one();
+            }
+            connection = listener.accept() => match connection {
+                Ok(connection) => drop(spawn_local(Rc::clone(&watch).connect(connection))),
+                // Such as too many open files: the next one may come through.
+                Err(error) => {
+                    tracing::debug!("a connection could not be made: {error}");
+                    tokio::time::sleep(PAUSE).await;
+                }
+            },
+        }
+    }
+    drop(listener);
+    tasks.iter().for_each(tokio::task::JoinHandle::abort);
+    tokio::select! {
+        () = watch.finish() => {}
+        // What ends is still shown.
+        () = async { while let Some(event) = heard.recv().await { show.show(&event); } pending::<()>().await } => {}
+    }
+    while let Ok(event) = heard.try_recv() {
+        show.show(&event);
+    }
+    Ok(())
+}
+
+fn listen(lease: &WatchLease) -> Result<Listener, Failure> {
+    let options = |name| {
+        let options = ListenerOptions::new().name(name).reclaim_name(false);
+        #[cfg(unix)]
+        let options = interprocess::os::unix::local_socket::ListenerOptionsExt::mode(options, 0o600);
+        options
+    };
+    lease.socket().and_then(|name| options(name).create_tokio()).map_err(|error| {
+        Failure::failed(format!("cannot listen for other squads: {error}"))
+            .hint("squad keeps its socket beside its local state; check the folder's permissions")
+    })
+}
+
+/// Of what happens between runs: shown, and not recorded. The runs' own record has what they said and used.
+fn report(env: &Env, project: &Project, run: &RunId, events: &mpsc::UnboundedSender<Event>) -> Reports {
+    let (reports, messages) = Reports::channel();
+    let dispatcher = Dispatcher {
+        run: run.clone(),
+        past: Vec::new(),
+        clock: env.clock.clone(),
+        ids: env.ids.clone(),
+        journal: Unrecorded,
+        show: Cautious::new(Feed { watch: events.clone(), client: None }, secrets::redactor(env, &project.folder.root)),
+        sessions: Arc::new(LiveSessions::default()),
+    };
+    tokio::spawn(async move { drop(dispatcher.serve(messages).await) });
+    reports
+}
+
+async fn start(
+    env: &Env,
+    project: &Project,
+    run: &RunId,
+    script: Option<Script>,
+    reports: &Reports,
+) -> Result<Arc<SessionPool>, Failure> {
+    let asked = Instant::now();
+    let Started { engine, fallbacks } = engines::start(env, project, run, script).await?;
+    for (from, to, reason) in fallbacks {
+        reports.tell(None, What::EngineFallback { from, to, reason });
+    }
+    let (name, version) = (engine.kind().name().to_owned(), engine.version());
+    let seconds = seconds(asked.elapsed());
+    reports.tell(None, What::EngineStarted { engine: name, version, seconds, warm: false });
+    Ok(Arc::new(SessionPool::keeping(engine, project.settings.sessions.max_concurrent, reports.clone())))
+}
+
+/// What the engine is that a call would start: its settings, the MCP servers of its sessions, and the variables that say
+/// where prompts and keys go.
+fn engine_key(env: &Env, project: &Project) -> String {
+    const PREFIXES: [&str; 5] = ["COPILOT_", "GH_", "GITHUB_", "HTTP", "SQUAD_"];
+    let (settings, servers) = (&project.settings.engine, &project.settings.mcp);
+    let key = settings.copilot.provider.as_ref().and_then(|provider| provider.api_key_env.as_deref());
+    let matters = |name: &str| PREFIXES.iter().any(|prefix| name.starts_with(prefix)) || Some(name) == key;
+    let variables = env.variables.iter().filter(|(name, _)| matters(name)).collect::<Vec<_>>();
+    blake3::hash(format!("{settings:?}\n{servers:?}\n{variables:?}").as_bytes()).to_hex().to_string()
+}
+
+impl Watch {
+    fn settings(&self) -> Layer {
+        flag_settings(&self.flags)
+    }
+
+    /// The team's sessions. An engine that is gone for good is started again.
+    async fn pool(&self, project: &Project) -> Result<Arc<SessionPool>, Failure> {
+        let pool = self.pool.borrow().clone();
+        match pool {
+            Some(pool) if pool.engine.connection() != ConnectionState::Error => return Ok(pool),
+            Some(_) => {}
+            None => return Err(Failure::failed("squad watch is about to end")),
+        }
+        let script = self.script.borrow().clone();
+        let pool = start(&self.env, project, &self.run, script, &self.reports).await?;
+        self.pool.replace(Some(Arc::clone(&pool)));
+        Ok(pool)
+    }
+
+    /// Keeps the sessions as the team's files say.
+    async fn follow(self: Rc<Self>, mut changes: FolderChanges) {
+        if let Some(problem) = &changes.problem {
+            let reason = format!("changes of files are looked for once a second: {problem}");
+            self.reports.tell(None, What::SessionError { session: String::new(), reason });
+        }
+        loop {
+            self.look().await;
+            changes.tick().await;
+        }
+    }
+
+    /// Tells that the engine is lost, and back, while nobody works.
+    async fn tell_connection(self: Rc<Self>) {
+        loop {
+            let Some(pool) = self.pool.borrow().clone() else { return };
+            pool.engine.connection_changed().await;
+            let what = match pool.engine.connection() {
+                ConnectionState::Connecting | ConnectionState::Connected => What::ConnectionRestored { attempts: 1 },
+                ConnectionState::Reconnecting => What::ConnectionLost { reason: "the engine has ended".to_owned() },
+                ConnectionState::Error => What::ConnectionLost { reason: "the engine is gone for good".to_owned() },
+            };
+            self.reports.tell(None, what);
+        }
+    }
+
+    /// Tells others what it is at.
+    async fn tell_state(self: Rc<Self>) {
+        let mut may_write = Instant::now();
+        loop {
+            self.changed.notified().await;
+            sleep_until(may_write).await;
+            may_write = Instant::now() + PAUSE;
+            self.write_state();
+        }
+    }
+
+    fn write_state(&self) {
+        let Some(pool) = self.pool.borrow().clone() else { return };
+        let connection = pool.engine.connection();
+        let (engine, version) = (pool.engine.kind().name().to_owned(), pool.engine.version());
+        let state = WatchState { engine, version, connection, sessions: pool.states() };
+        // Whoever asks meanwhile sees the state before this one.
+        let folder = self.files.state.parent().unwrap_or(Path::new("."));
+        let _ = local_file::replace(folder, &self.files.state, &state);
+    }
+
+    /// Ends what is going on, and then the engine.
+    async fn finish(&self) {
+        self.at_work.borrow().values().for_each(|canceller| {
+            canceller.run();
+        });
+        while !self.at_work.borrow().is_empty() {
+            self.ended.notified().await;
+        }
+        let Some(pool) = self.pool.borrow_mut().take() else { return };
+        // What still holds it ends with the process, and the engine with it.
+        if let Some(pool) = Arc::into_inner(pool) {
+            pool.stop().await;
+        }
+        self.reports.finish();
+    }
+}
+
+/// What a watch says of itself; `None`: nothing yet.
+pub(crate) fn state(files: &WatchFiles) -> Option<WatchState> {
+    local_file::read(&files.state)
+}
+
+/// Events to whoever looks: the watch's own view, and the client that asked for the run.
+struct Feed {
+    watch: mpsc::UnboundedSender<Event>,
+    /// `None`: it is gone, or reads too slowly. Nobody waits for it.
+    client: Option<mpsc::Sender<Vec<u8>>>,
+}
+
+impl Show for Feed {
+    fn show(&mut self, event: &Event) {
+        // The view outlives every run.
+        let _ = self.watch.send(event.clone());
+        if let Some(client) = &self.client
+            && client.try_send(wire::written(&wire::FromWatch::Event(Box::new(event.clone())))).is_err()
+        {
+            self.client = None;
+        }
+    }
+}
+
+/// Keeps nothing.
+struct Unrecorded;
+
+impl Journal for Unrecorded {
+    async fn write(&mut self, _: &[Event]) -> Result<(), String> {
+        Ok(())
+    }
+}

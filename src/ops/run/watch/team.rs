@@ -1,0 +1,167 @@
+//! What the team's files say, and what of it has changed.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use similar::TextDiff;
+use tokio::time::Duration;
+
+use super::Watch;
+use crate::compile::{Learnings, Task};
+use crate::engine::{Adapter, Opening};
+use crate::model::{SessionSpec, Slug, Tier, What};
+use crate::ops::run::executor::opening;
+use crate::ops::run::orchestrate::core;
+use crate::ops::team::agents::compiler;
+use crate::ops::team::project;
+use crate::ops::{Project, Workspace};
+use crate::pool::{Duty, SessionPool, standing_session_id};
+
+/// The team as it was found last.
+#[derive(Default)]
+pub(super) struct KnownTeam {
+    /// Of everything it is read from; see [`project::Opening::key`]. `None`: it could not be read.
+    key: Option<String>,
+    /// What the sessions of its agents are made of.
+    specs: BTreeMap<(Slug, Tier), SessionSpec>,
+    charters: BTreeMap<Slug, String>,
+    problem: Option<String>,
+    idle: Duration,
+}
+
+/// A team that can be used, or why what is there cannot.
+enum Found {
+    /// As it was.
+    Same,
+    Team(Option<String>, Box<Project>),
+    Problem(String),
+}
+
+impl Watch {
+    /// Looks at the team, and makes anew the sessions that are made of something else now.
+    pub(super) async fn look(&self) {
+        let Some(pool) = self.pool.borrow().clone() else { return };
+        match self.find() {
+            Found::Same => {}
+            Found::Team(key, project) => self.take_over(&pool, key, &project).await,
+            Found::Problem(problem) => {
+                let is_known = self.team.borrow().problem.as_ref() == Some(&problem);
+                if !is_known {
+                    self.team.borrow_mut().problem = Some(problem.clone());
+                    self.tell_changes(Vec::new(), Vec::new(), Vec::new(), Some(problem));
+                }
+            }
+        }
+        let idle = self.team.borrow().idle;
+        pool.suspend(idle).await;
+    }
+
+    fn find(&self) -> Found {
+        let workspace = match Workspace::find(&self.env, &self.directory) {
+            Ok(workspace) => workspace,
+            Err(failure) => return Found::Problem(failure.message),
+        };
+        let looked = project::Opening::new(&self.env, workspace, self.settings());
+        let key = looked.key();
+        {
+            let known = self.team.borrow();
+            if key.is_some() && key == known.key && known.problem.is_none() {
+                return Found::Same;
+            }
+        }
+        let project = looked.read();
+        match project.insist_on_sound() {
+            Ok(()) => Found::Team(key, Box::new(project)),
+            Err(failure) => {
+                let place = failure.source.map(|source| format!("{source}: ")).unwrap_or_default();
+                Found::Problem(format!("{place}{}", failure.message))
+            }
+        }
+    }
+
+    async fn take_over(&self, pool: &SessionPool, key: Option<String>, project: &Project) {
+        let (task, learnings) = (Task::none(), Learnings::new());
+        let compiler = compiler(project, &learnings, &task).on(pool.engine.offer().await);
+        let mut tiers: BTreeMap<Slug, BTreeSet<Tier>> = BTreeMap::new();
+        for (agent, tier) in pool.kept_agents() {
+            tiers.entry(agent).or_default().insert(tier);
+        }
+        let mut specs = BTreeMap::new();
+        for member in project.team.startable() {
+            let kept = tiers.remove(&member.slug).unwrap_or_default();
+            for tier in kept.into_iter().chain([Tier::Standard]) {
+                specs.insert((member.slug.clone(), tier), compiler.agent(member, tier).spec);
+            }
+        }
+        let coordinator = compiler.coordinator().spec;
+        specs.insert((coordinator.agent.clone(), coordinator.tier), coordinator);
+        let of_agents = project.team.startable().map(|member| &member.slug);
+        let charters = of_agents.filter_map(|slug| Some((slug.clone(), project.team.charters.get(slug)?.text.clone())));
+        let charters = charters.collect();
+        let idle = project.settings.sessions.idle_timeout;
+        let now = KnownTeam { key, specs, charters, problem: None, idle };
+        let before = self.team.replace(now);
+        if before.specs.is_empty() {
+            self.warm_up(pool, project).await;
+        } else {
+            self.follow_changes(pool, project, &before).await;
+        }
+    }
+
+    /// The core agents' sessions are there before anybody asks.
+    async fn warm_up(&self, pool: &SessionPool, project: &Project) {
+        for agent in core(project) {
+            let spec = self.team.borrow().specs.get(&(agent.clone(), Tier::Standard)).cloned();
+            if let Some(spec) = spec {
+                pool.warm_up(self.opening(project, &agent, spec)).await;
+            }
+        }
+    }
+
+    fn opening(&self, project: &Project, agent: &Slug, spec: SessionSpec) -> Opening {
+        opening(project, spec, standing_session_id(agent), Duty::Work, self.asks)
+    }
+
+    async fn follow_changes(&self, pool: &SessionPool, project: &Project, before: &KnownTeam) {
+        let (specs, charters) = {
+            let now = self.team.borrow();
+            (now.specs.clone(), now.charters.clone())
+        };
+        let agents = |specs: &BTreeMap<(Slug, Tier), SessionSpec>| -> BTreeSet<Slug> {
+            specs.keys().map(|(agent, _)| agent.clone()).collect()
+        };
+        let (old, new) = (agents(&before.specs), agents(&specs));
+        let is_changed = |key: &(Slug, Tier), spec: &SessionSpec| {
+            before.specs.get(key).is_some_and(|old| old.compiled_hash != spec.compiled_hash)
+        };
+        let changed: Vec<(&(Slug, Tier), &SessionSpec)> =
+            specs.iter().filter(|(key, spec)| is_changed(key, spec)).collect();
+        let of_changed: BTreeSet<Slug> = changed.iter().map(|((agent, _), _)| agent.clone()).collect();
+        let (joined, left): (Vec<_>, Vec<_>) =
+            (new.difference(&old).cloned().collect(), old.difference(&new).cloned().collect());
+        if !(of_changed.is_empty() && joined.is_empty() && left.is_empty()) || before.problem.is_some() {
+            self.tell_changes(of_changed.into_iter().collect(), joined, left.clone(), None);
+        }
+        self.show_charters(&before.charters, &charters);
+        let kept: BTreeSet<(Slug, Tier)> = pool.kept_agents().into_iter().collect();
+        for (key, spec) in changed.into_iter().filter(|(key, _)| kept.contains(key)) {
+            pool.recreate(&key.0, spec.clone()).await;
+        }
+        for agent in &left {
+            pool.dismiss(agent).await;
+        }
+        self.warm_up(pool, project).await;
+    }
+
+    fn show_charters(&self, before: &BTreeMap<Slug, String>, now: &BTreeMap<Slug, String>) {
+        for (agent, text) in now {
+            if let Some(old) = before.get(agent).filter(|old| *old != text) {
+                let diff = TextDiff::from_lines(old, text).unified_diff().context_radius(1).to_string();
+                self.reports.tell(Some(agent), What::CharterChanged { diff });
+            }
+        }
+    }
+
+    fn tell_changes(&self, changed: Vec<Slug>, joined: Vec<Slug>, left: Vec<Slug>, problem: Option<String>) {
+        self.reports.tell(None, What::TeamChanged { changed, joined, left, problem });
+    }
+}

@@ -1,0 +1,500 @@
+//! The sessions of a team and the engine they run on. A one-shot run has a pool that keeps nothing; `squad watch` has one
+//! that keeps a session for each agent, so that the next piece of work need not wait for it.
+//!
+//! ```text
+//!              ┌──────────── recreate: its charter changed, or its conversation is over ────────────┐
+//!              ↓                                                                                     │
+//! (none) ─→ Spawning ─→ Active ─→ Idle ─→ Suspended ─→ Spawning …                    Idle, Suspended ┤
+//!              │                                                                                     ↓
+//!              └──────────────────────────────── cannot be opened ──────────────────────────────→ (none)
+//! ```
+//!
+//! A kept session belongs to one conversation at a time: what one run said never reaches another run's prompt.
+
+use std::collections::BTreeMap;
+use std::future::ready;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::Duration;
+
+use tokio::time::Instant;
+
+use super::places::Places;
+use super::{Reports, standing_session_id};
+use crate::engine::{Adapter, AdapterSession, Engine, EngineError, Fact, Opening, Session};
+use crate::model::{RunId, SessionSpec, SessionState, Slug, Tier, What, list, seconds};
+
+pub(crate) struct SessionPool {
+    pub(crate) engine: Engine,
+    /// How many may work at the same time.
+    pub(crate) places: Arc<Places>,
+    /// `None`: a session ends with the work it was opened for.
+    kept: Option<Arc<Kept>>,
+}
+
+struct Kept {
+    slots: Mutex<BTreeMap<Slug, Slot>>,
+    /// Of what happens to sessions between runs.
+    reports: Reports,
+}
+
+/// An agent's session, or what becomes one.
+struct Slot {
+    /// What it is made of, without what is told for a task.
+    opening: Opening,
+    state: State,
+    /// Whose history it holds; `None`: it has none.
+    conversation: Option<RunId>,
+    /// What it was told for a task of this conversation.
+    told: String,
+    /// What it is to be made of after its turn.
+    next: Option<SessionSpec>,
+}
+
+/// Only an idle session is here to be taken: no state allows what another one does.
+enum State {
+    Spawning,
+    Active,
+    Idle { session: Box<Session>, since: Instant },
+    Suspended,
+}
+
+/// How a session was had.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum How {
+    Created,
+    Resumed,
+    /// It was there.
+    Warm,
+}
+
+/// What became of a session that was given back.
+#[derive(Debug, PartialEq)]
+pub(super) enum Returned {
+    Kept,
+    /// With the commands that it had left running, and that were stopped.
+    Closed(Vec<String>),
+}
+
+/// A session that somebody works in.
+pub(super) struct Lent {
+    pub(super) session: Box<Session>,
+    pub(super) name: String,
+    pub(super) how: How,
+    /// What it is to be told behind its prompt.
+    pub(super) context: String,
+    /// `None`: it ends with the work.
+    claimed: Option<Claimed>,
+}
+
+/// An agent's session is spoken for. Dropped before it is given back, it counts as lost: whoever used it has panicked, or
+/// stopped waiting for it.
+struct Claimed {
+    kept: Arc<Kept>,
+    agent: Slug,
+    is_back: bool,
+}
+
+/// What is to be done for somebody who asks for a session.
+enum Claim {
+    Take(Box<Session>),
+    /// Make the agent's session, in place of this one.
+    Make {
+        old: Option<Box<Session>>,
+        resume: bool,
+    },
+}
+
+impl SessionPool {
+    pub(crate) fn of_one_run(engine: Engine, places: usize) -> Self {
+        Self { engine, places: Places::new(places), kept: None }
+    }
+
+    pub(crate) fn keeping(engine: Engine, places: usize, reports: Reports) -> Self {
+        Self { engine, places: Places::new(places), kept: Some(Arc::new(Kept { slots: Mutex::default(), reports })) }
+    }
+
+    /// A session for a run's work: the agent's own where it is free, else one that ends with the work.
+    pub(super) async fn open(&self, opening: Opening, run: &RunId, reports: &Reports) -> Result<Lent, EngineError> {
+        match &self.kept {
+            Some(kept) => self.open_kept(kept, opening, run, reports).await,
+            None => self.open_apart(opening, reports).await,
+        }
+    }
+
+    async fn open_apart(&self, opening: Opening, reports: &Reports) -> Result<Lent, EngineError> {
+        let name = opening.session.clone();
+        let (session, how) = self.make(opening, reports).await?;
+        Ok(Lent { session, name, how, context: String::new(), claimed: None })
+    }
+
+    async fn open_kept(
+        &self,
+        kept: &Arc<Kept>,
+        opening: Opening,
+        run: &RunId,
+        reports: &Reports,
+    ) -> Result<Lent, EngineError> {
+        let agent = opening.spec.agent.clone();
+        let (standing, context) = standing(opening.clone());
+        let name = standing.session.clone();
+        let Some(claim) = kept.claim(&standing, run) else { return self.open_apart(opening, reports).await };
+        let claimed = Claimed { kept: Arc::clone(kept), agent: agent.clone(), is_back: false };
+        let (session, how) = match claim {
+            Claim::Take(mut session) => match is_usable(&mut session).await {
+                true => (session, How::Warm),
+                false => self.make_again(standing, Some(session), true, reports).await?,
+            },
+            Claim::Make { old, resume } => self.make_again(standing, old, resume, reports).await?,
+        };
+        let context = kept.activate(&agent, run, context, how);
+        Ok(Lent { session, name, how, context, claimed: Some(claimed) })
+    }
+
+    /// Gives a session back.
+    pub(super) async fn give_back(&self, agent: &Slug, lent: Lent) -> Returned {
+        let Some(mut claimed) = lent.claimed else { return Returned::Closed(lent.session.close().await) };
+        claimed.is_back = true;
+        let next = claimed.kept.rest(agent, lent.session);
+        if let Some(spec) = next {
+            self.recreate(agent, spec).await;
+        }
+        Returned::Kept
+    }
+
+    async fn make_again(
+        &self,
+        opening: Opening,
+        old: Option<Box<Session>>,
+        resume: bool,
+        reports: &Reports,
+    ) -> Result<(Box<Session>, How), EngineError> {
+        if let Some(old) = old {
+            old.close().await;
+        }
+        self.make(Opening { resume, ..opening }, reports).await
+    }
+
+    /// A session that cannot be resumed is opened afresh, and the reason is reported.
+    async fn make(&self, opening: Opening, reports: &Reports) -> Result<(Box<Session>, How), EngineError> {
+        let (resume, mut afresh) = (opening.resume, opening.clone());
+        match self.engine.open(opening).await {
+            Err(error @ EngineError::NotResumable { .. }) if resume => {
+                let what = What::SessionError { session: afresh.session.clone(), reason: error.to_string() };
+                reports.tell(Some(&afresh.spec.agent), what);
+                afresh.resume = false;
+                self.engine.open(afresh).await.map(|session| (Box::new(session), How::Created))
+            }
+            opened => opened.map(|session| (Box::new(session), if resume { How::Resumed } else { How::Created })),
+        }
+    }
+
+    /// Opens a session for an agent that has none yet.
+    pub(crate) async fn warm_up(&self, opening: Opening) {
+        let Some(kept) = &self.kept else { return };
+        let agent = opening.spec.agent.clone();
+        let (opening, _) = standing(opening);
+        if kept.reserve(&opening) {
+            self.spawn(kept, &agent, opening).await;
+        }
+    }
+
+    /// Makes an agent's session of this, with its history: at once where it rests, after its turn where it works. An
+    /// agent that has none gets none.
+    pub(crate) async fn recreate(&self, agent: &Slug, spec: SessionSpec) {
+        let Some(kept) = &self.kept else { return };
+        if let Some((old, opening)) = kept.renew(agent, spec) {
+            kept.tell(agent, |session| What::SessionDestroyed { session });
+            kept.close(agent, *old).await;
+            self.spawn(kept, agent, opening).await;
+        }
+    }
+
+    /// The end of a conversation: the sessions that hold its history are made anew, without it.
+    pub(crate) async fn reset(&self, conversation: &RunId) {
+        let Some(kept) = &self.kept else { return };
+        for (agent, old, opening) in kept.forget(conversation) {
+            kept.close(&agent, *old).await;
+            self.spawn(kept, &agent, opening).await;
+        }
+    }
+
+    /// Suspends the sessions that have rested for this long. They are resumed when they are needed.
+    pub(crate) async fn suspend(&self, idle: Duration) {
+        let Some(kept) = &self.kept else { return };
+        for (agent, session) in kept.rested(idle) {
+            kept.close(&agent, *session).await;
+            kept.tell(&agent, |session| What::SessionSuspended { session });
+        }
+        kept.tell_if_empty();
+    }
+
+    /// Ends the session of somebody who has left the team; one at work ends with its turn.
+    pub(crate) async fn dismiss(&self, agent: &Slug) {
+        let Some(kept) = &self.kept else { return };
+        let Some(slot) = kept.slots().remove(agent) else { return };
+        if let State::Idle { session, .. } = slot.state {
+            kept.close(agent, *session).await;
+        }
+        kept.reports.tell(Some(agent), What::SessionDestroyed { session: slot.opening.session });
+        kept.tell_if_empty();
+    }
+
+    /// Ends all that is open.
+    pub(crate) async fn stop(self) {
+        if let Some(kept) = &self.kept {
+            let slots = std::mem::take(&mut *kept.slots());
+            for (agent, slot) in slots {
+                if let State::Idle { session, .. } = slot.state {
+                    kept.close(&agent, *session).await;
+                }
+                kept.reports.tell(Some(&agent), What::SessionDestroyed { session: slot.opening.session });
+            }
+        }
+        self.engine.stop().await;
+    }
+
+    /// The agents that have a session, with the tier it is made for.
+    pub(crate) fn kept_agents(&self) -> Vec<(Slug, Tier)> {
+        let Some(kept) = &self.kept else { return Vec::new() };
+        kept.slots().iter().map(|(agent, slot)| (agent.clone(), slot.opening.spec.tier)).collect()
+    }
+
+    pub(crate) fn states(&self) -> BTreeMap<Slug, SessionState> {
+        let Some(kept) = &self.kept else { return BTreeMap::new() };
+        kept.slots().iter().map(|(agent, slot)| (agent.clone(), slot.state.name())).collect()
+    }
+
+    async fn spawn(&self, kept: &Kept, agent: &Slug, opening: Opening) {
+        let asked = Instant::now();
+        match self.make(opening, &kept.reports).await {
+            Ok((session, how)) => kept.settle(agent, session, how, seconds(asked.elapsed())),
+            Err(error) => {
+                kept.tell(agent, |session| What::SessionError { session, reason: error.to_string() });
+                kept.vacate(agent);
+            }
+        }
+    }
+}
+
+impl Kept {
+    fn slots(&self) -> MutexGuard<'_, BTreeMap<Slug, Slot>> {
+        self.slots.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Speaks for an agent's session. `None`: it is in use, and one is made for this work alone.
+    fn claim(&self, wanted: &Opening, run: &RunId) -> Option<Claim> {
+        let mut slots = self.slots();
+        let agent = &wanted.spec.agent;
+        let Some(slot) = slots.get_mut(agent) else {
+            slots.insert(agent.clone(), Slot::new(wanted.clone()));
+            return Some(Claim::Make { old: None, resume: false });
+        };
+        let is_own = slot.conversation.as_ref() == Some(run);
+        // It goes on in a session that this pool does not keep.
+        if wanted.resume && !is_own {
+            return None;
+        }
+        let is_fit = slot.is_made_like(wanted) && (is_own || slot.conversation.is_none());
+        match std::mem::replace(&mut slot.state, State::Spawning) {
+            State::Idle { session, .. } if is_fit => Some(Claim::Take(session)),
+            State::Idle { session, .. } => {
+                slot.make_of(wanted);
+                Some(Claim::Make { old: Some(session), resume: is_own })
+            }
+            State::Suspended => {
+                slot.make_of(wanted);
+                Some(Claim::Make { old: None, resume: is_own })
+            }
+            busy @ (State::Spawning | State::Active) => {
+                slot.state = busy;
+                None
+            }
+        }
+    }
+
+    /// The session is at work from here on. Returns what it has to be told.
+    fn activate(&self, agent: &Slug, run: &RunId, context: String, how: How) -> String {
+        let mut slots = self.slots();
+        // Whoever has left the team meanwhile works for the last time.
+        let Some(slot) = slots.get_mut(agent) else { return context };
+        slot.state = State::Active;
+        let is_known = how != How::Created && slot.conversation.as_ref() == Some(run) && slot.told == context;
+        slot.conversation = Some(run.clone());
+        slot.told.clone_from(&context);
+        if is_known { String::new() } else { context }
+    }
+
+    /// The turn is over. Returns what the session is to be made of now, where that has changed.
+    fn rest(&self, agent: &Slug, session: Box<Session>) -> Option<SessionSpec> {
+        let mut slots = self.slots();
+        let slot = slots.get_mut(agent)?;
+        slot.state = State::Idle { session, since: Instant::now() };
+        slot.next.take()
+    }
+
+    fn reserve(&self, opening: &Opening) -> bool {
+        let mut slots = self.slots();
+        let agent = &opening.spec.agent;
+        if slots.contains_key(agent) {
+            return false;
+        }
+        slots.insert(agent.clone(), Slot::new(opening.clone()));
+        true
+    }
+
+    fn renew(&self, agent: &Slug, spec: SessionSpec) -> Option<(Box<Session>, Opening)> {
+        let mut slots = self.slots();
+        let slot = slots.get_mut(agent)?;
+        match std::mem::replace(&mut slot.state, State::Spawning) {
+            State::Idle { session, .. } => {
+                slot.opening = standing(Opening { spec, ..slot.opening.clone() }).0;
+                slot.opening.resume = slot.conversation.is_some();
+                Some((session, slot.opening.clone()))
+            }
+            State::Suspended => {
+                slot.opening = standing(Opening { spec, ..slot.opening.clone() }).0;
+                slot.state = State::Suspended;
+                None
+            }
+            busy @ (State::Spawning | State::Active) => {
+                slot.state = busy;
+                slot.next = Some(spec);
+                None
+            }
+        }
+    }
+
+    /// What holds the history of a conversation, and is made anew without it.
+    fn forget(&self, conversation: &RunId) -> Vec<(Slug, Box<Session>, Opening)> {
+        let mut forgotten = Vec::new();
+        for (agent, slot) in
+            self.slots().iter_mut().filter(|(_, slot)| slot.conversation.as_ref() == Some(conversation))
+        {
+            if let State::Idle { session, .. } = std::mem::replace(&mut slot.state, State::Spawning) {
+                slot.conversation = None;
+                slot.opening.resume = false;
+                forgotten.push((agent.clone(), session, slot.opening.clone()));
+            }
+        }
+        forgotten
+    }
+
+    fn rested(&self, idle: Duration) -> Vec<(Slug, Box<Session>)> {
+        let mut rested = Vec::new();
+        for (agent, slot) in self.slots().iter_mut() {
+            slot.state = match std::mem::replace(&mut slot.state, State::Suspended) {
+                State::Idle { session, since } if since.elapsed() >= idle => {
+                    rested.push((agent.clone(), session));
+                    State::Suspended
+                }
+                other => other,
+            };
+        }
+        rested
+    }
+
+    fn settle(&self, agent: &Slug, session: Box<Session>, how: How, seconds: f64) {
+        let mut slots = self.slots();
+        // Whoever has left the team meanwhile needs none: dropped, it is ended.
+        let Some(slot) = slots.get_mut(agent) else { return };
+        let (model, compiled_hash) = (session.model().to_owned(), slot.opening.spec.compiled_hash.clone());
+        let name = slot.opening.session.clone();
+        if how == How::Created {
+            slot.conversation = None;
+        }
+        slot.state = State::Idle { session, since: Instant::now() };
+        drop(slots);
+        self.reports.tell(
+            Some(agent),
+            match how {
+                How::Resumed => What::SessionResumed { session: name, seconds },
+                How::Created | How::Warm => {
+                    What::SessionCreated { session: name, model, compiled_hash, seconds, warm: false }
+                }
+            },
+        );
+    }
+
+    /// Closes a session, and says what it had left running.
+    async fn close(&self, agent: &Slug, session: Session) {
+        let left = session.close().await;
+        if !left.is_empty() {
+            let reason = format!("stopped what was left running: {}", list(left));
+            self.tell(agent, |session| What::SessionError { session, reason });
+        }
+    }
+
+    fn vacate(&self, agent: &Slug) {
+        self.slots().remove(agent);
+    }
+
+    fn tell(&self, agent: &Slug, what: impl FnOnce(String) -> What) {
+        self.reports.tell(Some(agent), what(standing_session_id(agent)));
+    }
+
+    fn tell_if_empty(&self) {
+        let is_empty = {
+            let slots = self.slots();
+            slots.values().all(|slot| matches!(slot.state, State::Suspended))
+        };
+        if is_empty {
+            self.reports.tell(None, What::PoolEmpty { waiting: 0 });
+        }
+    }
+}
+
+impl Slot {
+    fn new(opening: Opening) -> Self {
+        Self { opening, state: State::Spawning, conversation: None, told: String::new(), next: None }
+    }
+
+    /// Whether its session is what would be made now: charter, model, tools, permissions, form.
+    fn is_made_like(&self, wanted: &Opening) -> bool {
+        let Opening { session: _, spec, tools, directory, resume: _, asks, form } = &self.opening;
+        (spec, tools, directory, asks, form)
+            == (&wanted.spec, &wanted.tools, &wanted.directory, &wanted.asks, &wanted.form)
+    }
+
+    fn make_of(&mut self, wanted: &Opening) {
+        self.opening = wanted.clone();
+        self.next = None;
+    }
+}
+
+impl State {
+    fn name(&self) -> SessionState {
+        match self {
+            Self::Spawning => SessionState::Spawning,
+            Self::Active => SessionState::Active,
+            Self::Idle { .. } => SessionState::Idle,
+            Self::Suspended => SessionState::Suspended,
+        }
+    }
+}
+
+/// The opening of an agent's own session, and what it is told for a task.
+fn standing(opening: Opening) -> (Opening, String) {
+    let session = standing_session_id(&opening.spec.agent);
+    let mut opening = Opening { session, ..opening };
+    let context = std::mem::take(&mut opening.spec.context);
+    (opening, context)
+}
+
+/// Whether the engine still has it: what came while nobody listened is heard.
+async fn is_usable(session: &mut Session) -> bool {
+    loop {
+        tokio::select! {
+            biased;
+            fact = session.next() => if matches!(fact, Fact::Lost(_)) { return false },
+            () = ready(()) => return true,
+        }
+    }
+}
+
+impl Drop for Claimed {
+    fn drop(&mut self) {
+        if !self.is_back {
+            self.kept.vacate(&self.agent);
+        }
+    }
+}

@@ -1,0 +1,192 @@
+//! Sessions that stay, on an engine that plays a script, with a clock that stands still.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use tokio::sync::mpsc;
+
+use super::dispatcher::Message;
+use super::session_pool::Returned;
+use super::workers_tests::{MINUTES, job, slug, workers};
+use super::*;
+use crate::engine::Engine;
+use crate::engine::rehearsal::{Rehearsal, Script};
+use crate::model::{Outcome, RunId, SessionState, What};
+
+/// Improvised work.
+const ANY: &str = "models = [\"m\"]";
+
+/// A pool that keeps sessions, workers of one run on it, and what is said of the pool and of the run.
+struct World {
+    pool: Arc<SessionPool>,
+    workers: Workers,
+    of_pool: mpsc::UnboundedReceiver<Message>,
+    of_run: mpsc::UnboundedReceiver<Message>,
+}
+
+impl World {
+    fn new(script: &str) -> Self {
+        let (workers, of_run) = workers(ANY, 4, MINUTES);
+        let (reports, of_pool) = Reports::channel();
+        let engine = Engine::Rehearsal(Rehearsal::start(Some(Script::parse(script).expect("a script"))));
+        let pool = Arc::new(SessionPool::keeping(engine, 4, reports));
+        let workers = Workers { pool: Arc::clone(&pool), ..workers };
+        Self { pool, workers, of_pool, of_run }
+    }
+
+    fn in_run(&self, run: &str) -> Workers {
+        Workers { run: RunId::new(run), colleagues: Colleagues::channel().0, ..self.workers.clone() }
+    }
+
+    fn state(&self, agent: &str) -> Option<SessionState> {
+        self.pool.states().get(&slug(agent)).copied()
+    }
+
+    /// How the sessions of the run were had since this was asked last.
+    fn had(&mut self) -> Vec<(String, &'static str)> {
+        heard(&mut self.of_run).into_iter().filter_map(|what| Some((session(&what)?.to_owned(), how(&what)))).collect()
+    }
+
+    fn pool_events(&mut self) -> Vec<&'static str> {
+        heard(&mut self.of_pool).iter().map(What::name).collect()
+    }
+}
+
+fn heard(messages: &mut mpsc::UnboundedReceiver<Message>) -> Vec<What> {
+    let mut all = Vec::new();
+    while let Ok(message) = messages.try_recv() {
+        if let Message::Report(report) = message {
+            all.push(report.what);
+        }
+    }
+    all
+}
+
+fn session(what: &What) -> Option<&str> {
+    match what {
+        What::SessionCreated { session, .. } | What::SessionResumed { session, .. } => Some(session),
+        _ => None,
+    }
+}
+
+fn how(what: &What) -> &'static str {
+    match what {
+        What::SessionCreated { warm: true, .. } => "warm",
+        What::SessionCreated { .. } => "created",
+        _ => "resumed",
+    }
+}
+
+fn had(session: &str, how: &'static str) -> (String, &'static str) {
+    (session.to_owned(), how)
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_run_gets_the_session_that_is_there_and_the_next_run_a_new_one_without_its_history() {
+    let mut world = World::new(ANY);
+    world.pool.warm_up(job("ada").opening).await;
+    assert_eq!(world.state("ada"), Some(SessionState::Idle));
+    let run = world.in_run("r1");
+    let work = run.work(job("ada")).await;
+    assert_eq!(work.outcome, Outcome::Completed, "{}", work.reason);
+    assert_eq!(world.had(), [had("squad-ada", "warm")]);
+    // More work in the same run goes on in it; another run's does not.
+    run.work(job("ada")).await;
+    assert_eq!(world.had(), [had("squad-ada", "warm")]);
+    world.in_run("r2").work(job("ada")).await;
+    assert_eq!(world.had(), [had("squad-ada", "created")]);
+    world.pool.reset(&RunId::new("r2")).await;
+    world.in_run("r3").work(job("ada")).await;
+    assert_eq!(world.had(), [had("squad-ada", "warm")]);
+}
+
+#[tokio::test(start_paused = true)]
+async fn who_is_at_work_for_one_run_works_for_another_in_a_session_of_its_own() {
+    let script = "[[turn]]\nagent = \"ada\"\nsteps = [{ wait = \"10s\" }, { say = \"Done.\" }]\n";
+    let mut world = World::new(script);
+    let (one, other) = (world.in_run("r1"), world.in_run("r2"));
+    let first = tokio::spawn(async move { one.work(job("ada")).await });
+    tokio::time::sleep(Duration::from_secs(1)).await;
+    assert_eq!(world.state("ada"), Some(SessionState::Active));
+    other.work(job("ada")).await;
+    assert_eq!(first.await.expect("no panic").outcome, Outcome::Completed);
+    assert_eq!(world.had(), [had("squad-ada", "created"), had("ada", "created")]);
+    assert_eq!(world.state("ada"), Some(SessionState::Idle));
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_changed_charter_makes_a_session_anew_and_one_at_work_only_after_its_turn() {
+    let script = "[[turn]]\nagent = \"ada\"\nsteps = [{ wait = \"10s\" }, { say = \"Done.\" }]\n";
+    let mut world = World::new(script);
+    for name in ["ada", "bob"] {
+        world.pool.warm_up(job(name).opening).await;
+    }
+    world.pool_events();
+    let workers = world.in_run("r1");
+    let at_work = tokio::spawn(async move { workers.work(job("ada")).await });
+    tokio::time::sleep(Duration::from_secs(1)).await;
+    for name in ["ada", "bob"] {
+        let mut spec = job(name).opening.spec;
+        spec.prompt = "A new charter.".to_owned();
+        world.pool.recreate(&slug(name), spec).await;
+    }
+    assert_eq!(world.pool_events(), ["session.destroyed", "session.created"], "bob's");
+    assert_eq!(world.state("ada"), Some(SessionState::Active));
+    at_work.await.expect("no panic");
+    // It keeps what was said in it.
+    assert_eq!(world.pool_events(), ["session.destroyed", "session.resumed"], "ada's");
+    assert_eq!(world.state("ada"), Some(SessionState::Idle));
+}
+
+#[tokio::test(start_paused = true)]
+async fn who_rests_is_suspended_and_resumed_when_needed() {
+    let mut world = World::new(ANY);
+    let idle = Duration::from_secs(900);
+    world.pool.warm_up(job("ada").opening).await;
+    world.in_run("r1").work(job("ada")).await;
+    tokio::time::sleep(Duration::from_secs(899)).await;
+    world.pool.suspend(idle).await;
+    assert_eq!(world.state("ada"), Some(SessionState::Idle));
+    tokio::time::sleep(Duration::from_secs(1)).await;
+    world.pool.suspend(idle).await;
+    assert_eq!(world.state("ada"), Some(SessionState::Suspended));
+    assert_eq!(world.pool_events(), ["session.created", "session.suspended", "pool.empty"]);
+    world.had();
+    world.in_run("r1").work(job("ada")).await;
+    assert_eq!(world.had(), [had("squad-ada", "resumed")]);
+    world.pool.dismiss(&slug("ada")).await;
+    assert_eq!(world.state("ada"), None);
+    assert_eq!(world.pool_events(), ["session.destroyed", "pool.empty"]);
+}
+
+/// A defect of squad's own in somebody's work costs the session, and nobody waits for it.
+#[tokio::test(start_paused = true)]
+async fn a_session_that_is_not_given_back_is_made_again() {
+    let script = "[[turn]]\nagent = \"ada\"\nsteps = [{ panic = \"a defect\" }]\n";
+    let mut world = World::new(script);
+    world.pool.warm_up(job("ada").opening).await;
+    assert_eq!(world.in_run("r1").work(job("ada")).await.outcome, Outcome::Failed);
+    assert_eq!(world.state("ada"), None);
+    assert_eq!(world.in_run("r2").work(job("ada")).await.outcome, Outcome::Completed);
+    assert_eq!(world.had(), [had("squad-ada", "warm"), had("squad-ada", "created")]);
+}
+
+/// The engine is told for a task what the session was not made of, and not twice.
+#[tokio::test(start_paused = true)]
+async fn what_is_chosen_for_a_task_comes_with_its_prompt() {
+    let world = World::new(ANY);
+    let reports = Reports::channel().0;
+    let opening = |context: &str| {
+        let mut opening = job("ada").opening;
+        opening.spec.context = context.to_owned();
+        opening
+    };
+    let run = RunId::new("r1");
+    let (ada, mut told) = (slug("ada"), Vec::new());
+    for context in ["# Decisions\n", "# Decisions\n", "# Other decisions\n"] {
+        let lent = world.pool.open(opening(context), &run, &reports).await.expect("a session");
+        told.push(lent.context.clone());
+        assert_eq!(world.pool.give_back(&ada, lent).await, Returned::Kept);
+    }
+    assert_eq!(told, ["# Decisions\n", "", "# Other decisions\n"]);
+}

@@ -1,0 +1,108 @@
+//! What `squad watch` shows: what becomes of the team and its sessions, and each run as it goes.
+
+use std::cell::RefCell;
+use std::collections::BTreeMap;
+
+use super::{Lines, Mood, Screen};
+use crate::model::{Event, RunId, Slug, What, first_line, list};
+use crate::pool::Show;
+
+/// Characters of an answer.
+const ANSWER: usize = 200;
+
+pub(crate) struct Watched<'s, S> {
+    screen: Shared<'s, S>,
+    is_json: bool,
+    runs: BTreeMap<RunId, Lines<Shared<'s, S>>>,
+}
+
+impl<'s, S: Screen> Watched<'s, S> {
+    pub(crate) fn new(screen: &'s RefCell<S>, is_json: bool) -> Self {
+        Self { screen: Shared(screen), is_json, runs: BTreeMap::new() }
+    }
+
+    fn own(&mut self, agent: Option<&Slug>, what: &What) {
+        let who = agent.map_or("squad", Slug::as_str);
+        let (mood, text) = match what {
+            What::EngineStarted { engine, version, seconds, .. } => {
+                (Mood::Good, format!("engine {engine} {version}, started in {seconds:.1} s"))
+            }
+            What::EngineFallback { from, to, reason } => {
+                (Mood::Warning, format!("{from} cannot start ({reason}); falling back to {to}"))
+            }
+            What::SessionCreated { model, seconds, .. } => {
+                (Mood::Faint, format!("has a session on {model}, opened in {seconds:.2} s"))
+            }
+            What::SessionResumed { seconds, .. } => (Mood::Faint, format!("goes on in its session, {seconds:.2} s")),
+            What::SessionSuspended { .. } => (Mood::Faint, "is suspended until it is needed".to_owned()),
+            What::SessionDestroyed { .. } => (Mood::Faint, "has its session closed".to_owned()),
+            What::SessionError { reason, .. } => (Mood::Warning, reason.clone()),
+            What::ConnectionLost { reason } => (Mood::Warning, format!("connection lost: {reason}")),
+            What::ConnectionRestored { .. } => (Mood::Good, "connection restored".to_owned()),
+            What::TeamChanged { problem: Some(problem), .. } => {
+                (Mood::Warning, format!("the team stays as it was: {problem}"))
+            }
+            What::TeamChanged { changed, joined, left, .. } => (Mood::Plain, team_changes(changed, joined, left)),
+            What::CharterChanged { diff } => (Mood::Plain, diff.trim_end().to_owned()),
+            _ => return,
+        };
+        for line in text.lines() {
+            self.screen.line(who, mood, line);
+        }
+    }
+}
+
+fn team_changes(changed: &[Slug], joined: &[Slug], left: &[Slug]) -> String {
+    let part = |who: &[Slug], verb: &str| (!who.is_empty()).then(|| format!("{} {verb}", list(who)));
+    let parts: Vec<String> =
+        [part(changed, "changed"), part(joined, "joined"), part(left, "left")].into_iter().flatten().collect();
+    if parts.is_empty() { "the team can be read again".to_owned() } else { format!("team: {}", parts.join("; ")) }
+}
+
+impl<S: Screen> Show for Watched<'_, S> {
+    fn show(&mut self, event: &Event) {
+        if self.is_json {
+            return self.screen.event(event);
+        }
+        if let What::RunStarted { text, .. } = &event.what {
+            self.screen.line("squad", Mood::Plain, &format!("run {}: {}", event.run, first_line(text, ANSWER)));
+        }
+        if matches!(event.what, What::RunStarted { .. } | What::RunResumed { .. }) {
+            self.runs.insert(event.run.clone(), Lines::new(self.screen.clone()));
+        }
+        match self.runs.get_mut(&event.run) {
+            Some(lines) => lines.show(event),
+            None => self.own(event.agent.as_ref(), &event.what),
+        }
+        if matches!(event.what, What::RunCompleted { .. }) {
+            self.runs.remove(&event.run);
+        }
+    }
+}
+
+/// One screen for several runs. Nothing moves on it, and an answer is whoever asked's to print.
+struct Shared<'s, S>(&'s RefCell<S>);
+
+impl<S> Clone for Shared<'_, S> {
+    fn clone(&self) -> Self {
+        Self(self.0)
+    }
+}
+
+impl<S: Screen> Screen for Shared<'_, S> {
+    fn answer(&mut self, text: &str) {
+        self.line("squad", Mood::Plain, &format!("answer: {}", first_line(text, ANSWER)));
+    }
+
+    fn event(&mut self, event: &Event) {
+        self.0.borrow_mut().event(event);
+    }
+
+    fn line(&mut self, who: &str, mood: Mood, text: &str) {
+        self.0.borrow_mut().line(who, mood, text);
+    }
+
+    fn is_lively(&self) -> bool {
+        false
+    }
+}

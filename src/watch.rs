@@ -1,0 +1,133 @@
+//! Changes of a team's folder, as ticks.
+//!
+//! What the system says of files is a hint: editors save in many ways, and what is made together with a new folder is
+//! missed. So a tick says only that it is time to look; whoever looks compares what he finds with what he knew.
+
+use std::path::{Path, PathBuf};
+use std::time::Duration;
+
+use notify::{RecommendedWatcher, RecursiveMode, Watcher};
+use tokio::sync::mpsc;
+use tokio::time::{Instant, sleep_until, timeout_at};
+
+/// Changes that come within this time of each other are one tick.
+pub(crate) const DEBOUNCE: Duration = Duration::from_millis(50);
+/// A tick comes after this time though changes go on.
+const LONGEST: Duration = Duration::from_millis(500);
+/// How often to look where nothing is heard.
+const REST: Duration = Duration::from_secs(5);
+/// The same where the system tells of no changes.
+const POLL: Duration = Duration::from_secs(1);
+
+pub(crate) struct FolderChanges {
+    folder: PathBuf,
+    watcher: Option<RecommendedWatcher>,
+    hints: mpsc::UnboundedReceiver<()>,
+    /// Never used: with it the channel stays open where there is no watcher.
+    _sender: mpsc::UnboundedSender<()>,
+    /// Why the system tells of no changes.
+    pub(crate) problem: Option<String>,
+}
+
+impl FolderChanges {
+    /// A folder, and the one it is in, which tells that it goes and comes.
+    pub(crate) fn of(folder: &Path) -> Self {
+        let (sender, hints) = mpsc::unbounded_channel();
+        let tell = sender.clone();
+        let watcher = notify::recommended_watcher(move |event: notify::Result<notify::Event>| {
+            let is_read = event.is_ok_and(|event| event.kind.is_access());
+            if !is_read {
+                // Nobody listens any more: then nobody has to know.
+                let _ = tell.send(());
+            }
+        });
+        let (watcher, problem) = match watcher {
+            Ok(watcher) => (Some(watcher), None),
+            Err(error) => (None, Some(error.to_string())),
+        };
+        let mut changes = Self { folder: folder.to_owned(), watcher, hints, _sender: sender, problem };
+        changes.listen();
+        changes
+    }
+
+    /// Returns when it is time to look.
+    pub(crate) async fn tick(&mut self) {
+        let rest = if self.problem.is_some() { POLL } else { REST };
+        let deadline = Instant::now() + rest;
+        if timeout_at(deadline, self.hints.recv()).await.is_err() {
+            return;
+        }
+        let longest = Instant::now() + LONGEST;
+        loop {
+            let quiet = (Instant::now() + DEBOUNCE).min(longest);
+            tokio::select! {
+                biased;
+                () = sleep_until(quiet) => break,
+                _ = self.hints.recv() => {}
+            }
+        }
+        // The folder may be another one now, or have folders that nobody listens to.
+        self.listen();
+        while self.hints.try_recv().is_ok() {}
+    }
+
+    fn listen(&mut self) {
+        let Some(watcher) = &mut self.watcher else { return };
+        let parent = self.folder.parent().unwrap_or(&self.folder);
+        let heard = watcher.watch(parent, RecursiveMode::NonRecursive);
+        self.problem = match watcher.watch(&self.folder, RecursiveMode::Recursive) {
+            // It comes back, or it does not.
+            Err(error) if matches!(error.kind, notify::ErrorKind::PathNotFound) => None,
+            listened => heard.and(listened).err().map(|error| error.to_string()),
+        };
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::fs;
+
+    use super::*;
+
+    async fn ticks_soon(changes: &mut FolderChanges) -> bool {
+        tokio::time::timeout(REST - Duration::from_secs(1), changes.tick()).await.is_ok()
+    }
+
+    #[tokio::test]
+    async fn a_save_is_a_tick_however_it_is_made() {
+        let project = tempfile::tempdir().expect("a folder");
+        let folder = project.path().join(".squad");
+        fs::create_dir_all(folder.join("agents/ada")).expect("a folder");
+        let charter = folder.join("agents/ada/charter.md");
+        let mut changes = FolderChanges::of(&folder);
+        assert_eq!(changes.problem, None);
+        fs::write(&charter, "one").expect("a file");
+        assert!(ticks_soon(&mut changes).await, "written");
+        let beside = folder.join("agents/ada/charter.md~");
+        fs::write(&beside, "two").expect("a file");
+        fs::rename(&beside, &charter).expect("a rename");
+        assert!(ticks_soon(&mut changes).await, "replaced");
+        fs::create_dir_all(folder.join("agents/bob/more")).expect("a folder");
+        assert!(ticks_soon(&mut changes).await, "a new folder");
+        fs::write(folder.join("agents/bob/more/a.md"), "three").expect("a file");
+        assert!(ticks_soon(&mut changes).await, "in a new folder");
+        fs::remove_dir_all(&folder).expect("it is ours");
+        assert!(ticks_soon(&mut changes).await, "gone");
+        fs::create_dir_all(&folder).expect("a folder");
+        assert!(ticks_soon(&mut changes).await, "back");
+        fs::write(folder.join("team.md"), "four").expect("a file");
+        assert!(ticks_soon(&mut changes).await, "in the folder that came back");
+    }
+
+    #[tokio::test]
+    async fn reading_is_no_change() {
+        let project = tempfile::tempdir().expect("a folder");
+        let folder = project.path().join(".squad");
+        fs::create_dir_all(&folder).expect("a folder");
+        fs::write(folder.join("team.md"), "one").expect("a file");
+        let mut changes = FolderChanges::of(&folder);
+        let _ = fs::read(folder.join("team.md"));
+        let tick = tokio::time::timeout(Duration::from_millis(300), changes.tick()).await;
+        assert!(tick.is_err());
+    }
+}

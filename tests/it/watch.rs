@@ -1,0 +1,306 @@
+//! `squad watch`: sessions that are there, and follow their charters. With real processes.
+#![cfg(unix)]
+
+use std::io::{BufRead, BufReader};
+use std::process::{Child, Command, Stdio};
+use std::sync::mpsc::{Receiver, channel};
+use std::time::Duration;
+
+use serde_json::Value;
+
+use crate::process::{rest, signal, wait_for};
+use crate::support::TestRepo;
+
+const BINARY: &str = env!("CARGO_BIN_EXE_squad");
+
+/// Nothing in these stories takes as long; a machine under load may.
+const PATIENCE: Duration = Duration::from_secs(60);
+
+const SCRIPT: &str = "[[turn]]\nagent = \"ada\"\nsteps = [\n  { tool = \"squad_log_decision\", args = { title = \"Kept\" } },\n  \
+    { say = \"Done.\" },\n]\n";
+const SLOW: &str = "[[turn]]\nagent = \"ada\"\nsteps = [\n  { say = \"Begun.\" }, { wait = \"2s\" },\n  \
+    { tool = \"squad_log_decision\", args = { title = \"Kept\" } }, { say = \"Done.\" },\n]\n";
+
+/// A watch of a team of three, in which Ada and Bob are core.
+struct Watch {
+    repo: TestRepo,
+    child: Option<Child>,
+    lines: Receiver<Value>,
+}
+
+impl Watch {
+    fn of(script: &str) -> Self {
+        let mut repo = TestRepo::with_small_team();
+        repo.write("../script.toml", script);
+        let charter = |name: &str| format!("# {name}\n\nI am {name}.\n");
+        for (name, role) in [("ada", "Ada"), ("bob", "Bob")] {
+            repo.write(&format!(".squad/agents/{name}/charter.md"), &charter(role));
+        }
+        repo.write(".squad/config.toml", "[sessions]\ncore = [\"ada\", \"bob\"]\n");
+        repo.git(&["add", "-A"]);
+        repo.git(&["commit", "--quiet", "--message=charters"]);
+        for (name, value) in [("SQUAD_ENGINE", "rehearsal"), ("SQUAD_REHEARSAL", "../script.toml")] {
+            repo.variables.insert(name.to_owned(), value.to_owned());
+        }
+        let mut watch = Self { repo, child: None, lines: channel().1 };
+        watch.start();
+        watch
+    }
+
+    /// Returns when the core agents' sessions are there.
+    fn start(&mut self) {
+        let mut command = self.command(&["watch", "--json"]);
+        let mut child = command.stdout(Stdio::piped()).spawn().expect("squad runs");
+        let out = BufReader::new(child.stdout.take().expect("a pipe"));
+        let (sender, lines) = channel();
+        std::thread::spawn(move || {
+            for line in out.lines().map_while(Result::ok) {
+                let event = serde_json::from_str(&line).expect(&line);
+                if sender.send(event).is_err() {
+                    break;
+                }
+            }
+        });
+        (self.child, self.lines) = (Some(child), lines);
+        for agent in ["ada", "bob"] {
+            assert_eq!(self.hear("session.created")["agent"], agent);
+        }
+    }
+
+    fn command(&self, arguments: &[&str]) -> Command {
+        let mut command = self.repo.command(BINARY, &self.repo.root());
+        command.args(arguments).stdin(Stdio::null());
+        command
+    }
+
+    /// The next event of that kind.
+    fn hear(&self, kind: &str) -> Value {
+        loop {
+            let event = self.lines.recv_timeout(PATIENCE).expect(kind);
+            if event["type"] == kind {
+                return event;
+            }
+        }
+    }
+
+    /// The kinds of events, with their agents, up to the end of the next look at the team. What has no effect leaves none.
+    fn heard_of(&self, kinds: &[&str]) -> Vec<(String, String)> {
+        let mut heard = Vec::new();
+        while let Ok(event) = self.lines.recv_timeout(Duration::from_secs(1)) {
+            let text = |name: &str| event[name].as_str().unwrap_or_default().to_owned();
+            if kinds.contains(&text("type").as_str()) {
+                heard.push((text("type"), text("agent")));
+            }
+        }
+        heard
+    }
+
+    fn orchestrate(&self, message: &str) -> (String, Option<i32>) {
+        let mut command = self.command(&["orchestrate", "--json", "--permissions", "allow", message]);
+        rest(command.stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().expect("squad runs"))
+    }
+
+    fn begin(&self, message: &str) -> Child {
+        let mut command = self.command(&["orchestrate", "--json", "--permissions", "allow", message]);
+        let mut child = command.stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().expect("squad runs");
+        wait_for(&mut child, "Begun.");
+        child
+    }
+
+    fn status(&self) -> Value {
+        let output = self.command(&["status", "--json"]).output().expect("squad runs");
+        serde_json::from_slice(&output.stdout).expect("JSON")
+    }
+
+    fn kill(&mut self) {
+        let mut child = self.child.take().expect("it runs");
+        child.kill().expect("it is ours");
+        child.wait().expect("it ends");
+    }
+}
+
+impl Drop for Watch {
+    fn drop(&mut self) {
+        if let Some(child) = &mut self.child {
+            let _ = child.kill();
+            let _ = child.wait();
+        }
+    }
+}
+
+fn events(out: &str, kind: &str) -> Vec<Value> {
+    let all = out.lines().map(|line| serde_json::from_str::<Value>(line).expect(line));
+    all.filter(|event| event["type"] == kind).collect()
+}
+
+#[test]
+fn work_is_done_in_the_sessions_that_are_there() {
+    let watch = Watch::of(SCRIPT);
+    let (out, code) = watch.orchestrate("@ada add a health endpoint");
+    assert_eq!(code, Some(0), "{out}");
+    assert_eq!(events(&out, "engine.started")[0]["warm"], true, "{out}");
+    let session = &events(&out, "session.created")[0];
+    assert_eq!((&session["session"], &session["warm"]), (&"squad-ada".into(), &true.into()));
+    // Only a command in the foreground commits on the branch: the client has.
+    assert_eq!(events(&out, "decision.landed").len(), 1, "{out}");
+    let last = out.lines().last().expect("a line");
+    assert!(last.contains(r#""type":"run.completed","status":"completed","agents":{"ada":"completed"}"#), "{last}");
+    assert!(watch.repo.git(&["log", "-1", "--format=%s"]).contains("Kept"));
+    // Another run does not find its history.
+    assert_eq!(watch.hear("run.completed")["status"], "completed");
+    assert_eq!(watch.hear("session.created")["agent"], "ada");
+    let status = watch.status();
+    assert_eq!(status["watch"]["connection"], "connected", "{status}");
+    assert_eq!(status["watch"]["sessions"], serde_json::json!({ "ada": "idle", "bob": "idle" }), "{status}");
+    let (out, _) = watch.orchestrate("@ada again");
+    assert_eq!(events(&out, "session.created")[0]["warm"], true, "{out}");
+    watch.repo.assert_sound();
+}
+
+/// As editors save: in place, by a file beside it that is renamed, by removing it first.
+#[test]
+fn a_saved_charter_makes_its_session_anew_and_no_other() {
+    let watch = Watch::of(SCRIPT);
+    let charter = watch.repo.root().join(".squad/agents/ada/charter.md");
+    let beside = charter.with_extension("md~");
+    let saves: [(&str, &dyn Fn()); 3] = [
+        ("in place", &|| std::fs::write(&charter, "# Ada\n\nI write it in place.\n").expect("ours")),
+        ("renamed", &|| {
+            std::fs::write(&beside, "# Ada\n\nI am renamed.\n").expect("ours");
+            std::fs::rename(&beside, &charter).expect("ours");
+        }),
+        ("removed first", &|| {
+            std::fs::remove_file(&charter).expect("ours");
+            std::fs::write(&charter, "# Ada\n\nI come back.\n").expect("ours");
+        }),
+    ];
+    const ANEW: [&str; 3] = ["session.created", "session.resumed", "charter.changed"];
+    for (how, save) in saves {
+        save();
+        let heard = watch.heard_of(&ANEW);
+        let expected =
+            [("charter.changed".to_owned(), "ada".to_owned()), ("session.created".to_owned(), "ada".to_owned())];
+        assert_eq!(heard, expected, "{how}");
+    }
+    // The same text again, another file's, and a reader.
+    let text = std::fs::read(&charter).expect("ours");
+    std::fs::write(&charter, text).expect("ours");
+    watch.repo.write(".squad/agents/ada/history.md", "# History\n\nMuch was done.\n");
+    watch.repo.write("README.md", "# Something else\n");
+    assert_eq!(watch.heard_of(&ANEW), []);
+    // A session that is made anew is as good as the one before.
+    let (out, _) = watch.orchestrate("@ada add it");
+    assert_eq!(events(&out, "session.created")[0]["warm"], true, "{out}");
+}
+
+#[test]
+fn a_team_that_cannot_be_read_keeps_its_sessions() {
+    let watch = Watch::of(SCRIPT);
+    let team = watch.repo.read(".squad/team.md");
+    watch.repo.write(".squad/team.md", &format!("<<<<<<< HEAD\n{team}=======\n>>>>>>> other\n"));
+    let problem = watch.hear("team.changed")["problem"].as_str().expect("a reason").to_owned();
+    assert!(problem.contains(".squad/team.md:1"), "{problem}");
+    assert_eq!(watch.status()["watch"]["sessions"], serde_json::json!({ "ada": "idle", "bob": "idle" }));
+    let joined = team.replace("| Bob | Tester", "| Zoe | Designer | Active |\n| Bob | Tester");
+    watch.repo.write(".squad/team.md", &joined.replace("| Rex | Reviewer | Active |\n", ""));
+    let change = watch.hear("team.changed");
+    assert_eq!((&change["joined"], &change["left"]), (&serde_json::json!(["zoe"]), &serde_json::json!(["rex"])));
+    std::fs::remove_dir_all(watch.repo.root().join(".squad")).expect("ours");
+    // Half of it is gone before the rest.
+    while !watch.hear("team.changed")["problem"].as_str().expect("a reason").contains("not in this work tree") {}
+    watch.repo.git(&["checkout", "--", ".squad"]);
+    let back = watch.hear("team.changed");
+    assert_eq!((&back["joined"], &back["left"]), (&serde_json::json!(["rex"]), &serde_json::json!(["zoe"])));
+}
+
+#[test]
+fn there_is_one_watch_and_a_dead_one_blocks_nothing() {
+    let mut watch = Watch::of(SCRIPT);
+    let pid = watch.child.as_ref().expect("it runs").id();
+    let second = watch.command(&["watch"]).output().expect("squad runs");
+    let said = String::from_utf8_lossy(&second.stderr).into_owned();
+    assert!(second.status.code() == Some(1) && said.contains(&format!("process {pid} watches this team")), "{said}");
+    // Another work tree's team is another one.
+    watch.repo.git(&["worktree", "add", "--quiet", "-b", "side", "../side"]);
+    let elsewhere = watch.repo.command(BINARY, &watch.repo.root().join("../side")).args(["status", "--json"]).output();
+    let elsewhere: Value = serde_json::from_slice(&elsewhere.expect("squad runs").stdout).expect("JSON");
+    assert_eq!(elsewhere["watch"], Value::Null);
+    watch.kill();
+    assert_eq!(watch.status()["watch"], Value::Null);
+    let (out, code) = watch.orchestrate("@ada alone");
+    assert!(code == Some(0) && events(&out, "engine.started")[0].get("warm").is_none(), "{out}");
+    watch.start();
+    let (out, _) = watch.orchestrate("@ada not alone");
+    assert_eq!(events(&out, "engine.started")[0]["warm"], true, "{out}");
+}
+
+#[test]
+fn a_call_with_another_engine_or_other_settings_works_by_itself() {
+    let mut watch = Watch::of(SCRIPT);
+    watch.repo.variables.insert("SQUAD_REHEARSAL".to_owned(), "../other.toml".to_owned());
+    watch.repo.write("../other.toml", SCRIPT);
+    let output = watch.command(&["orchestrate", "--permissions", "allow", "@ada x"]).output().expect("squad runs");
+    let said = String::from_utf8_lossy(&output.stderr).into_owned();
+    assert!(said.contains("not in the sessions of `squad watch`: its engine, keys or endpoint are others"), "{said}");
+    assert_eq!(output.status.code(), Some(0), "{said}");
+}
+
+#[test]
+fn a_client_that_is_interrupted_ends_its_run_and_the_watch_goes_on() {
+    let watch = Watch::of(SLOW);
+    let child = watch.begin("@ada add it");
+    signal(&child, "INT");
+    let (out, code) = rest(child);
+    let last = out.lines().last().expect("a line");
+    assert!(code == Some(130) && last.contains(r#""status":"cancelled""#), "{code:?} {out}");
+    let (out, code) = watch.orchestrate("@ada again");
+    assert!(code == Some(0) && events(&out, "engine.started")[0]["warm"] == true, "{out}");
+}
+
+/// What its run decides is kept, and not landed: nobody asks for a commit any more.
+#[test]
+fn the_run_of_a_client_that_is_killed_goes_on() {
+    let watch = Watch::of(SLOW);
+    let mut child = watch.begin("@ada add it");
+    child.kill().expect("it is ours");
+    child.wait().expect("it ends");
+    let end = watch.hear("run.completed");
+    assert_eq!((&end["status"], &end["commits"]), (&"completed".into(), &serde_json::json!([])), "{end}");
+    let listed = watch.command(&["decisions", "list"]).output().expect("squad runs");
+    assert!(String::from_utf8_lossy(&listed.stdout).contains("unlanded"), "{listed:?}");
+    let landed = watch.command(&["decisions", "land"]).output().expect("squad runs");
+    assert_eq!(landed.status.code(), Some(0), "{landed:?}");
+    assert!(watch.repo.git(&["log", "-1", "--format=%s"]).contains("Kept"));
+}
+
+#[test]
+fn a_run_whose_watch_is_killed_is_lost_and_can_be_resumed() {
+    let mut watch = Watch::of(SLOW);
+    let mut child = watch.begin("@ada add it");
+    watch.kill();
+    let mut said = String::new();
+    std::io::Read::read_to_string(child.stderr.as_mut().expect("a pipe"), &mut said).expect("UTF-8");
+    let (out, code) = rest(child);
+    assert!(code == Some(1) && out.contains("squad watch is gone"), "{code:?} {out} {said}");
+    let log = watch.command(&["log", "--json"]).output().expect("squad runs");
+    let log: Value = serde_json::from_slice(&log.stdout).expect("JSON");
+    let run = log["runs"][0]["run"].as_str().expect("an id");
+    let mut resumed = watch.command(&["orchestrate", "--json", "--resume", run]);
+    let (out, code) = rest(resumed.stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().expect("squad runs"));
+    assert_eq!(code, Some(0), "{out}");
+    watch.repo.assert_sound();
+}
+
+#[test]
+fn an_interrupted_watch_ends_its_runs_and_leaves_nothing() {
+    let mut watch = Watch::of(SLOW);
+    let child = watch.begin("@ada add it");
+    let mut ended = watch.child.take().expect("it runs");
+    signal(&ended, "INT");
+    assert_eq!(ended.wait().expect("it ends").code(), Some(0));
+    let (out, code) = rest(child);
+    assert!(code == Some(130) && out.lines().last().expect("a line").contains("run.completed"), "{code:?} {out}");
+    let left = std::fs::read_dir(watch.repo.root().join(".git/squad/watch")).expect("a folder").flatten();
+    let left: Vec<_> = left.map(|entry| entry.path().extension().map(std::ffi::OsStr::to_owned)).collect();
+    assert_eq!(left, [Some("lock".into())]);
+}
