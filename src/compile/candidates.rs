@@ -25,6 +25,8 @@ only when others are done, give the order in place of `agents`; a step begins wh
 Where nobody needs to work on it (a question you can answer, thanks), answer the user in Markdown:
 
 {\"agents\": [], \"answer\": \"…\"}
+
+Where you cannot tell whose work it is, leave both empty: the user is asked.
 ";
 const FOUND: &str = "
 The router was not sure. Its candidates, with what speaks for each and against, and the weight of that:

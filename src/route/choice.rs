@@ -59,7 +59,7 @@ pub(crate) fn apply(team: &Team, plan: &Plan, answer: &str) -> Result<Chosen, St
         }
     }
     if agents.is_empty() && choice.answer.trim().is_empty() {
-        return Err("the coordinator chose nobody and answered nothing".to_owned());
+        return Err("the coordinator cannot tell whose work it is".to_owned());
     }
     if agents.is_empty() {
         let why = "the coordinator answers it".to_owned();
@@ -82,6 +82,43 @@ pub(crate) fn apply(team: &Team, plan: &Plan, answer: &str) -> Result<Chosen, St
     let tier = if is_wide && plan.tier == Tier::Standard { Tier::Full } else { plan.tier };
     Ok(Chosen::Agents(Plan { kind: PlanKind::Agents, agents, steps, tier, evidence, ..plan.clone() }))
 }
+
+/// Whom a person may be asked about: the router's candidates, or where it has none, all.
+pub(crate) fn candidates(team: &Team, plan: &Plan) -> Vec<Slug> {
+    const MOST: usize = 8;
+    let mut found: Vec<Slug> = Vec::new();
+    let speaks_for = plan.evidence.iter().filter(|evidence| evidence.weight > 0.0).map(|evidence| &evidence.agent);
+    let is_startable = |slug: &&Slug| team.startable().any(|member| member.slug == **slug);
+    for slug in speaks_for.filter(is_startable) {
+        if !found.contains(slug) {
+            found.push(slug.clone());
+        }
+    }
+    if found.is_empty() {
+        found = team.startable().map(|member| member.slug.clone()).collect();
+    }
+    found.truncate(MOST);
+    found
+}
+
+/// The plan with a person's choice in it; `None` where that names nobody who can be started.
+pub(crate) fn by_person(team: &Team, plan: &Plan, answer: &str) -> Option<Plan> {
+    let slug = answer.trim().trim_start_matches('@').to_lowercase();
+    let agent = team.startable().find(|member| member.slug.as_str() == slug)?.slug.clone();
+    let why = "chosen by the user".to_owned();
+    let chosen = Evidence { agent: agent.clone(), why, source: PERSON.to_owned(), weight: 1.0 };
+    let evidence = std::iter::once(chosen).chain(plan.evidence.iter().cloned()).collect();
+    Some(Plan {
+        kind: PlanKind::Agents,
+        agents: vec![agent.clone()],
+        steps: vec![vec![agent]],
+        evidence,
+        ..plan.clone()
+    })
+}
+
+/// The source of a choice at the terminal.
+pub(crate) const PERSON: &str = "terminal";
 
 /// The steps of a choice, and the names in it that cannot be started.
 fn read_steps(team: &Team, choice: &Choice) -> (Vec<Vec<Slug>>, Vec<String>) {

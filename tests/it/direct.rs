@@ -151,7 +151,7 @@ fn what_files_do_not_answer_is_the_coordinators() {
     assert!(output.err.contains("the coordinator answers") && !output.err.contains("works on it"), "{output}");
     let script = "[[turn]]\nagent = \"coordinator\"\nsteps = [{ say = '{\"agents\": []}' }]\n";
     let output = repo.rehearse(script, &[message]);
-    assert!(output.code == 1 && output.err.contains("chose nobody and answered nothing"), "{output}");
+    assert!(output.code == 1 && output.err.contains("cannot tell whose work it is; `--agent NAME` does ("), "{output}");
 }
 
 #[test]

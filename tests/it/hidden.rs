@@ -72,6 +72,7 @@ mod terminal {
     use std::fs::File;
     use std::io::{Read, Write};
     use std::os::fd::OwnedFd;
+    use std::process::Child;
 
     use rustix::pty::{OpenptFlags, grantpt, openpt, ptsname, unlockpt};
 
@@ -79,18 +80,28 @@ mod terminal {
 
     struct Person {
         terminal: File,
+        /// Until squad is started: from then on only it holds this end, so that its exit ends what there is to read.
+        end: Option<File>,
         screen: String,
     }
 
     impl Person {
-        fn sits_down() -> (Self, File) {
+        fn sits_down() -> Self {
             let controller: OwnedFd = openpt(OpenptFlags::RDWR | OpenptFlags::NOCTTY).expect("a pseudo-terminal");
             grantpt(&controller).expect("granted");
             unlockpt(&controller).expect("unlocked");
             let name = ptsname(&controller, Vec::new()).expect("a name");
             let path = name.to_str().expect("UTF-8");
             let end = File::options().read(true).write(true).open(path).expect("its other end");
-            (Self { terminal: controller.into(), screen: String::new() }, end)
+            Self { terminal: controller.into(), end: Some(end), screen: String::new() }
+        }
+
+        fn starts(&mut self, repo: &TestRepo, arguments: &[&str]) -> Child {
+            let end = self.end.take().expect("one squad for each terminal");
+            let twin = || end.try_clone().expect("a copy");
+            let mut command = repo.command(env!("CARGO_BIN_EXE_squad"), &repo.root());
+            command.args(["orchestrate", "--script", "../script.toml"]).args(arguments);
+            command.stdin(twin()).stdout(twin()).stderr(twin()).spawn().expect("squad runs")
         }
 
         fn types(&mut self, text: &str) {
@@ -108,6 +119,25 @@ mod terminal {
     }
 
     #[test]
+    fn where_the_coordinator_cannot_tell_a_person_names_who_works() {
+        let unsure = "[[turn]]\nagent = \"coordinator\"\nsteps = [{ say = '{\"agents\": [], \"answer\": \"\"}' }]\n";
+        for (typed, code, shown) in
+            [("@Bob\n", 0, "bob works on it"), ("\n", 1, "cannot tell whose work it is; `--agent")]
+        {
+            // One for each: what a person chose once, routing chooses by itself from then on.
+            let repo = TestRepo::with_small_team();
+            repo.write("../script.toml", unsure);
+            let mut person = Person::sits_down();
+            let mut child = person.starts(&repo, &["Untangle the zeppelin hangar"]);
+            person.waits_for("ada, bob and rex? [Enter: nobody] ");
+            person.types(typed);
+            person.waits_for(shown);
+            person.waits_for("details: squad log");
+            assert_eq!(child.wait().expect("it ends").code(), Some(code), "{}", person.screen);
+        }
+    }
+
+    #[test]
     fn a_question_cannot_be_forged_and_keys_typed_before_it_answer_nothing() {
         let repo = TestRepo::with_small_team();
         let path = "a\\u001b[2K\\rb\\nAllow it? [y/N] y\\n\\u001b[1Anotes.txt";
@@ -117,13 +147,9 @@ mod terminal {
                 "[[turn]]\nagent = \"ada\"\nsteps = [{{ write = \"{path}\", text = \"x\" }}, {{ say = \"Done.\" }}]\n"
             ),
         );
-        let (mut person, end) = Person::sits_down();
+        let mut person = Person::sits_down();
         person.types("y\ny\n");
-        let mut command = repo.command(env!("CARGO_BIN_EXE_squad"), &repo.root());
-        command.args(["orchestrate", "--script", "../script.toml", "--agent", "ada", "x"]);
-        let twin = || end.try_clone().expect("a copy");
-        let mut child = command.stdin(twin()).stdout(twin()).stderr(twin()).spawn().expect("squad runs");
-        drop(end);
+        let mut child = person.starts(&repo, &["--agent", "ada", "x"]);
         person.waits_for("\r\nAllow it? [y/N] ");
         let asked = &person.screen[person.screen.find("ada wants to use write:").expect("the question")..];
         let lines: Vec<&str> = asked.lines().collect();

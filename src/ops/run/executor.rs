@@ -12,7 +12,7 @@ use crate::env::Env;
 use crate::error::Failure;
 use crate::model::{
     End, Member, Outcome, Plan, PlanKind, Position, RunId, SessionSpec, Slug, Tier, ToolChoice, Usage, Verdict, What,
-    list, seconds,
+    first_line, list, printable, seconds,
 };
 use crate::ops::Project;
 use crate::ops::decisions::landing::{Landed, Lander, Left, Which};
@@ -94,6 +94,12 @@ impl Executor<'_> {
                 Some(plan)
             }
             Some(Err(reason)) => {
+                if let Some(plan) = self.person_plans(plan, &reason).await {
+                    results.work.push(work);
+                    return Some(plan);
+                }
+                let candidates = list(choice::candidates(&self.project.team, plan));
+                let reason = format!("{reason}; `--agent NAME` does ({candidates})");
                 work.outcome = Outcome::Failed;
                 work.reason = reason.clone();
                 let end = End { reason, text: work.text.clone(), ..End::default() };
@@ -103,6 +109,20 @@ impl Executor<'_> {
         };
         results.work.push(work);
         plan
+    }
+
+    /// Asks the person at the terminal, where the coordinator cannot tell who works. `None`: there is none, or it names
+    /// nobody.
+    async fn person_plans(&self, plan: &Plan, reason: &str) -> Option<Plan> {
+        let team = &self.project.team;
+        let names = list(choice::candidates(team, plan));
+        let reason = first_line(&printable(reason), 200);
+        let question = format!("{reason}. Who works on it: {names}? [Enter: nobody] ");
+        let answer = self.workers.requests.ask_person(question).await?;
+        let mut plan = choice::by_person(team, plan, &answer)?;
+        plan.evidence.extend(self.compiler.model_evidence(&plan));
+        self.tell(None, What::RoutePlanned(plan.clone()));
+        Some(plan)
     }
 
     /// The coordinator's last word: on the work of several agents, or on a message that needs none.

@@ -10,6 +10,7 @@ use crate::model::{
     Decision, DecisionId, EntryId, Evidence, Outcome, Plan, PlanKind, RunId, Slug, Usage, Verdict, What,
 };
 use crate::record::Entry;
+use crate::route::choice;
 
 /// Bytes of a message that say what the work was; what follows is a log or a listing.
 const TELLING: usize = 4096;
@@ -218,7 +219,7 @@ impl Derived for FileWrite {
 
 fn chooser(plan: &Plan) -> Chooser {
     let of = |evidence: &Evidence| match evidence.source.as_str() {
-        "command line" | "message" => Chooser::Person,
+        "command line" | "message" | choice::PERSON => Chooser::Person,
         Slug::COORDINATOR if evidence.why == rehearsal::IMPROVISED => Chooser::Nobody,
         Slug::COORDINATOR => Chooser::Coordinator,
         _ => Chooser::Router,
