@@ -44,7 +44,8 @@ impl Args {
         for live in &status.runs_live {
             ui.data(&format!("runs        {} {}", live.run.run, printable(&first_line(&live.run.message, 60))));
             for (agent, state) in &live.agents {
-                let session = status.sessions.iter().find(|one| one.run == live.run.run && one.agent == *agent);
+                let session =
+                    status.sessions.iter().find(|one| one.run.as_ref() == Some(&live.run.run) && one.agent == *agent);
                 ui.data(&format!("            {agent:<12} {}", standing(*state, session)));
             }
         }
@@ -53,7 +54,7 @@ impl Args {
 }
 
 fn watching(state: &WatchState) -> String {
-    let WatchState { engine, version, connection, sessions } = state;
+    let WatchState { engine, engine_version: version, connection, sessions, .. } = state;
     let sessions = list(sessions.iter().map(|(agent, state)| format!("{agent} {state}")));
     let sessions = if sessions.is_empty() { "no session yet".to_owned() } else { sessions };
     format!("{engine} {version} {connection}; {sessions}")

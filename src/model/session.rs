@@ -178,7 +178,8 @@ pub(crate) enum AgentState {
 pub(crate) struct SessionStatus {
     pub(crate) id: String,
     pub(crate) agent: Slug,
-    pub(crate) run: RunId,
+    /// Whose work it does; `None`: `squad watch` keeps it for the next.
+    pub(crate) run: Option<RunId>,
     pub(crate) state: SessionState,
     pub(crate) created: Timestamp,
     pub(crate) last_activity: Timestamp,

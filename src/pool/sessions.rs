@@ -72,7 +72,7 @@ impl LiveSessions {
         self.known().activity.clone()
     }
 
-    pub(super) fn note(&self, event: &Event) {
+    pub(crate) fn note(&self, event: &Event) {
         self.known().note(event);
         self.changed.notify_one();
     }
@@ -99,9 +99,13 @@ impl Known {
                     *state = AgentState::Waiting;
                 }
             }
-            What::SessionCreated { session, .. } | What::SessionResumed { session, .. } => {
+            What::SessionCreated { session, model, .. } => {
                 self.open(event, agent, session);
+                if let Some(opened) = self.activity.sessions.last_mut().filter(|opened| opened.model.is_empty()) {
+                    opened.model.clone_from(model);
+                }
             }
+            What::SessionResumed { session, .. } => self.open(event, agent, session),
             What::SessionDestroyed { .. } => self.activity.sessions.retain(|session| session.agent != *agent),
             what => {
                 if let Some((outcome, _)) = what.end() {
@@ -129,7 +133,7 @@ impl Known {
         self.activity.sessions.push(SessionStatus {
             id: session.to_owned(),
             agent: agent.clone(),
-            run: event.run.clone(),
+            run: Some(event.run.clone()),
             state: SessionState::Active,
             created: event.at,
             last_activity: event.at,

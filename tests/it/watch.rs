@@ -152,6 +152,9 @@ fn work_is_done_in_the_sessions_that_are_there() {
     let status = watch.status();
     assert_eq!(status["watch"]["connection"], "connected", "{status}");
     assert_eq!(status["watch"]["sessions"], serde_json::json!({ "ada": "idle", "bob": "idle" }), "{status}");
+    let kept: Vec<_> = status["sessions"].as_array().expect("a list").iter().map(|kept| &kept["id"]).collect();
+    assert_eq!(kept, ["squad-ada", "squad-bob"], "{status}");
+    assert_eq!((&status["sessions"][0]["run"], &status["sessions"][0]["state"]), (&Value::Null, &"idle".into()));
     let (out, _) = watch.orchestrate("@ada again");
     assert_eq!(events(&out, "session.created")[0]["warm"], true, "{out}");
     watch.repo.assert_sound();

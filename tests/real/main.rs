@@ -20,4 +20,5 @@ mod prompt;
 mod resume;
 mod steps;
 mod support;
+mod watch;
 mod workflow;

@@ -8,7 +8,7 @@ use std::time::{Duration, SystemTime};
 use crate::engine::copilot::{StoredSession, stored_sessions};
 use crate::model::RunId;
 use crate::ops::ledger::log::RunSummary;
-use crate::ops::run::lease;
+use crate::ops::run::{lease, watch};
 use crate::pool::run_of_session;
 
 const DAY: Duration = Duration::from_secs(24 * 60 * 60);
@@ -31,11 +31,17 @@ pub(in crate::ops) fn clear(local: &Path, runs: &[RunSummary], now: SystemTime) 
     let status: BTreeMap<&RunId, &str> = runs.iter().map(|run| (&run.run, run.status.as_str())).collect();
     // After the sessions were looked up: one that is opened from here on is not among them.
     let leases = lease::look(local);
+    let is_watched = watch::is_anywhere(local);
     let mut cleared = Cleared::default();
     let mut kept = 0;
     for session in stored {
         let run = run_of_session(&session.id);
-        if run.as_ref().is_some_and(|run| leases.status(run) == "running") {
+        let is_live = match &run {
+            Some(run) => leases.status(run) == "running",
+            // An agent's own, which a watch may have suspended long ago.
+            None => is_watched,
+        };
+        if is_live {
             continue;
         }
         let is_over = run.as_ref().and_then(|run| status.get(run)) == Some(&"completed");

@@ -33,7 +33,7 @@ pub(crate) struct Status {
     /// Runs whose processes died, and that nobody has looked after yet.
     #[serde(skip_serializing_if = "BTreeSet::is_empty")]
     pub(crate) runs_lost: BTreeSet<RunId>,
-    /// Those that live runs have open.
+    /// Those that live runs have open, and those that `squad watch` keeps.
     pub(crate) sessions: Vec<SessionStatus>,
     pub(crate) ledger: LedgerStatus,
     /// A command that was interrupted in this work tree.
@@ -83,9 +83,15 @@ pub(crate) fn status(env: &Env, directory: &Path, progress: &Progress) -> Result
     let ledger::Amount { entries, unsynced } = ledger::amount(&repository, &prefix, progress)?;
     let local = repository.common_dir().join("squad");
     let Leases { live, dead: runs_lost } = lease::look(&local);
-    let (runs_live, sessions) = live_runs(&local, live);
+    let (runs_live, mut sessions) = live_runs(&local, live);
     let team_folder = folder.as_ref().map(|folder| crate::ops::team::workspace::below(&place, folder.name));
-    let watch = team_folder.as_ref().and_then(|folder| watch_of(&repository, folder));
+    let mut watch = team_folder.as_ref().and_then(|folder| watch_of(&repository, folder));
+    if let Some(state) = watch.as_mut().and_then(|watch| watch.state.as_mut()) {
+        // Those that a run works in are the run's.
+        let kept = std::mem::take(&mut state.kept).into_iter();
+        let idle: Vec<_> = kept.filter(|kept| sessions.iter().all(|session| session.id != kept.id)).collect();
+        sessions.extend(idle);
+    }
     Ok(Status {
         repository: work_dir.display().to_string(),
         branch: repository.head()?.branch,

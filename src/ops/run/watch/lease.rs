@@ -67,9 +67,7 @@ impl WatchFiles {
 
     /// The watch that is alive; `None`: there is none.
     pub(crate) fn watcher(&self) -> Option<Watcher> {
-        let lock = File::open(&self.lock).ok()?;
-        let is_held = matches!(lock.try_lock_shared(), Err(TryLockError::WouldBlock));
-        if !is_held {
+        if !is_held(&self.lock) {
             return None;
         }
         serde_json::from_slice(&fs::read(&self.about).ok()?).ok()
@@ -106,6 +104,16 @@ impl WatchFiles {
         replace(folder, &self.about, &watcher)?;
         Ok(Some(WatchLease { files: self.clone(), socket, _lock: lock }))
     }
+}
+
+/// Whether any team of this repository is watched, in any work tree.
+pub(in crate::ops) fn is_anywhere(local: &Path) -> bool {
+    let files = fs::read_dir(local.join("watch")).into_iter().flatten().flatten().map(|entry| entry.path());
+    files.filter(|path| path.extension().is_some_and(|extension| extension == "lock")).any(|path| is_held(&path))
+}
+
+fn is_held(lock: &Path) -> bool {
+    File::open(lock).is_ok_and(|lock| matches!(lock.try_lock_shared(), Err(TryLockError::WouldBlock)))
 }
 
 impl WatchLease {

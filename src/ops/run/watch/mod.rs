@@ -29,6 +29,7 @@ use tokio::time::{Duration, Instant, sleep_until};
 
 pub(crate) use client::{Asked, orchestrate};
 use lease::WatchLease;
+pub(in crate::ops) use lease::is_anywhere;
 pub(crate) use lease::{WatchFiles, Watcher};
 use team::KnownTeam;
 
@@ -36,14 +37,16 @@ use crate::engine::Adapter;
 use crate::engine::rehearsal::Script;
 use crate::env::Env;
 use crate::error::{Failure, FailureKind};
-use crate::model::{ConnectionState, Event, RunId, SessionState, Slug, What, seconds};
+use crate::model::{ConnectionState, Event, RunId, SessionState, SessionStatus, Slug, What, seconds};
 use crate::ops::run::local_file;
 use crate::ops::run::order::flag_settings;
 use crate::ops::run::signals::Signals;
 use crate::ops::team::engines::{self, Started};
 use crate::ops::team::secrets;
 use crate::ops::{Project, runtime};
-use crate::pool::{Cancel, Canceller, Dispatcher, Journal, LiveSessions, Reports, SessionPool, Show};
+use crate::pool::{
+    Cancel, Canceller, Dispatcher, Journal, LiveSessions, Reports, SessionPool, Show, standing_session_id,
+};
 use crate::settings::Layer;
 use crate::view::Cautious;
 use crate::watch::FolderChanges;
@@ -64,16 +67,21 @@ pub(crate) struct WatchOrder {
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub(crate) struct WatchState {
     pub(crate) engine: String,
-    pub(crate) version: String,
+    pub(crate) engine_version: String,
     pub(crate) connection: ConnectionState,
     /// The team's sessions, by agent.
     pub(crate) sessions: BTreeMap<Slug, SessionState>,
+    /// The same in full.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub(crate) kept: Vec<SessionStatus>,
 }
 
 /// A watch at work.
 struct Watch {
     env: Env,
     directory: PathBuf,
+    /// The project's.
+    root: PathBuf,
     flags: BTreeMap<String, String>,
     script: RefCell<Option<Script>>,
     asks: bool,
@@ -86,6 +94,8 @@ struct Watch {
     pool: RefCell<Option<Arc<SessionPool>>>,
     engine_key: String,
     team: RefCell<KnownTeam>,
+    /// What sessions have done, by the events of all runs.
+    sessions: LiveSessions,
     /// Ends what is going on, by the connection's number.
     at_work: RefCell<BTreeMap<u64, Canceller>>,
     connections: Cell<u64>,
@@ -142,6 +152,7 @@ async fn serve<S: Show>(
     let watch = Rc::new(Watch {
         env: env.beside(),
         directory: directory.to_owned(),
+        root: project.folder.root.clone(),
         flags,
         script: RefCell::new(script),
         asks,
@@ -152,6 +163,7 @@ async fn serve<S: Show>(
         pool: RefCell::new(Some(started?)),
         engine_key: engine_key(env, project),
         team: RefCell::default(),
+        sessions: LiveSessions::default(),
         at_work: RefCell::default(),
         connections: Cell::default(),
         changed: Notify::new(),
@@ -168,6 +180,7 @@ async fn serve<S: Show>(
             biased;
             () = cancel.wait() => break,
             Some(event) = heard.recv() => {
+                watch.sessions.note(&event);
                 show.show(&event);
                 watch.changed.notify_one();
             }
@@ -311,11 +324,27 @@ impl Watch {
     fn write_state(&self) {
         let Some(pool) = self.pool.borrow().clone() else { return };
         let connection = pool.engine.connection();
-        let (engine, version) = (pool.engine.kind().name().to_owned(), pool.engine.version());
-        let state = WatchState { engine, version, connection, sessions: pool.states() };
+        let (engine, engine_version) = (pool.engine.kind().name().to_owned(), pool.engine.version());
+        let sessions = pool.states();
+        let kept = self.kept(&sessions);
+        let state = WatchState { engine, engine_version, connection, sessions, kept };
         // Whoever asks meanwhile sees the state before this one.
         let folder = self.files.state.parent().unwrap_or(Path::new("."));
         let _ = local_file::replace(folder, &self.files.state, &state);
+    }
+
+    /// The sessions of the pool, as events have told of them.
+    fn kept(&self, states: &BTreeMap<Slug, SessionState>) -> Vec<SessionStatus> {
+        let known = self.sessions.activity().sessions;
+        let of_pool = |session: SessionStatus| {
+            let state = *states.get(&session.agent).filter(|_| session.id == standing_session_id(&session.agent))?;
+            let run = session.run.filter(|run| state == SessionState::Active && *run != self.run);
+            let directory = self.root.display().to_string();
+            Some(SessionStatus { run, state, directory, ..session })
+        };
+        let mut kept: Vec<SessionStatus> = known.into_iter().filter_map(of_pool).collect();
+        kept.sort_by(|one, other| one.agent.cmp(&other.agent));
+        kept
     }
 
     /// Ends what is going on, and then the engine.
