@@ -37,7 +37,9 @@ pub(super) fn of(
     let own: Vec<&Stretch> = stretches.iter().filter(|stretch| stretch.weight >= OWN).collect();
     for sentence in own.chunk_by(|a, b| a.sentence == b.sentence) {
         if let Some(item) = number_before(message, sentence[0].range.start) {
-            if item == number + 1 && number > 0 {
+            // A list without names is within somebody's task.
+            let names = |line: &Range<usize>| places.iter().any(|place| line.contains(&place.range.start));
+            if item == number + 1 && number > 0 && names(&item_at(message, sentence[0].range.start)) {
                 order.advance();
             }
             number = item;
@@ -57,6 +59,14 @@ fn number_before(message: &str, at: usize) -> Option<u32> {
     let text = message.len() - rest.trim_start().len();
     // Only the first text of the line stands behind the number; it may hold it, where no full stop parts them.
     (at <= text && rest.starts_with(' ')).then(|| before[..digits].parse().ok())?
+}
+
+/// The item that begins here: its line, and those that are indented below it.
+fn item_at(message: &str, at: usize) -> Range<usize> {
+    let rest = message.get(at..).unwrap_or_default();
+    let mut ends = rest.match_indices('\n').map(|(end, _)| end);
+    let is_next = |end: &usize| !rest[end + 1..].starts_with([' ', '\t']);
+    at..at + ends.find(is_next).unwrap_or(rest.len())
 }
 
 /// What a part of a sentence says of the order.
@@ -84,10 +94,14 @@ fn segments(message: &str, sentence: &[&Stretch], places: &[Place]) -> Vec<Segme
     let mut segments: Vec<Segment> = Vec::new();
     let mut clause = None;
     let start = sentence[0].range.start;
+    let end = sentence.last().map_or(start, |last| last.range.end);
     for stretch in sentence.iter().filter(|stretch| !stretch.is_code) {
         let goes_on = clause.replace(stretch.clause) == Some(stretch.clause);
         let ends = segments.last().is_none_or(|last| match last.cue {
-            Some(Cue::After | Cue::Before) => !goes_on && !is_listed(message, last, stretch, places),
+            Some(Cue::After | Cue::Before) => {
+                let rest = message.get(stretch.range.start..end).unwrap_or_default();
+                !(goes_on || is_listed(message, last, stretch, places) && says_done(rest))
+            }
             _ => false,
         });
         if ends {
@@ -204,7 +218,16 @@ impl Order<'_> {
                     named => self.constrain(cue, &named, &main),
                 },
                 cue => {
-                    if cue == Some(Cue::Next) {
+                    // `@bea opens the file, then parses it`: the order of one task.
+                    let is_within = || {
+                        let names = self.places.iter().any(|place| segment.range.contains(&place.range.start));
+                        !names
+                            && self
+                                .message
+                                .get(segment.range.clone())
+                                .is_some_and(|text| text.contains(char::is_alphanumeric))
+                    };
+                    if cue == Some(Cue::Next) && !is_within() {
                         self.advance();
                     }
                     let named = self.nodes_in(segment);

@@ -31,6 +31,11 @@ fn what_a_message_orders_runs_in_that_order() {
         ("@tess must not start before @bea is done", "bea; tess"),
         ("First @tess writes the tests, then @bea makes them pass", "tess; bea"),
         ("Next, @doc", "doc"),
+        ("After @bea, @tess tests it", "bea; tess"),
+        ("After @bea, @fay and @tess are done, @doc documents it", "bea fay tess; doc"),
+        ("1. Add the endpoint. @bea\n2. Write the tests. @tess", "bea; tess"),
+        ("@bea adds the endpoint. Then: @tess tests it", "bea; tess"),
+        ("@bea opens the file, then parses it, then @tess tests it", "bea; tess"),
         ("Bea, add the endpoint. Then Tess, write the tests.", "bea; tess"),
         ("Erst legt @bea den Endpunkt an, dann testet ihn @tess", "bea; tess"),
         ("Add an endpoint for invoices, then write unit tests for it", "bea; tess"),
@@ -52,6 +57,8 @@ fn what_a_message_leaves_side_by_side_stays_so() {
         ("@bea: the endpoint, after the release. @doc: the guide", "bea doc"),
         ("> first @bea then @doc\n\n@bea, @doc: what does this quote mean?", "bea doc"),
         ("Add a health endpoint with tests, and document it", "bea tess doc"),
+        ("@bea: open the file, then parse it. @doc: the guide", "bea doc"),
+        ("@bea adds this:\n1. an endpoint\n2. a test\n@doc documents it", "bea doc"),
     ] {
         assert_eq!(steps(message), expected, "{message}");
     }
