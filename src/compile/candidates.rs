@@ -110,8 +110,8 @@ mod tests {
         let (learnings, settings, task) = (Learnings::new(), Settings::default(), Task::new(message));
         let compiler = Compiler::new(Sources { team: &team, learnings: &learnings, settings: &settings }, &task);
         let (kind, tier) = (PlanKind::Abstain, Tier::Standard);
-        let plan =
-            Plan { kind, agents: Vec::new(), steps: Vec::new(), reviewer: None, tier, confidence: 0.4, evidence };
+        let (agents, steps, ceremonies) = Default::default();
+        let plan = Plan { kind, agents, steps, reviewer: None, tier, confidence: 0.4, evidence, ceremonies };
         compiler.choice_prompt(message, &plan)
     }
 

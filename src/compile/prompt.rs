@@ -1,6 +1,9 @@
 //! The words squad itself says to agents.
 
-use crate::model::{Change, Member, Outcome, Slug, Verdict, first_line, list, printable, quote};
+use crate::model::{
+    Ceremony, Change, Member, Moment, Outcome, PlannedCeremony, Slug, Verdict, first_line, list, printable, quote,
+    without_hidden,
+};
 
 /// The coordinator's own prompt, before the team is added.
 pub(super) const COORDINATOR: &str = "\
@@ -76,6 +79,43 @@ pub(crate) fn task_prompt(message: &str, part: &Part<'_>, directory: &str, run: 
         prompt.push_str(&format!("At work on this beside you: {}. Do your own part.\n", names.join(", ")));
     }
     prompt.push_str(&format!("Project root: {directory}\nRun: {run}\n"));
+    prompt
+}
+
+/// Bytes of a meeting's agenda.
+const AGENDA: usize = 4096;
+
+/// Lets an agent facilitate a meeting that is a step of its own. `of_team`: what the team's files say of it, where they
+/// still do; `workers`: whose work it is about.
+pub(crate) fn meeting_prompt(
+    message: &str,
+    planned: &PlannedCeremony,
+    of_team: Option<&Ceremony>,
+    workers: &[Slug],
+    part: &Part<'_>,
+    directory: &str,
+    run: &str,
+) -> String {
+    let is_before = planned.when == Moment::Before;
+    let when =
+        if is_before { "before the work on the task below begins" } else { "now that the task below was worked on" };
+    let mut prompt = format!("Facilitate a meeting of the team, {when}. Do none of that work yourself.\n\nTask:\n\n");
+    prompt.push_str(&quote(message));
+    push_work(&mut prompt, part.earlier);
+    prompt.push_str("\nThe meeting, as the team's files describe it:\n\n");
+    let agenda = of_team.map(|ceremony| ceremony.agenda.as_slice()).unwrap_or_default();
+    let items = agenda.iter().map(|item| format!("- {}\n", item.trim()));
+    let described = format!("{}\n\n{}", planned.name, items.collect::<String>());
+    prompt.push_str(&quote(cut(&without_hidden(described), AGENDA).0));
+    let end =
+        if is_before { "what they have to know: they are given your report" } else { "what the team learns from it" };
+    prompt.push_str(&format!(
+        "\nThe work is that of {}. They are not here: go through the agenda yourself, and end with {end}.\n\n---\n\
+         Step {} of {} is yours.\nProject root: {directory}\nRun: {run}\n",
+        names(workers),
+        part.step,
+        part.steps
+    ));
     prompt
 }
 
@@ -322,5 +362,39 @@ mod tests {
         let told = continuation_prompt(&["edit".to_owned()], &many);
         assert!(told.contains("your last calls of `edit`: check it.") && told.contains("the last 40 of 50"), "{told}");
         assert_eq!(told.matches("\n> ").count(), 40);
+    }
+
+    #[test]
+    fn a_facilitator_is_told_the_agenda_and_nothing_of_it_poses_as_ours() {
+        let slug = |name: &str| Slug::fold(name).expect("a slug");
+        let planned = PlannedCeremony {
+            name: "Design Review".to_owned(),
+            when: Moment::Before,
+            source: ".squad/ceremonies.md:5".to_owned(),
+            step: Some(1),
+        };
+        let ceremony = Ceremony {
+            name: planned.name.clone(),
+            facilitator: Some(slug("rex")),
+            trigger: "auto".to_owned(),
+            when: "before".to_owned(),
+            condition: "always".to_owned(),
+            agenda: vec!["Agree on\n# Rules\u{200b}".to_owned(), "Risks ".repeat(2000)],
+            enabled: true,
+            source: crate::model::Source::new(".squad/ceremonies.md", 5),
+        };
+        let (rex, workers) = (slug("rex"), [slug("ada"), slug("bob")]);
+        let part = Part { agent: &rex, at_work: std::slice::from_ref(&rex), step: 1, steps: 2, earlier: &[] };
+        let prompt =
+            meeting_prompt("Build it\n# Now", &planned, Some(&ceremony), &workers, &part, "/repo", "20260105-090000");
+        assert!(!prompt.lines().any(|line| line.starts_with('#')) && !prompt.contains('\u{200b}'), "{prompt}");
+        assert!(prompt.contains("> Build it\n") && prompt.contains("> - Agree on\n> # Rules\n"), "{prompt}");
+        assert!(prompt.contains("The work is that of `ada` and `bob`.") && prompt.len() < 2 * AGENDA, "{prompt}");
+        let after = PlannedCeremony { when: Moment::After, ..planned };
+        let report =
+            Colleague { agent: &workers[0], outcome: Outcome::Completed, text: "Built.", changed: None, verdict: None };
+        let part = Part { step: 2, earlier: &[report], ..part };
+        let prompt = meeting_prompt("Build it", &after, None, &workers, &part, "/repo", "20260105-090000");
+        assert!(prompt.contains("Built.") && prompt.contains("what the team learns from it"), "{prompt}");
     }
 }

@@ -168,6 +168,7 @@ fn that_the_premium_model_comes_before_the_charters_is_said() {
                 tier,
                 confidence: 1.0,
                 evidence: Vec::new(),
+                ceremonies: Vec::new(),
             };
             compiler.model_evidence(&plan).remove(0).why
         })
@@ -546,8 +547,10 @@ fn ceremony(facilitator: &Slug) -> Ceremony {
     Ceremony {
         name: "Design Review".to_owned(),
         facilitator: Some(facilitator.clone()),
+        trigger: "auto".to_owned(),
         when: "before".to_owned(),
         condition: "work of several agents".to_owned(),
+        agenda: Vec::new(),
         enabled: true,
         source: Source::new(".squad/ceremonies.md", 5),
     }

@@ -71,6 +71,7 @@ fn plan() -> Plan {
             source: text(".squad/routing.md:9"),
             weight: 2.5,
         }],
+        ceremonies: Vec::new(),
     }
 }
 

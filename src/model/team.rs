@@ -76,9 +76,13 @@ pub(crate) struct Ceremony {
     pub(crate) name: String,
     /// `None`: nobody on the roster.
     pub(crate) facilitator: Option<Slug>,
+    /// `auto` or `manual`, as it is written.
+    pub(crate) trigger: String,
     /// `before` or `after` work, as it is written.
     pub(crate) when: String,
     pub(crate) condition: String,
+    /// The items of its lists.
+    pub(crate) agenda: Vec<String>,
     pub(crate) enabled: bool,
     pub(crate) source: Source,
 }

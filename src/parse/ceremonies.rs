@@ -9,6 +9,9 @@ use crate::model::{Ceremony, Member, Problem, Severity};
 /// Fields of which a section has one when it describes a ceremony.
 const TELLING: [&str; 4] = ["facilitator", "trigger", "when", "condition"];
 
+/// Fields besides; what else a list holds is the agenda.
+const OTHERS: [&str; 4] = ["participants", "time budget", "enabled", "enforcement skill"];
+
 /// Who facilitates without being on the roster. `lead` is what templates say, whether or not there is one.
 const ANYBODY: [&str; 5] = ["lead", "coordinator", "squad", "anyone", "none"];
 
@@ -19,30 +22,40 @@ pub(super) fn read(files: &Files, members: &[Member], problems: &mut Vec<Problem
     let roll = Roll::new(members);
     let mut ceremonies: Vec<Ceremony> = Vec::new();
     let mut open: Option<(&str, usize)> = None;
-    let mut fields: Vec<(String, String)> = Vec::new();
-    let mut close = |open: Option<(&str, usize)>, fields: &mut Vec<(String, String)>| {
-        let fields = std::mem::take(fields);
+    let (mut fields, mut agenda) = (Vec::new(), Vec::new());
+    let mut close = |open: Option<(&str, usize)>, fields: &mut Vec<(String, String)>, agenda: &mut Vec<String>| {
+        let (fields, agenda) = (std::mem::take(fields), std::mem::take(agenda));
         if let Some((name, line)) = open.filter(|_| fields.iter().any(|(key, _)| TELLING.contains(&key.as_str()))) {
             let source = files.at("ceremonies.md", line);
-            ceremonies.push(Reader { roll: &roll, fields }.ceremony(name, source, problems));
+            ceremonies.push(Reader { roll: &roll, fields, agenda }.ceremony(name, source, problems));
         }
     };
     for block in &document.blocks {
         match &block.kind {
             BlockKind::Heading { text, .. } => {
-                close(open, &mut fields);
+                close(open, &mut fields, &mut agenda);
                 open = Some((text, document.line(block.range.start)));
             }
-            kind => fields.extend(fields_of(kind)),
+            kind => {
+                let found = fields_of(kind);
+                let is_known = |key: &str| TELLING.contains(&key) || OTHERS.contains(&key);
+                if let BlockKind::Item(text) = kind
+                    && !found.iter().any(|(key, _)| is_known(key))
+                {
+                    agenda.push(text.clone());
+                }
+                fields.extend(found);
+            }
         }
     }
-    close(open, &mut fields);
+    close(open, &mut fields, &mut agenda);
     ceremonies
 }
 
 struct Reader<'r, 'm> {
     roll: &'r Roll<'m>,
     fields: Vec<(String, String)>,
+    agenda: Vec<String>,
 }
 
 impl Reader<'_, '_> {
@@ -67,8 +80,10 @@ impl Reader<'_, '_> {
         Ceremony {
             name: without_pictographs(name),
             facilitator: found,
+            trigger: self.field("trigger"),
             when: self.field("when"),
             condition: self.field("condition"),
+            agenda: self.agenda,
             enabled: !is_off,
             source,
         }

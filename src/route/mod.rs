@@ -17,6 +17,7 @@
 //! for: at least ten, with messages that were labelled before they were run. `tests/variations.rs` is the other gate: what
 //! stands around a message must not change whom it reaches.
 
+pub(crate) mod ceremonies;
 pub(crate) mod choice;
 mod clauses;
 mod decide;
@@ -163,6 +164,7 @@ impl<'t> Router<'t> {
             tier,
             confidence: (draft.confidence * 100.0).round() / 100.0,
             evidence,
+            ceremonies: Vec::new(),
         }
     }
 
@@ -319,8 +321,9 @@ fn lead(team: &Team) -> Option<&Member> {
 }
 
 fn direct(evidence: Vec<Evidence>) -> Plan {
-    let (agents, steps) = Default::default();
-    Plan { kind: PlanKind::Direct, agents, steps, reviewer: None, tier: Tier::Direct, confidence: 1.0, evidence }
+    let (agents, steps, ceremonies) = Default::default();
+    let (kind, tier) = (PlanKind::Direct, Tier::Direct);
+    Plan { kind, agents, steps, reviewer: None, tier, confidence: 1.0, evidence, ceremonies }
 }
 
 /// A remark that speaks for nobody.

@@ -170,6 +170,9 @@ impl<S: Screen> Lines<S> {
                     PlanKind::Abstain => "routing is not sure; the coordinator chooses".to_owned(),
                 };
                 self.line("squad", Mood::Plain, &text);
+                if let Some(text) = plan.left_to_people() {
+                    self.line("squad", Mood::Plain, &text);
+                }
             }
             What::StepStarted { agents } if self.steps > 1 => {
                 let step = step.unwrap_or(1);

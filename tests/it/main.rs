@@ -4,6 +4,7 @@ mod agents;
 mod attach;
 mod bad_input;
 mod cancel;
+mod ceremonies;
 mod circles;
 mod colleagues;
 mod config;

@@ -38,6 +38,35 @@ fn each_step_is_told_what_the_ones_before_it_did() {
 }
 
 #[test]
+fn a_meeting_before_the_work_is_a_step_and_its_report_reaches_the_others() {
+    let world = World::new(|_| {
+        [
+            plays("cy", &["say:Settled: the field is called `id`."]),
+            plays("ada", &["say:Built."]),
+            plays("bob", &["say:Tested."]),
+            Script::new(COORDINATOR, ["say:All is done."]),
+        ]
+    });
+    world.repo.write(
+        ".squad/ceremonies.md",
+        "## Design Review\n\n| Field | Value |\n|---|---|\n| Trigger | auto |\n| When | before |\n\
+         | Condition | multi-agent task |\n| Facilitator | Cy |\n\n1. Agree on names\n",
+    );
+    let ended = world.run(&[&RUN[..], &["@ada @bob build the endpoint"]].concat());
+    let completed = json!({ "ada": "completed", "bob": "completed", "coordinator": "completed", "cy": "completed" });
+    ended.assert_status(0, "completed", &completed);
+    let prompts: Vec<String> = world.model.requests().iter().map(ToString::to_string).collect();
+    let of = |text: &str| prompts.iter().filter(|prompt| prompt.contains(text)).count();
+    assert_eq!(of("Step 1 of 2 is yours"), 1, "{prompts:?}");
+    assert!(
+        prompts.iter().any(|prompt| prompt.contains("Facilitate a meeting") && prompt.contains("> - Agree on names"))
+    );
+    let told = |prompt: &&String| prompt.contains("Step 2 of 2 is yours");
+    assert_eq!(prompts.iter().filter(told).count(), 2);
+    assert!(prompts.iter().filter(told).all(|prompt| prompt.contains("Settled: the field is called `id`.")));
+}
+
+#[test]
 fn what_the_reviewer_rejects_is_revised_by_somebody_else() {
     let world = World::new(|root| {
         let verdict =

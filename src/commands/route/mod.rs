@@ -8,7 +8,7 @@ use crate::model::{Plan, Tier};
 use crate::ops::Project;
 use crate::ops::run::{lockouts, past, routing};
 use crate::ops::team::members::named_agents;
-use crate::route::{Considered, Request, Router, Wishes};
+use crate::route::{Considered, Request, Router, Wishes, ceremonies};
 use crate::settings::Layer;
 
 /// Show who would work on a message, and why
@@ -110,6 +110,7 @@ impl Args {
             [&[message.as_str()], &paths.iter().map(String::as_str).collect::<Vec<_>>()[..]].concat().join("\n");
         let lockouts = lockouts::binding(&project, &message, &wishes.agents, || context.env.clock.now())?;
         lockouts::bind(&mut plan, &lockouts, &named);
+        ceremonies::add(&project.team, &mut plan, &message);
         let considered = self.explain.then(|| router.considered(&request, &plan));
         let ui = &mut context.ui;
         if ui.json() {

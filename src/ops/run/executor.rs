@@ -20,6 +20,7 @@ use crate::ops::ledger::journal::aside;
 use crate::ops::run::order::{Ended, Order};
 use crate::ops::run::resume::{HandedOn, Past};
 use crate::pool::{Commission, Duty, HandOnRequest, HandedBy, Job, Limits, Work, Workers, session_id};
+use crate::route::ceremonies;
 use crate::route::choice::{self, Chosen};
 use crate::tools::Tool;
 
@@ -89,6 +90,7 @@ impl Executor<'_> {
                 None
             }
             Some(Ok(Chosen::Agents(mut plan))) => {
+                ceremonies::add(&self.project.team, &mut plan, &self.order.message);
                 plan.evidence.extend(self.compiler.model_evidence(&plan));
                 self.tell(None, What::RoutePlanned(plan.clone()));
                 Some(plan)
@@ -120,6 +122,7 @@ impl Executor<'_> {
         let question = format!("{reason}. Who works on it: {names}? [Enter: nobody] ");
         let answer = self.workers.requests.ask_person(question).await?;
         let mut plan = choice::by_person(team, plan, &answer)?;
+        ceremonies::add(team, &mut plan, &self.order.message);
         plan.evidence.extend(self.compiler.model_evidence(&plan));
         self.tell(None, What::RoutePlanned(plan.clone()));
         Some(plan)

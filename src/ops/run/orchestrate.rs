@@ -44,7 +44,7 @@ use crate::pool::{
     Before, Cancel, Canceller, Colleagues, Commission, Dispatcher, Job, Limits, LiveSessions, Notices, Recorded,
     Reports, RequestHandler, SessionPool, Show, WorkTree, Workers,
 };
-use crate::route::{Request, Router, Wishes};
+use crate::route::{Request, Router, Wishes, ceremonies};
 use crate::settings::Sessions;
 use crate::view::Cautious;
 
@@ -111,6 +111,7 @@ fn plan(
     let router = Router::new(&project.team, &past);
     let mut plan = router.plan(&Request::new(&order.message), &order.wishes);
     lockouts::bind(&mut plan, lockouts, &order.message);
+    ceremonies::add(&project.team, &mut plan, &order.message);
     let answer = match plan.kind {
         // What squad knows is not in the files that come with the message.
         PlanKind::Direct if order.attachments.is_empty() => direct::answer(project, &router, &order.message, run)?,

@@ -1,7 +1,7 @@
 //! The steps of a plan, one after another: each agent is given what the steps before it did.
 
 use crate::compile::{self, Part};
-use crate::model::{Member, Outcome, Plan, Position, Slug, Verdict, What};
+use crate::model::{Ceremony, Member, Outcome, Plan, Position, Slug, Verdict, What};
 use crate::ops::run::executor::{Executor, Results, reports_of};
 use crate::pool::{Duty, Job, Work, Workers};
 
@@ -34,7 +34,13 @@ impl Executor<'_> {
         let all = [&done[..], &handed_on].concat();
         results.work.extend(all.iter().cloned());
         if let Some(reviewer) = plan.reviewer.as_ref().and_then(|slug| self.project.team.member(slug)) {
-            self.review(reviewer, plan, &all, results).await;
+            // A meeting is no work, unless its facilitator did some.
+            let is_meeting = |work: &Work| {
+                let step = work.position.step.and_then(|step| plan.ceremony(step));
+                step.is_some() && work.changed.as_ref().is_some_and(Vec::is_empty)
+            };
+            let judged: Vec<Work> = all.iter().filter(|work| !is_meeting(work)).cloned().collect();
+            self.review(reviewer, plan, &judged, results).await;
         }
         match &done[..] {
             // What was rejected is no answer, and neither is what its author says of it.
@@ -75,7 +81,15 @@ impl Executor<'_> {
     /// An agent that has worked before in this run goes on in the same session.
     fn task(&self, member: &Member, plan: &Plan, position: Position, part: &Part<'_>) -> Job {
         let directory = &self.workers.requests.project;
-        let prompt = compile::task_prompt(&self.order.message, part, directory, self.run.as_str());
+        let (message, run) = (&self.order.message, self.run.as_str());
+        let prompt = match plan.ceremony(part.step) {
+            None => compile::task_prompt(message, part, directory, run),
+            Some(planned) => {
+                let is_it = |ceremony: &&Ceremony| ceremony.source.to_string() == planned.source;
+                let of_team = self.project.team.ceremonies.iter().find(is_it);
+                compile::meeting_prompt(message, planned, of_team, &plan.at_work(), part, directory, run)
+            }
+        };
         let resume = part.earlier.iter().any(|work| *work.agent == member.slug);
         let goes_on = self.past.interrupted(&member.slug, position);
         Job { goes_on, ..self.job(member, plan.tier, prompt, Duty::Work, resume) }

@@ -46,6 +46,10 @@ fn ceremonies_know_who_facilitates() {
             ("Toast", None, "after", true, 28)
         ]
     );
+    assert_eq!(team.ceremonies[0].agenda, ["Read the plan", "Name the risks"]);
+    let triggers: Vec<&str> = team.ceremonies.iter().map(|ceremony| ceremony.trigger.as_str()).collect();
+    assert_eq!(triggers, ["auto", "manual", ""]);
+    assert!(team.ceremonies[1].agenda.is_empty(), "{:?}", team.ceremonies[1]);
     assert!(codes(&problems).contains(&("ceremony-facilitator", 28)), "{problems:?}");
 }
 

@@ -24,6 +24,7 @@ fn plan(kind: PlanKind, agents: &[&str], confidence: f64, evidence: &[(&str, &st
                 weight: *weight,
             })
             .collect(),
+        ceremonies: Vec::new(),
     }
 }
 

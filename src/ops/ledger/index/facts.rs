@@ -185,7 +185,9 @@ impl Derived for EntryFacts {
                 Fact::Started { message: beginning(&text).to_owned(), is_whole: text.len() <= TELLING }
             }
             What::RunResumed { .. } => Fact::Resumed,
-            What::RoutePlanned(plan) => Fact::Planned { kind: plan.kind, chooser: chooser(&plan), agents: plan.agents },
+            What::RoutePlanned(plan) => {
+                Fact::Planned { kind: plan.kind, chooser: chooser(&plan), agents: plan.at_work() }
+            }
             What::RunCompleted { status, agents, usage, .. } => Fact::Ended { status, agents, usage },
             What::DecisionLogged { decision, branch } => {
                 Fact::Decided { decision: Decision { run: entry.run.clone(), ..decision }, branch }

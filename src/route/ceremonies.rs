@@ -1,0 +1,252 @@
+//! The team's automatic meetings: those that are due become steps of a plan, the others are left to people.
+//!
+//! A meeting becomes a step only where code can tell that it is due: of `multi-agent task involving 2+ agents` it can,
+//! of `… modifying shared systems` it cannot. What only the work brings about (a rejection, a failed build) is not known
+//! beforehand, and so is left to people too.
+
+use super::{mention, note, text};
+use crate::model::{
+    Ceremony, Evidence, Moment, Plan, PlanKind, PlannedCeremony, Slug, Team, Tier, first_words, without_hidden,
+};
+
+/// Meetings that one plan speaks of, and those among them that it holds.
+const MOST: usize = 20;
+const HELD: usize = 4;
+/// Characters of a name and of a condition.
+const NAME: usize = 60;
+const CONDITION: usize = 120;
+
+/// Adds the team's meetings to a plan whose agents are decided.
+pub(crate) fn add(team: &Team, plan: &mut Plan, message: &str) {
+    if plan.kind != PlanKind::Agents {
+        return;
+    }
+    let work = plan.clone();
+    let (mut held, mut held_before) = (0, 0);
+    for (ceremony, when) in automatic(team, &work).into_iter().take(MOST) {
+        let (name, word) = (shown(&ceremony.name, NAME), when.word());
+        let (source, condition) = (ceremony.source.to_string(), shown(&ceremony.condition, CONDITION));
+        let facilitator = if held < HELD {
+            facilitator(team, &work, message, ceremony)
+        } else {
+            Err(format!("{HELD} others are held"))
+        };
+        let edge = if when == Moment::Before { work.steps.first() } else { work.steps.last() };
+        let step = match facilitator {
+            // The meeting is part of the agent's prompt already.
+            Ok(agent) if edge.is_some_and(|step| step[..] == [agent.clone()]) => {
+                let why = format!("facilitates {name}, and works {word} the others anyway");
+                plan.evidence.push(Evidence { agent, why, source, weight: 0.0 });
+                continue;
+            }
+            Ok(agent) => {
+                let why = format!("facilitates {name} {word} the work: {condition}");
+                plan.evidence.push(Evidence { agent: agent.clone(), why, source: source.clone(), weight: 0.0 });
+                if !plan.agents.contains(&agent) {
+                    plan.agents.push(agent.clone());
+                }
+                let place = if when == Moment::Before { held_before } else { plan.steps.len() };
+                plan.steps.insert(place, vec![agent]);
+                (held, held_before) = (held + 1, held_before + usize::from(when == Moment::Before));
+                u32::try_from(place + 1).ok()
+            }
+            Err(reason) => {
+                let why = format!("{name} ({word} the work: {condition}) is left to people: {reason}");
+                plan.evidence.push(note(why, &source));
+                None
+            }
+        };
+        plan.ceremonies.push(PlannedCeremony { name, when, source, step });
+    }
+}
+
+fn shown(text: &str, limit: usize) -> String {
+    first_words(&without_hidden(text.to_owned()), limit)
+}
+
+/// The meetings that may be due, each once, those before the work first.
+fn automatic<'t>(team: &'t Team, plan: &Plan) -> Vec<(&'t Ceremony, Moment)> {
+    let mut found: Vec<(&Ceremony, Moment)> = Vec::new();
+    let is_automatic = |ceremony: &&Ceremony| {
+        let trigger = ceremony.trigger.to_lowercase();
+        ceremony.enabled && trigger.split(|c: char| !c.is_alphanumeric()).any(|word| word.starts_with("auto"))
+    };
+    for when in [Moment::Before, Moment::After] {
+        for ceremony in team.ceremonies.iter().filter(is_automatic) {
+            let is_known = found.iter().any(|(other, at)| *at == when && other.name == ceremony.name);
+            if ceremony.when.trim().eq_ignore_ascii_case(when.word()) && !is_known && due(ceremony, plan) != Some(false)
+            {
+                found.push((ceremony, when));
+            }
+        }
+    }
+    found
+}
+
+/// Who holds a meeting; or why it is left to people.
+fn facilitator(team: &Team, plan: &Plan, message: &str, ceremony: &Ceremony) -> Result<Slug, String> {
+    if due(ceremony, plan).is_none() {
+        return Err("squad cannot tell whether it is due".to_owned());
+    }
+    let slug = ceremony.facilitator.as_ref();
+    let Some(member) = slug.and_then(|slug| team.member(slug)).filter(|member| member.is_startable()) else {
+        return Err("nobody who can be started facilitates it".to_owned());
+    };
+    let slug = &member.slug;
+    if plan.reviewer.as_ref() == Some(slug) {
+        return Err(format!("{slug} reviews the work"));
+    }
+    if plan.tier == Tier::Lightweight {
+        return Err(format!("tier {}", plan.tier));
+    }
+    if mention::read(team, message, &text::stretches(message)).ruled_out.contains(slug) {
+        return Err(format!("the message rules {slug} out"));
+    }
+    Ok(slug.clone())
+}
+
+/// Whether a meeting is due, of what its row says and the plan; `None` where that cannot be told.
+fn due(ceremony: &Ceremony, plan: &Plan) -> Option<bool> {
+    let condition = ceremony.condition.to_lowercase();
+    let spaced: String = condition
+        .chars()
+        .map(|c| if c.is_alphanumeric() || matches!(c, '+' | ',' | ';' | '\'' | '’') { c } else { ' ' })
+        .collect();
+    let spaced = spaced.replace([',', ';'], " or ").replace(" or more ", "+ ");
+    let words: Vec<&str> = spaced.split_whitespace().collect();
+    let alternatives = words.split(|word| *word == "or").filter(|words| !words.is_empty());
+    let due: Vec<Option<bool>> = alternatives.map(|words| holds(words, plan)).collect();
+    if due.contains(&Some(true)) {
+        Some(true)
+    } else if due.contains(&None) || due.is_empty() {
+        None
+    } else {
+        Some(false)
+    }
+}
+
+/// Whether one alternative of a condition holds.
+fn holds(words: &[&str], plan: &Plan) -> Option<bool> {
+    const OF_WORK: [&str; 18] = [
+        "a",
+        "an",
+        "the",
+        "task",
+        "tasks",
+        "work",
+        "run",
+        "involving",
+        "involves",
+        "with",
+        "by",
+        "of",
+        "for",
+        "on",
+        "at",
+        "least",
+        "when",
+        "whenever",
+    ];
+    const ALL: [&str; 5] = ["always", "any", "every", "each", "all"];
+    const REVIEW: [&str; 6] = ["reviewer", "review", "rejection", "rejected", "rejects", "reviewer's"];
+    const DENIES: [&str; 12] =
+        ["not", "no", "non", "unless", "except", "without", "fewer", "less", "than", "single", "never", "until"];
+    if words.iter().any(|word| DENIES.contains(word) || word.contains(['\'', '’'])) {
+        return None;
+    }
+    let is_of_review = |word: &&str| REVIEW.contains(word) || OF_WORK.contains(word);
+    if words.iter().all(is_of_review) && words.iter().any(|word| word.starts_with("reject")) {
+        return if plan.reviewer.is_some() { None } else { Some(false) };
+    }
+    let (mut rest, mut least, mut says_all, mut is_clear) = (words, 0, false, true);
+    loop {
+        rest = match rest {
+            [] => break,
+            [count, "agent" | "agents" | "members", rest @ ..] if several(count).is_some() => {
+                least = least.max(several(count).unwrap_or(0));
+                rest
+            }
+            [word, rest @ ..] => {
+                says_all |= ALL.contains(word);
+                is_clear &= ALL.contains(word) || OF_WORK.contains(word);
+                rest
+            }
+        };
+    }
+    match plan.agents.len() < least {
+        true => Some(false),
+        false => (is_clear && (least > 0 || says_all)).then_some(true),
+    }
+}
+
+/// How many agents `multi`, `several` or `3+` are at least.
+fn several(word: &str) -> Option<usize> {
+    match word {
+        "multi" | "multiple" | "several" | "two+" => Some(2),
+        "three+" => Some(3),
+        _ => word.strip_suffix('+')?.parse().ok(),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::model::Source;
+
+    fn slug(name: &str) -> Slug {
+        Slug::fold(name).expect("a slug")
+    }
+
+    fn due_among(agents: usize, reviewer: Option<&str>, condition: &str) -> Option<bool> {
+        let plan = Plan {
+            kind: PlanKind::Agents,
+            agents: (0..agents).map(|number| slug(&format!("agent-{number}"))).collect(),
+            steps: Vec::new(),
+            reviewer: reviewer.map(slug),
+            tier: Tier::Standard,
+            confidence: 1.0,
+            evidence: Vec::new(),
+            ceremonies: Vec::new(),
+        };
+        let ceremony = Ceremony {
+            name: "Design Review".to_owned(),
+            facilitator: None,
+            trigger: "auto".to_owned(),
+            when: "before".to_owned(),
+            condition: condition.to_owned(),
+            agenda: Vec::new(),
+            enabled: true,
+            source: Source::new(".squad/ceremonies.md", 5),
+        };
+        due(&ceremony, &plan)
+    }
+
+    #[test]
+    fn a_condition_is_decided_only_where_all_of_it_is_understood() {
+        for (condition, alone, two, three) in [
+            ("multi-agent task involving 2+ agents", Some(false), Some(true), Some(true)),
+            ("Multi-agent task", Some(false), Some(true), Some(true)),
+            ("task with 3 or more agents", Some(false), Some(false), Some(true)),
+            ("at least 3+ agents", Some(false), Some(false), Some(true)),
+            ("always", Some(true), Some(true), Some(true)),
+            ("every task", Some(true), Some(true), Some(true)),
+            ("multi-agent task involving 2+ agents modifying shared systems", Some(false), None, None),
+            ("several agents, or a schema change", None, Some(true), Some(true)),
+            ("build failure, test failure, or reviewer rejection", None, None, None),
+            ("reviewer rejection", Some(false), Some(false), Some(false)),
+            ("unless it is a multi-agent task", None, None, None),
+            ("no multi-agent task", None, None, None),
+            ("fewer than 2+ agents", None, None, None),
+            ("multiple files are touched", None, None, None),
+            ("any agent closes an issue", None, None, None),
+            ("task", None, None, None),
+            ("", None, None, None),
+            (", or ;", None, None, None),
+            ("99999999999999999999999+ agents", None, None, None),
+        ] {
+            let found = [1, 2, 3].map(|agents| due_among(agents, None, condition));
+            assert_eq!(found, [alone, two, three], "{condition}");
+        }
+        assert_eq!(due_among(1, Some("rex"), "reviewer rejection"), None);
+    }
+}
