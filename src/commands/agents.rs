@@ -14,7 +14,7 @@ use crate::ui::{FAINT, STRONG, Ui};
 ///
 /// Lists the members, the model each one gets and why, and everything in the team's files that squad could not
 /// read. Always exits with 0.
-#[derive(clap::Args)]
+#[derive(Default, clap::Args)]
 #[command(
     args_conflicts_with_subcommands = true,
     after_help = "\

@@ -1,11 +1,13 @@
 use std::collections::BTreeMap;
 
+use super::converse::{self, Prompt, Typed};
 use super::route::page;
-use super::{Context, Ended, TierName, say_passed_hooks, text_or_input};
+use super::{Context, Ended, TierName, agents, say_passed_hooks, status, text_or_input};
 use crate::error::Failure;
 use crate::model::{Attachment, Outcome, Tier, hidden, hidden_summary, list, printable};
 use crate::ops::Project;
 use crate::ops::run::attachments;
+use crate::ops::run::conversation::Conversation;
 use crate::ops::run::orchestrate::{self, Preview};
 use crate::ops::run::order::{self, Ended as RunEnded, FLAGS, Order};
 use crate::ops::run::resume::{self, Interrupted};
@@ -31,6 +33,7 @@ use crate::view::{Lines, View, asker};
 #[command(after_help = "\
 Examples:
   squad orchestrate \"Add a health endpoint with tests\"
+  squad orchestrate                                         A conversation, message by message
   squad orchestrate --dry-run \"Fix the login form\"           Who would work, and why
   squad orchestrate --agent tester \"Cover the parser\"        This agent, whatever routing says
   squad orchestrate --permissions allow - < task.md          A task from a file; agents may act unasked
@@ -46,8 +49,7 @@ A script is TOML; the turns of an agent are played in their order:
             { tool = \"squad_log_decision\", args = { title = \"…\", what = \"…\" } } ]
 Other steps: ask, fail, hang, die, panic. `models = [\"…\"]` above the turns says which models are on offer.")]
 pub(super) struct Args {
-    /// The task; `-` reads it from standard input
-    #[arg(required_unless_present = "resume")]
+    /// The task; `-` reads it from standard input. Without it, on a terminal: a conversation
     message: Option<String>,
     /// Go on with a run that was interrupted: what is done stays done
     #[arg(long, value_name = "RUN", conflicts_with_all = ["message", "agents", "tier", "attach", "dry_run"])]
@@ -96,6 +98,14 @@ impl Args {
     }
 
     pub(super) fn run(self, mut context: Context<'_>) -> (Context<'_>, Ended) {
+        if self.message.is_none()
+            && self.resume.is_none()
+            && context.ui.can_ask()
+            && !context.ui.json()
+            && !self.dry_run
+        {
+            return self.converse(context);
+        }
         let (project, order) = match self.prepare(&mut context) {
             Ok(prepared) => prepared,
             Err(failure) => return (context, Err(failure)),
@@ -155,9 +165,55 @@ impl Args {
                 commit: !self.no_commit && !resumed.as_ref().is_some_and(|run| run.no_commit),
                 ask: None,
                 land: None,
+                conversation: None,
                 resumed,
             },
         ))
+    }
+
+    /// A message a line, until the user leaves.
+    fn converse(mut self, mut context: Context<'_>) -> (Context<'_>, Ended) {
+        let opened = Project::open(context.env, &context.directory, self.settings(None)).and_then(|project| {
+            let agents = project.team.startable().map(|member| member.slug.clone()).collect();
+            let prompt = Prompt::new(agents, &project.folder.root, project.local().join("conversation.history"))?;
+            Ok((prompt, Conversation::new(context.env)?))
+        });
+        let (mut prompt, mut conversation) = match opened {
+            Ok(opened) => opened,
+            Err(failure) => return (context, Err(failure)),
+        };
+        context.ui.hint("a line is a message to the team; /help says more");
+        let ended = loop {
+            match prompt.read() {
+                Ok(Typed::Message(message)) => {
+                    self.message = Some(message);
+                    context = self.say_in(context, &mut conversation);
+                }
+                Ok(Typed::Status) => context = tell(context, |context| status::Args {}.run(context)),
+                Ok(Typed::Agents) => context = tell(context, |context| agents::Args::default().run(context)),
+                Ok(Typed::Help) => context.ui.say(converse::HELP),
+                Ok(Typed::Leave) => break Ok(0),
+                Err(failure) => break Err(failure),
+            }
+        };
+        conversation.close();
+        (context, ended)
+    }
+
+    fn say_in<'a>(&self, mut context: Context<'a>, conversation: &mut Conversation<'_>) -> Context<'a> {
+        let (project, order) = match self.prepare(&mut context) {
+            Ok(prepared) => prepared,
+            Err(failure) => {
+                context.ui.failure(&failure);
+                return context;
+            }
+        };
+        let (mut context, ended) =
+            perform_by(context, &project, order, |project, order, view| conversation.send(project, order, view));
+        if let Err(failure) = ended {
+            context.ui.failure(&failure);
+        }
+        context
     }
 
     /// A run that goes on is given what its first call named.
@@ -234,9 +290,29 @@ impl Args {
 }
 
 /// Runs an order and shows it; `squad demo` does the same.
-pub(super) fn perform<'a>(mut context: Context<'a>, project: &Project, mut order: Order) -> (Context<'a>, Ended) {
+pub(super) fn perform<'a>(context: Context<'a>, project: &Project, order: Order) -> (Context<'a>, Ended) {
+    let env = context.env;
+    perform_by(context, project, order, |project, order, mut view| {
+        match watch::orchestrate(env, project, &order, &mut view) {
+            Asked::Ran(ended) => (view, *ended),
+            Asked::Nobody => orchestrate::run(env, project, order, view),
+            Asked::Declined(reason) => {
+                view.say(&format!("not in the sessions of `squad watch`: {reason}"));
+                orchestrate::run(env, project, order, view)
+            }
+        }
+    })
+}
+
+/// Has an order carried out, shows it, and says what is left to say.
+fn perform_by<'a>(
+    mut context: Context<'a>,
+    project: &Project,
+    mut order: Order,
+    run: impl FnOnce(&Project, Order, View<Ui>) -> (View<Ui>, Result<RunEnded, Failure>),
+) -> (Context<'a>, Ended) {
     let ask = order.permissions == Permissions::Ask && context.ui.can_ask();
-    let mut view = if context.ui.json() {
+    let view = if context.ui.json() {
         View::Json(context.ui)
     } else {
         let lines = Lines::new(context.ui);
@@ -245,14 +321,7 @@ pub(super) fn perform<'a>(mut context: Context<'a>, project: &Project, mut order
         }
         View::Lines(lines)
     };
-    let (view, ended) = match watch::orchestrate(context.env, project, &order, &mut view) {
-        Asked::Ran(ended) => (view, ended),
-        Asked::Nobody => orchestrate::run(context.env, project, order, view),
-        Asked::Declined(reason) => {
-            view.say(&format!("not in the sessions of `squad watch`: {reason}"));
-            orchestrate::run(context.env, project, order, view)
-        }
-    };
+    let (view, ended) = run(project, order, view);
     context.ui = view.into_screen();
     if ended.as_ref().is_ok_and(|ended| ended.has_committed) {
         say_passed_hooks(&mut context.ui, project);
@@ -264,6 +333,14 @@ pub(super) fn perform<'a>(mut context: Context<'a>, project: &Project, mut order
         ended => ended.map(|ended| epilogue(&mut context.ui, &ended)),
     };
     (context, code)
+}
+
+/// What another command says, in the middle of a conversation.
+fn tell<'a>(mut context: Context<'a>, say: impl FnOnce(&mut Context<'a>) -> Ended) -> Context<'a> {
+    if let Err(failure) = say(&mut context) {
+        context.ui.failure(&failure);
+    }
+    context
 }
 
 fn epilogue(ui: &mut Ui, ended: &RunEnded) -> u8 {

@@ -43,7 +43,7 @@ pub(crate) use prompt::{
     meeting_prompt, review_prompt, reviser_prompt, revision_prompt, task_prompt,
 };
 pub(crate) use receipt::{Input, Receipt, Totals};
-pub(crate) use situation::{Situation, written_by_others};
+pub(crate) use situation::{Situation, earlier_turns, written_by_others};
 
 use std::collections::BTreeMap;
 

@@ -3,8 +3,8 @@
 use std::collections::BTreeMap;
 use std::time::Duration;
 
-use super::text::one_line;
-use crate::model::Slug;
+use super::text::{head, one_line};
+use crate::model::{Slug, quote};
 
 /// The circumstances of a run.
 pub(crate) struct Situation<'a> {
@@ -53,6 +53,25 @@ pub(crate) fn written_by_others(files: &BTreeMap<Slug, Vec<String>>) -> String {
         let more = paths.len().saturating_sub(SHOWN);
         let more = if more > 0 { format!(" and {more} more") } else { String::new() };
         text.push_str(&format!("`{agent}` has written {}{more} in this run.\n", shown.join(", ")));
+    }
+    text
+}
+
+/// What was said before in a conversation, message and answer, the oldest first; quoted, so that none of it can pose as
+/// ours.
+pub(crate) fn earlier_turns(turns: &[(String, String)]) -> String {
+    /// Those that are told; who worked on older ones has them in its session.
+    const TOLD: usize = 3;
+    const MESSAGE: usize = 400;
+    const ANSWER: usize = 1_000;
+    let mut text = String::new();
+    for (message, answer) in &turns[turns.len().saturating_sub(TOLD)..] {
+        let (message, answer) = (head(message, MESSAGE), head(answer, ANSWER));
+        text.push_str(&format!(
+            "\nEarlier in this conversation:\n{}\nThe answer was:\n{}\n",
+            quote(&message),
+            quote(&answer)
+        ));
     }
     text
 }

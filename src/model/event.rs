@@ -173,7 +173,7 @@ kinds! {
         /// How long opening it took.
         #[serde(default)]
         seconds: f64,
-        /// `squad watch` had it ready.
+        /// It was open already.
         #[serde(default, skip_serializing_if = "std::ops::Not::not")]
         warm: bool,
     };

@@ -33,7 +33,7 @@ pub(crate) use notices::Notices;
 use requests::Requester;
 pub(crate) use requests::{Ask, Recorded, RequestHandler};
 pub(crate) use session_id::{run_of_session, session_id, standing_session_id};
-pub(crate) use session_pool::SessionPool;
+pub(crate) use session_pool::{Belonging, SessionPool};
 pub(crate) use sessions::LiveSessions;
 pub(crate) use timer::Limits;
 pub(crate) use work_tree::{Before, TakeSnapshots, WorkTree};

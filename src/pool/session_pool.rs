@@ -19,9 +19,9 @@ use std::time::Duration;
 use tokio::time::Instant;
 
 use super::places::Places;
-use super::{Reports, standing_session_id};
+use super::{Reports, session_id, standing_session_id};
 use crate::engine::{Adapter, AdapterSession, Engine, EngineError, Fact, Opening, Session};
-use crate::model::{RunId, SessionSpec, SessionState, Slug, Tier, What, list, seconds};
+use crate::model::{ConnectionState, RunId, SessionSpec, SessionState, Slug, Tier, What, list, seconds};
 
 pub(crate) struct SessionPool {
     pub(crate) engine: Engine,
@@ -32,6 +32,8 @@ pub(crate) struct SessionPool {
 }
 
 struct Kept {
+    /// The conversation they are for alone; `None`: they are the team's, one for each agent.
+    conversation: Option<RunId>,
     slots: Mutex<BTreeMap<Slug, Slot>>,
     /// Of what happens to sessions between runs.
     reports: Reports,
@@ -43,11 +45,20 @@ struct Slot {
     opening: Opening,
     state: State,
     /// Whose history it holds; `None`: it has none.
-    conversation: Option<RunId>,
+    conversation: Option<Belonging>,
     /// What it was told for a task of this conversation.
     told: String,
     /// What it is to be made of after its turn.
     next: Option<SessionSpec>,
+}
+
+/// What work belongs to, and so what a session may know of other work.
+#[derive(Clone, Debug, PartialEq)]
+pub(crate) struct Belonging {
+    /// Of a run, or of the conversation it is part of.
+    pub(crate) id: RunId,
+    /// More messages may come: nobody else takes its sessions while they are open.
+    pub(crate) is_conversation: bool,
 }
 
 /// Only an idle session is here to be taken: no state allows what another one does.
@@ -110,13 +121,24 @@ impl SessionPool {
     }
 
     pub(crate) fn keeping(engine: Engine, places: usize, reports: Reports) -> Self {
-        Self { engine, places: Places::new(places), kept: Some(Arc::new(Kept { slots: Mutex::default(), reports })) }
+        Self::with(engine, places, Kept { conversation: None, slots: Mutex::default(), reports })
+    }
+
+    /// For one conversation, in a process of its own.
+    pub(crate) fn of_conversation(engine: Engine, places: usize, id: RunId) -> Self {
+        // What happens to sessions between messages is nobody's to hear.
+        let (reports, _) = Reports::channel();
+        Self::with(engine, places, Kept { conversation: Some(id), slots: Mutex::default(), reports })
+    }
+
+    fn with(engine: Engine, places: usize, kept: Kept) -> Self {
+        Self { engine, places: Places::new(places), kept: Some(Arc::new(kept)) }
     }
 
     /// A session for a run's work: the agent's own where it is free, else one that ends with the work.
-    pub(super) async fn open(&self, opening: Opening, run: &RunId, reports: &Reports) -> Result<Lent, EngineError> {
+    pub(super) async fn open(&self, opening: Opening, to: &Belonging, reports: &Reports) -> Result<Lent, EngineError> {
         match &self.kept {
-            Some(kept) => self.open_kept(kept, opening, run, reports).await,
+            Some(kept) => self.open_kept(kept, opening, to, reports).await,
             None => self.open_apart(opening, reports).await,
         }
     }
@@ -131,13 +153,13 @@ impl SessionPool {
         &self,
         kept: &Arc<Kept>,
         opening: Opening,
-        run: &RunId,
+        to: &Belonging,
         reports: &Reports,
     ) -> Result<Lent, EngineError> {
         let agent = opening.spec.agent.clone();
-        let (standing, context) = standing(opening.clone());
+        let (standing, context) = kept.standing(opening.clone());
         let name = standing.session.clone();
-        let Some(claim) = kept.claim(&standing, run) else { return self.open_apart(opening, reports).await };
+        let Some(claim) = kept.claim(&standing, to) else { return self.open_apart(opening, reports).await };
         let claimed = Claimed { kept: Arc::clone(kept), agent: agent.clone(), is_back: false };
         let (session, how) = match claim {
             Claim::Take(mut session) => match is_usable(&mut session).await {
@@ -146,7 +168,7 @@ impl SessionPool {
             },
             Claim::Make { old, resume } => self.make_again(standing, old, resume, reports).await?,
         };
-        let context = kept.activate(&agent, run, context, how);
+        let context = kept.activate(&agent, to, context, how);
         Ok(Lent { session, name, how, context, claimed: Some(claimed) })
     }
 
@@ -192,7 +214,7 @@ impl SessionPool {
     pub(crate) async fn warm_up(&self, opening: Opening) {
         let Some(kept) = &self.kept else { return };
         let agent = opening.spec.agent.clone();
-        let (opening, _) = standing(opening);
+        let (opening, _) = kept.standing(opening);
         if kept.reserve(&opening) {
             self.spawn(kept, &agent, opening).await;
         }
@@ -253,6 +275,16 @@ impl SessionPool {
         self.engine.stop().await;
     }
 
+    /// Whether it serves whoever asks, under `squad watch`.
+    pub(crate) fn is_of_team(&self) -> bool {
+        self.kept.as_ref().is_some_and(|kept| kept.conversation.is_none())
+    }
+
+    /// Whether its engine is there, or back soon.
+    pub(crate) fn is_usable(&self) -> bool {
+        self.engine.connection() != ConnectionState::Error
+    }
+
     /// The agents that have a session, with the tier it is made for.
     pub(crate) fn kept_agents(&self) -> Vec<(Slug, Tier)> {
         let Some(kept) = &self.kept else { return Vec::new() };
@@ -281,17 +313,33 @@ impl Kept {
         self.slots.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
+    /// The opening of an agent's own session, and what it is told for a task.
+    fn standing(&self, opening: Opening) -> (Opening, String) {
+        let session = self.name(&opening.spec.agent);
+        let mut opening = Opening { session, ..opening };
+        let context = std::mem::take(&mut opening.spec.context);
+        (opening, context)
+    }
+
+    fn name(&self, agent: &Slug) -> String {
+        self.conversation.as_ref().map_or_else(|| standing_session_id(agent), |id| session_id(agent, id))
+    }
+
     /// Speaks for an agent's session. `None`: it is in use, and one is made for this work alone.
-    fn claim(&self, wanted: &Opening, run: &RunId) -> Option<Claim> {
+    fn claim(&self, wanted: &Opening, to: &Belonging) -> Option<Claim> {
         let mut slots = self.slots();
         let agent = &wanted.spec.agent;
         let Some(slot) = slots.get_mut(agent) else {
             slots.insert(agent.clone(), Slot::new(wanted.clone()));
             return Some(Claim::Make { old: None, resume: false });
         };
-        let is_own = slot.conversation.as_ref() == Some(run);
+        let is_own = slot.conversation.as_ref() == Some(to);
         // It goes on in a session that this pool does not keep.
         if wanted.resume && !is_own {
+            return None;
+        }
+        let is_open = matches!(slot.state, State::Idle { .. });
+        if is_open && !is_own && slot.conversation.as_ref().is_some_and(|other| other.is_conversation) {
             return None;
         }
         let is_fit = slot.is_made_like(wanted) && (is_own || slot.conversation.is_none());
@@ -313,13 +361,13 @@ impl Kept {
     }
 
     /// The session is at work from here on. Returns what it has to be told.
-    fn activate(&self, agent: &Slug, run: &RunId, context: String, how: How) -> String {
+    fn activate(&self, agent: &Slug, to: &Belonging, context: String, how: How) -> String {
         let mut slots = self.slots();
         // Whoever has left the team meanwhile works for the last time.
         let Some(slot) = slots.get_mut(agent) else { return context };
         slot.state = State::Active;
-        let is_known = how != How::Created && slot.conversation.as_ref() == Some(run) && slot.told == context;
-        slot.conversation = Some(run.clone());
+        let is_known = how != How::Created && slot.conversation.as_ref() == Some(to) && slot.told == context;
+        slot.conversation = Some(to.clone());
         slot.told.clone_from(&context);
         if is_known { String::new() } else { context }
     }
@@ -347,12 +395,12 @@ impl Kept {
         let slot = slots.get_mut(agent)?;
         match std::mem::replace(&mut slot.state, State::Spawning) {
             State::Idle { session, .. } => {
-                slot.opening = standing(Opening { spec, ..slot.opening.clone() }).0;
+                slot.opening = self.standing(Opening { spec, ..slot.opening.clone() }).0;
                 slot.opening.resume = slot.conversation.is_some();
                 Some((session, slot.opening.clone()))
             }
             State::Suspended => {
-                slot.opening = standing(Opening { spec, ..slot.opening.clone() }).0;
+                slot.opening = self.standing(Opening { spec, ..slot.opening.clone() }).0;
                 slot.state = State::Suspended;
                 None
             }
@@ -367,8 +415,10 @@ impl Kept {
     /// What holds the history of a conversation, and is made anew without it.
     fn forget(&self, conversation: &RunId) -> Vec<(Slug, Box<Session>, Opening)> {
         let mut forgotten = Vec::new();
-        for (agent, slot) in
-            self.slots().iter_mut().filter(|(_, slot)| slot.conversation.as_ref() == Some(conversation))
+        for (agent, slot) in self
+            .slots()
+            .iter_mut()
+            .filter(|(_, slot)| slot.conversation.as_ref().is_some_and(|one| one.id == *conversation))
         {
             if let State::Idle { session, .. } = std::mem::replace(&mut slot.state, State::Spawning) {
                 slot.conversation = None;
@@ -429,7 +479,7 @@ impl Kept {
     }
 
     fn tell(&self, agent: &Slug, what: impl FnOnce(String) -> What) {
-        self.reports.tell(Some(agent), what(standing_session_id(agent)));
+        self.reports.tell(Some(agent), what(self.name(agent)));
     }
 
     fn tell_if_empty(&self) {
@@ -470,14 +520,6 @@ impl State {
             Self::Suspended => SessionState::Suspended,
         }
     }
-}
-
-/// The opening of an agent's own session, and what it is told for a task.
-fn standing(opening: Opening) -> (Opening, String) {
-    let session = standing_session_id(&opening.spec.agent);
-    let mut opening = Opening { session, ..opening };
-    let context = std::mem::take(&mut opening.spec.context);
-    (opening, context)
 }
 
 /// Whether the engine still has it: what came while nobody listened is heard.

@@ -35,7 +35,7 @@ impl World {
     }
 
     fn in_run(&self, run: &str) -> Workers {
-        Workers { run: RunId::new(run), colleagues: Colleagues::channel().0, ..self.workers.clone() }
+        Workers { belonging: of(run), colleagues: Colleagues::channel().0, ..self.workers.clone() }
     }
 
     fn state(&self, agent: &str) -> Option<SessionState> {
@@ -50,6 +50,10 @@ impl World {
     fn pool_events(&mut self) -> Vec<&'static str> {
         heard(&mut self.of_pool).iter().map(What::name).collect()
     }
+}
+
+fn of(run: &str) -> Belonging {
+    Belonging { id: RunId::new(run), is_conversation: false }
 }
 
 fn heard(messages: &mut mpsc::UnboundedReceiver<Message>) -> Vec<What> {
@@ -181,7 +185,7 @@ async fn what_is_chosen_for_a_task_comes_with_its_prompt() {
         opening.spec.context = context.to_owned();
         opening
     };
-    let run = RunId::new("r1");
+    let run = of("r1");
     let (ada, mut told) = (slug("ada"), Vec::new());
     for context in ["# Decisions\n", "# Decisions\n", "# Other decisions\n"] {
         let lent = world.pool.open(opening(context), &run, &reports).await.expect("a session");

@@ -14,14 +14,14 @@ use super::colleagues::{Caller, Colleagues, HandedBy};
 use super::places::Priority;
 use super::requests::{RequestHandler, Requester};
 use super::seat::Seat;
-use super::session_pool::{How, Returned, SessionPool};
+use super::session_pool::{Belonging, How, Returned, SessionPool};
 use super::timer::Limits;
 use super::{Cancel, LiveSessions, Reports, WorkTree};
 use crate::compile::{PastCall, interrupted_prompt, written_by_others};
 use crate::engine::{AdapterSession, Opening};
 use crate::model::{
-    Attachment, Change, End, Judgement, Outcome, Position, RunId, Slug, Tier, ToolChoice, Unoffered, Usage, Verdict,
-    What, WorkReport, Written, first_line, seconds, without_hidden,
+    Attachment, Change, End, Judgement, Outcome, Position, Slug, Tier, ToolChoice, Unoffered, Usage, Verdict, What,
+    WorkReport, Written, first_line, seconds, without_hidden,
 };
 
 /// What somebody is there for.
@@ -94,7 +94,8 @@ pub(super) struct Started {
 /// Everything a worker needs beside its job.
 #[derive(Clone)]
 pub(crate) struct Workers {
-    pub(crate) run: RunId,
+    /// What sessions remember each other's work by.
+    pub(crate) belonging: Belonging,
     pub(crate) pool: Arc<SessionPool>,
     /// Those who come first where places are rare.
     pub(crate) core: Arc<BTreeSet<Slug>>,
@@ -271,7 +272,7 @@ impl Workers {
             () = cancel.wait() => {
                 return work.end(Outcome::Cancelled, &format!("{} before it began", cancel.reason()));
             }
-            opened = self.pool.open(job.opening, &self.run, &self.reports) => opened,
+            opened = self.pool.open(job.opening, &self.belonging, &self.reports) => opened,
         };
         let mut lent = match opened {
             Ok(lent) => lent,

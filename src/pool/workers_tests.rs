@@ -54,7 +54,7 @@ pub(super) fn workers(script: &str, places: usize, timeout: Duration) -> (Worker
     let requests = requests(Permissions::Deny, None);
     let engine = Engine::Rehearsal(Rehearsal::start(Some(Script::parse(script).expect("a script"))));
     let workers = Workers {
-        run: RunId::new("r"),
+        belonging: Belonging { id: RunId::new("r"), is_conversation: false },
         pool: Arc::new(SessionPool::of_one_run(engine, places)),
         core: Arc::default(),
         requests: Arc::new(requests),

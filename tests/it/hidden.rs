@@ -69,53 +69,16 @@ fn json_keeps_and_escapes_them() {
 /// A person at a terminal: a real one, for what is typed before a question stands waits in its queue.
 #[cfg(unix)]
 mod terminal {
-    use std::fs::File;
-    use std::io::{Read, Write};
-    use std::os::fd::OwnedFd;
     use std::process::Child;
 
-    use rustix::pty::{OpenptFlags, grantpt, openpt, ptsname, unlockpt};
-
     use super::*;
+    use crate::terminal::Person;
 
-    struct Person {
-        terminal: File,
-        /// Until squad is started: from then on only it holds this end, so that its exit ends what there is to read.
-        end: Option<File>,
-        screen: String,
-    }
-
-    impl Person {
-        fn sits_down() -> Self {
-            let controller: OwnedFd = openpt(OpenptFlags::RDWR | OpenptFlags::NOCTTY).expect("a pseudo-terminal");
-            grantpt(&controller).expect("granted");
-            unlockpt(&controller).expect("unlocked");
-            let name = ptsname(&controller, Vec::new()).expect("a name");
-            let path = name.to_str().expect("UTF-8");
-            let end = File::options().read(true).write(true).open(path).expect("its other end");
-            Self { terminal: controller.into(), end: Some(end), screen: String::new() }
-        }
-
-        fn starts(&mut self, repo: &TestRepo, arguments: &[&str]) -> Child {
-            let end = self.end.take().expect("one squad for each terminal");
-            let twin = || end.try_clone().expect("a copy");
-            let mut command = repo.command(env!("CARGO_BIN_EXE_squad"), &repo.root());
-            command.args(["orchestrate", "--script", "../script.toml"]).args(arguments);
-            command.stdin(twin()).stdout(twin()).stderr(twin()).spawn().expect("squad runs")
-        }
-
-        fn types(&mut self, text: &str) {
-            self.terminal.write_all(text.as_bytes()).expect("typed");
-        }
-
-        fn waits_for(&mut self, text: &str) {
-            let mut bytes = [0; 4096];
-            while !self.screen.contains(text) {
-                let count = self.terminal.read(&mut bytes).unwrap_or(0);
-                assert!(count > 0, "never shown: {text:?} in {}", self.screen);
-                self.screen.push_str(&String::from_utf8_lossy(&bytes[..count]));
-            }
-        }
+    /// With the script that the repository has beside it.
+    fn orchestrates(person: &mut Person, repo: &TestRepo, arguments: &[&str]) -> Child {
+        let mut command = repo.command(env!("CARGO_BIN_EXE_squad"), &repo.root());
+        command.args(["orchestrate", "--script", "../script.toml"]).args(arguments);
+        person.starts(command)
     }
 
     #[test]
@@ -128,7 +91,7 @@ mod terminal {
             let repo = TestRepo::with_small_team();
             repo.write("../script.toml", unsure);
             let mut person = Person::sits_down();
-            let mut child = person.starts(&repo, &["Untangle the zeppelin hangar"]);
+            let mut child = orchestrates(&mut person, &repo, &["Untangle the zeppelin hangar"]);
             person.waits_for("ada, bob and rex? [Enter: nobody] ");
             person.types(typed);
             person.waits_for(shown);
@@ -149,7 +112,7 @@ mod terminal {
         );
         let mut person = Person::sits_down();
         person.types("y\ny\n");
-        let mut child = person.starts(&repo, &["--agent", "ada", "x"]);
+        let mut child = orchestrates(&mut person, &repo, &["--agent", "ada", "x"]);
         person.waits_for("\r\nAllow it? [y/N] ");
         let asked = &person.screen[person.screen.find("ada wants to use write:").expect("the question")..];
         let lines: Vec<&str> = asked.lines().collect();

@@ -9,6 +9,8 @@ mod circles;
 mod colleagues;
 mod config;
 mod convergence;
+#[cfg(unix)]
+mod conversation;
 mod damage;
 mod damage_bytes;
 mod decision_states;
@@ -50,6 +52,9 @@ mod scrub_places;
 mod steps;
 mod support;
 mod sync;
+#[cfg(unix)]
+#[path = "../support/terminal.rs"]
+mod terminal;
 mod unmerged;
 mod warnings;
 mod watch;

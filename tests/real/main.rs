@@ -7,9 +7,12 @@ mod model_server;
 #[path = "../it/support.rs"]
 #[expect(dead_code, reason = "the stories of tests/it need more of it")]
 mod repository;
+#[path = "../support/terminal.rs"]
+mod terminal;
 
 mod attach;
 mod colleagues;
+mod conversation;
 mod damage;
 mod engines;
 mod installed;

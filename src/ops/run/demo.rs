@@ -49,6 +49,7 @@ pub(crate) fn prepare(env: &Env) -> Result<Demo, Failure> {
         commit: true,
         ask: None,
         land: None,
+        conversation: None,
         resumed: None,
     };
     Ok(Demo { folder, project, order })

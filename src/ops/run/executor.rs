@@ -212,6 +212,7 @@ impl Executor<'_> {
         let refused = usage.refused;
         // Side by side, seconds do not add up.
         usage.seconds = seconds(started.elapsed());
+        let answer = results.answer.clone();
         if let Some(text) = results.answer.filter(|_| self.past.answer().is_none()) {
             self.tell(None, What::Answer { text });
         }
@@ -239,7 +240,7 @@ impl Executor<'_> {
         let end = What::RunCompleted { status, agents, work, commits, usage, error: None };
         unrecorded = self.workers.reports.record(None, end).await.err().or(unrecorded);
         let (run, is_stuck) = (self.run.clone(), results.is_stuck);
-        Ended { run, status, refused, has_committed, unlanded, is_stuck, unrecorded, error: None }
+        Ended { run, status, answer, refused, has_committed, unlanded, is_stuck, unrecorded, error: None }
     }
 
     async fn land(&self) -> Result<Landed, Failure> {
@@ -283,7 +284,10 @@ impl Executor<'_> {
         // Without a tool it could open none.
         let attachments = if spec.tools == ToolChoice::Nothing { Vec::new() } else { self.order.attachments.clone() };
         let asks = self.workers.requests.ask.is_some();
-        let situation = if duty == Duty::Answer { String::new() } else { self.situation(asks) };
+        let mut situation = if duty == Duty::Answer { String::new() } else { self.situation(asks) };
+        if let Some(conversation) = &self.order.conversation {
+            situation.push_str(&compile::earlier_turns(&conversation.earlier));
+        }
         let opening = Opening { resume, ..opening(self.project, spec, session, duty, asks) };
         Job { opening, prompt, situation, attachments, duty, goes_on: None, handed_by: None }
     }

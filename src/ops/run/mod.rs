@@ -2,6 +2,7 @@
 
 pub(crate) mod attachments;
 pub(crate) mod cancel;
+pub(crate) mod conversation;
 pub(crate) mod demo;
 pub(crate) mod direct;
 pub(crate) mod executor;

@@ -41,8 +41,8 @@ use crate::ops::team::{engines, secrets};
 use crate::ops::{Project, runtime};
 use crate::policy::Redactor;
 use crate::pool::{
-    Before, Cancel, Canceller, Colleagues, Commission, Dispatcher, Job, Limits, LiveSessions, Notices, Recorded,
-    Reports, RequestHandler, SessionPool, Show, WorkTree, Workers,
+    Before, Belonging, Cancel, Canceller, Colleagues, Commission, Dispatcher, Job, Limits, LiveSessions, Notices,
+    Recorded, Reports, RequestHandler, SessionPool, Show, WorkTree, Workers,
 };
 use crate::route::{Request, Router, Wishes, ceremonies};
 use crate::settings::Sessions;
@@ -258,7 +258,11 @@ async fn with_engine(
         Err(failure) => return (not_started(project, failure, run, reports, &tree).await, None),
     };
     let requests = requests(project, order, head, past, lockouts);
-    let (workers, commissions) = workers(project, run, requests, pool, reports, cancel, tree, sessions);
+    let belonging = match &order.conversation {
+        Some(conversation) => Belonging { id: conversation.id.clone(), is_conversation: true },
+        None => Belonging { id: run.clone(), is_conversation: false },
+    };
+    let (workers, commissions) = workers(project, belonging, requests, pool, reports, cancel, tree, sessions);
     let task = Task::new(&order.message);
     let compiler = compiler(project, learnings, &task).on(offer(&workers).await);
     let executor = Executor { env, project, order, run, compiler: &compiler, workers: &workers, past };
@@ -302,9 +306,9 @@ async fn record(reports: &Reports, opening: What) -> Result<(), Failure> {
 /// not expect a commit.
 async fn alone(plan: Plan, text: String, run: &RunId, reports: &Reports) -> Ended {
     reports.tell(None, What::RoutePlanned(plan));
-    reports.tell(None, What::Answer { text });
+    reports.tell(None, What::Answer { text: text.clone() });
     let status = Outcome::Completed;
-    without_agents(run, status, None, reports).await
+    Ended { answer: Some(text), ..without_agents(run, status, None, reports).await }
 }
 
 /// Records the end of a run in which no agent worked.
@@ -314,7 +318,17 @@ async fn without_agents(run: &RunId, status: Outcome, failure: Option<Failure>, 
     let end = What::RunCompleted { status, agents, work: Vec::new(), commits: Vec::new(), usage, error };
     let unrecorded = reports.record(None, end).await.err();
     let run = run.clone();
-    Ended { run, status, refused: 0, has_committed: false, unlanded: None, is_stuck: false, unrecorded, error: failure }
+    Ended {
+        run,
+        status,
+        answer: None,
+        refused: 0,
+        has_committed: false,
+        unlanded: None,
+        is_stuck: false,
+        unrecorded,
+        error: failure,
+    }
 }
 
 /// That no engine can be started is an end of the run like every other, and recorded.
@@ -343,7 +357,7 @@ async fn engine_of(
 ) -> Result<Arc<SessionPool>, Failure> {
     if let Some(pool) = pool {
         let (engine, version) = (pool.engine.kind().name().to_owned(), pool.engine.version());
-        reports.tell(None, What::EngineStarted { engine, version, seconds: 0.0, warm: true });
+        reports.tell(None, What::EngineStarted { engine, version, seconds: 0.0, warm: pool.is_of_team() });
         return Ok(pool);
     }
     let engine = start(env, project, run, order, reports, cancel).await?;
@@ -455,7 +469,7 @@ pub(in crate::ops) fn core(project: &Project) -> BTreeSet<Slug> {
 #[expect(clippy::too_many_arguments, reason = "all that workers are made of")]
 fn workers(
     project: &Project,
-    run: &RunId,
+    belonging: Belonging,
     requests: RequestHandler,
     pool: Arc<SessionPool>,
     reports: &Reports,
@@ -465,7 +479,7 @@ fn workers(
 ) -> (Workers, mpsc::UnboundedReceiver<Commission<Job>>) {
     let (colleagues, commissions) = Colleagues::channel();
     let workers = Workers {
-        run: run.clone(),
+        belonging,
         pool,
         core: Arc::new(core(project)),
         requests: Arc::new(requests),

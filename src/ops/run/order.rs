@@ -31,8 +31,18 @@ pub(crate) struct Order {
     pub(crate) ask: Option<Ask>,
     /// Who lands, where this process may not.
     pub(crate) land: Option<Land>,
+    /// What the message belongs to. `None`: it stands alone.
+    pub(crate) conversation: Option<Conversation>,
     /// The run that goes on, where this is none of its own.
     pub(crate) resumed: Option<Interrupted>,
+}
+
+/// Messages that follow upon each other: sessions keep what was said in it.
+#[derive(Clone, Debug, Serialize, Deserialize)]
+pub(crate) struct Conversation {
+    pub(crate) id: RunId,
+    /// Message and answer, the oldest first.
+    pub(crate) earlier: Vec<(String, String)>,
 }
 
 /// Asks somebody else to land what the run decided.
@@ -58,6 +68,7 @@ pub(crate) fn flag_settings(flags: &BTreeMap<String, String>) -> Layer {
 pub(crate) struct Ended {
     pub(crate) run: RunId,
     pub(crate) status: Outcome,
+    pub(crate) answer: Option<String>,
     /// What agents asked for and were not allowed.
     pub(crate) refused: u64,
     /// Whether anything landed.

@@ -22,7 +22,7 @@ use crate::pool::{Cancel, Show};
 /// What came of asking a watch.
 pub(crate) enum Asked {
     /// It ran there.
-    Ran(Result<Ended, Failure>),
+    Ran(Box<Result<Ended, Failure>>),
     /// Nobody watches this team.
     Nobody,
     /// It does not do this, for that reason.
@@ -37,7 +37,7 @@ pub(crate) fn orchestrate<S: Show>(env: &Env, project: &Project, order: &Order, 
     }
     let runtime = match runtime(env) {
         Ok(runtime) => runtime,
-        Err(failure) => return Asked::Ran(Err(failure)),
+        Err(failure) => return Asked::Ran(Box::new(Err(failure))),
     };
     let asked = runtime.block_on(ask(env, project, order, &watcher, show));
     // A question that nobody answered must not keep the program.
@@ -93,6 +93,7 @@ fn request(env: &Env, project: &Project, order: &Order) -> Request {
         asks: order.ask.is_some(),
         commit: order.commit,
         resume: order.resumed.as_ref().map(|resumed| resumed.run.clone()),
+        conversation: order.conversation.clone(),
         engine: engine_key(env, project),
     }
 }
@@ -135,9 +136,9 @@ impl Conversation<'_> {
                     self.say(&FromClient::Landed(Box::new(landed.as_ref().map(Landed::told).map_err(Clone::clone))));
                     _landed = landed.ok();
                 }
-                Some(FromWatch::Ended(ended)) => return Asked::Ran(Ok(*ended)),
-                Some(FromWatch::Failed(failure)) => return Asked::Ran(Err(*failure)),
-                None if has_begun => return Asked::Ran(Err(cut_off())),
+                Some(FromWatch::Ended(ended)) => return Asked::Ran(Box::new(Ok(*ended))),
+                Some(FromWatch::Failed(failure)) => return Asked::Ran(Box::new(Err(*failure))),
+                None if has_begun => return Asked::Ran(Box::new(Err(cut_off()))),
                 None => return Asked::Declined("it ended just now".to_owned()),
             }
         }

@@ -274,7 +274,7 @@ impl Watch {
     async fn pool(&self, project: &Project) -> Result<Arc<SessionPool>, Failure> {
         let pool = self.pool.borrow().clone();
         match pool {
-            Some(pool) if pool.engine.connection() != ConnectionState::Error => return Ok(pool),
+            Some(pool) if pool.is_usable() => return Ok(pool),
             Some(_) => {}
             None => return Err(Failure::failed("squad watch is about to end")),
         }

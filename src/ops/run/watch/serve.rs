@@ -61,6 +61,7 @@ impl Watch {
         let number = self.connections.replace(self.connections.get() + 1);
         self.at_work.borrow_mut().insert(number, canceller.clone());
         let client = Arc::new(Client { lines: lines.clone(), waiting: Mutex::default() });
+        let is_alone = order.conversation.is_none();
         let order = Order { land: Some(client.lands()), ask: order.ask.map(|_| client.asks()), ..order };
         let feed = Feed { watch: self.events.clone(), client: Some(lines.clone()) };
         let host = Host { canceller: canceller.clone(), cancel, pool: Some(Arc::clone(&pool)) };
@@ -70,9 +71,12 @@ impl Watch {
         };
         self.at_work.borrow_mut().remove(&number);
         self.ended.notify_one();
-        // Who may be resumed keeps what was said.
-        let over =
-            ended.as_ref().ok().filter(|ended| ended.status == Outcome::Completed).map(|ended| ended.run.clone());
+        // Who may be resumed keeps what was said, and so does a conversation.
+        let over = ended
+            .as_ref()
+            .ok()
+            .filter(|ended| is_alone && ended.status == Outcome::Completed)
+            .map(|ended| ended.run.clone());
         let last = match ended {
             Ok(ended) => FromWatch::Ended(Box::new(ended)),
             Err(failure) => FromWatch::Failed(Box::new(failure)),
@@ -88,7 +92,8 @@ impl Watch {
     /// What a client has checked is read anew: the team is what it is here and now.
     async fn prepare(&self, request: Request) -> Result<(Project, Order, Arc<SessionPool>), String> {
         let of = |failure: Failure| failure.message;
-        let Request { message, agents, tier, flags, attachments, permissions, asks, commit, resume, engine } = request;
+        let Request { message, agents, tier, flags, attachments, permissions, asks, commit, .. } = request;
+        let Request { resume, conversation, engine, .. } = request;
         let project = Project::open(&self.env, &self.directory, flag_settings(&flags)).map_err(of)?;
         project.insist_on_sound().map_err(of)?;
         if engine != self.engine_key || engine_key(&self.env, &project) != engine {
@@ -111,6 +116,7 @@ impl Watch {
             commit,
             ask: asks.then_some(nobody),
             land: None,
+            conversation,
             resumed,
         };
         Ok((project, order, pool))

@@ -20,7 +20,7 @@ use tokio::io::{AsyncBufReadExt, AsyncRead, AsyncReadExt, BufReader};
 use crate::error::Failure;
 use crate::model::{Attachment, Event, RunId, Slug, Tier};
 use crate::ops::decisions::landing::Landed;
-use crate::ops::run::order::Ended;
+use crate::ops::run::order::{Conversation, Ended};
 use crate::policy::Permissions;
 
 /// Goes up when an older squad could not make sense of what a newer one says.
@@ -66,6 +66,7 @@ pub(super) struct Request {
     pub(super) asks: bool,
     pub(super) commit: bool,
     pub(super) resume: Option<RunId>,
+    pub(super) conversation: Option<Conversation>,
     /// Of the engine that the client would start; see [`super::engine_key`].
     pub(super) engine: String,
 }

@@ -1,0 +1,181 @@
+//! `squad orchestrate` without a message, on a terminal: a line at the prompt is a message to the team.
+
+use std::borrow::Cow;
+use std::path::{Path, PathBuf};
+
+use rustyline::completion::{Completer, Pair};
+use rustyline::error::ReadlineError;
+use rustyline::highlight::Highlighter;
+use rustyline::hint::Hinter;
+use rustyline::history::FileHistory;
+use rustyline::validate::{ValidationContext, ValidationResult, Validator};
+use rustyline::{Config, Editor, Helper};
+
+use crate::error::Failure;
+use crate::model::Slug;
+
+const PROMPT: &str = "squad> ";
+
+/// What somebody types at the prompt.
+#[derive(Debug, PartialEq)]
+pub(super) enum Typed {
+    Message(String),
+    Status,
+    Agents,
+    Help,
+    Leave,
+}
+
+pub(super) const HELP: &str = "\
+A line is a message to the team; end it with \\ to go on in the next one. @ and Tab name an agent, or a file.
+  /status   what is going on        /agents   who is on the team
+  /help     this                    /quit     leave; so do Ctrl-D, and Ctrl-C twice
+Ctrl-C ends what the team is at.";
+
+pub(super) struct Prompt {
+    editor: Editor<Names, FileHistory>,
+    history: PathBuf,
+}
+
+impl Prompt {
+    /// `history`: where what was typed is kept for the next time.
+    pub(super) fn new(agents: Vec<Slug>, root: &Path, history: PathBuf) -> Result<Self, Failure> {
+        let config = Config::builder().auto_add_history(true).history_ignore_space(true).build();
+        let no_terminal = |error: ReadlineError| Failure::failed(format!("cannot read from the terminal: {error}"));
+        let mut editor = Editor::with_config(config).map_err(no_terminal)?;
+        editor.set_helper(Some(Names { agents, root: root.to_owned() }));
+        // There is none the first time.
+        let _ = editor.load_history(&history);
+        Ok(Self { editor, history })
+    }
+
+    pub(super) fn read(&mut self) -> Result<Typed, Failure> {
+        let mut is_interrupted = false;
+        loop {
+            match self.editor.readline(PROMPT) {
+                Ok(line) => {
+                    is_interrupted = false;
+                    // What cannot be kept is not remembered the next time.
+                    let _ = self.editor.save_history(&self.history);
+                    if let Some(typed) = understood(&line) {
+                        return Ok(typed);
+                    }
+                }
+                // The first takes back what was typed, as in a shell.
+                Err(ReadlineError::Interrupted) if !is_interrupted => is_interrupted = true,
+                Err(ReadlineError::Eof | ReadlineError::Interrupted) => return Ok(Typed::Leave),
+                Err(error) => return Err(Failure::failed(format!("cannot read from the terminal: {error}"))),
+            }
+        }
+    }
+}
+
+/// `None`: nothing was typed.
+fn understood(line: &str) -> Option<Typed> {
+    let message = line.replace("\\\n", "\n");
+    Some(match message.trim() {
+        "" => return None,
+        "/status" => Typed::Status,
+        "/agents" => Typed::Agents,
+        "/help" | "/?" | "?" => Typed::Help,
+        "/quit" | "/exit" | "/q" => Typed::Leave,
+        message => Typed::Message(message.to_owned()),
+    })
+}
+
+/// What can be completed: agents behind an `@`, files elsewhere.
+struct Names {
+    agents: Vec<Slug>,
+    root: PathBuf,
+}
+
+impl Completer for Names {
+    type Candidate = Pair;
+
+    fn complete(&self, line: &str, end: usize, _: &rustyline::Context<'_>) -> rustyline::Result<(usize, Vec<Pair>)> {
+        let typed = &line[..end];
+        let start =
+            typed.rfind(char::is_whitespace).map_or(0, |at| at + typed[at..].chars().next().map_or(1, char::len_utf8));
+        let word = &typed[start..];
+        let found = match word.strip_prefix('@') {
+            Some(name) => self.agents(name),
+            None => self.files(word),
+        };
+        Ok((start, found.into_iter().map(|name| Pair { display: name.clone(), replacement: name }).collect()))
+    }
+}
+
+impl Names {
+    fn agents(&self, begin: &str) -> Vec<String> {
+        self.agents.iter().filter(|slug| slug.as_str().starts_with(begin)).map(|slug| format!("@{slug} ")).collect()
+    }
+
+    fn files(&self, begin: &str) -> Vec<String> {
+        let (folder, name) = begin.rsplit_once('/').map_or(("", begin), |(folder, name)| (folder, name));
+        if name.is_empty() && folder.is_empty()
+            || Path::new(folder).is_absolute()
+            || folder.split('/').any(|part| part == "..")
+        {
+            return Vec::new();
+        }
+        let entries = std::fs::read_dir(self.root.join(folder)).into_iter().flatten().flatten();
+        let mut found: Vec<String> = entries
+            .filter_map(|entry| {
+                let file = entry.file_name().into_string().ok()?;
+                let fits = file.starts_with(name) && !file.chars().any(char::is_control);
+                let end = if entry.file_type().is_ok_and(|kind| kind.is_dir()) { "/" } else { "" };
+                let before = if folder.is_empty() { String::new() } else { format!("{folder}/") };
+                fits.then(|| format!("{before}{file}{end}"))
+            })
+            .collect();
+        found.sort();
+        found
+    }
+}
+
+impl Validator for Names {
+    fn validate(&self, context: &mut ValidationContext<'_>) -> rustyline::Result<ValidationResult> {
+        let goes_on = context.input().ends_with('\\');
+        Ok(if goes_on { ValidationResult::Incomplete } else { ValidationResult::Valid(None) })
+    }
+}
+
+impl Hinter for Names {
+    type Hint = String;
+}
+
+impl Highlighter for Names {
+    fn highlight_hint<'h>(&self, hint: &'h str) -> Cow<'h, str> {
+        Cow::Borrowed(hint)
+    }
+}
+
+impl Helper for Names {}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_line_is_a_message_unless_it_is_a_word_of_the_prompts() {
+        assert_eq!(understood("  "), None);
+        assert_eq!(understood("/status "), Some(Typed::Status));
+        assert_eq!(understood("/quit"), Some(Typed::Leave));
+        assert_eq!(understood("add it\\\nwith tests"), Some(Typed::Message("add it\nwith tests".to_owned())));
+        assert_eq!(understood("/etc/hosts is wrong"), Some(Typed::Message("/etc/hosts is wrong".to_owned())));
+    }
+
+    #[test]
+    fn agents_and_files_are_completed() {
+        let root = tempfile::tempdir().expect("a folder");
+        std::fs::create_dir(root.path().join("src")).expect("a folder");
+        std::fs::write(root.path().join("src/main.rs"), "").expect("a file");
+        let slug = |name| Slug::fold(name).expect("a slug");
+        let names = Names { agents: vec![slug("backend"), slug("docs")], root: root.path().to_owned() };
+        assert_eq!(names.agents("b"), ["@backend "]);
+        assert_eq!(names.files("sr"), ["src/"]);
+        assert_eq!(names.files("src/m"), ["src/main.rs"]);
+        assert_eq!(names.files("../"), [""; 0]);
+        assert_eq!(names.files("/et"), [""; 0]);
+    }
+}

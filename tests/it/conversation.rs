@@ -1,0 +1,76 @@
+//! `squad orchestrate` without a message: a conversation, at a real terminal.
+
+use crate::support::TestRepo;
+use crate::terminal::Person;
+
+const BINARY: &str = env!("CARGO_BIN_EXE_squad");
+
+const TWO: &str = "[[turn]]\nagent = \"ada\"\nsteps = [{ say = \"First.\" }]\n\
+    [[turn]]\nagent = \"ada\"\nsteps = [{ say = \"Second.\" }]\n";
+const ENDLESS: &str = "[[turn]]\nagent = \"ada\"\nsteps = [{ say = \"I think.\" }, { hang = true }]\n";
+
+fn begun(repo: &TestRepo, script: &str) -> (Person, std::process::Child) {
+    repo.write("../script.toml", script);
+    let mut person = Person::sits_down();
+    let mut command = repo.command(BINARY, &repo.root());
+    command.args(["orchestrate", "--script", "../script.toml", "--permissions", "allow"]).env("TERM", "xterm");
+    let child = person.starts(command);
+    person.waits_for("squad> ");
+    (person, child)
+}
+
+/// Those that Ada worked in, by the ledger.
+fn sessions(repo: &TestRepo) -> Vec<String> {
+    let found = repo.git(&["grep", "-h", "-o", "squad-ada[-0-9a-f]*", "refs/squad/log"]);
+    found.lines().map(str::to_owned).collect()
+}
+
+#[test]
+fn messages_follow_upon_each_other_in_the_same_sessions() {
+    let repo = TestRepo::with_small_team();
+    let (mut person, mut child) = begun(&repo, TWO);
+    person.types("@ada begin\r");
+    person.waits_for("First.");
+    person.waits_for("details: squad log");
+    // An agent's name is completed, and a line that ends with a backslash goes on.
+    person.types("@ad\tgo on \\\rwith it\r");
+    person.waits_for("Second.");
+    person.types("/status\r");
+    person.waits_for("ledger ");
+    person.types("/nonsense @bob is a message\r");
+    person.waits_for("bob works on it");
+    // Typed while the team works, it is read when it is done.
+    person.types("/agents\r");
+    person.waits_for("Backend Dev");
+    person.types("/quit\r");
+    assert_eq!(child.wait().expect("it ends").code(), Some(0), "{}", person.screen);
+    let used = sessions(&repo);
+    assert!(used.len() >= 2 && used.iter().all(|session| *session == used[0]), "one session: {used:?}");
+    let runs: serde_json::Value = serde_json::from_str(&repo.squad(&["log", "--json"]).out).expect("JSON");
+    let messages: Vec<&str> =
+        runs["runs"].as_array().expect("a list").iter().filter_map(|run| run["message"].as_str()).collect();
+    assert!(messages.contains(&"@ada begin") && messages.contains(&"@ada go on \nwith it"), "{messages:?}");
+}
+
+#[test]
+fn an_interrupt_ends_the_turn_and_the_conversation_goes_on() {
+    let repo = TestRepo::with_small_team();
+    let (mut person, mut child) = begun(&repo, ENDLESS);
+    person.types("@ada think\r");
+    person.waits_for("is writing");
+    let done = std::process::Command::new("kill").args(["-INT", &child.id().to_string()]).status();
+    assert!(done.expect("kill runs").success());
+    person.waits_for("cancelled: 1 agent");
+    person.types("/help\r");
+    person.waits_for("A line is a message to the team");
+    person.types("/quit\r");
+    assert_eq!(child.wait().expect("it ends").code(), Some(0), "{}", person.screen);
+    repo.assert_sound();
+}
+
+#[test]
+fn without_a_terminal_there_is_no_conversation() {
+    let repo = TestRepo::with_small_team();
+    let output = repo.squad(&["orchestrate"]);
+    assert!(output.code == 2 && output.err.contains("the message is empty"), "{output}");
+}

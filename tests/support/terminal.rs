@@ -1,0 +1,51 @@
+//! A person at a terminal: a real one, for what is typed before a question stands waits in its queue.
+
+use std::fs::File;
+use std::io::{Read, Write};
+use std::os::fd::OwnedFd;
+use std::process::{Child, Command};
+
+use rustix::pty::{OpenptFlags, grantpt, openpt, ptsname, unlockpt};
+
+pub(crate) struct Person {
+    terminal: File,
+    /// Until squad is started: from then on only it holds this end, so that its exit ends what there is to read.
+    end: Option<File>,
+    pub(crate) screen: String,
+}
+
+impl Person {
+    pub(crate) fn sits_down() -> Self {
+        let controller: OwnedFd = openpt(OpenptFlags::RDWR | OpenptFlags::NOCTTY).expect("a pseudo-terminal");
+        grantpt(&controller).expect("granted");
+        unlockpt(&controller).expect("unlocked");
+        let name = ptsname(&controller, Vec::new()).expect("a name");
+        let path = name.to_str().expect("UTF-8");
+        let end = File::options().read(true).write(true).open(path).expect("its other end");
+        Self { terminal: controller.into(), end: Some(end), screen: String::new() }
+    }
+
+    pub(crate) fn starts(&mut self, mut command: Command) -> Child {
+        let end = self.end.take().expect("one squad for each terminal");
+        let twin = || end.try_clone().expect("a copy");
+        command.stdin(twin()).stdout(twin()).stderr(twin()).spawn().expect("squad runs")
+    }
+
+    pub(crate) fn types(&mut self, text: &str) {
+        self.terminal.write_all(text.as_bytes()).expect("typed");
+    }
+
+    pub(crate) fn waits_for(&mut self, text: &str) {
+        self.waits_for_times(text, 1);
+    }
+
+    /// Until it has been shown so often.
+    pub(crate) fn waits_for_times(&mut self, text: &str, times: usize) {
+        let mut bytes = [0; 4096];
+        while self.screen.matches(text).count() < times {
+            let count = self.terminal.read(&mut bytes).unwrap_or(0);
+            assert!(count > 0, "never shown: {text:?} in {}", self.screen);
+            self.screen.push_str(&String::from_utf8_lossy(&bytes[..count]));
+        }
+    }
+}
