@@ -294,6 +294,21 @@ fn a_run_whose_watch_is_killed_is_lost_and_can_be_resumed() {
     watch.repo.assert_sound();
 }
 
+/// It must not block an agent, nor fill the memory.
+#[test]
+fn a_client_that_does_not_read_is_let_go_and_its_run_goes_on() {
+    let says = format!("{{ say = \"{}\" }}", "word ".repeat(100_000)).repeat(12).replace("}{", "}, {");
+    let watch = Watch::of(&format!(
+        "[[turn]]\nagent = \"ada\"\nsteps = [{{ say = \"Begun.\" }}, {{ wait = \"300ms\" }}, {says}]\n"
+    ));
+    let child = watch.begin("@ada say much");
+    signal(&child, "STOP");
+    assert_eq!(watch.hear("run.completed")["status"], "completed");
+    signal(&child, "CONT");
+    let (out, code) = rest(child);
+    assert!(code == Some(1) && out.contains("let go of this terminal"), "{code:?} {}", out.len());
+}
+
 #[test]
 fn an_interrupted_watch_ends_its_runs_and_leaves_nothing() {
     let mut watch = Watch::of(SLOW);

@@ -8,6 +8,7 @@
 
 mod client;
 mod lease;
+mod peer;
 mod serve;
 mod team;
 mod wire;
@@ -31,6 +32,7 @@ pub(crate) use client::{Asked, orchestrate};
 use lease::WatchLease;
 pub(in crate::ops) use lease::is_anywhere;
 pub(crate) use lease::{WatchFiles, Watcher};
+use peer::Feed;
 use team::KnownTeam;
 
 use crate::engine::Adapter;
@@ -367,25 +369,6 @@ impl Watch {
 /// What a watch says of itself; `None`: nothing yet.
 pub(crate) fn state(files: &WatchFiles) -> Option<WatchState> {
     local_file::read(&files.state)
-}
-
-/// Events to whoever looks: the watch's own view, and the client that asked for the run.
-struct Feed {
-    watch: mpsc::UnboundedSender<Event>,
-    /// `None`: it is gone, or reads too slowly. Nobody waits for it.
-    client: Option<mpsc::Sender<Vec<u8>>>,
-}
-
-impl Show for Feed {
-    fn show(&mut self, event: &Event) {
-        // The view outlives every run.
-        let _ = self.watch.send(event.clone());
-        if let Some(client) = &self.client
-            && client.try_send(wire::written(&wire::FromWatch::Event(Box::new(event.clone())))).is_err()
-        {
-            self.client = None;
-        }
-    }
 }
 
 /// Keeps nothing.
