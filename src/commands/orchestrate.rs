@@ -8,8 +8,9 @@ use crate::model::{Attachment, Outcome, Tier, hidden, hidden_summary, list, prin
 use crate::ops::Project;
 use crate::ops::run::attachments;
 use crate::ops::run::conversation::Conversation;
-use crate::ops::run::orchestrate::{self, Preview};
+use crate::ops::run::orchestrate;
 use crate::ops::run::order::{self, Ended as RunEnded, FLAGS, Order};
+use crate::ops::run::preview::{self, Preview};
 use crate::ops::run::resume::{self, Interrupted};
 use crate::ops::run::routing;
 use crate::ops::run::watch::{self, Asked};
@@ -111,8 +112,7 @@ impl Args {
             Err(failure) => return (context, Err(failure)),
         };
         if self.dry_run {
-            let shown =
-                orchestrate::preview(context.env, &project, &order).map(|preview| show(&mut context.ui, &preview));
+            let shown = preview::preview(context.env, &project, &order).map(|preview| show(&mut context.ui, &preview));
             return (context, shown);
         }
         perform(context, &project, order)

@@ -13,15 +13,16 @@
 
 use std::collections::BTreeMap;
 use std::future::ready;
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use tokio::time::Instant;
 
+use super::Reports;
 use super::places::Places;
-use super::{Reports, session_id, standing_session_id};
+use super::slots::{Belonging, Claim, How, Kept, State};
 use crate::engine::{Adapter, AdapterSession, Engine, EngineError, Fact, Opening, Session};
-use crate::model::{ConnectionState, RunId, SessionSpec, SessionState, Slug, Tier, What, list, seconds};
+use crate::model::{ConnectionState, RunId, SessionSpec, SessionState, Slug, Tier, What, seconds};
 
 pub(crate) struct SessionPool {
     pub(crate) engine: Engine,
@@ -29,53 +30,6 @@ pub(crate) struct SessionPool {
     pub(crate) places: Arc<Places>,
     /// `None`: a session ends with the work it was opened for.
     kept: Option<Arc<Kept>>,
-}
-
-struct Kept {
-    /// The conversation they are for alone; `None`: they are the team's, one for each agent.
-    conversation: Option<RunId>,
-    slots: Mutex<BTreeMap<Slug, Slot>>,
-    /// Of what happens to sessions between runs.
-    reports: Reports,
-}
-
-/// An agent's session, or what becomes one.
-struct Slot {
-    /// What it is made of, without what is told for a task.
-    opening: Opening,
-    state: State,
-    /// Whose history it holds; `None`: it has none.
-    conversation: Option<Belonging>,
-    /// What it was told for a task of this conversation.
-    told: String,
-    /// What it is to be made of after its turn.
-    next: Option<SessionSpec>,
-}
-
-/// What work belongs to, and so what a session may know of other work.
-#[derive(Clone, Debug, PartialEq)]
-pub(crate) struct Belonging {
-    /// Of a run, or of the conversation it is part of.
-    pub(crate) id: RunId,
-    /// More messages may come: nobody else takes its sessions while they are open.
-    pub(crate) is_conversation: bool,
-}
-
-/// Only an idle session is here to be taken: no state allows what another one does.
-enum State {
-    Spawning,
-    Active,
-    Idle { session: Box<Session>, since: Instant },
-    Suspended,
-}
-
-/// How a session was had.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum How {
-    Created,
-    Resumed,
-    /// It was there.
-    Warm,
 }
 
 /// What became of a session that was given back.
@@ -103,16 +57,6 @@ struct Claimed {
     kept: Arc<Kept>,
     agent: Slug,
     is_back: bool,
-}
-
-/// What is to be done for somebody who asks for a session.
-enum Claim {
-    Take(Box<Session>),
-    /// Make the agent's session, in place of this one.
-    Make {
-        old: Option<Box<Session>>,
-        resume: bool,
-    },
 }
 
 impl SessionPool {
@@ -304,220 +248,6 @@ impl SessionPool {
                 kept.tell(agent, |session| What::SessionError { session, reason: error.to_string() });
                 kept.vacate(agent);
             }
-        }
-    }
-}
-
-impl Kept {
-    fn slots(&self) -> MutexGuard<'_, BTreeMap<Slug, Slot>> {
-        self.slots.lock().unwrap_or_else(PoisonError::into_inner)
-    }
-
-    /// The opening of an agent's own session, and what it is told for a task.
-    fn standing(&self, opening: Opening) -> (Opening, String) {
-        let session = self.name(&opening.spec.agent);
-        let mut opening = Opening { session, ..opening };
-        let context = std::mem::take(&mut opening.spec.context);
-        (opening, context)
-    }
-
-    fn name(&self, agent: &Slug) -> String {
-        self.conversation.as_ref().map_or_else(|| standing_session_id(agent), |id| session_id(agent, id))
-    }
-
-    /// Speaks for an agent's session. `None`: it is in use, and one is made for this work alone.
-    fn claim(&self, wanted: &Opening, to: &Belonging) -> Option<Claim> {
-        let mut slots = self.slots();
-        let agent = &wanted.spec.agent;
-        let Some(slot) = slots.get_mut(agent) else {
-            slots.insert(agent.clone(), Slot::new(wanted.clone()));
-            return Some(Claim::Make { old: None, resume: false });
-        };
-        let is_own = slot.conversation.as_ref() == Some(to);
-        // It goes on in a session that this pool does not keep.
-        if wanted.resume && !is_own {
-            return None;
-        }
-        let is_open = matches!(slot.state, State::Idle { .. });
-        if is_open && !is_own && slot.conversation.as_ref().is_some_and(|other| other.is_conversation) {
-            return None;
-        }
-        let is_fit = slot.is_made_like(wanted) && (is_own || slot.conversation.is_none());
-        match std::mem::replace(&mut slot.state, State::Spawning) {
-            State::Idle { session, .. } if is_fit => Some(Claim::Take(session)),
-            State::Idle { session, .. } => {
-                slot.make_of(wanted);
-                Some(Claim::Make { old: Some(session), resume: is_own })
-            }
-            State::Suspended => {
-                slot.make_of(wanted);
-                Some(Claim::Make { old: None, resume: is_own })
-            }
-            busy @ (State::Spawning | State::Active) => {
-                slot.state = busy;
-                None
-            }
-        }
-    }
-
-    /// The session is at work from here on. Returns what it has to be told.
-    fn activate(&self, agent: &Slug, to: &Belonging, context: String, how: How) -> String {
-        let mut slots = self.slots();
-        // Whoever has left the team meanwhile works for the last time.
-        let Some(slot) = slots.get_mut(agent) else { return context };
-        slot.state = State::Active;
-        let is_known = how != How::Created && slot.conversation.as_ref() == Some(to) && slot.told == context;
-        slot.conversation = Some(to.clone());
-        slot.told.clone_from(&context);
-        if is_known { String::new() } else { context }
-    }
-
-    /// The turn is over. Returns what the session is to be made of now, where that has changed.
-    fn rest(&self, agent: &Slug, session: Box<Session>) -> Option<SessionSpec> {
-        let mut slots = self.slots();
-        let slot = slots.get_mut(agent)?;
-        slot.state = State::Idle { session, since: Instant::now() };
-        slot.next.take()
-    }
-
-    fn reserve(&self, opening: &Opening) -> bool {
-        let mut slots = self.slots();
-        let agent = &opening.spec.agent;
-        if slots.contains_key(agent) {
-            return false;
-        }
-        slots.insert(agent.clone(), Slot::new(opening.clone()));
-        true
-    }
-
-    fn renew(&self, agent: &Slug, spec: SessionSpec) -> Option<(Box<Session>, Opening)> {
-        let mut slots = self.slots();
-        let slot = slots.get_mut(agent)?;
-        match std::mem::replace(&mut slot.state, State::Spawning) {
-            State::Idle { session, .. } => {
-                slot.opening = self.standing(Opening { spec, ..slot.opening.clone() }).0;
-                slot.opening.resume = slot.conversation.is_some();
-                Some((session, slot.opening.clone()))
-            }
-            State::Suspended => {
-                slot.opening = self.standing(Opening { spec, ..slot.opening.clone() }).0;
-                slot.state = State::Suspended;
-                None
-            }
-            busy @ (State::Spawning | State::Active) => {
-                slot.state = busy;
-                slot.next = Some(spec);
-                None
-            }
-        }
-    }
-
-    /// What holds the history of a conversation, and is made anew without it.
-    fn forget(&self, conversation: &RunId) -> Vec<(Slug, Box<Session>, Opening)> {
-        let mut forgotten = Vec::new();
-        for (agent, slot) in self
-            .slots()
-            .iter_mut()
-            .filter(|(_, slot)| slot.conversation.as_ref().is_some_and(|one| one.id == *conversation))
-        {
-            if let State::Idle { session, .. } = std::mem::replace(&mut slot.state, State::Spawning) {
-                slot.conversation = None;
-                slot.opening.resume = false;
-                forgotten.push((agent.clone(), session, slot.opening.clone()));
-            }
-        }
-        forgotten
-    }
-
-    fn rested(&self, idle: Duration) -> Vec<(Slug, Box<Session>)> {
-        let mut rested = Vec::new();
-        for (agent, slot) in self.slots().iter_mut() {
-            slot.state = match std::mem::replace(&mut slot.state, State::Suspended) {
-                State::Idle { session, since } if since.elapsed() >= idle => {
-                    rested.push((agent.clone(), session));
-                    State::Suspended
-                }
-                other => other,
-            };
-        }
-        rested
-    }
-
-    fn settle(&self, agent: &Slug, session: Box<Session>, how: How, seconds: f64) {
-        let mut slots = self.slots();
-        // Whoever has left the team meanwhile needs none: dropped, it is ended.
-        let Some(slot) = slots.get_mut(agent) else { return };
-        let (model, compiled_hash) = (session.model().to_owned(), slot.opening.spec.compiled_hash.clone());
-        let name = slot.opening.session.clone();
-        if how == How::Created {
-            slot.conversation = None;
-        }
-        slot.state = State::Idle { session, since: Instant::now() };
-        drop(slots);
-        self.reports.tell(
-            Some(agent),
-            match how {
-                How::Resumed => What::SessionResumed { session: name, seconds },
-                How::Created | How::Warm => {
-                    What::SessionCreated { session: name, model, compiled_hash, seconds, warm: false }
-                }
-            },
-        );
-    }
-
-    /// Closes a session, and says what it had left running.
-    async fn close(&self, agent: &Slug, session: Session) {
-        let left = session.close().await;
-        if !left.is_empty() {
-            let reason = format!("stopped what was left running: {}", list(left));
-            self.tell(agent, |session| What::SessionError { session, reason });
-        }
-    }
-
-    fn vacate(&self, agent: &Slug) {
-        self.slots().remove(agent);
-    }
-
-    fn tell(&self, agent: &Slug, what: impl FnOnce(String) -> What) {
-        self.reports.tell(Some(agent), what(self.name(agent)));
-    }
-
-    fn tell_if_empty(&self) {
-        let is_empty = {
-            let slots = self.slots();
-            slots.values().all(|slot| matches!(slot.state, State::Suspended))
-        };
-        if is_empty {
-            self.reports.tell(None, What::PoolEmpty { waiting: 0 });
-        }
-    }
-}
-
-impl Slot {
-    fn new(opening: Opening) -> Self {
-        Self { opening, state: State::Spawning, conversation: None, told: String::new(), next: None }
-    }
-
-    /// Whether its session is what would be made now: charter, model, tools, permissions, form.
-    fn is_made_like(&self, wanted: &Opening) -> bool {
-        let Opening { session: _, spec, tools, directory, resume: _, asks, form } = &self.opening;
-        (spec, tools, directory, asks, form)
-            == (&wanted.spec, &wanted.tools, &wanted.directory, &wanted.asks, &wanted.form)
-    }
-
-    fn make_of(&mut self, wanted: &Opening) {
-        self.opening = wanted.clone();
-        self.next = None;
-    }
-}
-
-impl State {
-    fn name(&self) -> SessionState {
-        match self {
-            Self::Spawning => SessionState::Spawning,
-            Self::Active => SessionState::Active,
-            Self::Idle { .. } => SessionState::Idle,
-            Self::Suspended => SessionState::Suspended,
         }
     }
 }

@@ -9,21 +9,17 @@
 //!                             └─ squad answers by itself, without an engine → run.completed
 //! ```
 
-use std::collections::{BTreeMap, BTreeSet};
-use std::sync::{Arc, Mutex};
+use std::collections::BTreeMap;
+use std::sync::Arc;
 
-use serde::Serialize;
-use tokio::sync::mpsc;
 use tokio::time::Instant;
 
-use crate::compile::{self, Compiled, Learnings, Task};
+use crate::compile::{Learnings, Task};
 use crate::engine::{Adapter, Engine};
 use crate::env::Env;
 use crate::error::{Failure, FailureKind};
 use crate::git::Head;
-use crate::model::{
-    Attachment, Member, NO_ENGINE, Offer, Outcome, Plan, PlanKind, RunId, Slug, Tier, Usage, What, seconds,
-};
+use crate::model::{NO_ENGINE, Offer, Outcome, Plan, PlanKind, RunId, Tier, Usage, What, seconds};
 use crate::ops::ledger::journal::LedgerJournal;
 use crate::ops::ledger::{contents as ledger, lost};
 use crate::ops::run::executor::{Executor, FIRST};
@@ -32,74 +28,23 @@ use crate::ops::run::live::Live;
 use crate::ops::run::lockouts::{self, Lockout};
 use crate::ops::run::order::{Ended, Order};
 use crate::ops::run::resume::Past;
+use crate::ops::run::setup::{requests, workers};
 use crate::ops::run::signals::Signals;
 use crate::ops::run::snapshots::RunSnapshots;
-use crate::ops::run::{attachments, direct, past};
+use crate::ops::run::{direct, past};
 use crate::ops::team::agents::compiler;
 use crate::ops::team::engines::Started;
 use crate::ops::team::{engines, secrets};
 use crate::ops::{Project, runtime};
 use crate::policy::Redactor;
 use crate::pool::{
-    Before, Belonging, Cancel, Canceller, Colleagues, Commission, Dispatcher, Job, Limits, LiveSessions, Notices,
-    Recorded, Reports, RequestHandler, SessionPool, Show, WorkTree, Workers,
+    Before, Belonging, Cancel, Canceller, Dispatcher, LiveSessions, Reports, SessionPool, Show, WorkTree, Workers,
 };
 use crate::route::{Request, Router, Wishes, ceremonies};
-use crate::settings::Sessions;
 use crate::view::Cautious;
 
-/// What would happen: the plan, and the session of each agent in it.
-#[derive(Serialize)]
-pub(crate) struct Preview {
-    pub(crate) plan: Plan,
-    pub(crate) sessions: Vec<PreviewedSession>,
-    #[serde(skip_serializing_if = "Vec::is_empty")]
-    pub(crate) attachments: Vec<Attachment>,
-    /// Where squad itself has one.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub(crate) answer: Option<String>,
-}
-
-#[derive(Serialize)]
-pub(crate) struct PreviewedSession {
-    pub(crate) agent: Slug,
-    pub(crate) model: crate::model::ModelChoice,
-    pub(crate) tools: crate::model::ToolChoice,
-    /// Prompt and context, in bytes.
-    pub(crate) bytes: usize,
-    pub(crate) compiled_hash: String,
-}
-
-pub(crate) fn preview(env: &Env, project: &Project, order: &Order) -> Result<Preview, Failure> {
-    let now = env.clock.now();
-    let lockouts = lockouts::binding(project, &order.message, &order.wishes.agents, || now)?;
-    let (mut plan, answer) = plan(project, order, &lockouts, None)?;
-    let learnings = ledger::learnings(&project.repository, &project.ledger_prefix())?;
-    let task = Task::new(&order.message);
-    let compiler = compiler(project, &learnings, &task);
-    plan.evidence.extend(compiler.model_evidence(&plan));
-    let mut compiled: Vec<Compiled<'_>> = plan
-        .agents
-        .iter()
-        .chain(&plan.reviewer)
-        .filter_map(|slug| project.team.member(slug))
-        .map(|member| compiler.agent(member, plan.tier))
-        .collect();
-    if answer.is_none() && (plan.kind != PlanKind::Agents || plan.agents.len() > 1) {
-        compiled.push(compiler.coordinator());
-    }
-    let sessions = compiled.into_iter().map(|Compiled { spec, .. }| PreviewedSession {
-        bytes: spec.prompt.len() + spec.told().len(),
-        agent: spec.agent,
-        model: spec.model,
-        tools: spec.tools,
-        compiled_hash: spec.compiled_hash,
-    });
-    Ok(Preview { sessions: sessions.collect(), plan, attachments: order.attachments.clone(), answer })
-}
-
 /// Who works on an order; and squad's own answer, where nobody has to.
-fn plan(
+pub(super) fn plan(
     project: &Project,
     order: &Order,
     lockouts: &[Lockout],
@@ -424,73 +369,6 @@ fn begin(env: &Env, project: &Project, order: &Order) -> Result<Prepared, Failur
             .hint("squad keeps its local state there; check the folder's permissions")
     })?;
     Ok(Prepared { run, head, plan, learnings, lockouts, answer, lease })
-}
-
-fn limits(sessions: &Sessions) -> Limits {
-    Limits { silence: sessions.timeout, tool: sessions.tool_limit, work: sessions.limit }
-}
-
-fn requests(project: &Project, order: &Order, head: &Head, past: &Past, lockouts: &[Lockout]) -> RequestHandler {
-    RequestHandler {
-        attached: attachments::absolute(project, &order.attachments),
-        permissions: order.permissions,
-        project: project.folder.root.display().to_string(),
-        branch: head.work().map(str::to_owned),
-        decisions: compile::in_force(project.decisions()).into_iter().cloned().collect(),
-        locked: lockouts::guards(lockouts, project),
-        recorded: Recorded { decisions: past.decisions(), learned: past.learned() },
-        recorded_here: Mutex::default(),
-        notices: Notices::new(owned(project)).with_past(&past.events),
-        ask: order.ask.clone(),
-    }
-}
-
-/// The paths that the team's members own.
-fn owned(project: &Project) -> BTreeMap<Slug, Vec<String>> {
-    let mut owned: BTreeMap<Slug, Vec<String>> = BTreeMap::new();
-    for module in &project.team.modules {
-        for owner in std::iter::once(&module.primary).chain(&module.secondary) {
-            owned.entry(owner.clone()).or_default().push(module.path.clone());
-        }
-    }
-    owned
-}
-
-/// The agents that `sessions.core` names, by their own names or by their roles.
-pub(in crate::ops) fn core(project: &Project) -> BTreeSet<Slug> {
-    let named = &project.settings.sessions.core;
-    let is_core = |member: &&Member| {
-        let names = [member.slug.as_str().to_owned(), member.name.to_lowercase(), member.role.to_lowercase()];
-        names.iter().any(|name| named.contains(name))
-    };
-    project.team.startable().filter(is_core).map(|member| member.slug.clone()).collect()
-}
-
-#[expect(clippy::too_many_arguments, reason = "all that workers are made of")]
-fn workers(
-    project: &Project,
-    belonging: Belonging,
-    requests: RequestHandler,
-    pool: Arc<SessionPool>,
-    reports: &Reports,
-    cancel: Cancel,
-    tree: Arc<WorkTree>,
-    sessions: Arc<LiveSessions>,
-) -> (Workers, mpsc::UnboundedReceiver<Commission<Job>>) {
-    let (colleagues, commissions) = Colleagues::channel();
-    let workers = Workers {
-        belonging,
-        pool,
-        core: Arc::new(core(project)),
-        requests: Arc::new(requests),
-        reports: reports.clone(),
-        cancel,
-        limits: limits(&project.settings.sessions),
-        tree: Some(tree),
-        sessions,
-        colleagues,
-    };
-    (workers, commissions)
 }
 
 fn resumption(order: &Order, head: &Head, past: &Past) -> What {

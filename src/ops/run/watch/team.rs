@@ -10,7 +10,7 @@ use crate::compile::{Learnings, Task};
 use crate::engine::{Adapter, Opening};
 use crate::model::{SessionSpec, Slug, Tier, What};
 use crate::ops::run::executor::opening;
-use crate::ops::run::orchestrate::core;
+use crate::ops::run::setup::core;
 use crate::ops::team::agents::compiler;
 use crate::ops::team::project;
 use crate::ops::{Project, Workspace};

@@ -1,0 +1,93 @@
+//! What the workers of a run are made of.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::sync::{Arc, Mutex};
+
+use tokio::sync::mpsc;
+
+use crate::compile;
+use crate::git::Head;
+use crate::model::{Member, Slug};
+use crate::ops::Project;
+use crate::ops::run::attachments;
+use crate::ops::run::lockouts::{self, Lockout};
+use crate::ops::run::order::Order;
+use crate::ops::run::resume::Past;
+use crate::pool::{
+    Belonging, Cancel, Colleagues, Commission, Job, Limits, LiveSessions, Notices, Recorded, Reports, RequestHandler,
+    SessionPool, WorkTree, Workers,
+};
+use crate::settings::Sessions;
+
+fn limits(sessions: &Sessions) -> Limits {
+    Limits { silence: sessions.timeout, tool: sessions.tool_limit, work: sessions.limit }
+}
+
+pub(super) fn requests(
+    project: &Project,
+    order: &Order,
+    head: &Head,
+    past: &Past,
+    lockouts: &[Lockout],
+) -> RequestHandler {
+    RequestHandler {
+        attached: attachments::absolute(project, &order.attachments),
+        permissions: order.permissions,
+        project: project.folder.root.display().to_string(),
+        branch: head.work().map(str::to_owned),
+        decisions: compile::in_force(project.decisions()).into_iter().cloned().collect(),
+        locked: lockouts::guards(lockouts, project),
+        recorded: Recorded { decisions: past.decisions(), learned: past.learned() },
+        recorded_here: Mutex::default(),
+        notices: Notices::new(owned(project)).with_past(&past.events),
+        ask: order.ask.clone(),
+    }
+}
+
+/// The paths that the team's members own.
+fn owned(project: &Project) -> BTreeMap<Slug, Vec<String>> {
+    let mut owned: BTreeMap<Slug, Vec<String>> = BTreeMap::new();
+    for module in &project.team.modules {
+        for owner in std::iter::once(&module.primary).chain(&module.secondary) {
+            owned.entry(owner.clone()).or_default().push(module.path.clone());
+        }
+    }
+    owned
+}
+
+/// The agents that `sessions.core` names, by their own names or by their roles.
+pub(in crate::ops) fn core(project: &Project) -> BTreeSet<Slug> {
+    let named = &project.settings.sessions.core;
+    let is_core = |member: &&Member| {
+        let names = [member.slug.as_str().to_owned(), member.name.to_lowercase(), member.role.to_lowercase()];
+        names.iter().any(|name| named.contains(name))
+    };
+    project.team.startable().filter(is_core).map(|member| member.slug.clone()).collect()
+}
+
+#[expect(clippy::too_many_arguments, reason = "all that workers are made of")]
+pub(super) fn workers(
+    project: &Project,
+    belonging: Belonging,
+    requests: RequestHandler,
+    pool: Arc<SessionPool>,
+    reports: &Reports,
+    cancel: Cancel,
+    tree: Arc<WorkTree>,
+    sessions: Arc<LiveSessions>,
+) -> (Workers, mpsc::UnboundedReceiver<Commission<Job>>) {
+    let (colleagues, commissions) = Colleagues::channel();
+    let workers = Workers {
+        belonging,
+        pool,
+        core: Arc::new(core(project)),
+        requests: Arc::new(requests),
+        reports: reports.clone(),
+        cancel,
+        limits: limits(&project.settings.sessions),
+        tree: Some(tree),
+        sessions,
+        colleagues,
+    };
+    (workers, commissions)
+}
