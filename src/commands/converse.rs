@@ -24,6 +24,8 @@ pub(super) enum Typed {
     Agents,
     Help,
     Leave,
+    /// A word for the prompt that it does not know.
+    Unknown(String),
 }
 
 pub(super) const HELP: &str = "\
@@ -56,7 +58,7 @@ impl Prompt {
                 Ok(line) => {
                     is_interrupted = false;
                     // What cannot be kept is not remembered the next time.
-                    let _ = self.editor.save_history(&self.history);
+                    let _ = self.editor.append_history(&self.history);
                     if let Some(typed) = understood(&line) {
                         return Ok(typed);
                     }
@@ -79,8 +81,14 @@ fn understood(line: &str) -> Option<Typed> {
         "/agents" => Typed::Agents,
         "/help" | "/?" | "?" => Typed::Help,
         "/quit" | "/exit" | "/q" => Typed::Leave,
+        word if is_word(word) => Typed::Unknown(word.to_owned()),
         message => Typed::Message(message.to_owned()),
     })
+}
+
+/// `/staus`, which nobody means as a message; a path has more to it.
+fn is_word(text: &str) -> bool {
+    text.strip_prefix('/').is_some_and(|word| !word.is_empty() && word.chars().all(|c| c.is_ascii_alphabetic()))
 }
 
 /// What can be completed: agents behind an `@`, files elsewhere.
@@ -161,6 +169,7 @@ mod tests {
         assert_eq!(understood("  "), None);
         assert_eq!(understood("/status "), Some(Typed::Status));
         assert_eq!(understood("/quit"), Some(Typed::Leave));
+        assert_eq!(understood("/staus"), Some(Typed::Unknown("/staus".to_owned())));
         assert_eq!(understood("add it\\\nwith tests"), Some(Typed::Message("add it\nwith tests".to_owned())));
         assert_eq!(understood("/etc/hosts is wrong"), Some(Typed::Message("/etc/hosts is wrong".to_owned())));
     }

@@ -192,6 +192,7 @@ impl Args {
                 Ok(Typed::Status) => context = tell(context, |context| status::Args {}.run(context)),
                 Ok(Typed::Agents) => context = tell(context, |context| agents::Args::default().run(context)),
                 Ok(Typed::Help) => context.ui.say(converse::HELP),
+                Ok(Typed::Unknown(word)) => context.ui.hint(&format!("there is no {word}; /help names what there is")),
                 Ok(Typed::Leave) => break Ok(0),
                 Err(failure) => break Err(failure),
             }

@@ -1,5 +1,5 @@
-use std::cell::RefCell;
 use std::collections::BTreeMap;
+use std::sync::{Mutex, PoisonError};
 
 use super::{Context, Ended};
 use crate::ops::Project;
@@ -45,9 +45,9 @@ impl Args {
         };
         let Context { env, directory, ui, recovered } = context;
         let is_json = ui.json();
-        let screen = RefCell::new(ui);
+        let screen = Mutex::new(ui);
         let ended = watch::watch(env, &directory, order, &mut Watched::new(&screen, is_json));
-        let ui = screen.into_inner();
+        let ui = screen.into_inner().unwrap_or_else(PoisonError::into_inner);
         (Context { env, directory, ui, recovered }, ended.map(|()| 0))
     }
 

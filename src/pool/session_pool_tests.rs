@@ -132,6 +132,7 @@ async fn a_changed_charter_makes_a_session_anew_and_one_at_work_only_after_its_t
     for name in ["ada", "bob"] {
         let mut spec = job(name).opening.spec;
         spec.prompt = "A new charter.".to_owned();
+        spec.compiled_hash = "01".to_owned();
         world.pool.recreate(&slug(name), spec).await;
     }
     assert_eq!(world.pool_events(), ["session.destroyed", "session.created"], "bob's");
@@ -158,6 +159,12 @@ async fn who_rests_is_suspended_and_resumed_when_needed() {
     world.had();
     world.in_run("r1").work(job("ada")).await;
     assert_eq!(world.had(), [had("squad-ada", "resumed")]);
+    world.had();
+    // The end of a conversation wakes nobody up.
+    world.pool.suspend(Duration::ZERO).await;
+    world.pool.reset(&RunId::new("r1")).await;
+    assert_eq!(world.state("ada"), Some(SessionState::Suspended));
+    world.pool_events();
     world.pool.dismiss(&slug("ada")).await;
     assert_eq!(world.state("ada"), None);
     assert_eq!(world.pool_events(), ["session.destroyed", "pool.empty"]);

@@ -166,7 +166,8 @@ impl Kept {
             }
             busy @ (State::Spawning | State::Active) => {
                 slot.state = busy;
-                slot.next = Some(spec);
+                // It may have become again what it was.
+                slot.next = Some(spec).filter(|spec| spec.compiled_hash != slot.opening.spec.compiled_hash);
                 None
             }
         }
@@ -180,10 +181,17 @@ impl Kept {
             .iter_mut()
             .filter(|(_, slot)| slot.conversation.as_ref().is_some_and(|one| one.id == *conversation))
         {
-            if let State::Idle { session, .. } = std::mem::replace(&mut slot.state, State::Spawning) {
-                slot.conversation = None;
-                slot.opening.resume = false;
-                forgotten.push((agent.clone(), session, slot.opening.clone()));
+            match std::mem::replace(&mut slot.state, State::Spawning) {
+                State::Idle { session, .. } => {
+                    slot.conversation = None;
+                    slot.opening.resume = false;
+                    forgotten.push((agent.clone(), session, slot.opening.clone()));
+                }
+                State::Suspended => {
+                    slot.conversation = None;
+                    slot.state = State::Suspended;
+                }
+                busy @ (State::Spawning | State::Active) => slot.state = busy,
             }
         }
         forgotten

@@ -29,7 +29,8 @@ impl Terminal {
         self.asking.load(Ordering::Acquire)
     }
 
-    fn ask(&self, question: &str) -> Option<String> {
+    /// `None`: there is no more input. An empty answer: nobody waits for one any more.
+    fn ask(&self, question: &str, is_wanted: impl Fn() -> bool) -> Option<String> {
         // It cannot fail in a way that matters: at worst a moving line stays on the screen.
         let _ = self.progress.clear();
         self.asking.store(true, Ordering::Release);
@@ -40,11 +41,36 @@ impl Terminal {
         eprint!("\n{}", printable(question));
         let _ = std::io::stderr().flush();
         let mut line = String::new();
-        let read = std::io::stdin().lock().read_line(&mut line).ok().filter(|read| *read > 0);
+        let read = match wait_for_input(is_wanted) {
+            true => std::io::stdin().lock().read_line(&mut line).ok().filter(|read| *read > 0),
+            // The next line belongs to whoever reads next.
+            false => Some(0),
+        };
         self.progress.set_draw_target(ProgressDrawTarget::stderr());
         self.asking.store(false, Ordering::Release);
         read.map(|_| line)
     }
+}
+
+/// Waits for a line, as long as somebody wants it. A terminal is ready when the line has its end.
+#[cfg(unix)]
+fn wait_for_input(is_wanted: impl Fn() -> bool) -> bool {
+    use rustix::event::{PollFd, PollFlags, Timespec, poll};
+
+    const LOOK: Timespec = Timespec { tv_sec: 0, tv_nsec: 100_000_000 };
+    while is_wanted() {
+        let input = std::io::stdin();
+        // What cannot be waited for is read at once.
+        if poll(&mut [PollFd::new(&input, PollFlags::IN)], Some(&LOOK)).map_or(true, |ready| ready > 0) {
+            return true;
+        }
+    }
+    false
+}
+
+#[cfg(windows)]
+fn wait_for_input(_: impl Fn() -> bool) -> bool {
+    true
 }
 
 /// Forgets what was typed and not read yet. Where that fails there is no terminal to forget anything of.
@@ -67,7 +93,7 @@ pub(crate) fn asker(terminal: Terminal) -> Ask {
     let (sender, questions) = mpsc::channel::<(String, oneshot::Sender<String>)>();
     let spawned = std::thread::Builder::new().name("questions".to_owned()).spawn(move || {
         for (question, answer) in questions {
-            match terminal.ask(&question) {
+            match terminal.ask(&question, || !answer.is_closed()) {
                 // Whoever asked may have been stopped meanwhile.
                 Some(line) => drop(answer.send(line)),
                 None => break,

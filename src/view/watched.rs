@@ -1,7 +1,7 @@
 //! What `squad watch` shows: what becomes of the team and its sessions, and each run as it goes.
 
-use std::cell::RefCell;
 use std::collections::BTreeMap;
+use std::sync::{Mutex, MutexGuard, PoisonError};
 
 use super::{Lines, Mood, Screen};
 use crate::model::{Event, RunId, Slug, What, first_line, list};
@@ -17,7 +17,7 @@ pub(crate) struct Watched<'s, S> {
 }
 
 impl<'s, S: Screen> Watched<'s, S> {
-    pub(crate) fn new(screen: &'s RefCell<S>, is_json: bool) -> Self {
+    pub(crate) fn new(screen: &'s Mutex<S>, is_json: bool) -> Self {
         Self { screen: Shared(screen), is_json, runs: BTreeMap::new() }
     }
 
@@ -81,7 +81,13 @@ impl<S: Screen> Show for Watched<'_, S> {
 }
 
 /// One screen for several runs. Nothing moves on it, and an answer is whoever asked's to print.
-struct Shared<'s, S>(&'s RefCell<S>);
+struct Shared<'s, S>(&'s Mutex<S>);
+
+impl<S> Shared<'_, S> {
+    fn screen(&self) -> MutexGuard<'_, S> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
 
 impl<S> Clone for Shared<'_, S> {
     fn clone(&self) -> Self {
@@ -95,11 +101,11 @@ impl<S: Screen> Screen for Shared<'_, S> {
     }
 
     fn event(&mut self, event: &Event) {
-        self.0.borrow_mut().event(event);
+        self.screen().event(event);
     }
 
     fn line(&mut self, who: &str, mood: Mood, text: &str) {
-        self.0.borrow_mut().line(who, mood, text);
+        self.screen().line(who, mood, text);
     }
 
     fn is_lively(&self) -> bool {

@@ -68,6 +68,31 @@ fn an_interrupt_ends_the_turn_and_the_conversation_goes_on() {
     repo.assert_sound();
 }
 
+/// The line that is typed next is no answer to what nobody asks any more.
+#[test]
+fn a_question_that_is_cancelled_takes_no_line() {
+    let repo = TestRepo::with_small_team();
+    let write = "[[turn]]\nagent = \"ada\"\nsteps = [{ write = \"a.txt\", text = \"x\" }, { say = \"Done.\" }]\n";
+    repo.write("../script.toml", write);
+    let mut person = Person::sits_down();
+    let mut command = repo.command(BINARY, &repo.root());
+    command.args(["orchestrate", "--script", "../script.toml", "--permissions", "ask"]).env("TERM", "xterm");
+    let mut child = person.starts(command);
+    person.waits_for("squad> ");
+    person.types("@ada write it\r");
+    person.waits_for("Allow it? [y/N] ");
+    let done = std::process::Command::new("kill").args(["-INT", &child.id().to_string()]).status();
+    assert!(done.expect("kill runs").success());
+    person.waits_for_times("squad> ", 2);
+    // As long as the question's reader may take to see that it is over.
+    std::thread::sleep(std::time::Duration::from_millis(300));
+    person.types("/help\r");
+    person.waits_for("A line is a message to the team");
+    person.types("/quit\r");
+    assert_eq!(child.wait().expect("it ends").code(), Some(0), "{}", person.screen);
+    assert!(!repo.exists("a.txt"));
+}
+
 #[test]
 fn without_a_terminal_there_is_no_conversation() {
     let repo = TestRepo::with_small_team();

@@ -10,6 +10,7 @@ use serde_json::Value;
 
 use crate::process::{rest, signal, wait_for};
 use crate::support::TestRepo;
+use crate::terminal::Person;
 
 const BINARY: &str = env!("CARGO_BIN_EXE_squad");
 
@@ -292,6 +293,48 @@ fn a_run_whose_watch_is_killed_is_lost_and_can_be_resumed() {
     let (out, code) = rest(resumed.stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().expect("squad runs"));
     assert_eq!(code, Some(0), "{out}");
     watch.repo.assert_sound();
+}
+
+const ASKS: &str = "[[turn]]\nagent = \"ada\"\nsteps = [{ write = \"a.txt\", text = \"x\" }, { say = \"Done.\" }]\n";
+
+/// Questions come to the terminal that asked for the work, and one that nobody needs an answer to holds nobody up.
+#[test]
+fn a_question_is_answered_where_the_work_was_asked_for() {
+    for (typed, code) in [(Some("y\n"), 0), (None, 130)] {
+        let watch = Watch::of(ASKS);
+        let mut person = Person::sits_down();
+        let mut command = watch.command(&["orchestrate", "--permissions", "ask", "@ada write it"]);
+        command.env("TERM", "xterm");
+        let mut child = person.starts(command);
+        person.waits_for("Allow it? [y/N] ");
+        match typed {
+            Some(typed) => person.types(typed),
+            None => signal(&child, "INT"),
+        }
+        person.waits_for("details: squad log");
+        assert_eq!(child.wait().expect("it ends").code(), Some(code), "{}", person.screen);
+        assert_eq!(watch.repo.exists("a.txt"), typed.is_some());
+    }
+}
+
+/// What it says has to be read by nobody.
+#[test]
+fn a_watch_whose_output_nobody_reads_works_on() {
+    let mut watch = Watch::of(SCRIPT);
+    watch.kill();
+    let mut command = watch.command(&["watch"]);
+    let child = command.stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().expect("squad runs");
+    while watch.status()["watch"]["sessions"]["bob"] != "idle" {
+        std::thread::sleep(Duration::from_millis(20));
+    }
+    let message = format!("@ada {}", "add one more endpoint ".repeat(200));
+    for _ in 0..40 {
+        let (out, code) = watch.orchestrate(&message);
+        assert!(code == Some(0) && events(&out, "engine.started")[0]["warm"] == true, "{out}");
+    }
+    signal(&child, "INT");
+    watch.child = Some(child);
+    assert_eq!(watch.child.as_mut().expect("it runs").wait().expect("it ends").code(), Some(0));
 }
 
 /// It must not block an agent, nor fill the memory.

@@ -10,7 +10,7 @@ use crate::model::RunId;
 use crate::ops::run::orchestrate::{self, Host};
 use crate::ops::run::order::{self, Ended, Order};
 use crate::ops::run::signals::Signals;
-use crate::ops::run::watch::{self, Asked};
+use crate::ops::run::watch::{self, Asked, WatchFiles};
 use crate::ops::team::engines;
 use crate::ops::{Project, runtime};
 use crate::pool::{Cancel, SessionPool, Show};
@@ -23,12 +23,14 @@ pub(crate) struct Conversation<'a> {
     turns: Vec<(String, String)>,
     /// Its own sessions, where no watch has them.
     pool: Option<Arc<SessionPool>>,
+    /// Where a watch has them, if it has.
+    watched: Option<WatchFiles>,
 }
 
 impl<'a> Conversation<'a> {
     pub(crate) fn new(env: &'a Env) -> Result<Self, Failure> {
         let id = env.ids.run(env.clock.now());
-        Ok(Self { env, runtime: runtime(env)?, id, turns: Vec::new(), pool: None })
+        Ok(Self { env, runtime: runtime(env)?, id, turns: Vec::new(), pool: None, watched: None })
     }
 
     /// Carries out the next message: in the sessions of `squad watch`, or in its own.
@@ -42,7 +44,10 @@ impl<'a> Conversation<'a> {
         let order = Order { conversation, ..order };
         let message = order.message.clone();
         let (show, ended) = match watch::orchestrate(self.env, project, &order, &mut show) {
-            Asked::Ran(ended) => (show, *ended),
+            Asked::Ran(ended) => {
+                self.watched = Some(WatchFiles::of(project));
+                (show, *ended)
+            }
             Asked::Nobody | Asked::Declined(_) => {
                 let mut pool = self.pool.take();
                 let done = self.runtime.block_on(send_here(self.env, project, order, show, (&self.id, &mut pool)));
@@ -60,6 +65,9 @@ impl<'a> Conversation<'a> {
     pub(crate) fn close(self) {
         if let Some(pool) = self.pool.and_then(Arc::into_inner) {
             self.runtime.block_on(pool.stop());
+        }
+        if let Some(files) = &self.watched {
+            self.runtime.block_on(watch::leave(files, self.id));
         }
         // A question that nobody answered must not keep the program.
         self.runtime.shutdown_background();

@@ -1,6 +1,7 @@
 //! A run that `squad watch` carries out for this process.
 
 use std::path::Path;
+use std::time::Duration;
 
 use interprocess::local_socket::tokio::Stream;
 use interprocess::local_socket::traits::tokio::Stream as _;
@@ -12,12 +13,16 @@ use super::lease::{WatchFiles, Watcher, name};
 use super::wire::{FromClient, FromWatch, Incoming, PROTOCOL, Request, written};
 use crate::env::Env;
 use crate::error::Failure;
+use crate::model::RunId;
 use crate::ops::decisions::landing::{Landed, Lander, Which};
 use crate::ops::ledger::journal::aside;
 use crate::ops::run::order::{Ended, Order};
 use crate::ops::run::signals::Signals;
 use crate::ops::{Project, runtime};
 use crate::pool::{Cancel, Show};
+
+/// How long the last words may take to be written.
+const FAREWELL: Duration = Duration::from_millis(500);
 
 /// What came of asking a watch.
 pub(crate) enum Asked {
@@ -78,8 +83,20 @@ async fn ask<S: Show>(env: &Env, project: &Project, order: &Order, watcher: &Wat
     let conversation = Conversation { env, project, order, cancel, lines };
     let asked = conversation.hold(Incoming::new(receiver), show).await;
     drop(conversation);
-    let _ = writing.await;
+    // A question that nobody answers any more may still hold the connection.
+    let _ = tokio::time::timeout(FAREWELL, writing).await;
     asked
+}
+
+/// Tells the watch, if there is one, that a conversation is over.
+pub(crate) async fn leave(files: &WatchFiles, conversation: RunId) {
+    let Some(watcher) = files.watcher().filter(|watcher| watcher.protocol == PROTOCOL) else { return };
+    let told = async {
+        let mut stream = Stream::connect(name(Path::new(&watcher.socket))?).await?;
+        stream.write_all(&written(&FromClient::Leave { conversation })).await
+    };
+    // Untold, it finds out when the sessions have rested long enough.
+    let _: Result<Result<(), std::io::Error>, _> = tokio::time::timeout(FAREWELL, told).await;
 }
 
 fn request(env: &Env, project: &Project, order: &Order) -> Request {

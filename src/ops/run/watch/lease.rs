@@ -18,7 +18,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::git::Repository;
 use crate::ops::Workspace;
-use crate::ops::run::local_file::replace;
+use crate::ops::run::local_file::{read, replace};
 
 /// Bytes that the name of a socket may have everywhere: macOS allows 104, with the zero at its end.
 const LONGEST_SOCKET: usize = 100;
@@ -82,7 +82,10 @@ impl WatchFiles {
         if beside.as_os_str().len() <= LONGEST_SOCKET {
             return Ok(beside);
         }
-        Ok(tempfile::Builder::new().prefix("squad-").tempdir()?.keep().join("socket"))
+        let mut folder = tempfile::Builder::new();
+        #[cfg(unix)]
+        folder.permissions(std::os::unix::fs::PermissionsExt::from_mode(0o700));
+        Ok(folder.prefix("squad-").tempdir()?.keep().join("socket"))
     }
 
     /// Becomes the watch of its team. `None`: another one is.
@@ -94,8 +97,11 @@ impl WatchFiles {
             Err(TryLockError::WouldBlock) => return Ok(None),
             Err(TryLockError::Error(error)) => return Err(error),
         }
-        let socket = self.socket()?;
         // A dead one's.
+        if let Some(dead) = read::<Watcher>(&self.about) {
+            clear(Path::new(&dead.socket));
+        }
+        let socket = self.socket()?;
         let _ = fs::remove_file(&socket);
         let (pid, version) = (std::process::id(), env!("CARGO_PKG_VERSION").to_owned());
         let name = socket.display().to_string();
@@ -125,9 +131,18 @@ impl WatchLease {
 impl Drop for WatchLease {
     fn drop(&mut self) {
         // What stays is a dead one's, and known to be.
-        for path in [&self.socket, &self.files.about, &self.files.state] {
+        clear(&self.socket);
+        for path in [&self.files.about, &self.files.state] {
             let _ = fs::remove_file(path);
         }
+    }
+}
+
+/// Removes a socket, and the folder that was made for it alone. One with anything else in it stays.
+fn clear(socket: &Path) {
+    let _ = fs::remove_file(socket);
+    if let Some(folder) = socket.parent().filter(|_| socket.file_name().is_some_and(|name| name == "socket")) {
+        let _ = fs::remove_dir(folder);
     }
 }
 

@@ -19,6 +19,9 @@ use std::future::pending;
 use std::path::{Path, PathBuf};
 use std::rc::Rc;
 use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::mpsc::{Receiver, Sender, channel};
+use std::thread;
 
 use interprocess::local_socket::ListenerOptions;
 use interprocess::local_socket::tokio::Listener;
@@ -28,7 +31,7 @@ use tokio::sync::{Notify, mpsc};
 use tokio::task::{LocalSet, spawn_local};
 use tokio::time::{Duration, Instant, sleep_until};
 
-pub(crate) use client::{Asked, orchestrate};
+pub(crate) use client::{Asked, leave, orchestrate};
 use lease::WatchLease;
 pub(in crate::ops) use lease::is_anywhere;
 pub(crate) use lease::{WatchFiles, Watcher};
@@ -39,7 +42,7 @@ use crate::engine::Adapter;
 use crate::engine::rehearsal::Script;
 use crate::env::Env;
 use crate::error::{Failure, FailureKind};
-use crate::model::{ConnectionState, Event, RunId, SessionState, SessionStatus, Slug, What, seconds};
+use crate::model::{ConnectionState, Event, Keeping, RunId, SessionState, SessionStatus, Slug, What, seconds};
 use crate::ops::run::local_file;
 use crate::ops::run::order::flag_settings;
 use crate::ops::run::signals::Signals;
@@ -55,6 +58,13 @@ use crate::watch::FolderChanges;
 
 /// The least time between two states for others to read.
 const PAUSE: Duration = Duration::from_millis(250);
+
+/// How long runs have to end when the watch does.
+const GRACE: Duration = Duration::from_secs(15);
+/// How long what is shown last may take.
+const LAST_WORDS: Duration = Duration::from_secs(2);
+/// Events that may wait to be shown; then those go unshown that no record keeps.
+const QUEUE: usize = 10_000;
 
 /// What is asked of `squad watch`.
 pub(crate) struct WatchOrder {
@@ -106,7 +116,12 @@ struct Watch {
 }
 
 /// Watches until it is interrupted.
-pub(crate) fn watch<S: Show>(env: &Env, directory: &Path, order: WatchOrder, show: &mut S) -> Result<(), Failure> {
+pub(crate) fn watch<S: Show + Send>(
+    env: &Env,
+    directory: &Path,
+    order: WatchOrder,
+    show: &mut S,
+) -> Result<(), Failure> {
     let project = Project::open(env, directory, flag_settings(&order.flags))?;
     project.insist_on_sound()?;
     engines::check_names(&project.settings)?;
@@ -122,18 +137,37 @@ pub(crate) fn watch<S: Show>(env: &Env, directory: &Path, order: WatchOrder, sho
             .hint("`squad status` shows it; `squad orchestrate` uses its sessions"));
     };
     let runtime = runtime(env)?;
-    let ended = LocalSet::new().block_on(&runtime, serve(env, directory, &project, order, (files, lease), show));
-    runtime.shutdown_background();
-    ended
+    // Whoever reads slowly what is shown, or stops the terminal, must not stop the team.
+    let (view, events) = View::channel();
+    thread::scope(|scope| {
+        let waiting = Arc::clone(&view.waiting);
+        let showing = scope.spawn(move || {
+            for event in events {
+                waiting.fetch_sub(1, Ordering::Relaxed);
+                show.show(&event);
+            }
+        });
+        let ended = LocalSet::new().block_on(&runtime, serve(env, directory, &project, order, (files, lease), view));
+        runtime.shutdown_background();
+        let deadline = std::time::Instant::now() + LAST_WORDS;
+        while !showing.is_finished() {
+            if std::time::Instant::now() > deadline {
+                // Nobody reads it, so there is nobody to wait for.
+                std::process::exit(i32::from(ended.err().map_or(0, |failure| failure.kind.exit_code())));
+            }
+            thread::sleep(Duration::from_millis(5));
+        }
+        ended
+    })
 }
 
-async fn serve<S: Show>(
+async fn serve(
     env: &Env,
     directory: &Path,
     project: &Project,
     order: WatchOrder,
     (files, lease): (WatchFiles, WatchLease),
-    show: &mut S,
+    view: View,
 ) -> Result<(), Failure> {
     let (canceller, mut cancel) = Cancel::channel();
     if env.signals {
@@ -183,7 +217,7 @@ async fn serve<S: Show>(
             () = cancel.wait() => break,
             Some(event) = heard.recv() => {
                 watch.sessions.note(&event);
-                show.show(&event);
+                view.show(event);
                 watch.changed.notify_one();
             }
             connection = listener.accept() => match connection {
@@ -201,10 +235,10 @@ async fn serve<S: Show>(
     tokio::select! {
         () = watch.finish() => {}
         // What ends is still shown.
-        () = async { while let Some(event) = heard.recv().await { show.show(&event); } pending::<()>().await } => {}
+        () = async { while let Some(event) = heard.recv().await { view.show(event); } pending::<()>().await } => {}
     }
     while let Ok(event) = heard.try_recv() {
-        show.show(&event);
+        view.show(event);
     }
     Ok(())
 }
@@ -283,6 +317,8 @@ impl Watch {
         let script = self.script.borrow().clone();
         let pool = start(&self.env, project, &self.run, script, &self.reports).await?;
         self.pool.replace(Some(Arc::clone(&pool)));
+        // The next look finds a team without sessions, and warms up its core.
+        self.team.take();
         Ok(pool)
     }
 
@@ -354,9 +390,13 @@ impl Watch {
         self.at_work.borrow().values().for_each(|canceller| {
             canceller.run();
         });
-        while !self.at_work.borrow().is_empty() {
-            self.ended.notified().await;
-        }
+        let all_ended = async {
+            while !self.at_work.borrow().is_empty() {
+                self.ended.notified().await;
+            }
+        };
+        // A client that is stopped may have been asked to land what was decided.
+        let _ = tokio::time::timeout(GRACE, all_ended).await;
         let Some(pool) = self.pool.borrow_mut().take() else { return };
         // What still holds it ends with the process, and the engine with it.
         if let Some(pool) = Arc::into_inner(pool) {
@@ -369,6 +409,28 @@ impl Watch {
 /// What a watch says of itself; `None`: nothing yet.
 pub(crate) fn state(files: &WatchFiles) -> Option<WatchState> {
     local_file::read(&files.state)
+}
+
+/// The way to whoever shows events.
+struct View {
+    events: Sender<Event>,
+    waiting: Arc<AtomicUsize>,
+}
+
+impl View {
+    fn channel() -> (Self, Receiver<Event>) {
+        let (events, shown) = channel();
+        (Self { events, waiting: Arc::default() }, shown)
+    }
+
+    fn show(&self, event: Event) {
+        if event.what.keeping() == Keeping::Never && self.waiting.load(Ordering::Relaxed) > QUEUE {
+            return;
+        }
+        self.waiting.fetch_add(1, Ordering::Relaxed);
+        // The one who shows them outlives the watch.
+        let _ = self.events.send(event);
+    }
 }
 
 /// Keeps nothing.

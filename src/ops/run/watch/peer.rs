@@ -148,7 +148,7 @@ impl Client {
                         let _ = done.send(*landed);
                     }
                 }
-                FromClient::Orchestrate(_) => break,
+                FromClient::Orchestrate(_) | FromClient::Leave { .. } => break,
             }
         }
         self.leave();

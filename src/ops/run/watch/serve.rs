@@ -23,7 +23,17 @@ impl Watch {
     pub(super) async fn connect(self: Rc<Self>, stream: Stream) {
         let (receiver, sender) = tokio::io::split(stream);
         let mut incoming = Incoming::new(receiver);
-        let Some(FromClient::Orchestrate(request)) = incoming.next().await else { return };
+        let request = match incoming.next().await {
+            Some(FromClient::Orchestrate(request)) => request,
+            Some(FromClient::Leave { conversation }) => {
+                let pool = self.pool.borrow().clone();
+                if let Some(pool) = pool {
+                    pool.reset(&conversation).await;
+                }
+                return;
+            }
+            _ => return,
+        };
         let (client, queue) = Client::new();
         let writing = spawn_local(write(sender, queue, Arc::clone(&client)));
         self.carry_out(*request, incoming, client).await;

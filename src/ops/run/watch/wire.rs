@@ -7,7 +7,7 @@
 //!                ←──────────── event …
 //!                ←──────────── ask      → answer        a question for the person there
 //!                ←──────────── land     → landed        only a command in the foreground commits on the branch
-//!   cancel ─────────────────→
+//!   cancel, leave ──────────→
 //!                ←──────────── ended | failed           the last line
 //! ```
 
@@ -40,6 +40,10 @@ pub(super) enum FromClient {
     },
     Landed(Box<Result<Landed, Failure>>),
     Cancel {},
+    /// A conversation is over, and needs its sessions no more.
+    Leave {
+        conversation: RunId,
+    },
 }
 
 #[derive(Serialize, Deserialize)]
