@@ -8,7 +8,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use tokio::sync::oneshot;
 
 use super::colleagues::Caller;
-use super::{Notices, Reports, WorkTree};
+use super::{Cancel, Notices, Reports, WorkTree};
 use crate::engine::{Approval, Reply, Request, ToolCall, ToolResult, Writing};
 use crate::model::{Access, Decision, Judgement, Slug, What, first_words, list, marked, without_hidden};
 use crate::policy::{Permissions, Ruling, is_in_inbox, only_shows_changes, rule};
@@ -37,6 +37,8 @@ pub(crate) struct RequestHandler {
     pub(crate) notices: Notices,
     /// `None`: nobody can be asked.
     pub(crate) ask: Option<Ask>,
+    /// Cancelled, the run needs no answers any more.
+    pub(crate) cancel: Cancel,
 }
 
 /// What agents have recorded.
@@ -332,7 +334,13 @@ impl RequestHandler {
     pub(crate) async fn ask_person(&self, question: String) -> Option<String> {
         let (sender, answer) = oneshot::channel();
         (self.ask.as_ref()?)(question, sender);
-        answer.await.ok()
+        let mut cancel = self.cancel.clone();
+        tokio::select! {
+            biased;
+            // The next line that is typed is no answer.
+            () = cancel.wait() => None,
+            answer = answer => answer.ok(),
+        }
     }
 
     fn search(&self, query: &str) -> String {

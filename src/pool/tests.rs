@@ -187,6 +187,7 @@ async fn a_link_in_the_project_is_judged_by_where_it_leads() {
         notices: Notices::default(),
         locked: Default::default(),
         ask: None,
+        cancel: workers_tests::never(),
     };
     for (path, is_allowed) in
         [("own", true), ("link/secret", false), ("link/brief", true), ("missing", true), ("../missing", false)]

@@ -48,9 +48,7 @@ pub(super) fn job(agent: &str) -> Job {
 /// Workers with an engine that plays this script, and what it reports.
 pub(super) fn workers(script: &str, places: usize, timeout: Duration) -> (Workers, mpsc::UnboundedReceiver<Message>) {
     let (reports, messages) = Reports::channel();
-    let (keep, cancel) = Cancel::channel();
-    // Nobody interrupts.
-    std::mem::forget(keep);
+    let cancel = never();
     let requests = requests(Permissions::Deny, None);
     let engine = Engine::Rehearsal(Rehearsal::start(Some(Script::parse(script).expect("a script"))));
     let workers = Workers {
@@ -68,10 +66,30 @@ pub(super) fn workers(script: &str, places: usize, timeout: Duration) -> (Worker
     (workers, messages)
 }
 
+/// Nobody interrupts.
+pub(super) fn never() -> Cancel {
+    let (keep, cancel) = Cancel::channel();
+    std::mem::forget(keep);
+    cancel
+}
+
 pub(super) fn requests(permissions: Permissions, ask: Option<Ask>) -> RequestHandler {
     let (attached, branch, decisions, locked, recorded, recorded_here, notices) = Default::default();
     let project = "/project".to_owned();
-    RequestHandler { attached, permissions, project, branch, decisions, locked, recorded, recorded_here, notices, ask }
+    let cancel = never();
+    RequestHandler {
+        attached,
+        permissions,
+        project,
+        branch,
+        decisions,
+        locked,
+        recorded,
+        recorded_here,
+        notices,
+        ask,
+        cancel,
+    }
 }
 
 pub(super) const MINUTES: Duration = Duration::from_secs(300);

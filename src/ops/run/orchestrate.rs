@@ -202,7 +202,7 @@ async fn with_engine(
         Ok(pool) => pool,
         Err(failure) => return (not_started(project, failure, run, reports, &tree).await, None),
     };
-    let requests = requests(project, order, head, past, lockouts);
+    let requests = requests(project, order, head, past, lockouts, cancel.clone());
     let belonging = match &order.conversation {
         Some(conversation) => Belonging { id: conversation.id.clone(), is_conversation: true },
         None => Belonging { id: run.clone(), is_conversation: false },

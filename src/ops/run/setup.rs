@@ -29,6 +29,7 @@ pub(super) fn requests(
     head: &Head,
     past: &Past,
     lockouts: &[Lockout],
+    cancel: Cancel,
 ) -> RequestHandler {
     RequestHandler {
         attached: attachments::absolute(project, &order.attachments),
@@ -41,6 +42,7 @@ pub(super) fn requests(
         recorded_here: Mutex::default(),
         notices: Notices::new(owned(project)).with_past(&past.events),
         ask: order.ask.clone(),
+        cancel,
     }
 }
 
