@@ -7,6 +7,8 @@ mod cautious;
 #[cfg(test)]
 mod every_kind_tests;
 mod json;
+#[expect(dead_code, unused_imports, reason = "whoever shows rows needs it")]
+pub(crate) mod keys;
 mod lines;
 mod progress;
 mod watched;
