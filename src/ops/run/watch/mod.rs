@@ -7,9 +7,12 @@
 //! ```
 
 mod client;
+mod engine;
 mod lease;
 mod peer;
 mod serve;
+mod showing;
+mod state;
 mod team;
 mod wire;
 
@@ -19,52 +22,45 @@ use std::future::pending;
 use std::path::{Path, PathBuf};
 use std::rc::Rc;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicUsize, Ordering};
-use std::sync::mpsc::{Receiver, Sender, channel};
+use std::sync::atomic::Ordering;
 use std::thread;
 
 use interprocess::local_socket::ListenerOptions;
 use interprocess::local_socket::tokio::Listener;
 use interprocess::local_socket::traits::tokio::Listener as _;
-use serde::{Deserialize, Serialize};
 use tokio::sync::{Notify, mpsc};
 use tokio::task::{LocalSet, spawn_local};
-use tokio::time::{Duration, Instant, sleep_until};
+use tokio::time::Duration;
 
 pub(crate) use client::{Asked, leave, orchestrate};
+use engine::{engine_key, report, start};
 use lease::WatchLease;
 pub(in crate::ops) use lease::is_anywhere;
 pub(crate) use lease::{WatchFiles, Watcher};
-use peer::Feed;
+use showing::View;
+pub(crate) use state::{WatchState, state};
 use team::KnownTeam;
 
 use crate::engine::Adapter;
 use crate::engine::rehearsal::Script;
 use crate::env::Env;
 use crate::error::{Failure, FailureKind};
-use crate::model::{ConnectionState, Event, Keeping, RunId, SessionState, SessionStatus, Slug, What, seconds};
-use crate::ops::run::local_file;
+use crate::model::{ConnectionState, Event, RunId, What};
 use crate::ops::run::order::flag_settings;
 use crate::ops::run::signals::Signals;
-use crate::ops::team::engines::{self, Started};
-use crate::ops::team::secrets;
+use crate::ops::team::engines;
 use crate::ops::{Project, runtime};
-use crate::pool::{
-    Cancel, Canceller, Dispatcher, Journal, LiveSessions, Reports, SessionPool, Show, standing_session_id,
-};
+use crate::pool::{Cancel, Canceller, LiveSessions, Reports, SessionPool, Show};
 use crate::settings::Layer;
-use crate::view::Cautious;
 use crate::watch::FolderChanges;
 
-/// The least time between two states for others to read.
+/// How long to wait where no connection can be made.
 const PAUSE: Duration = Duration::from_millis(250);
 
 /// How long runs have to end when the watch does.
 const GRACE: Duration = Duration::from_secs(15);
 /// How long what is shown last may take.
 const LAST_WORDS: Duration = Duration::from_secs(2);
-/// Events that may wait to be shown; then those go unshown that no record keeps.
-const QUEUE: usize = 10_000;
 
 /// What is asked of `squad watch`.
 pub(crate) struct WatchOrder {
@@ -73,19 +69,6 @@ pub(crate) struct WatchOrder {
     pub(crate) script: Option<Script>,
     /// Sessions are made for somebody who answers questions.
     pub(crate) asks: bool,
-}
-
-/// What a watch is at: for `squad status`.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
-pub(crate) struct WatchState {
-    pub(crate) engine: String,
-    pub(crate) engine_version: String,
-    pub(crate) connection: ConnectionState,
-    /// The team's sessions, by agent.
-    pub(crate) sessions: BTreeMap<Slug, SessionState>,
-    /// The same in full.
-    #[serde(default, skip_serializing_if = "Vec::is_empty")]
-    pub(crate) kept: Vec<SessionStatus>,
 }
 
 /// A watch at work.
@@ -256,51 +239,6 @@ fn listen(lease: &WatchLease) -> Result<Listener, Failure> {
     })
 }
 
-/// Of what happens between runs: shown, and not recorded. The runs' own record has what they said and used.
-fn report(env: &Env, project: &Project, run: &RunId, events: &mpsc::UnboundedSender<Event>) -> Reports {
-    let (reports, messages) = Reports::channel();
-    let dispatcher = Dispatcher {
-        run: run.clone(),
-        past: Vec::new(),
-        clock: env.clock.clone(),
-        ids: env.ids.clone(),
-        journal: Unrecorded,
-        show: Cautious::new(Feed { watch: events.clone(), client: None }, secrets::redactor(env, &project.folder.root)),
-        sessions: Arc::new(LiveSessions::default()),
-    };
-    tokio::spawn(async move { drop(dispatcher.serve(messages).await) });
-    reports
-}
-
-async fn start(
-    env: &Env,
-    project: &Project,
-    run: &RunId,
-    script: Option<Script>,
-    reports: &Reports,
-) -> Result<Arc<SessionPool>, Failure> {
-    let asked = Instant::now();
-    let Started { engine, fallbacks } = engines::start(env, project, run, script).await?;
-    for (from, to, reason) in fallbacks {
-        reports.tell(None, What::EngineFallback { from, to, reason });
-    }
-    let (name, version) = (engine.kind().name().to_owned(), engine.version());
-    let seconds = seconds(asked.elapsed());
-    reports.tell(None, What::EngineStarted { engine: name, version, seconds, warm: false });
-    Ok(Arc::new(SessionPool::keeping(engine, project.settings.sessions.max_concurrent, reports.clone())))
-}
-
-/// What the engine is that a call would start: its settings, the MCP servers of its sessions, and the variables that say
-/// where prompts and keys go.
-fn engine_key(env: &Env, project: &Project) -> String {
-    const PREFIXES: [&str; 5] = ["COPILOT_", "GH_", "GITHUB_", "HTTP", "SQUAD_"];
-    let (settings, servers) = (&project.settings.engine, &project.settings.mcp);
-    let key = settings.copilot.provider.as_ref().and_then(|provider| provider.api_key_env.as_deref());
-    let matters = |name: &str| PREFIXES.iter().any(|prefix| name.starts_with(prefix)) || Some(name) == key;
-    let variables = env.variables.iter().filter(|(name, _)| matters(name)).collect::<Vec<_>>();
-    blake3::hash(format!("{settings:?}\n{servers:?}\n{variables:?}").as_bytes()).to_hex().to_string()
-}
-
 impl Watch {
     fn settings(&self) -> Layer {
         flag_settings(&self.flags)
@@ -348,43 +286,6 @@ impl Watch {
         }
     }
 
-    /// Tells others what it is at.
-    async fn tell_state(self: Rc<Self>) {
-        let mut may_write = Instant::now();
-        loop {
-            self.changed.notified().await;
-            sleep_until(may_write).await;
-            may_write = Instant::now() + PAUSE;
-            self.write_state();
-        }
-    }
-
-    fn write_state(&self) {
-        let Some(pool) = self.pool.borrow().clone() else { return };
-        let connection = pool.engine.connection();
-        let (engine, engine_version) = (pool.engine.kind().name().to_owned(), pool.engine.version());
-        let sessions = pool.states();
-        let kept = self.kept(&sessions);
-        let state = WatchState { engine, engine_version, connection, sessions, kept };
-        // Whoever asks meanwhile sees the state before this one.
-        let folder = self.files.state.parent().unwrap_or(Path::new("."));
-        let _ = local_file::replace(folder, &self.files.state, &state);
-    }
-
-    /// The sessions of the pool, as events have told of them.
-    fn kept(&self, states: &BTreeMap<Slug, SessionState>) -> Vec<SessionStatus> {
-        let known = self.sessions.activity().sessions;
-        let of_pool = |session: SessionStatus| {
-            let state = *states.get(&session.agent).filter(|_| session.id == standing_session_id(&session.agent))?;
-            let run = session.run.filter(|run| state == SessionState::Active && *run != self.run);
-            let directory = self.root.display().to_string();
-            Some(SessionStatus { run, state, directory, ..session })
-        };
-        let mut kept: Vec<SessionStatus> = known.into_iter().filter_map(of_pool).collect();
-        kept.sort_by(|one, other| one.agent.cmp(&other.agent));
-        kept
-    }
-
     /// Ends what is going on, and then the engine.
     async fn finish(&self) {
         self.at_work.borrow().values().for_each(|canceller| {
@@ -403,41 +304,5 @@ impl Watch {
             pool.stop().await;
         }
         self.reports.finish();
-    }
-}
-
-/// What a watch says of itself; `None`: nothing yet.
-pub(crate) fn state(files: &WatchFiles) -> Option<WatchState> {
-    local_file::read(&files.state)
-}
-
-/// The way to whoever shows events.
-struct View {
-    events: Sender<Event>,
-    waiting: Arc<AtomicUsize>,
-}
-
-impl View {
-    fn channel() -> (Self, Receiver<Event>) {
-        let (events, shown) = channel();
-        (Self { events, waiting: Arc::default() }, shown)
-    }
-
-    fn show(&self, event: Event) {
-        if event.what.keeping() == Keeping::Never && self.waiting.load(Ordering::Relaxed) > QUEUE {
-            return;
-        }
-        self.waiting.fetch_add(1, Ordering::Relaxed);
-        // The one who shows them outlives the watch.
-        let _ = self.events.send(event);
-    }
-}
-
-/// Keeps nothing.
-struct Unrecorded;
-
-impl Journal for Unrecorded {
-    async fn write(&mut self, _: &[Event]) -> Result<(), String> {
-        Ok(())
     }
 }

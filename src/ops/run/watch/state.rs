@@ -1,0 +1,76 @@
+//! What a watch says of itself, for `squad status` in another terminal.
+
+use std::collections::BTreeMap;
+use std::path::Path;
+use std::rc::Rc;
+use std::time::Duration;
+
+use serde::{Deserialize, Serialize};
+use tokio::time::{Instant, sleep_until};
+
+use super::Watch;
+use super::lease::WatchFiles;
+use crate::engine::Adapter;
+use crate::model::{ConnectionState, SessionState, SessionStatus, Slug};
+use crate::ops::run::local_file;
+use crate::pool::standing_session_id;
+
+/// The least time between two states.
+const PAUSE: Duration = Duration::from_millis(250);
+
+/// What a watch is at: for `squad status`.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub(crate) struct WatchState {
+    pub(crate) engine: String,
+    pub(crate) engine_version: String,
+    pub(crate) connection: ConnectionState,
+    /// The team's sessions, by agent.
+    pub(crate) sessions: BTreeMap<Slug, SessionState>,
+    /// The same in full.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub(crate) kept: Vec<SessionStatus>,
+}
+
+/// What a watch says of itself; `None`: nothing yet.
+pub(crate) fn state(files: &WatchFiles) -> Option<WatchState> {
+    local_file::read(&files.state)
+}
+
+impl Watch {
+    /// Tells others what it is at.
+    pub(super) async fn tell_state(self: Rc<Self>) {
+        let mut may_write = Instant::now();
+        loop {
+            self.changed.notified().await;
+            sleep_until(may_write).await;
+            may_write = Instant::now() + PAUSE;
+            self.write_state();
+        }
+    }
+
+    pub(super) fn write_state(&self) {
+        let Some(pool) = self.pool.borrow().clone() else { return };
+        let connection = pool.engine.connection();
+        let (engine, engine_version) = (pool.engine.kind().name().to_owned(), pool.engine.version());
+        let sessions = pool.states();
+        let kept = self.kept(&sessions);
+        let state = WatchState { engine, engine_version, connection, sessions, kept };
+        // Whoever asks meanwhile sees the state before this one.
+        let folder = self.files.state.parent().unwrap_or(Path::new("."));
+        let _ = local_file::replace(folder, &self.files.state, &state);
+    }
+
+    /// The sessions of the pool, as events have told of them.
+    fn kept(&self, states: &BTreeMap<Slug, SessionState>) -> Vec<SessionStatus> {
+        let known = self.sessions.activity().sessions;
+        let of_pool = |session: SessionStatus| {
+            let state = *states.get(&session.agent).filter(|_| session.id == standing_session_id(&session.agent))?;
+            let run = session.run.filter(|run| state == SessionState::Active && *run != self.run);
+            let directory = self.root.display().to_string();
+            Some(SessionStatus { run, state, directory, ..session })
+        };
+        let mut kept: Vec<SessionStatus> = known.into_iter().filter_map(of_pool).collect();
+        kept.sort_by(|one, other| one.agent.cmp(&other.agent));
+        kept
+    }
+}
