@@ -1,5 +1,5 @@
 use super::{Context, Ended};
-use crate::model::{AgentState, SessionStatus, first_line, list, plural, printable};
+use crate::model::{AgentState, OpenQuestion, SessionStatus, first_line, list, plural, printable};
 use crate::ops::run::watch::WatchState;
 use crate::ops::team::status::{WatchStatus, status};
 
@@ -43,21 +43,33 @@ impl Args {
         }
         for live in &status.runs_live {
             ui.data(&format!("runs        {} {}", live.run.run, printable(&first_line(&live.run.message, 60))));
+            for question in live.questions.iter().filter(|question| question.agent.is_none()) {
+                ui.data(&format!("            {}", waiting(question)));
+            }
             for (agent, state) in &live.agents {
                 let session =
                     status.sessions.iter().find(|one| one.run.as_ref() == Some(&live.run.run) && one.agent == *agent);
                 ui.data(&format!("            {agent:<12} {}", standing(*state, session)));
+                for question in live.questions.iter().filter(|question| question.agent.as_ref() == Some(agent)) {
+                    ui.data(&format!("            {:<12} {}", "", waiting(question)));
+                }
             }
         }
         Ok(0)
     }
 }
 
+fn waiting(question: &OpenQuestion) -> String {
+    let (since, text) = (question.since.strftime("%H:%M:%S"), first_line(&question.short(), 100));
+    printable(&format!("waits for an answer since {since} UTC: {text}"))
+}
+
 fn watching(state: &WatchState) -> String {
     let WatchState { engine, engine_version: version, connection, sessions, .. } = state;
     let sessions = list(sessions.iter().map(|(agent, state)| format!("{agent} {state}")));
     let sessions = if sessions.is_empty() { "no session yet".to_owned() } else { sessions };
-    format!("{engine} {version} {connection}; {sessions}")
+    let version = if version.is_empty() { String::new() } else { format!(" {version}") };
+    format!("{engine}{version} {connection}; {sessions}")
 }
 
 fn standing(state: AgentState, session: Option<&SessionStatus>) -> String {

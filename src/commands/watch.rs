@@ -7,7 +7,7 @@ use crate::ops::run::order::{FLAGS, flag_settings};
 use crate::ops::run::watch::{self, WatchOrder};
 use crate::ops::team::engines;
 use crate::settings;
-use crate::view::Watched;
+use crate::view::{Board, Live, Watched, keys};
 
 /// Keep the team's sessions warm and up to date
 ///
@@ -45,9 +45,16 @@ impl Args {
         };
         let Context { env, directory, ui, recovered } = context;
         let is_json = ui.json();
-        let screen = Mutex::new(ui);
-        let ended = watch::watch(env, &directory, order, &mut Watched::new(&screen, is_json));
-        let ui = screen.into_inner().unwrap_or_else(PoisonError::into_inner);
+        let is_live = ui.shows_progress() && ui.can_ask() && keys::is_ours();
+        let (ended, ui) = if is_live {
+            let board = Mutex::new(Board::new(ui));
+            let ended = watch::watch(env, &directory, order, &mut Live::new(&board, env.clock.clone()));
+            (ended, board.into_inner().unwrap_or_else(PoisonError::into_inner).into_screen())
+        } else {
+            let screen = Mutex::new(ui);
+            let ended = watch::watch(env, &directory, order, &mut Watched::new(&screen, is_json));
+            (ended, screen.into_inner().unwrap_or_else(PoisonError::into_inner))
+        };
         (Context { env, directory, ui, recovered }, ended.map(|()| 0))
     }
 

@@ -6,8 +6,8 @@ use jiff::Timestamp;
 use serde::{Deserialize, Serialize};
 
 use super::{
-    Access, Damage, Decision, DecisionId, End, EntryId, LeftOut, Outcome, Plan, RunId, Slug, Tier, Usage, Verdict,
-    WorkReport,
+    Access, ConnectionState, Damage, Decision, DecisionId, End, EntryId, LeftOut, Outcome, Plan, RunId, Slug, Tier,
+    Usage, Verdict, WorkReport,
 };
 
 /// A fact that the dispatcher has given its place in the order of a run.
@@ -165,6 +165,10 @@ kinds! {
     "connection.failed" AtOnce ConnectionFailed { engine: String, reason: String };
     "connection.lost" Batched ConnectionLost { reason: String };
     "connection.restored" Batched ConnectionRestored { attempts: u32 };
+    /// Of a watch and its engine.
+    "connection.changed" Never ConnectionChanged { engine: String, state: ConnectionState };
+    /// A session that is kept is about to be opened, or opened again.
+    "session.spawning" Never SessionSpawning { session: String };
     /// Durable at once: whoever resumes the run knows that there is a session.
     "session.created" AtOnce SessionCreated {
         session: String,
@@ -224,6 +228,10 @@ kinds! {
     "tool.denied" Batched ToolDenied { tool: String, detail: String, reason: String };
     "permission.asked" Batched PermissionAsked { tool: String, access: Access, detail: String };
     "permission.answered" Batched PermissionAnswered { tool: String, detail: String, allowed: bool };
+    /// A person is asked: for a permission, or for whatever an agent wants to know. `question` counts from 1 within a run.
+    "question.asked" Never QuestionAsked { question: u64, text: String };
+    /// It has its answer, or needs none any more.
+    "question.answered" Never QuestionAnswered { question: u64 };
     /// The work tree as it is at this moment is kept.
     "snapshot.taken" Batched SnapshotTaken { commit: String, left_out: Vec<LeftOut>, seconds: f64 };
     "decision.logged" AtOnce DecisionLogged {

@@ -75,6 +75,11 @@ impl RunId {
     pub(crate) fn as_str(&self) -> &str {
         &self.0
     }
+
+    /// Its last part, which tells runs of the same day apart.
+    pub(crate) fn short(&self) -> &str {
+        self.0.rsplit('-').next().unwrap_or(&self.0)
+    }
 }
 
 impl DecisionId {

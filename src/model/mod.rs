@@ -35,8 +35,8 @@ pub(crate) use outcome::{
 pub(crate) use plan::{Evidence, Moment, Plan, PlanKind, PlannedCeremony};
 pub(crate) use problem::{Problem, Severity, Source};
 pub(crate) use session::{
-    Access, AgentState, ConnectionState, ModelChoice, ModelLayer, Offer, RunActivity, SessionSpec, SessionState,
-    SessionStatus, ToolChoice, Unoffered,
+    Access, AgentState, ConnectionState, ModelChoice, ModelLayer, Offer, OpenQuestion, RunActivity, SessionSpec,
+    SessionState, SessionStatus, ToolChoice, Unoffered,
 };
 pub(crate) use team::{Cast, Ceremony, ContextSection, LabelRule, Module, Rule, Skill, Team, TeamNote};
 pub(crate) use text::{first_line, first_words, list, plural, quote};

@@ -220,6 +220,10 @@ pub(crate) fn every_kind() -> Vec<What> {
             problem: Some(text(".squad/team.md:3: half a merge")),
         },
         What::CharterChanged { diff: text("-Be brief.\n+Be thorough.\n") },
+        What::ConnectionChanged { engine: text("copilot"), state: ConnectionState::Connecting },
+        What::SessionSpawning { session: text("squad-backend") },
+        What::QuestionAsked { question: 1, text: text("backend asks:\n  | Which?\n>") },
+        What::QuestionAnswered { question: 1 },
     ]
 }
 

@@ -160,6 +160,29 @@ pub(crate) struct RunActivity {
     pub(crate) agents: BTreeMap<Slug, AgentState>,
     /// Those that are open.
     pub(crate) sessions: Vec<SessionStatus>,
+    /// What waits for a person's answer.
+    #[serde(default)]
+    pub(crate) questions: Vec<OpenQuestion>,
+}
+
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub(crate) struct OpenQuestion {
+    pub(crate) question: u64,
+    /// `None`: the run as a whole asks.
+    pub(crate) agent: Option<Slug>,
+    pub(crate) since: Timestamp,
+    pub(crate) text: String,
+}
+
+impl OpenQuestion {
+    /// On one line, without the agent's name.
+    pub(crate) fn short(&self) -> String {
+        let lines = self.text.lines().map(|line| line.trim().trim_start_matches("| ").trim_end_matches(['>', ' ']));
+        let text = lines.filter(|line| !line.is_empty()).collect::<Vec<_>>().join(" ");
+        let by = self.agent.as_ref().and_then(|agent| text.strip_prefix(agent.as_str()));
+        let text = by.map_or(text.as_str(), str::trim_start);
+        text.strip_prefix("asks: ").unwrap_or(text).to_owned()
+    }
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -198,6 +221,9 @@ pub(crate) struct SessionStatus {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub(crate) enum ConnectionState {
+    /// No engine has been started, or it has been ended.
+    Disconnected,
+    /// It is started, or started again.
     Connecting,
     Connected,
     /// It was lost, and is restored within seconds or not at all.
@@ -229,6 +255,7 @@ impl fmt::Display for SessionState {
 impl fmt::Display for ConnectionState {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(match self {
+            Self::Disconnected => "disconnected",
             Self::Connecting => "connecting",
             Self::Connected => "connected",
             Self::Reconnecting => "reconnecting",

@@ -32,7 +32,7 @@ pub(crate) use dispatcher::{Dispatcher, Journal, Reports, Show};
 pub(crate) use notices::Notices;
 #[cfg(test)]
 use requests::Requester;
-pub(crate) use requests::{Ask, Recorded, RequestHandler};
+pub(crate) use requests::{Ask, Question, Recorded, RequestHandler};
 pub(crate) use session_id::{run_of_session, session_id, standing_session_id};
 pub(crate) use session_pool::SessionPool;
 pub(crate) use sessions::LiveSessions;

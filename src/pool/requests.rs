@@ -5,6 +5,7 @@ use std::path::{Component, Path, PathBuf};
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
+use serde::{Deserialize, Serialize};
 use tokio::sync::oneshot;
 
 use super::colleagues::Caller;
@@ -15,7 +16,15 @@ use crate::policy::{Permissions, Ruling, is_in_inbox, only_shows_changes, rule};
 use crate::tools::{self, Intent};
 
 /// How a person is asked. The answer comes when it comes; dropping the sender is no answer.
-pub(crate) type Ask = Arc<dyn Fn(String, oneshot::Sender<String>) + Send + Sync>;
+pub(crate) type Ask = Arc<dyn Fn(Question, oneshot::Sender<String>) + Send + Sync>;
+
+/// What a person is asked.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub(crate) struct Question {
+    /// Counts from 1 within a run.
+    pub(crate) number: u64,
+    pub(crate) text: String,
+}
 
 pub(crate) struct RequestHandler {
     /// Absolute paths of files that the user has attached: reading them is what they are there for.
@@ -37,6 +46,8 @@ pub(crate) struct RequestHandler {
     pub(crate) notices: Notices,
     /// `None`: nobody can be asked.
     pub(crate) ask: Option<Ask>,
+    /// How many questions there were.
+    pub(crate) asked: AtomicU64,
     /// Cancelled, the run needs no answers any more.
     pub(crate) cancel: Cancel,
 }
@@ -160,7 +171,7 @@ impl RequestHandler {
                 }
                 reply.send(approval);
             }
-            Request::Question { text, choices, reply } => self.question(&requester.agent, &text, &choices, reply).await,
+            Request::Question { text, choices, reply } => self.question(requester, &text, &choices, reply).await,
         }
     }
 
@@ -304,11 +315,12 @@ impl RequestHandler {
                 let question = format!("{agent} wants to use {named}:\n{}Allow it? [y/N] ", marked(detail));
                 let (tool, detail) = (tool.to_owned(), detail.to_owned());
                 requester.tell(What::PermissionAsked { tool: tool.clone(), access, detail: detail.clone() });
-                let approval = match self.ask_person(question).await.as_deref().map(str::trim) {
-                    Some("y" | "Y" | "yes") => Approval::Allow,
-                    Some(_) => Approval::Deny("the user refused it".to_owned()),
-                    None => Approval::Deny("there is nobody to ask".to_owned()),
-                };
+                let approval =
+                    match self.ask_person(&requester.reports, Some(agent), question).await.as_deref().map(str::trim) {
+                        Some("y" | "Y" | "yes") => Approval::Allow,
+                        Some(_) => Approval::Deny("the user refused it".to_owned()),
+                        None => Approval::Deny("there is nobody to ask".to_owned()),
+                    };
                 requester.tell(What::PermissionAnswered { tool, detail, allowed: approval == Approval::Allow });
                 approval
             }
@@ -324,16 +336,22 @@ impl RequestHandler {
         dunce::canonicalize(&path).map_or_else(|_| detail.to_owned(), |path| path.display().to_string())
     }
 
-    async fn question(&self, agent: &Slug, text: &str, choices: &[String], reply: Reply<Option<String>>) {
+    async fn question(&self, requester: &Requester, text: &str, choices: &[String], reply: Reply<Option<String>>) {
+        let Requester { agent, reports, .. } = requester;
         let choices = if choices.is_empty() { String::new() } else { format!("\n({})", choices.join(" / ")) };
-        let answer = self.ask_person(format!("{agent} asks:\n{}> ", marked(&format!("{text}{choices}")))).await;
+        let question = format!("{agent} asks:\n{}> ", marked(&format!("{text}{choices}")));
+        let answer = self.ask_person(reports, Some(agent), question).await;
         reply.send(answer.map(|answer| answer.trim().to_owned()).filter(|answer| !answer.is_empty()));
     }
 
     /// `None`: there is nobody to ask.
-    pub(crate) async fn ask_person(&self, question: String) -> Option<String> {
+    pub(crate) async fn ask_person(&self, reports: &Reports, agent: Option<&Slug>, text: String) -> Option<String> {
+        let ask = self.ask.as_ref()?;
+        let number = self.asked.fetch_add(1, Ordering::Relaxed) + 1;
+        reports.tell(agent, What::QuestionAsked { question: number, text: text.clone() });
+        let _open = Open { reports, agent, number };
         let (sender, answer) = oneshot::channel();
-        (self.ask.as_ref()?)(question, sender);
+        ask(Question { number, text }, sender);
         let mut cancel = self.cancel.clone();
         tokio::select! {
             biased;
@@ -358,6 +376,19 @@ impl RequestHandler {
             .map(|decision| format!("[{}] {}\n{}", decision.id, decision.title, decision.text))
             .collect();
         if found.is_empty() { "No decision in force matches.".to_owned() } else { found.join("\n\n") }
+    }
+}
+
+/// A question that has no answer yet. Whoever stops waiting for one needs none.
+struct Open<'a> {
+    reports: &'a Reports,
+    agent: Option<&'a Slug>,
+    number: u64,
+}
+
+impl Drop for Open<'_> {
+    fn drop(&mut self) {
+        self.reports.tell(self.agent, What::QuestionAnswered { question: self.number });
     }
 }
 

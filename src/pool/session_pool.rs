@@ -104,6 +104,9 @@ impl SessionPool {
         let (standing, context) = kept.standing(opening.clone());
         let name = standing.session.clone();
         let Some(claim) = kept.claim(&standing, to) else { return self.open_apart(opening, reports).await };
+        if matches!(claim, Claim::Make { .. }) {
+            reports.tell(Some(&agent), What::SessionSpawning { session: name.clone() });
+        }
         let claimed = Claimed { kept: Arc::clone(kept), agent: agent.clone(), is_back: false };
         let (session, how) = match claim {
             Claim::Take(mut session) => match is_usable(&mut session).await {
@@ -241,6 +244,7 @@ impl SessionPool {
     }
 
     async fn spawn(&self, kept: &Kept, agent: &Slug, opening: Opening) {
+        kept.tell(agent, |session| What::SessionSpawning { session });
         let asked = Instant::now();
         match self.make(opening, &kept.reports).await {
             Ok((session, how)) => kept.settle(agent, session, how, seconds(asked.elapsed())),

@@ -135,11 +135,11 @@ async fn a_changed_charter_makes_a_session_anew_and_one_at_work_only_after_its_t
         spec.compiled_hash = "01".to_owned();
         world.pool.recreate(&slug(name), spec).await;
     }
-    assert_eq!(world.pool_events(), ["session.destroyed", "session.created"], "bob's");
+    assert_eq!(world.pool_events(), ["session.destroyed", "session.spawning", "session.created"], "bob's");
     assert_eq!(world.state("ada"), Some(SessionState::Active));
     at_work.await.expect("no panic");
     // It keeps what was said in it.
-    assert_eq!(world.pool_events(), ["session.destroyed", "session.resumed"], "ada's");
+    assert_eq!(world.pool_events(), ["session.destroyed", "session.spawning", "session.resumed"], "ada's");
     assert_eq!(world.state("ada"), Some(SessionState::Idle));
 }
 
@@ -155,7 +155,7 @@ async fn who_rests_is_suspended_and_resumed_when_needed() {
     tokio::time::sleep(Duration::from_secs(1)).await;
     world.pool.suspend(idle).await;
     assert_eq!(world.state("ada"), Some(SessionState::Suspended));
-    assert_eq!(world.pool_events(), ["session.created", "session.suspended", "pool.empty"]);
+    assert_eq!(world.pool_events(), ["session.spawning", "session.created", "session.suspended", "pool.empty"]);
     world.had();
     world.in_run("r1").work(job("ada")).await;
     assert_eq!(world.had(), [had("squad-ada", "resumed")]);

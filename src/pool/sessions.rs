@@ -6,7 +6,7 @@ use std::sync::{Mutex, MutexGuard, PoisonError};
 
 use tokio::sync::Notify;
 
-use crate::model::{AgentState, Event, RunActivity, SessionState, SessionStatus, Slug, What, first_line};
+use crate::model::{AgentState, Event, OpenQuestion, RunActivity, SessionState, SessionStatus, Slug, What, first_line};
 
 /// Learns from the run's events; the workers add what no event says.
 #[derive(Default)]
@@ -84,6 +84,15 @@ impl LiveSessions {
 
 impl Known {
     fn note(&mut self, event: &Event) {
+        let questions = &mut self.activity.questions;
+        match &event.what {
+            What::QuestionAsked { question, text } => {
+                let (question, agent, text) = (*question, event.agent.clone(), text.clone());
+                questions.push(OpenQuestion { question, agent, since: event.at, text });
+            }
+            What::QuestionAnswered { question } => questions.retain(|open| open.question != *question),
+            _ => {}
+        }
         let Some(agent) = &event.agent else {
             if let What::RoutePlanned(plan) = &event.what {
                 for agent in plan.agents.iter().chain(&plan.reviewer) {

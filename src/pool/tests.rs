@@ -187,6 +187,7 @@ async fn a_link_in_the_project_is_judged_by_where_it_leads() {
         notices: Notices::default(),
         locked: Default::default(),
         ask: None,
+        asked: Default::default(),
         cancel: workers_tests::never(),
     };
     for (path, is_allowed) in

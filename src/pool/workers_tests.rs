@@ -88,6 +88,7 @@ pub(super) fn requests(permissions: Permissions, ask: Option<Ask>) -> RequestHan
         recorded_here,
         notices,
         ask,
+        asked: Default::default(),
         cancel,
     }
 }
@@ -211,7 +212,7 @@ async fn a_question_nobody_answers_has_no_answer() {
         let (reports, _messages) = Reports::channel();
         let heard = Arc::clone(&asked);
         let ask: Ask = Arc::new(move |question, sender: oneshot::Sender<String>| {
-            heard.lock().expect("one thread").push(question);
+            heard.lock().expect("one thread").push(question.text);
             let _ = sender.send(typed.to_owned());
         });
         let (reply, answer) = Reply::channel();

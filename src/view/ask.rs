@@ -9,7 +9,7 @@ use indicatif::{MultiProgress, ProgressDrawTarget};
 use tokio::sync::oneshot;
 
 use crate::model::printable;
-use crate::pool::Ask;
+use crate::pool::{Ask, Question};
 
 /// What lines, progress and questions share: the one terminal.
 #[derive(Clone)]
@@ -44,7 +44,10 @@ impl Terminal {
         let read = match wait_for_input(is_wanted) {
             true => std::io::stdin().lock().read_line(&mut line).ok().filter(|read| *read > 0),
             // The next line belongs to whoever reads next.
-            false => Some(0),
+            false => {
+                eprintln!("(no answer is needed any more)");
+                Some(0)
+            }
         };
         self.progress.set_draw_target(ProgressDrawTarget::stderr());
         self.asking.store(false, Ordering::Release);
@@ -90,10 +93,10 @@ fn discard_input() {
 /// Reads answers from standard input on a thread of its own, since reading cannot be interrupted. At the end of input
 /// every question goes unanswered.
 pub(crate) fn asker(terminal: Terminal) -> Ask {
-    let (sender, questions) = mpsc::channel::<(String, oneshot::Sender<String>)>();
+    let (sender, questions) = mpsc::channel::<(Question, oneshot::Sender<String>)>();
     let spawned = std::thread::Builder::new().name("questions".to_owned()).spawn(move || {
         for (question, answer) in questions {
-            match terminal.ask(&question, || !answer.is_closed()) {
+            match terminal.ask(&question.text, || !answer.is_closed()) {
                 // Whoever asked may have been stopped meanwhile.
                 Some(line) => drop(answer.send(line)),
                 None => break,

@@ -7,17 +7,20 @@ mod cautious;
 #[cfg(test)]
 mod every_kind_tests;
 mod json;
-#[expect(dead_code, unused_imports, reason = "whoever shows rows needs it")]
 pub(crate) mod keys;
 mod lines;
+mod live;
 mod progress;
+mod shown;
 mod watched;
 
 pub(crate) use ask::asker;
 pub(crate) use cautious::Cautious;
 pub(crate) use json::json_line;
 pub(crate) use lines::Lines;
+pub(crate) use live::{Board, Live};
 pub(crate) use progress::Progress;
+pub(crate) use shown::{Follow, Showing, Shown, Shows, Wish};
 pub(crate) use watched::Watched;
 
 use crate::model::Event;

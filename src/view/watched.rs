@@ -1,9 +1,10 @@
 //! What `squad watch` shows: what becomes of the team and its sessions, and each run as it goes.
 
 use std::collections::BTreeMap;
-use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
-use super::{Lines, Mood, Screen};
+use super::{Follow, Lines, Mood, Screen, Shown, Shows};
 use crate::model::{Event, RunId, Slug, What, first_line, list};
 use crate::pool::Show;
 
@@ -14,11 +15,15 @@ pub(crate) struct Watched<'s, S> {
     screen: Shared<'s, S>,
     is_json: bool,
     runs: BTreeMap<RunId, Lines<Shared<'s, S>>>,
+    /// How many there are, for the screens of all of them.
+    count: Arc<AtomicUsize>,
 }
 
 impl<'s, S: Screen> Watched<'s, S> {
     pub(crate) fn new(screen: &'s Mutex<S>, is_json: bool) -> Self {
-        Self { screen: Shared(screen), is_json, runs: BTreeMap::new() }
+        let count = Arc::<AtomicUsize>::default();
+        let screen = Shared { screen, run: None, count: Arc::clone(&count) };
+        Self { screen, is_json, runs: BTreeMap::new(), count }
     }
 
     fn own(&mut self, agent: Option<&Slug>, what: &What) {
@@ -68,7 +73,9 @@ impl<S: Screen> Show for Watched<'_, S> {
             self.screen.line("squad", Mood::Plain, &format!("run {}: {}", event.run, first_line(text, ANSWER)));
         }
         if matches!(event.what, What::RunStarted { .. } | What::RunResumed { .. }) {
-            self.runs.insert(event.run.clone(), Lines::new(self.screen.clone()));
+            let screen = Shared { run: Some(event.run.clone()), ..self.screen.clone() };
+            self.runs.insert(event.run.clone(), Lines::new(screen));
+            self.count.store(self.runs.len(), Ordering::Relaxed);
         }
         match self.runs.get_mut(&event.run) {
             Some(lines) => lines.show(event),
@@ -76,22 +83,44 @@ impl<S: Screen> Show for Watched<'_, S> {
         }
         if matches!(event.what, What::RunCompleted { .. }) {
             self.runs.remove(&event.run);
+            self.count.store(self.runs.len(), Ordering::Relaxed);
+        }
+    }
+}
+
+impl<S: Screen> Follow for Watched<'_, S> {
+    fn answers(&self) -> bool {
+        false
+    }
+
+    fn follow(&mut self, shows: Shows) {
+        loop {
+            match shows.next(None) {
+                Some(Shown::Event(event)) => self.show(&event),
+                Some(Shown::End) => return,
+                _ => {}
+            }
         }
     }
 }
 
 /// One screen for several runs. Nothing moves on it, and an answer is whoever asked's to print.
-struct Shared<'s, S>(&'s Mutex<S>);
+struct Shared<'s, S> {
+    screen: &'s Mutex<S>,
+    /// Whose lines these are: named while there are others.
+    run: Option<RunId>,
+    count: Arc<AtomicUsize>,
+}
 
 impl<S> Shared<'_, S> {
     fn screen(&self) -> MutexGuard<'_, S> {
-        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+        self.screen.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
 impl<S> Clone for Shared<'_, S> {
     fn clone(&self) -> Self {
-        Self(self.0)
+        Self { screen: self.screen, run: self.run.clone(), count: Arc::clone(&self.count) }
     }
 }
 
@@ -105,7 +134,10 @@ impl<S: Screen> Screen for Shared<'_, S> {
     }
 
     fn line(&mut self, who: &str, mood: Mood, text: &str) {
-        self.screen().line(who, mood, text);
+        match self.run.as_ref().filter(|_| self.count.load(Ordering::Relaxed) > 1) {
+            Some(run) => self.screen().line(who, mood, &format!("[{}] {text}", run.short())),
+            None => self.screen().line(who, mood, text),
+        }
     }
 
     fn is_lively(&self) -> bool {

@@ -32,6 +32,8 @@ mod init;
 mod kills;
 mod landing;
 mod ledger;
+#[cfg(unix)]
+mod live_view;
 mod log;
 mod odd_places;
 mod orchestrate;

@@ -317,6 +317,77 @@ fn a_question_is_answered_where_the_work_was_asked_for() {
     }
 }
 
+/// Nobody at the watch could answer it.
+#[test]
+fn a_question_whose_terminal_is_gone_is_refused_by_a_watch_without_one() {
+    let watch = Watch::of(ASKS);
+    let mut person = Person::sits_down();
+    let mut command = watch.command(&["orchestrate", "--permissions", "ask", "@ada write it"]);
+    command.env("TERM", "xterm");
+    let mut child = person.starts(command);
+    person.waits_for("Allow it? [y/N] ");
+    assert_eq!(watch.hear("question.asked")["agent"], "ada");
+    child.kill().expect("it is ours");
+    child.wait().expect("it ends");
+    assert_eq!(watch.hear("question.answered")["question"], 1);
+    assert_eq!(watch.hear("permission.answered")["allowed"], false);
+    assert!(!watch.repo.exists("a.txt"));
+}
+
+#[test]
+fn the_connection_is_told_from_before_its_beginning_to_after_its_end() {
+    let mut watch = Watch::of(SCRIPT);
+    watch.kill();
+    let mut child = watch.command(&["watch", "--json"]).stdout(Stdio::piped()).spawn().expect("squad runs");
+    wait_for(&mut child, r#""type":"session.created""#);
+    assert_eq!(watch.status()["watch"]["connection"], "connected");
+    signal(&child, "INT");
+    let (out, _) = rest(child);
+    assert!(out.contains(r#""type":"connection.changed","engine":"rehearsal","state":"disconnected""#), "{out}");
+    let mut child = watch.command(&["watch", "--json"]).stdout(Stdio::piped()).spawn().expect("squad runs");
+    let first = wait_for(&mut child, r#""type":"connection.changed""#);
+    assert!(first.contains(r#""state":"connecting""#), "{first}");
+    let next = wait_for(&mut child, r#""type":"connection.changed""#);
+    assert!(next.contains(r#""state":"connected""#), "{next}");
+    watch.child = Some(child);
+}
+
+/// While there are several, one cannot tell by an agent's name whose line it is.
+#[test]
+fn lines_name_their_run_while_there_are_several() {
+    let turn = |agent: &str, after: &str| {
+        format!(
+            "[[turn]]\nagent = \"{agent}\"\nsteps = [{{ say = \"Begun.\" }}, {{ wait = \"{after}\" }}, \
+             {{ ask = \"x\" }}, {{ say = \"{agent} ends.\" }}]\n"
+        )
+    };
+    let mut watch = Watch::of(&(turn("ada", "600s") + &turn("bob", "1ms")));
+    watch.kill();
+    let mut child = watch.command(&["watch"]).stderr(Stdio::piped()).spawn().expect("squad runs");
+    while watch.status()["watch"]["sessions"]["bob"] != "idle" {
+        std::thread::sleep(Duration::from_millis(20));
+    }
+    let long = watch.begin("@ada wait");
+    let (out, _) = watch.orchestrate("@bob be quick");
+    let run = events(&out, "run.completed")[0]["run"].as_str().expect("an id").to_owned();
+    signal(&child, "INT");
+    let (out, _) = rest(long);
+    let other = events(&out, "run.completed")[0]["run"].as_str().expect("an id").to_owned();
+    let mut said = String::new();
+    std::io::Read::read_to_string(child.stderr.as_mut().expect("a pipe"), &mut said).expect("UTF-8");
+    child.wait().expect("it ends");
+    let short = |run: &str| run.rsplit('-').next().expect("a part").to_owned();
+    assert!(said.contains(&format!("squad       run {run}: @bob be quick\n")), "{said}");
+    assert!(said.contains(&format!("squad       [{}] bob works on it; ", short(&run))), "{said}");
+    assert!(said.contains(&format!("squad       [{}] completed: 1 agent", short(&run))), "{said}");
+    // Alone before and after.
+    assert!(said.contains("squad       ada works on it; "), "{said}");
+    assert!(
+        said.contains("squad       cancelled: 1 agent") && !said.contains(&format!("[{}]", short(&other))),
+        "{said}"
+    );
+}
+
 /// What it says has to be read by nobody.
 #[test]
 fn a_watch_whose_output_nobody_reads_works_on() {

@@ -4,11 +4,17 @@ use std::fs::File;
 use std::io::{Read, Write};
 use std::os::fd::OwnedFd;
 use std::process::{Child, Command};
+use std::time::{Duration, Instant};
 
+use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustix::pty::{OpenptFlags, grantpt, openpt, ptsname, unlockpt};
 
+/// Nothing that is waited for takes as long; a machine under load may.
+const PATIENCE: Duration = Duration::from_secs(60);
+const LONG: Timespec = Timespec { tv_sec: 60, tv_nsec: 0 };
+
 pub(crate) struct Person {
-    terminal: File,
+    pub(crate) terminal: File,
     /// Until squad is started: from then on only it holds this end, so that its exit ends what there is to read.
     end: Option<File>,
     pub(crate) screen: String,
@@ -42,7 +48,11 @@ impl Person {
     /// Until it has been shown so often.
     pub(crate) fn waits_for_times(&mut self, text: &str, times: usize) {
         let mut bytes = [0; 4096];
+        let since = Instant::now();
         while self.screen.matches(text).count() < times {
+            let mut shown = [PollFd::new(&self.terminal, PollFlags::IN)];
+            let has_come = poll(&mut shown, Some(&LONG)).expect("a terminal") > 0 && since.elapsed() < PATIENCE;
+            assert!(has_come, "not shown: {text:?} in {}", self.screen);
             let count = self.terminal.read(&mut bytes).unwrap_or(0);
             assert!(count > 0, "never shown: {text:?} in {}", self.screen);
             self.screen.push_str(&String::from_utf8_lossy(&bytes[..count]));

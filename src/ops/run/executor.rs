@@ -120,7 +120,7 @@ impl Executor<'_> {
         let names = list(choice::candidates(team, plan));
         let reason = first_line(&printable(reason), 200);
         let question = format!("{reason}. Who works on it: {names}? [Enter: nobody] ");
-        let answer = self.workers.requests.ask_person(question).await?;
+        let answer = self.workers.requests.ask_person(&self.workers.reports, None, question).await?;
         let mut plan = choice::by_person(team, plan, &answer)?;
         ceremonies::add(team, &mut plan, &self.order.message);
         plan.evidence.extend(self.compiler.model_evidence(&plan));

@@ -42,6 +42,7 @@ pub(super) fn requests(
         recorded_here: Mutex::default(),
         notices: Notices::new(owned(project)).with_past(&past.events),
         ask: order.ask.clone(),
+        asked: Default::default(),
         cancel,
     }
 }

@@ -3,8 +3,11 @@
 use std::io;
 use std::time::Duration;
 
+use tokio::sync::Notify;
+
 use crate::error::FailureKind;
 use crate::pool::Canceller;
+use crate::view::keys::restore;
 
 /// Programs around squad may pass one Ctrl-C on twice, so what comes right behind the first is the same.
 const SAME: Duration = Duration::from_millis(500);
@@ -22,12 +25,25 @@ impl Signals {
         self.0.next().await;
     }
 
+    async fn next_or(&mut self, said: &Notify) {
+        tokio::select! {
+            () = self.0.next() => {}
+            () = said.notified() => {}
+        }
+    }
+
     /// Ends every agent at the first signal, and the program at the second.
-    pub(in crate::ops) async fn obey(mut self, interrupt: Canceller) {
-        self.0.next().await;
+    pub(in crate::ops) async fn obey(self, interrupt: Canceller) {
+        self.obey_or(interrupt, &Notify::new()).await;
+    }
+
+    /// The same for what a person may say in another way.
+    pub(in crate::ops) async fn obey_or(mut self, interrupt: Canceller, said: &Notify) {
+        self.next_or(said).await;
         interrupt.run();
         tokio::time::sleep(SAME).await;
-        self.0.next().await;
+        self.next_or(said).await;
+        restore();
         std::process::exit(i32::from(FailureKind::Interrupted.exit_code()));
     }
 }

@@ -8,7 +8,7 @@ use serde::Serialize;
 use crate::env::Env;
 use crate::error::Failure;
 use crate::git::{Begun, Repository};
-use crate::model::{AgentState, RunActivity, RunId, SessionStatus, Slug};
+use crate::model::{AgentState, OpenQuestion, RunActivity, RunId, SessionStatus, Slug};
 use crate::ops::ledger::contents as ledger;
 use crate::ops::repository;
 use crate::ops::run::lease::{self, Leases, LiveRun};
@@ -62,6 +62,8 @@ pub(crate) struct RunStatus {
     pub(crate) run: LiveRun,
     pub(crate) step: Option<u32>,
     pub(crate) agents: BTreeMap<Slug, AgentState>,
+    /// What waits for a person's answer.
+    pub(crate) questions: Vec<OpenQuestion>,
 }
 
 #[derive(Clone, Debug, PartialEq, Serialize)]
@@ -117,8 +119,8 @@ fn watch_of(repository: &Repository, team: &str) -> Option<WatchStatus> {
 fn live_runs(local: &Path, live: Vec<LiveRun>) -> (Vec<RunStatus>, Vec<SessionStatus>) {
     let (mut runs, mut all) = (Vec::new(), Vec::new());
     for run in live {
-        let RunActivity { step, agents, sessions } = live::activity(local, &run.run).unwrap_or_default();
-        runs.push(RunStatus { run, step, agents });
+        let RunActivity { step, agents, sessions, questions } = live::activity(local, &run.run).unwrap_or_default();
+        runs.push(RunStatus { run, step, agents, questions });
         all.extend(sessions);
     }
     (runs, all)

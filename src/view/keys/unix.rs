@@ -1,4 +1,4 @@
-use std::io::{self, PipeReader, PipeWriter, Read, Write, stdin};
+use std::io::{self, IsTerminal, PipeReader, PipeWriter, Read, Write, stdin};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
@@ -9,6 +9,9 @@ use super::{Heard, Key};
 
 /// How long the rest of a key may take to come.
 const MOMENT: Timespec = Timespec { tv_sec: 0, tv_nsec: 50_000_000 };
+
+/// How often to look whether the terminal is ours again.
+const SECOND: Timespec = Timespec { tv_sec: 1, tv_nsec: 0 };
 
 /// How the terminal was: for ways out of the program on which nothing is dropped.
 static BEFORE: Mutex<Option<Termios>> = Mutex::new(None);
@@ -50,9 +53,13 @@ pub(crate) fn restore() {
     }
 }
 
-/// Whether standard input is a terminal at which this program is the one in the foreground.
+/// Whether standard input is a terminal at which this program is in the foreground, or which has none.
 pub(crate) fn is_ours() -> bool {
-    tcgetpgrp(stdin()).is_ok_and(|group| group == rustix::process::getpgrp())
+    match tcgetpgrp(stdin()) {
+        Ok(group) => group == rustix::process::getpgrp(),
+        // A terminal that does not control this process does not stop it either.
+        Err(_) => stdin().is_terminal(),
+    }
 }
 
 pub(crate) struct Keys {
@@ -100,6 +107,10 @@ impl Keys {
                 Ok(_) if is_woken => {
                     let _ = self.woken.read(&mut [0; 64]);
                     return Heard::Woken;
+                }
+                // In the background, reading would stop this process: until it is in front again, others' keys wait.
+                Ok(_) if has_input && !is_ours() && tcgetpgrp(&input).is_ok() => {
+                    let _ = poll(&mut [PollFd::new(&self.woken, PollFlags::IN)], Some(&SECOND));
                 }
                 Ok(_) if has_input => {
                     let mut bytes = [0; 256];

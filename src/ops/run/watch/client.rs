@@ -1,5 +1,7 @@
 //! A run that `squad watch` carries out for this process.
 
+use std::cell::RefCell;
+use std::collections::BTreeMap;
 use std::path::Path;
 use std::time::Duration;
 
@@ -7,19 +9,20 @@ use interprocess::local_socket::tokio::Stream;
 use interprocess::local_socket::traits::tokio::Stream as _;
 use tokio::io::{AsyncWriteExt, ReadHalf, WriteHalf};
 use tokio::sync::{mpsc, oneshot};
+use tokio::task::AbortHandle;
 
 use super::engine_key;
 use super::lease::{WatchFiles, Watcher, name};
 use super::wire::{FromClient, FromWatch, Incoming, PROTOCOL, Request, written};
 use crate::env::Env;
 use crate::error::Failure;
-use crate::model::RunId;
+use crate::model::{RunId, What};
 use crate::ops::decisions::landing::{Landed, Lander, Which};
 use crate::ops::ledger::journal::aside;
 use crate::ops::run::order::{Ended, Order};
 use crate::ops::run::signals::Signals;
 use crate::ops::{Project, runtime};
-use crate::pool::{Cancel, Show};
+use crate::pool::{Cancel, Question, Show};
 
 /// How long the last words may take to be written.
 const FAREWELL: Duration = Duration::from_millis(500);
@@ -80,7 +83,7 @@ async fn ask<S: Show>(env: &Env, project: &Project, order: &Order, watcher: &Wat
     let writing = tokio::spawn(write(sender, queue));
     let request = FromClient::Orchestrate(Box::new(request(env, project, order)));
     let _ = lines.send(written(&request));
-    let conversation = Conversation { env, project, order, cancel, lines };
+    let conversation = Conversation { env, project, order, cancel, lines, asked: RefCell::default() };
     let asked = conversation.hold(Incoming::new(receiver), show).await;
     drop(conversation);
     // A question that nobody answers any more may still hold the connection.
@@ -122,6 +125,8 @@ struct Conversation<'a> {
     order: &'a Order,
     cancel: Cancel,
     lines: mpsc::UnboundedSender<Vec<u8>>,
+    /// The questions that are open here.
+    asked: RefCell<BTreeMap<u64, AbortHandle>>,
 }
 
 impl Conversation<'_> {
@@ -145,6 +150,9 @@ impl Conversation<'_> {
                 Some(FromWatch::Declined { reason }) => return Asked::Declined(reason),
                 Some(FromWatch::Event(event)) => {
                     has_begun = true;
+                    if let What::QuestionAnswered { question } = event.what {
+                        self.take_back(question);
+                    }
                     show.show(&event);
                 }
                 Some(FromWatch::Ask { id, question }) => self.answer(id, question),
@@ -170,12 +178,20 @@ impl Conversation<'_> {
     fn answer(&self, id: u64, question: String) {
         let Some(ask) = &self.order.ask else { return self.say(&FromClient::Answer { id, text: None }) };
         let (sender, answer) = oneshot::channel();
-        ask(question, sender);
+        ask(Question { number: id, text: question }, sender);
         let lines = self.lines.clone();
-        tokio::spawn(async move {
+        let answering = tokio::spawn(async move {
             let text = answer.await.ok();
             let _ = lines.send(written(&FromClient::Answer { id, text }));
         });
+        self.asked.borrow_mut().insert(id, answering.abort_handle());
+    }
+
+    /// It was answered elsewhere, or nobody needs the answer any more.
+    fn take_back(&self, id: u64) {
+        if let Some(answering) = self.asked.borrow_mut().remove(&id) {
+            answering.abort();
+        }
     }
 
     async fn land(&self) -> Result<Landed, Failure> {

@@ -11,9 +11,9 @@ mod engine;
 mod lease;
 mod peer;
 mod serve;
-mod showing;
 mod state;
 mod team;
+mod terminal;
 mod wire;
 
 use std::cell::{Cell, RefCell};
@@ -22,36 +22,36 @@ use std::future::pending;
 use std::path::{Path, PathBuf};
 use std::rc::Rc;
 use std::sync::Arc;
-use std::sync::atomic::Ordering;
 use std::thread;
 
 use interprocess::local_socket::ListenerOptions;
 use interprocess::local_socket::tokio::Listener;
 use interprocess::local_socket::traits::tokio::Listener as _;
 use tokio::sync::{Notify, mpsc};
-use tokio::task::{LocalSet, spawn_local};
+use tokio::task::{JoinHandle, LocalSet, spawn_local};
 use tokio::time::Duration;
 
 pub(crate) use client::{Asked, leave, orchestrate};
-use engine::{engine_key, report, start};
+use engine::{engine_key, report};
 use lease::WatchLease;
 pub(in crate::ops) use lease::is_anywhere;
 pub(crate) use lease::{WatchFiles, Watcher};
-use showing::View;
+use peer::Client;
 pub(crate) use state::{WatchState, state};
 use team::KnownTeam;
 
-use crate::engine::Adapter;
 use crate::engine::rehearsal::Script;
 use crate::env::Env;
 use crate::error::{Failure, FailureKind};
 use crate::model::{ConnectionState, Event, RunId, What};
+use crate::ops::run::live;
 use crate::ops::run::order::flag_settings;
 use crate::ops::run::signals::Signals;
 use crate::ops::team::engines;
 use crate::ops::{Project, runtime};
-use crate::pool::{Cancel, Canceller, LiveSessions, Reports, SessionPool, Show};
+use crate::pool::{Cancel, Canceller, LiveSessions, Reports, SessionPool};
 use crate::settings::Layer;
+use crate::view::{Follow, Showing, Shown, Shows, Wish, keys};
 use crate::watch::FolderChanges;
 
 /// How long to wait where no connection can be made.
@@ -77,9 +77,13 @@ struct Watch {
     directory: PathBuf,
     /// The project's.
     root: PathBuf,
+    /// Squad's state of this clone.
+    local: PathBuf,
     flags: BTreeMap<String, String>,
-    script: RefCell<Option<Script>>,
+    script: Option<Script>,
     asks: bool,
+    /// Somebody at this terminal answers what nobody else does.
+    answers: bool,
     /// Of its own events.
     run: RunId,
     reports: Reports,
@@ -88,22 +92,38 @@ struct Watch {
     /// `None`: it ends.
     pool: RefCell<Option<Arc<SessionPool>>>,
     engine_key: String,
+    /// The engine that is asked for.
+    engine_name: String,
+    is_starting: Cell<bool>,
+    /// Told when an engine has been started.
+    started: Notify,
+    /// The state of its connection that was told last.
+    told: Cell<ConnectionState>,
     team: RefCell<KnownTeam>,
     /// What sessions have done, by the events of all runs.
     sessions: LiveSessions,
-    /// Ends what is going on, by the connection's number.
-    at_work: RefCell<BTreeMap<u64, Canceller>>,
+    /// Ends what is going on, and for whom that is, by the connection's number.
+    at_work: RefCell<BTreeMap<u64, (Canceller, Arc<Client>)>>,
     connections: Cell<u64>,
     changed: Notify,
     ended: Notify,
 }
 
+/// The ways to and from whoever shows what happens.
+struct Audience {
+    showing: Showing,
+    answers: bool,
+    wishes: mpsc::UnboundedReceiver<Wish>,
+    /// They want an end of it.
+    end: Arc<Notify>,
+}
+
 /// Watches until it is interrupted.
-pub(crate) fn watch<S: Show + Send>(
+pub(crate) fn watch<F: Follow + Send>(
     env: &Env,
     directory: &Path,
     order: WatchOrder,
-    show: &mut S,
+    view: &mut F,
 ) -> Result<(), Failure> {
     let project = Project::open(env, directory, flag_settings(&order.flags))?;
     project.insist_on_sound()?;
@@ -121,20 +141,19 @@ pub(crate) fn watch<S: Show + Send>(
     };
     let runtime = runtime(env)?;
     // Whoever reads slowly what is shown, or stops the terminal, must not stop the team.
-    let (view, events) = View::channel();
+    let end = Arc::<Notify>::default();
+    let (wish, wishes) = mpsc::unbounded_channel();
+    let (showing, shows) = Shows::channel(wish, Arc::clone(&end));
+    let audience = Audience { showing, answers: view.answers(), wishes, end };
     thread::scope(|scope| {
-        let waiting = Arc::clone(&view.waiting);
-        let showing = scope.spawn(move || {
-            for event in events {
-                waiting.fetch_sub(1, Ordering::Relaxed);
-                show.show(&event);
-            }
-        });
-        let ended = LocalSet::new().block_on(&runtime, serve(env, directory, &project, order, (files, lease), view));
+        let viewing = scope.spawn(move || view.follow(shows));
+        let served = serve(env, directory, &project, order, (files, lease), audience);
+        let ended = LocalSet::new().block_on(&runtime, served);
         runtime.shutdown_background();
         let deadline = std::time::Instant::now() + LAST_WORDS;
-        while !showing.is_finished() {
+        while !viewing.is_finished() {
             if std::time::Instant::now() > deadline {
+                keys::restore();
                 // Nobody reads it, so there is nobody to wait for.
                 std::process::exit(i32::from(ended.err().map_or(0, |failure| failure.kind.exit_code())));
             }
@@ -150,37 +169,36 @@ async fn serve(
     project: &Project,
     order: WatchOrder,
     (files, lease): (WatchFiles, WatchLease),
-    view: View,
+    mut audience: Audience,
 ) -> Result<(), Failure> {
     let (canceller, mut cancel) = Cancel::channel();
     if env.signals {
-        let signals = Signals::listen();
-        let signals = signals.map_err(|error| Failure::failed(format!("cannot install signal handlers: {error}")))?;
-        tokio::spawn(signals.obey(canceller.clone()));
+        audience.hear_signals(canceller.clone())?;
     }
     let listener = listen(&lease)?;
     let (events, mut heard) = mpsc::unbounded_channel();
     let run = env.ids.run(env.clock.now());
-    let reports = report(env, project, &run, &events);
+    let (reports, reporting) = report(env, project, &run, &events);
     let WatchOrder { flags, script, asks } = order;
-    let started = tokio::select! {
-        biased;
-        () = cancel.wait() => return Err(Failure::new(FailureKind::Interrupted, "interrupted before it began")),
-        started = start(env, project, &run, script.clone(), &reports) => started,
-    };
     let watch = Rc::new(Watch {
         env: env.beside(),
         directory: directory.to_owned(),
         root: project.folder.root.clone(),
+        local: project.local(),
         flags,
-        script: RefCell::new(script),
+        script,
         asks,
+        answers: audience.answers,
         run,
         reports,
         events,
         files,
-        pool: RefCell::new(Some(started?)),
+        pool: RefCell::default(),
         engine_key: engine_key(env, project),
+        engine_name: project.settings.engine.name.clone(),
+        is_starting: Cell::default(),
+        started: Notify::new(),
+        told: Cell::new(ConnectionState::Disconnected),
         team: RefCell::default(),
         sessions: LiveSessions::default(),
         at_work: RefCell::default(),
@@ -188,7 +206,12 @@ async fn serve(
         changed: Notify::new(),
         ended: Notify::new(),
     });
-    watch.write_state();
+    tokio::select! {
+        biased;
+        () = cancel.wait() => return Err(Failure::new(FailureKind::Interrupted, "interrupted before it began")),
+        started = watch.start(project) => drop(started?),
+        () = audience.hear(&mut heard) => {}
+    }
     let tasks = [
         spawn_local(Rc::clone(&watch).follow(FolderChanges::of(&project.folder.path))),
         spawn_local(Rc::clone(&watch).tell_connection()),
@@ -200,9 +223,10 @@ async fn serve(
             () = cancel.wait() => break,
             Some(event) = heard.recv() => {
                 watch.sessions.note(&event);
-                view.show(event);
+                audience.showing.event(event);
                 watch.changed.notify_one();
             }
+            Some(wish) = audience.wishes.recv() => watch.obey(wish),
             connection = listener.accept() => match connection {
                 Ok(connection) => drop(spawn_local(Rc::clone(&watch).connect(connection))),
                 // Such as too many open files: the next one may come through.
@@ -214,16 +238,44 @@ async fn serve(
         }
     }
     drop(listener);
-    tasks.iter().for_each(tokio::task::JoinHandle::abort);
+    audience.showing.send(Shown::Ending);
+    tasks.iter().for_each(JoinHandle::abort);
     tokio::select! {
-        () = watch.finish() => {}
+        () = watch.finish(reporting) => {}
         // What ends is still shown.
-        () = async { while let Some(event) = heard.recv().await { view.show(event); } pending::<()>().await } => {}
+        () = audience.hear(&mut heard) => {}
     }
     while let Ok(event) = heard.try_recv() {
-        view.show(event);
+        audience.showing.event(event);
     }
     Ok(())
+}
+
+impl Audience {
+    fn hear_signals(&self, canceller: Canceller) -> Result<(), Failure> {
+        let signals = Signals::listen();
+        let signals = signals.map_err(|error| Failure::failed(format!("cannot install signal handlers: {error}")))?;
+        let end = Arc::clone(&self.end);
+        tokio::spawn(async move { signals.obey_or(canceller, &end).await });
+        if self.answers {
+            tokio::spawn(terminal::tell(self.showing.clone()));
+        }
+        Ok(())
+    }
+
+    /// Shows what comes. Never returns.
+    async fn hear(&self, events: &mut mpsc::UnboundedReceiver<Event>) {
+        while let Some(event) = events.recv().await {
+            self.showing.event(event);
+        }
+        pending().await
+    }
+}
+
+impl Drop for Audience {
+    fn drop(&mut self) {
+        self.showing.send(Shown::End);
+    }
 }
 
 fn listen(lease: &WatchLease) -> Result<Listener, Failure> {
@@ -252,12 +304,26 @@ impl Watch {
             Some(_) => {}
             None => return Err(Failure::failed("squad watch is about to end")),
         }
-        let script = self.script.borrow().clone();
-        let pool = start(&self.env, project, &self.run, script, &self.reports).await?;
-        self.pool.replace(Some(Arc::clone(&pool)));
+        let pool = self.start(project).await?;
         // The next look finds a team without sessions, and warms up its core.
         self.team.take();
         Ok(pool)
+    }
+
+    /// What a person at this terminal wants.
+    fn obey(&self, wish: Wish) {
+        match wish {
+            Wish::Cancel { run, agent } => {
+                // A run that cannot be asked has ended, and its folder with it.
+                let _ = live::ask_to_cancel(&self.local, &run, Some(&agent));
+            }
+            Wish::Answer { run, question, text } => {
+                let at_work = self.at_work.borrow();
+                if let Some((_, client)) = at_work.values().find(|(_, client)| client.is_of(&run)) {
+                    client.answer(question, text);
+                }
+            }
+        }
     }
 
     /// Keeps the sessions as the team's files say.
@@ -272,23 +338,9 @@ impl Watch {
         }
     }
 
-    /// Tells that the engine is lost, and back, while nobody works.
-    async fn tell_connection(self: Rc<Self>) {
-        loop {
-            let Some(pool) = self.pool.borrow().clone() else { return };
-            pool.engine.connection_changed().await;
-            let what = match pool.engine.connection() {
-                ConnectionState::Connecting | ConnectionState::Connected => What::ConnectionRestored { attempts: 1 },
-                ConnectionState::Reconnecting => What::ConnectionLost { reason: "the engine has ended".to_owned() },
-                ConnectionState::Error => What::ConnectionLost { reason: "the engine is gone for good".to_owned() },
-            };
-            self.reports.tell(None, what);
-        }
-    }
-
     /// Ends what is going on, and then the engine.
-    async fn finish(&self) {
-        self.at_work.borrow().values().for_each(|canceller| {
+    async fn finish(&self, reporting: JoinHandle<()>) {
+        self.at_work.borrow().values().for_each(|(canceller, _)| {
             canceller.run();
         });
         let all_ended = async {
@@ -303,6 +355,9 @@ impl Watch {
         if let Some(pool) = Arc::into_inner(pool) {
             pool.stop().await;
         }
+        self.note_connection();
         self.reports.finish();
+        // What it was told last is shown.
+        let _ = reporting.await;
     }
 }

@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 use std::convert::Infallible;
 use std::future::pending;
 use std::sync::atomic::{AtomicUsize, Ordering};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
 
 use interprocess::local_socket::tokio::Stream;
 use tokio::io::{AsyncWriteExt, ReadHalf, WriteHalf};
@@ -12,10 +12,10 @@ use tokio::sync::{Notify, mpsc, oneshot};
 
 use super::wire::{FromClient, FromWatch, Incoming, written};
 use crate::error::Failure;
-use crate::model::Event;
+use crate::model::{Event, RunId};
 use crate::ops::decisions::landing::Landed;
 use crate::ops::run::order::Land;
-use crate::pool::{Ask, Show};
+use crate::pool::{Ask, Question, Show};
 
 /// Bytes that may wait for a client. One that reads more slowly is let go.
 const MOST: usize = 8 * 1024 * 1024;
@@ -29,11 +29,14 @@ pub(super) struct Client {
     /// The connection is to be closed.
     cut: Notify,
     waiting: Mutex<Waiting>,
+    /// Somebody at the watch's own terminal answers what is not answered here.
+    is_stood_in: bool,
+    /// The run that is carried out for it.
+    run: OnceLock<RunId>,
 }
 
 #[derive(Default)]
 struct Waiting {
-    asked: u64,
     answers: BTreeMap<u64, oneshot::Sender<String>>,
     landed: Option<oneshot::Sender<Result<Landed, Failure>>>,
     is_gone: bool,
@@ -50,34 +53,48 @@ impl Show for Feed {
         // The view outlives every run.
         let _ = self.watch.send(event.clone());
         if let Some(client) = &self.client {
+            client.run.get_or_init(|| event.run.clone());
             client.send(&FromWatch::Event(Box::new(event.clone())));
         }
     }
 }
 
 impl Client {
-    pub(super) fn new() -> (Arc<Self>, mpsc::UnboundedReceiver<Vec<u8>>) {
+    pub(super) fn new(is_stood_in: bool) -> (Arc<Self>, mpsc::UnboundedReceiver<Vec<u8>>) {
         let (lines, queue) = mpsc::unbounded_channel();
-        let (waiting, queued, cut) = Default::default();
-        (Arc::new(Self { lines: Mutex::new(Some(lines)), queued, cut, waiting }), queue)
+        let (waiting, queued, cut, run) = Default::default();
+        (Arc::new(Self { lines: Mutex::new(Some(lines)), queued, cut, waiting, is_stood_in, run }), queue)
     }
 
     /// Asks the person there.
     pub(super) fn asks(self: &Arc<Self>) -> Ask {
         let client = Arc::clone(self);
-        Arc::new(move |question, answer| {
-            let id = {
+        Arc::new(move |Question { number: id, text: question }, answer| {
+            let is_gone = {
                 let mut waiting = client.waiting();
-                if waiting.is_gone {
+                if waiting.is_gone && !client.is_stood_in {
                     return;
                 }
-                waiting.asked += 1;
-                let id = waiting.asked;
                 waiting.answers.insert(id, answer);
-                id
+                waiting.is_gone
             };
-            client.send(&FromWatch::Ask { id, question });
+            if !is_gone {
+                client.send(&FromWatch::Ask { id, question });
+            }
         })
+    }
+
+    pub(super) fn is_of(&self, run: &RunId) -> bool {
+        self.run.get() == Some(run)
+    }
+
+    /// What somebody says to a question, here or there: the first answer counts.
+    pub(super) fn answer(&self, question: u64, text: String) {
+        let answer = self.waiting().answers.remove(&question);
+        if let Some(answer) = answer {
+            // Whoever asked may have been stopped meanwhile.
+            let _ = answer.send(text);
+        }
     }
 
     /// Has the client land what was decided: only a command in the foreground commits on the user's branch.
@@ -135,12 +152,10 @@ impl Client {
             let Some(message) = message else { break };
             match message {
                 FromClient::Cancel {} => cancel(),
-                FromClient::Answer { id, text } => {
-                    let answer = self.waiting().answers.remove(&id);
-                    if let (Some(answer), Some(text)) = (answer, text) {
-                        let _ = answer.send(text);
-                    }
-                }
+                FromClient::Answer { id, text: Some(text) } => self.answer(id, text),
+                // There is nobody.
+                FromClient::Answer { id, text: None } if !self.is_stood_in => drop(self.waiting().answers.remove(&id)),
+                FromClient::Answer { .. } => {}
                 FromClient::Landed(landed) => {
                     let done = self.waiting().landed.take();
                     // Asked for once, it is told once.
@@ -156,9 +171,12 @@ impl Client {
         pending().await
     }
 
-    /// Nobody answers any more: whoever waits is told so by the end of his channel.
+    /// Nobody answers there any more: whoever waits is told so by the end of his channel, or goes on waiting for somebody
+    /// here.
     fn leave(&self) {
-        *self.waiting() = Waiting { is_gone: true, ..Waiting::default() };
+        let mut waiting = self.waiting();
+        let answers = if self.is_stood_in { std::mem::take(&mut waiting.answers) } else { BTreeMap::new() };
+        *waiting = Waiting { is_gone: true, answers, landed: None };
     }
 
     fn waiting(&self) -> MutexGuard<'_, Waiting> {

@@ -34,7 +34,7 @@ impl Watch {
             }
             _ => return,
         };
-        let (client, queue) = Client::new();
+        let (client, queue) = Client::new(self.answers);
         let writing = spawn_local(write(sender, queue, Arc::clone(&client)));
         self.carry_out(*request, incoming, client).await;
         // What is queued is still sent.
@@ -47,7 +47,7 @@ impl Watch {
             Err(reason) => return client.end(&FromWatch::Declined { reason }),
         };
         let (canceller, cancel) = Cancel::channel();
-        let at_work = AtWork::begin(self, canceller.clone());
+        let at_work = AtWork::begin(self, canceller.clone(), Arc::clone(&client));
         let is_alone = order.conversation.is_none();
         let order = Order { land: Some(client.lands()), ask: order.ask.map(|_| client.asks()), ..order };
         let feed = Feed { watch: self.events.clone(), client: Some(Arc::clone(&client)) };
@@ -114,9 +114,9 @@ struct AtWork<'w> {
 }
 
 impl<'w> AtWork<'w> {
-    fn begin(watch: &'w Watch, canceller: Canceller) -> Self {
+    fn begin(watch: &'w Watch, canceller: Canceller, client: Arc<Client>) -> Self {
         let number = watch.connections.replace(watch.connections.get() + 1);
-        watch.at_work.borrow_mut().insert(number, canceller);
+        watch.at_work.borrow_mut().insert(number, (canceller, client));
         Self { watch, number }
     }
 }

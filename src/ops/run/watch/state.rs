@@ -10,7 +10,6 @@ use tokio::time::{Instant, sleep_until};
 
 use super::Watch;
 use super::lease::WatchFiles;
-use crate::engine::Adapter;
 use crate::model::{ConnectionState, SessionState, SessionStatus, Slug};
 use crate::ops::run::local_file;
 use crate::pool::standing_session_id;
@@ -49,10 +48,9 @@ impl Watch {
     }
 
     pub(super) fn write_state(&self) {
-        let Some(pool) = self.pool.borrow().clone() else { return };
-        let connection = pool.engine.connection();
-        let (engine, engine_version) = (pool.engine.kind().name().to_owned(), pool.engine.version());
-        let sessions = pool.states();
+        let connection = self.connection();
+        let (engine, engine_version) = self.engine();
+        let sessions = self.pool.borrow().as_ref().map(|pool| pool.states()).unwrap_or_default();
         let kept = self.kept(&sessions);
         let state = WatchState { engine, engine_version, connection, sessions, kept };
         // Whoever asks meanwhile sees the state before this one.

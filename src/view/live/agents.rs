@@ -1,0 +1,282 @@
+//! What the agents of a watch are at, as its events tell.
+
+use std::collections::BTreeMap;
+
+use jiff::Timestamp;
+
+use crate::model::{
+    ConnectionState, Event, OpenQuestion, Outcome, RunId, SessionState, Slug, Usage, What, first_line, printable,
+};
+use crate::pool::standing_session_id;
+
+/// Characters of what an agent is at; more is cut to the terminal's width.
+const DOING: usize = 200;
+
+pub(super) struct Agents {
+    rows: BTreeMap<Key, Row>,
+    runs: BTreeMap<RunId, Run>,
+    pub(super) engine: String,
+    pub(super) connection: ConnectionState,
+}
+
+/// Each agent has one for its own session, and one for each other that a run has opened for it.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub(super) struct Key {
+    pub(super) agent: Slug,
+    /// `None`: its own.
+    of: Option<RunId>,
+}
+
+#[derive(Default)]
+pub(super) struct Row {
+    /// `None`: it has none yet.
+    pub(super) state: Option<SessionState>,
+    pub(super) work: Option<Work>,
+    /// How its last work ended.
+    pub(super) ended: Option<Outcome>,
+    /// Of its work, or of its last.
+    pub(super) usage: Usage,
+}
+
+pub(super) struct Work {
+    pub(super) run: RunId,
+    pub(super) step: Option<u32>,
+    pub(super) since: Timestamp,
+    pub(super) doing: String,
+    pub(super) questions: Vec<OpenQuestion>,
+}
+
+#[derive(Default)]
+pub(super) struct Run {
+    /// How many its plan has.
+    pub(super) steps: usize,
+}
+
+impl Default for Agents {
+    fn default() -> Self {
+        let (rows, runs, engine) = Default::default();
+        Self { rows, runs, engine, connection: ConnectionState::Disconnected }
+    }
+}
+
+impl Agents {
+    pub(super) fn rows(&self) -> &BTreeMap<Key, Row> {
+        &self.rows
+    }
+
+    pub(super) fn runs(&self) -> usize {
+        self.runs.len()
+    }
+
+    /// The steps of a run's plan, where there are several.
+    pub(super) fn steps(&self, run: &RunId) -> Option<usize> {
+        self.runs.get(run).map(|run| run.steps).filter(|steps| *steps > 1)
+    }
+
+    /// Whether time matters.
+    pub(super) fn is_anyone_at_work(&self) -> bool {
+        self.rows.values().any(|row| row.work.is_some())
+    }
+
+    pub(super) fn works_in(&self, run: &RunId, agent: &Slug) -> bool {
+        let is_it =
+            |(key, row): (&Key, &Row)| key.agent == *agent && row.work.as_ref().is_some_and(|work| work.run == *run);
+        self.rows.iter().any(is_it)
+    }
+
+    pub(super) fn is_open(&self, run: &RunId, question: u64) -> bool {
+        let mut works = self.rows.values().filter_map(|row| row.work.as_ref()).filter(|work| work.run == *run);
+        works.any(|work| work.questions.iter().any(|open| open.question == question))
+    }
+
+    pub(super) fn note(&mut self, event: &Event) {
+        match &event.what {
+            What::RunStarted { .. } | What::RunResumed { .. } => {
+                self.runs.insert(event.run.clone(), Run::default());
+            }
+            What::ConnectionChanged { engine, state } => {
+                self.connection = *state;
+                if self.engine.split(' ').next() != Some(engine.as_str()) {
+                    self.engine.clone_from(engine);
+                }
+            }
+            _ if self.runs.contains_key(&event.run) => self.note_of_run(event),
+            What::EngineStarted { engine, version, .. } => self.engine = format!("{engine} {version}"),
+            what => {
+                if let Some(agent) = &event.agent {
+                    self.note_between_runs(agent, what);
+                }
+            }
+        }
+    }
+
+    fn note_between_runs(&mut self, agent: &Slug, what: &What) {
+        let key = Key { agent: agent.clone(), of: None };
+        let state = match what {
+            What::SessionSpawning { .. } => SessionState::Spawning,
+            What::SessionCreated { .. } | What::SessionResumed { .. } => SessionState::Idle,
+            What::SessionSuspended { .. } => SessionState::Suspended,
+            What::SessionDestroyed { .. } => return self.close(key),
+            // It could not be opened.
+            What::SessionError { .. }
+                if self.rows.get(&key).is_some_and(|row| row.state == Some(SessionState::Spawning)) =>
+            {
+                return self.close(key);
+            }
+            _ => return,
+        };
+        let row = self.rows.entry(key).or_default();
+        // It is told late that a session is there which works already.
+        if row.work.is_none() || state == SessionState::Spawning {
+            row.state = Some(state);
+        }
+    }
+
+    /// Its work, if there is any, goes on to its end.
+    fn close(&mut self, key: Key) {
+        let Some(row) = self.rows.remove(&key) else { return };
+        if let Some(run) = row.work.as_ref().map(|work| work.run.clone()) {
+            self.rows.insert(Key { of: Some(run), ..key }, row);
+        }
+    }
+
+    fn note_of_run(&mut self, event: &Event) {
+        match (&event.agent, &event.what) {
+            (_, What::RoutePlanned(plan)) => {
+                self.runs.entry(event.run.clone()).or_default().steps = plan.steps.len();
+            }
+            (_, What::StepStarted { agents }) => {
+                for agent in agents {
+                    self.begin(event, agent, None).doing = "waits for its turn".to_owned();
+                }
+            }
+            (_, What::RunCompleted { .. }) => self.end_run(&event.run),
+            (agent, What::QuestionAsked { question, text }) => {
+                // What the run as a whole asks is the coordinator's to ask.
+                let asks = agent.clone().unwrap_or_else(Slug::coordinator);
+                let (question, agent, text) = (*question, agent.clone(), text.clone());
+                let question = OpenQuestion { question, agent, since: event.at, text };
+                match self.work_of(&asks, &event.run) {
+                    Some((work, _)) => work.questions.push(question),
+                    None => self.begin(event, &asks, None).questions.push(question),
+                }
+            }
+            (agent, What::QuestionAnswered { question }) => {
+                let asked = agent.clone().unwrap_or_else(Slug::coordinator);
+                let Some((work, _)) = self.work_of(&asked, &event.run) else { return };
+                work.questions.retain(|open| open.question != *question);
+                if agent.is_none() {
+                    self.end(&asked, &event.run, None);
+                }
+            }
+            (Some(agent), what) => self.note_of_agent(event, agent, what),
+            _ => {}
+        }
+    }
+
+    fn note_of_agent(&mut self, event: &Event, agent: &Slug, what: &What) {
+        match what {
+            What::SessionSpawning { session } => {
+                self.begin(event, agent, Some((session, SessionState::Spawning))).doing = "opens a session".to_owned();
+            }
+            What::SessionCreated { session, model, .. } => {
+                self.begin(event, agent, Some((session, SessionState::Active))).doing = format!("starts on {model}");
+            }
+            What::SessionResumed { session, .. } => {
+                self.begin(event, agent, Some((session, SessionState::Active))).doing = "goes on".to_owned();
+            }
+            what => {
+                if let Some((outcome, _)) = what.end() {
+                    return self.end(agent, &event.run, Some(outcome));
+                }
+                let Some((work, usage)) = self.work_of(agent, &event.run) else { return };
+                match what {
+                    What::Usage(more) => *usage += more,
+                    what => {
+                        if let Some(doing) = doing(what) {
+                            work.doing = first_line(&printable(&doing), DOING);
+                        }
+                    }
+                }
+            }
+        }
+    }
+
+    /// The work that an agent begins in a run: in its own session, or in another one.
+    fn begin(&mut self, event: &Event, agent: &Slug, session: Option<(&str, SessionState)>) -> &mut Work {
+        let (own, of_run) = keys(agent, &event.run);
+        let is_in = |row: Option<&Row>| row.and_then(|row| row.work.as_ref()).is_some_and(|work| work.run == event.run);
+        let is_own_free = self.rows.get(&own).is_some_and(|row| row.work.is_none());
+        let key = match session {
+            Some((session, _)) if session == standing_session_id(agent) => own.clone(),
+            None if is_own_free || is_in(self.rows.get(&own)) => own.clone(),
+            _ => of_run.clone(),
+        };
+        // It was thought to work in the other one.
+        let other = if key == own { of_run } else { own };
+        let before = self.rows.get_mut(&other).filter(|row| is_in(Some(row))).and_then(|row| row.work.take());
+        if other.of.is_some() && before.is_some() {
+            self.rows.remove(&other);
+        }
+        let row = self.rows.entry(key).or_default();
+        let questions = before.or_else(|| row.work.take()).map(|work| work.questions).unwrap_or_default();
+        if let Some((_, state)) = session {
+            row.state = Some(state);
+        }
+        (row.usage, row.ended) = (Usage::default(), None);
+        let (run, step, doing) = (event.run.clone(), event.position.step, String::new());
+        row.work.insert(Work { run, step, since: event.at, doing, questions })
+    }
+
+    fn work_of(&mut self, agent: &Slug, run: &RunId) -> Option<(&mut Work, &mut Usage)> {
+        let (own, of_run) = keys(agent, run);
+        let is_own = self.rows.get(&own).and_then(|row| row.work.as_ref()).is_some_and(|work| work.run == *run);
+        let row = self.rows.get_mut(if is_own { &own } else { &of_run })?;
+        Some((row.work.as_mut()?, &mut row.usage))
+    }
+
+    fn end(&mut self, agent: &Slug, run: &RunId, outcome: Option<Outcome>) {
+        let (own, of_run) = keys(agent, run);
+        self.rows.remove(&of_run);
+        if let Some(row) = self.rows.get_mut(&own).filter(|row| row.work.as_ref().is_some_and(|work| work.run == *run))
+        {
+            row.rest(outcome);
+        }
+    }
+
+    fn end_run(&mut self, run: &RunId) {
+        self.runs.remove(run);
+        self.rows.retain(|key, _| key.of.as_ref() != Some(run));
+        for row in self.rows.values_mut().filter(|row| row.work.as_ref().is_some_and(|work| work.run == *run)) {
+            row.rest(None);
+        }
+    }
+}
+
+impl Row {
+    fn rest(&mut self, outcome: Option<Outcome>) {
+        self.work = None;
+        self.ended = outcome;
+        if self.state == Some(SessionState::Active) {
+            self.state = Some(SessionState::Idle);
+        }
+    }
+}
+
+fn keys(agent: &Slug, run: &RunId) -> (Key, Key) {
+    (Key { agent: agent.clone(), of: None }, Key { agent: agent.clone(), of: Some(run.clone()) })
+}
+
+fn doing(what: &What) -> Option<String> {
+    Some(match what {
+        What::MessageDelta { .. } => "is writing".to_owned(),
+        What::Message { text } => text.clone(),
+        What::ToolStarted { tool, detail, .. } => format!("{tool} {}", first_line(detail, DOING)),
+        What::ToolCompleted { .. } => "thinks".to_owned(),
+        What::CancelRequested { .. } => "is being cancelled".to_owned(),
+        What::ConnectionLost { .. } => "has lost its connection".to_owned(),
+        What::ConnectionRestored { .. } => "has its connection back".to_owned(),
+        What::RouteRequested { to, wait: true, .. } => format!("waits for {to}"),
+        _ => return None,
+    })
+}

@@ -1,0 +1,184 @@
+//! What stands below the lines: a row for each agent, what is asked, and at the end how things are.
+
+use console::{measure_text_width, truncate_str};
+use jiff::Timestamp;
+
+use super::agents::{Agents, Key, Row};
+use super::controls::{Controls, Dialog};
+use crate::model::{Usage, plural, printable};
+
+/// Columns of an agent's name.
+const NAME: usize = 14;
+/// Columns below which nothing useful can be said of what an agent is at.
+const LEAST: usize = 12;
+/// Lines of a question.
+const QUESTION: usize = 8;
+/// Characters of what is typed, of which the end counts.
+const TYPED: usize = 50;
+
+const KEYS: [&str; 7] = [
+    "up, down, k, j  choose an agent",
+    "Enter           look into it; Esc goes back",
+    "c               cancel its work",
+    "a               answer what it asks",
+    "?               these keys",
+    "q, Ctrl-D       end the watch, and what runs in it, as Ctrl-C does",
+    "Ctrl-Z          stop; `fg` goes on",
+];
+
+/// Lines and columns of a terminal.
+#[derive(Clone, Copy)]
+pub(super) struct Size {
+    pub(super) lines: usize,
+    pub(super) columns: usize,
+}
+
+pub(super) fn block(agents: &Agents, controls: &Controls, now: Timestamp, size: Size) -> Vec<String> {
+    let foot = foot(agents, controls, size.lines);
+    let room = size.lines.saturating_sub(foot.len() + 1);
+    let mut block = rows(agents, controls, now, Size { lines: room, ..size });
+    block.extend(foot);
+    // A line that reaches the edge would become two on some terminals.
+    let width = size.columns.saturating_sub(1);
+    let mut block: Vec<String> = block.iter().map(|line| cut(line, width)).collect();
+    block.drain(..block.len().saturating_sub(size.lines.saturating_sub(1)));
+    block
+}
+
+fn cut(line: &str, width: usize) -> String {
+    if width == 0 {
+        return String::new();
+    }
+    truncate_str(&printable(line), width, "…").trim_end().to_owned()
+}
+
+fn rows(agents: &Agents, controls: &Controls, now: Timestamp, size: Size) -> Vec<String> {
+    let all: Vec<(&Key, &Row)> = agents.rows().iter().collect();
+    let chosen = controls.chosen(agents).and_then(|chosen| all.iter().position(|(key, _)| *key == chosen));
+    let fits = size.lines.min(all.len());
+    let shown = if fits < all.len() { fits.saturating_sub(1) } else { fits };
+    // The chosen one is among those that are shown.
+    let first = chosen.map_or(0, |chosen| (chosen + 1).saturating_sub(shown.max(1)));
+    let name = all.iter().map(|(key, _)| key.agent.as_str().len()).max().unwrap_or_default().min(NAME);
+    let line = |(index, (key, row)): (usize, &(&Key, &Row))| {
+        let mark = if chosen == Some(index) { "> " } else { "  " };
+        format!("{mark}{}", line(agents, key, row, name, now, size.columns.saturating_sub(3)))
+    };
+    let mut lines: Vec<String> = all.iter().enumerate().skip(first).take(shown).map(line).collect();
+    let more = all.len() - lines.len();
+    if more > 0 && fits > 0 {
+        lines.push(format!("  and {more} more"));
+    }
+    lines
+}
+
+fn line(agents: &Agents, key: &Key, row: &Row, name: usize, now: Timestamp, width: usize) -> String {
+    let state = row.state.map_or_else(|| "waiting".to_owned(), |state| state.to_string());
+    let agent = truncate_str(key.agent.as_str(), name, "…").into_owned();
+    let mut left = format!("{agent:<name$}  {state:<9}");
+    let mut doing = row.ended.map(|outcome| outcome.to_string()).unwrap_or_default();
+    let mut right = spent(&row.usage);
+    if let Some(work) = &row.work {
+        let steps = agents.steps(&work.run).zip(work.step);
+        let step = steps.map(|(steps, step)| format!(" step {step}/{steps}")).unwrap_or_default();
+        left.push_str(&format!("  {}{step}", work.run.short()));
+        doing = match work.questions.first() {
+            Some(question) => format!("asks: {}", question.short()),
+            None => work.doing.clone(),
+        };
+        right.insert(0, elapsed(work.since, now));
+    }
+    let right = right.join("  ");
+    let taken = measure_text_width(&left) + measure_text_width(&right) + 4;
+    match width.checked_sub(taken).filter(|room| *room >= LEAST) {
+        Some(room) => {
+            let doing = truncate_str(&printable(&doing), room, "…").into_owned();
+            let gap = " ".repeat(room - measure_text_width(&doing));
+            format!("{left}  {doing}{gap}  {right}")
+        }
+        None => format!("{left}  {doing}"),
+    }
+}
+
+/// Below the rows: what a person is asked, and how things are.
+fn foot(agents: &Agents, controls: &Controls, lines: usize) -> Vec<String> {
+    let mut foot = Vec::new();
+    match &controls.dialog {
+        Dialog::None => {}
+        Dialog::Help => foot.extend(KEYS.map(str::to_owned)),
+        Dialog::Cancel { run, agent } => foot.push(format!("cancel the work of {agent} in run {}? y/n", run.short())),
+        Dialog::Answer { question, text, .. } => {
+            let most = QUESTION.min(lines.saturating_sub(3)).max(1);
+            let asked: Vec<&str> = question.text.lines().collect();
+            // What is asked at the end counts; a permission says there what `y` stands for.
+            let left_out = asked.len().saturating_sub(most);
+            let (last, before) = asked.split_last().map_or(("", &[][..]), |(last, before)| (*last, before));
+            foot.extend(before.iter().take(most - 1).map(|line| (*line).to_owned()));
+            if left_out > 0 {
+                foot.push(format!("  | … and {} more", plural(left_out, "line")));
+            }
+            let end = text.char_indices().rev().nth(TYPED).map_or(text.as_str(), |(at, _)| &text[at..]);
+            foot.push(format!("{}{end}_   (Enter answers, Esc leaves it open)", with_space(last)));
+        }
+    }
+    foot.push(status(agents, controls));
+    foot
+}
+
+/// The end of a line that an agent is writing.
+pub(super) fn saying(text: &str, size: Size) -> String {
+    let mut room = size.columns.saturating_sub(4);
+    let fits = |letter: &char| {
+        let width = measure_text_width(letter.encode_utf8(&mut [0; 4]));
+        let fits = width <= room;
+        room = room.saturating_sub(width);
+        fits
+    };
+    let end: Vec<char> = text.chars().rev().take_while(fits).collect();
+    let before = if end.len() < text.chars().count() { "… " } else { "" };
+    format!("{before}{}", end.into_iter().rev().collect::<String>())
+}
+
+fn with_space(text: &str) -> String {
+    if text.ends_with(' ') || text.is_empty() { text.to_owned() } else { format!("{text} ") }
+}
+
+fn status(agents: &Agents, controls: &Controls) -> String {
+    if controls.is_ending {
+        return "ending: what is going on is told to stop; Ctrl-C or q once more exits at once".to_owned();
+    }
+    let runs = if agents.runs() == 0 { "no run".to_owned() } else { plural(agents.runs(), "run") };
+    let engine = if agents.engine.is_empty() { String::new() } else { format!("{} ", agents.engine) };
+    let keys = match (&controls.notice, &controls.looking) {
+        (Some(notice), _) => notice.clone(),
+        (None, Some(agent)) => format!("looking into {agent}: Esc goes back"),
+        (None, None) => "up/down choose, Enter looks in, c cancels, a answers, ? keys, q ends".to_owned(),
+    };
+    format!("{engine}{}; {runs}; {keys}", agents.connection)
+}
+
+fn spent(usage: &Usage) -> Vec<String> {
+    let mut parts = Vec::new();
+    if usage.input_tokens + usage.output_tokens > 0 {
+        parts.push(format!("{} in {} out", amount(usage.input_tokens), amount(usage.output_tokens)));
+    }
+    parts.extend(usage.cost_usd.map(|cost| format!("${cost:.2}")));
+    parts
+}
+
+/// `950`, `1.2k`, `34k`, `1.2M`.
+fn amount(count: u64) -> String {
+    match count {
+        0..1_000 => count.to_string(),
+        1_000..10_000 => format!("{}.{}k", count / 1_000, count % 1_000 / 100),
+        10_000..1_000_000 => format!("{}k", count / 1_000),
+        _ => format!("{}.{}M", count / 1_000_000, count % 1_000_000 / 100_000),
+    }
+}
+
+/// `0:07`, `1:02:03`. A clock that is put back shows no time.
+fn elapsed(since: Timestamp, now: Timestamp) -> String {
+    let seconds = now.as_second().saturating_sub(since.as_second()).max(0);
+    let (hours, minutes, seconds) = (seconds / 3600, seconds % 3600 / 60, seconds % 60);
+    if hours > 0 { format!("{hours}:{minutes:02}:{seconds:02}") } else { format!("{minutes}:{seconds:02}") }
+}

@@ -1,0 +1,368 @@
+//! Events and keys in, text out: no terminal.
+
+use expect_test::{Expect, expect};
+
+use super::agents::Agents;
+use super::block::{Size, block};
+use super::controls::{Act, Controls};
+use super::recent::Recent;
+use crate::model::{ConnectionState, End, EntryId, Event, Plan, PlanKind, Position, RunId, Slug, Tier, Usage, What};
+use crate::view::keys::Key;
+use crate::view::shown::Wish;
+
+const WATCH: &str = "20260105-090000-0000aa";
+const RUN: &str = "20260105-090000-0000b1";
+const OTHER: &str = "20260105-090000-0000c2";
+const WIDE: Size = Size { lines: 30, columns: 120 };
+
+fn slug(name: &str) -> Slug {
+    Slug::fold(name).expect("a name")
+}
+
+fn at(run: &str, agent: &str, second: u32, what: What) -> Event {
+    Event {
+        seq: 1,
+        at: format!("2026-01-05T09:{:02}:{:02}Z", second / 60, second % 60).parse().expect("a time stamp"),
+        run: RunId::new(run),
+        agent: Slug::fold(agent),
+        what,
+        id: EntryId::new("i"),
+        position: Position::new(1, 1),
+        causes: Vec::new(),
+    }
+}
+
+fn created(session: &str) -> What {
+    let (model, compiled_hash) = ("gpt-5".to_owned(), String::new());
+    What::SessionCreated { session: session.to_owned(), model, compiled_hash, seconds: 0.1, warm: false }
+}
+
+fn run_started() -> What {
+    serde_json::from_value(serde_json::json!({
+        "type": "run.started", "text": "Add it", "engine": "rehearsal", "branch": null, "commit": null,
+    }))
+    .expect("an event")
+}
+
+fn planned(agents: &[&str], steps: usize) -> What {
+    let agents: Vec<Slug> = agents.iter().map(|agent| slug(agent)).collect();
+    What::RoutePlanned(Plan {
+        kind: PlanKind::Agents,
+        agents: agents.clone(),
+        steps: vec![agents; steps],
+        reviewer: None,
+        tier: Tier::Standard,
+        confidence: 1.0,
+        evidence: Vec::new(),
+        ceremonies: Vec::new(),
+    })
+}
+
+fn connection(state: ConnectionState) -> Event {
+    at(WATCH, "", 0, What::ConnectionChanged { engine: "rehearsal".to_owned(), state })
+}
+
+fn question(number: u64, text: &str) -> What {
+    What::QuestionAsked { question: number, text: text.to_owned() }
+}
+
+fn tool(tool: &str, detail: &str) -> What {
+    What::ToolStarted { call: "1".to_owned(), tool: tool.to_owned(), detail: detail.to_owned() }
+}
+
+/// A team of which nobody works.
+fn rested() -> Agents {
+    let mut agents = Agents::default();
+    let started =
+        What::EngineStarted { engine: "rehearsal".to_owned(), version: "1.0".to_owned(), seconds: 0.1, warm: false };
+    for event in [
+        connection(ConnectionState::Connecting),
+        at(WATCH, "", 0, started),
+        connection(ConnectionState::Connected),
+        at(WATCH, "ada", 1, created("squad-ada")),
+        at(WATCH, "bob", 1, created("squad-bob")),
+    ] {
+        agents.note(&event);
+    }
+    agents
+}
+
+/// The same with Ada at work.
+fn at_work() -> Agents {
+    let mut agents = rested();
+    for event in [
+        at(RUN, "", 2, run_started()),
+        at(RUN, "", 2, planned(&["ada"], 2)),
+        at(RUN, "ada", 3, created("squad-ada")),
+        at(RUN, "ada", 4, tool("shell", "cargo test --workspace")),
+    ] {
+        agents.note(&event);
+    }
+    agents
+}
+
+fn shows(agents: &Agents, controls: &Controls, size: Size, expected: &Expect) {
+    let now = "2026-01-05T09:01:05Z".parse().expect("a time stamp");
+    let mut text = block(agents, controls, now, size).join("\n");
+    assert!(text.lines().all(|line| console::measure_text_width(line) < size.columns), "{text}");
+    assert!(text.lines().count() < size.lines, "{text}");
+    text.push('\n');
+    expected.assert_eq(&text);
+}
+
+#[test]
+fn each_agent_has_a_row_that_says_what_it_is_at() {
+    let mut agents = rested();
+    let controls = Controls::default();
+    shows(
+        &agents,
+        &controls,
+        WIDE,
+        &expect![[r#"
+        > ada  idle
+          bob  idle
+        rehearsal 1.0 connected; no run; up/down choose, Enter looks in, c cancels, a answers, ? keys, q ends
+    "#]],
+    );
+    agents = at_work();
+    let usage = Usage { input_tokens: 12_345, output_tokens: 987, cost_usd: Some(0.123), ..Usage::default() };
+    agents.note(&at(RUN, "ada", 5, What::Usage(usage)));
+    // A second run has the one that is at work in a session of its own, and one that waits.
+    agents.note(&at(OTHER, "", 6, run_started()));
+    agents.note(&at(OTHER, "", 6, What::StepStarted { agents: vec![slug("ada"), slug("zoe")] }));
+    agents.note(&at(OTHER, "ada", 7, created("squad-ada-other")));
+    agents.note(&at(OTHER, "ada", 8, What::MessageDelta { text: "I".to_owned() }));
+    agents.note(&at(WATCH, "bob", 9, What::SessionSuspended { session: "squad-bob".to_owned() }));
+    shows(
+        &agents,
+        &controls,
+        WIDE,
+        &expect![[r#"
+        > ada  active     0000b1 step 1/2  shell cargo test --workspace                             1:02  12k in 987 out  $0.12
+          ada  active     0000c2  is writing                                                                               0:58
+          bob  suspended
+          zoe  waiting    0000c2  waits for its turn                                                                       0:59
+        rehearsal 1.0 connected; 2 runs; up/down choose, Enter looks in, c cancels, a answers, ? keys, q ends
+    "#]],
+    );
+    // Over: its own session stays, the other one goes.
+    agents.note(&at(RUN, "ada", 20, What::Completed(End::default())));
+    agents.note(&at(OTHER, "ada", 20, What::Failed(End::default())));
+    agents.note(&at(WATCH, "bob", 21, What::SessionSpawning { session: "squad-bob".to_owned() }));
+    agents.note(&connection(ConnectionState::Reconnecting));
+    shows(
+        &agents,
+        &controls,
+        WIDE,
+        &expect![[r#"
+        > ada  idle       completed                                                                       12k in 987 out  $0.12
+          bob  spawning
+          zoe  waiting    0000c2  waits for its turn                                                                       0:59
+        rehearsal 1.0 reconnecting; 2 runs; up/down choose, Enter looks in, c cancels, a answers, ? keys, q ends
+    "#]],
+    );
+}
+
+#[test]
+fn a_small_terminal_shows_what_it_has_room_for() {
+    let mut agents = at_work();
+    for name in ["cyd", "dan", "eve", "a-very-long-name-indeed", "日本"] {
+        agents.note(&at(WATCH, name, 1, created(&format!("squad-{name}"))));
+    }
+    let mut controls = Controls::default();
+    shows(
+        &agents,
+        &controls,
+        Size { lines: 6, columns: 48 },
+        &expect![[r#"
+        > a-very-long-n…  idle
+          ada             active     0000b1 step 1/2  …
+          bob             idle
+          and 3 more
+        rehearsal 1.0 connected; 1 run; up/down choose…
+    "#]],
+    );
+    for _ in 0..5 {
+        controls.press(Key::Down, &agents);
+    }
+    shows(
+        &agents,
+        &controls,
+        Size { lines: 6, columns: 48 },
+        &expect![[r#"
+          cyd             idle
+          dan             idle
+        > eve             idle
+          and 3 more
+        rehearsal 1.0 connected; 1 run; up/down choose…
+    "#]],
+    );
+    for size in [(2, 20), (3, 10), (4, 3), (2, 1)] {
+        let (lines, columns) = size;
+        shows_something(&agents, &controls, Size { lines, columns });
+    }
+}
+
+fn shows_something(agents: &Agents, controls: &Controls, size: Size) {
+    let block = block(agents, controls, "2026-01-05T09:01:05Z".parse().expect("a time stamp"), size);
+    assert!(block.len() < size.lines, "{block:?}");
+    assert!(block.iter().all(|line| console::measure_text_width(line) < size.columns), "{block:?}");
+}
+
+#[test]
+fn what_models_say_cannot_move_the_cursor() {
+    let mut agents = at_work();
+    agents.note(&at(RUN, "ada", 5, tool("shell\u{1b}[2J", "a\u{1b}]0;x\u{7}\rb")));
+    shows(
+        &agents,
+        &Controls::default(),
+        WIDE,
+        &expect![[r#"
+        > ada  active     0000b1 step 1/2  shell[U+001B][2J a[U+001B]]0;x[U+0007][U+000D]b                                 1:02
+          bob  idle
+        rehearsal 1.0 connected; 1 run; up/down choose, Enter looks in, c cancels, a answers, ? keys, q ends
+    "#]],
+    );
+    agents.note(&at(RUN, "ada", 5, question(1, "ada asks:\n  | \u{1b}[1A?\n> ")));
+    let mut controls = Controls::default();
+    controls.press(Key::Char('a'), &agents);
+    controls.press(Key::Char('\u{9b}'), &agents);
+    let now = "2026-01-05T09:01:05Z".parse().expect("a time stamp");
+    let text = block(&agents, &controls, now, WIDE).join("\n");
+    assert!(!text.contains(|letter: char| letter != '\n' && letter.is_control()), "{text:?}");
+}
+
+#[test]
+fn a_question_is_answered_by_key() {
+    let mut agents = at_work();
+    let asks = "ada wants to use write:\n  | a.txt\nAllow it? [y/N] ";
+    agents.note(&at(RUN, "ada", 5, question(7, asks)));
+    let mut controls = Controls::default();
+    shows(
+        &agents,
+        &controls,
+        WIDE,
+        &expect![[r#"
+        > ada  active     0000b1 step 1/2  asks: wants to use write: a.txt Allow it? [y/N]                                 1:02
+          bob  idle
+        rehearsal 1.0 connected; 1 run; up/down choose, Enter looks in, c cancels, a answers, ? keys, q ends
+    "#]],
+    );
+    assert_eq!(controls.press(Key::Char('a'), &agents), Act::Nothing);
+    for key in [Key::Char('n'), Key::Backspace, Key::Char('y')] {
+        assert_eq!(controls.press(key, &agents), Act::Nothing);
+    }
+    shows(
+        &agents,
+        &controls,
+        WIDE,
+        &expect![[r#"
+        > ada  active     0000b1 step 1/2  asks: wants to use write: a.txt Allow it? [y/N]                                 1:02
+          bob  idle
+        ada wants to use write:
+          | a.txt
+        Allow it? [y/N] y_   (Enter answers, Esc leaves it open)
+        rehearsal 1.0 connected; 1 run; up/down choose, Enter looks in, c cancels, a answers, ? keys, q ends
+    "#]],
+    );
+    let answer = Wish::Answer { run: RunId::new(RUN), question: 7, text: "y".to_owned() };
+    assert_eq!(controls.press(Key::Enter, &agents), Act::Wish(answer));
+    // Answered elsewhere while somebody types, it is no question any more.
+    controls.press(Key::Char('a'), &agents);
+    agents.note(&at(RUN, "ada", 6, What::QuestionAnswered { question: 7 }));
+    controls.settle(&agents);
+    shows(
+        &agents,
+        &controls,
+        WIDE,
+        &expect![[r#"
+        > ada  active     0000b1 step 1/2  shell cargo test --workspace                                                    1:02
+          bob  idle
+        rehearsal 1.0 connected; 1 run; the question has its answer, or needs none any more
+    "#]],
+    );
+    assert_eq!(controls.press(Key::Char('a'), &agents), Act::Nothing);
+    assert_eq!(controls.notice.as_deref(), Some("ada asks nothing"));
+    // What the run asks is for the coordinator's row, while it is asked.
+    let asks = Event { agent: None, ..at(RUN, "", 7, question(8, "Who works on it: ada, bob? [Enter: nobody] ")) };
+    agents.note(&asks);
+    shows(
+        &agents,
+        &controls,
+        WIDE,
+        &expect![[r#"
+        > ada          active     0000b1 step 1/2  shell cargo test --workspace                                            1:02
+          bob          idle
+          coordinator  waiting    0000b1 step 1/2  asks: Who works on it: ada, bob? [Enter: nobody]                        0:58
+        rehearsal 1.0 connected; 1 run; ada asks nothing
+    "#]],
+    );
+    agents.note(&Event { agent: None, ..at(RUN, "", 8, What::QuestionAnswered { question: 8 }) });
+    assert_eq!(agents.rows().len(), 2);
+}
+
+#[test]
+fn work_is_cancelled_by_key_and_only_after_a_yes() {
+    let agents = at_work();
+    let mut controls = Controls::default();
+    controls.press(Key::Char('c'), &agents);
+    shows(
+        &agents,
+        &controls,
+        WIDE,
+        &expect![[r#"
+        > ada  active     0000b1 step 1/2  shell cargo test --workspace                                                    1:02
+          bob  idle
+        cancel the work of ada in run 0000b1? y/n
+        rehearsal 1.0 connected; 1 run; up/down choose, Enter looks in, c cancels, a answers, ? keys, q ends
+    "#]],
+    );
+    assert_eq!(controls.press(Key::Char('n'), &agents), Act::Nothing);
+    controls.press(Key::Char('c'), &agents);
+    let cancel = Wish::Cancel { run: RunId::new(RUN), agent: slug("ada") };
+    assert_eq!(controls.press(Key::Char('y'), &agents), Act::Wish(cancel));
+    controls.press(Key::Down, &agents);
+    controls.press(Key::Char('c'), &agents);
+    assert_eq!(controls.notice.as_deref(), Some("bob has no work to cancel"));
+    assert_eq!(controls.press(Key::Char('q'), &agents), Act::End);
+    assert_eq!(controls.press(Key::Control('d'), &agents), Act::End);
+    controls.press(Key::Char('?'), &agents);
+    shows(
+        &agents,
+        &controls,
+        WIDE,
+        &expect![[r#"
+          ada  active     0000b1 step 1/2  shell cargo test --workspace                                                    1:02
+        > bob  idle
+        up, down, k, j  choose an agent
+        Enter           look into it; Esc goes back
+        c               cancel its work
+        a               answer what it asks
+        ?               these keys
+        q, Ctrl-D       end the watch, and what runs in it, as Ctrl-C does
+        Ctrl-Z          stop; `fg` goes on
+        rehearsal 1.0 connected; 1 run; up/down choose, Enter looks in, c cancels, a answers, ? keys, q ends
+    "#]],
+    );
+    assert_eq!(controls.press(Key::Escape, &agents), Act::Nothing);
+    assert_eq!(controls.press(Key::Enter, &agents), Act::Look(slug("bob")));
+    assert_eq!(controls.press(Key::Escape, &agents), Act::Back);
+}
+
+#[test]
+fn what_comes_in_pieces_is_shown_once() {
+    let mut recent = Recent::default();
+    let mut note = |what| recent.note(&at(RUN, "ada", 5, what)).into_iter().map(|(_, line)| line).collect::<Vec<_>>();
+    let delta = |text: &str| What::MessageDelta { text: text.to_owned() };
+    assert_eq!(note(delta("First li")), Vec::<String>::new());
+    assert_eq!(note(delta("ne.\nSec")), ["First line."]);
+    assert_eq!(note(delta("ond.")), Vec::<String>::new());
+    assert_eq!(note(What::Message { text: "First line.\nSecond.".to_owned() }), ["Second."]);
+    assert_eq!(note(What::Message { text: "All\nat once.".to_owned() }), ["All", "at once."]);
+    assert_eq!(note(delta("Cut o")), Vec::<String>::new());
+    assert_eq!(note(tool("shell", "ls")), ["Cut o", "shell ls"]);
+    let ada = slug("ada");
+    assert_eq!(recent.lines(&ada).count(), 6);
+    recent.note(&at(RUN, "ada", 6, delta("so far")));
+    assert_eq!(recent.saying(&ada), "so far");
+}
