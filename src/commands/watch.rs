@@ -16,6 +16,10 @@ use crate::view::{Board, Live, Watched, keys};
 /// sessions made of it are made anew, with their history; one at work when its turn is over. Sessions that nobody needs
 /// for `sessions.idle_timeout` are suspended. Ctrl-C ends it, and with it the runs that are going on.
 ///
+/// On a terminal, a row for each agent stands below the lines. Keys: up and down (or k and j) choose an agent, Enter shows
+/// only what it says and does, Esc goes back; `c` cancels its work, `a` answers what it asks, `?` shows the keys, `q` ends
+/// the watch. A question is asked where the work was asked for, and can be answered in either place.
+///
 /// It commits nothing: what agents decide is landed by the `squad orchestrate` that asked for the work.
 ///
 /// With --json, stdout carries every event of every run, one a line.

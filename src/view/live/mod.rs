@@ -24,7 +24,7 @@ use std::time::{Duration, Instant};
 
 pub(crate) use board::Board;
 
-use super::keys::{Heard, Keys, RawMode, Waker};
+use super::keys::{Heard, Keys, RawMode, Waker, restore};
 use super::{Follow, Mood, Screen, Shown, Shows, Watched};
 use crate::env::Clock;
 use crate::model::{Event, Slug, printable};
@@ -201,6 +201,7 @@ impl<S: Screen> Follow for Live<'_, S> {
     }
 
     fn follow(&mut self, shows: Shows) {
+        let _given_back = GivesBack;
         self.raw = RawMode::begin().ok();
         let listening = listen(&shows);
         self.show_all(&shows);
@@ -212,6 +213,15 @@ impl<S: Screen> Follow for Live<'_, S> {
             // It has nothing left to do.
             let _ = thread.join();
         }
+    }
+}
+
+/// A defect of the view does not keep the terminal.
+struct GivesBack;
+
+impl Drop for GivesBack {
+    fn drop(&mut self) {
+        restore();
     }
 }
 
