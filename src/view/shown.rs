@@ -14,6 +14,7 @@ use crate::model::{Event, Keeping, RunId, Slug};
 const QUEUE: usize = 10_000;
 
 /// What comes to whoever shows a watch.
+#[cfg_attr(windows, expect(dead_code, reason = "a console tells of no size, and nothing stops there"))]
 pub(crate) enum Shown {
     Event(Box<Event>),
     Key(Key),

@@ -2,7 +2,7 @@
 
 use std::io::Read;
 use std::process::{Child, Command, Stdio};
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use rustix::termios::{LocalModes, Winsize, tcgetattr, tcsetwinsize};
 
@@ -11,6 +11,9 @@ use crate::support::TestRepo;
 use crate::terminal::Person;
 
 const BINARY: &str = env!("CARGO_BIN_EXE_squad");
+
+/// Nothing that is waited for takes as long; a machine under load may.
+const PATIENCE: Duration = Duration::from_secs(60);
 
 const LONG: &str =
     "[[turn]]\nagent = \"ada\"\nsteps = [{ say = \"Begun.\" }, { wait = \"600s\" }, { say = \"Done.\" }]\n";
@@ -97,7 +100,9 @@ fn modes(person: &Person) -> LocalModes {
 }
 
 fn waits_for_modes(person: &Person, expected: LocalModes) {
+    let since = Instant::now();
     while modes(person) != expected {
+        assert!(since.elapsed() < PATIENCE, "{:?}", modes(person));
         std::thread::sleep(Duration::from_millis(10));
     }
 }
@@ -144,7 +149,10 @@ fn a_question_nobody_else_answers_waits_for_whoever_is_at_the_watch() {
     client.wait().expect("it ends");
     scene.person.waits_for("asks: wants to use write: a.txt");
     // What others are told is a moment old.
-    while !scene.status().contains("wants to use write: a.txt Allow it? [y/N]") {}
+    let since = Instant::now();
+    while !scene.status().contains("wants to use write: a.txt Allow it? [y/N]") {
+        assert!(since.elapsed() < PATIENCE, "{}", scene.status());
+    }
     assert!(scene.status().contains("waits for an answer since"));
     scene.person.types("ay");
     scene.person.waits_for("Allow it? [y/N] y_");
