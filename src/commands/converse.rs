@@ -1,6 +1,5 @@
 //! `squad orchestrate` without a message, on a terminal: a line at the prompt is a message to the team.
 
-use std::borrow::Cow;
 use std::path::{Path, PathBuf};
 
 use rustyline::completion::{Completer, Pair};
@@ -152,11 +151,7 @@ impl Hinter for Names {
     type Hint = String;
 }
 
-impl Highlighter for Names {
-    fn highlight_hint<'h>(&self, hint: &'h str) -> Cow<'h, str> {
-        Cow::Borrowed(hint)
-    }
-}
+impl Highlighter for Names {}
 
 impl Helper for Names {}
 

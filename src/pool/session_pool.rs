@@ -222,11 +222,6 @@ impl SessionPool {
         self.engine.stop().await;
     }
 
-    /// Whether it serves whoever asks, under `squad watch`.
-    pub(crate) fn is_of_team(&self) -> bool {
-        self.kept.as_ref().is_some_and(|kept| kept.conversation.is_none())
-    }
-
     /// Whether its engine is there, or back soon.
     pub(crate) fn is_usable(&self) -> bool {
         self.engine.connection() != ConnectionState::Error

@@ -13,7 +13,7 @@ use crate::model::{Actor, Decision, DecisionId, EntryId, RunId, Slug, What, firs
 use crate::ops::Workspace;
 use crate::ops::ledger::contents::as_recorded;
 use crate::ops::ledger::index::Unlanded;
-use crate::ops::ledger::journal::append;
+use crate::ops::ledger::journal::{append, aside};
 use crate::ops::ledger::{contents as ledger, lost};
 use crate::ops::team::{secrets, turn};
 use crate::pool::Cancel;
@@ -108,6 +108,11 @@ impl Lander {
     /// One that stops waiting for others when the user does.
     pub(crate) fn until(self, cancel: Cancel) -> Self {
         Self { cancel: Some(cancel), ..self }
+    }
+
+    /// Lands a run's decisions on a thread of its own: a landing may wait, and a Ctrl-C is heard meanwhile.
+    pub(crate) async fn land_aside(self, threads: bool) -> Result<Landed, Failure> {
+        aside(threads, move || self.land(Which::OfThisBranch)).await.map_err(Failure::failed).flatten()
     }
 
     /// Lands every decision that is meant and has not landed anywhere, in one commit. Whoever calls this records the

@@ -1,17 +1,17 @@
 //! Messages that follow upon each other, each of them a run: sessions stay open between them, and what was said is known.
 
-use std::sync::Arc;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use tokio::runtime::Runtime;
 
+use crate::engine::Engine;
 use crate::env::Env;
 use crate::error::Failure;
 use crate::model::RunId;
-use crate::ops::run::orchestrate::{self, Host};
+use crate::ops::run::orchestrate::{self, Host, Sessions};
 use crate::ops::run::order::{self, Ended, Order};
-use crate::ops::run::signals::Signals;
+use crate::ops::run::signals::Obeyed;
 use crate::ops::run::watch::{self, Asked, WatchFiles};
-use crate::ops::team::engines;
 use crate::ops::{Project, runtime};
 use crate::pool::{Cancel, SessionPool, Show};
 
@@ -22,7 +22,7 @@ pub(crate) struct Conversation<'a> {
     /// Message and answer, the oldest first.
     turns: Vec<(String, String)>,
     /// Its own sessions, where no watch has them.
-    pool: Option<Arc<SessionPool>>,
+    sessions: KeptSessions,
     /// Where a watch has them, if it has.
     watched: Option<WatchFiles>,
 }
@@ -30,7 +30,8 @@ pub(crate) struct Conversation<'a> {
 impl<'a> Conversation<'a> {
     pub(crate) fn new(env: &'a Env) -> Result<Self, Failure> {
         let id = env.ids.run(env.clock.now());
-        Ok(Self { env, runtime: runtime(env)?, id, turns: Vec::new(), pool: None, watched: None })
+        let sessions = KeptSessions::none(id.clone());
+        Ok(Self { env, runtime: runtime(env)?, id, turns: Vec::new(), sessions, watched: None })
     }
 
     /// Carries out the next message: in the sessions of `squad watch`, or in its own.
@@ -49,10 +50,7 @@ impl<'a> Conversation<'a> {
                 (show, *ended)
             }
             Asked::Nobody | Asked::Declined(_) => {
-                let mut pool = self.pool.take();
-                let done = self.runtime.block_on(send_here(self.env, project, order, show, (&self.id, &mut pool)));
-                self.pool = pool;
-                done
+                self.runtime.block_on(send_here(self.env, project, order, show, self.sessions.clone()))
             }
         };
         if let Ok(Ended { answer: Some(answer), .. }) = &ended {
@@ -63,7 +61,8 @@ impl<'a> Conversation<'a> {
 
     /// Ends its sessions, which can be resumed, and its engine.
     pub(crate) fn close(self) {
-        if let Some(pool) = self.pool.and_then(Arc::into_inner) {
+        let pool = self.sessions.pool().take();
+        if let Some(pool) = pool.and_then(Arc::into_inner) {
             self.runtime.block_on(pool.stop());
         }
         if let Some(files) = &self.watched {
@@ -77,33 +76,43 @@ impl<'a> Conversation<'a> {
 async fn send_here<S: Show + Send + 'static>(
     env: &Env,
     project: &Project,
-    mut order: Order,
+    order: Order,
     show: S,
-    (id, pool): (&RunId, &mut Option<Arc<SessionPool>>),
+    sessions: KeptSessions,
 ) -> (S, Result<Ended, Failure>) {
     let (canceller, cancel) = Cancel::channel();
-    let obeying = match env.signals.then(Signals::listen) {
-        None => None,
-        Some(Ok(signals)) => Some(tokio::spawn(signals.obey(canceller.clone()))),
-        Some(Err(error)) => return (show, Err(Failure::failed(format!("cannot install signal handlers: {error}")))),
+    let _obeyed = match Obeyed::by(&canceller, env) {
+        Ok(obeyed) => obeyed,
+        Err(failure) => return (show, Err(failure)),
     };
-    let usable = match pool.take() {
-        Some(usable) if usable.is_usable() => Ok(usable),
-        _ => start(env, project, &mut order, id).await,
-    };
-    let done = match usable {
-        Ok(usable) => {
-            *pool = Some(Arc::clone(&usable));
-            orchestrate::execute(env, project, order, show, Host { canceller, cancel, pool: Some(usable) }).await
-        }
-        Err(failure) => (show, Err(failure)),
-    };
-    obeying.inspect(|obeying| obeying.abort());
-    done
+    let sessions = Sessions::OfConversation(sessions);
+    orchestrate::execute(env, project, order, show, Host { canceller, cancel, sessions }).await
 }
 
-async fn start(env: &Env, project: &Project, order: &mut Order, id: &RunId) -> Result<Arc<SessionPool>, Failure> {
-    let started = engines::start(env, project, id, order.script.take()).await?;
-    let places = project.settings.sessions.max_concurrent;
-    Ok(Arc::new(SessionPool::of_conversation(started.engine, places, id.clone())))
+/// The sessions of a conversation: begun by the first message that needs any, and left for the next.
+#[derive(Clone)]
+pub(in crate::ops) struct KeptSessions {
+    conversation: RunId,
+    pool: Arc<Mutex<Option<Arc<SessionPool>>>>,
+}
+
+impl KeptSessions {
+    fn none(conversation: RunId) -> Self {
+        Self { conversation, pool: Arc::default() }
+    }
+
+    /// `None`: there are none yet, or their engine is gone for good.
+    pub(super) fn usable(&self) -> Option<Arc<SessionPool>> {
+        self.pool().clone().filter(|pool| pool.is_usable())
+    }
+
+    pub(super) fn keep(&self, engine: Engine, places: usize) -> Arc<SessionPool> {
+        let pool = Arc::new(SessionPool::of_conversation(engine, places, self.conversation.clone()));
+        self.pool().replace(Arc::clone(&pool));
+        pool
+    }
+
+    fn pool(&self) -> MutexGuard<'_, Option<Arc<SessionPool>>> {
+        self.pool.lock().unwrap_or_else(PoisonError::into_inner)
+    }
 }

@@ -15,8 +15,7 @@ use crate::model::{
     first_line, list, printable, seconds,
 };
 use crate::ops::Project;
-use crate::ops::decisions::landing::{Landed, Lander, Left, Which};
-use crate::ops::ledger::journal::aside;
+use crate::ops::decisions::landing::{Landed, Lander, Left};
 use crate::ops::run::order::{Ended, Order};
 use crate::ops::run::resume::{HandedOn, Past};
 use crate::pool::{Commission, Duty, HandOnRequest, HandedBy, Job, Limits, Work, Workers, session_id};
@@ -250,9 +249,8 @@ impl Executor<'_> {
             let nobody = || Failure::failed("the terminal that asked for the work is gone").hint("the work is done");
             return landed.await.unwrap_or_else(|_| Err(nobody()));
         }
-        // On a thread of its own: a landing may wait, and a Ctrl-C is heard meanwhile.
         let lander = Lander::new(self.env, self.project).until(self.workers.cancel.clone());
-        aside(self.env.threads, move || lander.land(Which::OfThisBranch)).await.map_err(Failure::failed).flatten()
+        lander.land_aside(self.env.threads).await
     }
 
     fn tell(&self, agent: Option<&Slug>, what: What) {

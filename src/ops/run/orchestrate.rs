@@ -12,33 +12,31 @@
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
-use tokio::time::Instant;
-
 use crate::compile::{Learnings, Task};
-use crate::engine::{Adapter, Engine};
+use crate::engine::Adapter;
 use crate::env::Env;
 use crate::error::{Failure, FailureKind};
 use crate::git::Head;
-use crate::model::{NO_ENGINE, Offer, Outcome, Plan, PlanKind, RunId, Tier, Usage, What, seconds};
+use crate::model::{NO_ENGINE, Offer, Outcome, Plan, PlanKind, RunId, Tier, Usage, What};
 use crate::ops::ledger::journal::LedgerJournal;
 use crate::ops::ledger::{contents as ledger, lost};
+use crate::ops::run::conversation::KeptSessions;
 use crate::ops::run::executor::{Executor, FIRST};
 use crate::ops::run::lease::{Lease, LiveRun};
 use crate::ops::run::live::Live;
 use crate::ops::run::lockouts::{self, Lockout};
 use crate::ops::run::order::{Ended, Order};
 use crate::ops::run::resume::Past;
-use crate::ops::run::setup::{requests, workers};
-use crate::ops::run::signals::Signals;
+use crate::ops::run::signals::Obeyed;
 use crate::ops::run::snapshots::RunSnapshots;
-use crate::ops::run::{direct, past};
+use crate::ops::run::{direct, past, setup};
 use crate::ops::team::agents::compiler;
-use crate::ops::team::engines::Started;
 use crate::ops::team::{engines, secrets};
 use crate::ops::{Project, runtime};
 use crate::policy::Redactor;
 use crate::pool::{
-    Before, Belonging, Cancel, Canceller, Dispatcher, LiveSessions, Reports, SessionPool, Show, WorkTree, Workers,
+    Before, Belonging, Cancel, Canceller, Colleagues, Dispatcher, LiveSessions, Reports, SessionPool, Show, WorkTree,
+    Workers,
 };
 use crate::route::{Request, Router, Wishes, ceremonies};
 use crate::view::Cautious;
@@ -86,8 +84,16 @@ pub(crate) fn run<S: Show + Send + 'static>(
 pub(in crate::ops) struct Host {
     pub(in crate::ops) canceller: Canceller,
     pub(in crate::ops) cancel: Cancel,
-    /// The team's, which outlive the run. `None`: the run has its own.
-    pub(in crate::ops) pool: Option<Arc<SessionPool>>,
+    pub(in crate::ops) sessions: Sessions,
+}
+
+/// The engine's sessions that a run works in.
+pub(in crate::ops) enum Sessions {
+    /// Its own, which end with it.
+    OfRun,
+    OfConversation(KeptSessions),
+    /// Those of `squad watch`.
+    OfTeam(Arc<SessionPool>),
 }
 
 /// In this process alone, which signals end.
@@ -99,12 +105,11 @@ async fn run_here<S: Show + Send + 'static>(
 ) -> (S, Result<Ended, Failure>) {
     let (canceller, cancel) = Cancel::channel();
     // Before anything is started that a signal must not leave behind.
-    match env.signals.then(Signals::listen) {
-        None => {}
-        Some(Ok(signals)) => drop(tokio::spawn(signals.obey(canceller.clone()))),
-        Some(Err(error)) => return (show, Err(Failure::failed(format!("cannot install signal handlers: {error}")))),
-    }
-    execute(env, project, order, show, Host { canceller, cancel, pool: None }).await
+    let _obeyed = match Obeyed::by(&canceller, env) {
+        Ok(obeyed) => obeyed,
+        Err(failure) => return (show, Err(failure)),
+    };
+    execute(env, project, order, show, Host { canceller, cancel, sessions: Sessions::OfRun }).await
 }
 
 pub(in crate::ops) async fn execute<S: Show + Send + 'static>(
@@ -114,7 +119,7 @@ pub(in crate::ops) async fn execute<S: Show + Send + 'static>(
     show: S,
     host: Host,
 ) -> (S, Result<Ended, Failure>) {
-    let Host { canceller, cancel, pool } = host;
+    let Host { canceller, cancel, sessions: team } = host;
     let prepared = match begin(env, project, &order) {
         Ok(prepared) => prepared,
         Err(failure) => return (show, Err(failure)),
@@ -153,7 +158,7 @@ pub(in crate::ops) async fn execute<S: Show + Send + 'static>(
         (Err(failure), _) => (Err(failure), None),
         (Ok(()), Some(text)) => (Ok(alone(prepared.plan.clone(), text.clone(), &prepared.run, &reports).await), None),
         (Ok(()), None) => {
-            let wiring = Wiring { reports: &reports, cancel, sessions, redactor, past: &past, pool };
+            let wiring = Wiring { reports: &reports, cancel, sessions, redactor, past: &past, team: &team };
             let (ended, pool) = with_engine(env, project, &mut order, &prepared, wiring).await;
             (Ok(ended), pool)
         }
@@ -179,7 +184,7 @@ struct Wiring<'a> {
     sessions: Arc<LiveSessions>,
     redactor: Redactor,
     past: &'a Past,
-    pool: Option<Arc<SessionPool>>,
+    team: &'a Sessions,
 }
 
 /// Lets the agents work on an engine that runs, or else starts one. It is to be stopped when all is said.
@@ -191,23 +196,35 @@ async fn with_engine(
     wiring: Wiring<'_>,
 ) -> (Ended, Option<Arc<SessionPool>>) {
     let Prepared { run, head, plan, learnings, lockouts, .. } = prepared;
-    let Wiring { reports, cancel, sessions, redactor, past, pool } = wiring;
+    let Wiring { reports, cancel, sessions, redactor, past, team } = wiring;
     let taken = project.repository.last_snapshot(run.as_str()).unwrap_or_default();
     let source = RunSnapshots::new(project, run, taken, redactor, env.clock.clone());
     let tree = WorkTree::new(Arc::new(source), env.threads, project.path_in_repository(), reports.at(FIRST));
     if plan.kind != PlanKind::Direct && !go_on(project, &tree, past).await {
         tree.begin();
     }
-    let pool = match engine_of(env, project, run, order, reports, &cancel, pool).await {
+    let pool = match sessions_of((env, project, run), order, reports, &cancel, team).await {
         Ok(pool) => pool,
         Err(failure) => return (not_started(project, failure, run, reports, &tree).await, None),
     };
-    let requests = requests(project, order, head, past, lockouts, cancel.clone());
+    let requests = setup::requests(project, order, head, past, lockouts, cancel.clone());
     let belonging = match &order.conversation {
         Some(conversation) => Belonging { id: conversation.id.clone(), is_conversation: true },
         None => Belonging { id: run.clone(), is_conversation: false },
     };
-    let (workers, commissions) = workers(project, belonging, requests, pool, reports, cancel, tree, sessions);
+    let (colleagues, commissions) = Colleagues::channel();
+    let workers = Workers {
+        belonging,
+        pool,
+        core: Arc::new(setup::core(project)),
+        requests: Arc::new(requests),
+        reports: reports.clone(),
+        cancel,
+        limits: setup::limits(&project.settings.sessions),
+        tree: Some(tree),
+        sessions,
+        colleagues,
+    };
     let task = Task::new(&order.message);
     let compiler = compiler(project, learnings, &task).on(offer(&workers).await);
     let executor = Executor { env, project, order, run, compiler: &compiler, workers: &workers, past };
@@ -290,48 +307,36 @@ async fn not_started(project: &Project, failure: Failure, run: &RunId, reports: 
     without_agents(run, status, Some(failure), reports).await
 }
 
-/// The sessions of the team that are there, or an engine that starts now.
-async fn engine_of(
-    env: &Env,
-    project: &Project,
-    run: &RunId,
+/// The sessions that are there, or an engine that starts now.
+async fn sessions_of(
+    (env, project, run): (&Env, &Project, &RunId),
     order: &mut Order,
     reports: &Reports,
     cancel: &Cancel,
-    pool: Option<Arc<SessionPool>>,
+    sessions: &Sessions,
 ) -> Result<Arc<SessionPool>, Failure> {
-    if let Some(pool) = pool {
+    let (kept, is_of_team) = match sessions {
+        Sessions::OfRun => (None, false),
+        Sessions::OfConversation(kept) => (kept.usable(), false),
+        Sessions::OfTeam(pool) => (Some(Arc::clone(pool)), true),
+    };
+    if let Some(pool) = kept {
         let (engine, version) = (pool.engine.kind().name().to_owned(), pool.engine.version());
-        reports.tell(None, What::EngineStarted { engine, version, seconds: 0.0, warm: pool.is_of_team() });
+        reports.tell(None, What::EngineStarted { engine, version, seconds: 0.0, warm: is_of_team });
         return Ok(pool);
     }
-    let engine = start(env, project, run, order, reports, cancel).await?;
-    Ok(Arc::new(SessionPool::of_one_run(engine, project.settings.sessions.max_concurrent)))
-}
-
-async fn start(
-    env: &Env,
-    project: &Project,
-    run: &RunId,
-    order: &mut Order,
-    reports: &Reports,
-    cancel: &Cancel,
-) -> Result<Engine, Failure> {
-    let asked = Instant::now();
     let mut interrupted = cancel.clone();
-    let started = tokio::select! {
+    let engine = tokio::select! {
         biased;
         // What has begun to start is killed when it is dropped.
         () = interrupted.wait() => Err(Failure::new(FailureKind::Interrupted, "interrupted before anything began")),
-        started = engines::start(env, project, run, order.script.take()) => started,
-    };
-    let Started { engine, fallbacks } = started?;
-    for (from, to, reason) in fallbacks {
-        reports.tell(None, What::EngineFallback { from, to, reason });
-    }
-    let (name, version) = (engine.kind().name().to_owned(), engine.version());
-    reports.tell(None, What::EngineStarted { engine: name, version, seconds: seconds(asked.elapsed()), warm: false });
-    Ok(engine)
+        started = engines::start(env, project, run, order.script.take(), reports) => started,
+    }?;
+    let places = project.settings.sessions.max_concurrent;
+    Ok(match sessions {
+        Sessions::OfConversation(kept) => kept.keep(engine, places),
+        Sessions::OfRun | Sessions::OfTeam(_) => Arc::new(SessionPool::of_one_run(engine, places)),
+    })
 }
 
 /// What a run has in hand before anything of it is recorded.

@@ -1,9 +1,7 @@
 //! What the workers of a run are made of.
 
 use std::collections::{BTreeMap, BTreeSet};
-use std::sync::{Arc, Mutex};
-
-use tokio::sync::mpsc;
+use std::sync::Mutex;
 
 use crate::compile;
 use crate::git::Head;
@@ -13,13 +11,10 @@ use crate::ops::run::attachments;
 use crate::ops::run::lockouts::{self, Lockout};
 use crate::ops::run::order::Order;
 use crate::ops::run::resume::Past;
-use crate::pool::{
-    Belonging, Cancel, Colleagues, Commission, Job, Limits, LiveSessions, Notices, Recorded, Reports, RequestHandler,
-    SessionPool, WorkTree, Workers,
-};
+use crate::pool::{Cancel, Limits, Notices, Recorded, RequestHandler};
 use crate::settings::Sessions;
 
-fn limits(sessions: &Sessions) -> Limits {
+pub(super) fn limits(sessions: &Sessions) -> Limits {
     Limits { silence: sessions.timeout, tool: sessions.tool_limit, work: sessions.limit }
 }
 
@@ -66,31 +61,4 @@ pub(in crate::ops) fn core(project: &Project) -> BTreeSet<Slug> {
         names.iter().any(|name| named.contains(name))
     };
     project.team.startable().filter(is_core).map(|member| member.slug.clone()).collect()
-}
-
-#[expect(clippy::too_many_arguments, reason = "all that workers are made of")]
-pub(super) fn workers(
-    project: &Project,
-    belonging: Belonging,
-    requests: RequestHandler,
-    pool: Arc<SessionPool>,
-    reports: &Reports,
-    cancel: Cancel,
-    tree: Arc<WorkTree>,
-    sessions: Arc<LiveSessions>,
-) -> (Workers, mpsc::UnboundedReceiver<Commission<Job>>) {
-    let (colleagues, commissions) = Colleagues::channel();
-    let workers = Workers {
-        belonging,
-        pool,
-        core: Arc::new(core(project)),
-        requests: Arc::new(requests),
-        reports: reports.clone(),
-        cancel,
-        limits: limits(&project.settings.sessions),
-        tree: Some(tree),
-        sessions,
-        colleagues,
-    };
-    (workers, commissions)
 }

@@ -1,11 +1,14 @@
 //! Ctrl-C and its like.
 
 use std::io;
+use std::sync::Arc;
 use std::time::Duration;
 
 use tokio::sync::Notify;
+use tokio::task::JoinHandle;
 
-use crate::error::FailureKind;
+use crate::env::Env;
+use crate::error::{Failure, FailureKind};
 use crate::pool::Canceller;
 use crate::view::keys::restore;
 
@@ -32,19 +35,35 @@ impl Signals {
         }
     }
 
-    /// Ends every agent at the first signal, and the program at the second.
-    pub(in crate::ops) async fn obey(self, interrupt: Canceller) {
-        self.obey_or(interrupt, &Notify::new()).await;
+    async fn obey(mut self, interrupt: Canceller, said: Arc<Notify>) {
+        self.next_or(&said).await;
+        interrupt.run();
+        tokio::time::sleep(SAME).await;
+        self.next_or(&said).await;
+        restore();
+        std::process::exit(i32::from(FailureKind::Interrupted.exit_code()));
+    }
+}
+
+/// While this exists, the first signal ends every agent, and the second the program.
+pub(in crate::ops) struct Obeyed(Option<JoinHandle<()>>);
+
+impl Obeyed {
+    pub(in crate::ops) fn by(interrupt: &Canceller, env: &Env) -> Result<Self, Failure> {
+        Self::by_or(interrupt, env, Arc::default())
     }
 
     /// The same for what a person may say in another way.
-    pub(in crate::ops) async fn obey_or(mut self, interrupt: Canceller, said: &Notify) {
-        self.next_or(said).await;
-        interrupt.run();
-        tokio::time::sleep(SAME).await;
-        self.next_or(said).await;
-        restore();
-        std::process::exit(i32::from(FailureKind::Interrupted.exit_code()));
+    pub(in crate::ops) fn by_or(interrupt: &Canceller, env: &Env, said: Arc<Notify>) -> Result<Self, Failure> {
+        let signals = env.signals.then(Signals::listen).transpose();
+        let signals = signals.map_err(|error| Failure::failed(format!("cannot install signal handlers: {error}")))?;
+        Ok(Self(signals.map(|signals| tokio::spawn(signals.obey(interrupt.clone(), said)))))
+    }
+}
+
+impl Drop for Obeyed {
+    fn drop(&mut self) {
+        self.0.iter().for_each(JoinHandle::abort);
     }
 }
 

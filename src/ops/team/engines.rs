@@ -4,19 +4,15 @@ use std::fs;
 use std::path::Path;
 
 use serde::Serialize;
+use tokio::time::Instant;
 
 use crate::engine::{Engine, EngineError, EngineKind, copilot, rehearsal};
 use crate::env::Env;
 use crate::error::{Failure, FailureKind};
-use crate::model::{RunId, list};
+use crate::model::{RunId, What, list, seconds};
 use crate::ops::{Project, runtime};
+use crate::pool::Reports;
 use crate::settings::{McpServerSettings, Origin, ProviderSettings, Settings};
-
-pub(crate) struct Started {
-    pub(crate) engine: Engine,
-    /// From, to, why.
-    pub(crate) fallbacks: Vec<(String, String, String)>,
-}
 
 /// An engine's name must be known; where it came from decides whose mistake it is.
 pub(crate) fn check_names(settings: &Settings) -> Result<(), Failure> {
@@ -41,19 +37,30 @@ fn unknown(kind: FailureKind, name: &str) -> Failure {
     Failure::new(kind, format!("there is no engine `{name}`")).hint(format!("the engines are {engines}"))
 }
 
+/// Starts the engine, and says which one it is.
 pub(crate) async fn start(
     env: &Env,
     project: &Project,
     run: &RunId,
     script: Option<rehearsal::Script>,
-) -> Result<Started, Failure> {
+    reports: &Reports,
+) -> Result<Engine, Failure> {
+    let asked = Instant::now();
     let settings = &project.settings.engine;
     let mut fallbacks = Vec::new();
     let mut first_error = None;
     let mut script = Some(script);
     for (index, name) in std::iter::once(&settings.name).chain(&settings.fallback).enumerate() {
         let error = match start_one(env, project, run, name, script.take().flatten()).await {
-            Ok(engine) => return Ok(Started { engine, fallbacks }),
+            Ok(started) => {
+                for (from, to, reason) in fallbacks {
+                    reports.tell(None, What::EngineFallback { from, to, reason });
+                }
+                let (engine, version) = (started.kind().name().to_owned(), started.version());
+                let seconds = seconds(asked.elapsed());
+                reports.tell(None, What::EngineStarted { engine, version, seconds, warm: false });
+                return Ok(started);
+            }
             Err(error) => error,
         };
         if let Some(next) = settings.fallback.get(index) {

@@ -17,10 +17,9 @@ use super::wire::{FromClient, FromWatch, Incoming, PROTOCOL, Request, written};
 use crate::env::Env;
 use crate::error::Failure;
 use crate::model::{RunId, What};
-use crate::ops::decisions::landing::{Landed, Lander, Which};
-use crate::ops::ledger::journal::aside;
+use crate::ops::decisions::landing::{Landed, Lander};
 use crate::ops::run::order::{Ended, Order};
-use crate::ops::run::signals::Signals;
+use crate::ops::run::signals::Obeyed;
 use crate::ops::{Project, runtime};
 use crate::pool::{Cancel, Question, Show};
 
@@ -64,12 +63,10 @@ fn unfit(watcher: &Watcher, order: &Order) -> Option<String> {
 
 async fn ask<S: Show>(env: &Env, project: &Project, order: &Order, watcher: &Watcher, show: &mut S) -> Asked {
     let (canceller, cancel) = Cancel::channel();
-    if env.signals {
-        match Signals::listen() {
-            Ok(signals) => drop(tokio::spawn(signals.obey(canceller))),
-            Err(error) => return Asked::Declined(format!("cannot install signal handlers: {error}")),
-        }
-    }
+    let _obeyed = match Obeyed::by(&canceller, env) {
+        Ok(obeyed) => obeyed,
+        Err(failure) => return Asked::Ran(Box::new(Err(failure))),
+    };
     let connected = match name(Path::new(&watcher.socket)) {
         Ok(name) => Stream::connect(name).await,
         Err(error) => Err(error),
@@ -195,8 +192,7 @@ impl Conversation<'_> {
     }
 
     async fn land(&self) -> Result<Landed, Failure> {
-        let lander = Lander::new(self.env, self.project).until(self.cancel.clone());
-        aside(self.env.threads, move || lander.land(Which::OfThisBranch)).await.map_err(Failure::failed).flatten()
+        Lander::new(self.env, self.project).until(self.cancel.clone()).land_aside(self.env.threads).await
     }
 }
 

@@ -6,7 +6,6 @@ use std::sync::Arc;
 
 use tokio::sync::mpsc;
 use tokio::task::JoinHandle;
-use tokio::time::Instant;
 
 use super::Watch;
 use super::peer::Feed;
@@ -14,9 +13,9 @@ use crate::engine::Adapter;
 use crate::engine::rehearsal::Script;
 use crate::env::Env;
 use crate::error::Failure;
-use crate::model::{ConnectionState, Event, RunId, What, seconds};
+use crate::model::{ConnectionState, Event, RunId, What};
 use crate::ops::Project;
-use crate::ops::team::engines::{self, Started};
+use crate::ops::team::engines;
 use crate::ops::team::secrets;
 use crate::pool::{Dispatcher, Journal, LiveSessions, Reports, SessionPool};
 use crate::view::Cautious;
@@ -49,14 +48,7 @@ async fn start(
     script: Option<Script>,
     reports: &Reports,
 ) -> Result<Arc<SessionPool>, Failure> {
-    let asked = Instant::now();
-    let Started { engine, fallbacks } = engines::start(env, project, run, script).await?;
-    for (from, to, reason) in fallbacks {
-        reports.tell(None, What::EngineFallback { from, to, reason });
-    }
-    let (name, version) = (engine.kind().name().to_owned(), engine.version());
-    let seconds = seconds(asked.elapsed());
-    reports.tell(None, What::EngineStarted { engine: name, version, seconds, warm: false });
+    let engine = engines::start(env, project, run, script, reports).await?;
     Ok(Arc::new(SessionPool::keeping(engine, project.settings.sessions.max_concurrent, reports.clone())))
 }
 

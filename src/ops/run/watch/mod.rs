@@ -46,7 +46,7 @@ use crate::error::{Failure, FailureKind};
 use crate::model::{ConnectionState, Event, RunId, What};
 use crate::ops::run::live;
 use crate::ops::run::order::flag_settings;
-use crate::ops::run::signals::Signals;
+use crate::ops::run::signals::Obeyed;
 use crate::ops::team::engines;
 use crate::ops::{Project, runtime};
 use crate::pool::{Cancel, Canceller, LiveSessions, Reports, SessionPool};
@@ -172,8 +172,9 @@ async fn serve(
     mut audience: Audience,
 ) -> Result<(), Failure> {
     let (canceller, mut cancel) = Cancel::channel();
-    if env.signals {
-        audience.hear_signals(canceller.clone())?;
+    let _obeyed = Obeyed::by_or(&canceller, env, Arc::clone(&audience.end))?;
+    if audience.answers {
+        tokio::spawn(terminal::tell(audience.showing.clone()));
     }
     let listener = listen(&lease)?;
     let (events, mut heard) = mpsc::unbounded_channel();
@@ -250,18 +251,6 @@ async fn serve(
     }
     Ok(())
 }
-
-impl Audience {
-    fn hear_signals(&self, canceller: Canceller) -> Result<(), Failure> {
-        let signals = Signals::listen();
-        let signals = signals.map_err(|error| Failure::failed(format!("cannot install signal handlers: {error}")))?;
-        let end = Arc::clone(&self.end);
-        tokio::spawn(async move { signals.obey_or(canceller, &end).await });
-        if self.answers {
-            tokio::spawn(terminal::tell(self.showing.clone()));
-        }
-        Ok(())
-    }
 
     /// Shows what comes. Never returns.
     async fn hear(&self, events: &mut mpsc::UnboundedReceiver<Event>) {

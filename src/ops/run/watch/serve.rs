@@ -13,7 +13,7 @@ use super::{Watch, engine_key};
 use crate::error::Failure;
 use crate::model::Outcome;
 use crate::ops::Project;
-use crate::ops::run::orchestrate::{self, Host};
+use crate::ops::run::orchestrate::{self, Host, Sessions};
 use crate::ops::run::order::{Order, flag_settings};
 use crate::ops::run::resume;
 use crate::pool::{Ask, Cancel, Canceller, SessionPool};
@@ -51,7 +51,8 @@ impl Watch {
         let is_alone = order.conversation.is_none();
         let order = Order { land: Some(client.lands()), ask: order.ask.map(|_| client.asks()), ..order };
         let feed = Feed { watch: self.events.clone(), client: Some(Arc::clone(&client)) };
-        let host = Host { canceller: canceller.clone(), cancel, pool: Some(Arc::clone(&pool)) };
+        let sessions = Sessions::OfTeam(Arc::clone(&pool));
+        let host = Host { canceller: canceller.clone(), cancel, sessions };
         let ended = tokio::select! {
             (_, ended) = orchestrate::execute(&self.env, &project, order, feed, host) => ended,
             never = client.listen(incoming, || _ = canceller.run()) => match never {},
