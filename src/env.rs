@@ -161,7 +161,7 @@ impl Env {
 
 impl Streams {
     /// Nobody hears and nobody speaks.
-    fn silent() -> Self {
+    pub(crate) fn silent() -> Self {
         Self {
             out: Box::new(io::sink()),
             err: Box::new(io::sink()),

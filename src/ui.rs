@@ -52,6 +52,11 @@ impl Ui {
         Self { streams, manner, out_closed: false, out_error: None }
     }
 
+    /// One that nobody hears.
+    pub(crate) fn silent() -> Self {
+        Self::new(Streams::silent(), Manner::default())
+    }
+
     pub(crate) fn json(&self) -> bool {
         self.manner.json
     }

@@ -6,7 +6,6 @@ mod append;
 mod begun;
 mod cancel;
 mod config;
-mod converse;
 mod decisions;
 mod demo;
 mod doctor;

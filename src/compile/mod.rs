@@ -40,7 +40,7 @@ pub(crate) use compiled::Compiled;
 pub(crate) use decisions::in_force;
 pub(crate) use prompt::{
     Colleague, Part, PastCall, Rejection, answer_prompt, continuation_prompt, handed_prompt, interrupted_prompt,
-    meeting_prompt, review_prompt, reviser_prompt, revision_prompt, task_prompt,
+    meeting_prompt, review_prompt, reviser_prompt, revision_prompt, said_meanwhile, task_prompt,
 };
 pub(crate) use receipt::{Input, Receipt, Totals};
 pub(crate) use situation::{Situation, earlier_turns, written_by_others};

@@ -254,6 +254,11 @@ pub(crate) fn interrupted_prompt(calls: &[PastCall]) -> String {
     prompt
 }
 
+/// Behind the message of an agent to which the user has said more before it began.
+pub(crate) fn said_meanwhile(text: &str) -> String {
+    format!("\n\nThe user has added:\n\n{}\n", quote(text))
+}
+
 fn push_calls(prompt: &mut String, calls: &[PastCall]) {
     let told = calls.get(calls.len().saturating_sub(CALLS)..).unwrap_or_default();
     if told.is_empty() {

@@ -63,6 +63,10 @@ pub(crate) trait AdapterSession {
     /// Tells the turn that is running something before its next model call. `false`: this engine cannot.
     async fn notify(&mut self, text: &str) -> Result<bool, EngineError>;
 
+    /// Gives the turn that is running another message of the user's, which the model sees before its next call.
+    /// `false`: no turn is running.
+    async fn steer(&mut self, text: &str) -> Result<bool, EngineError>;
+
     /// The next fact. Never ends: a session whose engine is gone reports [`Fact::Lost`] again and again.
     async fn next(&mut self) -> Fact;
 
@@ -251,6 +255,13 @@ impl AdapterSession for Session {
         match self {
             Self::Copilot(session) => session.notify(text).await,
             Self::Rehearsal(session) => session.notify(text).await,
+        }
+    }
+
+    async fn steer(&mut self, text: &str) -> Result<bool, EngineError> {
+        match self {
+            Self::Copilot(session) => session.steer(text).await,
+            Self::Rehearsal(session) => session.steer(text).await,
         }
     }
 

@@ -260,6 +260,8 @@ kinds! {
     "quota.opened" AtOnce QuotaOpened { engine: String, reason: String, until: Option<Timestamp> };
     "quota.closed" AtOnce QuotaClosed { engine: String };
     "budget.reached" AtOnce BudgetReached { budget: String, limit: f64, spent: f64 };
+    /// The user says something to an agent that is at work, or about to be.
+    "user.message" AtOnce UserMessage { text: String };
     "cancel.requested" AtOnce CancelRequested { reason: String };
     "agent.completed" AtOnce Completed(End);
     "agent.failed" AtOnce Failed(End);

@@ -224,6 +224,7 @@ pub(crate) fn every_kind() -> Vec<What> {
         What::SessionSpawning { session: text("squad-backend") },
         What::QuestionAsked { question: 1, text: text("backend asks:\n  | Which?\n>") },
         What::QuestionAnswered { question: 1 },
+        What::UserMessage { text: text("Without the cache, please") },
     ]
 }
 

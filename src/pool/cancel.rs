@@ -59,7 +59,7 @@ impl Cancel {
 
     /// What became of the work.
     pub(crate) fn reason(&self) -> &'static str {
-        if self.cancelled.borrow().run { "interrupted" } else { "cancelled from another terminal" }
+        if self.cancelled.borrow().run { "interrupted" } else { "cancelled by the user" }
     }
 }
 

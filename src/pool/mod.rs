@@ -23,6 +23,7 @@ mod sessions;
 mod slots;
 mod timer;
 mod turn;
+mod user_messages;
 mod work_tree;
 mod workers;
 
@@ -38,6 +39,7 @@ pub(crate) use session_pool::SessionPool;
 pub(crate) use sessions::LiveSessions;
 pub(crate) use slots::Belonging;
 pub(crate) use timer::Limits;
+pub(crate) use user_messages::UserMessages;
 pub(crate) use work_tree::{Before, TakeSnapshots, WorkTree};
 pub(crate) use workers::{Duty, Job, Work, Workers};
 
@@ -47,5 +49,7 @@ mod handing_tests;
 mod session_pool_tests;
 #[cfg(test)]
 mod tests;
+#[cfg(test)]
+mod user_messages_tests;
 #[cfg(test)]
 mod workers_tests;

@@ -9,7 +9,7 @@ use serde::{Deserialize, Serialize};
 use tokio::sync::oneshot;
 
 use super::colleagues::Caller;
-use super::{Cancel, Notices, Reports, WorkTree};
+use super::{Cancel, Notices, Reports, UserMessages, WorkTree};
 use crate::engine::{Approval, Reply, Request, ToolCall, ToolResult, Writing};
 use crate::model::{Access, Decision, Judgement, Slug, What, first_words, list, marked, without_hidden};
 use crate::policy::{Permissions, Ruling, is_in_inbox, only_shows_changes, rule};
@@ -44,6 +44,8 @@ pub(crate) struct RequestHandler {
     pub(crate) recorded_here: Mutex<Recorded>,
     /// What was decided since, for those who have not heard of it.
     pub(crate) notices: Notices,
+    /// What the user says to them meanwhile.
+    pub(crate) user_messages: Arc<UserMessages>,
     /// `None`: nobody can be asked.
     pub(crate) ask: Option<Ask>,
     /// How many questions there were.

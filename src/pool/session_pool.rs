@@ -11,7 +11,7 @@
 //!
 //! A kept session belongs to one conversation at a time: what one run said never reaches another run's prompt.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::future::ready;
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
@@ -65,14 +65,18 @@ impl SessionPool {
     }
 
     pub(crate) fn keeping(engine: Engine, places: usize, reports: Reports) -> Self {
-        Self::with(engine, places, Kept { conversation: None, slots: Mutex::default(), reports })
+        Self::with(
+            engine,
+            places,
+            Kept { conversation: None, earlier: BTreeSet::new(), slots: Mutex::default(), reports },
+        )
     }
 
-    /// For one conversation, in a process of its own.
-    pub(crate) fn of_conversation(engine: Engine, places: usize, id: RunId) -> Self {
+    /// For one conversation, in a process of its own. `earlier`: those who had a session in it before.
+    pub(crate) fn of_conversation(engine: Engine, places: usize, id: RunId, earlier: BTreeSet<Slug>) -> Self {
         // What happens to sessions between messages is nobody's to hear.
         let (reports, _) = Reports::channel();
-        Self::with(engine, places, Kept { conversation: Some(id), slots: Mutex::default(), reports })
+        Self::with(engine, places, Kept { conversation: Some(id), earlier, slots: Mutex::default(), reports })
     }
 
     fn with(engine: Engine, places: usize, kept: Kept) -> Self {

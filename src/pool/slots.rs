@@ -1,6 +1,6 @@
 //! The sessions that a pool keeps: one for each agent, what it is made of, and whose it is at the moment.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
@@ -14,6 +14,8 @@ use crate::model::{RunId, SessionSpec, SessionState, Slug, What, list};
 pub(super) struct Kept {
     /// The conversation they are for alone; `None`: they are the team's, one for each agent.
     pub(super) conversation: Option<RunId>,
+    /// Those who had a session in it before this process, by the same name.
+    pub(super) earlier: BTreeSet<Slug>,
     pub(super) slots: Mutex<BTreeMap<Slug, Slot>>,
     /// Of what happens to sessions between runs.
     pub(super) reports: Reports,
@@ -91,7 +93,7 @@ impl Kept {
         let agent = &wanted.spec.agent;
         let Some(slot) = slots.get_mut(agent) else {
             slots.insert(agent.clone(), Slot::new(wanted.clone()));
-            return Some(Claim::Make { old: None, resume: false });
+            return Some(Claim::Make { old: None, resume: self.earlier.contains(agent) });
         };
         let is_own = slot.conversation.as_ref() == Some(to);
         // It goes on in a session that this pool does not keep.

@@ -185,6 +185,7 @@ async fn a_link_in_the_project_is_judged_by_where_it_leads() {
         recorded: Default::default(),
         recorded_here: Default::default(),
         notices: Notices::default(),
+        user_messages: Arc::default(),
         locked: Default::default(),
         ask: None,
         asked: Default::default(),

@@ -12,7 +12,7 @@ use super::timer::{Timer, Waits};
 use super::workers::{Started, Work, Workers};
 use crate::compile::{self, PastCall};
 use crate::engine::{AdapterSession, EngineError, Fact, Session};
-use crate::model::{Attachment, Outcome, What, Written, list, seconds, without_hidden};
+use crate::model::{Attachment, Outcome, Slug, What, Written, list, seconds, without_hidden};
 use crate::policy::is_in_inbox;
 
 /// So often a turn goes on whose engine died in its middle: more often, and the turn may be why.
@@ -35,7 +35,12 @@ impl Workers {
         let mut can_hear = work.hears_decisions;
         let notice = if can_hear { self.requests.notices.due(&work.agent) } else { None };
         let prompt = notice.iter().map(|notice| format!("{}\n---\n\n", notice.text)).collect::<String>() + prompt;
-        let prompt = without_hidden(prompt);
+        let mut said = self.requests.user_messages.subscribe();
+        let mut can_hear_user = true;
+        let mut prompt = without_hidden(prompt);
+        for text in self.requests.user_messages.take(&work.agent) {
+            prompt.push_str(&compile::said_meanwhile(&without_hidden(text)));
+        }
         let mut interruptions = 0;
         if let Err(error) = session.send(&prompt, attachments).await {
             notice.iter().for_each(|notice| self.requests.notices.withdraw(&work.agent, notice));
@@ -50,6 +55,11 @@ impl Workers {
                 // The one who has decided is told last, so this comes before anything that follows from it.
                 _ = decided.changed(), if can_hear => {
                     can_hear = self.notify(session, work).await;
+                    continue;
+                }
+                // The sender is there as long as the run.
+                _ = said.changed(), if can_hear_user => {
+                    can_hear_user = self.steer(session, work).await;
                     continue;
                 }
                 fact = session.next() => fact,
@@ -149,6 +159,42 @@ impl Workers {
         }
         self.requests.notices.withdraw(&work.agent, &notice);
         false
+    }
+
+    /// Tells a turn what the user says. `false`: it is over, and what was said is for the next one.
+    async fn steer(&self, session: &mut Session, work: &Work) -> bool {
+        let messages = &self.requests.user_messages;
+        let mut said = messages.take(&work.agent).into_iter();
+        while let Some(text) = said.next() {
+            if !matches!(session.steer(&without_hidden(text.clone())).await, Ok(true)) {
+                said.rev().chain([text]).for_each(|text| messages.give_back(&work.agent, text));
+                return false;
+            }
+        }
+        true
+    }
+
+    /// What the user said when the turn was about to end is the next one's.
+    pub(super) async fn hear_out(&self, session: &mut Session, cancel: Cancel, work: &mut Work) {
+        loop {
+            let said = self.requests.user_messages.leave(&work.agent);
+            if said.is_empty() || work.outcome != Outcome::Completed {
+                return;
+            }
+            self.turn(session, (&said.join("\n\n"), &[]), cancel.clone(), work).await;
+        }
+    }
+
+    /// What the user said before the run was interrupted, as far as the session does not hold it.
+    pub(super) async fn said_before(&self, session: &mut Session, agent: &Slug) -> String {
+        let mut unheard = String::new();
+        for text in self.requests.user_messages.take_past(agent) {
+            let text = without_hidden(text);
+            if !session.recall(&text).await.is_some_and(|recall| recall.has_prompt) {
+                unheard.push_str(&compile::said_meanwhile(&text));
+            }
+        }
+        unheard
     }
 
     fn told(&self, work: &Work, notice: &Notice) {

@@ -176,6 +176,8 @@ impl Workers {
                 *has_session |= work.has_session;
                 work.seat.leave();
                 self.colleagues.leave(&work.agent);
+                // Who failed hears nothing more either.
+                self.requests.user_messages.leave(&work.agent);
             }
         }
         work.usage.refused = work.requester.refused();
@@ -267,6 +269,7 @@ impl Workers {
             let reason = format!("{engine} does not offer it");
             self.reports.tell(Some(&spec.agent), What::ModelFallback { from, to, reason });
         }
+        self.requests.user_messages.listen(&spec.agent);
         let asked = Instant::now();
         let opened = tokio::select! {
             biased;
@@ -320,8 +323,10 @@ impl Workers {
                 (task + &before + &job.situation + &written_by_others(&others), job.attachments)
             }
         };
-        let prompt = prompt + &std::mem::take(&mut lent.context);
-        self.turn(session, (&prompt, &attachments), cancel, work).await;
+        let unheard = self.said_before(session, &spec.agent).await;
+        let prompt = prompt + &unheard + &std::mem::take(&mut lent.context);
+        self.turn(session, (&prompt, &attachments), cancel.clone(), work).await;
+        self.hear_out(session, cancel, work).await;
         self.close_calls(work);
         if work.outcome == Outcome::Completed {
             self.reports.tell(Some(&spec.agent), What::SessionIdle { session: name.clone() });

@@ -74,7 +74,7 @@ pub(super) fn never() -> Cancel {
 }
 
 pub(super) fn requests(permissions: Permissions, ask: Option<Ask>) -> RequestHandler {
-    let (attached, branch, decisions, locked, recorded, recorded_here, notices) = Default::default();
+    let (attached, branch, decisions, locked, recorded, recorded_here, notices, user_messages) = Default::default();
     let project = "/project".to_owned();
     let cancel = never();
     RequestHandler {
@@ -87,6 +87,7 @@ pub(super) fn requests(permissions: Permissions, ask: Option<Ask>) -> RequestHan
         recorded,
         recorded_here,
         notices,
+        user_messages,
         ask,
         asked: Default::default(),
         cancel,

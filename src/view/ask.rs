@@ -1,40 +1,77 @@
 //! Asking the person at the terminal, one question at a time.
 
 use std::io::{BufRead, Write};
-use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::mpsc;
+use std::sync::{Arc, Mutex};
 
 use indicatif::{MultiProgress, ProgressDrawTarget};
 use tokio::sync::oneshot;
 
+use super::{Mood, Screen, shared};
 use crate::model::printable;
 use crate::pool::{Ask, Question};
 
 /// What lines, progress and questions share: the one terminal.
 #[derive(Clone)]
 pub(crate) struct Terminal {
+    /// What waits until nobody writes to it any more.
+    held: Arc<Mutex<Vec<Held>>>,
     pub(super) progress: MultiProgress,
+    is_lively: bool,
     /// A question is open: lines wait, so that they do not run into it, and nothing moves. The work goes on.
-    pub(super) asking: Arc<AtomicBool>,
+    asking: Arc<AtomicBool>,
 }
 
 impl Terminal {
     pub(super) fn new(lively: bool) -> Self {
-        let target = if lively { ProgressDrawTarget::stderr() } else { ProgressDrawTarget::hidden() };
-        Self { progress: MultiProgress::with_draw_target(target), asking: Arc::default() }
+        let progress = MultiProgress::with_draw_target(ProgressDrawTarget::hidden());
+        let terminal = Self { held: Arc::default(), progress, is_lively: lively, asking: Arc::default() };
+        terminal.go_on();
+        terminal
     }
 
-    pub(super) fn is_asking(&self) -> bool {
-        self.asking.load(Ordering::Acquire)
-    }
-
-    /// `None`: there is no more input. An empty answer: nobody waits for one any more.
-    fn ask(&self, question: &str, is_wanted: impl Fn() -> bool) -> Option<String> {
+    /// Keeps the terminal still, for whoever writes to it.
+    pub(crate) fn pause(&self) -> Paused<'_> {
         // It cannot fail in a way that matters: at worst a moving line stays on the screen.
         let _ = self.progress.clear();
         self.asking.store(true, Ordering::Release);
         self.progress.set_draw_target(ProgressDrawTarget::hidden());
+        Paused(self)
+    }
+
+    fn go_on(&self) {
+        if self.is_lively {
+            self.progress.set_draw_target(ProgressDrawTarget::stderr());
+        }
+        self.asking.store(false, Ordering::Release);
+    }
+
+    pub(super) fn hold(&self, held: impl IntoIterator<Item = Held>) {
+        shared(&self.held).extend(held);
+    }
+
+    /// Shows what has waited, unless somebody writes to the terminal still.
+    pub(crate) fn release(&self, screen: &mut impl Screen) {
+        if !self.is_asking() {
+            self.progress.suspend(|| {
+                for held in shared(&self.held).drain(..) {
+                    match held {
+                        Held::Line(who, mood, line) => screen.line(&who, mood, &line),
+                        Held::Answer(text) => screen.answer(&text),
+                    }
+                }
+            });
+        }
+    }
+
+    fn is_asking(&self) -> bool {
+        self.asking.load(Ordering::Acquire)
+    }
+
+    /// `None`: there is no more input. An empty answer: nobody waits for one any more.
+    pub(crate) fn ask(&self, question: &str, is_wanted: impl Fn() -> bool) -> Option<String> {
+        let _paused = self.pause();
         // A key typed before the question stood is no answer to it. What std has buffered of a terminal is a line at
         // most, and read.
         discard_input();
@@ -49,9 +86,22 @@ impl Terminal {
                 Some(0)
             }
         };
-        self.progress.set_draw_target(ProgressDrawTarget::stderr());
-        self.asking.store(false, Ordering::Release);
         read.map(|_| line)
+    }
+}
+
+/// What is shown of a run, but for what moves.
+pub(super) enum Held {
+    Line(String, Mood, String),
+    Answer(String),
+}
+
+/// While it lives, lines wait and nothing moves. The work goes on.
+pub(crate) struct Paused<'t>(&'t Terminal);
+
+impl Drop for Paused<'_> {
+    fn drop(&mut self) {
+        self.0.go_on();
     }
 }
 

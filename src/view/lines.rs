@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use indicatif::{ProgressBar, ProgressStyle};
 
-use super::ask::Terminal;
+use super::ask::{Held, Terminal};
 use super::{Mood, Screen};
 use crate::engine::EngineKind;
 use crate::model::{
@@ -19,8 +19,6 @@ const DETAIL: usize = 90;
 pub(crate) struct Lines<S> {
     screen: S,
     terminal: Terminal,
-    /// Lines that wait until a question is answered.
-    held: Vec<(String, Mood, String)>,
     bars: BTreeMap<Slug, ProgressBar>,
     /// An agent's latest message. It is shown when the agent goes on; the last one is shown with the outcome, or is
     /// the answer.
@@ -42,7 +40,6 @@ impl<S: Screen> Lines<S> {
         Self {
             terminal: Terminal::new(screen.is_lively()),
             screen,
-            held: Vec::new(),
             bars: BTreeMap::new(),
             pending: BTreeMap::new(),
             refused: BTreeSet::new(),
@@ -60,28 +57,17 @@ impl<S: Screen> Lines<S> {
     }
 
     pub(super) fn into_screen(mut self) -> S {
-        self.release();
+        self.terminal.release(&mut self.screen);
         self.screen
     }
 
     fn line(&mut self, who: &str, mood: Mood, text: &str) {
-        self.held.extend(text.lines().map(|line| (who.to_owned(), mood, line.to_owned())));
-        if !self.terminal.is_asking() {
-            self.release();
-        }
+        self.terminal.hold(text.lines().map(|line| Held::Line(who.to_owned(), mood, line.to_owned())));
+        self.terminal.release(&mut self.screen);
     }
 
     pub(super) fn say(&mut self, text: &str) {
         self.line("squad", Mood::Faint, text);
-    }
-
-    fn release(&mut self) {
-        let (screen, held) = (&mut self.screen, &mut self.held);
-        self.terminal.progress.suspend(|| {
-            for (who, mood, line) in held.drain(..) {
-                screen.line(&who, mood, &line);
-            }
-        });
     }
 
     fn say_pending(&mut self, agent: &Slug) {
@@ -257,6 +243,9 @@ impl<S: Screen> Lines<S> {
                 self.line(who, Mood::Faint, &format!("was told of {}", plural(decisions.len(), "decision")));
             }
             What::CancelRequested { reason } => self.line(who, Mood::Warning, &format!("cancel: {reason}")),
+            What::UserMessage { text } => {
+                self.line(who, Mood::Plain, &format!("is told by you: {}", first_line(text, DETAIL)));
+            }
             What::MemoryLogged { text } => {
                 self.line(who, Mood::Faint, &format!("learned: {}", first_line(text, DETAIL)))
             }
@@ -321,8 +310,8 @@ impl<S: Screen> Show for Lines<S> {
                 if self.pending.get(&self.answering).is_some_and(|said| said == text) {
                     self.pending.remove(&self.answering);
                 }
-                let screen = &mut self.screen;
-                self.terminal.progress.suspend(|| screen.answer(text));
+                self.terminal.hold([Held::Answer(text.clone())]);
+                self.terminal.release(&mut self.screen);
             }
             (Some(agent), what) => self.agent_event(agent, what),
             (None, what) => self.run_event(event.position.step, what),

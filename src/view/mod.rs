@@ -14,7 +14,7 @@ mod progress;
 mod shown;
 mod watched;
 
-pub(crate) use ask::asker;
+pub(crate) use ask::{Terminal, asker};
 pub(crate) use cautious::Cautious;
 pub(crate) use json::json_line;
 pub(crate) use lines::Lines;
@@ -22,6 +22,8 @@ pub(crate) use live::{Board, Live};
 pub(crate) use progress::Progress;
 pub(crate) use shown::{Follow, Showing, Shown, Shows, Wish};
 pub(crate) use watched::Watched;
+
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use crate::model::Event;
 use crate::pool::Show;
@@ -39,6 +41,29 @@ pub(crate) trait Screen {
 
     /// Whether something may move on it.
     fn is_lively(&self) -> bool;
+}
+
+/// One screen for several who write to it.
+impl<S: Screen> Screen for Arc<Mutex<S>> {
+    fn answer(&mut self, text: &str) {
+        shared(self).answer(text);
+    }
+
+    fn event(&mut self, event: &Event) {
+        shared(self).event(event);
+    }
+
+    fn line(&mut self, who: &str, mood: Mood, text: &str) {
+        shared(self).line(who, mood, text);
+    }
+
+    fn is_lively(&self) -> bool {
+        shared(self).is_lively()
+    }
+}
+
+pub(crate) fn shared<S>(screen: &Mutex<S>) -> MutexGuard<'_, S> {
+    screen.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
 /// What kind of thing a line says.

@@ -74,7 +74,7 @@ fn an_agent_is_cancelled_and_the_others_go_on() {
     assert_eq!((requested.len(), &requested[0]["agent"]), (1, &"bob".into()), "{all}");
     let cancelled = kinds(&all, "agent.cancelled");
     let reason = &cancelled[0]["reason"];
-    assert_eq!((cancelled.len(), reason), (1, &"cancelled from another terminal".into()), "{all}");
+    assert_eq!((cancelled.len(), reason), (1, &"cancelled by the user".into()), "{all}");
     assert_eq!(
         kinds(&all, "run.completed")[0]["agents"],
         json!({"ada": "completed", "bob": "cancelled", "coordinator": "completed"})

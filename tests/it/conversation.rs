@@ -94,6 +94,74 @@ fn a_question_that_is_cancelled_takes_no_line() {
 }
 
 #[test]
+fn an_agent_at_work_is_told_what_is_typed_and_another_line_is_the_next_message() {
+    let repo = TestRepo::with_small_team();
+    let script = "[[turn]]\nagent = \"ada\"\nsteps = [{ say = \"I begin.\" }, { listen = true }]\n\
+        [[turn]]\nagent = \"bob\"\nsteps = [{ say = \"Tested.\" }]\n";
+    let (mut person, mut child) = begun(&repo, script);
+    person.types("@ada begin\r");
+    person.waits_for("is writing");
+    // While the prompt has the terminal, the run waits; a line that is taken back says nothing.
+    person.types("@bob test it afterwards");
+    person.waits_for("test it afterwards");
+    person.types("\r");
+    person.waits_for("that is the next message");
+    person.types("/status\r");
+    person.waits_for("ledger ");
+    person.types("@ada without the cache\r");
+    person.waits_for("I was told: without the cache");
+    person.waits_for("Tested.");
+    person.waits_for_times("details: squad log", 2);
+    person.types("/quit\r");
+    assert_eq!(child.wait().expect("it ends").code(), Some(0), "{}", person.screen);
+    let said = repo.git(&["grep", "-h", "-A30", "kind: \"user.message\"", "refs/squad/log"]);
+    assert!(said.contains("without the cache") && said.contains("agent: \"ada\""), "{said}");
+    repo.assert_sound();
+}
+
+#[test]
+fn an_agent_is_cancelled_at_the_prompt_and_the_other_goes_on() {
+    let repo = TestRepo::with_small_team();
+    let script = "[[turn]]\nagent = \"ada\"\nsteps = [{ say = \"I think.\" }, { hang = true }]\n\
+        [[turn]]\nagent = \"bob\"\nsteps = [{ say = \"I hear.\" }, { listen = true }]\n";
+    let (mut person, mut child) = begun(&repo, script);
+    person.types("@ada @bob begin\r");
+    person.waits_for_times("is writing", 2);
+    person.types("/cancel ada\r");
+    person.waits_for("cancelled by the user");
+    person.types("@ada and you?\r");
+    person.waits_for("that is the next message");
+    person.types("@bob stop now\r");
+    person.waits_for("I was told: stop now");
+    person.waits_for_times("details: squad log", 2);
+    person.types("/quit\r");
+    assert_eq!(child.wait().expect("it ends").code(), Some(0), "{}", person.screen);
+}
+
+#[test]
+fn the_next_start_goes_on_with_the_conversation_that_was_left() {
+    let repo = TestRepo::with_small_team();
+    let (mut person, mut child) = begun(&repo, TWO);
+    person.types("@ada begin\r");
+    person.waits_for("details: squad log");
+    child.kill().expect("killed");
+    child.wait().expect("it ends");
+    let mut person = Person::sits_down();
+    let mut command = repo.command(BINARY, &repo.root());
+    command.args(["orchestrate", "--script", "../script.toml", "--permissions", "allow"]).env("TERM", "xterm");
+    let mut child = person.starts(command);
+    person.waits_for("(1 message, the last “@ada begin”)? [y/N] ");
+    person.types("y\r");
+    person.waits_for("squad> ");
+    person.types("@ada go on\r");
+    person.waits_for("details: squad log");
+    person.types("/quit\r");
+    assert_eq!(child.wait().expect("it ends").code(), Some(0), "{}", person.screen);
+    let used = sessions(&repo);
+    assert!(used.len() >= 2 && used.iter().all(|session| *session == used[0]), "one session: {used:?}");
+}
+
+#[test]
 fn without_a_terminal_there_is_no_conversation() {
     let repo = TestRepo::with_small_team();
     let output = repo.squad(&["orchestrate"]);

@@ -135,6 +135,7 @@ fn detail(what: Option<What>, text: &str) -> String {
         What::RouteRequested { to, text, .. } => format!("to {to}: {}", first_line(&text, 80)),
         What::DecisionDelivered { decisions, session } => format!("{} to {session}", list(&decisions)),
         What::CancelRequested { reason } => reason,
+        What::UserMessage { text } => first_line(&text, 80),
         What::Lockout { reviewer, .. } => format!("may not revise what {reviewer} rejected"),
         What::RunCompleted { status, agents, commits, usage, .. } => {
             let commits: Vec<&str> = commits.iter().map(|commit| commit.get(..10).unwrap_or(commit)).collect();

@@ -218,6 +218,16 @@ impl AdapterSession for Session {
         }
     }
 
+    async fn steer(&mut self, text: &str) -> Result<bool, EngineError> {
+        if !self.server.registry.is_working(&self.id) {
+            return Ok(false);
+        }
+        let connection = self.server.connection().await?;
+        let params = json!({ "sessionId": self.id, "prompt": text, "mode": "immediate" });
+        let sent = connection.request("session.send", &params, self.server.options.timeouts.request).await;
+        sent.map(|_| true).map_err(|error| self.refused("steering", &error))
+    }
+
     async fn next(&mut self) -> Fact {
         if let Some(reason) = &self.lost {
             return Fact::Lost(reason.clone());

@@ -52,6 +52,8 @@ pub(crate) struct Session {
     sender: mpsc::UnboundedSender<Result<Fact, Defect>>,
     dead: watch::Sender<bool>,
     abort: watch::Sender<bool>,
+    /// To the turn that is running.
+    steering: mpsc::UnboundedSender<String>,
 }
 
 impl Rehearsal {
@@ -88,6 +90,7 @@ impl Adapter for Rehearsal {
             sender,
             dead: self.dead.clone(),
             abort: watch::Sender::new(false),
+            steering: mpsc::unbounded_channel().0,
         })
     }
 
@@ -130,8 +133,10 @@ impl AdapterSession for Session {
         };
         let steps = scripted.unwrap_or_else(|| improvise::turn(&self.opening.spec, prompt, attachments));
         self.abort = watch::Sender::new(false);
-        let stage =
-            play::Stage { opening: Arc::clone(&self.opening), facts: self.sender.clone(), dead: self.dead.clone() };
+        let (sender, steering) = mpsc::unbounded_channel();
+        self.steering = sender;
+        let (facts, dead) = (self.sender.clone(), self.dead.clone());
+        let stage = play::Stage { opening: Arc::clone(&self.opening), facts, dead, steering };
         let (mut abort, mut dead) = (self.abort.subscribe(), self.dead.subscribe());
         let facts = self.sender.clone();
         tokio::spawn(async move {
@@ -153,6 +158,11 @@ impl AdapterSession for Session {
 
     async fn notify(&mut self, _text: &str) -> Result<bool, EngineError> {
         Ok(false)
+    }
+
+    async fn steer(&mut self, text: &str) -> Result<bool, EngineError> {
+        // It fails when the turn is over.
+        Ok(self.steering.send(text.to_owned()).is_ok())
     }
 
     #[expect(clippy::panic, reason = "the script asks for one")]

@@ -16,11 +16,13 @@ pub(super) struct Stage {
     pub(super) opening: Arc<Opening>,
     pub(super) facts: mpsc::UnboundedSender<Result<Fact, Defect>>,
     pub(super) dead: watch::Sender<bool>,
+    /// What the user says meanwhile.
+    pub(super) steering: mpsc::UnboundedReceiver<String>,
 }
 
 impl Stage {
     /// Plays to the end of the turn, and returns its last fact.
-    pub(super) async fn play(self, steps: Vec<Step>) -> Result<Fact, Defect> {
+    pub(super) async fn play(mut self, steps: Vec<Step>) -> Result<Fact, Defect> {
         for (number, step) in steps.into_iter().enumerate() {
             let call = format!("call-{}", number + 1);
             match step {
@@ -29,6 +31,7 @@ impl Stage {
                 Step::Tool { name, arguments } => self.tool(call, name, arguments).await,
                 Step::Write { path, text } => self.write(call, &path, &text).await,
                 Step::Ask(text) => self.ask(text).await,
+                Step::Listen => self.listen().await,
                 Step::Fail(reason) => return Ok(Fact::Failed(reason)),
                 Step::Hang => std::future::pending().await,
                 Step::Die => {
@@ -94,6 +97,14 @@ impl Stage {
         };
         let detail = result.as_ref().err().cloned().unwrap_or_else(|| path.to_owned());
         self.tell(Fact::ToolCompleted { call, tool, ok: result.is_ok(), exit_code: None, detail });
+    }
+
+    async fn listen(&mut self) {
+        match self.steering.recv().await {
+            Some(text) => self.say(&format!("I was told: {text}")),
+            // The session is closed, and nobody says anything any more.
+            None => std::future::pending().await,
+        }
     }
 
     async fn ask(&self, text: String) {

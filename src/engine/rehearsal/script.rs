@@ -38,6 +38,8 @@ pub(super) enum Step {
         text: String,
     },
     Ask(String),
+    /// Waits until the user says something in the middle of the turn, and says it again.
+    Listen,
     Fail(String),
     /// Never ends; what a time-out is for.
     Hang,
@@ -58,6 +60,7 @@ struct Written {
     write: Option<String>,
     text: Option<String>,
     ask: Option<String>,
+    listen: Option<bool>,
     fail: Option<String>,
     hang: Option<bool>,
     die: Option<bool>,
@@ -88,6 +91,7 @@ impl TryFrom<Written> for Step {
             steps.push(Self::Write { path, text });
         }
         steps.extend(written.ask.map(Self::Ask));
+        steps.extend(written.listen.filter(|yes| *yes).map(|_| Self::Listen));
         steps.extend(written.fail.map(Self::Fail));
         steps.extend(written.hang.filter(|yes| *yes).map(|_| Self::Hang));
         steps.extend(written.die.filter(|yes| *yes).map(|_| Self::Die));
@@ -95,7 +99,7 @@ impl TryFrom<Written> for Step {
         match <[Self; 1]>::try_from(steps) {
             Ok([step]) => Ok(step),
             Err(steps) => Err(format!(
-                "a step has one of wait, say, tool, write, ask, fail, hang, die, panic; this one has {}",
+                "a step has one of wait, say, tool, write, ask, listen, fail, hang, die, panic; this one has {}",
                 steps.len()
             )),
         }

@@ -1,4 +1,4 @@
-//! Cancelling a run of this clone, or an agent of it, from another terminal.
+//! What is asked of a run of this clone from outside: to end, or to end one agent's work, or to tell an agent something.
 
 use std::path::Path;
 use std::thread;
@@ -128,23 +128,40 @@ fn known(local: &Path, live: &LiveRun, agent: &Slug) -> Result<RunActivity, Fail
 
 fn tell(local: &Path, live: &LiveRun, agent: Option<&Slug>) -> Result<(), Failure> {
     let is_live = || lease::look(local).status(&live.run) == "running";
-    let request = match live::ask_to_cancel(local, &live.run, agent) {
-        Ok(request) => request,
+    match live::ask_to_cancel(local, &live.run, agent) {
+        Ok(request) => wait(local, live, &request),
         // It has just ended, and its folder with it.
-        Err(_) if !is_live() => return Ok(()),
-        Err(error) => {
-            return Err(Failure::failed(format!("the run cannot be asked to end: {error}"))
-                .hint(format!("its process is {}", live.pid)));
-        }
-    };
+        Err(_) if !is_live() => Ok(()),
+        Err(error) => Err(Failure::failed(format!("the run cannot be asked to end: {error}"))
+            .hint(format!("its process is {}", live.pid))),
+    }
+}
+
+/// Returns when the run has dealt with a request, or is over.
+fn wait(local: &Path, live: &LiveRun, request: &Path) -> Result<(), Failure> {
     let deadline = Instant::now() + PATIENCE;
-    while request.exists() && is_live() {
+    while request.exists() && lease::look(local).status(&live.run) == "running" {
         if Instant::now() > deadline {
             return Err(silent(live));
         }
         thread::sleep(LOOK);
     }
     Ok(())
+}
+
+/// Tells an agent of a live run something, which it hears in the middle of its work. `false`: it is not at work.
+pub(crate) fn say(env: &Env, directory: &Path, run: &RunId, agent: &Slug, text: &str) -> Result<bool, Failure> {
+    if text.len() as u64 > live::LONGEST_REQUEST / 2 {
+        return Err(Failure::usage("that is too long to be said to an agent at work").hint("write it to a file"));
+    }
+    let local = repository(env, directory)?.0.common_dir().join("squad");
+    let leases = lease::look(&local);
+    let Some(live) = leases.live.iter().find(|live| live.run == *run) else { return Ok(false) };
+    // Ids sort by their time, so that what is said first is heard first.
+    let id = env.ids.entry(env.clock.now());
+    let Ok(request) = live::ask_to_say(&local, run, agent, (&id.to_string(), text)) else { return Ok(false) };
+    wait(&local, live, &request)?;
+    Ok(live::was_heard(&request))
 }
 
 fn silent(live: &LiveRun) -> Failure {

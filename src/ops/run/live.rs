@@ -9,29 +9,36 @@ use std::time::Duration;
 use serde::{Deserialize, Serialize};
 use tokio::time::{Instant, MissedTickBehavior, interval, sleep_until};
 
-use crate::model::{RunActivity, RunId, Slug, What};
+use crate::model::{AgentState, RunActivity, RunId, Slug, What};
 use crate::ops::run::lease::RunFiles;
 use crate::ops::run::local_file;
-use crate::pool::{Canceller, LiveSessions, Reports};
+use crate::pool::{Canceller, LiveSessions, Reports, UserMessages};
 
 /// How often a run looks for requests.
 const LOOK: Duration = Duration::from_millis(200);
 /// The least time between two states: what happens meanwhile is in the next one.
 pub(in crate::ops) const PAUSE: Duration = Duration::from_millis(250);
-/// A request is a few words; whatever is longer is none.
-const LONGEST_REQUEST: u64 = 4096;
+/// A request is a few words, or what somebody types; whatever is longer is none.
+pub(in crate::ops) const LONGEST_REQUEST: u64 = 256 * 1024;
+/// Ends the name of what was said and heard.
+const HEARD: &str = "heard";
 
 /// The run's own side of its files.
 pub(in crate::ops) struct Live {
     pub(in crate::ops) files: RunFiles,
     pub(in crate::ops) sessions: Arc<LiveSessions>,
     pub(in crate::ops) canceller: Canceller,
+    pub(in crate::ops) user_messages: Arc<UserMessages>,
 }
 
-/// What is asked of a run: to end, or to end one agent's work.
+/// What is asked of a run.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
-struct Request {
-    agent: Option<Slug>,
+#[serde(rename_all = "snake_case")]
+enum Request {
+    /// To end, or to end one agent's work.
+    Cancel { agent: Option<Slug> },
+    /// To tell an agent something of the user's.
+    Say { agent: Slug, text: String },
 }
 
 impl Live {
@@ -57,14 +64,32 @@ impl Live {
 
     async fn hear(&self, reports: &Reports) {
         // There is no folder until somebody asks for something.
-        for entry in fs::read_dir(&self.files.requests).into_iter().flatten().flatten() {
-            let path = entry.path();
-            if let Some(request) = read::<Request>(&path) {
-                self.cancel(request.agent.as_ref(), reports).await;
+        let entries = fs::read_dir(&self.files.requests).into_iter().flatten().flatten();
+        let mut paths: Vec<PathBuf> = entries.map(|entry| entry.path()).filter(|path| !is_answer(path)).collect();
+        // What was said first is told first.
+        paths.sort();
+        for path in paths {
+            match read(&path) {
+                Some(Request::Cancel { agent }) => self.cancel(agent.as_ref(), reports).await,
+                Some(Request::Say { agent, text }) if self.say(&agent, &text, reports).await => {
+                    let _ = fs::rename(&path, path.with_extension(HEARD));
+                }
+                Some(Request::Say { .. }) | None => {}
             }
-            // Gone, it has been heard.
+            // Gone, it has been dealt with.
             let _ = fs::remove_file(&path);
         }
+    }
+
+    /// `false`: the agent is not at work, and hears nothing.
+    async fn say(&self, agent: &Slug, text: &str, reports: &Reports) -> bool {
+        let waits = self.sessions.activity().agents.get(agent) == Some(&AgentState::Waiting);
+        let is_heard = self.user_messages.say(agent, text, waits);
+        if is_heard {
+            // It is told all the same.
+            let _ = reports.record(Some(agent), What::UserMessage { text: text.to_owned() }).await;
+        }
+        is_heard
     }
 
     async fn cancel(&self, agent: Option<&Slug>, reports: &Reports) {
@@ -73,7 +98,7 @@ impl Live {
             None => self.canceller.run(),
         };
         if is_new {
-            let reason = "asked for in another terminal".to_owned();
+            let reason = "asked for by the user".to_owned();
             // It is cancelled all the same.
             let _ = reports.record(agent, What::CancelRequested { reason }).await;
         }
@@ -92,8 +117,27 @@ pub(in crate::ops) fn ask_to_cancel(local: &Path, run: &RunId, agent: Option<&Sl
     fs::create_dir_all(&files.requests)?;
     let whom = agent.map_or("", |agent| agent.as_str());
     let path = files.requests.join(&blake3::hash(whom.as_bytes()).to_hex()[..16]);
-    write(&files, &path, &Request { agent: agent.cloned() })?;
+    write(&files, &path, &Request::Cancel { agent: agent.cloned() })?;
     Ok(path)
+}
+
+/// Asks a run to tell an agent something. Returns the file that is gone when the run has dealt with it.
+pub(in crate::ops) fn ask_to_say(local: &Path, run: &RunId, agent: &Slug, said: (&str, &str)) -> io::Result<PathBuf> {
+    let (id, text) = said;
+    let files = RunFiles::new(local, run);
+    fs::create_dir_all(&files.requests)?;
+    let path = files.requests.join(id);
+    write(&files, &path, &Request::Say { agent: agent.clone(), text: text.to_owned() })?;
+    Ok(path)
+}
+
+/// Whether what a file asked to say was heard.
+pub(in crate::ops) fn was_heard(request: &Path) -> bool {
+    fs::remove_file(request.with_extension(HEARD)).is_ok()
+}
+
+fn is_answer(path: &Path) -> bool {
+    path.extension().is_some_and(|extension| extension == HEARD)
 }
 
 fn write(files: &RunFiles, path: &Path, value: &impl Serialize) -> io::Result<()> {

@@ -8,6 +8,8 @@ pub(crate) mod direct;
 pub(crate) mod executor;
 pub(crate) mod hand_off;
 pub(crate) mod homes;
+pub(crate) mod kept_conversation;
+mod kept_sessions;
 pub(crate) mod lease;
 pub(crate) mod live;
 mod local_file;

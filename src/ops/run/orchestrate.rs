@@ -20,8 +20,8 @@ use crate::git::Head;
 use crate::model::{NO_ENGINE, Offer, Outcome, Plan, PlanKind, RunId, Tier, Usage, What};
 use crate::ops::ledger::journal::LedgerJournal;
 use crate::ops::ledger::{contents as ledger, lost};
-use crate::ops::run::conversation::KeptSessions;
 use crate::ops::run::executor::{Executor, FIRST};
+use crate::ops::run::kept_sessions::KeptSessions;
 use crate::ops::run::lease::{Lease, LiveRun};
 use crate::ops::run::live::Live;
 use crate::ops::run::lockouts::{self, Lockout};
@@ -35,8 +35,8 @@ use crate::ops::team::{engines, secrets};
 use crate::ops::{Project, runtime};
 use crate::policy::Redactor;
 use crate::pool::{
-    Before, Belonging, Cancel, Canceller, Colleagues, Dispatcher, LiveSessions, Reports, SessionPool, Show, WorkTree,
-    Workers,
+    Before, Belonging, Cancel, Canceller, Colleagues, Dispatcher, LiveSessions, Reports, RequestHandler, SessionPool,
+    Show, UserMessages, WorkTree, Workers,
 };
 use crate::route::{Request, Router, Wishes, ceremonies};
 use crate::view::Cautious;
@@ -90,10 +90,10 @@ pub(in crate::ops) struct Host {
 /// The engine's sessions that a run works in.
 pub(in crate::ops) enum Sessions {
     /// Its own, which end with it.
-    OfRun,
-    OfConversation(KeptSessions),
+    Own,
+    Conversation(KeptSessions),
     /// Those of `squad watch`.
-    OfTeam(Arc<SessionPool>),
+    Team(Arc<SessionPool>),
 }
 
 /// In this process alone, which signals end.
@@ -109,7 +109,7 @@ async fn run_here<S: Show + Send + 'static>(
         Ok(obeyed) => obeyed,
         Err(failure) => return (show, Err(failure)),
     };
-    execute(env, project, order, show, Host { canceller, cancel, sessions: Sessions::OfRun }).await
+    execute(env, project, order, show, Host { canceller, cancel, sessions: Sessions::Own }).await
 }
 
 pub(in crate::ops) async fn execute<S: Show + Send + 'static>(
@@ -146,7 +146,9 @@ pub(in crate::ops) async fn execute<S: Show + Send + 'static>(
         sessions: Arc::clone(&sessions),
     };
     let dispatching = tokio::spawn(dispatcher.serve(messages));
-    let live = Live { files: prepared.lease.files(), sessions: Arc::clone(&sessions), canceller };
+    let user_messages = Arc::new(UserMessages::with_past(&past.events));
+    let files = prepared.lease.files();
+    let live = Live { files, sessions: Arc::clone(&sessions), canceller, user_messages: Arc::clone(&user_messages) };
     tokio::spawn(live.serve(reports.clone()));
     let opening = if past.is_empty() {
         opening(project, &order, &prepared.head, prepared.answer.is_some())
@@ -158,7 +160,8 @@ pub(in crate::ops) async fn execute<S: Show + Send + 'static>(
         (Err(failure), _) => (Err(failure), None),
         (Ok(()), Some(text)) => (Ok(alone(prepared.plan.clone(), text.clone(), &prepared.run, &reports).await), None),
         (Ok(()), None) => {
-            let wiring = Wiring { reports: &reports, cancel, sessions, redactor, past: &past, team: &team };
+            let wiring =
+                Wiring { reports: &reports, cancel, sessions, redactor, past: &past, team: &team, user_messages };
             let (ended, pool) = with_engine(env, project, &mut order, &prepared, wiring).await;
             (Ok(ended), pool)
         }
@@ -185,6 +188,7 @@ struct Wiring<'a> {
     redactor: Redactor,
     past: &'a Past,
     team: &'a Sessions,
+    user_messages: Arc<UserMessages>,
 }
 
 /// Lets the agents work on an engine that runs, or else starts one. It is to be stopped when all is said.
@@ -196,7 +200,7 @@ async fn with_engine(
     wiring: Wiring<'_>,
 ) -> (Ended, Option<Arc<SessionPool>>) {
     let Prepared { run, head, plan, learnings, lockouts, .. } = prepared;
-    let Wiring { reports, cancel, sessions, redactor, past, team } = wiring;
+    let Wiring { reports, cancel, sessions, redactor, past, team, user_messages } = wiring;
     let taken = project.repository.last_snapshot(run.as_str()).unwrap_or_default();
     let source = RunSnapshots::new(project, run, taken, redactor, env.clock.clone());
     let tree = WorkTree::new(Arc::new(source), env.threads, project.path_in_repository(), reports.at(FIRST));
@@ -207,7 +211,8 @@ async fn with_engine(
         Ok(pool) => pool,
         Err(failure) => return (not_started(project, failure, run, reports, &tree).await, None),
     };
-    let requests = setup::requests(project, order, head, past, lockouts, cancel.clone());
+    let requests =
+        RequestHandler { user_messages, ..setup::requests(project, order, head, past, lockouts, cancel.clone()) };
     let belonging = match &order.conversation {
         Some(conversation) => Belonging { id: conversation.id.clone(), is_conversation: true },
         None => Belonging { id: run.clone(), is_conversation: false },
@@ -316,9 +321,9 @@ async fn sessions_of(
     sessions: &Sessions,
 ) -> Result<Arc<SessionPool>, Failure> {
     let (kept, is_of_team) = match sessions {
-        Sessions::OfRun => (None, false),
-        Sessions::OfConversation(kept) => (kept.usable(), false),
-        Sessions::OfTeam(pool) => (Some(Arc::clone(pool)), true),
+        Sessions::Own => (None, false),
+        Sessions::Conversation(kept) => (kept.usable(), false),
+        Sessions::Team(pool) => (Some(Arc::clone(pool)), true),
     };
     if let Some(pool) = kept {
         let (engine, version) = (pool.engine.kind().name().to_owned(), pool.engine.version());
@@ -334,8 +339,8 @@ async fn sessions_of(
     }?;
     let places = project.settings.sessions.max_concurrent;
     Ok(match sessions {
-        Sessions::OfConversation(kept) => kept.keep(engine, places),
-        Sessions::OfRun | Sessions::OfTeam(_) => Arc::new(SessionPool::of_one_run(engine, places)),
+        Sessions::Conversation(kept) => kept.keep(engine, places),
+        Sessions::Own | Sessions::Team(_) => Arc::new(SessionPool::of_one_run(engine, places)),
     })
 }
 

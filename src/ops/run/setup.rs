@@ -1,7 +1,7 @@
 //! What the workers of a run are made of.
 
 use std::collections::{BTreeMap, BTreeSet};
-use std::sync::Mutex;
+use std::sync::{Arc, Mutex};
 
 use crate::compile;
 use crate::git::Head;
@@ -36,6 +36,7 @@ pub(super) fn requests(
         recorded: Recorded { decisions: past.decisions(), learned: past.learned() },
         recorded_here: Mutex::default(),
         notices: Notices::new(owned(project)).with_past(&past.events),
+        user_messages: Arc::default(),
         ask: order.ask.clone(),
         asked: Default::default(),
         cancel,

@@ -125,6 +125,11 @@ impl Keys {
         }
     }
 
+    /// Those that have come together with the last one.
+    pub(crate) fn buffered(&mut self) -> impl Iterator<Item = Key> {
+        std::iter::from_fn(|| self.take(false))
+    }
+
     fn take(&mut self, is_all: bool) -> Option<Key> {
         while let Some((key, length)) = decode(&self.bytes, is_all) {
             self.bytes.drain(..length.min(self.bytes.len()));

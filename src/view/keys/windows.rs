@@ -48,6 +48,23 @@ impl Keys {
         Ok((Self { woken: Arc::clone(&woken) }, Waker(woken)))
     }
 
+    /// Those that have come together with the last one.
+    pub(crate) fn buffered(&mut self) -> impl Iterator<Item = Key> {
+        std::iter::from_fn(|| {
+            loop {
+                if !poll(Duration::ZERO).is_ok_and(|has_come| has_come) {
+                    return None;
+                }
+                if let Event::Key(event) = read().ok()?
+                    && event.kind != KeyEventKind::Release
+                    && let Some(key) = known(event)
+                {
+                    return Some(key);
+                }
+            }
+        })
+    }
+
     /// Waits for the next key.
     pub(crate) fn next(&mut self) -> Heard {
         loop {

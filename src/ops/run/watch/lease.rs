@@ -18,7 +18,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::git::Repository;
 use crate::ops::Workspace;
-use crate::ops::run::local_file::{read, replace};
+use crate::ops::run::local_file::{place_key, read, replace};
 
 /// Bytes that the name of a socket may have everywhere: macOS allows 104, with the zero at its end.
 const LONGEST_SOCKET: usize = 100;
@@ -58,8 +58,7 @@ impl WatchFiles {
 
     /// `team`: its folder, from the repository's root.
     pub(crate) fn new(repository: &Repository, team: &str) -> Self {
-        let place = format!("{}\n{team}", repository.git_dir().display());
-        let key = blake3::hash(place.as_bytes()).to_hex()[..12].to_owned();
+        let key = place_key(repository, team);
         let folder = repository.common_dir().join("squad").join("watch");
         let file = |kind: &str| folder.join(format!("{key}.{kind}"));
         Self { lock: file("lock"), about: file("json"), state: file("state"), key }

@@ -252,6 +252,7 @@ async fn serve(
     Ok(())
 }
 
+impl Audience {
     /// Shows what comes. Never returns.
     async fn hear(&self, events: &mut mpsc::UnboundedReceiver<Event>) {
         while let Some(event) = events.recv().await {

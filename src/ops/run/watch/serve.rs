@@ -51,7 +51,7 @@ impl Watch {
         let is_alone = order.conversation.is_none();
         let order = Order { land: Some(client.lands()), ask: order.ask.map(|_| client.asks()), ..order };
         let feed = Feed { watch: self.events.clone(), client: Some(Arc::clone(&client)) };
-        let sessions = Sessions::OfTeam(Arc::clone(&pool));
+        let sessions = Sessions::Team(Arc::clone(&pool));
         let host = Host { canceller: canceller.clone(), cancel, sessions };
         let ended = tokio::select! {
             (_, ended) = orchestrate::execute(&self.env, &project, order, feed, host) => ended,

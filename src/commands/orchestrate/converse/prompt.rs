@@ -1,4 +1,4 @@
-//! `squad orchestrate` without a message, on a terminal: a line at the prompt is a message to the team.
+//! A line at the prompt: what is typed, completed and remembered, and what it means.
 
 use std::path::{Path, PathBuf};
 
@@ -13,12 +13,16 @@ use rustyline::{Config, Editor, Helper};
 use crate::error::Failure;
 use crate::model::Slug;
 
-const PROMPT: &str = "squad> ";
+pub(super) const PROMPT: &str = "squad> ";
 
 /// What somebody types at the prompt.
 #[derive(Debug, PartialEq)]
 pub(super) enum Typed {
     Message(String),
+    /// End what the team is at, or one agent's work.
+    Cancel(Option<String>),
+    /// Go on with the last message, which was not answered.
+    Resume,
     Status,
     Agents,
     Help,
@@ -29,8 +33,10 @@ pub(super) enum Typed {
 
 pub(super) const HELP: &str = "\
 A line is a message to the team; end it with \\ to go on in the next one. @ and Tab name an agent, or a file.
-  /status   what is going on        /agents   who is on the team
-  /help     this                    /quit     leave; so do Ctrl-D, and Ctrl-C twice
+While the team works, begin to type: `@agent …` tells an agent at work, any other line is the next message.
+  /status   what is going on        /cancel [AGENT]   end what the team is at, or one agent's work
+  /agents   who is on the team      /quit             leave; so do Ctrl-D, and Ctrl-C twice
+  /help     this                    /resume           go on with the last message, where that was cut short
 Ctrl-C ends what the team is at.";
 
 pub(super) struct Prompt {
@@ -50,32 +56,46 @@ impl Prompt {
         Ok(Self { editor, history })
     }
 
-    pub(super) fn read(&mut self) -> Result<Typed, Failure> {
-        let mut is_interrupted = false;
+    /// The next line that says anything. `begun`: what is typed already.
+    pub(super) fn read(&mut self, begun: &str) -> Result<Typed, Failure> {
+        let (mut begun, mut is_interrupted) = (begun, false);
         loop {
-            match self.editor.readline(PROMPT) {
-                Ok(line) => {
-                    is_interrupted = false;
-                    // What cannot be kept is not remembered the next time.
-                    let _ = self.editor.append_history(&self.history);
-                    if let Some(typed) = understood(&line) {
-                        return Ok(typed);
-                    }
-                }
+            match self.line(begun) {
+                Ok(Some(typed)) => return Ok(typed),
+                Ok(None) => is_interrupted = false,
                 // The first takes back what was typed, as in a shell.
                 Err(ReadlineError::Interrupted) if !is_interrupted => is_interrupted = true,
                 Err(ReadlineError::Eof | ReadlineError::Interrupted) => return Ok(Typed::Leave),
                 Err(error) => return Err(Failure::failed(format!("cannot read from the terminal: {error}"))),
             }
+            begun = "";
         }
+    }
+
+    /// A line that was begun while the team works. `None`: it was taken back.
+    pub(super) fn read_one(&mut self, begun: &str) -> Option<Typed> {
+        self.line(begun).ok().flatten()
+    }
+
+    /// `None`: nothing was typed.
+    fn line(&mut self, begun: &str) -> Result<Option<Typed>, ReadlineError> {
+        let line = self.editor.readline_with_initial(PROMPT, (begun, ""))?;
+        // What cannot be kept is not remembered the next time.
+        let _ = self.editor.append_history(&self.history);
+        Ok(understood(&line))
     }
 }
 
 /// `None`: nothing was typed.
-fn understood(line: &str) -> Option<Typed> {
+pub(super) fn understood(line: &str) -> Option<Typed> {
     let message = line.replace("\\\n", "\n");
     Some(match message.trim() {
         "" => return None,
+        "/cancel" => Typed::Cancel(None),
+        command if command.starts_with("/cancel ") => {
+            Typed::Cancel(command.split_whitespace().nth(1).map(|name| name.trim_start_matches('@').to_owned()))
+        }
+        "/resume" => Typed::Resume,
         "/status" => Typed::Status,
         "/agents" => Typed::Agents,
         "/help" | "/?" | "?" => Typed::Help,
@@ -164,6 +184,8 @@ mod tests {
         assert_eq!(understood("  "), None);
         assert_eq!(understood("/status "), Some(Typed::Status));
         assert_eq!(understood("/quit"), Some(Typed::Leave));
+        assert_eq!(understood("/cancel"), Some(Typed::Cancel(None)));
+        assert_eq!(understood("/cancel  @ada"), Some(Typed::Cancel(Some("ada".to_owned()))));
         assert_eq!(understood("/staus"), Some(Typed::Unknown("/staus".to_owned())));
         assert_eq!(understood("add it\\\nwith tests"), Some(Typed::Message("add it\nwith tests".to_owned())));
         assert_eq!(understood("/etc/hosts is wrong"), Some(Typed::Message("/etc/hosts is wrong".to_owned())));

@@ -1,26 +1,19 @@
 use std::collections::BTreeMap;
 
-use super::converse::{self, Prompt, Typed};
-use super::route::page;
-use super::{Context, Ended, TierName, agents, say_passed_hooks, status, text_or_input};
+use crate::commands::{Context, TierName, text_or_input};
 use crate::error::Failure;
-use crate::model::{Attachment, Outcome, Tier, hidden, hidden_summary, list, printable};
+use crate::model::{Attachment, Tier, hidden, hidden_summary, list};
 use crate::ops::Project;
 use crate::ops::run::attachments;
-use crate::ops::run::conversation::Conversation;
-use crate::ops::run::orchestrate;
-use crate::ops::run::order::{self, Ended as RunEnded, FLAGS, Order};
-use crate::ops::run::preview::{self, Preview};
+use crate::ops::run::order::{self, FLAGS, Order};
 use crate::ops::run::resume::{self, Interrupted};
 use crate::ops::run::routing;
-use crate::ops::run::watch::{self, Asked};
 use crate::ops::team::engines;
 use crate::ops::team::members::named_agents;
 use crate::policy::Permissions;
 use crate::route::Wishes;
 use crate::settings;
 use crate::ui::Ui;
-use crate::view::{Lines, View, asker};
 
 /// Give the team a task
 ///
@@ -48,13 +41,13 @@ A script is TOML; the turns of an agent are played in their order:
   agent = \"backend\"
   steps = [ { wait = \"300ms\" }, { say = \"…\" }, { write = \"a.txt\", text = \"…\" },
             { tool = \"squad_log_decision\", args = { title = \"…\", what = \"…\" } } ]
-Other steps: ask, fail, hang, die, panic. `models = [\"…\"]` above the turns says which models are on offer.")]
-pub(super) struct Args {
+Other steps: ask, listen, fail, hang, die, panic. `models = [\"…\"]` above the turns says which models are on offer.")]
+pub(in crate::commands) struct Args {
     /// The task; `-` reads it from standard input. Without it, on a terminal: a conversation
-    message: Option<String>,
+    pub(super) message: Option<String>,
     /// Go on with a run that was interrupted: what is done stays done
     #[arg(long, value_name = "RUN", conflicts_with_all = ["message", "agents", "tier", "attach", "dry_run"])]
-    resume: Option<String>,
+    pub(super) resume: Option<String>,
     /// Use this agent, whatever routing says; may be repeated
     #[arg(long = "agent", short, value_name = "NAME")]
     agents: Vec<String>,
@@ -87,38 +80,18 @@ pub(super) struct Args {
     permissions: Option<Permissions>,
     /// Show the plan and start nothing
     #[arg(long)]
-    dry_run: bool,
+    pub(super) dry_run: bool,
     /// Commit no decisions to the branch; the ledger still records them
     #[arg(long)]
     no_commit: bool,
 }
 
 impl Args {
-    pub(super) fn writes_to_the_branch(&self) -> bool {
+    pub(in crate::commands) fn writes_to_the_branch(&self) -> bool {
         !self.dry_run && !self.no_commit
     }
 
-    pub(super) fn run(self, mut context: Context<'_>) -> (Context<'_>, Ended) {
-        if self.message.is_none()
-            && self.resume.is_none()
-            && context.ui.can_ask()
-            && !context.ui.json()
-            && !self.dry_run
-        {
-            return self.converse(context);
-        }
-        let (project, order) = match self.prepare(&mut context) {
-            Ok(prepared) => prepared,
-            Err(failure) => return (context, Err(failure)),
-        };
-        if self.dry_run {
-            let shown = preview::preview(context.env, &project, &order).map(|preview| show(&mut context.ui, &preview));
-            return (context, shown);
-        }
-        perform(context, &project, order)
-    }
-
-    fn prepare(&self, context: &mut Context<'_>) -> Result<(Project, Order), Failure> {
+    pub(super) fn prepare(&self, context: &mut Context<'_>) -> Result<(Project, Order), Failure> {
         if self.agents.is_empty() {
             routing::prepare(context.env);
         }
@@ -171,52 +144,6 @@ impl Args {
         ))
     }
 
-    /// A message a line, until the user leaves.
-    fn converse(mut self, mut context: Context<'_>) -> (Context<'_>, Ended) {
-        let opened = Project::open(context.env, &context.directory, self.settings(None)).and_then(|project| {
-            let agents = project.team.startable().map(|member| member.slug.clone()).collect();
-            let prompt = Prompt::new(agents, &project.folder.root, project.local().join("conversation.history"))?;
-            Ok((prompt, Conversation::new(context.env)?))
-        });
-        let (mut prompt, mut conversation) = match opened {
-            Ok(opened) => opened,
-            Err(failure) => return (context, Err(failure)),
-        };
-        context.ui.hint("a line is a message to the team; /help says more");
-        let ended = loop {
-            match prompt.read() {
-                Ok(Typed::Message(message)) => {
-                    self.message = Some(message);
-                    context = self.say_in(context, &mut conversation);
-                }
-                Ok(Typed::Status) => context = tell(context, |context| status::Args {}.run(context)),
-                Ok(Typed::Agents) => context = tell(context, |context| agents::Args::default().run(context)),
-                Ok(Typed::Help) => context.ui.say(converse::HELP),
-                Ok(Typed::Unknown(word)) => context.ui.hint(&format!("there is no {word}; /help names what there is")),
-                Ok(Typed::Leave) => break Ok(0),
-                Err(failure) => break Err(failure),
-            }
-        };
-        conversation.close();
-        (context, ended)
-    }
-
-    fn say_in<'a>(&self, mut context: Context<'a>, conversation: &mut Conversation<'_>) -> Context<'a> {
-        let (project, order) = match self.prepare(&mut context) {
-            Ok(prepared) => prepared,
-            Err(failure) => {
-                context.ui.failure(&failure);
-                return context;
-            }
-        };
-        let (mut context, ended) =
-            perform_by(context, &project, order, |project, order, view| conversation.send(project, order, view));
-        if let Err(failure) = ended {
-            context.ui.failure(&failure);
-        }
-        context
-    }
-
     /// A run that goes on is given what its first call named.
     fn open(&self, context: &Context<'_>) -> Result<(Project, Option<Interrupted>), Failure> {
         let open = |resumed| Project::open(context.env, &context.directory, self.settings(resumed));
@@ -262,7 +189,7 @@ impl Args {
         named.filter_map(|((name, _), value)| Some(((*name).to_owned(), value.or_else(|| before(name))?))).collect()
     }
 
-    fn settings(&self, resumed: Option<&Interrupted>) -> settings::Layer {
+    pub(super) fn settings(&self, resumed: Option<&Interrupted>) -> settings::Layer {
         let mut layer = order::flag_settings(&self.flags(resumed));
         let script = ("engine.rehearsal.script", self.script.clone(), "--script");
         layer.entries.extend(settings::from_command_line([script]).entries);
@@ -288,127 +215,4 @@ impl Args {
         }
         Ok(message)
     }
-}
-
-/// Runs an order and shows it; `squad demo` does the same.
-pub(super) fn perform<'a>(context: Context<'a>, project: &Project, order: Order) -> (Context<'a>, Ended) {
-    let env = context.env;
-    perform_by(context, project, order, |project, order, mut view| {
-        match watch::orchestrate(env, project, &order, &mut view) {
-            Asked::Ran(ended) => (view, *ended),
-            Asked::Nobody => orchestrate::run(env, project, order, view),
-            Asked::Declined(reason) => {
-                view.say(&format!("not in the sessions of `squad watch`: {reason}"));
-                orchestrate::run(env, project, order, view)
-            }
-        }
-    })
-}
-
-/// Has an order carried out, shows it, and says what is left to say.
-fn perform_by<'a>(
-    mut context: Context<'a>,
-    project: &Project,
-    mut order: Order,
-    run: impl FnOnce(&Project, Order, View<Ui>) -> (View<Ui>, Result<RunEnded, Failure>),
-) -> (Context<'a>, Ended) {
-    let ask = order.permissions == Permissions::Ask && context.ui.can_ask();
-    let view = if context.ui.json() {
-        View::Json(context.ui)
-    } else {
-        let lines = Lines::new(context.ui);
-        if ask {
-            order.ask = Some(asker(lines.terminal()));
-        }
-        View::Lines(lines)
-    };
-    let (view, ended) = run(project, order, view);
-    context.ui = view.into_screen();
-    if ended.as_ref().is_ok_and(|ended| ended.has_committed) {
-        say_passed_hooks(&mut context.ui, project);
-    }
-    let code = match ended {
-        // The run's last line has said it, and nothing comes after that.
-        Ok(RunEnded { error: Some(failure), .. }) if context.ui.json() => Ok(failure.kind.exit_code()),
-        Ok(RunEnded { error: Some(failure), .. }) => Err(failure),
-        ended => ended.map(|ended| epilogue(&mut context.ui, &ended)),
-    };
-    (context, code)
-}
-
-/// What another command says, in the middle of a conversation.
-fn tell<'a>(mut context: Context<'a>, say: impl FnOnce(&mut Context<'a>) -> Ended) -> Context<'a> {
-    if let Err(failure) = say(&mut context) {
-        context.ui.failure(&failure);
-    }
-    context
-}
-
-fn epilogue(ui: &mut Ui, ended: &RunEnded) -> u8 {
-    if let Some(left) = &ended.unlanded {
-        ui.warning(&format!("{} recorded but not on the branch yet: {}", left.what(), left.reason));
-        ui.hint(&format!("{}; then `squad decisions land`", left.hint));
-    }
-    if let Some(reason) = &ended.unrecorded {
-        ui.warning(&format!("the end of the run could not be recorded: {reason}"));
-    }
-    if ended.refused > 0 && ui.is_quiet() && !ui.json() {
-        ui.warning(&format!("{}: {}", ended.status, refusals(ended.refused)));
-    }
-    if ended.status == Outcome::Stopped && !ui.json() {
-        ui.hint("`--permissions allow` lets agents change files and run commands");
-    }
-    if !ui.json() {
-        ui.say(&format!("squad       details: squad log {}", ended.run));
-        if ended.is_stuck {
-            ui.say(&format!(
-                "squad       nobody may revise it: `squad review lift {}` lets its authors, in a new run",
-                ended.run
-            ));
-        } else if matches!(ended.status, Outcome::Cancelled | Outcome::Failed | Outcome::TimedOut) {
-            ui.say(&format!("squad       to go on: squad orchestrate --resume {}", ended.run));
-        }
-    }
-    match ended.status {
-        Outcome::Completed => u8::from(ended.unrecorded.is_some()),
-        Outcome::Failed | Outcome::TimedOut | Outcome::Skipped | Outcome::Lost => 1,
-        Outcome::Stopped => 5,
-        Outcome::Cancelled => 130,
-    }
-}
-
-fn refusals(count: u64) -> String {
-    if count == 1 { "1 request was refused".to_owned() } else { format!("{count} requests were refused") }
-}
-
-fn show(ui: &mut Ui, preview: &Preview) -> u8 {
-    if ui.json() {
-        ui.value(preview);
-        return 0;
-    }
-    page::show(ui, &preview.plan, false);
-    if !preview.attachments.is_empty() {
-        let paths = preview.attachments.iter().map(|attachment| &attachment.path);
-        ui.data(&printable(&format!("\nAttached: {}", list(paths))));
-    }
-    if let Some(answer) = &preview.answer {
-        ui.data(&format!("\nThe answer, without any engine:\n\n{}", printable(answer)));
-    }
-    if preview.sessions.is_empty() {
-        return 0;
-    }
-    ui.data("\nSessions:");
-    for session in &preview.sessions {
-        let tools = match &session.tools {
-            crate::model::ToolChoice::All => "all tools".to_owned(),
-            crate::model::ToolChoice::Nothing => "no tools".to_owned(),
-            crate::model::ToolChoice::ReadOnly => "tools that read".to_owned(),
-            crate::model::ToolChoice::Only(tools) => list(tools),
-        };
-        let model = &session.model.id;
-        let line =
-            format!("  {:<12} {model}, {tools}, {:.1} KB of prompt", session.agent, session.bytes as f64 / 1000.0);
-        ui.data(&printable(&line));
-    }
-    0
 }

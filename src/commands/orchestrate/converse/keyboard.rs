@@ -1,0 +1,255 @@
+//! What is typed while the team is at work: lines to agents, or for later, and answers to questions.
+//!
+//! Until somebody begins to type, the run has the terminal. From the first key to the end of the line the prompt has it,
+//! and what the run shows waits.
+
+use std::io;
+use std::mem;
+use std::path::PathBuf;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::mpsc::{Receiver, RecvTimeoutError, Sender, channel};
+use std::sync::{Arc, Mutex};
+use std::time::Duration;
+
+use tokio::sync::oneshot;
+
+use super::prompt::{PROMPT, Prompt, Typed, understood};
+use super::side::tell;
+use crate::commands::Context;
+use crate::env::Env;
+use crate::error::Failure;
+use crate::model::{Slug, list, printable};
+use crate::ops::run::cancel;
+use crate::ops::run::conversation::RunAtWork;
+use crate::pool::{Ask, Question};
+use crate::ui::Ui;
+use crate::view::keys::{Heard, Key, Keys, RawMode, Waker};
+use crate::view::{Terminal, shared};
+
+/// How often to look whether the run is over, where no key can be waited for.
+const LOOK: Duration = Duration::from_millis(100);
+
+type Asked = (Question, oneshot::Sender<String>);
+
+/// What the run tells whoever is at the keyboard.
+pub(super) struct KeyboardHandle {
+    questions: Sender<Asked>,
+    waker: Waker,
+    is_over: Arc<AtomicBool>,
+}
+
+/// What the keyboard hears of the run, and of the keys.
+pub(super) struct Source {
+    keys: Keys,
+    questions: Receiver<Asked>,
+    is_over: Arc<AtomicBool>,
+}
+
+pub(super) fn connect() -> io::Result<(KeyboardHandle, Source)> {
+    let (keys, waker) = Keys::new()?;
+    let (sender, questions) = channel();
+    let is_over = Arc::<AtomicBool>::default();
+    let handle = KeyboardHandle { questions: sender, waker, is_over: Arc::clone(&is_over) };
+    Ok((handle, Source { keys, questions, is_over }))
+}
+
+impl KeyboardHandle {
+    /// How agents ask the person there.
+    pub(super) fn ask(&self) -> Ask {
+        let (questions, waker) = (self.questions.clone(), self.waker.clone());
+        Arc::new(move |question, answer| {
+            // With nobody at the keyboard it goes unanswered.
+            let _ = questions.send((question, answer));
+            waker.wake();
+        })
+    }
+
+    /// The run is over.
+    pub(super) fn end(&self) {
+        self.is_over.store(true, Ordering::Release);
+        self.waker.wake();
+    }
+}
+
+/// The keyboard, as long as a run is at work.
+pub(super) struct Keyboard<'p> {
+    pub(super) prompt: &'p mut Prompt,
+    pub(super) env: Env,
+    pub(super) directory: PathBuf,
+    pub(super) ui: Arc<Mutex<Ui>>,
+    /// Where the run is shown.
+    pub(super) terminal: Terminal,
+    pub(super) run: RunAtWork,
+    pub(super) left: Left,
+}
+
+/// What is left of what was typed when the run is over.
+#[derive(Default)]
+pub(super) struct Left {
+    /// Messages, in their order.
+    pub(super) queued: Vec<String>,
+    /// A line that was begun.
+    pub(super) begun: String,
+    pub(super) leaves: bool,
+}
+
+impl Keyboard<'_> {
+    /// Until the run is over.
+    pub(super) fn serve(mut self, source: Source) -> Left {
+        let Source { mut keys, questions, is_over } = source;
+        while !is_over.load(Ordering::Acquire) {
+            let Ok(raw) = RawMode::begin() else {
+                // Keys come to somebody else, such as a shell that has put squad in the background.
+                match questions.recv_timeout(LOOK) {
+                    Ok(question) => self.answer(question),
+                    Err(RecvTimeoutError::Timeout) => {}
+                    Err(RecvTimeoutError::Disconnected) => std::thread::sleep(LOOK),
+                }
+                continue;
+            };
+            let heard = keys.next();
+            drop(raw);
+            match heard {
+                Heard::Key(Key::Char(first)) => self.line(first, &mut keys),
+                Heard::Key(_) => {}
+                Heard::Woken => questions.try_iter().for_each(|question| self.answer(question)),
+                // Whoever reads next finds out that there is no more.
+                Heard::End => std::thread::sleep(LOOK),
+            }
+        }
+        self.left.begun = keys.buffered().filter_map(typed_text).collect();
+        self.left
+    }
+
+    fn answer(&self, (question, answer): Asked) {
+        if let Some(line) = self.terminal.ask(&question.text, || !answer.is_closed()) {
+            // Whoever asked may have been stopped meanwhile.
+            let _ = answer.send(line);
+        }
+        self.show_what_waited();
+    }
+
+    fn show_what_waited(&self) {
+        // The screen's lock is taken inside the terminal's, as the run does it.
+        self.terminal.release(&mut Arc::clone(&self.ui));
+    }
+
+    /// A line that somebody begins to type, or has pasted.
+    fn line(&mut self, first: char, keys: &mut Keys) {
+        let terminal = self.terminal.clone();
+        let paused = terminal.pause();
+        let mut begun = first.to_string();
+        let mut is_whole = false;
+        for text in keys.buffered().filter_map(typed_text) {
+            is_whole = text == '\n';
+            if is_whole {
+                break;
+            }
+            begun.push(text);
+        }
+        let typed = if is_whole {
+            shared(&self.ui).say(&printable(&format!("{PROMPT}{begun}")));
+            understood(&begun)
+        } else {
+            self.prompt.read_one(&begun)
+        };
+        if let Some(typed) = typed
+            && let Err(failure) = self.act(typed)
+        {
+            shared(&self.ui).failure(&failure);
+        }
+        drop(paused);
+        self.show_what_waited();
+    }
+
+    fn act(&mut self, typed: Typed) -> Result<(), Failure> {
+        match typed {
+            Typed::Message(text) => return self.message(text),
+            Typed::Cancel(agent) => return self.cancel(agent.as_deref()),
+            Typed::Leave => {
+                self.left.leaves = true;
+                return self.cancel(None);
+            }
+            Typed::Resume => shared(&self.ui).hint("the team is at work; /cancel ends that"),
+            Typed::Status | Typed::Agents | Typed::Help | Typed::Unknown(_) => {
+                let mut ui = shared(&self.ui);
+                let directory = self.directory.clone();
+                let mut context =
+                    Context { env: &self.env, directory, ui: mem::replace(&mut ui, Ui::silent()), recovered: None };
+                tell(&mut context, &typed);
+                *ui = context.ui;
+            }
+        }
+        Ok(())
+    }
+
+    fn cancel(&self, agent: Option<&str>) -> Result<(), Failure> {
+        let Some(run) = self.run.id() else { return Ok(()) };
+        cancel::cancel(&self.env, &self.directory, run.as_str(), agent).map(drop)
+    }
+
+    /// What begins with agents that are at work is told to them; all else is the next message.
+    fn message(&mut self, text: String) -> Result<(), Failure> {
+        let (agents, said) = addressed(&text);
+        let run = self.run.id();
+        let mut unheard = Vec::new();
+        for agent in &agents {
+            let is_heard = match &run {
+                Some(run) => cancel::say(&self.env, &self.directory, run, agent, said)?,
+                None => false,
+            };
+            if !is_heard {
+                unheard.push(agent);
+            }
+        }
+        if unheard.len() < agents.len() {
+            if !unheard.is_empty() {
+                shared(&self.ui).hint(&format!("not at work, and not told: {}", list(unheard)));
+            }
+            return Ok(());
+        }
+        shared(&self.ui).hint("that is the next message; `@agent …` tells an agent who is at work");
+        self.left.queued.push(text);
+        Ok(())
+    }
+}
+
+/// Whom a line is addressed to at its beginning, and what it says.
+fn addressed(text: &str) -> (Vec<Slug>, &str) {
+    let (mut agents, mut rest) = (Vec::new(), text.trim());
+    while let Some(mention) = rest.strip_prefix('@') {
+        let (name, said) = mention.split_once(char::is_whitespace).unwrap_or((mention, ""));
+        let Some(agent) = Slug::fold(name.trim_end_matches([',', ':'])) else { break };
+        agents.push(agent);
+        rest = said.trim_start();
+    }
+    // A name alone says nothing to anybody.
+    if rest.is_empty() { (Vec::new(), text) } else { (agents, rest) }
+}
+
+/// What a key types; `\n` for the end of a line.
+fn typed_text(key: Key) -> Option<char> {
+    match key {
+        Key::Char(letter) => Some(letter),
+        Key::Enter => Some('\n'),
+        _ => None,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_line_is_addressed_by_the_names_at_its_beginning() {
+        let of = |text| {
+            let (agents, said) = addressed(text);
+            (agents.iter().map(Slug::to_string).collect::<Vec<_>>(), said.to_owned())
+        };
+        assert_eq!(of("@ada: without the cache"), (vec!["ada".to_owned()], "without the cache".to_owned()));
+        assert_eq!(of("@ada, @bob stop"), (vec!["ada".to_owned(), "bob".to_owned()], "stop".to_owned()));
+        assert_eq!(of("ask @ada"), (Vec::new(), "ask @ada".to_owned()));
+        assert_eq!(of("@ada"), (Vec::new(), "@ada".to_owned()));
+        assert_eq!(of("@"), (Vec::new(), "@".to_owned()));
+    }
+}

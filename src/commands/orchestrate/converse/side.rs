@@ -1,0 +1,23 @@
+//! What other commands say in the middle of a conversation.
+
+use super::prompt::{HELP, Typed};
+use crate::commands::{Context, agents, status};
+
+pub(super) fn tell(context: &mut Context<'_>, typed: &Typed) {
+    let told = match typed {
+        Typed::Status => status::Args {}.run(context),
+        Typed::Agents => agents::Args::default().run(context),
+        Typed::Help => {
+            context.ui.say(HELP);
+            Ok(0)
+        }
+        Typed::Unknown(word) => {
+            context.ui.hint(&format!("there is no {word}; /help names what there is"));
+            Ok(0)
+        }
+        Typed::Message(_) | Typed::Cancel(_) | Typed::Resume | Typed::Leave => Ok(0),
+    };
+    if let Err(failure) = told {
+        context.ui.failure(&failure);
+    }
+}

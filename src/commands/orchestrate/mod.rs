@@ -1,0 +1,35 @@
+//! `squad orchestrate`: one message, or a conversation.
+
+mod args;
+mod converse;
+mod show;
+
+pub(super) use args::Args;
+use converse::converse;
+pub(super) use show::perform;
+use show::show;
+
+use super::{Context, Ended};
+use crate::ops::run::preview;
+
+impl Args {
+    pub(in crate::commands) fn run(self, mut context: Context<'_>) -> (Context<'_>, Ended) {
+        if self.message.is_none()
+            && self.resume.is_none()
+            && context.ui.can_ask()
+            && !context.ui.json()
+            && !self.dry_run
+        {
+            return converse(self, context);
+        }
+        let (project, order) = match self.prepare(&mut context) {
+            Ok(prepared) => prepared,
+            Err(failure) => return (context, Err(failure)),
+        };
+        if self.dry_run {
+            let shown = preview::preview(context.env, &project, &order).map(|preview| show(&mut context.ui, &preview));
+            return (context, shown);
+        }
+        perform(context, &project, order)
+    }
+}

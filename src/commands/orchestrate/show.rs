@@ -1,0 +1,126 @@
+//! What is shown of a run, and said at its end.
+
+use crate::commands::route::page;
+use crate::commands::{Context, Ended, say_passed_hooks};
+use crate::model::{Outcome, list, printable};
+use crate::ops::Project;
+use crate::ops::run::orchestrate;
+use crate::ops::run::order::{Ended as RunEnded, Order};
+use crate::ops::run::preview::Preview;
+use crate::ops::run::watch::{self, Asked};
+use crate::policy::Permissions;
+use crate::ui::Ui;
+use crate::view::{Lines, Screen, View, asker};
+
+/// Runs an order, shows it, and says what is left to say; `squad demo` does the same.
+pub(in crate::commands) fn perform<'a>(
+    mut context: Context<'a>,
+    project: &Project,
+    mut order: Order,
+) -> (Context<'a>, Ended) {
+    let ask = order.permissions == Permissions::Ask && context.ui.can_ask();
+    let mut view = if context.ui.json() {
+        View::Json(context.ui)
+    } else {
+        let lines = Lines::new(context.ui);
+        if ask {
+            order.ask = Some(asker(lines.terminal()));
+        }
+        View::Lines(lines)
+    };
+    let asked = watch::orchestrate(context.env, project, &order, &mut view);
+    let (view, ended) = match asked {
+        Asked::Ran(ended) => (view, *ended),
+        Asked::Nobody => orchestrate::run(context.env, project, order, view),
+        Asked::Declined(reason) => {
+            say_declined(&mut view, &reason);
+            orchestrate::run(context.env, project, order, view)
+        }
+    };
+    context.ui = view.into_screen();
+    let code = match ended {
+        // The run's last line has said it, and nothing comes after that.
+        Ok(RunEnded { error: Some(failure), .. }) if context.ui.json() => Ok(failure.kind.exit_code()),
+        Ok(RunEnded { error: Some(failure), .. }) => Err(failure),
+        ended => ended.map(|ended| epilogue(&mut context.ui, project, &ended)),
+    };
+    (context, code)
+}
+
+pub(super) fn say_declined<S: Screen>(view: &mut View<S>, reason: &str) {
+    view.say(&format!("not in the sessions of `squad watch`: {reason}"));
+}
+
+/// What is left to say of a run, and its exit code.
+pub(super) fn epilogue(ui: &mut Ui, project: &Project, ended: &RunEnded) -> u8 {
+    if ended.has_committed {
+        say_passed_hooks(ui, project);
+    }
+    if let Some(left) = &ended.unlanded {
+        ui.warning(&format!("{} recorded but not on the branch yet: {}", left.what(), left.reason));
+        ui.hint(&format!("{}; then `squad decisions land`", left.hint));
+    }
+    if let Some(reason) = &ended.unrecorded {
+        ui.warning(&format!("the end of the run could not be recorded: {reason}"));
+    }
+    if ended.refused > 0 && ui.is_quiet() && !ui.json() {
+        ui.warning(&format!("{}: {}", ended.status, refusals(ended.refused)));
+    }
+    if ended.status == Outcome::Stopped && !ui.json() {
+        ui.hint("`--permissions allow` lets agents change files and run commands");
+    }
+    if !ui.json() {
+        ui.say(&format!("squad       details: squad log {}", ended.run));
+        if ended.is_stuck {
+            ui.say(&format!(
+                "squad       nobody may revise it: `squad review lift {}` lets its authors, in a new run",
+                ended.run
+            ));
+        } else if matches!(ended.status, Outcome::Cancelled | Outcome::Failed | Outcome::TimedOut) {
+            ui.say(&format!("squad       to go on: squad orchestrate --resume {}", ended.run));
+        }
+    }
+    match ended.status {
+        Outcome::Completed => u8::from(ended.unrecorded.is_some()),
+        Outcome::Failed | Outcome::TimedOut | Outcome::Skipped | Outcome::Lost => 1,
+        Outcome::Stopped => 5,
+        Outcome::Cancelled => 130,
+    }
+}
+
+fn refusals(count: u64) -> String {
+    if count == 1 { "1 request was refused".to_owned() } else { format!("{count} requests were refused") }
+}
+
+/// What a run would be.
+pub(super) fn show(ui: &mut Ui, preview: &Preview) -> u8 {
+    if ui.json() {
+        ui.value(preview);
+        return 0;
+    }
+    page::show(ui, &preview.plan, false);
+    if !preview.attachments.is_empty() {
+        let paths = preview.attachments.iter().map(|attachment| &attachment.path);
+        ui.data(&printable(&format!("\nAttached: {}", list(paths))));
+    }
+    if let Some(answer) = &preview.answer {
+        ui.data(&format!("\nThe answer, without any engine:\n\n{}", printable(answer)));
+    }
+    if preview.sessions.is_empty() {
+        return 0;
+    }
+    ui.data("\nSessions:");
+    for session in &preview.sessions {
+        let tools = match &session.tools {
+            crate::model::ToolChoice::All => "all tools".to_owned(),
+            crate::model::ToolChoice::Nothing => "no tools".to_owned(),
+            crate::model::ToolChoice::ReadOnly => "tools that read".to_owned(),
+            crate::model::ToolChoice::Only(tools) => list(tools),
+        };
+        let model = &session.model.id;
+        let line =
+            format!("  {:<12} {model}, {tools}, {:.1} KB of prompt", session.agent, session.bytes as f64 / 1000.0);
+        ui.data(&printable(&line));
+    }
+    0
+}

@@ -1,0 +1,111 @@
+//! What is kept of conversations, so that the next one can go on where the last one was left.
+//!
+//! ```text
+//! .git/squad/conversations/KEY-ID.lock    held while somebody is at it
+//! .git/squad/conversations/KEY-ID.json    what was said
+//! ```
+//!
+//! `KEY` stands for the team's place and the work tree, `ID` for the conversation.
+
+use std::collections::BTreeSet;
+use std::fs::{self, File};
+use std::path::{Path, PathBuf};
+
+use jiff::{Timestamp, ToSpan};
+use serde::{Deserialize, Serialize};
+
+use crate::env::Env;
+use crate::error::Failure;
+use crate::model::{RunId, Slug};
+use crate::ops::Workspace;
+use crate::ops::run::local_file::{place_key, read, replace};
+
+/// How long a conversation is offered; as long as the sessions of unfinished work are kept.
+const DAYS: i64 = 14;
+
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub(crate) struct Kept {
+    pub(crate) id: RunId,
+    /// When something was said last.
+    pub(crate) at: Timestamp,
+    /// Message and answer, the oldest first.
+    pub(crate) turns: Vec<(String, String)>,
+    /// Those who have a session.
+    pub(super) agents: BTreeSet<Slug>,
+    /// The last run, where it did not complete.
+    pub(crate) interrupted: Option<RunId>,
+}
+
+impl Kept {
+    pub(super) fn new(id: RunId) -> Self {
+        let (turns, agents, interrupted) = Default::default();
+        Self { id, at: Timestamp::UNIX_EPOCH, turns, agents, interrupted }
+    }
+}
+
+/// A conversation's file: nobody else goes on with it while this is there.
+pub(super) struct ConversationFile {
+    path: PathBuf,
+    _lock: File,
+}
+
+impl ConversationFile {
+    pub(super) fn take(workspace: &Workspace, id: &RunId) -> Result<Self, Failure> {
+        let (folder, key) = place(workspace);
+        let path = folder.join(format!("{key}-{id}.json"));
+        let lock = fs::create_dir_all(&folder).and_then(|()| lock(&path));
+        match lock {
+            Ok(Some(lock)) => Ok(Self { path, _lock: lock }),
+            Ok(None) => Err(Failure::failed("somebody else goes on with this conversation")),
+            Err(error) => Err(Failure::team(format!("cannot write to {}: {error}", folder.display()))
+                .hint("squad keeps its local state there; check the folder's permissions")),
+        }
+    }
+
+    pub(super) fn write(&self, kept: &Kept) {
+        // What cannot be kept cannot be gone on with. The ledger has it all the same.
+        let _ = replace(self.path.parent().unwrap_or(Path::new(".")), &self.path, kept);
+    }
+}
+
+/// The conversation that was left last and that nobody is at. Older ones are forgotten: the ledger has what was said.
+pub(crate) fn last_conversation(env: &Env, workspace: &Workspace) -> Option<Kept> {
+    let (folder, key) = place(workspace);
+    let of_this_place = |path: &PathBuf| {
+        let name = path.file_name().and_then(|name| name.to_str()).unwrap_or_default();
+        name.starts_with(&key) && name.ends_with(".json")
+    };
+    let files = fs::read_dir(&folder).into_iter().flatten().flatten().map(|entry| entry.path()).filter(of_this_place);
+    let mut free: Vec<(Kept, PathBuf)> = files
+        .filter(|path| matches!(lock(path), Ok(Some(_))))
+        .filter_map(|path| Some((read::<Kept>(&path)?, path)))
+        .collect();
+    free.sort_by_key(|(kept, _)| kept.at);
+    let last = free.pop();
+    for (_, path) in free {
+        forget(&path);
+    }
+    let oldest = env.clock.now().checked_sub((DAYS * 24).hours()).unwrap_or(Timestamp::UNIX_EPOCH);
+    last.map(|(kept, _)| kept).filter(|kept| kept.at >= oldest)
+}
+
+fn forget(path: &Path) {
+    for path in [path.to_owned(), path.with_extension("lock")] {
+        let _ = fs::remove_file(path);
+    }
+}
+
+fn place(workspace: &Workspace) -> (PathBuf, String) {
+    let key = place_key(&workspace.repository, &workspace.folder_in_repository());
+    (workspace.local().join("conversations"), key)
+}
+
+/// `None`: another process holds it.
+fn lock(path: &Path) -> std::io::Result<Option<File>> {
+    let lock = File::options().create(true).truncate(false).write(true).open(path.with_extension("lock"))?;
+    match lock.try_lock() {
+        Ok(()) => Ok(Some(lock)),
+        Err(fs::TryLockError::WouldBlock) => Ok(None),
+        Err(fs::TryLockError::Error(error)) => Err(error),
+    }
+}

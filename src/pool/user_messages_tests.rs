@@ -1,0 +1,55 @@
+//! What the user says to agents at work, on an engine that plays a script.
+
+use std::time::Duration;
+
+use super::UserMessages;
+use super::workers_tests::{MINUTES, job, slug, workers};
+use crate::model::{End, EntryId, Event, Outcome, RunId, What};
+
+const LISTENS: &str = "[[turn]]\nagent = \"ada\"\nsteps = [{ wait = \"2s\" }, { listen = true }]\n";
+const TWO: &str = "[[turn]]\nagent = \"ada\"\nsteps = [{ wait = \"2s\" }, { say = \"First.\" }]\n\
+    [[turn]]\nagent = \"ada\"\nsteps = [{ say = \"Second.\" }]\n";
+
+#[tokio::test(start_paused = true)]
+async fn an_agent_at_work_hears_it_before_its_turn_ends_and_nobody_else_does() {
+    let (workers, _messages) = workers(LISTENS, 1, MINUTES);
+    let said = workers.requests.user_messages.clone();
+    assert!(!said.say(&slug("ada"), "too early", false), "it has not begun");
+    let says = async {
+        tokio::time::sleep(Duration::from_secs(1)).await;
+        assert!(said.say(&slug("ada"), "without the cache", false));
+        assert!(!said.say(&slug("bob"), "nobody", false));
+    };
+    let (work, ()) = tokio::join!(workers.work(job("ada")), says);
+    assert_eq!((work.outcome, work.text.as_str()), (Outcome::Completed, "I was told: without the cache"));
+    assert!(!said.say(&slug("ada"), "too late", false), "it is done");
+}
+
+/// Said in the moment in which a turn ends, it is the next turn's; nothing that was accepted goes unheard.
+#[tokio::test(start_paused = true)]
+async fn what_a_turn_no_longer_hears_is_a_turn_of_its_own() {
+    let (workers, _messages) = workers(TWO, 1, MINUTES);
+    let said = workers.requests.user_messages.clone();
+    let says = async {
+        tokio::time::sleep(Duration::from_secs(1)).await;
+        said.give_back(&slug("ada"), "and the tests".to_owned());
+    };
+    let (work, ()) = tokio::join!(workers.work(job("ada")), says);
+    assert_eq!((work.outcome, work.text.as_str(), work.usage.turns), (Outcome::Completed, "Second.", 2));
+}
+
+#[test]
+fn a_run_that_goes_on_knows_what_was_said_to_those_who_were_not_done() {
+    let said = |agent: &str, text: &str| (agent.to_owned(), What::UserMessage { text: text.to_owned() });
+    let told = [said("ada", "one"), said("bob", "two"), said("ada", "three")];
+    let done = ("bob".to_owned(), What::of_end(Outcome::Completed, End::default()));
+    let events: Vec<Event> = (1..).zip(told.into_iter().chain([done])).map(event).collect();
+    let messages = UserMessages::with_past(&events);
+    assert_eq!(messages.take_past(&slug("ada")), ["one", "three"]);
+    assert_eq!(messages.take_past(&slug("bob")), [""; 0]);
+}
+
+fn event((seq, (agent, what)): (u64, (String, What))) -> Event {
+    let (at, position, causes) = Default::default();
+    Event { seq, at, run: RunId::new("r"), agent: Some(slug(&agent)), what, id: EntryId::new("e"), position, causes }
+}
