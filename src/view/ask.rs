@@ -113,9 +113,11 @@ fn wait_for_input(is_wanted: impl Fn() -> bool) -> bool {
     const LOOK: Timespec = Timespec { tv_sec: 0, tv_nsec: 100_000_000 };
     while is_wanted() {
         let input = std::io::stdin();
-        // What cannot be waited for is read at once.
-        if poll(&mut [PollFd::new(&input, PollFlags::IN)], Some(&LOOK)).map_or(true, |ready| ready > 0) {
-            return true;
+        match poll(&mut [PollFd::new(&input, PollFlags::IN)], Some(&LOOK)) {
+            // A signal may be why nobody wants it any more.
+            Ok(0) | Err(rustix::io::Errno::INTR) => {}
+            // What cannot be waited for is read at once.
+            Ok(_) | Err(_) => return true,
         }
     }
     false
