@@ -1,4 +1,5 @@
 mod diff;
+mod membership;
 mod show;
 
 use clap::Subcommand;
@@ -13,7 +14,7 @@ use crate::ui::{FAINT, STRONG, Ui};
 /// Show the team as squad reads it
 ///
 /// Lists the members, the model each one gets and why, and everything in the team's files that squad could not
-/// read. Always exits with 0.
+/// read. Listing always exits with 0. `add`, `retire` and `rename` change the team's files.
 #[derive(Default, clap::Args)]
 #[command(
     args_conflicts_with_subcommands = true,
@@ -21,6 +22,7 @@ use crate::ui::{FAINT, STRONG, Ui};
 Examples:
   squad agents
   squad agents show backend
+  squad agents add Nora --role \"Data engineer\" --routes \"ETL, warehouse, reports\"
   squad agents --json | jq '.problems'"
 )]
 pub(super) struct Args {
@@ -32,12 +34,24 @@ pub(super) struct Args {
 enum Command {
     Show(show::Args),
     Diff(diff::Args),
+    Add(membership::Add),
+    Retire(membership::Retire),
+    Rename(membership::Rename),
 }
 
 /// Names and roles are cut where the table shows them: one of 300 characters would push all others aside.
 const WIDEST: usize = 40;
 
 impl Args {
+    pub(super) fn writes_to_the_branch(&self) -> bool {
+        match &self.command {
+            Some(Command::Add(add)) => add.outlet.writes(),
+            Some(Command::Retire(retire)) => retire.outlet.writes(),
+            Some(Command::Rename(rename)) => rename.outlet.writes(),
+            Some(Command::Show(_) | Command::Diff(_)) | None => false,
+        }
+    }
+
     pub(super) fn run(self, context: &mut Context<'_>) -> Ended {
         match self.command {
             Some(Command::Show(args)) => {
@@ -46,6 +60,9 @@ impl Args {
                 args.run(&mut context.ui, &project)
             }
             Some(Command::Diff(args)) => args.run(context),
+            Some(Command::Add(args)) => args.run(context),
+            Some(Command::Retire(args)) => args.run(context),
+            Some(Command::Rename(args)) => args.run(context),
             None => {
                 let report = agents::report(context.env, &context.directory)?;
                 match context.ui.json() {

@@ -204,6 +204,7 @@ impl Command {
     fn writes_to_the_branch(&self) -> bool {
         match self {
             Self::Init(_) => true,
+            Self::Agents(args) => args.writes_to_the_branch(),
             Self::Orchestrate(args) => args.writes_to_the_branch(),
             Self::Decisions(args) => args.writes_to_the_branch(),
             Self::History(args) => args.writes_to_the_branch(),

@@ -86,14 +86,19 @@ pub(super) struct Selected {
 
 impl<'a> Past<'a> {
     /// `file` is where the history is.
-    pub(super) fn new(history: &'a str, file: &str, learnings: &'a [Learning], topic: &'a Topic) -> Self {
+    pub(super) fn new(
+        history: &'a str,
+        file: &str,
+        learnings: impl Iterator<Item = &'a Learning>,
+        topic: &'a Topic,
+    ) -> Self {
         let offers = notes(history).into_iter().filter(|note| says(note.text)).map(|note| Offer::of_note(note, file));
         // What has become part of the file is not told twice.
         let is_held = |learning: &&Learning| {
             learned::holds(history, &learning.date, &learning.text)
                 || (learning.is_elsewhere && learned::holds_edited(history, &learning.date, &learning.text))
         };
-        let others = learnings.iter().filter(|learning| !is_held(learning));
+        let others = learnings.filter(|learning| !is_held(learning));
         Self::ranked(&OWN, offers.chain(others.map(Offer::of_learning)).collect(), topic)
     }
 

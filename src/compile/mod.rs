@@ -135,9 +135,18 @@ impl<'a> Compiler<'a> {
         Self { offer, ..self }
     }
 
+    /// What a member has learned, under the name it has and those it had.
+    fn learnings_of(&self, member: &Member) -> impl Iterator<Item = &'a Learning> {
+        let Sources { team, learnings, .. } = self.sources;
+        let is_own = |slug: &Slug| team.member_once(slug).is_some_and(|owner| owner.slug == member.slug);
+        let former: Vec<Slug> = team.formerly(member).filter(is_own).collect();
+        let own = former.iter().chain([&member.slug]).filter_map(|slug| learnings.get(slug));
+        own.flatten().collect::<Vec<_>>().into_iter()
+    }
+
     /// The session of one agent.
     pub(crate) fn agent(&'a self, member: &'a Member, tier: Tier) -> Compiled<'a> {
-        let Sources { team, learnings, settings } = self.sources;
+        let Sources { team, settings, .. } = self.sources;
         let charter = team.charters.get(&member.slug);
         let prompt = without_hidden(agent_prompt(member, charter));
         let project = sections::tell(&sections::PROJECT, &team.context, Budget::of_project(tier));
@@ -150,7 +159,7 @@ impl<'a> Compiler<'a> {
         let past = Past::new(
             team.histories.get(&member.slug).map_or("", String::as_str),
             &history_file(member),
-            learnings.get(&member.slug).map_or(&[], Vec::as_slice),
+            self.learnings_of(member),
             &self.task.topic,
         );
         let history = past.tell(budget.history);

@@ -76,5 +76,6 @@ pub(crate) use self::{
     scrub::Undone,
     snapshot::{File, Folder, Readable, Snapshot},
     sync::{Delivery, Destination, Refusal, Remote, Standing},
+    transaction::Rewrite,
     work_tree::WorkTreeSnapshot,
 };

@@ -54,6 +54,9 @@ pub(super) enum Side {
     Neither,
 }
 
+/// A file's path, what it holds, and what it is to hold; `None`: it is not there.
+pub(crate) type Rewrite<'a> = (&'a str, Option<&'a [u8]>, Option<&'a [u8]>);
+
 /// What is at a place.
 #[derive(Debug, Eq, PartialEq)]
 enum Seen {
@@ -440,13 +443,26 @@ impl<'a> Transaction<'a> {
 impl Repository {
     /// Writes new files to the work tree and commits nothing. Returns those in whose places the user has something.
     pub(crate) fn place(&self, command: &str, files: &[(String, Vec<u8>)]) -> Result<Vec<String>, Error> {
+        let files = files.iter().map(|(path, bytes)| (path.as_str(), None, Some(bytes.as_slice())));
+        self.rewrite(command, &files.collect::<Vec<_>>())
+    }
+
+    /// Brings files of the work tree from what they hold, nothing perhaps, to what they are to hold; index and branch
+    /// stay. Returns those that hold something else by now.
+    pub(crate) fn rewrite(&self, command: &str, files: &[Rewrite<'_>]) -> Result<Vec<String>, Error> {
         let Some(root) = self.work_dir() else { return Ok(Vec::new()) };
         let mut contents = Contents::new();
-        let planned = files.iter().map(|(path, bytes)| {
-            check_path(path)?;
+        let mut version = |bytes: &[u8], mode: &str| {
             let id = identify(self.hash(), objs::Kind::Blob, bytes)?;
-            contents.insert(id.to_string(), bytes.clone());
-            Ok(Planned { path: RawPath::Text(path.clone()), old: None, new: Some(Version::plain(id, id)) })
+            contents.insert(id.to_string(), bytes.to_owned());
+            Ok(Version { mode: mode.to_owned(), ..Version::plain(id, id) })
+        };
+        let planned = files.iter().map(|(path, old, new)| {
+            check_path(path)?;
+            let mode = fs::symlink_metadata(root.join(path)).map_or("100644", |metadata| mode_of(&metadata));
+            let old = old.map(|bytes| version(bytes, mode)).transpose()?;
+            let new = new.map(|bytes| version(bytes, mode)).transpose()?;
+            Ok(Planned { path: RawPath::Text((*path).to_owned()), old, new })
         });
         let planned = planned.collect::<Result<Vec<_>, Error>>()?;
         place(self, command, root, planned, contents)

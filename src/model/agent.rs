@@ -123,6 +123,9 @@ impl Member {
 pub(crate) struct Charter {
     pub(crate) name: Option<String>,
     pub(crate) role: Option<String>,
+    /// What it was called before; what the ledger has under these names is its own.
+    #[serde(default)]
+    pub(crate) formerly: Vec<String>,
     pub(crate) expertise: Vec<String>,
     /// The text of *What I Own* and its like: what routing may match.
     pub(crate) owns: String,

@@ -136,6 +136,18 @@ impl Team {
         self.members.iter().find(|member| member.slug == *slug)
     }
 
+    /// The slugs that a member had before it was renamed, as its charter says.
+    pub(crate) fn formerly(&self, member: &Member) -> impl Iterator<Item = Slug> {
+        let charter = self.charters.get(&member.slug);
+        charter.into_iter().flat_map(|charter| &charter.formerly).filter_map(|name| Slug::spelled(name))
+    }
+
+    /// Who records under this slug are about: the member that has it, else the one that had it.
+    pub(crate) fn member_once(&self, slug: &Slug) -> Option<&Member> {
+        let had_it = |member: &&Member| self.formerly(member).any(|old| old == *slug);
+        self.member(slug).or_else(|| self.members.iter().find(had_it))
+    }
+
     /// The members that work can be given to, in the order of the roster.
     pub(crate) fn startable(&self) -> impl Iterator<Item = &Member> {
         self.members.iter().filter(|member| member.is_startable())

@@ -5,6 +5,7 @@
 
 use std::ops::Range;
 
+use super::edit::line_end;
 use super::markdown::Document;
 use crate::model::stems;
 
@@ -97,15 +98,6 @@ fn section(history: &str) -> Option<Range<usize>> {
     let document = Document::new(history);
     let mut found = document.sections().into_iter().filter(|section| section.title.trim().to_lowercase() == SECTION);
     found.next_back().map(|section| section.body)
-}
-
-/// The line ends that a text uses first.
-fn line_end(text: &str) -> &'static str {
-    match text.find(['\r', '\n']).map(|at| &text[at..]) {
-        Some(rest) if rest.starts_with("\r\n") => "\r\n",
-        Some(rest) if rest.starts_with('\r') => "\r",
-        _ => "\n",
-    }
 }
 
 #[cfg(test)]

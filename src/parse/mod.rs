@@ -10,6 +10,7 @@ mod charter;
 mod conflicts;
 mod context;
 mod decisions;
+mod edit;
 mod front_matter;
 mod hidden;
 mod identity;
@@ -28,6 +29,8 @@ pub(crate) use conflicts::{CONFLICT, conflicts};
 #[cfg(test)]
 pub(crate) use decisions::decision_file;
 pub(crate) use decisions::{IMPORTED, holds_decisions, main_file, sources, split, stands_before_another};
+
+pub(crate) use edit::{EditedTeam, NewMember, add, rename, retire};
 
 use serde::{Deserialize, Serialize};
 

@@ -35,6 +35,7 @@ mod ledger;
 #[cfg(unix)]
 mod live_view;
 mod log;
+mod membership;
 mod odd_places;
 mod orchestrate;
 mod panics;

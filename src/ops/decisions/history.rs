@@ -162,8 +162,9 @@ fn waiting_learnings(project: &Project, agent: Option<&str>) -> Result<BTreeMap<
         .map_err(|name| Failure::usage(format!("there is no agent `{name}`")).hint("`squad agents` lists the team"))?;
     let mut waiting: BTreeMap<Slug, Vec<Lesson>> = BTreeMap::new();
     for lesson in ledger::lessons(&project.repository, &project.ledger_prefix())? {
-        if wanted.as_ref().is_none_or(|wanted| *wanted == lesson.agent) {
-            waiting.entry(lesson.agent.clone()).or_default().push(lesson);
+        let agent = project.team.member_once(&lesson.agent).map_or(&lesson.agent, |member| &member.slug).clone();
+        if wanted.as_ref().is_none_or(|wanted| *wanted == agent) {
+            waiting.entry(agent).or_default().push(lesson);
         }
     }
     Ok(waiting)

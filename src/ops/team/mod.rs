@@ -2,6 +2,7 @@
 
 pub(crate) mod agents;
 pub(crate) mod cache;
+pub(crate) mod changeset;
 pub(crate) mod commit;
 pub(crate) mod config;
 pub(crate) mod doctor;
@@ -10,6 +11,7 @@ pub(crate) mod hooks;
 pub(crate) mod init;
 pub(crate) mod layers;
 pub(crate) mod members;
+pub(crate) mod membership;
 pub(crate) mod project;
 pub(crate) mod prompts;
 pub(crate) mod secrets;

@@ -15,6 +15,9 @@ pub(super) use model::model_name;
 /// the team's records. In bytes, at four to a token.
 const LONG: usize = 32_000;
 
+/// The field that names whom an agent's records know it as, from before it was renamed.
+pub(super) const FORMERLY: &str = "formerly";
+
 /// What a charter says of tools or models that cannot be taken as such, and where.
 #[derive(Default)]
 struct Unclear {
@@ -120,6 +123,7 @@ fn read_lead(document: &Document<'_>, charter: &mut Charter) {
         match key.as_str() {
             "role" if charter.role.is_none() => take_field(charter, &key, &value),
             "model" | "preferred model" if charter.model.is_none() => charter.model = model_name(&value),
+            FORMERLY if charter.formerly.is_empty() => take_field(charter, &key, &value),
             _ => {}
         }
     }
@@ -198,6 +202,7 @@ fn take_field(charter: &mut Charter, key: &str, value: &str) {
         "response tier" | "response mode" => charter.tier = tier_name(value).or(charter.tier),
         "role" | "title" => charter.role = Some(without_pictographs(value)),
         "expertise" | "skills" | "specialties" => charter.expertise = comma_list(value),
+        FORMERLY => charter.formerly = comma_list(value),
         "preferred" | "model" | "preferred model" => charter.model = model_name(value),
         _ => {}
     }

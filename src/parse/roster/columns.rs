@@ -140,16 +140,16 @@ const THINGS: [&str; 34] = [
 ];
 
 /// Where a roster's columns are.
-pub(super) struct Columns {
-    pub(super) name: usize,
-    pub(super) role: Option<usize>,
-    pub(super) status: Option<usize>,
-    pub(super) badge: Option<usize>,
-    pub(super) charter: Option<usize>,
+pub(in crate::parse) struct Columns {
+    pub(in crate::parse) name: usize,
+    pub(in crate::parse) role: Option<usize>,
+    pub(in crate::parse) status: Option<usize>,
+    pub(in crate::parse) badge: Option<usize>,
+    pub(in crate::parse) charter: Option<usize>,
     /// What says more of a member than its role does.
-    pub(super) scope: Option<usize>,
-    pub(super) folder: Option<usize>,
-    pub(super) model: Option<usize>,
+    pub(in crate::parse) scope: Option<usize>,
+    pub(in crate::parse) folder: Option<usize>,
+    pub(in crate::parse) model: Option<usize>,
 }
 
 /// How surely a table lists members, the surest first.

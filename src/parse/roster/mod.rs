@@ -7,6 +7,7 @@ mod lists;
 mod names;
 mod roll;
 mod standing;
+mod tables;
 
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 
@@ -18,9 +19,11 @@ use columns::{Candidate, Columns, Reading};
 pub(super) use folders::{Folders, linked as linked_charters};
 use lists::Found;
 use names::{clean_name, is_everyone, is_same_name, is_unfilled, letters, unscrambled, without_kind, without_quotes};
+pub(super) use names::{is_everyone as names_everyone, is_unfilled as names_nobody};
 pub(super) use roll::Roll;
 pub(super) use standing::status_of;
 use standing::{is_silent, kind, status};
+pub(super) use tables::{RosterTable, tables};
 
 pub(super) struct Roster {
     pub(super) name: Option<String>,
@@ -39,7 +42,7 @@ pub(super) struct Roster {
 pub(super) const HELPERS: [&str; 3] = ["scribe", "ralph", "rai"];
 
 /// The coding agent that works elsewhere, `@copilot`.
-const BOT: &str = "copilot";
+pub(super) const BOT: &str = "copilot";
 
 pub(super) fn read(files: &Files, folders: &Folders, text: &str, problems: &mut Vec<Problem>) -> Roster {
     let document = Document::new(text);

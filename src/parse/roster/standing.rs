@@ -98,13 +98,18 @@ pub(super) fn status(entry: &Entry<'_>) -> Status {
         return status;
     }
     let heading = entry.headings.last().map(|heading| heading.to_lowercase()).unwrap_or_default();
-    if entry.name.contains("~~") || says(&heading, &RETIRED) {
+    if entry.name.contains("~~") || is_of_the_retired(&heading) {
         Status::Retired
     } else if says(&heading, &["inactive", "dormant", "planned", "bench", "benched", "proposed"]) {
         Status::Inactive
     } else {
         Status::Active
     }
+}
+
+/// Whether a heading stands over those who have left.
+pub(super) fn is_of_the_retired(heading: &str) -> bool {
+    says(&heading.to_lowercase(), &RETIRED)
 }
 
 /// Whether nothing about the entry says if it works.

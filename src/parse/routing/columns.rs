@@ -7,20 +7,20 @@ use super::names::Named;
 
 /// What a table sends to members.
 #[derive(Clone, Copy, PartialEq)]
-pub(super) enum TableKind {
+pub(in crate::parse) enum TableKind {
     Work,
     Modules,
     Labels,
 }
 
-pub(super) struct Columns {
-    pub(super) kind: TableKind,
-    pub(super) subject: usize,
-    pub(super) first: usize,
-    pub(super) second: Option<usize>,
-    pub(super) review: Option<usize>,
-    pub(super) action: Option<usize>,
-    pub(super) examples: Option<usize>,
+pub(in crate::parse) struct Columns {
+    pub(in crate::parse) kind: TableKind,
+    pub(in crate::parse) subject: usize,
+    pub(in crate::parse) first: usize,
+    pub(in crate::parse) second: Option<usize>,
+    pub(in crate::parse) review: Option<usize>,
+    pub(in crate::parse) action: Option<usize>,
+    pub(in crate::parse) examples: Option<usize>,
 }
 
 impl Columns {

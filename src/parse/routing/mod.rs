@@ -4,6 +4,7 @@ mod columns;
 mod json;
 mod lists;
 mod names;
+mod tables;
 mod unread;
 
 use std::collections::BTreeSet;
@@ -15,9 +16,12 @@ use super::{Files, context, line_feeds};
 use crate::model::{
     ContextSection, Kind, LabelRule, Member, Module, Problem, Rule, Severity, Slug, Source, list, plural,
 };
-use columns::{Columns, TableKind};
+use columns::Columns;
+pub(super) use columns::TableKind;
 pub(super) use json::linked as linked_tables;
+pub(super) use lists::at_arrow;
 use names::Named;
+pub(super) use tables::tables;
 
 /// What a routing file says, each kind apart.
 #[derive(Default)]

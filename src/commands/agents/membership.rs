@@ -1,0 +1,191 @@
+use super::super::{Context, Ended, say_passed_hooks};
+use crate::git::{Outcome, Recovered};
+use crate::model::{list, plural, printable};
+use crate::ops::Workspace;
+use crate::ops::team::membership::{self, Membership, MembershipReport, Outlet};
+use crate::parse::NewMember;
+use crate::ui::Ui;
+
+/// Add an agent to the team
+///
+/// Adds a row to team.md that looks like its neighbors, a charter to fill in, and a row to routing.md for each
+/// --routes, in one commit. No other byte of these files changes, and your index, stash and edits stay as they are.
+#[derive(clap::Args)]
+#[command(after_help = "\
+Examples:
+  squad agents add Nora --role \"Data engineer\"
+  squad agents add Nora --role \"Data engineer\" --routes \"ETL, warehouse\" --routes \"reports\"
+  squad agents add Nora --role \"Data engineer\" --model claude-opus-4.5 --dry-run")]
+pub(super) struct Add {
+    /// What the agent is called
+    name: String,
+    /// What it does, in a few words
+    #[arg(long)]
+    role: String,
+    /// The model its charter names
+    #[arg(long, value_name = "ID")]
+    model: Option<String>,
+    /// Work to route to it: one routing row; may be repeated
+    #[arg(long, value_name = "SIGNAL,…")]
+    routes: Vec<String>,
+    #[command(flatten)]
+    pub(super) outlet: OutletArgs,
+}
+
+/// Retire an agent
+///
+/// Its row in team.md stays and says so, or moves to the team's table of former members; its charter stays, so that
+/// what it did can still be understood. Nothing is routed to it any more: rules that lead to nobody now are named.
+#[derive(clap::Args)]
+#[command(after_help = "\
+Examples:
+  squad agents retire Frontend --dry-run
+  squad agents retire Frontend")]
+pub(super) struct Retire {
+    /// The agent's name
+    name: String,
+    #[command(flatten)]
+    pub(super) outlet: OutletArgs,
+}
+
+/// Rename an agent
+///
+/// Changes its row in team.md, the routing rows that name it, its charter and its folder, and each @mention of it in
+/// the team's files, in one commit. Decisions and histories stay as they were written. The charter keeps the old name
+/// under `Formerly`: what the ledger recorded under that name, such as learnings, still belongs to the agent.
+#[derive(clap::Args)]
+#[command(after_help = "\
+Examples:
+  squad agents rename Backend Ada --dry-run
+  squad agents rename Backend Ada")]
+pub(super) struct Rename {
+    /// The agent's name
+    name: String,
+    /// Its new name
+    new: String,
+    #[command(flatten)]
+    pub(super) outlet: OutletArgs,
+}
+
+#[derive(clap::Args)]
+pub(super) struct OutletArgs {
+    /// Write the files but do not commit them
+    #[arg(long)]
+    no_commit: bool,
+    /// Show the change as a patch and change nothing
+    #[arg(long, short = 'n')]
+    dry_run: bool,
+}
+
+impl OutletArgs {
+    pub(super) fn writes(&self) -> bool {
+        !self.dry_run
+    }
+
+    fn outlet(&self) -> Outlet {
+        match (self.dry_run, self.no_commit) {
+            (true, no_commit) => Outlet::Shown { as_commit: !no_commit },
+            (false, true) => Outlet::WorkTree,
+            (false, false) => Outlet::Commit,
+        }
+    }
+}
+
+impl Add {
+    pub(super) fn run(self, context: &mut Context<'_>) -> Ended {
+        let Self { name, role, model, routes, outlet } = self;
+        let new = NewMember { name, role: role.trim().to_owned(), model, signals: routes };
+        run(context, &Membership::Add(new), &outlet)
+    }
+}
+
+impl Retire {
+    pub(super) fn run(self, context: &mut Context<'_>) -> Ended {
+        run(context, &Membership::Retire(self.name), &self.outlet)
+    }
+}
+
+impl Rename {
+    pub(super) fn run(self, context: &mut Context<'_>) -> Ended {
+        run(context, &Membership::Rename { from: self.name, to: self.new }, &self.outlet)
+    }
+}
+
+fn run(context: &mut Context<'_>, membership: &Membership, outlet: &OutletArgs) -> Ended {
+    if let Some(commit) = finished(context, membership) {
+        if context.ui.json() {
+            context.ui.value(&serde_json::json!({ "commit": commit }));
+        }
+        return Ok(0);
+    }
+    let report = membership::change(context.env, &context.directory, membership, outlet.outlet())?;
+    if report.commit.is_some() {
+        say_passed_hooks(&mut context.ui, &Workspace::find(context.env, &context.directory)?);
+    }
+    match context.ui.json() {
+        true => {
+            let mut value = serde_json::to_value(&report).unwrap_or_default();
+            if outlet.dry_run {
+                value["diff"] = report.diff.into();
+            }
+            context.ui.value(&value);
+        }
+        false => said(&mut context.ui, &report, outlet),
+    }
+    Ok(0)
+}
+
+/// The commit, where the very same command was stopped and this call has finished it.
+fn finished(context: &Context<'_>, membership: &Membership) -> Option<Option<String>> {
+    let Recovered { command, outcome: Outcome::Finished { commit }, .. } = context.recovered.as_ref()? else {
+        return None;
+    };
+    (*command == membership::command(membership)).then(|| commit.clone())
+}
+
+fn said(ui: &mut Ui, report: &MembershipReport, outlet: &OutletArgs) {
+    if outlet.dry_run {
+        // A patch may end in an empty line of context.
+        let diff = printable(&report.diff);
+        ui.data(diff.strip_suffix('\n').unwrap_or(&diff));
+    } else {
+        for file in &report.files {
+            let from = file.from.as_ref().map(|from| format!("  (was {from})")).unwrap_or_default();
+            ui.data(&printable(&format!("{:<8} {}{from}", file.change, file.path)));
+        }
+    }
+    let count = plural(report.files.len(), "file");
+    match &report.commit {
+        Some(commit) => ui.say(&format!("{count} changed, committed in {}.", commit.get(..10).unwrap_or(commit))),
+        None if outlet.dry_run => ui.say(&format!("{count} would change.")),
+        None => {
+            let places = report.files.iter().flat_map(|file| file.from.iter().chain([&file.path]));
+            ui.say(&format!("{count} changed, not committed."));
+            ui.hint(&format!("git add -A -- {}", list_of_folders(places)));
+        }
+    }
+    ui.all_problems(&report.idle);
+    if !report.mentions.is_empty() {
+        const SHOWN: usize = 5;
+        let shown = report.mentions.iter().take(SHOWN).map(ToString::to_string);
+        let more = report.mentions.len().saturating_sub(SHOWN);
+        let more = (more > 0).then(|| plural(more, "other line"));
+        ui.warning(&format!("the old name is still in {}", printable(&list(shown.chain(more)))));
+        ui.hint("squad cannot tell whether these words mean the agent");
+    }
+}
+
+/// The team folders of paths, each once.
+fn list_of_folders<'p>(paths: impl Iterator<Item = &'p String>) -> String {
+    let mut folders: Vec<&str> = paths
+        .map(|path| {
+            ["/.squad/", "/.ai-team/"]
+                .iter()
+                .find_map(|name| Some(&path[..path.find(name)? + name.len() - 1]))
+                .unwrap_or_else(|| path.split('/').next().unwrap_or(path))
+        })
+        .collect();
+    folders.sort_unstable();
+    folders.dedup();
+    folders.join(" ")
+}

@@ -1,0 +1,183 @@
+//! Changes of files that become one commit, or stay in the work tree: shown, committed or written from the same plan.
+
+use std::fs;
+
+use serde::Serialize;
+use similar::TextDiff;
+
+use crate::env::Env;
+use crate::error::Failure;
+use crate::git::{Change, Edit, Landing, Repository, Rewrite};
+use crate::model::list;
+use crate::ops::ledger::rescue::{self, Occasion};
+
+/// What becomes of files. Paths are from the repository's root, with `/`.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct Changeset {
+    /// As one types it after `squad`.
+    pub(crate) command: String,
+    pub(crate) message: String,
+    pub(crate) files: Vec<FileChange>,
+}
+
+#[derive(Clone, Debug)]
+pub(crate) struct FileChange {
+    pub(crate) path: String,
+    /// Where it was before, if that is elsewhere.
+    pub(crate) from: Option<String>,
+    pub(crate) old: Option<Vec<u8>>,
+    /// `None`: it goes.
+    pub(crate) new: Option<Vec<u8>>,
+}
+
+/// A file as people and programs are told of it.
+#[derive(Clone, Debug, Serialize)]
+pub(crate) struct ChangedFile {
+    pub(crate) path: String,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(crate) from: Option<String>,
+    /// `added`, `changed`, `moved` or `removed`.
+    pub(crate) change: &'static str,
+}
+
+impl FileChange {
+    fn kind(&self) -> &'static str {
+        match (&self.from, &self.old, &self.new) {
+            (Some(_), _, _) => "moved",
+            (None, None, _) => "added",
+            (None, Some(_), Some(_)) => "changed",
+            (None, Some(_), None) => "removed",
+        }
+    }
+
+    /// As `git diff` has it, and as `git apply` takes it.
+    fn diff(&self) -> String {
+        let (old, new) = (self.from.as_ref().unwrap_or(&self.path), &self.path);
+        let mut diff = format!("diff --git a/{old} b/{new}\n");
+        match (&self.from, &self.old, &self.new) {
+            (Some(old), ..) => diff.push_str(&format!("rename from {old}\nrename to {new}\n")),
+            (None, None, _) => diff.push_str("new file mode 100644\n"),
+            (None, Some(_), None) => diff.push_str("deleted file mode 100644\n"),
+            _ => {}
+        }
+        let text = |bytes: &Option<Vec<u8>>| String::from_utf8_lossy(bytes.as_deref().unwrap_or_default()).into_owned();
+        let (before, after) = (text(&self.old), text(&self.new));
+        let name = |is_there: bool, side: char, path: &str| {
+            if is_there { format!("{side}/{path}") } else { "/dev/null".to_owned() }
+        };
+        let lines = TextDiff::from_lines(&before, &after);
+        let mut hunks = lines.unified_diff();
+        hunks.context_radius(3).header(&name(self.old.is_some(), 'a', old), &name(self.new.is_some(), 'b', new));
+        diff + &hunks.to_string()
+    }
+}
+
+impl Changeset {
+    /// All changes as one patch.
+    pub(crate) fn diff(&self) -> String {
+        self.files.iter().map(FileChange::diff).collect()
+    }
+
+    pub(crate) fn changed_files(&self) -> Vec<ChangedFile> {
+        let told =
+            |file: &FileChange| ChangedFile { path: file.path.clone(), from: file.from.clone(), change: file.kind() };
+        self.files.iter().map(told).collect()
+    }
+
+    /// For the branch that is checked out.
+    fn change(&self, repository: &Repository) -> Result<Change, Failure> {
+        let Some(branch) = repository.head()?.branch else {
+            return Err(Failure::failed("cannot commit: HEAD is detached").hint(OTHERWISE));
+        };
+        let mut change = Change {
+            command: self.command.clone(),
+            branch,
+            allow_unborn: false,
+            files: Vec::new(),
+            edits: Vec::new(),
+            message: self.message.clone(),
+        };
+        for FileChange { path, from, old, new } in &self.files {
+            match (from, old, new) {
+                (None, Some(old), new) => {
+                    change.edits.push(Edit { path: path.clone(), old: old.clone(), new: new.clone() });
+                }
+                (from, old, Some(new)) => {
+                    change.files.push((path.clone(), new.clone()));
+                    let gone = from.clone().zip(old.clone());
+                    change.edits.extend(gone.map(|(path, old)| Edit { path, old, new: None }));
+                }
+                (_, _, None) => {}
+            }
+        }
+        Ok(change)
+    }
+
+    /// Fails where the branch cannot take it now. Writes nothing.
+    pub(crate) fn insist_on_room(&self, repository: &Repository) -> Result<(), Failure> {
+        match repository.obstacle(&self.change(repository)?)? {
+            Some((reason, hint)) => Err(refused(&reason, &hint)),
+            None => Ok(()),
+        }
+    }
+
+    /// One commit of exactly these files; its id.
+    pub(crate) fn commit(&self, env: &Env, repository: &Repository) -> Result<String, Failure> {
+        let change = self.change(repository)?;
+        self.insist_on_room(repository)?;
+        let touches: Vec<String> = change.edits.iter().map(|edit| edit.path.clone()).collect();
+        if !touches.is_empty() {
+            let why = format!("`squad {}` changes {}", self.command, list(&touches));
+            rescue::save(env, repository, Occasion { command: &self.command, why, touches })?;
+        }
+        match repository.land(&change, repository.identity().as_ref(), env.clock.now())? {
+            Landing::Landed { commit } => {
+                self.take_the_rest_along(repository);
+                Ok(commit)
+            }
+            Landing::NotLanded { reason, hint } => Err(refused(&reason, &hint)),
+        }
+    }
+
+    /// Writes the files and commits nothing.
+    pub(crate) fn write(&self, repository: &Repository) -> Result<(), Failure> {
+        let mut files: Vec<Rewrite<'_>> = Vec::new();
+        for FileChange { path, from, old, new } in &self.files {
+            match from {
+                Some(from) => files.extend([(from.as_str(), old.as_deref(), None), (path, None, new.as_deref())]),
+                None => files.push((path, old.as_deref(), new.as_deref())),
+            }
+        }
+        let left = repository.rewrite(&self.command, &files)?;
+        if let Some(path) = left.first() {
+            return Err(Failure::failed("something else is there by now")
+                .at(path)
+                .hint("move it away, then try again"));
+        }
+        self.take_the_rest_along(repository);
+        Ok(())
+    }
+
+    /// What git does not know of a folder that moved goes with it, and folders that are empty now go.
+    fn take_the_rest_along(&self, repository: &Repository) {
+        let Some(root) = repository.work_dir() else { return };
+        let folder = |path: &str| path.rsplit_once('/').map(|(folder, _)| folder.to_owned());
+        for (from, to) in self.files.iter().filter_map(|file| Some((folder(file.from.as_ref()?)?, folder(&file.path)?)))
+        {
+            for entry in fs::read_dir(root.join(&from)).into_iter().flatten().flatten() {
+                let target = root.join(&to).join(entry.file_name());
+                // What cannot be moved stays where it is.
+                if target.symlink_metadata().is_err() && fs::rename(entry.path(), target).is_err() {
+                    continue;
+                }
+            }
+            let _ = fs::remove_dir(root.join(&from));
+        }
+    }
+}
+
+const OTHERWISE: &str = "--no-commit writes the files and leaves the commit to you";
+
+fn refused(reason: &str, hint: &str) -> Failure {
+    Failure::failed(format!("cannot commit: {reason}")).hint(format!("{hint}; or {OTHERWISE}"))
+}

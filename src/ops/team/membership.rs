@@ -1,0 +1,254 @@
+//! Who joins a team, leaves it, or is called otherwise: roster, routing and charter together.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::fs;
+use std::path::Path;
+
+use serde::Serialize;
+
+use crate::env::Env;
+use crate::error::Failure;
+use crate::model::{Problem, Slug, Source, printable};
+use crate::ops::Workspace;
+use crate::ops::decisions::landing::Lander;
+use crate::ops::team::changeset::{ChangedFile, Changeset, FileChange};
+use crate::ops::team::commit::{files_at, insist_on_merged};
+use crate::ops::team::members::named_member;
+use crate::ops::team::project::insist_on_readable;
+use crate::parse::{self, EditedTeam, Files, NewMember};
+use crate::store;
+
+/// What is asked for.
+pub(crate) enum Membership {
+    Add(NewMember),
+    Retire(String),
+    Rename { from: String, to: String },
+}
+
+/// What has changed, or would.
+#[derive(Debug, Serialize)]
+pub(crate) struct MembershipReport {
+    pub(crate) agent: Slug,
+    pub(crate) files: Vec<ChangedFile>,
+    pub(crate) commit: Option<String>,
+    /// Lines that still have the old name, in words that may mean something else.
+    pub(crate) mentions: Vec<Source>,
+    /// Rules that lead to nobody now.
+    pub(crate) idle: Vec<Problem>,
+    #[serde(skip)]
+    pub(crate) diff: String,
+}
+
+/// What becomes of the files.
+#[derive(Clone, Copy, PartialEq)]
+pub(crate) enum Outlet {
+    /// One commit.
+    Commit,
+    /// They change in the work tree.
+    WorkTree,
+    /// Nothing: the change is only shown, as a commit or in the work tree.
+    Shown { as_commit: bool },
+}
+
+impl Outlet {
+    fn is_of_the_branch(self) -> bool {
+        matches!(self, Self::Commit | Self::Shown { as_commit: true })
+    }
+}
+
+pub(crate) fn change(
+    env: &Env,
+    directory: &Path,
+    membership: &Membership,
+    outlet: Outlet,
+) -> Result<MembershipReport, Failure> {
+    let workspace = Workspace::find(env, directory)?;
+    if workspace.folder.is_borrowed() {
+        return Err(Failure::team("the team is the main work tree's").hint("change it there"));
+    }
+    let lander = Lander::new(env, &workspace);
+    // What another squad lands meanwhile is not planned on.
+    let _turn = match outlet {
+        Outlet::Shown { .. } => None,
+        Outlet::Commit | Outlet::WorkTree => Some(lander.turn()?),
+    };
+    let base = Base::read(&workspace, outlet)?;
+    let edited = edited(&base.files, membership)?;
+    let changeset = changeset(&workspace, &base, membership, &edited)?;
+    let mut report = MembershipReport {
+        agent: edited.slug,
+        files: changeset.changed_files(),
+        commit: None,
+        mentions: edited.mentions,
+        idle: edited.idle,
+        diff: changeset.diff(),
+    };
+    match outlet {
+        Outlet::Commit => report.commit = Some(changeset.commit(env, &workspace.repository)?),
+        Outlet::WorkTree => changeset.write(&workspace.repository)?,
+        Outlet::Shown { as_commit: true } => changeset.insist_on_room(&workspace.repository)?,
+        Outlet::Shown { as_commit: false } => {}
+    }
+    Ok(report)
+}
+
+fn edited(files: &Files, membership: &Membership) -> Result<EditedTeam, Failure> {
+    let slug_of = |name: &str| Ok::<_, Failure>(named_member(&parse::team(files).0, name)?.slug.clone());
+    let edited = match membership {
+        Membership::Add(new) => parse::add(files, new),
+        Membership::Retire(name) => parse::retire(files, &slug_of(name)?),
+        Membership::Rename { from, to } => parse::rename(files, &slug_of(from)?, to),
+    };
+    edited.map_err(|problem| Failure::of_problem(&problem))
+}
+
+/// The command as one types it after `squad`, without what it may be run with besides.
+pub(crate) fn command(membership: &Membership) -> String {
+    match membership {
+        Membership::Add(new) => format!("agents add {}", quoted(&new.name)),
+        Membership::Retire(name) => format!("agents retire {}", quoted(name)),
+        Membership::Rename { from, to } => format!("agents rename {} {}", quoted(from), quoted(to)),
+    }
+}
+
+fn quoted(name: &str) -> String {
+    let name = printable(name);
+    if name.contains(char::is_whitespace) { format!("\"{name}\"") } else { name }
+}
+
+fn message(membership: &Membership, slug: &Slug) -> String {
+    let subject = match membership {
+        Membership::Add(new) => format!("add {}, {}", new.name, new.role),
+        Membership::Retire(name) => format!("retire {name}"),
+        Membership::Rename { from, to } => format!("rename {from} to {to}"),
+    };
+    let subject: String = format!("squad: {subject}").chars().take(72).collect();
+    format!("{subject}\n\nSquad-Agent: {slug}\n")
+}
+
+/// The team as the branch or the work tree has it.
+struct Base {
+    files: Files,
+    /// The bytes of every file of the team's, by path from the repository's root.
+    bytes: BTreeMap<String, Vec<u8>>,
+}
+
+impl Base {
+    fn read(workspace: &Workspace, outlet: Outlet) -> Result<Self, Failure> {
+        insist_on_readable(workspace)?;
+        let folder = workspace.folder_in_repository();
+        if !outlet.is_of_the_branch() {
+            let (files, _) = store::read(&workspace.folder);
+            return Ok(Self { files, bytes: BTreeMap::new() });
+        }
+        let head = workspace.repository.head()?;
+        let commit = head.commit.filter(|_| head.branch.is_some());
+        let is_there = |commit: &String| workspace.repository.has_at(commit, &format!("{folder}/team.md"));
+        let Some(commit) =
+            commit.map(|commit| Ok::<_, Failure>(is_there(&commit)?.then_some(commit))).transpose()?.flatten()
+        else {
+            return Err(Failure::failed(format!("cannot commit: no branch that has {folder}/team.md is checked out"))
+                .hint("commit the team first, or leave the commit to yourself with --no-commit"));
+        };
+        let files = files_at(workspace, &commit)?;
+        insist_on_merged(&files, "HEAD")?;
+        let wanted = |path: &str| Some(store::largest(path).max(MOST));
+        let bytes = workspace.repository.files_at(&commit, &folder, wanted)?.into_iter().collect();
+        Ok(Self { files, bytes })
+    }
+
+    fn bytes(&self, workspace: &Workspace, path: &str) -> Result<Option<Vec<u8>>, Failure> {
+        if !self.bytes.is_empty() {
+            return Ok(self.bytes.get(path).cloned());
+        }
+        let place = workspace.work_dir.join(path);
+        match fs::symlink_metadata(&place) {
+            Ok(metadata) if metadata.is_file() => {
+                let read = fs::read(&place);
+                read.map(Some).map_err(|error| Failure::team(format!("cannot be read: {error}")).at(path))
+            }
+            _ => Ok(None),
+        }
+    }
+
+    /// The paths of all files below a folder or of the file itself, from the repository's root.
+    fn below(&self, workspace: &Workspace, place: &str) -> Vec<String> {
+        let inner = format!("{place}/");
+        if !self.bytes.is_empty() {
+            let paths = self.bytes.keys();
+            return paths.filter(|path| *path == place || path.starts_with(&inner)).cloned().collect();
+        }
+        let mut found = Vec::new();
+        let mut open = vec![place.to_owned()];
+        while let Some(path) = open.pop() {
+            match fs::read_dir(workspace.work_dir.join(&path)) {
+                Ok(entries) => {
+                    let names = entries.flatten().filter_map(|entry| entry.file_name().into_string().ok());
+                    open.extend(names.map(|name| format!("{path}/{name}")));
+                }
+                Err(_) => found.push(path),
+            }
+        }
+        found.sort();
+        found
+    }
+}
+
+/// The most that one file of a folder that moves may have.
+const MOST: u64 = 64 * 1024 * 1024;
+
+fn changeset(
+    workspace: &Workspace,
+    base: &Base,
+    membership: &Membership,
+    edited: &EditedTeam,
+) -> Result<Changeset, Failure> {
+    let folder = workspace.folder_in_repository();
+    let full = |path: &str| format!("{folder}/{path}");
+    let mut files = Vec::new();
+    let mut moved: BTreeSet<String> = BTreeSet::new();
+    if let Some((old_place, new_place)) = &edited.moved {
+        for old in base.below(workspace, &full(old_place)) {
+            let rest = old.strip_prefix(&full(old_place)).unwrap_or_default();
+            let inner = format!("{new_place}{rest}");
+            let Some(bytes) = base.bytes(workspace, &old)? else {
+                return Err(Failure::team("it is a link or no plain file, and would not move along")
+                    .at(&old)
+                    .hint("move it by hand"));
+            };
+            let new = changed(base, &edited.files, (&format!("{old_place}{rest}"), &inner), &bytes)?;
+            moved.insert(inner.clone());
+            files.push(FileChange { path: full(&inner), from: Some(old), old: Some(bytes), new: Some(new) });
+        }
+    }
+    for (path, text) in &edited.files.texts {
+        if moved.contains(path) || base.files.texts.get(path) == Some(text) {
+            continue;
+        }
+        let old = base.bytes(workspace, &full(path))?;
+        if base.files.texts.get(path).is_some_and(|text| old.as_deref() != Some(text.as_bytes())) {
+            return Err(not_plain(&base.files.folder, path));
+        }
+        files.push(FileChange { path: full(path), from: None, old, new: Some(text.as_bytes().to_vec()) });
+    }
+    files.sort_by(|one, other| one.path.cmp(&other.path));
+    Ok(Changeset { command: command(membership), message: message(membership, &edited.slug), files })
+}
+
+/// What a file holds then. Of one that is not UTF-8, or a link, no part can be changed.
+fn changed(base: &Base, edited: &Files, (old, new): (&str, &str), bytes: &[u8]) -> Result<Vec<u8>, Failure> {
+    let (before, after) = (base.files.texts.get(old), edited.texts.get(new));
+    match (before, after) {
+        (Some(before), Some(after)) if before != after => match before.as_bytes() == bytes {
+            true => Ok(after.as_bytes().to_vec()),
+            false => Err(not_plain(&base.files.folder, old)),
+        },
+        _ => Ok(bytes.to_vec()),
+    }
+}
+
+fn not_plain(folder: &str, path: &str) -> Failure {
+    Failure::team("it is a link or not UTF-8, so squad could not change a part of it")
+        .at(format!("{folder}/{path}"))
+        .hint("save it as a plain UTF-8 file and commit it")
+}

@@ -1,0 +1,138 @@
+//! Reading back: whether a team is after a change what it was to become, and nothing else.
+
+use std::collections::BTreeMap;
+
+use super::super::Files;
+use super::super::words::{is_blank, remark};
+use super::naming::Naming;
+use super::{NewMember, refusal};
+use crate::model::{Kind, Member, Problem, Severity, Slug, Source, Status, Team, list};
+
+/// The code of the problem that a rule leads to nobody.
+pub(super) const IDLE: &str = "routing-idle-agent";
+
+/// All that squad goes by in a team but for its prose, a line each, without where it stands.
+pub(super) fn essence(team: &Team) -> Vec<String> {
+    let charters = team.charters.iter().map(|(slug, charter)| {
+        format!("charter {slug}: model {:?}, tools {:?}, tier {:?}", charter.model, charter.tools, charter.tier)
+    });
+    let members = team.members.iter().map(|member| {
+        let Member { name, slug, role, kind, status, scope, charter: path, .. } = member;
+        let path = path.as_deref().unwrap_or("nowhere");
+        format!("member {name} ({slug}): {role}, {kind:?}, {status:?}, `{scope}`, {path}")
+    });
+    let rules = team.rules.iter().map(|rule| {
+        let (agents, reviewer) = (list(&rule.agents), &rule.reviewer);
+        format!("rule `{}` to {agents}, reviewed by {reviewer:?}: {:?}", rule.signal, rule.examples)
+    });
+    let modules =
+        team.modules.iter().map(|module| format!("{} is {}'s, {:?}", module.path, module.primary, module.secondary));
+    let labels =
+        team.labels.iter().map(|label| format!("label {} to {}: {}", label.label, list(&label.agents), label.action));
+    let ceremonies = team.ceremonies.iter().map(|ceremony| format!("{} by {:?}", ceremony.name, ceremony.facilitator));
+    let histories = team.histories.keys().map(|slug| format!("history {slug}:"));
+    let others = team.roles.keys().map(|slug| format!("role {slug}:"));
+    members
+        .chain(charters)
+        .chain(rules)
+        .chain(modules)
+        .chain(labels)
+        .chain(ceremonies)
+        .chain(histories)
+        .chain(others)
+        .collect()
+}
+
+/// Of somebody who has joined.
+pub(super) fn joined(new: &NewMember, slug: &Slug, charter: &str) -> Vec<String> {
+    let model = new.model.as_deref().filter(|model| *model != "auto");
+    let (name, role) = (&new.name, &new.role);
+    let member = format!("member {name} ({slug}): {role}, {:?}, {:?}, ``, {charter}", Kind::Agent, Status::Active);
+    let charter = format!("charter {slug}: model {model:?}, tools None, tier None");
+    let rules = new.signals.iter().map(|signal| format!("rule `{signal}` to {slug}, reviewed by None: []"));
+    [member, charter].into_iter().chain(rules).collect()
+}
+
+/// Without what files that were there already say of somebody who has joined.
+pub(super) fn without_own(lines: Vec<String>, slug: &Slug) -> Vec<String> {
+    let is_own =
+        |line: &String| ["charter", "history", "role"].iter().any(|what| line.starts_with(&format!("{what} {slug}:")));
+    lines.into_iter().filter(|line| !is_own(line)).collect()
+}
+
+pub(super) fn retire(team: &mut Team, slug: &Slug) {
+    if let Some(member) = team.members.iter_mut().find(|member| member.slug == *slug) {
+        member.status = Status::Retired;
+    }
+}
+
+pub(super) fn move_charter(team: &mut Team, slug: &Slug, (old, new): (&str, &str)) {
+    let moved = team.members.iter_mut().filter(|member| member.slug == *slug);
+    for charter in moved.filter_map(|member| member.charter.as_mut()) {
+        if let Some(rest) = charter.strip_prefix(old) {
+            *charter = format!("{new}{rest}");
+        }
+    }
+}
+
+pub(super) fn rename(team: &mut Team, member: &Member, naming: &Naming<'_>) {
+    let (old, Some(new)) = (&member.slug, Slug::fold(naming.new_slug)) else { return };
+    let put = |slug: &mut Slug| {
+        if slug == old {
+            *slug = new.clone();
+        }
+    };
+    for member in &mut team.members {
+        if member.slug == *old {
+            let kept = remark(&member.name).1;
+            let name = if is_blank(kept) { naming.new.to_owned() } else { format!("{} ({kept})", naming.new) };
+            member.name = name;
+        }
+        put(&mut member.slug);
+    }
+    for rule in &mut team.rules {
+        rule.agents.iter_mut().chain(&mut rule.reviewer).for_each(put);
+    }
+    for module in &mut team.modules {
+        std::iter::once(&mut module.primary).chain(&mut module.secondary).for_each(put);
+    }
+    team.labels.iter_mut().flat_map(|label| &mut label.agents).for_each(put);
+    team.ceremonies.iter_mut().filter_map(|ceremony| ceremony.facilitator.as_mut()).for_each(put);
+    if let Some(charter) = team.charters.remove(old) {
+        team.charters.insert(new.clone(), charter);
+    }
+    if let Some(history) = team.histories.remove(old) {
+        team.histories.insert(new, history);
+    }
+}
+
+/// Fails where the team is not as expected, naming the first thing that differs, and where there is something new to
+/// complain of.
+pub(super) fn same(
+    files: &Files,
+    expected: &[String],
+    found: &[String],
+    (before, after): (&[Problem], &[Problem]),
+) -> Result<(), Problem> {
+    let mut counts: BTreeMap<&str, i64> = BTreeMap::new();
+    expected.iter().for_each(|line| *counts.entry(line).or_default() += 1);
+    found.iter().for_each(|line| *counts.entry(line).or_default() -= 1);
+    let source = || Source::new(files.shown("team.md"), 0);
+    if let Some((line, count)) = counts.into_iter().find(|(_, count)| *count != 0) {
+        let (would, message) = if count > 0 { ("lose", line) } else { ("get", line) };
+        let message = format!("squad cannot make this change and nothing else: the team would {would} {message}");
+        return Err(refusal(source(), message, "make it by hand; `squad agents` shows how squad reads it"));
+    }
+    let is_grave = |problem: &&Problem| problem.severity >= Severity::Warning && problem.code != IDLE;
+    let count = |problems: &[Problem], code: &str| {
+        problems.iter().filter(is_grave).filter(|problem| problem.code == code).count()
+    };
+    let news = after.iter().filter(is_grave).find(|problem| count(after, &problem.code) > count(before, &problem.code));
+    match news {
+        Some(problem) => {
+            let message = format!("after this change squad would not understand the team: {}", problem.message);
+            Err(refusal(Source::new(problem.file.clone(), problem.line), message, "make it by hand"))
+        }
+        None => Ok(()),
+    }
+}

@@ -1,0 +1,135 @@
+//! Rows and lines of the routing table.
+
+use std::collections::BTreeSet;
+
+use super::super::line_feeds;
+use super::super::routing::{TableKind, at_arrow, tables};
+use super::cells::{add_line, cell, line, row_like, set_cell, set_line};
+use super::naming::Naming;
+use super::{Draft, NewMember, refusal};
+use crate::model::{Member, Problem, Rule, Slug, Source};
+
+const ROUTING: &str = "routing.md";
+
+const NEW: &str = "# Routing\n\n| Work Type | Route To | Examples |\n|-----------|----------|----------|\n";
+
+/// A row that sends this to somebody new, below the last that sends work to an agent.
+pub(super) fn add(draft: &mut Draft<'_>, signal: &str, new: &NewMember) -> Result<(), Problem> {
+    if draft.text(ROUTING).trim().is_empty() {
+        draft.put(ROUTING, format!("{NEW}| {signal} | {} |  |\n", new.name));
+        return Ok(());
+    }
+    let readable = draft.readable(ROUTING);
+    let tables = tables(&readable, &draft.team.members);
+    let is_work = |rule: &&Rule| {
+        let starts = |slug: &Slug| draft.team.member(slug).is_some_and(Member::is_startable);
+        rule.source.file == draft.files.shown(ROUTING) && rule.agents.iter().any(starts)
+    };
+    let table_at =
+        |at: usize| tables.iter().find(|table| table.columns.kind == TableKind::Work && table.lines.contains(&at));
+    let rules = draft.team.rules.iter().filter(is_work);
+    let last = rules.filter(|rule| table_at(rule.source.line).is_some()).map(|rule| rule.source.line).max();
+    let Some((at, table)) = last.and_then(|at| Some((at, table_at(at)?))) else {
+        let source = Source::new(draft.files.shown(ROUTING), 0);
+        let hint = format!("leave out --routes, and write the rule as the others are: {signal} → {}", new.name);
+        return Err(refusal(source, "it has no table of rules that squad could add a row to", hint));
+    };
+    let columns = &table.columns;
+    let text = draft.text(ROUTING);
+    let value = |column: usize| match column {
+        column if column == columns.subject => signal.to_owned(),
+        column if column == columns.first => new.name.clone(),
+        column => {
+            let is_dash = |row: &&usize| cell(text, **row, column) == Some("—");
+            table.lines.iter().find(is_dash).map(|_| "—".to_owned()).unwrap_or_default()
+        }
+    };
+    let values: Vec<String> = (0..table.width).map(value).collect();
+    let added = row_like(text, at, &values).and_then(|row| add_line(text, below(draft, at), &row));
+    draft.put_at(&Source::new(draft.files.shown(ROUTING), at), added)
+}
+
+/// Below what was added below a line before: several rows keep their order.
+fn below(draft: &Draft<'_>, at: usize) -> usize {
+    let rows = |text: &str| text.lines().count();
+    let before = draft.before.text(ROUTING).map_or(0, |text| rows(&line_feeds(text)));
+    at + rows(&draft.readable(ROUTING)).saturating_sub(before)
+}
+
+/// In the cells and behind the arrows that name who does the work.
+pub(super) fn rename(draft: &mut Draft<'_>, member: &Member, naming: &Naming<'_>) -> Result<(), Problem> {
+    let team = &draft.team;
+    let is_own = |slug: &Slug| *slug == member.slug;
+    let rules = team.rules.iter().filter(|rule| rule.agents.iter().chain(&rule.reviewer).any(is_own));
+    let modules = team
+        .modules
+        .iter()
+        .filter(|module| [Some(&module.primary), module.secondary.as_ref()].into_iter().flatten().any(is_own));
+    let labels = team.labels.iter().filter(|label| label.agents.iter().any(is_own));
+    let sources: BTreeSet<Source> = (rules.map(|rule| rule.source.clone()))
+        .chain(modules.map(|module| module.source.clone()))
+        .chain(labels.map(|label| label.source.clone()))
+        .collect();
+    let tables = tables(&draft.readable(ROUTING), &team.members);
+    for source in sources {
+        let path = source.file.rsplit_once('/').map_or(source.file.as_str(), |(_, name)| name);
+        if path != ROUTING {
+            rename_in_json(draft, &source, naming)?;
+            continue;
+        }
+        let text = draft.text(ROUTING);
+        let table = tables.iter().find(|table| table.lines.contains(&source.line));
+        let renamed = match table {
+            Some(table) => {
+                let columns = [Some(table.columns.first), table.columns.second, table.columns.review];
+                let mut cells = columns.into_iter().flatten();
+                cells.try_fold(text.to_owned(), |text, column| in_cell(text, source.line, column, naming))
+            }
+            None => in_line(text, source.line, naming),
+        };
+        draft.put_at(&source, renamed)?;
+    }
+    Ok(())
+}
+
+/// Names in a cell may be parted by slashes.
+fn in_cell(text: String, row: usize, column: usize, naming: &Naming<'_>) -> Option<String> {
+    let Some(old) = cell(&text, row, column) else { return Some(text) };
+    let is_path = old.contains(['.', '`', '(']);
+    let new = match is_path {
+        true => naming.in_names(old),
+        false => old.split('/').map(|part| naming.in_names(part)).collect::<Vec<_>>().join("/"),
+    };
+    if new == old { Some(text) } else { set_cell(&text, row, column, &new) }
+}
+
+fn in_line(text: &str, at: usize, naming: &Naming<'_>) -> Option<String> {
+    let whole = line(text, at)?;
+    let who = at_arrow(whole).map(|(_, who)| who).filter(|who| naming.in_names(who) != *who);
+    let renamed = match who {
+        Some(who) => format!("{}{}", whole.strip_suffix(who)?, naming.in_names(who)),
+        None => naming.in_names(whole),
+    };
+    set_line(text, at, &renamed)
+}
+
+/// A table kept as JSON: the names that are whole strings, in the lines of the entry.
+fn rename_in_json(draft: &mut Draft<'_>, source: &Source, naming: &Naming<'_>) -> Result<(), Problem> {
+    let Some(path) = source.file.strip_prefix(&draft.before.folder).map(|path| path.trim_start_matches('/')) else {
+        return Ok(());
+    };
+    let quoted = |name: &str| serde_json::to_string(name).unwrap_or_default();
+    let text = draft.text(path);
+    let values = [(naming.old, naming.new), (naming.old_slug, naming.new_slug)];
+    let renamed = values.into_iter().fold(text.to_owned(), |text, (old, new)| {
+        let (old, new) = (quoted(old), quoted(new));
+        let mut parts = text.split(&old);
+        let first = parts.next().unwrap_or_default().to_owned();
+        // A key is no value.
+        parts.fold(first, |text, part| {
+            let is_key = part.trim_start().starts_with(':');
+            format!("{text}{}{part}", if is_key { &old } else { &new })
+        })
+    });
+    draft.put_at(source, Some(renamed))
+}

@@ -1,0 +1,27 @@
+//! Where the tables of a routing file are, for those who change them.
+
+use super::super::markdown::Document;
+use super::super::roster::Roll;
+use super::columns::{self, Columns};
+use crate::model::Member;
+
+/// A table that sends something to members, by lines of its file.
+pub(in crate::parse) struct RoutingTable {
+    pub(in crate::parse) columns: Columns,
+    /// How many columns there are.
+    pub(in crate::parse) width: usize,
+    /// Of its rows.
+    pub(in crate::parse) lines: Vec<usize>,
+}
+
+/// In the order of the file.
+pub(in crate::parse) fn tables(text: &str, members: &[Member]) -> Vec<RoutingTable> {
+    let document = Document::new(text);
+    let roll = Roll::new(members);
+    let found = document.tables().filter_map(|(table, _)| {
+        let columns = columns::of(table, &roll)?;
+        let lines = table.rows.iter().map(|row| document.line(row.offset)).collect();
+        Some(RoutingTable { columns, width: table.header.len(), lines })
+    });
+    found.collect()
+}
