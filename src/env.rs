@@ -36,6 +36,16 @@ pub struct Env {
     pub threads: bool,
     /// What of the ledger could not be read: said when the command ends.
     pub damage: DamageLog,
+    /// Releases of the team's templates, the oldest first, for tests; empty for those that squad carries.
+    pub releases: Vec<Release>,
+}
+
+/// A release of the files that `squad init` installs.
+#[derive(Clone, Debug)]
+pub struct Release {
+    pub number: u32,
+    /// By path from the team folder, with `/`.
+    pub files: Vec<(String, Vec<u8>)>,
 }
 
 /// Where output goes, and what is known of it.
@@ -95,6 +105,7 @@ impl Env {
             signals: true,
             threads: true,
             damage: DamageLog::default(),
+            releases: Vec::new(),
         })
     }
 
@@ -105,7 +116,20 @@ impl Env {
 
     /// The same world without its streams, for who works beside the one who speaks.
     pub(crate) fn beside(&self) -> Self {
-        let Self { program, arguments, variables, directory, clock, ids, runtime, signals, threads, damage, .. } = self;
+        let Self {
+            program,
+            arguments,
+            variables,
+            directory,
+            clock,
+            ids,
+            runtime,
+            signals,
+            threads,
+            damage,
+            releases,
+            ..
+        } = self;
         Self {
             program: program.clone(),
             arguments: arguments.clone(),
@@ -118,6 +142,7 @@ impl Env {
             signals: *signals,
             threads: *threads,
             damage: damage.clone(),
+            releases: releases.clone(),
         }
     }
 

@@ -73,7 +73,7 @@ mod watch;
 use clap::Parser;
 
 use commands::{Arguments, Context};
-pub use env::{Clock, DamageLog, Env, Ids, Streams};
+pub use env::{Clock, DamageLog, Env, Ids, Release, Streams};
 use error::{Failure, FailureKind};
 use ui::{Manner, Ui};
 

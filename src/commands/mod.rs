@@ -24,6 +24,7 @@ mod scrub;
 mod status;
 mod sync;
 mod tier;
+mod upgrade;
 mod watch;
 mod why;
 
@@ -97,6 +98,7 @@ pub(crate) struct Globals {
 #[derive(Subcommand)]
 enum Command {
     Init(init::Args),
+    Upgrade(upgrade::Args),
     Orchestrate(orchestrate::Args),
     Watch(watch::Args),
     Route(route::Args),
@@ -171,6 +173,7 @@ impl Arguments {
     fn perform<'a>(self, mut context: Context<'a>) -> (Context<'a>, Ended) {
         let ended = match self.command {
             Command::Init(args) => args.run(&mut context),
+            Command::Upgrade(args) => args.run(&mut context),
             Command::Orchestrate(args) => return args.run(context),
             Command::Watch(args) => return args.run(context),
             Command::Route(args) => args.run(&mut context),
@@ -204,6 +207,7 @@ impl Command {
     fn writes_to_the_branch(&self) -> bool {
         match self {
             Self::Init(_) => true,
+            Self::Upgrade(args) => args.writes_to_the_branch(),
             Self::Agents(args) => args.writes_to_the_branch(),
             Self::Orchestrate(args) => args.writes_to_the_branch(),
             Self::Decisions(args) => args.writes_to_the_branch(),

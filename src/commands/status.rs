@@ -1,6 +1,7 @@
 use super::{Context, Ended};
 use crate::model::{AgentState, OpenQuestion, SessionStatus, first_line, list, plural, printable};
 use crate::ops::run::watch::WatchState;
+use crate::ops::team::manifest::Due;
 use crate::ops::team::status::{WatchStatus, status};
 
 /// Show what is going on
@@ -22,7 +23,12 @@ impl Args {
         let branch = status.branch.as_deref().unwrap_or("detached HEAD");
         ui.data(&format!("repository  {} ({branch})", printable(&status.repository)));
         match (&status.team, &status.in_the_way) {
-            (Some(team), _) => ui.data(&format!("team        {}", printable(&team.folder))),
+            (Some(team), _) => {
+                ui.data(&format!("team        {}", printable(&team.folder)));
+                if let Some(due) = &team.upgrade {
+                    ui.data(&format!("upgrade     {}", due_for(due)));
+                }
+            }
             (None, Some(path)) => {
                 ui.data(&format!(
                     "team        none; {path} is in the way, it is no folder: move it, then `squad init`"
@@ -62,6 +68,13 @@ impl Args {
 fn waiting(question: &OpenQuestion) -> String {
     let (since, text) = (question.since.strftime("%H:%M:%S"), first_line(&question.short(), 100));
     printable(&format!("waits for an answer since {since} UTC: {text}"))
+}
+
+fn due_for(Due { release, newest }: &Due) -> String {
+    match release < newest {
+        true => format!("from release {release} to {newest} is due: `squad upgrade`"),
+        false => format!("a newer squad wrote its files: release {release}, and this one knows {newest}"),
+    }
 }
 
 fn watching(state: &WatchState) -> String {

@@ -36,6 +36,7 @@ mod ledger;
 mod ledger_tree;
 mod lock;
 mod maintenance;
+mod merge_text;
 mod objects;
 mod operation;
 mod pack;

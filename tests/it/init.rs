@@ -7,7 +7,7 @@ fn installs_a_team_in_one_commit() {
     let repo = TestRepo::empty();
     expect![[r#"
         --- stderr
-        Installed a team in .squad/: 10 files, committed in b163b7649a.
+        Installed a team in .squad/: 11 files, committed in f1f4cb35fb.
 
         Next:
           squad orchestrate --dry-run "Add a health endpoint"   see who would work, and why
@@ -60,7 +60,7 @@ fn can_leave_the_commit_to_the_user() {
     let output = repo.squad(&["init", "--no-commit"]);
     expect![[r#"
         --- stderr
-        Installed a team in .squad/: 10 files, not committed: --no-commit.
+        Installed a team in .squad/: 11 files, not committed: --no-commit.
         hint: git add .squad && git commit -m "Add a squad"
 
         Next:
@@ -127,7 +127,7 @@ fn the_review_of_pull_requests_comes_only_when_asked_for() {
     assert_eq!(repo.read(".github/workflows/squad-review.yml"), "mine\n");
 
     let both = TestRepo::empty();
-    assert!(both.squad(&["init", "--ci"]).err.contains("a team in .squad/: 10 files and .github/"));
+    assert!(both.squad(&["init", "--ci"]).err.contains("a team in .squad/: 11 files and .github/"));
     assert_eq!(both.git(&["rev-list", "--count", "HEAD"]).trim(), "1");
 }
 

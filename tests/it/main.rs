@@ -59,6 +59,7 @@ mod sync;
 #[path = "../support/terminal.rs"]
 mod terminal;
 mod unmerged;
+mod upgrade;
 mod warnings;
 mod watch;
 mod why;

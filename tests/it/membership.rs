@@ -6,7 +6,7 @@ use serde_json::Value;
 use crate::support::{Output, TestRepo};
 
 fn json(output: &Output) -> Value {
-    serde_json::from_str(&output.out).unwrap_or_else(|_| panic!("{output}"))
+    serde_json::from_str(&output.out).expect(&output.out)
 }
 
 fn names(repo: &TestRepo) -> Vec<String> {

@@ -10,7 +10,7 @@ use std::process::Command;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex};
 
-use squad::{Clock, DamageLog, Env, Ids, Streams};
+use squad::{Clock, DamageLog, Env, Ids, Release, Streams};
 use tempfile::TempDir;
 
 #[path = "../support/temporary.rs"]
@@ -25,6 +25,8 @@ pub(crate) struct TestRepo {
     pub(crate) input: &'static str,
     /// Whether git's commits are made at the time that squad's clock shows, and not all at its start.
     pub(crate) one_clock: bool,
+    /// Of the team's templates, in the place of squad's own.
+    pub(crate) releases: Vec<Release>,
 }
 
 /// A repository whose next command reads something.
@@ -111,6 +113,7 @@ impl TestRepo {
             ids: Arc::new(AtomicU64::new(1)),
             input: "",
             one_clock: false,
+            releases: Vec::new(),
         }
     }
 
@@ -210,6 +213,7 @@ impl TestRepo {
             signals: false,
             threads: false,
             damage: DamageLog::default(),
+            releases: self.releases.clone(),
         };
         let code = squad::run(env);
         let shown = |text: String| {

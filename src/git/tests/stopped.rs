@@ -35,6 +35,7 @@ fn squad(world: &World, arguments: &[&str]) -> (u8, String) {
         clock: Clock::Stepping { start: noon(), looks: Arc::new(AtomicU64::new(IDS.load(Ordering::Relaxed))) },
         ids: Ids::Counting(Arc::new(AtomicU64::new(IDS.fetch_add(1000, Ordering::Relaxed)))),
         damage: DamageLog::default(),
+        releases: Vec::new(),
         streams: Streams {
             out: Box::new(said.clone()),
             err: Box::new(said.clone()),

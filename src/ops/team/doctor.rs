@@ -1,6 +1,7 @@
 //! What is wrong with the repository, the team, the configuration and the engine, each with the way out.
 
 use serde::Serialize;
+use std::fs;
 use std::path::{Path, PathBuf};
 
 use crate::env::Env;
@@ -11,6 +12,8 @@ use crate::ops::decisions::list as decisions;
 use crate::ops::ledger::examine::examine;
 use crate::ops::ledger::prove::{self, Proof};
 use crate::ops::team::engines;
+use crate::ops::team::manifest::{self, Manifest};
+use crate::ops::team::templates::Templates;
 use crate::program::Programs;
 use crate::settings::Layer;
 use crate::view::Progress;
@@ -61,6 +64,7 @@ pub(crate) fn diagnose(
         let area = if problem.code.starts_with("config-") { Area::Configuration } else { Area::Team };
         problems.push(Finding { area, problem: problem.clone() });
     }
+    problems.extend(manifest(env, &project));
     problems.extend(path(env, &project));
     problems.extend(engine(env, &project, directory)?);
     let proof = match is_to_prove {
@@ -118,6 +122,28 @@ fn repository(project: &Project) -> Result<Vec<Finding>, Failure> {
         find(Severity::Warning, "unlanded", &message, "`squad decisions land` on the branch they were made for");
     }
     Ok(findings)
+}
+
+/// Whether what squad installed of the team is of this release.
+fn manifest(env: &Env, project: &Project) -> Option<Finding> {
+    let file = format!("{}/{}", project.folder.name, manifest::FILE);
+    let text = fs::read_to_string(project.folder.path.join(manifest::FILE)).ok()?;
+    let newest = Templates::newest(env);
+    let (severity, message, hint) = match Manifest::read(&text, &file) {
+        Err(failure) => (Severity::Warning, failure.message, failure.hint.unwrap_or_default()),
+        Ok(Manifest { release, .. }) if release < newest => {
+            let message = format!("the team's files are of release {release}, and this squad brings release {newest}");
+            (Severity::Note, message, "`squad upgrade --dry-run` names what would change".to_owned())
+        }
+        Ok(Manifest { release, .. }) if release > newest => {
+            let message =
+                format!("a newer squad wrote the team's files: release {release}, and this one knows {newest}");
+            (Severity::Note, message, "upgrade squad itself".to_owned())
+        }
+        Ok(_) => return None,
+    };
+    let problem = Problem::new(severity, Source::new(file, 0), "upgrade", message).hint(hint);
+    Some(Finding { area: Area::Team, problem })
 }
 
 /// An activated `.venv`, for example: whoever wonders why agents do not find its programs is told.

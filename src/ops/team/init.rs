@@ -2,16 +2,14 @@
 
 use std::path::Path;
 
-use include_dir::{Dir, include_dir};
-
 use crate::env::Env;
 use crate::error::Failure;
 use crate::git::{Change, Landing, Repository};
 use crate::ops::repository;
+use crate::ops::team::manifest::{FILE, Manifest};
+use crate::ops::team::templates::Templates;
 use crate::ops::team::workspace::not_left_out;
 use crate::store;
-
-static TEMPLATE: Dir<'_> = include_dir!("$CARGO_MANIFEST_DIR/templates/team");
 
 pub(in crate::ops) const FOLDER: &str = ".squad";
 
@@ -49,7 +47,7 @@ pub(crate) fn init(env: &Env, directory: &Path, wish: Wish) -> Result<Installed,
     let mut files = Vec::new();
     if there.is_none() {
         not_left_out(&repository)?;
-        files.extend(template_files().into_iter().map(|(path, bytes)| (format!("{FOLDER}/{path}"), bytes)));
+        files.extend(team_files(env).into_iter().map(|(path, bytes)| (format!("{FOLDER}/{path}"), bytes)));
     }
     if wish.ci && work_dir.join(WORKFLOW).symlink_metadata().is_err() {
         files.push((WORKFLOW.to_owned(), WORKFLOW_TEXT.to_vec()));
@@ -129,18 +127,11 @@ fn write(repository: &Repository, work_dir: &Path, files: &[(String, Vec<u8>)]) 
     left.first().map_or(Ok(()), |path| Err(failed("something else is there".to_owned(), path)))
 }
 
-/// The template's files by path, with `/`.
-fn template_files() -> Vec<(String, Vec<u8>)> {
-    fn collect(folder: &Dir<'_>, files: &mut Vec<(String, Vec<u8>)>) {
-        for file in folder.files() {
-            let path =
-                file.path().components().map(|part| part.as_os_str().to_string_lossy()).collect::<Vec<_>>().join("/");
-            files.push((path, file.contents().to_vec()));
-        }
-        folder.dirs().for_each(|inner| collect(inner, files));
-    }
-    let mut files = Vec::new();
-    collect(&TEMPLATE, &mut files);
+/// The files of a new team by path from its folder, and what `squad upgrade` will have to know of them.
+fn team_files(env: &Env) -> Vec<(String, Vec<u8>)> {
+    let templates = Templates::of(env);
+    let manifest = (FILE.to_owned(), Manifest::of(&templates).text().into_bytes());
+    let mut files: Vec<_> = templates.files.into_iter().chain([manifest]).collect();
     files.sort();
     files
 }
@@ -152,14 +143,18 @@ mod tests {
     use crate::parse::{Files, team};
     use crate::route::{Request, Router, Wishes};
 
+    fn files() -> Vec<(String, Vec<u8>)> {
+        team_files(&Env::capture().expect("a world"))
+    }
+
     fn installed() -> Files {
-        let texts = template_files().into_iter().map(|(path, bytes)| (path, String::from_utf8(bytes).expect("UTF-8")));
+        let texts = files().into_iter().map(|(path, bytes)| (path, String::from_utf8(bytes).expect("UTF-8")));
         Files { folder: FOLDER.to_owned(), texts: texts.collect() }
     }
 
     #[test]
     fn the_template_is_small_and_sound() {
-        let files = template_files();
+        let files = files();
         assert!(files.len() <= 40, "{}", files.len());
         assert!(files.iter().map(|(_, bytes)| bytes.len()).sum::<usize>() <= 64 * 1024);
         let (team, problems) = team(&installed());

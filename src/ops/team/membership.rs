@@ -13,6 +13,7 @@ use crate::ops::Workspace;
 use crate::ops::decisions::landing::Lander;
 use crate::ops::team::changeset::{ChangedFile, Changeset, FileChange};
 use crate::ops::team::commit::{files_at, insist_on_merged};
+use crate::ops::team::manifest::{self, Manifest};
 use crate::ops::team::members::named_member;
 use crate::ops::team::project::insist_on_readable;
 use crate::parse::{self, EditedTeam, Files, NewMember};
@@ -51,7 +52,7 @@ pub(crate) enum Outlet {
 }
 
 impl Outlet {
-    fn is_of_the_branch(self) -> bool {
+    pub(crate) fn is_of_the_branch(self) -> bool {
         matches!(self, Self::Commit | Self::Shown { as_commit: true })
     }
 }
@@ -231,8 +232,19 @@ fn changeset(
         }
         files.push(FileChange { path: full(path), from: None, old, new: Some(text.as_bytes().to_vec()) });
     }
+    files.extend(manifest(workspace, base, edited)?);
     files.sort_by(|one, other| one.path.cmp(&other.path));
     Ok(Changeset { command: command(membership), message: message(membership, &edited.slug), files })
+}
+
+/// Files that squad looks after and that are elsewhere now: `squad upgrade` is to find them.
+fn manifest(workspace: &Workspace, base: &Base, edited: &EditedTeam) -> Result<Option<FileChange>, Failure> {
+    let Some((from, to)) = &edited.moved else { return Ok(None) };
+    let path = format!("{}/{}", workspace.folder_in_repository(), manifest::FILE);
+    let Some(old) = base.bytes(workspace, &path)? else { return Ok(None) };
+    // What cannot be read is the upgrade's to complain of.
+    let moved = Manifest::read(&String::from_utf8_lossy(&old), &path).ok().and_then(|known| known.moved(from, to));
+    Ok(moved.map(|moved| FileChange { path, from: None, old: Some(old), new: Some(moved.text().into_bytes()) }))
 }
 
 /// What a file holds then. Of one that is not UTF-8, or a link, no part can be changed.

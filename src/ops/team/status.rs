@@ -15,6 +15,8 @@ use crate::ops::run::lease::{self, Leases, LiveRun};
 use crate::ops::run::live;
 use crate::ops::run::watch::{self, WatchFiles, WatchState, Watcher};
 use crate::ops::team::init::FOLDER;
+use crate::ops::team::manifest::{self, Due};
+use crate::ops::team::templates::Templates;
 use crate::view::Progress;
 
 #[derive(Clone, Debug, PartialEq, Serialize)]
@@ -54,6 +56,9 @@ pub(crate) struct WatchStatus {
 pub(crate) struct TeamStatus {
     /// The team folder from the repository's root.
     pub(crate) folder: String,
+    /// What squad installed of it is of another release than what this squad brings.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(crate) upgrade: Option<Due>,
 }
 
 #[derive(Clone, Debug, PartialEq, Serialize)]
@@ -94,10 +99,11 @@ pub(crate) fn status(env: &Env, directory: &Path, progress: &Progress) -> Result
         let idle: Vec<_> = kept.filter(|kept| sessions.iter().all(|session| session.id != kept.id)).collect();
         sessions.extend(idle);
     }
+    let upgrade = folder.as_ref().and_then(|folder| manifest::due(&folder.path, Templates::newest(env)));
     Ok(Status {
         repository: work_dir.display().to_string(),
         branch: repository.head()?.branch,
-        team: team_folder.map(|folder| TeamStatus { folder }),
+        team: team_folder.map(|folder| TeamStatus { folder, upgrade }),
         in_the_way: in_the_way.then(|| FOLDER.to_owned()),
         watch,
         runs_live,

@@ -55,7 +55,7 @@ pub(super) fn remove_line(text: &str, number: usize) -> Option<String> {
 }
 
 /// The line ends that a text uses first.
-pub(in crate::parse) fn line_end(text: &str) -> &'static str {
+pub(crate) fn line_end(text: &str) -> &'static str {
     match text.find(['\r', '\n']).and_then(|at| text.get(at..)) {
         Some(rest) if rest.starts_with("\r\n") => "\r\n",
         Some(rest) if rest.starts_with('\r') => "\r",

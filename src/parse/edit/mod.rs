@@ -11,7 +11,7 @@ mod registry;
 mod roster;
 mod routing;
 
-pub(super) use cells::line_end;
+pub(crate) use cells::line_end;
 
 use super::roster::{BOT, Folders, HELPERS, names_everyone, names_nobody};
 use super::words::remark;

@@ -1,0 +1,24 @@
+//! A three-way merge of texts, by `git merge-file`: what users expect of a merge is what git does.
+
+use std::{fs, path::Path};
+
+use super::{error::Error, repository::Repository};
+
+impl Repository {
+    /// What becomes of `base` by the changes of both; `None` where they change the same lines.
+    pub(crate) fn merged_text(&self, base: &[u8], ours: &[u8], theirs: &[u8]) -> Result<Option<Vec<u8>>, Error> {
+        let folder = tempfile::tempdir().map_err(Error::io("write to", std::env::temp_dir()))?;
+        let mut arguments = vec!["-p".to_owned(), "--quiet".to_owned()];
+        for (name, bytes) in [("ours", ours), ("base", base), ("theirs", theirs)] {
+            let place = folder.path().join(name);
+            fs::write(&place, bytes).map_err(Error::io("write", &place))?;
+            arguments.push(shown(&place));
+        }
+        let answer = self.call(&["merge-file"]).arguments(&arguments).run()?;
+        Ok(answer.is_success().then_some(answer.stdout))
+    }
+}
+
+fn shown(path: &Path) -> String {
+    path.to_string_lossy().into_owned()
+}

@@ -1,0 +1,117 @@
+//! `.squad/manifest.toml`: which of a team's files squad installed, and from which texts. `squad upgrade` goes by it.
+//!
+//! A team without one has no file that squad looks after.
+
+use std::collections::BTreeMap;
+use std::fs;
+use std::path::Path;
+
+use serde::{Deserialize, Serialize};
+
+use super::templates::{Templates, hash};
+use crate::error::Failure;
+
+pub(crate) const FILE: &str = "manifest.toml";
+
+/// What this squad writes, and the newest that it reads.
+const FORMAT: u32 = 1;
+
+const HEAD: &str =
+    "# Written by squad, for `squad upgrade`: the files it installed, and hashes of the texts they were made from.\n";
+
+#[derive(Clone, Debug, PartialEq, Deserialize, Serialize)]
+pub(crate) struct Manifest {
+    format: u32,
+    /// The release of the templates that the files are up to.
+    pub(crate) release: u32,
+    /// By path from the team folder.
+    #[serde(default)]
+    pub(crate) files: BTreeMap<String, Owned>,
+}
+
+/// A file that squad looks after.
+#[derive(Clone, Debug, PartialEq, Deserialize, Serialize)]
+pub(crate) struct Owned {
+    /// The hash of the text that it was made from.
+    pub(crate) base: String,
+    /// The template's path, if that is another one: the file has moved.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub(crate) template: Option<String>,
+}
+
+impl Manifest {
+    pub(crate) fn of(templates: &Templates) -> Self {
+        let owned = |(path, bytes): (&String, &Vec<u8>)| (path.clone(), Owned { base: hash(bytes), template: None });
+        Self { format: FORMAT, release: templates.release, files: templates.owned().map(owned).collect() }
+    }
+
+    /// Fails where it is no manifest, or one of a newer squad.
+    pub(crate) fn read(text: &str, at: &str) -> Result<Self, Failure> {
+        #[derive(Deserialize)]
+        struct Format {
+            format: u32,
+        }
+        let unread = |error: &toml::de::Error| {
+            let offset = error.span().map_or(0, |span| span.start);
+            let line = 1 + text.get(..offset).map_or(0, |before| before.matches('\n').count());
+            Failure::team(format!("is no manifest: {}", error.message()))
+                .at(format!("{at}:{line}"))
+                .hint("bring it back from an earlier commit; without it, squad looks after none of these files")
+        };
+        let Format { format } = toml::from_str(text).map_err(|error| unread(&error))?;
+        if format > FORMAT {
+            return Err(newer(at, &format!("format {format}"), &format!("up to {FORMAT}")));
+        }
+        toml::from_str(text).map_err(|error| unread(&error))
+    }
+
+    /// Fails where the files are of a newer release than this squad has.
+    pub(crate) fn insist_on_known(&self, templates: &Templates, at: &str) -> Result<(), Failure> {
+        if self.release > templates.release {
+            return Err(newer(at, &format!("release {}", self.release), &format!("release {}", templates.release)));
+        }
+        Ok(())
+    }
+
+    pub(crate) fn text(&self) -> String {
+        format!("{HEAD}{}", toml::to_string(self).unwrap_or_default())
+    }
+
+    /// With files elsewhere; `None` where it has none of them.
+    pub(crate) fn moved(&self, from: &str, to: &str) -> Option<Self> {
+        let inner = |path: &str| {
+            path.strip_prefix(from).filter(|rest| rest.is_empty() || rest.starts_with('/')).map(str::to_owned)
+        };
+        self.files.keys().find(|path| inner(path).is_some())?;
+        let files = self.files.iter().map(|(path, owned)| match inner(path) {
+            Some(rest) => {
+                let template = owned.template.clone().or_else(|| Some(path.clone()));
+                (format!("{to}{rest}"), Owned { template, ..owned.clone() })
+            }
+            None => (path.clone(), owned.clone()),
+        });
+        Some(Self { files: files.collect(), ..self.clone() })
+    }
+}
+
+fn newer(at: &str, theirs: &str, ours: &str) -> Failure {
+    Failure::team(format!("a newer squad wrote these files: {theirs}, and this one knows {ours}"))
+        .at(at)
+        .hint("upgrade squad itself; until then it reads the team and leaves these files alone")
+}
+
+/// Whether an upgrade is due for the team in this folder, as far as its manifest tells.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+pub(crate) struct Due {
+    /// The release that the team's files are up to.
+    pub(crate) release: u32,
+    /// The one that this squad brings.
+    pub(crate) newest: u32,
+}
+
+/// `None` where there is no manifest, or one that cannot be read: `doctor` has more to say.
+pub(crate) fn due(folder: &Path, newest: u32) -> Option<Due> {
+    let text = fs::read_to_string(folder.join(FILE)).ok()?;
+    let manifest = Manifest::read(&text, FILE).ok()?;
+    (manifest.release != newest).then_some(Due { release: manifest.release, newest })
+}

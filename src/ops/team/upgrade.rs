@@ -1,0 +1,306 @@
+//! Upgrading: what a newer squad installs, merged into what the team has made of what an older one installed.
+//!
+//! Each file is merged three ways: from the text it was made from, by what the team did and by what squad did since.
+//! Where both changed the same lines, the team's file stays as it is and squad's new one is laid beside it.
+
+use std::collections::BTreeMap;
+use std::fs;
+use std::path::Path;
+
+use serde::Serialize;
+
+use super::manifest::{FILE, Manifest, Owned};
+use super::templates::{Templates, hash};
+use crate::env::Env;
+use crate::error::Failure;
+use crate::git::Repository;
+use crate::ops::Workspace;
+use crate::ops::decisions::landing::Lander;
+use crate::ops::team::changeset::{ChangedFile, Changeset, FileChange};
+use crate::ops::team::membership::Outlet;
+use crate::parse::line_end;
+
+const COMMAND: &str = "upgrade";
+
+/// What is appended to the name of a file for squad's new one.
+const NEW: &str = ".new";
+
+/// What an upgrade does, or would.
+#[derive(Debug, Serialize)]
+pub(crate) struct Upgraded {
+    /// The releases of the team's files, before and after. `None`: the team has no manifest.
+    pub(crate) from: Option<u32>,
+    pub(crate) to: u32,
+    pub(crate) files: Vec<ChangedFile>,
+    /// Files that stay as they are, with squad's new one beside each.
+    pub(crate) conflicts: Vec<Conflict>,
+    /// Files that the team has deleted or replaced, and that squad leaves to it.
+    pub(crate) left: Vec<String>,
+    pub(crate) commit: Option<String>,
+    #[serde(skip)]
+    pub(crate) diff: String,
+}
+
+#[derive(Clone, Debug, Serialize)]
+pub(crate) struct Conflict {
+    pub(crate) path: String,
+    pub(crate) new: String,
+}
+
+/// What becomes of one file.
+enum Step {
+    /// It is as it should be.
+    Stays,
+    Becomes(Vec<u8>),
+    Goes,
+    /// Squad's new text is laid beside it.
+    Conflicts(Vec<u8>),
+    /// It is the team's now.
+    Left,
+}
+
+pub(crate) fn upgrade(env: &Env, directory: &Path, outlet: Outlet) -> Result<Upgraded, Failure> {
+    let workspace = Workspace::find(env, directory)?;
+    if workspace.folder.is_borrowed() {
+        return Err(Failure::team("the team is the main work tree's").hint("upgrade it there"));
+    }
+    let _turn = match outlet {
+        Outlet::Shown { .. } => None,
+        Outlet::Commit | Outlet::WorkTree => Some(Lander::new(env, &workspace).turn()?),
+    };
+    let templates = Templates::of(env);
+    let files = team_files(&workspace, outlet)?;
+    let Some(text) = files.get(FILE) else {
+        return Ok(Upgraded {
+            from: None,
+            to: templates.release,
+            files: Vec::new(),
+            conflicts: Vec::new(),
+            left: Vec::new(),
+            commit: None,
+            diff: String::new(),
+        });
+    };
+    let folder = workspace.folder_in_repository();
+    let at = format!("{folder}/{FILE}");
+    let manifest = Manifest::read(&String::from_utf8_lossy(text), &at)?;
+    manifest.insist_on_known(&templates, &at)?;
+    let plan = Plan::new(&workspace.repository, &templates, &manifest, &files)?;
+    plan.carry_out(env, &workspace, &manifest, outlet)
+}
+
+/// The team's files by path from its folder, as the branch has them, or the work tree.
+fn team_files(workspace: &Workspace, outlet: Outlet) -> Result<BTreeMap<String, Vec<u8>>, Failure> {
+    const LARGEST: u64 = 16 * 1024 * 1024;
+    let folder = workspace.folder_in_repository();
+    let inner = |path: &str| path.strip_prefix(&folder).map(|path| path.trim_start_matches('/').to_owned());
+    if outlet.is_of_the_branch() {
+        let head = workspace.repository.head()?;
+        let Some(commit) = head.commit.filter(|_| head.branch.is_some()) else {
+            return Err(Failure::failed("cannot commit: no branch with commits is checked out")
+                .hint("--no-commit writes the files and leaves the commit to you"));
+        };
+        let wanted = |path: &str| {
+            let inner = inner(path)?;
+            let is_decision = inner.starts_with("decisions/") && inner != "decisions/README.md";
+            (!is_decision && !inner.ends_with("history.md")).then_some(LARGEST)
+        };
+        let found = workspace.repository.files_at(&commit, &folder, wanted)?;
+        let found: BTreeMap<_, _> =
+            found.into_iter().filter_map(|(path, bytes)| Some((inner(&path)?, bytes))).collect();
+        if !found.contains_key(FILE) && workspace.folder.path.join(FILE).exists() {
+            return Err(Failure::failed(format!("cannot commit: {folder}/{FILE} is not committed"))
+                .hint("commit the team first, or leave the commit to yourself with --no-commit"));
+        }
+        return Ok(found);
+    }
+    let manifest = fs::read(workspace.folder.path.join(FILE)).ok();
+    let paths = manifest.as_ref().and_then(|text| {
+        let manifest = Manifest::read(&String::from_utf8_lossy(text), FILE).ok()?;
+        Some(manifest.files.into_keys().collect::<Vec<_>>())
+    });
+    let all = paths.unwrap_or_default().into_iter().chain([FILE.to_owned()]);
+    let read = |path: String| {
+        let place = workspace.folder.path.join(&path);
+        let is_file = place.symlink_metadata().is_ok_and(|metadata| metadata.is_file());
+        is_file.then(|| fs::read(&place).ok()).flatten().map(|bytes| (path, bytes))
+    };
+    Ok(all.filter_map(read).collect())
+}
+
+/// What becomes of each file, by path from the team folder.
+struct Plan<'a> {
+    templates: &'a Templates,
+    files: &'a BTreeMap<String, Vec<u8>>,
+    steps: BTreeMap<String, Step>,
+    manifest: Manifest,
+}
+
+impl<'a> Plan<'a> {
+    fn new(
+        repository: &Repository,
+        templates: &'a Templates,
+        manifest: &Manifest,
+        files: &'a BTreeMap<String, Vec<u8>>,
+    ) -> Result<Self, Failure> {
+        let mut steps = BTreeMap::new();
+        let mut next = manifest.clone();
+        (next.release, next.files) = (templates.release, BTreeMap::new());
+        for (path, owned) in &manifest.files {
+            let name = owned.template.as_ref().unwrap_or(path);
+            let Some(new) = templates.files.get(name) else {
+                steps.insert(path.clone(), gone(templates, owned, files.get(path)));
+                continue;
+            };
+            let step = match (files.get(path), templates.text(&owned.base)) {
+                _ if hash(new) == owned.base => Step::Stays,
+                (None, _) => Step::Left,
+                (Some(ours), Some(base)) => merged(repository, base, ours, new)?,
+                // Nobody knows the text it was made from.
+                (Some(ours), None) if same(ours, new) => Step::Stays,
+                (Some(_), None) => Step::Conflicts(new.clone()),
+            };
+            steps.insert(path.clone(), step);
+            next.files.insert(path.clone(), Owned { base: hash(new), ..owned.clone() });
+        }
+        let is_known =
+            |path: &String| manifest.files.iter().any(|(file, owned)| owned.template.as_ref().unwrap_or(file) == path);
+        for (path, new) in templates.owned().filter(|(path, _)| !is_known(path)) {
+            // Whoever is not on the roster needs no charter, and what is there is the team's.
+            if !path.starts_with("agents/") && !files.contains_key(path) {
+                steps.insert(path.clone(), Step::Becomes(new.clone()));
+                next.files.insert(path.clone(), Owned { base: hash(new), template: None });
+            }
+        }
+        Ok(Self { templates, files, steps, manifest: next })
+    }
+
+    fn carry_out(
+        self,
+        env: &Env,
+        workspace: &Workspace,
+        manifest: &Manifest,
+        outlet: Outlet,
+    ) -> Result<Upgraded, Failure> {
+        let folder = workspace.folder_in_repository();
+        let full = |path: &str| format!("{folder}/{path}");
+        let (mut changes, mut conflicts, mut beside, mut left) = (Vec::new(), Vec::new(), Vec::new(), Vec::new());
+        for (path, step) in &self.steps {
+            let change = |new: Option<Vec<u8>>| FileChange {
+                path: full(path),
+                from: None,
+                old: self.files.get(path).cloned(),
+                new,
+            };
+            match step {
+                Step::Stays => {}
+                Step::Becomes(new) => changes.push(change(Some(new.clone()))),
+                Step::Goes => changes.push(change(None)),
+                Step::Left => left.push(full(path)),
+                Step::Conflicts(new) => {
+                    let place = format!("{}{NEW}", full(path));
+                    beside.extend(self.room_for(workspace, &place, new)?);
+                    conflicts.push(Conflict { path: full(path), new: place });
+                }
+            }
+        }
+        if self.manifest != *manifest {
+            let old = self.files.get(FILE).cloned();
+            changes.push(FileChange {
+                path: full(FILE),
+                from: None,
+                old,
+                new: Some(self.manifest.text().into_bytes()),
+            });
+        }
+        let release = self.manifest.release;
+        let message = format!(
+            "squad: upgrade the team's files to release {release}\n\nMerged into what the team has made of release {}.\n",
+            manifest.release
+        );
+        let changeset = Changeset { command: COMMAND.to_owned(), message, files: changes };
+        let mut upgraded = Upgraded {
+            from: Some(manifest.release),
+            to: release,
+            files: changeset.changed_files(),
+            conflicts,
+            left,
+            commit: None,
+            diff: changeset.diff(),
+        };
+        if changeset.files.is_empty() {
+            return Ok(upgraded);
+        }
+        let repository = &workspace.repository;
+        if outlet.is_of_the_branch() {
+            changeset.insist_on_room(repository)?;
+        }
+        // First: the manifest must not say that somebody has seen what nobody was shown.
+        if !matches!(outlet, Outlet::Shown { .. }) {
+            let files: Vec<_> =
+                beside.iter().map(|(path, old, new)| (path.as_str(), old.as_deref(), Some(new.as_slice()))).collect();
+            repository.rewrite(COMMAND, &files)?;
+        }
+        match outlet {
+            Outlet::Commit => upgraded.commit = Some(changeset.commit(env, repository)?),
+            Outlet::WorkTree => changeset.write(repository)?,
+            Outlet::Shown { .. } => {}
+        }
+        Ok(upgraded)
+    }
+
+    /// What is written beside a file: path, what is there, what is to be there. What is there may be an older text of
+    /// squad's, and nothing else.
+    fn room_for(&self, workspace: &Workspace, place: &str, new: &[u8]) -> Result<Option<Beside>, Failure> {
+        let there = workspace.work_dir.join(place);
+        if there.symlink_metadata().is_err() {
+            return Ok(Some((place.to_owned(), None, new.to_owned())));
+        }
+        match fs::read(&there) {
+            Ok(old) if old == new => Ok(None),
+            Ok(old) if self.templates.knows(&old) => Ok(Some((place.to_owned(), Some(old), new.to_owned()))),
+            _ => Err(Failure::failed("something of yours is where squad's new file would be")
+                .at(place)
+                .hint("move it away, then try again")),
+        }
+    }
+}
+
+/// A path, what is there, and what is to be there.
+type Beside = (String, Option<Vec<u8>>, Vec<u8>);
+
+/// Of a file that squad does not install any more.
+fn gone(templates: &Templates, owned: &Owned, ours: Option<&Vec<u8>>) -> Step {
+    match (ours, templates.text(&owned.base)) {
+        (None, _) => Step::Stays,
+        (Some(ours), Some(base)) if same(ours, base) => Step::Goes,
+        _ => Step::Left,
+    }
+}
+
+/// Whether two texts differ in their line ends at most.
+fn same(one: &[u8], other: &[u8]) -> bool {
+    let plain = |bytes: &[u8]| bytes.iter().copied().filter(|byte| *byte != b'\r').collect::<Vec<u8>>();
+    one == other || plain(one) == plain(other)
+}
+
+fn merged(repository: &Repository, base: &[u8], ours: &[u8], new: &[u8]) -> Result<Step, Failure> {
+    let Ok(text) = std::str::from_utf8(ours) else { return Ok(Step::Conflicts(new.to_owned())) };
+    let end = line_end(text);
+    let like = |bytes: &[u8]| match end {
+        "\n" => bytes.to_owned(),
+        end => String::from_utf8_lossy(bytes).replace('\n', end).into_bytes(),
+    };
+    let (base, new) = (like(base), like(new));
+    if same(ours, &new) {
+        return Ok(Step::Stays);
+    }
+    if same(ours, &base) {
+        return Ok(Step::Becomes(new));
+    }
+    Ok(match repository.merged_text(&base, ours, &new)? {
+        Some(merged) if merged == ours => Step::Stays,
+        Some(merged) => Step::Becomes(merged),
+        None => Step::Conflicts(new),
+    })
+}
