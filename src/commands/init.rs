@@ -1,21 +1,30 @@
 use super::{Context, Ended};
 use crate::git::{Outcome, Recovered};
 use crate::model::{list, plural};
+use crate::ops::team::fit;
 use crate::ops::team::init::{self, Installed, Wish};
 use crate::ui::GOOD;
 
 /// Install a team in this repository
 ///
 /// Writes a small `.squad/` folder to the root of the repository and commits it: six agents with charters, a
-/// routing table, notes on decisions and a configuration file. It writes nothing else, and changes nothing where a
-/// team already exists.
+/// routing table, notes on decisions and a configuration file. What the repository shows of its purpose, languages,
+/// commands and folders is filled in. It writes nothing else, and changes nothing where a team already exists.
 #[derive(clap::Args)]
 #[command(after_help = "\
 Examples:
   squad init                 Install a team, in one commit
+  squad init --preset library    A team without a frontend
+  squad init --agents backend,tester
   squad init --no-commit     Write the files and leave the commit to you
   squad init --ci            Also a GitHub workflow that comments on pull requests what they decide")]
 pub(super) struct Args {
+    /// A smaller team: default, solo, library, web, service, docs or research
+    #[arg(long, value_name = "PRESET", conflicts_with = "agents")]
+    preset: Option<String>,
+    /// Only these of lead, backend, frontend, tester, docs and reviewer
+    #[arg(long, value_name = "NAME,…", value_delimiter = ',')]
+    agents: Vec<String>,
     /// Write the files but do not commit them
     #[arg(long)]
     no_commit: bool,
@@ -26,7 +35,10 @@ pub(super) struct Args {
 
 impl Args {
     pub(super) fn run(self, context: &mut Context<'_>) -> Ended {
-        let installed = init::init(context.env, &context.directory, Wish { commit: !self.no_commit, ci: self.ci })?;
+        let preset = self.preset.as_deref().map(fit::preset).transpose()?;
+        let agents = self.agents.into_iter().map(|agent| agent.trim().to_lowercase()).collect();
+        let wish = Wish { agents: preset.unwrap_or(agents), commit: !self.no_commit, ci: self.ci };
+        let installed = init::init(context.env, &context.directory, wish)?;
         let installed = match (installed, &context.recovered) {
             // By this very call, for the one before it.
             (

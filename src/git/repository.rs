@@ -254,6 +254,14 @@ impl Repository {
         contents(&store, store.links_below(root, folder)?, wanted)
     }
 
+    /// The files of the work tree that git has or would take, from its root with `/`.
+    pub(crate) fn listed_files(&self) -> Result<Vec<String>, Error> {
+        let list = ["ls-files", "-z", "--cached", "--others", "--exclude-standard"];
+        let listed = self.call(&list).succeed()?.stdout;
+        let names = listed.split(|byte| *byte == 0).filter(|name| !name.is_empty());
+        Ok(names.filter_map(|name| String::from_utf8(name.to_owned()).ok()).collect())
+    }
+
     /// Whether git leaves a file or folder of the work tree alone, by `.gitignore` and its like.
     pub(crate) fn is_ignored(&self, path: &str) -> bool {
         // Not `check-ignore`: that takes no literal paths.

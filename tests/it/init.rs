@@ -153,3 +153,89 @@ fn a_team_that_is_only_on_the_branch_is_not_made_anew() {
     repo.git(&["commit", "--quiet", "--message=no team"]);
     assert_eq!(repo.squad(&["init"]).code, 0);
 }
+
+#[test]
+fn the_team_fits_the_repository() {
+    let repo = TestRepo::empty();
+    for (path, text) in [
+        ("README.md", "# Tides\n\nTides tells sailors when the water comes. It is small.\n"),
+        (
+            "package.json",
+            "{\"scripts\": {\"test\": \"vitest\"}, \"dependencies\": {\"react\": \"19\", \"evil`rm -rf`\": \"1\"}}",
+        ),
+        ("Cargo.toml", "[dependencies]\naxum = \"1\"\n"),
+        ("server/src/main.rs", ""),
+        ("web/app.tsx", ""),
+        ("tests/it.rs", ""),
+        ("we|ird/api/x.rs", ""),
+        (".editorconfig", ""),
+        (".github/CODEOWNERS", "* @sailors\n"),
+    ] {
+        repo.write(path, text);
+    }
+    repo.git(&["add", "-A"]);
+    repo.git(&["commit", "--quiet", "--message=first"]);
+    assert_eq!(repo.squad(&["init"]).code, 0);
+    let team = repo.read(".squad/team.md");
+    expect![[r#"
+        - **Purpose:** Tides tells sailors when the water comes.
+        - **Users:** the people the README addresses.
+        - **Stack:** Rust, TypeScript; Axum, React. Nothing is added without a decision.
+        - **Build and test:** `cargo build`, `cargo test`, `npm run test`. A change is done when they pass.
+        - **Conventions:** those of the code around the change; formatter and linter settings in the repository are binding. Read `.editorconfig`.
+        - **Off limits:** generated files, vendored code and secrets are not edited by hand. `.github/CODEOWNERS` says who approves changes of what.
+    "#]]
+    .assert_eq(&format!("{}\n", team.lines().filter(|line| line.starts_with("- **")).collect::<Vec<_>>().join("\n")));
+    let report: serde_json::Value = serde_json::from_str(&repo.squad(&["agents", "--json"]).out).expect("JSON");
+    assert_eq!(report["problems"], serde_json::json!([]));
+    let modules: Vec<String> = report["modules"]
+        .as_array()
+        .expect("modules")
+        .iter()
+        .map(|one| format!("{} {}", one["path"], one["primary"]))
+        .collect();
+    assert_eq!(modules, ["\"server\" \"backend\"", "\"tests\" \"tester\"", "\"web\" \"frontend\""]);
+    let plan: serde_json::Value =
+        serde_json::from_str(&repo.squad(&["route", "--json", "Tidy web/app.tsx"]).out).expect("JSON");
+    assert_eq!(plan["agents"], serde_json::json!(["frontend"]));
+    assert!(repo.squad(&["upgrade"]).err.contains("nothing to upgrade"));
+    assert_eq!(repo.git(&["status", "--porcelain"]), "");
+}
+
+#[test]
+fn a_smaller_team_shares_the_work_among_itself() {
+    for (arguments, slugs) in [
+        (&["--preset", "solo"][..], &["backend"][..]),
+        (&["--preset", "library"], &["lead", "backend", "tester", "docs", "reviewer"]),
+        (&["--preset", "web"], &["lead", "backend", "frontend", "tester", "reviewer"]),
+        (&["--preset", "service"], &["lead", "backend", "tester", "reviewer"]),
+        (&["--preset", "docs"], &["docs", "reviewer"]),
+        (&["--preset", "research"], &["lead", "backend", "docs"]),
+        (&["--preset", "default"], &["lead", "backend", "frontend", "tester", "docs", "reviewer"]),
+        (&["--agents", "tester, Reviewer"], &["tester", "reviewer"]),
+    ] {
+        let repo = TestRepo::empty();
+        let output = repo.squad(&[&["init"][..], arguments].concat());
+        assert_eq!(output.code, 0, "{output}");
+        let report: serde_json::Value = serde_json::from_str(&repo.squad(&["agents", "--json"]).out).expect("JSON");
+        assert_eq!(report["problems"], serde_json::json!([]), "{arguments:?}");
+        let found: Vec<&str> =
+            report["agents"].as_array().expect("agents").iter().filter_map(|agent| agent["slug"].as_str()).collect();
+        assert_eq!(found, slugs);
+        assert_eq!(report["rules"].as_array().map(Vec::len), Some(15), "{arguments:?}");
+        // No charter sends work to somebody who is not there.
+        for slug in slugs {
+            let charter = repo.read(&format!(".squad/agents/{slug}/charter.md"));
+            for gone in ["Lead", "Backend", "Frontend", "Tester", "Docs", "Reviewer"] {
+                let is_gone = !slugs.contains(&gone.to_lowercase().as_str());
+                assert!(!is_gone || !charter.contains(&format!("({gone})")), "{slug} {gone}: {charter}");
+            }
+        }
+        assert!(repo.squad(&["upgrade"]).err.contains("nothing to upgrade"));
+    }
+    for arguments in [&["--preset", "huge"][..], &["--agents", "nobody"], &["--agents", "lead", "--preset", "solo"]] {
+        let repo = TestRepo::empty();
+        let output = repo.squad(&[&["init"][..], arguments].concat());
+        assert!(output.code == 2 && !repo.exists(".squad"), "{output}");
+    }
+}

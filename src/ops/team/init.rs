@@ -1,12 +1,15 @@
 //! Installs a team: a few Markdown files, in one commit.
 
+use std::fs;
 use std::path::Path;
 
 use crate::env::Env;
 use crate::error::Failure;
 use crate::git::{Change, Landing, Repository};
 use crate::ops::repository;
+use crate::ops::team::fit::{self, TeamFiles};
 use crate::ops::team::manifest::{FILE, Manifest};
+use crate::ops::team::survey::{self, Survey};
 use crate::ops::team::templates::Templates;
 use crate::ops::team::workspace::not_left_out;
 use crate::store;
@@ -18,8 +21,10 @@ const WORKFLOW: &str = ".github/workflows/squad-review.yml";
 static WORKFLOW_TEXT: &[u8] = include_bytes!("../../../templates/ci/squad-review.yml");
 
 /// What is asked for.
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Debug, Default)]
 pub(crate) struct Wish {
+    /// Who is on the team, by their slugs; all of the built-in one where nobody is named.
+    pub(crate) agents: Vec<String>,
     /// In a commit.
     pub(crate) commit: bool,
     /// The job that reviews pull requests too.
@@ -47,7 +52,12 @@ pub(crate) fn init(env: &Env, directory: &Path, wish: Wish) -> Result<Installed,
     let mut files = Vec::new();
     if there.is_none() {
         not_left_out(&repository)?;
-        files.extend(team_files(env).into_iter().map(|(path, bytes)| (format!("{FOLDER}/{path}"), bytes)));
+        let mut team = team_files(env);
+        if !wish.agents.is_empty() {
+            fit::keep(&mut team, &wish.agents)?;
+        }
+        fit::fill_in(&mut team, &surveyed(&repository, &work_dir)?);
+        files.extend(team.into_iter().map(|(path, bytes)| (format!("{FOLDER}/{path}"), bytes)));
     }
     if wish.ci && work_dir.join(WORKFLOW).symlink_metadata().is_err() {
         files.push((WORKFLOW.to_owned(), WORKFLOW_TEXT.to_vec()));
@@ -56,7 +66,7 @@ pub(crate) fn init(env: &Env, directory: &Path, wish: Wish) -> Result<Installed,
         return Ok(Installed::Already { folder });
     }
     let paths: Vec<String> = files.iter().map(|(path, _)| path.clone()).collect();
-    match commit(env, &repository, wish, &files)? {
+    match commit(env, &repository, &wish, &files)? {
         Ok(commit) => Ok(Installed::Committed { files: paths, commit }),
         // The files are there, whatever stands against the commit.
         Err(reason) => write(&repository, &work_dir, &files).map(|()| Installed::Written { files: paths, reason }),
@@ -67,7 +77,7 @@ pub(crate) fn init(env: &Env, directory: &Path, wish: Wish) -> Result<Installed,
 fn commit(
     env: &Env,
     repository: &Repository,
-    wish: Wish,
+    wish: &Wish,
     files: &[(String, Vec<u8>)],
 ) -> Result<Result<String, String>, Failure> {
     if !wish.commit {
@@ -128,12 +138,24 @@ fn write(repository: &Repository, work_dir: &Path, files: &[(String, Vec<u8>)]) 
 }
 
 /// The files of a new team by path from its folder, and what `squad upgrade` will have to know of them.
-fn team_files(env: &Env) -> Vec<(String, Vec<u8>)> {
+fn team_files(env: &Env) -> TeamFiles {
     let templates = Templates::of(env);
     let manifest = (FILE.to_owned(), Manifest::of(&templates).text().into_bytes());
-    let mut files: Vec<_> = templates.files.into_iter().chain([manifest]).collect();
-    files.sort();
-    files
+    templates.files.into_iter().chain([manifest]).collect()
+}
+
+/// What is in the repository, beside a team.
+fn surveyed(repository: &Repository, work_dir: &Path) -> Result<Survey, Failure> {
+    const LARGEST: u64 = 256 * 1024;
+    let paths = repository.listed_files()?;
+    let read = |path: &&String| {
+        let place = work_dir.join(path);
+        let is_small = place.symlink_metadata().is_ok_and(|metadata| metadata.is_file() && metadata.len() <= LARGEST);
+        let text = is_small.then(|| fs::read(&place).ok()).flatten().and_then(|bytes| String::from_utf8(bytes).ok())?;
+        Some(((*path).clone(), text))
+    };
+    let texts = paths.iter().filter(|path| survey::is_telling(path)).filter_map(|path| read(&path)).collect();
+    Ok(survey::survey(&paths, &texts))
 }
 
 #[cfg(test)]
@@ -143,7 +165,7 @@ mod tests {
     use crate::parse::{Files, team};
     use crate::route::{Request, Router, Wishes};
 
-    fn files() -> Vec<(String, Vec<u8>)> {
+    fn files() -> TeamFiles {
         team_files(&Env::capture().expect("a world"))
     }
 
@@ -156,7 +178,7 @@ mod tests {
     fn the_template_is_small_and_sound() {
         let files = files();
         assert!(files.len() <= 40, "{}", files.len());
-        assert!(files.iter().map(|(_, bytes)| bytes.len()).sum::<usize>() <= 64 * 1024);
+        assert!(files.values().map(Vec::len).sum::<usize>() <= 64 * 1024);
         let (team, problems) = team(&installed());
         assert_eq!(problems, []);
         let slugs: Vec<&str> = team.startable().map(|member| member.slug.as_str()).collect();

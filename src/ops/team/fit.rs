@@ -1,0 +1,180 @@
+//! A team that fits a repository: the built-in one with fewer agents, what is known of the project filled in, and
+//! folders that have owners.
+
+use std::collections::BTreeMap;
+
+use super::survey::Survey;
+use crate::error::Failure;
+use crate::model::list;
+
+/// Files by path from the team folder, with `/`.
+pub(super) type TeamFiles = BTreeMap<String, Vec<u8>>;
+
+const ROSTER: &str = "team.md";
+const ROUTING: &str = "routing.md";
+
+/// Who is on the team of each preset.
+const PRESETS: [(&str, &[&str]); 7] = [
+    ("default", &["lead", "backend", "frontend", "tester", "docs", "reviewer"]),
+    ("solo", &["backend"]),
+    ("library", &["lead", "backend", "tester", "docs", "reviewer"]),
+    ("web", &["lead", "backend", "frontend", "tester", "reviewer"]),
+    ("service", &["lead", "backend", "tester", "reviewer"]),
+    ("docs", &["docs", "reviewer"]),
+    ("research", &["lead", "backend", "docs"]),
+];
+
+/// Who takes over the work of somebody who is not on the team; the first that is.
+const STAND_INS: [&str; 4] = ["backend", "docs", "lead", "reviewer"];
+
+/// The agents of a preset by their slugs. Fails for one that there is none of.
+pub(crate) fn preset(name: &str) -> Result<Vec<String>, Failure> {
+    let found = PRESETS.iter().find(|(preset, _)| *preset == name).map(|(_, agents)| *agents);
+    let agents = found.ok_or_else(|| {
+        let names = list(PRESETS.map(|(preset, _)| preset));
+        Failure::usage(format!("there is no preset `{name}`")).hint(format!("there are {names}"))
+    })?;
+    Ok(agents.iter().map(|agent| (*agent).to_owned()).collect())
+}
+
+fn text(files: &TeamFiles, path: &str) -> String {
+    files.get(path).map(|bytes| String::from_utf8_lossy(bytes).into_owned()).unwrap_or_default()
+}
+
+fn put(files: &mut TeamFiles, path: &str, text: String) {
+    files.insert(path.to_owned(), text.into_bytes());
+}
+
+/// The cells of a table's row, without the spaces around them.
+fn cells(line: &str) -> Option<Vec<&str>> {
+    let inner = line.strip_prefix('|')?.strip_suffix('|')?;
+    Some(inner.split('|').map(str::trim).collect())
+}
+
+/// Leaves only these agents on the team. The work of the others goes to those who stand in for them; a reviewer who is
+/// not there reviews nothing.
+pub(super) fn keep(files: &mut TeamFiles, agents: &[String]) -> Result<(), Failure> {
+    let roster = text(files, ROSTER);
+    let slug_of = |line: &str| {
+        let name = cells(line)?.first()?.to_lowercase();
+        files.contains_key(&format!("agents/{name}/charter.md")).then_some(name)
+    };
+    let known: Vec<String> = roster.lines().filter_map(slug_of).collect();
+    if let Some(unknown) = agents.iter().find(|agent| !known.contains(agent)) {
+        return Err(Failure::usage(format!("squad installs no agent `{unknown}`"))
+            .hint(format!("it installs {}; `squad agents add` adds others", list(&known))));
+    }
+    let is_gone = |slug: &str| known.iter().any(|one| one == slug) && !agents.iter().any(|one| one == slug);
+    let kept = roster.lines().filter(|line| slug_of(line).is_none_or(|slug| !is_gone(&slug)));
+    let kept: String = kept.map(|line| format!("{line}\n")).collect();
+    let stand_in = STAND_INS.into_iter().find(|slug| agents.iter().any(|one| one == slug));
+    let stand_in = stand_in.or(agents.first().map(String::as_str)).map(capitalized).unwrap_or_default();
+    let routing = text(files, ROUTING);
+    let routing: String = routing.lines().map(|line| format!("{}\n", routed(line, &is_gone, &stand_in))).collect();
+    put(files, ROSTER, kept);
+    put(files, ROUTING, routing);
+    files.retain(|path, _| path.split('/').nth(1).is_none_or(|slug| !path.starts_with("agents/") || !is_gone(slug)));
+    let charters: Vec<String> = files.keys().filter(|path| path.ends_with("/charter.md")).cloned().collect();
+    for path in charters {
+        let charter: String = text(files, &path).lines().map(|line| format!("{}\n", bounded(line, &is_gone))).collect();
+        put(files, &path, charter);
+    }
+    Ok(())
+}
+
+fn capitalized(slug: &str) -> String {
+    let (first, rest) = slug.split_at(slug.len().min(1));
+    format!("{}{rest}", first.to_uppercase())
+}
+
+/// A row of the routing table for those who are there.
+fn routed(line: &str, is_gone: &impl Fn(&str) -> bool, stand_in: &str) -> String {
+    let Some([signal, who, examples]) = cells(line).and_then(|cells| <[&str; 3]>::try_from(cells).ok()) else {
+        return line.to_owned();
+    };
+    let (worker, reviewer) = who.split_once(" + ").map_or((who, None), |(worker, reviewer)| (worker, Some(reviewer)));
+    let slug = |name: &str| name.split(' ').next().unwrap_or_default().to_lowercase();
+    let worker = if is_gone(&slug(worker)) { stand_in } else { worker };
+    match reviewer.filter(|reviewer| !is_gone(&slug(reviewer)) && slug(reviewer) != slug(worker)) {
+        Some(reviewer) => format!("| {signal} | {worker} + {reviewer} | {examples} |"),
+        None => format!("| {signal} | {worker} | {examples} |"),
+    }
+}
+
+/// A charter's line that says whose some work is, without the work of those who are not there.
+fn bounded(line: &str, is_gone: &impl Fn(&str) -> bool) -> String {
+    let Some((head, rest)) = line.split_once("**I don't handle:** ") else { return line.to_owned() };
+    let (rest, after) =
+        rest.split_once(". ").map_or((rest, String::new()), |(rest, after)| (rest, format!(" {after}")));
+    let mut items: Vec<String> = Vec::new();
+    let mut depth = 0_usize;
+    for part in rest.trim_end_matches('.').split(", ") {
+        match items.last_mut().filter(|_| depth > 0) {
+            Some(item) => item.push_str(&format!(", {part}")),
+            None => items.push(part.to_owned()),
+        }
+        depth = (depth + part.matches('(').count()).saturating_sub(part.matches(')').count());
+    }
+    let is_somebodys = |item: &String| {
+        let names = item.rsplit_once('(').map(|(_, names)| names.trim_end_matches(')'));
+        names.is_none_or(|names| names.split(", ").any(|name| !is_gone(&name.to_lowercase())))
+    };
+    items.retain(is_somebodys);
+    let items = items.join(", ");
+    match items.strip_prefix("or ").unwrap_or(&items) {
+        "" => format!("{head}**I don't handle:** what the task does not ask for.{after}"),
+        items => format!("{head}**I don't handle:** {items}.{after}"),
+    }
+}
+
+/// Fills in what is known of the project, and who owns which folder.
+pub(super) fn fill_in(files: &mut TeamFiles, survey: &Survey) {
+    let roster = text(files, ROSTER);
+    let filled: String = roster.lines().map(|line| format!("{}\n", filled(line, survey))).collect();
+    let owned = survey
+        .owners
+        .iter()
+        .filter(|(_, owner)| files.contains_key(&format!("agents/{}/charter.md", owner.to_lowercase())));
+    let rows: String = owned.map(|(path, owner)| format!("| {path}/ | {owner} |\n")).collect();
+    if roster != filled {
+        put(files, ROSTER, filled);
+    }
+    if !rows.is_empty() {
+        let routing = text(files, ROUTING);
+        let table = "| Path | Owner |\n|------|-------|\n";
+        put(
+            files,
+            ROUTING,
+            format!(
+                "{routing}\n## Module Ownership\n\nA message that names a path goes to its owner.\n\n{table}{rows}"
+            ),
+        );
+    }
+}
+
+fn filled(line: &str, survey: &Survey) -> String {
+    let Some((key, rest)) = line.strip_prefix("- **").and_then(|line| line.split_once(":** ")) else {
+        return line.to_owned();
+    };
+    let code = |names: &[String]| names.iter().map(|name| format!("`{name}`")).collect::<Vec<_>>().join(", ");
+    let value = match key {
+        "Purpose" => survey.purpose.clone(),
+        "Stack" if !survey.languages.is_empty() => {
+            let frameworks = survey.frameworks.join(", ");
+            let more = if frameworks.is_empty() { String::new() } else { format!("; {frameworks}") };
+            Some(format!("{}{more}. Nothing is added without a decision.", survey.languages.join(", ")))
+        }
+        "Build and test" if !survey.commands.is_empty() => {
+            Some(format!("{}. A change is done when they pass.", code(&survey.commands)))
+        }
+        "Conventions" if !survey.conventions.is_empty() => {
+            let files: Vec<String> = survey.conventions.iter().map(|file| (*file).to_owned()).collect();
+            Some(format!("{} Read {}.", rest, code(&files)))
+        }
+        "Off limits" => {
+            survey.code_owners.as_ref().map(|path| format!("{rest} `{path}` says who approves changes of what."))
+        }
+        _ => None,
+    };
+    value.map_or_else(|| line.to_owned(), |value| format!("- **{key}:** {value}"))
+}

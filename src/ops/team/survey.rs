@@ -1,0 +1,439 @@
+//! What a repository is made of, as far as the names of its files and a few of its manifests tell.
+//!
+//! Nothing of it becomes a command or leaves the list of what is known here, but for names of folders and one sentence
+//! of the README: a repository that was cloned has texts of others in it.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+/// Languages by the ends of file names.
+const LANGUAGES: [(&str, &[&str]); 22] = [
+    ("Rust", &["rs"]),
+    ("Python", &["py"]),
+    ("TypeScript", &["ts", "tsx"]),
+    ("JavaScript", &["js", "jsx", "mjs", "cjs"]),
+    ("Go", &["go"]),
+    ("Java", &["java"]),
+    ("Kotlin", &["kt", "kts"]),
+    ("C#", &["cs"]),
+    ("C++", &["cpp", "cc", "cxx", "hpp"]),
+    ("C", &["c", "h"]),
+    ("Ruby", &["rb"]),
+    ("PHP", &["php"]),
+    ("Swift", &["swift"]),
+    ("Dart", &["dart"]),
+    ("Elixir", &["ex", "exs"]),
+    ("Scala", &["scala"]),
+    ("Haskell", &["hs"]),
+    ("Vue", &["vue"]),
+    ("Svelte", &["svelte"]),
+    ("Shell", &["sh", "bash"]),
+    ("Terraform", &["tf"]),
+    ("R", &["r", "R"]),
+];
+
+/// The files that name what a project depends on, and frameworks by how they stand there.
+const FRAMEWORKS: [(&str, &[(&str, &str)]); 10] = [
+    (
+        "package.json",
+        &[
+            ("\"react\"", "React"),
+            ("\"next\"", "Next.js"),
+            ("\"vue\"", "Vue"),
+            ("\"svelte\"", "Svelte"),
+            ("\"@angular/core\"", "Angular"),
+            ("\"express\"", "Express"),
+            ("\"@nestjs/core\"", "NestJS"),
+            ("\"electron\"", "Electron"),
+            ("\"vite\"", "Vite"),
+            ("\"jest\"", "Jest"),
+            ("\"vitest\"", "Vitest"),
+            ("\"@playwright/test\"", "Playwright"),
+            ("\"cypress\"", "Cypress"),
+        ],
+    ),
+    (
+        "Cargo.toml",
+        &[
+            ("axum", "Axum"),
+            ("actix-web", "Actix"),
+            ("tokio", "Tokio"),
+            ("clap", "clap"),
+            ("bevy", "Bevy"),
+            ("sqlx", "SQLx"),
+        ],
+    ),
+    ("pyproject.toml", PYTHON),
+    ("requirements.txt", PYTHON),
+    ("go.mod", &[("gin-gonic/gin", "Gin"), ("labstack/echo", "Echo"), ("spf13/cobra", "Cobra")]),
+    ("pom.xml", &[("spring-boot", "Spring Boot"), ("junit", "JUnit")]),
+    ("build.gradle", &[("spring", "Spring"), ("com.android", "Android"), ("junit", "JUnit")]),
+    ("Gemfile", &[("rails", "Rails"), ("sinatra", "Sinatra"), ("rspec", "RSpec")]),
+    ("composer.json", &[("laravel/framework", "Laravel"), ("symfony/", "Symfony"), ("phpunit", "PHPUnit")]),
+    ("pubspec.yaml", &[("flutter:", "Flutter")]),
+];
+
+const PYTHON: &[(&str, &str)] = &[
+    ("django", "Django"),
+    ("flask", "Flask"),
+    ("fastapi", "FastAPI"),
+    ("pandas", "pandas"),
+    ("torch", "PyTorch"),
+    ("pytest", "pytest"),
+];
+
+/// Commands that build and test, by a file at the root.
+const COMMANDS: [(&str, &[&str]); 11] = [
+    ("Cargo.toml", &["cargo build", "cargo test"]),
+    ("go.mod", &["go build ./...", "go test ./..."]),
+    ("gradlew", &["./gradlew build"]),
+    ("mvnw", &["./mvnw verify"]),
+    ("pom.xml", &["mvn verify"]),
+    ("mix.exs", &["mix test"]),
+    ("composer.json", &["composer install", "vendor/bin/phpunit"]),
+    ("pubspec.yaml", &["flutter test"]),
+    ("tox.ini", &["tox"]),
+    ("CMakeLists.txt", &["cmake -B build && cmake --build build", "ctest --test-dir build"]),
+    ("meson.build", &["meson setup build", "meson test -C build"]),
+];
+
+/// Whose folders of these names are, by the charters of the built-in team.
+const OWNERS: [(&str, &[&str]); 4] = [
+    (
+        "Frontend",
+        &[
+            "frontend",
+            "web",
+            "ui",
+            "client",
+            "webapp",
+            "components",
+            "pages",
+            "views",
+            "styles",
+            "assets",
+            "public",
+            "static",
+        ],
+    ),
+    ("Tester", &["tests", "test", "spec", "__tests__", "e2e", "cypress", "testdata", "fixtures"]),
+    ("Docs", &["docs", "doc", "documentation", "website", "examples", "guides"]),
+    (
+        "Backend",
+        &[
+            "server",
+            "api",
+            "backend",
+            "cmd",
+            "internal",
+            "pkg",
+            "crates",
+            "lib",
+            "services",
+            "workers",
+            "jobs",
+            "db",
+            "database",
+            "migrations",
+            "schema",
+            "infra",
+            "deploy",
+            "terraform",
+            "k8s",
+            "helm",
+            "ci",
+            "scripts",
+        ],
+    ),
+];
+
+/// What is known of a repository.
+#[derive(Debug, Default, PartialEq)]
+pub(super) struct Survey {
+    /// The first sentence of the README.
+    pub(super) purpose: Option<String>,
+    /// The most first.
+    pub(super) languages: Vec<&'static str>,
+    pub(super) frameworks: Vec<&'static str>,
+    pub(super) commands: Vec<String>,
+    /// Files that say how code is to look.
+    pub(super) conventions: Vec<&'static str>,
+    pub(super) code_owners: Option<String>,
+    /// Folders, each with the role whose it is by its name.
+    pub(super) owners: Vec<(String, &'static str)>,
+}
+
+/// The files whose texts are worth reading, by their whole paths.
+pub(super) fn is_telling(path: &str) -> bool {
+    let (folder, name) = path.rsplit_once('/').unwrap_or(("", path));
+    let is_near = folder.matches('/').count() < 1;
+    let is_manifest = FRAMEWORKS.iter().any(|(file, _)| *file == name) || name.ends_with(".csproj");
+    (folder.is_empty() && (is_readme(name) || name == "Makefile")) || (is_near && is_manifest)
+}
+
+fn is_readme(name: &str) -> bool {
+    let lower = name.to_lowercase();
+    lower == "readme.md" || lower == "readme"
+}
+
+/// `texts` are those of the telling files.
+pub(super) fn survey(paths: &[String], texts: &BTreeMap<String, String>) -> Survey {
+    let own: Vec<&str> = paths.iter().map(String::as_str).filter(|path| !is_others(path)).collect();
+    let at_root: BTreeSet<&str> = own.iter().copied().filter(|path| !path.contains('/')).collect();
+    Survey {
+        purpose: texts.iter().find(|(path, _)| is_readme(path)).and_then(|(_, text)| purpose(text)),
+        languages: languages(&own),
+        frameworks: frameworks(texts),
+        commands: commands(&at_root, texts),
+        conventions: conventions(&at_root),
+        code_owners: ["CODEOWNERS", ".github/CODEOWNERS", "docs/CODEOWNERS"]
+            .into_iter()
+            .find(|path| own.contains(path))
+            .map(str::to_owned),
+        owners: owners(&own),
+    }
+}
+
+/// What others wrote, or a program.
+fn is_others(path: &str) -> bool {
+    const FOLDERS: [&str; 8] =
+        ["vendor", "node_modules", "third_party", "dist", "target", "build", ".squad", ".ai-team"];
+    let mut folders = path.rsplit_once('/').map_or("", |(folder, _)| folder).split('/');
+    folders.any(|folder| FOLDERS.contains(&folder))
+}
+
+fn languages(paths: &[&str]) -> Vec<&'static str> {
+    const MOST: usize = 4;
+    let mut counts = [0_usize; LANGUAGES.len()];
+    for path in paths {
+        let Some((_, end)) = path.rsplit_once('.') else { continue };
+        if let Some(at) = LANGUAGES.iter().position(|(_, ends)| ends.contains(&end)) {
+            counts[at] += 1;
+        }
+    }
+    let all: usize = counts.iter().sum();
+    let mut found: Vec<(usize, &str)> = counts
+        .into_iter()
+        .zip(LANGUAGES.map(|(name, _)| name))
+        .filter(|(count, _)| count * 20 >= all && *count > 0)
+        .collect();
+    found.sort_by_key(|(count, _)| std::cmp::Reverse(*count));
+    found.into_iter().map(|(_, name)| name).take(MOST).collect()
+}
+
+fn frameworks(texts: &BTreeMap<String, String>) -> Vec<&'static str> {
+    let mut found = Vec::new();
+    for (path, text) in texts {
+        let name = path.rsplit('/').next().unwrap_or(path);
+        let known = FRAMEWORKS.iter().find(|(file, _)| *file == name).map_or(&[][..], |(_, known)| known);
+        let is_word = |mark: &str| {
+            let is_inner = |c: char| c.is_alphanumeric() || c == '-' || c == '_';
+            text.match_indices(mark).any(|(at, _)| {
+                let (before, after) = (&text[..at], &text[at + mark.len()..]);
+                // In JSON a dependency is a key.
+                let is_key = !mark.ends_with('"') || after.trim_start().starts_with(':');
+                !before.ends_with(is_inner) && (mark.ends_with('/') || !after.starts_with(is_inner)) && is_key
+            })
+        };
+        found.extend(known.iter().filter(|(mark, _)| is_word(mark)).map(|(_, name)| *name));
+        if name.ends_with(".csproj") {
+            found.extend(text.contains("Microsoft.NET.Sdk.Web").then_some("ASP.NET Core"));
+            found.extend(text.contains("<UseMaui>true").then_some(".NET MAUI"));
+        }
+    }
+    let mut seen = BTreeSet::new();
+    found.retain(|name| seen.insert(*name));
+    found
+}
+
+fn commands(at_root: &BTreeSet<&str>, texts: &BTreeMap<String, String>) -> Vec<String> {
+    let mut commands: Vec<String> = COMMANDS
+        .iter()
+        .filter(|(file, _)| at_root.contains(file) && !(*file == "pom.xml" && at_root.contains("mvnw")))
+        .flat_map(|(_, commands)| commands.iter().map(|command| (*command).to_owned()))
+        .collect();
+    if let Some(text) = texts.get("package.json") {
+        let manager = [("pnpm-lock.yaml", "pnpm"), ("yarn.lock", "yarn"), ("bun.lockb", "bun")];
+        let manager = manager.into_iter().find(|(lock, _)| at_root.contains(lock)).map_or("npm", |(_, name)| name);
+        let scripts = serde_json::from_str::<serde_json::Value>(text).unwrap_or_default();
+        let has = |script: &str| scripts["scripts"][script].is_string();
+        let named = ["build", "lint", "test"].into_iter().filter(|script| has(script));
+        commands.extend(named.map(|script| format!("{manager} run {script}")));
+    }
+    let makes =
+        |target: &str| texts.get("Makefile").is_some_and(|text| text.lines().any(|line| line.starts_with(target)));
+    commands.extend(
+        ["build:", "test:", "check:"]
+            .into_iter()
+            .filter(|target| makes(target))
+            .map(|target| format!("make {}", target.trim_end_matches(':'))),
+    );
+    let says_pytest = |path: &str| texts.get(path).is_some_and(|text| text.contains("pytest"));
+    if ["pyproject.toml", "requirements.txt"].iter().any(|path| says_pytest(path)) || at_root.contains("pytest.ini") {
+        commands.push("pytest".to_owned());
+    }
+    if at_root.contains("Gemfile") {
+        let has_rspec = texts.get("Gemfile").is_some_and(|text| text.contains("rspec"));
+        commands.push(if has_rspec { "bundle exec rspec" } else { "bundle exec rake test" }.to_owned());
+    }
+    if at_root.iter().any(|path| path.ends_with(".sln") || path.ends_with(".csproj")) {
+        commands.extend(["dotnet build".to_owned(), "dotnet test".to_owned()]);
+    }
+    commands
+}
+
+fn conventions(at_root: &BTreeSet<&str>) -> Vec<&'static str> {
+    const FILES: [&str; 16] = [
+        ".editorconfig",
+        "rustfmt.toml",
+        "clippy.toml",
+        ".prettierrc",
+        ".eslintrc.json",
+        "eslint.config.js",
+        "biome.json",
+        "ruff.toml",
+        ".flake8",
+        ".golangci.yml",
+        ".rubocop.yml",
+        ".clang-format",
+        ".pre-commit-config.yaml",
+        "CONTRIBUTING.md",
+        "AGENTS.md",
+        "phpcs.xml",
+    ];
+    FILES.into_iter().filter(|file| at_root.contains(file)).collect()
+}
+
+/// The folders of well-known names, down to the second level: the outermost of each path.
+fn owners(paths: &[&str]) -> Vec<(String, &'static str)> {
+    const MOST: usize = 16;
+    let mut found: BTreeMap<String, &'static str> = BTreeMap::new();
+    for path in paths {
+        let parts: Vec<&str> = path.split('/').collect();
+        let folders = &parts[..parts.len() - 1];
+        for (depth, folder) in folders.iter().enumerate().take(2) {
+            let owner = OWNERS.iter().find(|(_, names)| names.contains(&folder.to_lowercase().as_str()));
+            let Some((owner, _)) = owner else { continue };
+            let place = folders.get(..=depth).unwrap_or_default().join("/");
+            let is_plain = |c: char| c.is_ascii_alphanumeric() || matches!(c, '.' | '_' | '-' | '/');
+            if place.chars().all(is_plain) {
+                found.insert(place, owner);
+            }
+            break;
+        }
+    }
+    found.into_iter().take(MOST).collect()
+}
+
+/// The first sentence of the first paragraph that is plain text.
+fn purpose(readme: &str) -> Option<String> {
+    const LONGEST: usize = 240;
+    let mut paragraph = String::new();
+    let mut is_code = false;
+    for line in readme.lines().map(str::trim) {
+        is_code ^= line.starts_with("```");
+        let is_prose =
+            line.starts_with(char::is_alphanumeric) || line.starts_with(['`', '*', '_']) && !line.starts_with("```");
+        if is_code || !is_prose || line.starts_with("* ") {
+            if !paragraph.is_empty() {
+                break;
+            }
+            continue;
+        }
+        paragraph.push_str(line);
+        paragraph.push(' ');
+    }
+    let plain = crate::model::without_hidden(paragraph.replace(['*', '`', '_'], ""));
+    let end = plain.find(". ").map_or(plain.trim_end().len(), |at| at + 1);
+    let sentence = plain.get(..end)?.trim();
+    let says = sentence.split_whitespace().count() >= 3 && !sentence.contains(['<', '|', '{']);
+    (says && sentence.chars().count() <= LONGEST).then(|| sentence.to_owned())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn of(files: &[(&str, &str)]) -> Survey {
+        let paths: Vec<String> = files.iter().map(|(path, _)| (*path).to_owned()).collect();
+        let texts = files.iter().filter(|(path, _)| is_telling(path));
+        survey(&paths, &texts.map(|(path, text)| ((*path).to_owned(), (*text).to_owned())).collect())
+    }
+
+    /// Files, and the languages, frameworks and commands that they show.
+    type Case = (&'static [(&'static str, &'static str)], &'static str, &'static str, &'static str);
+
+    #[test]
+    fn common_stacks_are_known() {
+        let cases: [Case; 8] = [
+            (
+                &[("Cargo.toml", "axum = \"1\"\ntokio-util = \"1\""), ("src/main.rs", "")],
+                "Rust",
+                "Axum",
+                "cargo build, cargo test",
+            ),
+            (
+                &[
+                    (
+                        "package.json",
+                        "{\"scripts\": {\"test\": \"x\", \"build\": \"y\"}, \"dependencies\": {\"react\": \"19\"}}",
+                    ),
+                    ("pnpm-lock.yaml", ""),
+                    ("src/app.tsx", ""),
+                    ("node_modules/x/a.js", ""),
+                ],
+                "TypeScript",
+                "React",
+                "pnpm run build, pnpm run test",
+            ),
+            (&[("pyproject.toml", "fastapi\npytest"), ("app/main.py", "")], "Python", "FastAPI, pytest", "pytest"),
+            (
+                &[("go.mod", "github.com/spf13/cobra v1"), ("cmd/x/main.go", "")],
+                "Go",
+                "Cobra",
+                "go build ./..., go test ./...",
+            ),
+            (&[("pom.xml", "<artifactId>spring-boot-starter</artifactId>"), ("A.java", "")], "Java", "", "mvn verify"),
+            (&[("Gemfile", "gem 'rails'\ngem 'rspec'"), ("a.rb", "")], "Ruby", "Rails, RSpec", "bundle exec rspec"),
+            (
+                &[("x.sln", ""), ("a/a.csproj", "<Project Sdk=\"Microsoft.NET.Sdk.Web\">"), ("a/p.cs", "")],
+                "C#",
+                "ASP.NET Core",
+                "dotnet build, dotnet test",
+            ),
+            (&[("Makefile", "test: all\n\tx\n"), ("a.c", "")], "C", "", "make test"),
+        ];
+        for (files, languages, frameworks, commands) in cases {
+            let survey = of(files);
+            assert_eq!(
+                (survey.languages.join(", "), survey.frameworks.join(", "), survey.commands.join(", ")),
+                (languages.into(), frameworks.into(), commands.into())
+            );
+        }
+        assert_eq!(of(&[("empty.txt", "")]), Survey::default());
+    }
+
+    #[test]
+    fn folders_have_owners_by_their_names() {
+        let survey = of(&[
+            ("web/src/app.ts", ""),
+            ("tests/a.py", ""),
+            ("src/api/x.py", ""),
+            ("src/pages/y.ts", ""),
+            ("do|cs/a", ""),
+            ("vendor/api/x", ""),
+        ]);
+        let owners: Vec<String> = survey.owners.iter().map(|(path, owner)| format!("{path} {owner}")).collect();
+        assert_eq!(owners, ["src/api Backend", "src/pages Frontend", "tests Tester", "web Frontend"]);
+    }
+
+    #[test]
+    fn the_readme_says_what_it_is_for() {
+        for (readme, said) in [
+            ("# X\n\n[![b](c)](d)\n\n**X** turns notes into maps. It is fast.\n", Some("X turns notes into maps.")),
+            ("# X\n\n```sh\nnpm i\n```\n\nShort one\n", None),
+            ("<p>html</p>\n", None),
+        ] {
+            assert_eq!(purpose(readme).as_deref(), said);
+        }
+    }
+}
