@@ -17,6 +17,7 @@ mod history;
 mod init;
 mod log;
 mod orchestrate;
+mod remove;
 mod rescue;
 mod review;
 mod route;
@@ -113,6 +114,7 @@ enum Command {
     History(history::Args),
     Gc(gc::Args),
     Review(review::Args),
+    Remove(remove::Args),
     Rescue(rescue::Args),
     Scrub(scrub::Args),
     Engines(engines::Args),
@@ -188,6 +190,7 @@ impl Arguments {
             Command::History(args) => args.run(&mut context),
             Command::Gc(args) => args.run(&mut context),
             Command::Review(args) => args.run(&mut context),
+            Command::Remove(args) => args.run(&mut context),
             Command::Rescue(args) => args.run(&mut context),
             Command::Scrub(args) => args.run(&mut context),
             Command::Engines(args) => args.run(&mut context),
@@ -212,6 +215,7 @@ impl Command {
             Self::Orchestrate(args) => args.writes_to_the_branch(),
             Self::Decisions(args) => args.writes_to_the_branch(),
             Self::History(args) => args.writes_to_the_branch(),
+            Self::Remove(args) => args.writes_to_the_branch(),
             Self::Rescue(args) => args.writes_to_the_branch(),
             _ => false,
         }

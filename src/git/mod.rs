@@ -46,6 +46,7 @@ mod queue;
 mod recent;
 mod ref_lock;
 mod references;
+mod remove;
 mod repair;
 mod repository;
 mod rescue;
@@ -72,6 +73,7 @@ pub(crate) use self::{
     ledger_tree::Seen,
     maintenance::Extent,
     program::Environment,
+    remove::Belongings,
     repository::{Head, Repository},
     rescue::{Kept, LeftOut, Place, Rescue, Saved, State},
     scrub::Undone,

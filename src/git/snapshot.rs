@@ -159,7 +159,6 @@ impl Snapshot {
     }
 
     /// The paths of the files below a folder. Reads trees only.
-    #[cfg(test)]
     pub(crate) fn paths(&self, folder: &str) -> Result<Vec<String>, Error> {
         Ok(self.listing(folder)?.value.into_iter().map(|file| file.path).collect())
     }

@@ -45,6 +45,7 @@ mod programs;
 mod pull_requests;
 mod readme;
 mod refusals;
+mod remove;
 mod rescue;
 mod resume;
 mod review;

@@ -16,6 +16,7 @@ pub(crate) mod members;
 pub(crate) mod membership;
 pub(crate) mod project;
 pub(crate) mod prompts;
+pub(crate) mod remove;
 pub(crate) mod secrets;
 pub(crate) mod status;
 mod survey;

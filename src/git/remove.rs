@@ -1,0 +1,70 @@
+//! Taking all that is squad's out of a repository: its refs, its folders beside git's own, its entries in git's
+//! configuration. Commits on branches stay; objects that nothing holds any more go when git tidies up.
+
+use std::{
+    fs,
+    path::{Path, PathBuf},
+};
+
+use super::{error::Error, repository::Repository};
+
+const REFERENCES: &str = "refs/squad/";
+
+/// What is squad's in a repository.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct Belongings {
+    pub(crate) references: Vec<String>,
+    /// Of git's configuration for this repository: key and value.
+    pub(crate) settings: Vec<(String, String)>,
+    pub(crate) folders: Vec<PathBuf>,
+}
+
+impl Belongings {
+    /// How many commits there are whose like no remote is ever given: what was saved before a clean-up.
+    pub(crate) fn rescues(&self) -> usize {
+        self.references.iter().filter(|name| name.starts_with(super::rescue::FOLDER)).count()
+    }
+}
+
+impl Repository {
+    pub(crate) fn belongings(&self) -> Result<Belongings, Error> {
+        let work_trees = self.common_dir().join("worktrees");
+        let work_trees = fs::read_dir(work_trees).into_iter().flatten().flatten().map(|entry| entry.path());
+        let homes = [self.common_dir().to_owned(), self.git_dir().to_owned()].into_iter().chain(work_trees);
+        let mut folders: Vec<PathBuf> = homes.map(|home| home.join("squad")).filter(|folder| folder.is_dir()).collect();
+        folders.sort();
+        folders.dedup();
+        Ok(Belongings { references: self.references().list(REFERENCES)?, settings: self.own_settings()?, folders })
+    }
+
+    fn own_settings(&self) -> Result<Vec<(String, String)>, Error> {
+        let listed = self.call(&["config", "--local", "-z", "--list"]).run()?.stdout;
+        let entries = listed.split(|byte| *byte == 0).map(String::from_utf8_lossy);
+        let own = entries.filter_map(|entry| {
+            let (key, value) = entry.split_once('\n')?;
+            let is_refspec = key.starts_with("remote.") && key.ends_with(".fetch") && value.contains(":refs/squad/");
+            let is_place = key.starts_with("remote.") && key.ends_with(".squadledger");
+            (is_refspec || is_place || key == "squad.clone").then(|| (key.to_owned(), value.to_owned()))
+        });
+        Ok(own.collect())
+    }
+
+    /// Removes these. Stopped in the middle, the next call goes on: refs go first, for they need the rest.
+    pub(crate) fn remove_belongings(&self, belongings: &Belongings) -> Result<(), Error> {
+        if !belongings.references.is_empty() {
+            let input: String = belongings.references.iter().map(|name| format!("delete {name}\0\0")).collect();
+            self.call(&["update-ref", "-z", "--stdin"]).input(input).succeed()?;
+        }
+        for (key, value) in &belongings.settings {
+            self.call(&["config", "--local", "--fixed-value", "--unset-all", key, value]).succeed()?;
+        }
+        belongings.folders.iter().try_for_each(|folder| remove(folder))
+    }
+}
+
+fn remove(folder: &Path) -> Result<(), Error> {
+    match fs::remove_dir_all(folder) {
+        Err(cause) if cause.kind() != std::io::ErrorKind::NotFound => Err(Error::io("remove", folder)(cause)),
+        _ => Ok(()),
+    }
+}

@@ -1,0 +1,124 @@
+//! Taking squad out of a repository, and the team with it where that is asked for.
+
+use std::collections::BTreeSet;
+use std::path::Path;
+
+use serde::Serialize;
+
+use crate::env::Env;
+use crate::error::Failure;
+use crate::git::{Belongings, Repository};
+use crate::model::{list, plural};
+use crate::ops::decisions::landing::Lander;
+use crate::ops::repository;
+use crate::ops::run::{lease, watch};
+use crate::ops::team::changeset::{Changeset, FileChange};
+use crate::ops::team::workspace::Workspace;
+
+/// What is asked for.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Wish {
+    /// The team's folder too, in a commit.
+    pub(crate) team: bool,
+    /// What is shared nowhere too.
+    pub(crate) force: bool,
+    pub(crate) dry_run: bool,
+}
+
+/// What goes, or would.
+#[derive(Debug, Serialize)]
+pub(crate) struct Removal {
+    pub(crate) references: Vec<String>,
+    /// Keys of git's configuration.
+    pub(crate) settings: Vec<String>,
+    pub(crate) folders: Vec<String>,
+    /// What no remote has, in words.
+    pub(crate) unshared: Vec<String>,
+    /// Files of the team, from the repository's root.
+    pub(crate) team: Vec<String>,
+    pub(crate) commit: Option<String>,
+}
+
+pub(crate) fn remove(env: &Env, directory: &Path, wish: Wish) -> Result<Removal, Failure> {
+    let (repository, _) = repository(env, directory)?;
+    insist_on_rest(&repository)?;
+    let belongings = repository.belongings()?;
+    let team = if wish.team { Some(team(env, directory)?) } else { None };
+    let mut removal = Removal {
+        references: belongings.references.clone(),
+        settings: belongings.settings.iter().map(|(key, _)| key.clone()).collect(),
+        folders: belongings.folders.iter().map(|folder| folder.display().to_string()).collect(),
+        unshared: unshared(&repository, &belongings)?,
+        team: team.iter().flat_map(|(_, team)| team.files.iter().map(|file| file.path.clone())).collect(),
+        commit: None,
+    };
+    if wish.dry_run {
+        return Ok(removal);
+    }
+    if !removal.unshared.is_empty() && !wish.force {
+        return Err(Failure::failed(format!("no remote has {}", list(&removal.unshared))).hint(
+            "`squad sync` shares the ledger and `squad rescue` gives back files; --force removes it all the same",
+        ));
+    }
+    if let Some((workspace, team)) = team.filter(|(_, team)| !team.files.is_empty()) {
+        let _turn = Lander::new(env, &workspace).turn()?;
+        removal.commit = Some(team.commit(env, &workspace.repository)?);
+    }
+    // The commit may have left something there.
+    repository.remove_belongings(&repository.belongings()?)?;
+    Ok(removal)
+}
+
+/// Nobody may be at work on what goes.
+fn insist_on_rest(repository: &Repository) -> Result<(), Failure> {
+    let local = repository.common_dir().join("squad");
+    if let Some(run) = lease::look(&local).live.first() {
+        return Err(
+            Failure::failed(format!("run {} is going on", run.run)).hint(format!("`squad cancel {}` ends it", run.run))
+        );
+    }
+    if watch::is_anywhere(&local) {
+        return Err(Failure::failed("`squad watch` is running in this repository").hint("end it with Ctrl-C"));
+    }
+    Ok(())
+}
+
+/// The team in this folder, and its removal.
+fn team(env: &Env, directory: &Path) -> Result<(Workspace, Changeset), Failure> {
+    let workspace = Workspace::find(env, directory)?;
+    if workspace.folder.is_borrowed() {
+        return Err(Failure::team("the team is the main work tree's").hint("remove it there"));
+    }
+    let folder = workspace.folder_in_repository();
+    let head = workspace.repository.head()?;
+    let Some(commit) = head.commit.filter(|_| head.branch.is_some()) else {
+        return Err(
+            Failure::failed("cannot commit: no branch with commits is checked out").hint("check out the branch")
+        );
+    };
+    let wanted = |_: &str| Some(u64::MAX);
+    let files = workspace.repository.files_at(&commit, &folder, wanted)?;
+    let files =
+        files.into_iter().map(|(path, old)| FileChange { path, from: None, old: Some(old), new: None }).collect();
+    let message = format!("squad: remove the team\n\nTakes {folder} out of the repository.\n");
+    Ok((workspace, Changeset { command: "remove --team".to_owned(), message, files }))
+}
+
+fn unshared(repository: &Repository, belongings: &Belongings) -> Result<Vec<String>, Failure> {
+    let mut unshared = Vec::new();
+    if let Some(snapshot) = repository.ledger().snapshot()? {
+        let paths = snapshot.paths("")?;
+        let folders: BTreeSet<String> =
+            paths.iter().filter_map(|path| path.split_once('/')).map(|(folder, _)| folder.to_owned()).collect();
+        let missing = repository.unsynced(&folders.into_iter().collect::<Vec<_>>())?;
+        match missing {
+            Some(0) => {}
+            Some(count) => unshared.push(plural(count, "ledger entry")),
+            None => unshared.push(format!("the ledger: {}", plural(paths.len(), "entry"))),
+        }
+    }
+    if belongings.rescues() > 0 {
+        unshared.push(plural(belongings.rescues(), "rescue"));
+    }
+    Ok(unshared)
+}
