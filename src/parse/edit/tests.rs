@@ -277,4 +277,11 @@ fn a_change_that_would_change_more_is_none() {
     ]);
     let problem = add(&before, &nora(&[])).expect_err("it would change a rule");
     assert!(problem.message.contains("plans"), "{problem:?}");
+    // Nobody has the rule, and Nora would get it without being asked for.
+    let before = files(&[
+        ("team.md", "| Name | Role |\n|---|---|\n| Ann | Lead |\n"),
+        ("routing.md", "| Work Type | Route To |\n|---|---|\n| reports | Data |\n| plans | Ann |\n"),
+    ]);
+    let problem = add(&before, &nora(&[])).expect_err("it would change a rule");
+    assert!(problem.message.contains("reports"), "{problem:?}");
 }
