@@ -182,37 +182,7 @@ impl<'a> Plan<'a> {
         manifest: &Manifest,
         outlet: Outlet,
     ) -> Result<Upgraded, Failure> {
-        let folder = workspace.folder_in_repository();
-        let full = |path: &str| format!("{folder}/{path}");
-        let (mut changes, mut conflicts, mut beside, mut left) = (Vec::new(), Vec::new(), Vec::new(), Vec::new());
-        for (path, step) in &self.steps {
-            let change = |new: Option<Vec<u8>>| FileChange {
-                path: full(path),
-                from: None,
-                old: self.files.get(path).cloned(),
-                new,
-            };
-            match step {
-                Step::Stays => {}
-                Step::Becomes(new) => changes.push(change(Some(new.clone()))),
-                Step::Goes => changes.push(change(None)),
-                Step::Left => left.push(full(path)),
-                Step::Conflicts(new) => {
-                    let place = format!("{}{NEW}", full(path));
-                    beside.extend(self.room_for(workspace, &place, new)?);
-                    conflicts.push(Conflict { path: full(path), new: place });
-                }
-            }
-        }
-        if self.manifest != *manifest {
-            let old = self.files.get(FILE).cloned();
-            changes.push(FileChange {
-                path: full(FILE),
-                from: None,
-                old,
-                new: Some(self.manifest.text().into_bytes()),
-            });
-        }
+        let Sorted { changes, conflicts, beside, left } = self.sorted(workspace, manifest)?;
         let release = self.manifest.release;
         let message = format!(
             "squad: upgrade the team's files to release {release}\n\nMerged into what the team has made of release {}.\n",
@@ -249,6 +219,42 @@ impl<'a> Plan<'a> {
         Ok(upgraded)
     }
 
+    /// The steps by what they do, and the manifest's own change.
+    fn sorted(&self, workspace: &Workspace, manifest: &Manifest) -> Result<Sorted, Failure> {
+        let folder = workspace.folder_in_repository();
+        let full = |path: &str| format!("{folder}/{path}");
+        let Sorted { mut changes, mut conflicts, mut beside, mut left } = Sorted::default();
+        for (path, step) in &self.steps {
+            let change = |new: Option<Vec<u8>>| FileChange {
+                path: full(path),
+                from: None,
+                old: self.files.get(path).cloned(),
+                new,
+            };
+            match step {
+                Step::Stays => {}
+                Step::Becomes(new) => changes.push(change(Some(new.clone()))),
+                Step::Goes => changes.push(change(None)),
+                Step::Left => left.push(full(path)),
+                Step::Conflicts(new) => {
+                    let place = format!("{}{NEW}", full(path));
+                    beside.extend(self.room_for(workspace, &place, new)?);
+                    conflicts.push(Conflict { path: full(path), new: place });
+                }
+            }
+        }
+        if self.manifest != *manifest {
+            let old = self.files.get(FILE).cloned();
+            changes.push(FileChange {
+                path: full(FILE),
+                from: None,
+                old,
+                new: Some(self.manifest.text().into_bytes()),
+            });
+        }
+        Ok(Sorted { changes, conflicts, beside, left })
+    }
+
     /// What is written beside a file: path, what is there, what is to be there. What is there may be an older text of
     /// squad's, and nothing else.
     fn room_for(&self, workspace: &Workspace, place: &str, new: &[u8]) -> Result<Option<Beside>, Failure> {
@@ -264,6 +270,15 @@ impl<'a> Plan<'a> {
                 .hint("move it away, then try again")),
         }
     }
+}
+
+/// What a plan does, by kind.
+#[derive(Default)]
+struct Sorted {
+    changes: Vec<FileChange>,
+    conflicts: Vec<Conflict>,
+    beside: Vec<Beside>,
+    left: Vec<String>,
 }
 
 /// A path, what is there, and what is to be there.
