@@ -3,9 +3,11 @@
 //! What the system says of files is a hint: editors save in many ways, and what is made together with a new folder is
 //! missed. So a tick says only that it is time to look; whoever looks compares what he finds with what he knew.
 
+use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
+use notify::event::{AccessKind, AccessMode, EventKind, ModifyKind};
 use notify::{RecommendedWatcher, RecursiveMode, Watcher};
 use tokio::sync::mpsc;
 use tokio::time::{Instant, sleep_until, timeout_at};
@@ -22,11 +24,35 @@ const POLL: Duration = Duration::from_secs(1);
 pub(crate) struct FolderChanges {
     folder: PathBuf,
     watcher: Option<RecommendedWatcher>,
-    hints: mpsc::UnboundedReceiver<()>,
+    hints: mpsc::UnboundedReceiver<Hint>,
     /// Never used: with it the channel stays open where there is no watcher.
-    _sender: mpsc::UnboundedSender<()>,
+    _sender: mpsc::UnboundedSender<Hint>,
+    /// The files that somebody is writing.
+    open: BTreeSet<PathBuf>,
     /// Why the system tells of no changes.
     pub(crate) problem: Option<String>,
+}
+
+/// That files have changed.
+struct Hint {
+    paths: Vec<PathBuf>,
+    /// Whoever writes them has not closed them yet.
+    is_open: bool,
+}
+
+impl Hint {
+    /// `None`: somebody reads.
+    fn of(event: notify::Result<notify::Event>) -> Option<Self> {
+        let Ok(event) = event else { return Some(Self { paths: Vec::new(), is_open: false }) };
+        let is_open = match event.kind {
+            EventKind::Access(AccessKind::Close(AccessMode::Write)) => false,
+            EventKind::Access(_) => return None,
+            // Other systems do not tell when a file is closed.
+            EventKind::Modify(ModifyKind::Data(_)) => cfg!(any(target_os = "linux", target_os = "android")),
+            _ => false,
+        };
+        Some(Self { paths: event.paths, is_open })
+    }
 }
 
 impl FolderChanges {
@@ -35,40 +61,48 @@ impl FolderChanges {
         let (sender, hints) = mpsc::unbounded_channel();
         let tell = sender.clone();
         let watcher = notify::recommended_watcher(move |event: notify::Result<notify::Event>| {
-            let is_read = event.is_ok_and(|event| event.kind.is_access());
-            if !is_read {
+            if let Some(hint) = Hint::of(event) {
                 // Nobody listens any more: then nobody has to know.
-                let _ = tell.send(());
+                let _ = tell.send(hint);
             }
         });
         let (watcher, problem) = match watcher {
             Ok(watcher) => (Some(watcher), None),
             Err(error) => (None, Some(error.to_string())),
         };
-        let mut changes = Self { folder: folder.to_owned(), watcher, hints, _sender: sender, problem };
+        let (folder, open) = (folder.to_owned(), BTreeSet::new());
+        let mut changes = Self { folder, watcher, hints, _sender: sender, open, problem };
         changes.listen();
         changes
     }
 
-    /// Returns when it is time to look.
+    /// Returns when it is time to look: it is quiet, and whoever writes a file has closed it, unless it takes long.
     pub(crate) async fn tick(&mut self) {
         let rest = if self.problem.is_some() { POLL } else { REST };
         let deadline = Instant::now() + rest;
-        if timeout_at(deadline, self.hints.recv()).await.is_err() {
-            return;
-        }
+        let Ok(mut hint) = timeout_at(deadline, self.hints.recv()).await else { return };
         let longest = Instant::now() + LONGEST;
         loop {
-            let quiet = (Instant::now() + DEBOUNCE).min(longest);
-            tokio::select! {
+            self.note(hint.take());
+            let quiet = if self.open.is_empty() { longest.min(Instant::now() + DEBOUNCE) } else { longest };
+            hint = tokio::select! {
                 biased;
                 () = sleep_until(quiet) => break,
-                _ = self.hints.recv() => {}
-            }
+                hint = self.hints.recv() => hint,
+            };
         }
+        self.open.clear();
         // The folder may be another one now, or have folders that nobody listens to.
         self.listen();
         while self.hints.try_recv().is_ok() {}
+    }
+
+    fn note(&mut self, hint: Option<Hint>) {
+        let Some(Hint { paths, is_open }) = hint else { return };
+        match is_open {
+            true => self.open.extend(paths),
+            false => self.open.retain(|open| !paths.contains(open)),
+        }
     }
 
     fn listen(&mut self) {

@@ -63,4 +63,6 @@ mod unmerged;
 mod upgrade;
 mod warnings;
 mod watch;
+#[cfg(unix)]
+mod watch_saves;
 mod why;

@@ -17,20 +17,20 @@ const BINARY: &str = env!("CARGO_BIN_EXE_squad");
 /// Nothing in these stories takes as long; a machine under load may.
 const PATIENCE: Duration = Duration::from_secs(60);
 
-const SCRIPT: &str = "[[turn]]\nagent = \"ada\"\nsteps = [\n  { tool = \"squad_log_decision\", args = { title = \"Kept\" } },\n  \
+pub(crate) const SCRIPT: &str = "[[turn]]\nagent = \"ada\"\nsteps = [\n  { tool = \"squad_log_decision\", args = { title = \"Kept\" } },\n  \
     { say = \"Done.\" },\n]\n";
 const SLOW: &str = "[[turn]]\nagent = \"ada\"\nsteps = [\n  { say = \"Begun.\" }, { wait = \"2s\" },\n  \
     { tool = \"squad_log_decision\", args = { title = \"Kept\" } }, { say = \"Done.\" },\n]\n";
 
 /// A watch of a team of three, in which Ada and Bob are core.
-struct Watch {
-    repo: TestRepo,
+pub(crate) struct Watch {
+    pub(crate) repo: TestRepo,
     child: Option<Child>,
     lines: Receiver<Value>,
 }
 
 impl Watch {
-    fn of(script: &str) -> Self {
+    pub(crate) fn of(script: &str) -> Self {
         let mut repo = TestRepo::with_small_team();
         repo.write("../script.toml", script);
         let charter = |name: &str| format!("# {name}\n\nI am {name}.\n");
@@ -75,13 +75,17 @@ impl Watch {
     }
 
     /// The next event of that kind.
-    fn hear(&self, kind: &str) -> Value {
+    pub(crate) fn hear(&self, kind: &str) -> Value {
         loop {
-            let event = self.lines.recv_timeout(PATIENCE).expect(kind);
+            let event = self.next();
             if event["type"] == kind {
                 return event;
             }
         }
+    }
+
+    pub(crate) fn next(&self) -> Value {
+        self.lines.recv_timeout(PATIENCE).expect("an event")
     }
 
     /// The kinds of events, with their agents, up to the end of the next look at the team. What has no effect leaves none.

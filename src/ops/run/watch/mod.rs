@@ -323,8 +323,11 @@ impl Watch {
             self.reports.tell(None, What::SessionError { session: String::new(), reason });
         }
         loop {
-            self.look().await;
-            changes.tick().await;
+            let is_unsure = self.look().await;
+            tokio::select! {
+                () = changes.tick() => {}
+                () = tokio::time::sleep(team::DOUBT), if is_unsure => {}
+            }
         }
     }
 

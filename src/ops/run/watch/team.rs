@@ -3,7 +3,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use similar::TextDiff;
-use tokio::time::Duration;
+use tokio::time::{Duration, Instant};
 
 use super::Watch;
 use crate::compile::{Learnings, Task};
@@ -16,6 +16,9 @@ use crate::ops::team::project;
 use crate::ops::{Project, Workspace};
 use crate::pool::{Duty, SessionPool, standing_session_id};
 
+/// How long a charter has to be empty or gone to be meant so, and not seen while it is saved.
+pub(super) const DOUBT: Duration = Duration::from_millis(500);
+
 /// The team as it was found last.
 #[derive(Default)]
 pub(super) struct KnownTeam {
@@ -26,6 +29,8 @@ pub(super) struct KnownTeam {
     charters: BTreeMap<Slug, String>,
     problem: Option<String>,
     idle: Duration,
+    /// Since when charters that had a text have none.
+    doubted: Option<Instant>,
 }
 
 /// A team that can be used, or why what is there cannot.
@@ -37,11 +42,14 @@ enum Found {
 }
 
 impl Watch {
-    /// Looks at the team, and makes anew the sessions that are made of something else now.
-    pub(super) async fn look(&self) {
-        let Some(pool) = self.pool.borrow().clone() else { return };
+    /// Looks at the team, and makes anew the sessions that are made of something else now. Returns whether it has to be
+    /// looked at again soon.
+    pub(super) async fn look(&self) -> bool {
+        let Some(pool) = self.pool.borrow().clone() else { return false };
+        let mut is_unsure = false;
         match self.find() {
-            Found::Same => {}
+            Found::Same => self.team.borrow_mut().doubted = None,
+            Found::Team(_, project) if self.doubts(&project) => is_unsure = true,
             Found::Team(key, project) => self.take_over(&pool, key, &project).await,
             Found::Problem(problem) => {
                 let is_known = self.team.borrow().problem.as_ref() == Some(&problem);
@@ -53,6 +61,19 @@ impl Watch {
         }
         let idle = self.team.borrow().idle;
         pool.suspend(idle).await;
+        is_unsure
+    }
+
+    /// Whether somebody may be saving a charter just now.
+    fn doubts(&self, project: &Project) -> bool {
+        let mut known = self.team.borrow_mut();
+        let has_text = |text: &str| !text.trim().is_empty();
+        let is_lost = |slug: &Slug| {
+            let now = project.team.charters.get(slug);
+            known.charters.get(slug).is_some_and(|text| has_text(text)) && !now.is_some_and(|now| has_text(&now.text))
+        };
+        let is_lost = project.team.startable().any(|member| is_lost(&member.slug));
+        is_lost && known.doubted.get_or_insert_with(Instant::now).elapsed() < DOUBT
     }
 
     fn find(&self) -> Found {
@@ -98,7 +119,7 @@ impl Watch {
         let charters = of_agents.filter_map(|slug| Some((slug.clone(), project.team.charters.get(slug)?.text.clone())));
         let charters = charters.collect();
         let idle = project.settings.sessions.idle_timeout;
-        let now = KnownTeam { key, specs, charters, problem: None, idle };
+        let now = KnownTeam { key, specs, charters, problem: None, idle, doubted: None };
         let before = self.team.replace(now);
         if before.specs.is_empty() {
             self.warm_up(pool, project).await;
