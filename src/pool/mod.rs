@@ -46,6 +46,8 @@ pub(crate) use workers::{Duty, Job, Work, Workers};
 #[cfg(test)]
 mod handing_tests;
 #[cfg(test)]
+mod life_tests;
+#[cfg(test)]
 mod session_pool_tests;
 #[cfg(test)]
 mod tests;

@@ -20,7 +20,7 @@ use tokio::time::Instant;
 
 use super::Reports;
 use super::places::Places;
-use super::slots::{Belonging, Claim, How, Kept, State};
+use super::slots::{Belonging, Claim, How, Kept, State, Then};
 use crate::engine::{Adapter, AdapterSession, Engine, EngineError, Fact, Opening, Session};
 use crate::model::{ConnectionState, RunId, SessionSpec, SessionState, Slug, Tier, What, seconds};
 
@@ -127,9 +127,10 @@ impl SessionPool {
     pub(super) async fn give_back(&self, agent: &Slug, lent: Lent) -> Returned {
         let Some(mut claimed) = lent.claimed else { return Returned::Closed(lent.session.close().await) };
         claimed.is_back = true;
-        let next = claimed.kept.rest(agent, lent.session);
-        if let Some(spec) = next {
-            self.recreate(agent, spec).await;
+        match claimed.kept.rest(agent, lent.session) {
+            None => {}
+            Some(Then::Recreate(spec)) => self.recreate(agent, *spec).await,
+            Some(Then::Dismiss) => self.dismiss(agent).await,
         }
         Returned::Kept
     }
@@ -204,7 +205,7 @@ impl SessionPool {
     /// Ends the session of somebody who has left the team; one at work ends with its turn.
     pub(crate) async fn dismiss(&self, agent: &Slug) {
         let Some(kept) = &self.kept else { return };
-        let Some(slot) = kept.slots().remove(agent) else { return };
+        let Some(slot) = kept.remove(agent) else { return };
         if let State::Idle { session, .. } = slot.state {
             kept.close(agent, *session).await;
         }
@@ -242,15 +243,27 @@ impl SessionPool {
         kept.slots().iter().map(|(agent, slot)| (agent.clone(), slot.state.name())).collect()
     }
 
-    async fn spawn(&self, kept: &Kept, agent: &Slug, opening: Opening) {
-        kept.tell(agent, |session| What::SessionSpawning { session });
-        let asked = Instant::now();
-        match self.make(opening, &kept.reports).await {
-            Ok((session, how)) => kept.settle(agent, session, how, seconds(asked.elapsed())),
-            Err(error) => {
-                kept.tell(agent, |session| What::SessionError { session, reason: error.to_string() });
-                kept.vacate(agent);
-            }
+    async fn spawn(&self, kept: &Kept, agent: &Slug, mut opening: Opening) {
+        loop {
+            kept.tell(agent, |session| What::SessionSpawning { session });
+            let asked = Instant::now();
+            let then = match self.make(opening, &kept.reports).await {
+                Ok((session, how)) => kept.settle(agent, session, how, seconds(asked.elapsed())),
+                Err(error) => {
+                    kept.tell(agent, |session| What::SessionError { session, reason: error.to_string() });
+                    return kept.vacate(agent);
+                }
+            };
+            opening = match then {
+                None => return,
+                Some(Then::Dismiss) => return self.dismiss(agent).await,
+                Some(Then::Recreate(spec)) => {
+                    let Some((old, opening)) = kept.renew(agent, *spec) else { return };
+                    kept.tell(agent, |session| What::SessionDestroyed { session });
+                    kept.close(agent, *old).await;
+                    opening
+                }
+            };
         }
     }
 }

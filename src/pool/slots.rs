@@ -32,6 +32,14 @@ pub(super) struct Slot {
     pub(super) told: String,
     /// What it is to be made of after its turn.
     pub(super) next: Option<SessionSpec>,
+    /// Its agent has left the team: it ends with its turn.
+    pub(super) is_leaving: bool,
+}
+
+/// What has come up while a session was busy.
+pub(super) enum Then {
+    Recreate(Box<SessionSpec>),
+    Dismiss,
 }
 
 /// What work belongs to, and so what a session may know of other work.
@@ -134,18 +142,21 @@ impl Kept {
         if is_known { String::new() } else { context }
     }
 
-    /// The turn is over. Returns what the session is to be made of now, where that has changed.
-    pub(super) fn rest(&self, agent: &Slug, session: Box<Session>) -> Option<SessionSpec> {
+    /// The turn is over. Returns what is to become of the session now.
+    pub(super) fn rest(&self, agent: &Slug, session: Box<Session>) -> Option<Then> {
         let mut slots = self.slots();
         let slot = slots.get_mut(agent)?;
         slot.state = State::Idle { session, since: Instant::now() };
-        slot.next.take()
+        slot.then()
     }
 
     pub(super) fn reserve(&self, opening: &Opening) -> bool {
         let mut slots = self.slots();
         let agent = &opening.spec.agent;
-        if slots.contains_key(agent) {
+        if let Some(slot) = slots.get_mut(agent) {
+            if std::mem::take(&mut slot.is_leaving) {
+                slot.next_is(opening.spec.clone());
+            }
             return false;
         }
         slots.insert(agent.clone(), Slot::new(opening.clone()));
@@ -168,8 +179,7 @@ impl Kept {
             }
             busy @ (State::Spawning | State::Active) => {
                 slot.state = busy;
-                // It may have become again what it was.
-                slot.next = Some(spec).filter(|spec| spec.compiled_hash != slot.opening.spec.compiled_hash);
+                slot.next_is(spec);
                 None
             }
         }
@@ -213,16 +223,18 @@ impl Kept {
         rested
     }
 
-    pub(super) fn settle(&self, agent: &Slug, session: Box<Session>, how: How, seconds: f64) {
+    /// The session is there. Returns what is to become of it now.
+    pub(super) fn settle(&self, agent: &Slug, session: Box<Session>, how: How, seconds: f64) -> Option<Then> {
         let mut slots = self.slots();
-        // Whoever has left the team meanwhile needs none: dropped, it is ended.
-        let Some(slot) = slots.get_mut(agent) else { return };
+        // The pool is at its end: dropped, it is ended.
+        let slot = slots.get_mut(agent)?;
         let (model, compiled_hash) = (session.model().to_owned(), slot.opening.spec.compiled_hash.clone());
         let name = slot.opening.session.clone();
         if how == How::Created {
             slot.conversation = None;
         }
         slot.state = State::Idle { session, since: Instant::now() };
+        let then = slot.then();
         drop(slots);
         self.reports.tell(
             Some(agent),
@@ -233,6 +245,15 @@ impl Kept {
                 }
             },
         );
+        then
+    }
+
+    /// Takes the slot of somebody who has left the team, unless the session is busy and ends later.
+    pub(super) fn remove(&self, agent: &Slug) -> Option<Slot> {
+        let mut slots = self.slots();
+        let slot = slots.get_mut(agent)?;
+        slot.is_leaving = matches!(slot.state, State::Spawning | State::Active);
+        if slot.is_leaving { None } else { slots.remove(agent) }
     }
 
     /// Closes a session, and says what it had left running.
@@ -244,8 +265,11 @@ impl Kept {
         }
     }
 
+    /// There is no session any more.
     pub(super) fn vacate(&self, agent: &Slug) {
-        self.slots().remove(agent);
+        if self.slots().remove(agent).is_some() {
+            self.tell(agent, |session| What::SessionDestroyed { session });
+        }
     }
 
     pub(super) fn tell(&self, agent: &Slug, what: impl FnOnce(String) -> What) {
@@ -265,7 +289,7 @@ impl Kept {
 
 impl Slot {
     fn new(opening: Opening) -> Self {
-        Self { opening, state: State::Spawning, conversation: None, told: String::new(), next: None }
+        Self { opening, state: State::Spawning, conversation: None, told: String::new(), next: None, is_leaving: false }
     }
 
     /// Whether its session is what would be made now: charter, model, tools, permissions, form.
@@ -273,6 +297,18 @@ impl Slot {
         let Opening { session: _, spec, tools, directory, resume: _, asks, form } = &self.opening;
         (spec, tools, directory, asks, form)
             == (&wanted.spec, &wanted.tools, &wanted.directory, &wanted.asks, &wanted.form)
+    }
+
+    fn then(&mut self) -> Option<Then> {
+        match self.is_leaving {
+            true => Some(Then::Dismiss),
+            false => self.next.take().map(|spec| Then::Recreate(Box::new(spec))),
+        }
+    }
+
+    /// It may have become again what it was.
+    fn next_is(&mut self, spec: SessionSpec) {
+        self.next = Some(spec).filter(|spec| spec.compiled_hash != self.opening.spec.compiled_hash);
     }
 
     fn make_of(&mut self, wanted: &Opening) {

@@ -101,6 +101,9 @@ fn anew(agents: &[&str]) -> Counts {
     kinds.iter().flat_map(|kind| agents.iter().map(move |agent| (format!("{kind} {agent}"), 1))).collect()
 }
 
+/// Of a text at a path.
+type Save = fn(&Path, &str);
+
 fn beside(path: &Path, name: &str) -> PathBuf {
     path.with_file_name(name)
 }
@@ -162,7 +165,7 @@ fn by_sed(path: &Path, text: &str) {
 fn however_a_charter_is_saved_its_session_is_made_anew_once() {
     let mut counted = Counted::new();
     let path = counted.path(".squad/agents/ada/charter.md");
-    let saves: [(&str, fn(&Path, &str)); 7] = [
+    let saves: [(&str, Save); 7] = [
         ("vim", like_vim),
         ("emacs", like_emacs),
         ("VS Code", |path, text| in_place(path, text, Duration::ZERO)),

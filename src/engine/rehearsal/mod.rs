@@ -25,6 +25,7 @@ mod script;
 
 use std::collections::{BTreeMap, VecDeque};
 use std::sync::{Arc, Mutex, PoisonError};
+use std::time::Duration;
 
 use tokio::sync::{mpsc, watch};
 
@@ -43,6 +44,8 @@ pub(crate) struct Rehearsal {
     models: Option<Vec<String>>,
     /// Set when the script makes the engine die: every session is lost then.
     dead: watch::Sender<bool>,
+    /// How long it takes to open a session.
+    opening: Duration,
 }
 
 pub(crate) struct Session {
@@ -63,7 +66,12 @@ impl Rehearsal {
         for turn in scripted {
             turns.entry(turn.agent).or_default().push_back(turn.steps);
         }
-        Self { turns: Arc::new(Mutex::new(turns)), models, dead: watch::Sender::new(false) }
+        Self { turns: Arc::new(Mutex::new(turns)), models, dead: watch::Sender::new(false), opening: Duration::ZERO }
+    }
+
+    #[cfg(test)]
+    pub(crate) fn opening_in(self, opening: Duration) -> Self {
+        Self { opening, ..self }
     }
 }
 
@@ -71,6 +79,9 @@ impl Adapter for Rehearsal {
     type Session = Session;
 
     async fn open(&self, opening: Opening) -> Result<Session, EngineError> {
+        if !self.opening.is_zero() {
+            tokio::time::sleep(self.opening).await;
+        }
         if *self.dead.borrow() {
             return Err(EngineError::Unusable {
                 reason: "the rehearsal has died, as its script says".to_owned(),
