@@ -12,6 +12,8 @@
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
+use tokio::task::JoinSet;
+
 use crate::compile::{Learnings, Task};
 use crate::engine::Adapter;
 use crate::env::Env;
@@ -149,7 +151,9 @@ pub(in crate::ops) async fn execute<S: Show + Send + 'static>(
     let user_messages = Arc::new(UserMessages::with_past(&past.events));
     let files = prepared.lease.files();
     let live = Live { files, sessions: Arc::clone(&sessions), canceller, user_messages: Arc::clone(&user_messages) };
-    tokio::spawn(live.serve(reports.clone()));
+    // It ends with the run: a watch outlives many.
+    let mut serving = JoinSet::new();
+    serving.spawn(live.serve(reports.clone()));
     let opening = if past.is_empty() {
         opening(project, &order, &prepared.head, prepared.answer.is_some())
     } else {
