@@ -38,8 +38,9 @@ use serde_json::Value;
 use crate::env::Env;
 use crate::error::Failure;
 use crate::git::Recovered;
-use crate::ops::Workspace;
+use crate::model::Problem;
 use crate::ops::team::hooks;
+use crate::ops::{Project, Workspace};
 use crate::ui::{ColorChoice, Ui};
 use tier::TierName;
 
@@ -67,6 +68,15 @@ Examples:
 
 Exit codes: 0 done, 1 the work failed, 2 usage, 3 the team or configuration cannot be used, 4 no engine,
 5 stopped by policy or budget, 130 interrupted.";
+
+/// A value of a flag that cannot be used is a mistake in the call; in a file it is a warning.
+fn insist_on_flags(project: &Project) -> Result<(), Failure> {
+    let is_flags = |problem: &&Problem| problem.code == "config-bad-value" && problem.file.starts_with("--");
+    match project.problems.iter().find(is_flags) {
+        Some(problem) => Err(Failure::usage(problem.message.clone()).at(&problem.file)),
+        None => Ok(()),
+    }
+}
 
 /// Says, once in a repository, that a commit of squad's has passed over its hooks.
 fn say_passed_hooks(ui: &mut Ui, workspace: &Workspace) {

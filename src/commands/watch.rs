@@ -1,9 +1,9 @@
 use std::collections::BTreeMap;
 use std::sync::{Mutex, PoisonError};
 
-use super::{Context, Ended};
+use super::{Context, Ended, insist_on_flags};
 use crate::ops::Project;
-use crate::ops::run::order::{FLAGS, flag_settings};
+use crate::ops::run::order::flag_settings;
 use crate::ops::run::watch::{self, WatchOrder};
 use crate::ops::team::engines;
 use crate::settings;
@@ -67,15 +67,15 @@ impl Args {
         let values = [("engine", self.engine.clone().or(implied)), ("max-concurrent", self.max_concurrent.clone())];
         let flags: BTreeMap<String, String> =
             values.into_iter().filter_map(|(name, value)| Some((name.to_owned(), value?))).collect();
-        debug_assert!(flags.keys().all(|name| FLAGS.iter().any(|(flag, _)| flag == name)));
         let mut layer = flag_settings(&flags);
         let script = ("engine.rehearsal.script", self.script.clone(), "--script");
         layer.entries.extend(settings::from_command_line([script]).entries);
         let project = Project::open(context.env, &context.directory, layer)?;
+        insist_on_flags(&project)?;
         context.ui.problems(&project.problems);
         project.insist_on_sound()?;
         engines::check_names(&project.settings)?;
         let script = engines::script(&project.settings, &context.directory)?;
-        Ok(WatchOrder { flags, script, asks: context.ui.can_ask() })
+        Ok(WatchOrder { project, flags, script, asks: context.ui.can_ask() })
     }
 }

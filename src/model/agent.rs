@@ -112,6 +112,11 @@ pub(crate) struct Member {
 }
 
 impl Member {
+    /// Whether a setting means this member: by its slug, its name or its role, in small letters.
+    pub(crate) fn goes_by(&self, name: &str) -> bool {
+        self.slug.as_str() == name || self.name.to_lowercase() == name || self.role.to_lowercase() == name
+    }
+
     /// Whether work may be given to this member.
     pub(crate) fn is_startable(&self) -> bool {
         self.kind == Kind::Agent && !matches!(self.status, Status::Inactive | Status::Retired)

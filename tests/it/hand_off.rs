@@ -225,6 +225,20 @@ fn with_lockout() -> (TestRepo, String) {
     (repo, run)
 }
 
+#[test]
+fn whoever_is_renamed_stays_locked_out() {
+    let (repo, _) = with_lockout();
+    // It is the charter that knows the old name.
+    repo.write(".squad/agents/ada/charter.md", "# Ada\n\nI write the backend.\n");
+    repo.git(&["add", "-A"]);
+    repo.git(&["commit", "--quiet", "--message=all"]);
+    let renamed = repo.squad(&["agents", "rename", "ada", "eve"]);
+    assert_eq!(renamed.code, 0, "{renamed}");
+    let route = repo.squad(&["route", "--explain", "Add an endpoint, as in login.txt"]);
+    assert!(route.out.contains("the coordinator would choose"), "{route}");
+    assert!(route.out.contains("rex rejected its work on login.txt"), "{route}");
+}
+
 /// Whether a run lets ada write the file again.
 fn lets_ada_write(repo: &TestRepo, arguments: &[&str]) -> bool {
     let _ = std::fs::remove_file(repo.root().join("login.txt"));

@@ -114,3 +114,13 @@ fn built_in_helpers_need_no_row() {
     assert_eq!(output.err.matches("is not on the roster").count(), 1, "{output}");
     assert!(output.err.contains("`eve` has a charter and is not on the roster"), "{output}");
 }
+
+#[test]
+fn core_agents_that_nobody_is() {
+    let repo = TestRepo::with_small_team();
+    repo.write(".squad/config.toml", "[sessions]\n# Warm.\ncore = [\"ada\", \"tester\", \"adda\"]\n");
+    let output = repo.squad(&["doctor"]);
+    let told = ".squad/config.toml:3: `sessions.core` names `adda`, and no agent has that name or role";
+    let said = output.to_string();
+    assert_eq!((said.matches(told).count(), said.matches("sessions.core").count()), (1, 1), "{said}");
+}

@@ -249,8 +249,27 @@ fn a_call_with_another_engine_or_other_settings_works_by_itself() {
     watch.repo.write("../other.toml", SCRIPT);
     let output = watch.command(&["orchestrate", "--permissions", "allow", "@ada x"]).output().expect("squad runs");
     let said = String::from_utf8_lossy(&output.stderr).into_owned();
-    assert!(said.contains("not in the sessions of `squad watch`: its engine, keys or endpoint are others"), "{said}");
+    let others =
+        "not in the sessions of `squad watch`: it was started with other values of SQUAD_REHEARSAL and the engine";
+    assert!(said.contains(others), "{said}");
     assert_eq!(output.status.code(), Some(0), "{said}");
+}
+
+/// It would do what it was told when it goes on, and the work would be done twice.
+#[test]
+fn a_watch_that_is_stopped_is_told_nothing() {
+    let mut watch = Watch::of(SCRIPT);
+    let child = watch.child.take().expect("it runs");
+    signal(&child, "STOP");
+    let output = watch.command(&["orchestrate", "--permissions", "allow", "@ada once"]).output().expect("squad runs");
+    let said = String::from_utf8_lossy(&output.stderr).into_owned();
+    let alone = format!("not in the sessions of `squad watch`: process {} does not answer", child.id());
+    assert!(output.status.success() && said.contains(&alone), "{said}");
+    signal(&child, "CONT");
+    watch.child = Some(child);
+    watch.orchestrate("@bob and you");
+    let runs: Value = serde_json::from_str(&watch.repo.squad(&["log", "--json"]).out).expect("JSON");
+    assert_eq!(runs["runs"].as_array().map(Vec::len), Some(2), "{runs}");
 }
 
 #[test]

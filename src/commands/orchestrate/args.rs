@@ -1,6 +1,6 @@
 use std::collections::BTreeMap;
 
-use crate::commands::{Context, TierName, text_or_input};
+use crate::commands::{Context, TierName, insist_on_flags, text_or_input};
 use crate::error::Failure;
 use crate::model::{Attachment, Tier, hidden, hidden_summary, list};
 use crate::ops::Project;
@@ -148,7 +148,7 @@ impl Args {
     fn open(&self, context: &Context<'_>) -> Result<(Project, Option<Interrupted>), Failure> {
         let open = |resumed| Project::open(context.env, &context.directory, self.settings(resumed));
         let mut project = open(None)?;
-        self.insist_on_flags(&project)?;
+        insist_on_flags(&project)?;
         let Some(id) = &self.resume else { return Ok((project, None)) };
         let resumed = resume::find(context.env, &project, id)?;
         if !resumed.flags.is_empty() {
@@ -194,18 +194,6 @@ impl Args {
         let script = ("engine.rehearsal.script", self.script.clone(), "--script");
         layer.entries.extend(settings::from_command_line([script]).entries);
         layer
-    }
-
-    /// A value of a flag that cannot be used is a mistake in the call; in a file it is a warning.
-    fn insist_on_flags(&self, project: &Project) -> Result<(), Failure> {
-        match project
-            .problems
-            .iter()
-            .find(|problem| problem.code == "config-bad-value" && problem.file.starts_with("--"))
-        {
-            Some(problem) => Err(Failure::usage(problem.message.clone()).at(&problem.file)),
-            None => Ok(()),
-        }
     }
 
     fn message(&self, ui: &Ui) -> Result<String, Failure> {

@@ -67,6 +67,12 @@ pub(crate) fn binding(
     now: impl FnOnce() -> Timestamp,
 ) -> Result<Vec<Lockout>, Failure> {
     let mut lockouts = in_force(&project.repository, &project.ledger_prefix(), now)?;
+    for lockout in &mut lockouts {
+        // Whoever is renamed is locked out still.
+        if let Some(member) = project.team.member_once(&lockout.agent) {
+            lockout.agent = member.slug.clone();
+        }
+    }
     if !lockouts.is_empty() {
         let called = Router::new(&project.team, &[]).called(message);
         lockouts.retain(|lockout| !called.contains(&lockout.agent) && !named.contains(&lockout.agent));

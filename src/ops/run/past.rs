@@ -128,11 +128,11 @@ pub(in crate::ops) fn key(message: &str) -> String {
 
 fn lessons(team: &Team, runs: Vec<PastRun>) -> Vec<PastWork> {
     let everyone = team.startable().count();
-    let is_there = |agent: &Slug| team.startable().any(|member| member.slug == *agent);
+    let known = |agent: Slug| Some(team.member_once(&agent).filter(|member| member.is_startable())?.slug.clone());
     distinct(runs)
         .into_iter()
         .filter_map(|run| {
-            let agents: Vec<Slug> = run.agents.into_iter().filter(is_there).collect();
+            let agents: Vec<Slug> = run.agents.into_iter().filter_map(known).collect();
             // What everybody did says nothing about anybody.
             let tells = !agents.is_empty() && (agents.len() < everyone || everyone == 1);
             tells.then(|| PastWork {

@@ -57,9 +57,6 @@ fn owned(project: &Project) -> BTreeMap<Slug, Vec<String>> {
 /// The agents that `sessions.core` names, by their own names or by their roles.
 pub(in crate::ops) fn core(project: &Project) -> BTreeSet<Slug> {
     let named = &project.settings.sessions.core;
-    let is_core = |member: &&Member| {
-        let names = [member.slug.as_str().to_owned(), member.name.to_lowercase(), member.role.to_lowercase()];
-        names.iter().any(|name| named.contains(name))
-    };
+    let is_core = |member: &&Member| named.iter().any(|name| member.goes_by(name));
     project.team.startable().filter(is_core).map(|member| member.slug.clone()).collect()
 }

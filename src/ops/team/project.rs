@@ -5,14 +5,14 @@ use std::path::Path;
 
 use crate::env::Env;
 use crate::error::Failure;
-use crate::model::{Decision, Problem, Severity, Team};
+use crate::model::{Decision, Problem, Severity, Source, Team};
 use crate::ops::Workspace;
 use crate::ops::ledger::contents as ledger;
 use crate::ops::ledger::contents::{newest_first, order_of};
 use crate::ops::team::cache::{Cache, CachedTeam};
 use crate::ops::team::layers::settings;
 use crate::parse;
-use crate::settings::{Layer, Settings};
+use crate::settings::{Layer, Origin, Settings};
 use crate::store;
 
 pub(crate) struct Project {
@@ -111,8 +111,21 @@ impl Opening {
         }
         // A conflict in a file of settings is the team's too.
         problems.extend(settings_problems.into_iter().filter(|problem| problem.code != parse::CONFLICT));
+        problems.extend(unknown_core(&team, &settings));
         Project { workspace, team, settings, problems }
     }
+}
+
+/// Names in the project's `sessions.core` that nobody has; the user's own list is for many teams.
+fn unknown_core(team: &Team, settings: &Settings) -> Vec<Problem> {
+    let Origin::Project(file, line) = settings.origin("sessions.core") else { return Vec::new() };
+    let is_unknown = |name: &&String| !team.startable().any(|member| member.goes_by(name));
+    let problem = |name: &String| {
+        let message = format!("`sessions.core` names `{name}`, and no agent has that name or role");
+        let source = Source { file: file.clone(), line };
+        Problem::warning(source, "config-unknown-agent", message).hint("`squad agents` lists who there is")
+    };
+    settings.sessions.core.iter().filter(is_unknown).map(problem).collect()
 }
 
 /// Files say when a decision was made, and not which of one instant came first: the ledger does, where it has them.

@@ -11,17 +11,20 @@ use tokio::io::{AsyncWriteExt, ReadHalf, WriteHalf};
 use tokio::sync::{mpsc, oneshot};
 use tokio::task::AbortHandle;
 
-use super::engine_key;
+use super::engine_key::EngineKey;
 use super::lease::{WatchFiles, Watcher, name};
 use super::wire::{FromClient, FromWatch, Incoming, PROTOCOL, Request, written};
 use crate::env::Env;
-use crate::error::Failure;
+use crate::error::{Failure, FailureKind};
 use crate::model::{RunId, What};
 use crate::ops::decisions::landing::{Landed, Lander};
 use crate::ops::run::order::{Ended, Order};
 use crate::ops::run::signals::Obeyed;
 use crate::ops::{Project, runtime};
 use crate::pool::{Cancel, Question, Show};
+
+/// How long a watch may take to answer at all.
+const GREETING: Duration = Duration::from_secs(5);
 
 /// How long the last words may take to be written.
 const FAREWELL: Duration = Duration::from_millis(500);
@@ -76,12 +79,26 @@ async fn ask<S: Show>(env: &Env, project: &Project, order: &Order, watcher: &Wat
         Err(error) => return Asked::Declined(format!("process {} does not answer: {error}", watcher.pid)),
     };
     let (receiver, sender) = tokio::io::split(stream);
+    let mut incoming = Incoming::new(receiver);
+    let mut interrupted = cancel.clone();
+    // Asked before anything is ordered: what it has been told, a stopped process does when it goes on.
+    let greeted = tokio::select! {
+        biased;
+        () = interrupted.wait() => {
+            let failure = Failure::new(FailureKind::Interrupted, "interrupted before anything began");
+            return Asked::Ran(Box::new(Err(failure)));
+        }
+        greeted = tokio::time::timeout(GREETING, incoming.next()) => greeted,
+    };
+    if !matches!(greeted, Ok(Some(FromWatch::Ready {}))) {
+        return Asked::Declined(format!("process {} does not answer", watcher.pid));
+    }
     let (lines, queue) = mpsc::unbounded_channel();
     let writing = tokio::spawn(write(sender, queue));
     let request = FromClient::Orchestrate(Box::new(request(env, project, order)));
     let _ = lines.send(written(&request));
     let conversation = Conversation { env, project, order, cancel, lines, asked: RefCell::default() };
-    let asked = conversation.hold(Incoming::new(receiver), show).await;
+    let asked = conversation.hold(incoming, show).await;
     drop(conversation);
     // A question that nobody answers any more may still hold the connection.
     let _ = tokio::time::timeout(FAREWELL, writing).await;
@@ -111,7 +128,7 @@ fn request(env: &Env, project: &Project, order: &Order) -> Request {
         commit: order.commit,
         resume: order.resumed.as_ref().map(|resumed| resumed.run.clone()),
         conversation: order.conversation.clone(),
-        engine: engine_key(env, project),
+        engine: EngineKey::of(env, project),
     }
 }
 
@@ -144,6 +161,7 @@ impl Conversation<'_> {
                 message = incoming.next() => message,
             };
             match message {
+                Some(FromWatch::Ready {}) => {}
                 Some(FromWatch::Declined { reason }) => return Asked::Declined(reason),
                 Some(FromWatch::Event(event)) => {
                     has_begun = true;

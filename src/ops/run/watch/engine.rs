@@ -122,17 +122,6 @@ impl Watch {
     }
 }
 
-/// What the engine is that a call would start: its settings, the MCP servers of its sessions, and the variables that say
-/// where prompts and keys go.
-pub(super) fn engine_key(env: &Env, project: &Project) -> String {
-    const PREFIXES: [&str; 5] = ["COPILOT_", "GH_", "GITHUB_", "HTTP", "SQUAD_"];
-    let (settings, servers) = (&project.settings.engine, &project.settings.mcp);
-    let key = settings.copilot.provider.as_ref().and_then(|provider| provider.api_key_env.as_deref());
-    let matters = |name: &str| PREFIXES.iter().any(|prefix| name.starts_with(prefix)) || Some(name) == key;
-    let variables = env.variables.iter().filter(|(name, _)| matters(name)).collect::<Vec<_>>();
-    blake3::hash(format!("{settings:?}\n{servers:?}\n{variables:?}").as_bytes()).to_hex().to_string()
-}
-
 /// Keeps nothing.
 struct Unrecorded;
 

@@ -8,6 +8,7 @@
 
 mod client;
 mod engine;
+mod engine_key;
 mod lease;
 mod peer;
 mod serve;
@@ -32,7 +33,8 @@ use tokio::task::{JoinHandle, LocalSet, spawn_local};
 use tokio::time::Duration;
 
 pub(crate) use client::{Asked, leave, orchestrate};
-use engine::{engine_key, report};
+use engine::report;
+use engine_key::EngineKey;
 use lease::WatchLease;
 pub(in crate::ops) use lease::is_anywhere;
 pub(crate) use lease::{WatchFiles, Watcher};
@@ -47,7 +49,6 @@ use crate::model::{ConnectionState, Event, RunId, What};
 use crate::ops::run::live;
 use crate::ops::run::order::flag_settings;
 use crate::ops::run::signals::Obeyed;
-use crate::ops::team::engines;
 use crate::ops::{Project, runtime};
 use crate::pool::{Cancel, Canceller, LiveSessions, Reports, SessionPool};
 use crate::settings::Layer;
@@ -64,6 +65,8 @@ const LAST_WORDS: Duration = Duration::from_secs(2);
 
 /// What is asked of `squad watch`.
 pub(crate) struct WatchOrder {
+    /// As it is when the watch begins.
+    pub(crate) project: Project,
     /// Settings that the call named, by their flags without dashes.
     pub(crate) flags: BTreeMap<String, String>,
     pub(crate) script: Option<Script>,
@@ -91,7 +94,7 @@ struct Watch {
     files: WatchFiles,
     /// `None`: it ends.
     pool: RefCell<Option<Arc<SessionPool>>>,
-    engine_key: String,
+    engine_key: EngineKey,
     /// The engine that is asked for.
     engine_name: String,
     is_starting: Cell<bool>,
@@ -125,12 +128,10 @@ pub(crate) fn watch<F: Follow + Send>(
     order: WatchOrder,
     view: &mut F,
 ) -> Result<(), Failure> {
-    let project = Project::open(env, directory, flag_settings(&order.flags))?;
-    project.insist_on_sound()?;
-    engines::check_names(&project.settings)?;
-    let files = WatchFiles::of(&project);
+    let local = order.project.local();
+    let files = WatchFiles::of(&order.project);
     let unwritable = |error: std::io::Error| {
-        Failure::team(format!("cannot write to {}: {error}", project.local().display()))
+        Failure::team(format!("cannot write to {}: {error}", local.display()))
             .hint("squad keeps its local state there; check the folder's permissions")
     };
     let Some(lease) = files.take(env.clock.now()).map_err(unwritable)? else {
@@ -147,7 +148,7 @@ pub(crate) fn watch<F: Follow + Send>(
     let audience = Audience { showing, answers: view.answers(), wishes, end };
     thread::scope(|scope| {
         let viewing = scope.spawn(move || view.follow(shows));
-        let served = serve(env, directory, &project, order, (files, lease), audience);
+        let served = serve(env, directory, order, (files, lease), audience);
         let ended = LocalSet::new().block_on(&runtime, served);
         runtime.shutdown_background();
         let deadline = std::time::Instant::now() + LAST_WORDS;
@@ -166,7 +167,6 @@ pub(crate) fn watch<F: Follow + Send>(
 async fn serve(
     env: &Env,
     directory: &Path,
-    project: &Project,
     order: WatchOrder,
     (files, lease): (WatchFiles, WatchLease),
     mut audience: Audience,
@@ -179,8 +179,8 @@ async fn serve(
     let listener = listen(&lease)?;
     let (events, mut heard) = mpsc::unbounded_channel();
     let run = env.ids.run(env.clock.now());
-    let (reports, reporting) = report(env, project, &run, &events);
-    let WatchOrder { flags, script, asks } = order;
+    let WatchOrder { project, flags, script, asks } = order;
+    let (reports, reporting) = report(env, &project, &run, &events);
     let watch = Rc::new(Watch {
         env: env.beside(),
         directory: directory.to_owned(),
@@ -195,7 +195,7 @@ async fn serve(
         events,
         files,
         pool: RefCell::default(),
-        engine_key: engine_key(env, project),
+        engine_key: EngineKey::of(env, &project),
         engine_name: project.settings.engine.name.clone(),
         is_starting: Cell::default(),
         started: Notify::new(),
@@ -210,7 +210,7 @@ async fn serve(
     tokio::select! {
         biased;
         () = cancel.wait() => return Err(Failure::new(FailureKind::Interrupted, "interrupted before it began")),
-        started = watch.start(project) => drop(started?),
+        started = watch.start(&project) => drop(started?),
         () = audience.hear(&mut heard) => {}
     }
     let tasks = [

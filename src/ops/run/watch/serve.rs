@@ -4,12 +4,13 @@ use std::rc::Rc;
 use std::sync::Arc;
 
 use interprocess::local_socket::tokio::Stream;
-use tokio::io::ReadHalf;
+use tokio::io::{AsyncWriteExt, ReadHalf};
 use tokio::task::spawn_local;
 
+use super::Watch;
+use super::engine_key::EngineKey;
 use super::peer::{Client, Feed, write};
-use super::wire::{FromClient, FromWatch, Incoming, Request};
-use super::{Watch, engine_key};
+use super::wire::{FromClient, FromWatch, Incoming, Request, written};
 use crate::error::Failure;
 use crate::model::Outcome;
 use crate::ops::Project;
@@ -21,7 +22,10 @@ use crate::route::Wishes;
 
 impl Watch {
     pub(super) async fn connect(self: Rc<Self>, stream: Stream) {
-        let (receiver, sender) = tokio::io::split(stream);
+        let (receiver, mut sender) = tokio::io::split(stream);
+        if sender.write_all(&written(&FromWatch::Ready {})).await.is_err() {
+            return;
+        }
         let mut incoming = Incoming::new(receiver);
         let request = match incoming.next().await {
             Some(FromClient::Orchestrate(request)) => request,
@@ -81,8 +85,9 @@ impl Watch {
         let Request { resume, conversation, engine, .. } = request;
         let project = Project::open(&self.env, &self.directory, flag_settings(&flags)).map_err(of)?;
         project.insist_on_sound().map_err(of)?;
-        if engine != self.engine_key || engine_key(&self.env, &project) != engine {
-            return Err("its engine, keys or endpoint are others".to_owned());
+        let here = EngineKey::of(&self.env, &project);
+        if let Some(others) = engine.difference(&self.engine_key).or_else(|| engine.difference(&here)) {
+            return Err(format!("it was started with other values of {others}; start it again from here"));
         }
         let resumed = match resume {
             Some(run) => Some(resume::find(&self.env, &project, run.as_str()).map_err(of)?),

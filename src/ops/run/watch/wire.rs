@@ -2,6 +2,7 @@
 //!
 //! ```text
 //! client                      watch
+//!                ←──────────── ready                    a process that is stopped says nothing, and is not asked
 //!   orchestrate ────────────→
 //!                ←──────────── declined                 nothing has begun; the client does it alone
 //!                ←──────────── event …
@@ -17,6 +18,7 @@ use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
 use tokio::io::{AsyncBufReadExt, AsyncRead, AsyncReadExt, BufReader};
 
+use super::engine_key::EngineKey;
 use crate::error::Failure;
 use crate::model::{Attachment, Event, RunId, Slug, Tier};
 use crate::ops::decisions::landing::Landed;
@@ -24,7 +26,7 @@ use crate::ops::run::order::{Conversation, Ended};
 use crate::policy::Permissions;
 
 /// Goes up when an older squad could not make sense of what a newer one says.
-pub(in crate::ops) const PROTOCOL: u32 = 1;
+pub(in crate::ops) const PROTOCOL: u32 = 2;
 
 /// Bytes of a line: more than any message or answer has.
 const LONGEST: u64 = 64 * 1024 * 1024;
@@ -49,9 +51,16 @@ pub(super) enum FromClient {
 #[derive(Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub(super) enum FromWatch {
-    Declined { reason: String },
+    /// The first line.
+    Ready {},
+    Declined {
+        reason: String,
+    },
     Event(Box<Event>),
-    Ask { id: u64, question: String },
+    Ask {
+        id: u64,
+        question: String,
+    },
     Land {},
     Ended(Box<Ended>),
     Failed(Box<Failure>),
@@ -71,8 +80,8 @@ pub(super) struct Request {
     pub(super) commit: bool,
     pub(super) resume: Option<RunId>,
     pub(super) conversation: Option<Conversation>,
-    /// Of the engine that the client would start; see [`super::engine_key`].
-    pub(super) engine: String,
+    /// The engine that the client would start.
+    pub(super) engine: EngineKey,
 }
 
 /// The messages of the other side.

@@ -1,0 +1,63 @@
+//! Which engine a call would start, so that it works in no other.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use serde::{Deserialize, Serialize};
+
+use crate::env::Env;
+use crate::model::list;
+use crate::ops::Project;
+
+/// The engine's settings, the MCP servers of its sessions, and the variables that say where prompts and keys go, each
+/// with a hash of what it is: values may be secrets.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub(super) struct EngineKey(BTreeMap<String, String>);
+
+impl EngineKey {
+    pub(super) fn of(env: &Env, project: &Project) -> Self {
+        let (settings, servers) = (&project.settings.engine, &project.settings.mcp);
+        let key = settings.copilot.provider.as_ref().and_then(|provider| provider.api_key_env.as_deref());
+        let variables = env.variables.iter().filter(|(name, _)| matters(name) || Some(name.as_str()) == key);
+        let variables = variables.map(|(name, value)| (name.clone(), hash(value)));
+        let settings = [("the engine's settings", format!("{settings:?}")), ("MCP servers", format!("{servers:?}"))];
+        let settings = settings.into_iter().map(|(name, value)| (name.to_owned(), hash(&value)));
+        Self(settings.chain(variables).collect())
+    }
+
+    /// What is not the same in both; `None`: they are.
+    pub(super) fn difference(&self, other: &Self) -> Option<String> {
+        let names: BTreeSet<&String> = self.0.keys().chain(other.0.keys()).collect();
+        let others: Vec<&String> = names.into_iter().filter(|name| self.0.get(*name) != other.0.get(*name)).collect();
+        (!others.is_empty()).then(|| list(others))
+    }
+}
+
+/// Proxies are read in capitals and in small letters.
+fn matters(name: &str) -> bool {
+    const PREFIXES: [&str; 9] =
+        ["COPILOT_", "GH_", "GITHUB_", "HTTP", "ALL_PROXY", "NO_PROXY", "NODE_", "SSL_", "SQUAD_"];
+    let name = name.to_ascii_uppercase();
+    name == "HOME" || PREFIXES.iter().any(|prefix| name.starts_with(prefix))
+}
+
+fn hash(value: &str) -> String {
+    blake3::hash(value.as_bytes()).to_hex()[..16].to_owned()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_differs_is_named_and_no_value_is() {
+        let key = |entries: &[(&str, &str)]| {
+            EngineKey(entries.iter().map(|(name, value)| ((*name).to_owned(), hash(value))).collect())
+        };
+        let one = key(&[("HOME", "/a"), ("GH_TOKEN", "secret")]);
+        assert_eq!(one.difference(&one.clone()), None);
+        let other = key(&[("HOME", "/a"), ("GH_TOKEN", "other"), ("https_proxy", "x")]);
+        assert_eq!(one.difference(&other).as_deref(), Some("GH_TOKEN and https_proxy"));
+        assert!(!serde_json::to_string(&one).expect("JSON").contains("secret"));
+        assert!(matters("https_proxy") && matters("HTTPS_PROXY") && !matters("EDITOR"));
+    }
+}
