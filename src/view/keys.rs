@@ -18,7 +18,7 @@ mod platform;
 #[path = "keys/windows.rs"]
 mod platform;
 
-pub(crate) use platform::{Keys, RawMode, Waker, is_ours, restore};
+pub(crate) use platform::{Keys, RawMode, Waker, is_ours, remember, restore};
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Key {

@@ -19,6 +19,10 @@ fn begun(repo: &TestRepo, script: &str) -> (Person, std::process::Child) {
     (person, child)
 }
 
+fn modes(person: &Person) -> rustix::termios::LocalModes {
+    rustix::termios::tcgetattr(&person.terminal).expect("a terminal").local_modes
+}
+
 /// Those that Ada worked in, by the ledger.
 fn sessions(repo: &TestRepo) -> Vec<String> {
     let found = repo.git(&["grep", "-h", "-o", "squad-ada[-0-9a-f]*", "refs/squad/log"]);
@@ -66,6 +70,32 @@ fn an_interrupt_ends_the_turn_and_the_conversation_goes_on() {
     person.types("/quit\r");
     assert_eq!(child.wait().expect("it ends").code(), Some(0), "{}", person.screen);
     repo.assert_sound();
+}
+
+/// At the prompt there is nothing to be ended first, before a message and after it.
+#[test]
+fn a_signal_at_the_prompt_ends_the_program_and_gives_the_terminal_back() {
+    for messages in [0, 1] {
+        let repo = TestRepo::with_small_team();
+        repo.write("../script.toml", TWO);
+        let mut person = Person::sits_down();
+        let before = modes(&person);
+        let mut command = repo.command(BINARY, &repo.root());
+        command.args(["orchestrate", "--script", "../script.toml", "--permissions", "allow"]).env("TERM", "xterm");
+        let mut child = person.starts(command);
+        person.waits_for("squad> ");
+        for _ in 0..messages {
+            person.types("@ada begin\r");
+            person.waits_for("details: squad log");
+            person.waits_for_times("squad> ", 2);
+        }
+        // As long as the prompt takes from its words to its signals.
+        std::thread::sleep(std::time::Duration::from_millis(300));
+        let done = std::process::Command::new("kill").args(["-TERM", &child.id().to_string()]).status();
+        assert!(done.expect("kill runs").success());
+        assert_eq!(child.wait().expect("it ends").code(), Some(130), "{}", person.screen);
+        assert_eq!(modes(&person), before, "{messages}");
+    }
 }
 
 /// The line that is typed next is no answer to what nobody asks any more.

@@ -3,20 +3,23 @@
 
 use std::collections::BTreeSet;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::thread;
 
 use tokio::runtime::Runtime;
+use tokio::sync::Notify;
 
 use crate::env::Env;
-use crate::error::Failure;
+use crate::error::{Failure, FailureKind};
 use crate::model::{Event, Outcome, RunId, Slug, What};
 use crate::ops::run::kept_conversation::{ConversationFile, Kept};
 use crate::ops::run::kept_sessions::KeptSessions;
 use crate::ops::run::orchestrate::{self, Host, Sessions};
 use crate::ops::run::order::{self, Ended, Order};
-use crate::ops::run::signals::Obeyed;
+use crate::ops::run::signals::{Obeyed, Signals};
 use crate::ops::run::watch::{self, Asked, WatchFiles};
 use crate::ops::{Project, Workspace, runtime};
 use crate::pool::{Cancel, Show};
+use crate::view::keys;
 
 pub(crate) struct Conversation<'a> {
     env: &'a Env,
@@ -73,6 +76,36 @@ impl<'a> Conversation<'a> {
     /// The run that is going on.
     pub(crate) fn at_work(&self) -> RunAtWork {
         RunAtWork(Arc::clone(&self.progress))
+    }
+
+    /// Reads what is typed between two messages. A signal ends the program then: there is nothing to be ended first, and
+    /// the terminal is left as it was found.
+    pub(crate) fn idle<T>(&self, read: impl FnOnce() -> T) -> T {
+        let (runtime, is_typed) = (&self.runtime, Notify::new());
+        // Before the prompt has handlers of its own: it puts back what it finds.
+        let signals = {
+            let _entered = runtime.enter();
+            self.env.signals.then(Signals::listen)
+        };
+        let signalled = async {
+            if let Some(Ok(mut signals)) = signals {
+                tokio::select! {
+                    () = is_typed.notified() => {}
+                    () = signals.next() => {
+                        keys::restore();
+                        std::process::exit(i32::from(FailureKind::Interrupted.exit_code()));
+                    }
+                }
+            }
+        };
+        keys::remember();
+        thread::scope(|scope| {
+            scope.spawn(|| runtime.block_on(signalled));
+            let typed = read();
+            is_typed.notify_one();
+            keys::restore();
+            typed
+        })
     }
 
     /// Carries out the next message: in the sessions of `squad watch`, or in its own.

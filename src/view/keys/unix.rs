@@ -53,6 +53,13 @@ pub(crate) fn restore() {
     }
 }
 
+/// From now on [`restore`] makes the terminal what it is at this moment, whoever changes it.
+pub(crate) fn remember() {
+    if let Ok(modes) = tcgetattr(stdin()) {
+        before().get_or_insert(modes);
+    }
+}
+
 /// Whether standard input is a terminal at which this program is in the foreground, or which has none.
 pub(crate) fn is_ours() -> bool {
     match tcgetpgrp(stdin()) {

@@ -24,6 +24,8 @@ impl RawMode {
 
 pub(crate) fn restore() {}
 
+pub(crate) fn remember() {}
+
 pub(crate) fn is_ours() -> bool {
     stdin().is_terminal()
 }

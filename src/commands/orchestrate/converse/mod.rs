@@ -60,7 +60,10 @@ pub(in crate::commands) fn converse(call: Args, mut context: Context<'_>) -> (Co
                 Ok(Typed::Message(message))
             }
             None if talk.leaves => Ok(Typed::Leave),
-            None => talk.prompt.read(&mem::take(&mut talk.begun)),
+            None => {
+                let (prompt, begun) = (&mut talk.prompt, mem::take(&mut talk.begun));
+                talk.conversation.idle(|| prompt.read(&begun))
+            }
         };
         match typed {
             Ok(Typed::Message(message)) => {
