@@ -80,6 +80,11 @@ impl Ui {
         self.streams.in_is_terminal && self.streams.err_is_terminal
     }
 
+    /// Whether a person types here and sees what is typed.
+    pub(crate) fn can_converse(&self) -> bool {
+        self.can_ask() && self.streams.out_is_terminal
+    }
+
     /// Standard input, as it comes.
     pub(crate) fn input(&self) -> Box<dyn BufRead> {
         (self.streams.input)()

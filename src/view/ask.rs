@@ -53,15 +53,24 @@ impl Terminal {
 
     /// Shows what has waited, unless somebody writes to the terminal still.
     pub(crate) fn release(&self, screen: &mut impl Screen) {
-        if !self.is_asking() {
-            self.progress.suspend(|| {
-                for held in shared(&self.held).drain(..) {
-                    match held {
-                        Held::Line(who, mood, line) => screen.line(&who, mood, &line),
-                        Held::Answer(text) => screen.answer(&text),
-                    }
+        if self.is_asking() {
+            return;
+        }
+        let mut show = || {
+            for held in shared(&self.held).drain(..) {
+                match held {
+                    Held::Line(who, mood, line) => screen.line(&who, mood, &line),
+                    Held::Answer(text) => screen.answer(&text),
                 }
-            });
+            }
+        };
+        // On a terminal that is gone nothing moves, and suspending what moves would panic.
+        match self.progress.clear() {
+            Ok(()) => self.progress.suspend(show),
+            Err(_) => {
+                self.progress.set_draw_target(ProgressDrawTarget::hidden());
+                show();
+            }
         }
     }
 
@@ -75,14 +84,15 @@ impl Terminal {
         // A key typed before the question stood is no answer to it. What std has buffered of a terminal is a line at
         // most, and read.
         discard_input();
-        eprint!("\n{}", printable(question));
-        let _ = std::io::stderr().flush();
+        let mut screen = std::io::stderr();
+        // A terminal that is gone is found out by who reads from it.
+        let _ = write!(screen, "\n{}", printable(question)).and_then(|()| screen.flush());
         let mut line = String::new();
         let read = match wait_for_input(is_wanted) {
             true => std::io::stdin().lock().read_line(&mut line).ok().filter(|read| *read > 0),
             // The next line belongs to whoever reads next.
             false => {
-                eprintln!("(no answer is needed any more)");
+                let _ = writeln!(screen, "(no answer is needed any more)");
                 Some(0)
             }
         };

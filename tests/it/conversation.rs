@@ -98,6 +98,62 @@ fn a_signal_at_the_prompt_ends_the_program_and_gives_the_terminal_back() {
     }
 }
 
+#[test]
+fn a_terminal_that_is_closed_at_work_ends_the_program() {
+    let repo = TestRepo::with_small_team();
+    let (mut person, mut child) = begun(&repo, ENDLESS);
+    person.types("@ada think\r");
+    person.waits_for("is writing");
+    drop(person);
+    let done = std::process::Command::new("kill").args(["-HUP", &child.id().to_string()]).status();
+    assert!(done.expect("kill runs").success());
+    let code = child.wait().expect("it ends").code();
+    assert!(code.is_some_and(|code| code != 101), "no panic: {code:?}");
+    repo.assert_sound();
+}
+
+#[test]
+fn what_was_killed_in_its_first_message_is_gone_on_with() {
+    let repo = TestRepo::with_small_team();
+    let (mut person, mut child) = begun(&repo, ENDLESS);
+    person.types("@ada think\r");
+    person.waits_for("is writing");
+    child.kill().expect("killed");
+    child.wait().expect("it ends");
+    repo.write("../script.toml", "[[turn]]\nagent = \"ada\"\nsteps = [{ say = \"Thought.\" }]\n");
+    let mut person = Person::sits_down();
+    let mut command = repo.command(BINARY, &repo.root());
+    command.args(["orchestrate", "--script", "../script.toml", "--permissions", "allow"]).env("TERM", "xterm");
+    let mut child = person.starts(command);
+    person.waits_for("(its first message was cut short)? [y/N] ");
+    person.types("y\r");
+    person.waits_for("/resume goes on with it");
+    person.waits_for("squad> ");
+    person.types("/resume\r");
+    person.waits_for("Thought.");
+    person.waits_for("details: squad log");
+    person.types("/quit\r");
+    assert_eq!(child.wait().expect("it ends").code(), Some(0), "{}", person.screen);
+}
+
+/// A command is no answer, and the question stands until it has one.
+#[test]
+fn commands_are_obeyed_while_a_question_stands() {
+    let repo = TestRepo::with_small_team();
+    let ask = "[[turn]]\nagent = \"ada\"\nsteps = [{ ask = \"Which port?\" }, { say = \"Done.\" }]\n";
+    let (mut person, mut child) = begun(&repo, ask);
+    person.types("@ada ask\r");
+    person.waits_for("Which port?");
+    person.types("/status\r");
+    person.waits_for("ledger ");
+    person.waits_for_times("Which port?", 2);
+    person.types("8080\r");
+    person.waits_for("The answer is: 8080");
+    person.waits_for("details: squad log");
+    person.types("/quit\r");
+    assert_eq!(child.wait().expect("it ends").code(), Some(0), "{}", person.screen);
+}
+
 /// The line that is typed next is no answer to what nobody asks any more.
 #[test]
 fn a_question_that_is_cancelled_takes_no_line() {

@@ -7,6 +7,7 @@ use std::process::{Child, Command};
 use std::time::{Duration, Instant};
 
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
+use rustix::io::{FdFlags, fcntl_setfd};
 use rustix::pty::{OpenptFlags, grantpt, openpt, ptsname, unlockpt};
 
 /// Nothing that is waited for takes as long; a machine under load may.
@@ -23,6 +24,8 @@ pub(crate) struct Person {
 impl Person {
     pub(crate) fn sits_down() -> Self {
         let controller: OwnedFd = openpt(OpenptFlags::RDWR | OpenptFlags::NOCTTY).expect("a pseudo-terminal");
+        // Held by squad too, it would never be closed.
+        fcntl_setfd(&controller, FdFlags::CLOEXEC).expect("kept from children");
         grantpt(&controller).expect("granted");
         unlockpt(&controller).expect("unlocked");
         let name = ptsname(&controller, Vec::new()).expect("a name");

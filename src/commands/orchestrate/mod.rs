@@ -16,7 +16,7 @@ impl Args {
     pub(in crate::commands) fn run(self, mut context: Context<'_>) -> (Context<'_>, Ended) {
         if self.message.is_none()
             && self.resume.is_none()
-            && context.ui.can_ask()
+            && context.ui.can_converse()
             && !context.ui.json()
             && !self.dry_run
         {

@@ -24,7 +24,7 @@ use crate::view::keys;
 pub(crate) struct Conversation<'a> {
     env: &'a Env,
     runtime: Runtime,
-    file: ConversationFile,
+    file: Arc<ConversationFile>,
     kept: Kept,
     progress: Arc<Mutex<Progress>>,
     /// Its own sessions, where no watch has them.
@@ -63,7 +63,7 @@ impl<'a> Conversation<'a> {
     /// A new one, or an earlier one that goes on.
     pub(crate) fn begin(env: &'a Env, workspace: &Workspace, earlier: Option<Kept>) -> Result<Self, Failure> {
         let kept = earlier.unwrap_or_else(|| Kept::new(env.ids.run(env.clock.now())));
-        let file = ConversationFile::take(workspace, &kept.id)?;
+        let file = Arc::new(ConversationFile::take(workspace, &kept.id)?);
         let sessions = KeptSessions::of(kept.id.clone(), kept.agents.clone());
         Ok(Self { env, runtime: runtime(env)?, file, kept, progress: Arc::default(), sessions, watched: None })
     }
@@ -120,7 +120,9 @@ impl<'a> Conversation<'a> {
         let conversation = Some(order::Conversation { id: self.kept.id.clone(), earlier: self.kept.turns.clone() });
         let order = Order { conversation, ..order };
         let message = order.message.clone();
-        let mut show = Noting { show, progress: Arc::clone(&self.progress) };
+        let kept = Kept { at: self.env.clock.now(), ..self.kept.clone() };
+        let begins = Some((Arc::clone(&self.file), kept));
+        let mut show = Noting { show, progress: Arc::clone(&self.progress), begins };
         let (show, ended) = match watch::orchestrate(self.env, project, &order, &mut show) {
             Asked::Ran(ended) => {
                 self.watched = Some(WatchFiles::of(project));
@@ -186,10 +188,15 @@ async fn send_here<S: Show + Send + 'static>(
 struct Noting<S> {
     show: S,
     progress: Arc<Mutex<Progress>>,
+    /// What is kept from its first event on, so that it can be gone on with however this process ends.
+    begins: Option<(Arc<ConversationFile>, Kept)>,
 }
 
 impl<S: Show> Show for Noting<S> {
     fn show(&mut self, event: &Event) {
+        if let Some((file, kept)) = self.begins.take() {
+            file.write(&Kept { interrupted: Some(event.run.clone()), ..kept });
+        }
         {
             let mut progress = locked(&self.progress);
             progress.run.get_or_insert_with(|| event.run.clone());

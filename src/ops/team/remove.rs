@@ -57,16 +57,28 @@ pub(crate) fn remove(env: &Env, directory: &Path, wish: Wish) -> Result<Removal,
     }
     if !removal.unshared.is_empty() && !wish.force {
         return Err(Failure::failed(format!("no remote has {}", list(&removal.unshared))).hint(
-            "`squad sync` shares the ledger and `squad rescue` gives back files; --force removes it all the same",
+            "`squad sync` shares the ledger; rescues are never shared, `squad rescue` gives back their files; \
+             --force removes it all the same",
         ));
     }
     if let Some((workspace, team)) = team.filter(|(_, team)| !team.files.is_empty()) {
         let _turn = Lander::new(env, &workspace).turn()?;
         removal.commit = Some(team.commit(env, &workspace.repository)?);
+        remove_empty(&workspace.folder.path);
     }
     // The commit may have left something there.
     repository.remove_belongings(&repository.belongings()?)?;
     Ok(removal)
+}
+
+/// Removes folders in which nothing is left. What is not the team's stays.
+fn remove_empty(folder: &Path) {
+    let entries = std::fs::read_dir(folder).into_iter().flatten().flatten();
+    for entry in entries.filter(|entry| entry.file_type().is_ok_and(|kind| kind.is_dir())) {
+        remove_empty(&entry.path());
+    }
+    // It fails where anything is left.
+    let _ = std::fs::remove_dir(folder);
 }
 
 /// Nobody may be at work on what goes.

@@ -132,9 +132,24 @@ impl Keys {
         }
     }
 
-    /// Those that have come together with the last one.
-    pub(crate) fn buffered(&mut self) -> impl Iterator<Item = Key> {
-        std::iter::from_fn(|| self.take(false))
+    /// The next of those that have come already.
+    pub(crate) fn buffered(&mut self) -> Option<Key> {
+        loop {
+            if let Some(key) = self.take(false) {
+                return Some(key);
+            }
+            // Where one has begun, the rest of it is about to come.
+            let patience = if self.bytes.is_empty() { Timespec::default() } else { MOMENT };
+            let input = stdin();
+            if !poll(&mut [PollFd::new(&input, PollFlags::IN)], Some(&patience)).is_ok_and(|ready| ready > 0) {
+                return self.take(true);
+            }
+            let mut bytes = [0; 256];
+            match rustix::io::read(&input, &mut bytes) {
+                Ok(count) if count > 0 => self.bytes.extend(bytes.iter().take(count)),
+                _ => return self.take(true),
+            }
+        }
     }
 
     fn take(&mut self, is_all: bool) -> Option<Key> {

@@ -50,21 +50,17 @@ impl Keys {
         Ok((Self { woken: Arc::clone(&woken) }, Waker(woken)))
     }
 
-    /// Those that have come together with the last one.
-    pub(crate) fn buffered(&mut self) -> impl Iterator<Item = Key> {
-        std::iter::from_fn(|| {
-            loop {
-                if !poll(Duration::ZERO).is_ok_and(|has_come| has_come) {
-                    return None;
-                }
-                if let Event::Key(event) = read().ok()?
-                    && event.kind != KeyEventKind::Release
-                    && let Some(key) = known(event)
-                {
-                    return Some(key);
-                }
+    /// The next of those that have come already.
+    pub(crate) fn buffered(&mut self) -> Option<Key> {
+        while poll(Duration::ZERO).is_ok_and(|has_come| has_come) {
+            if let Event::Key(event) = read().ok()?
+                && event.kind != KeyEventKind::Release
+                && let Some(key) = known(event)
+            {
+                return Some(key);
             }
-        })
+        }
+        None
     }
 
     /// Waits for the next key.

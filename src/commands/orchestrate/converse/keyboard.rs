@@ -63,9 +63,11 @@ impl KeyboardHandle {
             waker.wake();
         })
     }
+}
 
-    /// The run is over.
-    pub(super) fn end(&self) {
+/// The run is over, however it came to its end.
+impl Drop for KeyboardHandle {
+    fn drop(&mut self) {
         self.is_over.store(true, Ordering::Release);
         self.waker.wake();
     }
@@ -101,7 +103,7 @@ impl Keyboard<'_> {
             let Ok(raw) = RawMode::begin() else {
                 // Keys come to somebody else, such as a shell that has put squad in the background.
                 match questions.recv_timeout(LOOK) {
-                    Ok(question) => self.answer(question),
+                    Ok(asked) => self.answer(asked),
                     Err(RecvTimeoutError::Timeout) => {}
                     Err(RecvTimeoutError::Disconnected) => std::thread::sleep(LOOK),
                 }
@@ -112,19 +114,35 @@ impl Keyboard<'_> {
             match heard {
                 Heard::Key(Key::Char(first)) => self.line(first, &mut keys),
                 Heard::Key(_) => {}
-                Heard::Woken => questions.try_iter().for_each(|question| self.answer(question)),
+                Heard::Woken => questions.try_iter().for_each(|asked| self.answer(asked)),
                 // Whoever reads next finds out that there is no more.
                 Heard::End => std::thread::sleep(LOOK),
             }
         }
-        self.left.begun = keys.buffered().filter_map(typed_text).collect();
+        while let Some(key) = keys.buffered() {
+            match key {
+                Key::Char(letter) => self.left.begun.push(letter),
+                Key::Enter => self.left.queued.extend(Some(mem::take(&mut self.left.begun))),
+                _ => {}
+            }
+        }
         self.left
     }
 
-    fn answer(&self, (question, answer): Asked) {
-        if let Some(line) = self.terminal.ask(&question.text, || !answer.is_closed()) {
-            // Whoever asked may have been stopped meanwhile.
-            let _ = answer.send(line);
+    fn answer(&mut self, (question, answer): Asked) {
+        while let Some(line) = self.terminal.ask(&question.text, || !answer.is_closed()) {
+            let command = understood(&line).filter(|typed| !matches!(typed, Typed::Message(_) | Typed::Unknown(_)));
+            let Some(command) = command else {
+                // Whoever asked may have been stopped meanwhile.
+                let _ = answer.send(line);
+                break;
+            };
+            if let Err(failure) = self.act(command) {
+                shared(&self.ui).failure(&failure);
+            }
+            if answer.is_closed() || self.left.leaves {
+                break;
+            }
         }
         self.show_what_waited();
     }
@@ -140,12 +158,16 @@ impl Keyboard<'_> {
         let paused = terminal.pause();
         let mut begun = first.to_string();
         let mut is_whole = false;
-        for text in keys.buffered().filter_map(typed_text) {
-            is_whole = text == '\n';
-            if is_whole {
-                break;
+        while let Some(key) = keys.buffered() {
+            match key {
+                Key::Enter => {
+                    is_whole = true;
+                    break;
+                }
+                Key::Char(letter) => begun.push(letter),
+                Key::Backspace => drop(begun.pop()),
+                _ => {}
             }
-            begun.push(text);
         }
         let typed = if is_whole {
             shared(&self.ui).say(&printable(&format!("{PROMPT}{begun}")));
@@ -225,15 +247,6 @@ fn addressed(text: &str) -> (Vec<Slug>, &str) {
     }
     // A name alone says nothing to anybody.
     if rest.is_empty() { (Vec::new(), text) } else { (agents, rest) }
-}
-
-/// What a key types; `\n` for the end of a line.
-fn typed_text(key: Key) -> Option<char> {
-    match key {
-        Key::Char(letter) => Some(letter),
-        Key::Enter => Some('\n'),
-        _ => None,
-    }
 }
 
 #[cfg(test)]

@@ -16,7 +16,7 @@ use std::sync::{Arc, Mutex};
 use std::thread;
 
 use keyboard::{Keyboard, Left};
-use prompt::{PROMPT, Prompt, Typed};
+use prompt::{PROMPT, Prompt, Typed, understood};
 use side::tell;
 
 use super::args::Args;
@@ -55,9 +55,10 @@ pub(in crate::commands) fn converse(call: Args, mut context: Context<'_>) -> (Co
     };
     let ended = loop {
         let typed = match talk.next.pop_front() {
-            Some(message) => {
-                context.ui.say(&printable(&format!("{PROMPT}{message}")));
-                Ok(Typed::Message(message))
+            Some(line) => {
+                context.ui.say(&printable(&format!("{PROMPT}{line}")));
+                let Some(typed) = understood(&line) else { continue };
+                Ok(typed)
             }
             None if talk.leaves => Ok(Typed::Leave),
             None => {
@@ -104,9 +105,15 @@ fn begin<'a>(call: Args, context: &mut Context<'a>) -> Result<Talk<'a>, Failure>
 
 /// Offers the conversation that was left last.
 fn goes_on(context: &mut Context<'_>, kept: &Kept) -> bool {
+    if kept.turns.is_empty() && kept.interrupted.is_none() {
+        return false;
+    }
     let last = kept.turns.last().map(|(message, _)| format!(", the last “{}”", first_line(message, SHOWN)));
     let at = kept.at.to_zoned(jiff::tz::TimeZone::system()).strftime("%Y-%m-%d %H:%M");
-    let count = plural(kept.turns.len(), "message");
+    let count = match kept.turns.len() {
+        0 => "its first message was cut short".to_owned(),
+        count => plural(count, "message"),
+    };
     context.ui.confirm(&format!("Go on with the conversation of {at} ({count}{})?", last.unwrap_or_default()))
 }
 
@@ -145,7 +152,8 @@ impl Talk<'_> {
             Ok(connected) => connected,
             Err(error) => return (context, Err(Failure::failed(format!("cannot hear what is typed: {error}")))),
         };
-        order.ask = (order.permissions == Permissions::Ask).then(|| handle.ask());
+        // Somebody is there to be asked, also where nothing has to be allowed.
+        order.ask = (order.permissions != Permissions::Deny).then(|| handle.ask());
         let Context { env, directory, ui, recovered } = context;
         let ui = Arc::new(Mutex::new(ui));
         let lines = Lines::new(Arc::clone(&ui));
@@ -161,8 +169,11 @@ impl Talk<'_> {
         let conversation = &mut self.conversation;
         let (ended, left) = thread::scope(|scope| {
             let typing = scope.spawn(|| keyboard.serve(source));
-            let (view, ended) = conversation.send(project, order, View::Lines(lines), say_declined);
-            handle.end();
+            let (view, ended) = {
+                // Dropped at the end, or by a panic on the way.
+                let _handle = handle;
+                conversation.send(project, order, View::Lines(lines), say_declined)
+            };
             let left = typing.join().unwrap_or_default();
             drop(view.into_screen());
             (ended, left)
