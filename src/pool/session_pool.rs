@@ -186,7 +186,7 @@ impl SessionPool {
     /// The end of a conversation: the sessions that hold its history are made anew, without it.
     pub(crate) async fn reset(&self, conversation: &RunId) {
         let Some(kept) = &self.kept else { return };
-        for (agent, old, opening) in kept.forget(conversation) {
+        while let Some((agent, old, opening)) = kept.forget(conversation) {
             kept.close(&agent, *old).await;
             self.spawn(kept, &agent, opening).await;
         }

@@ -185,9 +185,9 @@ impl Kept {
         }
     }
 
-    /// What holds the history of a conversation, and is made anew without it.
-    pub(super) fn forget(&self, conversation: &RunId) -> Vec<(Slug, Box<Session>, Opening)> {
-        let mut forgotten = Vec::new();
+    /// The next session that holds the history of a conversation, and is made anew without it. The others are theirs
+    /// still: what a session is, and what is said of it, change together.
+    pub(super) fn forget(&self, conversation: &RunId) -> Option<(Slug, Box<Session>, Opening)> {
         for (agent, slot) in self
             .slots()
             .iter_mut()
@@ -197,7 +197,7 @@ impl Kept {
                 State::Idle { session, .. } => {
                     slot.conversation = None;
                     slot.opening.resume = false;
-                    forgotten.push((agent.clone(), session, slot.opening.clone()));
+                    return Some((agent.clone(), session, slot.opening.clone()));
                 }
                 State::Suspended => {
                     slot.conversation = None;
@@ -206,7 +206,7 @@ impl Kept {
                 busy @ (State::Spawning | State::Active) => slot.state = busy,
             }
         }
-        forgotten
+        None
     }
 
     pub(super) fn rested(&self, idle: Duration) -> Vec<(Slug, Box<Session>)> {

@@ -24,4 +24,5 @@ mod resume;
 mod steps;
 mod support;
 mod watch;
+mod watch_kills;
 mod workflow;

@@ -10,10 +10,10 @@ use crate::model_server::Script;
 use crate::repository::number_of;
 use crate::support::{COORDINATOR, Ended, World, call, create, plays, shell, signal};
 
-const ARGUMENTS: [&str; 10] =
+pub(crate) const ARGUMENTS: [&str; 10] =
     ["orchestrate", "--json", "--permissions", "allow", "--agent", "ada", "--agent", "bob", "--agent", "cy"];
 
-fn world() -> World {
+pub(crate) fn world() -> World {
     World::new(|root| {
         [
             plays(
@@ -43,7 +43,7 @@ fn world() -> World {
 }
 
 /// What must be the same in the end.
-fn outcome(world: &World, ended: &Ended) -> Vec<String> {
+pub(crate) fn outcome(world: &World, ended: &Ended) -> Vec<String> {
     let last = ended.events().pop().expect("an end");
     let texts = |kind: &str| -> Vec<String> { world.ledger(kind).iter().map(|_| kind.to_owned()).collect() };
     let mut found = vec![last["status"].to_string(), last["agents"].to_string()];

@@ -252,7 +252,7 @@ impl Run {
         line.ok()
     }
 
-    fn so_far(&self, code: Option<i32>) -> Ended {
+    pub(crate) fn so_far(&self, code: Option<i32>) -> Ended {
         Ended { out: self.seen.join("\n"), err: fs::read_to_string(&self.errors).unwrap_or_default(), code }
     }
 }
