@@ -90,6 +90,8 @@ pub(super) struct Keyboard<'p> {
 pub(super) struct Left {
     /// Messages, in their order.
     pub(super) queued: Vec<String>,
+    /// Lines that came when it was over already.
+    pub(super) later: Vec<String>,
     /// A line that was begun.
     pub(super) begun: String,
     pub(super) leaves: bool,
@@ -122,7 +124,7 @@ impl Keyboard<'_> {
         while let Some(key) = keys.buffered() {
             match key {
                 Key::Char(letter) => self.left.begun.push(letter),
-                Key::Enter => self.left.queued.extend(Some(mem::take(&mut self.left.begun))),
+                Key::Enter => self.left.later.push(mem::take(&mut self.left.begun)),
                 _ => {}
             }
         }

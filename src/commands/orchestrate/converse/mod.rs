@@ -42,6 +42,8 @@ struct Talk<'a> {
     prompt: Prompt,
     /// Messages that were typed while the team was at work.
     next: VecDeque<String>,
+    /// Lines that came when it was over already.
+    later: Vec<String>,
     /// A line that was begun then.
     begun: String,
     leaves: bool,
@@ -99,8 +101,8 @@ fn begin<'a>(call: Args, context: &mut Context<'a>) -> Result<Talk<'a>, Failure>
     if let Some(run) = conversation.interrupted() {
         context.ui.hint(&format!("run {run} did not complete; /resume goes on with it"));
     }
-    let (next, begun) = Default::default();
-    Ok(Talk { call, conversation, prompt, next, begun, leaves: false })
+    let (next, later, begun) = Default::default();
+    Ok(Talk { call, conversation, prompt, next, later, begun, leaves: false })
 }
 
 /// Offers the conversation that was left last.
@@ -138,6 +140,7 @@ impl Talk<'_> {
                 }
             }
         }
+        self.next.extend(mem::take(&mut self.later));
         context
     }
 
@@ -179,6 +182,7 @@ impl Talk<'_> {
             (ended, left)
         });
         self.next.extend(left.queued);
+        self.later = left.later;
         self.begun = left.begun;
         self.leaves |= left.leaves;
         let ui = mem::replace(&mut *shared(&ui), Ui::silent());
