@@ -302,3 +302,20 @@ fn nothing_of_the_users_is_touched() {
     assert!(output.code == 0 && repo.read(".squad/new.md") == "Newer.\n", "{output}");
     assert!(repo.git(&["status", "--porcelain"]).contains(" M .squad/routing.md"));
 }
+
+/// A manifest comes with the repository, from whomever.
+#[test]
+fn a_manifest_names_no_file_outside_the_team() {
+    let mut repo = first();
+    let manifest = repo.read(".squad/manifest.toml").replace("\"old.md\"", "\"../old.md\"");
+    assert!(manifest.contains("../old.md"), "{manifest}");
+    repo.write(".squad/manifest.toml", &manifest);
+    repo.write("old.md", "Old.\n");
+    repo.git(&["commit", "--quiet", "--all", "--message=manifest"]);
+    to(&mut repo, 3);
+    for arguments in [&["upgrade"][..], &["upgrade", "--no-commit"]] {
+        let output = repo.squad(arguments);
+        assert!(output.code == 3 && output.err.contains("`../old.md` is no file of the team's folder"), "{output}");
+    }
+    assert_eq!(repo.read("old.md"), "Old.\n");
+}

@@ -4,7 +4,7 @@
 
 use std::collections::BTreeMap;
 use std::fs;
-use std::path::Path;
+use std::path::{Component, Path};
 
 use serde::{Deserialize, Serialize};
 
@@ -62,7 +62,12 @@ impl Manifest {
         if format > FORMAT {
             return Err(newer(at, &format!("format {format}"), &format!("up to {FORMAT}")));
         }
-        toml::from_str(text).map_err(|error| unread(&error))
+        let manifest: Self = toml::from_str(text).map_err(|error| unread(&error))?;
+        let is_inside = |path: &str| Path::new(path).components().all(|part| matches!(part, Component::Normal(_)));
+        match manifest.files.keys().find(|path| !is_inside(path)) {
+            Some(path) => Err(Failure::team(format!("`{path}` is no file of the team's folder")).at(at)),
+            None => Ok(manifest),
+        }
     }
 
     /// Fails where the files are of a newer release than this squad has.
