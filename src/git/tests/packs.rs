@@ -180,7 +180,10 @@ fn the_keep_of_a_dead_writer_goes_and_any_other_stays() {
     permissions.set_readonly(true);
     fs::set_permissions(&cut_short, permissions).unwrap();
     // What died before its index had a name.
-    let half = world.packs().join(format!("{}f", &stem(&packs[0])[..stem(&packs[0]).len() - 1]));
+    let name = stem(&packs[0]);
+    // Another name than that pack's, whatever digit it ends with.
+    let digit = if name.ends_with('f') { 'e' } else { 'f' };
+    let half = world.packs().join(format!("{}{digit}", &name[..name.len() - 1]));
     for kind in ["pack", "idx.unfinished", "keep"] {
         fs::write(half.with_extension(kind), "squad").unwrap();
     }
