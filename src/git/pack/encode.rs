@@ -35,7 +35,15 @@ pub(super) const BEFORE: usize = 12;
 
 impl Encoder {
     pub(super) fn new(hash: hash::Kind) -> Self {
-        Self { hash, pack: [HEAD, &[0; 4]].concat(), entries: Vec::new() }
+        Self::with_capacity(hash, 0)
+    }
+
+    /// For a pack of so many bytes.
+    pub(super) fn with_capacity(hash: hash::Kind, bytes: usize) -> Self {
+        let mut pack = Vec::with_capacity(bytes);
+        pack.extend(HEAD);
+        pack.extend([0; 4]);
+        Self { hash, pack, entries: Vec::new() }
     }
 
     pub(super) fn add(&mut self, object: &NewObject) -> io::Result<()> {

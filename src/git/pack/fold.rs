@@ -20,8 +20,9 @@ const MANY: usize = 11;
 /// Or with so many that came after the last fold.
 const NEW: usize = 5;
 
-/// Packs larger than this together are folded by git, which finds out what objects differ in.
-const LARGE: u64 = 4 << 20;
+/// Packs larger than this together are folded by git, which finds out what objects differ in. A fold of ours is held in
+/// memory.
+const LARGE: u64 = 1 << 20;
 
 /// So many that were folded wait for the end of a `git gc`, and no more.
 const WAITING: usize = 200;
@@ -227,7 +228,8 @@ impl PackFolder {
 
     /// Makes one pack of the objects of several, durably.
     fn copy(&self, packs: &[Foldable]) -> Result<(), Error> {
-        let mut encoder = encode::Encoder::new(self.hash);
+        let bytes = packs.iter().map(|pack| pack.bytes).sum::<u64>();
+        let mut encoder = encode::Encoder::with_capacity(self.hash, usize::try_from(bytes).unwrap_or_default());
         let mut known = HashSet::new();
         for pack in packs {
             let path = self.file(&pack.name, "pack");

@@ -10,6 +10,7 @@ mod client;
 mod engine;
 mod engine_key;
 mod lease;
+mod memory;
 mod peer;
 mod serve;
 mod state;
@@ -128,6 +129,7 @@ pub(crate) fn watch<F: Follow + Send>(
     order: WatchOrder,
     view: &mut F,
 ) -> Result<(), Failure> {
+    memory::share_one_heap();
     let local = order.project.local();
     let files = WatchFiles::of(&order.project);
     let unwritable = |error: std::io::Error| {
