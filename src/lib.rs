@@ -81,18 +81,25 @@ use ui::{Manner, Ui};
 pub fn run(mut env: Env) -> u8 {
     let name = std::ffi::OsString::from("squad");
     let arguments = std::iter::once(&name).chain(&env.arguments).cloned().collect::<Vec<_>>();
-    let plain = env.variable("NO_COLOR").is_some() || env.variable("TERM") == Some("dumb");
+    let plain = env.variable("TERM") == Some("dumb");
+    let colorless = plain || env.variable("NO_COLOR").is_some_and(|value| !value.is_empty());
     let streams = env.take_streams();
     let arguments = match Arguments::try_parse_from(arguments) {
         Ok(arguments) => arguments,
         Err(error) => {
             let json = env.arguments.iter().any(|argument| argument == "--json");
-            return misunderstood(Ui::new(streams, Manner { json, plain, ..Manner::default() }), &error);
+            return misunderstood(Ui::new(streams, Manner { json, plain, colorless, ..Manner::default() }), &error);
         }
     };
     let globals = &arguments.globals;
-    let manner =
-        Manner { json: globals.json, quiet: globals.quiet, verbose: globals.verbose, color: globals.color, plain };
+    let manner = Manner {
+        json: globals.json,
+        quiet: globals.quiet,
+        verbose: globals.verbose,
+        color: globals.color,
+        plain,
+        colorless,
+    };
     let directory =
         globals.directory.as_ref().map_or_else(|| env.directory.clone(), |folder| env.directory.join(folder));
     let mut context = Context { env: &env, directory, ui: Ui::new(streams, manner), recovered: None };

@@ -27,8 +27,10 @@ pub(crate) struct Manner {
     pub(crate) quiet: bool,
     pub(crate) verbose: bool,
     pub(crate) color: ColorChoice,
-    /// `NO_COLOR` is set, or the terminal is dumb.
+    /// The terminal is dumb: nothing can be drawn over.
     pub(crate) plain: bool,
+    /// It has no colours, or `NO_COLOR` (no-color.org) is set.
+    pub(crate) colorless: bool,
 }
 
 pub(crate) struct Ui {
@@ -237,7 +239,7 @@ impl Ui {
         match self.manner.color {
             ColorChoice::Always => true,
             ColorChoice::Never => false,
-            ColorChoice::Auto => is_terminal && !self.manner.plain,
+            ColorChoice::Auto => is_terminal && !self.manner.colorless,
         }
     }
 }

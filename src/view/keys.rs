@@ -18,6 +18,8 @@ mod platform;
 #[path = "keys/windows.rs"]
 mod platform;
 
+#[cfg(unix)]
+pub(crate) use platform::resume;
 pub(crate) use platform::{Keys, RawMode, Waker, is_ours, remember, restore};
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -1,5 +1,9 @@
 //! `squad orchestrate` without a message: a conversation, at a real terminal.
 
+use rustix::termios::{LocalModes, OptionalActions, tcgetattr, tcsetattr};
+
+use crate::live_view::{modes, waits_for_modes};
+use crate::process::{is_stopped, signal};
 use crate::support::TestRepo;
 use crate::terminal::Person;
 
@@ -17,10 +21,6 @@ fn begun(repo: &TestRepo, script: &str) -> (Person, std::process::Child) {
     let child = person.starts(command);
     person.waits_for("squad> ");
     (person, child)
-}
-
-fn modes(person: &Person) -> rustix::termios::LocalModes {
-    rustix::termios::tcgetattr(&person.terminal).expect("a terminal").local_modes
 }
 
 /// Those that Ada worked in, by the ledger.
@@ -70,6 +70,27 @@ fn an_interrupt_ends_the_turn_and_the_conversation_goes_on() {
     person.types("/quit\r");
     assert_eq!(child.wait().expect("it ends").code(), Some(0), "{}", person.screen);
     repo.assert_sound();
+}
+
+/// Stopped by Ctrl-Z, the terminal is the shell's for a while, which wants whole lines.
+#[test]
+fn after_a_stop_keys_are_heard_as_before() {
+    let repo = TestRepo::with_small_team();
+    let (mut person, mut child) = begun(&repo, ENDLESS);
+    person.types("@ada think\r");
+    person.waits_for("is writing");
+    let raw = modes(&person);
+    signal(&child, "STOP");
+    is_stopped(&child);
+    let mut lines = tcgetattr(&person.terminal).expect("a terminal");
+    lines.local_modes.insert(LocalModes::ICANON | LocalModes::ECHO);
+    tcsetattr(&person.terminal, OptionalActions::Now, &lines).expect("set");
+    signal(&child, "CONT");
+    waits_for_modes(&person, raw);
+    person.types("/cancel\r");
+    person.waits_for("cancelled: 1 agent");
+    person.types("/quit\r");
+    assert_eq!(child.wait().expect("it ends").code(), Some(0), "{}", person.screen);
 }
 
 /// At the prompt there is nothing to be ended first, before a message and after it.

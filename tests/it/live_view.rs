@@ -6,7 +6,7 @@ use std::time::{Duration, Instant};
 
 use rustix::termios::{LocalModes, Winsize, tcgetattr, tcsetwinsize};
 
-use crate::process::{rest, signal, wait_for};
+use crate::process::{is_stopped, rest, signal, wait_for};
 use crate::support::TestRepo;
 use crate::terminal::Person;
 
@@ -43,7 +43,7 @@ impl Scene {
         resize(&person, 30, 120);
         let modes = modes(&person);
         let mut command = repo.command(BINARY, &repo.root());
-        command.args(["--color", "never", "watch"]);
+        command.arg("watch").env("NO_COLOR", "1");
         let watch = person.starts(command);
         person.waits_for("bob  idle");
         Self { repo, person, modes, watch }
@@ -67,14 +67,6 @@ impl Scene {
         String::from_utf8(output.stdout).expect("UTF-8")
     }
 
-    /// Returns when the watch stands still.
-    fn is_stopped(&self) {
-        let state = || Command::new("ps").args(["-o", "stat=", "-p", &self.watch.id().to_string()]).output();
-        while !String::from_utf8_lossy(&state().expect("ps runs").stdout).contains('T') {
-            std::thread::sleep(Duration::from_millis(10));
-        }
-    }
-
     /// It ends by itself, and leaves the terminal as it was.
     fn ends(mut self, code: i32) -> String {
         let mut bytes = [0; 4096];
@@ -95,11 +87,11 @@ impl Drop for Scene {
 }
 
 /// How the terminal treats what is typed.
-fn modes(person: &Person) -> LocalModes {
+pub(crate) fn modes(person: &Person) -> LocalModes {
     tcgetattr(&person.terminal).expect("a terminal").local_modes
 }
 
-fn waits_for_modes(person: &Person, expected: LocalModes) {
+pub(crate) fn waits_for_modes(person: &Person, expected: LocalModes) {
     let since = Instant::now();
     while modes(person) != expected {
         assert!(since.elapsed() < PATIENCE, "{:?}", modes(person));
@@ -214,7 +206,7 @@ fn a_stopped_watch_gives_the_terminal_back_and_goes_on() {
     let raw = modes(&scene.person);
     signal(&scene.watch, "TSTP");
     waits_for_modes(&scene.person, scene.modes);
-    scene.is_stopped();
+    is_stopped(&scene.watch);
     signal(&scene.watch, "CONT");
     waits_for_modes(&scene.person, raw);
     scene.person.screen.clear();

@@ -46,6 +46,15 @@ pub(crate) fn signal(child: &Child, name: &str) {
     assert!(done.expect("kill runs").success());
 }
 
+/// Returns when it stands still.
+#[cfg(unix)]
+pub(crate) fn is_stopped(child: &Child) {
+    let state = || std::process::Command::new("ps").args(["-o", "stat=", "-p", &child.id().to_string()]).output();
+    while !String::from_utf8_lossy(&state().expect("ps runs").stdout).contains('T') {
+        std::thread::sleep(Duration::from_millis(10));
+    }
+}
+
 #[cfg(unix)]
 #[test]
 fn an_interrupt_ends_every_agent_and_records_the_outcome() {

@@ -73,10 +73,13 @@ mod platform {
 
     use tokio::signal::unix::{Signal, SignalKind, signal};
 
+    use crate::view::keys::resume;
+
     pub(in crate::ops) struct Streams {
         interrupt: Signal,
         terminate: Signal,
         hang_up: Signal,
+        continued: Signal,
     }
 
     impl Streams {
@@ -85,14 +88,19 @@ mod platform {
                 interrupt: signal(SignalKind::interrupt())?,
                 terminate: signal(SignalKind::terminate())?,
                 hang_up: signal(SignalKind::hangup())?,
+                continued: signal(SignalKind::from_raw(rustix::process::Signal::CONT.as_raw()))?,
             })
         }
 
         pub(in crate::ops) async fn next(&mut self) {
-            tokio::select! {
-                _ = self.interrupt.recv() => {}
-                _ = self.terminate.recv() => {}
-                _ = self.hang_up.recv() => {}
+            loop {
+                tokio::select! {
+                    _ = self.interrupt.recv() => return,
+                    _ = self.terminate.recv() => return,
+                    _ = self.hang_up.recv() => return,
+                    // The shell in between wants lines.
+                    _ = self.continued.recv() => resume(),
+                }
             }
         }
     }

@@ -13,11 +13,18 @@ const MOMENT: Timespec = Timespec { tv_sec: 0, tv_nsec: 50_000_000 };
 /// How often to look whether the terminal is ours again.
 const SECOND: Timespec = Timespec { tv_sec: 1, tv_nsec: 0 };
 
-/// How the terminal was: for ways out of the program on which nothing is dropped.
-static BEFORE: Mutex<Option<Termios>> = Mutex::new(None);
+/// Where nothing is dropped, or others use the terminal in between, this is known from here.
+static MODES: Mutex<Option<Modes>> = Mutex::new(None);
 
-fn before() -> MutexGuard<'static, Option<Termios>> {
-    BEFORE.lock().unwrap_or_else(PoisonError::into_inner)
+struct Modes {
+    /// How the terminal was.
+    before: Termios,
+    /// How it is while keys come as they are pressed.
+    raw: Option<Termios>,
+}
+
+fn modes() -> MutexGuard<'static, Option<Modes>> {
+    MODES.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
 /// While it lives, keys come as they are pressed.
@@ -29,12 +36,12 @@ impl RawMode {
         if !is_ours() {
             return Err(io::Error::other("the terminal belongs to another program"));
         }
-        let modes = tcgetattr(stdin())?;
-        let mut raw = modes.clone();
+        let before = tcgetattr(stdin())?;
+        let mut raw = before.clone();
         raw.local_modes.remove(LocalModes::ICANON | LocalModes::ECHO | LocalModes::IEXTEN);
-        // Some other one's modes are not what to go back to.
-        before().get_or_insert(modes);
         tcsetattr(stdin(), OptionalActions::Now, &raw)?;
+        // Some other one's modes are not what to go back to.
+        modes().get_or_insert(Modes { before, raw: None }).raw = Some(raw);
         Ok(Self(()))
     }
 }
@@ -47,16 +54,23 @@ impl Drop for RawMode {
 
 /// Makes the terminal what it was, if it is anything else.
 pub(crate) fn restore() {
-    if let Some(modes) = before().take().filter(|_| is_ours()) {
+    if let Some(modes) = modes().take().filter(|_| is_ours()) {
         // It cannot be said anywhere that it is gone.
-        let _ = tcsetattr(stdin(), OptionalActions::Now, &modes);
+        let _ = tcsetattr(stdin(), OptionalActions::Now, &modes.before);
+    }
+}
+
+/// After this process was stopped and goes on: keys come as they are pressed again, if they did.
+pub(crate) fn resume() {
+    if let Some(raw) = modes().as_ref().and_then(|modes| modes.raw.as_ref()).filter(|_| is_ours()) {
+        let _ = tcsetattr(stdin(), OptionalActions::Now, raw);
     }
 }
 
 /// From now on [`restore`] makes the terminal what it is at this moment, whoever changes it.
 pub(crate) fn remember() {
-    if let Ok(modes) = tcgetattr(stdin()) {
-        before().get_or_insert(modes);
+    if let Ok(before) = tcgetattr(stdin()) {
+        modes().get_or_insert(Modes { before, raw: None });
     }
 }
 
