@@ -8,8 +8,8 @@ use crate::git::{Error, Folder, Readable, Seen, Snapshot};
 /// would make many files.
 pub(super) const MOST: usize = 1_000;
 
-/// Folders are divided down to the day, and further where a day is: years, months, days, hours.
-const DEPTH: usize = 4;
+/// Folders are divided where they have to be: years, months, days, hours, minutes.
+const DEPTH: usize = 5;
 
 /// Bytes of `yyyy/mm/dd`.
 const DAY: usize = 10;

@@ -129,7 +129,7 @@ pub(crate) fn watch<F: Follow + Send>(
     order: WatchOrder,
     view: &mut F,
 ) -> Result<(), Failure> {
-    memory::share_one_heap();
+    memory::give_back();
     let local = order.project.local();
     let files = WatchFiles::of(&order.project);
     let unwritable = |error: std::io::Error| {
