@@ -69,7 +69,9 @@ impl Queue {
         if files.iter().map(|(_, bytes)| bytes.len()).sum::<usize>() > HEAVY {
             return None;
         }
-        let bytes = rmp_serde::to_vec(files).ok()?;
+        let texts: Option<Vec<_>> =
+            files.iter().map(|(path, bytes)| Some((path, std::str::from_utf8(bytes).ok()?))).collect();
+        let bytes = serde_json::to_vec(&texts?).ok()?;
         // By the name it is known whether all of the content is there.
         let id = identify(self.hash, objs::Kind::Blob, &bytes).ok()?;
         let name = format!("{id}-{}.{WAITS}", uuid::Uuid::now_v7().simple());
@@ -111,7 +113,8 @@ impl Queue {
         let bytes = fs::read(path).ok()?;
         let id = identify(self.hash, objs::Kind::Blob, &bytes).ok()?.to_string();
         let (named, _) = path.file_name()?.to_str()?.split_once('-')?;
-        let files: Files = rmp_serde::from_slice(&bytes).ok()?;
+        let texts: Vec<(String, String)> = serde_json::from_slice(&bytes).ok()?;
+        let files: Files = texts.into_iter().map(|(path, text)| (path, text.into_bytes())).collect();
         let is_fit = id == named && files.iter().all(|(path, _)| check_path(path).is_ok());
         is_fit.then_some((files, bytes.len()))
     }

@@ -93,7 +93,12 @@ fn the_proof_finds_what_squad_did_not_do() {
         let mut forged = whole.to_vec();
         match whole.windows(3).rposition(|window| window == b"bob") {
             Some(at) => forged[at..at + 3].copy_from_slice(b"eve"),
-            None => forged[whole.windows(7).position(|window| window == b"entries").expect("a count") + 7] += 1,
+            // The first digit of the count.
+            None => {
+                let count = br#""entries":"#;
+                let at = whole.windows(count.len()).position(|window| window == count).expect("a count") + count.len();
+                forged[at] = if forged[at] == b'1' { b'2' } else { b'1' };
+            }
         }
         let hash = *blake3::hash(&forged[64..]).as_bytes();
         forged[32..64].copy_from_slice(&hash);

@@ -41,7 +41,7 @@ use crate::ops::team::cache::CacheFolder;
 use crate::record::{Entry, Read};
 
 /// Raised when what is kept changes.
-const FORM: &str = "squad ledger index 9";
+const FORM: &str = "squad ledger index 10";
 const HEAD: &str = "head";
 const DAMAGE: &str = "damage";
 const RUNS: &str = "runs";

@@ -1,7 +1,7 @@
 //! Files of the cache: whole, of this build, or not there.
 
-use std::fs::{self, File, Metadata};
-use std::io::{self, BufRead, BufReader, Read, Write};
+use std::fs::{self, Metadata};
+use std::io::Write;
 use std::path::{Path, PathBuf};
 use std::time::SystemTime;
 
@@ -36,25 +36,21 @@ impl CacheFolder {
         Some(&self.folder)
     }
 
-    /// `None` for whatever is not exactly what was written. Read piece by piece: for large teams, memory that is
-    /// touched once costs more than what is done with it.
+    /// `None` for whatever is not exactly what was written.
     pub(in crate::ops) fn read<T: DeserializeOwned>(&self, name: &str, kind: &str) -> Option<T> {
-        let header = self.header?;
-        let mut file = File::open(self.path(name, kind)).ok()?;
-        let mut start = [0; 2 * HASH];
-        file.read_exact(&mut start).ok()?;
-        let hash = start.strip_prefix(&header)?;
-        let mut body = BufReader::with_capacity(PIECE, Hashing { file, hasher: blake3::Hasher::new() });
-        let value = rmp_serde::from_read(&mut body).ok()?;
-        let is_at_end = body.fill_buf().is_ok_and(<[u8]>::is_empty);
-        (is_at_end && body.get_ref().hasher.finalize().as_bytes() == hash).then_some(value)
+        let bytes = fs::read(self.path(name, kind)).ok()?;
+        let (hash, body) = bytes.strip_prefix(&self.header?)?.split_at_checked(HASH)?;
+        if blake3::hash(body).as_bytes() != hash {
+            return None;
+        }
+        serde_json::from_slice(body).ok()
     }
 
     /// Writes a value under its name in one step; says whether it did. A cache that cannot be written is no trouble:
     /// the next run is as slow as this one.
     pub(in crate::ops) fn write<T: Serialize>(&self, name: &str, kind: &str, value: &T) -> bool {
         let Some(header) = self.header else { return false };
-        let Ok(body) = rmp_serde::to_vec_named(value) else { return false };
+        let Ok(body) = serde_json::to_vec(value) else { return false };
         let written = tempfile::Builder::new().prefix(TEMPORARY).tempfile_in(&self.folder).and_then(|mut file| {
             file.write_all(&header)?;
             file.write_all(blake3::hash(&body).as_bytes())?;
@@ -109,21 +105,6 @@ fn header(program: &Metadata) -> [u8; HASH] {
     *blake3::hash(identity.as_bytes()).as_bytes()
 }
 
-const PIECE: usize = 1 << 16;
 const TEMPORARY: &str = "new-";
 /// A temporary file this many seconds old was left by a process that died.
 const FORGOTTEN: u64 = 3_600;
-
-/// Hashes what is read.
-struct Hashing {
-    file: File,
-    hasher: blake3::Hasher,
-}
-
-impl Read for Hashing {
-    fn read(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
-        let count = self.file.read(buffer)?;
-        self.hasher.update(&buffer[..count]);
-        Ok(count)
-    }
-}
