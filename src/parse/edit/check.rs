@@ -2,6 +2,8 @@
 
 use std::collections::BTreeMap;
 
+use serde::Serialize;
+
 use super::super::Files;
 use super::super::words::{is_blank, remark};
 use super::naming::Naming;
@@ -14,22 +16,26 @@ pub(super) const IDLE: &str = "routing-idle-agent";
 /// All that squad goes by in a team but for its prose, a line each, without where it stands.
 pub(super) fn essence(team: &Team) -> Vec<String> {
     let charters = team.charters.iter().map(|(slug, charter)| {
-        format!("charter {slug}: model {:?}, tools {:?}, tier {:?}", charter.model, charter.tools, charter.tier)
+        let [model, tools, tier] = [said(&charter.model), said(&charter.tools), said(&charter.tier)];
+        format!("charter {slug}: model {model}, tools {tools}, tier {tier}")
     });
     let members = team.members.iter().map(|member| {
         let Member { name, slug, role, kind, status, scope, charter: path, .. } = member;
         let path = path.as_deref().unwrap_or("nowhere");
-        format!("member {name} ({slug}): {role}, {kind:?}, {status:?}, `{scope}`, {path}")
+        format!("member {name} ({slug}): {role}, {}, {}, `{scope}`, {path}", said(kind), said(status))
     });
     let rules = team.rules.iter().map(|rule| {
-        let (agents, reviewer) = (list(&rule.agents), &rule.reviewer);
-        format!("rule `{}` to {agents}, reviewed by {reviewer:?}: {:?}", rule.signal, rule.examples)
+        let [reviewer, examples] = [said(&rule.reviewer), said(&rule.examples)];
+        format!("rule `{}` to {}, reviewer {reviewer}, examples {examples}", rule.signal, list(&rule.agents))
     });
-    let modules =
-        team.modules.iter().map(|module| format!("{} is {}'s, {:?}", module.path, module.primary, module.secondary));
+    let modules = team
+        .modules
+        .iter()
+        .map(|module| format!("{} is {}'s, then {}", module.path, module.primary, said(&module.secondary)));
     let labels =
         team.labels.iter().map(|label| format!("label {} to {}: {}", label.label, list(&label.agents), label.action));
-    let ceremonies = team.ceremonies.iter().map(|ceremony| format!("{} by {:?}", ceremony.name, ceremony.facilitator));
+    let ceremonies =
+        team.ceremonies.iter().map(|ceremony| format!("{} by {}", ceremony.name, said(&ceremony.facilitator)));
     let histories = team.histories.keys().map(|slug| format!("history {slug}:"));
     let others = team.roles.keys().map(|slug| format!("role {slug}:"));
     members
@@ -43,13 +49,19 @@ pub(super) fn essence(team: &Team) -> Vec<String> {
         .collect()
 }
 
+/// As in `squad agents --json`.
+fn said(value: &impl Serialize) -> String {
+    serde_json::to_string(value).unwrap_or_default()
+}
+
 /// Of somebody who has joined.
 pub(super) fn joined(new: &NewMember, slug: &Slug, charter: &str) -> Vec<String> {
     let model = new.model.as_deref().filter(|model| *model != "auto");
     let (name, role) = (&new.name, &new.role);
-    let member = format!("member {name} ({slug}): {role}, {:?}, {:?}, ``, {charter}", Kind::Agent, Status::Active);
-    let charter = format!("charter {slug}: model {model:?}, tools None, tier None");
-    let rules = new.signals.iter().map(|signal| format!("rule `{signal}` to {slug}, reviewed by None: []"));
+    let (kind, status) = (said(&Kind::Agent), said(&Status::Active));
+    let member = format!("member {name} ({slug}): {role}, {kind}, {status}, ``, {charter}");
+    let charter = format!("charter {slug}: model {}, tools null, tier null", said(&model));
+    let rules = new.signals.iter().map(|signal| format!("rule `{signal}` to {slug}, reviewer null, examples []"));
     [member, charter].into_iter().chain(rules).collect()
 }
 

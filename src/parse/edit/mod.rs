@@ -256,9 +256,11 @@ fn free_slug(draft: &Draft<'_>, name: &str) -> Result<Slug, Problem> {
     let slug = Slug::spelled(name).filter(|_| is_writable(name));
     let Some(slug) = slug else {
         let message = format!("`{}` cannot be the name of a member", printable(name));
-        return Err(refusal(at_roster, message, "a name is a few letters, digits, spaces and hyphens"));
+        return Err(refusal(at_roster, message, "a name is a few letters, digits, spaces and hyphens, a letter first"));
     };
-    let is_reserved = HELPERS.contains(&slug.as_str()) || slug.as_str() == BOT || slug == Slug::coordinator();
+    let is_reserved = HELPERS.contains(&slug.as_str())
+        || matches!(slug.as_str(), BOT | "squad" | "you" | "git")
+        || slug == Slug::coordinator();
     if is_reserved || is_device(slug.as_str()) {
         let message = format!("`{slug}` means something else to squad, or to an operating system");
         return Err(refusal(at_roster, message, "choose another name"));
@@ -287,6 +289,7 @@ fn is_writable(name: &str) -> bool {
     const MARKUP: &[char] = &['*', '`', '~', '#', '[', ']', '<', '>', '{', '}', '@', '"', ',', ';', '/', '+', '&', ':'];
     let is_bare = is_plain(name) && !name.contains(MARKUP) && name.trim() == name;
     is_bare
+        && name.starts_with(char::is_alphabetic)
         && name.chars().count() <= LONGEST
         && !names_nobody(name)
         && !names_everyone(name)

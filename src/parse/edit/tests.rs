@@ -255,6 +255,10 @@ fn what_cannot_be_a_name_or_a_row_is_refused() {
         "everyone",
         "x\u{202e}y",
         "Coordinator",
+        "Squad",
+        "you",
+        ".git",
+        "007",
     ] {
         let refused = add(&before, &NewMember { name: name.to_owned(), ..nora(&[]) });
         assert!(refused.is_err(), "{name:?}");
