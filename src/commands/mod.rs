@@ -10,10 +10,12 @@ mod decisions;
 mod demo;
 mod doctor;
 mod engines;
+mod export;
 mod gc;
 #[cfg(target_os = "linux")]
 mod guard;
 mod history;
+mod import;
 mod init;
 mod log;
 mod orchestrate;
@@ -124,6 +126,8 @@ enum Command {
     History(history::Args),
     Gc(gc::Args),
     Review(review::Args),
+    Export(export::Args),
+    Import(import::Args),
     Remove(remove::Args),
     Rescue(rescue::Args),
     Scrub(scrub::Args),
@@ -200,6 +204,8 @@ impl Arguments {
             Command::History(args) => args.run(&mut context),
             Command::Gc(args) => args.run(&mut context),
             Command::Review(args) => args.run(&mut context),
+            Command::Export(args) => args.run(&mut context),
+            Command::Import(args) => args.run(&mut context),
             Command::Remove(args) => args.run(&mut context),
             Command::Rescue(args) => args.run(&mut context),
             Command::Scrub(args) => args.run(&mut context),
@@ -225,6 +231,7 @@ impl Command {
             Self::Orchestrate(args) => args.writes_to_the_branch(),
             Self::Decisions(args) => args.writes_to_the_branch(),
             Self::History(args) => args.writes_to_the_branch(),
+            Self::Import(args) => args.writes_to_the_branch(),
             Self::Remove(args) => args.writes_to_the_branch(),
             Self::Rescue(args) => args.writes_to_the_branch(),
             _ => false,

@@ -25,6 +25,7 @@
 //! Reads stay in this process. The `git` program is asked where only it knows the answer (identity, attributes,
 //! signing), where gix would damage the index, and for every ref of a reftable repository.
 
+mod bundle;
 mod checkout;
 mod commit;
 mod disk;

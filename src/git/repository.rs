@@ -335,6 +335,11 @@ impl Repository {
         self.environment.git().map(drop).map_err(Error::NoGit)
     }
 
+    /// What git is called with.
+    pub(super) fn environment(&self) -> &Environment {
+        &self.environment
+    }
+
     /// A call of git in this work tree.
     pub(super) fn call(&self, arguments: &[&str]) -> Call {
         Call::new(&self.environment, self.work_dir.as_deref().unwrap_or(&self.git_dir), arguments)
@@ -401,7 +406,7 @@ fn is_hook(path: &Path) -> bool {
 }
 
 /// Those of some files that are wanted, with what they hold.
-fn contents(
+pub(super) fn contents(
     store: &ObjectStore,
     files: Vec<(String, ObjectId)>,
     wanted: impl Fn(&str) -> Option<u64>,

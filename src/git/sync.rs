@@ -19,6 +19,7 @@ use std::{collections::BTreeMap, thread, time::Duration};
 use gix::ObjectId;
 
 pub(crate) use self::push::{Delivery, Destination, Refusal};
+pub(super) use self::unite::Records;
 use super::{
     disk, error::Error, ledger::REFERENCE, ledger_tree::Reader, program::Call, references::parse_id,
     repository::Repository, tree::ObjectStore, union::count_missing,

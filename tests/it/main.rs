@@ -19,6 +19,7 @@ mod demo;
 mod direct;
 mod evidence;
 mod exit_codes;
+mod export;
 mod gc;
 mod hand_off;
 mod hidden;

@@ -29,7 +29,8 @@ impl Remote<'_> {
         self.held()?.into_iter().try_for_each(|held| self.take(held.commit, scrubbed, settle, identity))
     }
 
-    fn take(
+    /// The same for a ledger at a commit that is here.
+    pub(in crate::git) fn take(
         &self,
         theirs: ObjectId,
         scrubbed: &Records<'_>,

@@ -65,11 +65,29 @@ pub(crate) fn init(env: &Env, directory: &Path, wish: Wish) -> Result<Installed,
     if let Some(folder) = there.filter(|_| files.is_empty()) {
         return Ok(Installed::Already { folder });
     }
+    let message = if files.len() == 1 { WORKFLOW_MESSAGE } else { MESSAGE };
+    install(env, (&repository, &work_dir), ("init", message), wish.commit, files)
+}
+
+/// Puts new files there, in a commit where that is wanted and can be.
+pub(super) fn install(
+    env: &Env,
+    (repository, work_dir): (&Repository, &Path),
+    (command, message): (&str, &str),
+    is_to_commit: bool,
+    files: Vec<(String, Vec<u8>)>,
+) -> Result<Installed, Failure> {
     let paths: Vec<String> = files.iter().map(|(path, _)| path.clone()).collect();
-    match commit(env, &repository, &wish, &files)? {
+    let committed = match is_to_commit {
+        true => commit(env, repository, (command, message), &files)?,
+        false => Err("--no-commit".to_owned()),
+    };
+    match committed {
         Ok(commit) => Ok(Installed::Committed { files: paths, commit }),
         // The files are there, whatever stands against the commit.
-        Err(reason) => write(&repository, &work_dir, &files).map(|()| Installed::Written { files: paths, reason }),
+        Err(reason) => {
+            write((repository, work_dir), command, &files).map(|()| Installed::Written { files: paths, reason })
+        }
     }
 }
 
@@ -77,12 +95,9 @@ pub(crate) fn init(env: &Env, directory: &Path, wish: Wish) -> Result<Installed,
 fn commit(
     env: &Env,
     repository: &Repository,
-    wish: &Wish,
+    (command, message): (&str, &str),
     files: &[(String, Vec<u8>)],
 ) -> Result<Result<String, String>, Failure> {
-    if !wish.commit {
-        return Ok(Err("--no-commit".to_owned()));
-    }
     for place in [FOLDER, WORKFLOW] {
         let first = files.iter().find(|(path, _)| path.starts_with(place));
         if let Some((path, _)) = first
@@ -92,9 +107,8 @@ fn commit(
         }
     }
     let Some(branch) = repository.head()?.branch else { return Ok(Err("HEAD is detached".to_owned())) };
-    let message = if files.len() == 1 { WORKFLOW_MESSAGE } else { MESSAGE }.to_owned();
-    let (command, files, edits) = ("init".to_owned(), files.to_vec(), Vec::new());
-    let change = Change { command, branch, allow_unborn: true, files, edits, message };
+    let (command, message) = (command.to_owned(), message.to_owned());
+    let change = Change { command, branch, allow_unborn: true, files: files.to_vec(), edits: Vec::new(), message };
     Ok(match repository.land(&change, repository.identity().as_ref(), env.clock.now()) {
         Ok(Landing::Landed { commit }) => Ok(commit),
         Ok(Landing::NotLanded { reason, hint }) => Err(format!("{reason} ({hint})")),
@@ -109,7 +123,7 @@ const WORKFLOW_MESSAGE: &str = "squad: review pull requests in CI\n\n\
     Posts what a pull request decides as a comment under it.\n";
 
 /// The team that is there already, by its folder's name.
-fn standing_team(work_dir: &Path) -> Result<Option<String>, Failure> {
+pub(super) fn standing_team(work_dir: &Path) -> Result<Option<String>, Failure> {
     if let Some(found) = store::locate(work_dir, work_dir, None) {
         return if found.path.join("team.md").is_file() {
             Ok(Some(found.name.to_owned()))
@@ -127,13 +141,17 @@ fn standing_team(work_dir: &Path) -> Result<Option<String>, Failure> {
 }
 
 /// All files or, where it is stopped, the rest with the next command.
-fn write(repository: &Repository, work_dir: &Path, files: &[(String, Vec<u8>)]) -> Result<(), Failure> {
+fn write(
+    (repository, work_dir): (&Repository, &Path),
+    command: &str,
+    files: &[(String, Vec<u8>)],
+) -> Result<(), Failure> {
     let failed = |cause: String, path: &str| {
         Failure::failed(format!("cannot write the team: {cause}"))
             .at(work_dir.join(path).display())
             .hint("check the folder's permissions")
     };
-    let left = repository.place("init", files).map_err(|error| failed(error.to_string(), FOLDER))?;
+    let left = repository.place(command, files).map_err(|error| failed(error.to_string(), FOLDER))?;
     left.first().map_or(Ok(()), |path| Err(failed("something else is there".to_owned(), path)))
 }
 

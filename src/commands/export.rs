@@ -1,0 +1,43 @@
+use std::path::PathBuf;
+
+use super::{Context, Ended};
+use crate::model::{plural, printable};
+use crate::ops::team::export::{self, Wish};
+
+/// Write the team to a file that `squad import` takes
+///
+/// The file is a git bundle with the team's folder as it is committed, byte for byte. Lines that look like secrets stop
+/// the export. The ledger, with all that the repository's teams did, decided and learned, is in it only with --ledger.
+#[derive(clap::Args)]
+#[command(after_help = "\
+Examples:
+  squad export                        Write REPOSITORY.squad
+  squad export team.squad --ledger    With everything that was recorded
+  git clone team.squad team           Look into it without squad")]
+pub(super) struct Args {
+    /// The file to write; by default, the repository's name with `.squad`
+    file: Option<PathBuf>,
+    /// Include the ledger
+    #[arg(long)]
+    ledger: bool,
+    /// Write over a file that exists, and export what looks like a secret
+    #[arg(long)]
+    force: bool,
+}
+
+impl Args {
+    pub(super) fn run(self, context: &mut Context<'_>) -> Ended {
+        let Self { file, ledger, force } = self;
+        let exported = export::export(context.env, &context.directory, &Wish { file, ledger, force })?;
+        if context.ui.json() {
+            context.value(&exported);
+            return Ok(0);
+        }
+        context.ui.all_problems(&exported.problems);
+        let ledger = if exported.ledger { " and the ledger" } else { "" };
+        let kilobytes = exported.bytes.div_ceil(1024);
+        let file = printable(&exported.file.display().to_string());
+        context.ui.say(&format!("Exported {}{ledger} to {file}, {kilobytes} KB.", plural(exported.files, "file")));
+        Ok(0)
+    }
+}

@@ -1,0 +1,72 @@
+use std::path::PathBuf;
+
+use super::{Context, Ended, say_passed_hooks};
+use crate::git::{Outcome, Recovered};
+use crate::model::{plural, printable};
+use crate::ops::Workspace;
+use crate::ops::team::import::{self, Imported, Wish};
+
+/// Install the team of a file
+///
+/// Takes what `squad export` wrote, or `squad-export.json` of the npm tool of the same name, and puts the team into
+/// `.squad/` at the repository's root, in one commit. Entries of the ledger in it are added to the ledger here. Where
+/// another team stands already, nothing changes.
+#[derive(clap::Args)]
+#[command(after_help = "\
+Examples:
+  squad import ../shop/shop.squad
+  squad import squad-export.json --dry-run")]
+pub(super) struct Args {
+    file: PathBuf,
+    /// Name what would be written and write nothing
+    #[arg(long, short = 'n')]
+    dry_run: bool,
+    /// Write the files but do not commit them
+    #[arg(long)]
+    no_commit: bool,
+}
+
+impl Args {
+    pub(super) fn writes_to_the_branch(&self) -> bool {
+        !self.dry_run
+    }
+
+    pub(super) fn run(self, context: &mut Context<'_>) -> Ended {
+        let wish = Wish { file: self.file, commit: !self.no_commit, dry_run: self.dry_run };
+        let mut imported = import::import(context.env, &context.directory, &wish)?;
+        // The very same command was stopped, and this call has finished it.
+        if let Some(Recovered { command, outcome: Outcome::Finished { commit }, .. }) = &context.recovered
+            && command == "import"
+        {
+            imported.commit = imported.commit.or_else(|| commit.clone());
+        }
+        if imported.commit.is_some() {
+            say_passed_hooks(&mut context.ui, &Workspace::find(context.env, &context.directory)?);
+        }
+        if context.ui.json() {
+            context.value(&imported);
+            return Ok(0);
+        }
+        said(context, &imported, wish.dry_run);
+        Ok(0)
+    }
+}
+
+fn said(context: &mut Context<'_>, imported: &Imported, is_shown: bool) {
+    let ui = &mut context.ui;
+    if is_shown {
+        imported.files.iter().for_each(|path| ui.data(&printable(path)));
+    }
+    ui.all_problems(&imported.problems);
+    let files = plural(imported.files.len(), "file");
+    match (&imported.commit, &imported.reason) {
+        (Some(commit), _) => ui.say(&format!("Imported {files}, committed in {}.", commit.get(..10).unwrap_or(commit))),
+        (None, Some(reason)) => ui.say(&format!("Imported {files}, not committed: {reason}.")),
+        (None, None) if imported.files.is_empty() => ui.say("The team is there already, with the same files."),
+        (None, None) => ui.say(&format!("{files} would be written.")),
+    }
+    if imported.entries > 0 {
+        let entries = plural(imported.entries, "entry");
+        ui.say(&format!("{entries} of the ledger {}.", if is_shown { "would be added" } else { "were added" }));
+    }
+}

@@ -1,0 +1,134 @@
+//! A team in one file: a git bundle, which `git clone` takes too.
+//!
+//! ```text
+//! refs/heads/team, HEAD   a commit without a parent, with the team's folder as `.squad`; the same for the same team
+//! refs/squad/log          the ledger, where it is wanted
+//! ```
+
+use std::fs;
+use std::path::Path;
+
+use super::commit::Identity;
+use super::error::Error;
+use super::ledger::REFERENCE;
+use super::ledger_tree::Reader;
+use super::program::Call;
+use super::repository::{Repository, contents};
+use super::sync::Records;
+use super::union::{Settle, count_missing};
+
+const TEAM: &str = "refs/heads/team";
+
+/// The team's folder in its commit, whatever it is called where it comes from.
+pub(crate) const FOLDER: &str = ".squad";
+
+/// Where what a bundle holds is until it is taken. No remote: nobody shares it.
+const IMPORTS: &str = "refs/squad/imports/";
+
+/// What a bundle holds.
+#[derive(Debug)]
+pub(crate) struct Bundle {
+    /// Below [`FOLDER`], by path from there.
+    pub(crate) files: Vec<(String, Vec<u8>)>,
+    /// The paths of links, of which nothing is read.
+    pub(crate) links: Vec<String>,
+    /// Entries that the ledger here lacks; `None`: there is no ledger in it.
+    pub(crate) entries: Option<usize>,
+}
+
+impl Repository {
+    /// Writes the team's folder as a commit has it to a file, and the ledger too where it is wanted.
+    pub(crate) fn write_bundle(
+        &self,
+        commit: &str,
+        folder: &str,
+        with_ledger: bool,
+        writer: &Identity,
+        file: &Path,
+    ) -> Result<(), Error> {
+        let (store, commit) = (self.objects(), self.parse_commit(commit)?);
+        let found = store.find(store.tree_of(&commit)?, folder)?.filter(|(mode, _)| mode.is_tree());
+        let Some((_, tree)) = found else { return Err(Error::damaged(Path::new(folder), "it is not in the commit")) };
+        // In a repository of its own, so that this one stays as it is.
+        let place = tempfile::tempdir().map_err(Error::io("write to", std::env::temp_dir()))?;
+        let git = |arguments: &[&str]| Call::new(self.environment(), place.path(), arguments);
+        git(&["init", "--quiet", "--bare", &format!("--object-format={}", self.hash())]).succeed()?;
+        let alternates = place.path().join("objects").join("info").join("alternates");
+        let objects = [self.objects_directory().as_os_str().as_encoded_bytes(), b"\n"].concat();
+        fs::write(&alternates, objects).map_err(Error::io("write to", &alternates))?;
+        let root = git(&["mktree"]).input(format!("040000 tree {tree}\t{FOLDER}\n")).succeed()?.text();
+        let (name, email) = (format!("user.name={}", writer.name), format!("user.email={}", writer.email));
+        let made = ["-c", &name, "-c", &email, "commit-tree", "-m", "squad: a team", root.trim()];
+        let at = format!("{} +0000", store.time_of(&commit)?);
+        let team = git(&made).variable("GIT_AUTHOR_DATE", &at).variable("GIT_COMMITTER_DATE", &at).succeed()?.text();
+        git(&["update-ref", TEAM, team.trim()]).succeed()?;
+        git(&["symbolic-ref", "HEAD", TEAM]).succeed()?;
+        let mut bundled = vec!["HEAD", TEAM];
+        if let Some(tip) = self.references().read(REFERENCE)?.filter(|_| with_ledger) {
+            git(&["update-ref", REFERENCE, &tip.to_string()]).succeed()?;
+            bundled.push(REFERENCE);
+        }
+        let written = git(&["bundle", "create", "--quiet"]).arguments(&[file]).arguments(&bundled);
+        written.succeed().map(drop)
+    }
+
+    /// Files below a folder that are not as the commit that is checked out has them, ignored ones aside.
+    pub(crate) fn changed_below(&self, folder: &str) -> Result<Vec<String>, Error> {
+        let status =
+            ["--no-optional-locks", "status", "--porcelain", "-z", "--no-renames", "--untracked-files=all", "--"];
+        let changed = self.call(&status).arguments(&[folder]).succeed()?.stdout;
+        // Two letters and a space before each path.
+        let paths = changed.split(|byte| *byte == 0).filter_map(|line| line.get(3..));
+        Ok(paths.map(|path| String::from_utf8_lossy(path).into_owned()).collect())
+    }
+
+    /// Reads a bundle, of which nothing is taken yet. `largest`: how many bytes one file may have.
+    pub(crate) fn read_bundle(&self, file: &Path, largest: u64) -> Result<Bundle, Error> {
+        self.forget_imports()?;
+        let quiet =
+            ["--quiet", "--no-tags", "--no-write-fetch-head", "--no-recurse-submodules", "--no-auto-maintenance"];
+        // The ledger by a pattern, since it need not be there.
+        let refspecs = [format!("+{TEAM}:{IMPORTS}team"), format!("+{REFERENCE}*:{IMPORTS}log*")];
+        let fetch = self.call(&["-c", "fetch.unpackLimit=1", "-c", "fetch.fsckObjects=true", "fetch"]);
+        fetch.arguments(&quiet).arguments(&["--"]).arguments(&[file]).arguments(&refspecs).succeed()?;
+        let (store, references) = (self.objects(), self.references());
+        let team = references.read(&format!("{IMPORTS}team"))?;
+        let Some(team) = team else { return Err(Error::damaged(file, "it holds no team")) };
+        let root = store.tree_of(&team)?;
+        let inner = |path: String| path.strip_prefix(FOLDER).unwrap_or(&path).trim_start_matches('/').to_owned();
+        let files = contents(&store, store.files_below(root, FOLDER)?, |_| Some(largest))?;
+        let links = store.links_below(root, FOLDER)?.into_iter().map(|(path, _)| inner(path)).collect();
+        let entries = match references.read(&format!("{IMPORTS}log"))? {
+            None => None,
+            Some(theirs) => {
+                let ours = references.read(REFERENCE)?.map(|tip| store.tree_of(&tip)).transpose()?;
+                let (limited, ours) = (self.ledger_objects(), ours.into_iter().collect::<Vec<_>>());
+                let theirs = limited.tree_of(&theirs)?;
+                Some(count_missing(&Reader::new(&limited, self.damage()), theirs, &ours)?)
+            }
+        };
+        Ok(Bundle { files: files.into_iter().map(|(path, bytes)| (inner(path), bytes)).collect(), links, entries })
+    }
+
+    /// Brings the ledger of the bundle that was read last into this clone's, durably.
+    pub(crate) fn take_bundled_ledger(
+        &self,
+        scrubbed: &Records<'_>,
+        settle: &Settle<'_>,
+        identity: &Identity,
+    ) -> Result<(), Error> {
+        match self.references().read(&format!("{IMPORTS}log"))? {
+            Some(theirs) => self.remote(IMPORTS).take(theirs, scrubbed, settle, identity),
+            None => Ok(()),
+        }
+    }
+
+    /// After this nothing leads to what was read and not taken.
+    pub(crate) fn forget_imports(&self) -> Result<(), Error> {
+        let references = self.references();
+        for name in references.list(IMPORTS)? {
+            self.call(&["update-ref", "-d", &name]).succeed()?;
+        }
+        Ok(())
+    }
+}

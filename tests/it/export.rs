@@ -1,0 +1,142 @@
+//! Teams that go from one repository to another as a file.
+
+use std::fs;
+
+use crate::support::TestRepo;
+
+/// A team with files that are easily changed on the way: line ends, no last newline, bytes that are no text.
+fn team() -> TestRepo {
+    let repo = TestRepo::with_small_team();
+    repo.write(".squad/skills/ship/SKILL.md", "---\r\nname: ship\r\n---\r\nShip it.");
+    fs::write(repo.root().join(".squad/skills/ship/logo.png"), [0x89, b'P', 0, 0xff, b'\r', b'\n']).expect("written");
+    repo.git(&["-c", "core.autocrlf=false", "add", "-A"]);
+    repo.git(&["commit", "--quiet", "--message=skill"]);
+    repo
+}
+
+fn tree(repo: &TestRepo) -> String {
+    repo.git(&["rev-parse", "HEAD:.squad"])
+}
+
+fn copied(from: &TestRepo, to: &TestRepo, name: &str) {
+    fs::copy(from.root().join(name), to.root().join("..").join(name)).expect("copied");
+}
+
+#[test]
+fn a_team_arrives_byte_for_byte_with_its_ledger() {
+    let (from, to) = (team(), TestRepo::empty());
+    assert_eq!(from.squad(&["decisions", "add", "Money is integer cents"]).code, 0);
+    let exported = from.squad(&["export", "team.squad", "--ledger"]);
+    assert!(exported.code == 0 && exported.err.contains("and the ledger"), "{exported}");
+    copied(&from, &to, "team.squad");
+    let shown = to.squad(&["import", "../team.squad", "--dry-run"]);
+    assert!(shown.code == 0 && shown.out.contains(".squad/skills/ship/logo.png"), "{shown}");
+    assert!(!to.exists(".squad"));
+    let imported = to.squad(&["import", "../team.squad"]);
+    assert!(imported.code == 0 && imported.err.contains("of the ledger were added"), "{imported}");
+    assert_eq!(tree(&to), tree(&from));
+    assert_eq!(to.git(&["status", "--porcelain"]), "");
+    assert!(to.squad(&["decisions", "list"]).out.contains("Money is integer cents"));
+    assert_eq!(to.git(&["for-each-ref", "refs/squad/imports"]), "");
+    let again = to.squad(&["import", "../team.squad"]);
+    assert!(again.code == 0 && again.err.contains("there already, with the same files"), "{again}");
+    to.git(&["revert", "--no-edit", "HEAD"]);
+    assert!(!to.exists(".squad"));
+    to.assert_sound();
+}
+
+#[test]
+fn the_ledger_stays_where_it_is_not_asked_for_and_the_same_team_is_the_same_commit() {
+    let (from, to) = (team(), TestRepo::empty());
+    assert_eq!(from.squad(&["decisions", "add", "Money is integer cents"]).code, 0);
+    let refs = from.git(&["for-each-ref"]);
+    assert_eq!(from.squad(&["export", "one.squad"]).code, 0);
+    assert_eq!(from.squad(&["export", "two.squad"]).code, 0);
+    assert_eq!(from.git(&["for-each-ref"]), refs);
+    let heads = |name: &str| from.git(&["bundle", "list-heads", name]);
+    assert_eq!(heads("one.squad"), heads("two.squad"));
+    copied(&from, &to, "one.squad");
+    let imported = to.squad(&["import", "../one.squad", "--json"]);
+    assert!(imported.code == 0 && imported.out.contains("\"entries\":0"), "{imported}");
+    // Its files say what is decided; the ledger would say by whom and when.
+    assert_eq!(tree(&to), tree(&from));
+}
+
+#[test]
+fn what_looks_like_a_secret_stops_the_export() {
+    let repo = team();
+    repo.write(".squad/notes.md", "# Notes\n\nkey: ghp_0123456789abcdefghijklmnopqrstuvwxyz\n");
+    repo.git(&["add", "-A"]);
+    repo.git(&["commit", "--quiet", "--message=notes"]);
+    let refused = repo.squad(&["export", "team.squad"]);
+    assert!(refused.code == 1 && refused.err.contains(".squad/notes.md:3"), "{refused}");
+    assert!(!refused.err.contains("ghp_") && !repo.exists("team.squad"));
+    let forced = repo.squad(&["export", "team.squad", "--force"]);
+    assert!(forced.code == 0 && forced.err.contains("looks like a secret"), "{forced}");
+}
+
+#[test]
+fn what_is_not_committed_is_not_exported_and_said() {
+    let repo = team();
+    repo.write(".squad/routing.md", "# Mine\n");
+    let exported = repo.squad(&["export", "team.squad"]);
+    assert!(exported.code == 0 && exported.err.contains("1 file with changes that are not committed"), "{exported}");
+    let again = repo.squad(&["export", "team.squad"]);
+    assert!(again.code == 1 && again.err.contains("there already") && again.err.contains("--force"), "{again}");
+    let bare = TestRepo::empty();
+    let none = bare.squad(&["export"]);
+    assert!(none.code == 3, "{none}");
+}
+
+#[test]
+fn another_team_stays_as_it_is() {
+    let (from, to) = (team(), TestRepo::with_team());
+    assert_eq!(from.squad(&["export", "team.squad"]).code, 0);
+    copied(&from, &to, "team.squad");
+    let before = (to.git(&["for-each-ref"]), to.git(&["status", "--porcelain"]));
+    let refused = to.squad(&["import", "../team.squad"]);
+    assert!(refused.code == 3 && refused.err.contains("there is a team already"), "{refused}");
+    assert_eq!((to.git(&["for-each-ref"]), to.git(&["status", "--porcelain"])), before);
+}
+
+#[test]
+fn a_file_that_holds_no_team_is_refused() {
+    let repo = TestRepo::empty();
+    repo.write("code.txt", "x\n");
+    repo.git(&["add", "-A"]);
+    repo.git(&["commit", "--quiet", "--message=code"]);
+    repo.git(&["bundle", "create", "--quiet", "../code.squad", "HEAD"]);
+    let whole = fs::read(repo.root().join("../code.squad")).expect("read");
+    fs::write(repo.root().join("../torn.squad"), &whole[..whole.len() / 2]).expect("written");
+    repo.write("../list.json", "[1, 2]");
+    repo.write("../newer.json", r#"{"version": "2.0", "agents": {}}"#);
+    repo.write("../out.json", r##"{"version": "1.0", "agents": {"../../x": {"charter": "# X"}}}"##);
+    for name in ["none", "code.squad", "torn.squad", "list.json", "newer.json", "out.json"] {
+        let refused = repo.squad(&["import", &format!("../{name}")]);
+        assert!(refused.code != 0 && !refused.err.contains("panicked"), "{name}: {refused}");
+        assert!(!repo.exists(".squad") && repo.git(&["for-each-ref", "refs/squad"]).is_empty(), "{name}");
+    }
+    repo.assert_sound();
+}
+
+#[test]
+fn the_npm_tools_export_becomes_a_team() {
+    let repo = TestRepo::empty();
+    let team = "# Team\n\n## Members\n\n| Name | Role | Charter | Status |\n|---|---|---|---|\n\
+        | Ann | Dev | `.squad/agents/ann/charter.md` | Active |\n";
+    let export = serde_json::json!({
+        "version": "1.0", "exported_at": "2026-01-02T03:04:05.000Z", "squad_version": "0.10.0",
+        "casting": {"policy": {"universe": "none"}},
+        "team_md": team, "team": team, "routing_md": "# Routing\n", "decisions_md": "",
+        "agents": {"ann": {"charter": "# Ann — Dev\n", "history": "# History\n"}},
+        "skills": ["---\nname: \"Ship It\"\n---\nShip.\n"],
+    });
+    repo.write("../squad-export.json", &export.to_string());
+    let imported = repo.squad(&["import", "../squad-export.json"]);
+    assert_eq!(imported.code, 0, "{imported}");
+    assert_eq!(repo.read(".squad/team.md"), team);
+    assert_eq!(repo.read(".squad/skills/ship-it/SKILL.md"), "---\nname: \"Ship It\"\n---\nShip.\n");
+    assert!(repo.exists(".squad/casting/policy.json") && !repo.exists(".squad/decisions.md"));
+    let agents = repo.squad(&["agents", "--json"]);
+    assert!(agents.out.contains("\"slug\":\"ann\"") && agents.out.contains(".squad/agents/ann/charter.md"), "{agents}");
+}
