@@ -38,6 +38,8 @@ pub struct Env {
     pub damage: DamageLog,
     /// Releases of the team's templates, the oldest first, for tests; empty for those that squad carries.
     pub releases: Vec<Release>,
+    /// What another tool installs, beside what squad knows of, for tests.
+    pub installed: Vec<Vec<u8>>,
 }
 
 /// A release of the files that `squad init` installs.
@@ -106,6 +108,7 @@ impl Env {
             threads: true,
             damage: DamageLog::default(),
             releases: Vec::new(),
+            installed: Vec::new(),
         })
     }
 
@@ -128,6 +131,7 @@ impl Env {
             threads,
             damage,
             releases,
+            installed,
             ..
         } = self;
         Self {
@@ -143,6 +147,7 @@ impl Env {
             threads: *threads,
             damage: damage.clone(),
             releases: releases.clone(),
+            installed: installed.clone(),
         }
     }
 

@@ -1,5 +1,6 @@
 //! One file per subcommand: its `Args`, whose doc comment is the help, and its `run`.
 
+mod adopt;
 mod agents;
 #[cfg(feature = "bench")]
 mod append;
@@ -111,6 +112,7 @@ pub(crate) struct Globals {
 #[derive(Subcommand)]
 enum Command {
     Init(init::Args),
+    Adopt(adopt::Args),
     Upgrade(upgrade::Args),
     Orchestrate(orchestrate::Args),
     Watch(watch::Args),
@@ -189,6 +191,7 @@ impl Arguments {
     fn perform<'a>(self, mut context: Context<'a>) -> (Context<'a>, Ended) {
         let ended = match self.command {
             Command::Init(args) => args.run(&mut context),
+            Command::Adopt(args) => args.run(&mut context),
             Command::Upgrade(args) => args.run(&mut context),
             Command::Orchestrate(args) => return args.run(context),
             Command::Watch(args) => return args.run(context),
@@ -226,6 +229,7 @@ impl Command {
     fn writes_to_the_branch(&self) -> bool {
         match self {
             Self::Init(_) => true,
+            Self::Adopt(args) => args.writes_to_the_branch(),
             Self::Upgrade(args) => args.writes_to_the_branch(),
             Self::Agents(args) => args.writes_to_the_branch(),
             Self::Orchestrate(args) => args.writes_to_the_branch(),

@@ -35,8 +35,7 @@ impl Staged {
             let call = repository.call(&["--no-literal-pathspecs", "--glob-pathspecs"]).arguments(&list);
             call.arguments(&patterns.into_iter().collect::<Vec<_>>())
         } else {
-            let tops: BTreeSet<&str> = paths.iter().map(|path| path.split('/').next().unwrap_or(path)).collect();
-            repository.call(&list).arguments(&tops.into_iter().collect::<Vec<_>>())
+            repository.call(&list).arguments(&tops(paths).into_iter().collect::<Vec<_>>())
         };
         let answer = call.succeed()?;
         let mut entries = BTreeMap::new();
@@ -93,10 +92,24 @@ fn parse_entry(record: &[u8], repository: &Repository) -> Option<(String, Entry)
     Some((path.to_owned(), entry))
 }
 
-/// Whether index and work tree hold a file as the branch does, as far as git is concerned: line ends may differ.
-pub(super) fn is_unchanged(repository: &Repository, path: &str) -> Result<bool, Error> {
-    let call = repository.call(&["status", "--porcelain", "--untracked-files=no", "--", path]);
-    Ok(call.variable("GIT_OPTIONAL_LOCKS", "0").succeed()?.stdout.is_empty())
+/// Those files that index or work tree do not hold as the branch does, as far as git is concerned: line ends may differ.
+/// Of the paths that are asked for, and maybe of others.
+pub(super) fn changed(repository: &Repository, paths: &[&str]) -> Result<BTreeSet<String>, Error> {
+    if paths.is_empty() {
+        return Ok(BTreeSet::new());
+    }
+    let asked: BTreeSet<&str> = if paths.len() <= FEW { paths.iter().copied().collect() } else { tops(paths) };
+    let asked: Vec<&str> = asked.into_iter().collect();
+    let call = repository.call(&["status", "--porcelain", "-z", "--no-renames", "--untracked-files=no", "--"]);
+    let answer = call.arguments(&asked).variable("GIT_OPTIONAL_LOCKS", "0").succeed()?;
+    // `XY path`
+    let records = answer.stdout.split(|byte| *byte == 0).filter_map(|record| record.get(3..));
+    Ok(records.map(|path| String::from_utf8_lossy(path).into_owned()).collect())
+}
+
+/// The first folders of paths.
+fn tops<'p>(paths: &[&'p str]) -> BTreeSet<&'p str> {
+    paths.iter().map(|path| path.split('/').next().unwrap_or(path)).collect()
 }
 
 /// The bytes that git would write to the work tree, line ends and filters applied.

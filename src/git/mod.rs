@@ -73,6 +73,7 @@ pub(crate) use self::{
     landing::{Change, Edit, Landing, Outcome, Recovered},
     ledger_tree::Seen,
     maintenance::Extent,
+    objects::sha1_of_blob,
     program::Environment,
     remove::Belongings,
     repository::{Head, Repository},

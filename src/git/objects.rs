@@ -57,6 +57,11 @@ pub(super) fn identify(hash: hash::Kind, kind: objs::Kind, bytes: &[u8]) -> Resu
         .map_err(|cause| Error::Damaged { path: PathBuf::from("a new object"), what: cause.to_string() })
 }
 
+/// The id that git gives to a text in a repository of the usual kind, whatever kind this one is.
+pub(crate) fn sha1_of_blob(bytes: &[u8]) -> Option<String> {
+    identify(hash::Kind::Sha1, objs::Kind::Blob, bytes).ok().map(|id| id.to_string())
+}
+
 /// How other users may use what we write: `core.sharedRepository`.
 #[derive(Clone, Copy, Debug, Default, Eq, PartialEq)]
 pub(super) enum Sharing {

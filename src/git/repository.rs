@@ -4,7 +4,7 @@ use std::{
     sync::{Arc, OnceLock},
 };
 
-use gix::{ObjectId, hash};
+use gix::{ObjectId, hash, objs::tree::EntryKind};
 
 use super::{
     commit::Identity,
@@ -62,6 +62,13 @@ pub(crate) struct Head {
     pub(crate) left: Option<String>,
     /// The commit's id; None: the branch has no commit yet.
     pub(crate) commit: Option<String>,
+}
+
+/// See [`Repository::plain_files_at`].
+#[derive(Debug, Default)]
+pub(crate) struct PlainFiles {
+    pub(crate) plain: Vec<(String, Vec<u8>)>,
+    pub(crate) other: Vec<String>,
 }
 
 impl Head {
@@ -242,6 +249,26 @@ impl Repository {
         contents(&store, store.files_below(root, folder)?, wanted)
     }
 
+    /// The plain file at a path of a commit, or all of those below it, with their whole paths; and the paths of links and
+    /// programs there, which a landing leaves alone.
+    pub(crate) fn plain_files_at(&self, commit: &str, place: &str) -> Result<PlainFiles, Error> {
+        let store = self.objects();
+        let root = store.tree_of(&self.parse_commit(commit)?)?;
+        let found = match store.find(root, place)? {
+            Some((mode, id)) if !mode.is_tree() => vec![(place.to_owned(), mode, id)],
+            _ => store.entries_below(root, place)?,
+        };
+        let mut files = PlainFiles::default();
+        for (path, mode, id) in found {
+            match mode.kind() {
+                EntryKind::Blob => files.plain.push((path, store.blob(&id)?)),
+                EntryKind::Commit | EntryKind::Tree => {}
+                EntryKind::BlobExecutable | EntryKind::Link => files.other.push(path),
+            }
+        }
+        Ok(files)
+    }
+
     /// The files that those symbolic links below a folder lead to that are wanted, by the links' whole paths.
     pub(crate) fn links_at(
         &self,
@@ -260,6 +287,13 @@ impl Repository {
         let listed = self.call(&list).succeed()?.stdout;
         let names = listed.split(|byte| *byte == 0).filter(|name| !name.is_empty());
         Ok(names.filter_map(|name| String::from_utf8(name.to_owned()).ok()).collect())
+    }
+
+    /// The files below folders that git has, from the work tree's root with `/`.
+    pub(crate) fn tracked_files(&self, folders: &[&str]) -> Result<Vec<String>, Error> {
+        let listed = self.call(&["ls-files", "-z", "--"]).arguments(folders).succeed()?.stdout;
+        let names = listed.split(|byte| *byte == 0).filter(|name| !name.is_empty());
+        Ok(names.map(|name| String::from_utf8_lossy(name).into_owned()).collect())
     }
 
     /// Whether git leaves a file or folder of the work tree alone, by `.gitignore` and its like.

@@ -19,12 +19,13 @@ const TRIES: u32 = 50;
 const PAUSE: Duration = Duration::from_millis(10);
 
 /// Gives files of the index other content, `None` takes them out; entries of other paths stay as they are. `refreshed`
-/// are those whose file in the work tree is as it is to be.
+/// are those whose file in the work tree is as it is to be, `hidden` those that a sparse checkout keeps out of it.
 pub(super) fn change(
     repository: &Repository,
     draft: &Path,
     files: &[(&str, Option<ObjectId>)],
     refreshed: &[&str],
+    hidden: &[&str],
 ) -> Result<(), Error> {
     if files.is_empty() {
         return Ok(());
@@ -45,8 +46,13 @@ pub(super) fn change(
         }
         let call = |arguments: &[&str]| repository.call(arguments).variable("GIT_INDEX_FILE", &place);
         call(&["update-index", "-z", "--add", "--index-info"]).input(records.clone()).succeed()?;
+        let listed = |paths: &[&str]| paths.iter().map(|path| format!("{path}\0")).collect::<String>();
+        if !hidden.is_empty() {
+            // Entries that are given anew are no longer hidden.
+            call(&["update-index", "-z", "--skip-worktree", "--stdin"]).input(listed(hidden)).succeed()?;
+        }
         if !refreshed.is_empty() {
-            let names: String = refreshed.iter().map(|path| format!("{path}\0")).collect();
+            let names = listed(refreshed);
             // Only so that git need not read them again.
             call(&["add", "--refresh", "--pathspec-from-file=-", "--pathspec-file-nul"]).input(names).run()?;
         }

@@ -334,7 +334,7 @@ impl<'a> Transaction<'a> {
         }
         let paths: Vec<String> = self.intent.shown_paths();
         let staged = Staged::read(self.repository, &paths.iter().map(String::as_str).collect::<Vec<_>>())?;
-        let (mut changes, mut refreshed) = (Vec::new(), Vec::new());
+        let (mut changes, mut refreshed, mut hidden) = (Vec::new(), Vec::new(), Vec::new());
         for ((file, side), path) in self.intent.files.iter().zip(sides).zip(&paths) {
             let (from, to) = match side {
                 Side::New => (&file.old, &file.new),
@@ -350,12 +350,14 @@ impl<'a> Transaction<'a> {
                 let id = to.as_ref().map(|to| self.repository.parse_commit(&to.blob)).transpose()?;
                 changes.push((path.as_str(), id));
                 let is_hidden = matches!(staged.get(path), Some(Entry::File { hidden: true, .. }));
-                if file.old.is_some() && to.is_some() && !is_hidden {
-                    refreshed.push(path.as_str());
+                match to {
+                    Some(_) if is_hidden => hidden.push(path.as_str()),
+                    Some(_) if file.old.is_some() => refreshed.push(path.as_str()),
+                    _ => {}
                 }
             }
         }
-        staging::change(self.repository, &self.draft(), &changes, &refreshed)
+        staging::change(self.repository, &self.draft(), &changes, &refreshed, &hidden)
     }
 
     fn draft(&self) -> PathBuf {

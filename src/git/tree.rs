@@ -214,30 +214,18 @@ impl ObjectStore {
     /// Every file below a folder with its path, in the order of paths. Submodules and names that are not UTF-8 are
     /// left out: neither is ours.
     pub(super) fn files_below(&self, root: ObjectId, folder: &str) -> Result<Vec<(String, ObjectId)>, Error> {
-        let mut files = Vec::new();
-        let folder = folder.trim_matches('/');
-        if let Some((mode, id)) = self.find(root, folder)?
-            && mode.is_tree()
-        {
-            self.collect(id, folder, |mode| mode.is_blob(), &mut files)?;
-        }
-        files.sort();
-        Ok(files)
+        let mut files = self.entries_below(root, folder)?;
+        files.retain(|(_, mode, _)| mode.is_blob());
+        Ok(files.into_iter().map(|(path, _, id)| (path, id)).collect())
     }
 
     /// Every symbolic link below a folder, in the order of paths, with the file it leads to; links that leave the
     /// tree, or lead to anything but a file, are left out.
     pub(super) fn links_below(&self, root: ObjectId, folder: &str) -> Result<Vec<(String, ObjectId)>, Error> {
-        let mut links = Vec::new();
-        let folder = folder.trim_matches('/');
-        if let Some((mode, id)) = self.find(root, folder)?
-            && mode.is_tree()
-        {
-            self.collect(id, folder, |mode| mode.is_link(), &mut links)?;
-        }
-        links.sort();
+        let mut links = self.entries_below(root, folder)?;
+        links.retain(|(_, mode, _)| mode.is_link());
         let mut files = Vec::new();
-        for (path, link) in links {
+        for (path, _, link) in links {
             let target = self.blob(&link)?;
             let Some(target) = std::str::from_utf8(&target).ok().and_then(|target| led_to(&path, target)) else {
                 continue;
@@ -251,26 +239,28 @@ impl ObjectStore {
         Ok(files)
     }
 
-    fn collect(
+    /// Everything below a folder that is no folder, in the order of paths.
+    pub(super) fn entries_below(
         &self,
-        id: ObjectId,
+        root: ObjectId,
         folder: &str,
-        wanted: fn(tree::EntryMode) -> bool,
-        files: &mut Vec<(String, ObjectId)>,
-    ) -> Result<(), Error> {
-        let mut folders = vec![(folder.to_owned(), id)];
+    ) -> Result<Vec<(String, tree::EntryMode, ObjectId)>, Error> {
+        let folder = folder.trim_matches('/');
+        let mut entries = Vec::new();
+        let top = self.find(root, folder)?.filter(|(mode, _)| mode.is_tree());
+        let mut folders: Vec<(String, ObjectId)> = top.map(|(_, id)| (folder.to_owned(), id)).into_iter().collect();
         while let Some((folder, id)) = folders.pop() {
             for entry in self.tree(&id)?.entries {
                 let Ok(name) = std::str::from_utf8(&entry.filename) else { continue };
                 let path = if folder.is_empty() { name.to_owned() } else { format!("{folder}/{name}") };
-                if entry.mode.is_tree() {
-                    folders.push((path, entry.oid));
-                } else if wanted(entry.mode) {
-                    files.push((path, entry.oid));
+                match entry.mode.is_tree() {
+                    true => folders.push((path, entry.oid)),
+                    false => entries.push((path, entry.mode, entry.oid)),
                 }
             }
         }
-        Ok(())
+        entries.sort_by(|one, other| one.0.cmp(&other.0));
+        Ok(entries)
     }
 }
 

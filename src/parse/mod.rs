@@ -30,7 +30,9 @@ pub(crate) use conflicts::{CONFLICT, conflicts};
 pub(crate) use decisions::decision_file;
 pub(crate) use decisions::{IMPORTED, holds_decisions, main_file, sources, split, stands_before_another};
 
-pub(crate) use edit::{EditedTeam, NewMember, add, line_end, rename, retire};
+pub(crate) use edit::{
+    EditedTeam, NewMember, add, line_end, rename, retire, swap_servers, with_folder_renamed, without_hidden_decisions,
+};
 
 use serde::{Deserialize, Serialize};
 

@@ -1,5 +1,6 @@
 //! squad as its users see it: a repository, a command, the whole output.
 
+mod adopt;
 mod agents;
 mod attach;
 mod bad_input;

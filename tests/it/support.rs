@@ -27,6 +27,8 @@ pub(crate) struct TestRepo {
     pub(crate) one_clock: bool,
     /// Of the team's templates, in the place of squad's own.
     pub(crate) releases: Vec<Release>,
+    /// Texts that count as another tool's.
+    pub(crate) installed: Vec<String>,
 }
 
 /// A repository whose next command reads something.
@@ -114,6 +116,7 @@ impl TestRepo {
             input: "",
             one_clock: false,
             releases: Vec::new(),
+            installed: Vec::new(),
         }
     }
 
@@ -214,6 +217,7 @@ impl TestRepo {
             threads: false,
             damage: DamageLog::default(),
             releases: self.releases.clone(),
+            installed: self.installed.iter().map(|text| text.as_bytes().to_vec()).collect(),
         };
         let code = squad::run(env);
         let shown = |text: String| {

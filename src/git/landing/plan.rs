@@ -6,7 +6,7 @@ use gix::{ObjectId, objs};
 
 use super::{AGAIN, Change, Stop, refuse};
 use crate::git::{
-    checkout::{Entry, Present, Staged, is_unchanged, look},
+    checkout::{Entry, Present, Staged, changed, look},
     error::Error,
     objects::{NewObjects, identify},
     repository::Repository,
@@ -68,6 +68,8 @@ impl Plan {
             }
             files.push(PlannedFile { path: path.clone(), old: None, new: Some(blob), present: None, is_tolerant });
         }
+        let edited: Vec<&str> = change.edits.iter().map(|edit| edit.path.as_str()).collect();
+        let changed = changed(repository, &edited)?;
         for wanted in &change.edits {
             let path = wanted.path.as_str();
             let old = identify(store.hash(), objs::Kind::Blob, &wanted.old)?;
@@ -82,7 +84,7 @@ impl Plan {
                 objects.add(objs::Kind::Blob, bytes.clone())?;
             }
             is_landed = false;
-            let present = unchanged(repository, &staged, root, path, old)?;
+            let present = unchanged(&changed, &staged, root, path, old)?;
             files.push(PlannedFile { path: path.to_owned(), old: Some(old), new, present, is_tolerant: false });
         }
         let tree = edit.finish(&mut objects)?;
@@ -92,7 +94,7 @@ impl Plan {
 
 /// What the work tree holds of a file that is to be edited. The user's own changes to it are in the way.
 fn unchanged(
-    repository: &Repository,
+    changed: &BTreeSet<String>,
     staged: &Staged,
     root: &Path,
     path: &str,
@@ -103,7 +105,7 @@ fn unchanged(
         Some(Entry::File { id, .. }) if id == old => {}
         _ => return refuse(format!("{path} is staged with other content"), COMMIT_FIRST),
     }
-    if !is_unchanged(repository, path)? {
+    if changed.contains(path) {
         return refuse(format!("{path} has changes that are not committed"), COMMIT_FIRST);
     }
     let place = root.join(path);

@@ -1,6 +1,8 @@
 //! Changes of files that become one commit, or stay in the work tree: shown, committed or written from the same plan.
 
+use std::collections::BTreeSet;
 use std::fs;
+use std::path::Path;
 
 use serde::Serialize;
 use similar::TextDiff;
@@ -161,17 +163,43 @@ impl Changeset {
     /// What git does not know of a folder that moved goes with it, and folders that are empty now go.
     fn take_the_rest_along(&self, repository: &Repository) {
         let Some(root) = repository.work_dir() else { return };
+        self.move_untracked(repository, root);
+        self.remove_empty_folders(root);
+    }
+
+    fn move_untracked(&self, repository: &Repository, root: &Path) {
         let folder = |path: &str| path.rsplit_once('/').map(|(folder, _)| folder.to_owned());
-        for (from, to) in self.files.iter().filter_map(|file| Some((folder(file.from.as_ref()?)?, folder(&file.path)?)))
-        {
-            for entry in fs::read_dir(root.join(&from)).into_iter().flatten().flatten() {
-                let target = root.join(&to).join(entry.file_name());
+        let moves = self.files.iter().filter_map(|file| Some((folder(file.from.as_ref()?)?, folder(&file.path)?)));
+        let moves: BTreeSet<(String, String)> = moves.collect();
+        let folders: Vec<&str> = moves.iter().map(|(from, _)| from.as_str()).collect();
+        if folders.is_empty() {
+            return;
+        }
+        // What git knows and was not to move stays, with the folders above it.
+        let Ok(tracked) = repository.tracked_files(&folders) else { return };
+        let is_known = |path: &str| tracked.iter().any(|known| Path::new(known).starts_with(path));
+        for (from, to) in &moves {
+            for entry in fs::read_dir(root.join(from)).into_iter().flatten().flatten() {
+                let name = entry.file_name();
+                let target = root.join(to).join(&name);
                 // What cannot be moved stays where it is.
-                if target.symlink_metadata().is_err() && fs::rename(entry.path(), target).is_err() {
-                    continue;
+                if !is_known(&format!("{from}/{}", name.to_string_lossy())) && target.symlink_metadata().is_err() {
+                    let _ = fs::rename(entry.path(), target);
                 }
             }
-            let _ = fs::remove_dir(root.join(&from));
+        }
+    }
+
+    /// Removes the folders that this has emptied.
+    fn remove_empty_folders(&self, root: &Path) {
+        for file in &self.files {
+            let gone = if file.new.is_none() { Some(&file.path) } else { file.from.as_ref() };
+            for above in gone.iter().flat_map(|path| Path::new(path).ancestors().skip(1)) {
+                // It fails where anything is left.
+                if above.as_os_str().is_empty() || fs::remove_dir(root.join(above)).is_err() {
+                    break;
+                }
+            }
         }
     }
 }

@@ -1,5 +1,6 @@
 //! The team and what surrounds it: where it lives, its settings, its prompts, and the engines it works on.
 
+pub(crate) mod adopt;
 pub(crate) mod agents;
 pub(crate) mod cache;
 pub(crate) mod changeset;

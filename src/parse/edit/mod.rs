@@ -6,12 +6,16 @@
 mod cells;
 mod charter;
 mod check;
+mod ignored;
 mod naming;
 mod registry;
 mod roster;
 mod routing;
+mod servers;
 
 pub(crate) use cells::line_end;
+pub(crate) use ignored::{with_folder_renamed, without_hidden_decisions};
+pub(crate) use servers::swap_servers;
 
 use super::roster::{BOT, Folders, HELPERS, names_everyone, names_nobody};
 use super::words::remark;

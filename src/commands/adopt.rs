@@ -1,0 +1,149 @@
+use super::{Context, Ended, say_passed_hooks};
+use crate::git::{Outcome, Recovered};
+use crate::model::{plural, printable};
+use crate::ops::Workspace;
+use crate::ops::team::adopt::{self, Adopted, COMMAND, Measure, TeamRead};
+use crate::ops::team::changeset::ChangedFile;
+use crate::ops::team::membership::Outlet;
+use crate::ui::Ui;
+
+/// Take over a team of another tool
+///
+/// Works on teams in `.squad/` or `.ai-team/` that the npm package @bradygaster/squad-cli made. In one commit that
+/// `git revert` undoes, it removes the files which that tool installed and nobody changed, replaces its coordinator
+/// prompt and its MCP server by squad's, lets git see decisions again, and moves `.ai-team/` to `.squad/`. What people
+/// wrote stays as it is, and so does every file of the tool's that somebody changed: these are named.
+#[derive(clap::Args)]
+#[command(after_help = "\
+Examples:
+  squad adopt --dry-run    Say what was understood of the team, and which files would change
+  squad adopt --diff       Show the changes as a patch
+  squad adopt
+  git revert HEAD          Undo it")]
+pub(super) struct Args {
+    /// Name what would change and change nothing
+    #[arg(long, short = 'n')]
+    dry_run: bool,
+    /// Show what would change as a patch and change nothing
+    #[arg(long)]
+    diff: bool,
+    /// Write the files but do not commit them
+    #[arg(long)]
+    no_commit: bool,
+}
+
+impl Args {
+    pub(super) fn writes_to_the_branch(&self) -> bool {
+        !self.dry_run && !self.diff
+    }
+
+    pub(super) fn run(self, context: &mut Context<'_>) -> Ended {
+        let outlet = match (self.writes_to_the_branch(), self.no_commit) {
+            (false, no_commit) => Outlet::Shown { as_commit: !no_commit },
+            (true, true) => Outlet::WorkTree,
+            (true, false) => Outlet::Commit,
+        };
+        let mut adopted = adopt::adopt(context.env, &context.directory, outlet)?;
+        // The very same command was stopped, and this call has finished it.
+        if let Some(Recovered { command, outcome: Outcome::Finished { commit }, .. }) = &context.recovered
+            && command == COMMAND
+        {
+            adopted.commit = adopted.commit.or_else(|| commit.clone());
+        }
+        if adopted.commit.is_some() {
+            say_passed_hooks(&mut context.ui, &Workspace::find(context.env, &context.directory)?);
+        }
+        if context.ui.json() {
+            let mut value = serde_json::to_value(&adopted).unwrap_or_default();
+            if self.diff {
+                value["diff"] = adopted.diff.into();
+            }
+            context.ui.value(&value);
+        } else {
+            said(&mut context.ui, &adopted, &self);
+        }
+        Ok(0)
+    }
+}
+
+fn said(ui: &mut Ui, adopted: &Adopted, args: &Args) {
+    if args.diff {
+        let diff = printable(&adopted.diff);
+        return ui.data(diff.strip_suffix('\n').unwrap_or(&diff));
+    }
+    said_read(ui, &adopted.read);
+    for line in grouped(&adopted.files) {
+        ui.data(&printable(&line));
+    }
+    for left in &adopted.left {
+        ui.data(&printable(&format!("{:<8} {}  ({})", "left", left.path, left.why)));
+    }
+    let is_shown = !args.writes_to_the_branch();
+    if adopted.files.is_empty() && adopted.commit.is_none() {
+        return ui.say("There is nothing to adopt: nothing that another tool installed is left to change.");
+    }
+    said_measures(ui, &adopted.before, &adopted.after);
+    if !adopted.lifted.is_empty() {
+        let lines = adopted.lifted.join(", ");
+        ui.say(&printable(&format!("git sees decisions again that were hidden from it: {lines}.")));
+    }
+    let count = plural(adopted.files.len(), "file");
+    match &adopted.commit {
+        Some(commit) => {
+            ui.say(&format!("Adopted the team: {count}, committed in {}.", commit.get(..10).unwrap_or(commit)));
+            ui.hint("`git revert` of that commit undoes it; `squad doctor` checks the team");
+        }
+        None if is_shown => ui.say(&format!("{count} would change.")),
+        None => ui.say(&format!("Adopted the team: {count}, not committed.")),
+    }
+}
+
+fn said_read(ui: &mut Ui, read: &TeamRead) {
+    let TeamRead { agents, others, rules, decisions, problems } = read;
+    ui.data(&format!(
+        "Read {}, {}, {} and {}.",
+        plural(*agents, "agent"),
+        plural(*others, "other member"),
+        plural(*rules, "routing rule"),
+        plural(decisions.total + decisions.archived, "decision")
+    ));
+    ui.all_problems(problems);
+}
+
+/// The files, those of one folder with one fate in one line.
+fn grouped(files: &[ChangedFile]) -> Vec<String> {
+    const FEW: usize = 3;
+    let place = |file: &ChangedFile| {
+        let path = file.from.as_ref().unwrap_or(&file.path);
+        let mut parts = path.splitn(3, '/');
+        let top = [parts.next().unwrap_or_default(), parts.next().unwrap_or_default()].join("/");
+        (file.change, if parts.next().is_some() { format!("{top}/") } else { path.clone() })
+    };
+    let mut lines: Vec<String> = Vec::new();
+    let mut rest = files;
+    while let Some(first) = rest.first() {
+        let group = rest.iter().take_while(|file| place(file) == place(first)).count();
+        let (same, after) = rest.split_at(group.max(1));
+        rest = after;
+        if same.len() > FEW {
+            let (change, place) = place(first);
+            lines.push(format!("{change:<8} {place} ({})", plural(same.len(), "file")));
+            continue;
+        }
+        for file in same {
+            let from = file.from.as_ref().map(|from| format!("  (was {from})")).unwrap_or_default();
+            lines.push(format!("{:<8} {}{from}", file.change, file.path));
+        }
+    }
+    lines
+}
+
+fn said_measures(ui: &mut Ui, before: &Measure, after: &Measure) {
+    let mut row = |name: &str, before: String, after: String| ui.data(&format!("{name:<24}{before:>12}{after:>12}"));
+    row("", "before".to_owned(), "after".to_owned());
+    row("files", before.files.to_string(), after.files.to_string());
+    let size = |bytes: usize| format!("{}.{} KB", bytes / 1000, bytes % 1000 / 100);
+    row("size", size(before.bytes), size(after.bytes));
+    row("tokens an agent", before.agent_tokens.to_string(), after.agent_tokens.to_string());
+    row("coordinator's tokens", before.coordinator_tokens.to_string(), after.coordinator_tokens.to_string());
+}

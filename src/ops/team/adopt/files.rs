@@ -1,0 +1,107 @@
+//! The files that the other tool may have written, as the branch or the work tree has them.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::fs;
+
+use crate::error::Failure;
+use crate::ops::Workspace;
+use crate::ops::team::membership::Outlet;
+use crate::store;
+
+/// Folders and files from the project's root.
+const PLACES: [&str; 14] = [
+    store::FOLDERS[0],
+    store::FOLDERS[1],
+    ".squad-templates",
+    ".ai-team-templates",
+    ".github/agents",
+    ".github/workflows",
+    ".github/skills",
+    ".copilot",
+    ".mcp.json",
+    ".vscode/mcp.json",
+    ".cursor/mcp.json",
+    ".gitignore",
+    ".gitattributes",
+    "squad.config.ts",
+];
+
+/// Larger files are nobody's templates, and are not read from the work tree.
+const LARGEST: u64 = 16 * 1024 * 1024;
+
+/// By path from the project's root, with `/`.
+pub(super) struct ToolFiles {
+    /// The project's root from the repository's, with `/` at its end; empty where they are the same.
+    root: String,
+    pub(super) texts: BTreeMap<String, Vec<u8>>,
+    /// Links and programs, which stay as they are.
+    pub(super) other: BTreeSet<String>,
+}
+
+impl ToolFiles {
+    pub(super) fn read(workspace: &Workspace, outlet: Outlet) -> Result<Self, Failure> {
+        let root = workspace.path_in_repository();
+        let mut files = Self { root, texts: BTreeMap::new(), other: BTreeSet::new() };
+        match outlet.is_of_the_branch() {
+            true => files.read_branch(workspace)?,
+            false => files.read_work_tree(workspace)?,
+        }
+        Ok(files)
+    }
+
+    /// Whether any file is below a folder.
+    pub(super) fn has_any(&self, folder: &str) -> bool {
+        let is_below = |path: &String| path.strip_prefix(folder).is_some_and(|rest| rest.starts_with('/'));
+        self.texts.keys().chain(&self.other).any(is_below)
+    }
+
+    /// From the repository's root.
+    pub(super) fn full(&self, path: &str) -> String {
+        format!("{}{path}", self.root)
+    }
+
+    fn read_branch(&mut self, workspace: &Workspace) -> Result<(), Failure> {
+        const OTHERWISE: &str = "--no-commit writes the files and leaves the commit to you";
+        let repository = &workspace.repository;
+        let head = repository.head()?;
+        let Some(commit) = head.commit.filter(|_| head.branch.is_some()) else {
+            return Err(Failure::failed("cannot commit: no branch with commits is checked out").hint(OTHERWISE));
+        };
+        for place in PLACES {
+            let found = repository.plain_files_at(&commit, &self.full(place))?;
+            let root = self.root.len();
+            let inner = |path: String| path.get(root..).unwrap_or_default().to_owned();
+            self.texts.extend(found.plain.into_iter().map(|(path, bytes)| (inner(path), bytes)));
+            self.other.extend(found.other.into_iter().map(inner));
+        }
+        let folder = workspace.folder.name;
+        if !self.has_any(folder) {
+            return Err(Failure::failed(format!("cannot commit: {} is not committed", self.full(folder)))
+                .hint(format!("commit the team first, and let .gitignore not hide it; or {OTHERWISE}")));
+        }
+        Ok(())
+    }
+
+    fn read_work_tree(&mut self, workspace: &Workspace) -> Result<(), Failure> {
+        for path in workspace.repository.listed_files()? {
+            let Some(inner) = path.strip_prefix(&self.root) else { continue };
+            let is_in =
+                |place: &&str| inner.strip_prefix(*place).is_some_and(|rest| rest.is_empty() || rest.starts_with('/'));
+            if !PLACES.iter().any(is_in) {
+                continue;
+            }
+            let place = workspace.work_dir.join(&path);
+            match fs::symlink_metadata(&place) {
+                Ok(metadata) if metadata.is_file() && metadata.len() <= LARGEST => {
+                    let bytes = fs::read(&place)
+                        .map_err(|error| Failure::failed(format!("cannot be read: {error}")).at(&path))?;
+                    self.texts.insert(inner.to_owned(), bytes);
+                }
+                // Deleted and still in the index.
+                Err(_) => {}
+                Ok(_) => drop(self.other.insert(inner.to_owned())),
+            }
+        }
+        Ok(())
+    }
+}

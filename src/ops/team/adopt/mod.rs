@@ -1,0 +1,206 @@
+//! Adopting a team of another tool: what people wrote stays, what that tool installed and nobody changed goes, and what
+//! calls that tool calls squad. One commit, which `git revert` undoes to the byte.
+
+mod files;
+mod known;
+mod plan;
+
+use std::fs;
+use std::path::Path;
+
+use serde::Serialize;
+
+use crate::compile::tokens;
+use crate::env::Env;
+use crate::error::Failure;
+use crate::model::{Kind, Problem, plural};
+use crate::ops::Workspace;
+use crate::ops::decisions::landing::Lander;
+use crate::ops::team::agents::{self, AgentReport, DecisionCount, TeamReport};
+use crate::ops::team::changeset::{ChangedFile, Changeset};
+use crate::ops::team::membership::Outlet;
+use crate::ops::team::project::insist_on_readable;
+use crate::store;
+use files::ToolFiles;
+use known::Known;
+pub(crate) use plan::Left;
+use plan::{PROMPT, Plan, in_team};
+
+pub(crate) const COMMAND: &str = "adopt";
+
+/// What adopting does, or would.
+#[derive(Serialize)]
+pub(crate) struct Adopted {
+    /// Where the team is then, from the repository's root.
+    pub(crate) folder: String,
+    /// The release that the coordinator's prompt says it is of.
+    pub(crate) release: Option<String>,
+    pub(crate) read: TeamRead,
+    pub(crate) files: Vec<ChangedFile>,
+    pub(crate) left: Vec<Left>,
+    /// MCP servers that are squad's now, as `FILE: NAME`.
+    pub(crate) servers: Vec<String>,
+    /// Lines of `.gitignore` that hid decisions, as `FILE:LINE`.
+    pub(crate) lifted: Vec<String>,
+    pub(crate) before: Measure,
+    pub(crate) after: Measure,
+    pub(crate) commit: Option<String>,
+    #[serde(skip)]
+    pub(crate) diff: String,
+}
+
+/// What squad understands of the team.
+#[derive(Serialize)]
+pub(crate) struct TeamRead {
+    pub(crate) agents: usize,
+    /// Built-in helpers, people and bots: listed, and never started.
+    pub(crate) others: usize,
+    pub(crate) rules: usize,
+    pub(crate) decisions: DecisionCount,
+    /// What was not understood, and where.
+    pub(crate) problems: Vec<Problem>,
+}
+
+/// What a team costs.
+#[derive(Serialize)]
+pub(crate) struct Measure {
+    pub(crate) files: usize,
+    pub(crate) bytes: usize,
+    /// What an agent is told or told to read before its task, about; of all startable agents on average.
+    pub(crate) agent_tokens: usize,
+    /// The coordinator's prompt for hosts.
+    pub(crate) coordinator_tokens: usize,
+}
+
+pub(crate) fn adopt(env: &Env, directory: &Path, outlet: Outlet) -> Result<Adopted, Failure> {
+    let workspace = Workspace::find(env, directory)?;
+    if workspace.folder.is_borrowed() {
+        return Err(Failure::team("the team is the main work tree's").hint("adopt it there"));
+    }
+    let _turn = match outlet {
+        Outlet::Shown { .. } => None,
+        Outlet::Commit | Outlet::WorkTree => Some(Lander::new(env, &workspace).turn()?),
+    };
+    insist_on_readable(&workspace)?;
+    let report = agents::report(env, directory)?;
+    let files = ToolFiles::read(&workspace, outlet)?;
+    let Plan { changes, left, servers, lifted } = Plan::new(&files, workspace.folder.name, &Known::of(env));
+    let message = message(&files, changes.len());
+    let changeset = Changeset { command: COMMAND.to_owned(), message, files: changes };
+    let mut adopted = Adopted {
+        folder: files.full(store::FOLDERS[0]),
+        release: files.texts.get(PROMPT).and_then(|prompt| known::release(prompt)),
+        before: before(&files, &report, &changeset),
+        after: after(&files, &report, &changeset),
+        read: read(report),
+        files: changeset.changed_files(),
+        left,
+        servers,
+        lifted,
+        commit: None,
+        diff: if matches!(outlet, Outlet::Shown { .. }) { changeset.diff() } else { String::new() },
+    };
+    if !changeset.files.is_empty() {
+        match outlet {
+            Outlet::Commit => adopted.commit = Some(changeset.commit(env, &workspace.repository)?),
+            Outlet::WorkTree => changeset.write(&workspace.repository)?,
+            Outlet::Shown { as_commit: true } => changeset.insist_on_room(&workspace.repository)?,
+            Outlet::Shown { as_commit: false } => {}
+        }
+    }
+    let [new, old] = store::FOLDERS.map(|folder| workspace.folder.root.join(folder));
+    // Killed after its commit, an earlier call may have left what git does not know of.
+    let is_rest = !files.has_any(store::FOLDERS[1]) && !old.join("team.md").exists();
+    if !matches!(outlet, Outlet::Shown { .. }) && is_rest && new.is_dir() {
+        bring(&old, &new);
+    }
+    Ok(adopted)
+}
+
+/// Moves what is in a folder to another, where it has nothing of that name. What cannot be moved stays.
+fn bring(old: &Path, new: &Path) {
+    // A link leads to somebody else's files.
+    let is_folder = |path: &Path| path.symlink_metadata().is_ok_and(|metadata| metadata.is_dir());
+    if !is_folder(old) || !is_folder(new) {
+        return;
+    }
+    for entry in fs::read_dir(old).into_iter().flatten().flatten() {
+        let target = new.join(entry.file_name());
+        match target.symlink_metadata() {
+            Err(_) => drop(fs::rename(entry.path(), target)),
+            Ok(_) => bring(&entry.path(), &target),
+        }
+    }
+    let _ = fs::remove_dir(old);
+}
+
+fn message(files: &ToolFiles, count: usize) -> String {
+    let release = files.texts.get(PROMPT).and_then(|prompt| known::release(prompt));
+    let of = release.map(|release| format!(" of its release {release}")).unwrap_or_default();
+    format!(
+        "squad: adopt the team\n\nRemoves what another tool{of} installed and nobody changed, and calls squad where that\n\
+         tool was called: {}. What people wrote is as it was.\n",
+        plural(count, "file")
+    )
+}
+
+fn read(report: TeamReport) -> TeamRead {
+    TeamRead {
+        agents: report.agents.iter().filter(|agent| agent.kind == Kind::Agent).count(),
+        others: report.agents.iter().filter(|agent| agent.kind != Kind::Agent).count(),
+        rules: report.rules.len(),
+        decisions: report.decisions,
+        problems: report.problems,
+    }
+}
+
+/// Whether a file is the team's or the other tool's.
+fn counts(path: &str, changeset: &Changeset, files: &ToolFiles) -> bool {
+    in_team(path).is_some()
+        || path == PROMPT
+        || changeset.files.iter().any(|file| file.new.is_none() && file.path == files.full(path))
+}
+
+fn before(files: &ToolFiles, report: &TeamReport, changeset: &Changeset) -> Measure {
+    let size = |path: &str| files.texts.get(path).map_or(0, Vec::len);
+    let text = |path: &str| files.texts.get(path).map_or(0, |bytes| tokens(&String::from_utf8_lossy(bytes)));
+    let all: Vec<&String> = files.texts.keys().filter(|path| counts(path, changeset, files)).collect();
+    let decisions: usize = store::FOLDERS.iter().map(|folder| text(&format!("{folder}/decisions.md"))).sum();
+    // Each agent is told to read its charter, its history and all decisions.
+    let told = |agent: &AgentReport| {
+        let charter = agent.charter.as_deref().unwrap_or_default();
+        let history = charter.rsplit_once('/').map(|(folder, _)| format!("{folder}/history.md"));
+        text(charter) + history.map_or(0, |history| text(&history)) + decisions
+    };
+    Measure {
+        files: all.len(),
+        bytes: all.iter().map(|path| size(path)).sum(),
+        agent_tokens: average(report.agents.iter().filter(|agent| agent.kind == Kind::Agent).map(told)),
+        coordinator_tokens: text(PROMPT),
+    }
+}
+
+fn after(files: &ToolFiles, report: &TeamReport, changeset: &Changeset) -> Measure {
+    let full = |path: &str| changeset.files.iter().find(|file| file.path == files.full(path));
+    let counted = files.texts.iter().filter(|(path, _)| counts(path, changeset, files));
+    let sizes: Vec<usize> = counted
+        .filter_map(|(path, bytes)| match full(path) {
+            Some(change) => change.new.as_ref().map(Vec::len),
+            None => Some(bytes.len()),
+        })
+        .collect();
+    let prompt = full(PROMPT).and_then(|change| change.new.as_deref()).or(files.texts.get(PROMPT).map(Vec::as_slice));
+    Measure {
+        files: sizes.len(),
+        bytes: sizes.iter().sum(),
+        agent_tokens: average(
+            report.agents.iter().filter(|agent| agent.kind == Kind::Agent).map(|agent| agent.prompt_tokens),
+        ),
+        coordinator_tokens: prompt.map_or(0, |prompt| tokens(&String::from_utf8_lossy(prompt))),
+    }
+}
+
+fn average(all: impl Iterator<Item = usize>) -> usize {
+    let (count, sum) = all.fold((0, 0), |(count, sum), one| (count + 1, sum + one));
+    sum / count.max(1)
+}

@@ -1,0 +1,385 @@
+//! Teams of another tool become squad's, and are what they were after a `git revert`.
+
+use expect_test::expect;
+use serde_json::Value;
+
+use crate::support::{Output, TestRepo};
+
+const PROMPT: &str = "---\nname: Squad\n---\n\n<!-- version: 0.0.0-source -->\n\nYou are the **coordinator**. Read `.squad/templates/charter.md`.\n";
+const WORKFLOW: &str = "name: Triage\non: issues\njobs: {}\n";
+const TEMPLATE: &str = "# {Name} — {Role}\n\nA charter to fill in.\n";
+const SKILL: &str = "---\nname: hand-over\n---\n\nHow agents hand over.\n";
+const TRIAGE: &str = "console.log('who has time?');\n";
+
+const TEAM: &str = "# Team\n\n## Members\n\n| Name | Role | Charter | Status |\n|---|---|---|---|\n\
+    | Ada | Backend Dev | `.squad/agents/ada/charter.md` | Active |\n\
+    | Bob | Tester | `.squad/agents/bob/charter.md` | Active |\n\
+    | Scribe | Logger | `.squad/agents/scribe/charter.md` | Silent |\n";
+const ROUTING: &str = "# Routing\n\n| Work Type | Route To | Examples |\n|---|---|---|\n\
+    | API, server | Ada | endpoint |\n| Tests | Bob | coverage |\n| {domain 1} | {Name} | {example} |\n";
+const SERVERS: &str = "{\n    \"mcpServers\": {\n        \"docs\": { \"command\": \"docs\" },\n        \"squad_state\": {\n            \
+    \"command\": \"npx\",\n            \"args\": [\"-y\", \"@bradygaster/squad-cli@0.10.0\", \"state-mcp\"],\n            \
+    \"tools\": [\"*\"]\n        }\n    }\n}\n";
+const IGNORED: &str = "target/\n# Squad: ignore runtime state\n.squad/log/\n.squad/decisions/inbox/\n";
+
+fn written_in(repo: &TestRepo, root: &str, folder: &str) {
+    let write =
+        |path: &str, text: &str| repo.write(&format!("{root}{path}"), &text.replace(".squad/", &format!("{folder}/")));
+    let in_team = |path: &str, text: &str| write(&format!("{folder}/{path}"), text);
+    in_team("team.md", TEAM);
+    in_team("routing.md", ROUTING);
+    in_team("decisions.md", "# Decisions\n\n### 2026-01-04: Money is integer cents\n**By:** Ada\n\nNo floats.\n");
+    for (name, role) in [("ada", "Backend Dev"), ("bob", "Tester"), ("scribe", "Logger")] {
+        in_team(&format!("agents/{name}/charter.md"), &format!("# {name} — {role}\n\nDoes it.\n"));
+        in_team(&format!("agents/{name}/history.md"), "# History\n\n- Began.\n");
+    }
+    in_team("casting/registry.json", "{}\n");
+    in_team("templates/charter.md", TEMPLATE);
+    in_team("templates/triage.js", TRIAGE);
+    in_team("templates/skill.md", "# Our own form of a skill\n");
+    in_team("skills/hand-over/SKILL.md", SKILL);
+    in_team("skills/ours/SKILL.md", "---\nname: ours\n---\n\nOurs.\n");
+    in_team("roster.md", TEMPLATE);
+    write(".github/agents/squad.agent.md", &PROMPT.replace("0.0.0-source", "0.10.0"));
+    write(".github/workflows/squad-triage.yml", WORKFLOW);
+    write(".github/workflows/squad-heartbeat.yml", "name: Ours by now\nrun: node .squad/templates/triage.js\n");
+    write(".github/workflows/ci.yml", "name: CI\n");
+    write(".github/skills/hand-over/SKILL.md", SKILL);
+    write(".mcp.json", SERVERS);
+    write(".gitignore", IGNORED);
+    write(".gitattributes", ".squad/decisions.md merge=union\n");
+}
+
+/// What the other tool's releases install, for these tests.
+fn installed(folder: &str) -> Vec<String> {
+    [&PROMPT.replace(".squad", folder), WORKFLOW, TEMPLATE, SKILL, TRIAGE].map(str::to_owned).to_vec()
+}
+
+fn committed(root: &str, folder: &str) -> TestRepo {
+    let mut repo = TestRepo::empty();
+    repo.installed = installed(folder);
+    written_in(&repo, root, folder);
+    repo.git(&["add", "--all"]);
+    repo.git(&["commit", "--quiet", "--message=team"]);
+    repo
+}
+
+/// A team as the other tool makes them, with files that people changed.
+fn theirs() -> TestRepo {
+    committed("", ".squad")
+}
+
+fn json(output: &Output) -> Value {
+    serde_json::from_str(&output.out).expect(&output.err)
+}
+
+fn tree(repo: &TestRepo, revision: &str) -> String {
+    repo.git(&["rev-parse", &format!("{revision}^{{tree}}")])
+}
+
+/// `git revert` gives back every byte.
+fn assert_undone(repo: &TestRepo) {
+    let before = tree(repo, "HEAD~1");
+    repo.git(&["revert", "--no-edit", "HEAD"]);
+    assert_eq!(tree(repo, "HEAD"), before);
+    repo.assert_sound();
+}
+
+#[test]
+fn what_nobody_changed_goes_and_what_people_wrote_stays() {
+    let repo = theirs();
+    let shown = repo.squad(&["adopt", "--dry-run"]);
+    assert!(shown.code == 0 && shown.err.contains("8 files would change"), "{shown}");
+    assert_eq!(repo.git(&["status", "--porcelain"]), "");
+    let adopted = repo.squad(&["adopt"]);
+    let commit = repo.git(&["rev-parse", "--short=10", "HEAD"]);
+    expect![[r#"
+        Read 2 agents, 1 other member, 2 routing rules and 1 decision.
+        changed  .github/agents/squad.agent.md
+        removed  .github/skills/hand-over/SKILL.md
+        removed  .github/workflows/squad-triage.yml
+        changed  .gitignore
+        changed  .mcp.json
+        removed  .squad/roster.md
+        removed  .squad/skills/hand-over/SKILL.md
+        removed  .squad/templates/charter.md
+        left     .github/workflows/squad-heartbeat.yml  (not as a known release installs it)
+        left     .squad/templates/skill.md  (not as a known release installs it)
+        left     .squad/templates/triage.js  (.github/workflows/squad-heartbeat.yml uses it)
+                                      before       after
+        files                             19          14
+        size                          1.0 KB      2.2 KB
+        tokens an agent                   31         325
+        coordinator's tokens              28         384
+        --- stderr
+        warning: .squad/routing.md:7: `{domain 1}` is a template's placeholder row
+        hint: fill it in or delete the row
+        git sees decisions again that were hidden from it: .gitignore:4.
+        Adopted the team: 8 files, committed in COMMIT.
+        hint: `git revert` of that commit undoes it; `squad doctor` checks the team
+        --- exit 0
+    "#]]
+    .assert_eq(&adopted.to_string().replace(commit.trim(), "COMMIT"));
+    assert_eq!(repo.git(&["status", "--porcelain"]), "");
+    assert!(!repo.exists(".github/skills") && !repo.exists(".squad/templates/charter.md"));
+    assert_eq!((repo.read(".squad/team.md"), repo.read(".squad/routing.md")), (TEAM.to_owned(), ROUTING.to_owned()));
+    let prompt = repo.read(".github/agents/squad.agent.md");
+    assert!(prompt.len() <= 2048 && prompt.contains("squad orchestrate"), "{prompt}");
+    let servers = SERVERS.replace("squad_state", "squad").replace("\"npx\"", "\"squad\"");
+    let servers = servers.replace("\"-y\", \"@bradygaster/squad-cli@0.10.0\", \"state-mcp\"", "\"mcp\"");
+    assert_eq!(repo.read(".mcp.json"), servers);
+    assert_eq!(repo.read(".gitignore"), IGNORED.replace(".squad/decisions/inbox/\n", ""));
+
+    let head = repo.git(&["rev-parse", "HEAD"]);
+    let again = repo.squad(&["adopt"]);
+    assert!(again.code == 0 && again.err.contains("There is nothing to adopt"), "{again}");
+    assert_eq!((repo.git(&["rev-parse", "HEAD"]), repo.git(&["status", "--porcelain"])), (head, String::new()));
+    assert_undone(&repo);
+}
+
+#[test]
+fn the_old_folder_moves_with_all_that_is_in_it() {
+    let repo = committed("", ".ai-team");
+    repo.write(".ai-team/log/today.md", "ignored\n");
+    repo.write(".ai-team/decisions/inbox/ada-ropes.md", "### 2026-01-05: Ropes are blue\n\nSo be it.\n");
+    repo.write(".ai-team/agents/ada/draft.md", "untracked\n");
+    let tracked = repo.git(&["ls-files", ".ai-team"]).lines().count();
+    let adopted = repo.squad(&["adopt"]);
+    assert!(adopted.code == 0 && adopted.out.contains("moved    .ai-team/"), "{adopted}");
+    assert!(!repo.exists(".ai-team"), "{adopted}");
+    assert_eq!(repo.git(&["ls-files", ".squad"]).lines().count(), tracked - 3, "{adopted}");
+    // Tracked stays tracked, untracked stays untracked, ignored stays ignored; only decisions are seen again.
+    assert_eq!(
+        repo.git(&["status", "--porcelain", "--untracked-files=all"]),
+        "?? .squad/agents/ada/draft.md\n?? .squad/decisions/inbox/ada-ropes.md\n"
+    );
+    assert_eq!(
+        (repo.read(".squad/log/today.md"), repo.read(".squad/team.md")),
+        ("ignored\n".to_owned(), TEAM.replace(".squad/", ".ai-team/"))
+    );
+    assert_eq!(repo.read(".gitattributes"), ".squad/decisions.md merge=union\n");
+    assert!(repo.squad(&["decisions", "list"]).out.contains("Ropes are blue"));
+    let agents = json(&repo.squad(&["agents", "--json"]));
+    assert_eq!(agents["agents"][0]["charter"], ".squad/agents/ada/charter.md", "{agents}");
+    assert_eq!(
+        repo.git(&["diff", "--name-status", "-M", "HEAD~1", "--", "*team.md"]),
+        "R100\t.ai-team/team.md\t.squad/team.md\n"
+    );
+    std::fs::remove_dir_all(repo.root().join(".squad/log")).expect("a folder");
+    assert_undone(&repo);
+}
+
+#[test]
+fn of_two_folders_the_new_one_counts() {
+    let repo = theirs();
+    repo.write(".ai-team/team.md", "# Old\n");
+    repo.write(".ai-team/templates/charter.md", TEMPLATE);
+    repo.git(&["add", "--all"]);
+    repo.git(&["commit", "--quiet", "--message=old"]);
+    let adopted = repo.squad(&["adopt"]);
+    assert!(
+        adopted.code == 0 && adopted.out.contains("left     .ai-team/  (not used: `.squad/` is the team"),
+        "{adopted}"
+    );
+    assert!(repo.exists(".ai-team/team.md") && !repo.exists(".ai-team/templates"));
+    assert_undone(&repo);
+}
+
+#[test]
+fn facts_are_json_too() {
+    let repo = theirs();
+    let shown = json(&repo.squad(&["adopt", "--diff", "--json"]));
+    assert_eq!(shown["release"], "0.10.0");
+    assert_eq!((&shown["read"]["agents"], &shown["read"]["rules"]), (&2.into(), &2.into()));
+    assert_eq!(shown["read"]["problems"][0]["line"], 7);
+    assert_eq!(shown["servers"][0], ".mcp.json: squad_state");
+    assert_eq!(shown["lifted"][0], ".gitignore:4");
+    assert!(shown["before"]["files"].as_u64() > shown["after"]["files"].as_u64(), "{shown}");
+    assert!(
+        shown["diff"]
+            .as_str()
+            .is_some_and(|diff| diff.contains("+                \"mcp\"") || diff.contains("\"mcp\"")),
+        "{shown}"
+    );
+    assert!(shown["commit"].is_null() && repo.git(&["status", "--porcelain"]).is_empty());
+    let done = json(&repo.squad(&["adopt", "--json"]));
+    assert_eq!(done["commit"].as_str().map(str::to_owned), Some(repo.git(&["rev-parse", "HEAD"]).trim().to_owned()));
+    assert_eq!(done["files"], shown["files"]);
+}
+
+#[test]
+fn the_patch_is_what_the_commit_does() {
+    for folder in [".squad", ".ai-team"] {
+        let repo = committed("", folder);
+        let shown = json(&repo.squad(&["adopt", "--diff", "--json"]));
+        repo.write("../patch", shown["diff"].as_str().expect("a patch"));
+        assert_eq!(repo.squad(&["adopt"]).code, 0);
+        let adopted = tree(&repo, "HEAD");
+        repo.git(&["reset", "--quiet", "--hard", "HEAD~1"]);
+        repo.git(&["apply", "--index", "../patch"]);
+        repo.git(&["commit", "--quiet", "--message=patch"]);
+        assert_eq!(tree(&repo, "HEAD"), adopted, "{folder}");
+    }
+}
+
+#[test]
+fn other_work_is_as_it_was() {
+    let repo = theirs();
+    repo.write("code.txt", "staged\n");
+    repo.git(&["add", "code.txt"]);
+    repo.write("code.txt", "edited\n");
+    repo.write("new.txt", "new\n");
+    let state = || repo.git(&["status", "--porcelain"]) + &repo.git(&["diff"]) + &repo.git(&["diff", "--cached"]);
+    let before = state();
+    assert_eq!(repo.squad(&["adopt"]).code, 0);
+    assert_eq!(state(), before);
+    // What is to change must be committed.
+    let repo = theirs();
+    repo.write(".gitignore", "mine\n");
+    let refused = repo.squad(&["adopt"]);
+    assert!(refused.code == 1 && refused.err.contains(".gitignore has changes that are not committed"), "{refused}");
+    assert_eq!(repo.git(&["status", "--porcelain"]), " M .gitignore\n");
+    let shown = repo.squad(&["adopt", "--dry-run"]);
+    assert!(shown.code == 1 && shown.err.contains("not committed"), "{shown}");
+}
+
+#[test]
+fn without_a_branch_the_files_are_written_on_request() {
+    let repo = theirs();
+    repo.git(&["switch", "--quiet", "--detach"]);
+    let refused = repo.squad(&["adopt"]);
+    assert!(refused.code == 1 && refused.err.contains("--no-commit"), "{refused}");
+    let written = repo.squad(&["adopt", "--no-commit"]);
+    assert!(written.code == 0 && written.err.contains("8 files, not committed"), "{written}");
+    assert_eq!(repo.git(&["diff", "--cached"]), "");
+    let changed = repo.git(&["add", "--all"]) + &repo.git(&["write-tree"]);
+    repo.git(&["reset", "--quiet", "--hard"]);
+    repo.git(&["switch", "--quiet", "main"]);
+    assert_eq!(repo.squad(&["adopt"]).code, 0);
+    assert_eq!(tree(&repo, "HEAD"), changed);
+}
+
+#[test]
+fn a_team_that_git_does_not_know_is_not_committed() {
+    let mut repo = TestRepo::empty();
+    repo.installed = installed(".squad");
+    repo.write("a.txt", "a\n");
+    repo.git(&["add", "--all"]);
+    repo.git(&["commit", "--quiet", "--message=first"]);
+    written_in(&repo, "", ".squad");
+    let refused = repo.squad(&["adopt"]);
+    assert!(refused.code == 1 && refused.err.contains("cannot commit: .squad is not committed"), "{refused}");
+    let written = repo.squad(&["adopt", "--no-commit"]);
+    assert!(written.code == 0 && !repo.exists(".squad/templates/charter.md"), "{written}");
+    assert!(repo.exists(".squad/templates/skill.md") && repo.read(".mcp.json").contains("\"mcp\""));
+}
+
+#[test]
+fn a_team_of_a_part_of_the_repository_is_adopted_there() {
+    let repo = committed("packages/a/", ".squad");
+    repo.write(".mcp.json", SERVERS);
+    repo.git(&["add", "--all"]);
+    repo.git(&["commit", "--quiet", "--message=root"]);
+    let adopted = repo.squad_in(&repo.root().join("packages/a"), &["adopt"]);
+    assert!(adopted.code == 0 && adopted.out.contains("removed  packages/a/"), "{adopted}");
+    assert!(repo.read("packages/a/.mcp.json").contains("\"mcp\"") && !repo.read(".mcp.json").contains("\"mcp\""));
+    assert_undone(&repo);
+}
+
+#[test]
+fn odd_work_trees() {
+    // Another work tree with the team on its own branch.
+    let repo = theirs();
+    repo.git(&["worktree", "add", "--quiet", "-b", "side", "../side"]);
+    let adopted = repo.squad_in(&repo.root().join("../side"), &["adopt"]);
+    assert!(adopted.code == 0, "{adopted}");
+    assert_eq!(
+        (repo.git(&["status", "--porcelain"]), tree(&repo, "side") == tree(&repo, "main")),
+        (String::new(), false)
+    );
+    // One that borrows the main work tree's.
+    let bare = repo.git(&["hash-object", "-t", "tree", "-w", "--stdin"]);
+    let empty = repo.git(&["commit-tree", "-m", "empty", bare.trim()]);
+    repo.git(&["worktree", "add", "--quiet", "-b", "empty", "../empty", empty.trim()]);
+    let refused = repo.squad_in(&repo.root().join("../empty"), &["adopt"]);
+    assert!(refused.code == 3 && refused.err.contains("main work tree's"), "{refused}");
+    // A sparse checkout without the templates.
+    let repo = theirs();
+    repo.git(&["sparse-checkout", "set", "--no-cone", "/*", "!/.squad/templates", "!/.github"]);
+    assert!(!repo.exists(".squad/templates"));
+    assert_eq!(repo.squad(&["adopt"]).code, 0);
+    assert_eq!((repo.git(&["status", "--porcelain"]), repo.exists(".github")), (String::new(), false));
+    assert_undone(&repo);
+    // No work tree at all.
+    repo.git(&["clone", "--quiet", "--bare", ".", "../bare"]);
+    let refused = repo.squad_in(&repo.root().join("../bare"), &["adopt"]);
+    assert!(refused.code == 3 && refused.err.contains("bare"), "{refused}");
+}
+
+#[test]
+fn line_ends_of_the_checkout_make_no_difference() {
+    for folder in [".squad", ".ai-team"] {
+        let repo = committed("", folder);
+        repo.git(&["config", "core.autocrlf", "true"]);
+        repo.git(&["rm", "-r", "--quiet", "--cached", "."]);
+        repo.git(&["reset", "--quiet", "--hard"]);
+        assert!(repo.read(".mcp.json").contains("\r\n"));
+        let adopted = repo.squad(&["adopt"]);
+        assert!(adopted.code == 0 && adopted.out.contains("removed"), "{adopted}");
+        assert_eq!(repo.git(&["status", "--porcelain"]), "", "{folder}");
+        assert!(repo.read(".mcp.json").contains("\"mcp\"") && repo.read(".gitignore").contains("\r\n"));
+        assert_undone(&repo);
+    }
+    // Line ends in the repository itself.
+    let repo = theirs();
+    for path in [".squad/templates/charter.md", ".gitignore", ".mcp.json"] {
+        repo.write(path, &repo.read(path).replace('\n', "\r\n"));
+    }
+    repo.git(&["commit", "--quiet", "--all", "--message=crlf"]);
+    assert_eq!(repo.squad(&["adopt"]).code, 0);
+    assert!(!repo.exists(".squad/templates/charter.md"));
+    assert_eq!(repo.read(".gitignore"), "target/\r\n# Squad: ignore runtime state\r\n.squad/log/\r\n");
+    assert_undone(&repo);
+}
+
+#[cfg(unix)]
+#[test]
+fn links_and_programs_are_left_and_named() {
+    use std::os::unix::fs::{PermissionsExt, symlink};
+    let repo = committed("", ".ai-team");
+    let root = repo.root();
+    repo.write("../secret.md", "secret\n");
+    symlink("../../secret.md", root.join(".ai-team/notes.md")).expect("a link");
+    repo.write(".ai-team/run.sh", "true\n");
+    std::fs::set_permissions(root.join(".ai-team/run.sh"), PermissionsExt::from_mode(0o755)).expect("it is ours");
+    symlink("charter.md", root.join(".ai-team/templates/link.md")).expect("a link");
+    repo.git(&["add", "--all"]);
+    repo.git(&["commit", "--quiet", "--message=odd"]);
+    let adopted = repo.squad(&["adopt"]);
+    assert!(adopted.code == 0 && adopted.out.contains("left     .ai-team/notes.md  (a link or a program"), "{adopted}");
+    assert!(adopted.out.contains("left     .ai-team/run.sh"), "{adopted}");
+    assert_eq!(
+        (repo.read("../secret.md"), repo.git(&["status", "--porcelain"])),
+        ("secret\n".to_owned(), String::new())
+    );
+    assert_undone(&repo);
+}
+
+#[test]
+fn a_team_of_squads_own_has_nothing_to_adopt() {
+    let repo = TestRepo::with_team();
+    let head = repo.git(&["rev-parse", "HEAD"]);
+    let nothing = repo.squad(&["adopt"]);
+    assert!(nothing.code == 0 && nothing.err.contains("There is nothing to adopt"), "{nothing}");
+    assert_eq!(repo.git(&["rev-parse", "HEAD"]), head);
+    let nobody = TestRepo::empty();
+    assert_eq!(nobody.squad(&["adopt"]).code, 3);
+}
+
+#[test]
+fn half_a_merge_is_nobodys_team() {
+    let repo = theirs();
+    repo.write(".squad/team.md", "<<<<<<< a\n| Name | Role |\n=======\n>>>>>>> b\n");
+    let refused = repo.squad(&["adopt"]);
+    assert!(refused.code == 3 && refused.err.contains(".squad/team.md"), "{refused}");
+}
