@@ -5,6 +5,7 @@ use crate::ops::Workspace;
 use crate::ops::team::adopt::{self, Adopted, COMMAND, Measure, TeamRead};
 use crate::ops::team::changeset::ChangedFile;
 use crate::ops::team::membership::Outlet;
+use crate::ops::team::shell::OtherSquad;
 use crate::ui::Ui;
 
 /// Take over a team of another tool
@@ -96,6 +97,7 @@ fn said(ui: &mut Ui, adopted: &Adopted, args: &Args) {
         None if is_shown => ui.say(&format!("{count} would change.")),
         None => ui.say(&format!("Adopted the team: {count}, not committed.")),
     }
+    ui.all_problems(adopted.other_squad.as_ref().map(OtherSquad::problem).iter());
 }
 
 fn said_read(ui: &mut Ui, read: &TeamRead) {

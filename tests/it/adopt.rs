@@ -383,3 +383,32 @@ fn half_a_merge_is_nobodys_team() {
     let refused = repo.squad(&["adopt"]);
     assert!(refused.code == 3 && refused.err.contains(".squad/team.md"), "{refused}");
 }
+
+#[cfg(unix)]
+#[test]
+fn another_program_of_the_same_name_is_named() {
+    use std::os::unix::fs::{PermissionsExt, symlink};
+    let mut repo = theirs();
+    let bin = repo.root().join("../bin");
+    repo.write("../lib/node_modules/@bradygaster/squad-cli/dist/cli.js", "#!/usr/bin/env node\n");
+    std::fs::create_dir(&bin).expect("a folder");
+    symlink("../lib/node_modules/@bradygaster/squad-cli/dist/cli.js", bin.join("squad")).expect("a link");
+    let path = repo.variables["PATH"].clone();
+    repo.variables.insert("PATH".to_owned(), format!("{}:{path}", bin.display()));
+    for command in ["adopt", "doctor"] {
+        let said = repo.squad(&[command]).to_string();
+        assert!(said.contains("bin/squad there, which is the npm package @bradygaster/squad-cli"), "{said}");
+    }
+    let problems = json(&repo.squad(&["doctor", "--json"]))["problems"].to_string();
+    assert!(problems.contains("\"other-squad\""), "{problems}");
+    // A script of npm's that starts it is one, too; another build is a note; this program is neither.
+    std::fs::remove_file(bin.join("squad")).expect("it is ours");
+    repo.write("../bin/squad", "#!/bin/sh\nexec node ../squad-cli/dist/cli.js\n");
+    std::fs::set_permissions(bin.join("squad"), PermissionsExt::from_mode(0o755)).expect("it is ours");
+    assert_eq!(json(&repo.squad(&["adopt", "--json"]))["other_squad"]["is_of_npm"], true);
+    repo.write("../bin/squad", "#!/bin/sh\n");
+    assert_eq!(json(&repo.squad(&["adopt", "--json"]))["other_squad"]["is_of_npm"], false);
+    std::fs::remove_file(bin.join("squad")).expect("it is ours");
+    symlink(env!("CARGO_BIN_EXE_squad"), bin.join("squad")).expect("a link");
+    assert!(json(&repo.squad(&["adopt", "--json"]))["other_squad"].is_null());
+}

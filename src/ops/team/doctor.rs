@@ -13,6 +13,7 @@ use crate::ops::ledger::examine::examine;
 use crate::ops::ledger::prove::{self, Proof};
 use crate::ops::team::engines;
 use crate::ops::team::manifest::{self, Manifest};
+use crate::ops::team::shell;
 use crate::ops::team::templates::Templates;
 use crate::program::Programs;
 use crate::settings::Layer;
@@ -66,6 +67,8 @@ pub(crate) fn diagnose(
     }
     problems.extend(manifest(env, &project));
     problems.extend(path(env, &project));
+    let other = shell::other_squad(env).map(|other| Finding { area: Area::Configuration, problem: other.problem() });
+    problems.extend(other);
     problems.extend(engine(env, &project, directory)?);
     let proof = match is_to_prove {
         true => {

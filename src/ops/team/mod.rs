@@ -21,6 +21,7 @@ pub(crate) mod project;
 pub(crate) mod prompts;
 pub(crate) mod remove;
 pub(crate) mod secrets;
+pub(crate) mod shell;
 pub(crate) mod status;
 mod survey;
 pub(crate) mod templates;

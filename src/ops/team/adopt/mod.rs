@@ -20,6 +20,7 @@ use crate::ops::team::agents::{self, AgentReport, DecisionCount, TeamReport};
 use crate::ops::team::changeset::{ChangedFile, Changeset};
 use crate::ops::team::membership::Outlet;
 use crate::ops::team::project::insist_on_readable;
+use crate::ops::team::shell::{self, OtherSquad};
 use crate::store;
 use files::ToolFiles;
 use known::Known;
@@ -44,6 +45,8 @@ pub(crate) struct Adopted {
     pub(crate) lifted: Vec<String>,
     pub(crate) before: Measure,
     pub(crate) after: Measure,
+    /// What a shell calls `squad`, where that is not this program.
+    pub(crate) other_squad: Option<OtherSquad>,
     pub(crate) commit: Option<String>,
     #[serde(skip)]
     pub(crate) diff: String,
@@ -97,6 +100,7 @@ pub(crate) fn adopt(env: &Env, directory: &Path, outlet: Outlet) -> Result<Adopt
         left,
         servers,
         lifted,
+        other_squad: shell::other_squad(env),
         commit: None,
         diff: if matches!(outlet, Outlet::Shown { .. }) { changeset.diff() } else { String::new() },
     };

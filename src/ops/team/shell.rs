@@ -1,0 +1,60 @@
+//! Which program a shell calls `squad`: the npm package of another tool brings one of that name.
+
+use std::fs::{self, File};
+use std::io::Read;
+use std::path::{Path, PathBuf};
+
+use serde::Serialize;
+
+use crate::env::Env;
+use crate::model::{Problem, Severity, Source};
+
+/// A `squad` that comes first in the `PATH` and is not this program.
+#[derive(Debug, Serialize)]
+pub(crate) struct OtherSquad {
+    pub(crate) path: PathBuf,
+    /// Of the npm package, and not another build of this program.
+    pub(crate) is_of_npm: bool,
+}
+
+/// What npm makes of its name in folders and in the scripts that start it.
+const PACKAGE: &str = "squad-cli";
+
+/// How much of a script is looked at; npm's have some hundred bytes.
+const HEAD: u64 = 4096;
+
+/// `None` where the `PATH` leads to this program, or to none.
+pub(crate) fn other_squad(env: &Env) -> Option<OtherSquad> {
+    let names: &[&str] = if cfg!(windows) { &["squad.exe", "squad.cmd", "squad.ps1"] } else { &["squad"] };
+    let folders = std::env::split_paths(env.variable("PATH")?);
+    let path = folders
+        .flat_map(|folder| names.iter().map(move |name| folder.join(name)))
+        .find(|candidate| candidate.is_file())?;
+    let target = fs::canonicalize(&path).unwrap_or_else(|_| path.clone());
+    let own = env.program.as_ref()?;
+    if fs::canonicalize(own).is_ok_and(|own| own == target) {
+        return None;
+    }
+    Some(OtherSquad { is_of_npm: is_of_npm(&target), path })
+}
+
+fn is_of_npm(target: &Path) -> bool {
+    let is_named = target.components().any(|part| part.as_os_str() == PACKAGE);
+    let mut head = Vec::new();
+    let read = File::open(target).and_then(|file| file.take(HEAD).read_to_end(&mut head));
+    let is_script = head.starts_with(b"#!") || target.extension().is_some_and(|end| end == "cmd" || end == "ps1");
+    is_named || read.is_ok() && is_script && String::from_utf8_lossy(&head).contains(PACKAGE)
+}
+
+impl OtherSquad {
+    pub(crate) fn problem(&self) -> Problem {
+        let path = self.path.display();
+        let (severity, what) = match self.is_of_npm {
+            true => (Severity::Warning, "the npm package @bradygaster/squad-cli"),
+            false => (Severity::Note, "another program or another build of this one"),
+        };
+        let message = format!("`squad` is {path} there, which is {what}");
+        let hint = "put the folder of this program before it in the PATH, or uninstall the other";
+        Problem::new(severity, Source::new("PATH", 0), "other-squad", message).hint(hint)
+    }
+}
