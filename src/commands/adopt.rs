@@ -115,12 +115,11 @@ fn said_read(ui: &mut Ui, read: &TeamRead) {
 /// The files, those of one folder with one fate in one line.
 fn grouped(files: &[ChangedFile]) -> Vec<String> {
     const FEW: usize = 3;
-    let place = |file: &ChangedFile| {
-        let path = file.from.as_ref().unwrap_or(&file.path);
-        let mut parts = path.splitn(3, '/');
-        let top = [parts.next().unwrap_or_default(), parts.next().unwrap_or_default()].join("/");
-        (file.change, if parts.next().is_some() { format!("{top}/") } else { path.clone() })
+    let top = |path: &String| match path.match_indices('/').nth(1) {
+        Some((end, _)) => path[..=end].to_owned(),
+        None => path.clone(),
     };
+    let place = |file: &ChangedFile| (file.change, top(&file.path), file.from.as_ref().map(top));
     let mut lines: Vec<String> = Vec::new();
     let mut rest = files;
     while let Some(first) = rest.first() {
@@ -128,8 +127,9 @@ fn grouped(files: &[ChangedFile]) -> Vec<String> {
         let (same, after) = rest.split_at(group.max(1));
         rest = after;
         if same.len() > FEW {
-            let (change, place) = place(first);
-            lines.push(format!("{change:<8} {place} ({})", plural(same.len(), "file")));
+            let (change, place, from) = place(first);
+            let from = from.map(|from| format!("  (was {from})")).unwrap_or_default();
+            lines.push(format!("{change:<8} {place} ({}){from}", plural(same.len(), "file")));
             continue;
         }
         for file in same {

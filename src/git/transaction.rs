@@ -7,6 +7,7 @@
 
 use std::{
     cell::Cell,
+    collections::BTreeSet,
     fs::{self, File},
     io,
     path::{Path, PathBuf},
@@ -207,17 +208,25 @@ impl<'a> Transaction<'a> {
     }
 
     fn bring(&self, sides: &[Side]) -> Result<Vec<String>, Error> {
-        let mut left = Vec::new();
+        let (mut left, mut folders) = (Vec::new(), BTreeSet::new());
         for (number, (file, side)) in self.intent.files.iter().zip(sides).enumerate() {
-            if !self.bring_file(number, file, *side)? {
+            if !self.bring_file(number, file, *side, &mut folders)? {
                 left.push(file.path.shown());
             }
         }
+        // Before the branch moves or the intent goes; each once, since it costs about as much as all the rest.
+        folders.iter().try_for_each(|folder| disk::flush_folder(folder))?;
         Ok(left)
     }
 
-    /// False: something of the user's is there, and stays.
-    fn bring_file(&self, number: usize, file: &Planned, side: Side) -> Result<bool, Error> {
+    /// False: something of the user's is there, and stays. `folders` gets those that are to be flushed.
+    fn bring_file(
+        &self,
+        number: usize,
+        file: &Planned,
+        side: Side,
+        folders: &mut BTreeSet<PathBuf>,
+    ) -> Result<bool, Error> {
         let place = self.root.join(file.path.path());
         let fresh = self.beside(&place, number, "tmp");
         disk::remove(&fresh).map_err(Error::io("remove", &fresh))?;
@@ -245,21 +254,22 @@ impl<'a> Transaction<'a> {
         if self.is(&now, to) {
             return Ok(true);
         }
-        if self.is(&now, from) {
-            return self.swap(number, file, from.as_ref(), to.as_ref());
-        }
-        if now == Seen::Nothing && is_moved {
-            return self.swap(number, file, None, to.as_ref());
-        }
-        // What is not there is nobody's that could be lost: a sparse checkout keeps it out, or the user removed it.
-        Ok(now == Seen::Nothing)
+        let from = if self.is(&now, from) {
+            from.as_ref()
+        } else if now == Seen::Nothing && is_moved {
+            None
+        } else {
+            // What is not there is nobody's that could be lost: a sparse checkout keeps it out, or the user removed it.
+            return Ok(now == Seen::Nothing);
+        };
+        folders.insert(place.parent().unwrap_or(&self.root).to_owned());
+        self.swap(number, file, from, to.as_ref())
     }
 
     /// Puts one version in the place of another. False: something else is there, and stays.
     fn swap(&self, number: usize, file: &Planned, from: Option<&Version>, to: Option<&Version>) -> Result<bool, Error> {
         let place = self.root.join(file.path.path());
         let name = |version: Option<&Version>| if version == file.old.as_ref() { "old" } else { "new" };
-        let folder = place.parent().unwrap_or(&self.root);
         if from.is_some() {
             let aside = self.beside(&place, number, name(from));
             disk::rename(&place, &aside).map_err(Error::io("move", &place))?;
@@ -270,10 +280,7 @@ impl<'a> Transaction<'a> {
                 return Ok(false);
             }
         }
-        let Some(version) = to else {
-            disk::flush_folder(folder)?;
-            return Ok(true);
-        };
+        let Some(version) = to else { return Ok(true) };
         let kept = self.beside(&place, number, name(to));
         let ready = match self.is(&self.seen(&kept)?, &Some(version.clone())) {
             true => kept,
@@ -284,7 +291,6 @@ impl<'a> Transaction<'a> {
             Err(cause) if cause.kind() == io::ErrorKind::AlreadyExists => return Ok(false),
             answer => answer.map_err(Error::io("write", &place))?,
         }
-        disk::flush_folder(folder)?;
         Ok(true)
     }
 

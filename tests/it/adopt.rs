@@ -145,7 +145,10 @@ fn the_old_folder_moves_with_all_that_is_in_it() {
     repo.write(".ai-team/agents/ada/draft.md", "untracked\n");
     let tracked = repo.git(&["ls-files", ".ai-team"]).lines().count();
     let adopted = repo.squad(&["adopt"]);
-    assert!(adopted.code == 0 && adopted.out.contains("moved    .ai-team/"), "{adopted}");
+    assert!(
+        adopted.code == 0 && adopted.out.contains("moved    .squad/agents/ (6 files)  (was .ai-team/agents/)"),
+        "{adopted}"
+    );
     assert!(!repo.exists(".ai-team"), "{adopted}");
     assert_eq!(repo.git(&["ls-files", ".squad"]).lines().count(), tracked - 3, "{adopted}");
     // Tracked stays tracked, untracked stays untracked, ignored stays ignored; only decisions are seen again.
