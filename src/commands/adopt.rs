@@ -2,7 +2,7 @@ use super::{Context, Ended, say_passed_hooks};
 use crate::git::{Outcome, Recovered};
 use crate::model::{plural, printable};
 use crate::ops::Workspace;
-use crate::ops::team::adopt::{self, Adopted, COMMAND, Measure, TeamRead};
+use crate::ops::team::adopt::{self, Adopted, COMMAND, Measure};
 use crate::ops::team::changeset::ChangedFile;
 use crate::ops::team::membership::Outlet;
 use crate::ops::team::shell::OtherSquad;
@@ -72,7 +72,8 @@ fn said(ui: &mut Ui, adopted: &Adopted, args: &Args) {
         let diff = printable(&adopted.diff);
         return ui.data(diff.strip_suffix('\n').unwrap_or(&diff));
     }
-    said_read(ui, &adopted.read);
+    ui.data(&adopted.read.summary());
+    ui.all_problems(&adopted.read.problems);
     for line in grouped(&adopted.files) {
         ui.data(&printable(&line));
     }
@@ -98,18 +99,6 @@ fn said(ui: &mut Ui, adopted: &Adopted, args: &Args) {
         None => ui.say(&format!("Adopted the team: {count}, not committed.")),
     }
     ui.all_problems(adopted.other_squad.as_ref().map(OtherSquad::problem).iter());
-}
-
-fn said_read(ui: &mut Ui, read: &TeamRead) {
-    let TeamRead { agents, others, rules, decisions, problems } = read;
-    ui.data(&format!(
-        "Read {}, {}, {} and {}.",
-        plural(*agents, "agent"),
-        plural(*others, "other member"),
-        plural(*rules, "routing rule"),
-        plural(decisions.total + decisions.archived, "decision")
-    ));
-    ui.all_problems(problems);
 }
 
 /// The files, those of one folder with one fate in one line.

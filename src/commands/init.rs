@@ -50,7 +50,7 @@ impl Args {
         let ui = &mut context.ui;
         if ui.json() {
             ui.value(&match &installed {
-                Installed::Already { folder } => {
+                Installed::Already { folder, .. } => {
                     serde_json::json!({"installed": false, "folder": folder, "files": 0, "commit": null})
                 }
                 Installed::Committed { files, commit } => {
@@ -63,8 +63,12 @@ impl Args {
             return Ok(0);
         }
         match installed {
-            Installed::Already { folder } => {
-                ui.say(&format!("There is a team in {folder}/ already; nothing was changed."))
+            Installed::Already { folder, read } => {
+                ui.say(&format!("There is a team in {folder}/ already; nothing was changed."));
+                if let Some(read) = read {
+                    ui.say(&read.summary());
+                    ui.hint("`squad adopt --dry-run` shows how squad would take over the team of another tool");
+                }
             }
             Installed::Committed { files, commit } => {
                 let short = ui.err_paint(GOOD, commit.get(..10).unwrap_or(&commit));

@@ -415,3 +415,19 @@ fn another_program_of_the_same_name_is_named() {
     symlink(env!("CARGO_BIN_EXE_squad"), bin.join("squad")).expect("a link");
     assert!(json(&repo.squad(&["adopt", "--json"]))["other_squad"].is_null());
 }
+
+#[test]
+fn init_says_what_it_read_and_who_takes_it_over() {
+    let repo = theirs();
+    let said = repo.squad(&["init"]);
+    expect![[r#"
+        --- stderr
+        There is a team in .squad/ already; nothing was changed.
+        Read 2 agents, 1 other member, 2 routing rules and 1 decision.
+        hint: `squad adopt --dry-run` shows how squad would take over the team of another tool
+        --- exit 0
+    "#]].assert_eq(&said.to_string());
+    assert_eq!(repo.git(&["status", "--porcelain"]), "");
+    let own = TestRepo::with_team();
+    assert!(!own.squad(&["init"]).err.contains("adopt"));
+}

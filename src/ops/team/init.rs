@@ -7,6 +7,8 @@ use crate::env::Env;
 use crate::error::Failure;
 use crate::git::{Change, Landing, Repository};
 use crate::ops::repository;
+use crate::ops::team::adopt::{self, TeamRead};
+use crate::ops::team::agents;
 use crate::ops::team::fit::{self, TeamFiles};
 use crate::ops::team::manifest::{FILE, Manifest};
 use crate::ops::team::survey::{self, Survey};
@@ -33,8 +35,9 @@ pub(crate) struct Wish {
 
 /// What `init` did.
 pub(crate) enum Installed {
-    /// Everything was there already; nothing was changed.
-    Already { folder: String },
+    /// Everything was there already; nothing was changed. `read` is what squad understands of a team that it did not
+    /// install.
+    Already { folder: String, read: Option<TeamRead> },
     Committed {
         /// From the repository's root.
         files: Vec<String>,
@@ -63,7 +66,9 @@ pub(crate) fn init(env: &Env, directory: &Path, wish: Wish) -> Result<Installed,
         files.push((WORKFLOW.to_owned(), WORKFLOW_TEXT.to_vec()));
     }
     if let Some(folder) = there.filter(|_| files.is_empty()) {
-        return Ok(Installed::Already { folder });
+        let is_ours = work_dir.join(&folder).join(FILE).exists();
+        let report = if is_ours { None } else { agents::report(env, &work_dir).ok() };
+        return Ok(Installed::Already { folder, read: report.map(adopt::read) });
     }
     let message = if files.len() == 1 { WORKFLOW_MESSAGE } else { MESSAGE };
     install(env, (&repository, &work_dir), ("init", message), wish.commit, files)

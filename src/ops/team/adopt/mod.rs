@@ -13,7 +13,7 @@ use serde::Serialize;
 use crate::compile::tokens;
 use crate::env::Env;
 use crate::error::Failure;
-use crate::model::{Kind, Problem, plural};
+use crate::model::{Kind, Problem, list, plural};
 use crate::ops::Workspace;
 use crate::ops::decisions::landing::Lander;
 use crate::ops::team::agents::{self, AgentReport, DecisionCount, TeamReport};
@@ -62,6 +62,19 @@ pub(crate) struct TeamRead {
     pub(crate) decisions: DecisionCount,
     /// What was not understood, and where.
     pub(crate) problems: Vec<Problem>,
+}
+
+impl TeamRead {
+    /// `Read 5 agents, 3 other members, 12 routing rules and 40 decisions.`
+    pub(crate) fn summary(&self) -> String {
+        let parts = [
+            plural(self.agents, "agent"),
+            plural(self.others, "other member"),
+            plural(self.rules, "routing rule"),
+            plural(self.decisions.total + self.decisions.archived, "decision"),
+        ];
+        format!("Read {}.", list(parts))
+    }
 }
 
 /// What a team costs.
@@ -148,7 +161,8 @@ fn message(files: &ToolFiles, count: usize) -> String {
     )
 }
 
-fn read(report: TeamReport) -> TeamRead {
+/// What squad understands of a team.
+pub(crate) fn read(report: TeamReport) -> TeamRead {
     TeamRead {
         agents: report.agents.iter().filter(|agent| agent.kind == Kind::Agent).count(),
         others: report.agents.iter().filter(|agent| agent.kind != Kind::Agent).count(),
