@@ -1,8 +1,8 @@
 use super::{Context, Ended, say_passed_hooks};
 use crate::git::{Outcome, Recovered};
-use crate::model::{plural, printable};
+use crate::model::{list, plural, printable};
 use crate::ops::Workspace;
-use crate::ops::team::adopt::{self, Adopted, COMMAND, Measure};
+use crate::ops::team::adopt::{self, Adopted, COMMAND, Measure, StateTaken};
 use crate::ops::team::changeset::ChangedFile;
 use crate::ops::team::membership::Outlet;
 use crate::ops::team::shell::OtherSquad;
@@ -81,7 +81,14 @@ fn said(ui: &mut Ui, adopted: &Adopted, args: &Args) {
         ui.data(&printable(&format!("{:<8} {}  ({})", "left", left.path, left.why)));
     }
     let is_shown = !args.writes_to_the_branch();
-    if adopted.files.is_empty() && adopted.commit.is_none() {
+    let state = adopted.state.as_ref().filter(|state| state.decisions + state.learnings > 0);
+    if let Some(StateTaken { refs, decisions, learnings }) = state {
+        let what = list([plural(*decisions, "decision"), plural(*learnings, "learning")]);
+        let verb = if is_shown { "would go" } else { "went" };
+        ui.say(&printable(&format!("{what} of {} {verb} to the ledger.", list(refs))));
+        ui.hint("`squad decisions land` brings decisions of the ledger to this branch");
+    }
+    if state.is_none() && adopted.files.is_empty() && adopted.commit.is_none() {
         return ui.say("There is nothing to adopt: nothing that another tool installed is left to change.");
     }
     said_measures(ui, &adopted.before, &adopted.after);

@@ -289,6 +289,11 @@ impl Repository {
         Ok(names.filter_map(|name| String::from_utf8(name.to_owned()).ok()).collect())
     }
 
+    /// The names of all refs below a folder of refs.
+    pub(crate) fn references_below(&self, folder: &str) -> Result<Vec<String>, Error> {
+        self.references().list(folder)
+    }
+
     /// The files below folders that git has, from the work tree's root with `/`.
     pub(crate) fn tracked_files(&self, folders: &[&str]) -> Result<Vec<String>, Error> {
         let listed = self.call(&["ls-files", "-z", "--"]).arguments(folders).succeed()?.stdout;

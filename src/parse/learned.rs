@@ -49,6 +49,38 @@ pub(crate) fn holds_edited(history: &str, date: &str, text: &str) -> bool {
 
 const MARKS: [char; 3] = ['-', '*', '+'];
 
+/// What a history says, one lesson each: what stands below a heading of the third order, or a bullet elsewhere with what
+/// is indented below it.
+pub(crate) fn lessons(history: &str) -> Vec<String> {
+    let mut lessons: Vec<String> = Vec::new();
+    let (mut is_open, mut is_section) = (false, false);
+    for line in history.lines() {
+        let is_bullet = MARKS.iter().any(|mark| line.starts_with(&format!("{mark} ")));
+        match line {
+            _ if line.starts_with("### ") => {
+                lessons.push(line.trim_start_matches('#').trim().to_owned());
+                (is_open, is_section) = (true, true);
+                continue;
+            }
+            _ if line.starts_with("# ") || line.starts_with("## ") => (is_open, is_section) = (false, false),
+            _ if is_bullet && !is_section => {
+                lessons.push(line.get(2..).unwrap_or_default().to_owned());
+                is_open = true;
+                continue;
+            }
+            _ if !is_section && !line.starts_with([' ', '\t']) && !line.is_empty() => is_open = false,
+            _ => {}
+        }
+        if let (true, Some(last)) = (is_open, lessons.last_mut()) {
+            last.push('\n');
+            last.push_str(line.trim_end());
+        }
+    }
+    lessons.iter_mut().for_each(|lesson| *lesson = lesson.trim().to_owned());
+    lessons.retain(|lesson| !lesson.is_empty());
+    lessons
+}
+
 /// The history of an agent of this name with these learnings, days and texts, at the end of its `## Learnings`. It is
 /// added where there is none.
 pub(crate) fn add(history: &str, name: &str, learnings: &[(String, String)]) -> String {
@@ -109,6 +141,13 @@ mod tests {
     fn learnings() -> Vec<(String, String)> {
         let one = |date: &str, text: &str| (date.to_owned(), text.to_owned());
         vec![one("2026-01-05", "The suite needs TZ=UTC."), one("2026-01-06", "Two lines:\n\n## no heading\n- x")]
+    }
+
+    #[test]
+    fn a_history_is_a_list_of_lessons() {
+        let history = "# Ada\n\nIntro\n\n## Learnings\n- One\n  more\n* Two\nrest\n\n### 2026-01-02: Three\n- a\n\nb\n## End\n-\n- \n";
+        assert_eq!(lessons(history), ["One\n  more", "Two", "2026-01-02: Three\n- a\n\nb"]);
+        assert!(lessons("").is_empty() && lessons("# Ada\n").is_empty());
     }
 
     #[test]

@@ -426,8 +426,76 @@ fn init_says_what_it_read_and_who_takes_it_over() {
         Read 2 agents, 1 other member, 2 routing rules and 1 decision.
         hint: `squad adopt --dry-run` shows how squad would take over the team of another tool
         --- exit 0
-    "#]].assert_eq(&said.to_string());
+    "#]]
+    .assert_eq(&said.to_string());
     assert_eq!(repo.git(&["status", "--porcelain"]), "");
     let own = TestRepo::with_team();
     assert!(!own.squad(&["init"]).err.contains("adopt"));
+}
+
+/// State on a branch of its own, and notes on commits.
+fn with_state() -> TestRepo {
+    let repo = theirs();
+    repo.git(&["switch", "--quiet", "--orphan", "squad-state"]);
+    repo.write(
+        "decisions.md",
+        &format!(
+            "{}\n### 2026-01-05: Time is UTC\n**By:** Bob\n\nEverywhere.\n",
+            repo.git(&["show", "main:.squad/decisions.md"])
+        ),
+    );
+    repo.write("decisions/inbox/ada-ropes.md", "### 2026-01-06: Ropes are blue\n**By:** Ada\n\nSo be it.\n");
+    repo.write("agents/ada/history.md", "# History\n\n- Began.\n\n## Learnings\n\n- The suite needs TZ=UTC.\n");
+    repo.write("log/today.md", "Much.\n");
+    repo.git(&["add", "--all"]);
+    repo.git(&["commit", "--quiet", "--message=Update decisions.md"]);
+    repo.git(&["switch", "--quiet", "main"]);
+    let decision = r#"{"agent":"Bob","timestamp":"2026-01-07T10:00:00Z","type":"decision","decision":"Sign tokens\nwith RS256","reasoning":"As auth does."}"#;
+    let research = r#"{"agent":"Bob","type":"research","topic":"Tokens","findings":{"size":"small"}}"#;
+    repo.git(&["notes", "--ref=squad/bob", "add", "--message", decision, "HEAD"]);
+    repo.git(&["notes", "--ref=squad/bob", "append", "--message", research, "HEAD"]);
+    repo.git(&["notes", "--ref=squad/odd", "add", "--message", "no JSON", "HEAD"]);
+    repo
+}
+
+#[test]
+fn state_branches_and_notes_go_to_the_ledger() {
+    let repo = with_state();
+    let refs = repo.git(&["for-each-ref", "refs/heads/squad-state", "refs/notes"]);
+    let shown = json(&repo.squad(&["adopt", "--dry-run", "--json"]));
+    assert_eq!(repo.git(&["for-each-ref", "refs/squad"]), "");
+    let adopted = json(&repo.squad(&["adopt", "--json"]));
+    assert_eq!(adopted["state"], shown["state"]);
+    expect![[r#"{"refs":["refs/heads/squad-state","refs/notes/squad/bob","refs/notes/squad/odd"],"decisions":3,"learnings":2}"#]].assert_eq(&adopted["state"].to_string());
+    let listed = json(&repo.squad(&["decisions", "list", "--json"]));
+    let states = listed["decisions"].as_array().expect("decisions").iter();
+    let states: Vec<String> = states.map(|one| format!("{} {} {}", one["title"], one["by"], one["state"])).collect();
+    expect![[r#"
+        "Sign tokens with RS256" "Bob" "unlanded"
+        "Ropes are blue" "Ada" "unlanded"
+        "Time is UTC" "Bob" "unlanded"
+        "Money is integer cents" "Ada" "in_force""#]]
+    .assert_eq(&states.join("\n"));
+    let learned = repo.git(&["grep", "-h", "-e", "^Tokens", "-e", "^The suite", "refs/squad/log"]);
+    assert_eq!(learned, "The suite needs TZ=UTC.\nTokens\n");
+    assert_eq!(repo.git(&["for-each-ref", "refs/heads/squad-state", "refs/notes"]), refs);
+    // A second run finds nothing new, and what was taken can land.
+    let entries = repo.git(&["ls-tree", "-r", "--name-only", "refs/squad/log"]);
+    let again = repo.squad(&["adopt"]);
+    assert!(again.err.contains("nothing to adopt"), "{again}");
+    assert_eq!(repo.git(&["ls-tree", "-r", "--name-only", "refs/squad/log"]), entries);
+    let landed = repo.squad(&["decisions", "land"]);
+    assert!(landed.code == 0 && repo.squad(&["decisions", "list"]).out.contains("Time is UTC"), "{landed}");
+    assert!(repo.squad(&["adopt"]).err.contains("nothing to adopt"));
+    repo.assert_sound();
+}
+
+#[test]
+fn one_note_with_all_state_is_read_too() {
+    let repo = theirs();
+    let state = r####"{"decisions.md":"### 2026-01-05: Time is UTC\n\nEverywhere.\n","agents/ada/history.md":"# Ada\n\n- Ports are even.\n","../out.md":"no"}"####;
+    repo.git(&["notes", "--ref=squad", "add", "--message", state, "HEAD"]);
+    let adopted = json(&repo.squad(&["adopt", "--json"]));
+    assert_eq!((&adopted["state"]["decisions"], &adopted["state"]["learnings"]), (&1.into(), &1.into()), "{adopted}");
+    assert!(repo.squad(&["decisions", "list"]).out.contains("Time is UTC"));
 }

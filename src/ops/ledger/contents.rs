@@ -146,6 +146,20 @@ pub(crate) fn lessons(repository: &Repository, prefix: &str) -> Result<Vec<Lesso
     Ok(lessons)
 }
 
+/// Who learned what, as it was recorded, whether or not it has landed.
+pub(crate) fn known_lessons(repository: &Repository, prefix: &str) -> Result<BTreeSet<(String, String)>, Error> {
+    let Some(index) = Index::open(repository, prefix)? else { return Ok(BTreeSet::new()) };
+    let mut known = BTreeSet::new();
+    for span in index.spans(Place::Memory) {
+        let learned = index.values::<EntryFacts>(&span)?.filter_map(|facts| match (facts.fact, facts.agent) {
+            (Fact::Learned { text }, Some(agent)) => Some((agent.to_string(), text)),
+            _ => None,
+        });
+        known.extend(learned);
+    }
+    Ok(known)
+}
+
 /// How much there is.
 pub(crate) struct Amount {
     pub(crate) entries: usize,

@@ -4,6 +4,7 @@
 mod files;
 mod known;
 mod plan;
+mod state;
 
 use std::fs;
 use std::path::Path;
@@ -26,6 +27,7 @@ use files::ToolFiles;
 use known::Known;
 pub(crate) use plan::Left;
 use plan::{PROMPT, Plan, in_team};
+pub(crate) use state::StateTaken;
 
 pub(crate) const COMMAND: &str = "adopt";
 
@@ -45,6 +47,8 @@ pub(crate) struct Adopted {
     pub(crate) lifted: Vec<String>,
     pub(crate) before: Measure,
     pub(crate) after: Measure,
+    /// What the other tool kept in refs of its own, and the ledger has now.
+    pub(crate) state: Option<StateTaken>,
     /// What a shell calls `squad`, where that is not this program.
     pub(crate) other_squad: Option<OtherSquad>,
     pub(crate) commit: Option<String>,
@@ -113,22 +117,27 @@ pub(crate) fn adopt(env: &Env, directory: &Path, outlet: Outlet) -> Result<Adopt
         left,
         servers,
         lifted,
+        state: None,
         other_squad: shell::other_squad(env),
         commit: None,
         diff: if matches!(outlet, Outlet::Shown { .. }) { changeset.diff() } else { String::new() },
     };
+    let is_to_write = !matches!(outlet, Outlet::Shown { .. });
+    if !changeset.files.is_empty() && outlet.is_of_the_branch() {
+        changeset.insist_on_room(&workspace.repository)?;
+    }
+    adopted.state = state::take(env, &workspace, is_to_write)?;
     if !changeset.files.is_empty() {
         match outlet {
             Outlet::Commit => adopted.commit = Some(changeset.commit(env, &workspace.repository)?),
             Outlet::WorkTree => changeset.write(&workspace.repository)?,
-            Outlet::Shown { as_commit: true } => changeset.insist_on_room(&workspace.repository)?,
-            Outlet::Shown { as_commit: false } => {}
+            Outlet::Shown { .. } => {}
         }
     }
     let [new, old] = store::FOLDERS.map(|folder| workspace.folder.root.join(folder));
     // Killed after its commit, an earlier call may have left what git does not know of.
     let is_rest = !files.has_any(store::FOLDERS[1]) && !old.join("team.md").exists();
-    if !matches!(outlet, Outlet::Shown { .. }) && is_rest && new.is_dir() {
+    if is_to_write && is_rest && new.is_dir() {
         bring(&old, &new);
     }
     Ok(adopted)
