@@ -14,6 +14,9 @@ use crate::ui::Ui;
 /// `git revert` undoes, it removes the files which that tool installed and nobody changed, replaces its coordinator
 /// prompt and its MCP server by squad's, lets git see decisions again, and moves `.ai-team/` to `.squad/`. What people
 /// wrote stays as it is, and so does every file of the tool's that somebody changed: these are named.
+///
+/// Where there is no team, it makes one of the role files in `.claude/agents/`, `.github/agents/` and `.codex/agents/`:
+/// their texts become charters, word for word.
 #[derive(clap::Args)]
 #[command(after_help = "\
 Examples:
@@ -81,7 +84,7 @@ fn said(ui: &mut Ui, adopted: &Adopted, args: &Args) {
         ui.data(&printable(&format!("{:<8} {}  ({})", "left", left.path, left.why)));
     }
     let is_shown = !args.writes_to_the_branch();
-    let state = adopted.state.as_ref().filter(|state| state.decisions + state.learnings > 0);
+    let state = adopted.state.as_ref().filter(|state| !state.is_nothing());
     if let Some(StateTaken { refs, decisions, learnings }) = state {
         let what = list([plural(*decisions, "decision"), plural(*learnings, "learning")]);
         let verb = if is_shown { "would go" } else { "went" };
@@ -91,7 +94,9 @@ fn said(ui: &mut Ui, adopted: &Adopted, args: &Args) {
     if state.is_none() && adopted.files.is_empty() && adopted.commit.is_none() {
         return ui.say("There is nothing to adopt: nothing that another tool installed is left to change.");
     }
-    said_measures(ui, &adopted.before, &adopted.after);
+    if let (Some(before), Some(after)) = (&adopted.before, &adopted.after) {
+        said_measures(ui, before, after);
+    }
     if !adopted.lifted.is_empty() {
         let lines = adopted.lifted.join(", ");
         ui.say(&printable(&format!("git sees decisions again that were hidden from it: {lines}.")));

@@ -499,3 +499,85 @@ fn one_note_with_all_state_is_read_too() {
     assert_eq!((&adopted["state"]["decisions"], &adopted["state"]["learnings"]), (&1.into(), &1.into()), "{adopted}");
     assert!(repo.squad(&["decisions", "list"]).out.contains("Time is UTC"));
 }
+
+const REVIEWER: &str = "---\nname: code-reviewer\ndescription: Reviews code for bugs | and style. Use it after changes.\n\
+    tools: Read, Grep\nmodel: sonnet\n---\n\nYou review code.\n";
+
+#[test]
+fn role_files_become_a_team_where_there_is_none() {
+    let repo = TestRepo::empty();
+    repo.write(".claude/agents/reviewer.md", REVIEWER);
+    repo.write(".claude/agents/README.md", "# Roles\n");
+    repo.write(
+        ".github/agents/tests.agent.md",
+        "---\nname: Test Writer\ndescription: \"Writes tests: unit, property\"\n---\nWrite tests.\n",
+    );
+    repo.write(".github/agents/squad.agent.md", PROMPT);
+    repo.write(
+        ".codex/agents/scout.toml",
+        "name = \"file_scout\"\ndescription = \"Finds files\"\nmodel = \"gpt-5\"\ndeveloper_instructions = \"\"\"\nFind: \"them\".\n\"\"\"\n",
+    );
+    repo.write(".codex/agents/broken.toml", "name = \n");
+    repo.write(".codex/agents/twin.toml", "name = \"Code Reviewer\"\n");
+    repo.git(&["add", "--all"]);
+    repo.git(&["commit", "--quiet", "--message=roles"]);
+    let shown = repo.squad(&["adopt", "--dry-run"]);
+    assert!(shown.code == 0 && !repo.exists(".squad"), "{shown}");
+    let adopted = repo.squad(&["adopt"]);
+    let commit = repo.git(&["rev-parse", "--short=10", "HEAD"]);
+    expect![[r#"
+        Read 3 agents, 0 other members, 3 routing rules and 0 decisions.
+        added    .squad/agents/code-reviewer/charter.md
+        added    .squad/agents/file-scout/charter.md
+        added    .squad/agents/test-writer/charter.md
+        added    .squad/routing.md
+        added    .squad/team.md
+        left     .codex/agents/broken.toml  (no role of Codex: string values must be quoted, expected literal string)
+        left     .codex/agents/twin.toml  (there is another role called `code-reviewer`)
+        --- stderr
+        note: .squad/agents/code-reviewer/charter.md:5: `sonnet` is what a model is called, and engines know models by ids
+        hint: write the id, such as `claude-sonnet-4.5`
+        Adopted the team: 5 files, committed in COMMIT.
+        hint: `git revert` of that commit undoes it; `squad doctor` checks the team
+        --- exit 0
+    "#]].assert_eq(&adopted.to_string().replace(commit.trim(), "COMMIT"));
+    assert_eq!(repo.read(".squad/agents/code-reviewer/charter.md"), REVIEWER);
+    expect![[r#"
+        # Team
+
+        ## Members
+
+        | Name | Role | Charter | Status |
+        |---|---|---|---|
+        | code-reviewer | Reviews code for bugs and style | `.squad/agents/code-reviewer/charter.md` | Active |
+        | Test Writer | Writes tests: unit, property | `.squad/agents/test-writer/charter.md` | Active |
+        | file_scout | Finds files | `.squad/agents/file-scout/charter.md` | Active |
+    "#]]
+    .assert_eq(&repo.read(".squad/team.md"));
+    expect![[r#"
+        ---
+        name: "file_scout"
+        description: "Finds files"
+        model: "gpt-5"
+        ---
+
+        Find: "them".
+    "#]]
+    .assert_eq(&repo.read(".squad/agents/file-scout/charter.md"));
+    let agents = json(&repo.squad(&["agents", "--json"]));
+    let agents: Vec<String> = agents["agents"]
+        .as_array()
+        .expect("agents")
+        .iter()
+        .map(|agent| format!("{} {} {}", agent["slug"], agent["model"], agent["tools"]))
+        .collect();
+    expect![[r#"
+        "code-reviewer" "sonnet" ["Read","Grep"]
+        "test-writer" null null
+        "file-scout" "gpt-5" null"#]]
+    .assert_eq(&agents.join("\n"));
+    let plan = json(&repo.squad(&["route", "Find files about login", "--json"]));
+    assert_eq!(plan["evidence"][0]["agent"], "file-scout", "{plan}");
+    assert!(repo.squad(&["adopt"]).err.contains("nothing to adopt"));
+    assert_undone(&repo);
+}

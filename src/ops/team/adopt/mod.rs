@@ -4,6 +4,7 @@
 mod files;
 mod known;
 mod plan;
+mod roles;
 mod state;
 
 use std::fs;
@@ -15,18 +16,21 @@ use crate::compile::tokens;
 use crate::env::Env;
 use crate::error::Failure;
 use crate::model::{Kind, Problem, list, plural};
-use crate::ops::Workspace;
 use crate::ops::decisions::landing::Lander;
 use crate::ops::team::agents::{self, AgentReport, DecisionCount, TeamReport};
 use crate::ops::team::changeset::{ChangedFile, Changeset};
 use crate::ops::team::membership::Outlet;
 use crate::ops::team::project::insist_on_readable;
 use crate::ops::team::shell::{self, OtherSquad};
+use crate::ops::team::workspace::not_left_out;
+use crate::ops::{Workspace, repository};
+use crate::parse;
 use crate::store;
 use files::ToolFiles;
 use known::Known;
 pub(crate) use plan::Left;
 use plan::{PROMPT, Plan, in_team};
+use roles::Roles;
 pub(crate) use state::StateTaken;
 
 pub(crate) const COMMAND: &str = "adopt";
@@ -45,8 +49,9 @@ pub(crate) struct Adopted {
     pub(crate) servers: Vec<String>,
     /// Lines of `.gitignore` that hid decisions, as `FILE:LINE`.
     pub(crate) lifted: Vec<String>,
-    pub(crate) before: Measure,
-    pub(crate) after: Measure,
+    /// `None` for a team that is new.
+    pub(crate) before: Option<Measure>,
+    pub(crate) after: Option<Measure>,
     /// What the other tool kept in refs of its own, and the ledger has now.
     pub(crate) state: Option<StateTaken>,
     /// What a shell calls `squad`, where that is not this program.
@@ -93,7 +98,10 @@ pub(crate) struct Measure {
 }
 
 pub(crate) fn adopt(env: &Env, directory: &Path, outlet: Outlet) -> Result<Adopted, Failure> {
-    let workspace = Workspace::find(env, directory)?;
+    let workspace = match Workspace::find(env, directory) {
+        Ok(workspace) => workspace,
+        Err(failure) => return new_team(env, directory, outlet, failure),
+    };
     if workspace.folder.is_borrowed() {
         return Err(Failure::team("the team is the main work tree's").hint("adopt it there"));
     }
@@ -110,8 +118,8 @@ pub(crate) fn adopt(env: &Env, directory: &Path, outlet: Outlet) -> Result<Adopt
     let mut adopted = Adopted {
         folder: files.full(store::FOLDERS[0]),
         release: files.texts.get(PROMPT).and_then(|prompt| known::release(prompt)),
-        before: before(&files, &report, &changeset),
-        after: after(&files, &report, &changeset),
+        before: Some(before(&files, &report, &changeset)),
+        after: Some(after(&files, &report, &changeset)),
         read: read(report),
         files: changeset.changed_files(),
         left,
@@ -123,10 +131,15 @@ pub(crate) fn adopt(env: &Env, directory: &Path, outlet: Outlet) -> Result<Adopt
         diff: if matches!(outlet, Outlet::Shown { .. }) { changeset.diff() } else { String::new() },
     };
     let is_to_write = !matches!(outlet, Outlet::Shown { .. });
-    if !changeset.files.is_empty() && outlet.is_of_the_branch() {
+    adopted.state = state::take(env, &workspace, false)?;
+    let has_state = adopted.state.as_ref().is_some_and(|state| !state.is_nothing());
+    // A commit asks for itself; what goes to the ledger goes first.
+    if outlet.is_of_the_branch() && (has_state || !is_to_write) {
         changeset.insist_on_room(&workspace.repository)?;
     }
-    adopted.state = state::take(env, &workspace, is_to_write)?;
+    if has_state && is_to_write {
+        adopted.state = state::take(env, &workspace, true)?;
+    }
     if !changeset.files.is_empty() {
         match outlet {
             Outlet::Commit => adopted.commit = Some(changeset.commit(env, &workspace.repository)?),
@@ -139,6 +152,52 @@ pub(crate) fn adopt(env: &Env, directory: &Path, outlet: Outlet) -> Result<Adopt
     let is_rest = !files.has_any(store::FOLDERS[1]) && !old.join("team.md").exists();
     if is_to_write && is_rest && new.is_dir() {
         bring(&old, &new);
+    }
+    Ok(adopted)
+}
+
+/// A team out of role files at the repository's root, if there are any and no team is on the branch.
+fn new_team(env: &Env, directory: &Path, outlet: Outlet, no_team: Failure) -> Result<Adopted, Failure> {
+    let (repository, work_dir) = repository(env, directory)?;
+    not_left_out(&repository)?;
+    if store::FOLDERS.iter().any(|folder| work_dir.join(folder).symlink_metadata().is_ok()) {
+        return Err(no_team);
+    }
+    let roles = Roles::read(&work_dir);
+    if roles.sources.is_empty() {
+        return Err(no_team);
+    }
+    let changes = roles.changes();
+    let message = format!("squad: make a team of role files\n\nTheir texts, as charters: {}.\n", list(&roles.sources));
+    let changeset = Changeset { command: COMMAND.to_owned(), message, files: changes };
+    let (team, problems) = parse::team(&roles.files);
+    let read = TeamRead {
+        agents: team.members.len(),
+        others: 0,
+        rules: team.rules.len(),
+        decisions: DecisionCount { total: 0, dated: 0, attributed: 0, archived: 0 },
+        problems,
+    };
+    let mut adopted = Adopted {
+        folder: store::FOLDERS[0].to_owned(),
+        release: None,
+        read,
+        files: changeset.changed_files(),
+        left: roles.left,
+        servers: Vec::new(),
+        lifted: Vec::new(),
+        before: None,
+        after: None,
+        state: None,
+        other_squad: shell::other_squad(env),
+        commit: None,
+        diff: if matches!(outlet, Outlet::Shown { .. }) { changeset.diff() } else { String::new() },
+    };
+    match outlet {
+        Outlet::Commit => adopted.commit = Some(changeset.commit(env, &repository)?),
+        Outlet::WorkTree => changeset.write(&repository)?,
+        Outlet::Shown { as_commit: true } => changeset.insist_on_room(&repository)?,
+        Outlet::Shown { as_commit: false } => {}
     }
     Ok(adopted)
 }

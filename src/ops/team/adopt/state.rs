@@ -31,6 +31,12 @@ pub(crate) struct StateTaken {
     pub(crate) learnings: usize,
 }
 
+impl StateTaken {
+    pub(crate) fn is_nothing(&self) -> bool {
+        self.decisions + self.learnings == 0
+    }
+}
+
 /// What the refs hold.
 #[derive(Default)]
 struct State {
