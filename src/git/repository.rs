@@ -249,9 +249,10 @@ impl Repository {
         contents(&store, store.files_below(root, folder)?, wanted)
     }
 
-    /// The plain file at a path of a commit, or all of those below it, with their whole paths; and the paths of links and
-    /// programs there, which a landing leaves alone.
+    /// The plain file at a path of a commit, or all of those below it, with their whole paths; and the paths of links,
+    /// programs and very large files there, which a landing leaves alone.
     pub(crate) fn plain_files_at(&self, commit: &str, place: &str) -> Result<PlainFiles, Error> {
+        const LARGEST: u64 = 64 << 20;
         let store = self.objects();
         let root = store.tree_of(&self.parse_commit(commit)?)?;
         let found = match store.find(root, place)? {
@@ -261,6 +262,7 @@ impl Repository {
         let mut files = PlainFiles::default();
         for (path, mode, id) in found {
             match mode.kind() {
+                EntryKind::Blob if store.size(&id).is_some_and(|size| size > LARGEST) => files.other.push(path),
                 EntryKind::Blob => files.plain.push((path, store.blob(&id)?)),
                 EntryKind::Commit | EntryKind::Tree => {}
                 EntryKind::BlobExecutable | EntryKind::Link => files.other.push(path),

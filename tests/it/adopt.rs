@@ -359,7 +359,7 @@ fn links_and_programs_are_left_and_named() {
     repo.git(&["add", "--all"]);
     repo.git(&["commit", "--quiet", "--message=odd"]);
     let adopted = repo.squad(&["adopt"]);
-    assert!(adopted.code == 0 && adopted.out.contains("left     .ai-team/notes.md  (a link or a program"), "{adopted}");
+    assert!(adopted.code == 0 && adopted.out.contains("left     .ai-team/notes.md  (a link, a program"), "{adopted}");
     assert!(adopted.out.contains("left     .ai-team/run.sh"), "{adopted}");
     assert_eq!(
         (repo.read("../secret.md"), repo.git(&["status", "--porcelain"])),

@@ -34,7 +34,7 @@ pub(super) struct ToolFiles {
     /// The project's root from the repository's, with `/` at its end; empty where they are the same.
     root: String,
     pub(super) texts: BTreeMap<String, Vec<u8>>,
-    /// Links and programs, which stay as they are.
+    /// Links, programs and very large files, which stay as they are.
     pub(super) other: BTreeSet<String>,
 }
 

@@ -18,7 +18,7 @@ use crate::error::Failure;
 use crate::model::{Kind, Problem, list, plural};
 use crate::ops::decisions::landing::Lander;
 use crate::ops::team::agents::{self, AgentReport, DecisionCount, TeamReport};
-use crate::ops::team::changeset::{ChangedFile, Changeset};
+use crate::ops::team::changeset::{ChangedFile, Changeset, FileChange};
 use crate::ops::team::membership::Outlet;
 use crate::ops::team::project::insist_on_readable;
 use crate::ops::team::shell::{self, OtherSquad};
@@ -113,7 +113,7 @@ pub(crate) fn adopt(env: &Env, directory: &Path, outlet: Outlet) -> Result<Adopt
     let report = agents::report(env, directory)?;
     let files = ToolFiles::read(&workspace, outlet)?;
     let Plan { changes, left, servers, lifted } = Plan::new(&files, workspace.folder.name, &Known::of(env));
-    let message = message(&files, changes.len());
+    let message = message(&files, &changes);
     let changeset = Changeset { command: COMMAND.to_owned(), message, files: changes };
     let mut adopted = Adopted {
         folder: files.full(store::FOLDERS[0]),
@@ -219,13 +219,17 @@ fn bring(old: &Path, new: &Path) {
     let _ = fs::remove_dir(old);
 }
 
-fn message(files: &ToolFiles, count: usize) -> String {
+fn message(files: &ToolFiles, changes: &[FileChange]) -> String {
     let release = files.texts.get(PROMPT).and_then(|prompt| known::release(prompt));
-    let of = release.map(|release| format!(" of its release {release}")).unwrap_or_default();
+    let tool =
+        release.map_or_else(|| "another tool".to_owned(), |release| format!("release {release} of another tool"));
+    let count = |is: fn(&FileChange) -> bool| changes.iter().filter(|file| is(file)).count();
+    let (removed, moved) = (count(|file| file.new.is_none()), count(|file| file.from.is_some()));
     format!(
-        "squad: adopt the team\n\nRemoves what another tool{of} installed and nobody changed, and calls squad where that\n\
-         tool was called: {}. What people wrote is as it was.\n",
-        plural(count, "file")
+        "squad: adopt the team\n\nTakes it over from {tool}: {} removed, {moved} moved, {} changed.\n\
+         What people wrote is as it was.\n",
+        plural(removed, "file"),
+        changes.len() - removed - moved
     )
 }
 

@@ -140,7 +140,8 @@ impl Plan {
             self.changes.push(FileChange { path, from: Some(from), old: bytes.clone(), new: bytes });
         }
         for path in files.other.iter().filter(|path| inner(path).is_some()) {
-            let why = format!("a link or a program: move it to `{}/` with `git mv`", store::FOLDERS[0]);
+            let why =
+                format!("a link, a program or a very large file: move it to `{}/` with `git mv`", store::FOLDERS[0]);
             self.left.push(Left { path: files.full(path), why });
         }
     }
