@@ -142,11 +142,12 @@ fn grouped(files: &[ChangedFile]) -> Vec<String> {
 }
 
 fn said_measures(ui: &mut Ui, before: &Measure, after: &Measure) {
-    let mut row = |name: &str, before: String, after: String| ui.data(&format!("{name:<24}{before:>12}{after:>12}"));
+    let mut row = |name: &str, before: String, after: String| ui.data(&format!("{name:<26}{before:>12}{after:>12}"));
     row("", "before".to_owned(), "after".to_owned());
     row("files", before.files.to_string(), after.files.to_string());
     let size = |bytes: usize| format!("{}.{} KB", bytes / 1000, bytes % 1000 / 100);
     row("size", size(before.bytes), size(after.bytes));
     row("tokens an agent", before.agent_tokens.to_string(), after.agent_tokens.to_string());
+    row("routing rules understood", before.rules.to_string(), after.rules.to_string());
     row("coordinator's tokens", before.coordinator_tokens.to_string(), after.coordinator_tokens.to_string());
 }

@@ -106,11 +106,12 @@ fn what_nobody_changed_goes_and_what_people_wrote_stays() {
         left     .github/workflows/squad-heartbeat.yml  (not as a known release installs it)
         left     .squad/templates/skill.md  (not as a known release installs it)
         left     .squad/templates/triage.js  (.github/workflows/squad-heartbeat.yml uses it)
-                                      before       after
-        files                             19          14
-        size                          1.0 KB      2.2 KB
-        tokens an agent                   31         325
-        coordinator's tokens              28         384
+                                        before       after
+        files                               19          14
+        size                            1.0 KB      2.2 KB
+        tokens an agent                     31         325
+        routing rules understood             0           2
+        coordinator's tokens                28         384
         --- stderr
         warning: .squad/routing.md:7: `{domain 1}` is a template's placeholder row
         hint: fill it in or delete the row

@@ -95,6 +95,8 @@ pub(crate) struct Measure {
     pub(crate) agent_tokens: usize,
     /// The coordinator's prompt for hosts.
     pub(crate) coordinator_tokens: usize,
+    /// Routing rules that are understood.
+    pub(crate) rules: usize,
 }
 
 pub(crate) fn adopt(env: &Env, directory: &Path, outlet: Outlet) -> Result<Adopted, Failure> {
@@ -267,7 +269,34 @@ fn before(files: &ToolFiles, report: &TeamReport, changeset: &Changeset) -> Meas
         bytes: all.iter().map(|path| size(path)).sum(),
         agent_tokens: average(report.agents.iter().filter(|agent| agent.kind == Kind::Agent).map(told)),
         coordinator_tokens: text(PROMPT),
+        rules: store::FOLDERS
+            .iter()
+            .filter_map(|folder| files.texts.get(&format!("{folder}/routing.md")))
+            .map(|text| rules_of_the_tool(&String::from_utf8_lossy(text)))
+            .next()
+            .unwrap_or_default(),
     }
+}
+
+/// How many rules the other tool's parser finds: rows with two cells below `## Routing Table`, after a row that says
+/// `Work Type` or `Pattern`.
+fn rules_of_the_tool(routing: &str) -> usize {
+    let (mut is_in_section, mut is_in_table, mut rules) = (false, false, 0);
+    for line in routing.lines().map(str::trim) {
+        let lower = line.to_lowercase();
+        if line.starts_with("##") {
+            is_in_section = lower.contains("## routing table") || lower.contains("##routing table");
+            is_in_table = false;
+        } else if is_in_section && line.starts_with('|') {
+            if lower.contains("work type") || lower.contains("pattern") {
+                is_in_table = true;
+            } else if is_in_table && !line.contains("---") && !line.contains("===") {
+                let cells = line.split('|').filter(|cell| !cell.trim().is_empty()).count();
+                rules += usize::from(cells >= 2);
+            }
+        }
+    }
+    rules
 }
 
 fn after(files: &ToolFiles, report: &TeamReport, changeset: &Changeset) -> Measure {
@@ -287,10 +316,24 @@ fn after(files: &ToolFiles, report: &TeamReport, changeset: &Changeset) -> Measu
             report.agents.iter().filter(|agent| agent.kind == Kind::Agent).map(|agent| agent.prompt_tokens),
         ),
         coordinator_tokens: prompt.map_or(0, |prompt| tokens(&String::from_utf8_lossy(prompt))),
+        rules: report.rules.len(),
     }
 }
 
 fn average(all: impl Iterator<Item = usize>) -> usize {
     let (count, sum) = all.fold((0, 0), |(count, sum), one| (count + 1, sum + one));
     sum / count.max(1)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_tool_reads_one_form_of_routing() {
+        let table = "| Work Type | Route To |\n|---|---|\n| API | Ada |\n| Tests |\n";
+        assert_eq!(rules_of_the_tool(&format!("## Routing Table\r\n\r\n{table}\n## More\n| UI | Bob |\n")), 1);
+        assert_eq!(rules_of_the_tool(&format!("# Routing\n\n{table}")), 0);
+        assert_eq!(rules_of_the_tool("## Routing Table\n| Signal | Agent |\n|---|---|\n| API | Ada |\n"), 0);
+    }
 }
