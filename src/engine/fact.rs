@@ -5,7 +5,7 @@ use std::collections::BTreeSet;
 use serde_json::Value;
 use tokio::sync::oneshot;
 
-use crate::model::{Access, Usage};
+use crate::model::{Access, Exited, Usage};
 
 /// One thing that happened in one session. Facts have an order but no number and no time: the dispatcher gives them
 /// those.
@@ -42,6 +42,15 @@ pub(crate) enum Fact {
         detail: String,
         reason: String,
     },
+    /// What governs an engine that does not ask before it acts.
+    #[expect(dead_code, reason = "for command engines")]
+    Governed {
+        engine: String,
+        by: String,
+    },
+    /// The process that worked on the turn has ended. The turn's last fact follows.
+    #[expect(dead_code, reason = "for command engines")]
+    Exited(Exited),
     /// Adds to the usage of the turn; fields an engine does not know stay zero.
     Usage(Usage),
     /// The engine recovers from an error by itself, such as a model's 429, and says so.
@@ -89,6 +98,10 @@ pub(crate) enum Request {
         detail: String,
         reply: Reply<Approval>,
     },
+    /// May an engine that does not ask before it acts do as it likes in this turn? Otherwise it works in its own
+    /// strictest mode.
+    #[expect(dead_code, reason = "for command engines")]
+    Unasked(Reply<bool>),
     /// A question to the person who started the run.
     Question { text: String, choices: Vec<String>, reply: Reply<Option<String>> },
 }

@@ -14,6 +14,9 @@
 pub(crate) mod copilot;
 mod error;
 mod fact;
+#[cfg(target_os = "linux")]
+mod orphans;
+mod process_group;
 pub(crate) mod rehearsal;
 
 use std::path::PathBuf;
@@ -23,6 +26,8 @@ use serde_json::Value;
 pub(crate) use error::EngineError;
 use fact::added;
 pub(crate) use fact::{Approval, Fact, Reply, Request, ToolCall, ToolResult, Writing};
+#[cfg(target_os = "linux")]
+pub(crate) use orphans::guard;
 
 use crate::model::{Attachment, ConnectionState, Offer, SessionSpec};
 

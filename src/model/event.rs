@@ -152,6 +152,10 @@ kinds! {
         #[serde(default, skip_serializing_if = "std::ops::Not::not")]
         warm: bool,
     };
+    /// What governs an engine that does not ask before it acts, in words.
+    "engine.governed" Batched EngineGoverned { engine: String, by: String };
+    /// A process that an engine started for one message to an agent has ended.
+    "engine.exited" AtOnce EngineExited(Exited);
     /// The engine asked for could not start, and another takes its place.
     "engine.fallback" AtOnce EngineFallback { from: String, to: String, reason: String };
     "route.planned" AtOnce RoutePlanned(Plan);
@@ -341,6 +345,26 @@ pub(crate) struct RunError {
     pub(crate) message: String,
     pub(crate) hint: Option<String>,
     pub(crate) source: Option<String>,
+}
+
+/// How a process ended that answered one message, and where its output is.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub(crate) struct Exited {
+    pub(crate) engine: String,
+    pub(crate) session: String,
+    /// Counts from 1 within a session, over processes.
+    pub(crate) turn: u32,
+    /// `None`: a signal ended it.
+    pub(crate) exit_code: Option<i32>,
+    pub(crate) signal: Option<i32>,
+    pub(crate) seconds: f64,
+    /// Its output byte for byte: files from squad's local folder, with `/`.
+    pub(crate) stdout: String,
+    pub(crate) stderr: String,
+    pub(crate) stdout_bytes: u64,
+    pub(crate) stderr_bytes: u64,
+    /// The session can be gone on with.
+    pub(crate) chat: bool,
 }
 
 /// A file that the user passes along with the message.

@@ -225,6 +225,20 @@ pub(crate) fn every_kind() -> Vec<What> {
         What::QuestionAsked { question: 1, text: text("backend asks:\n  | Which?\n>") },
         What::QuestionAnswered { question: 1 },
         What::UserMessage { text: text("Without the cache, please") },
+        What::EngineGoverned { engine: text("claude"), by: text("its own strictest mode (--permission-mode plan)") },
+        What::EngineExited(Exited {
+            engine: text("claude"),
+            session: text("squad-backend"),
+            turn: 1,
+            exit_code: Some(0),
+            signal: None,
+            seconds: 1.5,
+            stdout: text("output/squad-backend/1.stdout"),
+            stderr: text("output/squad-backend/1.stderr"),
+            stdout_bytes: 12,
+            stderr_bytes: 0,
+            chat: true,
+        }),
     ]
 }
 

@@ -173,6 +173,9 @@ impl RequestHandler {
                 }
                 reply.send(approval);
             }
+            Request::Unasked(reply) => {
+                reply.send(self.permissions == Permissions::Allow && !requester.reads_only);
+            }
             Request::Question { text, choices, reply } => self.question(requester, &text, &choices, reply).await,
         }
     }

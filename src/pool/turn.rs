@@ -276,6 +276,8 @@ impl Workers {
                 work.requester.note_refused();
                 tell(What::ToolDenied { tool, detail, reason });
             }
+            Fact::Governed { engine, by } => tell(What::EngineGoverned { engine, by }),
+            Fact::Exited(exited) => tell(What::EngineExited(exited)),
             Fact::Usage(usage) => {
                 work.usage += &usage;
                 work.usage.context = usage.context.or(work.usage.context);

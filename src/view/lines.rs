@@ -228,6 +228,9 @@ impl<S: Screen> Lines<S> {
                     );
                 }
             }
+            What::EngineGoverned { engine, by } => {
+                self.line(who, Mood::Faint, &format!("{engine} asks nobody before it acts; what governs it: {by}"));
+            }
             What::ToolDenied { tool, detail, reason } => {
                 self.refused.insert(agent.clone());
                 self.line(who, Mood::Warning, &format!("{tool} {} was refused: {reason}", first_line(detail, DETAIL)));

@@ -110,6 +110,14 @@ fn detail(what: Option<What>, text: &str) -> String {
             None => format!("{} tier {}", list(&plan.agents), plan.tier),
         },
         What::EngineFallback { from, to, reason } => format!("{from} → {to}: {reason}"),
+        What::EngineGoverned { engine, by } => format!("{engine}: {by}"),
+        What::EngineExited(exited) => {
+            let how = match (exited.exit_code, exited.signal) {
+                (Some(code), _) => format!("code {code}"),
+                (None, signal) => format!("signal {}", signal.unwrap_or_default()),
+            };
+            format!("{} ended with {how}; its output is in {}", exited.engine, exited.stdout)
+        }
         What::EngineStarted { engine, version, .. } => format!("{engine} {version}"),
         What::ConnectionFailed { reason, .. } | What::ConnectionLost { reason } | What::SessionError { reason, .. } => {
             reason

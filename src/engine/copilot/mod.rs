@@ -15,8 +15,6 @@ mod endpoint;
 mod frame;
 mod locate;
 mod options;
-#[cfg(target_os = "linux")]
-mod orphans;
 mod process;
 mod profile;
 #[cfg(all(test, target_os = "linux", feature = "real-parts"))]
@@ -43,8 +41,6 @@ use tokio::sync::oneshot;
 use tokio::task::JoinHandle;
 
 pub(crate) use options::{Home, McpServer, Options, Provider, ProviderKind, Timeouts, WireApi};
-#[cfg(target_os = "linux")]
-pub(crate) use orphans::guard;
 pub(crate) use server::{Identity, PROTOCOL};
 pub(crate) use session::Session;
 pub(crate) use stores::{StoredSession, stored_sessions};

@@ -13,30 +13,23 @@ use tokio::time::timeout;
 
 use super::connection::{Connection, Incoming, lock};
 use super::options::{Home, Options};
-#[cfg(target_os = "linux")]
-use super::orphans::Guardian;
 use crate::engine::EngineError;
+use crate::engine::process_group::{Ending, Mark, ProcessGroup, apart};
 use crate::model::{first_line, printable};
 use crate::program::{Program, Programs};
 
 /// Bytes of standard error that are kept for messages.
 const KEPT: usize = 4 * 1024;
-/// The variable by which one engine's processes are known from all others.
-const MARK: &str = "SQUAD_PROCESS";
 /// How long an ended process may take to be seen as such, and its last words to be read.
 const LAST_WORDS: Duration = Duration::from_millis(500);
 
 pub(crate) struct Process {
     child: Child,
-    /// The process's id, which is its group's.
-    id: Option<u32>,
+    group: ProcessGroup,
     complaints: Arc<Mutex<VecDeque<u8>>>,
     /// Ends when all has been heard.
     listening: JoinHandle<()>,
-    /// The value of [`MARK`].
-    mark: String,
-    #[cfg(target_os = "linux")]
-    guardian: Option<Guardian>,
+    mark: Mark,
 }
 
 impl Process {
@@ -48,9 +41,9 @@ impl Process {
         incoming: Arc<dyn Incoming>,
     ) -> Result<(Self, Arc<Connection>), EngineError> {
         // Not the run: a run may have several engines, one after the other or to try one out.
-        let mark = uuid::Uuid::now_v7().to_string();
+        let mut mark = Mark::new();
         let mut child = command(program, options, home)
-            .env(MARK, &mark)
+            .env(mark.name(), mark.value())
             .spawn()
             .map_err(|error| unusable(program.path(), &format!("cannot be run: {error}")))?;
         let (Some(input), Some(output), Some(errors)) = (child.stdin.take(), child.stdout.take(), child.stderr.take())
@@ -59,21 +52,14 @@ impl Process {
         };
         let complaints = Arc::default();
         let listening = tokio::spawn(listen(errors, Arc::clone(&complaints)));
-        let id = child.id();
-        let process = Self {
-            child,
-            id,
-            complaints,
-            listening,
-            #[cfg(target_os = "linux")]
-            guardian: options.squad.as_deref().and_then(|squad| Guardian::start(&Program::of_user(squad), MARK, &mark)),
-            mark,
-        };
+        let group = ProcessGroup::of(&child);
+        mark.guard(options.squad.as_deref());
+        let process = Self { child, group, complaints, listening, mark };
         Ok((process, Connection::start(input, output, incoming)))
     }
 
     pub(crate) fn id(&self) -> Option<u32> {
-        self.id
+        self.group.id()
     }
 
     pub(crate) async fn ended(&mut self) -> Option<ExitStatus> {
@@ -108,57 +94,22 @@ impl Process {
         connection.close_input();
         let half = grace / 2;
         if timeout(half, self.child.wait()).await.is_err() {
-            self.signal(Ending::Asked);
+            self.group.signal(Ending::Asked);
             if timeout(half, self.child.wait()).await.is_err() {
                 self.kill().await;
             }
         }
         connection.fail("the engine was stopped");
-        self.end_orphans().await;
+        self.mark.end().await;
     }
 
     /// Ends a process that is of no use any more.
     pub(crate) async fn kill(&mut self) {
-        self.signal(Ending::Killed);
+        self.group.signal(Ending::Killed);
         // `start_kill` fails only for a process that has ended.
         let _ = self.child.start_kill();
         let _ = self.child.wait().await;
-        self.end_orphans().await;
-    }
-
-    #[cfg(unix)]
-    fn signal(&self, ending: Ending) {
-        use rustix::process::{Pid, Signal, kill_process_group};
-
-        let signal = match ending {
-            Ending::Asked => Signal::TERM,
-            Ending::Killed => Signal::KILL,
-        };
-        let group = self.id.and_then(|id| Pid::from_raw(i32::try_from(id).ok()?));
-        if let Some(group) = group {
-            // Nobody may be left in the group.
-            let _ = kill_process_group(group, signal);
-        }
-    }
-
-    #[cfg(not(unix))]
-    fn signal(&self, ending: Ending) {
-        tracing::debug!("{ending:?} has no signal here; process {:?} is killed at last", self.id);
-    }
-
-    /// The CLI's tools run their shells in sessions of their own, so a killed CLI leaves them behind. They carry its
-    /// mark in their environment.
-    #[cfg(target_os = "linux")]
-    async fn end_orphans(&mut self) {
-        super::orphans::end(&[(MARK, &self.mark)]).await;
-        if let Some(guardian) = self.guardian.take() {
-            guardian.dismiss().await;
-        }
-    }
-
-    #[cfg(not(target_os = "linux"))]
-    async fn end_orphans(&mut self) {
-        tracing::debug!("what engine {} left behind cannot be looked for here", self.mark);
+        self.mark.end().await;
     }
 }
 
@@ -175,12 +126,6 @@ pub(super) fn processor_time(id: u32) -> Option<u64> {
 #[cfg(not(target_os = "linux"))]
 pub(super) fn processor_time(_id: u32) -> Option<u64> {
     None
-}
-
-#[derive(Clone, Copy, Debug)]
-enum Ending {
-    Asked,
-    Killed,
 }
 
 fn command(program: &Program, options: &Options, home: &Home) -> Command {
@@ -205,16 +150,9 @@ fn command(program: &Program, options: &Options, home: &Home) -> Command {
     offline_needs(&mut command, options);
     command.current_dir(&options.directory);
     command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped()).kill_on_drop(true);
-    #[cfg(unix)]
-    command.process_group(0);
-    #[cfg(windows)]
-    command.creation_flags(CREATE_NEW_PROCESS_GROUP);
+    apart(&mut command);
     command
 }
-
-/// A Ctrl-C in the terminal is squad's to handle.
-#[cfg(windows)]
-const CREATE_NEW_PROCESS_GROUP: u32 = 0x200;
 
 /// With `COPILOT_OFFLINE` the CLI refuses to start unless these name a model, though each session brings its own.
 fn offline_needs(command: &mut Command, options: &Options) {

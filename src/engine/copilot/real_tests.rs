@@ -132,6 +132,7 @@ fn answer(request: Request) {
             reply.send(Approval::Deny("that is forbidden".into()));
         }
         Request::Permission { reply, .. } => reply.send(Approval::Allow),
+        Request::Unasked(reply) => reply.send(true),
         Request::Question { reply, .. } => reply.send(Some("blue".into())),
     }
 }

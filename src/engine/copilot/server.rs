@@ -208,7 +208,7 @@ impl Server {
     #[cfg(target_os = "linux")]
     pub(crate) async fn end_left_running(&self, session: &str) -> Vec<String> {
         let marks = [("SQUAD_RUN", self.options.run.as_str()), ("COPILOT_AGENT_SESSION_ID", session)];
-        super::orphans::end_left_running(&marks).await
+        crate::engine::orphans::end_left_running(&marks).await
     }
 
     #[cfg(not(target_os = "linux"))]

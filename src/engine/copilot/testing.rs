@@ -128,6 +128,9 @@ pub(crate) fn show(fact: &Fact) -> String {
                 billed.concat()
             )
         }
+        Fact::Request(Request::Unasked(_)) => "may it act unasked".to_owned(),
+        Fact::Governed { engine, by } => format!("{engine} governed by {by}"),
+        Fact::Exited(exited) => format!("exit {:?} {:?}", exited.exit_code, exited.signal),
         Fact::Denied { tool, detail, .. } => format!("denied {tool}: {detail}"),
         Fact::Warning(text) => format!("warning {text}"),
         Fact::Shortened { session, is_summed_up, tokens_before, tokens_after } => {

@@ -312,6 +312,6 @@ async fn copilot_report(
 #[cfg(target_os = "linux")]
 pub(crate) fn guard(env: &Env, name: &str, value: &str, heard: &[u8]) -> Result<(), Failure> {
     let runtime = runtime(env)?;
-    runtime.block_on(copilot::guard(name, value, heard));
+    runtime.block_on(crate::engine::guard(name, value, heard));
     Ok(())
 }
