@@ -200,7 +200,7 @@ impl Checkout {
 
 /// The work tree that a folder is in, and the one that its repository belongs to: the main one of a linked work tree,
 /// the superproject of a submodule.
-fn work_trees(directory: &Path) -> Vec<PathBuf> {
+pub(crate) fn work_trees(directory: &Path) -> Vec<PathBuf> {
     for folder in directory.ancestors() {
         let git = folder.join(".git");
         if git.is_file() {

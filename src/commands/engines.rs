@@ -27,7 +27,7 @@ impl Args {
 }
 
 fn shown(ui: &mut Ui, report: &Report) {
-    let name = ui.out_paint(STRONG, &format!("{:<10}", report.name));
+    let name = ui.out_paint(STRONG, &format!("{:<13}", report.name));
     let state = if report.ready { ui.out_paint(GOOD, "ready") } else { ui.out_paint(BAD, "not ready") };
     let chosen = if report.chosen { ", the one in use" } else { "" };
     ui.data(&format!("{name} {state}{chosen}"));
@@ -41,6 +41,7 @@ fn shown(ui: &mut Ui, report: &Report) {
         ("version", &report.version),
         ("protocol", &protocol),
         ("login", &report.login),
+        ("governed", &report.governed),
         ("problem", &report.problem),
         ("fix", &report.hint),
     ] {

@@ -74,7 +74,7 @@ impl Args {
         insist_on_flags(&project)?;
         context.ui.problems(&project.problems);
         project.insist_on_sound()?;
-        engines::check_names(&project.settings)?;
+        engines::check_names(&project)?;
         let script = engines::script(&project.settings, &context.directory)?;
         Ok(WatchOrder { project, flags, script, asks: context.ui.can_ask() })
     }

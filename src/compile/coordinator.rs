@@ -37,6 +37,7 @@ impl<'a> Compiler<'a> {
             team: String::new(),
             context: without_hidden(context.concat()),
             model: model_choice::coordinator(settings, &self.offer),
+            engine: settings.engine_of(&[Slug::COORDINATOR.to_owned()], None),
             tools,
             compaction_threshold: compaction_threshold(settings, Tier::Standard),
             effort: None,

@@ -176,6 +176,7 @@ impl<'a> Compiler<'a> {
             ),
             effort: model_choice::effort(charter, &model, tier, &self.offer),
             model,
+            engine: settings.engine_of(&member.names(), charter.and_then(|charter| charter.engine.as_deref())),
             tools: tools(charter, tier),
             compaction_threshold: compaction_threshold(settings, tier),
             compiled_hash: String::new(),

@@ -43,13 +43,11 @@ pub(crate) enum Fact {
         reason: String,
     },
     /// What governs an engine that does not ask before it acts.
-    #[expect(dead_code, reason = "for command engines")]
     Governed {
         engine: String,
         by: String,
     },
     /// The process that worked on the turn has ended. The turn's last fact follows.
-    #[expect(dead_code, reason = "for command engines")]
     Exited(Exited),
     /// Adds to the usage of the turn; fields an engine does not know stay zero.
     Usage(Usage),
@@ -100,7 +98,6 @@ pub(crate) enum Request {
     },
     /// May an engine that does not ask before it acts do as it likes in this turn? Otherwise it works in its own
     /// strictest mode.
-    #[expect(dead_code, reason = "for command engines")]
     Unasked(Reply<bool>),
     /// A question to the person who started the run.
     Question { text: String, choices: Vec<String>, reply: Reply<Option<String>> },

@@ -1,8 +1,9 @@
 //! Engines: the programs that run agent sessions.
 //!
 //! An adapter is the only code that knows its engine's own types. It opens sessions and reports facts; what a fact
-//! means for the run is decided elsewhere (`pool`). Two adapters: [`copilot`], a JSON-RPC client of the Copilot
-//! CLI's server mode, and [`rehearsal`], which plays a script in process.
+//! means for the run is decided elsewhere (`pool`). Three adapters: [`copilot`], a JSON-RPC client of the Copilot
+//! CLI's server mode, [`command`], which starts a command-line agent for each message, and [`rehearsal`], which plays a
+//! script in process.
 //!
 //! ```text
 //! Engine::start ─→ Engine ── open(Opening) ─→ Session ── send(prompt) ─→
@@ -11,6 +12,7 @@
 //!
 //! Engines are a closed set, so [`Engine`] is an enum that dispatches to the adapters: `async fn` without boxing.
 
+pub(crate) mod command;
 pub(crate) mod copilot;
 mod error;
 mod fact;
@@ -127,8 +129,9 @@ pub(crate) struct Form {
     pub(crate) schema: Value,
 }
 
-/// The engines there are. Whoever deals with each of them matches on this, so that the compiler says what another one
-/// needs: how it starts and what is reported of it (`ops::engines`), and an adapter here.
+/// The engines that keep a session each for themselves, with an adapter of its own. Beside them there are the command
+/// engines, whose names are profiles. Whoever deals with each of them matches on this, so that the compiler says what
+/// another one needs: how it starts and what is reported of it (`ops::engines`), and an adapter here.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum EngineKind {
     Copilot,
@@ -161,27 +164,53 @@ impl EngineKind {
 
 /// An engine that has started.
 pub(crate) enum Engine {
+    Command(command::Command),
     Copilot(copilot::Copilot),
     Rehearsal(rehearsal::Rehearsal),
 }
 
 /// A session of whichever engine.
 pub(crate) enum Session {
+    Command(command::Session),
     Copilot(copilot::Session),
     Rehearsal(rehearsal::Session),
 }
 
+/// An engine as it is started: all that it needs, so that whoever needs it first can start it.
+#[derive(Clone)]
+pub(crate) enum Startable {
+    Command(Box<command::Options>),
+    Copilot(Box<copilot::Options>),
+    Rehearsal(Option<rehearsal::Script>),
+    /// It cannot be started, as its settings are.
+    Not(EngineError),
+}
+
+impl Startable {
+    pub(crate) async fn start(&self) -> Result<Engine, EngineError> {
+        match self.clone() {
+            Self::Command(options) => command::Command::start(*options).map(Engine::Command),
+            Self::Copilot(options) => copilot::Copilot::start(*options).await.map(Engine::Copilot),
+            Self::Rehearsal(script) => Ok(Engine::Rehearsal(rehearsal::Rehearsal::start(script))),
+            Self::Not(error) => Err(error),
+        }
+    }
+}
+
 impl Engine {
-    pub(crate) fn kind(&self) -> EngineKind {
+    /// As the configuration spells it.
+    pub(crate) fn name(&self) -> &str {
         match self {
-            Self::Copilot(_) => EngineKind::Copilot,
-            Self::Rehearsal(_) => EngineKind::Rehearsal,
+            Self::Command(engine) => engine.name(),
+            Self::Copilot(_) => EngineKind::Copilot.name(),
+            Self::Rehearsal(_) => EngineKind::Rehearsal.name(),
         }
     }
 
     /// What to tell people of what is running, such as a version.
     pub(crate) fn version(&self) -> String {
         match self {
+            Self::Command(engine) => engine.version(),
             Self::Copilot(engine) => engine.version(),
             Self::Rehearsal(_) => env!("CARGO_PKG_VERSION").to_owned(),
         }
@@ -193,6 +222,7 @@ impl Adapter for Engine {
 
     async fn open(&self, opening: Opening) -> Result<Session, EngineError> {
         match self {
+            Self::Command(engine) => engine.open(opening).await.map(Session::Command),
             Self::Copilot(engine) => engine.open(opening).await.map(Session::Copilot),
             Self::Rehearsal(engine) => engine.open(opening).await.map(Session::Rehearsal),
         }
@@ -200,6 +230,7 @@ impl Adapter for Engine {
 
     async fn offer(&self) -> Offer {
         match self {
+            Self::Command(engine) => engine.offer().await,
             Self::Copilot(engine) => engine.offer().await,
             Self::Rehearsal(engine) => engine.offer().await,
         }
@@ -207,6 +238,7 @@ impl Adapter for Engine {
 
     fn connection(&self) -> ConnectionState {
         match self {
+            Self::Command(engine) => engine.connection(),
             Self::Copilot(engine) => engine.connection(),
             Self::Rehearsal(engine) => engine.connection(),
         }
@@ -214,6 +246,7 @@ impl Adapter for Engine {
 
     async fn connection_changed(&self) {
         match self {
+            Self::Command(engine) => engine.connection_changed().await,
             Self::Copilot(engine) => engine.connection_changed().await,
             Self::Rehearsal(engine) => engine.connection_changed().await,
         }
@@ -221,6 +254,7 @@ impl Adapter for Engine {
 
     async fn stop(self) {
         match self {
+            Self::Command(engine) => engine.stop().await,
             Self::Copilot(engine) => engine.stop().await,
             Self::Rehearsal(engine) => engine.stop().await,
         }
@@ -230,6 +264,7 @@ impl Adapter for Engine {
 impl AdapterSession for Session {
     fn model(&self) -> &str {
         match self {
+            Self::Command(session) => session.model(),
             Self::Copilot(session) => session.model(),
             Self::Rehearsal(session) => session.model(),
         }
@@ -237,6 +272,7 @@ impl AdapterSession for Session {
 
     fn workspace(&self) -> Option<String> {
         match self {
+            Self::Command(session) => session.workspace(),
             Self::Copilot(session) => session.workspace(),
             Self::Rehearsal(session) => session.workspace(),
         }
@@ -244,6 +280,7 @@ impl AdapterSession for Session {
 
     async fn send(&mut self, prompt: &str, attachments: &[Attachment]) -> Result<(), EngineError> {
         match self {
+            Self::Command(session) => session.send(prompt, attachments).await,
             Self::Copilot(session) => session.send(prompt, attachments).await,
             Self::Rehearsal(session) => session.send(prompt, attachments).await,
         }
@@ -251,6 +288,7 @@ impl AdapterSession for Session {
 
     async fn recall(&mut self, prompt: &str) -> Option<Recall> {
         match self {
+            Self::Command(session) => session.recall(prompt).await,
             Self::Copilot(session) => session.recall(prompt).await,
             Self::Rehearsal(session) => session.recall(prompt).await,
         }
@@ -258,6 +296,7 @@ impl AdapterSession for Session {
 
     async fn notify(&mut self, text: &str) -> Result<bool, EngineError> {
         match self {
+            Self::Command(session) => session.notify(text).await,
             Self::Copilot(session) => session.notify(text).await,
             Self::Rehearsal(session) => session.notify(text).await,
         }
@@ -265,6 +304,7 @@ impl AdapterSession for Session {
 
     async fn steer(&mut self, text: &str) -> Result<bool, EngineError> {
         match self {
+            Self::Command(session) => session.steer(text).await,
             Self::Copilot(session) => session.steer(text).await,
             Self::Rehearsal(session) => session.steer(text).await,
         }
@@ -272,6 +312,7 @@ impl AdapterSession for Session {
 
     async fn next(&mut self) -> Fact {
         match self {
+            Self::Command(session) => session.next().await,
             Self::Copilot(session) => session.next().await,
             Self::Rehearsal(session) => session.next().await,
         }
@@ -279,6 +320,7 @@ impl AdapterSession for Session {
 
     async fn abort(&mut self) {
         match self {
+            Self::Command(session) => session.abort().await,
             Self::Copilot(session) => session.abort().await,
             Self::Rehearsal(session) => session.abort().await,
         }
@@ -286,6 +328,7 @@ impl AdapterSession for Session {
 
     async fn close(self) -> Vec<String> {
         match self {
+            Self::Command(session) => session.close().await,
             Self::Copilot(session) => session.close().await,
             Self::Rehearsal(session) => session.close().await,
         }

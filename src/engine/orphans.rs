@@ -77,6 +77,18 @@ pub(crate) async fn end(marks: &[(&str, &str)]) -> Vec<String> {
     }
 }
 
+/// Whether a process of the group runs; one that is dead and not taken note of does not.
+pub(super) fn is_group_alive(group: u32) -> bool {
+    let processes = fs::read_dir("/proc").into_iter().flatten();
+    let ids = processes.filter_map(|entry| entry.ok()?.file_name().to_str()?.parse::<i32>().ok());
+    ids.filter_map(|id| fs::read_to_string(format!("/proc/{id}/stat")).ok()).any(|stat| {
+        // The name in parentheses may hold anything. Behind it: state, parent, group.
+        let mut fields = stat.rsplit_once(')').map(|(_, fields)| fields.split_whitespace()).into_iter().flatten();
+        let (state, group_of) = (fields.next(), fields.nth(1));
+        !matches!(state, None | Some("Z" | "X")) && group_of.and_then(|id| id.parse().ok()) == Some(group)
+    })
+}
+
 fn marked(marks: &[(&str, &str)]) -> Vec<i32> {
     let marks: Vec<String> = marks.iter().map(|(name, value)| format!("{name}={value}")).collect();
     let processes = fs::read_dir("/proc").into_iter().flatten();

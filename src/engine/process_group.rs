@@ -54,6 +54,23 @@ impl ProcessGroup {
         }
     }
 
+    /// Whether anything is left in it, be it dead and not yet taken note of.
+    #[cfg(unix)]
+    pub(super) fn is_there(self) -> bool {
+        self.pid().is_some_and(|group| rustix::process::test_kill_process_group(group).is_ok())
+    }
+
+    /// Whether anything in it still runs.
+    #[cfg(target_os = "linux")]
+    pub(super) fn is_alive(self) -> bool {
+        self.0.is_some_and(orphans::is_group_alive)
+    }
+
+    #[cfg(not(target_os = "linux"))]
+    pub(super) fn is_alive(self) -> bool {
+        self.is_there()
+    }
+
     #[cfg(unix)]
     fn pid(self) -> Option<rustix::process::Pid> {
         rustix::process::Pid::from_raw(i32::try_from(self.0?).ok()?)
@@ -62,6 +79,11 @@ impl ProcessGroup {
     #[cfg(not(unix))]
     pub(super) fn signal(self, ending: Ending) {
         tracing::debug!("{ending:?} has no signal here; process {:?} is killed at last", self.0);
+    }
+
+    #[cfg(not(unix))]
+    pub(super) fn is_there(self) -> bool {
+        false
     }
 }
 
@@ -90,6 +112,18 @@ impl Mark {
 
     pub(super) fn value(&self) -> &str {
         &self.value
+    }
+
+    /// Ends what carries the mark and these variables too, and gives the command lines of that.
+    #[cfg(target_os = "linux")]
+    pub(super) async fn end_left_running(value: &str, name: &str, also: &str) -> Vec<String> {
+        orphans::end_left_running(&[(Self::NAME, value), (name, also)]).await
+    }
+
+    #[cfg(not(target_os = "linux"))]
+    pub(super) async fn end_left_running(_value: &str, _name: &str, also: &str) -> Vec<String> {
+        tracing::debug!("what {also} left running cannot be looked for here");
+        Vec::new()
     }
 
     /// Has what carries the mark ended when squad dies, however it dies. `squad` is the program that sees to it.

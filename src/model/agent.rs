@@ -112,6 +112,11 @@ pub(crate) struct Member {
 }
 
 impl Member {
+    /// What settings may call it, in small letters.
+    pub(crate) fn names(&self) -> [String; 3] {
+        [self.slug.to_string(), self.name.to_lowercase(), self.role.to_lowercase()]
+    }
+
     /// Whether a setting means this member: by its slug, its name or its role, in small letters.
     pub(crate) fn goes_by(&self, name: &str) -> bool {
         self.slug.as_str() == name || self.name.to_lowercase() == name || self.role.to_lowercase() == name
@@ -140,6 +145,9 @@ pub(crate) struct Charter {
     /// The models to try after that one, where the charter names any.
     pub(crate) fallback: Vec<String>,
     pub(crate) reasoning_effort: Option<String>,
+    /// The engine that its sessions run on.
+    #[serde(default)]
+    pub(crate) engine: Option<String>,
     /// The tier that its work has where the user names none.
     #[serde(default)]
     pub(crate) tier: Option<Tier>,

@@ -24,6 +24,9 @@ pub(crate) struct SessionSpec {
     /// empty for none.
     pub(crate) context: String,
     pub(crate) model: ModelChoice,
+    /// The engine that was named for it; `None`: the one of the run.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(crate) engine: Option<String>,
     pub(crate) tools: ToolChoice,
     /// Fraction of the context window at which an endless session compacts itself, 0..1; `None`: not endless.
     pub(crate) compaction_threshold: Option<f64>,

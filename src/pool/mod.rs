@@ -11,6 +11,7 @@
 mod cancel;
 mod colleagues;
 mod dispatcher;
+mod engines;
 mod handing;
 mod lineage;
 mod notices;
@@ -30,6 +31,7 @@ mod workers;
 pub(crate) use cancel::{Cancel, Canceller};
 pub(crate) use colleagues::{Colleagues, Commission, HandOnRequest, HandedBy};
 pub(crate) use dispatcher::{Dispatcher, Journal, Reports, Show};
+pub(crate) use engines::Engines;
 pub(crate) use notices::Notices;
 #[cfg(test)]
 use requests::Requester;

@@ -18,14 +18,14 @@ use std::time::Duration;
 
 use tokio::time::Instant;
 
-use super::Reports;
 use super::places::Places;
 use super::slots::{Belonging, Claim, How, Kept, State, Then};
-use crate::engine::{Adapter, AdapterSession, Engine, EngineError, Fact, Opening, Session};
-use crate::model::{ConnectionState, RunId, SessionSpec, SessionState, Slug, Tier, What, seconds};
+use super::{Engines, Reports};
+use crate::engine::{Adapter, AdapterSession, EngineError, Fact, Opening, Session};
+use crate::model::{ConnectionState, Offer, RunId, SessionSpec, SessionState, Slug, Tier, What, seconds};
 
 pub(crate) struct SessionPool {
-    pub(crate) engine: Engine,
+    pub(crate) engines: Engines,
     /// How many may work at the same time.
     pub(crate) places: Arc<Places>,
     /// `None`: a session ends with the work it was opened for.
@@ -60,27 +60,27 @@ struct Claimed {
 }
 
 impl SessionPool {
-    pub(crate) fn of_one_run(engine: Engine, places: usize) -> Self {
-        Self { engine, places: Places::new(places), kept: None }
+    pub(crate) fn of_one_run(engines: impl Into<Engines>, places: usize) -> Self {
+        Self { engines: engines.into(), places: Places::new(places), kept: None }
     }
 
-    pub(crate) fn keeping(engine: Engine, places: usize, reports: Reports) -> Self {
+    pub(crate) fn keeping(engines: impl Into<Engines>, places: usize, reports: Reports) -> Self {
         Self::with(
-            engine,
+            engines.into(),
             places,
             Kept { conversation: None, earlier: BTreeSet::new(), slots: Mutex::default(), reports },
         )
     }
 
     /// For one conversation, in a process of its own. `earlier`: those who had a session in it before.
-    pub(crate) fn of_conversation(engine: Engine, places: usize, id: RunId, earlier: BTreeSet<Slug>) -> Self {
+    pub(crate) fn of_conversation(engines: Engines, places: usize, id: RunId, earlier: BTreeSet<Slug>) -> Self {
         // What happens to sessions between messages is nobody's to hear.
         let (reports, _) = Reports::channel();
-        Self::with(engine, places, Kept { conversation: Some(id), earlier, slots: Mutex::default(), reports })
+        Self::with(engines, places, Kept { conversation: Some(id), earlier, slots: Mutex::default(), reports })
     }
 
-    fn with(engine: Engine, places: usize, kept: Kept) -> Self {
-        Self { engine, places: Places::new(places), kept: Some(Arc::new(kept)) }
+    fn with(engines: Engines, places: usize, kept: Kept) -> Self {
+        Self { engines, places: Places::new(places), kept: Some(Arc::new(kept)) }
     }
 
     /// A session for a run's work: the agent's own where it is free, else one that ends with the work.
@@ -151,12 +151,13 @@ impl SessionPool {
     /// A session that cannot be resumed is opened afresh, and the reason is reported.
     async fn make(&self, opening: Opening, reports: &Reports) -> Result<(Box<Session>, How), EngineError> {
         let (resume, mut afresh) = (opening.resume, opening.clone());
-        match self.engine.open(opening).await {
+        let engine = self.engines.get(opening.spec.engine.as_deref(), reports).await?;
+        match engine.open(opening).await {
             Err(error @ EngineError::NotResumable { .. }) if resume => {
                 let what = What::SessionError { session: afresh.session.clone(), reason: error.to_string() };
                 reports.tell(Some(&afresh.spec.agent), what);
                 afresh.resume = false;
-                self.engine.open(afresh).await.map(|session| (Box::new(session), How::Created))
+                engine.open(afresh).await.map(|session| (Box::new(session), How::Created))
             }
             opened => opened.map(|session| (Box::new(session), if resume { How::Resumed } else { How::Created })),
         }
@@ -224,12 +225,30 @@ impl SessionPool {
                 kept.reports.tell(Some(&agent), What::SessionDestroyed { session: slot.opening.session });
             }
         }
-        self.engine.stop().await;
+        self.engines.stop().await;
+    }
+
+    /// The main engine's name, and its version where it runs.
+    pub(crate) fn main_engine(&self) -> (String, String) {
+        self.engines.main()
+    }
+
+    /// What the main engine offers.
+    pub(crate) async fn offer(&self) -> Offer {
+        self.engines.offer().await
+    }
+
+    pub(crate) fn connection(&self) -> ConnectionState {
+        self.engines.connection()
+    }
+
+    pub(crate) async fn connection_changed(&self) {
+        self.engines.connection_changed().await;
     }
 
     /// Whether its engine is there, or back soon.
     pub(crate) fn is_usable(&self) -> bool {
-        self.engine.connection() != ConnectionState::Error
+        self.engines.connection() != ConnectionState::Error
     }
 
     /// The agents that have a session, with the tier it is made for.

@@ -27,6 +27,7 @@ pub(super) fn job(agent: &str) -> Job {
         team: String::new(),
         context: String::new(),
         model: ModelChoice::new("m", ModelLayer::Default),
+        engine: None,
         tools: ToolChoice::All,
         compaction_threshold: None,
         effort: None,

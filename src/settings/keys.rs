@@ -77,6 +77,13 @@ pub(super) const KEYS: &[Key] = &[
             tokens.map(Some).ok_or_else(|| format!("must be above 0, not {number}")),
         )
     }),
+    guarded_key("engines.*", engine_profile),
+    free("agents.*", |s, name, v| {
+        let agent = name.strip_suffix(".engine").filter(|agent| !agent.is_empty());
+        let agent = agent.ok_or("is no setting of an agent; `engine` is")?;
+        s.agent_engines.insert(agent.to_lowercase(), text(v)?);
+        Ok(())
+    }),
     guarded_key("mcp.servers.*", mcp_server),
     guarded_key("git.program", |s, _, v| put(&mut s.git.program, text(v).map(Some))),
     guarded_key("engine.rehearsal.script", |s, _, v| put(&mut s.engine.script, text(v).map(Some))),
@@ -106,10 +113,22 @@ fn provider(settings: &mut Settings) -> &mut super::ProviderSettings {
 /// Where the settings of one server are: a server is no use in parts, and neither is news of it.
 pub(super) const MCP_SERVERS: &str = "mcp.servers.";
 
-/// The name of the server that a setting is part of, or its own.
+/// The name of the server or engine that a setting is part of, or its own.
 pub(super) fn owner(name: &str) -> &str {
-    let end = name.strip_prefix(MCP_SERVERS).and_then(|rest| Some(MCP_SERVERS.len() + rest.find('.')?));
+    let end = |table: &str| name.strip_prefix(table).and_then(|rest| Some(table.len() + rest.find('.')?));
+    let end = end(MCP_SERVERS).or_else(|| end("engines."));
     end.and_then(|end| name.get(..end)).unwrap_or(name)
+}
+
+fn engine_profile(settings: &mut Settings, name: &str, value: &Value) -> Result<(), String> {
+    let (engine, field) = name.split_once('.').ok_or("needs a table that says how it is started")?;
+    if engine.is_empty() || !engine.chars().all(|c| c.is_ascii_alphanumeric() || matches!(c, '-' | '_')) {
+        return Err("has a name of other characters than letters, digits, `-` and `_`".to_owned());
+    }
+    let mut profile = settings.engines.get(engine).cloned().unwrap_or_default();
+    profile.put(field, value)?;
+    settings.engines.insert(engine.to_owned(), profile);
+    Ok(())
 }
 
 fn mcp_server(settings: &mut Settings, name: &str, value: &Value) -> Result<(), String> {

@@ -6,6 +6,7 @@
 //! A cloned repository may bring a `.squad/config.toml`, so its layer cannot send prompts or keys elsewhere or name
 //! programs: such keys are [`keys::Key::guarded`] and are left out of it, with a warning.
 
+mod engine_profile;
 mod keys;
 mod layer;
 
@@ -13,6 +14,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::fmt;
 use std::time::Duration;
 
+pub(crate) use engine_profile::{Argument, Chats, EngineProfile, PLACEHOLDERS, PromptWay, StateMode, StreamKind};
 pub(crate) use layer::{from_command_line, from_json, from_text, from_toml, from_variables};
 
 use crate::model::{Problem, Severity, Source, Tier};
@@ -66,6 +68,10 @@ pub(crate) struct Settings {
     /// MCP servers, by name.
     pub(crate) mcp: BTreeMap<String, McpServerSettings>,
     pub(crate) git: GitSettings,
+    /// The user's own command engines, and what is other of those that squad brings, by name.
+    pub(crate) engines: BTreeMap<String, EngineProfile>,
+    /// The engine of an agent, by its name or role in lower case.
+    pub(crate) agent_engines: BTreeMap<String, String>,
     /// What is in force under each name, and where it came from.
     values: BTreeMap<String, (toml::Value, Origin)>,
 }
@@ -243,6 +249,8 @@ impl Settings {
             },
             mcp: BTreeMap::new(),
             git: GitSettings::default(),
+            engines: BTreeMap::new(),
+            agent_engines: BTreeMap::new(),
             values: BTreeMap::new(),
         }
     }
@@ -268,6 +276,15 @@ impl Settings {
     pub(crate) fn confidential(&self) -> impl Iterator<Item = (&str, &str)> {
         let both = self.mcp.values().flat_map(|server| server.env.iter().chain(&server.headers));
         both.map(|(name, value)| (name.as_str(), value.as_str()))
+    }
+
+    /// The engine that is named for an agent; `None`: the run's. What the user says for this run counts for everybody.
+    pub(crate) fn engine_of(&self, names: &[String], chartered: Option<&str>) -> Option<String> {
+        if matches!(self.origin("engine.name"), Origin::Flag(_) | Origin::Variable(_)) {
+            return None;
+        }
+        let configured = names.iter().find_map(|name| self.agent_engines.get(name)).map(String::as_str);
+        configured.or(chartered).filter(|engine| *engine != self.engine.name).map(str::to_owned)
     }
 
     /// Where the value of a dotted key came from.

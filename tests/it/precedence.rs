@@ -63,6 +63,8 @@ const KEYS: &[Key] = &[
         values: [("64000", "64000"), ("32000", "32000")],
         is_guarded: true,
     },
+    guarded("engines.mine.program"),
+    key("agents.ada.engine", [("\"rehearsal\"", "rehearsal"), ("\"copilot\"", "copilot")]),
     guarded("mcp.servers.tides.command"),
     guarded("engine.rehearsal.script"),
 ];

@@ -98,7 +98,7 @@ impl Args {
         let (project, resumed) = self.open(context)?;
         context.ui.problems(&project.problems);
         project.insist_on_sound()?;
-        engines::check_names(&project.settings)?;
+        engines::check_names(&project)?;
         let script = engines::script(&project.settings, &context.directory)?;
         let script = script.map(|script| match &resumed {
             Some(interrupted) => script.after(interrupted.past.played()),

@@ -21,6 +21,7 @@ pub(crate) fn opening(session: &str, tools: ToolChoice) -> Opening {
             team: "# Team".into(),
             context: "# Decisions".into(),
             model: ModelChoice::new("fake-1", ModelLayer::Default),
+            engine: None,
             tools,
             compaction_threshold: Some(0.8),
             effort: None,

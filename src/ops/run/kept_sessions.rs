@@ -3,9 +3,8 @@
 use std::collections::BTreeSet;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
-use crate::engine::Engine;
 use crate::model::{RunId, Slug};
-use crate::pool::SessionPool;
+use crate::pool::{Engines, SessionPool};
 
 /// Begun by the first message that needs any, and left for the next.
 #[derive(Clone)]
@@ -30,9 +29,9 @@ impl KeptSessions {
         self.pool().clone().filter(|pool| pool.is_usable())
     }
 
-    pub(super) fn keep(&self, engine: Engine, places: usize) -> Arc<SessionPool> {
+    pub(super) fn keep(&self, engines: Engines, places: usize) -> Arc<SessionPool> {
         let (id, earlier) = (self.conversation.clone(), self.earlier.clone());
-        let pool = Arc::new(SessionPool::of_conversation(engine, places, id, earlier));
+        let pool = Arc::new(SessionPool::of_conversation(engines, places, id, earlier));
         self.pool().replace(Arc::clone(&pool));
         pool
     }

@@ -15,7 +15,6 @@ use std::sync::Arc;
 use tokio::task::JoinSet;
 
 use crate::compile::{Learnings, Task};
-use crate::engine::Adapter;
 use crate::env::Env;
 use crate::error::{Failure, FailureKind};
 use crate::git::Head;
@@ -211,7 +210,7 @@ async fn with_engine(
     if plan.kind != PlanKind::Direct && !go_on(project, &tree, past).await {
         tree.begin();
     }
-    let pool = match sessions_of((env, project, run), order, reports, &cancel, team).await {
+    let pool = match sessions_of((env, project, run, plan), order, reports, &cancel, team).await {
         Ok(pool) => pool,
         Err(failure) => return (not_started(project, failure, run, reports, &tree).await, None),
     };
@@ -260,7 +259,7 @@ async fn offer(workers: &Workers) -> Offer {
     tokio::select! {
         biased;
         () = cancel.wait() => Offer::default(),
-        offer = workers.pool.engine.offer() => offer,
+        offer = workers.pool.offer() => offer,
     }
 }
 
@@ -318,7 +317,7 @@ async fn not_started(project: &Project, failure: Failure, run: &RunId, reports: 
 
 /// The sessions that are there, or an engine that starts now.
 async fn sessions_of(
-    (env, project, run): (&Env, &Project, &RunId),
+    (env, project, run, plan): (&Env, &Project, &RunId, &Plan),
     order: &mut Order,
     reports: &Reports,
     cancel: &Cancel,
@@ -330,21 +329,22 @@ async fn sessions_of(
         Sessions::Team(pool) => (Some(Arc::clone(pool)), true),
     };
     if let Some(pool) = kept {
-        let (engine, version) = (pool.engine.kind().name().to_owned(), pool.engine.version());
+        let (engine, version) = pool.main_engine();
         reports.tell(None, What::EngineStarted { engine, version, seconds: 0.0, warm: is_of_team });
         return Ok(pool);
     }
     let mut interrupted = cancel.clone();
-    let engine = tokio::select! {
+    let engines = engines::prepare(env, project, run, order.script.take());
+    tokio::select! {
         biased;
         // What has begun to start is killed when it is dropped.
         () = interrupted.wait() => Err(Failure::new(FailureKind::Interrupted, "interrupted before anything began")),
-        started = engines::start(env, project, run, order.script.take(), reports) => started,
+        started = engines::start(&engines, project, plan, reports) => started,
     }?;
     let places = project.settings.sessions.max_concurrent;
     Ok(match sessions {
-        Sessions::Conversation(kept) => kept.keep(engine, places),
-        Sessions::Own | Sessions::Team(_) => Arc::new(SessionPool::of_one_run(engine, places)),
+        Sessions::Conversation(kept) => kept.keep(engines, places),
+        Sessions::Own | Sessions::Team(_) => Arc::new(SessionPool::of_one_run(engines, places)),
     })
 }
 

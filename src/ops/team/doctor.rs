@@ -174,7 +174,7 @@ fn engine(env: &Env, project: &Project, directory: &Path) -> Result<Vec<Finding>
         };
         vec![Finding { area: Area::Engine, problem }]
     };
-    if let Err(failure) = engines::check_names(&project.settings) {
+    if let Err(failure) = engines::check_names(project) {
         return Ok(at("engine-unknown", failure.message, failure.hint));
     }
     let reports = engines::look(env, directory, Some(&project.settings.engine.name))?;

@@ -1,100 +1,135 @@
 //! Starting the engine that the settings name, or the first fallback that starts.
 
+use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
 use std::path::Path;
 
 use serde::Serialize;
-use tokio::time::Instant;
 
-use crate::engine::{Engine, EngineError, EngineKind, copilot, rehearsal};
+use crate::engine::command::{self, Profile};
+use crate::engine::{EngineError, EngineKind, Startable, copilot, rehearsal};
 use crate::env::Env;
 use crate::error::{Failure, FailureKind};
-use crate::model::{RunId, What, list, seconds};
+use crate::model::{Member, Plan, PlanKind, RunId, Slug, list};
 use crate::ops::{Project, runtime};
-use crate::pool::Reports;
+use crate::pool::{Engines, Reports};
+use crate::program::Programs;
 use crate::settings::{McpServerSettings, Origin, ProviderSettings, Settings};
 
 /// An engine's name must be known; where it came from decides whose mistake it is.
-pub(crate) fn check_names(settings: &Settings) -> Result<(), Failure> {
-    for (key, name) in [("engine.name", &settings.engine.name)]
-        .into_iter()
-        .chain(settings.engine.fallback.iter().map(|name| ("engine.fallback", name)))
-    {
-        if EngineKind::parse(name).is_none() {
-            let origin = settings.origin(key);
+pub(crate) fn check_names(project: &Project) -> Result<(), Failure> {
+    let settings = &project.settings;
+    let (main, fallback) = (&settings.engine.name, &settings.engine.fallback);
+    let mut named = vec![("engine.name".to_owned(), main)];
+    named.extend(fallback.iter().map(|name| ("engine.fallback".to_owned(), name)));
+    named.extend(settings.agent_engines.iter().map(|(agent, name)| (format!("agents.{agent}.engine"), name)));
+    for (key, name) in named {
+        if !is_known(name, settings) {
+            let origin = settings.origin(&key);
             let kind = match origin {
                 Origin::Flag(_) => FailureKind::Usage,
                 _ => FailureKind::Team,
             };
-            return Err(unknown(kind, name).at(origin));
+            return Err(unknown(kind, name, settings).at(origin));
+        }
+    }
+    for (slug, charter) in &project.team.charters {
+        if let Some(name) = charter.engine.as_ref().filter(|name| !is_known(name, settings)) {
+            let file = project.team.member(slug).and_then(|member| member.charter.clone());
+            return Err(unknown(FailureKind::Team, name, settings).at(file.unwrap_or_else(|| slug.to_string())));
         }
     }
     Ok(())
 }
 
-fn unknown(kind: FailureKind, name: &str) -> Failure {
-    let engines = list(EngineKind::ALL.map(|engine| format!("`{}`", engine.name())));
+fn is_known(name: &str, settings: &Settings) -> bool {
+    EngineKind::parse(name).is_some() || Profile::find(name, &settings.engines).is_some()
+}
+
+/// The names of all engines.
+fn names(settings: &Settings) -> Vec<String> {
+    let kinds = EngineKind::ALL.map(|kind| kind.name().to_owned());
+    kinds.into_iter().chain(Profile::names(&settings.engines)).collect()
+}
+
+fn unknown(kind: FailureKind, name: &str, settings: &Settings) -> Failure {
+    let engines = list(names(settings).iter().map(|engine| format!("`{engine}`")));
     Failure::new(kind, format!("there is no engine `{name}`")).hint(format!("the engines are {engines}"))
 }
 
-/// Starts the engine, and says which one it is.
-pub(crate) async fn start(
-    env: &Env,
-    project: &Project,
-    run: &RunId,
-    script: Option<rehearsal::Script>,
-    reports: &Reports,
-) -> Result<Engine, Failure> {
-    let asked = Instant::now();
-    let settings = &project.settings.engine;
-    let mut fallbacks = Vec::new();
-    let mut first_error = None;
-    let mut script = Some(script);
-    for (index, name) in std::iter::once(&settings.name).chain(&settings.fallback).enumerate() {
-        let error = match start_one(env, project, run, name, script.take().flatten()).await {
-            Ok(started) => {
-                for (from, to, reason) in fallbacks {
-                    reports.tell(None, What::EngineFallback { from, to, reason });
-                }
-                let (engine, version) = (started.kind().name().to_owned(), started.version());
-                let seconds = seconds(asked.elapsed());
-                reports.tell(None, What::EngineStarted { engine, version, seconds, warm: false });
-                return Ok(started);
-            }
-            Err(error) => error,
-        };
-        if let Some(next) = settings.fallback.get(index) {
-            fallbacks.push((name.clone(), next.clone(), error.to_string()));
-        }
-        first_error.get_or_insert(error);
+/// The engines that a run may need. None of them is started yet.
+pub(crate) fn prepare(env: &Env, project: &Project, run: &RunId, script: Option<rehearsal::Script>) -> Engines {
+    let settings = &project.settings;
+    let chartered = project.team.charters.values().filter_map(|charter| charter.engine.as_ref());
+    let named = std::iter::once(&settings.engine.name)
+        .chain(&settings.engine.fallback)
+        .chain(settings.agent_engines.values())
+        .chain(chartered);
+    let mut startable = BTreeMap::new();
+    for name in named {
+        let how = || startable_of(env, project, run, name, script.clone()).unwrap_or_else(Startable::Not);
+        startable.entry(name.clone()).or_insert_with(how);
     }
-    let error =
-        first_error.unwrap_or(EngineError::Missing { what: "no engine is configured".to_owned(), hint: String::new() });
-    Err(Failure::from(error))
+    Engines::new(settings.engine.name.clone(), settings.engine.fallback.clone(), startable)
 }
 
-async fn start_one(
+fn startable_of(
     env: &Env,
     project: &Project,
     run: &RunId,
     name: &str,
     script: Option<rehearsal::Script>,
-) -> Result<Engine, EngineError> {
-    let missing = || EngineError::Missing { what: format!("there is no engine `{name}`"), hint: String::new() };
-    match EngineKind::parse(name).ok_or_else(missing)? {
-        EngineKind::Rehearsal => Ok(Engine::Rehearsal(rehearsal::Rehearsal::start(script))),
-        EngineKind::Copilot => {
+) -> Result<Startable, EngineError> {
+    Ok(match EngineKind::parse(name) {
+        Some(EngineKind::Rehearsal) => Startable::Rehearsal(script),
+        Some(EngineKind::Copilot) => {
             let options = copilot_options(env, Some(project), &project.folder.root, &project.settings, run.as_str())?;
-            copilot::Copilot::start(options).await.map(Engine::Copilot)
+            Startable::Copilot(Box::new(options))
         }
+        None => Startable::Command(Box::new(command::Options {
+            profile: profile(name, &project.settings)?,
+            squad: env.program.clone(),
+            variables: env.os_variables(),
+            directory: project.folder.root.clone(),
+            local: project.local(),
+            run: run.to_string(),
+        })),
+    })
+}
+
+fn profile(name: &str, settings: &Settings) -> Result<Profile, EngineError> {
+    let missing = || EngineError::Missing { what: format!("there is no engine `{name}`"), hint: String::new() };
+    let unusable = |reason| EngineError::Unusable {
+        reason: format!("`engines.{name}` {reason}"),
+        hint: Some("fix it in your own squad/config.toml".to_owned()),
+    };
+    Profile::find(name, &settings.engines).ok_or_else(missing)?.map_err(unusable)
+}
+
+/// Starts those that a plan needs for certain, so that what is missing is said before anybody works.
+pub(crate) async fn start(engines: &Engines, project: &Project, plan: &Plan, reports: &Reports) -> Result<(), Failure> {
+    let settings = &project.settings;
+    let members = plan.agents.iter().chain(&plan.reviewer).filter_map(|slug| project.team.member(slug));
+    let engine_of = |member: &Member| {
+        let chartered = project.team.charters.get(&member.slug).and_then(|charter| charter.engine.as_deref());
+        settings.engine_of(&member.names(), chartered)
+    };
+    let mut needed: BTreeSet<Option<String>> = members.map(engine_of).collect();
+    if plan.kind != PlanKind::Agents || plan.agents.len() != 1 {
+        needed.insert(settings.engine_of(&[Slug::COORDINATOR.to_owned()], None));
     }
+    for name in needed {
+        engines.get(name.as_deref(), reports).await.map_err(Failure::from)?;
+    }
+    Ok(())
 }
 
 /// The rehearsal's script, where one is named. A script for another engine is a mistake.
 pub(crate) fn script(settings: &Settings, directory: &Path) -> Result<Option<rehearsal::Script>, Failure> {
     let Some(path) = &settings.engine.script else { return Ok(None) };
     let mut names = std::iter::once(&settings.engine.name).chain(&settings.engine.fallback);
-    if !names.any(|name| EngineKind::parse(name) == Some(EngineKind::Rehearsal)) {
+    let is_agents = settings.agent_engines.values().any(|name| EngineKind::parse(name) == Some(EngineKind::Rehearsal));
+    if !is_agents && !names.any(|name| EngineKind::parse(name) == Some(EngineKind::Rehearsal)) {
         if !matches!(settings.origin("engine.rehearsal.script"), Origin::Flag(_)) {
             return Ok(None);
         }
@@ -201,7 +236,7 @@ fn mcp_server((name, settings): (&String, &McpServerSettings)) -> Result<(String
 /// What is known of an engine after a look at it.
 #[derive(Debug, Serialize)]
 pub(crate) struct Report {
-    pub(crate) name: &'static str,
+    pub(crate) name: String,
     pub(crate) about: Option<String>,
     /// The one the settings choose.
     pub(crate) chosen: bool,
@@ -211,6 +246,8 @@ pub(crate) struct Report {
     pub(crate) protocol: Option<u64>,
     pub(crate) supported_protocol: Option<String>,
     pub(crate) login: Option<String>,
+    /// What governs one that asks nobody before it acts.
+    pub(crate) governed: Option<String>,
     pub(crate) models: Vec<copilot::ModelInfo>,
     pub(crate) problem: Option<String>,
     pub(crate) hint: Option<String>,
@@ -218,25 +255,26 @@ pub(crate) struct Report {
 
 /// Looks at each engine, or at one.
 pub(crate) fn look(env: &Env, directory: &Path, only: Option<&str>) -> Result<Vec<Report>, Failure> {
-    if let Some(name) = only.filter(|name| EngineKind::parse(name).is_none()) {
-        return Err(unknown(FailureKind::Usage, name));
-    }
     // An engine can be looked at without a team, and without a repository.
     let project = Project::open(env, directory, crate::settings::Layer::default()).ok();
     let settings = match &project {
         Some(project) => project.settings.clone(),
         None => crate::ops::own_settings(env),
     };
+    if let Some(name) = only.filter(|name| !is_known(name, &settings)) {
+        return Err(unknown(FailureKind::Usage, name, &settings));
+    }
     let runtime = runtime(env)?;
     let mut reports = Vec::new();
-    for kind in EngineKind::ALL.into_iter().filter(|kind| only.is_none_or(|only| only == kind.name())) {
-        let mut report = Report::new(kind);
-        report.chosen = settings.engine.name == kind.name();
-        let report = match kind {
-            EngineKind::Rehearsal => rehearsal_report(report),
-            EngineKind::Copilot => {
+    for name in names(&settings).into_iter().filter(|name| only.is_none_or(|only| only == name)) {
+        let mut report = Report::new(&name);
+        report.chosen = settings.engine.name == name;
+        let report = match EngineKind::parse(&name) {
+            Some(EngineKind::Rehearsal) => rehearsal_report(report),
+            Some(EngineKind::Copilot) => {
                 runtime.block_on(copilot_report(report, env, project.as_ref(), directory, &settings))
             }
+            None => runtime.block_on(command_report(report, env, directory, &settings)),
         };
         reports.push(report);
     }
@@ -244,10 +282,10 @@ pub(crate) fn look(env: &Env, directory: &Path, only: Option<&str>) -> Result<Ve
 }
 
 impl Report {
-    fn new(kind: EngineKind) -> Self {
+    fn new(name: &str) -> Self {
         Self {
-            name: kind.name(),
-            about: Some(kind.about().to_owned()),
+            name: name.to_owned(),
+            about: EngineKind::parse(name).map(|kind| kind.about().to_owned()),
             chosen: false,
             ready: false,
             program: None,
@@ -255,6 +293,7 @@ impl Report {
             protocol: None,
             supported_protocol: None,
             login: None,
+            governed: None,
             models: Vec::new(),
             problem: None,
             hint: None,
@@ -306,6 +345,26 @@ async fn copilot_report(
     report.ready = true;
     report.models = probe.models.unwrap_or_default();
     report
+}
+
+async fn command_report(mut report: Report, env: &Env, directory: &Path, settings: &Settings) -> Report {
+    let profile = match profile(&report.name, settings) {
+        Ok(profile) => profile,
+        Err(error) => return report.trouble(&error),
+    };
+    report.about = Some(profile.about.clone());
+    let modes = [(true, "with `--permissions allow`"), (false, "else")];
+    report.governed = Some(modes.map(|(is_free, when)| format!("{when} {}", profile.governed(is_free))).join("; "));
+    let variables = env.os_variables();
+    match command::locate(&profile, &Programs::new(directory, &variables)) {
+        Ok(program) => {
+            report.version = command::version(&profile, &program, &variables).await;
+            report.program = Some(program.path().display().to_string());
+            report.ready = true;
+            report
+        }
+        Err(error) => report.trouble(&error),
+    }
 }
 
 /// What a guardian does when its squad is gone.

@@ -13,6 +13,7 @@ pub(super) struct Matter {
     model: Option<Several>,
     tools: Option<Several>,
     tier: Option<String>,
+    engine: Option<String>,
 }
 
 /// A list, or one text with commas.
@@ -48,6 +49,7 @@ impl Matter {
         charter.model =
             charter.model.take().or_else(|| self.model.and_then(Several::first).and_then(|text| model_name(&text)));
         charter.tier = charter.tier.or(self.tier.as_deref().and_then(super::tier_name));
+        charter.engine = charter.engine.take().or(self.engine.as_deref().and_then(super::engine_name));
         charter.tools = charter.tools.take().or(self.tools.and_then(Several::list));
     }
 
@@ -66,6 +68,7 @@ impl Matter {
                 "model" => matter.model = Some(Several::Text(value)),
                 "tools" => matter.tools = Some(Several::Text(value)),
                 "tier" => matter.tier = Some(value),
+                "engine" => matter.engine = Some(value),
                 _ => {}
             }
         }

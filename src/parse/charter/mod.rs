@@ -105,6 +105,13 @@ fn tier_name(text: &str) -> Option<Tier> {
     Tier::of_work(name.trim_matches(|c: char| !c.is_alphanumeric()))
 }
 
+/// `claude`, `` `codex` ``: the name of an engine, which is one word.
+fn engine_name(text: &str) -> Option<String> {
+    let name = remark(text).0.trim_matches(['`', '*', '"', '\'', ' ']).to_owned();
+    let is_name = !name.is_empty() && name.chars().all(|c| c.is_ascii_alphanumeric() || matches!(c, '-' | '_'));
+    (is_name && !is_blank(&name) && !is_placeholder(&name)).then_some(name)
+}
+
 /// Whom a charter's title names.
 pub(super) fn name_in_title(text: &str) -> Option<String> {
     let title = text.lines().find_map(|line| line.strip_prefix("# "))?;
@@ -149,6 +156,8 @@ fn read_section(document: &Document<'_>, section: &Section<'_>, charter: &mut Ch
             let lines = ModelLines::read(&fields, &lines, body);
             unclear.model = lines.unclear.map(|(severity, said)| (section.body.start, severity, said));
             charter.model = lines.preferred.or(charter.model.take());
+            let engine = fields.iter().find(|(key, _)| key == "engine");
+            charter.engine = engine.and_then(|(_, value)| engine_name(value)).or(charter.engine.take());
             charter.fallback = lines.fallback;
             charter.reasoning_effort = lines.effort;
         }

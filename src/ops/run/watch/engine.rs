@@ -9,7 +9,6 @@ use tokio::task::JoinHandle;
 
 use super::Watch;
 use super::peer::Feed;
-use crate::engine::Adapter;
 use crate::engine::rehearsal::Script;
 use crate::env::Env;
 use crate::error::Failure;
@@ -48,8 +47,9 @@ async fn start(
     script: Option<Script>,
     reports: &Reports,
 ) -> Result<Arc<SessionPool>, Failure> {
-    let engine = engines::start(env, project, run, script, reports).await?;
-    Ok(Arc::new(SessionPool::keeping(engine, project.settings.sessions.max_concurrent, reports.clone())))
+    let engines = engines::prepare(env, project, run, script);
+    engines.get(None, reports).await?;
+    Ok(Arc::new(SessionPool::keeping(engines, project.settings.sessions.max_concurrent, reports.clone())))
 }
 
 impl Watch {
@@ -72,7 +72,7 @@ impl Watch {
         let pool = self.pool.borrow();
         match pool.as_ref() {
             _ if self.is_starting.get() => ConnectionState::Connecting,
-            Some(pool) => pool.engine.connection(),
+            Some(pool) => pool.connection(),
             None => ConnectionState::Disconnected,
         }
     }
@@ -91,7 +91,7 @@ impl Watch {
     /// Its name and version. Until there is one, the name of the one that is to be.
     pub(super) fn engine(&self) -> (String, String) {
         match self.pool.borrow().as_ref() {
-            Some(pool) => (pool.engine.kind().name().to_owned(), pool.engine.version()),
+            Some(pool) => pool.main_engine(),
             None => (self.engine_name.clone(), String::new()),
         }
     }
@@ -102,7 +102,7 @@ impl Watch {
             let pool = self.pool.borrow().clone();
             let changed = async {
                 match &pool {
-                    Some(pool) => pool.engine.connection_changed().await,
+                    Some(pool) => pool.connection_changed().await,
                     None => pending().await,
                 }
             };

@@ -7,7 +7,7 @@ use tokio::time::{Duration, Instant};
 
 use super::Watch;
 use crate::compile::{Learnings, Task};
-use crate::engine::{Adapter, Opening};
+use crate::engine::Opening;
 use crate::model::{SessionSpec, Slug, Tier, What};
 use crate::ops::run::executor::opening;
 use crate::ops::run::setup::core;
@@ -101,7 +101,7 @@ impl Watch {
 
     async fn take_over(&self, pool: &SessionPool, key: Option<String>, project: &Project) {
         let (task, learnings) = (Task::none(), Learnings::new());
-        let compiler = compiler(project, &learnings, &task).on(pool.engine.offer().await);
+        let compiler = compiler(project, &learnings, &task).on(pool.offer().await);
         let mut tiers: BTreeMap<Slug, BTreeSet<Tier>> = BTreeMap::new();
         for (agent, tier) in pool.kept_agents() {
             tiers.entry(agent).or_default().insert(tier);

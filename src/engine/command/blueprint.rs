@@ -1,0 +1,306 @@
+//! The environment by which other servers of this kind are set up, so that theirs works here: `ENGINE_COMMAND`,
+//! `RUN_TEMPLATE_PATH`, `CREATE_CHAT_TEMPLATE_PATH`, `STATE_MODE`, `AGENTS_DIRECTORY_PATH`, `PROCESS_TIMEOUT_MS`.
+//!
+//! It is the user's own, as every command line is: a template that lies in the checkout is refused.
+
+use std::collections::BTreeMap;
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::time::Duration;
+
+use super::arguments::Arguments;
+use super::profile::Profile;
+use super::template::Template;
+use crate::program::{Programs, Variables, variable};
+use crate::settings::{Chats as ChatSource, EngineProfile, PromptWay, StreamKind};
+
+/// What these variables say.
+#[derive(Clone, Debug)]
+pub(crate) struct Blueprint {
+    /// `None`: they name no engine, and the configuration's counts.
+    pub(crate) profile: Option<Profile>,
+    pub(crate) is_stateful: bool,
+    /// How long one message to a member may take.
+    pub(crate) timeout: Duration,
+    /// A folder of role files.
+    pub(crate) agents: Option<PathBuf>,
+}
+
+const TIMEOUT: u64 = 300_000;
+const LONGEST_TIMEOUT: u64 = 7 * 24 * 60 * 60 * 1000;
+/// A larger template is none.
+const LARGEST: u64 = 64 * 1024;
+
+impl Blueprint {
+    /// The errors name each variable that cannot be used, and what it may be.
+    pub(crate) fn from_environment(
+        variables: &Variables,
+        directory: &Path,
+        users: &BTreeMap<String, EngineProfile>,
+    ) -> Result<Self, Vec<String>> {
+        let reader = Reader { variables, directory, users, programs: Programs::new(directory, variables) };
+        let mut wrong = Vec::new();
+        let is_stateful = reader.state().unwrap_or_else(|error| note(&mut wrong, error, false));
+        let timeout = reader.timeout().unwrap_or_else(|error| note(&mut wrong, error, TIMEOUT));
+        let agents = reader.agents().unwrap_or_else(|error| note(&mut wrong, error, None));
+        let profile = reader.profile(is_stateful).unwrap_or_else(|error| note(&mut wrong, error, None));
+        let timeout = Duration::from_millis(timeout);
+        if wrong.is_empty() { Ok(Self { profile, is_stateful, timeout, agents }) } else { Err(wrong) }
+    }
+}
+
+fn note<T>(wrong: &mut Vec<String>, error: String, instead: T) -> T {
+    wrong.push(error);
+    instead
+}
+
+struct Reader<'a> {
+    variables: &'a Variables,
+    directory: &'a Path,
+    users: &'a BTreeMap<String, EngineProfile>,
+    programs: Programs,
+}
+
+impl Reader<'_> {
+    fn value(&self, name: &str) -> Result<Option<&str>, String> {
+        let Some(value) = variable(self.variables, name) else { return Ok(None) };
+        let value = value.to_str().ok_or_else(|| format!("{name} is not Unicode"))?.trim();
+        Ok(Some(value).filter(|value| !value.is_empty()))
+    }
+
+    fn state(&self) -> Result<bool, String> {
+        match self.value("STATE_MODE")? {
+            None | Some("stateless") => Ok(false),
+            Some("stateful") => Ok(true),
+            Some(other) => Err(format!("STATE_MODE is `{other}`; it is `stateless` or `stateful`")),
+        }
+    }
+
+    fn timeout(&self) -> Result<u64, String> {
+        let Some(value) = self.value("PROCESS_TIMEOUT_MS")? else { return Ok(TIMEOUT) };
+        let number = value.parse().ok().filter(|number| (1..=LONGEST_TIMEOUT).contains(number));
+        let what = || {
+            format!("PROCESS_TIMEOUT_MS is `{value}`; it is a whole number of milliseconds from 1 to {LONGEST_TIMEOUT}")
+        };
+        number.ok_or_else(what)
+    }
+
+    fn agents(&self) -> Result<Option<PathBuf>, String> {
+        let Some(value) = self.value("AGENTS_DIRECTORY_PATH")? else { return Ok(None) };
+        let folder = self.directory.join(value);
+        if folder.is_dir() {
+            Ok(Some(folder))
+        } else {
+            Err(format!("AGENTS_DIRECTORY_PATH is `{value}`, which is no folder"))
+        }
+    }
+
+    fn profile(&self, is_stateful: bool) -> Result<Option<Profile>, String> {
+        let engine = self.value("ENGINE_COMMAND")?;
+        let run = self.template("RUN_TEMPLATE_PATH")?;
+        let create = self.template("CREATE_CHAT_TEMPLATE_PATH")?;
+        let known = match engine.and_then(|name| Profile::find(name, self.users)) {
+            Some(profile) => Some(
+                profile
+                    .map_err(|reason| format!("ENGINE_COMMAND: `engines.{}` {reason}", engine.unwrap_or_default()))?,
+            ),
+            None => None,
+        };
+        match (run, known, engine) {
+            (Some(run), known, _) => self.of_template(run, create, known, engine, is_stateful).map(Some),
+            (None, Some(_), _) if create.is_some() => {
+                Err("CREATE_CHAT_TEMPLATE_PATH is set, and RUN_TEMPLATE_PATH is not".to_owned())
+            }
+            (None, Some(known), _) => {
+                if is_stateful && known.chat == ChatSource::None {
+                    return Err(format!("STATE_MODE is `stateful`, and {} has no chats to go on in", known.name));
+                }
+                Ok(Some(Profile { is_stateful, ..known }))
+            }
+            (None, None, Some(engine)) => Err(format!(
+                "ENGINE_COMMAND is `{engine}`, which squad does not know how to start: set RUN_TEMPLATE_PATH, or add \
+                 `[engines.{engine}]` to your own configuration"
+            )),
+            (None, None, None) if create.is_some() => {
+                Err("CREATE_CHAT_TEMPLATE_PATH is set, and RUN_TEMPLATE_PATH is not".to_owned())
+            }
+            (None, None, None) => Ok(None),
+        }
+    }
+
+    fn of_template(
+        &self,
+        run: Template,
+        create: Option<Template>,
+        known: Option<Profile>,
+        engine: Option<&str>,
+        is_stateful: bool,
+    ) -> Result<Profile, String> {
+        let program = match (&known, engine) {
+            (Some(known), _) => known.program.clone(),
+            (None, Some(engine)) => engine.to_owned(),
+            (None, None) => run
+                .first_word()
+                .ok_or("RUN_TEMPLATE_PATH: its first word has to be the program, as ENGINE_COMMAND is not set")?,
+        };
+        if is_stateful && create.is_none() {
+            return Err(
+                "STATE_MODE is `stateful`, and CREATE_CHAT_TEMPLATE_PATH, which makes a chat, is not set".to_owned()
+            );
+        }
+        let program_of = |template: Template| template.without_program(&[&program, engine.unwrap_or_default()]);
+        let arguments = Arguments::Template(program_of(run));
+        let base = known.or_else(|| Profile::of_program(&program));
+        Ok(Profile {
+            name: engine.map_or_else(|| name_of(&program), name_of),
+            about: format!("`{program}`, as your template starts it"),
+            prompt: if arguments.has_prompt() { PromptWay::File } else { PromptWay::Stdin },
+            arguments,
+            // The user wrote the whole command line.
+            strict: Some(Vec::new()),
+            free: Vec::new(),
+            chat: if is_stateful { ChatSource::Command } else { ChatSource::None },
+            create_chat: create.filter(|_| is_stateful).map(|create| Arguments::Template(program_of(create))),
+            is_stateful,
+            stream: StreamKind::Text,
+            env: base.as_ref().map(|base| base.env.clone()).unwrap_or_default(),
+            set: base.as_ref().map(|base| base.set.clone()).unwrap_or_default(),
+            model: base.as_ref().and_then(|base| base.model.clone()),
+            reads: Vec::new(),
+            trusts_repository: true,
+            install: base.and_then(|base| base.install),
+            program,
+        })
+    }
+
+    fn template(&self, name: &str) -> Result<Option<Template>, String> {
+        let Some(value) = self.value(name)? else { return Ok(None) };
+        let path = self.directory.join(value);
+        let cannot = |error: std::io::Error| format!("{name}: cannot read {}: {error}", path.display());
+        if fs::metadata(&path).map_err(cannot)?.len() > LARGEST {
+            return Err(format!("{name}: {} is larger than {LARGEST} bytes", path.display()));
+        }
+        if self.programs.admit(&path).is_err() {
+            return Err(format!(
+                "{name}: {} belongs to the checkout, and a repository brings no command lines with it; copy it to a folder \
+                 of your own",
+                path.display()
+            ));
+        }
+        let text = fs::read_to_string(&path).map_err(cannot)?;
+        Template::parse(&text).map(Some).map_err(|error| format!("{name}: {}: {error}", path.display()))
+    }
+}
+
+/// A name for people and files.
+fn name_of(program: &str) -> String {
+    let name = Path::new(program).file_stem().map_or(program.into(), |name| name.to_string_lossy());
+    name.chars().map(|c| if c.is_ascii_alphanumeric() || matches!(c, '-' | '_') { c } else { '-' }).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::arguments::Values;
+    use super::*;
+
+    struct World(tempfile::TempDir);
+
+    impl World {
+        fn new() -> Self {
+            let world = Self(tempfile::tempdir().expect("a folder"));
+            for folder in ["repo/.git/objects", "repo/agents", "own"] {
+                fs::create_dir_all(world.0.path().join(folder)).expect("a folder");
+            }
+            world.write("repo/.git/HEAD", "ref: refs/heads/main\n");
+            world
+        }
+
+        fn write(&self, path: &str, text: &str) -> String {
+            let path = self.0.path().join(path);
+            fs::write(&path, text).expect("a file");
+            path.display().to_string()
+        }
+
+        fn read(&self, variables: &[(&str, &str)]) -> Result<Blueprint, Vec<String>> {
+            let variables = variables.iter().map(|(name, value)| (name.into(), value.into())).collect();
+            Blueprint::from_environment(&variables, &self.0.path().join("repo"), &BTreeMap::new())
+        }
+    }
+
+    #[test]
+    fn without_any_of_them_it_is_stateless_and_five_minutes() {
+        let blueprint = World::new().read(&[("STATE_MODE", "")]).expect("nothing is wrong");
+        assert!(blueprint.profile.is_none() && !blueprint.is_stateful && blueprint.agents.is_none());
+        assert_eq!(blueprint.timeout, Duration::from_millis(300_000));
+    }
+
+    #[test]
+    fn templates_make_a_profile() {
+        let world = World::new();
+        let run = world.write(
+            "own/run.template",
+            "cursor-agent --print \\\n<% if (chatId) { %> --resume <%= chatId %> <% } %> agent \"<%= prompt %>\"\n",
+        );
+        let create = world.write("own/create.template", "cursor-agent create-chat\n");
+        let both = [("RUN_TEMPLATE_PATH", run.as_str()), ("CREATE_CHAT_TEMPLATE_PATH", &create)];
+        for engine in ["", "cursor-agent", "cursor"] {
+            let variables = [&both[..], &[("STATE_MODE", "stateful"), ("ENGINE_COMMAND", engine)]].concat();
+            let blueprint = world.read(&variables).expect(engine);
+            let profile = blueprint.profile.expect("a profile");
+            assert_eq!((profile.program.as_str(), profile.is_stateful), ("cursor-agent", true), "{engine}");
+            assert_eq!(profile.env, ["CURSOR_*"], "{engine}");
+            let values = Values {
+                prompt: Some("a\n\"b\" $(c)".to_owned()),
+                chat_id: Some("c-1".to_owned()),
+                ..Values::default()
+            };
+            let expected = ["cursor-agent", "--print", "--resume", "c-1", "agent", "a\n\"b\" $(c)"];
+            assert_eq!(profile.preview(&values), expected, "{engine}");
+            let create = profile.create_chat.expect("a template").filled(&Values::default());
+            assert_eq!(create, ["create-chat"], "{engine}");
+        }
+        let variables = [("RUN_TEMPLATE_PATH", run.as_str()), ("ENGINE_COMMAND", "/opt/other")];
+        let profile = world.read(&variables).expect("usable").profile.expect("a profile");
+        let line = profile.preview(&Values::default());
+        assert_eq!(line, ["/opt/other", "cursor-agent", "--print", "agent", ""]);
+    }
+
+    #[test]
+    fn an_engine_that_squad_knows_needs_no_template() {
+        let world = World::new();
+        let read = |state| world.read(&[("ENGINE_COMMAND", "claude"), ("STATE_MODE", state)]).expect("usable");
+        assert!(read("stateful").profile.expect("a profile").is_stateful);
+        assert!(!read("stateless").profile.expect("a profile").is_stateful);
+    }
+
+    #[test]
+    fn what_is_wrong_is_said_for_each() {
+        let world = World::new();
+        let inside = world.write("repo/run.template", "a <%= prompt %>");
+        let odd = world.write("own/odd.template", "a\nb | c");
+        for (variables, said) in [
+            (vec![("STATE_MODE", "Stateful")], vec!["STATE_MODE is `Stateful`; it is"]),
+            (vec![("PROCESS_TIMEOUT_MS", "5m")], vec!["PROCESS_TIMEOUT_MS is `5m`; it is"]),
+            (
+                vec![("PROCESS_TIMEOUT_MS", "0"), ("STATE_MODE", "x")],
+                vec!["STATE_MODE is", "PROCESS_TIMEOUT_MS is `0`"],
+            ),
+            (vec![("AGENTS_DIRECTORY_PATH", "nowhere")], vec!["AGENTS_DIRECTORY_PATH is `nowhere`, which"]),
+            (vec![("RUN_TEMPLATE_PATH", "nowhere")], vec!["RUN_TEMPLATE_PATH: cannot read"]),
+            (vec![("RUN_TEMPLATE_PATH", inside.as_str())], vec!["belongs to the checkout"]),
+            (vec![("RUN_TEMPLATE_PATH", "run.template")], vec!["belongs to the checkout"]),
+            (vec![("RUN_TEMPLATE_PATH", odd.as_str())], vec!["odd.template: line 2: `|` needs a shell"]),
+            (vec![("ENGINE_COMMAND", "nobody")], vec!["ENGINE_COMMAND is `nobody`, which"]),
+            (vec![("ENGINE_COMMAND", "copilot-print"), ("STATE_MODE", "stateful")], vec!["has no chats"]),
+            (vec![("CREATE_CHAT_TEMPLATE_PATH", odd.as_str())], vec!["odd.template: line 2"]),
+        ] {
+            let wrong = world.read(&variables).expect_err("something is wrong");
+            assert_eq!(wrong.len(), said.len(), "{wrong:?}");
+            for (wrong, said) in wrong.iter().zip(said) {
+                assert!(wrong.contains(said), "{variables:?}: {wrong}");
+            }
+        }
+        let agents = world.read(&[("AGENTS_DIRECTORY_PATH", "agents")]).expect("usable").agents;
+        assert!(agents.is_some_and(|agents| agents.ends_with("repo/agents")));
+    }
+}

@@ -1,0 +1,108 @@
+//! Which chat of its engine a session of ours goes on in. Callers know the session only: an engine's own id never comes
+//! from outside.
+
+use std::fs;
+use std::io;
+use std::path::{Path, PathBuf};
+
+use serde::{Deserialize, Serialize};
+
+use crate::model::Usage;
+
+/// A folder of squad's local one, with a file for each session that can be gone on with.
+#[derive(Clone, Debug)]
+pub(crate) struct Chats(PathBuf);
+
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub(crate) struct Chat {
+    pub(crate) engine: String,
+    /// The engine's own id.
+    pub(super) chat: String,
+    /// What it has used as a whole, where the engine counts so.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub(super) counted: Option<Usage>,
+}
+
+impl Chats {
+    pub(crate) fn new(local: &Path) -> Self {
+        Self(local.join("chats"))
+    }
+
+    /// The chat of a session; `None`: it is none of ours, or it has none.
+    pub(crate) fn find(&self, session: &str) -> Option<Chat> {
+        let text = fs::read_to_string(self.file(session)?).ok()?;
+        let chat: Chat = serde_json::from_str(&text).ok()?;
+        is_id(&chat.chat).then_some(chat)
+    }
+
+    pub(super) fn keep(&self, session: &str, chat: &Chat) -> io::Result<()> {
+        let file = self.file(session).ok_or(io::ErrorKind::InvalidInput)?;
+        fs::create_dir_all(&self.0)?;
+        let mut temporary = tempfile::NamedTempFile::new_in(&self.0)?;
+        serde_json::to_writer(&mut temporary, chat)?;
+        temporary.persist(file)?;
+        Ok(())
+    }
+
+    pub(super) fn forget(&self, session: &str) {
+        // There was none.
+        let _ = self.file(session).map(fs::remove_file);
+    }
+
+    fn file(&self, session: &str) -> Option<PathBuf> {
+        is_session(session).then(|| self.0.join(format!("{session}.json")))
+    }
+}
+
+/// It becomes a file's name.
+pub(super) fn is_session(text: &str) -> bool {
+    let is_plain = text.bytes().all(|byte| byte.is_ascii_alphanumeric() || matches!(byte, b'-' | b'_'));
+    is_plain && (1..=200).contains(&text.len())
+}
+
+/// It becomes an argument.
+pub(super) fn is_id(text: &str) -> bool {
+    let is_plain = text.bytes().all(|byte| byte.is_ascii_alphanumeric() || b"._:-".contains(&byte));
+    is_plain && (1..=200).contains(&text.len()) && !text.starts_with('-')
+}
+
+/// The id that a command has printed, among whatever else it printed: the one UUID, or else the last line.
+pub(super) fn printed_id(output: &str) -> Option<String> {
+    let mut uuids = output.split_whitespace().filter(|word| word.len() == 36 && uuid::Uuid::try_parse(word).is_ok());
+    if let (Some(id), None) = (uuids.next(), uuids.next()) {
+        return Some(id.to_owned());
+    }
+    let last = output.lines().map(str::trim).rfind(|line| !line.is_empty())?;
+    is_id(last).then(|| last.to_owned())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_banner_is_no_part_of_an_id() {
+        let id = "7fda4967-f6ae-4e4f-97b5-47d8fbde6340";
+        for output in [id.to_owned(), format!("Welcome!\nchat: {id} made\nBye.\n"), format!("\n{id}\r\n")] {
+            assert_eq!(printed_id(&output).as_deref(), Some(id), "{output}");
+        }
+        assert_eq!(printed_id("Update available\nses_12.a\n").as_deref(), Some("ses_12.a"));
+        for output in ["", "\n", "Not logged in. Run `login`.", "--resume", "a;b", "$(id)"] {
+            assert_eq!(printed_id(output), None, "{output}");
+        }
+    }
+
+    #[test]
+    fn only_sessions_of_ours_have_chats() {
+        let folder = tempfile::tempdir().expect("a folder");
+        let chats = Chats::new(folder.path());
+        let chat = Chat { engine: "claude".to_owned(), chat: "abc".to_owned(), counted: None };
+        chats.keep("squad-backend", &chat).expect("it is kept");
+        assert_eq!(chats.find("squad-backend"), Some(chat));
+        for other in ["abc", "", "../chats/squad-backend", "a/b", "squad-backend.json"] {
+            assert_eq!(chats.find(other), None, "{other}");
+        }
+        fs::write(folder.path().join("chats/odd.json"), r#"{"engine":"claude","chat":"--yolo"}"#).expect("a file");
+        assert_eq!(chats.find("odd"), None);
+    }
+}

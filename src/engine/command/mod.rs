@@ -1,0 +1,207 @@
+//! Command engines: agents that are a program, started once for each message, with their answer on standard output.
+//!
+//! ```text
+//! Profile (built in, or the user's) ─→ Command ── open ─→ Session ── send ─→ one process
+//!                                                            │                 ├─ stdout, stderr ─→ Spool (files)
+//!                                                            └─ Chats          └─ Reader: lines of the stream as facts
+//! ```
+//!
+//! No shell is used anywhere. Such an engine asks nobody before it acts, so squad chooses a mode of the engine's own
+//! before each message, and says which.
+
+mod arguments;
+#[cfg_attr(not(test), expect(dead_code, reason = "for `squad mcp`"))]
+pub(crate) mod blueprint;
+mod chats;
+mod environment;
+mod profile;
+mod run;
+mod session;
+pub(crate) mod shape;
+mod spool;
+mod stream;
+mod template;
+
+use std::path::{Component, Path, PathBuf};
+use std::process::Stdio;
+use std::sync::Arc;
+use std::time::Duration;
+
+pub(crate) use profile::Profile;
+pub(crate) use session::Session;
+
+use chats::Chats;
+
+use super::process_group::Mark;
+use super::{Adapter, EngineError, Opening};
+use crate::model::{ConnectionState, Offer, first_line};
+use crate::program::{Program, Programs, Unfit, Variables};
+
+#[derive(Clone, Debug)]
+pub(crate) struct Options {
+    pub(crate) profile: Profile,
+    /// This program, to guard what is started.
+    pub(crate) squad: Option<PathBuf>,
+    pub(crate) variables: Variables,
+    /// The project's root: sessions work in it or below.
+    pub(crate) directory: PathBuf,
+    /// Squad's local folder, for output and chats.
+    pub(crate) local: PathBuf,
+    pub(crate) run: String,
+}
+
+/// How long a program may take to say its version.
+const VERSION: Duration = Duration::from_secs(10);
+
+pub(crate) struct Command(Arc<Shared>);
+
+/// What all sessions of an engine have in common.
+struct Shared {
+    profile: Profile,
+    programs: Programs,
+    variables: Variables,
+    directory: PathBuf,
+    local: PathBuf,
+    chats: Chats,
+    run: String,
+    mark: Mark,
+}
+
+impl Command {
+    /// Makes sure that there is a program to start; nothing runs yet.
+    pub(crate) fn start(options: Options) -> Result<Self, EngineError> {
+        let Options { profile, squad, variables, directory, local, run } = options;
+        let programs = Programs::new(&directory, &variables);
+        let chats = Chats::new(&local);
+        let mut shared = Shared { profile, programs, variables, directory, local, chats, run, mark: Mark::new() };
+        shared.program()?;
+        shared.mark.guard(squad.as_deref());
+        Ok(Self(Arc::new(shared)))
+    }
+
+    pub(crate) fn name(&self) -> &str {
+        &self.0.profile.name
+    }
+
+    /// The program, which says more than its version would after the time it takes to ask for that.
+    pub(crate) fn version(&self) -> String {
+        self.0.program().map(|program| program.path().display().to_string()).unwrap_or_default()
+    }
+}
+
+impl Shared {
+    fn program(&self) -> Result<Program, EngineError> {
+        locate(&self.profile, &self.programs)
+    }
+
+    /// A session works in the project, and where no file of the repository tells the engine what to do by itself.
+    fn check_folder(&self, directory: &Path) -> Result<(), EngineError> {
+        let unusable = |reason: String, hint: String| EngineError::Unusable { reason, hint: Some(hint) };
+        let directory = confined(&self.directory, directory)
+            .map_err(|reason| unusable(reason, "name a folder of the project".to_owned()))?;
+        if self.profile.trusts_repository {
+            return Ok(());
+        }
+        let root = dunce::canonicalize(&self.directory).unwrap_or_else(|_| self.directory.clone());
+        let folders = directory.ancestors().take_while(|folder| folder.starts_with(&root));
+        let found = folders.flat_map(|folder| self.profile.reads.iter().map(|file| folder.join(file)));
+        match found.into_iter().find(|file| file.symlink_metadata().is_ok()) {
+            None => Ok(()),
+            Some(file) => {
+                let name = &self.profile.name;
+                let reason = format!(
+                    "{name} reads {} by itself and cannot be told not to, and a repository is not to say what runs",
+                    file.display()
+                );
+                let hint = format!("if you trust it: squad config set --user engines.{name}.trust_repository true");
+                Err(unusable(reason, hint))
+            }
+        }
+    }
+}
+
+/// The program that a profile names.
+pub(crate) fn locate(profile: &Profile, programs: &Programs) -> Result<Program, EngineError> {
+    let missing = |what: String| {
+        let install = profile.install.as_ref().map(|how| format!("install it: {how}; or ")).unwrap_or_default();
+        let hint = format!("{install}name it: squad config set --user engines.{}.program PATH", profile.name);
+        EngineError::Missing { what, hint }
+    };
+    let path = Path::new(&profile.program);
+    match programs.named(path) {
+        Ok(program) if !path.is_absolute() || path.is_file() => Ok(program),
+        Ok(_) => Err(missing(format!("there is no program {}, which `{}` is to be", path.display(), profile.name))),
+        Err(Unfit::Missing(_)) => {
+            Err(missing(format!("{} is not installed: no `{}` in PATH", profile.name, profile.program)))
+        }
+        Err(unfit) => Err(missing(format!("{} is not run: {unfit}", profile.name))),
+    }
+}
+
+/// What the program says of its version, in a folder where nothing tells it what to do.
+pub(crate) async fn version(profile: &Profile, program: &Program, variables: &Variables) -> Option<String> {
+    let folder = tempfile::tempdir().ok()?;
+    let mut command = tokio::process::Command::from(program.command());
+    command.arg("--version").env_clear().envs(environment::allowed(variables, &profile.env));
+    command.current_dir(folder.path()).stdin(Stdio::null()).kill_on_drop(true);
+    let output = tokio::time::timeout(VERSION, command.output()).await.ok()?.ok()?;
+    let text = String::from_utf8_lossy(&output.stdout).into_owned();
+    let line = text.lines().map(str::trim).find(|line| !line.is_empty())?;
+    output.status.success().then(|| first_line(line, 100))
+}
+
+/// A folder of the project, with all links resolved.
+pub(crate) fn confined(root: &Path, folder: &Path) -> Result<PathBuf, String> {
+    let shown = folder.display();
+    let root = dunce::canonicalize(root).map_err(|error| format!("cannot work in {}: {error}", root.display()))?;
+    let folder = dunce::canonicalize(root.join(folder)).map_err(|error| format!("cannot work in {shown}: {error}"))?;
+    if !folder.is_dir() {
+        return Err(format!("cannot work in {shown}: it is no folder"));
+    }
+    let is_inside = folder
+        .strip_prefix(&root)
+        .is_ok_and(|inner| inner.components().next() != Some(Component::Normal(".git".as_ref())));
+    if is_inside { Ok(folder) } else { Err(format!("cannot work in {shown}: it is outside of the project")) }
+}
+
+/// What makes Codex leave alone the configuration of every project that the folder may be part of.
+fn codex_projects(directory: &Path) -> String {
+    let folder = dunce::canonicalize(directory).unwrap_or_else(|_| directory.to_owned());
+    let around = folder.ancestors().map(Path::to_owned).chain(crate::program::work_trees(&folder));
+    let mut projects = toml::Table::new();
+    for path in around {
+        let level = toml::Table::from_iter([("trust_level".to_owned(), toml::Value::from("untrusted"))]);
+        projects.insert(path.display().to_string(), level.into());
+    }
+    format!("projects={}", toml::Value::from(projects))
+}
+
+impl Adapter for Command {
+    type Session = Session;
+
+    async fn open(&self, opening: Opening) -> Result<Session, EngineError> {
+        Session::open(Arc::clone(&self.0), opening)
+    }
+
+    async fn offer(&self) -> Offer {
+        Offer { engine: self.name().to_owned(), ..Offer::default() }
+    }
+
+    fn connection(&self) -> ConnectionState {
+        ConnectionState::Connected
+    }
+
+    async fn connection_changed(&self) {
+        std::future::pending().await
+    }
+
+    async fn stop(self) {
+        // A session that is still open keeps the rest; what carries the mark ends with squad then.
+        if let Some(mut shared) = Arc::into_inner(self.0) {
+            shared.mark.end().await;
+        }
+    }
+}
+
+#[cfg(all(test, unix))]
+mod tests;

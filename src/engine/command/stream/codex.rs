@@ -1,0 +1,78 @@
+//! What `codex exec --json` prints.
+
+use serde_json::Value;
+
+use super::{Heard, content, number, text};
+use crate::engine::Fact;
+use crate::model::{Usage, list};
+
+pub(super) fn read(value: &Value, heard: &mut Heard, facts: &mut Vec<Fact>) {
+    let item = &value["item"];
+    match text(value, "/type") {
+        Some("thread.started") => heard.chat(text(value, "/thread_id")),
+        Some("item.started") => begin(item, facts),
+        Some("item.completed") => match text(item, "/type") {
+            Some("agent_message") => heard.say(text(item, "/text").unwrap_or_default(), facts),
+            Some("error") => facts.push(Fact::Warning(text(item, "/message").unwrap_or_default().to_owned())),
+            Some("reasoning" | "todo_list") => facts.push(Fact::Alive),
+            _ => end(item, facts),
+        },
+        Some("turn.completed") => {
+            // Of the whole thread.
+            heard.counted = Some(Usage {
+                input_tokens: number(value, "/usage/input_tokens"),
+                output_tokens: number(value, "/usage/output_tokens"),
+                cache_read_tokens: number(value, "/usage/cached_input_tokens"),
+                cache_write_tokens: number(value, "/usage/cache_write_input_tokens"),
+                reasoning_tokens: number(value, "/usage/reasoning_output_tokens"),
+                ..Usage::default()
+            });
+        }
+        Some("turn.failed") => heard.error = text(value, "/error/message").map(str::to_owned),
+        Some("error") => heard.error = text(value, "/message").map(str::to_owned),
+        _ => {}
+    }
+}
+
+/// The tool and what it is about.
+fn named(item: &Value) -> (String, String) {
+    let kind = text(item, "/type").unwrap_or_default();
+    let about = match kind {
+        "command_execution" => text(item, "/command").unwrap_or_default().to_owned(),
+        "file_change" => {
+            list(item["changes"].as_array().into_iter().flatten().filter_map(|change| text(change, "/path")))
+        }
+        "web_search" => text(item, "/query").unwrap_or_default().to_owned(),
+        "mcp_tool_call" => {
+            let tool =
+                format!("{}-{}", text(item, "/server").unwrap_or_default(), text(item, "/tool").unwrap_or_default());
+            return (tool, content(&item["arguments"]));
+        }
+        _ => String::new(),
+    };
+    (kind.to_owned(), about)
+}
+
+fn begin(item: &Value, facts: &mut Vec<Fact>) {
+    let (tool, detail) = named(item);
+    let call = text(item, "/id").unwrap_or_default().to_owned();
+    facts.push(Fact::ToolStarted { call, tool, detail, writes: None });
+}
+
+fn end(item: &Value, facts: &mut Vec<Fact>) {
+    let (tool, about) = named(item);
+    let call = text(item, "/id").unwrap_or_default().to_owned();
+    // A change of files has no beginning.
+    if tool == "file_change" {
+        facts.push(Fact::ToolStarted { call: call.clone(), tool: tool.clone(), detail: about, writes: None });
+    }
+    let failed = matches!(text(item, "/status"), Some("failed" | "declined"));
+    let result = ["aggregated_output", "result", "error"].iter().map(|name| content(&item[*name]));
+    facts.push(Fact::ToolCompleted {
+        call,
+        tool,
+        ok: !failed,
+        exit_code: item.get("exit_code").and_then(Value::as_i64),
+        detail: result.into_iter().find(|text| !text.is_empty()).unwrap_or_default(),
+    });
+}

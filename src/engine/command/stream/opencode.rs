@@ -1,0 +1,39 @@
+//! What `opencode run --format json` prints.
+
+use serde_json::Value;
+
+use super::{Heard, content, detail, number, text, writes};
+use crate::engine::Fact;
+use crate::model::Usage;
+
+pub(super) fn read(value: &Value, heard: &mut Heard, facts: &mut Vec<Fact>) {
+    heard.chat(text(value, "/sessionID"));
+    let part = &value["part"];
+    match text(value, "/type") {
+        Some("text") => heard.say(text(part, "/text").unwrap_or_default(), facts),
+        Some("tool_use") => {
+            let call = text(part, "/callID").unwrap_or_default().to_owned();
+            let tool = text(part, "/tool").unwrap_or_default().to_owned();
+            let (input, state) = (&part["state"]["input"], &part["state"]);
+            let ok = text(state, "/status") == Some("completed");
+            let (detail, writes) = (detail(input), writes(input));
+            facts.push(Fact::ToolStarted { call: call.clone(), tool: tool.clone(), detail, writes });
+            let detail = content(&state[if ok { "output" } else { "error" }]);
+            facts.push(Fact::ToolCompleted { call, tool, ok, exit_code: None, detail });
+        }
+        Some("step_finish") => facts.push(Fact::Usage(Usage {
+            input_tokens: number(part, "/tokens/input"),
+            output_tokens: number(part, "/tokens/output"),
+            reasoning_tokens: number(part, "/tokens/reasoning"),
+            cache_read_tokens: number(part, "/tokens/cache/read"),
+            cache_write_tokens: number(part, "/tokens/cache/write"),
+            cost_usd: part.get("cost").and_then(Value::as_f64),
+            ..Usage::default()
+        })),
+        Some("error") => {
+            let said = text(value, "/error/data/message").or_else(|| text(value, "/error/name"));
+            heard.error = Some(said.unwrap_or("error").to_owned());
+        }
+        _ => {}
+    }
+}

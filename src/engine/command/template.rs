@@ -1,0 +1,313 @@
+//! Command lines as `run-agent.template` has them: words as a shell would write them, `<%= name %>` for values, and parts
+//! between `<% if (name) { %>` and `<% } %>` that depend on whether there is a value. No shell ever sees them: the text is
+//! split into words first, and the values are put into the words.
+
+use super::arguments::{Values, no_option};
+use crate::settings::PLACEHOLDERS;
+
+#[derive(Clone, Debug, PartialEq)]
+pub(crate) struct Template {
+    nodes: Vec<Node>,
+    /// Its first word is the program, and no argument.
+    has_program: bool,
+}
+
+#[derive(Clone, Debug, PartialEq)]
+enum Node {
+    Text(String, usize),
+    Value(&'static str),
+    If { name: &'static str, wanted: bool, then: Vec<Node>, other: Vec<Node> },
+}
+
+/// A word's part.
+#[derive(Debug)]
+enum Piece {
+    Text(char),
+    Value(&'static str),
+}
+
+#[derive(Debug, Default)]
+struct Word {
+    pieces: Vec<Piece>,
+    is_quoted: bool,
+}
+
+impl Template {
+    /// The error says what is wrong, and in which line.
+    pub(crate) fn parse(text: &str) -> Result<Self, String> {
+        let text = text.strip_prefix('\u{feff}').unwrap_or(text);
+        let mut reader = Reader { rest: text, line: 1 };
+        let (nodes, end) = reader.nodes(0)?;
+        if end != End::Text {
+            return Err(format!("line {}: `<% }} %>` ends nothing", reader.line));
+        }
+        let template = Self { nodes, has_program: false };
+        // Quotes and signs are looked at in every branch before anything runs.
+        for is_there in [true, false] {
+            let mut flat = Vec::new();
+            flatten(&template.nodes, &|_| is_there, &mut flat);
+            split(&flat)?;
+        }
+        if template.words(&|_| true).is_empty() {
+            return Err("it has no words".to_owned());
+        }
+        Ok(template)
+    }
+
+    pub(super) fn names(&self) -> impl Iterator<Item = &'static str> {
+        let mut names = Vec::new();
+        collect(&self.nodes, &mut names);
+        names.into_iter()
+    }
+
+    /// The first word, where it is the same text whatever the values are.
+    pub(super) fn first_word(&self) -> Option<String> {
+        let first = |is_there: bool| -> Option<String> {
+            let words = self.words(&|_| is_there);
+            let pieces = &words.first()?.pieces;
+            pieces.iter().map(|piece| if let Piece::Text(c) = piece { Some(*c) } else { None }).collect()
+        };
+        first(true).filter(|word| first(false).as_ref() == Some(word))
+    }
+
+    /// Takes its first word for the program, where that has one of these names.
+    pub(super) fn without_program(self, names: &[&str]) -> Self {
+        let has_program = self.first_word().is_some_and(|word| names.contains(&word.as_str()));
+        Self { has_program, ..self }
+    }
+
+    fn words(&self, is_there: &dyn Fn(&str) -> bool) -> Vec<Word> {
+        let mut flat = Vec::new();
+        flatten(&self.nodes, is_there, &mut flat);
+        // It was split when it was parsed.
+        split(&flat).unwrap_or_default()
+    }
+
+    pub(super) fn arguments(&self, values: &Values) -> Vec<String> {
+        let is_there = |name: &str| values.get(name).is_some_and(|value| !value.is_empty());
+        let words = self.words(&is_there).into_iter().skip(usize::from(self.has_program));
+        words
+            .filter_map(|word| {
+                let mut text = String::new();
+                let starts_with_value = matches!(word.pieces.first(), Some(Piece::Value(_)));
+                for piece in &word.pieces {
+                    match piece {
+                        Piece::Text(c) => text.push(*c),
+                        Piece::Value(name) => text.push_str(values.get(name).unwrap_or_default()),
+                    }
+                }
+                let text = if starts_with_value { no_option(&text) } else { text };
+                (word.is_quoted || !text.is_empty()).then_some(text)
+            })
+            .collect()
+    }
+}
+
+fn collect(nodes: &[Node], names: &mut Vec<&'static str>) {
+    for node in nodes {
+        match node {
+            Node::Text(..) => {}
+            Node::Value(name) => names.push(name),
+            Node::If { then, other, .. } => {
+                collect(then, names);
+                collect(other, names);
+            }
+        }
+    }
+}
+
+fn flatten<'n>(nodes: &'n [Node], is_there: &dyn Fn(&str) -> bool, flat: &mut Vec<&'n Node>) {
+    for node in nodes {
+        match node {
+            Node::If { name, wanted, then, other } => {
+                flatten(if is_there(name) == *wanted { then } else { other }, is_there, flat);
+            }
+            node => flat.push(node),
+        }
+    }
+}
+
+/// Splits as a shell does, without all else that a shell does.
+fn split(flat: &[&Node]) -> Result<Vec<Word>, String> {
+    let mut words: Vec<Word> = Vec::new();
+    let mut word: Option<Word> = None;
+    let mut quote: Option<char> = None;
+    let mut last_line = 1;
+    for node in flat {
+        let (text, mut line) = match node {
+            Node::Value(name) => {
+                word.get_or_insert_default().pieces.push(Piece::Value(name));
+                continue;
+            }
+            Node::Text(text, line) => (text, *line),
+            Node::If { .. } => continue,
+        };
+        let mut characters = text.chars().peekable();
+        while let Some(c) = characters.next() {
+            let needs_shell = |what: &str| Err(format!("line {line}: `{what}` needs a shell, and no shell is used"));
+            match (quote, c) {
+                (Some('\''), '\'') | (Some('"'), '"') => quote = None,
+                (None, '\'' | '"') => {
+                    quote = Some(c);
+                    word.get_or_insert_default().is_quoted = true;
+                }
+                (None | Some('"'), '\\') => match characters.next() {
+                    Some('\n') => line += 1,
+                    Some('\r') if characters.next_if_eq(&'\n').is_some() => line += 1,
+                    Some(next) => {
+                        let pieces = &mut word.get_or_insert_default().pieces;
+                        if quote.is_some() && !matches!(next, '"' | '\\' | '$' | '`') {
+                            pieces.push(Piece::Text('\\'));
+                        }
+                        pieces.push(Piece::Text(next));
+                    }
+                    None => return Err(format!("line {line}: nothing follows the `\\`")),
+                },
+                (None | Some('"'), '$' | '`') => return needs_shell(&c.to_string()),
+                (None, '|' | '&' | ';' | '<' | '>' | '(' | ')' | '*' | '?') => return needs_shell(&c.to_string()),
+                (None, '#') if word.is_none() => while characters.next_if(|c| *c != '\n').is_some() {},
+                (None, c) if c.is_whitespace() => {
+                    line += usize::from(c == '\n');
+                    words.extend(word.take());
+                }
+                (_, c) => {
+                    line += usize::from(c == '\n');
+                    word.get_or_insert_default().pieces.push(Piece::Text(c));
+                }
+            }
+        }
+        last_line = line;
+    }
+    if quote.is_some() {
+        return Err(format!("line {last_line}: a quote is not closed"));
+    }
+    words.extend(word);
+    Ok(words)
+}
+
+struct Reader<'t> {
+    rest: &'t str,
+    line: usize,
+}
+
+#[derive(PartialEq)]
+enum End {
+    Text,
+    Close,
+    Else,
+}
+
+/// As deep as parts may be nested.
+const DEPTH: usize = 16;
+
+impl<'t> Reader<'t> {
+    fn nodes(&mut self, depth: usize) -> Result<(Vec<Node>, End), String> {
+        let mut nodes = Vec::new();
+        while let Some((before, rest)) = self.rest.split_once("<%") {
+            self.text(before, &mut nodes);
+            let line = self.line;
+            let (tag, rest) =
+                rest.split_once("%>").ok_or_else(|| format!("line {line}: `<%` is not closed by `%>`"))?;
+            self.line += tag.matches('\n').count();
+            self.rest = rest;
+            let unknown = || {
+                format!(
+                    "line {line}: squad does not know `<%{tag}%>`; it knows `<%= NAME %>`, `<% if (NAME) {{ %>`, `<% }} else {{ %>` and `<% }} %>`"
+                )
+            };
+            if tag.starts_with('#') {
+                continue;
+            }
+            if let Some(value) = tag.strip_prefix(['=', '-']) {
+                nodes.push(Node::Value(known(value.trim_end_matches(['-', '_']), line)?));
+                continue;
+            }
+            let words: String = tag.trim_matches(['-', '_']).split_whitespace().collect();
+            match words.as_str() {
+                "}" => return Ok((nodes, End::Close)),
+                "}else{" => return Ok((nodes, End::Else)),
+                words => {
+                    let name =
+                        words.strip_prefix("if(").and_then(|rest| rest.strip_suffix("){")).ok_or_else(unknown)?;
+                    let (name, wanted) = name.strip_prefix('!').map_or((name, true), |name| (name, false));
+                    let name = known(name, line)?;
+                    if depth >= DEPTH {
+                        return Err(format!("line {line}: too deep"));
+                    }
+                    nodes.push(self.branch((name, wanted), depth, line)?);
+                }
+            }
+        }
+        let rest = std::mem::take(&mut self.rest);
+        self.text(rest, &mut nodes);
+        Ok((nodes, End::Text))
+    }
+
+    fn branch(&mut self, (name, wanted): (&'static str, bool), depth: usize, line: usize) -> Result<Node, String> {
+        let not_closed = || format!("line {line}: `<% if … %>` is not closed by `<% }} %>`");
+        let (then, end) = self.nodes(depth + 1)?;
+        let (other, end) = if end == End::Else { self.nodes(depth + 1)? } else { (Vec::new(), end) };
+        if end == End::Close { Ok(Node::If { name, wanted, then, other }) } else { Err(not_closed()) }
+    }
+
+    fn text(&mut self, text: &'t str, nodes: &mut Vec<Node>) {
+        nodes.push(Node::Text(text.to_owned(), self.line));
+        self.line += text.matches('\n').count();
+    }
+}
+
+fn known(name: &str, line: usize) -> Result<&'static str, String> {
+    let name = name.trim();
+    PLACEHOLDERS.into_iter().find(|known| *known == name).ok_or_else(|| {
+        format!("line {line}: there is no value `{name}`; there are {}", crate::model::list(PLACEHOLDERS))
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const CURSOR: &str = "cursor-agent --approve-mcps --model composer-1 --print \\\n\
+        <% if (chatId) { %> --resume <%= chatId %> <% } %> \\\nagent \"<%= prompt %>\"\n";
+
+    fn filled(template: &str, prompt: &str, chat: Option<&str>) -> Vec<String> {
+        let values = Values { prompt: Some(prompt.to_owned()), chat_id: chat.map(str::to_owned), ..Values::default() };
+        Template::parse(template).expect("a template").arguments(&values)
+    }
+
+    #[test]
+    fn conditions_choose_and_values_stay_whole() {
+        let head = ["cursor-agent", "--approve-mcps", "--model", "composer-1", "--print"];
+        let hostile = "say \"hi\"; rm -rf / `id` $(id) 'x'\n\\ <%= task %> &amp;";
+        assert_eq!(filled(CURSOR, hostile, None), [&head[..], &["agent", hostile]].concat());
+        let chat = "x; touch /tmp/owned";
+        assert_eq!(filled(CURSOR, "p", Some(chat)), [&head[..], &["--resume", chat, "agent", "p"]].concat());
+        assert_eq!(filled("a <% if (!chatId) { %>new<% } else { %>old<% } %>", "p", None), ["a", "new"]);
+        assert_eq!(filled("a <% if (!chatId) { %>new<% } else { %>old<% } %>", "p", Some("c")), ["a", "old"]);
+        assert_eq!(filled("a --x=<%= prompt %>b <%= chatId %> '<%- chatId %>'", "p q", None), ["a", "--x=p qb", ""]);
+        assert_eq!(filled("a 'b c' d\\ e \"f\\\"g\" # h", "", None), ["a", "b c", "d e", "f\"g"]);
+        assert_eq!(filled("a <%= prompt %>", "--yolo", None), ["a", " --yolo"]);
+    }
+
+    #[test]
+    fn what_needs_a_shell_or_is_unknown_is_refused_with_its_line() {
+        for (template, said) in [
+            ("a | tee b", "line 1: `|` needs a shell"),
+            ("a\nb \"$(id)\"", "line 2: `$` needs a shell"),
+            ("a > b", "line 1: `>` needs a shell"),
+            ("a `id`", "line 1: ``` needs a shell"),
+            ("a && b", "line 1: `&` needs a shell"),
+            ("a \\\n<%= secret %>", "line 2: there is no value `secret`"),
+            ("<% while (1) { %>", "line 1: squad does not know"),
+            ("a <% if (chatId) { %> b", "line 1: `<% if … %>` is not closed"),
+            ("a <% } %>", "line 1: `<% } %>` ends nothing"),
+            ("a \"b", "line 1: a quote is not closed"),
+            ("a <% if (chatId) { %> | b <% } %>", "line 1: `|` needs a shell"),
+            ("a <%= prompt", "line 1: `<%` is not closed"),
+            (" \n", "it has no words"),
+        ] {
+            let error = Template::parse(template).expect_err(template);
+            assert!(error.starts_with(said), "{template}: {error}");
+        }
+    }
+}
