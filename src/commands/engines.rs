@@ -5,9 +5,10 @@ use crate::ui::{BAD, GOOD, STRONG, Ui};
 
 /// List the engines and whether they are ready
 ///
-/// Starts each engine to see its version, its protocol and who is logged in.
+/// Starts each engine to see its version, its protocol and who is logged in. For those that ask nobody before they act, it
+/// says what governs them. The README describes how to add one of your own.
 #[derive(clap::Args)]
-#[command(after_help = "Examples:\n  squad engines\n  squad engines copilot --json")]
+#[command(after_help = "Examples:\n  squad engines\n  squad engines claude\n  squad engines copilot --json")]
 pub(super) struct Args {
     /// Only this engine
     name: Option<String>,

@@ -30,7 +30,7 @@ Examples:
   squad watch --json                 Every event, for programs
   squad watch --engine rehearsal     No model, no login, no network")]
 pub(super) struct Args {
-    /// The engine that runs the sessions: copilot or rehearsal
+    /// The engine that runs the sessions; `squad engines` lists them
     #[arg(long, value_name = "NAME")]
     engine: Option<String>,
     /// The script that the rehearsal engine plays; chooses that engine

@@ -18,8 +18,8 @@ use crate::policy::is_in_inbox;
 /// So often a turn goes on whose engine died in its middle: more often, and the turn may be why.
 const INTERRUPTIONS: usize = 3;
 
-/// A turn that was told to stop has this long to end.
-const GRACE: Duration = Duration::from_secs(5);
+/// A turn that was told to stop has this long to end. A process is killed after 5 s, and still has its last words.
+const GRACE: Duration = Duration::from_secs(8);
 
 impl Workers {
     pub(super) async fn turn(

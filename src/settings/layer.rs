@@ -227,7 +227,11 @@ fn variable_of(key: &str) -> String {
 
 /// A value given as bare text: a flag, a variable, `squad config set`.
 pub(crate) fn from_text(key: &str, text: &str) -> Value {
-    if matches!(key, "engine.fallback" | "sessions.core") || key.ends_with(".models") || key.ends_with(".args") {
+    let of_engine = key.starts_with("engines.")
+        && [".strict", ".free", ".env", ".reads", ".create_chat"].iter().any(|field| key.ends_with(field));
+    let is_list =
+        matches!(key, "engine.fallback" | "sessions.core") || key.ends_with(".models") || key.ends_with(".args");
+    if is_list || of_engine {
         return Value::Array(text.split(',').map(|item| Value::String(item.trim().to_owned())).collect());
     }
     let typed = match (text.parse::<i64>(), text.parse::<f64>(), text.parse::<bool>()) {

@@ -18,6 +18,8 @@ mod decision_states;
 mod decisions;
 mod demo;
 mod direct;
+#[cfg(unix)]
+mod engines;
 mod evidence;
 mod exit_codes;
 mod export;

@@ -114,7 +114,11 @@ fn table(name: &str, value: &str) -> String {
 fn variable(name: &str) -> Option<String> {
     match name {
         // Free names have none, but for the one that stands for all.
-        "models.override.ada" | "models.roles.tester" | "mcp.servers.tides.command" => None,
+        "models.override.ada"
+        | "models.roles.tester"
+        | "engines.mine.program"
+        | "agents.ada.engine"
+        | "mcp.servers.tides.command" => None,
         name => Some(format!("SQUAD_{}", name.replace('.', "_").to_uppercase())),
     }
 }

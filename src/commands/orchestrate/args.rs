@@ -60,7 +60,7 @@ pub(in crate::commands) struct Args {
     /// The model for every agent
     #[arg(long, value_name = "ID")]
     model: Option<String>,
-    /// The engine that runs the sessions: copilot or rehearsal
+    /// The engine of every agent of this run, such as claude; `squad engines` lists them
     #[arg(long, value_name = "NAME")]
     engine: Option<String>,
     /// The script that the rehearsal engine plays; chooses that engine

@@ -6,7 +6,7 @@ use std::io;
 use std::process::Stdio;
 use std::sync::Arc;
 
-use tokio::process::Command as Process;
+use tokio::process;
 use tokio::sync::{mpsc, oneshot, watch};
 use tokio::task::JoinHandle;
 use tokio::time::{Instant, timeout};
@@ -236,11 +236,11 @@ impl Turn {
         }
     }
 
-    fn command(&self, arguments: Vec<String>) -> Process {
+    fn command(&self, arguments: Vec<String>) -> process::Command {
         let (shared, profile) = (&self.shared, &self.shared.profile);
         let mut variables = environment::allowed(&shared.variables, &profile.env);
         shared.programs.restrict(&mut variables);
-        let mut command = Process::from(self.program.command());
+        let mut command = process::Command::from(self.program.command());
         command.args(arguments).env_clear().envs(variables).envs(&profile.set);
         command.env("SQUAD_RUN", &shared.run).env(SESSION, &self.opening.session);
         command.env(shared.mark.name(), shared.mark.value()).current_dir(&self.opening.directory);

@@ -32,7 +32,8 @@ use crate::ops::run::signals::Obeyed;
 use crate::ops::run::snapshots::RunSnapshots;
 use crate::ops::run::{direct, past, setup};
 use crate::ops::team::agents::compiler;
-use crate::ops::team::{engines, secrets};
+use crate::ops::team::engines::{self, NotStarted};
+use crate::ops::team::secrets;
 use crate::ops::{Project, runtime};
 use crate::policy::Redactor;
 use crate::pool::{
@@ -212,7 +213,7 @@ async fn with_engine(
     }
     let pool = match sessions_of((env, project, run, plan), order, reports, &cancel, team).await {
         Ok(pool) => pool,
-        Err(failure) => return (not_started(project, failure, run, reports, &tree).await, None),
+        Err(not_started) => return (without_engine(not_started, run, reports, &tree).await, None),
     };
     let requests =
         RequestHandler { user_messages, ..setup::requests(project, order, head, past, lockouts, cancel.clone()) };
@@ -302,13 +303,13 @@ async fn without_agents(run: &RunId, status: Outcome, failure: Option<Failure>, 
 }
 
 /// That no engine can be started is an end of the run like every other, and recorded.
-async fn not_started(project: &Project, failure: Failure, run: &RunId, reports: &Reports, tree: &WorkTree) -> Ended {
+async fn without_engine(why: NotStarted, run: &RunId, reports: &Reports, tree: &WorkTree) -> Ended {
+    let NotStarted { engine, failure } = why;
     tree.close();
     let status = match failure.kind {
         FailureKind::Interrupted => Outcome::Cancelled,
         _ => {
-            let (engine, reason) = (project.settings.engine.name.clone(), failure.message.clone());
-            reports.tell(None, What::ConnectionFailed { engine, reason });
+            reports.tell(None, What::ConnectionFailed { engine, reason: failure.message.clone() });
             Outcome::Failed
         }
     };
@@ -322,7 +323,7 @@ async fn sessions_of(
     reports: &Reports,
     cancel: &Cancel,
     sessions: &Sessions,
-) -> Result<Arc<SessionPool>, Failure> {
+) -> Result<Arc<SessionPool>, NotStarted> {
     let (kept, is_of_team) = match sessions {
         Sessions::Own => (None, false),
         Sessions::Conversation(kept) => (kept.usable(), false),
@@ -338,7 +339,10 @@ async fn sessions_of(
     tokio::select! {
         biased;
         // What has begun to start is killed when it is dropped.
-        () = interrupted.wait() => Err(Failure::new(FailureKind::Interrupted, "interrupted before anything began")),
+        () = interrupted.wait() => Err(NotStarted {
+            engine: project.settings.engine.name.clone(),
+            failure: Failure::new(FailureKind::Interrupted, "interrupted before anything began"),
+        }),
         started = engines::start(&engines, project, plan, reports) => started,
     }?;
     let places = project.settings.sessions.max_concurrent;

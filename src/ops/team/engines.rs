@@ -107,7 +107,12 @@ fn profile(name: &str, settings: &Settings) -> Result<Profile, EngineError> {
 }
 
 /// Starts those that a plan needs for certain, so that what is missing is said before anybody works.
-pub(crate) async fn start(engines: &Engines, project: &Project, plan: &Plan, reports: &Reports) -> Result<(), Failure> {
+pub(crate) async fn start(
+    engines: &Engines,
+    project: &Project,
+    plan: &Plan,
+    reports: &Reports,
+) -> Result<(), NotStarted> {
     let settings = &project.settings;
     let members = plan.agents.iter().chain(&plan.reviewer).filter_map(|slug| project.team.member(slug));
     let engine_of = |member: &Member| {
@@ -119,9 +124,18 @@ pub(crate) async fn start(engines: &Engines, project: &Project, plan: &Plan, rep
         needed.insert(settings.engine_of(&[Slug::COORDINATOR.to_owned()], None));
     }
     for name in needed {
-        engines.get(name.as_deref(), reports).await.map_err(Failure::from)?;
+        if let Err(error) = engines.get(name.as_deref(), reports).await {
+            let engine = name.unwrap_or_else(|| settings.engine.name.clone());
+            return Err(NotStarted { engine, failure: error.into() });
+        }
     }
     Ok(())
+}
+
+/// An engine without which a run cannot begin.
+pub(crate) struct NotStarted {
+    pub(crate) engine: String,
+    pub(crate) failure: Failure,
 }
 
 /// The rehearsal's script, where one is named. A script for another engine is a mistake.

@@ -19,7 +19,12 @@ impl EngineKey {
         let key = settings.copilot.provider.as_ref().and_then(|provider| provider.api_key_env.as_deref());
         let variables = env.variables.iter().filter(|(name, _)| matters(name) || Some(name.as_str()) == key);
         let variables = variables.map(|(name, value)| (name.clone(), hash(value)));
-        let settings = [("the engine's settings", format!("{settings:?}")), ("MCP servers", format!("{servers:?}"))];
+        let (others, agents) = (&project.settings.engines, &project.settings.agent_engines);
+        let settings = [
+            ("the engine's settings", format!("{settings:?}")),
+            ("the settings of other engines", format!("{others:?} {agents:?}")),
+            ("MCP servers", format!("{servers:?}")),
+        ];
         let settings = settings.into_iter().map(|(name, value)| (name.to_owned(), hash(&value)));
         Self(settings.chain(variables).collect())
     }

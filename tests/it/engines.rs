@@ -1,0 +1,218 @@
+//! Programs of the user's as engines, through the real binary: a shell script stands for an agent.
+
+use std::os::unix::fs::PermissionsExt;
+use std::process::Stdio;
+
+use serde_json::Value;
+
+use crate::process::{rest, wait_for};
+use crate::support::{Output, TestRepo};
+
+const BINARY: &str = env!("CARGO_BIN_EXE_squad");
+const USER: &str = "../home/config/squad/config.toml";
+/// Says what it was told and what it knows.
+const ECHO: &str = "#!/bin/sh\necho \"$0 $* run=$SQUAD_RUN secret=$SECRET\"\ncat\n";
+
+/// The team, whose user has an engine `mine`; and more configuration of the user's.
+fn world(script: &str, configuration: &str) -> TestRepo {
+    let mut repo = TestRepo::with_small_team();
+    repo.write("../bin/my-agent", script);
+    // Not by way of the checkout: what lies there is not run.
+    let programs = repo.root().with_file_name("bin");
+    let program = programs.join("my-agent");
+    std::fs::set_permissions(&program, std::fs::Permissions::from_mode(0o755)).expect("it is ours");
+    let mine = "[engines.mine]\nprogram = \"my-agent\"\nargs = [\"{mode}\"]\nprompt = \"stdin\"\nstrict = [\"--safe\"]\nfree = [\"--yes\"]\n";
+    repo.write(USER, &format!("{mine}{configuration}"));
+    let path = format!("{}:{}", programs.display(), repo.variables["PATH"]);
+    repo.variables.insert("PATH".to_owned(), path);
+    repo.variables.insert("SECRET".to_owned(), "of somebody else".to_owned());
+    repo
+}
+
+fn squad(repo: &TestRepo, arguments: &[&str]) -> Output {
+    let done = repo.command(BINARY, &repo.root()).args(arguments).stdin(Stdio::null()).output().expect("squad runs");
+    let text = |bytes: Vec<u8>| String::from_utf8(bytes).expect("UTF-8");
+    let code = done.status.code().and_then(|code| u8::try_from(code).ok()).expect("a code");
+    Output { out: text(done.stdout), err: text(done.stderr), code }
+}
+
+fn of<'e>(events: &'e [Value], kind: &str) -> Vec<&'e Value> {
+    events.iter().filter(|event| event["type"] == kind).collect()
+}
+
+#[test]
+fn each_agent_works_on_its_own_engine_in_one_run() {
+    let repo = world(ECHO, "[engine]\nname = \"rehearsal\"\n[agents.ada]\nengine = \"mine\"\n");
+    let output = squad(&repo, &["orchestrate", "--json", "--agent", "ada", "--agent", "bob", "Add it"]);
+    assert_eq!(output.code, 0, "{output}");
+    let events = TestRepo::events(&output);
+    let mut started: Vec<_> = of(&events, "engine.started").iter().map(|event| event["engine"].as_str()).collect();
+    started.sort_unstable();
+    assert_eq!(started, [Some("mine"), Some("rehearsal")], "{output}");
+    let exited = of(&events, "engine.exited");
+    assert_eq!(exited.len(), 1, "{output}");
+    let (exited, run) = (exited[0], exited[0]["run"].as_str().expect("an id"));
+    let session = format!("squad-ada-{run}");
+    for (key, value) in [("agent", "ada"), ("engine", "mine"), ("session", session.as_str())] {
+        assert_eq!(exited[key], value, "{output}");
+    }
+    assert_eq!((&exited["exit_code"], &exited["turn"]), (&0.into(), &1.into()), "{output}");
+    let governed = of(&events, "engine.governed");
+    assert_eq!(governed[0]["by"], "its own strictest mode (`--safe`)", "{output}");
+    let said = repo.read(&format!(".git/squad/{}", exited["stdout"].as_str().expect("a path")));
+    assert!(said.contains(&format!("my-agent --safe run={run} secret=\n# Role\n")), "{said}");
+    assert!(said.contains("\n# Task\n\n") && said.contains("Add it"), "{said}");
+    // What the run keeps says it too.
+    let log = repo.squad(&["log", run]).out;
+    assert!(log.contains("mine ended with code 0") && log.contains("its own strictest mode"), "{log}");
+    repo.assert_sound();
+}
+
+#[test]
+fn with_leave_it_works_in_its_own_mode_for_that() {
+    let repo = world(ECHO, "[agents.ada]\nengine = \"mine\"\n");
+    // Nobody else is needed, and so no other engine: the default one is not there.
+    let output = squad(&repo, &["orchestrate", "--permissions", "allow", "--agent", "ada", "Add it"]);
+    assert_eq!(output.code, 0, "{output}");
+    assert!(
+        output.err.contains("mine asks nobody before it acts; what governs it: its own mode for work (`--yes`)"),
+        "{output}"
+    );
+    assert!(output.out.contains("my-agent --yes"), "{output}");
+}
+
+#[test]
+fn the_charter_names_an_engine_and_the_flag_beats_it() {
+    let repo = world(ECHO, "[engine]\nname = \"rehearsal\"\n");
+    let charter = |engine: &str| {
+        repo.write(".squad/agents/ada/charter.md", &format!("# Ada\n\n## Model\n\n- **Engine:** `{engine}`\n"));
+    };
+    charter("mine");
+    let started = |arguments: &[&str]| {
+        let output = squad(&repo, &[&["orchestrate", "--json", "--agent", "ada", "Add it"], arguments].concat());
+        let events = TestRepo::events(&output);
+        of(&events, "engine.started").iter().map(|event| event["engine"].to_string()).collect::<Vec<_>>().join(" ")
+    };
+    assert_eq!(started(&[]), "\"mine\"");
+    assert_eq!(started(&["--engine", "rehearsal"]), "\"rehearsal\"");
+    charter("nobodys");
+    let output = squad(&repo, &["orchestrate", "--agent", "ada", "Add it"]);
+    assert_eq!(output.code, 3, "{output}");
+    assert!(
+        output.err.contains("there is no engine `nobodys`") && output.err.contains("agents/ada/charter.md"),
+        "{output}"
+    );
+}
+
+#[test]
+fn what_cannot_start_is_said_and_falls_back_loudly() {
+    let gone = "[engines.gone]\nprogram = \"no-such-agent\"\nprompt = \"stdin\"\n[agents.ada]\nengine = \"gone\"\n";
+    let repo = world(ECHO, gone);
+    let output = squad(&repo, &["orchestrate", "--agent", "ada", "Add it"]);
+    assert_eq!(output.code, 4, "{output}");
+    assert!(output.err.contains("gone is not installed: no `no-such-agent` in PATH"), "{output}");
+    assert!(output.err.contains("hint: name it: squad config set --user engines.gone.program PATH"), "{output}");
+    repo.write(USER, &format!("{gone}[engine]\nfallback = [\"rehearsal\"]\n"));
+    let output = squad(&repo, &["orchestrate", "--json", "--agent", "ada", "Add it"]);
+    let events = TestRepo::events(&output);
+    let fallback = of(&events, "engine.fallback");
+    assert_eq!((&fallback[0]["from"], &fallback[0]["to"]), (&"gone".into(), &"rehearsal".into()), "{output}");
+}
+
+#[test]
+fn a_repository_brings_no_command_lines() {
+    let repo = world(ECHO, "[engine]\nname = \"rehearsal\"\n");
+    repo.write(".squad/config.toml", "[engines.evil]\nprogram = \"/bin/sh\"\nargs = [\"-c\", \"touch owned\"]\n[engines.claude]\nprogram = \"/bin/sh\"\n");
+    let output = squad(&repo, &["orchestrate", "--agent", "ada", "Add it"]);
+    assert!(
+        output.err.contains(".squad/config.toml:2: `engines.evil` is ignored: a repository may not set it"),
+        "{output}"
+    );
+    assert!(output.err.contains(".squad/config.toml:5: `engines.claude` is ignored"), "{output}");
+    let output = squad(&repo, &["orchestrate", "--engine", "evil", "--agent", "ada", "Add it"]);
+    assert!(output.code == 2 && output.err.contains("there is no engine `evil`"), "{output}");
+    assert!(!repo.exists("owned"));
+    // Nor the program itself.
+    repo.write("tools/my-agent", ECHO);
+    let path = repo.root().join("tools/my-agent");
+    std::fs::set_permissions(&path, std::fs::Permissions::from_mode(0o755)).expect("it is ours");
+    let mut repo = repo;
+    repo.variables.insert("PATH".to_owned(), format!("{}:/usr/bin:/bin", repo.root().join("tools").display()));
+    let output = squad(&repo, &["orchestrate", "--engine", "mine", "--agent", "ada", "Add it"]);
+    assert!(output.code == 4 && output.err.contains("mine is not run: "), "{output}");
+}
+
+#[test]
+fn one_that_works_for_too_long_is_ended_and_what_it_said_is_kept() {
+    let script = "#!/bin/sh\ntrap '' TERM\necho begun\nsleep 300 &\nwhile :; do sleep 0.1; done\n";
+    let repo = world(script, "[agents.ada]\nengine = \"mine\"\n[sessions]\nlimit = \"1s\"\n");
+    let output = squad(&repo, &["orchestrate", "--json", "--agent", "ada", "Add it"]);
+    assert_eq!(output.code, 1, "{output}");
+    let events = TestRepo::events(&output);
+    let exited = of(&events, "engine.exited");
+    assert_eq!((&exited[0]["exit_code"], &exited[0]["signal"]), (&Value::Null, &9.into()), "{output}");
+    assert_eq!(of(&events, "agent.timed_out").len(), 1, "{output}");
+    let said = repo.read(&format!(".git/squad/{}", exited[0]["stdout"].as_str().expect("a path")));
+    assert_eq!(said, "begun\n");
+}
+
+/// By a guardian that finds what carries the run's mark, which is known of Linux only.
+#[cfg(target_os = "linux")]
+#[test]
+fn nothing_outlives_a_squad_that_is_killed() {
+    let script = "#!/bin/sh\nsetsid sleep 987 &\nsleep 987 &\necho $$ > \"$HOME/begun\"\nwait\n";
+    let repo = world(script, "[agents.ada]\nengine = \"mine\"\n");
+    let mut command = repo.command(BINARY, &repo.root());
+    command.args(["orchestrate", "--json", "--agent", "ada", "Add it"]);
+    let mut child =
+        command.stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::null()).spawn().expect("squad runs");
+    wait_for(&mut child, "engine.governed");
+    patiently("it has begun", || repo.exists("../home/begun"));
+    child.kill().expect("it runs");
+    rest(child);
+    let mark = format!("HOME={}", repo.variables["HOME"]);
+    let is_left = || {
+        let environments = std::fs::read_dir("/proc").expect("Linux").flatten();
+        environments
+            .filter_map(|entry| std::fs::read(entry.path().join("environ")).ok())
+            .any(|environment| environment.split(|byte| *byte == 0).any(|variable| variable == mark.as_bytes()))
+    };
+    patiently("nothing is left", || !is_left());
+}
+
+#[cfg(target_os = "linux")]
+fn patiently(what: &str, is_so: impl Fn() -> bool) {
+    for _ in 0..1200 {
+        if is_so() {
+            return;
+        }
+        std::thread::sleep(std::time::Duration::from_millis(50));
+    }
+    panic!("waited in vain: {what}");
+}
+
+#[test]
+fn the_engines_are_listed_with_what_governs_them() {
+    let repo = world("#!/bin/sh\necho my-agent 1.2.3\n", "[engine]\nname = \"mine\"\n");
+    let output = squad(&repo, &["engines", "--json"]);
+    assert_eq!(output.code, 0, "{output}");
+    let value: Value = serde_json::from_str(&output.out).expect("JSON");
+    let engines = value["engines"].as_array().expect("a list");
+    let names: Vec<&str> = engines.iter().filter_map(|engine| engine["name"].as_str()).collect();
+    let expected = ["copilot", "rehearsal", "claude", "codex", "gemini", "cursor", "opencode", "copilot-print", "mine"];
+    assert_eq!(names, expected);
+    let mine = &engines[8];
+    assert_eq!(
+        (&mine["chosen"], &mine["ready"], &mine["version"]),
+        (&true.into(), &true.into(), &"my-agent 1.2.3".into())
+    );
+    let governed = mine["governed"].as_str().expect("a text");
+    assert_eq!(
+        governed,
+        "with `--permissions allow` its own mode for work (`--yes`); else its own strictest mode (`--safe`)"
+    );
+    let output = squad(&repo, &["engines", "cursor"]);
+    assert!(output.out.contains("not ready") || output.out.contains("ready"), "{output}");
+    assert!(output.out.contains("else its own strictest mode (`--mode plan`)"), "{output}");
+    assert_eq!(squad(&repo, &["engines", "nobodys"]).code, 2);
+}
