@@ -1,4 +1,4 @@
-//! A model that plays scripts: OpenAI chat completions on loopback, streamed and not.
+//! A model that plays scripts: OpenAI chat completions on loopback, streamed and not; and the wires of [`wires`].
 //!
 //! A script is lines of the last user message that holds any:
 //!
@@ -16,6 +16,9 @@
 //! task then do different things. It plays from its beginning for every prompt. Without a script the model echoes what
 //! it was last told.
 
+#[path = "model_wires.rs"]
+mod wires;
+
 use std::io::{BufRead, BufReader, ErrorKind, Write};
 use std::net::{SocketAddr, TcpListener, TcpStream};
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -24,6 +27,7 @@ use std::thread;
 use std::time::Duration;
 
 use serde_json::{Value, json};
+use wires::Wire;
 
 /// What an agent does, whatever it is told.
 #[derive(Clone, Debug)]
@@ -125,6 +129,14 @@ impl Shared {
                 let body: Value = serde_json::from_slice(&body).unwrap_or_default();
                 self.requests.lock().expect("no one panics with it").push(body.clone());
                 self.complete(&mut stream, &body)?;
+            } else if let Some(wire) = Wire::of(&line) {
+                let body: Value = serde_json::from_slice(&body).unwrap_or_default();
+                self.requests.lock().expect("no one panics with it").push(body.clone());
+                self.answer(&mut stream, &body, wire)?;
+            } else if line.contains("/count_tokens") {
+                respond(&mut stream, 200, &json!({ "input_tokens": 100 }))?;
+            } else if line.starts_with("HEAD ") {
+                stream.write_all(b"HTTP/1.1 200 OK\r\ncontent-length: 0\r\n\r\n")?;
             } else {
                 respond(&mut stream, 404, &json!({ "error": { "message": format!("no such page: {line}") } }))?;
             }
@@ -147,6 +159,15 @@ impl Shared {
             }
             act if body["stream"] == json!(true) => stream_answer(stream, body, act, step.pieces, id),
             act => respond(stream, 200, &whole_answer(body, act, id)),
+        }
+    }
+
+    fn answer(&self, stream: &mut TcpStream, body: &Value, wire: Wire) -> std::io::Result<()> {
+        let step = self.step(&wire.messages(body));
+        thread::sleep(step.wait);
+        match &step.act {
+            Act::Fail(status) => respond(stream, *status, &wire.error(*status)),
+            act => wire.answer(stream, body, act, self.ids.fetch_add(1, Ordering::Relaxed)),
         }
     }
 

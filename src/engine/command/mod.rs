@@ -203,5 +203,7 @@ impl Adapter for Command {
     }
 }
 
+#[cfg(all(test, target_os = "linux", feature = "real-parts"))]
+mod real_tests;
 #[cfg(all(test, unix))]
 mod tests;

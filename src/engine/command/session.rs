@@ -179,11 +179,12 @@ impl Turn {
             (true, false) => shape::existing_chat(&task),
         };
         let reader = Reader::new(profile.stream);
-        let mut stream = Stream { tail: Tail::new(spool.path("stdout")), reader, heard_at: Instant::now() };
+        let is_new_chat = is_new && profile.is_stateful && profile.chat == ChatSource::Answer;
+        let tail = Tail::new(spool.path("stdout"));
+        let mut stream = Stream { tail, reader, heard_at: Instant::now(), is_new_chat };
         let values = self.values(chat.clone(), is_free);
         let ended = self.run(&spool, (&prompt, &task), values, &mut stop, &mut stream).await?;
-        let before = known.and_then(|known| known.counted);
-        let chat = self.keep_chat(&stream, &ended, chat, before.as_ref());
+        let chat = self.keep_chat(&stream, &ended, chat, known.as_ref());
         self.tell(self.exited(&spool, &ended, chat));
         self.last(&spool, &ended, stream.reader)
     }
@@ -306,7 +307,12 @@ impl Turn {
         // A file that cannot be read is found out when the answer is missing.
         while let Ok(Some(lines)) = stream.tail.lines() {
             self.tell(Fact::Alive);
+            let knew = stream.reader.heard.chat.is_some();
             lines.iter().flat_map(|line| stream.reader.line(line)).for_each(|fact| self.tell(fact));
+            if let (false, true, Some(chat)) = (knew, stream.is_new_chat, &stream.reader.heard.chat) {
+                // Known at once, so that a run that is killed can go on in it.
+                self.keep(chat.clone(), None);
+            }
             pieces += 1;
             if pieces % PIECES == 0 {
                 tokio::task::yield_now().await;
@@ -314,23 +320,32 @@ impl Turn {
         }
     }
 
-    /// Keeps the chat that the session goes on in. Whether there is one.
-    fn keep_chat(&self, stream: &Stream, ended: &Ended, given: Option<String>, before: Option<&Usage>) -> bool {
+    /// Keeps the chat that the session goes on in, or forgets one that is of no use. Whether there is one.
+    fn keep_chat(&self, stream: &Stream, ended: &Ended, given: Option<String>, before: Option<&Chat>) -> bool {
         let (profile, heard) = (&self.shared.profile, &stream.reader.heard);
         if let Some(counted) = &heard.counted {
+            let before = before.and_then(|chat| chat.counted.as_ref());
             self.tell(Fact::Usage(since(counted, before)));
         }
         // An answer may say that the chat has another id now.
         let id = heard.chat.clone().filter(|_| profile.chat == ChatSource::Answer).or(given);
         let Some(chat) = id.filter(|id| profile.is_stateful && is_id(id)) else { return false };
-        // What failed may not be there; what was stopped is.
-        if ended.code == Some(0) || ended.because.is_some() {
-            let chat = Chat { engine: profile.name.clone(), chat, counted: heard.counted.clone().or(before.cloned()) };
-            if let Err(error) = self.shared.chats.keep(&self.opening.session, &chat) {
-                self.tell(Fact::Warning(format!("the session cannot be gone on with later: {error}")));
-            }
+        let is_answered = ended.code == Some(0) || ended.because.is_some() || !heard.text.is_empty();
+        if !is_answered && before.is_none() {
+            // A chat that began with a failure is none to go on in. One that has a history is never dropped.
+            self.shared.chats.forget(&self.opening.session);
+            return false;
         }
-        self.shared.chats.find(&self.opening.session).is_some()
+        self.keep(chat, heard.counted.clone().or(before.and_then(|chat| chat.counted.clone())))
+    }
+
+    fn keep(&self, chat: String, counted: Option<Usage>) -> bool {
+        let chat = Chat { engine: self.shared.profile.name.clone(), chat, counted };
+        let kept = self.shared.chats.keep(&self.opening.session, &chat);
+        if let Err(error) = &kept {
+            self.tell(Fact::Warning(format!("the session cannot be gone on with later: {error}")));
+        }
+        kept.is_ok()
     }
 
     fn exited(&self, spool: &Spool, ended: &Ended, chat: bool) -> Fact {
@@ -403,6 +418,8 @@ struct Stream {
     tail: Tail,
     reader: Reader,
     heard_at: Instant,
+    /// The chat has no id yet that could be kept.
+    is_new_chat: bool,
 }
 
 fn fits(text: &str) -> bool {

@@ -10,6 +10,8 @@ pub(super) fn read(value: &Value, heard: &mut Heard, facts: &mut Vec<Fact>) {
     let parts = || value.pointer("/message/content").and_then(Value::as_array).into_iter().flatten();
     match text(value, "/type") {
         Some("system") if text(value, "/subtype") == Some("init") => heard.chat(text(value, "/session_id")),
+        // Made up by the program for an error, which its result says too.
+        Some("assistant") if text(value, "/message/model") == Some("<synthetic>") => {}
         Some("assistant") => {
             for part in parts() {
                 match text(part, "/type") {
