@@ -20,6 +20,7 @@ mod fact;
 mod orphans;
 mod process_group;
 pub(crate) mod rehearsal;
+mod stores;
 
 use std::path::PathBuf;
 
@@ -30,6 +31,7 @@ use fact::added;
 pub(crate) use fact::{Approval, Fact, Reply, Request, ToolCall, ToolResult, Writing};
 #[cfg(target_os = "linux")]
 pub(crate) use orphans::guard;
+pub(crate) use stores::{StoredSession, stored_output, stored_sessions};
 
 use crate::model::{Attachment, ConnectionState, Offer, SessionSpec};
 

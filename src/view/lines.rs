@@ -229,7 +229,11 @@ impl<S: Screen> Lines<S> {
                 }
             }
             What::EngineGoverned { engine, by } => {
-                self.line(who, Mood::Faint, &format!("{engine} asks nobody before it acts; what governs it: {by}"));
+                self.line(
+                    who,
+                    Mood::Faint,
+                    &format!("{engine} asks nobody and has no tools of squad's; what governs it: {by}"),
+                );
             }
             What::ToolDenied { tool, detail, reason } => {
                 self.refused.insert(agent.clone());

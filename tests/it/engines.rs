@@ -75,7 +75,9 @@ fn with_leave_it_works_in_its_own_mode_for_that() {
     let output = squad(&repo, &["orchestrate", "--permissions", "allow", "--agent", "ada", "Add it"]);
     assert_eq!(output.code, 0, "{output}");
     assert!(
-        output.err.contains("mine asks nobody before it acts; what governs it: its own mode for work (`--yes`)"),
+        output
+            .err
+            .contains("mine asks nobody and has no tools of squad's; what governs it: its own mode for work (`--yes`)"),
         "{output}"
     );
     assert!(output.out.contains("my-agent --yes"), "{output}");

@@ -143,3 +143,26 @@ fn no_link_leads_out_of_the_homes() {
     assert_eq!((sessions, stored.left()), (1, vec!["squad-bob-20250101-000000-000001".to_owned()]));
     assert!(store.join("kept.txt").exists() && outside.join("squad-ada-20250101-000000-000001.lock").exists());
 }
+
+#[test]
+fn what_command_engines_printed_goes_the_same_way_with_its_chat() {
+    let stored = Stored::new();
+    assert_eq!(stored.repo.squad(&["orchestrate", "--engine", "rehearsal", "-a", "ada", "x"]).code, 0);
+    let run = stored.run();
+    for (agent, days) in [("old", 4), ("new", 1)] {
+        let (output, chat) = (format!("output/squad-{agent}-{run}"), format!("chats/squad-{agent}-{run}.json"));
+        stored.repo.write(&format!(".git/squad/{output}/1.stdout"), "12345");
+        stored.repo.write(&format!(".git/squad/{chat}"), "{}");
+        let folder = stored.repo.root().join(".git/squad").join(output);
+        let at = stored.now - Duration::from_secs(days * 24 * 60 * 60);
+        for path in [folder.join("1.stdout"), folder] {
+            File::open(path).and_then(|file| file.set_modified(at)).expect("it is ours");
+        }
+    }
+    assert_eq!(stored.gc(), (1, 5));
+    for folder in ["output", "chats"] {
+        let left = fs::read_dir(stored.repo.root().join(".git/squad").join(folder)).expect("a folder").flatten();
+        let left: Vec<_> = left.map(|entry| entry.file_name().to_string_lossy().into_owned()).collect();
+        assert!(matches!(&left[..], [one] if one.starts_with(&format!("squad-new-{run}"))), "{left:?}");
+    }
+}

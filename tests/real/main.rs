@@ -12,6 +12,7 @@ mod terminal;
 
 mod attach;
 mod colleagues;
+mod command_engines;
 mod conversation;
 mod damage;
 mod engines;

@@ -31,6 +31,9 @@ const ANSWER: u64 = 256 * 1024;
 const PIECES: usize = 16;
 /// How long a closed session's process may take to be gone.
 const CLOSING: std::time::Duration = std::time::Duration::from_secs(7);
+/// Behind the role, which may speak of squad's own tools.
+const WITHOUT_TOOLS: &str = "\n\n(The tools whose names begin with `squad_` are not there in this session. Where you are \
+                             told to use one, say at the end of your answer what you would have told it.)\n";
 /// By this what a session has left running is found.
 const SESSION: &str = "SQUAD_SESSION";
 
@@ -172,7 +175,10 @@ impl Turn {
             Some(chat) => (Some(chat.chat.clone()), false),
             None => (self.new_chat(&spool, is_free, &mut stop).await?, true),
         };
-        let role = [self.opening.spec.prompt.as_str(), &self.opening.spec.told()].join("\n\n");
+        let mut role = [self.opening.spec.prompt.as_str(), &self.opening.spec.told()].join("\n\n");
+        if !self.opening.tools.is_empty() {
+            role.push_str(WITHOUT_TOOLS);
+        }
         let prompt = match (profile.is_stateful, is_new) {
             (false, _) => shape::stateless(&role, &task),
             (true, true) => shape::new_chat(&role, &task),

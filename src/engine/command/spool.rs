@@ -78,10 +78,14 @@ impl Spool {
 
 /// Nobody else reads what agents say.
 fn private() -> OpenOptions {
-    let mut options = File::options();
     #[cfg(unix)]
-    std::os::unix::fs::OpenOptionsExt::mode(&mut options, 0o600);
-    options
+    {
+        let mut options = File::options();
+        std::os::unix::fs::OpenOptionsExt::mode(&mut options, 0o600);
+        options
+    }
+    #[cfg(not(unix))]
+    File::options()
 }
 
 /// Reads a file that grows, line by line. A line is whole before it is given, so that no character is cut in two.

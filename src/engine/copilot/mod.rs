@@ -23,7 +23,6 @@ mod recall;
 mod registry;
 mod server;
 mod session;
-mod stores;
 #[cfg(test)]
 pub(crate) mod testing;
 mod traffic;
@@ -43,7 +42,6 @@ use tokio::task::JoinHandle;
 pub(crate) use options::{Home, McpServer, Options, Provider, ProviderKind, Timeouts, WireApi};
 pub(crate) use server::{Identity, PROTOCOL};
 pub(crate) use session::Session;
-pub(crate) use stores::{StoredSession, stored_sessions};
 pub(crate) use wire::{Account, ModelInfo};
 
 use self::server::Server;

@@ -1,11 +1,11 @@
-//! What engines have stored of sessions under `.git/squad/homes`: kept while a run can go on with it, and a while longer
+//! What engines have stored of sessions under `.git/squad`: kept while a run can go on with it, and a while longer
 //! for whoever wants to look.
 
 use std::collections::BTreeMap;
 use std::path::Path;
 use std::time::{Duration, SystemTime};
 
-use crate::engine::copilot::{StoredSession, stored_sessions};
+use crate::engine::{StoredSession, stored_output, stored_sessions};
 use crate::model::RunId;
 use crate::ops::ledger::log::RunSummary;
 use crate::ops::run::{lease, watch};
@@ -27,7 +27,9 @@ pub(in crate::ops) struct Cleared {
 
 /// Clears sessions of runs that are completed by age and size, and others by age. What live runs have open is never touched.
 pub(in crate::ops) fn clear(local: &Path, runs: &[RunSummary], now: SystemTime) -> Cleared {
-    let stored = stored(&local.join("homes"));
+    let mut stored = stored(&local.join("homes"));
+    stored.extend(stored_output(local));
+    stored.sort_by(|one, other| other.modified.cmp(&one.modified).then_with(|| one.id.cmp(&other.id)));
     let status: BTreeMap<&RunId, &str> = runs.iter().map(|run| (&run.run, run.status.as_str())).collect();
     // After the sessions were looked up: one that is opened from here on is not among them.
     let leases = lease::look(local);
@@ -59,12 +61,10 @@ pub(in crate::ops) fn clear(local: &Path, runs: &[RunSummary], now: SystemTime) 
     cleared
 }
 
-/// Those of all homes, the newest first.
+/// Those of all homes.
 fn stored(homes: &Path) -> Vec<StoredSession> {
     let is_folder = |path: &Path| path.symlink_metadata().is_ok_and(|about| about.is_dir());
     let folders = std::fs::read_dir(homes).into_iter().flatten().flatten().map(|entry| entry.path());
     let folders = folders.filter(|folder| is_folder(homes) && is_folder(folder));
-    let mut stored: Vec<StoredSession> = folders.flat_map(|folder| stored_sessions(&folder.join("copilot"))).collect();
-    stored.sort_by(|one, other| other.modified.cmp(&one.modified).then_with(|| one.id.cmp(&other.id)));
-    stored
+    folders.flat_map(|folder| stored_sessions(&folder.join("copilot"))).collect()
 }

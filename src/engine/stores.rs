@@ -1,4 +1,5 @@
-//! What the CLI keeps of its sessions in its home, whether they are open or not.
+//! What is kept of sessions, whether they are open or not: by the Copilot CLI in its home, and of command engines in
+//! squad's local folder.
 //!
 //! Tools of agents can write there too, so nothing is followed that is a link.
 
@@ -15,26 +16,36 @@ pub(crate) struct StoredSession {
     /// When something was last written to it.
     pub(crate) modified: SystemTime,
     folder: PathBuf,
-    lock: PathBuf,
+    /// A file elsewhere that is nothing without it.
+    beside: PathBuf,
 }
 
 impl StoredSession {
     pub(crate) fn remove(&self) -> io::Result<()> {
         // Links in it are removed and not followed.
         fs::remove_dir_all(&self.folder)?;
-        // Without its session a lock is only an empty file.
-        let _ = fs::remove_file(&self.lock);
+        // There may be none.
+        let _ = fs::remove_file(&self.beside);
         Ok(())
     }
 }
 
-/// The sessions that are stored in a home.
+/// The sessions that the Copilot CLI has stored in a home.
 pub(crate) fn stored_sessions(home: &Path) -> Vec<StoredSession> {
     let sessions = home.join("session-state");
-    if !is_folder(home) || !is_folder(&sessions) {
+    let locks = sessions.join(".session-operation-locks");
+    if is_folder(home) { stored_in(&sessions, &locks, "lock") } else { Vec::new() }
+}
+
+/// The output of command engines, each with the chat that its session goes on in.
+pub(crate) fn stored_output(local: &Path) -> Vec<StoredSession> {
+    stored_in(&local.join("output"), &local.join("chats"), "json")
+}
+
+fn stored_in(sessions: &Path, beside: &Path, extension: &str) -> Vec<StoredSession> {
+    if !is_folder(sessions) {
         return Vec::new();
     }
-    let locks = sessions.join(".session-operation-locks");
     let read = |entry: fs::DirEntry| {
         let (folder, id) = (entry.path(), entry.file_name().into_string().ok()?);
         if id.starts_with('.') || !is_folder(&folder) {
@@ -43,10 +54,10 @@ pub(crate) fn stored_sessions(home: &Path) -> Vec<StoredSession> {
         let mut modified = entry.metadata().ok()?.modified().ok()?;
         let bytes = measure(&folder, &mut modified);
         // Behind a link it would be another place's file.
-        let lock = if is_folder(&locks) { locks.join(format!("{id}.lock")) } else { PathBuf::new() };
-        Some(StoredSession { id, bytes, modified, folder, lock })
+        let beside = if is_folder(beside) { beside.join(format!("{id}.{extension}")) } else { PathBuf::new() };
+        Some(StoredSession { id, bytes, modified, folder, beside })
     };
-    fs::read_dir(&sessions).into_iter().flatten().flatten().filter_map(read).collect()
+    fs::read_dir(sessions).into_iter().flatten().flatten().filter_map(read).collect()
 }
 
 /// The bytes of all files below a folder, and when the last of them was written.

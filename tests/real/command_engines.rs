@@ -1,0 +1,72 @@
+use std::fs;
+
+use serde_json::json;
+
+use crate::support::{World, plays};
+
+const USER: &str = "config/squad/config.toml";
+
+/// Claude Code and Codex beside each other in one run, each with its agent's charter, its work seen and recorded.
+#[test]
+fn a_mixed_team_works_in_one_run() {
+    let mut world = World::new(|_| {
+        let write = json!({ "command": "echo one > ada.txt" });
+        let execute = json!({ "cmd": "echo two > bob.txt" });
+        [
+            plays("ada", &[&format!("tool:Bash {write}"), "say:The endpoint is there."]),
+            plays("bob", &[&format!("tool:exec_command {execute}"), "say:The tests are there."]),
+        ]
+    });
+    let parts = std::path::Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/real/node_modules");
+    let home = std::path::PathBuf::from(&world.repo.variables["HOME"]);
+    let (url, key) = (world.model.url(), "a-long-key-of-a-test");
+    let configuration = format!(
+        "[engine]\nname = \"rehearsal\"\n[agents.ada]\nengine = \"claude\"\n[agents.tester]\nengine = \"codex\"\n\
+         [engines.claude]\nprogram = \"{0}/@anthropic-ai/claude-code-linux-x64/claude\"\n\
+         [engines.codex]\nprogram = \"{0}/@openai/codex-linux-x64/vendor/x86_64-unknown-linux-musl/bin/codex\"\n",
+        parts.display()
+    );
+    fs::create_dir_all(home.join("config/squad")).expect("a folder");
+    fs::write(home.join(USER), configuration).expect("a file");
+    fs::create_dir_all(home.join("codex")).expect("a folder");
+    let codex = format!(
+        "model_provider = \"loop\"\nmodel = \"fake-1\"\n[model_providers.loop]\nname = \"l\"\nbase_url = \"{url}\"\n\
+         wire_api = \"responses\"\nenv_key = \"OPENAI_API_KEY\"\n"
+    );
+    fs::write(home.join("codex/config.toml"), codex).expect("a file");
+    for (name, value) in [
+        ("CODEX_HOME", home.join("codex").display().to_string()),
+        ("OPENAI_API_KEY", key.to_owned()),
+        ("ANTHROPIC_API_KEY", key.to_owned()),
+        ("ANTHROPIC_BASE_URL", url.trim_end_matches("/v1").to_owned()),
+        ("CLAUDE_CODE_DISABLE_NONESSENTIAL_TRAFFIC", "1".to_owned()),
+    ] {
+        world.repo.variables.insert(name.to_owned(), value);
+    }
+    let arguments = ["orchestrate", "--json", "--agent", "ada", "--agent", "bob", "--permissions", "allow", "Build it"];
+    let ended = world.run(&arguments);
+    ended.assert_status(0, "completed", &json!({ "ada": "completed", "bob": "completed", "coordinator": "completed" }));
+    let of = |kind: &str, agent: &str| {
+        let events = ended.out.lines().filter_map(|line| serde_json::from_str::<serde_json::Value>(line).ok());
+        let mut found = events.filter(|event| event["type"] == kind && event["agent"] == agent);
+        found.next().unwrap_or_else(|| panic!("no {kind} of {agent}: {ended}"))
+    };
+    for (agent, engine, text, file) in
+        [("ada", "claude", "The endpoint is there.", "ada.txt"), ("bob", "codex", "The tests are there.", "bob.txt")]
+    {
+        let exited = of("engine.exited", agent);
+        assert_eq!(
+            (&exited["engine"], &exited["exit_code"], &exited["chat"]),
+            (&json!(engine), &json!(0), &json!(true))
+        );
+        assert_eq!(of("agent.completed", agent)["text"], text, "{ended}");
+        assert!(of("tool.completed", agent)["detail"].as_str().is_some_and(|detail| detail.contains(file)), "{ended}");
+        // Each saw the work of the tree while it lasted, whoever of both it was.
+        assert!(of("agent.completed", agent)["changed"].to_string().contains(file), "{ended}");
+        assert!(of("usage", agent)["input_tokens"].as_u64().is_some_and(|tokens| tokens >= 200), "{ended}");
+    }
+    assert_eq!(world.processes(), [], "{ended}");
+    world.repo.assert_sound();
+    let objects = world.repo.git(&["cat-file", "--batch-all-objects", "--batch"]);
+    assert!(!objects.contains(key), "the key is in the repository\n{ended}");
+}
