@@ -32,6 +32,7 @@
 //! | [`tools`] | squad's own tools, which every session is offered |
 //! | [`pool`] | workers and the dispatcher |
 //! | [`mod@watch`] | changes of a team folder, as ticks |
+//! | [`mcp`] | the Model Context Protocol, from the server's side |
 //! | [`view`] | events to lines, or to JSON |
 //! | [`error`], [`ui`] | exit codes and hints; what is said and where |
 //! | [`ops`] | what a command does |
@@ -53,6 +54,7 @@ mod error;
 #[doc(hidden)]
 pub mod fuzzing;
 mod git;
+mod mcp;
 mod model;
 mod ops;
 mod parse;

@@ -42,6 +42,21 @@ impl Program {
     pub(crate) fn command(&self) -> Command {
         Command::new(&self.0)
     }
+
+    /// For a process that outlives this one. On Windows it has no console, so none can close on it; elsewhere it leaves
+    /// the terminal by itself.
+    pub(crate) fn command_apart(&self) -> Command {
+        #[cfg_attr(not(windows), expect(unused_mut, reason = "only Windows says more"))]
+        let mut command = self.command();
+        #[cfg(windows)]
+        {
+            use std::os::windows::process::CommandExt;
+            /// DETACHED_PROCESS and CREATE_NEW_PROCESS_GROUP.
+            const APART: u32 = 0x0000_0008 | 0x0000_0200;
+            command.creation_flags(APART);
+        }
+        command
+    }
 }
 
 /// Why a program is not started.

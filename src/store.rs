@@ -150,6 +150,42 @@ fn is_agent_file(path: &str) -> bool {
         || (depth == 1 && path.ends_with(".md"))
 }
 
+/// What a file holds, or why it is not read.
+pub(crate) type Bytes = Result<Vec<u8>, String>;
+
+/// The Markdown files that stand in a folder, by their names without `.md`, in order. A link is followed to where the
+/// folder and the project lead, and nowhere else. One that cannot be read says why.
+pub(crate) fn markdown_in(folder: &Path, project: &Path) -> io::Result<Vec<(String, Bytes)>> {
+    let entries = match fs::read_dir(folder) {
+        Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(Vec::new()),
+        entries => entries?,
+    };
+    let homes = [folder, project].map(|home| home.canonicalize().unwrap_or_else(|_| home.to_owned()));
+    let mut files = Vec::new();
+    for entry in entries.flatten() {
+        let path = entry.path();
+        let name = entry.file_name().into_string().unwrap_or_default();
+        let Some(name) = name.strip_suffix(".md").filter(|name| !name.is_empty() && !name.starts_with('.')) else {
+            continue;
+        };
+        if path.is_dir() {
+            continue;
+        }
+        let read = match path.canonicalize() {
+            Ok(target) if !homes.iter().any(|home| is_own(&target, home)) => Err(LINK_OUT.to_owned()),
+            Ok(target) if !target.is_file() => Err("is no file".to_owned()),
+            _ => match read_within(&path, MIB) {
+                Err(error) => Err(error.to_string()),
+                Ok(Err(size)) => Err(format!("has {size} bytes, and {MIB} are read")),
+                Ok(Ok(bytes)) => Ok(bytes),
+            },
+        };
+        files.push((name.to_owned(), read));
+    }
+    files.sort_by(|(one, _), (other, _)| one.cmp(other));
+    Ok(files)
+}
+
 /// Whether a path of the team, if it is there, leads to one of the project's own files.
 pub(crate) fn insist_on_own(team: &TeamFolder, path: &Path) -> Result<(), String> {
     match fs::canonicalize(path) {

@@ -92,6 +92,11 @@ impl Ui {
         (self.streams.input)()
     }
 
+    /// Standard output, for a command that speaks a protocol on it: nothing else is written there from here on.
+    pub(crate) fn take_output(&mut self) -> Box<dyn Write + Send> {
+        std::mem::replace(&mut self.streams.out, Box::new(io::sink()))
+    }
+
     /// Asks the person at the terminal; without one the answer is no.
     pub(crate) fn confirm(&mut self, question: &str) -> bool {
         if !self.can_ask() || self.manner.json {

@@ -6,6 +6,7 @@ mod agents;
 mod append;
 mod begun;
 mod cancel;
+mod carry;
 mod config;
 mod decisions;
 mod demo;
@@ -19,6 +20,7 @@ mod history;
 mod import;
 mod init;
 mod log;
+mod mcp;
 mod orchestrate;
 mod remove;
 mod rescue;
@@ -123,6 +125,7 @@ enum Command {
     Log(log::Args),
     Status(status::Args),
     Cancel(cancel::Args),
+    Mcp(mcp::Args),
     Why(why::Args),
     Sync(sync::Args),
     History(history::Args),
@@ -139,6 +142,8 @@ enum Command {
     #[cfg(feature = "bench")]
     #[command(hide = true)]
     BenchAppend(append::Args),
+    #[command(hide = true)]
+    Carry(carry::Args),
     #[cfg(target_os = "linux")]
     #[command(hide = true)]
     Guard(guard::Args),
@@ -202,6 +207,7 @@ impl Arguments {
             Command::Log(args) => args.run(&mut context),
             Command::Status(args) => args.run(&mut context),
             Command::Cancel(args) => args.run(&mut context),
+            Command::Mcp(args) => args.run(&mut context),
             Command::Why(args) => args.run(&mut context),
             Command::Sync(args) => args.run(&mut context),
             Command::History(args) => args.run(&mut context),
@@ -217,6 +223,7 @@ impl Arguments {
             Command::Demo(args) => return args.run(context),
             #[cfg(feature = "bench")]
             Command::BenchAppend(args) => args.run(&mut context),
+            Command::Carry(args) => args.run(&mut context),
             #[cfg(target_os = "linux")]
             Command::Guard(args) => args.run(&mut context),
         };

@@ -6,8 +6,8 @@ use jiff::Timestamp;
 use serde::{Deserialize, Serialize};
 
 use super::{
-    Access, ConnectionState, Damage, Decision, DecisionId, End, EntryId, LeftOut, Outcome, Plan, RunId, Slug, Tier,
-    Usage, Verdict, WorkReport,
+    Access, ConnectionState, Damage, Decision, DecisionId, End, EntryId, GivenMember, LeftOut, Outcome, Plan, RunId,
+    Slug, Tier, Usage, Verdict, WorkReport,
 };
 
 /// A fact that the dispatcher has given its place in the order of a run.
@@ -124,6 +124,9 @@ kinds! {
         flags: BTreeMap<String, String>,
         #[serde(default, skip_serializing_if = "Vec::is_empty")]
         attachments: Vec<Attachment>,
+        /// Those that a caller has named with their tasks; nobody else works then.
+        #[serde(default, skip_serializing_if = "Vec::is_empty")]
+        members: Vec<GivenMember>,
     };
     /// A run that was interrupted goes on, in another process.
     "run.resumed" AtOnce RunResumed {

@@ -32,7 +32,7 @@ pub(crate) use lists::{List, find_words};
 pub(crate) use outcome::{
     Billed, Change, ContextSize, End, Judgement, LeftOut, Outcome, Usage, Verdict, WorkReport, seconds,
 };
-pub(crate) use plan::{Evidence, Moment, Plan, PlanKind, PlannedCeremony};
+pub(crate) use plan::{Evidence, GivenMember, Moment, Plan, PlanKind, PlannedCeremony};
 pub(crate) use problem::{Problem, Severity, Source};
 pub(crate) use session::{
     Access, AgentState, ConnectionState, ModelChoice, ModelLayer, Offer, OpenQuestion, RunActivity, SessionSpec,

@@ -75,6 +75,30 @@ impl Moment {
     }
 }
 
+/// A member that a caller outside of squad has named, and its work. It may be no agent of the team.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub(crate) struct GivenMember {
+    /// Within its run.
+    pub(crate) id: Slug,
+    /// The role, as the caller names it.
+    pub(crate) role: String,
+    pub(crate) task: String,
+    /// Where it works, from the project's root with `/`; `None`: there.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub(crate) directory: Option<String>,
+    /// The session that it goes on in, of an earlier run.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub(crate) chat: Option<String>,
+    /// The caller may go on in its session.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub(crate) keeps_chat: bool,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub(crate) engine: Option<String>,
+    /// Seconds of working time.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub(crate) limit: Option<u64>,
+}
+
 impl Plan {
     /// The meeting that a step is.
     pub(crate) fn ceremony(&self, step: u32) -> Option<&PlannedCeremony> {

@@ -94,6 +94,7 @@ pub(crate) fn every_kind() -> Vec<What> {
             no_commit: false,
             flags: BTreeMap::new(),
             attachments: Vec::new(),
+            members: Vec::new(),
         },
         What::EngineStarted { engine: text("rehearsal"), version: text("0.1.0"), seconds: 0.25, warm: false },
         What::RoutePlanned(plan()),

@@ -17,6 +17,7 @@ mod identity;
 mod json;
 pub(crate) mod learned;
 mod markdown;
+mod role;
 mod roster;
 mod routing;
 mod skills;
@@ -33,6 +34,7 @@ pub(crate) use decisions::{IMPORTED, holds_decisions, main_file, sources, split,
 pub(crate) use edit::{
     EditedTeam, NewMember, add, line_end, rename, retire, swap_servers, with_folder_renamed, without_hidden_decisions,
 };
+pub(crate) use role::role;
 
 use serde::{Deserialize, Serialize};
 

@@ -8,7 +8,7 @@ use tokio::time::Instant;
 use super::cancel::Cancel;
 use super::notices::Notice;
 use super::requests::in_project;
-use super::timer::{Timer, Waits};
+use super::timer::{Limits, Timer, Waits};
 use super::workers::{Started, Work, Workers};
 use crate::compile::{self, PastCall};
 use crate::engine::{AdapterSession, EngineError, Fact, Session};
@@ -47,7 +47,7 @@ impl Workers {
             return work.end(Outcome::Failed, &error.to_string());
         }
         notice.iter().for_each(|notice| self.told(work, notice));
-        let mut timer = Timer::start(self.limits);
+        let mut timer = Timer::start(Limits { work: work.limit.unwrap_or(self.limits.work), ..self.limits });
         let (waits, mut waiting) = Waits::channel();
         loop {
             let fact = tokio::select! {

@@ -5,6 +5,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Arc;
 use std::task::Poll;
+use std::time::Duration;
 
 use tokio::sync::OwnedMutexGuard;
 use tokio::task::JoinSet;
@@ -52,6 +53,10 @@ pub(crate) struct Job {
     pub(crate) goes_on: Option<Vec<PastCall>>,
     /// `None`: the plan's own.
     pub(crate) handed_by: Option<HandedBy>,
+    /// Working time of its own.
+    pub(crate) limit: Option<Duration>,
+    /// It goes on in its session or not at all: a fresh one would know nothing of what the caller speaks of.
+    pub(crate) must_resume: bool,
 }
 
 /// What became of a job. Every job has one.
@@ -74,6 +79,8 @@ pub(crate) struct Work {
     pub(super) requester: Arc<Requester>,
     seat: Arc<Seat>,
     pub(super) session: String,
+    /// Working time of its own.
+    pub(super) limit: Option<Duration>,
     /// It is told what colleagues decide.
     pub(super) hears_decisions: bool,
     has_session: bool,
@@ -248,6 +255,7 @@ impl Workers {
             seat: self.seat(&requester.agent),
             requester: Arc::new(requester),
             session: String::new(),
+            limit: None,
             hears_decisions: false,
             has_session: false,
             under_way: BTreeMap::new(),
@@ -261,6 +269,7 @@ impl Workers {
     }
 
     async fn attend(&self, job: Job, work: &mut Work) {
+        work.limit = job.limit;
         let (name, directory) = (job.opening.session.clone(), job.opening.directory.clone());
         let spec = job.opening.spec.clone();
         let mut cancel = self.cancel_of(&job);
@@ -292,6 +301,11 @@ impl Workers {
         self.sessions.place(&spec.agent, session.model(), (&directory, &job.prompt), session.workspace());
         let seconds = seconds(asked.elapsed());
         let is_resumed = lent.how == How::Resumed;
+        if job.must_resume && !is_resumed {
+            work.end(Outcome::Failed, "its chat cannot be gone on with; start a new one");
+            self.pool.give_back(&spec.agent, lent).await;
+            return;
+        }
         let opened = if is_resumed {
             What::SessionResumed { session: name.clone(), seconds }
         } else {

@@ -43,6 +43,8 @@ pub(super) fn job(agent: &str) -> Job {
         duty: Duty::Work,
         goes_on: None,
         handed_by: None,
+        limit: None,
+        must_resume: false,
     }
 }
 

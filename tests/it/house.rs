@@ -4,9 +4,9 @@ use std::fs;
 use std::path::{Path, PathBuf};
 
 /// Each module may use those before it.
-const ORDER: [&str; 22] = [
+const ORDER: [&str; 23] = [
     "model", "settings", "parse", "compile", "route", "policy", "record", "review", "env", "program", "store", "git",
-    "engine", "tools", "pool", "watch", "view", "error", "ui", "ops", "trace", "commands",
+    "engine", "tools", "pool", "watch", "mcp", "view", "error", "ui", "ops", "trace", "commands",
 ];
 
 /// No files, no async, no clock.

@@ -39,6 +39,12 @@ mod ledger;
 #[cfg(unix)]
 mod live_view;
 mod log;
+mod mcp;
+mod mcp_client;
+#[cfg(unix)]
+mod mcp_engines;
+mod mcp_members;
+mod mcp_tools;
 mod membership;
 mod odd_places;
 mod orchestrate;

@@ -140,6 +140,8 @@ impl Args {
                 land: None,
                 conversation: None,
                 resumed,
+                members: Vec::new(),
+                described: None,
             },
         ))
     }

@@ -10,7 +10,6 @@
 //! before each message, and says which.
 
 mod arguments;
-#[cfg_attr(not(test), expect(dead_code, reason = "for `squad mcp`"))]
 pub(crate) mod blueprint;
 mod chats;
 mod environment;
@@ -27,6 +26,7 @@ use std::process::Stdio;
 use std::sync::Arc;
 use std::time::Duration;
 
+pub(crate) use arguments::Values;
 pub(crate) use profile::Profile;
 pub(crate) use session::Session;
 

@@ -108,7 +108,6 @@ impl Profile {
     }
 
     /// The command line, for somebody to look at.
-    #[cfg_attr(not(test), expect(dead_code, reason = "for `squad mcp`"))]
     pub(crate) fn preview(&self, values: &Values) -> Vec<String> {
         std::iter::once(self.program.clone()).chain(self.filled(&self.arguments, values)).collect()
     }

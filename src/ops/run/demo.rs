@@ -51,6 +51,8 @@ pub(crate) fn prepare(env: &Env) -> Result<Demo, Failure> {
         land: None,
         conversation: None,
         resumed: None,
+        members: Vec::new(),
+        described: None,
     };
     Ok(Demo { folder, project, order })
 }

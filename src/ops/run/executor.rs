@@ -63,6 +63,7 @@ impl Executor<'_> {
             }
         }
         match plan.kind {
+            PlanKind::Agents if !self.order.members.is_empty() => self.members(&mut results).await,
             PlanKind::Agents => self.agents(&plan, &mut results).await,
             PlanKind::Direct => self.answer(&mut results).await,
             PlanKind::Abstain => {
@@ -287,7 +288,8 @@ impl Executor<'_> {
             situation.push_str(&compile::earlier_turns(&conversation.earlier));
         }
         let opening = Opening { resume, ..opening(self.project, spec, session, duty, asks) };
-        Job { opening, prompt, situation, attachments, duty, goes_on: None, handed_by: None }
+        let (goes_on, handed_by, limit, must_resume) = (None, None, None, false);
+        Job { opening, prompt, situation, attachments, duty, goes_on, handed_by, limit, must_resume }
     }
 
     /// What whoever works in this run is told of it.

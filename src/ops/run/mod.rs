@@ -14,6 +14,8 @@ pub(crate) mod lease;
 pub(crate) mod live;
 mod local_file;
 pub(crate) mod lockouts;
+pub(crate) mod mcp;
+pub(crate) mod members;
 pub(crate) mod orchestrate;
 pub(crate) mod order;
 pub(crate) mod past;

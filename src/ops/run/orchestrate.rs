@@ -30,7 +30,7 @@ use crate::ops::run::order::{Ended, Order};
 use crate::ops::run::resume::Past;
 use crate::ops::run::signals::Obeyed;
 use crate::ops::run::snapshots::RunSnapshots;
-use crate::ops::run::{direct, past, setup};
+use crate::ops::run::{direct, members, past, setup};
 use crate::ops::team::agents::compiler;
 use crate::ops::team::engines::{self, NotStarted};
 use crate::ops::team::secrets;
@@ -50,6 +50,9 @@ pub(super) fn plan(
     lockouts: &[Lockout],
     run: Option<&RunId>,
 ) -> Result<(Plan, Option<String>), Failure> {
+    if !order.members.is_empty() {
+        return Ok((members::plan(&order.members), None));
+    }
     // Who was named needs no lessons.
     let is_open = order.wishes.agents.is_empty() || order.wishes.tier == Some(Tier::Direct);
     let past = if is_open { past::work(project)? } else { Vec::new() };
@@ -335,7 +338,9 @@ async fn sessions_of(
         return Ok(pool);
     }
     let mut interrupted = cancel.clone();
-    let engines = engines::prepare(env, project, run, order.script.take());
+    let given: Vec<String> = order.members.iter().filter_map(|member| member.given.engine.clone()).collect();
+    let others = (&given[..], order.described.as_ref());
+    let engines = engines::prepare_with(env, project, run, order.script.take(), others);
     tokio::select! {
         biased;
         // What has begun to start is killed when it is dropped.
@@ -343,7 +348,13 @@ async fn sessions_of(
             engine: project.settings.engine.name.clone(),
             failure: Failure::new(FailureKind::Interrupted, "interrupted before anything began"),
         }),
-        started = engines::start(&engines, project, plan, reports) => started,
+        started = async {
+            match &order.members[..] {
+                [] => engines::start(&engines, project, plan, reports).await,
+                // One that cannot start is the failure of the members that need it.
+                _ => Ok(()),
+            }
+        } => started,
     }?;
     let places = project.settings.sessions.max_concurrent;
     Ok(match sessions {
@@ -403,5 +414,19 @@ fn opening(project: &Project, order: &Order, head: &Head, is_alone: bool) -> Wha
     let permissions = (!is_alone).then(|| order.permissions.name().to_owned());
     let Wishes { agents, tier, .. } = order.wishes.clone();
     let (no_commit, flags, attachments) = (!order.commit, order.flags.clone(), order.attachments.clone());
-    What::RunStarted { text, engine, version, permissions, branch, commit, agents, tier, no_commit, flags, attachments }
+    let members = order.members.iter().map(|member| member.given.clone()).collect();
+    What::RunStarted {
+        text,
+        engine,
+        version,
+        permissions,
+        branch,
+        commit,
+        agents,
+        tier,
+        no_commit,
+        flags,
+        attachments,
+        members,
+    }
 }

@@ -6,9 +6,10 @@ use std::sync::Arc;
 use serde::{Deserialize, Serialize};
 use tokio::sync::oneshot;
 
+use crate::engine::command::Profile;
 use crate::engine::rehearsal;
 use crate::error::Failure;
-use crate::model::{Attachment, Outcome, RunId};
+use crate::model::{Attachment, GivenMember, Outcome, RunId, Slug};
 use crate::ops::decisions::landing::{Landed, Left};
 use crate::ops::run::resume::Interrupted;
 use crate::policy::Permissions;
@@ -35,6 +36,22 @@ pub(crate) struct Order {
     pub(crate) conversation: Option<Conversation>,
     /// The run that goes on, where this is none of its own.
     pub(crate) resumed: Option<Interrupted>,
+    /// Those that a caller has named with their tasks: nobody is chosen then.
+    pub(crate) members: Vec<NamedMember>,
+    /// An engine that the user's environment describes, as the one of the run.
+    pub(crate) described: Option<Profile>,
+}
+
+/// A member that a caller has named, with the role that it has at this moment.
+#[derive(Clone, Debug, Serialize, Deserialize)]
+pub(crate) struct NamedMember {
+    pub(crate) given: GivenMember,
+    /// As people call the role.
+    pub(crate) name: String,
+    /// The role's own prompt.
+    pub(crate) body: String,
+    /// The agent of the team that it is.
+    pub(crate) agent: Option<Slug>,
 }
 
 /// Messages that follow upon each other: sessions keep what was said in it.

@@ -94,11 +94,15 @@ pub(crate) fn find(env: &Env, project: &Project, id: &str) -> Result<Interrupted
         }
         Some(_) => {}
     }
-    let Some(What::RunStarted { text: message, permissions, branch, agents, tier, no_commit, .. }) =
+    let Some(What::RunStarted { text: message, permissions, branch, agents, tier, no_commit, members, .. }) =
         past.opening().cloned()
     else {
         return Err(Failure::failed(format!("run {run} cannot go on: its beginning is not in the ledger")));
     };
+    if !members.is_empty() {
+        return Err(Failure::usage(format!("run {run} was started by an MCP client, for members that it named"))
+            .hint("have the client start them again"));
+    }
     let here = repository.head()?.branch;
     if branch != here {
         let name = |branch: &Option<String>| branch.clone().unwrap_or_else(|| "no branch".to_owned());

@@ -42,7 +42,8 @@ pub(crate) fn check_names(project: &Project) -> Result<(), Failure> {
     Ok(())
 }
 
-fn is_known(name: &str, settings: &Settings) -> bool {
+/// Whether there is such an engine.
+pub(crate) fn is_known(name: &str, settings: &Settings) -> bool {
     EngineKind::parse(name).is_some() || Profile::find(name, &settings.engines).is_some()
 }
 
@@ -59,13 +60,28 @@ fn unknown(kind: FailureKind, name: &str, settings: &Settings) -> Failure {
 
 /// The engines that a run may need. None of them is started yet.
 pub(crate) fn prepare(env: &Env, project: &Project, run: &RunId, script: Option<rehearsal::Script>) -> Engines {
+    prepare_with(env, project, run, script, (&[], None))
+}
+
+/// The same with engines that members were given, and one that the user's environment describes.
+pub(crate) fn prepare_with(
+    env: &Env,
+    project: &Project,
+    run: &RunId,
+    script: Option<rehearsal::Script>,
+    (given, described): (&[String], Option<&Profile>),
+) -> Engines {
     let settings = &project.settings;
     let chartered = project.team.charters.values().filter_map(|charter| charter.engine.as_ref());
     let named = std::iter::once(&settings.engine.name)
         .chain(&settings.engine.fallback)
         .chain(settings.agent_engines.values())
-        .chain(chartered);
+        .chain(chartered)
+        .chain(given);
     let mut startable = BTreeMap::new();
+    if let Some(profile) = described {
+        startable.insert(profile.name.clone(), of_profile(env, project, run, profile.clone()));
+    }
     for name in named {
         let how = || startable_of(env, project, run, name, script.clone()).unwrap_or_else(Startable::Not);
         startable.entry(name.clone()).or_insert_with(how);
@@ -86,15 +102,19 @@ fn startable_of(
             let options = copilot_options(env, Some(project), &project.folder.root, &project.settings, run.as_str())?;
             Startable::Copilot(Box::new(options))
         }
-        None => Startable::Command(Box::new(command::Options {
-            profile: profile(name, &project.settings)?,
-            squad: env.program.clone(),
-            variables: env.os_variables(),
-            directory: project.folder.root.clone(),
-            local: project.local(),
-            run: run.to_string(),
-        })),
+        None => of_profile(env, project, run, profile(name, &project.settings)?),
     })
+}
+
+fn of_profile(env: &Env, project: &Project, run: &RunId, profile: Profile) -> Startable {
+    Startable::Command(Box::new(command::Options {
+        profile,
+        squad: env.program.clone(),
+        variables: env.os_variables(),
+        directory: project.folder.root.clone(),
+        local: project.local(),
+        run: run.to_string(),
+    }))
 }
 
 fn profile(name: &str, settings: &Settings) -> Result<Profile, EngineError> {

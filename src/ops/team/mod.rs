@@ -20,6 +20,7 @@ pub(crate) mod membership;
 pub(crate) mod project;
 pub(crate) mod prompts;
 pub(crate) mod remove;
+pub(crate) mod roles;
 pub(crate) mod secrets;
 pub(crate) mod shell;
 pub(crate) mod status;

@@ -108,6 +108,8 @@ impl Watch {
             land: None,
             conversation,
             resumed,
+            members: Vec::new(),
+            described: None,
         };
         Ok((project, order, pool))
     }

@@ -1,0 +1,109 @@
+//! `squad mcp`: the server, and what clients need to know of it.
+
+mod registration;
+
+use super::{Context, Ended};
+use crate::engine::command::blueprint::Blueprint;
+use crate::error::Failure;
+use crate::mcp;
+use crate::model::{list, printable};
+use crate::ops::run::mcp::{Check, McpServer, Options};
+use crate::ops::run::members::described;
+use crate::policy::Permissions;
+use crate::ui::Ui;
+use registration::Client;
+
+/// Serve the team to MCP clients, on standard input and output
+///
+/// Any MCP client can list the team's roles and start members of it. Roles are the team's agents and the Markdown
+/// files in `.squad/agents` and `.squad/roles`; AGENTS_DIRECTORY_PATH names a folder of your own with more of them.
+#[derive(clap::Args)]
+#[command(after_help = "\
+Examples:
+  squad mcp --print-config claude > .mcp.json     Register it with a client
+  squad mcp --check                               What it would offer and start, and what is wrong with it
+  squad mcp --permissions allow                   Members may change files and run commands
+  squad mcp                                       What a client starts
+
+Environment: AGENTS_DIRECTORY_PATH (a folder with more roles), STATE_MODE (stateless or stateful: whether members keep
+their chats), PROCESS_TIMEOUT_MS (how long a member may work; 300000), ENGINE_COMMAND (an engine's name or program),
+RUN_TEMPLATE_PATH and CREATE_CHAT_TEMPLATE_PATH (files of your own with command lines).")]
+pub(super) struct Args {
+    /// Show what would be offered and started, and exit
+    #[arg(long)]
+    check: bool,
+    /// Print how to register the server with this client, and exit
+    #[arg(long, value_enum, value_name = "CLIENT", conflicts_with = "check")]
+    print_config: Option<Client>,
+    /// The engine that members run on
+    #[arg(long, value_name = "NAME")]
+    engine: Option<String>,
+    /// The model for every member
+    #[arg(long, value_name = "ID")]
+    model: Option<String>,
+    /// How many members work at the same time
+    #[arg(long, value_name = "N")]
+    max_concurrent: Option<String>,
+    /// Whether members may change things: allow or deny; nobody is there to ask
+    #[arg(long, value_enum, value_name = "MODE", default_value_t = Permissions::Deny)]
+    permissions: Permissions,
+}
+
+impl Args {
+    pub(super) fn run(self, context: &mut Context<'_>) -> Ended {
+        if let Some(client) = self.print_config {
+            let root = dunce::canonicalize(&context.directory).unwrap_or_else(|_| context.directory.clone());
+            context.ui.data(&client.registration(context.env, &root));
+            context.ui.hint(&format!("it goes into {}", client.file()));
+            return Ok(0);
+        }
+        let options = self.options(context)?;
+        let server = McpServer::new(context.env, &context.directory, options);
+        if self.check {
+            return check(&mut context.ui, &server.check()?);
+        }
+        let mut input = context.ui.input();
+        let output = context.ui.take_output();
+        mcp::serve(&server, &mut *input, output)
+            .map_err(|error| Failure::failed(format!("standard input cannot be read: {error}")))?;
+        Ok(0)
+    }
+}
+
+impl Args {
+    fn options(&self, context: &Context<'_>) -> Result<Options, Failure> {
+        if self.permissions == Permissions::Ask {
+            return Err(Failure::usage("there is no terminal to ask on")
+                .hint("use `--permissions deny` or `--permissions allow`"));
+        }
+        let named = [("engine", &self.engine), ("model", &self.model), ("max-concurrent", &self.max_concurrent)];
+        let flags = named.into_iter().filter_map(|(name, value)| Some((name.to_owned(), value.clone()?))).collect();
+        let Blueprint { profile: described, is_stateful, timeout: limit, agents: roles } =
+            described(context.env, &context.directory)?;
+        Ok(Options { roles, is_stateful, limit, permissions: self.permissions, described, flags })
+    }
+}
+
+/// Exit code 1 when something is wrong.
+fn check(ui: &mut Ui, found: &Check) -> Ended {
+    if ui.json() {
+        ui.value(found);
+    } else {
+        let seconds = found.timeout_ms / 1000;
+        let command = found.command.iter().map(|command| command.join(" "));
+        let command: Vec<(&str, String)> = command.map(|command| ("command", command)).collect();
+        let facts = [
+            ("project", found.project.clone()),
+            ("roles", format!("{}: {}", found.roles.len(), list(&found.roles))),
+            ("engine", found.engine.clone()),
+            ("state", found.state_mode.to_owned()),
+            ("members", format!("{} at the same time, {seconds} s each", found.max_concurrent)),
+            ("permissions", found.permissions.clone()),
+        ];
+        for (name, value) in facts.into_iter().chain(command) {
+            ui.data(&format!("{name:<12} {}", printable(&value)));
+        }
+        found.problems.iter().for_each(|problem| ui.warning(problem));
+    }
+    Ok(u8::from(!found.problems.is_empty()))
+}

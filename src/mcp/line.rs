@@ -1,0 +1,52 @@
+//! Lines of bounded length: one that is too long is told about, and read past.
+
+use std::io::{self, BufRead};
+
+/// What a client may send in one line.
+pub(super) const LONGEST: usize = 16 * 1024 * 1024;
+
+#[derive(Debug, PartialEq)]
+pub(super) enum Line {
+    Text(Vec<u8>),
+    TooLong,
+    /// The client is gone.
+    End,
+}
+
+/// The next line that is not empty. The last one may lack its end.
+pub(super) fn next(input: &mut dyn BufRead, longest: usize) -> io::Result<Line> {
+    loop {
+        let mut line = Vec::new();
+        let mut is_too_long = false;
+        loop {
+            let piece = match input.fill_buf() {
+                Err(error) if error.kind() == io::ErrorKind::Interrupted => continue,
+                piece => piece?,
+            };
+            if piece.is_empty() {
+                break;
+            }
+            let end = piece.iter().position(|&byte| byte == b'\n');
+            let (taken, text) = end.map_or((piece.len(), piece), |at| (at + 1, &piece[..at]));
+            is_too_long |= line.len() + text.len() > longest;
+            if is_too_long {
+                line = Vec::new();
+            } else {
+                line.extend_from_slice(text);
+            }
+            input.consume(taken);
+            if end.is_some() {
+                break;
+            }
+        }
+        if is_too_long {
+            return Ok(Line::TooLong);
+        }
+        if !line.trim_ascii().is_empty() {
+            return Ok(Line::Text(line));
+        }
+        if input.fill_buf()?.is_empty() {
+            return Ok(Line::End);
+        }
+    }
+}

@@ -1,0 +1,185 @@
+//! What a call of `start_squad_members` asks for, checked whole before anybody starts: every problem is named.
+
+use std::path::Path;
+
+use serde::Deserialize;
+use serde_json::Value;
+
+use super::Options;
+use crate::model::{GivenMember, RunId, Slug, printable};
+use crate::ops::Project;
+use crate::ops::run::members::RunResult;
+use crate::ops::run::order::NamedMember;
+use crate::ops::team::engines::is_known;
+use crate::ops::team::roles::Roles;
+use crate::pool::run_of_session;
+
+/// So many members may be started with one call.
+pub(super) const MOST_MEMBERS: usize = 64;
+/// A day.
+pub(super) const MOST_SECONDS: u64 = 86_400;
+/// Of a task, in bytes.
+const LONGEST_TASK: usize = 4 * 1024 * 1024;
+
+#[derive(Deserialize)]
+#[serde(rename_all = "camelCase", deny_unknown_fields)]
+pub(super) struct StartMembers {
+    members: Vec<Member>,
+    #[serde(default = "yes")]
+    pub(super) wait: bool,
+    /// The caller's own; it is no business of squad's.
+    #[serde(default, rename = "metadata")]
+    _metadata: Option<Value>,
+}
+
+#[derive(Deserialize)]
+#[serde(rename_all = "camelCase", deny_unknown_fields)]
+struct Member {
+    role_id: String,
+    task: String,
+    cwd: Option<String>,
+    chat_id: Option<String>,
+    engine: Option<String>,
+    timeout_sec: Option<u64>,
+}
+
+fn yes() -> bool {
+    true
+}
+
+/// The members, or every reason why none of them starts.
+pub(super) fn check(
+    project: &Project,
+    roles: &Roles,
+    options: &Options,
+    asked: &StartMembers,
+) -> Result<Vec<NamedMember>, Vec<String>> {
+    if asked.members.is_empty() || asked.members.len() > MOST_MEMBERS {
+        return Err(vec![format!("`members` has {}, and may have 1 to {MOST_MEMBERS}", asked.members.len())]);
+    }
+    let checker = Checker { project, roles, options };
+    let (mut named, mut problems) = (Vec::new(), Vec::new());
+    for (index, member) in asked.members.iter().enumerate() {
+        let id = member_id(&member.role_id, &named);
+        let mut wrong = Vec::new();
+        named.push(checker.member(member, id, &mut wrong));
+        problems.extend(wrong.iter().map(|reason| format!("members[{index}]: {}", printable(reason))));
+    }
+    let chats: Vec<&String> = named.iter().filter_map(|member| member.given.chat.as_ref()).collect();
+    let twice = chats.iter().enumerate().find(|(index, chat)| chats[..*index].contains(chat));
+    problems.extend(twice.map(|(_, chat)| format!("chatId `{}` is named twice", printable(chat))));
+    if problems.is_empty() { Ok(named) } else { Err(problems) }
+}
+
+/// The role's name, with a number where there are several of it.
+fn member_id(role: &str, others: &[NamedMember]) -> Slug {
+    let name = Slug::spelled(role).filter(|slug| slug.as_str().len() <= 40);
+    let name = name.or_else(|| Slug::fold("member")).unwrap_or_else(Slug::coordinator);
+    let is_free =
+        |slug: &Slug| slug.as_str() != Slug::COORDINATOR && others.iter().all(|member| member.given.id != *slug);
+    let numbered = (2..).map(|number| name.numbered(number));
+    std::iter::once(name.clone()).chain(numbered).find(is_free).unwrap_or(name)
+}
+
+struct Checker<'a> {
+    project: &'a Project,
+    roles: &'a Roles,
+    options: &'a Options,
+}
+
+impl Checker<'_> {
+    fn member(&self, member: &Member, id: Slug, wrong: &mut Vec<String>) -> NamedMember {
+        let role = self.roles.find(&member.role_id);
+        let body = match role.map(|role| &role.body) {
+            None => {
+                wrong.push(format!("there is no role `{}`; `list_roles` says which there are", member.role_id));
+                String::new()
+            }
+            Some(Err(reason)) => {
+                wrong.push(format!("role `{}` cannot be used: {reason}", member.role_id));
+                String::new()
+            }
+            Some(Ok(body)) => body.clone(),
+        };
+        if member.task.trim().is_empty() {
+            wrong.push("`task` is empty".to_owned());
+        } else if member.task.len() > LONGEST_TASK {
+            wrong.push(format!("`task` has {} bytes, and may have {LONGEST_TASK}", member.task.len()));
+        } else if member.task.contains('\0') {
+            wrong.push("`task` has a NUL character".to_owned());
+        }
+        if let Some(engine) = member.engine.as_ref().filter(|engine| !is_known(engine, &self.project.settings)) {
+            wrong.push(format!("there is no engine `{engine}`; `squad engines` lists those there are"));
+        }
+        if member.timeout_sec.is_some_and(|seconds| seconds == 0 || seconds > MOST_SECONDS) {
+            wrong.push(format!("`timeoutSec` is 1 to {MOST_SECONDS}"));
+        }
+        let given = GivenMember {
+            id,
+            role: member.role_id.clone(),
+            task: member.task.clone(),
+            directory: self.directory(member.cwd.as_deref(), wrong),
+            chat: self.chat(member, wrong),
+            keeps_chat: self.options.is_stateful,
+            engine: member.engine.clone(),
+            limit: member.timeout_sec.or(Some(self.options.limit.as_secs().max(1))),
+        };
+        let name = role.map_or_else(|| member.role_id.clone(), |role| role.name.clone());
+        NamedMember { given, name, body, agent: role.and_then(|role| role.agent.clone()) }
+    }
+
+    /// Where it works, by the way the path really leads.
+    fn directory(&self, cwd: Option<&str>, wrong: &mut Vec<String>) -> Option<String> {
+        let cwd = cwd.filter(|cwd| !cwd.is_empty())?;
+        match inside(&self.project.folder.root, cwd) {
+            Ok(inner) => (!inner.is_empty()).then_some(inner),
+            Err(reason) => {
+                wrong.push(format!("`cwd` {cwd:?} {reason}"));
+                None
+            }
+        }
+    }
+
+    /// A handle that squad gave out for a member in this role.
+    fn chat(&self, member: &Member, wrong: &mut Vec<String>) -> Option<String> {
+        let chat = member.chat_id.as_ref().filter(|chat| !chat.is_empty())?;
+        if !self.options.is_stateful {
+            wrong.push("`chatId` needs a server that is started with STATE_MODE=stateful".to_owned());
+            return None;
+        }
+        match self.role_of(chat) {
+            Some(role) if role == member.role_id => Some(chat.clone()),
+            Some(role) => {
+                wrong.push(format!("chatId `{chat}` belongs to a member in the role `{role}`"));
+                None
+            }
+            None => {
+                wrong.push(format!("chatId `{chat}` is none that squad gave out here"));
+                None
+            }
+        }
+    }
+
+    fn role_of(&self, chat: &str) -> Option<String> {
+        let run: RunId = run_of_session(chat)?;
+        let result = RunResult::read(self.project, &run).ok()??;
+        let member = result.members.into_iter().find(|member| member.session == chat && member.given.keeps_chat)?;
+        Some(member.given.role)
+    }
+}
+
+/// A folder of the project, from its root with `/`.
+fn inside(root: &Path, cwd: &str) -> Result<String, String> {
+    let resolved = |path: &Path| dunce::canonicalize(path).map_err(|error| format!("cannot be used: {error}"));
+    let (root, folder) = (resolved(root)?, resolved(&root.join(cwd))?);
+    let inner = folder.strip_prefix(&root).map_err(|_| "lies outside of the project".to_owned())?;
+    if !folder.is_dir() {
+        return Err("is no folder".to_owned());
+    }
+    let parts: Option<Vec<&str>> = inner.iter().map(|part| part.to_str()).collect();
+    let parts = parts.ok_or_else(|| "is not Unicode".to_owned())?;
+    if parts.contains(&".git") {
+        return Err("is git's own".to_owned());
+    }
+    Ok(parts.join("/"))
+}

@@ -1,0 +1,102 @@
+//! Decisions, through the same operations as the commands.
+
+use serde::Deserialize;
+use serde_json::{Value, json};
+
+use super::{McpServer, Object, arguments, failed};
+use crate::error::Failure;
+use crate::mcp::{Fault, ToolResult};
+use crate::model::{Decision, DecisionId};
+use crate::ops::decisions::list::{self, Addition, Standing};
+use crate::ops::{Workspace, insist_on_readable};
+
+/// As many as prompts are offered.
+const DEFAULT: usize = 20;
+const MOST: usize = 500;
+
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+struct LogDecision {
+    decision: String,
+    #[serde(default)]
+    context: String,
+    supersedes: Option<String>,
+}
+
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+struct ListDecisions {
+    limit: Option<usize>,
+    #[serde(default)]
+    query: String,
+}
+
+impl McpServer {
+    pub(super) fn log_decision(&self, given: Object) -> ToolResult {
+        let asked: LogDecision = match arguments(given) {
+            Ok(asked) => asked,
+            Err(reason) => return ToolResult::error(&reason),
+        };
+        match self.logged(asked) {
+            Ok(decision) => ToolResult::of(json!({"id": decision.id})),
+            Err(failure) => failed(&failure),
+        }
+    }
+
+    /// Durable when this returns. It lands on the branch when somebody in the foreground says so.
+    fn logged(&self, asked: LogDecision) -> Result<Decision, Failure> {
+        let why = match asked.context.trim() {
+            "" => String::new(),
+            context => format!("\n\n**Why:** {context}"),
+        };
+        let text = format!("{}{why}", asked.decision.trim());
+        if asked.decision.trim().is_empty() {
+            return Err(Failure::usage("`decision` is empty"));
+        }
+        let addition = Addition { text, scope: Vec::new(), tags: Vec::new(), supersedes: None };
+        let Some(old) = asked.supersedes.filter(|id| !id.is_empty()) else {
+            let workspace = Workspace::find(&self.env(), &self.directory)?;
+            insist_on_readable(&workspace)?;
+            return list::add(&self.env(), &workspace, addition);
+        };
+        if DecisionId::parse(&old).is_none() {
+            return Err(Failure::usage(format!("`supersedes`: {old:?} is no decision's id")));
+        }
+        let project = self.project()?;
+        project.insist_on_readable()?;
+        list::supersede(&self.env(), &project, &old, addition)
+    }
+
+    pub(super) fn list_decisions(&self, given: Object) -> ToolResult {
+        let ListDecisions { limit, query } = match arguments(given) {
+            Ok(asked) => asked,
+            Err(reason) => return ToolResult::error(&reason),
+        };
+        let query = query.to_lowercase();
+        let is_meant = |decision: &Standing| {
+            let text = [decision.id.as_str(), &decision.title, &decision.text].join("\n").to_lowercase();
+            query.split_whitespace().all(|word| text.contains(word))
+        };
+        match self.decisions() {
+            Ok(all) => {
+                let limit = limit.unwrap_or(DEFAULT).min(MOST);
+                let found: Vec<Standing> = all.into_iter().filter(is_meant).take(limit).collect();
+                ToolResult::of(json!({ "decisions": found }))
+            }
+            Err(failure) => failed(&failure),
+        }
+    }
+
+    /// The newest first.
+    fn decisions(&self) -> Result<Vec<Standing>, Failure> {
+        let project = self.project()?;
+        project.insist_on_readable()?;
+        list::standing(&project)
+    }
+
+    pub(super) fn decision_contents(&self, uri: &str) -> Result<Vec<Value>, Fault> {
+        let all = self.decisions().map_err(|failure| Fault::internal(failure.message))?;
+        let text = json!({ "decisions": all }).to_string();
+        Ok(vec![json!({"uri": uri, "mimeType": "application/json", "text": text})])
+    }
+}

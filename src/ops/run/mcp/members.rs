@@ -1,0 +1,272 @@
+//! `start_squad_members`, `get_run` and `cancel_run`: runs belong to the repository, and a call only looks at them.
+
+use std::thread;
+use std::time::{Duration, Instant};
+
+use serde::Deserialize;
+use serde_json::{Value, json};
+
+use super::check::{StartMembers, check};
+use super::{McpServer, Object, arguments, failed, uri};
+use crate::error::Failure;
+use crate::mcp::{Call, ToolResult, Wake};
+use crate::model::{RunId, first_line, plural};
+use crate::ops::Project;
+use crate::ops::run::cancel::cancel;
+use crate::ops::run::members::{self, Begun, MemberResult, RunRequest, RunResult};
+
+/// Hosts give up on a call that says nothing.
+const PROGRESS: Duration = Duration::from_secs(5);
+/// How often a run of another process is looked at.
+const LOOK: Duration = Duration::from_millis(100);
+/// What all members' output may take of a reply, and the least of it for each.
+const REPLY: u64 = 256 * 1024;
+const LEAST: u64 = 4 * 1024;
+/// How long a run that is told to end is waited for: its engine has five seconds.
+const CANCELLING: Duration = Duration::from_secs(10);
+
+#[derive(Deserialize)]
+#[serde(rename_all = "camelCase", deny_unknown_fields)]
+struct GetRun {
+    squad_id: String,
+    #[serde(default)]
+    wait_sec: u64,
+}
+
+#[derive(Deserialize)]
+#[serde(rename_all = "camelCase", deny_unknown_fields)]
+struct CancelRun {
+    squad_id: String,
+    member_id: Option<String>,
+}
+
+impl McpServer {
+    pub(super) fn start_members(&self, given: Object, call: &Call<'_>) -> ToolResult {
+        match self.try_start(given, call) {
+            Ok(result) => result,
+            Err(failure) => failed(&failure),
+        }
+    }
+
+    fn try_start(&self, given: Object, call: &Call<'_>) -> Result<ToolResult, Failure> {
+        let asked: StartMembers = match arguments(given) {
+            Ok(asked) => asked,
+            Err(reason) => return Ok(ToolResult::error(&reason)),
+        };
+        call.progress(0.0, None, "checking the members");
+        let project = self.project()?;
+        project.insist_on_sound()?;
+        let (roles, _) = self.roles()?;
+        let members = match check(&project, &roles, &self.options, &asked) {
+            Ok(members) => members,
+            Err(problems) => return Ok(refused(&problems)),
+        };
+        let message = match &members[..] {
+            [member] => member.given.task.clone(),
+            several => {
+                let tasks =
+                    several.iter().map(|member| format!("{}: {}", member.given.id, first_line(&member.given.task, 80)));
+                tasks.collect::<Vec<_>>().join("\n")
+            }
+        };
+        let request = RunRequest { message, members, ..self.request() };
+        let begun = members::start(&self.env(), &project.folder.root, &request)?;
+        self.follow(&project, begun, asked.wait, call)
+    }
+
+    /// A run with what the server was started with.
+    pub(super) fn request(&self) -> RunRequest {
+        let (permissions, flags) = (self.options.permissions, self.options.flags.clone());
+        RunRequest { message: String::new(), members: Vec::new(), agents: Vec::new(), permissions, flags }
+    }
+
+    /// Waits for a run to end, unless the caller does not want to. Whoever cancels the call cancels the run; whoever only
+    /// lost patience does not.
+    pub(super) fn follow(
+        &self,
+        project: &Project,
+        begun: Begun,
+        waits: bool,
+        call: &Call<'_>,
+    ) -> Result<ToolResult, Failure> {
+        let Begun { run, mut child } = begun;
+        let signal = std::sync::Arc::clone(&call.signal);
+        // It is waited for even if nobody else waits, so that no zombie stays.
+        let waiting = thread::Builder::new().spawn(move || {
+            let _ = child.wait();
+            signal.done();
+        });
+        drop(waiting);
+        for tick in 1.. {
+            match if waits { call.signal.wait(PROGRESS) } else { Wake::Closing } {
+                Wake::Elapsed => call.progress(f64::from(tick), None, &self.said(project, &run)),
+                Wake::Cancelled(reason) => {
+                    if !is_impatience(&reason) {
+                        let _ = cancel(&self.env(), &self.directory, run.as_str(), None);
+                    }
+                    break;
+                }
+                Wake::Done | Wake::Closing => break,
+            }
+        }
+        self.shown(project, &run, call)
+    }
+
+    fn said(&self, project: &Project, run: &RunId) -> String {
+        match RunResult::read(project, run) {
+            Ok(Some(result)) if !result.members.is_empty() => {
+                let (done, all) = result.done();
+                format!("run {run}: {done} of {} done", plural(all, "member"))
+            }
+            _ => format!("run {run} is going on"),
+        }
+    }
+
+    fn shown(&self, project: &Project, run: &RunId, call: &Call<'_>) -> Result<ToolResult, Failure> {
+        match RunResult::read(project, run)? {
+            Some(result) => Ok(reply(project, &result, call)),
+            None => Ok(ToolResult::error(&format!("there is no run `{run}`"))),
+        }
+    }
+
+    pub(super) fn get_run(&self, given: Object, call: &Call<'_>) -> ToolResult {
+        let asked: GetRun = match arguments(given) {
+            Ok(asked) => asked,
+            Err(reason) => return ToolResult::error(&reason),
+        };
+        if asked.wait_sec > 50 {
+            return ToolResult::error("`waitSec` is 0 to 50");
+        }
+        self.with_run(&asked.squad_id, |project, run| {
+            self.wait_for(project, run, Duration::from_secs(asked.wait_sec), call);
+            self.shown(project, run, call)
+        })
+    }
+
+    pub(super) fn cancel_run(&self, given: Object, call: &Call<'_>) -> ToolResult {
+        let asked: CancelRun = match arguments(given) {
+            Ok(asked) => asked,
+            Err(reason) => return ToolResult::error(&reason),
+        };
+        self.with_run(&asked.squad_id, |project, run| {
+            if members::is_live(project, run) {
+                cancel(&self.env(), &self.directory, run.as_str(), asked.member_id.as_deref())?;
+                if asked.member_id.is_none() {
+                    self.wait_for(project, run, CANCELLING, call);
+                }
+            }
+            self.shown(project, run, call)
+        })
+    }
+
+    fn with_run(&self, id: &str, act: impl FnOnce(&Project, &RunId) -> Result<ToolResult, Failure>) -> ToolResult {
+        let Some(run) = RunId::parse(id) else { return ToolResult::error(&format!("{id:?} is no run's id")) };
+        match self.project().and_then(|project| act(&project, &run)) {
+            Ok(result) => result,
+            Err(failure) => failed(&failure),
+        }
+    }
+
+    fn wait_for(&self, project: &Project, run: &RunId, at_most: Duration, call: &Call<'_>) {
+        let begun = Instant::now();
+        let mut told = begun;
+        let mut tick = 0.0;
+        while begun.elapsed() < at_most && members::is_live(project, run) {
+            if call.signal.wait(LOOK.min(at_most.saturating_sub(begun.elapsed()))) != Wake::Elapsed {
+                return;
+            }
+            if told.elapsed() >= PROGRESS {
+                told = Instant::now();
+                tick += 1.0;
+                call.progress(tick, None, &self.said(project, run));
+            }
+        }
+    }
+}
+
+/// Clients end requests that take them too long, and do not mean the work.
+fn is_impatience(reason: &str) -> bool {
+    let reason = reason.to_lowercase();
+    ["timed out", "timeout", "time out", "-32001"].iter().any(|word| reason.contains(word))
+}
+
+fn refused(problems: &[String]) -> ToolResult {
+    let problems: String = problems.iter().map(|problem| format!("\n- {problem}")).collect();
+    ToolResult::error(&format!("no member was started:{problems}"))
+}
+
+fn reply(project: &Project, result: &RunResult, call: &Call<'_>) -> ToolResult {
+    let each = (REPLY / (2 * result.members.len().max(1) as u64)).max(LEAST);
+    let members: Vec<Value> = result.members.iter().map(|member| shown(project, &result.run, member, each)).collect();
+    let mut value = json!({"squadId": result.run, "status": result.status, "members": members});
+    if let Some(reason) = &result.reason {
+        value["reason"] = reason.as_str().into();
+    }
+    if result.members.is_empty() {
+        value["agents"] = json!(result.agents);
+        if let Some(answer) = &result.answer {
+            value["answer"] = answer.as_str().into();
+        }
+    }
+    let mut shown = ToolResult::of(value);
+    for member in result.members.iter().filter(|member| member.end.is_some()) {
+        let uri = output_uri(&result.run, member, "stdout");
+        shown.link(call.version, &uri, &format!("{} stdout", member.given.id));
+    }
+    shown
+}
+
+pub(super) fn output_uri(run: &RunId, member: &MemberResult, kind: &str) -> String {
+    format!("squad://runs/{run}/{}/{kind}", uri::encoded(member.given.id.as_str()))
+}
+
+fn shown(project: &Project, run: &RunId, member: &MemberResult, most: u64) -> Value {
+    let (stdout, is_cut) = output(project, run, member, "stdout", most);
+    let (stderr, is_cut_too) = output(project, run, member, "stderr", most);
+    let given = &member.given;
+    let mut value = json!({"memberId": given.id, "roleId": given.role});
+    if let Some(directory) = &given.directory {
+        value["cwd"] = directory.as_str().into();
+    }
+    if given.keeps_chat {
+        value["chatId"] = member.session.as_str().into();
+    }
+    value["status"] = json!(member.status);
+    if let Some(exited) = &member.exited {
+        if let Some(code) = exited.exit_code {
+            value["exitCode"] = code.into();
+        }
+        if let Some(signal) = exited.signal {
+            value["signal"] = signal.into();
+        }
+    }
+    if let Some(reason) = member.reason() {
+        value["reason"] = reason.into();
+    }
+    let seconds = member.end.as_ref().map_or(0.0, |(_, end)| end.usage.seconds);
+    // A run of years is none.
+    #[expect(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "seconds are never negative")]
+    let milliseconds = (seconds * 1000.0).round() as u64;
+    value["durationMs"] = milliseconds.into();
+    value["rawStdout"] = stdout.into();
+    value["rawStderr"] = stderr.into();
+    value["truncated"] = (is_cut || is_cut_too).into();
+    value["logUri"] = output_uri(run, member, "stdout").into();
+    value
+}
+
+/// The end of an output, and whether that is not all of it.
+fn output(project: &Project, run: &RunId, member: &MemberResult, kind: &str, most: u64) -> (String, bool) {
+    if let Some(file) = member.output(project, run, kind)
+        && let (Some(size), Ok(bytes)) = (file.size(), file.end(most))
+    {
+        let is_cut = size > most;
+        // A cut in the middle of a character takes the rest of it along.
+        let begin = if is_cut { bytes.iter().take(3).take_while(|&&byte| byte & 0xC0 == 0x80).count() } else { 0 };
+        let whole = bytes.get(begin..).unwrap_or_default();
+        return (String::from_utf8_lossy(whole).into_owned(), is_cut);
+    }
+    // The files are of this clone, and are cleared; the ledger has what was said.
+    let said = member.end.as_ref().filter(|_| kind == "stdout").map(|(_, end)| end.text.clone());
+    (said.unwrap_or_default(), false)
+}

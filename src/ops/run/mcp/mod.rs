@@ -1,0 +1,204 @@
+//! What `squad mcp` offers: roles, runs and decisions, as tools, resources and prompts.
+
+mod check;
+mod decisions;
+mod members;
+mod roles;
+mod runs;
+mod schemas;
+mod team;
+mod uri;
+
+use std::collections::BTreeMap;
+use std::path::{Path, PathBuf};
+use std::sync::{Mutex, PoisonError};
+use std::time::Duration;
+
+use serde::Serialize;
+use serde::de::DeserializeOwned;
+use serde_json::{Map, Value};
+
+use crate::engine::command::{Profile, Values};
+use crate::env::Env;
+use crate::error::Failure;
+use crate::mcp::{Call, Fault, Service, ToolResult};
+use crate::model::{Problem, Severity};
+use crate::ops::Project;
+use crate::ops::run::order::flag_settings;
+use crate::ops::team::engines;
+use crate::policy::Permissions;
+
+/// What the user has set for the server.
+pub(crate) struct Options {
+    /// With role files beside the team's.
+    pub(crate) roles: Option<PathBuf>,
+    /// Members keep their chats, and a caller can go on in one.
+    pub(crate) is_stateful: bool,
+    /// How long a member may work whose call does not say.
+    pub(crate) limit: Duration,
+    pub(crate) permissions: Permissions,
+    /// The engine that the user's environment describes.
+    pub(crate) described: Option<Profile>,
+    /// Settings by their flags, without dashes.
+    pub(crate) flags: BTreeMap<String, String>,
+}
+
+pub(crate) struct McpServer {
+    /// Behind a lock only because streams, which nobody here uses, cannot be shared.
+    env: Mutex<Env>,
+    directory: PathBuf,
+    options: Options,
+}
+
+/// What the server would offer and start.
+#[derive(Serialize)]
+pub(crate) struct Check {
+    pub(crate) project: String,
+    pub(crate) roles: Vec<String>,
+    pub(crate) engine: String,
+    /// The command line of an engine that is one.
+    pub(crate) command: Option<Vec<String>>,
+    pub(crate) state_mode: &'static str,
+    pub(crate) max_concurrent: usize,
+    pub(crate) timeout_ms: u64,
+    pub(crate) permissions: String,
+    pub(crate) problems: Vec<String>,
+}
+
+type Object = Map<String, Value>;
+
+impl McpServer {
+    pub(crate) fn new(env: &Env, directory: &Path, options: Options) -> Self {
+        Self { env: Mutex::new(env.beside()), directory: directory.to_owned(), options }
+    }
+
+    pub(crate) fn check(&self) -> Result<Check, Failure> {
+        let project = self.project()?;
+        let (roles, _) = self.roles()?;
+        let errors = project.problems.iter().filter(|problem| problem.severity == Severity::Error);
+        let mut problems: Vec<String> = errors.map(Problem::to_string).collect();
+        problems.extend(engines::check_names(&project).err().map(|failure| failure.message));
+        problems.extend(roles.all.iter().filter_map(|role| role.body.as_ref().err().cloned()));
+        problems.extend(roles.hidden.iter().filter(|role| role.agent.is_none()).filter_map(|role| {
+            let first = roles.find(&role.id).filter(|first| first.source != role.source)?;
+            Some(format!("{} is not used: `{}` is {}", role.source, role.id, first.source))
+        }));
+        let usable = roles.all.iter().filter(|role| role.body.is_ok()).map(|role| role.id.clone());
+        Ok(Check {
+            project: project.folder.root.display().to_string(),
+            roles: usable.collect(),
+            engine: self
+                .options
+                .described
+                .as_ref()
+                .map_or(&project.settings.engine.name, |profile| &profile.name)
+                .clone(),
+            command: self.command(&project),
+            state_mode: if self.options.is_stateful { "stateful" } else { "stateless" },
+            max_concurrent: project.settings.sessions.max_concurrent,
+            timeout_ms: u64::try_from(self.options.limit.as_millis()).unwrap_or(u64::MAX),
+            permissions: self.options.permissions.name().to_owned(),
+            problems,
+        })
+    }
+
+    fn command(&self, project: &Project) -> Option<Vec<String>> {
+        let users = &project.settings.engines;
+        let configured = || Profile::find(&project.settings.engine.name, users).and_then(Result::ok);
+        let profile = self.options.described.clone().or_else(configured)?;
+        let shown = |name: &str| Some(format!("{{{name}}}"));
+        let strict = profile.strict.clone().unwrap_or_default();
+        let mode = if self.options.permissions == Permissions::Allow { profile.free.clone() } else { strict };
+        Some(profile.preview(&Values {
+            prompt: shown("prompt"),
+            chat_id: shown("chatId").filter(|_| self.options.is_stateful),
+            cwd: shown("cwd"),
+            role_id: shown("roleId"),
+            task: shown("task"),
+            model: self.options.flags.get("model").cloned(),
+            mode,
+            ..Values::default()
+        }))
+    }
+
+    fn env(&self) -> Env {
+        self.env.lock().unwrap_or_else(PoisonError::into_inner).beside()
+    }
+
+    /// As it is at this moment.
+    fn project(&self) -> Result<Project, Failure> {
+        Project::open(&self.env(), &self.directory, flag_settings(&self.options.flags))
+    }
+}
+
+/// What a call says, strictly: what is wrong is told to the model, which can then mend it.
+fn arguments<T: DeserializeOwned>(given: Object) -> Result<T, String> {
+    serde_json::from_value(Value::Object(given)).map_err(|error| error.to_string())
+}
+
+fn failed(failure: &Failure) -> ToolResult {
+    let source = failure.source.as_ref().map(|source| format!("{source}: ")).unwrap_or_default();
+    let hint = failure.hint.as_ref().map(|hint| format!("\nhint: {hint}")).unwrap_or_default();
+    ToolResult::error(&format!("{source}{}{hint}", failure.message))
+}
+
+impl Service for McpServer {
+    fn instructions(&self) -> String {
+        "squad runs a team of AI coding agents in this repository. `list_roles` says who there is; \
+         `start_squad_members` gives each of several members a role and a task and runs them side by side. A member \
+         knows nothing of your conversation: write the whole task."
+            .to_owned()
+    }
+
+    fn tools(&self) -> Vec<Value> {
+        schemas::tools()
+    }
+
+    fn is_slow(&self, tool: &str) -> bool {
+        tool != "list_roles"
+    }
+
+    fn call(&self, tool: &str, given: Object, call: &Call<'_>) -> Result<ToolResult, Fault> {
+        match tool {
+            "list_roles" => Ok(self.list_roles(given)),
+            "start_squad_members" => Ok(self.start_members(given, call)),
+            "get_run" => Ok(self.get_run(given, call)),
+            "cancel_run" => Ok(self.cancel_run(given, call)),
+            "orchestrate" => Ok(self.orchestrate(given, call)),
+            "log_decision" => Ok(self.log_decision(given)),
+            "list_decisions" => Ok(self.list_decisions(given)),
+            "init_squad" => Ok(self.init_squad(given, call)),
+            _ => Err(Fault::invalid_params(format!("there is no tool `{tool}`"))),
+        }
+    }
+
+    fn resources(&self) -> Vec<Value> {
+        let mut all = self.role_resources();
+        all.extend(self.other_resources());
+        all
+    }
+
+    fn templates(&self) -> Vec<Value> {
+        schemas::templates()
+    }
+
+    fn read(&self, uri: &str) -> Result<Vec<Value>, Fault> {
+        let parts = uri::parts(uri).unwrap_or_default();
+        let parts: Vec<&str> = parts.iter().map(String::as_str).collect();
+        match parts[..] {
+            ["roles", id] => self.role_contents(uri, id),
+            ["decisions"] => self.decision_contents(uri),
+            ["runs", run] => self.run_contents(uri, run),
+            ["runs", run, member, kind] => self.output_contents(uri, run, member, kind),
+            _ => Err(Fault::no_resource(uri)),
+        }
+    }
+
+    fn prompts(&self) -> Vec<Value> {
+        self.role_prompts()
+    }
+
+    fn prompt(&self, name: &str, arguments: &Object) -> Result<Value, Fault> {
+        self.role_prompt(name, arguments)
+    }
+}

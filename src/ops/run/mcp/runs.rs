@@ -1,0 +1,112 @@
+//! Runs and what their members were told and said, as resources.
+
+use serde_json::{Value, json};
+
+use super::{McpServer, members::output_uri};
+use crate::mcp::Fault;
+use crate::model::{RunId, first_line};
+use crate::ops::ledger::log::{self, Choice};
+use crate::ops::run::members::{MemberResult, RunResult};
+use crate::ops::{Project, Workspace};
+
+/// More than this is for the file itself.
+const LARGEST: u64 = 16 * 1024 * 1024;
+
+/// So many of the newest runs are listed.
+const LISTED: usize = 10;
+
+impl McpServer {
+    /// The decisions and the newest runs, where there is a team.
+    pub(super) fn other_resources(&self) -> Vec<Value> {
+        let Ok(workspace) = Workspace::find(&self.env(), &self.directory) else { return Vec::new() };
+        let (prefix, leases) = (workspace.ledger_prefix(), workspace.leases());
+        let runs = log::runs(&workspace.repository, &prefix, &leases, &Choice::default(), LISTED).unwrap_or_default();
+        let resource = |uri: String, name: String, about: String| json!({"uri": uri, "name": name, "description": about, "mimeType": "application/json"});
+        let about = "The team's decisions, the newest first".to_owned();
+        let mut all = vec![resource("squad://decisions".to_owned(), "decisions".to_owned(), about)];
+        all.extend(runs.iter().map(|run| {
+            let about = format!("{}: {}", run.status, first_line(&run.message, 80));
+            resource(format!("squad://runs/{}", run.run), format!("run {}", run.run), about)
+        }));
+        all
+    }
+
+    pub(super) fn run_contents(&self, uri: &str, run: &str) -> Result<Vec<Value>, Fault> {
+        let (_, result) = self.result(uri, run)?;
+        let member = |member: &MemberResult| {
+            let mut value = json!({
+                "memberId": member.given.id, "roleId": member.given.role, "task": member.given.task,
+                "status": member.status, "stdout": output_uri(&result.run, member, "stdout"),
+                "stderr": output_uri(&result.run, member, "stderr"), "prompt": output_uri(&result.run, member, "prompt"),
+            });
+            if let Some(reason) = member.reason() {
+                value["reason"] = reason.into();
+            }
+            value
+        };
+        let members: Vec<Value> = result.members.iter().map(member).collect();
+        let mut value =
+            json!({"squadId": result.run, "status": result.status, "message": result.message, "members": members});
+        if let Some(answer) = &result.answer {
+            value["answer"] = answer.as_str().into();
+        }
+        Ok(vec![json!({"uri": uri, "mimeType": "application/json", "text": value.to_string()})])
+    }
+
+    pub(super) fn output_contents(&self, uri: &str, run: &str, member: &str, kind: &str) -> Result<Vec<Value>, Fault> {
+        let nothing = || Fault::no_resource(uri);
+        if !["stdout", "stderr", "prompt"].contains(&kind) {
+            return Err(nothing());
+        }
+        let (project, result) = self.result(uri, run)?;
+        let member = result.members.iter().find(|known| known.given.id.as_str() == member).ok_or_else(nothing)?;
+        let Some(file) = member.output(&project, &result.run, kind) else {
+            // What is not there any more, or was never said.
+            let said = member.end.as_ref().filter(|_| kind == "stdout").map(|(_, end)| end.text.clone());
+            let text = said.or_else(|| (kind == "stderr").then(String::new)).ok_or_else(nothing)?;
+            return Ok(vec![json!({"uri": uri, "mimeType": "text/plain", "text": text})]);
+        };
+        if file.size().is_some_and(|size| size > LARGEST) {
+            return Err(Fault::internal(format!("it is too large for a reply; read {}", file.path().display())));
+        }
+        let bytes = file.end(LARGEST).map_err(|error| Fault::internal(error.to_string()))?;
+        Ok(vec![match String::from_utf8(bytes) {
+            Ok(text) => json!({"uri": uri, "mimeType": "text/plain", "text": text}),
+            Err(error) => {
+                json!({"uri": uri, "mimeType": "application/octet-stream", "blob": base64(error.as_bytes())})
+            }
+        }])
+    }
+
+    fn result(&self, uri: &str, run: &str) -> Result<(Project, RunResult), Fault> {
+        let run = RunId::parse(run).ok_or_else(|| Fault::no_resource(uri))?;
+        let project = self.project().map_err(|failure| Fault::internal(failure.message))?;
+        let result = RunResult::read(&project, &run).map_err(|failure| Fault::internal(failure.message))?;
+        Ok((project, result.ok_or_else(|| Fault::no_resource(uri))?))
+    }
+}
+
+fn base64(bytes: &[u8]) -> String {
+    const DIGITS: &[u8; 64] = b"ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/";
+    let mut text = String::with_capacity(bytes.len().div_ceil(3) * 4);
+    for piece in bytes.chunks(3) {
+        let [a, b, c] = [0, 1, 2].map(|at| u32::from(piece.get(at).copied().unwrap_or_default()));
+        let bits = a << 16 | b << 8 | c;
+        for (place, shift) in [18, 12, 6, 0].into_iter().enumerate() {
+            let digit = DIGITS.get((bits >> shift & 63) as usize).copied().unwrap_or_default();
+            text.push(if place <= piece.len() { char::from(digit) } else { '=' });
+        }
+    }
+    text
+}
+
+#[cfg(test)]
+mod tests {
+    #[test]
+    fn base64_is_what_it_always_was() {
+        for (bytes, text) in [("", ""), ("f", "Zg=="), ("fo", "Zm8="), ("foo", "Zm9v"), ("foob", "Zm9vYg==")] {
+            assert_eq!(super::base64(bytes.as_bytes()), text);
+        }
+        assert_eq!(super::base64(&[0xff, 0xfe, 0x00, 0xfb]), "//4A+w==");
+    }
+}

@@ -1,0 +1,98 @@
+//! Work for whoever on the team it is for, and a team where there is none.
+
+use serde::Deserialize;
+use serde_json::json;
+
+use super::{McpServer, Object, arguments, failed};
+use crate::error::Failure;
+use crate::mcp::{Call, ToolResult};
+use crate::ops::Workspace;
+use crate::ops::run::members::{self, RunRequest};
+use crate::ops::team::fit;
+use crate::ops::team::init::{self, Installed, Wish};
+
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+struct Orchestrate {
+    message: String,
+    #[serde(default)]
+    agents: Vec<String>,
+    #[serde(default = "yes")]
+    wait: bool,
+}
+
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+struct InitSquad {
+    preset: Option<String>,
+}
+
+fn yes() -> bool {
+    true
+}
+
+impl McpServer {
+    pub(super) fn orchestrate(&self, given: Object, call: &Call<'_>) -> ToolResult {
+        let asked: Orchestrate = match arguments(given) {
+            Ok(asked) => asked,
+            Err(reason) => return ToolResult::error(&reason),
+        };
+        match self.orchestrated(asked, call) {
+            Ok(result) => result,
+            Err(failure) => failed(&failure),
+        }
+    }
+
+    fn orchestrated(&self, asked: Orchestrate, call: &Call<'_>) -> Result<ToolResult, Failure> {
+        let Orchestrate { message, agents, wait } = asked;
+        if message.trim().is_empty() {
+            return Err(Failure::usage("`message` is empty"));
+        }
+        call.progress(0.0, None, "deciding who works");
+        let project = self.project()?;
+        let request = RunRequest { message, agents, ..self.request() };
+        let begun = members::start(&self.env(), &project.folder.root, &request)?;
+        self.follow(&project, begun, wait, call)
+    }
+
+    pub(super) fn init_squad(&self, given: Object, call: &Call<'_>) -> ToolResult {
+        let asked: InitSquad = match arguments(given) {
+            Ok(asked) => asked,
+            Err(reason) => return ToolResult::error(&reason),
+        };
+        match self.installed(asked, call) {
+            Ok(result) => result,
+            Err(failure) => failed(&failure),
+        }
+    }
+
+    /// A commit on somebody's branch is theirs to want.
+    fn installed(&self, asked: InitSquad, call: &Call<'_>) -> Result<ToolResult, Failure> {
+        if let Ok(workspace) = Workspace::find(&self.env(), &self.directory) {
+            return Ok(ToolResult::of(json!({"installed": false, "folder": workspace.folder.name})));
+        }
+        let preset = asked.preset.as_deref();
+        let agents = preset.map(fit::preset).transpose()?.unwrap_or_default();
+        let option = preset.map(|preset| format!(" --preset {preset}")).unwrap_or_default();
+        let command = format!("squad init{option}");
+        let question = format!("Install a team of AI agents in {}, in one commit?", self.directory.display());
+        match call.confirm(&question) {
+            Some(true) => {}
+            Some(false) => return Err(Failure::usage("the user does not want a team installed")),
+            None => {
+                return Err(Failure::usage("installing a team makes a commit, and this client cannot ask for that")
+                    .hint(format!("have the user run `{command}` in {}", self.directory.display())));
+            }
+        }
+        let installed = init::init(&self.env(), &self.directory, Wish { agents, commit: true, ci: false })?;
+        Ok(ToolResult::of(match installed {
+            Installed::Already { folder } => json!({"installed": false, "folder": folder}),
+            Installed::Committed { files, commit } => {
+                json!({"installed": true, "folder": init::FOLDER, "files": files.len(), "commit": commit})
+            }
+            Installed::Written { files, reason } => {
+                json!({"installed": true, "folder": init::FOLDER, "files": files.len(), "uncommitted": reason})
+            }
+        }))
+    }
+}

@@ -1,0 +1,17 @@
+//! Members that a caller outside of squad names, each with a role and a task: nobody is chosen and nobody reviews.
+//!
+//! ```text
+//! a call of `squad mcp` → check → a runner process → a run like every other → ledger, output files
+//!                                                                                  ↓
+//!                                             whoever asks, in any process  ←── results
+//! ```
+
+mod output;
+mod perform;
+mod results;
+mod runner;
+mod shape;
+
+pub(in crate::ops) use perform::plan;
+pub(crate) use results::{MemberResult, RunResult, is_live};
+pub(crate) use runner::{Begun, RunRequest, carry, described, start};

@@ -1,0 +1,88 @@
+//! What members were told and what they said, byte for byte: files under `.git/squad/output`.
+
+use std::fs::{self, File};
+use std::io::{self, Read, Seek, SeekFrom, Write};
+use std::path::{Component, Path, PathBuf};
+
+/// Below squad's local folder.
+const FOLDER: &str = "output";
+
+/// A file with output. What is cleared is gone; the ledger has what counts.
+#[derive(Clone, Debug, PartialEq)]
+pub(crate) struct OutputFile(PathBuf);
+
+impl OutputFile {
+    /// The file of a session that belongs to one run.
+    pub(super) fn of_session(local: &Path, session: &str, name: &str) -> Self {
+        Self(local.join(FOLDER).join(session).join(name))
+    }
+
+    /// Of the newest message to a session that is answered by a process, which may still write to it.
+    pub(super) fn newest(local: &Path, session: &str, kind: &str) -> Option<Self> {
+        let folder = local.join(FOLDER).join(session);
+        let names = fs::read_dir(&folder).ok()?.flatten().filter_map(|entry| entry.file_name().into_string().ok());
+        let turns = names.filter_map(|name| name.strip_suffix(kind)?.strip_suffix('.')?.parse::<u32>().ok());
+        turns.max().map(|turn| Self(folder.join(format!("{turn}.{kind}"))))
+    }
+
+    /// One that an entry names. Entries come from other clones too, so it leads nowhere else.
+    pub(super) fn named(local: &Path, path: &str) -> Option<Self> {
+        let path = Path::new(path);
+        let is_plain = path.components().all(|part| matches!(part, Component::Normal(_)));
+        let target = local.join(path);
+        let home = local.join(FOLDER).canonicalize().ok()?;
+        let is_inside = target.canonicalize().is_ok_and(|target| target.starts_with(home));
+        (is_plain && path.starts_with(FOLDER) && is_inside).then_some(Self(target))
+    }
+
+    pub(super) fn write(&self, text: &str) -> io::Result<()> {
+        let folder = self.0.parent().unwrap_or(Path::new("."));
+        fs::create_dir_all(folder)?;
+        // Made for this user's eyes only, and whole or not at all.
+        let mut file = tempfile::Builder::new().prefix("new-").tempfile_in(folder)?;
+        file.write_all(text.as_bytes())?;
+        file.persist(&self.0).map(drop).map_err(|error| error.error)
+    }
+
+    /// How many bytes it has; `None`: it is not there.
+    pub(crate) fn size(&self) -> Option<u64> {
+        fs::metadata(&self.0).ok().filter(fs::Metadata::is_file).map(|about| about.len())
+    }
+
+    /// Its last bytes.
+    pub(crate) fn end(&self, most: u64) -> io::Result<Vec<u8>> {
+        let mut file = File::open(&self.0)?;
+        let size = file.metadata()?.len();
+        file.seek(SeekFrom::Start(size.saturating_sub(most)))?;
+        let mut bytes = Vec::new();
+        file.take(most).read_to_end(&mut bytes)?;
+        Ok(bytes)
+    }
+
+    pub(crate) fn path(&self) -> &Path {
+        &self.0
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn an_entry_names_no_file_outside_the_folder() {
+        let local = tempfile::tempdir().expect("a folder");
+        OutputFile::of_session(local.path(), "s", "1.stdout").write("text").expect("it is written");
+        fs::write(local.path().join("secret"), "secret").expect("a file");
+        let found = OutputFile::named(local.path(), "output/s/1.stdout").expect("it is there");
+        assert_eq!((found.size(), found.end(2).expect("bytes")), (Some(4), b"xt".to_vec()));
+        let absolute = local.path().join("secret").display().to_string();
+        for wrong in ["secret", "output/../secret", "../secret", "output/./../secret", &absolute] {
+            assert_eq!(OutputFile::named(local.path(), wrong), None, "{wrong}");
+        }
+        #[cfg(unix)]
+        {
+            std::os::unix::fs::symlink(local.path().join("secret"), local.path().join("output/link")).expect("a link");
+            assert_eq!(OutputFile::named(local.path(), "output/link"), None);
+        }
+    }
+}

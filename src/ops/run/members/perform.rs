@@ -1,0 +1,111 @@
+//! A run of named members: all of them side by side under the run's cap, in one step.
+
+use std::time::Duration;
+
+use super::output::OutputFile;
+use super::shape;
+use crate::engine::{EngineKind, Opening};
+use crate::model::{
+    Evidence, Kind, Member, Outcome, Plan, PlanKind, Position, SessionSpec, Source, Status, Tier, What,
+};
+use crate::ops::run::executor::{Executor, Results};
+use crate::ops::run::order::NamedMember;
+use crate::pool::{Duty, Job, session_id};
+use crate::tools::Tool;
+
+/// Who works is given.
+pub(in crate::ops) fn plan(members: &[NamedMember]) -> Plan {
+    let agents: Vec<_> = members.iter().map(|member| member.given.id.clone()).collect();
+    let evidence = members.iter().map(|member| Evidence {
+        agent: member.given.id.clone(),
+        why: format!("the caller names it, in the role `{}`", member.given.role),
+        source: "mcp".to_owned(),
+        weight: 1.0,
+    });
+    Plan {
+        kind: PlanKind::Agents,
+        steps: vec![agents.clone()],
+        agents,
+        reviewer: None,
+        tier: Tier::Standard,
+        confidence: 1.0,
+        evidence: evidence.collect(),
+        ceremonies: Vec::new(),
+    }
+}
+
+impl Executor<'_> {
+    pub(in crate::ops::run) async fn members(&self, results: &mut Results) {
+        let workers = self.workers.at(Position::new(1, 1));
+        let members = &self.order.members;
+        let agents = members.iter().map(|member| member.given.id.clone()).collect();
+        workers.reports.tell(None, What::StepStarted { agents });
+        let jobs: Vec<Job> = members.iter().map(|member| self.member_job(member)).collect();
+        let in_session: Vec<bool> = jobs.iter().map(|job| self.is_in_session(&job.opening.spec)).collect();
+        let done = workers.fan_out(jobs).await;
+        for ((named, work), _) in members.iter().zip(&done).zip(in_session).filter(|(_, in_session)| *in_session) {
+            // These have no output but their last message. The ledger has it too.
+            let _ = self.output(named, "stdout").write(&work.text);
+        }
+        let status = done.iter().map(|work| work.outcome).find(|outcome| *outcome != Outcome::Completed);
+        workers.reports.tell(None, What::StepCompleted { status: status.unwrap_or(Outcome::Completed) });
+        results.work.extend(done);
+    }
+
+    fn member_job(&self, named: &NamedMember) -> Job {
+        let given = &named.given;
+        let own = named.agent.as_ref().and_then(|agent| self.project.team.member(agent)).cloned();
+        let member = own.unwrap_or_else(|| of_role(named));
+        let mut job = self.job(&member, Tier::Standard, String::new(), Duty::Work, given.chat.is_some());
+        let session = given.chat.clone().unwrap_or_else(|| session_id(&given.id, self.run));
+        job.situation = String::new();
+        job.limit = given.limit.map(Duration::from_secs);
+        job.must_resume = given.chat.is_some();
+        let mut spec = job.opening.spec;
+        spec.agent = given.id.clone();
+        spec.prompt = named.body.clone();
+        spec.engine = given.engine.clone().or(spec.engine);
+        if self.is_in_session(&spec) {
+            job.prompt = shape::message(&given.task, given.keeps_chat && given.chat.is_none());
+            let told = shape::whole(given.chat.is_none().then_some(&named.body), &job.prompt);
+            // The work is done all the same.
+            let _ = self.output(named, "prompt").write(&told);
+        } else {
+            // These put role and task together by themselves, and have none of squad's tools.
+            job.prompt.clone_from(&given.task);
+            if named.agent.is_none() {
+                (spec.team, spec.context) = (String::new(), String::new());
+            }
+        }
+        let root = &self.project.folder.root;
+        let directory = given.directory.as_ref().map_or_else(|| root.clone(), |inner| root.join(inner));
+        // It works alone: there is nobody for it to hand work to.
+        let tools = [Tool::LogDecision, Tool::Remember, Tool::Decisions].map(Tool::spec).to_vec();
+        job.opening = Opening { session, spec, directory, tools, ..job.opening };
+        job
+    }
+
+    /// Whether its engine runs in a session, and is no command line.
+    fn is_in_session(&self, spec: &SessionSpec) -> bool {
+        EngineKind::parse(spec.engine.as_ref().unwrap_or(&self.project.settings.engine.name)).is_some()
+    }
+
+    fn output(&self, named: &NamedMember, kind: &str) -> OutputFile {
+        let session = session_id(&named.given.id, self.run);
+        OutputFile::of_session(&self.project.local(), &session, &format!("result.{kind}"))
+    }
+}
+
+/// A role of a file, as if it were on the team.
+fn of_role(named: &NamedMember) -> Member {
+    Member {
+        name: named.name.clone(),
+        slug: named.given.id.clone(),
+        role: named.name.clone(),
+        kind: Kind::Agent,
+        status: Status::Active,
+        charter: None,
+        scope: String::new(),
+        source: Source::new(&named.given.role, 0),
+    }
+}

@@ -1,0 +1,158 @@
+//! What became of named members, as the ledger and the output files say it: any process can ask.
+
+use std::collections::BTreeMap;
+
+use serde::Serialize;
+
+use super::output::OutputFile;
+use crate::error::Failure;
+use crate::model::{AgentState, End, Exited, GivenMember, Outcome, RunId, Slug, What};
+use crate::ops::Project;
+use crate::ops::ledger::log::{Choice, timeline};
+use crate::ops::run::{lease, live};
+use crate::pool::session_id;
+use crate::record::Read;
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "lowercase")]
+pub(crate) enum Status {
+    Queued,
+    Running,
+    Completed,
+    Error,
+    Timeout,
+}
+
+/// A run, whoever started it.
+pub(crate) struct RunResult {
+    pub(crate) run: RunId,
+    /// As `squad log` has it.
+    pub(crate) status: String,
+    /// What it was given, where it was given a message.
+    pub(crate) message: String,
+    pub(crate) answer: Option<String>,
+    /// Why it ended before anybody could begin.
+    pub(crate) reason: Option<String>,
+    pub(crate) members: Vec<MemberResult>,
+    /// How those ended whom squad chose.
+    pub(crate) agents: BTreeMap<Slug, Outcome>,
+}
+
+pub(crate) struct MemberResult {
+    pub(crate) given: GivenMember,
+    pub(crate) status: Status,
+    pub(crate) end: Option<(Outcome, End)>,
+    pub(crate) exited: Option<Exited>,
+    /// Its session's id in this run.
+    pub(crate) session: String,
+}
+
+impl RunResult {
+    /// `None`: there is no such run here.
+    pub(crate) fn read(project: &Project, run: &RunId) -> Result<Option<Self>, Failure> {
+        // Before the entries: a run that ends between the two looks is seen as ended.
+        let state = project.leases().status(run);
+        let mut found: Option<Self> = None;
+        let prefix = project.ledger_prefix();
+        for entry in timeline(&project.repository, &prefix, Some(run), &Choice::default())?.entries() {
+            let (_, Read::Entry(entry)) = entry? else { continue };
+            match (entry.what(), &mut found) {
+                (Some(What::RunStarted { text, members, .. }), None) => {
+                    let members = members.into_iter().map(|given| MemberResult::new(given, run)).collect();
+                    let (answer, reason, status, agents) = (None, None, state.to_owned(), BTreeMap::new());
+                    found = Some(Self { run: run.clone(), status, message: text, answer, reason, members, agents });
+                }
+                (Some(what), Some(found)) => found.take(what, entry.agent.as_ref().map(|agent| agent.as_str())),
+                _ => {}
+            }
+        }
+        if let Some(found) = &mut found
+            && state == "running"
+        {
+            found.look(project);
+        }
+        Ok(found)
+    }
+
+    fn take(&mut self, what: What, agent: Option<&str>) {
+        if let What::RunCompleted { status, error, agents, .. } = &what {
+            self.agents.clone_from(agents);
+            self.status = status.to_string().replace(' ', "_");
+            self.reason = error.as_ref().map(|error| error.message.clone());
+        }
+        if let What::Answer { text } = &what {
+            self.answer = Some(text.clone());
+        }
+        let member = self.members.iter_mut().find(|member| Some(member.given.id.as_str()) == agent);
+        if let Some(member) = member {
+            member.take(what);
+        }
+    }
+
+    /// What those are at who have not come to an end yet.
+    fn look(&mut self, project: &Project) {
+        let activity = live::activity(&project.local(), &self.run).unwrap_or_default();
+        for member in self.members.iter_mut().filter(|member| member.end.is_none()) {
+            let is_at_work = activity.agents.get(&member.given.id) == Some(&AgentState::Working);
+            member.status = if is_at_work { Status::Running } else { Status::Queued };
+        }
+    }
+
+    /// How many of how many have come to an end.
+    pub(crate) fn done(&self) -> (usize, usize) {
+        (self.members.iter().filter(|member| member.end.is_some()).count(), self.members.len())
+    }
+}
+
+impl MemberResult {
+    fn new(given: GivenMember, run: &RunId) -> Self {
+        let session = given.chat.clone().unwrap_or_else(|| session_id(&given.id, run));
+        Self { given, status: Status::Error, end: None, exited: None, session }
+    }
+
+    fn take(&mut self, what: What) {
+        if let Some((outcome, end)) = what.end() {
+            self.status = match outcome {
+                Outcome::Completed => Status::Completed,
+                Outcome::TimedOut => Status::Timeout,
+                _ => Status::Error,
+            };
+            self.end = Some((outcome, end.clone()));
+        } else if let What::EngineExited(exited) = what {
+            self.exited = Some(exited);
+        }
+    }
+
+    /// Why it did not complete.
+    pub(crate) fn reason(&self) -> Option<String> {
+        match &self.end {
+            Some((Outcome::Completed, _)) => None,
+            Some((outcome, end)) if end.reason.is_empty() => Some(outcome.to_string()),
+            Some((_, end)) => Some(end.reason.clone()),
+            None if self.status == Status::Error => Some("the process of its run is gone".to_owned()),
+            None => None,
+        }
+    }
+
+    /// Its output of a kind: `stdout`, `stderr` or `prompt`.
+    pub(crate) fn output(&self, project: &Project, run: &RunId, kind: &str) -> Option<OutputFile> {
+        let local = project.local();
+        let own = OutputFile::of_session(&local, &session_id(&self.given.id, run), &format!("result.{kind}"));
+        match (&self.exited, kind) {
+            (Some(exited), "stdout") => OutputFile::named(&local, &exited.stdout),
+            (Some(exited), "stderr") => OutputFile::named(&local, &exited.stderr),
+            (Some(exited), _) => OutputFile::named(&local, &exited.stdout.replace(".stdout", ".prompt")),
+            (None, _) if own.size().is_some() => Some(own),
+            // It is at work, or did not end as it should; a chat's newest output may be another run's.
+            (None, _) if self.end.is_none() || self.given.chat.is_none() => {
+                OutputFile::newest(&local, &self.session, kind)
+            }
+            (None, _) => None,
+        }
+    }
+}
+
+/// Whether a run of this clone still has its process.
+pub(crate) fn is_live(project: &Project, run: &RunId) -> bool {
+    lease::look(&project.local()).status(run) == "running"
+}

@@ -1,0 +1,107 @@
+//! The roles that a caller may start members in: the team's own agents, and role files. Read anew each time, so that a
+//! change holds at once; a file that is wrong harms no other.
+
+use std::path::Path;
+
+use crate::model::{Member, Slug, printable};
+use crate::ops::Project;
+use crate::parse;
+use crate::store;
+
+/// Folders of a team that hold role files.
+const FOLDERS: [&str; 2] = ["agents", "roles"];
+
+/// A role as callers see it.
+#[derive(Clone, Debug, PartialEq)]
+pub(crate) struct Role {
+    pub(crate) id: String,
+    pub(crate) name: String,
+    pub(crate) description: String,
+    /// The prompt, or why it cannot be had.
+    pub(crate) body: Result<String, String>,
+    /// Changes with what the role says.
+    pub(crate) digest: String,
+    /// The file it is from, as people call it.
+    pub(crate) source: String,
+    /// The agent of the team that it is.
+    pub(crate) agent: Option<Slug>,
+}
+
+/// All roles, each id once: the team's agents first, then the files of its folders, then those of `folder`, which the
+/// user has named.
+pub(crate) struct Roles {
+    pub(crate) all: Vec<Role>,
+    /// What of it another one of the same id stands before.
+    pub(crate) hidden: Vec<Role>,
+}
+
+impl Roles {
+    /// Without a project there are only those of `folder`.
+    pub(crate) fn read(project: Option<&Project>, folder: Option<&Path>) -> Result<Self, String> {
+        let mut found = Vec::new();
+        if let Some(project) = project {
+            found.extend(project.team.startable().map(|member| of_member(project, member)));
+            for name in FOLDERS {
+                let path = project.folder.path.join(name);
+                found.extend(of_folder(&path, &project.folder.root, &format!("{}/{name}", project.folder.name))?);
+            }
+        }
+        if let Some(folder) = folder {
+            let root = project.map_or(folder, |project| &project.folder.root);
+            found.extend(of_folder(folder, root, &folder.display().to_string())?);
+        }
+        let mut roles = Self { all: Vec::new(), hidden: Vec::new() };
+        for role in found {
+            let is_known = roles.all.iter().any(|known| known.id == role.id);
+            if is_known { &mut roles.hidden } else { &mut roles.all }.push(role);
+        }
+        Ok(roles)
+    }
+
+    pub(crate) fn find(&self, id: &str) -> Option<&Role> {
+        self.all.iter().find(|role| role.id == id)
+    }
+}
+
+fn of_member(project: &Project, member: &Member) -> Role {
+    let charter = project.team.charters.get(&member.slug).map(|charter| charter.text.trim()).unwrap_or_default();
+    let said = match (charter, member.role.as_str()) {
+        ("", "") => format!("You are {}.", member.name),
+        ("", role) => format!("You are {}, the team's {role}.", member.name),
+        (charter, _) => charter.to_owned(),
+    };
+    let description = [&member.role, &member.scope].map(String::as_str).into_iter().filter(|text| !text.is_empty());
+    Role {
+        id: member.slug.to_string(),
+        name: member.name.clone(),
+        description: description.collect::<Vec<_>>().join(": "),
+        digest: digest(said.as_bytes()),
+        body: Ok(said),
+        source: member.charter.clone().unwrap_or_else(|| member.source.to_string()),
+        agent: Some(member.slug.clone()),
+    }
+}
+
+fn of_folder(folder: &Path, root: &Path, shown: &str) -> Result<Vec<Role>, String> {
+    let files = store::markdown_in(folder, root).map_err(|error| format!("{shown} cannot be read: {error}"))?;
+    let roles = files.into_iter().filter(|(name, _)| !name.eq_ignore_ascii_case("readme"));
+    Ok(roles.map(|(id, read)| of_file(id, read, shown)).collect())
+}
+
+fn of_file(id: String, read: store::Bytes, folder: &str) -> Role {
+    let source = format!("{folder}/{id}.md");
+    let digest = digest(read.as_deref().unwrap_or_default());
+    let text = read.and_then(|bytes| String::from_utf8(bytes).map_err(|_| "is not UTF-8".to_owned()));
+    let role = text
+        .map_err(|reason| format!("{source}: {reason}"))
+        .and_then(|text| parse::role(&text).map_err(|(line, message)| format!("{source}:{line}: {message}")));
+    let (name, description, body) = match role {
+        Ok(role) => (role.name.unwrap_or_else(|| id.clone()), role.description, Ok(role.body)),
+        Err(reason) => (id.clone(), String::new(), Err(printable(&reason))),
+    };
+    Role { id, name, description, body, digest, source, agent: None }
+}
+
+fn digest(bytes: &[u8]) -> String {
+    blake3::hash(bytes).to_hex()[..16].to_owned()
+}

@@ -1,0 +1,87 @@
+//! Role files: front matter with a name and a description, and a text that becomes an agent's prompt. Data only: nothing
+//! in one is ever evaluated.
+
+use serde::Deserialize;
+
+use super::front_matter;
+use super::{line_feeds, without_mark};
+
+/// What a role file says.
+#[derive(Debug, PartialEq)]
+pub(crate) struct RoleText {
+    pub(crate) name: Option<String>,
+    pub(crate) description: String,
+    pub(crate) body: String,
+}
+
+#[derive(Deserialize, Default)]
+struct Matter {
+    name: Option<String>,
+    description: Option<String>,
+}
+
+/// A role, or the line and what is wrong there.
+pub(crate) fn role(text: &str) -> Result<RoleText, (usize, String)> {
+    let text = line_feeds(without_mark(text));
+    let first = text.lines().next().unwrap_or_default();
+    let (matter, body_at) = front_matter::split(&text);
+    if let Some(language) = first.strip_prefix("---").filter(|_| matter.is_none()) {
+        return Err((
+            1,
+            match language.trim() {
+                "" => "the front matter has no end: a line `---`".to_owned(),
+                language if language.starts_with('-') => return Ok(of(Matter::default(), &text)),
+                language => format!("front matter is read as YAML only, and this says `{language}`"),
+            },
+        ));
+    }
+    let matter = match matter.filter(|matter| !matter.trim().is_empty()) {
+        None => Matter::default(),
+        Some(matter) => front_matter::read::<Matter>(matter).map_err(|error| {
+            (1 + error.line, format!("the front matter is not YAML squad can read: {}", error.message))
+        })?,
+    };
+    let body = text.get(body_at..).unwrap_or_default();
+    if body.trim().is_empty() {
+        return Err((text.lines().count().max(1), "the role has no text below its front matter".to_owned()));
+    }
+    Ok(of(matter, body))
+}
+
+fn of(matter: Matter, body: &str) -> RoleText {
+    let one_line = |text: String| text.split_whitespace().collect::<Vec<_>>().join(" ");
+    RoleText {
+        name: matter.name.map(one_line).filter(|name| !name.is_empty()),
+        description: one_line(matter.description.unwrap_or_default()),
+        body: body.trim_matches('\n').to_owned(),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_role_is_its_front_matter_and_its_text() {
+        let text = "\u{feff}---\r\nname: Frontend\r\ndescription: >\r\n  UI and\r\n  UX\r\n---\r\n\r\nYou build.\r\n\r\n---\r\n\r\nMore.\r\n";
+        let role = role(text).expect("a role");
+        assert_eq!((role.name.as_deref(), role.description.as_str()), (Some("Frontend"), "UI and UX"));
+        assert_eq!(role.body, "You build.\n\n---\n\nMore.");
+        assert_eq!(super::role("Only text.").expect("a role").name, None);
+        assert_eq!(super::role("----\nA rule.").expect("a role").body, "----\nA rule.");
+    }
+
+    #[test]
+    fn what_is_wrong_is_told_with_its_line() {
+        let wrong = |text: &str| role(text).expect_err(text);
+        assert_eq!(
+            wrong("---js\nmodule.exports = 1\n---\nText"),
+            (1, "front matter is read as YAML only, and this says `js`".to_owned())
+        );
+        assert_eq!(wrong("---\nname: a\nText").0, 1);
+        assert_eq!(wrong("---\nname: a\nb: [\n---\nText").0, 3);
+        assert_eq!(wrong("---\nname: [1, 2]\n---\nText").0, 2);
+        assert_eq!(wrong("---\nname: a\n---\n\n  \n").0, 5);
+        assert_eq!(wrong("").0, 1);
+    }
+}

@@ -1,0 +1,229 @@
+//! `squad mcp` with engines that are command lines, set up by the environment that other servers of its kind read.
+
+use std::fs;
+use std::os::unix::fs::PermissionsExt;
+use std::path::{Path, PathBuf};
+use std::time::{Duration, Instant};
+
+use serde_json::{Value, json};
+
+use crate::mcp_client::McpClient;
+use crate::support::TestRepo;
+
+/// Says what it was given, and does what its message says.
+const STUB: &str = r#"#!/bin/sh
+[ "$1" = create-chat ] && { echo "chat-$$"; exit 0; }
+[ "$1" = --resume ] && { printf 'resumed %s\n' "$2"; shift 2; }
+printf '%s' "$1"
+case "$1" in
+  *"MAKE BYTES"*) printf '\377\376\303' ; sleep 0.2 ; printf '\274' ;;
+  *"EXIT THREE"*) echo 'no compiler' >&2 ; exit 3 ;;
+  *"KILL YOURSELF"*) kill -9 $$ ;;
+  *"NEVER END"*) trap '' TERM ; sleep 1000 & echo $! > "$PIDS/$$.child" ; echo $$ > "$PIDS/$$" ; while :; do sleep 1; done ;;
+esac
+exit 0
+"#;
+
+struct World {
+    repo: TestRepo,
+    own: PathBuf,
+}
+
+impl World {
+    fn new() -> Self {
+        let repo = TestRepo::with_small_team();
+        repo.write(".squad/roles/tester.md", "You test.\n");
+        let own = repo.root().parent().expect("a folder").join("own");
+        fs::create_dir_all(own.join("pids")).expect("a folder");
+        let world = Self { repo, own };
+        let stub = STUB.replace("$PIDS", &world.own.join("pids").display().to_string());
+        world.write("stub.sh", &stub);
+        fs::set_permissions(world.own.join("stub.sh"), fs::Permissions::from_mode(0o755)).expect("permissions");
+        let stub = world.own.join("stub.sh").display().to_string();
+        let run = format!("{stub} <% if (chatId) {{ %> --resume <%= chatId %> <% }} %> \"<%= prompt %>\"\n");
+        world.write("run.template", &run);
+        world.write("create.template", &format!("{stub} create-chat\n"));
+        world
+    }
+
+    fn write(&self, name: &str, text: &str) {
+        fs::write(self.own.join(name), text).expect("a file");
+    }
+
+    fn client(&self, more: &[(&str, &str)]) -> McpClient {
+        let run = self.own.join("run.template").display().to_string();
+        let variables = [&[("RUN_TEMPLATE_PATH", run.as_str())], more].concat();
+        McpClient::start_in(&self.repo, &self.repo.root(), &[], &variables).greet("2025-11-25")
+    }
+
+    /// Waits until the stub and its child run.
+    fn processes(&self) -> Vec<u32> {
+        let begun = Instant::now();
+        loop {
+            let files = fs::read_dir(self.own.join("pids")).expect("a folder").flatten();
+            let ids: Vec<u32> =
+                files.filter_map(|file| fs::read_to_string(file.path()).ok()?.trim().parse().ok()).collect();
+            if ids.len() == 2 {
+                return ids;
+            }
+            assert!(begun.elapsed() < Duration::from_secs(60), "nothing runs: {ids:?}");
+            std::thread::sleep(Duration::from_millis(20));
+        }
+    }
+}
+
+fn is_alive(id: u32) -> bool {
+    let stat = fs::read_to_string(Path::new("/proc").join(id.to_string()).join("stat")).unwrap_or_default();
+    // A zombie has ended.
+    stat.rsplit(')').next().is_some_and(|rest| !rest.is_empty() && !rest.trim_start().starts_with('Z'))
+}
+
+fn until_gone(ids: &[u32]) {
+    let begun = Instant::now();
+    while ids.iter().any(|&id| is_alive(id)) {
+        assert!(begun.elapsed() < Duration::from_secs(60), "{ids:?} live");
+        std::thread::sleep(Duration::from_millis(50));
+    }
+}
+
+fn bytes(base64: &str) -> Vec<u8> {
+    const DIGITS: &str = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/";
+    let digits = base64.chars().filter_map(|digit| DIGITS.find(digit));
+    let bits: String = digits.map(|digit| format!("{digit:06b}")).collect();
+    let eights = bits.as_bytes().chunks_exact(8).map(|bits| std::str::from_utf8(bits).expect("ASCII"));
+    eights.map(|bits| u8::from_str_radix(bits, 2).expect("bits")).collect()
+}
+
+fn one(task: &str) -> Value {
+    json!({"members": [{"roleId": "tester", "task": task}]})
+}
+
+#[test]
+fn prompts_arrive_as_they_are_and_nothing_in_them_is_executed() {
+    let world = World::new();
+    let mut client = world.client(&[]);
+    let evil = "$(touch executed) `touch executed`; touch executed && \"touch executed\" 'x'\n<% touch %> <%= task %>\n\
+                --flag $HOME ${IFS} | tee executed > executed \u{202e}ü&lt;";
+    let result = client.structured("start_squad_members", one(evil));
+    let member = &result["members"][0];
+    let said = member["rawStdout"].as_str().expect("a text");
+    // Hidden characters are nobody's to send.
+    let expected = evil.replace('\u{202e}', "");
+    assert!(
+        said.starts_with(&format!("# Role\n\nYou test.\n\n---\n\n# Task\n\n{expected}\n\n---\n\n# Setup")),
+        "{said}"
+    );
+    assert_eq!((&member["status"], &member["exitCode"]), (&json!("completed"), &json!(0)), "{result}");
+    assert!(!world.repo.exists("executed"));
+    let prompt = client.request(
+        "resources/read",
+        json!({"uri": member["logUri"].as_str().expect("a link").replace("stdout", "prompt")}),
+    );
+    assert_eq!(prompt["result"]["contents"][0]["text"], said);
+}
+
+#[test]
+fn codes_signals_and_bytes_are_kept() {
+    let world = World::new();
+    let mut client = world.client(&[("PROCESS_TIMEOUT_MS", "1500")]);
+    let members = json!([
+        {"roleId": "tester", "task": "EXIT THREE"},
+        {"roleId": "tester", "task": "KILL YOURSELF"},
+        {"roleId": "tester", "task": "MAKE BYTES"},
+        {"roleId": "tester", "task": "NEVER END"},
+        {"roleId": "tester", "task": "x".repeat(140 * 1024)},
+    ]);
+    let result = client.structured("start_squad_members", json!({"members": members}));
+    let member = |index: usize| &result["members"][index];
+    assert_eq!((&member(0)["status"], &member(0)["exitCode"]), (&json!("error"), &json!(3)), "{}", member(0));
+    assert_eq!(member(0)["rawStderr"], "no compiler\n");
+    assert!(member(0)["reason"].as_str().is_some_and(|reason| reason.contains("exit code 3")), "{}", member(0));
+    assert_eq!((&member(1)["status"], &member(1)["signal"]), (&json!("error"), &json!(9)), "{}", member(1));
+    assert_eq!(member(2)["status"], "completed");
+    let raw = client.request("resources/read", json!({"uri": member(2)["logUri"]}));
+    let blob = raw["result"]["contents"][0]["blob"].as_str().expect("bytes that are no text");
+    // A character that came in two pieces, behind bytes that are none.
+    assert!(bytes(blob).ends_with(b"\xff\xfe\xc3\xbc"), "{blob}");
+    assert_eq!(member(3)["status"], "timeout", "{}", member(3));
+    until_gone(&world.processes());
+    assert_eq!(member(4)["status"], "completed", "{}", member(4)["reason"]);
+}
+
+#[test]
+fn what_is_cancelled_leaves_no_process() {
+    let world = World::new();
+    let mut client = world.client(&[]);
+    let started = client.structured("start_squad_members", {
+        let mut members = one("NEVER END");
+        members["wait"] = false.into();
+        members
+    });
+    let ids = world.processes();
+    let result = client.structured("cancel_run", json!({"squadId": started["squadId"]}));
+    assert_eq!(result["status"], "cancelled", "{result}");
+    assert!(result["members"][0]["rawStdout"].as_str().is_some_and(|text| text.contains("NEVER END")), "{result}");
+    until_gone(&ids);
+}
+
+#[cfg(target_os = "linux")]
+#[test]
+fn a_killed_run_leaves_no_process_and_is_told_as_lost() {
+    let world = World::new();
+    let mut client = world.client(&[]);
+    let mut members = one("NEVER END");
+    members["wait"] = false.into();
+    let started = client.structured("start_squad_members", members);
+    let ids = world.processes();
+    let status: Value = serde_json::from_str(&world.repo.squad(&["status", "--json"]).out).expect("JSON");
+    assert_eq!(status["runs_live"][0]["run"], started["squadId"], "{status}");
+    let run = started["squadId"].as_str().expect("an id");
+    let lease = fs::read_to_string(world.repo.root().join(format!(".git/squad/runs/{run}.json"))).expect("a lease");
+    let lease: Value = serde_json::from_str(&lease).expect("JSON");
+    let killed = std::process::Command::new("kill").args(["-9", &lease["pid"].to_string()]).status();
+    assert!(killed.is_ok_and(|status| status.success()));
+    until_gone(&ids);
+    let result = client.structured("get_run", json!({"squadId": run, "waitSec": 5}));
+    assert_eq!((&result["status"], &result["members"][0]["status"]), (&json!("lost"), &json!("error")), "{result}");
+    assert!(result["members"][0]["reason"].as_str().is_some_and(|reason| reason.contains("process")), "{result}");
+}
+
+#[test]
+fn a_chat_goes_on_by_a_handle_of_ours() {
+    let world = World::new();
+    let create = world.own.join("create.template").display().to_string();
+    let variables = [("STATE_MODE", "stateful"), ("CREATE_CHAT_TEMPLATE_PATH", create.as_str())];
+    let mut client = world.client(&variables);
+    let first = client.structured("start_squad_members", one("Begin."));
+    let member = &first["members"][0];
+    let said = member["rawStdout"].as_str().expect("a text");
+    assert!(
+        said.starts_with("resumed chat-") && said.contains("# Role\n\nYou test.\n\n---\n\n# Initial Task\n\nBegin."),
+        "{said}"
+    );
+    let theirs = said.lines().next().expect("a line").to_owned();
+    let chat = member["chatId"].as_str().expect("a handle");
+    assert!(!theirs.contains(chat));
+    let mut next = one("Go on.");
+    next["members"][0]["chatId"] = chat.into();
+    let second = client.structured("start_squad_members", next);
+    let said = second["members"][0]["rawStdout"].as_str().expect("a text");
+    assert!(said.starts_with(&format!("{theirs}\n# Task\n\nGo on.\n")), "{said}");
+    // An engine's own id is no handle.
+    let mut wrong = one("x");
+    wrong["members"][0]["chatId"] = theirs.trim_start_matches("resumed ").into();
+    assert!(client.refused("start_squad_members", wrong).contains("is none that squad gave out here"));
+}
+
+#[test]
+fn the_command_line_is_shown_and_a_repositorys_template_is_refused() {
+    let world = World::new();
+    let run = world.own.join("run.template").display().to_string();
+    let mut repo = world.repo;
+    repo.variables.insert("RUN_TEMPLATE_PATH".to_owned(), run);
+    let shown = repo.squad(&["mcp", "--check"]);
+    assert!(shown.out.contains("own/stub.sh {prompt}\n") && shown.code == 0, "{shown}");
+    repo.write("run.template", "touch executed <%= prompt %>");
+    repo.variables.insert("RUN_TEMPLATE_PATH".to_owned(), "run.template".to_owned());
+    let refused = repo.squad(&["mcp", "--check"]);
+    assert!(refused.err.contains("belongs to the checkout") && refused.code == 2, "{refused}");
+}

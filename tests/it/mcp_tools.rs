@@ -1,0 +1,121 @@
+//! `squad mcp`: work for the team, decisions, and a team where there is none.
+
+use serde_json::{Value, json};
+
+use crate::mcp_client::McpClient;
+use crate::support::TestRepo;
+
+#[test]
+fn the_team_is_given_a_message_and_answers() {
+    let repo = TestRepo::with_small_team();
+    let mut client = McpClient::greeted(&repo, "2025-11-25", &["--engine", "rehearsal"]);
+    let result =
+        client.structured("orchestrate", json!({"message": "Write a unit test for the endpoint", "agents": ["bob"]}));
+    assert_eq!((&result["status"], &result["agents"]["bob"]), (&json!("completed"), &json!("completed")), "{result}");
+    assert!(result["answer"].as_str().is_some_and(|text| text.contains("(rehearsal)")), "{result}");
+    let uri = format!("squad://runs/{}", result["squadId"].as_str().expect("an id"));
+    let listed = client.request("resources/list", json!({}));
+    assert!(listed.to_string().contains(&uri), "{listed}");
+    let read = client.request("resources/read", json!({"uri": uri}));
+    assert!(read.to_string().contains("Write a unit test"), "{read}");
+    assert!(client.refused("orchestrate", json!({"message": " "})).contains("`message` is empty"));
+    assert!(client.refused("orchestrate", json!({"message": "x", "agents": ["nobody"]})).contains("nobody"));
+}
+
+#[test]
+fn decisions_are_logged_superseded_and_listed() {
+    let repo = TestRepo::with_small_team();
+    let mut client = McpClient::greeted(&repo, "2025-06-18", &[]);
+    let first = client
+        .structured("log_decision", json!({"decision": "Money is cents", "context": "No rounding.\n# A heading"}));
+    let id = first["id"].as_str().expect("an id").to_owned();
+    let second = client.structured("log_decision", json!({"decision": "Dates are UTC"}));
+    let all = client.structured("list_decisions", json!({}));
+    let titles = |all: &Value| -> Vec<String> {
+        let decisions = all["decisions"].as_array().expect("a list").iter();
+        decisions.map(|decision| decision["title"].as_str().expect("a title").to_owned()).collect()
+    };
+    assert_eq!(titles(&all), ["Dates are UTC", "Money is cents"]);
+    assert_eq!(all["decisions"][1]["text"], "**Why:** No rounding.\n# A heading");
+    assert_eq!(titles(&client.structured("list_decisions", json!({"limit": 1}))), ["Dates are UTC"]);
+    assert_eq!(titles(&client.structured("list_decisions", json!({"query": "ROUNDING"}))), ["Money is cents"]);
+    assert!(
+        client
+            .refused("log_decision", json!({"decision": "x", "supersedes": "../../x"}))
+            .contains("is no decision's id")
+    );
+    assert!(client.refused("log_decision", json!({"decision": " "})).contains("is empty"));
+    let third = client.structured("log_decision", json!({"decision": "Money is decimal", "supersedes": id}));
+    assert!(third["id"] != second["id"]);
+    // The commands see the same.
+    let listed = repo.squad(&["decisions", "list", "--json"]);
+    assert!(listed.out.contains("Money is decimal"), "{listed}");
+    let read = client.request("resources/read", json!({"uri": "squad://decisions"}));
+    assert!(read.to_string().contains("Money is decimal"), "{read}");
+    // Nobody in the foreground asked for a commit.
+    assert_eq!(repo.git(&["rev-list", "--count", "HEAD"]).trim(), "1");
+}
+
+#[test]
+fn a_team_is_installed_only_where_the_user_agrees() {
+    let repo = TestRepo::empty();
+    let mut client = McpClient::greeted(&repo, "2025-06-18", &[]);
+    let said = client.refused("init_squad", json!({"preset": "solo"}));
+    assert!(said.contains("squad init --preset solo"), "{said}");
+    assert!(!repo.exists(".squad"));
+
+    for (answer, is_installed) in [
+        (json!({"action": "decline"}), false),
+        (json!({"action": "accept", "content": {"confirm": false}}), false),
+        (json!({"action": "accept", "content": {"confirm": true}}), true),
+    ] {
+        let mut client = McpClient::start(&repo, &[]);
+        let capabilities = json!({"elicitation": {}});
+        client.request("initialize", json!({"protocolVersion": "2025-06-18", "capabilities": capabilities}));
+        let id = client.begin_call("init_squad", json!({}));
+        let question = client.next();
+        assert_eq!(question["method"], "elicitation/create", "{question}");
+        client.send(&json!({"jsonrpc": "2.0", "id": question["id"], "result": answer}));
+        let result = client.answer(id);
+        assert_eq!(result["result"]["isError"], !is_installed, "{result}");
+        assert_eq!(repo.exists(".squad/team.md"), is_installed);
+    }
+    let there = client.structured("init_squad", json!({}));
+    assert_eq!(there, json!({"installed": false, "folder": ".squad"}));
+}
+
+#[test]
+fn what_would_run_is_shown() {
+    let repo = TestRepo::with_small_team();
+    repo.write(".squad/roles/tester.md", "You test.\n");
+    let output = repo.squad(&["mcp", "--check", "--engine", "rehearsal", "--max-concurrent", "3"]);
+    assert_eq!(
+        output.to_string(),
+        "project      REPO\nroles        4: ada, bob, rex and tester\nengine       rehearsal\nstate        stateless\n\
+         members      3 at the same time, 300 s each\npermissions  deny\n--- exit 0\n"
+    );
+    repo.write(".squad/roles/broken.md", "---js\n1\n---\nText\n");
+    let output = repo.squad(&["mcp", "--check", "--json", "--engine", "nothing"]);
+    let found: Value = serde_json::from_str(&output.out).expect("JSON");
+    assert_eq!(output.code, 1);
+    assert_eq!(found["problems"][0], "there is no engine `nothing`");
+    assert_eq!(found["problems"][1], ".squad/roles/broken.md:1: front matter is read as YAML only, and this says `js`");
+}
+
+#[test]
+fn the_server_is_registered_with_each_client() {
+    let repo = TestRepo::with_small_team();
+    let root = "REPO";
+    for (client, place) in
+        [("copilot", "mcpServers"), ("claude", "mcpServers"), ("vscode", "servers"), ("cursor", "mcpServers")]
+    {
+        let output = repo.squad(&["mcp", "--print-config", client]);
+        let printed: Value = serde_json::from_str(&output.out).expect("JSON");
+        let server = &printed[place]["squad"];
+        assert_eq!(server["args"], json!(["-C", root, "mcp"]), "{output}");
+        assert!(server["command"].as_str().is_some_and(|command| command.contains("squad")), "{output}");
+    }
+    let output = repo.squad(&["mcp", "--print-config", "codex"]);
+    let printed: toml::Table = output.out.parse().expect("TOML");
+    assert_eq!(printed["mcp_servers"]["squad"]["args"][2].as_str(), Some("mcp"));
+}
