@@ -22,6 +22,11 @@ impl ToolResult {
         Self { content: vec![text(&value.to_string())], structured: Some(value), is_error: false }
     }
 
+    /// In words.
+    pub(crate) fn said(words: &str) -> Self {
+        Self { content: vec![text(words)], structured: None, is_error: false }
+    }
+
     /// What the model should mend.
     pub(crate) fn error(message: &str) -> Self {
         Self { content: vec![text(message)], structured: None, is_error: true }

@@ -119,3 +119,62 @@ fn the_server_is_registered_with_each_client() {
     let printed: toml::Table = output.out.parse().expect("TOML");
     assert_eq!(printed["mcp_servers"]["squad"]["args"][2].as_str(), Some("mcp"));
 }
+
+#[test]
+fn roles_of_the_library_are_copied_and_never_over_ones_own() {
+    let repo = TestRepo::with_small_team();
+    repo.write(".squad/roles/tester.md", "My own.\n");
+    let output = repo.squad(&["mcp", "--add-roles", "tester,reviewer,researcher,writer,planner,debugger"]);
+    assert_eq!(output.code, 0, "{output}");
+    assert!(output.err.contains("is there already: .squad/roles/tester.md"), "{output}");
+    assert_eq!(repo.read(".squad/roles/tester.md"), "My own.\n");
+    let shown = repo.squad(&["mcp", "--check", "--json", "--engine", "rehearsal"]);
+    let found: Value = serde_json::from_str(&shown.out).expect("JSON");
+    let expected = ["ada", "bob", "rex", "debugger", "planner", "researcher", "reviewer", "tester", "writer"];
+    assert_eq!((found["roles"].clone(), found["problems"].clone()), (json!(expected), json!([])));
+    let wrong = repo.squad(&["mcp", "--add-roles", "../evil"]);
+    assert!(wrong.code == 2 && wrong.err.contains("these are: reviewer, tester"), "{wrong}");
+}
+
+#[test]
+fn a_member_of_a_live_run_has_squads_own_tools() {
+    let repo = TestRepo::with_small_team();
+    let script = repo.root().with_file_name("script.toml");
+    std::fs::write(&script, "[[turn]]\nagent = \"ada\"\nsteps = [{ hang = true }]\n").expect("a script");
+    let script = script.display().to_string();
+    let variables = [("SQUAD_REHEARSAL", script.as_str())];
+    let mut host = McpClient::start_in(&repo, &repo.root(), &["--engine", "rehearsal"], &variables).greet("2025-06-18");
+    let members = json!([{"roleId": "ada", "task": "Wait."}]);
+    let started = host.structured("start_squad_members", json!({"members": members, "wait": false}));
+    let run = started["squadId"].as_str().expect("an id").to_owned();
+    while host.structured("get_run", json!({"squadId": run}))["members"][0]["status"] != "running" {}
+
+    let member = format!("{run}/ada");
+    let mut client = McpClient::greeted(&repo, "2025-06-18", &["--member", &member]);
+    let tools = client.request("tools/list", json!({}));
+    let names: Vec<&str> =
+        tools["result"]["tools"].as_array().expect("a list").iter().filter_map(|tool| tool["name"].as_str()).collect();
+    assert_eq!(names, ["squad_log_decision", "squad_remember", "squad_decisions", "squad_status"]);
+    let said = |result: Value| result["content"][0]["text"].as_str().expect("a text").to_owned();
+    let decided = said(client.call("squad_log_decision", json!({"title": "Errors are JSON", "what": "All of them."})));
+    assert!(decided.ends_with("is recorded: Errors are JSON"), "{decided}");
+    assert_eq!(said(client.call("squad_remember", json!({"text": "The port is 8080."}))), "Kept.");
+    assert!(said(client.call("squad_decisions", json!({"query": "errors"}))).contains("Errors are JSON"));
+    assert_eq!(said(client.call("squad_status", json!({}))), "ada: working");
+    assert!(client.refused("squad_log_decision", json!({"title": " ", "what": "x"})).contains("`title` is empty"));
+    assert!(client.request("tools/call", json!({"name": "start_squad_members"})).get("error").is_some());
+    let events = repo.squad(&["log", "--json", &run]).out;
+    let of = |kind: &str| -> Value {
+        let lines = events.lines().map(|line| serde_json::from_str::<Value>(line).expect("JSON"));
+        lines.into_iter().find(|event| event["kind"] == kind).unwrap_or_default()
+    };
+    assert_eq!((&of("decision.logged")["agent"], &of("memory.logged")["agent"]), (&json!("ada"), &json!("ada")));
+    // Nobody else, and not when it is over.
+    for wrong in ["nonsense", "20200101-000000-abcdef/ada", &format!("{run}/bob"), &format!("{run}/../x")] {
+        let output = repo.squad(&["mcp", "--member", wrong]);
+        assert_eq!(output.code, 2, "{output}");
+    }
+    host.structured("cancel_run", json!({"squadId": run}));
+    assert!(client.refused("squad_remember", json!({"text": "Late."})).contains("is not running here"));
+    repo.assert_sound();
+}

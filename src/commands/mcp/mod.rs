@@ -7,8 +7,9 @@ use crate::engine::command::blueprint::Blueprint;
 use crate::error::Failure;
 use crate::mcp;
 use crate::model::{list, printable};
-use crate::ops::run::mcp::{Check, McpServer, Options};
+use crate::ops::run::mcp::{Check, McpServer, MemberServer, Options};
 use crate::ops::run::members::described;
+use crate::ops::team::roles;
 use crate::policy::Permissions;
 use crate::ui::Ui;
 use registration::Client;
@@ -22,6 +23,7 @@ use registration::Client;
 Examples:
   squad mcp --print-config claude > .mcp.json     Register it with a client
   squad mcp --check                               What it would offer and start, and what is wrong with it
+  squad mcp --add-roles reviewer,researcher       More roles, for you to edit
   squad mcp --permissions allow                   Members may change files and run commands
   squad mcp                                       What a client starts
 
@@ -35,6 +37,12 @@ pub(super) struct Args {
     /// Print how to register the server with this client, and exit
     #[arg(long, value_enum, value_name = "CLIENT", conflicts_with = "check")]
     print_config: Option<Client>,
+    /// Serve squad's own tools to an agent of a live run, instead of the team
+    #[arg(long, value_name = "RUN/AGENT", conflicts_with_all = ["check", "print_config"])]
+    member: Option<String>,
+    /// Copy generic roles to .squad/roles, and exit: reviewer, tester, researcher, writer, planner or debugger
+    #[arg(long, value_name = "NAME,…", value_delimiter = ',', conflicts_with_all = ["check", "print_config", "member"])]
+    add_roles: Vec<String>,
     /// The engine that members run on
     #[arg(long, value_name = "NAME")]
     engine: Option<String>,
@@ -57,17 +65,36 @@ impl Args {
             context.ui.hint(&format!("it goes into {}", client.file()));
             return Ok(0);
         }
+        if !self.add_roles.is_empty() {
+            return add_roles(context, &self.add_roles);
+        }
+        if let Some(member) = &self.member {
+            let server = MemberServer::new(context.env, &context.directory, member)?;
+            return serve(context, &server);
+        }
         let options = self.options(context)?;
         let server = McpServer::new(context.env, &context.directory, options);
         if self.check {
             return check(&mut context.ui, &server.check()?);
         }
-        let mut input = context.ui.input();
-        let output = context.ui.take_output();
-        mcp::serve(&server, &mut *input, output)
-            .map_err(|error| Failure::failed(format!("standard input cannot be read: {error}")))?;
-        Ok(0)
+        serve(context, &server)
     }
+}
+
+fn serve(context: &mut Context<'_>, server: &impl mcp::Service) -> Ended {
+    let mut input = context.ui.input();
+    let output = context.ui.take_output();
+    mcp::serve(server, &mut *input, output)
+        .map_err(|error| Failure::failed(format!("standard input cannot be read: {error}")))?;
+    Ok(0)
+}
+
+fn add_roles(context: &mut Context<'_>, names: &[String]) -> Ended {
+    for (path, is_new) in roles::add(context.env, &context.directory, names)? {
+        let said = if is_new { "wrote" } else { "is there already:" };
+        context.ui.say(&format!("{said} {path}"));
+    }
+    Ok(0)
 }
 
 impl Args {

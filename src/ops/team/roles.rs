@@ -1,10 +1,14 @@
 //! The roles that a caller may start members in: the team's own agents, and role files. Read anew each time, so that a
 //! change holds at once; a file that is wrong harms no other.
 
+use std::fs::{self, File};
+use std::io::{self, Write};
 use std::path::Path;
 
-use crate::model::{Member, Slug, printable};
-use crate::ops::Project;
+use crate::env::Env;
+use crate::error::Failure;
+use crate::model::{Member, Slug, list, printable};
+use crate::ops::{Project, Workspace};
 use crate::parse;
 use crate::store;
 
@@ -100,6 +104,44 @@ fn of_file(id: String, read: store::Bytes, folder: &str) -> Role {
         Err(reason) => (id.clone(), String::new(), Err(printable(&reason))),
     };
     Role { id, name, description, body, digest, source, agent: None }
+}
+
+/// Generic roles that squad brings, by their ids.
+static LIBRARY: [(&str, &str); 6] = [
+    ("reviewer", include_str!("../../../templates/roles/reviewer.md")),
+    ("tester", include_str!("../../../templates/roles/tester.md")),
+    ("researcher", include_str!("../../../templates/roles/researcher.md")),
+    ("writer", include_str!("../../../templates/roles/writer.md")),
+    ("planner", include_str!("../../../templates/roles/planner.md")),
+    ("debugger", include_str!("../../../templates/roles/debugger.md")),
+];
+
+/// Copies roles of the library into the team's folder. What is there stays as it is. Each with its path, and whether it
+/// is new.
+pub(crate) fn add(env: &Env, directory: &Path, names: &[String]) -> Result<Vec<(String, bool)>, Failure> {
+    let workspace = Workspace::find(env, directory)?;
+    let find = |name: &String| LIBRARY.iter().find(|(id, _)| *id == name.trim());
+    if let Some(unknown) = names.iter().find(|name| find(name).is_none()) {
+        let known = list(LIBRARY.iter().map(|(id, _)| id));
+        return Err(Failure::usage(format!("there is no role `{unknown}` to add")).hint(format!("these are: {known}")));
+    }
+    let folder = workspace.folder.path.join("roles");
+    store::insist_on_own(&workspace.folder, &folder)
+        .map_err(|reason| Failure::team(format!("{} {reason}", folder.display())))?;
+    let failed = |error: io::Error| Failure::team(format!("cannot write to {}: {error}", folder.display()));
+    fs::create_dir_all(&folder).map_err(failed)?;
+    let mut added = Vec::new();
+    for (id, text) in names.iter().filter_map(find) {
+        let shown = format!("{}/roles/{id}.md", workspace.folder.name);
+        let written =
+            File::create_new(folder.join(format!("{id}.md"))).and_then(|mut file| file.write_all(text.as_bytes()));
+        match written {
+            Ok(()) => added.push((shown, true)),
+            Err(error) if error.kind() == io::ErrorKind::AlreadyExists => added.push((shown, false)),
+            Err(error) => return Err(failed(error)),
+        }
+    }
+    Ok(added)
 }
 
 fn digest(bytes: &[u8]) -> String {

@@ -2,12 +2,15 @@
 
 mod check;
 mod decisions;
+mod member;
 mod members;
 mod roles;
 mod runs;
 mod schemas;
 mod team;
 mod uri;
+
+pub(crate) use member::MemberServer;
 
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
