@@ -86,7 +86,7 @@ impl McpServer {
         }
         let installed = init::init(&self.env(), &self.directory, Wish { agents, commit: true, ci: false })?;
         Ok(ToolResult::of(match installed {
-            Installed::Already { folder } => json!({"installed": false, "folder": folder}),
+            Installed::Already { folder, .. } => json!({"installed": false, "folder": folder}),
             Installed::Committed { files, commit } => {
                 json!({"installed": true, "folder": init::FOLDER, "files": files.len(), "commit": commit})
             }
