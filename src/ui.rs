@@ -108,6 +108,16 @@ impl Ui {
         answered && matches!(line.trim().to_ascii_lowercase().as_str(), "y" | "yes")
     }
 
+    /// What the person at the terminal answers; `default` where that is nothing. `None`: there is no more input.
+    pub(crate) fn ask(&mut self, question: &str, default: &str) -> Option<String> {
+        let _ = write!(self.streams.err, "{} [{}] ", printable(question), printable(default))
+            .and_then(|()| self.streams.err.flush());
+        let mut line = String::new();
+        self.input().read_line(&mut line).ok().filter(|count| *count > 0)?;
+        let answer = line.trim();
+        Some(if answer.is_empty() { default } else { answer }.to_owned())
+    }
+
     /// What the person at the terminal types, unseen; without one all of standard input.
     pub(crate) fn read_secret(&self, prompt: &str) -> io::Result<Vec<u8>> {
         if self.can_ask() { (self.streams.secret)(prompt).map(String::into_bytes) } else { self.read_input() }

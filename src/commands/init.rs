@@ -1,15 +1,19 @@
 use super::{Context, Ended};
+use crate::env::Env;
+use crate::error::Failure;
 use crate::git::{Outcome, Recovered};
-use crate::model::{list, plural};
-use crate::ops::team::fit;
-use crate::ops::team::init::{self, Installed, Wish};
-use crate::ui::GOOD;
+use crate::model::{first_line, list, plural};
+use crate::ops::own_settings;
+use crate::ops::team::init::{self, Answers, Installed, Wish};
+use crate::ops::team::{engines, fit};
+use crate::ui::{GOOD, Ui};
 
 /// Install a team in this repository
 ///
 /// Writes a small `.squad/` folder to the root of the repository and commits it: six agents with charters, a
 /// routing table, notes on decisions and a configuration file. What the repository shows of its purpose, languages,
-/// commands and folders is filled in. It writes nothing else, and changes nothing where a team already exists.
+/// commands and folders is filled in. At a terminal it asks what the project is for, who is on the team and which engine
+/// runs it, unless --preset or --agents say so. It writes nothing else, and changes nothing where a team already exists.
 #[derive(clap::Args)]
 #[command(after_help = "\
 Examples:
@@ -38,7 +42,10 @@ impl Args {
         let preset = self.preset.as_deref().map(fit::preset).transpose()?;
         let agents = self.agents.into_iter().map(|agent| agent.trim().to_lowercase()).collect();
         let wish = Wish { agents: preset.unwrap_or(agents), commit: !self.no_commit, ci: self.ci };
-        let installed = init::init(context.env, &context.directory, wish)?;
+        let is_silent = !wish.agents.is_empty() || !context.ui.can_ask() || context.ui.json() || context.ui.is_quiet();
+        let Context { env, directory, ui, .. } = context;
+        let ask = |purpose: Option<&str>| if is_silent { Answers::default() } else { answers(env, ui, purpose) };
+        let installed = init::init(env, directory, wish, ask)?;
         let installed = match (installed, &context.recovered) {
             // By this very call, for the one before it.
             (
@@ -82,6 +89,31 @@ impl Args {
             }
         }
         Ok(0)
+    }
+}
+
+/// Three questions, of which each has an answer already.
+fn answers(env: &Env, ui: &mut Ui, purpose: Option<&str>) -> Answers {
+    let settings = own_settings(env);
+    let usual = settings.engine.name.clone();
+    let purpose = checked(ui, "What is this project for?", purpose.unwrap_or("later"), |answer| {
+        Ok((Some(answer.to_owned()).filter(|answer| answer != "later")).map(|answer| first_line(&answer, 400)))
+    });
+    let agents = checked(ui, "Who is on the team? A preset, or names:", "default", fit::agents);
+    let engine = checked(ui, "Which engine runs them?", &usual, |answer| match engines::is_known(answer, &settings) {
+        true => Ok(Some(answer.to_owned()).filter(|answer| *answer != usual)),
+        false => Err(Failure::usage(format!("there is no engine `{answer}`")).hint("`squad engines` lists them")),
+    });
+    Answers { purpose: purpose.flatten(), agents: agents.unwrap_or_default(), engine: engine.flatten() }
+}
+
+/// Asks until the answer means something. `None`: nobody answers any more.
+fn checked<T>(ui: &mut Ui, question: &str, default: &str, check: impl Fn(&str) -> Result<T, Failure>) -> Option<T> {
+    loop {
+        match check(&ui.ask(question, default)?) {
+            Ok(answer) => return Some(answer),
+            Err(failure) => ui.failure(&failure),
+        }
     }
 }
 

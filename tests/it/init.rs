@@ -239,3 +239,30 @@ fn a_smaller_team_shares_the_work_among_itself() {
         assert!(output.code == 2 && !repo.exists(".squad"), "{output}");
     }
 }
+
+/// An answer that means nothing is asked for again; an empty one takes what stands there.
+#[cfg(unix)]
+#[test]
+fn a_person_is_asked_three_questions() {
+    let repo = TestRepo::empty();
+    repo.write("README.md", "# Shop\n\nSells tea to people who like tea.\n");
+    let mut person = crate::terminal::Person::sits_down();
+    let mut command = repo.command(env!("CARGO_BIN_EXE_squad"), &repo.root());
+    command.arg("init").env("TERM", "xterm");
+    let mut child = person.starts(command);
+    person.waits_for("What is this project for? [Sells tea to people who like tea.]");
+    person.types("\r");
+    person.waits_for("Who is on the team?");
+    person.types("everybody\r");
+    person.waits_for("there is no preset `everybody`");
+    person.waits_for_times("Who is on the team?", 2);
+    person.types("backend, tester\r");
+    person.waits_for("Which engine runs them? [copilot]");
+    person.types("rehearsal\r");
+    person.waits_for("Installed a team");
+    assert_eq!(child.wait().expect("it ends").code(), Some(0), "{}", person.screen);
+    assert!(repo.read(".squad/team.md").contains("- **Purpose:** Sells tea"));
+    assert!(repo.read(".squad/config.toml").contains("\nname = \"rehearsal\"\n"));
+    assert!(repo.exists(".squad/agents/tester") && !repo.exists(".squad/agents/lead"));
+    assert_eq!(repo.squad(&["config", "get", "engine.name"]).out.trim(), "rehearsal");
+}

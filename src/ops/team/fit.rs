@@ -37,6 +37,25 @@ pub(crate) fn preset(name: &str) -> Result<Vec<String>, Failure> {
     Ok(agents.iter().map(|agent| (*agent).to_owned()).collect())
 }
 
+/// The agents that a preset's name or their own names mean, parted by commas.
+pub(crate) fn agents(answer: &str) -> Result<Vec<String>, Failure> {
+    let answer = answer.trim().to_lowercase();
+    let named: Vec<String> = answer.split(',').map(|name| name.trim().to_owned()).collect();
+    let known = preset("default")?;
+    match named.iter().all(|name| known.contains(name)) {
+        true => Ok(named),
+        false => preset(&answer).map_err(|failure| failure.hint(format!("or some of {}", list(&known)))),
+    }
+}
+
+/// Names the engine in the configuration, where a line for it waits.
+pub(super) fn use_engine(files: &mut TeamFiles, name: &str) {
+    const CONFIG: &str = "config.toml";
+    let waiting = "# name = \"copilot\"\n";
+    let config = text(files, CONFIG).replacen(waiting, &format!("name = {}\n", toml::Value::from(name)), 1);
+    put(files, CONFIG, config);
+}
+
 fn text(files: &TeamFiles, path: &str) -> String {
     files.get(path).map(|bytes| String::from_utf8_lossy(bytes).into_owned()).unwrap_or_default()
 }

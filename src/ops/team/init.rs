@@ -33,6 +33,16 @@ pub(crate) struct Wish {
     pub(crate) ci: bool,
 }
 
+/// What a person says of the team that is being made.
+#[derive(Debug, Default)]
+pub(crate) struct Answers {
+    /// What the project is for; what its README says where it is `None`.
+    pub(crate) purpose: Option<String>,
+    pub(crate) agents: Vec<String>,
+    /// The usual one where it is `None`.
+    pub(crate) engine: Option<String>,
+}
+
 /// What `init` did.
 pub(crate) enum Installed {
     /// Everything was there already; nothing was changed. `read` is what squad understands of a team that it did not
@@ -48,18 +58,30 @@ pub(crate) enum Installed {
 }
 
 /// Puts the team at the repository's root, and what else is asked for. What is there stays as it is: running it again
-/// changes nothing.
-pub(crate) fn init(env: &Env, directory: &Path, wish: Wish) -> Result<Installed, Failure> {
+/// changes nothing. `ask` is given what the README says of the project's purpose.
+pub(crate) fn init(
+    env: &Env,
+    directory: &Path,
+    wish: Wish,
+    ask: impl FnOnce(Option<&str>) -> Answers,
+) -> Result<Installed, Failure> {
     let (repository, work_dir) = repository(env, directory)?;
     let there = standing_team(&work_dir)?;
     let mut files = Vec::new();
     if there.is_none() {
         not_left_out(&repository)?;
         let mut team = team_files(env);
-        if !wish.agents.is_empty() {
-            fit::keep(&mut team, &wish.agents)?;
+        let mut survey = surveyed(&repository, &work_dir)?;
+        let answers = ask(survey.purpose.as_deref());
+        survey.purpose = answers.purpose.or(survey.purpose);
+        let agents = if wish.agents.is_empty() { answers.agents } else { wish.agents };
+        if !agents.is_empty() {
+            fit::keep(&mut team, &agents)?;
         }
-        fit::fill_in(&mut team, &surveyed(&repository, &work_dir)?);
+        fit::fill_in(&mut team, &survey);
+        if let Some(engine) = answers.engine {
+            fit::use_engine(&mut team, &engine);
+        }
         files.extend(team.into_iter().map(|(path, bytes)| (format!("{FOLDER}/{path}"), bytes)));
     }
     if wish.ci && work_dir.join(WORKFLOW).symlink_metadata().is_err() {

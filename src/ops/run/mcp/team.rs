@@ -9,7 +9,7 @@ use crate::mcp::{Call, ToolResult};
 use crate::ops::Workspace;
 use crate::ops::run::members::{self, RunRequest};
 use crate::ops::team::fit;
-use crate::ops::team::init::{self, Installed, Wish};
+use crate::ops::team::init::{self, Answers, Installed, Wish};
 
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields)]
@@ -84,7 +84,8 @@ impl McpServer {
                     .hint(format!("have the user run `{command}` in {}", self.directory.display())));
             }
         }
-        let installed = init::init(&self.env(), &self.directory, Wish { agents, commit: true, ci: false })?;
+        let wish = Wish { agents, commit: true, ci: false };
+        let installed = init::init(&self.env(), &self.directory, wish, |_| Answers::default())?;
         Ok(ToolResult::of(match installed {
             Installed::Already { folder, .. } => json!({"installed": false, "folder": folder}),
             Installed::Committed { files, commit } => {
