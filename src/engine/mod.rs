@@ -16,6 +16,9 @@ pub(crate) mod command;
 pub(crate) mod copilot;
 mod error;
 mod fact;
+#[cfg(all(test, target_os = "linux", feature = "real-parts"))]
+#[path = "../../tests/support/model_server.rs"]
+mod model_server;
 #[cfg(target_os = "linux")]
 mod orphans;
 mod process_group;

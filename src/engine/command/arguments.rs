@@ -1,41 +1,13 @@
 //! A command line that is filled in: each value becomes one argument or a part of one, and is never split again.
 
 use super::template::Template;
+use super::values::{Values, no_option};
 use crate::settings::{Argument, PLACEHOLDERS};
 
 /// What stands for the arguments of the mode.
 const MODE: &str = "{mode}";
 /// Tells Codex that it trusts none of the projects around the folder it works in.
 const CODEX_PROJECTS: &str = "{codexProjects}";
-
-/// What the placeholders stand for; `None`: there is no such value.
-#[derive(Clone, Debug, Default)]
-pub(crate) struct Values {
-    pub(crate) prompt: Option<String>,
-    pub(crate) chat_id: Option<String>,
-    pub(crate) cwd: Option<String>,
-    pub(crate) role_id: Option<String>,
-    pub(crate) task: Option<String>,
-    pub(crate) model: Option<String>,
-    /// The arguments of the mode it runs in.
-    pub(crate) mode: Vec<String>,
-    pub(crate) codex_projects: String,
-}
-
-impl Values {
-    pub(super) fn get(&self, name: &str) -> Option<&str> {
-        let value = match name {
-            "prompt" => &self.prompt,
-            "chatId" => &self.chat_id,
-            "cwd" => &self.cwd,
-            "roleId" => &self.role_id,
-            "task" => &self.task,
-            "model" => &self.model,
-            _ => &None,
-        };
-        value.as_deref()
-    }
-}
 
 #[derive(Clone, Debug)]
 pub(crate) enum Arguments {
@@ -101,11 +73,6 @@ fn is_complete(group: &[Argument], values: &Values) -> bool {
 fn placeholder(text: &str) -> Option<&str> {
     let name = text.strip_prefix('{')?.strip_suffix('}')?;
     PLACEHOLDERS.contains(&name).then_some(name)
-}
-
-/// A text that begins with a dash would be taken for an option.
-pub(super) fn no_option(value: &str) -> String {
-    if value.starts_with('-') { format!(" {value}") } else { value.to_owned() }
 }
 
 #[cfg(test)]

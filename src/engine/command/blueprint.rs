@@ -200,7 +200,7 @@ fn name_of(program: &str) -> String {
 
 #[cfg(test)]
 mod tests {
-    use super::super::arguments::Values;
+    use super::super::values::Values;
     use super::*;
 
     struct World(tempfile::TempDir);

@@ -20,15 +20,16 @@ pub(crate) mod shape;
 mod spool;
 mod stream;
 mod template;
+mod values;
 
 use std::path::{Component, Path, PathBuf};
 use std::process::Stdio;
 use std::sync::Arc;
 use std::time::Duration;
 
-pub(crate) use arguments::Values;
 pub(crate) use profile::Profile;
 pub(crate) use session::Session;
+pub(crate) use values::Values;
 
 use chats::Chats;
 

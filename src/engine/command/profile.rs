@@ -3,7 +3,8 @@
 use std::collections::BTreeMap;
 use std::sync::LazyLock;
 
-use super::arguments::{Arguments, Values};
+use super::arguments::Arguments;
+use super::values::Values;
 use crate::model::list;
 use crate::settings::{Chats as ChatSource, EngineProfile, PromptWay, StateMode, StreamKind};
 

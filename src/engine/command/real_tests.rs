@@ -1,14 +1,11 @@
 //! Claude Code and Codex as they are, on a model that plays scripts, in a repository that tries to have its way with
 //! them. `.ci/install-real-parts` installs both.
 
-#[path = "../../../tests/support/model_server.rs"]
-mod model_server;
-
 use std::fs;
 
-use self::model_server::ModelServer;
 use super::*;
 use crate::engine::copilot::testing::{opening, show};
+use crate::engine::model_server::ModelServer;
 use crate::engine::{AdapterSession, Fact, Request};
 use crate::model::ToolChoice;
 

@@ -11,11 +11,11 @@ use tokio::sync::{mpsc, oneshot, watch};
 use tokio::task::JoinHandle;
 use tokio::time::{Instant, timeout};
 
-use super::arguments::Values;
 use super::chats::{Chat, is_id, is_session, printed_id};
 use super::run::{Ended, Look, Output, run};
 use super::spool::{Spool, Tail};
 use super::stream::Reader;
+use super::values::Values;
 use super::{Shared, codex_projects, environment, shape};
 use crate::engine::process_group::Mark;
 use crate::engine::{AdapterSession, EngineError, Fact, Opening, Recall, Reply, Request};

@@ -2,7 +2,7 @@
 //! between `<% if (name) { %>` and `<% } %>` that depend on whether there is a value. No shell ever sees them: the text is
 //! split into words first, and the values are put into the words.
 
-use super::arguments::{Values, no_option};
+use super::values::{Values, no_option};
 use crate::settings::PLACEHOLDERS;
 
 #[derive(Clone, Debug, PartialEq)]

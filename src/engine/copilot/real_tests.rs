@@ -2,8 +2,6 @@
 
 #[path = "../../../tests/support/copilot_cli.rs"]
 mod copilot_cli;
-#[path = "../../../tests/support/model_server.rs"]
-mod model_server;
 
 use std::path::PathBuf;
 use std::process::Command;
@@ -11,8 +9,8 @@ use std::time::{Duration, Instant};
 
 use tokio::time::timeout;
 
-use self::model_server::{ModelServer, Script};
 use super::*;
+use crate::engine::model_server::{ModelServer, Script};
 use crate::engine::{AdapterSession, Approval, Fact, Request, ToolResult};
 use crate::model::ToolChoice;
 

@@ -1,0 +1,35 @@
+//! What is put into command lines.
+
+/// What the placeholders stand for; `None`: there is no such value.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct Values {
+    pub(crate) prompt: Option<String>,
+    pub(crate) chat_id: Option<String>,
+    pub(crate) cwd: Option<String>,
+    pub(crate) role_id: Option<String>,
+    pub(crate) task: Option<String>,
+    pub(crate) model: Option<String>,
+    /// The arguments of the mode it runs in.
+    pub(crate) mode: Vec<String>,
+    pub(crate) codex_projects: String,
+}
+
+impl Values {
+    pub(super) fn get(&self, name: &str) -> Option<&str> {
+        let value = match name {
+            "prompt" => &self.prompt,
+            "chatId" => &self.chat_id,
+            "cwd" => &self.cwd,
+            "roleId" => &self.role_id,
+            "task" => &self.task,
+            "model" => &self.model,
+            _ => &None,
+        };
+        value.as_deref()
+    }
+}
+
+/// A text that begins with a dash would be taken for an option.
+pub(super) fn no_option(value: &str) -> String {
+    if value.starts_with('-') { format!(" {value}") } else { value.to_owned() }
+}
