@@ -79,8 +79,11 @@ impl Executor<'_> {
         }
         let root = &self.project.folder.root;
         let directory = given.directory.as_ref().map_or_else(|| root.clone(), |inner| root.join(inner));
-        // It works alone: there is nobody for it to hand work to.
-        let tools = [Tool::LogDecision, Tool::Remember, Tool::Decisions].map(Tool::spec).to_vec();
+        // It works alone: there is nobody for it to hand work to. A role of a file does not speak of squad's tools.
+        let tools = match self.is_in_session(&spec) || named.agent.is_some() {
+            true => [Tool::LogDecision, Tool::Remember, Tool::Decisions].map(Tool::spec).to_vec(),
+            false => Vec::new(),
+        };
         job.opening = Opening { session, spec, directory, tools, ..job.opening };
         job
     }
