@@ -17,6 +17,7 @@ Examples:
   squad import ../shop/shop.squad
   squad import squad-export.json --dry-run")]
 pub(super) struct Args {
+    /// What `squad export` wrote, or `squad-export.json`
     file: PathBuf,
     /// Name what would be written and write nothing
     #[arg(long, short = 'n')]

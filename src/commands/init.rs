@@ -1,6 +1,6 @@
 use super::{Context, Ended};
 use crate::env::Env;
-use crate::error::Failure;
+use crate::error::{Failure, FailureKind};
 use crate::git::{Outcome, Recovered};
 use crate::model::{first_line, list, plural};
 use crate::ops::own_settings;
@@ -44,7 +44,7 @@ impl Args {
         let wish = Wish { agents: preset.unwrap_or(agents), commit: !self.no_commit, ci: self.ci };
         let is_silent = !wish.agents.is_empty() || !context.ui.can_ask() || context.ui.json() || context.ui.is_quiet();
         let Context { env, directory, ui, .. } = context;
-        let ask = |purpose: Option<&str>| if is_silent { Answers::default() } else { answers(env, ui, purpose) };
+        let ask = |purpose: Option<&str>| if is_silent { Ok(Answers::default()) } else { answers(env, ui, purpose) };
         let installed = init::init(env, directory, wish, ask)?;
         let installed = match (installed, &context.recovered) {
             // By this very call, for the one before it.
@@ -93,25 +93,35 @@ impl Args {
 }
 
 /// Three questions, of which each has an answer already.
-fn answers(env: &Env, ui: &mut Ui, purpose: Option<&str>) -> Answers {
+fn answers(env: &Env, ui: &mut Ui, purpose: Option<&str>) -> Result<Answers, Failure> {
     let settings = own_settings(env);
     let usual = settings.engine.name.clone();
     let purpose = checked(ui, "What is this project for?", purpose.unwrap_or("later"), |answer| {
-        Ok((Some(answer.to_owned()).filter(|answer| answer != "later")).map(|answer| first_line(&answer, 400)))
-    });
-    let agents = checked(ui, "Who is on the team? A preset, or names:", "default", fit::agents);
+        let plain: String = answer.chars().filter(|letter| !letter.is_control()).collect();
+        Ok(Some(plain).filter(|answer| answer != "later").map(|answer| first_line(&answer, 400)))
+    })?;
+    let agents = checked(ui, "Who is on the team? A preset, or names:", "default", fit::agents)?;
     let engine = checked(ui, "Which engine runs them?", &usual, |answer| match engines::is_known(answer, &settings) {
         true => Ok(Some(answer.to_owned()).filter(|answer| *answer != usual)),
         false => Err(Failure::usage(format!("there is no engine `{answer}`")).hint("`squad engines` lists them")),
     });
-    Answers { purpose: purpose.flatten(), agents: agents.unwrap_or_default(), engine: engine.flatten() }
+    Ok(Answers { purpose, agents, engine: engine? })
 }
 
 /// Asks until the answer means something. `None`: nobody answers any more.
-fn checked<T>(ui: &mut Ui, question: &str, default: &str, check: impl Fn(&str) -> Result<T, Failure>) -> Option<T> {
+fn checked<T>(
+    ui: &mut Ui,
+    question: &str,
+    default: &str,
+    check: impl Fn(&str) -> Result<T, Failure>,
+) -> Result<T, Failure> {
     loop {
-        match check(&ui.ask(question, default)?) {
-            Ok(answer) => return Some(answer),
+        let Some(answer) = ui.ask(question, default) else {
+            return Err(Failure::new(FailureKind::Interrupted, "nothing was installed")
+                .hint("`squad init --preset default` asks nothing"));
+        };
+        match check(&answer) {
+            Ok(answer) => return Ok(answer),
             Err(failure) => ui.failure(&failure),
         }
     }

@@ -97,7 +97,8 @@ impl Repository {
         let root = store.tree_of(&team)?;
         let inner = |path: String| path.strip_prefix(FOLDER).unwrap_or(&path).trim_start_matches('/').to_owned();
         let files = contents(&store, store.files_below(root, FOLDER)?, |_| Some(largest))?;
-        let links = store.links_below(root, FOLDER)?.into_iter().map(|(path, _)| inner(path)).collect();
+        let all = store.entries_below(root, FOLDER)?.into_iter();
+        let links = all.filter(|(_, mode, _)| mode.is_link()).map(|(path, ..)| inner(path)).collect();
         let entries = match references.read(&format!("{IMPORTS}log"))? {
             None => None,
             Some(theirs) => {

@@ -37,6 +37,9 @@ pub(crate) struct EngineProfile {
     pub(crate) trust_repository: Option<bool>,
     /// How to install it.
     pub(crate) install: Option<String>,
+    /// What is wrong with a line of it. Without that line it would be another one, and perhaps a more dangerous one.
+    #[serde(skip)]
+    pub(crate) wrong: Option<String>,
 }
 
 /// An argument, or some that are left out together where a value is missing.
@@ -132,6 +135,7 @@ impl EngineProfile {
             reads: self.reads.or(other.reads),
             trust_repository: self.trust_repository.or(other.trust_repository),
             install: self.install.or(other.install),
+            wrong: self.wrong.or(other.wrong),
         }
     }
 }

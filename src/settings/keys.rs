@@ -126,9 +126,10 @@ fn engine_profile(settings: &mut Settings, name: &str, value: &Value) -> Result<
         return Err("has a name of other characters than letters, digits, `-` and `_`".to_owned());
     }
     let mut profile = settings.engines.get(engine).cloned().unwrap_or_default();
-    profile.put(field, value)?;
+    let put = profile.put(field, value);
+    profile.wrong = profile.wrong.or_else(|| Some(format!("has a `{field}` that {}", put.as_ref().err()?)));
     settings.engines.insert(engine.to_owned(), profile);
-    Ok(())
+    put
 }
 
 fn mcp_server(settings: &mut Settings, name: &str, value: &Value) -> Result<(), String> {

@@ -216,3 +216,25 @@ fn the_engines_are_listed_with_what_governs_them() {
     assert!(output.out.contains("else its own strictest mode (`--mode plan`)"), "{output}");
     assert_eq!(squad(&repo, &["engines", "nobodys"]).code, 2);
 }
+
+/// Without the line it would be another command, perhaps one that may do more.
+#[test]
+fn an_engine_with_a_line_that_cannot_be_used_is_not_started() {
+    for line in ["strict = \"--ro\"", "args = [\"{task}\", 5]", "stream = \"xml\""] {
+        let bad = format!("[engines.bad]\nprogram = \"my-agent\"\n{line}\n");
+        let repo = world("#!/bin/sh\ntouch started\n", &bad);
+        let output = squad(&repo, &["orchestrate", "--engine", "bad", "--agent", "ada", "Add it"]);
+        assert!(output.code != 0 && output.err.contains("bad"), "{line}: {output}");
+        assert!(!repo.exists("started"), "{line}: {output}");
+        let listed = squad(&repo, &["engines", "bad", "--json"]);
+        assert!(!listed.out.contains("\"ready\":true"), "{line}: {listed}");
+    }
+}
+
+#[test]
+fn one_that_prints_nothing_is_stopped_for_its_silence() {
+    let repo = world("#!/bin/sh\nsleep 600\n", "");
+    let arguments = ["orchestrate", "--json", "--engine", "mine", "--permissions", "allow", "--agent", "ada"];
+    let output = squad(&repo, &[&arguments[..], &["--timeout", "1s", "Add it"]].concat());
+    assert!(output.code == 1 && output.out.contains("agent.timed_out"), "{output}");
+}

@@ -88,6 +88,20 @@ fn what_is_not_committed_is_not_exported_and_said() {
     assert!(none.code == 3, "{none}");
 }
 
+#[cfg(unix)]
+#[test]
+fn links_do_not_travel_and_that_is_said() {
+    let (from, to) = (team(), TestRepo::empty());
+    std::os::unix::fs::symlink("/etc/passwd", from.root().join(".squad/out.md")).expect("a link");
+    from.git(&["add", "-A"]);
+    from.git(&["commit", "--quiet", "--message=link"]);
+    assert_eq!(from.squad(&["export", "team.squad"]).code, 0);
+    copied(&from, &to, "team.squad");
+    let imported = to.squad(&["import", "../team.squad"]);
+    assert!(imported.code == 0 && imported.err.contains(".squad/out.md: it is a link"), "{imported}");
+    assert!(!to.exists(".squad/out.md"));
+}
+
 #[test]
 fn another_team_stays_as_it_is() {
     let (from, to) = (team(), TestRepo::with_team());

@@ -254,7 +254,7 @@ fn a_person_is_asked_three_questions() {
     person.types("\r");
     person.waits_for("Who is on the team?");
     person.types("everybody\r");
-    person.waits_for("there is no preset `everybody`");
+    person.waits_for("`everybody` is no preset");
     person.waits_for_times("Who is on the team?", 2);
     person.types("backend, tester\r");
     person.waits_for("Which engine runs them? [copilot]");
@@ -265,4 +265,22 @@ fn a_person_is_asked_three_questions() {
     assert!(repo.read(".squad/config.toml").contains("\nname = \"rehearsal\"\n"));
     assert!(repo.exists(".squad/agents/tester") && !repo.exists(".squad/agents/lead"));
     assert_eq!(repo.squad(&["config", "get", "engine.name"]).out.trim(), "rehearsal");
+}
+
+/// Whoever does not answer gets no team.
+#[cfg(unix)]
+#[test]
+fn the_end_of_input_is_no_answer() {
+    let repo = TestRepo::empty();
+    let mut person = crate::terminal::Person::sits_down();
+    let mut command = repo.command(env!("CARGO_BIN_EXE_squad"), &repo.root());
+    command.arg("init").env("TERM", "xterm");
+    let mut child = person.starts(command);
+    person.waits_for("What is this project for? [later]");
+    person.types("\r");
+    person.waits_for("Who is on the team?");
+    person.types("\u{4}");
+    person.waits_for("nothing was installed");
+    assert_eq!(child.wait().expect("it ends").code(), Some(130), "{}", person.screen);
+    assert!(!repo.exists(".squad"));
 }

@@ -68,6 +68,9 @@ impl Profile {
     }
 
     fn complete(name: &str, fields: EngineProfile) -> Result<Self, String> {
+        if let Some(wrong) = fields.wrong {
+            return Err(wrong);
+        }
         let program = fields.program.ok_or("needs a `program`")?;
         let chat = fields.chat.unwrap_or(ChatSource::None);
         if chat == ChatSource::Command && fields.create_chat.is_none() {

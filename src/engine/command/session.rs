@@ -9,7 +9,7 @@ use std::sync::Arc;
 use tokio::process;
 use tokio::sync::{mpsc, oneshot, watch};
 use tokio::task::JoinHandle;
-use tokio::time::{Instant, timeout};
+use tokio::time::timeout;
 
 use super::chats::{Chat, is_id, is_session, printed_id};
 use super::run::{Ended, Look, Output, run};
@@ -187,7 +187,7 @@ impl Turn {
         let reader = Reader::new(profile.stream);
         let is_new_chat = is_new && profile.is_stateful && profile.chat == ChatSource::Answer;
         let tail = Tail::new(spool.path("stdout"));
-        let mut stream = Stream { tail, reader, heard_at: Instant::now(), is_new_chat };
+        let mut stream = Stream { tail, reader, printed: 0, is_new_chat };
         let values = self.values(chat.clone(), is_free);
         let ended = self.run(&spool, (&prompt, &task), values, &mut stop, &mut stream).await?;
         let chat = self.keep_chat(&stream, &ended, chat, known.as_ref());
@@ -278,7 +278,7 @@ impl Turn {
                 }
                 PromptWay::File => Stdio::null(),
             };
-            match run(command, input, &output, stop, Looking { turn: self, stream: &mut *stream }).await {
+            match run(command, input, &output, stop, Looking { turn: self, stream: &mut *stream, spool }).await {
                 // All arguments and variables together are too many for this system.
                 Err(error) if error.kind() == io::ErrorKind::ArgumentListTooLong && !goes_by_file => {
                     goes_by_file = true
@@ -300,11 +300,10 @@ impl Turn {
     }
 
     /// Reads what has come since.
-    async fn read(&self, stream: &mut Stream) {
+    async fn read(&self, stream: &mut Stream, spool: &Spool) {
         if self.shared.profile.stream == StreamKind::Text {
-            // Of one that says nothing while it works nobody knows more than that it is there.
-            if stream.heard_at.elapsed().as_secs() >= 1 {
-                stream.heard_at = Instant::now();
+            let printed = spool.len("stdout") + spool.len("stderr");
+            if std::mem::replace(&mut stream.printed, printed) != printed {
                 self.tell(Fact::Alive);
             }
             return;
@@ -411,11 +410,12 @@ fn how(spool: &Spool, ended: &Ended, error: Option<&str>) -> String {
 struct Looking<'a> {
     turn: &'a Turn,
     stream: &'a mut Stream,
+    spool: &'a Spool,
 }
 
 impl Look for Looking<'_> {
     async fn look(&mut self) {
-        self.turn.read(self.stream).await;
+        self.turn.read(self.stream, self.spool).await;
     }
 }
 
@@ -423,7 +423,8 @@ impl Look for Looking<'_> {
 struct Stream {
     tail: Tail,
     reader: Reader,
-    heard_at: Instant,
+    /// Bytes, as far as they were looked at.
+    printed: u64,
     /// The chat has no id yet that could be kept.
     is_new_chat: bool,
 }

@@ -44,7 +44,13 @@ pub(crate) fn agents(answer: &str) -> Result<Vec<String>, Failure> {
     let known = preset("default")?;
     match named.iter().all(|name| known.contains(name)) {
         true => Ok(named),
-        false => preset(&answer).map_err(|failure| failure.hint(format!("or some of {}", list(&known)))),
+        false => preset(&answer).map_err(|_| {
+            Failure::usage(format!("`{answer}` is no preset and no names of agents")).hint(format!(
+                "presets are {}; agents {}",
+                list(PRESETS.map(|(preset, _)| preset)),
+                list(&known)
+            ))
+        }),
     }
 }
 

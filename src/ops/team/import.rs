@@ -68,7 +68,11 @@ fn read(repository: &Repository, file: &Path) -> Result<Contents, Failure> {
     if !start.starts_with(b"# v") {
         return npm::read(file);
     }
-    let bundle = repository.read_bundle(file, LARGEST)?;
+    let bundle = repository.read_bundle(file, LARGEST).map_err(|error| {
+        Failure::failed(format!("it holds no team, or is cut off or damaged: {error}"))
+            .at(file.display())
+            .hint("`squad export` writes such files")
+    })?;
     let left_out = |path: String| {
         let message = "it is a link, and no link is imported";
         Problem::new(Severity::Warning, Source::new(format!("{FOLDER}/{path}"), 0), "import-link", message)

@@ -63,7 +63,7 @@ pub(crate) fn init(
     env: &Env,
     directory: &Path,
     wish: Wish,
-    ask: impl FnOnce(Option<&str>) -> Answers,
+    ask: impl FnOnce(Option<&str>) -> Result<Answers, Failure>,
 ) -> Result<Installed, Failure> {
     let (repository, work_dir) = repository(env, directory)?;
     let there = standing_team(&work_dir)?;
@@ -72,7 +72,7 @@ pub(crate) fn init(
         not_left_out(&repository)?;
         let mut team = team_files(env);
         let mut survey = surveyed(&repository, &work_dir)?;
-        let answers = ask(survey.purpose.as_deref());
+        let answers = ask(survey.purpose.as_deref())?;
         survey.purpose = answers.purpose.or(survey.purpose);
         let agents = if wish.agents.is_empty() { answers.agents } else { wish.agents };
         if !agents.is_empty() {

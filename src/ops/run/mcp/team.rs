@@ -85,7 +85,7 @@ impl McpServer {
             }
         }
         let wish = Wish { agents, commit: true, ci: false };
-        let installed = init::init(&self.env(), &self.directory, wish, |_| Answers::default())?;
+        let installed = init::init(&self.env(), &self.directory, wish, |_| Ok(Answers::default()))?;
         Ok(ToolResult::of(match installed {
             Installed::Already { folder, .. } => json!({"installed": false, "folder": folder}),
             Installed::Committed { files, commit } => {

@@ -93,10 +93,21 @@ impl Plan {
 
     fn servers(&mut self, files: &ToolFiles) {
         for path in SERVERS {
+            if files.other.iter().any(|other| other == path) {
+                let why = "a link or no plain file: look for the other tool's MCP server in it by hand".to_owned();
+                self.left.push(Left { path: files.full(path), why });
+            }
             let Some(Ok(text)) = files.texts.get(path).map(|bytes| std::str::from_utf8(bytes)) else { continue };
-            if let Some((swapped, names)) = swap_servers(text) {
-                self.changes.push(change(files, path, Some(swapped.into_bytes())));
-                self.servers.extend(names.iter().map(|name| format!("{}: {name}", files.full(path))));
+            match swap_servers(text) {
+                Some((swapped, names)) => {
+                    self.changes.push(change(files, path, Some(swapped.into_bytes())));
+                    self.servers.extend(names.iter().map(|name| format!("{}: {name}", files.full(path))));
+                }
+                None if text.contains("squad_state") => {
+                    let why = "it names the other tool's MCP server where squad cannot change it: by hand".to_owned();
+                    self.left.push(Left { path: files.full(path), why });
+                }
+                None => {}
             }
         }
     }
