@@ -156,9 +156,9 @@ impl<'a> Transaction<'a> {
         }
         let store = self.repository.objects();
         let head = self.repository.head()?.commit.map(|commit| self.repository.parse_commit(&commit)).transpose()?;
-        let tree = head.map(|head| store.tree_of(&head)).transpose()?;
+        let mut tree = head.map(|head| store.tree_of(&head)).transpose()?.map(|tree| store.finder(tree));
         let side = |file: &Planned| {
-            let held = tree.map(|tree| store.find(tree, &file.path.shown())).transpose()?.flatten();
+            let held = tree.as_mut().map(|tree| tree.find(&file.path.shown())).transpose()?.flatten();
             let held = held.map(|(mode, id)| (mode.kind() == EntryKind::Blob, id.to_string()));
             let is = |version: &Option<Version>| match (&held, version) {
                 (None, None) => true,

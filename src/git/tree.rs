@@ -2,7 +2,7 @@
 
 use std::{
     cell::{Cell, RefCell},
-    collections::BTreeMap,
+    collections::{BTreeMap, HashMap, hash_map::Entry},
     fs, io,
     path::{Path, PathBuf},
     thread,
@@ -41,6 +41,33 @@ pub(super) struct ObjectStore {
     is_lossy: Cell<bool>,
     /// Bytes of the largest object that is read; any, where it is not said.
     most: Option<u64>,
+}
+
+pub(super) struct Finder<'a> {
+    store: &'a ObjectStore,
+    root: ObjectId,
+    folders: HashMap<ObjectId, Tree>,
+}
+
+impl Finder<'_> {
+    /// What stands at a path; the tree itself for the empty one.
+    pub(super) fn find(&mut self, path: &str) -> Result<Option<(tree::EntryMode, ObjectId)>, Error> {
+        let mut found: (tree::EntryMode, ObjectId) = (tree::EntryKind::Tree.into(), self.root);
+        for name in path.split('/').filter(|name| !name.is_empty()) {
+            if !found.0.is_tree() {
+                return Ok(None);
+            }
+            let folder = match self.folders.entry(found.1) {
+                Entry::Occupied(known) => known.into_mut(),
+                Entry::Vacant(place) => place.insert(self.store.tree(&found.1)?),
+            };
+            match entry_of(folder, name) {
+                Some(entry) => found = (entry.mode, entry.oid),
+                None => return Ok(None),
+            }
+        }
+        Ok(Some(found))
+    }
 }
 
 impl ObjectStore {
@@ -197,18 +224,12 @@ impl ObjectStore {
 
     /// What stands at `path` below a tree; the tree itself for the empty path.
     pub(super) fn find(&self, root: ObjectId, path: &str) -> Result<Option<(tree::EntryMode, ObjectId)>, Error> {
-        let mut found: (tree::EntryMode, ObjectId) = (tree::EntryKind::Tree.into(), root);
-        for name in path.split('/').filter(|name| !name.is_empty()) {
-            if !found.0.is_tree() {
-                return Ok(None);
-            }
-            let tree = self.tree(&found.1)?;
-            match entry_of(&tree, name) {
-                Some(entry) => found = (entry.mode, entry.oid),
-                None => return Ok(None),
-            }
-        }
-        Ok(Some(found))
+        self.finder(root).find(path)
+    }
+
+    /// For many paths below a tree: each folder is read once.
+    pub(super) fn finder(&self, root: ObjectId) -> Finder<'_> {
+        Finder { store: self, root, folders: HashMap::new() }
     }
 
     /// Every file below a folder with its path, in the order of paths. Submodules and names that are not UTF-8 are
