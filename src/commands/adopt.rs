@@ -1,10 +1,9 @@
+use super::outlet::OutletArgs;
 use super::{Context, Ended, say_passed_hooks};
-use crate::git::{Outcome, Recovered};
 use crate::model::{list, plural, printable};
 use crate::ops::Workspace;
 use crate::ops::team::adopt::{self, Adopted, COMMAND, Measure, StateTaken};
 use crate::ops::team::changeset::ChangedFile;
-use crate::ops::team::membership::Outlet;
 use crate::ops::team::shell::OtherSquad;
 use crate::ui::Ui;
 
@@ -25,41 +24,26 @@ Examples:
   squad adopt
   git revert HEAD          Undo it")]
 pub(super) struct Args {
-    /// Name what would change and change nothing
-    #[arg(long, short = 'n')]
-    dry_run: bool,
-    /// Show what would change as a patch and change nothing
-    #[arg(long)]
-    diff: bool,
-    /// Write the files but do not commit them
-    #[arg(long)]
-    no_commit: bool,
+    #[command(flatten)]
+    outlet: OutletArgs,
 }
 
 impl Args {
     pub(super) fn writes_to_the_branch(&self) -> bool {
-        !self.dry_run && !self.diff
+        self.outlet.writes()
     }
 
     pub(super) fn run(self, context: &mut Context<'_>) -> Ended {
-        let outlet = match (self.writes_to_the_branch(), self.no_commit) {
-            (false, no_commit) => Outlet::Shown { as_commit: !no_commit },
-            (true, true) => Outlet::WorkTree,
-            (true, false) => Outlet::Commit,
-        };
-        let mut adopted = adopt::adopt(context.env, &context.directory, outlet)?;
-        // The very same command was stopped, and this call has finished it.
-        if let Some(Recovered { command, outcome: Outcome::Finished { commit }, .. }) = &context.recovered
-            && command == COMMAND
-        {
-            adopted.commit = adopted.commit.or_else(|| commit.clone());
+        let mut adopted = adopt::adopt(context.env, &context.directory, self.outlet.outlet())?;
+        if let Some(commit) = context.finished(COMMAND) {
+            adopted.commit = adopted.commit.or(commit);
         }
         if adopted.commit.is_some() {
             say_passed_hooks(&mut context.ui, &Workspace::find(context.env, &context.directory)?);
         }
         if context.ui.json() {
             let mut value = serde_json::to_value(&adopted).unwrap_or_default();
-            if self.diff {
+            if self.outlet.diff {
                 value["diff"] = adopted.diff.into();
             }
             context.ui.value(&value);
@@ -71,7 +55,7 @@ impl Args {
 }
 
 fn said(ui: &mut Ui, adopted: &Adopted, args: &Args) {
-    if args.diff {
+    if args.outlet.diff {
         let diff = printable(&adopted.diff);
         return ui.data(diff.strip_suffix('\n').unwrap_or(&diff));
     }

@@ -1,7 +1,6 @@
 use std::path::PathBuf;
 
 use super::{Context, Ended, say_passed_hooks};
-use crate::git::{Outcome, Recovered};
 use crate::model::{plural, printable};
 use crate::ops::Workspace;
 use crate::ops::team::import::{self, Imported, Wish};
@@ -35,11 +34,8 @@ impl Args {
     pub(super) fn run(self, context: &mut Context<'_>) -> Ended {
         let wish = Wish { file: self.file, commit: !self.no_commit, dry_run: self.dry_run };
         let mut imported = import::import(context.env, &context.directory, &wish)?;
-        // The very same command was stopped, and this call has finished it.
-        if let Some(Recovered { command, outcome: Outcome::Finished { commit }, .. }) = &context.recovered
-            && command == "import"
-        {
-            imported.commit = imported.commit.or_else(|| commit.clone());
+        if let Some(commit) = context.finished("import") {
+            imported.commit = imported.commit.or(commit);
         }
         if imported.commit.is_some() {
             say_passed_hooks(&mut context.ui, &Workspace::find(context.env, &context.directory)?);

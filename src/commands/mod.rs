@@ -22,6 +22,7 @@ mod init;
 mod log;
 mod mcp;
 mod orchestrate;
+mod outlet;
 mod remove;
 mod rescue;
 mod review;
@@ -42,7 +43,7 @@ use serde_json::Value;
 
 use crate::env::Env;
 use crate::error::Failure;
-use crate::git::Recovered;
+use crate::git::{Outcome, Recovered};
 use crate::model::Problem;
 use crate::ops::team::hooks;
 use crate::ops::{Project, Workspace};
@@ -159,6 +160,16 @@ pub(crate) struct Context<'a> {
 }
 
 impl Context<'_> {
+    /// Where the very same command was stopped and this call has finished it: its commit, if it made one.
+    fn finished(&self, command: &str) -> Option<Option<String>> {
+        match self.recovered.as_ref()? {
+            Recovered { command: stopped, outcome: Outcome::Finished { commit }, .. } if stopped == command => {
+                Some(commit.clone())
+            }
+            _ => None,
+        }
+    }
+
     /// An answer as JSON, with what of the ledger could not be read for it, where there is such a thing.
     fn value(&mut self, answer: impl Serialize) {
         let problems = self.env.damage.problems();

@@ -1,8 +1,7 @@
+use super::outlet::OutletArgs;
 use super::{Context, Ended, say_passed_hooks};
-use crate::git::{Outcome, Recovered};
 use crate::model::{plural, printable};
 use crate::ops::Workspace;
-use crate::ops::team::membership::Outlet;
 use crate::ops::team::upgrade::{self, Upgraded};
 use crate::ui::Ui;
 
@@ -19,41 +18,26 @@ Examples:
   squad upgrade --diff       Show the changes as a patch
   squad upgrade")]
 pub(super) struct Args {
-    /// Name what would change and change nothing
-    #[arg(long, short = 'n')]
-    dry_run: bool,
-    /// Show what would change as a patch and change nothing
-    #[arg(long)]
-    diff: bool,
-    /// Write the files but do not commit them
-    #[arg(long)]
-    no_commit: bool,
+    #[command(flatten)]
+    outlet: OutletArgs,
 }
 
 impl Args {
     pub(super) fn writes_to_the_branch(&self) -> bool {
-        !self.dry_run && !self.diff
+        self.outlet.writes()
     }
 
     pub(super) fn run(self, context: &mut Context<'_>) -> Ended {
-        let outlet = match (self.writes_to_the_branch(), self.no_commit) {
-            (false, no_commit) => Outlet::Shown { as_commit: !no_commit },
-            (true, true) => Outlet::WorkTree,
-            (true, false) => Outlet::Commit,
-        };
-        let mut upgraded = upgrade::upgrade(context.env, &context.directory, outlet)?;
-        // The very same command was stopped, and this call has finished it.
-        if let Some(Recovered { command, outcome: Outcome::Finished { commit }, .. }) = &context.recovered
-            && command == "upgrade"
-        {
-            upgraded.commit = upgraded.commit.or_else(|| commit.clone());
+        let mut upgraded = upgrade::upgrade(context.env, &context.directory, self.outlet.outlet())?;
+        if let Some(commit) = context.finished("upgrade") {
+            upgraded.commit = upgraded.commit.or(commit);
         }
         if upgraded.commit.is_some() {
             say_passed_hooks(&mut context.ui, &Workspace::find(context.env, &context.directory)?);
         }
         if context.ui.json() {
             let mut value = serde_json::to_value(&upgraded).unwrap_or_default();
-            if self.diff {
+            if self.outlet.diff {
                 value["diff"] = upgraded.diff.into();
             }
             context.ui.value(&value);
@@ -71,7 +55,7 @@ fn said(ui: &mut Ui, upgraded: &Upgraded, args: &Args) {
     if upgraded.files.is_empty() {
         return ui.say(&format!("There is nothing to upgrade: the team's files are up to release {from}."));
     }
-    if args.diff {
+    if args.outlet.diff {
         let diff = printable(&upgraded.diff);
         ui.data(diff.strip_suffix('\n').unwrap_or(&diff));
     } else {

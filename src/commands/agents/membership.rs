@@ -1,5 +1,4 @@
 use super::super::{Context, Ended, say_passed_hooks};
-use crate::git::{Outcome, Recovered};
 use crate::model::{list, plural, printable};
 use crate::ops::Workspace;
 use crate::ops::team::membership::{self, Membership, MembershipReport, Outlet};
@@ -83,11 +82,7 @@ impl OutletArgs {
     }
 
     fn outlet(&self) -> Outlet {
-        match (self.dry_run, self.no_commit) {
-            (true, no_commit) => Outlet::Shown { as_commit: !no_commit },
-            (false, true) => Outlet::WorkTree,
-            (false, false) => Outlet::Commit,
-        }
+        Outlet::of(self.dry_run, self.no_commit)
     }
 }
 
@@ -112,7 +107,7 @@ impl Rename {
 }
 
 fn run(context: &mut Context<'_>, membership: &Membership, outlet: &OutletArgs) -> Ended {
-    if let Some(commit) = finished(context, membership) {
+    if let Some(commit) = context.finished(&membership::command(membership)) {
         if context.ui.json() {
             context.ui.value(&serde_json::json!({ "commit": commit }));
         }
@@ -133,14 +128,6 @@ fn run(context: &mut Context<'_>, membership: &Membership, outlet: &OutletArgs) 
         false => said(&mut context.ui, &report, outlet),
     }
     Ok(0)
-}
-
-/// The commit, where the very same command was stopped and this call has finished it.
-fn finished(context: &Context<'_>, membership: &Membership) -> Option<Option<String>> {
-    let Recovered { command, outcome: Outcome::Finished { commit }, .. } = context.recovered.as_ref()? else {
-        return None;
-    };
-    (*command == membership::command(membership)).then(|| commit.clone())
 }
 
 fn said(ui: &mut Ui, report: &MembershipReport, outlet: &OutletArgs) {

@@ -66,6 +66,7 @@ pub(crate) fn export(env: &Env, directory: &Path, wish: &Wish) -> Result<Exporte
     }
     repository.write_bundle(&commit, &folder, wish.ledger, &writer(), &file)?;
     let bytes = std::fs::metadata(&file).map_or(0, |facts| facts.len());
+    let file = dunce::canonicalize(&file).unwrap_or(file);
     Ok(Exported { file, files: files.len(), bytes, ledger: wish.ledger, problems })
 }
 

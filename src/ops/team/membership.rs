@@ -52,6 +52,14 @@ pub(crate) enum Outlet {
 }
 
 impl Outlet {
+    pub(crate) fn of(is_shown: bool, no_commit: bool) -> Self {
+        match (is_shown, no_commit) {
+            (true, no_commit) => Self::Shown { as_commit: !no_commit },
+            (false, true) => Self::WorkTree,
+            (false, false) => Self::Commit,
+        }
+    }
+
     pub(crate) fn is_of_the_branch(self) -> bool {
         matches!(self, Self::Commit | Self::Shown { as_commit: true })
     }
