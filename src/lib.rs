@@ -19,6 +19,7 @@
 //! | [`model`] | the nouns: agent, team, plan, decision, event, ids |
 //! | [`settings`] | configuration in layers, with their sources |
 //! | [`parse`] | text to model, with problems |
+//! | [`edit`] | a team file to the same file with one thing changed |
 //! | [`compile`] | team and settings to one session spec for each agent |
 //! | [`route`] | message and team to a plan with evidence |
 //! | [`policy`] | what may happen: permissions, secrets |
@@ -39,7 +40,7 @@
 //! | [`trace`] | the log for reports of defects |
 //! | [`commands`] | one file for each subcommand |
 //!
-//! A module uses those above it in the table. The first eight are pure: no files, no async, no clock. `store`, `git`
+//! A module uses those above it in the table. The first nine are pure: no files, no async, no clock. `store`, `git`
 //! and `engine` do not know each other. `tests/it/house.rs` checks all of this.
 //!
 //! Three rules explain most of the rest. *Acknowledged means durable*: what is reported as written has been flushed.
@@ -47,6 +48,7 @@
 
 mod commands;
 mod compile;
+mod edit;
 mod engine;
 mod env;
 mod error;

@@ -56,6 +56,15 @@ pub(crate) fn text_of(bytes: Vec<u8>) -> (String, Encoding) {
     (text, Encoding::Windows1252)
 }
 
+/// The line ends that a text uses first.
+pub(crate) fn line_end(text: &str) -> &'static str {
+    match text.find(['\r', '\n']).and_then(|at| text.get(at..)) {
+        Some(rest) if rest.starts_with("\r\n") => "\r\n",
+        Some(rest) if rest.starts_with('\r') => "\r",
+        _ => "\n",
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;

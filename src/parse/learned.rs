@@ -5,7 +5,7 @@
 
 use std::ops::Range;
 
-use super::edit::line_end;
+use super::bytes::line_end;
 use super::markdown::Document;
 use crate::model::stems;
 

@@ -10,7 +10,6 @@ mod charter;
 mod conflicts;
 mod context;
 mod decisions;
-mod edit;
 mod front_matter;
 mod hidden;
 mod identity;
@@ -25,16 +24,16 @@ mod words;
 
 use std::collections::{BTreeMap, BTreeSet};
 
-pub(crate) use bytes::{Encoding, text_of};
+pub(crate) use bytes::{Encoding, line_end, text_of};
+pub(crate) use charter::FORMERLY;
 pub(crate) use conflicts::{CONFLICT, conflicts};
 #[cfg(test)]
 pub(crate) use decisions::decision_file;
 pub(crate) use decisions::{IMPORTED, holds_decisions, main_file, sources, split, stands_before_another};
-
-pub(crate) use edit::{
-    EditedTeam, NewMember, add, line_end, rename, retire, swap_servers, with_folder_renamed, without_hidden_decisions,
-};
 pub(crate) use role::role;
+pub(crate) use roster::{BOT, Folders, HELPERS, RosterTable, names_everyone, names_nobody, tables as roster_tables};
+pub(crate) use routing::{TableKind, at_arrow, tables as rule_tables};
+pub(crate) use words::{is_blank, remark, without_pictographs};
 
 use serde::{Deserialize, Serialize};
 
@@ -75,7 +74,7 @@ impl Files {
     }
 
     /// The same file, as people call it: from the project's root.
-    fn shown(&self, path: &str) -> String {
+    pub(crate) fn shown(&self, path: &str) -> String {
         format!("{}/{path}", self.folder)
     }
 
@@ -96,7 +95,7 @@ pub(crate) fn team(files: &Files) -> (Team, Vec<Problem>) {
 fn whole_team(files: &Files) -> (Team, Vec<Problem>) {
     let mut problems = Vec::new();
     let mut team = Team::default();
-    let folders = roster::Folders::new(files);
+    let folders = Folders::new(files);
     let (mut models, mut coordinator) = (BTreeMap::new(), None);
 
     match files.text("team.md") {
@@ -154,7 +153,7 @@ pub(crate) fn decisions(files: &Files) -> Vec<Decision> {
 /// Charters and histories of the members, and what other agents and roles there are.
 fn read_agents(
     files: &Files,
-    folders: &roster::Folders,
+    folders: &Folders,
     coordinator: Option<&str>,
     team: &mut Team,
     problems: &mut Vec<Problem>,
@@ -175,7 +174,7 @@ fn read_agents(
     }
     let has_roster = !team.members.is_empty();
     // What other tools build into every team stands on no roster, and does no harm.
-    let is_helper = |slug: &Slug| roster::HELPERS.contains(&slug.as_str());
+    let is_helper = |slug: &Slug| HELPERS.contains(&slug.as_str());
     let others = folders.with_charter().filter(|(slug, path)| !used.contains(*path) && !is_helper(slug));
     for (slug, path) in others.filter(|_| has_roster) {
         let message = format!("`{slug}` has a charter and is not on the roster");
@@ -218,7 +217,7 @@ fn without_mark(text: &str) -> &str {
 }
 
 /// LF line ends only, so that the same text compiles to the same bytes wherever it was checked out.
-fn line_feeds(text: &str) -> String {
+pub(crate) fn line_feeds(text: &str) -> String {
     text.replace("\r\n", "\n").replace('\r', "\n")
 }
 

@@ -1,7 +1,7 @@
 //! Names and cells as people write them, with emoji, markup and remarks around what is meant.
 
 /// The text without pictographs, the marks that join them, and replacement characters left by a bad conversion.
-pub(super) fn without_pictographs(text: &str) -> String {
+pub(crate) fn without_pictographs(text: &str) -> String {
     let kept: String = text.chars().filter(|&c| !is_pictograph(c)).collect();
     kept.split_whitespace().collect::<Vec<_>>().join(" ")
 }
@@ -29,7 +29,7 @@ pub(super) fn without_struck(text: &str) -> String {
 }
 
 /// Splits off a last remark in parentheses: `Eric (review)` is `Eric` and `review`.
-pub(super) fn remark(text: &str) -> (&str, &str) {
+pub(crate) fn remark(text: &str) -> (&str, &str) {
     let text = text.trim();
     match text.strip_suffix(')').and_then(|rest| rest.rsplit_once('(')) {
         Some((before, remark)) if !before.trim().is_empty() => (before.trim(), remark.trim()),
@@ -38,7 +38,7 @@ pub(super) fn remark(text: &str) -> (&str, &str) {
 }
 
 /// Whether a cell holds nothing but a dash or a like mark.
-pub(super) fn is_blank(text: &str) -> bool {
+pub(crate) fn is_blank(text: &str) -> bool {
     !text.chars().any(char::is_alphanumeric)
 }
 

@@ -4,13 +4,13 @@ use std::fs;
 use std::path::{Path, PathBuf};
 
 /// Each module may use those before it.
-const ORDER: [&str; 23] = [
-    "model", "settings", "parse", "compile", "route", "policy", "record", "review", "env", "program", "store", "git",
-    "engine", "tools", "pool", "watch", "mcp", "view", "error", "ui", "ops", "trace", "commands",
+const ORDER: [&str; 24] = [
+    "model", "settings", "parse", "edit", "compile", "route", "policy", "record", "review", "env", "program", "store",
+    "git", "engine", "tools", "pool", "watch", "mcp", "view", "error", "ui", "ops", "trace", "commands",
 ];
 
 /// No files, no async, no clock.
-const PURE: [&str; 8] = ["model", "settings", "parse", "compile", "route", "policy", "record", "review"];
+const PURE: [&str; 9] = ["model", "settings", "parse", "edit", "compile", "route", "policy", "record", "review"];
 
 /// These do not know each other.
 const STRANGERS: [&str; 3] = ["store", "git", "engine"];

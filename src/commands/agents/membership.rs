@@ -1,8 +1,8 @@
 use super::super::{Context, Ended, say_passed_hooks};
+use crate::edit::NewMember;
 use crate::model::{list, plural, printable};
 use crate::ops::Workspace;
 use crate::ops::team::membership::{self, Membership, MembershipReport, Outlet};
-use crate::parse::NewMember;
 use crate::ui::Ui;
 
 /// Add an agent to the team

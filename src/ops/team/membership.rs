@@ -6,6 +6,7 @@ use std::path::Path;
 
 use serde::Serialize;
 
+use crate::edit::{self, EditedTeam, NewMember};
 use crate::env::Env;
 use crate::error::Failure;
 use crate::model::{Problem, Slug, Source, printable};
@@ -16,7 +17,7 @@ use crate::ops::team::commit::{files_at, insist_on_merged};
 use crate::ops::team::manifest::{self, Manifest};
 use crate::ops::team::members::named_member;
 use crate::ops::team::project::insist_on_readable;
-use crate::parse::{self, EditedTeam, Files, NewMember};
+use crate::parse::{self, Files};
 use crate::store;
 
 /// What is asked for.
@@ -104,9 +105,9 @@ pub(crate) fn change(
 fn edited(files: &Files, membership: &Membership) -> Result<EditedTeam, Failure> {
     let slug_of = |name: &str| Ok::<_, Failure>(named_member(&parse::team(files).0, name)?.slug.clone());
     let edited = match membership {
-        Membership::Add(new) => parse::add(files, new),
-        Membership::Retire(name) => parse::retire(files, &slug_of(name)?),
-        Membership::Rename { from, to } => parse::rename(files, &slug_of(from)?, to),
+        Membership::Add(new) => edit::add(files, new),
+        Membership::Retire(name) => edit::retire(files, &slug_of(name)?),
+        Membership::Rename { from, to } => edit::rename(files, &slug_of(from)?, to),
     };
     edited.map_err(|problem| Failure::of_problem(&problem))
 }

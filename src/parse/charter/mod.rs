@@ -16,7 +16,7 @@ pub(super) use model::model_name;
 const LONG: usize = 32_000;
 
 /// The field that names whom an agent's records know it as, from before it was renamed.
-pub(super) const FORMERLY: &str = "formerly";
+pub(crate) const FORMERLY: &str = "formerly";
 
 /// What a charter says of tools or models that cannot be taken as such, and where.
 #[derive(Default)]

@@ -140,16 +140,16 @@ const THINGS: [&str; 34] = [
 ];
 
 /// Where a roster's columns are.
-pub(in crate::parse) struct Columns {
-    pub(in crate::parse) name: usize,
-    pub(in crate::parse) role: Option<usize>,
-    pub(in crate::parse) status: Option<usize>,
-    pub(in crate::parse) badge: Option<usize>,
-    pub(in crate::parse) charter: Option<usize>,
+pub(crate) struct Columns {
+    pub(crate) name: usize,
+    pub(crate) role: Option<usize>,
+    pub(crate) status: Option<usize>,
+    pub(crate) badge: Option<usize>,
+    pub(crate) charter: Option<usize>,
     /// What says more of a member than its role does.
-    pub(in crate::parse) scope: Option<usize>,
-    pub(in crate::parse) folder: Option<usize>,
-    pub(in crate::parse) model: Option<usize>,
+    pub(crate) scope: Option<usize>,
+    pub(crate) folder: Option<usize>,
+    pub(crate) model: Option<usize>,
 }
 
 /// How surely a table lists members, the surest first.

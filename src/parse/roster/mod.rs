@@ -16,14 +16,14 @@ use super::words::{is_blank, remark, without_pictographs};
 use super::{Files, context};
 use crate::model::{ContextSection, Kind, Member, Problem, Severity, Slug, Source, Status};
 use columns::{Candidate, Columns, Reading};
-pub(super) use folders::{Folders, linked as linked_charters};
+pub(crate) use folders::{Folders, linked as linked_charters};
 use lists::Found;
 use names::{clean_name, is_everyone, is_same_name, is_unfilled, letters, unscrambled, without_kind, without_quotes};
-pub(super) use names::{is_everyone as names_everyone, is_unfilled as names_nobody};
+pub(crate) use names::{is_everyone as names_everyone, is_unfilled as names_nobody};
 pub(super) use roll::Roll;
 pub(super) use standing::status_of;
 use standing::{is_silent, kind, status};
-pub(super) use tables::{RosterTable, tables};
+pub(crate) use tables::{RosterTable, tables};
 
 pub(super) struct Roster {
     pub(super) name: Option<String>,
@@ -39,10 +39,10 @@ pub(super) struct Roster {
 }
 
 /// Members that other tools build into every team; their work is done by squad itself.
-pub(super) const HELPERS: [&str; 3] = ["scribe", "ralph", "rai"];
+pub(crate) const HELPERS: [&str; 3] = ["scribe", "ralph", "rai"];
 
 /// The coding agent that works elsewhere, `@copilot`.
-pub(super) const BOT: &str = "copilot";
+pub(crate) const BOT: &str = "copilot";
 
 pub(super) fn read(files: &Files, folders: &Folders, text: &str, problems: &mut Vec<Problem>) -> Roster {
     let document = Document::new(text);

@@ -4,7 +4,7 @@ use super::super::words::{is_placeholder, remark, without_pictographs};
 use crate::model::Slug;
 
 /// A row of a template, or one that waits for somebody.
-pub(in crate::parse) fn is_unfilled(name: &str) -> bool {
+pub(crate) fn is_unfilled(name: &str) -> bool {
     const MARKS: [char; 5] = ['_', '*', '(', ')', ' '];
     let plain = without_pictographs(name).to_lowercase();
     let plain = plain.trim_matches(MARKS);
@@ -20,7 +20,7 @@ pub(in crate::parse) fn is_unfilled(name: &str) -> bool {
 }
 
 /// A row about all of them is nobody's.
-pub(in crate::parse) fn is_everyone(name: &str) -> bool {
+pub(crate) fn is_everyone(name: &str) -> bool {
     let plain = without_pictographs(name).to_lowercase();
     matches!(
         plain.trim_matches(['*', '_', ' ']),

@@ -6,18 +6,18 @@ use super::folders::Folders;
 use super::standing::is_of_the_retired;
 
 /// A table that lists members, by lines of its file.
-pub(in crate::parse) struct RosterTable {
-    pub(in crate::parse) columns: Columns,
+pub(crate) struct RosterTable {
+    pub(crate) columns: Columns,
     /// How many columns there are.
-    pub(in crate::parse) width: usize,
+    pub(crate) width: usize,
     /// Of its rows.
-    pub(in crate::parse) lines: Vec<usize>,
+    pub(crate) lines: Vec<usize>,
     /// Whether it stands under a heading over those who have left.
-    pub(in crate::parse) is_of_the_retired: bool,
+    pub(crate) is_of_the_retired: bool,
 }
 
 /// The tables that may list members, in the order of the file.
-pub(in crate::parse) fn tables(text: &str, folders: &Folders) -> Vec<RosterTable> {
+pub(crate) fn tables(text: &str, folders: &Folders) -> Vec<RosterTable> {
     let document = Document::new(text);
     let found = document.tables_in_sections().filter_map(|(table, headings)| {
         let is_of_the_retired = headings.last().is_some_and(|heading| is_of_the_retired(heading));

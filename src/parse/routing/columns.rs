@@ -7,20 +7,20 @@ use super::names::Named;
 
 /// What a table sends to members.
 #[derive(Clone, Copy, PartialEq)]
-pub(in crate::parse) enum TableKind {
+pub(crate) enum TableKind {
     Work,
     Modules,
     Labels,
 }
 
-pub(in crate::parse) struct Columns {
-    pub(in crate::parse) kind: TableKind,
-    pub(in crate::parse) subject: usize,
-    pub(in crate::parse) first: usize,
-    pub(in crate::parse) second: Option<usize>,
-    pub(in crate::parse) review: Option<usize>,
-    pub(in crate::parse) action: Option<usize>,
-    pub(in crate::parse) examples: Option<usize>,
+pub(crate) struct Columns {
+    pub(crate) kind: TableKind,
+    pub(crate) subject: usize,
+    pub(crate) first: usize,
+    pub(crate) second: Option<usize>,
+    pub(crate) review: Option<usize>,
+    pub(crate) action: Option<usize>,
+    pub(crate) examples: Option<usize>,
 }
 
 impl Columns {

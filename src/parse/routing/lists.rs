@@ -86,7 +86,7 @@ fn by_arrow<'a>(line: &'a str, roll: &Roll<'_>) -> Option<Sent<'a>> {
     is_rule.then_some(Sent { subject, who })
 }
 
-pub(in crate::parse) fn at_arrow(line: &str) -> Option<(&str, &str)> {
+pub(crate) fn at_arrow(line: &str) -> Option<(&str, &str)> {
     let arrow = |arrow: &&str| line.find(arrow).map(|at| (at, arrow.len()));
     let (at, length) = ARROWS.iter().filter_map(arrow).min_by_key(|(at, _)| *at)?;
     Some((line.get(..at)?, line.get(at + length..)?))

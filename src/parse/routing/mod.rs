@@ -17,11 +17,11 @@ use crate::model::{
     ContextSection, Kind, LabelRule, Member, Module, Problem, Rule, Severity, Slug, Source, list, plural,
 };
 use columns::Columns;
-pub(super) use columns::TableKind;
-pub(super) use json::linked as linked_tables;
-pub(super) use lists::at_arrow;
+pub(crate) use columns::TableKind;
+pub(crate) use json::linked as linked_tables;
+pub(crate) use lists::at_arrow;
 use names::Named;
-pub(super) use tables::tables;
+pub(crate) use tables::tables;
 
 /// What a routing file says, each kind apart.
 #[derive(Default)]

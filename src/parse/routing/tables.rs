@@ -6,16 +6,16 @@ use super::columns::{self, Columns};
 use crate::model::Member;
 
 /// A table that sends something to members, by lines of its file.
-pub(in crate::parse) struct RoutingTable {
-    pub(in crate::parse) columns: Columns,
+pub(crate) struct RoutingTable {
+    pub(crate) columns: Columns,
     /// How many columns there are.
-    pub(in crate::parse) width: usize,
+    pub(crate) width: usize,
     /// Of its rows.
-    pub(in crate::parse) lines: Vec<usize>,
+    pub(crate) lines: Vec<usize>,
 }
 
 /// In the order of the file.
-pub(in crate::parse) fn tables(text: &str, members: &[Member]) -> Vec<RoutingTable> {
+pub(crate) fn tables(text: &str, members: &[Member]) -> Vec<RoutingTable> {
     let document = Document::new(text);
     let roll = Roll::new(members);
     let found = document.tables().filter_map(|(table, _)| {

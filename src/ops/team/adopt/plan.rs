@@ -6,8 +6,8 @@ use serde::Serialize;
 
 use super::files::ToolFiles;
 use super::known::Known;
+use crate::edit::{swap_servers, with_folder_renamed, without_hidden_decisions};
 use crate::ops::team::changeset::FileChange;
-use crate::parse::{swap_servers, with_folder_renamed, without_hidden_decisions};
 use crate::store;
 
 /// The coordinator's prompt for hosts that read agents from files.

@@ -1,12 +1,12 @@
 //! Charters, and what all other files of the team say of a member.
 
-use super::super::charter::FORMERLY;
-use super::cells::{add_line, line, line_end, lines, set_line};
+use super::cells::{add_line, line, lines, set_line};
 use super::naming::{Naming, with_paths};
 use super::{Draft, NewMember};
 use crate::model::{Member, Slug, Source};
+use crate::parse::{FORMERLY, line_end};
 
-const TEMPLATE: &str = include_str!("../../../templates/charter.md");
+const TEMPLATE: &str = include_str!("../../templates/charter.md");
 
 /// Where a new member's charter is to be: as its neighbour's.
 pub(super) fn path_for(draft: &Draft<'_>, like: &Member, slug: &Slug) -> String {

@@ -2,12 +2,11 @@
 
 use std::collections::BTreeSet;
 
-use super::super::line_feeds;
-use super::super::routing::{TableKind, at_arrow, tables};
 use super::cells::{add_line, cell, line, row_like, set_cell, set_line};
 use super::naming::Naming;
 use super::{Draft, NewMember, refusal};
 use crate::model::{Member, Problem, Rule, Slug, Source};
+use crate::parse::{TableKind, at_arrow, line_feeds, rule_tables};
 
 const ROUTING: &str = "routing.md";
 
@@ -20,7 +19,7 @@ pub(super) fn add(draft: &mut Draft<'_>, signal: &str, new: &NewMember) -> Resul
         return Ok(());
     }
     let readable = draft.readable(ROUTING);
-    let tables = tables(&readable, &draft.team.members);
+    let tables = rule_tables(&readable, &draft.team.members);
     let is_work = |rule: &&Rule| {
         let starts = |slug: &Slug| draft.team.member(slug).is_some_and(Member::is_startable);
         rule.source.file == draft.files.shown(ROUTING) && rule.agents.iter().any(starts)
@@ -70,7 +69,7 @@ pub(super) fn rename(draft: &mut Draft<'_>, member: &Member, naming: &Naming<'_>
         .chain(modules.map(|module| module.source.clone()))
         .chain(labels.map(|label| label.source.clone()))
         .collect();
-    let tables = tables(&draft.readable(ROUTING), &team.members);
+    let tables = rule_tables(&draft.readable(ROUTING), &team.members);
     for source in sources {
         let path = source.file.rsplit_once('/').map_or(source.file.as_str(), |(_, name)| name);
         if path != ROUTING {

@@ -2,18 +2,17 @@
 
 use std::collections::BTreeMap;
 
-use super::super::roster::{RosterTable, tables};
-use super::super::words::{remark, without_pictographs};
 use super::cells::{add_line, cell, line, lines, remove_line, row_like, set_cell, set_line};
 use super::naming::{Naming, with_paths};
 use super::{Draft, NewMember};
 use crate::model::{Member, Problem, Slug, Source, Status};
+use crate::parse::{RosterTable, remark, roster_tables, without_pictographs};
 
 const ROSTER: &str = "team.md";
 
 /// The member whose row a new one is to be like: the last that works, in the table where most of them stand.
 pub(super) fn neighbour(draft: &Draft<'_>) -> Option<Member> {
-    let tables = tables(&draft.readable(ROSTER), &draft.folders);
+    let tables = roster_tables(&draft.readable(ROSTER), &draft.folders);
     let working = || draft.team.startable().filter(|member| member.source.file.ends_with(ROSTER));
     let count = |table: &RosterTable| working().filter(|member| table.lines.contains(&member.source.line)).count();
     // Of two that have as many, the first.
@@ -24,7 +23,7 @@ pub(super) fn neighbour(draft: &Draft<'_>) -> Option<Member> {
 
 /// The table that a line is a row of.
 fn table_at(draft: &Draft<'_>, line: usize) -> Option<RosterTable> {
-    tables(&draft.readable(ROSTER), &draft.folders).into_iter().find(|table| table.lines.contains(&line))
+    roster_tables(&draft.readable(ROSTER), &draft.folders).into_iter().find(|table| table.lines.contains(&line))
 }
 
 pub(super) fn add(
@@ -140,7 +139,7 @@ pub(super) fn retire(draft: &mut Draft<'_>, member: &Member) -> Result<(), Probl
         draft.put_at(&member.source, changed)?;
     }
     let (at, text) = (member.source.line, draft.text(ROSTER));
-    let all = tables(&draft.readable(ROSTER), &draft.folders);
+    let all = roster_tables(&draft.readable(ROSTER), &draft.folders);
     let own = all.iter().find(|table| table.lines.contains(&at));
     let alumni = all.iter().find(|table| table.is_of_the_retired && !table.lines.is_empty());
     let changed = match (own, alumni) {

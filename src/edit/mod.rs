@@ -13,14 +13,11 @@ mod roster;
 mod routing;
 mod servers;
 
-pub(crate) use cells::line_end;
 pub(crate) use ignored::{with_folder_renamed, without_hidden_decisions};
 pub(crate) use servers::swap_servers;
 
-use super::roster::{BOT, Folders, HELPERS, names_everyone, names_nobody};
-use super::words::remark;
-use super::{Files, line_feeds};
 use crate::model::{Kind, Member, Problem, Severity, Slug, Source, Status, Team, hidden, printable};
+use crate::parse::{self, BOT, Files, Folders, HELPERS, line_feeds, names_everyone, names_nobody, remark};
 use naming::Naming;
 
 /// Who is to join.
@@ -64,7 +61,7 @@ struct Draft<'a> {
 
 impl<'a> Draft<'a> {
     fn new(before: &'a Files) -> Self {
-        let (team, problems) = super::team(before);
+        let (team, problems) = parse::team(before);
         let folders = Folders::new(before);
         Self { before, team, problems, folders, files: before.clone(), moved: None }
     }
@@ -145,7 +142,7 @@ impl<'a> Draft<'a> {
         mentions: Vec<Source>,
         compare: impl FnOnce(&Team) -> (Vec<String>, Vec<String>),
     ) -> Result<EditedTeam, Problem> {
-        let (team, problems) = super::team(&self.files);
+        let (team, problems) = parse::team(&self.files);
         let is_idle = |problem: &&Problem| problem.code == check::IDLE && !self.problems.contains(problem);
         let idle = problems.iter().filter(is_idle).cloned().collect();
         let (expected, found) = compare(&team);

@@ -4,6 +4,8 @@
 
 use std::ops::Range;
 
+use crate::parse::line_end;
+
 /// The lines without their ends.
 pub(super) fn lines(text: &str) -> Vec<Range<usize>> {
     let mut lines = Vec::new();
@@ -52,15 +54,6 @@ pub(super) fn remove_line(text: &str, number: usize) -> Option<String> {
         None => (number.checked_sub(2).and_then(|at| lines.get(at)).map_or(0, |before| before.end), span.end),
     };
     Some(format!("{}{}", text.get(..start)?, text.get(end..)?))
-}
-
-/// The line ends that a text uses first.
-pub(crate) fn line_end(text: &str) -> &'static str {
-    match text.find(['\r', '\n']).and_then(|at| text.get(at..)) {
-        Some(rest) if rest.starts_with("\r\n") => "\r\n",
-        Some(rest) if rest.starts_with('\r') => "\r",
-        _ => "\n",
-    }
 }
 
 /// A cell as it is written, without the spaces around it.

@@ -75,7 +75,7 @@ fn a_new_row_looks_like_its_neighbours() {
     );
     let charter = &edited.files.texts["agents/nora/charter.md"];
     assert!(charter.starts_with("# Nora — Data engineer\r\n") && !charter.replace("\r\n", "").contains('\n'));
-    let team = super::super::team(&edited.files).0;
+    let team = parse::team(&edited.files).0;
     assert_eq!(
         team.members.iter().map(|member| member.slug.as_str()).collect::<Vec<_>>(),
         ["ilse", "bo", "nora", "scribe"]
@@ -191,7 +191,7 @@ fn a_new_name_stands_wherever_the_old_one_was_meant() {
 
     // What the ledger has of Bo is Zoe's, and of whoever else was called so after that.
     let again = rename(&edited.files, &slug("zoe-lee"), "Kim").expect("it can be renamed");
-    let team = super::super::team(&again.files).0;
+    let team = parse::team(&again.files).0;
     for old in ["bo", "zoe-lee", "kim"] {
         assert_eq!(team.member_once(&slug(old)).map(|member| member.slug.as_str()), Some("kim"), "{old}");
     }

@@ -4,11 +4,10 @@ use std::collections::BTreeMap;
 
 use serde::Serialize;
 
-use super::super::Files;
-use super::super::words::{is_blank, remark};
 use super::naming::Naming;
 use super::{NewMember, refusal};
 use crate::model::{Kind, Member, Problem, Severity, Slug, Source, Status, Team, list};
+use crate::parse::{Files, is_blank, remark};
 
 /// The code of the problem that a rule leads to nobody.
 pub(super) const IDLE: &str = "routing-idle-agent";
