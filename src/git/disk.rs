@@ -21,6 +21,7 @@ pub(super) enum Step {
     Link(PathBuf, PathBuf),
     Remove(PathBuf),
     /// The bytes have left for the disk; see [`reach_disk`].
+    #[cfg_attr(not(target_os = "linux"), expect(dead_code, reason = "only Linux has the call"))]
     Reach(PathBuf),
     Flush(PathBuf),
     FlushFolder(PathBuf),

@@ -2,7 +2,7 @@
 
 use std::{
     collections::HashSet,
-    fs, io,
+    io,
     path::{Path, PathBuf},
 };
 
@@ -109,7 +109,8 @@ impl Sharing {
 
 #[cfg(unix)]
 fn grant(path: &Path, bits: u32) -> io::Result<()> {
-    use std::os::unix::fs::PermissionsExt;
+    use std::{fs, os::unix::fs::PermissionsExt};
+
     let mut permissions = fs::metadata(path)?.permissions();
     permissions.set_mode(permissions.mode() | bits);
     fs::set_permissions(path, permissions)
