@@ -205,6 +205,7 @@ impl Adapter for Command {
 }
 
 #[cfg(all(test, target_os = "linux", feature = "real-parts"))]
+#[path = "../../../tests/real/engine/command.rs"]
 mod real_tests;
 #[cfg(all(test, unix))]
 mod tests;

@@ -18,6 +18,7 @@ mod options;
 mod process;
 mod profile;
 #[cfg(all(test, target_os = "linux", feature = "real-parts"))]
+#[path = "../../../tests/real/engine/copilot.rs"]
 mod real_tests;
 mod recall;
 mod registry;

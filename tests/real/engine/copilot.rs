@@ -1,6 +1,6 @@
 //! The adapter with the real Copilot CLI, on a model that plays scripts. `.ci/install-real-parts` installs the CLI.
 
-#[path = "../../../tests/support/copilot_cli.rs"]
+#[path = "../../support/copilot_cli.rs"]
 mod copilot_cli;
 
 use std::path::PathBuf;
