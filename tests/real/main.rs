@@ -21,6 +21,7 @@ mod left_running;
 mod mcp;
 mod mcp_clients;
 mod orchestrate;
+mod peers;
 mod prompt;
 mod resume;
 mod steps;
