@@ -1,8 +1,8 @@
-//! The team's automatic meetings: those that are due become steps of a plan, the others are left to people.
+//! Automatic meetings of the team. Those that are due become steps of the plan; people hold the others.
 //!
-//! A meeting becomes a step only where code can tell that it is due: of `multi-agent task involving 2+ agents` it can,
-//! of `… modifying shared systems` it cannot. What only the work brings about (a rejection, a failed build) is not known
-//! beforehand, and so is left to people too.
+//! A meeting becomes a step only if code can check its condition: `multi-agent task involving 2+ agents`, but not
+//! `… modifying shared systems`. Conditions that arise during the work, such as a rejection or a failed build, are not
+//! known in advance and are left to people too.
 
 use super::{mention, note, text};
 use crate::model::{
@@ -33,7 +33,7 @@ pub(crate) fn add(team: &Team, plan: &mut Plan, message: &str) {
         };
         let edge = if when == Moment::Before { work.steps.first() } else { work.steps.last() };
         let step = match facilitator {
-            // The meeting is part of the agent's prompt already.
+            // The agent's prompt contains the meeting already.
             Ok(agent) if edge.is_some_and(|step| step[..] == [agent.clone()]) => {
                 let why = format!("facilitates {name}, and works {word} the others anyway");
                 plan.evidence.push(Evidence { agent, why, source, weight: 0.0 });
@@ -64,7 +64,7 @@ fn shown(text: &str, limit: usize) -> String {
     first_words(&without_hidden(text.to_owned()), limit)
 }
 
-/// The meetings that may be due, each once, those before the work first.
+/// The meetings that may be due, without duplicates; those before the work come first.
 fn automatic<'t>(team: &'t Team, plan: &Plan) -> Vec<(&'t Ceremony, Moment)> {
     let mut found: Vec<(&Ceremony, Moment)> = Vec::new();
     let is_automatic = |ceremony: &&Ceremony| {
@@ -83,7 +83,7 @@ fn automatic<'t>(team: &'t Team, plan: &Plan) -> Vec<(&'t Ceremony, Moment)> {
     found
 }
 
-/// Who holds a meeting; or why it is left to people.
+/// The agent that holds a meeting, or the reason why people have to.
 fn facilitator(team: &Team, plan: &Plan, message: &str, ceremony: &Ceremony) -> Result<Slug, String> {
     if due(ceremony, plan).is_none() {
         return Err("squad cannot tell whether it is due".to_owned());
@@ -99,13 +99,13 @@ fn facilitator(team: &Team, plan: &Plan, message: &str, ceremony: &Ceremony) -> 
     if plan.tier == Tier::Lightweight {
         return Err(format!("tier {}", plan.tier));
     }
-    if mention::read(team, message, &text::stretches(message)).ruled_out.contains(slug) {
+    if mention::read(team, message, &text::spans(message)).ruled_out.contains(slug) {
         return Err(format!("the message rules {slug} out"));
     }
     Ok(slug.clone())
 }
 
-/// Whether a meeting is due, of what its row says and the plan; `None` where that cannot be told.
+/// Whether a meeting is due according to its row and the plan. `None`: code cannot check the condition.
 fn due(ceremony: &Ceremony, plan: &Plan) -> Option<bool> {
     let condition = ceremony.condition.to_lowercase();
     let spaced: String = condition
@@ -179,7 +179,7 @@ fn holds(words: &[&str], plan: &Plan) -> Option<bool> {
     }
 }
 
-/// How many agents `multi`, `several` or `3+` are at least.
+/// The least number of agents that `multi`, `several` or `3+` means.
 fn several(word: &str) -> Option<usize> {
     match word {
         "multi" | "multiple" | "several" | "two+" => Some(2),

@@ -1,4 +1,4 @@
-//! The coordinator's answer to "who works on this?", read strictly and checked against the roster.
+//! Reads the coordinator's choice strictly and checks it against the roster.
 
 use serde::Deserialize;
 use serde_json::{Value, json};
@@ -9,17 +9,17 @@ use crate::model::{Evidence, Plan, PlanKind, Slug, Team, Tier, list};
 struct Choice {
     #[serde(default)]
     agents: Vec<String>,
-    /// In place of `agents`, where some begin when others are done.
+    /// Instead of `agents`, if some start after others.
     #[serde(default)]
     steps: Vec<Vec<String>>,
     #[serde(default)]
     reason: String,
-    /// What the user is told where nobody is chosen.
+    /// The answer to the user if nobody is chosen.
     #[serde(default)]
     answer: String,
 }
 
-/// What its answer has to look like, for models that can be held to it: an object with all of these and nothing else.
+/// The JSON schema of the answer, for models with structured output. Strict modes want every property required.
 pub(crate) fn schema(team: &Team) -> Value {
     let slugs: Vec<&str> = team.startable().map(|member| member.slug.as_str()).collect();
     let agents = json!({ "type": "array", "items": { "type": "string", "enum": slugs } });
@@ -36,15 +36,15 @@ pub(crate) fn schema(team: &Team) -> Value {
     })
 }
 
-/// What the coordinator made of a plan.
+/// The coordinator's choice.
 #[derive(Debug)]
 pub(crate) enum Chosen {
     Agents(Plan),
-    /// Nobody needs to work on it: the plan, and the answer.
+    /// No agent is needed: the plan, and the answer.
     Nobody(Plan, String),
 }
 
-/// The plan with the coordinator's choice in it, or what is wrong with the answer.
+/// Applies the coordinator's choice to the plan, or tells what is wrong with the answer.
 pub(crate) fn apply(team: &Team, plan: &Plan, answer: &str) -> Result<Chosen, String> {
     let choice: Choice = serde_json::from_str(json_object(answer))
         .map_err(|_| "the coordinator did not answer in the form it was asked for".to_owned())?;
@@ -83,7 +83,7 @@ pub(crate) fn apply(team: &Team, plan: &Plan, answer: &str) -> Result<Chosen, St
     Ok(Chosen::Agents(Plan { kind: PlanKind::Agents, agents, steps, tier, evidence, ..plan.clone() }))
 }
 
-/// Whom a person may be asked about: the router's candidates, or where it has none, all.
+/// The agents offered to a person: the router's candidates, or all if it has none.
 pub(crate) fn candidates(team: &Team, plan: &Plan) -> Vec<Slug> {
     const MOST: usize = 8;
     let mut found: Vec<Slug> = Vec::new();
@@ -101,7 +101,7 @@ pub(crate) fn candidates(team: &Team, plan: &Plan) -> Vec<Slug> {
     found
 }
 
-/// The plan with a person's choice in it; `None` where that names nobody who can be started.
+/// Applies a person's choice to the plan. `None`: it names nobody who can be started.
 pub(crate) fn by_person(team: &Team, plan: &Plan, answer: &str) -> Option<Plan> {
     let slug = answer.trim().trim_start_matches('@').to_lowercase();
     let agent = team.startable().find(|member| member.slug.as_str() == slug)?.slug.clone();
@@ -120,7 +120,7 @@ pub(crate) fn by_person(team: &Team, plan: &Plan, answer: &str) -> Option<Plan> 
 /// The source of a choice at the terminal.
 pub(crate) const PERSON: &str = "terminal";
 
-/// The steps of a choice, and the names in it that cannot be started.
+/// The steps of a choice, and its names that cannot be started.
 fn read_steps(team: &Team, choice: &Choice) -> (Vec<Vec<Slug>>, Vec<String>) {
     let mut unknown = Vec::new();
     let mut read = |names: &Vec<String>| {

@@ -1,14 +1,14 @@
-//! What a message says shall not be done, or is not meant.
+//! Negations: work that a message excludes.
 
 use std::ops::Range;
 
 use super::orders::is_order;
 use crate::model::List;
 
-/// A longer clause says of something how it is to be.
+/// Longer clauses describe how something should be.
 const SHORT: usize = 5;
 
-/// Which part of a clause, in lower case, says what shall not be done.
+/// The part of a lower-case clause that excludes work.
 pub(super) fn negated(clause: &str) -> Option<Range<usize>> {
     let start = clause.len() - clause.trim_start().len();
     let mut head = clause.trim();

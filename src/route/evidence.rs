@@ -1,4 +1,4 @@
-//! What speaks for an agent, in words and with where it stands.
+//! Explains in words, and with sources, what speaks for an agent.
 
 use super::Draft;
 use super::decide::Ranking;
@@ -9,7 +9,7 @@ use super::measure::{ASKED, DECISION, Hit, KIND, MOST_KIND, MOST_TOPIC, REQUEST,
 use super::weights::WEIGHTS;
 use crate::model::Evidence;
 
-/// How much evidence a plan carries.
+/// Limits on the evidence of a plan.
 const ANSWERED: usize = 8;
 const CANDIDATES: usize = 5;
 const OF_A_CANDIDATE: usize = 4;
@@ -44,7 +44,7 @@ pub(super) struct Explainer<'w, 't> {
     pub(super) ranking: &'w Ranking,
 }
 
-/// A line that speaks for an agent: by its words, or by the area it is about.
+/// A line that speaks for an agent.
 struct Reason<'h> {
     line: usize,
     weight: f64,
@@ -52,24 +52,24 @@ struct Reason<'h> {
 }
 
 enum Because<'h> {
-    /// It has words of the message: these hits.
+    /// It shares words with the message.
     Words(&'h [Hit]),
     Area(usize),
-    /// Nobody else has a role of its area.
+    /// The agent is the only one with this role.
     Alone(Specialty),
 }
 
-/// A pasted word can be of any length, and a message can have all the words of a line.
+/// Limits on one quoted word, and on the number of quoted words.
 const WORD: usize = 40;
 const WORDS: usize = 8;
 
-/// An area that is less of what was agreed on is not worth a word.
+/// Areas with a smaller share of the match are not mentioned.
 const LEAST_SHARE: f64 = 0.15;
 
 impl Explainer<'_, '_> {
-    /// What speaks most for and against an agent, the strongest first.
+    /// The strongest reasons for and against an agent.
     pub(super) fn of(&self, agent: usize, most: usize) -> Vec<Evidence> {
-        let mut hits = self.index.hits(&self.ranking.said, &self.ranking.measured, agent);
+        let mut hits = self.index.hits(&self.ranking.signals, &self.ranking.measured, agent);
         hits.sort_by_key(|hit| hit.line);
         let mut reasons = lines(&hits);
         reasons.extend(self.areas(agent, &reasons));
@@ -78,10 +78,10 @@ impl Explainer<'_, '_> {
         reasons.truncate(most);
         reasons.retain(|reason| (reason.weight * 100.0).round() != 0.0);
         reasons.sort_by(|a, b| b.weight.total_cmp(&a.weight).then(a.line.cmp(&b.line)));
-        reasons.iter().map(|reason| self.told(agent, reason)).collect()
+        reasons.iter().map(|reason| self.evidence(agent, reason)).collect()
     }
 
-    fn told(&self, agent: usize, reason: &Reason<'_>) -> Evidence {
+    fn evidence(&self, agent: usize, reason: &Reason<'_>) -> Evidence {
         let line = &self.index.lines[reason.line];
         let what = line.field.what();
         let why = match &reason.because {
@@ -109,12 +109,12 @@ impl Explainer<'_, '_> {
     }
 
     fn word(&self, place: usize) -> &str {
-        let range = self.ranking.said.words[place].found.range.clone();
+        let range = self.ranking.signals.words[place].token.range.clone();
         let word = self.message.get(range).unwrap_or_default();
         word.char_indices().nth(WORD).map_or(word, |(end, _)| &word[..end])
     }
 
-    /// The kinds of work that the agent is the only one for.
+    /// The kinds of work that only this agent does.
     fn specialties(&self, agent: usize) -> Vec<Reason<'static>> {
         let measured = &self.ranking.measured;
         let alone = measured.specialties.iter().filter(move |specialty| specialty.agent == agent);
@@ -126,19 +126,19 @@ impl Explainer<'_, '_> {
         reasons.collect()
     }
 
-    /// The areas that the message speaks of and that are the agent's.
+    /// The areas that the message and the agent share.
     fn areas(&self, agent: usize, words: &[Reason<'_>]) -> Vec<Reason<'static>> {
-        let (said, index) = (&self.ranking.said, self.index);
+        let (signals, index) = (&self.ranking.signals, self.index);
         let features = &self.ranking.measured.features[agent];
-        // What only the message's form says is no reason to name.
-        let form = |area: usize| said.form.filter(|(of, _)| *of == area).map_or(0.0, |(_, weight)| weight);
-        let agreed = said.areas.iter().zip(&index.areas[agent]).enumerate().filter_map(|(area, (said, share))| {
-            let said = said - form(area);
-            (said > 0.0).then(|| (area, said.powi(2) * share))
+        // The form of the message is no reason worth naming.
+        let form = |area: usize| signals.form.filter(|(of, _)| *of == area).map_or(0.0, |(_, weight)| weight);
+        let agreed = signals.areas.iter().zip(&index.areas[agent]).enumerate().filter_map(|(area, (amount, share))| {
+            let amount = amount - form(area);
+            (amount > 0.0).then(|| (area, amount.powi(2) * share))
         });
         let agreed: Vec<(usize, f64)> = agreed.collect();
-        // Of the lines that are about an area a person points to the row that has words of the message too; for what is
-        // part of most work to the role.
+        // Of the lines about an area, a person would point to the row that also shares words with the message; for
+        // general kinds of work, to the role.
         let telling = |area: usize, line: usize, weight: f64| -> (f64, f64) {
             let of_row = words.iter().filter(|reason| index.lines[reason.line].source == index.lines[line].source);
             let is_role = index.lines[line].field == Field::Role && index.is_general(area);
@@ -183,7 +183,7 @@ fn quoted(what: &str, words: &[&str]) -> String {
     text
 }
 
-/// The lines of the team's files that have words of the message; the hits come line by line.
+/// The lines that share words with the message. The hits are sorted by line.
 fn lines(hits: &[Hit]) -> Vec<Reason<'_>> {
     let of_line = |hits: &'_ [Hit]| hits.iter().map(|hit| hit.amount * WEIGHTS[hit.field as usize]).sum();
     hits.chunk_by(|a, b| a.line == b.line)

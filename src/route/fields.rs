@@ -1,9 +1,9 @@
-//! What a team's files say of each agent, line by line, with what kind of saying it is and where it stands.
+//! Collects the lines of a team's files that describe each agent, with their field and source.
 
 use super::PastWork;
 use crate::model::{Charter, Member, Slug, Source, Team};
 
-/// A kind of saying. Each has a weight of its own.
+/// The kind of a line. Each has its own weight.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub(super) enum Field {
     /// A routing row's first cell.
@@ -13,13 +13,13 @@ pub(super) enum Field {
     /// The role of the roster and the charter.
     Role,
     Expertise,
-    /// What it owns, handles and is responsible for.
+    /// Its ownership and responsibilities.
     Owned,
-    /// What it says is not its work.
+    /// Work that it disclaims.
     NotOwned,
     /// The rest of its charter.
     Charter,
-    /// What it has done before.
+    /// Its earlier work.
     Past,
 }
 
@@ -40,23 +40,23 @@ impl Field {
     }
 }
 
-/// A line of the team's files that speaks of an agent.
+/// A line of the team's files that describes an agent.
 #[derive(Debug)]
 pub(super) struct Line {
-    /// The agent's place among the startable ones.
+    /// The agent's index among the startable members.
     pub(super) agent: usize,
     pub(super) field: Field,
     pub(super) text: String,
     /// `FILE:LINE`
     pub(super) source: String,
-    /// The routing row it is from, by its place.
+    /// The index of its routing row.
     pub(super) rule: Option<usize>,
 }
 
-/// Histories are long; their ends are what was done last.
+/// At most this much of a history is read, from its end: the newest work.
 const HISTORY: usize = 16 * 1024;
 
-/// Everything the team's files say of its startable members.
+/// All lines about the startable members.
 pub(super) fn lines(team: &Team, agents: &[&Member]) -> Vec<Line> {
     let mut reader = Reader { agents, lines: Vec::new() };
     for (place, rule) in team.rules.iter().enumerate() {
@@ -78,7 +78,7 @@ pub(super) fn lines(team: &Team, agents: &[&Member]) -> Vec<Line> {
     reader.lines
 }
 
-/// What the agents did before: the ends of their histories, and the team's past work.
+/// Earlier work: the ends of the histories, and the team's past work.
 pub(super) fn past_lines(team: &Team, agents: &[&Member], past: &[PastWork]) -> Vec<Line> {
     let place = |slug: &Slug| agents.iter().position(|member| member.slug == *slug);
     let mut lines = Vec::new();
@@ -107,14 +107,14 @@ struct Reader<'t> {
     lines: Vec<Line>,
 }
 
-/// What the section a line stands in is about.
+/// The kind of section in a charter.
 #[derive(Clone, Copy, PartialEq)]
 enum Section {
     Owned,
     Boundaries,
     NotOwned,
     Other,
-    /// The same in everybody's charter, or about how to work rather than on what.
+    /// Boilerplate, or about how to work rather than on what.
     Skipped,
 }
 

@@ -1,19 +1,19 @@
-//! The form of a message: an order, a question whether something should be, a question how something is.
+//! The form of a message: an order, a request for a decision, or a question.
 
 use crate::model::List;
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Form {
-    /// Something is to be done; a report that something is broken is one too.
+    /// Work to do; a bug report is one too.
     Order,
-    /// Something is to be decided.
+    /// A decision to make.
     Decision,
-    /// Something is to be found out.
+    /// Information to find.
     Inquiry,
 }
 
 impl Form {
-    /// Of a message's own sentences, each with the mark at its end.
+    /// From the sentences that the user wrote, with their punctuation.
     pub(super) fn of<'s>(sentences: impl IntoIterator<Item = &'s str>) -> Self {
         let mut form = Self::Order;
         for sentence in sentences {

@@ -1,21 +1,20 @@
-//! What the team has laid down: whose label this is, whose part of the code.
+//! Fixed assignments in the team's files: labels, and owners of paths.
 
 use std::ops::Range;
 
 use super::terms::is_outside;
-use super::text::{OWN, Stretch};
+use super::text::{OWN, Span};
 use super::{Draft, Request};
 use crate::model::{Evidence, Member, Module, Slug, Team};
 
-/// Those whom the labels of the issue, then the files it is about, belong to; `None` when they belong to nobody or to
-/// several.
+/// The agent that the labels of an issue assign, else the owner of its files. `None` if nobody or several.
 pub(super) fn read(team: &Team, request: &Request<'_>) -> Option<Draft> {
     let labelled = request.labels.iter().filter_map(|label| of_label(team, label)).collect();
     let owned = || request.paths.iter().filter_map(|path| of_path(team, path)).collect();
     only(labelled).or_else(|| only(owned()))
 }
 
-/// Which of the labels and paths of a request nothing in the team's files is about.
+/// The labels and paths of a request that no row of the team's files matches.
 pub(super) fn unknown<'r>(team: &Team, request: &Request<'r>) -> Vec<(&'static str, &'r str)> {
     let is_label = |label: &&String| {
         of_label(team, label).is_none() && !team.labels.iter().any(|rule| rule.label.eq_ignore_ascii_case(label))
@@ -25,15 +24,14 @@ pub(super) fn unknown<'r>(team: &Team, request: &Request<'r>) -> Vec<(&'static s
     labels.chain(request.paths.iter().filter(is_path).map(|path| ("path", path.as_str()))).collect()
 }
 
-/// The one whom all files belong to that the message names, and where it names them. What is pasted or shall not be
-/// touched names none.
-pub(super) fn in_text(team: &Team, message: &str, stretches: &[Stretch]) -> Option<(Draft, Vec<Range<usize>>)> {
+/// The owner of all files that the message names, and where it names them. Pasted and excluded text is ignored.
+pub(super) fn in_text(team: &Team, message: &str, spans: &[Span]) -> Option<(Draft, Vec<Range<usize>>)> {
     if team.modules.is_empty() {
         return None;
     }
     let (mut found, mut places) = (Vec::new(), Vec::new());
-    for stretch in stretches.iter().filter(|stretch| stretch.weight >= OWN) {
-        let text = &message[stretch.range.clone()];
+    for span in spans.iter().filter(|span| span.weight >= OWN) {
+        let text = &message[span.range.clone()];
         for word in text.split_whitespace().filter(|word| word.contains('/') && !word.contains("://")).take(MOST) {
             let path = word.trim_matches(|c: char| !c.is_alphanumeric() && !matches!(c, '.' | '/' | '_'));
             // `main.rs:12:5`
@@ -48,7 +46,7 @@ pub(super) fn in_text(team: &Team, message: &str, stretches: &[Stretch]) -> Opti
     Some((only(found)?, places))
 }
 
-/// Nobody names more files by hand.
+/// Only pasted text names more files.
 const MOST: usize = 40;
 
 fn only(found: Vec<Evidence>) -> Option<Draft> {
@@ -78,8 +76,8 @@ fn of_path(team: &Team, path: &str) -> Option<Evidence> {
     Some(evidence(agent.clone(), format!("{path} is in {}", module.path), module.source.to_string()))
 }
 
-/// The row whose path is the longest that holds this one; where none does from the project's root, the only one whose
-/// path stands in it: `packages/x/src/cli/a.ts` is in `src/cli`.
+/// The row with the longest path that contains this one. If none matches from the project's root, the only row whose
+/// path occurs inside it: `packages/x/src/cli/a.ts` is in `src/cli`.
 fn row<'t>(team: &'t Team, path: &str) -> Option<&'t Module> {
     let path = path.trim_start_matches("./").trim_matches('/');
     let from_root = team.modules.iter().filter(|module| holds(plain(module), path));

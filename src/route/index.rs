@@ -1,4 +1,4 @@
-//! A team as the router looks things up in it: who has which term in which field, and whose which area is.
+//! The index of a team: which agent has which term in which field, and which areas are whose.
 
 use std::collections::HashMap;
 use std::ops::Range;
@@ -7,7 +7,7 @@ use foldhash::fast::FixedState;
 
 use super::fields::{Field, Line};
 use super::lexicon::{Hints, Lexicon, TermId};
-use super::terms::{Place, each_term};
+use super::terms::{TermKind, each_term};
 use crate::model::{Member, Team};
 
 /// A term in an agent's field.
@@ -15,32 +15,32 @@ use crate::model::{Member, Team};
 pub(super) struct Posting {
     pub(super) agent: usize,
     pub(super) field: Field,
-    /// About 1; more where it is said often, less where much is said.
+    /// About 1; higher for frequent terms, lower in long fields.
     pub(super) amount: f64,
-    /// The first line that says it.
+    /// The first line that contains it.
     pub(super) line: usize,
 }
 
-/// A term as it stands in a text.
+/// A term in a text.
 #[derive(Clone, Debug)]
-pub(super) struct Found {
-    /// `None`: neither a table nor the team knows the term.
+pub(super) struct Token {
+    /// `None` for terms that neither the tables nor the team contain.
     pub(super) term: Option<TermId>,
     pub(super) range: Range<usize>,
-    pub(super) place: Place,
-    /// Not a number nor a letter.
+    pub(super) kind: TermKind,
+    /// Neither a number nor a single letter.
     pub(super) says: bool,
 }
 
-/// One thing that a routing row names: of `API, server` there are two.
+/// One item of a routing row: `API, server` has two.
 pub(super) struct Entry {
     pub(super) agent: usize,
     pub(super) terms: Vec<TermId>,
-    /// How much its words say and tell the agents apart.
+    /// The content of its words, weighted by rarity.
     pub(super) worth: f64,
 }
 
-/// Where the team's files have a term.
+/// The occurrences of a term in the team's files.
 #[derive(Clone, Debug)]
 pub(super) struct Occurrence {
     /// In [`Index::postings`].
@@ -55,44 +55,44 @@ pub(super) struct Index<'t> {
     pub(super) entries: Vec<Entry>,
     pub(super) agents: Vec<&'t Member>,
     pub(super) lexicon: &'static Lexicon,
-    /// Terms of the team that are in no table.
+    /// Terms of the team that the tables lack.
     pub(super) own_terms: HashMap<Box<str>, TermId, FixedState>,
     /// By term.
     pub(super) terms: Vec<Occurrence>,
     pub(super) postings: Vec<Posting>,
-    /// Places in `entries`.
+    /// Indexes into `entries`.
     pub(super) in_entries: Vec<u32>,
-    /// By agent, then by area: how much of it is the agent's, 0..1.
+    /// By agent, then by area: the agent's share, 0..1.
     pub(super) areas: Vec<Vec<f64>>,
-    /// By area: the agents that have any of it, and how much.
+    /// By area: the agents with a share, and their shares.
     pub(super) shares: Vec<Vec<(usize, f64)>>,
-    /// By agent: how much of all kinds and of all topics is the agent's.
+    /// By agent: the sums of its shares of kinds and of topics.
     pub(super) breadths: Vec<[f64; 2]>,
-    /// By agent, then by area: the lines that make it the agent's, and how much.
+    /// By agent, then by area: the lines that give the agent the area, with their weights.
     pub(super) area_lines: Vec<Vec<Vec<(usize, f64)>>>,
     pub(super) lines: Vec<Line>,
-    /// By area: the agents whose role it surely is, with the line that says so.
+    /// By area: the agents whose role clearly is that area, with the line.
     pub(super) roles: Vec<Vec<(usize, usize)>>,
 }
 
-/// Kinds of work that are part of most work.
+/// Kinds of work that most work includes.
 const GENERAL: [&str; 3] = ["implementation", "planning", "research"];
 impl<'t> Index<'t> {
     pub(super) fn postings(&self, term: TermId) -> &[Posting] {
         self.terms.get(term as usize).map_or(&[], |term| &self.postings[term.postings.clone()])
     }
 
-    /// The places of the row entries with a term, as often as they have it.
+    /// The entries with a term, repeated for each occurrence.
     pub(super) fn entries_with(&self, term: TermId) -> &[u32] {
         self.terms.get(term as usize).map_or(&[], |term| &self.in_entries[term.entries.clone()])
     }
 
-    /// How much a term tells the agents apart, 0..1: a word that everybody's files have tells nothing.
+    /// How well a term distinguishes agents, 0..1: a word in every agent's files does not.
     pub(super) fn rarity(&self, term: TermId) -> f64 {
         self.terms.get(term as usize).map_or(1.0, |term| term.rarity)
     }
 
-    /// How many terms are known, here and in the tables.
+    /// The number of known terms, here and in the tables.
     pub(super) fn vocabulary(&self) -> usize {
         self.lexicon.size() as usize + self.own_terms.len()
     }
@@ -102,15 +102,15 @@ impl<'t> Index<'t> {
     }
 
     /// Calls `each` with every term in a part of a text.
-    pub(super) fn each_found(&self, text: &str, part: Range<usize>, each: &mut impl FnMut(Found)) {
+    pub(super) fn each_token(&self, text: &str, part: Range<usize>, each: &mut impl FnMut(Token)) {
         let start = part.start;
-        each_term(self.lexicon, &text[part], &mut |term, range, place| {
+        each_term(self.lexicon, &text[part], &mut |term, range, kind| {
             let range = start + range.start..start + range.end;
-            each(Found { term: self.lookup(term), range, place, says: !term.is_empty() });
+            each(Token { term: self.lookup(term), range, kind, says: !term.is_empty() });
         });
     }
 
-    /// The first of the kinds that is not part of most work.
+    /// The first kind that is not general.
     pub(super) fn special(&self, asked: &[usize]) -> Option<usize> {
         asked.iter().copied().find(|area| !self.is_general(*area))
     }
@@ -119,7 +119,7 @@ impl<'t> Index<'t> {
         GENERAL.contains(&self.lexicon.areas[area].name)
     }
 
-    /// The only agent whose role is an area, with the line that says so.
+    /// The only agent whose role is an area, with the line.
     pub(super) fn only_one_for(&self, area: usize) -> Option<(usize, usize)> {
         match self.roles.get(area)?[..] {
             [only] => Some(only),
@@ -127,8 +127,7 @@ impl<'t> Index<'t> {
         }
     }
 
-    /// What a sequence of terms speaks of: terms of several words where they are met, single ones elsewhere. `each` is
-    /// given the hints and how many terms they are of.
+    /// Calls `each` with the hints of a sequence of terms, phrases first, and with the number of terms they cover.
     pub(super) fn each_hints(&self, terms: &[Option<TermId>], each: &mut dyn FnMut(Hints, usize)) {
         let mut at = 0;
         while at < terms.len() {

@@ -1,4 +1,4 @@
-//! Making a team's index from what its files say.
+//! Builds a team's index from its files.
 
 use std::collections::HashMap;
 
@@ -8,11 +8,10 @@ use super::PastWork;
 use super::fields::{self, Field, Line};
 use super::index::{Entry, Index, Occurrence, Posting};
 use super::lexicon::{AreaKind, Hints, Lexicon, Of, TermId, each_hint};
-use super::terms::{Place, each_term};
+use super::terms::{TermKind, each_term};
 use crate::model::{Member, Team};
 
-/// What the fields say of an agent's areas, by their weight. Past work says what somebody has done, and not whose area
-/// that is.
+/// The weight of each field for an agent's areas. Past work is absent: doing something once does not make it one's area.
 const AREA_WEIGHTS: [(Field, f64); 6] = [
     (Field::Signal, 1.3),
     (Field::Example, 0.5),
@@ -22,7 +21,7 @@ const AREA_WEIGHTS: [(Field, f64); 6] = [
     (Field::NotOwned, -0.5),
 ];
 
-/// A role that says an area in one of its sure words.
+/// From this weight on, a role clearly names an area.
 const SURE_ROLE: f64 = 1.6;
 
 impl<'t> Index<'t> {
@@ -66,7 +65,7 @@ impl<'t> Index<'t> {
                     self.roles[area].push((line.agent, place));
                 }
                 if weight > 0.0 {
-                    // A row is what a reader looks for first.
+                    // People look at routing rows first.
                     telling[line.agent][area].push((place, if line.rule.is_some() { 2.0 * weight } else { weight }));
                 }
             }
@@ -108,7 +107,7 @@ impl<'t> Index<'t> {
         self.find_entries();
     }
 
-    /// Notes which entries have each term.
+    /// Records which entries contain each term.
     fn find_entries(&mut self) {
         let of_entry = |(place, entry): (usize, &Entry)| {
             let place = u32::try_from(place).unwrap_or(u32::MAX);
@@ -136,7 +135,7 @@ impl<'t> Index<'t> {
         let count = self.agents.len() as f64;
         let mut having = 0.0_f64;
         let mut last = usize::MAX;
-        // Postings of an agent stand together.
+        // Postings are grouped by agent.
         for posting in postings {
             let counts = !matches!(posting.field, Field::Charter | Field::Past | Field::NotOwned);
             if counts && posting.agent != last {
@@ -151,7 +150,7 @@ impl<'t> Index<'t> {
         let parts = line.text.split([',', ';', '/', '&', '+', '(', ')']).flat_map(|part| part.split(" and "));
         let terms = |part: &str| {
             let mut terms: Vec<TermId> = Vec::new();
-            self.each_found(part, 0..part.len(), &mut |found| terms.extend(found.term));
+            self.each_token(part, 0..part.len(), &mut |found| terms.extend(found.term));
             terms.retain(|term| !self.lexicon.is_stop(*term));
             terms.dedup();
             terms
@@ -167,7 +166,7 @@ impl<'t> Index<'t> {
             .collect()
     }
 
-    fn take_terms(&mut self, text: &str) -> Vec<(TermId, Place)> {
+    fn take_terms(&mut self, text: &str) -> Vec<(TermId, TermKind)> {
         let mut terms = Vec::new();
         let (lexicon, own) = (self.lexicon, &mut self.own_terms);
         each_term(lexicon, text, &mut |term, _, place| {
@@ -184,29 +183,29 @@ impl<'t> Index<'t> {
         terms
     }
 
-    /// How much a line makes each area its agent's.
-    fn areas_of(&self, line: &Line, terms: &[(TermId, Place)]) -> Vec<f64> {
+    /// How much a line adds to each area of its agent.
+    fn areas_of(&self, line: &Line, terms: &[(TermId, TermKind)]) -> Vec<f64> {
         let weight = AREA_WEIGHTS.iter().find(|(field, _)| *field == line.field).map_or(0.0, |(_, weight)| *weight);
         let of_roles = matches!(line.field, Field::Role | Field::Signal);
         let mut best = vec![0.0_f64; self.lexicon.areas.len()];
         let mut take = |hints: Hints| {
             for hint in each_hint(hints).filter(|hint| hint.of == Of::All || (of_roles && hint.of == Of::Roles)) {
                 let slot = &mut best[hint.area];
-                // Several words of an area say it more surely than one.
+                // Several words of an area count more than one.
                 *slot = (*slot + hint.weight).min(2.0);
             }
         };
-        let single = terms.iter().filter(|(_, place)| *place != Place::Whole);
+        let single = terms.iter().filter(|(_, place)| *place != TermKind::Whole);
         let single: Vec<Option<TermId>> = single.map(|(term, _)| Some(*term)).collect();
         self.each_hints(&single, &mut |hints, _| take(hints));
-        for (term, _) in terms.iter().filter(|(_, place)| *place == Place::Whole) {
+        for (term, _) in terms.iter().filter(|(_, place)| *place == TermKind::Whole) {
             take(self.lexicon.hints(*term));
         }
         best.iter().map(|found| weight * found).collect()
     }
 }
 
-/// How much of each area is each agent's: how much it has of it, and how much more than the others.
+/// Each agent's share of each area: its own amount, reduced where others have the area too.
 fn shares(weights: &[Vec<f64>]) -> Vec<Vec<f64>> {
     let areas = weights.first().map_or(0, Vec::len);
     let mut shares: Vec<Vec<f64>> =

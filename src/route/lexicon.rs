@@ -1,7 +1,6 @@
-//! What squad knows of the trade: areas of work with their words, words that say little, and kinds of files.
+//! General knowledge about software work: areas with their words, words with little content, kinds of files.
 //!
-//! The tables beside this file are general knowledge and speak of no team. That of terms is compiled when squad is built
-//! and used as it is.
+//! The tables next to this file mention no team. The table of terms is compiled at build time and used in place.
 
 mod slots;
 
@@ -16,14 +15,14 @@ const TERMS: &[u8] = include_bytes!(concat!(env!("OUT_DIR"), "/terms"));
 const AREAS: &str = include_str!("tables/areas.txt");
 const FILES: &str = include_str!("tables/files.txt");
 
-/// A term of the tables. Terms of a team that are in no table are numbered after these.
+/// The number of a term. Terms that only a team uses follow those of the tables.
 pub(super) type TermId = u32;
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum AreaKind {
-    /// What is done: testing, documentation.
+    /// An activity: testing, documentation.
     Kind,
-    /// What it is done to: a part of a product, a technology.
+    /// A part of a product, or a technology.
     Topic,
 }
 
@@ -32,7 +31,7 @@ pub(super) struct Area {
     pub(super) kind: AreaKind,
 }
 
-/// That a term speaks of an area, by its place in the table of areas.
+/// A term points to an area.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Hint {
     pub(super) area: usize,
@@ -41,23 +40,23 @@ pub(super) struct Hint {
     pub(super) of: Of,
 }
 
-/// What a hint is taken from.
+/// Where a hint applies.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Of {
-    /// Messages and what the team says.
+    /// In messages and in the team's files.
     All,
-    /// Only what the team says of a member or a row.
+    /// Only in roles and routing rows.
     Roles,
-    /// Only the beginning of a request.
+    /// Only at the beginning of a request.
     Requests,
 }
 
-/// The hints of a term, as they are written.
+/// The hints of a term in their stored form.
 pub(super) type Hints = &'static [[u8; 2]];
 
 const WEAK: f64 = 0.35;
 
-/// How much a term says of the work in general.
+/// How much content a term has, by class.
 const SAYS: [f64; 3] = [0.0, 0.35, 1.0];
 
 #[derive(Default)]
@@ -66,10 +65,10 @@ pub(super) struct Lexicon {
     files: HashMap<&'static str, FileKind, FixedState>,
 }
 
-/// What files with a name, an ending, or in a folder are for.
+/// The purpose of files with a name, an extension, or in a folder.
 #[derive(Clone, Copy)]
 struct FileKind {
-    /// In the table.
+    /// The line in the table.
     place: usize,
     words: &'static str,
 }
@@ -107,12 +106,12 @@ impl Lexicon {
             .find(|id| record(*id).is_some_and(|mut record| record.text() == term.as_bytes()))
     }
 
-    /// Whether a term speaks of any area.
+    /// Whether a term points to any area.
     pub(super) fn speaks(&self, term: &str) -> bool {
         self.id(term).is_some_and(|term| !self.hints(term).is_empty())
     }
 
-    /// How many terms the tables have.
+    /// The number of terms in the tables.
     pub(super) fn size(&self) -> TermId {
         let first = place(0).unwrap_or(2 * SLOTS);
         TermId::try_from((first - 2 * SLOTS) / 4).unwrap_or(0)
@@ -138,8 +137,8 @@ impl Lexicon {
         })
     }
 
-    /// Of the terms of several words that begin with a term the longest whose other terms stand in a text after it: how
-    /// many they are, and what they speak of together.
+    /// The longest phrase that begins with a term and continues with the terms after it: the number of further terms,
+    /// and the hints of the phrase.
     pub(super) fn phrase(&self, term: TermId, after: &[Option<TermId>]) -> Option<(usize, Hints)> {
         let mut record = record(term)?;
         record.text();
@@ -164,7 +163,7 @@ impl Lexicon {
         longest
     }
 
-    /// What a file of this name is for, in words.
+    /// Words for the purpose of a file with this name.
     pub(super) fn file_kind(&self, chunk: &str) -> Option<&'static str> {
         if !chunk.contains(['.', '/']) && !chunk.ends_with("ile") {
             return None;
@@ -178,12 +177,12 @@ impl Lexicon {
         let endings = name.match_indices(['.', '_']).map(|(at, _)| &name[at..]);
         let found =
             endings.chain(folders(&path)).filter_map(|pattern| Some((pattern.len(), *self.files.get(pattern)?)));
-        // The longest pattern says most.
+        // The longest pattern is the most specific.
         found.max_by_key(|(length, kind)| (*length, kind.place)).map(|(_, kind)| kind.words)
     }
 }
 
-/// The hints that are written, one by one.
+/// Decodes stored hints.
 pub(super) fn each_hint(hints: Hints) -> impl Iterator<Item = Hint> {
     hints.iter().map(|[area, code]| {
         let of = match code >> 1 {
@@ -195,7 +194,7 @@ pub(super) fn each_hint(hints: Hints) -> impl Iterator<Item = Hint> {
     })
 }
 
-/// What is left to read of a term's record.
+/// A cursor in a term's record.
 struct Record(&'static [u8]);
 
 fn number(at: usize) -> TermId {
@@ -209,7 +208,7 @@ fn place(term: TermId) -> Option<usize> {
 }
 
 fn record(term: TermId) -> Option<Record> {
-    // The places end where the first record begins.
+    // The offsets end where the first record begins.
     let is_known = 2 * SLOTS + 4 * (term as usize) < place(0)?;
     TERMS.get(place(term).filter(|_| is_known)?..).map(Record)
 }
@@ -238,7 +237,7 @@ impl Record {
     }
 }
 
-/// The folders of a path in lower case, one by one and each with the next: `/docs/`, `/.github/workflows/`.
+/// The folders of a lower-case path, alone and in pairs: `/docs/`, `/.github/workflows/`.
 fn folders(path: &str) -> impl Iterator<Item = &str> {
     let slashes = || path.match_indices('/').map(|(at, _)| at);
     let to_next = |many: usize| slashes().zip(slashes().skip(many)).map(|(start, end)| &path[start..=end]);

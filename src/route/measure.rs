@@ -1,30 +1,29 @@
-//! How much each agent's files have to do with what a message says.
+//! Measures how well each agent's files match a message.
 
 use super::fields::Field;
 use super::index::Index;
 use super::lexicon::{AreaKind, TermId};
-use super::said::{Said, Word};
-use super::terms::Place;
+use super::signals::{Signals, Word};
+use super::terms::TermKind;
 use super::text::OWN;
 use super::weights::{FEATURES, WEIGHTS};
 
 pub(super) const KIND: usize = Field::COUNT;
 pub(super) const TOPIC: usize = Field::COUNT + 1;
-/// The kind of work by the words that a request begins with.
+/// The kind of work in the first words of the request.
 pub(super) const REQUEST: usize = Field::COUNT + 2;
-/// A row's own words, all of them.
+/// All words of one entry of a row.
 pub(super) const ROW: usize = Field::COUNT + 3;
 
-/// The kind and the topic that are most the agent's, by how much is said of them, whatever else is said.
+/// The best single match of a kind and of a topic, whatever else the message mentions.
 pub(super) const MOST_KIND: usize = Field::COUNT + 4;
 pub(super) const MOST_TOPIC: usize = Field::COUNT + 5;
-/// Being the only agent whose role is a kind of work: the one a sentence begins by asking for, the one that is said
-/// most, and planning where something is to be decided.
+/// The agent is the only one whose role is this kind of work: the kind that a sentence asks for first, the kind that is
+/// mentioned most, and planning where the message asks for a decision.
 pub(super) const ASKED: usize = Field::COUNT + 6;
 pub(super) const MOST_SAID: usize = Field::COUNT + 7;
 pub(super) const DECISION: usize = Field::COUNT + 8;
-/// How much is the agent's whatever is said, kinds and topics: who has a hand in everything is meant less often than
-/// its words are met.
+/// How broad the agent's work is, in kinds and in topics. A generalist's words match often, but it is meant less often.
 pub(super) const KINDS: usize = Field::COUNT + 9;
 pub(super) const TOPICS: usize = Field::COUNT + 10;
 
@@ -32,7 +31,7 @@ pub(super) const TOPICS: usize = Field::COUNT + 10;
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Hit {
     pub(super) field: Field,
-    /// Its place in [`Said::words`].
+    /// Its place in [`Signals::words`].
     pub(super) word: usize,
     pub(super) amount: f64,
     pub(super) line: usize,
@@ -41,21 +40,21 @@ pub(super) struct Hit {
 /// What was measured.
 pub(super) struct Measured {
     pub(super) features: Vec<[f64; FEATURES]>,
-    /// The places of the words that were looked for in [`Said::words`], and what finding one is worth.
+    /// Indexes into [`Signals::words`] that have postings, each with its weight.
     looked_for: Vec<(usize, f64)>,
-    /// How much the message says that could be found.
-    pub(super) said: f64,
-    /// Whether any word says something of an area, or of some agents rather than of all.
+    /// How much content the message has, in weighted words.
+    pub(super) content: f64,
+    /// Whether any word names an area, or tells some agents apart.
     pub(super) has_substance: bool,
-    /// Whether it asks how something is.
+    /// Whether the message asks for information.
     pub(super) is_inquiry: bool,
-    /// By agent: how much of what was said its past work has.
+    /// By agent: how much of the content occurs in its past work.
     pub(super) done: Vec<f64>,
     pub(super) specialties: Vec<Specialty>,
 }
 
 impl Measured {
-    /// Whether anything that was said speaks for an agent.
+    /// Whether anything in the message matches the agent.
     pub(super) fn speaks_for(&self, agent: usize) -> bool {
         self.features.get(agent).is_some_and(|of| of[..KINDS].iter().any(|feature| *feature > 0.0))
     }
@@ -72,9 +71,9 @@ pub(super) struct Specialty {
     pub(super) line: usize,
 }
 
-/// What a word must say to be more than chance: how much it says at all, times how much it tells agents apart.
+/// The least content times rarity at which a word is more than chance.
 const LEAST_SAID: f64 = 0.3;
-/// More said of an area than this says no more, and what is said less surely than this is not said.
+/// The amounts at which an area saturates, and from which it counts as mentioned.
 const ENOUGH: f64 = 2.0;
 const SPOKEN_OF: f64 = 0.9;
 
@@ -90,7 +89,7 @@ impl Terms {
         self.0[term as usize / 64] & (1 << (term % 64)) != 0
     }
 
-    /// Whether it was not there yet.
+    /// Returns whether the term was new.
     fn insert(&mut self, term: TermId) -> bool {
         let is_new = !self.has(term);
         self.0[term as usize / 64] |= 1 << (term % 64);
@@ -98,41 +97,41 @@ impl Terms {
     }
 }
 
-/// What a word says of the message's own; what is quoted or a template's makes nothing surer.
+/// The weight of a word that the user wrote; quoted text and templates add no certainty.
 fn own(word: &Word) -> f64 {
     if word.weight < OWN { 0.0 } else { word.weight }
 }
 
 impl Index<'_> {
-    pub(super) fn measure(&self, said: &Said) -> Measured {
+    pub(super) fn measure(&self, signals: &Signals) -> Measured {
         let mut measured = Measured {
             features: vec![[0.0; FEATURES]; self.agents.len()],
-            looked_for: Vec::with_capacity(said.words.len()),
-            said: 0.0,
-            has_substance: said.speaks,
-            is_inquiry: said.is_inquiry,
+            looked_for: Vec::with_capacity(signals.words.len()),
+            content: 0.0,
+            has_substance: signals.speaks,
+            is_inquiry: signals.is_inquiry,
             done: vec![0.0; self.agents.len()],
             specialties: Vec::new(),
         };
         let mut seen = Terms::none(self.vocabulary());
         let mut of_entries = vec![0_u32; self.entries.len()];
-        for (place, word) in said.words.iter().enumerate() {
-            let Some(term) = word.found.term else {
-                if !word.found.says {
+        for (place, word) in signals.words.iter().enumerate() {
+            let Some(term) = word.token.term else {
+                if !word.token.says {
                     continue;
                 }
-                measured.said += own(word);
+                measured.content += own(word);
                 continue;
             };
             let says = self.lexicon.says(term);
             if says == 0.0 || !seen.insert(term) {
                 continue;
             }
-            measured.said += says * own(word);
-            let how = match word.found.place {
-                Place::Word => 1.0,
-                Place::Whole => 1.5,
-                Place::Implied => 0.6,
+            measured.content += says * own(word);
+            let how = match word.token.kind {
+                TermKind::Word => 1.0,
+                TermKind::Whole => 1.5,
+                TermKind::Implied => 0.6,
             };
             let rarity = self.rarity(term);
             let worth = says * how * word.weight * rarity;
@@ -152,8 +151,8 @@ impl Index<'_> {
             }
         }
         self.measure_rows(&of_entries, &mut measured);
-        self.measure_areas(said, &mut measured);
-        self.measure_specialties(said, &mut measured);
+        self.measure_areas(signals, &mut measured);
+        self.measure_specialties(signals, &mut measured);
         for (features, [kinds, topics]) in measured.features.iter_mut().zip(&self.breadths) {
             features[KINDS] = *kinds;
             features[TOPICS] = *topics;
@@ -162,10 +161,10 @@ impl Index<'_> {
     }
 
     /// What was found in an agent's files.
-    pub(super) fn hits(&self, said: &Said, measured: &Measured, agent: usize) -> Vec<Hit> {
+    pub(super) fn hits(&self, signals: &Signals, measured: &Measured, agent: usize) -> Vec<Hit> {
         let mut hits = Vec::new();
         for &(word, worth) in &measured.looked_for {
-            let postings = said.words[word].found.term.map_or(&[][..], |term| self.postings(term));
+            let postings = signals.words[word].token.term.map_or(&[][..], |term| self.postings(term));
             hits.extend(postings.iter().filter(|posting| posting.agent == agent).map(|posting| Hit {
                 field: posting.field,
                 word,
@@ -177,20 +176,19 @@ impl Index<'_> {
     }
 
     /// The best of an agent's row entries: how much of the entry the message says.
-    fn measure_rows(&self, said: &[u32], measured: &mut Measured) {
-        for (entry, found) in self.entries.iter().zip(said).filter(|(_, found)| **found > 0) {
+    fn measure_rows(&self, found_in: &[u32], measured: &mut Measured) {
+        for (entry, found) in self.entries.iter().zip(found_in).filter(|(_, found)| **found > 0) {
             let share = f64::from(*found) / entry.terms.len() as f64;
             let slot = &mut measured.features[entry.agent][ROW];
             *slot = slot.max(share * share * entry.worth);
         }
     }
 
-    /// How the areas that are said and those of the agents agree. What is said most is meant: half as much said counts
-    /// a quarter.
-    fn measure_areas(&self, said: &Said, measured: &mut Measured) {
+    /// Compares the areas of the message with those of the agents. Amounts are squared, so the dominant area decides.
+    fn measure_areas(&self, signals: &Signals, measured: &mut Measured) {
         let mut totals = [0.0; 3];
         for (place, area) in self.lexicon.areas.iter().enumerate() {
-            let (amount, of_requests) = (said.areas[place], said.requests[place]);
+            let (amount, of_requests) = (signals.areas[place], signals.requests[place]);
             if amount == 0.0 && of_requests == 0.0 {
                 continue;
             }
@@ -216,24 +214,24 @@ impl Index<'_> {
         }
         for features in &mut measured.features {
             for (slot, total) in (KIND..).zip(totals) {
-                // Sure of itself when much was said of few areas.
+                // Close to 1 when the message concentrates on few areas.
                 features[slot] = if total > 0.0 { features[slot] / (total + 0.7) } else { 0.0 };
             }
         }
     }
 
-    fn measure_specialties(&self, said: &Said, measured: &mut Measured) {
+    fn measure_specialties(&self, signals: &Signals, measured: &mut Measured) {
         let is_kind = |area: &usize| {
             self.lexicon.areas[*area].kind == AreaKind::Kind && self.lexicon.areas[*area].name != "implementation"
         };
-        let most = (0..said.areas.len())
+        let most = (0..signals.areas.len())
             .filter(is_kind)
-            .max_by(|a, b| said.areas[*a].total_cmp(&said.areas[*b]).then(b.cmp(a)))
-            .filter(|area| said.areas[*area] >= SPOKEN_OF);
-        let decision = said.form.map(|(area, _)| area).filter(|area| self.lexicon.areas[*area].name == "planning");
+            .max_by(|a, b| signals.areas[*a].total_cmp(&signals.areas[*b]).then(b.cmp(a)))
+            .filter(|area| signals.areas[*area] >= SPOKEN_OF);
+        let decision = signals.form.map(|(area, _)| area).filter(|area| self.lexicon.areas[*area].name == "planning");
         for (slot, area, amount) in [
-            (ASKED, self.special(&said.asked), 1.0),
-            (MOST_SAID, most, most.map_or(0.0, |area| said.areas[area].min(ENOUGH))),
+            (ASKED, self.special(&signals.asked), 1.0),
+            (MOST_SAID, most, most.map_or(0.0, |area| signals.areas[area].min(ENOUGH))),
             (DECISION, decision, 1.0),
         ] {
             if let Some((area, (agent, line))) = area.and_then(|area| Some((area, self.only_one_for(area)?))) {

@@ -1,36 +1,36 @@
-//! Who is called by name: `@name`, `Name, …`, `ask Name to …`, and `team, …`.
+//! Members called by name: `@name`, `Name, …`, `ask Name to …`, and `team, …`.
 //!
-//! An `@name` calls, unless what stands around it says that somebody is only mentioned (`cc @name`, `as @name said`) or
-//! shall not work (`not @name`, `hands off, @name`).
+//! An `@name` is a call unless the words around it only refer to the member (`cc @name`, `as @name said`) or exclude it
+//! (`not @name`, `hands off, @name`).
 
 use std::ops::Range;
 
 use super::Draft;
 use super::orders::is_order;
-use super::steps::Place;
-use super::text::Stretch;
+use super::steps::Assignment;
+use super::text::Span;
 use crate::model::{Evidence, Kind, List, Member, Slug, Status, Team, find_words};
 
-/// What a message says of members by name.
+/// The members that a message names.
 #[derive(Default)]
-pub(super) struct Called {
-    /// Those that can be started, in the order of the message.
+pub(super) struct Addressed {
+    /// Called members that can be started, in the order of the message.
     pub(super) agents: Vec<Slug>,
-    /// Those who shall not work.
+    /// Members that the message excludes.
     pub(super) ruled_out: Vec<Slug>,
-    /// Why, and who was called and cannot be started.
+    /// The reasons, and called members that cannot be started.
     pub(super) evidence: Vec<Evidence>,
-    /// Whether a member was called who cannot be started.
-    pub(super) in_vain: bool,
-    /// Where those who can be started are called.
-    pub(super) places: Vec<Place>,
+    /// Whether any called member cannot be started.
+    pub(super) any_unavailable: bool,
+    /// Where the message calls each of them.
+    pub(super) places: Vec<Assignment>,
 }
 
-/// Nobody calls more by name; a pasted list does.
+/// Only a pasted list names more.
 const MOST: usize = 40;
 
-impl Called {
-    /// The plan for those who are called; where nobody is, what was found besides.
+impl Addressed {
+    /// The plan for the called members; `Err` with the rest if there are none.
     pub(super) fn draft(mut self) -> Result<Draft, Self> {
         self.agents.retain(|agent| !self.ruled_out.contains(agent));
         if self.agents.is_empty() {
@@ -42,83 +42,83 @@ impl Called {
 
     fn take(&mut self, member: &Member, how: &str, range: Range<usize>) {
         if member.is_startable() {
-            self.places.push(Place { agent: member.slug.clone(), range });
+            self.places.push(Assignment { agent: member.slug.clone(), range });
         }
         if !member.is_startable() {
-            self.in_vain = true;
+            self.any_unavailable = true;
             let why = format!("the message says {how}, who is {} and is not started", standing(member));
-            self.evidence.push(said(&member.slug, why, 0.0));
+            self.evidence.push(evidence(&member.slug, why, 0.0));
         } else if !self.agents.contains(&member.slug) {
             self.agents.push(member.slug.clone());
-            self.evidence.push(said(&member.slug, format!("the message says {how}"), 1.0));
+            self.evidence.push(evidence(&member.slug, format!("the message says {how}"), 1.0));
         }
     }
 }
 
-/// Those called by `@name` anywhere, or by name where a sentence turns to them.
-pub(super) fn read(team: &Team, message: &str, stretches: &[Stretch]) -> Called {
-    let mut called = Called::default();
-    for stretch in stretches.iter().filter(|stretch| !stretch.is_code) {
-        let mut before = Mentioned::Called;
-        for Mention { name, at, is_listed, how } in mentions(message, stretch) {
+/// Finds calls by `@name` anywhere, and by plain name where a sentence addresses the member.
+pub(super) fn read(team: &Team, message: &str, spans: &[Span]) -> Addressed {
+    let mut called = Addressed::default();
+    for span in spans.iter().filter(|span| !span.is_code) {
+        let mut before = MentionKind::Call;
+        for Mention { name, at, is_listed, how } in mentions(message, span) {
             // `cc @bea, @fay`
-            let how = if is_listed && before != Mentioned::Called { before } else { how };
+            let how = if is_listed && before != MentionKind::Call { before } else { how };
             before = how;
-            let how = if stretch.weight < 0.0 { Mentioned::RuledOut } else { how };
+            let how = if span.weight < 0.0 { MentionKind::Exclusion } else { how };
             if is_everyone(name) {
                 continue;
             }
             if called.evidence.len() >= MOST {
                 if called.evidence.len() == MOST {
                     let why = format!("the message calls more than {MOST} names; from @{name} on they are not read");
-                    called.evidence.push(said(&Slug::coordinator(), why, 0.0));
+                    called.evidence.push(evidence(&Slug::coordinator(), why, 0.0));
                 }
                 continue;
             }
             let member = team.members.iter().find(|member| is_called(member, &name.to_lowercase()));
             match (member, how) {
-                (Some(member), Mentioned::Called) => {
+                (Some(member), MentionKind::Call) => {
                     called.take(member, &format!("@{name}"), at..at + 1 + name.len());
                 }
-                (Some(member), Mentioned::RuledOut) => called.ruled_out.push(member.slug.clone()),
-                (Some(member), Mentioned::Beside) => {
+                (Some(member), MentionKind::Exclusion) => called.ruled_out.push(member.slug.clone()),
+                (Some(member), MentionKind::Reference) => {
                     let why = format!("the message only mentions @{name}");
-                    called.evidence.push(said(&member.slug, why, 0.0));
+                    called.evidence.push(evidence(&member.slug, why, 0.0));
                 }
                 (None, _) => {
                     let why = format!("the message says @{name}, who is not on the team");
-                    called.evidence.push(said(&Slug::coordinator(), why, 0.0));
+                    called.evidence.push(evidence(&Slug::coordinator(), why, 0.0));
                 }
             }
         }
     }
-    by_name(team, message, stretches, &mut called);
+    by_name(team, message, spans, &mut called);
     called
 }
 
-/// Those who are spoken to by their names at the beginning of a sentence, and to whom work is handed.
-fn by_name(team: &Team, message: &str, stretches: &[Stretch], called: &mut Called) {
+/// Finds members addressed by name at the start of a sentence, and members that get work handed over.
+fn by_name(team: &Team, message: &str, spans: &[Span], called: &mut Addressed) {
     let members: Vec<&Member> =
         team.members.iter().filter(|member| find_words(message, &member.name).is_some()).collect();
     let mut sentence = usize::MAX;
-    for stretch in stretches.iter().filter(|stretch| !stretch.is_code && stretch.weight > 0.0) {
+    for span in spans.iter().filter(|span| !span.is_code && span.weight > 0.0) {
         if members.is_empty() || called.evidence.len() >= MOST {
             return;
         }
-        let text = message[stretch.range.clone()].trim();
+        let text = message[span.range.clone()].trim();
         let place = |member: &Member| {
-            let at = stretch.range.start + find_words(text, &member.name).unwrap_or(0);
+            let at = span.range.start + find_words(text, &member.name).unwrap_or(0);
             at..at + member.name.len()
         };
         // `For Bea's page — Tess, write the tests`
-        let after_a_dash = message[..stretch.range.start].trim_end().ends_with(['—', '–']);
-        if stretch.sentence != sentence || after_a_dash {
-            let after = message[stretch.range.end..].trim_start();
+        let after_a_dash = message[..span.range.start].trim_end().ends_with(['—', '–']);
+        if span.sentence != sentence || after_a_dash {
+            let after = message[span.range.end..].trim_start();
             for member in turned_to(&members, text, after) {
                 called.take(member, &member.name, place(member));
             }
         }
-        sentence = stretch.sentence;
+        sentence = span.sentence;
         let lower = text.to_ascii_lowercase();
         for cue in List::Hand.entries() {
             let name = find_words(&lower, cue).map(|at| text[at + cue.len()..].trim_start());
@@ -156,13 +156,13 @@ fn turned_to<'t>(members: &[&'t Member], text: &str, after: &str) -> Vec<&'t Mem
     found
 }
 
-/// What follows a member's name where a text begins with it, in capitals as names are.
+/// The text after a member's name, if the text begins with that name as people write it, with a capital.
 fn rest_of<'t>(member: &Member, text: &'t str) -> Option<&'t str> {
     let rest = text.strip_prefix(member.name.as_str()).filter(|_| member.name.starts_with(char::is_uppercase))?;
     (!rest.starts_with(|c: char| c.is_alphanumeric() || matches!(c, '-' | '_' | '\''))).then_some(rest)
 }
 
-/// `Backend, frontend and docs need …` turns to nobody.
+/// `Backend, frontend and docs need …` addresses nobody.
 fn is_list(after: &str) -> bool {
     let clause = after[1..].split(['.', '!', '?', '\n']).next().unwrap_or_default();
     let first_words: Vec<&str> = clause.split_whitespace().take(3).collect();
@@ -170,7 +170,7 @@ fn is_list(after: &str) -> bool {
         && (first_words.len() < 2 || first_words[1..].contains(&"and") || first_words.contains(&"or"))
 }
 
-/// Everyone who can be started, where the message turns to the team and asks it for something.
+/// All members that can be started, if the message addresses the whole team.
 pub(super) fn the_team(team: &Team, message: &str) -> Option<Draft> {
     let start = message.trim_start();
     let start = start[..start.floor_char_boundary(40)].to_lowercase();
@@ -180,7 +180,7 @@ pub(super) fn the_team(team: &Team, message: &str) -> Option<Draft> {
         || start.strip_prefix('@').is_some_and(|rest| rest.split([' ', ',', ':']).next().is_some_and(is_everyone));
     calls.then(|| {
         let evidence =
-            team.startable().map(|member| said(&member.slug, "the message calls the whole team".to_owned(), 1.0));
+            team.startable().map(|member| evidence(&member.slug, "the message calls the whole team".to_owned(), 1.0));
         Draft {
             agents: team.startable().map(|member| member.slug.clone()).collect(),
             confidence: 1.0,
@@ -190,7 +190,7 @@ pub(super) fn the_team(team: &Team, message: &str) -> Option<Draft> {
     })
 }
 
-fn said(agent: &Slug, why: String, weight: f64) -> Evidence {
+fn evidence(agent: &Slug, why: String, weight: f64) -> Evidence {
     Evidence { agent: agent.clone(), why, source: "message".to_owned(), weight }
 }
 
@@ -212,34 +212,34 @@ fn standing(member: &Member) -> &'static str {
     }
 }
 
-/// How somebody is mentioned.
+/// What an `@name` means.
 #[derive(Clone, Copy, Debug, PartialEq)]
-enum Mentioned {
-    Called,
+enum MentionKind {
+    Call,
     /// `as @bea said`, `cc @bea`
-    Beside,
+    Reference,
     /// `not @bea`
-    RuledOut,
+    Exclusion,
 }
 
 struct Mention<'m> {
     name: &'m str,
     at: usize,
-    /// Whether nothing but a comma or `and` stands between it and the one before.
+    /// Only a comma or `and` separates it from the mention before.
     is_listed: bool,
-    how: Mentioned,
+    how: MentionKind,
 }
 
-/// What follows an `@` that begins a word: not the `@` of an e-mail address, a package or a version.
-fn mentions<'m>(message: &'m str, stretch: &Stretch) -> Vec<Mention<'m>> {
+/// The names after an `@` that begins a word, which excludes e-mail addresses, packages and versions.
+fn mentions<'m>(message: &'m str, span: &Span) -> Vec<Mention<'m>> {
     let mut found: Vec<Mention<'m>> = Vec::new();
-    for (at, _) in message[stretch.range.clone()].match_indices('@') {
-        let at = stretch.range.start + at;
+    for (at, _) in message[span.range.clone()].match_indices('@') {
+        let at = span.range.start + at;
         let before = &message[..at];
         if before.ends_with(|c: char| is_of_a_name(c) || matches!(c, '.' | '/' | '@' | '`')) {
             continue;
         }
-        let rest = &message[at + 1..stretch.range.end];
+        let rest = &message[at + 1..span.range.end];
         let end = rest.find(|c: char| !is_of_a_name(c)).unwrap_or(rest.len());
         let name = rest[..end].trim_end_matches('-');
         // `@scope/package` and `@media(…)` are no colleagues.
@@ -253,23 +253,23 @@ fn mentions<'m>(message: &'m str, stretch: &Stretch) -> Vec<Mention<'m>> {
     found
 }
 
-/// In scripts without spaces a name ends where another script begins.
+/// In scripts without spaces, a name ends where another script begins.
 fn is_of_a_name(c: char) -> bool {
     const SCRIPTS_WITHOUT_SPACES: std::ops::RangeFrom<char> = '\u{2e80}'..;
     (c.is_alphanumeric() && !SCRIPTS_WITHOUT_SPACES.contains(&c)) || matches!(c, '-' | '_')
 }
 
 /// `as @bea said`, `@bea's proposal`, `cc @bea`, `not @bea`.
-fn mentioned(before: &str, after: &str) -> Mentioned {
+fn mentioned(before: &str, after: &str) -> MentionKind {
     let word =
         before.trim_end().trim_end_matches(':').rsplit(|c: char| !c.is_alphanumeric()).next().unwrap_or_default();
     let next = after.trim_start().split(|c: char| !c.is_alphanumeric()).next().unwrap_or_default();
     let (word, next) = (word.to_lowercase(), next.to_lowercase());
     if List::RulesOut.has(&word) {
-        Mentioned::RuledOut
+        MentionKind::Exclusion
     } else if List::Beside.has(&word) || after.starts_with(['\'', '’']) || List::Says.has(&next) {
-        Mentioned::Beside
+        MentionKind::Reference
     } else {
-        Mentioned::Called
+        MentionKind::Call
     }
 }

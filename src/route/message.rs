@@ -1,41 +1,41 @@
-//! A message that has been read once: its stretches, its terms, its form.
+//! A parsed message: its spans, its terms and its form.
 
 use std::ops::Range;
 
 use super::form::Form;
-use super::index::{Found, Index};
-use super::text::{OWN, Stretch, sentences};
+use super::index::{Index, Token};
+use super::text::{OWN, Span, sentences};
 
 pub(super) struct Message<'m> {
     pub(super) text: &'m str,
     pub(super) form: Form,
-    pub(super) stretches: Vec<Stretch>,
-    /// Those of each stretch side by side.
-    pub(super) words: Vec<Found>,
+    pub(super) spans: Vec<Span>,
+    /// In the order of the spans.
+    pub(super) words: Vec<Token>,
 }
 
 impl<'m> Message<'m> {
-    pub(super) fn read(index: &Index<'_>, text: &'m str, mut stretches: Vec<Stretch>) -> Self {
-        let mut words = Vec::with_capacity(stretches.iter().map(|stretch| stretch.range.len() / 4).sum());
-        for stretch in &mut stretches {
+    pub(super) fn read(index: &Index<'_>, text: &'m str, mut spans: Vec<Span>) -> Self {
+        let mut words = Vec::with_capacity(spans.iter().map(|span| span.range.len() / 4).sum());
+        for span in &mut spans {
             let start = words.len();
-            index.each_found(text, stretch.range.clone(), &mut |found| words.push(found));
-            stretch.words = start..words.len();
+            index.each_token(text, span.range.clone(), &mut |found| words.push(found));
+            span.words = start..words.len();
         }
-        let form = Form::of(sentences(text, &stretches));
-        Self { text, form, stretches, words }
+        let form = Form::of(sentences(text, &spans));
+        Self { text, form, spans, words }
     }
 
-    /// The terms of a stretch, or of a piece of one.
-    pub(super) fn words(&self, stretch: &Stretch) -> impl Iterator<Item = &Found> + Clone {
-        let Range { start, end } = stretch.range;
-        let is_inside = move |found: &&Found| start <= found.range.start && found.range.end <= end;
-        self.words[stretch.words.clone()].iter().filter(is_inside)
+    /// The terms of a span, or of a piece of one.
+    pub(super) fn words(&self, span: &Span) -> impl Iterator<Item = &Token> + Clone {
+        let Range { start, end } = span.range;
+        let is_inside = move |found: &&Token| start <= found.range.start && found.range.end <= end;
+        self.words[span.words.clone()].iter().filter(is_inside)
     }
 
-    /// How many words people would count.
+    /// The number of words that the user wrote.
     pub(super) fn length(&self) -> usize {
-        let own = self.stretches.iter().filter(|stretch| stretch.weight >= OWN);
-        own.map(|stretch| self.text[stretch.range.clone()].split_whitespace().count()).sum()
+        let own = self.spans.iter().filter(|span| span.weight >= OWN);
+        own.map(|span| self.text[span.range.clone()].split_whitespace().count()).sum()
     }
 }

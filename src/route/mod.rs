@@ -2,20 +2,21 @@
 //!
 //! ```text
 //! message → text, terms ─┬→ mention, hard, direct ───────────────────────────┬→ plan
-//! team → fields → index ─┴→ said → measure → decide → parts (several agents) ─┘
+//! team → fields → index ─┴→ signals → measure → decide → parts (several agents) ─┘
 //! ```
 //!
-//! In this order: agents named by the user, members called by name, what needs no agent, labels and paths, and then
-//! how much each agent's rows, role, charter and past work have to do with the message. When none of these is sure the
-//! router abstains: the coordinator decides among the candidates, and [`choice`] checks its answer against the roster.
+//! The router tries, in this order: agents named on the command line, messages that need no agent, members called by
+//! name, labels and paths, and then a ranking of the agents by their rows, roles, charters and past work. If none of
+//! these is confident enough, the router abstains: the coordinator picks from the candidates, and [`choice`] checks its
+//! answer against the roster.
 //!
-//! Ranking compares words (`terms`) and areas of work (`lexicon`: what the trade calls testing, delivery, design). What
-//! each is worth was fitted (`weights`), and one confidence holds for every plan: each part of a split has to be as sure
-//! as a plan for one agent.
+//! The ranking compares words (`terms`) and areas of work (`lexicon`: testing, delivery, design …) with weights fitted
+//! on labelled messages (`weights`). All plans use one confidence scale; each part of a split must reach the same
+//! threshold as a plan for one agent.
 //!
-//! A word of a list or a case in code stays only if taking it out makes routing worse on teams that nobody has tuned it
-//! for: at least ten, with messages that were labelled before they were run. `tests/variations.rs` is the other gate: what
-//! stands around a message must not change whom it reaches.
+//! A listed word or a special case stays only if removing it makes routing worse on at least ten teams that it was not
+//! tuned on, with messages labelled before the run. `tests/variations.rs` is the second gate: greetings, templates and
+//! typos around a message must not change which agents it reaches.
 
 pub(crate) mod ceremonies;
 pub(crate) mod choice;
@@ -36,7 +37,7 @@ mod mention;
 mod message;
 mod orders;
 mod parts;
-mod said;
+mod signals;
 mod steps;
 mod terms;
 mod text;
@@ -53,8 +54,8 @@ use decide::Ranking;
 use evidence::Explainer;
 use index::Index;
 use message::Message;
-use steps::Place;
-use text::Stretch;
+use steps::Assignment;
+use text::Span;
 
 /// What the user has already decided.
 #[derive(Clone, Debug, Default)]
@@ -82,7 +83,7 @@ impl<'a> Request<'a> {
     }
 }
 
-/// Work that was given to agents before: it teaches the router.
+/// Earlier work and the agents who got it. The router learns from it.
 #[derive(Clone, Debug)]
 pub(crate) struct PastWork {
     pub(crate) message: String,
@@ -91,17 +92,17 @@ pub(crate) struct PastWork {
     pub(crate) source: String,
 }
 
-/// Somebody who was not chosen, and what spoke for them all the same.
+/// An agent that was not chosen, with the evidence for it.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub(crate) struct Considered {
     pub(crate) agent: Slug,
-    /// Of everything that speaks for the agent: what the choice was made by where it was made by the words.
+    /// The agent's score in the ranking.
     pub(crate) weight: f64,
     /// The strongest reasons.
     pub(crate) evidence: Vec<Evidence>,
 }
 
-/// How many of them are worth a look, and how many reasons of each.
+/// How many of them are listed, and how many reasons each.
 const CONSIDERED: usize = 5;
 const OF_ONE_CONSIDERED: usize = 3;
 
@@ -109,11 +110,11 @@ const OF_ONE_CONSIDERED: usize = 3;
 pub(crate) struct Router<'t> {
     team: &'t Team,
     past: &'t [PastWork],
-    /// Made by the first message that is not decided without it.
+    /// Built on first use: many messages are decided without it.
     index: OnceLock<Index<'t>>,
 }
 
-/// Reads the tables, which takes some milliseconds: a thread can do it while the team is read.
+/// Loads the tables. It takes a few milliseconds, so a thread can do it while the team is read.
 pub(crate) fn read_tables() {
     lexicon::Lexicon::get();
 }
@@ -135,7 +136,7 @@ impl<'t> Router<'t> {
             Some(draft) => draft,
             None => match self.decide(request) {
                 Decided::Direct(evidence) if wishes.tier.is_none() => return direct(evidence),
-                Decided::Direct(_) => self.rank(request, text::stretches(request.text)),
+                Decided::Direct(_) => self.rank(request, text::spans(request.text)),
                 Decided::Draft(draft) => draft,
             },
         };
@@ -168,12 +169,12 @@ impl<'t> Router<'t> {
         }
     }
 
-    /// Whom the user calls: by `@name`, or by name where a sentence turns to them.
+    /// The members that a message calls, by `@name` or by addressing them by name.
     pub(crate) fn called(&self, message: &str) -> Vec<Slug> {
-        mention::read(self.team, message, &text::stretches(message)).agents
+        mention::read(self.team, message, &text::spans(message)).agents
     }
 
-    /// The tier that a single agent's charter names, the configured one, or what the message suggests; and why.
+    /// The tier from a single agent's charter, else from the configuration, else from the message; with the reason.
     fn suggested_tier(
         &self,
         request: &Request<'_>,
@@ -196,23 +197,23 @@ impl<'t> Router<'t> {
         (tier, note(why, "message"))
     }
 
-    /// Which of the labels and paths of a request decide nothing, each with what it is.
+    /// The labels and paths of a request that match nothing in the team's files, as (`label` or `path`, text).
     pub(crate) fn unknown<'r>(&self, request: &Request<'r>) -> Vec<(&'static str, &'r str)> {
         hard::unknown(self.team, request)
     }
 
-    /// Whom the words of a message speak for beside those that its plan speaks of already, the closest first.
+    /// Agents that match the message but do not appear in its plan, best first.
     pub(crate) fn considered(&self, request: &Request<'_>, plan: &Plan) -> Vec<Considered> {
         let is_other =
             |slug: &Slug| !plan.agents.contains(slug) && !plan.evidence.iter().any(|evidence| evidence.agent == *slug);
         self.others(request, is_other)
     }
 
-    /// Those of these agents for whom the words of a message speak, the closest first.
+    /// The agents that pass `is_other` and match the message, best first.
     fn others(&self, request: &Request<'_>, is_other: impl Fn(&Slug) -> bool) -> Vec<Considered> {
         let index = self.index();
-        let message = Message::read(index, request.text, text::stretches(request.text));
-        let ranking = Ranking::of(index, index.said(&message, &message.stretches));
+        let message = Message::read(index, request.text, text::spans(request.text));
+        let ranking = Ranking::of(index, index.signals(&message, &message.spans));
         let explainer = Explainer { index, message: request.text, ranking: &ranking };
         let is_other = |agent: &usize| is_other(&index.agents[*agent].slug);
         let considered = ranking.candidates().into_iter().filter(is_other).map(|agent| Considered {
@@ -223,7 +224,7 @@ impl<'t> Router<'t> {
         considered.filter(|considered| considered.weight > 0.0).take(CONSIDERED).collect()
     }
 
-    /// Whoever decides instead of the router sees as many candidates as there are, up to five, and always the lead.
+    /// Fills the shortlist for the coordinator up to five candidates, and always adds the lead.
     fn complete_shortlist(&self, request: &Request<'_>, is_whole: bool, evidence: &mut Vec<Evidence>) {
         let is_startable = |slug: &Slug| self.team.member(slug).is_some_and(Member::is_startable);
         let known: BTreeSet<Slug> = evidence.iter().map(|it| it.agent.clone()).filter(is_startable).collect();
@@ -241,20 +242,20 @@ impl<'t> Router<'t> {
     fn decide(&self, request: &Request<'_>) -> Decided {
         let nobody = direct::read(self.team, request.text);
         let nobody = nobody.filter(|_| request.labels.is_empty() && request.paths.is_empty());
-        // "Hey Bea, how are you?" turns to somebody and asks for nothing.
+        // "Hey Bea, how are you?" calls somebody and asks for no work.
         if let Some(why) = nobody.filter(|_| !request.text.contains('@')) {
             return Decided::Direct(vec![note(why.to_owned(), "message")]);
         }
-        let stretches = text::stretches(request.text);
-        let called = match mention::read(self.team, request.text, &stretches).draft() {
+        let spans = text::spans(request.text);
+        let called = match mention::read(self.team, request.text, &spans).draft() {
             Ok(draft) => return Decided::Draft(draft),
             Err(called) => called,
         };
         let fixed = mention::the_team(self.team, request.text).or_else(|| hard::read(self.team, request));
-        let mut draft = fixed.unwrap_or_else(|| self.rank(request, stretches));
-        if called.in_vain {
-            // Somebody else was meant, and who stands in is less sure than the words are.
-            draft.confidence *= weights::IN_VAIN;
+        let mut draft = fixed.unwrap_or_else(|| self.rank(request, spans));
+        if called.any_unavailable {
+            // The user meant somebody who cannot be started, so a stand-in is less certain than the words suggest.
+            draft.confidence *= weights::UNAVAILABLE;
         }
         if called.ruled_out.iter().any(|agent| draft.agents.contains(agent)) {
             draft.confidence = 0.0;
@@ -264,18 +265,18 @@ impl<'t> Router<'t> {
         Decided::Draft(draft)
     }
 
-    /// The steps that the message orders. Where its order contradicts itself, the coordinator decides.
+    /// The steps that the message asks for. If they contradict each other, the coordinator decides.
     fn in_steps(&self, mut draft: Draft, request: &Request<'_>) -> (Draft, Vec<Vec<Slug>>) {
         if draft.agents.len() < 2 {
             let steps = draft.agents.iter().map(|agent| vec![agent.clone()]).collect();
             return (draft, steps);
         }
-        let stretches = text::stretches(request.text);
+        let spans = text::spans(request.text);
         let mut places = std::mem::take(&mut draft.places);
         if places.is_empty() {
-            places = mention::read(self.team, request.text, &stretches).places;
+            places = mention::read(self.team, request.text, &spans).places;
         }
-        let Some(steps) = steps::of(request.text, &stretches, &draft.agents, places) else {
+        let Some(steps) = steps::of(request.text, &spans, &draft.agents, places) else {
             draft.evidence.push(note("the order of the work contradicts itself".to_owned(), "message"));
             draft.confidence = 0.0;
             draft.abstain_if_unsure();
@@ -284,34 +285,34 @@ impl<'t> Router<'t> {
         (draft, steps)
     }
 
-    fn rank(&self, request: &Request<'_>, stretches: Vec<Stretch>) -> Draft {
+    fn rank(&self, request: &Request<'_>, spans: Vec<Span>) -> Draft {
         let index = self.index();
-        let message = Message::read(index, request.text, stretches);
-        let whole = Ranking::of(index, index.said(&message, &message.stretches));
+        let message = Message::read(index, request.text, spans);
+        let whole = Ranking::of(index, index.signals(&message, &message.spans));
         let draft = self.owner(index, &message).or_else(|| parts::read(index, &message, &whole));
         let mut draft = draft.unwrap_or_else(|| whole.draft(index, request.text));
         draft.abstain_if_unsure();
         draft
     }
 
-    /// Who owns the files that a message names, unless the rest of it asks for a kind of work that is only one agent's:
-    /// who tests or documents a file need not be who owns it.
+    /// The owner of the files that a message names, unless the rest of the message asks for work that only one agent
+    /// does: the agent who tests or documents a file need not own it.
     fn owner(&self, index: &Index<'_>, message: &Message<'_>) -> Option<Draft> {
-        let (draft, places) = hard::in_text(self.team, message.text, &message.stretches)?;
+        let (draft, places) = hard::in_text(self.team, message.text, &message.spans)?;
         let mut rest = message.text.to_owned();
         places.into_iter().for_each(|place| rest.replace_range(place.clone(), &" ".repeat(place.len())));
-        let rest = Message::read(index, &rest, message.stretches.clone());
-        Ranking::of(index, index.said(&rest, &rest.stretches)).measured.specialties.is_empty().then_some(draft)
+        let rest = Message::read(index, &rest, message.spans.clone());
+        Ranking::of(index, index.signals(&rest, &rest.spans)).measured.specialties.is_empty().then_some(draft)
     }
 }
 
 enum Decided {
-    /// Nobody is started, and why.
+    /// No agent is started, with the reason.
     Direct(Vec<Evidence>),
     Draft(Draft),
 }
 
-/// Who leads a team: the one whose role says so in the fewest words, for a QA lead leads something else.
+/// The lead is the member with the shortest role that says so: a QA lead does not lead the team.
 fn lead(team: &Team) -> Option<&Member> {
     const ROLES: [&str; 8] = ["lead", "leader", "architect", "manager", "head", "chief", "principal", "director"];
     ROLES.iter().find_map(|word| {
@@ -326,7 +327,7 @@ fn direct(evidence: Vec<Evidence>) -> Plan {
     Plan { kind, agents, steps, reviewer: None, tier, confidence: 1.0, evidence, ceremonies }
 }
 
-/// A remark that speaks for nobody.
+/// A note in the evidence that favors no agent.
 fn note(why: String, source: &str) -> Evidence {
     Evidence { agent: Slug::coordinator(), why, source: source.to_owned(), weight: 0.0 }
 }
@@ -338,14 +339,14 @@ struct Draft {
     reviewer: Option<Slug>,
     confidence: f64,
     evidence: Vec<Evidence>,
-    /// Nobody is left out of the evidence for whom the words speak, up to as many as are shown.
+    /// The evidence already covers all candidates, up to the number shown.
     is_whole: bool,
-    /// Where the message gives them work, as far as its words do.
-    places: Vec<Place>,
+    /// Where the message assigns work to them.
+    places: Vec<Assignment>,
 }
 
 impl Draft {
-    /// One confidence holds for every plan, whatever it came from.
+    /// The threshold is the same for every plan.
     fn abstain_if_unsure(&mut self) {
         if self.confidence < weights::SURE {
             self.agents.clear();

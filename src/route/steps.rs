@@ -1,32 +1,32 @@
-//! In which order a message wants its agents to work.
+//! The order in which a message wants its agents to work.
 //!
-//! Whom the message gives work to becomes a node, and again each time a later part of the message gives them more. Words
-//! of order draw edges between nodes: `then` from all that came before it, `after @bea is done` from whom that clause
-//! names, `before` the other way, and the items of a numbered list one from another. What nothing orders stays side by
-//! side. A node's step is the length of the longest path that leads to it.
+//! Each agent that gets work becomes a node, and another one each time a later part of the message gives it more. Words
+//! of order add edges: `then` from everything before it, `after @bea is done` from the agents in that clause, `before`
+//! the other way, and numbered items each from the one before. Nodes without edges run in parallel. A node's step is the
+//! length of the longest path to it.
 
 use std::ops::Range;
 
-use super::text::{OWN, Stretch};
+use super::text::{OWN, Span};
 use crate::model::{List, Slug};
 
-/// Where a message gives an agent work.
+/// A point where the message gives an agent work.
 #[derive(Clone, Debug)]
-pub(super) struct Place {
+pub(super) struct Assignment {
     pub(super) agent: Slug,
-    /// The name, or the beginning of the part that is the agent's.
+    /// The name, or the beginning of the agent's part.
     pub(super) range: Range<usize>,
 }
 
-/// Nobody orders more.
+/// More than this is no order that a person wrote.
 const MOST: usize = 40;
 
-/// The steps of a plan for these agents. `None`: what the message orders contradicts itself.
+/// The steps of a plan for these agents. `None`: the orders contradict each other.
 pub(super) fn of(
     message: &str,
-    stretches: &[Stretch],
+    spans: &[Span],
     agents: &[Slug],
-    mut places: Vec<Place>,
+    mut places: Vec<Assignment>,
 ) -> Option<Vec<Vec<Slug>>> {
     places.retain(|place| agents.contains(&place.agent));
     places.sort_by_key(|place| place.range.start);
@@ -34,10 +34,10 @@ pub(super) fn of(
     let mut order =
         Order { message, places: &places, nodes: Vec::new(), group: Vec::new(), previous: Vec::new(), stage: 0 };
     let mut number = 0;
-    let own: Vec<&Stretch> = stretches.iter().filter(|stretch| stretch.weight >= OWN).collect();
+    let own: Vec<&Span> = spans.iter().filter(|span| span.weight >= OWN).collect();
     for sentence in own.chunk_by(|a, b| a.sentence == b.sentence) {
         if let Some(item) = number_before(message, sentence[0].range.start) {
-            // A list without names is within somebody's task.
+            // A list without names belongs to one agent's task.
             let names = |line: &Range<usize>| places.iter().any(|place| line.contains(&place.range.start));
             if item == number + 1 && number > 0 && names(&item_at(message, sentence[0].range.start)) {
                 order.advance();
@@ -49,7 +49,7 @@ pub(super) fn of(
     order.steps(agents)
 }
 
-/// The number that stands at the beginning of a line, before the text that starts here: `2. `, `2) `, `Step 2: `.
+/// The number of the list item whose text begins here: `2. `, `2) `, `Step 2: `.
 fn number_before(message: &str, at: usize) -> Option<u32> {
     let line = message[..at].rfind('\n').map_or(0, |end| end + 1);
     let before = message[line..].trim_start().trim_start_matches(['-', '*', ' ']);
@@ -57,11 +57,11 @@ fn number_before(message: &str, at: usize) -> Option<u32> {
     let digits = before.find(|c: char| !c.is_ascii_digit())?;
     let rest = before[digits..].strip_prefix(['.', ')', ':'])?;
     let text = message.len() - rest.trim_start().len();
-    // Only the first text of the line stands behind the number; it may hold it, where no full stop parts them.
+    // Only the first text of the line follows the number, or contains it if no full stop separates them.
     (at <= text && rest.starts_with(' ')).then(|| before[..digits].parse().ok())?
 }
 
-/// The item that begins here: its line, and those that are indented below it.
+/// The item that begins here: its line and the indented lines below.
 fn item_at(message: &str, at: usize) -> Range<usize> {
     let rest = message.get(at..).unwrap_or_default();
     let mut ends = rest.match_indices('\n').map(|(end, _)| end);
@@ -69,64 +69,64 @@ fn item_at(message: &str, at: usize) -> Range<usize> {
     at..at + ends.find(is_next).unwrap_or(rest.len())
 }
 
-/// What a part of a sentence says of the order.
+/// What a part of a sentence says about the order.
 #[derive(Clone, Copy, Debug, PartialEq)]
 enum Cue {
-    /// It follows all that stands before it.
+    /// It follows everything before it.
     Next,
-    /// It names what comes before the rest of the sentence.
+    /// It names work that comes before the rest of the sentence.
     After,
-    /// It names what comes after the rest of the sentence.
+    /// It names work that comes after the rest of the sentence.
     Before,
 }
 
 struct Segment {
     cue: Option<Cue>,
     range: Range<usize>,
-    /// It begins a clause of the sentence, rather than standing in one.
+    /// It begins a clause.
     begins: bool,
-    /// It says that something is done: `once the endpoint is there`.
+    /// It states that something is done: `once the endpoint is there`.
     is_done: bool,
 }
 
-/// A sentence, parted where words of order stand and where their clauses end.
-fn segments(message: &str, sentence: &[&Stretch], places: &[Place]) -> Vec<Segment> {
+/// Splits a sentence at words of order and at the ends of their clauses.
+fn segments(message: &str, sentence: &[&Span], places: &[Assignment]) -> Vec<Segment> {
     let mut segments: Vec<Segment> = Vec::new();
     let mut clause = None;
     let start = sentence[0].range.start;
     let end = sentence.last().map_or(start, |last| last.range.end);
-    for stretch in sentence.iter().filter(|stretch| !stretch.is_code) {
-        let goes_on = clause.replace(stretch.clause) == Some(stretch.clause);
+    for span in sentence.iter().filter(|span| !span.is_code) {
+        let goes_on = clause.replace(span.clause) == Some(span.clause);
         let ends = segments.last().is_none_or(|last| match last.cue {
             Some(Cue::After | Cue::Before) => {
-                let rest = message.get(stretch.range.start..end).unwrap_or_default();
-                !(goes_on || is_listed(message, last, stretch, places) && says_done(rest))
+                let rest = message.get(span.range.start..end).unwrap_or_default();
+                !(goes_on || is_listed(message, last, span, places) && says_done(rest))
             }
             _ => false,
         });
         if ends {
-            segments.push(Segment { cue: None, range: stretch.range.clone(), begins: true, is_done: false });
+            segments.push(Segment { cue: None, range: span.range.clone(), begins: true, is_done: false });
         }
-        let text = &message[stretch.range.clone()];
+        let text = &message[span.range.clone()];
         for word in word_starts(text) {
-            if let Some((cue, length)) = cue(&text[word..], &message[start..stretch.range.start + word], word == 0) {
-                let at = stretch.range.start + word;
+            if let Some((cue, length)) = cue(&text[word..], &message[start..span.range.start + word], word == 0) {
+                let at = span.range.start + word;
                 if let Some(last) = segments.last_mut() {
                     last.range.end = at;
                 }
                 let (begins, is_done) = (word == 0, cue == Cue::After && says_done(text));
-                segments.push(Segment { cue: Some(cue), range: at + length..stretch.range.end, begins, is_done });
+                segments.push(Segment { cue: Some(cue), range: at + length..span.range.end, begins, is_done });
             }
         }
         if let Some(last) = segments.last_mut() {
-            last.range.end = last.range.end.max(stretch.range.end);
+            last.range.end = last.range.end.max(span.range.end);
         }
     }
     segments
 }
 
 /// `after @bea, @fay and @tess are done`: the clause goes on over the names.
-fn is_listed(message: &str, clause: &Segment, next: &Stretch, places: &[Place]) -> bool {
+fn is_listed(message: &str, clause: &Segment, next: &Span, places: &[Assignment]) -> bool {
     let inner = places.iter().rfind(|place| clause.range.contains(&place.range.start));
     let follows = places.iter().find(|place| next.range.contains(&place.range.start));
     let between = inner.zip(follows).and_then(|(inner, next)| message.get(inner.range.end..next.range.start));
@@ -138,7 +138,7 @@ fn word_starts(text: &str) -> impl Iterator<Item = usize> {
     text.char_indices().filter(move |(at, c)| c.is_alphabetic() && begins(*at)).map(|(at, _)| at)
 }
 
-/// What a text begins with, where that orders something. `begins`: it is the beginning of a clause.
+/// The cue at the beginning of a text, and its length. `begins`: the text begins a clause.
 fn cue(text: &str, before: &str, begins: bool) -> Option<(Cue, usize)> {
     let start = text[..text.floor_char_boundary(40)].to_ascii_lowercase();
     let length = |rest: &str| start.len() - rest.len();
@@ -173,7 +173,7 @@ fn says_done(clause: &str) -> bool {
     clause.split(|c: char| !c.is_alphanumeric()).any(|word| List::IsDone.has(&word.to_lowercase()))
 }
 
-/// A piece of work and what it waits for.
+/// A piece of work and the nodes that it waits for.
 struct Node {
     agent: Slug,
     waits_for: Vec<usize>,
@@ -182,17 +182,17 @@ struct Node {
 
 struct Order<'m> {
     message: &'m str,
-    places: &'m [Place],
+    places: &'m [Assignment],
     nodes: Vec<Node>,
-    /// What is side by side so far, and what all of it follows.
+    /// The current parallel nodes, and those that all of them follow.
     group: Vec<usize>,
     previous: Vec<usize>,
-    /// How often what was said was followed by more.
+    /// The number of times that later work was ordered.
     stage: usize,
 }
 
 impl Order<'_> {
-    /// What is said from here on follows what was said.
+    /// Work from here on follows the work so far.
     fn advance(&mut self) {
         if !self.group.is_empty() {
             self.previous = std::mem::take(&mut self.group);
@@ -250,7 +250,7 @@ impl Order<'_> {
         self.group.extend(second);
     }
 
-    /// The work that a part of a sentence speaks of. Who is named in passing, having work already, gets no more.
+    /// The work in a part of a sentence. An agent that has work already and is only mentioned gets no more.
     fn nodes_in(&mut self, segment: &Segment) -> Vec<usize> {
         let mut found = Vec::new();
         for place in self.places.iter().filter(|place| segment.range.contains(&place.range.start)) {
@@ -280,7 +280,7 @@ impl Order<'_> {
 
     fn steps(&self, agents: &[Slug]) -> Option<Vec<Vec<Slug>>> {
         let mut depths = vec![0; self.nodes.len()];
-        // Each pass settles at least one more node of any path; what still moves after that goes in a circle.
+        // Each pass settles at least one more node of a path; anything that still moves is in a cycle.
         for pass in 0..=self.nodes.len() {
             let mut moved = false;
             for (place, node) in self.nodes.iter().enumerate() {
@@ -298,7 +298,7 @@ impl Order<'_> {
         let last = depths.iter().copied().max().unwrap_or(0);
         let is_at = |agent: &Slug, step: usize| {
             let mut works = self.nodes.iter().zip(&depths).filter(|(node, _)| node.agent == *agent).peekable();
-            // Whom no words place begins at once.
+            // Agents without an order begin at once.
             if works.peek().is_none() { step == 0 } else { works.any(|(_, depth)| *depth == step) }
         };
         let at = |step: usize| agents.iter().filter(|agent| is_at(agent, step)).cloned().collect();
@@ -306,7 +306,7 @@ impl Order<'_> {
     }
 }
 
-/// Whether nothing but joints and other names stands before a name.
+/// Whether only conjunctions and other names stand before a name.
 fn leads(before: &str) -> bool {
     let mut words = before.split(|c: char| c.is_whitespace() || matches!(c, ',' | '(' | ':' | '&' | '.' | ')'));
     words.all(|word| {

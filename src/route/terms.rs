@@ -1,27 +1,27 @@
-//! Texts as terms: what of a message, a charter and a table of ours can be compared.
+//! Splits texts into terms, so that messages, charters and tables can be compared.
 //!
-//! A term is a folded, stemmed word. `GameEventBus`, `exit-codes.ts` and `end-to-end` yield their parts and, beside
-//! them, what they are as a whole; a file's name yields what such files are for. Scripts without spaces yield pairs of
-//! letters. A text's parts come in its order, so that terms of several words can be found.
+//! A term is a folded, stemmed word. `GameEventBus`, `exit-codes.ts` and `end-to-end` yield their parts and the whole; a
+//! file name also yields the purpose of such files. Scripts without spaces yield pairs of letters. Parts keep their
+//! order, so that phrases can be found.
 
 use std::ops::Range;
 
 use super::lexicon::Lexicon;
 use crate::model::{List, stem_of};
 
-/// How a term stands in its text.
+/// How a term was found.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Place {
+pub(super) enum TermKind {
     /// A word, or a part of a compound.
     Word,
-    /// A compound written as one: beside its parts.
+    /// A whole compound, in addition to its parts.
     Whole,
-    /// Not in the text: what a file of this name is for.
+    /// Not in the text: the purpose of a file with this name.
     Implied,
 }
 
-/// Calls `each` with every term and where in the text it is.
-pub(super) fn each_term(lexicon: &Lexicon, text: &str, each: &mut impl FnMut(&str, Range<usize>, Place)) {
+/// Calls `each` with every term and its range in the text.
+pub(super) fn each_term(lexicon: &Lexicon, text: &str, each: &mut impl FnMut(&str, Range<usize>, TermKind)) {
     let mut buffer = String::with_capacity(LONGEST);
     for Chunk { start, text: chunk, is_plain } in chunks(text) {
         if is_plain {
@@ -38,24 +38,24 @@ pub(super) fn each_term(lexicon: &Lexicon, text: &str, each: &mut impl FnMut(&st
         if let Some(implied) = lexicon.file_kind(chunk) {
             for Chunk { text: word, .. } in chunks(implied) {
                 stem_into(word, &mut buffer);
-                each(&buffer, start..start + chunk.len(), Place::Implied);
+                each(&buffer, start..start + chunk.len(), TermKind::Implied);
             }
         }
     }
 }
 
-/// Whether a path is one of the machine's and none of the project's: `/var/www/html`.
+/// Whether a path belongs to the machine, not to the project: `/var/www/html`.
 pub(super) fn is_outside(path: &str) -> bool {
     let mut folders = path.split(['/', '\\']).skip(1);
     let is_of_system = path.starts_with('/') && folders.next().is_some_and(|folder| List::SystemFolder.has(folder));
     (is_of_system && folders.next().is_some()) || path.get(1..3) == Some(":\\")
 }
 
-/// A run without spaces, without the punctuation around it.
+/// A run without spaces, trimmed of punctuation.
 struct Chunk<'t> {
     start: usize,
     text: &'t str,
-    /// Small letters, the first perhaps a capital, as most words are: no compound.
+    /// Lower case, perhaps with a capital first: no compound.
     is_plain: bool,
 }
 
@@ -79,7 +79,7 @@ fn chunks(text: &str) -> impl Iterator<Item = Chunk<'_>> {
     })
 }
 
-/// How many bytes stand before the first character of a set: of these in ASCII, and of those beyond.
+/// The number of bytes before the first character that is in the ASCII set or satisfies `beyond`.
 pub(super) fn until(text: &str, ascii: AsciiSet, beyond: fn(char) -> bool) -> Option<usize> {
     let bytes = text.as_bytes();
     let mut at = 0;
@@ -125,23 +125,23 @@ fn each_of_chunk(
     chunk: &str,
     at: usize,
     buffer: &mut String,
-    each: &mut impl FnMut(&str, Range<usize>, Place),
+    each: &mut impl FnMut(&str, Range<usize>, TermKind),
 ) {
-    // `don't` and `team's`: what stands after is no word.
+    // `don't` and `team's`: the rest is no word.
     if let Some((word, rest)) = chunk.split_once(['\'', '’']).filter(|(_, rest)| rest.chars().count() <= 2) {
         return match rest {
             "t" | "T" => {
                 whole_into(chunk, buffer);
-                each(buffer, at..at + chunk.len(), Place::Word);
+                each(buffer, at..at + chunk.len(), TermKind::Word);
             }
             _ => each_of_chunk(lexicon, word, at, buffer, each),
         };
     }
     if chunk.eq_ignore_ascii_case(".net") {
-        each("dotnet", at..at + chunk.len(), Place::Word);
+        each("dotnet", at..at + chunk.len(), TermKind::Word);
         return;
     }
-    // What a slash parts is never one word.
+    // A slash always separates words.
     let mut start = at;
     for segment in chunk.split('/') {
         each_of_segment(lexicon, segment, start, buffer, each);
@@ -154,7 +154,7 @@ fn each_of_segment(
     segment: &str,
     at: usize,
     buffer: &mut String,
-    each: &mut impl FnMut(&str, Range<usize>, Place),
+    each: &mut impl FnMut(&str, Range<usize>, TermKind),
 ) {
     let (mut parts, mut first, mut last) = (0, None, 0);
     let mut after = 0;
@@ -166,7 +166,7 @@ fn each_of_segment(
         first.get_or_insert(start);
         let run = start + run_length(&segment[start..]);
         if run > end && start >= last.max(after) && is_one_word(lexicon, &segment[start..run], buffer) {
-            each(buffer, at + start..at + run, Place::Word);
+            each(buffer, at + start..at + run, TermKind::Word);
             (parts, last, after) = (parts + 1, run, run);
         } else {
             parts += each_of_piece(&segment[start..end], at + start, buffer, each);
@@ -175,20 +175,20 @@ fn each_of_segment(
     }
     if let Some(first) = first.filter(|_| parts > 1) {
         whole_into(&segment[first..last], buffer);
-        each(buffer, at + first..at + last, Place::Whole);
+        each(buffer, at + first..at + last, TermKind::Whole);
     }
 }
 
-/// How far letters and digits go, or so far that it is no word any more.
+/// The length of the run of letters and digits, up to just over the longest word.
 fn run_length(text: &str) -> usize {
     let near = &text[..text.floor_char_boundary(LONGEST + 1)];
     near.find(|c| !is_of_a_word(c)).unwrap_or(near.len())
 }
 
-/// No word of the trade is longer.
+/// Longer words are in no table.
 const LONGEST: usize = 40;
 
-/// `DevOps` and `RabbitMQ` are words of the trade in spite of their humps.
+/// `DevOps` and `RabbitMQ` are one word in spite of their capitals.
 fn is_one_word(lexicon: &Lexicon, run: &str, buffer: &mut String) -> bool {
     if run.len() > LONGEST {
         return false;
@@ -197,7 +197,7 @@ fn is_one_word(lexicon: &Lexicon, run: &str, buffer: &mut String) -> bool {
     lexicon.speaks(buffer)
 }
 
-/// Runs of letters and digits, parted at humps: `HTTPRoute` is `HTTP` and `Route`.
+/// Runs of letters and digits, split at capitals: `HTTPRoute` is `HTTP` and `Route`.
 fn pieces(segment: &str) -> impl Iterator<Item = Range<usize>> {
     let mut at = 0;
     std::iter::from_fn(move || {
@@ -238,22 +238,22 @@ fn each_of_piece(
     piece: &str,
     start: usize,
     buffer: &mut String,
-    each: &mut impl FnMut(&str, Range<usize>, Place),
+    each: &mut impl FnMut(&str, Range<usize>, TermKind),
 ) -> usize {
     if !piece.starts_with(is_ideographic) {
         // A letter, a number and an article say nothing.
         if piece.len() == 1 || piece.bytes().all(|byte| byte.is_ascii_digit()) || is_article(piece) {
-            each("", start..start + piece.len(), Place::Word);
+            each("", start..start + piece.len(), TermKind::Word);
             return 1;
         }
         stem_into(piece, buffer);
-        each(buffer, start..start + piece.len(), Place::Word);
+        each(buffer, start..start + piece.len(), TermKind::Word);
         return 1;
     }
     let letters: Vec<usize> = piece.char_indices().map(|(at, _)| at).chain([piece.len()]).collect();
     for pair in letters.windows(3.min(letters.len())) {
         let (from, to) = (pair[0], pair[pair.len() - 1]);
-        each(&piece[from..to], start + from..start + to, Place::Word);
+        each(&piece[from..to], start + from..start + to, TermKind::Word);
     }
     0
 }
@@ -262,7 +262,7 @@ fn is_article(word: &str) -> bool {
     word.eq_ignore_ascii_case("the") || word.eq_ignore_ascii_case("an")
 }
 
-/// Scripts that write without spaces and whose pairs of letters say something.
+/// Scripts without spaces, in which pairs of letters are meaningful.
 fn is_ideographic(c: char) -> bool {
     matches!(c, '\u{3400}'..='\u{9fff}' | '\u{f900}'..='\u{faff}' | '\u{ac00}'..='\u{d7af}' | '\u{20000}'..='\u{2ffff}')
 }
@@ -278,7 +278,7 @@ fn whole_into(compound: &str, buffer: &mut String) {
     stem_of(buffer);
 }
 
-/// Lower case, without the marks of Latin letters: people leave them out.
+/// Lower case without the diacritics of Latin letters, which people leave out.
 fn fold_into(word: &str, buffer: &mut String) {
     buffer.clear();
     if word.is_ascii() {

@@ -1,4 +1,4 @@
-//! A message as squad reads it: what is said, what is quoted or a template's, what is asked not to be done.
+//! Splits a message into spans: the user's own words, quotes, template text, and what the user excludes.
 
 use std::ops::Range;
 
@@ -6,55 +6,54 @@ use super::denial::negated;
 use super::terms::{AsciiSet, set, until};
 use crate::model::List;
 
-/// Longer messages are read at their beginning and their end: in between is what was pasted.
+/// Of longer messages, only the beginning and the end are read; the middle is usually pasted.
 const BEGINNING: usize = 24 * 1024;
 const END: usize = 8 * 1024;
-/// Of pasted text this much is looked at.
+/// At most this much pasted text is read.
 const PASTED: usize = 4 * 1024;
 
-/// What kind of text it is decides how much its words count.
+/// The weight of a word by the kind of text it is in.
 const CODE_SPAN: f64 = 0.8;
 const PASTED_TEXT: f64 = 0.2;
-/// Headings, check boxes and what else a template brings say next to nothing, and what stands in a section for versions
-/// or steps says little.
+/// Template text such as headings and check boxes means almost nothing, and sections for versions or steps mean little.
 const SCAFFOLD: f64 = 0.05;
 const IN_A_SIDE_SECTION: f64 = 0.15;
-/// What shall not be touched is no reason to choose its owner, and a small one against.
+/// The owner of excluded code is slightly less likely to be meant.
 const NEGATED: f64 = -0.3;
-/// From this weight on, a stretch's words are the user's own.
+/// From this weight on, a span is the user's own text.
 pub(super) const OWN: f64 = 0.5;
 
-/// A piece of a message whose words count alike.
+/// A piece of a message whose words have the same weight.
 #[derive(Clone, Debug)]
-pub(super) struct Stretch {
+pub(super) struct Span {
     pub(super) range: Range<usize>,
     pub(super) weight: f64,
     /// Clauses and sentences are numbered through the message.
     pub(super) clause: usize,
     pub(super) sentence: usize,
     pub(super) is_code: bool,
-    /// The places of its terms in [`super::message::Message`], once it is read.
+    /// The range of its terms in [`super::message::Message`].
     pub(super) words: Range<usize>,
 }
 
-/// A message in stretches.
-pub(super) fn stretches(message: &str) -> Vec<Stretch> {
+/// Splits a message into spans.
+pub(super) fn spans(message: &str) -> Vec<Span> {
     let mut reader = Reader { message, section: 1.0, ..Reader::default() };
     for part in parts(message) {
         reader.lines(part);
     }
-    if !reader.stretches.iter().any(|stretch| stretch.weight >= OWN) {
-        // Somebody may write in headings and check boxes alone.
-        reader.stretches.iter_mut().filter(|stretch| stretch.weight == SCAFFOLD).for_each(|stretch| {
-            (stretch.weight, stretch.is_code) = (1.0, false);
+    if !reader.spans.iter().any(|span| span.weight >= OWN) {
+        // Some people write only headings and check boxes.
+        reader.spans.iter_mut().filter(|span| span.weight == SCAFFOLD).for_each(|span| {
+            (span.weight, span.is_code) = (1.0, false);
         });
     }
-    reader.stretches
+    reader.spans
 }
 
-/// The user's own sentences, each with the mark at its end.
-pub(super) fn sentences<'m>(message: &'m str, stretches: &'m [Stretch]) -> impl Iterator<Item = &'m str> {
-    stretches.chunk_by(|a, b| a.sentence == b.sentence).filter_map(move |sentence| {
+/// The sentences that the user wrote, with their punctuation.
+pub(super) fn sentences<'m>(message: &'m str, spans: &'m [Span]) -> impl Iterator<Item = &'m str> {
+    spans.chunk_by(|a, b| a.sentence == b.sentence).filter_map(move |sentence| {
         let (first, last) = (sentence.first()?, sentence.last()?);
         let end = last.range.end;
         let marks = message[end..].find(|c: char| !matches!(c, '"' | '”' | ')' | '?' | '!' | '.' | '？' | '！'));
@@ -62,12 +61,12 @@ pub(super) fn sentences<'m>(message: &'m str, stretches: &'m [Stretch]) -> impl 
     })
 }
 
-/// What of a message is not read, in bytes.
+/// The number of bytes of a message that are not read.
 pub(super) fn unread(message: &str) -> usize {
     message.len().saturating_sub(BEGINNING + END)
 }
 
-/// The beginning and the end of a message, without the comments of a template.
+/// The beginning and the end of a message, without HTML comments.
 fn parts(message: &str) -> Vec<Range<usize>> {
     let all = message.len();
     let middle = match unread(message) {
@@ -91,12 +90,12 @@ fn parts(message: &str) -> Vec<Range<usize>> {
 #[derive(Default)]
 struct Reader<'m> {
     message: &'m str,
-    stretches: Vec<Stretch>,
+    spans: Vec<Span>,
     fence: Option<&'m str>,
     pasted: usize,
     clause: usize,
     sentence: usize,
-    /// What the words of the section count.
+    /// The weight of words in the current section.
     section: f64,
 }
 
@@ -122,7 +121,7 @@ impl<'m> Reader<'m> {
         }
     }
 
-    /// Whether a line is a template's: a heading, a line in bold, a check box, or one of its own sentences.
+    /// Whether a line belongs to a template: a heading, a bold line, a check box, or a placeholder sentence.
     fn is_scaffold(&mut self, line: &str, at: usize) -> bool {
         let bold = line.strip_prefix("**").and_then(|rest| rest.trim_end_matches([':', ' ']).strip_suffix("**"));
         let title = line.trim_start_matches('#');
@@ -131,7 +130,7 @@ impl<'m> Reader<'m> {
             let heading = heading.to_lowercase();
             let is_side = List::Side.find(&heading).is_some();
             self.section = if is_side { IN_A_SIDE_SECTION } else { 1.0 };
-            // `# Title` at the beginning is the title of what follows.
+            // A `# Title` that begins the message is the user's.
             return !(line.starts_with("# ") && self.message[..at].trim().is_empty());
         }
         let item = line.trim_start_matches(['-', '*', '+', ' ']);
@@ -150,14 +149,14 @@ impl<'m> Reader<'m> {
 
     fn push(&mut self, range: Range<usize>, weight: f64, is_code: bool) {
         let (clause, sentence) = (self.clause, self.sentence);
-        self.stretches.push(Stretch { range, weight, clause, sentence, is_code, words: 0..0 });
+        self.spans.push(Span { range, weight, clause, sentence, is_code, words: 0..0 });
     }
 
-    /// A line of prose: clause by clause, with code spans, addresses and negations told apart.
+    /// Splits a line of prose into clauses, and these into code, addresses and negations.
     fn prose(&mut self, line: Range<usize>) {
         let (mut start, mut at) = (line.start, line.start);
         let message = self.message;
-        let mut begins = self.stretches.len();
+        let mut begins = self.spans.len();
         while let Some(skipped) = until(&message[at..line.end], MARKS, is_wide_mark) {
             at += skipped;
             let Some(c) = message[at..].chars().next() else { break };
@@ -176,7 +175,7 @@ impl<'m> Reader<'m> {
                 self.sentence += usize::from(ends_sentence);
                 if ends_sentence {
                     self.drop_courtesy(begins);
-                    begins = self.stretches.len();
+                    begins = self.spans.len();
                 }
             }
             at += c.len_utf8();
@@ -185,20 +184,20 @@ impl<'m> Reader<'m> {
         self.drop_courtesy(begins);
     }
 
-    /// A greeting, thanks, and `could you have a look at this?` say nothing of what there is to look at.
+    /// Drops greetings, thanks and phrases such as `could you have a look at this?`.
     fn drop_courtesy(&mut self, begins: usize) {
-        let is_courtesy = |stretch: &Stretch| is_courtesy(&self.message[stretch.range.clone()]);
-        if self.stretches[begins..].iter().all(is_courtesy) {
-            self.stretches.truncate(begins);
-        } else if self.stretches.get(begins).is_some_and(is_courtesy) {
-            self.stretches.remove(begins);
+        let is_courtesy = |span: &Span| is_courtesy(&self.message[span.range.clone()]);
+        if self.spans[begins..].iter().all(is_courtesy) {
+            self.spans.truncate(begins);
+        } else if self.spans.get(begins).is_some_and(is_courtesy) {
+            self.spans.remove(begins);
         }
     }
 
     fn clause_of(&mut self, clause: Range<usize>) {
         let text = &self.message[clause.clone()];
         let negated = negated(&text.to_ascii_lowercase());
-        // Most clauses are plain words: no code, no address, no denial.
+        // The common case: no code, no address, no negation.
         if negated.is_none() && !text.contains(['`', '@', '/', '.']) {
             let start = clause.start + text.len() - text.trim_start().len();
             let end = start + text.trim().len();
@@ -207,12 +206,12 @@ impl<'m> Reader<'m> {
             }
             return;
         }
-        let first = self.stretches.len();
+        let first = self.spans.len();
         let weight = |at: usize| if negated.as_ref().is_some_and(|range| range.contains(&at)) { NEGATED } else { 1.0 };
         let mut at = 0;
-        for (index, span) in text.split('`').enumerate() {
+        for (index, piece) in text.split('`').enumerate() {
             let is_code = index % 2 == 1;
-            for word in words(span) {
+            for word in words(piece) {
                 let range = clause.start + at + word.start..clause.start + at + word.end;
                 if is_address(&self.message[range.clone()]) {
                     continue;
@@ -220,35 +219,35 @@ impl<'m> Reader<'m> {
                 let base = if is_code { CODE_SPAN } else { 1.0 };
                 self.push(range, base * self.section * weight(at + word.start), is_code);
             }
-            at += span.len() + 1;
+            at += piece.len() + 1;
         }
         self.join(first);
     }
 
-    /// Neighbours that count alike become one stretch: terms of several words stand across them.
+    /// Joins neighbors of the same weight, so that terms of several words are found across them.
     fn join(&mut self, first: usize) {
         let mut kept = first;
-        for place in first..self.stretches.len() {
-            let stretch = self.stretches[place].clone();
-            match self.stretches[first..kept].last_mut() {
+        for place in first..self.spans.len() {
+            let span = self.spans[place].clone();
+            match self.spans[first..kept].last_mut() {
                 Some(last)
-                    if last.weight == stretch.weight
-                        && last.is_code == stretch.is_code
-                        && self.message[last.range.end..stretch.range.start].trim().is_empty() =>
+                    if last.weight == span.weight
+                        && last.is_code == span.is_code
+                        && self.message[last.range.end..span.range.start].trim().is_empty() =>
                 {
-                    last.range.end = stretch.range.end;
+                    last.range.end = span.range.end;
                 }
                 _ => {
-                    self.stretches[kept] = stretch;
+                    self.spans[kept] = span;
                     kept += 1;
                 }
             }
         }
-        self.stretches.truncate(kept);
+        self.spans.truncate(kept);
     }
 }
 
-/// What may end a sentence or a clause.
+/// Characters that may end a sentence or a clause.
 const MARKS: AsciiSet = set(b"!?.,;():");
 
 fn is_wide_mark(c: char) -> bool {
@@ -270,7 +269,7 @@ fn is_abbreviation(before: &str) -> bool {
     matches!(word, "e.g" | "i.e" | "etc" | "vs" | "approx" | "cf" | "No" | "Nr" | "z.B" | "bzw")
 }
 
-/// E-mail addresses and links name people and places, not work.
+/// E-mail addresses and links do not describe work.
 fn is_address(word: &str) -> bool {
     if word.contains("://") || word.starts_with("www.") {
         return true;
@@ -280,9 +279,9 @@ fn is_address(word: &str) -> bool {
     })
 }
 
-/// `A customer wrote`, before a colon.
+/// Introduces a quote: `A customer wrote`, before a colon.
 fn reports(clause: &str) -> bool {
-    /// A longer one says more.
+    /// A longer clause has content of its own.
     const SHORT: usize = 6;
     let mut words = clause.split_whitespace();
     words.clone().count() <= SHORT && words.next_back().is_some_and(|last| List::Says.has(&last.to_lowercase()))
@@ -294,7 +293,7 @@ fn is_courtesy(clause: &str) -> bool {
     words.all(|word| List::any(&TALK, &word.to_lowercase()))
 }
 
-/// Lines that people paste rather than write: quotes, logs, stack traces, shell sessions.
+/// Whether a line looks pasted: a quote, a log, a stack trace, a shell session.
 fn is_pasted(line: &str) -> bool {
     let digits = |text: &str| text.chars().take_while(char::is_ascii_digit).count();
     let stamp = line.trim_start_matches(['[', '(']);

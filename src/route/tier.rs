@@ -1,4 +1,4 @@
-//! How much of the machinery a message gets, when the user does not say, and why.
+//! The tier for a message if the user does not choose one, with the reason.
 
 use super::form::Form;
 use super::text;
@@ -20,5 +20,5 @@ fn is_short_question(message: &str) -> bool {
     message.ends_with(['?', '？'])
         && message.chars().count() <= 120
         && !message.contains('\n')
-        && Form::of(text::sentences(message, &text::stretches(message))) == Form::Inquiry
+        && Form::of(text::sentences(message, &text::spans(message))) == Form::Inquiry
 }

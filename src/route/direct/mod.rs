@@ -1,12 +1,12 @@
-//! Messages that need no agent and that squad is sure to understand: greetings, thanks, and questions that the team's own
-//! files or the ledger answer. What only looks like one is left to the coordinator, who may start nobody either.
+//! Messages that need no agent: greetings, thanks, and questions that the team's files or the ledger answer. Doubtful ones
+//! go to the coordinator, which may also start nobody.
 
 pub(crate) mod question;
 
 use self::question::Question;
 use crate::model::Team;
 
-/// Why nobody needs to be started, or `None` when somebody may.
+/// The reason why no agent is needed, or `None`.
 pub(super) fn read(team: &Team, message: &str) -> Option<&'static str> {
     match Question::read(message, team)? {
         Question::Greeting | Question::Thanks => Some("a greeting or thanks"),

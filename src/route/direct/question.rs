@@ -1,34 +1,33 @@
-//! What a message asks of the team's files and the ledger: pure, words in, a question out.
+//! Recognizes questions that the team's files or the ledger answer.
 //!
-//! Strict on purpose. Every word of a message has to be accounted for, or the message is left to the coordinator, which
-//! understands more.
+//! Strict on purpose: every word of the message has to be accounted for. Otherwise the coordinator decides.
 
 use crate::model::{List, Slug, Team};
 
-/// What squad can answer by itself.
+/// A question that squad can answer by itself.
 #[derive(Clone, Debug, PartialEq)]
 pub(crate) enum Question {
     Greeting,
     Thanks,
-    /// What is going on, and what happened last.
+    /// Current and recent work.
     Status,
-    /// Which runs there were.
+    /// The list of runs.
     Runs,
-    /// Who is on the team.
+    /// The members.
     Team,
-    /// Who a member is.
+    /// One member.
     Member(Slug),
-    /// Who does the work that is named.
+    /// The agent for a kind of work.
     Handler(String),
-    /// What was decided about a topic; about anything where it is empty.
+    /// The decisions about a topic, or all if the topic is empty.
     Decisions(String),
 }
 
-/// Longer messages say more than a question that files answer.
+/// Longer messages are more than such a question.
 const LONGEST: usize = 240;
 
 impl Question {
-    /// `None`: nothing that squad is sure to understand.
+    /// `None`: not clearly one of these questions.
     pub(crate) fn read(message: &str, team: &Team) -> Option<Self> {
         if message.chars().count() > LONGEST || message.contains("```") || !may_ask(message, team) {
             return None;
@@ -46,14 +45,14 @@ impl Question {
     }
 }
 
-/// Whether the first word can begin anything that squad understands: most messages are orders, and known by it.
+/// A quick check of the first word, which rules out most messages: they are orders.
 fn may_ask(message: &str, team: &Team) -> bool {
     let word = message.split(|c: char| !c.is_alphanumeric()).find(|word| !word.is_empty()).unwrap_or_default();
     let word = word.to_lowercase();
     List::any(&FIRST, &word) || named(team, &word).is_some()
 }
 
-/// What a question or a greeting may begin with.
+/// First words of questions and greetings.
 const FIRST: [List; 10] = [
     List::Greeting,
     List::Thanks,
@@ -72,7 +71,7 @@ fn ask(words: &[String], team: &Team) -> Option<Question> {
     decisions(words).or_else(|| who(words, team)).or_else(|| roster(words)).or_else(|| happening(words))
 }
 
-/// Cut where a mark ends a word: the dot of `v1.2` ends nothing.
+/// Splits at punctuation after a word, but not at the dot in `v1.2`.
 fn sentences(message: &str) -> Vec<String> {
     let mut sentences = vec![String::new()];
     for word in message.split_inclusive(char::is_whitespace) {
@@ -110,7 +109,7 @@ fn is_one_of(list: &str, word: &str) -> bool {
 
 fn named<'t>(team: &'t Team, word: &str) -> Option<&'t Slug> {
     let word = word.strip_suffix("'s").unwrap_or(word);
-    // Most names do not even begin like the word.
+    // Most names begin with another letter.
     let is_called = |name: &str| begins_alike(name, word) && Slug::fold(name).is_some_and(|slug| slug.as_str() == word);
     team.members
         .iter()
@@ -118,7 +117,7 @@ fn named<'t>(team: &'t Team, word: &str) -> Option<&'t Slug> {
         .map(|member| &member.slug)
 }
 
-/// Whether a name's first letter is the word's, or one that may become it.
+/// Whether a name and a word begin with the same letter, or with one that folds to it.
 fn begins_alike(name: &str, word: &str) -> bool {
     let first = name.bytes().find(|byte| byte.is_ascii_alphanumeric() || !byte.is_ascii());
     first.is_some_and(|first| !first.is_ascii() || word.as_bytes().first() == Some(&first.to_ascii_lowercase()))
@@ -134,7 +133,7 @@ fn is_greeting(words: &[String], team: &Team) -> bool {
 }
 
 fn is_thanks(words: &[String], team: &Team) -> bool {
-    /// What people praise, and give thanks for.
+    /// Things that people praise or give thanks for.
     const PRAISED: &str = "sprint effort all session review answer quick guys";
     const THANKED_FOR: &str = "fix fixes release support reply feedback patience update explanation";
     let is_thanked_for = |place: usize, word: &String| {
@@ -149,7 +148,7 @@ fn is_thanks(words: &[String], team: &Team) -> bool {
     words.first().is_some_and(|word| List::Thanks.has(word)) && words.iter().enumerate().all(rest)
 }
 
-/// Without what is said for politeness at either end.
+/// Strips polite phrases from both ends.
 fn polished<'w>(words: &'w [String], team: &Team) -> &'w [String] {
     let opens = |word: &String| {
         List::any(&[List::Opening, List::Greeting, List::Addressed], word) || named(team, word).is_some()
@@ -175,7 +174,7 @@ fn decisions(words: &[String]) -> Option<Question> {
     const ASKING: &str =
         "what which did have has is are was were when why who any list latest recent last all our the decisions";
     const QUESTIONS: &str = "what which did have has is are was were when why who any";
-    /// What leads to a topic, and what stands in between.
+    /// Words before the topic.
     const ON: &str = "about on regarding concerning for to whether against so far we since from";
     const BETWEEN: &str = "are were was there do did have has already yet with in still made";
     let place =
@@ -184,12 +183,12 @@ fn decisions(words: &[String]) -> Option<Question> {
         return None;
     }
     let (before, after) = (words.get(..place)?, words.get(place + 1..)?);
-    // A decision table is no decision, and what a decision is like is no question for it.
+    // `decision table` is a term of its own, and `what is the decision like` asks for an opinion.
     let bridges = if is_one_of(QUESTIONS, first(words)) { [ON, BETWEEN] } else { [ON, ""] };
     if after.first().is_some_and(|word| !bridges.iter().any(|list| is_one_of(list, word))) {
         return None;
     }
-    // Between the question and the topic there is nothing that squad would have to understand.
+    // Only known words may stand between the question and the topic.
     let is_known =
         |word: &String| List::any(&[List::Plain, List::When], word) || is_one_of("latest recent last made why", word);
     let after: Vec<String> = after.iter().skip_while(|word| is_known(word)).cloned().collect();

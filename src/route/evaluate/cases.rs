@@ -1,4 +1,4 @@
-//! Labelled cases, as a file of them says.
+//! Reads labelled cases from a file.
 
 use std::collections::BTreeSet;
 
@@ -6,24 +6,24 @@ use serde::{Deserialize, Serialize};
 
 use crate::model::{Problem, Severity, Slug, Source, Team, list};
 
-/// What a careful reader says of a message.
+/// The label of a message.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub(crate) enum CaseKind {
-    /// One agent's work; each of the accepted ones is right.
+    /// Work for one agent; any accepted agent is right.
     Single,
-    /// The work of all accepted agents together.
+    /// Work for all accepted agents together.
     Multi,
-    /// Nobody could say whose work it is: the router has to abstain.
+    /// The message does not tell whose work it is: the router has to abstain.
     Ambiguous,
-    /// Nobody needs to be started.
+    /// No agent is needed.
     Direct,
 }
 
-/// A message with what routing should make of it. A file of cases holds one such JSON object a line.
+/// A message and its label: one JSON object per line of the file.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub(crate) struct Case {
-    /// Counted from 1 in the file.
+    /// The line in the file, from 1.
     #[serde(skip)]
     pub(crate) line: usize,
     pub(crate) message: String,
@@ -33,7 +33,7 @@ pub(crate) struct Case {
     pub(crate) agent: Option<String>,
     #[serde(default)]
     pub(crate) accept: Vec<String>,
-    /// Whether all accepted agents are needed. Says the same as the kind, for readers that do not know the kinds.
+    /// Whether all accepted agents are needed. Redundant with the kind, for other readers of the file.
     #[serde(default)]
     pub(crate) all: bool,
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
@@ -43,7 +43,7 @@ pub(crate) struct Case {
 }
 
 impl Case {
-    /// The agents that are right, by their slugs.
+    /// The slugs of the right agents.
     pub(crate) fn accepted(&self) -> BTreeSet<Slug> {
         let names: Vec<&String> =
             if self.accept.is_empty() { self.agent.iter().collect() } else { self.accept.iter().collect() };
@@ -51,7 +51,7 @@ impl Case {
     }
 
     fn read(text: &str, line: usize) -> Result<Self, (&'static str, String)> {
-        // A structure is read from a list too, which nobody means.
+        // serde would also read a struct from a JSON array.
         if !text.trim_start().starts_with('{') {
             return Err(("case-not-json", "not a JSON object".to_owned()));
         }
@@ -71,7 +71,7 @@ impl Case {
     }
 }
 
-/// The cases of a file, and what is wrong with its other lines. Blank lines are passed over.
+/// The cases of a file, and the problems of its other lines. Blank lines are skipped.
 pub(crate) fn cases(text: &str, file: &str) -> (Vec<Case>, Vec<Problem>) {
     let (mut cases, mut problems) = (Vec::new(), Vec::new());
     for (line, text) in
@@ -87,7 +87,7 @@ pub(crate) fn cases(text: &str, file: &str) -> (Vec<Case>, Vec<Problem>) {
     (cases, problems)
 }
 
-/// Accepted agents that the team cannot start: such a case is about another team, or about an earlier one.
+/// Accepted agents that the team cannot start: the case is about another team or an earlier state of this one.
 pub(crate) fn strangers(team: &Team, cases: &[Case], file: &str) -> Vec<Problem> {
     let is_stranger = |agent: &Slug| !team.startable().any(|member| member.slug == *agent);
     let told = |case: &Case| {

@@ -1,4 +1,4 @@
-//! How right the router is, measured on labelled cases: pure, cases and plans in, figures and grouped mistakes out.
+//! Measures the router on labelled cases: figures, and mistakes grouped by cause.
 
 mod cases;
 
@@ -9,16 +9,16 @@ use serde::Serialize;
 pub(crate) use self::cases::{Case, CaseKind, cases, strangers};
 use crate::model::{Evidence, Plan, PlanKind, Slug};
 
-/// What is counted. Rates are `None` where there is nothing to divide by.
+/// Counts. A rate is `None` if there are no cases for it.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub(crate) struct Figures {
     pub(crate) single: usize,
-    /// Single cases to which some agent was given.
+    /// Single cases whose plan has an agent.
     pub(crate) answered: usize,
-    /// Answered ones whose first agent is accepted.
+    /// Answered cases whose first agent is accepted.
     pub(crate) right: usize,
     pub(crate) multi: usize,
-    /// Sum over the multi cases of the share of their agents that the plan holds.
+    /// Sum over the multi cases of the share of accepted agents in the plan.
     pub(crate) recalled: f64,
     pub(crate) ambiguous: usize,
     pub(crate) abstained: usize,
@@ -86,7 +86,7 @@ fn given(plan: &Plan) -> &[Slug] {
     if plan.kind == PlanKind::Agents { &plan.agents } else { &[] }
 }
 
-/// How single cases would fare if the router only answered from some confidence on.
+/// Coverage and precision on single cases if the router answered from this confidence on.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub(crate) struct Point {
     pub(crate) confidence: f64,
@@ -94,16 +94,16 @@ pub(crate) struct Point {
     pub(crate) precision: f64,
 }
 
-/// In which way a plan is wrong.
+/// The kind of mistake in a plan.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize)]
 #[serde(rename_all = "snake_case")]
 pub(crate) enum Mistake {
     WrongAgent,
-    /// Some of the agents that are needed are not in the plan.
+    /// The plan lacks some of the needed agents.
     Incomplete,
-    /// The router abstained where a reader would not.
+    /// The router abstained, but the label names an agent.
     NotAnswered,
-    /// The router answered where a reader could not.
+    /// The router answered an ambiguous case.
     NotAbstained,
     TakenForDirect,
     NotDirect,
@@ -141,18 +141,18 @@ impl Mistake {
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub(crate) struct Group {
     pub(crate) mistake: Mistake,
-    /// The strongest evidence for somebody it is not right to choose; `None` where nothing spoke for anybody wrong.
+    /// The strongest evidence for a wrong agent, if there is any.
     pub(crate) misled_by: Option<Evidence>,
-    /// Lines of the file of cases.
+    /// Lines in the file of cases.
     pub(crate) lines: Vec<usize>,
 }
 
-/// What became of one case.
+/// The result for one case.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub(crate) struct Prediction {
     pub(crate) line: usize,
     pub(crate) message: String,
-    /// What was wanted.
+    /// The label.
     pub(crate) kind: CaseKind,
     pub(crate) accept: BTreeSet<Slug>,
     pub(crate) mistake: Option<Mistake>,
@@ -169,7 +169,7 @@ pub(crate) struct Evaluation {
     pub(crate) predictions: Vec<Prediction>,
 }
 
-/// Compares each case with the plan that was made for it.
+/// Compares each case with its plan.
 pub(crate) fn evaluate(planned: impl IntoIterator<Item = (Case, Plan)>) -> Evaluation {
     let mut figures = Figures::default();
     let mut predictions = Vec::new();
@@ -182,7 +182,7 @@ pub(crate) fn evaluate(planned: impl IntoIterator<Item = (Case, Plan)>) -> Evalu
     Evaluation { curve: curve(&predictions), groups: groups(&predictions), figures, predictions }
 }
 
-/// From the least confident answer on, in steps that hold a tenth of the answers each.
+/// The points at each tenth of the answers, from the least confident answer on.
 fn curve(predictions: &[Prediction]) -> Vec<Point> {
     const STEPS: usize = 10;
     let singles: Vec<&Prediction> =
@@ -228,7 +228,7 @@ fn groups(predictions: &[Prediction]) -> Vec<Group> {
     groups
 }
 
-/// The strongest evidence for an agent that is not accepted: of those the plan names where it names any.
+/// The strongest evidence for a wrong agent; for one that the plan names, if it names any.
 fn misleading(prediction: &Prediction) -> Option<&Evidence> {
     let plan = &prediction.plan;
     let is_wrong = |agent: &Slug| !prediction.accept.contains(agent);

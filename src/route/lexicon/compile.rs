@@ -1,11 +1,11 @@
-//! The tables as the router looks things up in them: made when squad is built, for stemming them takes milliseconds.
+//! Compiles the tables at build time, because stemming them takes milliseconds.
 //!
 //! Numbers are two bytes, the lower one first. Terms are counted in the order they are found; `0` is a free slot.
 //!
 //! ```text
-//! slots: as many as `SLOTS`, the number of a term and one more, at its hash or behind it
-//! places: of each term's record, four bytes each
-//! record: length, text · how much it says · hints · count of phrases; of each: count, terms after the first · hints
+//! slots: `SLOTS` entries, each the number of a term plus one, at the term's hash or in a later slot
+//! offsets: of each term's record, four bytes each
+//! record: length, text · content class · hints · number of phrases; for each: count, terms after the first · hints
 //! hints: count; of each: area, code
 //! ```
 
@@ -13,10 +13,10 @@ use std::collections::BTreeMap;
 
 use super::lexicon::Lexicon;
 use super::slots::{SLOTS, hash};
-use super::terms::{Place, each_term};
+use super::terms::{TermKind, each_term};
 use crate::model::List;
 
-/// What a hint is taken from and how strong it is: see `Hint` in the lexicon.
+/// The source and strength of a hint, as `Hint` in the lexicon.
 const STRONG: u8 = 1;
 const OF_ROLES: u8 = 2;
 const OF_REQUESTS: u8 = 4;
@@ -40,7 +40,7 @@ struct Tables {
     terms: Vec<Term>,
 }
 
-/// The table of terms, made of the areas' table and the lists of words.
+/// The table of terms, from the table of areas and the word lists.
 pub(crate) fn compile(areas: &str) -> Vec<u8> {
     let mut tables = Tables::default();
     for (list, says) in [(List::Stop, SAYS_NOTHING), (List::Talk, SAYS_NOTHING), (List::Common, SAYS_LITTLE)] {
@@ -51,7 +51,7 @@ pub(crate) fn compile(areas: &str) -> Vec<u8> {
         }
     }
     tables.read_areas(areas);
-    // A word that says nothing in one language (`die`, `dos`) says no area for sure in another.
+    // A stop word of one language (`die`, `dos`) is only a weak hint in another.
     for term in tables.terms.iter_mut().filter(|term| term.says == SAYS_NOTHING) {
         term.hints.retain(|[_, code]| code & STRONG == 0);
     }
@@ -82,7 +82,7 @@ impl Tables {
         }
     }
 
-    /// A term of the tables speaks of an area.
+    /// Adds a hint from a term to an area.
     fn hint(&mut self, terms: &[u16], hint: [u8; 2]) {
         let Some((first, rest)) = terms.split_first() else { return };
         let entry = &mut self.terms[usize::from(*first)];
@@ -95,13 +95,13 @@ impl Tables {
             }
             &mut entry.phrases[place].1
         };
-        // The first that is said of a term and an area stands: strong before weak.
+        // The first hint of a term for an area wins; strong ones come first.
         if !hints.iter().any(|[area, code]| *area == hint[0] && (code ^ hint[1]) & !STRONG == 0) {
             hints.push(hint);
         }
     }
 
-    /// The number of a term, which is new with how much it says.
+    /// The number of a term; a new term gets this content class.
     fn term(&mut self, text: &str, says: u8) -> u16 {
         if let Some(known) = self.ids.get(text) {
             return *known;
@@ -150,9 +150,9 @@ fn length(length: usize) -> u8 {
 
 /// Calls `each` with every term of a line.
 fn each_word(text: &str, mut each: impl FnMut(&str)) {
-    // No table yet: what the tables say of files is not said of them.
+    // The table of files does not exist yet, so file names imply nothing here.
     each_term(&Lexicon, text, &mut |term, _, place| {
-        if place == Place::Word && !term.is_empty() {
+        if place == TermKind::Word && !term.is_empty() {
             each(term);
         }
     });

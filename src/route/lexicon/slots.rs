@@ -1,4 +1,4 @@
-//! Where a term of the tables is found: the same when squad is built and when it runs, and on every machine.
+//! The hash of terms, shared by the build and the program, and equal on all machines.
 
 /// A term is at the slot of its hash, or in one of the next.
 pub(crate) const SLOTS: usize = 8192;

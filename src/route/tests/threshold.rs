@@ -8,8 +8,8 @@ fn ranking<T>(confidence: f64, then: impl FnOnce(&Ranking, &Index<'_>) -> T) -> 
     let team = sample();
     let index = Index::new(&team, &[]);
     let text = "Add an endpoint for invoices";
-    let message = Message::read(&index, text, text::stretches(text));
-    let mut ranking = Ranking::of(&index, index.said(&message, &message.stretches));
+    let message = Message::read(&index, text, text::spans(text));
+    let mut ranking = Ranking::of(&index, index.signals(&message, &message.spans));
     let (agent, _) = ranking.best.expect("a row speaks of endpoints");
     ranking.best = Some((agent, confidence));
     then(&ranking, &index)
