@@ -1,25 +1,25 @@
-//! How much a session may be told.
+//! Limits the size of a session's context.
 
 use serde::Serialize;
 
 use crate::model::Tier;
 
-/// How many tokens a text is, about: a token is taken for four bytes, which errs by −6 … +17 % on real team files.
-/// Exact counts would need the vocabulary of every model that may be chosen.
+/// The approximate number of tokens, at four bytes each: off by −6 … +17 % on real team files. Exact counts would need
+/// the vocabulary of every possible model.
 pub(crate) fn tokens(text: &str) -> usize {
     text.len().div_ceil(4)
 }
 
-/// Decisions may take this much of what the charter leaves, history the rest. The two shares are apart, so that a new
-/// decision never changes which part of an agent's history it sees.
+/// The fraction for decisions of the space left by the charter; the rest is for history. The shares are fixed, so that
+/// a new decision never changes which part of its history an agent sees.
 const DECISIONS_SHARE: (usize, usize) = (2, 3);
-/// What all of the team may know, its skills and its notes, each take at most this part of what the charter leaves. A
-/// team without them has all of it for its records.
+/// Skills and notes each get at most this fraction of the space left by the charter. A team without them has all of it
+/// for its records.
 const KNOWLEDGE_SHARE: usize = 8;
-/// A long charter never leaves a session without the team's decisions.
+/// Tokens for records even after a long charter, so that a session always has the team's decisions.
 const LEAST_FOR_RECORDS: usize = 1_500;
 
-/// Tokens of prompt and context together, and of that what the records may take.
+/// Token limits of a session, in total and for its parts.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 pub(crate) struct Budget {
     pub(crate) total: usize,
@@ -38,13 +38,12 @@ fn total(tier: Tier) -> usize {
 }
 
 impl Budget {
-    /// Bytes that what the team says of its project may take: a quarter of the tokens, at four bytes to one.
+    /// Bytes for prose about the project: a quarter of the tokens, at four bytes each.
     pub(super) fn of_project(tier: Tier) -> usize {
         total(tier)
     }
 
-    /// `fixed` is what is always told: charter, way of working, project, roster. `skills` and `notes` are what all of them would
-    /// take.
+    /// `fixed`: size of charter, instructions, project and roster. `skills`, `notes`: sizes needed for all of them.
     pub(super) fn new(tier: Tier, fixed: usize, skills: usize, notes: usize) -> Self {
         let total = total(tier);
         if matches!(tier, Tier::Direct | Tier::Lightweight) {

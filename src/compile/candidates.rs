@@ -1,18 +1,20 @@
-//! Asking the coordinator who works on a message, with the candidates and what the router found for each.
+//! Asks the coordinator who works on a message, with the router's candidates and evidence.
 
 use std::collections::BTreeMap;
 
 use super::Compiler;
+use super::fixed_parts::owned;
 use super::prompt::message_in_choice;
-use super::standing::owned;
 use super::text::{line, one_line};
 use crate::model::{Evidence, Member, Plan, Slug, first_line, quote};
 
-/// What the request takes beside the message, in bytes.
-pub(super) const LARGEST: usize =
-    ASKED.len() + FOUND.len() + QUOTED.len() + CANDIDATES * (CANDIDATE + REASONS * REASON);
+/// Most bytes of the request without the message.
+pub(super) const LARGEST: usize = REQUEST.len()
+    + CANDIDATES_HEADING.len()
+    + MESSAGE_HEADING.len()
+    + MAX_CANDIDATES * (MAX_CANDIDATE + MAX_REASONS * MAX_REASON);
 
-const ASKED: &str = "\
+const REQUEST: &str = "\
 Choose who works on the message quoted at the end. Answer with one JSON object and nothing else:
 
 {\"agents\": [\"slug\", …], \"reason\": \"one sentence\"}
@@ -28,45 +30,45 @@ Where nobody needs to work on it (a question you can answer, thanks), answer the
 
 Where you cannot tell whose work it is, leave both empty: the user is asked.
 ";
-const FOUND: &str = "
+const CANDIDATES_HEADING: &str = "
 The router was not sure. Its candidates, with what speaks for each and against, and the weight of that:
 
 ";
-const QUOTED: &str = "\nMessage:\n\n";
+const MESSAGE_HEADING: &str = "\nMessage:\n\n";
 
 /// Five candidates and the lead.
-const CANDIDATES: usize = 6;
-/// Bytes of what a candidate is and owns, and of each reason.
-const CANDIDATE: usize = 240;
-const REASONS: usize = 2;
-const REASON: usize = 180;
+const MAX_CANDIDATES: usize = 6;
+/// Most bytes of a candidate's description, and of each reason.
+const MAX_CANDIDATE: usize = 240;
+const MAX_REASONS: usize = 2;
+const MAX_REASON: usize = 180;
 
 impl Compiler<'_> {
-    /// Asks the coordinator who works.
+    /// The prompt that asks the coordinator who works.
     pub(crate) fn choice_prompt(&self, message: &str, plan: &Plan) -> String {
-        let mut prompt = ASKED.to_owned();
+        let mut prompt = REQUEST.to_owned();
         let candidates = self.candidates(plan);
         if !candidates.is_empty() {
-            prompt.push_str(FOUND);
+            prompt.push_str(CANDIDATES_HEADING);
             candidates.iter().for_each(|(member, reasons)| self.push_candidate(&mut prompt, member, reasons));
         }
-        prompt.push_str(QUOTED);
+        prompt.push_str(MESSAGE_HEADING);
         prompt + &message_in_choice(message)
     }
 
     fn push_candidate(&self, prompt: &mut String, member: &Member, reasons: &[&Evidence]) {
         let owns = owned(self.sources.team, member, false);
-        let about = line(&format!("{}: {}{owns}", member.slug, one_line(&member.role)), CANDIDATE);
-        prompt.push_str(&within(&about, CANDIDATE));
+        let about = line(&format!("{}: {}{owns}", member.slug, one_line(&member.role)), MAX_CANDIDATE);
+        prompt.push_str(&within(&about, MAX_CANDIDATE));
         for Evidence { why, source, weight, .. } in reasons {
             let why: Vec<&str> = why.split_whitespace().collect();
-            let source = first_line(source, REASON / 2);
-            let why = first_line(&why.join(" "), REASON.saturating_sub(source.len() + 20));
-            prompt.push_str(&within(&format!("- {why} ({source}; {weight:.2})"), REASON));
+            let source = first_line(source, MAX_REASON / 2);
+            let why = first_line(&why.join(" "), MAX_REASON.saturating_sub(source.len() + 20));
+            prompt.push_str(&within(&format!("- {why} ({source}; {weight:.2})"), MAX_REASON));
         }
     }
 
-    /// Those for whom most speaks, each with its strongest reasons.
+    /// The candidates with the most evidence, each with its strongest reasons.
     fn candidates<'p>(&self, plan: &'p Plan) -> Vec<(&Member, Vec<&'p Evidence>)> {
         let mut totals: BTreeMap<&Slug, f64> = BTreeMap::new();
         for evidence in &plan.evidence {
@@ -78,15 +80,15 @@ impl Compiler<'_> {
         let reasons = |slug: &Slug| {
             let mut reasons: Vec<&Evidence> = plan.evidence.iter().filter(|it| it.agent == *slug).collect();
             reasons.sort_by(|a, b| b.weight.abs().total_cmp(&a.weight.abs()));
-            reasons.truncate(REASONS);
+            reasons.truncate(MAX_REASONS);
             reasons
         };
         let known = agents.into_iter().filter_map(|(slug, _)| Some((member(slug)?, reasons(slug))));
-        known.take(CANDIDATES).collect()
+        known.take(MAX_CANDIDATES).collect()
     }
 }
 
-/// A quoted line of at most so many bytes.
+/// A quoted line of at most this many bytes.
 fn within(text: &str, limit: usize) -> String {
     quote(text.get(..text.floor_char_boundary(limit - 3)).unwrap_or_default())
 }
@@ -127,7 +129,7 @@ mod tests {
         all.push(evidence("bob", "its boundaries name test", -1.0));
         all.push(evidence("gone", "left long ago", 9.0));
         let prompt = asked("Test it", &["ada", "bob"], all);
-        assert_eq!(prompt.matches("row ").count(), REASONS + 1, "{prompt}");
+        assert_eq!(prompt.matches("row ").count(), MAX_REASONS + 1, "{prompt}");
         assert!(prompt.contains("> bob: Dev; owns the parser; its tests\n"), "{prompt}");
         assert!(prompt.contains("> - row matches test (.squad/routing.md:5; 2.00)\n"), "{prompt}");
         assert!(prompt.contains("> - its boundaries name test (.squad/routing.md:5; -1.00)\n"), "{prompt}");

@@ -1,25 +1,25 @@
-//! Choosing within a budget.
+//! Selection within a budget.
 
-/// What became of a candidate.
+/// The result for a candidate.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Fit {
-    In,
-    /// There was a reason not even to offer it.
-    NotOffered,
+pub(super) enum Selection {
+    Included,
+    /// Excluded before considering its size.
+    NotConsidered,
     NoRoom,
 }
 
-/// Takes candidates in their order as long as they fit; a smaller one may fit where a larger one did not.
-pub(super) fn choose(sizes: impl Iterator<Item = Option<usize>>, mut room: usize) -> Vec<Fit> {
+/// Takes candidates in order as long as they fit. A smaller one may fit after a larger one did not.
+pub(super) fn choose(sizes: impl Iterator<Item = Option<usize>>, mut room: usize) -> Vec<Selection> {
     sizes
         .map(|size| match size {
-            None => Fit::NotOffered,
+            None => Selection::NotConsidered,
             Some(size) => match room.checked_sub(size) {
                 Some(left) => {
                     room = left;
-                    Fit::In
+                    Selection::Included
                 }
-                None => Fit::NoRoom,
+                None => Selection::NoRoom,
             },
         })
         .collect()

@@ -1,26 +1,26 @@
-//! A compiled session, and the account of how it came about.
+//! A compiled session and its receipt.
 
 use super::budget::{Budget, tokens};
-use super::history::Past;
-use super::material::{LARGEST, Material};
+use super::coordinator_context::{CoordinatorContext, LARGEST};
+use super::fixed_parts::{ceremony_line, facilitated, has_text};
+use super::history::RankedNotes;
 use super::receipt::{Input, InputKind, Receipt, Totals, always, hash};
-use super::standing::{ceremony_line, facilitated, has_text};
 use super::{Compiler, decisions, history, prompt, sections, skills};
 use crate::model::{Member, SessionSpec};
 
-/// A session, and how it came about.
+/// A compiled session with the data for its receipt.
 pub(crate) struct Compiled<'a> {
     pub(crate) spec: SessionSpec,
     pub(super) compiler: &'a Compiler<'a>,
-    pub(super) making: Making<'a>,
+    pub(super) receipt_data: ReceiptData<'a>,
 }
 
-pub(super) enum Making<'a> {
-    Agent { member: &'a Member, past: Past<'a>, budget: Budget, told: Box<Selected<'a>> },
-    Coordinator(Box<Material<'a>>),
+pub(super) enum ReceiptData<'a> {
+    Agent { member: &'a Member, past: RankedNotes<'a>, budget: Budget, selected: Box<Selected<'a>> },
+    Coordinator(Box<CoordinatorContext<'a>>),
 }
 
-/// What an agent is told beside what is fixed, in the order of the prompt.
+/// The selected parts of an agent's context, in the order of the prompt.
 pub(super) struct Selected<'a> {
     pub(super) project: sections::Selected<'a>,
     pub(super) skills: skills::Selected,
@@ -34,24 +34,25 @@ impl Compiled<'_> {
         tokens(&self.spec.prompt) + tokens(&self.spec.told())
     }
 
-    /// Every input with its hash, its size, and why it went in or stayed out.
+    /// All inputs with hash and size, and why each was included or left out.
     pub(crate) fn receipt(&self) -> Receipt {
         let mut inputs = Vec::new();
-        let (budget, [skills, notes, decisions, history]) = match &self.making {
-            Making::Agent { member, past, budget, told } => {
-                self.fixed_inputs(member, &told.project, &mut inputs);
-                self.compiler.skills.receipt(&told.skills, budget.skills, &mut inputs);
-                self.compiler.notes.receipt(&told.notes, budget.notes, &mut inputs);
-                self.compiler.decisions.receipt(&told.decisions, budget, &mut inputs);
-                past.receipt(&told.history, budget.history, &mut inputs);
-                let texts = [&told.skills.text, &told.notes.text, &told.decisions.text, &told.history.text];
+        let (budget, [skills, notes, decisions, history]) = match &self.receipt_data {
+            ReceiptData::Agent { member, past, budget, selected } => {
+                self.fixed_inputs(member, &selected.project, &mut inputs);
+                self.compiler.skills.receipt(&selected.skills, budget.skills, &mut inputs);
+                self.compiler.notes.receipt(&selected.notes, budget.notes, &mut inputs);
+                self.compiler.decisions.receipt(&selected.decisions, budget, &mut inputs);
+                past.receipt(&selected.history, budget.history, &mut inputs);
+                let texts =
+                    [&selected.skills.text, &selected.notes.text, &selected.decisions.text, &selected.history.text];
                 (*budget, texts.map(String::as_str))
             }
-            Making::Coordinator(material) => {
-                material.receipt(&mut inputs);
-                let decisions = material.decisions.limit.div_ceil(4);
+            ReceiptData::Coordinator(parts) => {
+                parts.receipt(&mut inputs);
+                let decisions = parts.decisions.limit.div_ceil(4);
                 let budget = Budget { total: LARGEST.div_ceil(4), skills: 0, notes: 0, decisions, history: 0 };
-                (budget, ["", "", material.decisions.text.as_str(), ""])
+                (budget, ["", "", parts.decisions.text.as_str(), ""])
             }
         };
         let spec = &self.spec;

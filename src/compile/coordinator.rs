@@ -1,39 +1,39 @@
-//! The coordinator's session: it chooses where the router abstains, answers what needs no agent, and writes the final
-//! answer of several agents' work.
+//! The coordinator's session: it routes messages when the router abstains, answers messages that need no agent, and
+//! writes the final answer from several agents' reports.
 //!
 //! ```text
-//! prompt    what it is for, the team's charter for it, how the team routes, the project, the roster   in the hash
-//! context   who does what, who owns which files, decisions by their titles      those about the task, if not all fit
-//! request   the candidates with what speaks for them, and the message
+//! prompt    instructions, the team's charter for it, routing prose, project, roster      in the hash
+//! context   routing rules, module owners, titles of decisions      the relevant ones, if not all fit
+//! request   candidates with evidence, and the message
 //! ```
 
-use super::compiled::{Compiled, Making};
-use super::material::Material;
+use super::compiled::{Compiled, ReceiptData};
+use super::coordinator_context::CoordinatorContext;
 use super::{Compiler, compaction_threshold, compiled_hash, model_choice, prompt};
 use crate::model::{SessionSpec, Slug, Tier, ToolChoice, without_hidden};
 
 impl<'a> Compiler<'a> {
-    /// To choose, or to sum up reports, it needs what it is told and no tool.
+    /// For routing and summaries, which need no tools.
     pub(crate) fn coordinator(&'a self) -> Compiled<'a> {
         self.coordinator_with(ToolChoice::Nothing)
     }
 
-    /// To answer by itself, it may read the project.
+    /// For its own answers, which may need to read the project.
     pub(crate) fn answering_coordinator(&'a self) -> Compiled<'a> {
         self.coordinator_with(ToolChoice::ReadOnly)
     }
 
     fn coordinator_with(&'a self, tools: ToolChoice) -> Compiled<'a> {
         let settings = self.sources.settings;
-        let material = Material::new(self);
-        let fixed = [prompt::COORDINATOR, &material.charter.text, &material.routing.text, &material.project.text];
-        let context = [&material.rules, &material.modules, &material.decisions].map(|lines| lines.text.as_str());
+        let parts = CoordinatorContext::new(self);
+        let fixed = [prompt::COORDINATOR, &parts.charter.text, &parts.routing.text, &parts.project.text];
+        let context = [&parts.rules, &parts.modules, &parts.decisions].map(|lines| lines.text.as_str());
         let mut spec = SessionSpec {
             agent: Slug::coordinator(),
             name: "Coordinator".to_owned(),
             role: "Coordinator".to_owned(),
             tier: Tier::Direct,
-            prompt: without_hidden([&fixed.concat(), &material.roster].map(String::as_str).concat()),
+            prompt: without_hidden([&fixed.concat(), &parts.roster].map(String::as_str).concat()),
             team: String::new(),
             context: without_hidden(context.concat()),
             model: model_choice::coordinator(settings, &self.offer),
@@ -44,6 +44,6 @@ impl<'a> Compiler<'a> {
             compiled_hash: String::new(),
         };
         spec.compiled_hash = compiled_hash(&spec, "");
-        Compiled { spec, compiler: self, making: Making::Coordinator(Box::new(material)) }
+        Compiled { spec, compiler: self, receipt_data: ReceiptData::Coordinator(Box::new(parts)) }
     }
 }

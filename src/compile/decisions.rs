@@ -1,47 +1,47 @@
-//! Which decisions a session is told.
+//! Selects the decisions that a session is told.
 //!
-//! Those in force only. The newest are offered to every task, older ones when they are about it; what has more to do
-//! with the task goes first, then what is newer, as long as there is room.
+//! Only decisions in force. The newest are candidates for every task, older ones only if relevant. More relevant
+//! decisions come first, then newer ones, as long as they fit.
 
 use std::collections::BTreeMap;
 
 use super::budget::{Budget, tokens};
-use super::choice::{Fit, choose};
+use super::choice::{Selection, choose};
 use super::receipt::{Input, InputKind, hash};
 use super::text::{cite, head};
 use super::topic::{Hits, Topic};
 use crate::model::{Decision, DecisionId, DecisionState, plural, quote};
 
-/// Decisions offered to a session whatever its task (DESIGN §3, from the "squads" document).
+/// How many of the newest decisions are candidates for every task.
 const RECENT: usize = 20;
-/// Characters of one decision that go into a prompt; the rest is in its file. More of those that are about the task.
+/// Most characters of a decision in a prompt, more if it is relevant; the file has the rest.
 const LENGTH: usize = 700;
 const RELEVANT_LENGTH: usize = 1_600;
 
 /// The decisions of a team, ranked for a task.
 pub(super) struct Ranked<'a> {
-    /// The best first.
-    offers: Vec<Offer<'a>>,
-    /// Those no longer in force, and why.
+    /// Best first.
+    candidates: Vec<Candidate<'a>>,
+    /// Decisions no longer in force, and why.
     ended: Vec<(&'a Decision, String)>,
 }
 
-struct Offer<'a> {
+struct Candidate<'a> {
     decision: &'a Decision,
-    /// 0 is the newest.
+    /// 0 for the newest.
     age: usize,
     relevance: u32,
     shared: Vec<&'a str>,
 }
 
-/// What a session is told of decisions.
+/// The selected decisions.
 pub(super) struct Selected {
     pub(super) text: String,
-    fits: Vec<Fit>,
+    selections: Vec<Selection>,
 }
 
-impl Offer<'_> {
-    fn is_offered(&self) -> bool {
+impl Candidate<'_> {
+    fn is_considered(&self) -> bool {
         self.age < RECENT || self.relevance > 0
     }
 
@@ -58,20 +58,20 @@ impl<'a> Ranked<'a> {
             decisions.iter().filter_map(|decision| Some((decision.supersedes.as_ref()?, &decision.id))).collect();
         let is_in_force = |decision: &&Decision| !by.contains_key(&decision.id) && decision.ended().is_none();
         let in_force: Vec<&Decision> = decisions.iter().filter(is_in_force).collect();
-        let hits: Vec<Hits> = in_force.iter().map(|decision| look(decision, topic)).collect();
+        let hits: Vec<Hits> = in_force.iter().map(|decision| hits_of(decision, topic)).collect();
         let weights = topic.weights(&hits);
-        let mut offers: Vec<Offer<'a>> = in_force
+        let mut candidates: Vec<Candidate<'a>> = in_force
             .iter()
             .zip(&hits)
             .enumerate()
-            .map(|(age, (decision, hits))| Offer {
+            .map(|(age, (decision, hits))| Candidate {
                 decision,
                 age,
                 relevance: topic.relevance(*hits, &weights),
                 shared: topic.shared(*hits),
             })
             .collect();
-        offers.sort_by_key(|offer| (std::cmp::Reverse(offer.relevance), offer.age));
+        candidates.sort_by_key(|candidate| (std::cmp::Reverse(candidate.relevance), candidate.age));
         let ended = decisions.iter().filter_map(|decision| {
             let why = match (by.get(&decision.id), decision.ended()) {
                 (Some(by), _) => format!("superseded by {by}"),
@@ -81,45 +81,58 @@ impl<'a> Ranked<'a> {
             };
             Some((decision, why))
         });
-        Self { offers, ended: ended.collect() }
+        Self { candidates, ended: ended.collect() }
     }
 
-    /// The best, for a list of titles.
+    /// The best decisions, for a list of titles.
     pub(super) fn best(&self) -> impl Iterator<Item = &'a Decision> {
-        self.offers.iter().filter(|offer| offer.is_offered()).take(RECENT).map(|offer| offer.decision)
+        self.candidates
+            .iter()
+            .filter(|candidate| candidate.is_considered())
+            .take(RECENT)
+            .map(|candidate| candidate.decision)
     }
 
-    pub(super) fn tell(&self, budget: &Budget) -> Selected {
-        if budget.decisions == 0 || self.offers.is_empty() {
-            return Selected { text: String::new(), fits: vec![Fit::NotOffered; self.offers.len()] };
+    pub(super) fn select(&self, budget: &Budget) -> Selected {
+        if budget.decisions == 0 || self.candidates.is_empty() {
+            return Selected { text: String::new(), selections: vec![Selection::NotConsidered; self.candidates.len()] };
         }
-        let frame = tokens(HEADING) + tokens(&left_out(self.offers.len()));
+        let frame = tokens(HEADING) + tokens(&left_out(self.candidates.len()));
         let rendered: Vec<Option<String>> =
-            self.offers.iter().map(|offer| offer.is_offered().then(|| offer.render())).collect();
+            self.candidates.iter().map(|candidate| candidate.is_considered().then(|| candidate.render())).collect();
         let sizes = rendered.iter().map(|text| text.as_deref().map(tokens));
-        let fits = choose(sizes, budget.decisions.saturating_sub(frame));
+        let selections = choose(sizes, budget.decisions.saturating_sub(frame));
         let mut chosen: Vec<(usize, String)> = self
-            .offers
+            .candidates
             .iter()
             .zip(rendered)
-            .zip(&fits)
-            .filter(|(_, fit)| **fit == Fit::In)
-            .filter_map(|((offer, text), _)| Some((offer.age, text?)))
+            .zip(&selections)
+            .filter(|(_, selection)| **selection == Selection::Included)
+            .filter_map(|((candidate, text), _)| Some((candidate.age, text?)))
             .collect();
-        // Oldest first, as they came about.
+        // Oldest first, in the order they were made.
         chosen.sort_by_key(|(age, _)| std::cmp::Reverse(*age));
         let mut text = HEADING.to_owned();
         text.extend(chosen.iter().map(|(_, text)| text.as_str()));
-        if let Some(more) = self.offers.len().checked_sub(chosen.len()).filter(|more| *more > 0) {
+        if let Some(more) = self.candidates.len().checked_sub(chosen.len()).filter(|more| *more > 0) {
             text.push_str(&left_out(more));
         }
-        Selected { text, fits }
+        Selected { text, selections }
     }
 
-    pub(super) fn receipt(&self, told: &Selected, budget: &Budget, inputs: &mut Vec<Input>) {
-        let (ins, outs): (Vec<_>, Vec<_>) = self.offers.iter().zip(&told.fits).partition(|(_, fit)| **fit == Fit::In);
-        for (offer, fit) in ins.into_iter().chain(outs) {
-            inputs.push(input(offer.decision, tokens(&offer.render()), *fit == Fit::In, offer.why(*fit, budget)));
+    pub(super) fn receipt(&self, selected: &Selected, budget: &Budget, inputs: &mut Vec<Input>) {
+        let (ins, outs): (Vec<_>, Vec<_>) = self
+            .candidates
+            .iter()
+            .zip(&selected.selections)
+            .partition(|(_, selection)| **selection == Selection::Included);
+        for (candidate, selection) in ins.into_iter().chain(outs) {
+            inputs.push(input(
+                candidate.decision,
+                tokens(&candidate.render()),
+                *selection == Selection::Included,
+                candidate.why(*selection, budget),
+            ));
         }
         for (decision, why) in &self.ended {
             let size = tokens(&head(&decision.text, LENGTH));
@@ -128,8 +141,8 @@ impl<'a> Ranked<'a> {
     }
 }
 
-impl Offer<'_> {
-    fn why(&self, fit: Fit, budget: &Budget) -> String {
+impl Candidate<'_> {
+    fn why(&self, selection: Selection, budget: &Budget) -> String {
         if budget.decisions == 0 {
             return "this tier is told no decisions".to_owned();
         }
@@ -137,10 +150,10 @@ impl Offer<'_> {
             (0, age) => format!("number {} of the newest", age + 1),
             (relevance, _) => format!("about the task: {} ({relevance})", self.shared.join(", ")),
         };
-        match fit {
-            Fit::In => merit,
-            Fit::NotOffered => format!("not among the newest {RECENT} and not about the task"),
-            Fit::NoRoom => format!("no room left; {merit}"),
+        match selection {
+            Selection::Included => merit,
+            Selection::NotConsidered => format!("not among the newest {RECENT} and not about the task"),
+            Selection::NoRoom => format!("no room left; {merit}"),
         }
     }
 }
@@ -151,8 +164,8 @@ fn left_out(more: usize) -> String {
     format!("\n{} in force not shown here; search with `squad_decisions`.\n", plural(more, "more decision"))
 }
 
-/// The title, the tags and the paths a decision is about say most.
-fn look(decision: &Decision, topic: &Topic) -> Hits {
+/// Title, tags and scope count as a title.
+fn hits_of(decision: &Decision, topic: &Topic) -> Hits {
     if decision.tags.is_empty() && decision.scope.is_empty() {
         return topic.hits(&decision.title, &decision.text);
     }
@@ -172,7 +185,7 @@ pub(super) fn input(decision: &Decision, tokens: usize, included: bool, why: Str
     }
 }
 
-/// Decisions that no other one supersedes and that do not say themselves that they have ended, newest first.
+/// Decisions that are neither superseded by another nor ended by their own text, newest first.
 pub(crate) fn in_force(decisions: &[Decision]) -> Vec<&Decision> {
     let superseded: std::collections::BTreeSet<&DecisionId> =
         decisions.iter().filter_map(|decision| decision.supersedes.as_ref()).collect();

@@ -1,14 +1,14 @@
-//! Lists of which a session is told as much as there is room for: what is about the task first, shown in its own order.
+//! Selects lines of a list that fit into a session: relevant lines first, shown in their original order.
 
 use super::budget::tokens;
 use super::receipt::{Input, InputKind, hash};
 use super::topic::Topic;
 
-/// What a list might tell.
-pub(super) struct Offer {
+/// A list of candidate lines.
+pub(super) struct CandidateLines {
     heading: &'static str,
     kind: InputKind,
-    /// Why a line is told.
+    /// The reason given in receipts.
     merit: &'static str,
     lines: Vec<Line>,
 }
@@ -17,25 +17,25 @@ struct Line {
     source: String,
     title: String,
     text: String,
-    /// To the task.
+    /// Relevance to the task.
     relevance: u32,
 }
 
-/// What it does tell.
-pub(super) struct Lines {
+/// The selected lines.
+pub(super) struct SelectedLines {
     pub(super) text: String,
-    /// In bytes.
+    /// Limit in bytes.
     pub(super) limit: usize,
-    offer: Offer,
-    is_in: Vec<bool>,
+    candidates: CandidateLines,
+    included: Vec<bool>,
 }
 
-impl Offer {
+impl CandidateLines {
     pub(super) fn new(heading: &'static str, kind: InputKind, merit: &'static str) -> Self {
         Self { heading, kind, merit, lines: Vec::new() }
     }
 
-    /// Adds a line for each item: where it is from, its title, what else it is about, and the line.
+    /// Adds a line for each item. `read` returns source, title, other text on its subject, and the line itself.
     pub(super) fn extend<'a, T: 'a, S: ToString>(
         &mut self,
         topic: &Topic,
@@ -51,12 +51,12 @@ impl Offer {
         }));
     }
 
-    /// Adds lines of which the first is the best.
+    /// Adds lines that are already ranked, best first.
     pub(super) fn in_order(&mut self, lines: impl Iterator<Item = (String, String, String)>) {
         self.lines.extend(lines.map(|(source, title, text)| Line { source, title, text, relevance: 0 }));
     }
 
-    /// What all of them take.
+    /// Bytes needed for all lines.
     pub(super) fn wanted(&self) -> usize {
         match self.lines.is_empty() {
             true => 0,
@@ -64,41 +64,46 @@ impl Offer {
         }
     }
 
-    /// As many as fit into so many bytes.
-    pub(super) fn within(self, limit: usize) -> Lines {
-        let mut is_in = vec![self.wanted() <= limit; self.lines.len()];
+    /// Selects lines that fit into this many bytes.
+    pub(super) fn within(self, limit: usize) -> SelectedLines {
+        let mut included = vec![self.wanted() <= limit; self.lines.len()];
         if self.wanted() > limit {
             let mut room = limit.saturating_sub(self.heading.len() + left_out(self.lines.len()).len());
-            let mut best: Vec<(&Line, &mut bool)> = self.lines.iter().zip(&mut is_in).collect();
+            let mut best: Vec<(&Line, &mut bool)> = self.lines.iter().zip(&mut included).collect();
             best.sort_by_key(|(line, _)| std::cmp::Reverse(line.relevance));
-            for (line, is_in) in best {
-                *is_in = line.text.len() <= room;
-                room -= if *is_in { line.text.len() } else { 0 };
+            for (line, included) in best {
+                *included = line.text.len() <= room;
+                room -= if *included { line.text.len() } else { 0 };
             }
         }
-        let chosen = self.lines.iter().zip(&is_in).filter(|(_, is_in)| **is_in);
+        let chosen = self.lines.iter().zip(&included).filter(|(_, included)| **included);
         let mut text: String = chosen.map(|(line, _)| line.text.as_str()).collect();
         if !text.is_empty() {
             text.insert_str(0, self.heading);
-            let more = is_in.iter().filter(|is_in| !**is_in).count();
+            let more = included.iter().filter(|included| !**included).count();
             text.push_str(&if more > 0 { left_out(more) } else { String::new() });
         }
-        Lines { text, limit, offer: self, is_in }
+        SelectedLines { text, limit, candidates: self, included }
     }
 }
 
-impl Lines {
+impl SelectedLines {
     pub(super) fn receipt(&self, inputs: &mut Vec<Input>) {
-        let (ins, outs): (Vec<_>, Vec<_>) = self.offer.lines.iter().zip(&self.is_in).partition(|(_, is_in)| **is_in);
-        for (line, is_in) in ins.into_iter().chain(outs) {
-            let why = if *is_in { self.offer.merit.to_owned() } else { format!("no room left; {}", self.offer.merit) };
+        let (included_lines, omitted): (Vec<_>, Vec<_>) =
+            self.candidates.lines.iter().zip(&self.included).partition(|(_, included)| **included);
+        for (line, included) in included_lines.into_iter().chain(omitted) {
+            let why = if *included {
+                self.candidates.merit.to_owned()
+            } else {
+                format!("no room left; {}", self.candidates.merit)
+            };
             inputs.push(Input {
                 source: line.source.clone(),
-                kind: self.offer.kind,
+                kind: self.candidates.kind,
                 title: line.title.clone(),
                 hash: hash(&[&line.text]),
                 tokens: tokens(&line.text),
-                included: *is_in,
+                included: *included,
                 why,
             });
         }

@@ -1,29 +1,30 @@
-//! A team, compiled: for each agent what its session is made of, and why.
+//! Compiles a team into the session configuration of each agent, with a receipt of all inputs.
 //!
-//! A pure function of the team's files, the ledger's learnings, the settings, the task and the tier: no clock, no
-//! locale, LF line ends, a stable order with what changes least first (so that the provider's prompt cache hits). The
-//! same input gives the same bytes.
+//! A pure function of the team's files, the ledger's learnings, settings, task and tier: no clock, no locale, LF line
+//! ends. The order is stable and starts with what changes least, so that the provider's prompt cache hits. The same
+//! input gives the same bytes.
 //!
 //! ```text
 //! prompt    the charter
-//! team      how we work here, the project, the roster     the same for all agents      static: in the compiled hash
-//! context   the agent's ceremonies                                                      static: in the compiled hash
-//!           skills, and what all of the team should know
-//!           decisions in force                chosen for the task, within the budget
-//!           what the agent learned before     chosen for the task, within the budget
+//! team      instructions, project, roster       the same for all agents      fixed: in the compiled hash
+//! context   the agent's ceremonies                                           fixed: in the compiled hash
+//!           skills, notes for the whole team
+//!           decisions in force                  selected for the task, within the budget
+//!           learnings and history               selected for the task, within the budget
 //! ```
 //!
-//! Text of the team's records is quoted, line by line, so that none of it can pose as a heading of ours.
+//! Quotes the team's records line by line, so that none of them can act as a heading of squad's.
 
 mod budget;
 mod candidates;
 mod choice;
 mod compiled;
 mod coordinator;
+mod coordinator_context;
 mod decisions;
+mod fixed_parts;
 mod history;
 mod lines;
-mod material;
 mod model_choice;
 mod notes;
 mod prompt;
@@ -31,7 +32,6 @@ mod receipt;
 mod sections;
 mod situation;
 mod skills;
-mod standing;
 mod text;
 mod topic;
 
@@ -40,7 +40,7 @@ pub(crate) use compiled::Compiled;
 pub(crate) use decisions::in_force;
 pub(crate) use prompt::{
     Colleague, Part, PastCall, Rejection, answer_prompt, continuation_prompt, handed_prompt, interrupted_prompt,
-    meeting_prompt, review_prompt, reviser_prompt, revision_prompt, said_meanwhile, task_prompt,
+    meeting_prompt, review_prompt, reviser_prompt, revision_prompt, task_prompt, user_additions,
 };
 pub(crate) use receipt::{Input, Receipt, Totals};
 pub(crate) use situation::{Situation, earlier_turns, written_by_others};
@@ -52,15 +52,15 @@ use crate::model::{
     tools_called, without_hidden,
 };
 use crate::settings::Settings;
-use compiled::{Making, Selected};
+use compiled::{ReceiptData, Selected};
 use decisions::Ranked;
-use history::Past;
+use fixed_parts::{agent_prompt, history_file, own_context, roster_of_owners, team_context};
+use history::RankedNotes;
 use receipt::hash;
 use skills::Catalog as Skills;
-use standing::{agent_prompt, history_file, own_context, roster_of_owners, team_context};
 use topic::Topic;
 
-/// What agents have learned, newest last, as the ledger has it.
+/// The learnings of each agent from the ledger, newest last.
 pub(crate) type Learnings = BTreeMap<Slug, Vec<Learning>>;
 
 #[derive(Clone, Debug, PartialEq)]
@@ -70,23 +70,23 @@ pub(crate) struct Learning {
     /// `yyyy-mm-dd`.
     pub(crate) date: String,
     pub(crate) text: String,
-    /// It is part of a history on another branch, and may have come here with that, edited.
+    /// It landed in a history on another branch, and may have been merged here in an edited form.
     pub(crate) is_elsewhere: bool,
 }
 
-/// What the sessions of one task are compiled from.
+/// The sources for the sessions of a task.
 pub(crate) struct Sources<'a> {
     pub(crate) team: &'a Team,
     pub(crate) learnings: &'a Learnings,
     pub(crate) settings: &'a Settings,
 }
 
-/// What a task is about; made once, for all its sessions.
+/// A task, analysed once for all its sessions.
 pub(crate) struct Task {
     topic: Topic,
-    /// What the message takes of the coordinator's prompt, in bytes.
+    /// Bytes that the message takes in the coordinator's prompt.
     asked: usize,
-    /// `None` when there is no task yet.
+    /// `None` without a task.
     hash: Option<String>,
 }
 
@@ -99,19 +99,19 @@ impl Task {
         }
     }
 
-    /// The team at rest: what is newest counts.
+    /// No task: only recency counts.
     pub(crate) fn none() -> Self {
         Self { topic: Topic::default(), asked: 0, hash: None }
     }
 }
 
-/// Compiles the sessions of one task. The roster is written and decisions are ranked once, whatever the number of agents.
+/// Compiles the sessions of one task. Renders the roster and ranks decisions once for all agents.
 pub(crate) struct Compiler<'a> {
     sources: Sources<'a>,
     task: &'a Task,
     roster: String,
     skills: Skills<'a>,
-    notes: Past<'a>,
+    notes: RankedNotes<'a>,
     decisions: Ranked<'a>,
     offer: Offer,
 }
@@ -122,7 +122,7 @@ impl<'a> Compiler<'a> {
         Self {
             roster: roster_of_owners(team),
             skills: Skills::new(&team.skills, topic),
-            notes: Past::of_team(&team.notes, topic),
+            notes: RankedNotes::of_team(&team.notes, topic),
             decisions: Ranked::new(&team.decisions, topic),
             sources,
             task,
@@ -130,12 +130,12 @@ impl<'a> Compiler<'a> {
         }
     }
 
-    /// For an engine that says which models it offers.
+    /// For an engine that reports which models it offers.
     pub(crate) fn on(self, offer: Offer) -> Self {
         Self { offer, ..self }
     }
 
-    /// What a member has learned, under the name it has and those it had.
+    /// The learnings of a member, under its present and former names.
     fn learnings_of(&self, member: &Member) -> impl Iterator<Item = &'a Learning> {
         let Sources { team, learnings, .. } = self.sources;
         let is_own = |slug: &Slug| team.member_once(slug).is_some_and(|owner| owner.slug == member.slug);
@@ -144,25 +144,25 @@ impl<'a> Compiler<'a> {
         own.flatten().collect::<Vec<_>>().into_iter()
     }
 
-    /// The session of one agent.
+    /// Compiles the session of one agent.
     pub(crate) fn agent(&'a self, member: &'a Member, tier: Tier) -> Compiled<'a> {
         let Sources { team, settings, .. } = self.sources;
         let charter = team.charters.get(&member.slug);
         let prompt = without_hidden(agent_prompt(member, charter));
-        let project = sections::tell(&sections::PROJECT, &team.context, Budget::of_project(tier));
+        let project = sections::select(&sections::PROJECT, &team.context, Budget::of_project(tier));
         let fixed = without_hidden(team_context(&project.text, &self.roster));
         let own = without_hidden(own_context(team, member));
         let fixed_size = tokens(&prompt) + tokens(&fixed) + tokens(&own);
         let budget = Budget::new(tier, fixed_size, self.skills.wanted(), self.notes.wanted());
-        let (skills, notes) = (self.skills.tell(budget.skills), self.notes.tell(budget.notes));
-        let decisions = self.decisions.tell(&budget);
-        let past = Past::new(
+        let (skills, notes) = (self.skills.select(budget.skills), self.notes.select(budget.notes));
+        let decisions = self.decisions.select(&budget);
+        let past = RankedNotes::new(
             team.histories.get(&member.slug).map_or("", String::as_str),
             &history_file(member),
             self.learnings_of(member),
             &self.task.topic,
         );
-        let history = past.tell(budget.history);
+        let history = past.select(budget.history);
         let model = model_choice::resolve(member, charter, settings, tier, &self.offer);
         let mut spec = SessionSpec {
             agent: member.slug.clone(),
@@ -182,11 +182,12 @@ impl<'a> Compiler<'a> {
             compiled_hash: String::new(),
         };
         spec.compiled_hash = compiled_hash(&spec, &own);
-        let told = Box::new(Selected { project, skills, notes, decisions, history });
-        Compiled { spec, compiler: self, making: Making::Agent { member, past, budget, told } }
+        let selected = Box::new(Selected { project, skills, notes, decisions, history });
+        Compiled { spec, compiler: self, receipt_data: ReceiptData::Agent { member, past, budget, selected } }
     }
 
-    /// Which model each agent of a plan gets, and the layer that chose it. It speaks for nobody, so it weighs nothing.
+    /// Each agent's model in a plan, and the layer that chose it. Has no weight, because it is no reason to choose the
+    /// agent.
     pub(crate) fn model_evidence(&self, plan: &Plan) -> Vec<Evidence> {
         let Sources { team, settings, .. } = self.sources;
         let members = plan.agents.iter().chain(&plan.reviewer).filter_map(|slug| team.member(slug));
@@ -215,8 +216,8 @@ impl<'a> Compiler<'a> {
     }
 }
 
-/// What the charter allows. Many teams list under Tools what they program with: `terraform` is no tool that could be
-/// allowed, and a list of such names allows everything.
+/// The tools allowed by the charter. Many teams list programming tools there: `terraform` is no tool of an engine, and
+/// a list of such names only allows all tools.
 fn tools(charter: Option<&Charter>, tier: Tier) -> ToolChoice {
     if matches!(tier, Tier::Direct | Tier::Lightweight) {
         return ToolChoice::ReadOnly;
@@ -240,12 +241,12 @@ fn compaction_threshold(settings: &Settings, tier: Tier) -> Option<f64> {
         _ if !settings.sessions.infinite => None,
         Tier::Direct | Tier::Lightweight => None,
         Tier::Standard => Some(settings.sessions.compaction_threshold),
-        // Full sessions carry more at once and so begin to compact earlier (PRD 4: 0.70 beside 0.80).
+        // Sessions in tier full carry more context at once, so they compact earlier: 0.70 instead of 0.80 by default.
         Tier::Full => Some((settings.sessions.compaction_threshold - 0.10).max(0.10)),
     }
 }
 
-/// Covers what a session is made of. Decisions, history and task reach a living session with its next turn.
+/// Covers everything that requires a new session. Decisions, history and task reach a live session with its next turn.
 fn compiled_hash(spec: &SessionSpec, own_context: &str) -> String {
     let tools = match &spec.tools {
         ToolChoice::All => "all".to_owned(),

@@ -1,10 +1,10 @@
-//! Which model an agent gets: four layers, the first that says something wins; then the fallback chain, where the
-//! engine does not offer that model (DESIGN §5).
+//! Chooses the model of an agent: the first of four layers that names one wins. If the engine does not offer it, the
+//! fallback chain follows.
 
 use crate::model::{Charter, Member, ModelChoice, ModelLayer, Offer, Tier, Unoffered};
 use crate::settings::Settings;
 
-/// A layer's model.
+/// A model and the layer that names it.
 type Candidate<'a> = (&'a String, ModelLayer);
 
 pub(super) fn resolve(
@@ -17,43 +17,42 @@ pub(super) fn resolve(
     let models = &settings.models;
     let names = [member.slug.as_str().to_owned(), member.name.to_lowercase(), member.role.to_lowercase()];
     let all = "all".to_owned();
-    let wished =
+    let overridden =
         names.iter().chain([&all]).find_map(|name| models.overrides.get(name)).map(|id| (id, ModelLayer::User));
     let default = (&models.default, ModelLayer::Default);
-    // Lightweight is the small model by definition, whatever the charter prefers for real work.
+    // Tier lightweight means the small model, whatever the charter prefers.
     if matches!(tier, Tier::Direct | Tier::Lightweight) {
-        let first = wished.unwrap_or((&models.lightweight, ModelLayer::Default));
+        let first = overridden.unwrap_or((&models.lightweight, ModelLayer::Default));
         return offered(first, [default].into_iter(), offer);
     }
     let chartered = charter.and_then(|charter| charter.model.as_ref()).map(|id| (id, ModelLayer::Charter));
     let fallback = charter.into_iter().flat_map(|charter| &charter.fallback).map(|id| (id, ModelLayer::Charter));
-    let of_role = names.iter().find_map(|name| models.roles.get(name)).map(|id| (id, ModelLayer::Role));
-    // Work in the full tier is worth the premium model, whatever the charter prefers for the rest.
-    let of_tier = Some((&models.premium, ModelLayer::Default)).filter(|_| tier == Tier::Full);
-    let first = wished.or(of_tier).or(chartered).or(of_role).unwrap_or(default);
-    offered(first, chartered.into_iter().chain(fallback).chain(of_role).chain([default]), offer)
+    let role_model = names.iter().find_map(|name| models.roles.get(name)).map(|id| (id, ModelLayer::Role));
+    // Tier full means the premium model, whatever the charter prefers.
+    let tier_model = Some((&models.premium, ModelLayer::Default)).filter(|_| tier == Tier::Full);
+    let first = overridden.or(tier_model).or(chartered).or(role_model).unwrap_or(default);
+    offered(first, chartered.into_iter().chain(fallback).chain(role_model).chain([default]), offer)
 }
 
-/// What the charter says of thinking, where the model takes it. A small model in the lightweight tier is not asked to.
+/// The charter's reasoning effort, if the model supports it and the tier is for real work.
 pub(super) fn effort(charter: Option<&Charter>, model: &ModelChoice, tier: Tier, offer: &Offer) -> Option<String> {
     let wanted = charter?.reasoning_effort.as_ref()?;
     let is_for_work = !matches!(tier, Tier::Direct | Tier::Lightweight);
     (is_for_work && offer.takes_effort(model, wanted)).then(|| wanted.clone())
 }
 
-/// The coordinator routes and summarises: by `models.coordinator` or the default model, unless the user or
-/// `[models.roles]` says otherwise.
+/// The coordinator's model: `models.coordinator` or the default, unless the user or `[models.roles]` says otherwise.
 pub(super) fn coordinator(settings: &Settings, offer: &Offer) -> ModelChoice {
     let models = &settings.models;
-    let wished = ["coordinator", "all"].iter().find_map(|name| models.overrides.get(*name));
-    let of_role = models.roles.get("coordinator").map(|id| (id, ModelLayer::Role));
+    let overridden = ["coordinator", "all"].iter().find_map(|name| models.overrides.get(*name));
+    let role_model = models.roles.get("coordinator").map(|id| (id, ModelLayer::Role));
     let default = (&models.default, ModelLayer::Default);
     let own = models.coordinator.as_ref().map(|id| (id, ModelLayer::Default));
-    let first = wished.map(|id| (id, ModelLayer::User)).or(of_role).or(own).unwrap_or(default);
-    offered(first, of_role.into_iter().chain(own).chain([default]), offer)
+    let first = overridden.map(|id| (id, ModelLayer::User)).or(role_model).or(own).unwrap_or(default);
+    offered(first, role_model.into_iter().chain(own).chain([default]), offer)
 }
 
-/// The first choice, or the first of the chain that the engine offers, or else what the engine takes by itself.
+/// The first choice if offered, else the first offered model of the chain, else the engine's default.
 fn offered<'a>(
     (wanted, layer): Candidate<'a>,
     mut chain: impl Iterator<Item = Candidate<'a>>,

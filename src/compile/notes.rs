@@ -1,24 +1,24 @@
-//! A history taken apart into notes that make sense by themselves.
+//! Splits a history into notes that can be understood alone.
 
-/// Sections up to this many bytes stay whole.
-const SECTION: usize = 800;
+/// Most bytes of a section that is kept whole.
+const MAX_SECTION: usize = 800;
 
-/// A short section, or one bullet or paragraph of a long one.
+/// A short section, or a bullet or paragraph of a long one.
 #[derive(Clone, Debug, PartialEq)]
 pub(super) struct Note<'a> {
-    /// The headings it stands under, without the document's title: `Learnings › 2026-01-05: Caching`.
+    /// The headings above it, without the document's title: `Learnings › 2026-01-05: Caching`.
     pub(super) heading: String,
     pub(super) line: usize,
-    /// Its own, or that of the text it follows; empty where nothing before it is dated.
+    /// Its own date, or the last date before it; empty if there is none.
     pub(super) date: &'a str,
-    /// Whether it stands under *Project Context* or a like heading.
-    pub(super) is_standing: bool,
+    /// Whether it is below *Project Context* or a similar heading.
+    pub(super) is_project_context: bool,
     pub(super) text: &'a str,
 }
 
-/// The notes of a history, in its order.
+/// The notes of a history, in order.
 pub(super) fn notes(history: &str) -> Vec<Note<'_>> {
-    let mut reader = Reader::default();
+    let mut parser = NoteParser::default();
     let lines = lines(history);
     let mut start = 0;
     let mut fence: Option<&str> = None;
@@ -29,20 +29,20 @@ pub(super) fn notes(history: &str) -> Vec<Note<'_>> {
             None => {
                 fence = fence_mark(line.text);
                 if heading(line.text).is_some() {
-                    reader.section(history, &lines[start..index]);
+                    parser.section(history, &lines[start..index]);
                     start = index;
                 }
             }
         }
     }
-    reader.section(history, &lines[start..]);
-    reader.notes
+    parser.section(history, &lines[start..]);
+    parser.notes
 }
 
 #[derive(Clone, Copy)]
 struct Line<'a> {
     number: usize,
-    /// Bytes of the history.
+    /// Byte offset in the history.
     start: usize,
     text: &'a str,
 }
@@ -58,15 +58,15 @@ fn lines(text: &str) -> Vec<Line<'_>> {
 }
 
 #[derive(Default)]
-struct Reader<'a> {
-    /// The headings that are open, with their levels.
+struct NoteParser<'a> {
+    /// The current headings with their levels.
     open: Vec<(usize, &'a str)>,
     date: &'a str,
     notes: Vec<Note<'a>>,
 }
 
-impl<'a> Reader<'a> {
-    /// A heading, if there is one, and what follows up to the next.
+impl<'a> NoteParser<'a> {
+    /// Adds a section: an optional heading and the text below it.
     fn section(&mut self, history: &'a str, lines: &[Line<'a>]) {
         let mut body = lines;
         if let Some((level, title)) = lines.first().and_then(|line| heading(line.text)) {
@@ -76,7 +76,7 @@ impl<'a> Reader<'a> {
             body = &lines[1..];
         }
         let text = span(history, body);
-        if text.len() <= SECTION {
+        if text.len() <= MAX_SECTION {
             self.note(text, body);
             return;
         }
@@ -89,17 +89,17 @@ impl<'a> Reader<'a> {
         if text.trim().is_empty() {
             return;
         }
-        let said = lines.iter().find(|line| !line.text.trim().is_empty());
-        self.date = said.and_then(|line| date(line.text)).unwrap_or(self.date);
-        // `# Project Context` is often the title of the whole file: then its sections are not all context.
-        let is_standing = self.open.last().is_some_and(|(_, title)| is_context(title))
+        let first_line = lines.iter().find(|line| !line.text.trim().is_empty());
+        self.date = first_line.and_then(|line| date(line.text)).unwrap_or(self.date);
+        // `# Project Context` is often the title of the whole file, whose sections are then not all context.
+        let is_project_context = self.open.last().is_some_and(|(_, title)| is_context(title))
             || self.open.iter().any(|(level, title)| *level > 1 && is_context(title));
         let named = self.open.iter().filter(|(level, title)| *level > 1 || is_context(title));
         self.notes.push(Note {
             heading: named.map(|(_, title)| *title).collect::<Vec<_>>().join(" › "),
-            line: said.map_or(0, |line| line.number),
+            line: first_line.map_or(0, |line| line.number),
             date: self.date,
-            is_standing,
+            is_project_context,
             text: text.trim_matches('\n'),
         });
     }
@@ -112,7 +112,7 @@ fn is_context(title: &str) -> bool {
     )
 }
 
-/// Bullets at the margin and paragraphs, each with what is indented below it; fences stay whole.
+/// Unindented bullets and paragraphs, each with the indented lines below it; fences are not split.
 fn blocks<'l, 'a>(lines: &'l [Line<'a>]) -> Vec<&'l [Line<'a>]> {
     let mut blocks = Vec::new();
     let mut start = 0;
@@ -149,7 +149,7 @@ fn fence_mark(line: &str) -> Option<&'static str> {
     ["```", "~~~"].into_iter().find(|mark| line.trim_start().starts_with(mark))
 }
 
-/// The level and the title of a heading.
+/// The level and title of a heading.
 fn heading(line: &str) -> Option<(usize, &str)> {
     let title = line.trim_start_matches('#');
     let level = line.len() - title.len();
@@ -165,7 +165,7 @@ fn is_bullet(line: &str) -> bool {
         || (number.len() < line.len() && (number.starts_with(". ") || number.starts_with(") ")))
 }
 
-/// The first `dddd-dd-dd` of a text.
+/// The first `dddd-dd-dd` in a text.
 fn date(text: &str) -> Option<&str> {
     let is_date = |window: &[u8]| {
         window.iter().enumerate().all(|(at, b)| if at == 4 || at == 7 { *b == b'-' } else { b.is_ascii_digit() })
@@ -212,7 +212,7 @@ mod tests {
         let notes = notes(
             "# Project Context\n\n- Owner: Ann\n\n## Learnings\n\n- x\n\n# History\n\n## Core Context\ny\n## Other\nz\n",
         );
-        let standing: Vec<_> = notes.iter().map(|note| (note.text, note.is_standing)).collect();
-        assert_eq!(standing, [("- Owner: Ann", true), ("- x", false), ("y", true), ("z", false)]);
+        let fixed_parts: Vec<_> = notes.iter().map(|note| (note.text, note.is_project_context)).collect();
+        assert_eq!(fixed_parts, [("- Owner: Ann", true), ("- x", false), ("y", true), ("z", false)]);
     }
 }

@@ -1,11 +1,11 @@
-//! The words squad itself says to agents.
+//! Squad's own prompts for agents.
 
 use crate::model::{
     Ceremony, Change, Member, Moment, Outcome, PlannedCeremony, Slug, Verdict, first_line, list, printable, quote,
     without_hidden,
 };
 
-/// The coordinator's own prompt, before the team is added.
+/// The coordinator's own prompt, to which the team is added.
 pub(super) const COORDINATOR: &str = "\
 # Squad coordinator
 
@@ -22,7 +22,7 @@ You are asked for one of three things, and the request says which:
 Be concise and decisive. When it is a matter of direction, of people, or of releases, say that a person should decide.
 ";
 
-/// What every agent is told about working here.
+/// Instructions for every agent.
 pub(super) const TEAMWORK: &str = "\
 # Working in this team
 
@@ -36,16 +36,16 @@ You are one of a team of agents that squad runs in this repository. Others may b
 - End with a short report: what you did, what you found, what is left.
 ";
 
-/// What stands behind a line of a charter that speaks of an inbox for decisions.
+/// Appended to a charter's line about a decision inbox.
 pub(super) const INSTEAD_OF_INBOX: &str =
     " (Squad: record a decision with the tool `squad_log_decision`; it takes the place of files in this folder.)";
 
-/// What another agent did, for those who need to know.
+/// Another agent's work.
 pub(crate) struct Colleague<'a> {
     pub(crate) agent: &'a Slug,
     pub(crate) outcome: Outcome,
     pub(crate) text: &'a str,
-    /// What squad saw it change; `None` where nobody looked.
+    /// Its changes; `None` if unknown.
     pub(crate) changed: Option<&'a [Change]>,
     pub(crate) verdict: Option<Verdict>,
 }
@@ -53,16 +53,16 @@ pub(crate) struct Colleague<'a> {
 /// An agent's part in a task.
 pub(crate) struct Part<'a> {
     pub(crate) agent: &'a Slug,
-    /// All who work in this step.
+    /// The agents of this step.
     pub(crate) at_work: &'a [Slug],
     /// Counts from 1.
     pub(crate) step: u32,
     pub(crate) steps: usize,
-    /// What was done in the steps before.
+    /// Work done in earlier steps.
     pub(crate) earlier: &'a [Colleague<'a>],
 }
 
-/// An agent's task.
+/// The prompt for an agent's task.
 pub(crate) fn task_prompt(message: &str, part: &Part<'_>, directory: &str, run: &str) -> String {
     let Part { agent, at_work, step, steps, earlier } = part;
     let mut prompt = format!("{}\n", message.trim());
@@ -82,11 +82,11 @@ pub(crate) fn task_prompt(message: &str, part: &Part<'_>, directory: &str, run: 
     prompt
 }
 
-/// Bytes of a meeting's agenda.
-const AGENDA: usize = 4096;
+/// Most bytes of a meeting's agenda.
+const MAX_AGENDA: usize = 4096;
 
-/// Lets an agent facilitate a meeting that is a step of its own. `of_team`: what the team's files say of it, where they
-/// still do; `workers`: whose work it is about.
+/// Asks an agent to facilitate a meeting, as a step of the plan. `of_team`: its current description in the team's
+/// files; `workers`: the agents whose work it is about.
 pub(crate) fn meeting_prompt(
     message: &str,
     planned: &PlannedCeremony,
@@ -106,7 +106,7 @@ pub(crate) fn meeting_prompt(
     let agenda = of_team.map(|ceremony| ceremony.agenda.as_slice()).unwrap_or_default();
     let items = agenda.iter().map(|item| format!("- {}\n", item.trim()));
     let described = format!("{}\n\n{}", planned.name, items.collect::<String>());
-    prompt.push_str(&quote(cut(&without_hidden(described), AGENDA).0));
+    prompt.push_str(&quote(cut(&without_hidden(described), MAX_AGENDA).0));
     let end =
         if is_before { "what they have to know: they are given your report" } else { "what the team learns from it" };
     prompt.push_str(&format!(
@@ -119,16 +119,16 @@ pub(crate) fn meeting_prompt(
     prompt
 }
 
-/// Bytes of a message that the coordinator needs to tell whose work it is; the agents get all of it.
-const MESSAGE: usize = 2_500;
-/// Characters of a candidate's role.
-const ROLE: usize = 240;
+/// Most bytes of a message that the coordinator gets for routing; agents get all of it.
+const MAX_MESSAGE: usize = 2_500;
+/// Most characters of a candidate's role.
+const MAX_ROLE: usize = 240;
 
-/// The beginning of a message, quoted, and how much more there is.
+/// The beginning of a message, quoted, with the number of remaining bytes.
 pub(super) fn message_in_choice(message: &str) -> String {
     let message = message.trim();
-    // Quoted, each line is two bytes longer.
-    let mut room = MESSAGE;
+    // Quoting makes each line two bytes longer.
+    let mut room = MAX_MESSAGE;
     let mut end = 0;
     for line in message.split_inclusive('\n') {
         let fits = line.floor_char_boundary(line.len().min(room.saturating_sub(2)));
@@ -144,7 +144,7 @@ pub(super) fn message_in_choice(message: &str) -> String {
     text
 }
 
-/// Asks the reviewer for a verdict on the authors' work. `diff` is what squad saw them change.
+/// Asks the reviewer for a verdict on the authors' work. `diff`: their changes.
 pub(crate) fn review_prompt(message: &str, work: &[Colleague<'_>], diff: &str, directory: &str) -> String {
     let mut prompt = String::from(
         "Review what your colleagues did for the task quoted below. Read the files they changed; change none yourself.\n\n\
@@ -154,8 +154,8 @@ pub(crate) fn review_prompt(message: &str, work: &[Colleague<'_>], diff: &str, d
     push_work(&mut prompt, work);
     if !diff.is_empty() {
         prompt.push_str("\nThe lines they changed:\n\n");
-        prompt.push_str(&quote(cut(diff, DIFF).0));
-        if diff.len() > DIFF {
+        prompt.push_str(&quote(cut(diff, MAX_DIFF).0));
+        if diff.len() > MAX_DIFF {
             prompt.push_str("\n(There is more than is shown here; `git diff` shows it.)\n");
         }
     }
@@ -173,7 +173,7 @@ pub(crate) struct Rejection<'a> {
     pub(crate) reasons: &'a str,
 }
 
-/// Asks the coordinator who revises rejected work: one of those who may.
+/// Asks the coordinator to choose who revises rejected work, among those allowed to.
 pub(crate) fn reviser_prompt(message: &str, rejection: &Rejection<'_>, free: &[&Member]) -> String {
     let Rejection { reviewer, authors, reasons } = rejection;
     let mut prompt = format!(
@@ -181,17 +181,17 @@ pub(crate) fn reviser_prompt(message: &str, rejection: &Rejection<'_>, free: &[&
          object and nothing else:\n\n{{\"agents\": [\"slug\"], \"reason\": \"one sentence\"}}\n\nMessage:\n\n",
         names(authors)
     );
-    prompt.push_str(&quote(cut(message.trim(), MESSAGE).0));
+    prompt.push_str(&quote(cut(message.trim(), MAX_MESSAGE).0));
     prompt.push_str("\nReasons:\n\n");
-    prompt.push_str(&quote(cut(reasons, REPORT).0));
+    prompt.push_str(&quote(cut(reasons, MAX_REPORT).0));
     prompt.push_str("\nThe author may not revise it. Who may:\n\n");
     for member in free {
-        prompt.push_str(&quote(&format!("{}: {}", member.slug, first_line(&member.role, ROLE))));
+        prompt.push_str(&quote(&format!("{}: {}", member.slug, first_line(&member.role, MAX_ROLE))));
     }
     prompt
 }
 
-/// Hands rejected work to somebody else.
+/// Asks another agent to revise rejected work.
 pub(crate) fn revision_prompt(
     message: &str,
     work: &[Colleague<'_>],
@@ -206,7 +206,7 @@ pub(crate) fn revision_prompt(
         message.trim(),
         names(authors)
     );
-    prompt.push_str(&quote(cut(reasons, REPORT).0));
+    prompt.push_str(&quote(cut(reasons, MAX_REPORT).0));
     push_work(&mut prompt, work);
     prompt.push_str(&format!("\nProject root: {directory}\nRun: {run}\n"));
     prompt
@@ -215,7 +215,7 @@ pub(crate) fn revision_prompt(
 /// A tool call of an agent that was interrupted.
 #[derive(Clone, Debug, PartialEq)]
 pub(crate) struct PastCall {
-    /// The engine's id of it.
+    /// The engine's id for the call.
     pub(crate) call: String,
     pub(crate) tool: String,
     pub(crate) detail: String,
@@ -224,16 +224,16 @@ pub(crate) struct PastCall {
 
 impl PastCall {
     pub(crate) fn new(call: &str, tool: &str, detail: &str, ok: bool) -> Self {
-        Self { call: call.to_owned(), tool: tool.to_owned(), detail: first_line(detail, CALL), ok }
+        Self { call: call.to_owned(), tool: tool.to_owned(), detail: first_line(detail, MAX_CALL_DETAIL), ok }
     }
 }
 
-/// Calls that an interrupted agent is told of.
-const CALLS: usize = 40;
-/// Characters of what a call was about.
-const CALL: usize = 200;
+/// Most past calls listed in a prompt.
+const MAX_CALLS: usize = 40;
+/// Most characters of a call's detail.
+const MAX_CALL_DETAIL: usize = 200;
 
-/// To an agent that was interrupted and has its task already. `lost` are calls that its session does not hold.
+/// Continues an interrupted session that has its task. `lost`: calls that the session does not contain.
 pub(crate) fn continuation_prompt(unfinished: &[String], lost: &[PastCall]) -> String {
     let mut prompt =
         "You were interrupted, and may go on now. Look at what is there before you repeat anything.".to_owned();
@@ -245,7 +245,7 @@ pub(crate) fn continuation_prompt(unfinished: &[String], lost: &[PastCall]) -> S
     prompt
 }
 
-/// Behind the task of an agent that was interrupted and whose session does not hold it: what squad's record says.
+/// Appended to the task of an interrupted agent whose session does not have it: the calls that squad recorded.
 pub(crate) fn interrupted_prompt(calls: &[PastCall]) -> String {
     let mut prompt =
         "\nThis work was begun before and interrupted. Look at what is there before you repeat anything.".to_owned();
@@ -254,32 +254,33 @@ pub(crate) fn interrupted_prompt(calls: &[PastCall]) -> String {
     prompt
 }
 
-/// Behind the message of an agent to which the user has said more before it began.
-pub(crate) fn said_meanwhile(text: &str) -> String {
+/// Appended to an agent's message: additions of the user before it began.
+pub(crate) fn user_additions(text: &str) -> String {
     format!("\n\nThe user has added:\n\n{}\n", quote(text))
 }
 
 fn push_calls(prompt: &mut String, calls: &[PastCall]) {
-    let told = calls.get(calls.len().saturating_sub(CALLS)..).unwrap_or_default();
-    if told.is_empty() {
+    let shown = calls.get(calls.len().saturating_sub(MAX_CALLS)..).unwrap_or_default();
+    if shown.is_empty() {
         return;
     }
-    let more = if told.len() < calls.len() { format!(", the last {CALLS} of {}", calls.len()) } else { String::new() };
+    let more =
+        if shown.len() < calls.len() { format!(", the last {MAX_CALLS} of {}", calls.len()) } else { String::new() };
     prompt.push_str(&format!(" You do not remember these calls, which squad has recorded{more}:\n\n"));
-    for PastCall { tool, detail, ok, .. } in told {
+    for PastCall { tool, detail, ok, .. } in shown {
         let end = if *ok { "succeeded" } else { "failed or was cut short" };
-        prompt.push_str(&quote(&format!("{} {end}: {}", first_line(tool, CALL), detail)));
+        prompt.push_str(&quote(&format!("{} {end}: {}", first_line(tool, MAX_CALL_DETAIL), detail)));
     }
 }
 
-/// Work that a colleague hands on.
+/// The prompt for work that a colleague hands on.
 pub(crate) fn handed_prompt(task: &str, from: &Slug, message: &str, directory: &str, run: &str) -> String {
     let mut prompt = format!(
         "{}\n\n---\n`{from}` hands you this. Your last message is the report it gets. It works on the task quoted here, \
          which is not yours:\n\n",
         task.trim()
     );
-    prompt.push_str(&quote(cut(message.trim(), MESSAGE).0));
+    prompt.push_str(&quote(cut(message.trim(), MAX_MESSAGE).0));
     prompt.push_str(&format!("\nProject root: {directory}\nRun: {run}\n"));
     prompt
 }
@@ -288,7 +289,7 @@ fn names(agents: &[Slug]) -> String {
     list(agents.iter().map(|agent| format!("`{agent}`")))
 }
 
-/// Asks the coordinator for the final answer, or, without any work, to answer by itself.
+/// Asks the coordinator for the final answer, or for its own answer if no agent worked.
 pub(crate) fn answer_prompt(message: &str, work: &[Colleague<'_>]) -> String {
     let mut prompt = String::from(if work.is_empty() {
         "Answer the message quoted below yourself; no agent is started for it.\n\nMessage:\n\n"
@@ -309,7 +310,7 @@ fn push_work(prompt: &mut String, work: &[Colleague<'_>]) {
             Some(Verdict::Unclear) => ", verdict: unclear",
         };
         prompt.push_str(&format!("\nReport of `{}` ({}{verdict}):\n\n", colleague.agent, colleague.outcome));
-        let (text, left) = cut(colleague.text, REPORT);
+        let (text, left) = cut(colleague.text, MAX_REPORT);
         prompt.push_str(&quote(text));
         if left > 0 {
             prompt.push_str(&format!("\n(The report goes on for {left} bytes more.)\n"));
@@ -320,18 +321,18 @@ fn push_work(prompt: &mut String, work: &[Colleague<'_>]) {
     }
 }
 
-/// Bytes of a colleague's report, and of a diff, that a prompt holds.
-const REPORT: usize = 16 * 1024;
-const DIFF: usize = 48 * 1024;
+/// Most bytes of a colleague's report, and of a diff.
+const MAX_REPORT: usize = 16 * 1024;
+const MAX_DIFF: usize = 48 * 1024;
 
-/// The beginning of a text, and how many bytes are left.
+/// The beginning of a text, and the number of remaining bytes.
 fn cut(text: &str, length: usize) -> (&str, usize) {
     let beginning = text.get(..text.floor_char_boundary(length)).unwrap_or(text);
     (beginning, text.len() - beginning.len())
 }
 
-/// Files that a prompt names at most.
-const FILES: usize = 50;
+/// Most files listed in a prompt.
+const MAX_FILES: usize = 50;
 
 /// `none`, `` `src/a.rs` (+3 -1), `b.png` ``.
 fn files(changed: &[Change]) -> String {
@@ -341,11 +342,11 @@ fn files(changed: &[Change]) -> String {
     };
     let mut named: Vec<String> = changed
         .iter()
-        .take(FILES)
+        .take(MAX_FILES)
         .map(|change| format!("`{}`{}", printable(&change.path).replace(['`', '\n'], "?"), lines(change)))
         .collect();
-    if changed.len() > FILES {
-        named.push(format!("{} more", changed.len() - FILES));
+    if changed.len() > MAX_FILES {
+        named.push(format!("{} more", changed.len() - MAX_FILES));
     }
     if named.is_empty() { "none".to_owned() } else { named.join(", ") }
 }
@@ -364,9 +365,12 @@ mod tests {
              rm x\n\n"
         );
         let many: Vec<PastCall> = (1..=50).map(|number| call(number, "ls")).collect();
-        let told = continuation_prompt(&["edit".to_owned()], &many);
-        assert!(told.contains("your last calls of `edit`: check it.") && told.contains("the last 40 of 50"), "{told}");
-        assert_eq!(told.matches("\n> ").count(), 40);
+        let shown = continuation_prompt(&["edit".to_owned()], &many);
+        assert!(
+            shown.contains("your last calls of `edit`: check it.") && shown.contains("the last 40 of 50"),
+            "{shown}"
+        );
+        assert_eq!(shown.matches("\n> ").count(), 40);
     }
 
     #[test]
@@ -394,7 +398,7 @@ mod tests {
             meeting_prompt("Build it\n# Now", &planned, Some(&ceremony), &workers, &part, "/repo", "20260105-090000");
         assert!(!prompt.lines().any(|line| line.starts_with('#')) && !prompt.contains('\u{200b}'), "{prompt}");
         assert!(prompt.contains("> Build it\n") && prompt.contains("> - Agree on\n> # Rules\n"), "{prompt}");
-        assert!(prompt.contains("The work is that of `ada` and `bob`.") && prompt.len() < 2 * AGENDA, "{prompt}");
+        assert!(prompt.contains("The work is that of `ada` and `bob`.") && prompt.len() < 2 * MAX_AGENDA, "{prompt}");
         let after = PlannedCeremony { when: Moment::After, ..planned };
         let report =
             Colleague { agent: &workers[0], outcome: Outcome::Completed, text: "Built.", changed: None, verdict: None };

@@ -1,56 +1,56 @@
-//! Why a prompt is what it is.
+//! Explains how a prompt was made.
 
 use serde::Serialize;
 
 use super::budget::{Budget, tokens};
 use crate::model::{ModelChoice, Slug, Tier, ToolChoice};
 
-/// Everything a prompt was made from, and everything that was left out of it.
+/// All inputs of a prompt, and everything that was left out.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub(crate) struct Receipt {
     pub(crate) agent: Slug,
     pub(crate) tier: Tier,
     pub(crate) model: ModelChoice,
     pub(crate) tools: ToolChoice,
-    /// Of what the session is made of; see `SessionSpec::compiled_hash`.
+    /// See `SessionSpec::compiled_hash`.
     pub(crate) compiled_hash: String,
-    /// Of the list of skills with the team's notes, of the quoted decisions and of the quoted history, as the prompt
-    /// has them. They reach a living session with its next turn, and so does the task.
+    /// Hashes of the selected skills and team notes, of the quoted decisions and of the quoted history. Changes of
+    /// these, and of the task, reach a live session with its next turn.
     pub(crate) knowledge_hash: String,
     pub(crate) decisions_hash: String,
     pub(crate) history_hash: String,
     pub(crate) task_hash: Option<String>,
     pub(crate) budget: Budget,
     pub(crate) tokens: Totals,
-    /// In the order in which they stand in the prompt; those that stayed out after those of their kind that went in.
+    /// In the order of the prompt. Within a kind, included inputs come first.
     pub(crate) inputs: Vec<Input>,
 }
 
-/// Tokens, about.
+/// Approximate numbers of tokens.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 pub(crate) struct Totals {
     pub(crate) total: usize,
     pub(crate) prompt: usize,
     pub(crate) context: usize,
-    /// Of the context: the list of skills, and the notes for all of the team.
+    /// Part of the context: skills and notes for the whole team.
     pub(crate) knowledge: usize,
-    /// Of the context.
+    /// Part of the context.
     pub(crate) decisions: usize,
-    /// Of the context.
+    /// Part of the context.
     pub(crate) history: usize,
 }
 
-/// One thing that might be in a prompt.
+/// A candidate for a prompt.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub(crate) struct Input {
-    /// `FILE:LINE`, `ledger:ENTRY`, or `squad` for squad's own words.
+    /// `FILE:LINE`, `ledger:ENTRY`, or `squad` for squad's own text.
     pub(crate) source: String,
     pub(crate) kind: InputKind,
-    /// What it is called, where it has a name.
+    /// Its name, if it has one.
     pub(crate) title: String,
-    /// Of its whole content, whatever part of that went in.
+    /// Of its whole content, even if only part of it is included.
     pub(crate) hash: String,
-    /// What it takes of the prompt, or would have taken.
+    /// Its tokens in the prompt, included or not.
     pub(crate) tokens: usize,
     #[serde(rename = "in")]
     pub(crate) included: bool,
@@ -61,17 +61,17 @@ pub(crate) struct Input {
 #[serde(rename_all = "lowercase")]
 pub(crate) enum InputKind {
     Charter,
-    /// What squad tells every agent.
+    /// Squad's instructions for every agent.
     Instructions,
-    /// Of what the team says of its project.
+    /// Prose about the project.
     Project,
     Roster,
     Rules,
-    /// Who owns a part of the code.
+    /// An owner of part of the code.
     Module,
     Ceremony,
     Skill,
-    /// Of those for all of the team.
+    /// Notes for the whole team.
     Note,
     Decision,
     History,
@@ -97,7 +97,7 @@ impl InputKind {
     }
 }
 
-/// BLAKE3 of some parts, each with its length, so that no two lists of parts are alike: 16 hex digits.
+/// BLAKE3 of several parts as 16 hex digits. Lengths are included, so that different lists of parts never hash alike.
 pub(super) fn hash(parts: &[&str]) -> String {
     let mut hasher = blake3::Hasher::new();
     for part in parts {
@@ -107,7 +107,7 @@ pub(super) fn hash(parts: &[&str]) -> String {
     hasher.finalize().to_hex()[..16].to_owned()
 }
 
-/// What is told whatever the task.
+/// An input that does not depend on the task.
 pub(super) fn always(source: String, kind: InputKind, text: &str, why: &str) -> Input {
     Input {
         source,

@@ -1,104 +1,105 @@
-//! What the team says in prose, quoted: of its project in `team.md`, which every session is told; of its routing and
-//! of how it wants to be coordinated, which the coordinator is.
+//! Selects and quotes prose of the team: on the project from `team.md` for every session; on routing and coordination
+//! for the coordinator.
 
 use super::budget::tokens;
 use super::receipt::{Input, InputKind, hash};
-use super::text::{one_line, place};
+use super::text::{cite_source, one_line};
 use crate::model::{ContextSection, plural, quote};
 
-/// One kind of prose, and why it is told.
-pub(super) struct Prose {
+/// A kind of prose, with the reasons given in receipts.
+pub(super) struct ProseKind {
     heading: &'static str,
     kind: InputKind,
-    /// What a section that matters is, and what the rest of them are.
+    /// The reason for sections that matter, and for all others.
     matters: &'static str,
     rest: &'static str,
 }
 
-pub(super) const PROJECT: Prose = Prose {
+pub(super) const PROJECT: ProseKind = ProseKind {
     heading: "\n## The project\n\nQuoted from what the team says of it.\n",
     kind: InputKind::Project,
     matters: "what the project is",
     rest: "what else the team's file says",
 };
 
-pub(super) const ROUTING: Prose = Prose {
+pub(super) const ROUTING: ProseKind = ProseKind {
     heading: "\n## How this team routes work\n\nQuoted from its routing file.\n",
     kind: InputKind::Rules,
     matters: "how the team routes work",
     rest: "what else the routing file says",
 };
 
-pub(super) const CHARTER: Prose = Prose {
+pub(super) const CHARTER: ProseKind = ProseKind {
     heading: "\n## How this team wants to be coordinated\n\nQuoted from its charter for you.\n",
     kind: InputKind::Charter,
     matters: "the coordinator's own charter",
     rest: "",
 };
 
-/// In bytes: less of a section is not worth its citation.
-const LEAST: usize = 200;
+/// Minimum bytes for part of a section; less is not worth its citation.
+const MIN_BYTES: usize = 200;
 
-/// What became of a section.
+/// How much of a section is included.
 #[derive(Clone, Copy, PartialEq)]
-enum Place {
+enum Inclusion {
     Whole,
-    /// So many bytes of its beginning, whole lines.
+    /// The first bytes, ending with a whole line.
     Cut(usize),
     LeftOut,
 }
 
-/// What a session is told of the project.
+/// The selected sections.
 pub(super) struct Selected<'a> {
     pub(super) text: String,
-    prose: &'static Prose,
-    places: Vec<(&'a ContextSection, Place)>,
+    kind: &'static ProseKind,
+    inclusions: Vec<(&'a ContextSection, Inclusion)>,
 }
 
-/// As much as fits into so many bytes: what matters first, then the rest, each in the order of the file.
-pub(super) fn tell<'a>(
-    prose: &'static Prose,
+/// Selects sections that fit into `limit` bytes: first those that matter, then the others, each in the order of the
+/// file.
+pub(super) fn select<'a>(
+    kind: &'static ProseKind,
     sections: impl IntoIterator<Item = &'a ContextSection>,
     limit: usize,
 ) -> Selected<'a> {
-    let mut places: Vec<(&ContextSection, Place)> =
-        sections.into_iter().map(|section| (section, Place::LeftOut)).collect();
-    let mut room = limit.saturating_sub(prose.heading.len() + left_out(places.len()).len());
+    let mut inclusions: Vec<(&ContextSection, Inclusion)> =
+        sections.into_iter().map(|section| (section, Inclusion::LeftOut)).collect();
+    let mut room = limit.saturating_sub(kind.heading.len() + left_out(inclusions.len()).len());
     for matters in [true, false] {
-        for (section, place) in places.iter_mut().filter(|(section, _)| section.matters == matters) {
+        for (section, inclusion) in inclusions.iter_mut().filter(|(section, _)| section.matters == matters) {
             let (found, size) = fitting(section, room);
-            (*place, room) = (found, room - size);
+            (*inclusion, room) = (found, room - size);
         }
     }
     let mut text = String::new();
-    for (section, place) in &places {
-        text.push_str(&match place {
-            Place::Whole => rendered(section, section.text.len()),
-            Place::Cut(length) => rendered(section, *length),
-            Place::LeftOut => continue,
+    for (section, inclusion) in &inclusions {
+        text.push_str(&match inclusion {
+            Inclusion::Whole => rendered(section, section.text.len()),
+            Inclusion::Cut(length) => rendered(section, *length),
+            Inclusion::LeftOut => continue,
         });
     }
-    let more = places.iter().filter(|(_, place)| *place == Place::LeftOut).count();
+    let more = inclusions.iter().filter(|(_, inclusion)| *inclusion == Inclusion::LeftOut).count();
     if more > 0 {
         text.push_str(&left_out(more));
     }
     if !text.is_empty() {
-        text.insert_str(0, prose.heading);
+        text.insert_str(0, kind.heading);
     }
-    Selected { text, prose, places }
+    Selected { text, kind, inclusions }
 }
 
-/// How a section fits, and what it takes.
-fn fitting(section: &ContextSection, room: usize) -> (Place, usize) {
-    // Quoted, no text is shorter.
+/// How much of a section fits, and its rendered size.
+fn fitting(section: &ContextSection, room: usize) -> (Inclusion, usize) {
+    // Quoting never makes a text shorter.
     if section.text.len() <= room {
         let whole = rendered(section, section.text.len()).len();
         if whole <= room {
-            return (Place::Whole, whole);
+            return (Inclusion::Whole, whole);
         }
     }
-    if room < LEAST || !section.matters {
-        return (Place::LeftOut, 0);
+    if room < MIN_BYTES || !section.matters {
+        return (Inclusion::LeftOut, 0);
     }
     let (mut end, mut size) = (0, rendered(section, 0).len());
     for line in section.text.split_inclusive('\n') {
@@ -109,17 +110,21 @@ fn fitting(section: &ContextSection, room: usize) -> (Place, usize) {
         end += line.len();
     }
     let size = rendered(section, end).len();
-    if end == 0 || size > room { (Place::LeftOut, 0) } else { (Place::Cut(end), size) }
+    if end == 0 || size > room { (Inclusion::LeftOut, 0) } else { (Inclusion::Cut(end), size) }
 }
 
-/// A section's beginning, cited and quoted: none of it can pose as ours.
+/// The beginning of a section, cited and quoted, so that none of it can act as squad's text.
 fn rendered(section: &ContextSection, length: usize) -> String {
     let of = match section.heading.is_empty() {
         true => String::new(),
         false => format!(", “{}”", one_line(&section.heading)),
     };
     let more = if length < section.text.len() { "> […]\n" } else { "" };
-    format!("\nFrom {}{of}:\n{}{more}", place(&section.source), quote(section.text.get(..length).unwrap_or_default()))
+    format!(
+        "\nFrom {}{of}:\n{}{more}",
+        cite_source(&section.source),
+        quote(section.text.get(..length).unwrap_or_default())
+    )
 }
 
 fn left_out(more: usize) -> String {
@@ -128,21 +133,22 @@ fn left_out(more: usize) -> String {
 
 impl Selected<'_> {
     pub(super) fn receipt(&self, inputs: &mut Vec<Input>) {
-        let (ins, outs): (Vec<_>, Vec<_>) = self.places.iter().partition(|(_, place)| *place != Place::LeftOut);
-        for (section, place) in ins.into_iter().chain(outs) {
-            let merit = if section.matters { self.prose.matters } else { self.prose.rest };
-            let (length, why) = match place {
-                Place::Whole => (section.text.len(), merit.to_owned()),
-                Place::Cut(length) => (length, format!("{merit}; only its beginning, for want of room")),
-                Place::LeftOut => (section.text.len(), format!("no room left; {merit}")),
+        let (ins, outs): (Vec<_>, Vec<_>) =
+            self.inclusions.iter().partition(|(_, inclusion)| *inclusion != Inclusion::LeftOut);
+        for (section, inclusion) in ins.into_iter().chain(outs) {
+            let merit = if section.matters { self.kind.matters } else { self.kind.rest };
+            let (length, why) = match inclusion {
+                Inclusion::Whole => (section.text.len(), merit.to_owned()),
+                Inclusion::Cut(length) => (length, format!("{merit}; only its beginning, for want of room")),
+                Inclusion::LeftOut => (section.text.len(), format!("no room left; {merit}")),
             };
             inputs.push(Input {
                 source: section.source.to_string(),
-                kind: self.prose.kind,
+                kind: self.kind.kind,
                 title: section.heading.clone(),
                 hash: hash(&[&section.text]),
                 tokens: tokens(&rendered(section, length)),
-                included: place != Place::LeftOut,
+                included: inclusion != Inclusion::LeftOut,
                 why,
             });
         }
@@ -167,7 +173,7 @@ mod tests {
             section("Project Context", true, "- **Stack:** Rust\n\n# Squad coordinator\n"),
             section("Notes", false, "short"),
         ];
-        let told = tell(&PROJECT, &sections, 400);
+        let told = select(&PROJECT, &sections, 400);
         assert_eq!(
             told.text,
             "\n## The project\n\nQuoted from what the team says of it.\n\n\
@@ -185,13 +191,13 @@ mod tests {
         let line = format!("- {}\n", "é".repeat(20));
         let sections = [section("Context", true, &line.repeat(100)), section("", true, &line.repeat(100))];
         for limit in [0, 90, 150, 400, 1_000, 5_000, 9_000, 100_000] {
-            let told = tell(&PROJECT, &sections, limit);
+            let told = select(&PROJECT, &sections, limit);
             let left = "\n2 more sections of that file not shown here.\n";
             let least = PROJECT.heading.len() + left.len();
             assert!(told.text.len() <= limit.max(least), "{limit}: {}", told.text.len());
             let cut = told.text.contains("> […]\n");
             assert_eq!(cut, (400..9_500).contains(&limit), "{limit}: {}", told.text);
         }
-        assert_eq!(tell(&PROJECT, &[], 1_000).text, "");
+        assert_eq!(select(&PROJECT, &[], 1_000).text, "");
     }
 }

@@ -1,4 +1,4 @@
-//! What an agent is told of the run it works in, behind its task: of no use to a cache, and in no hash.
+//! Information about the current run, appended to an agent's task. It is not part of any hash or cached prefix.
 
 use std::collections::BTreeMap;
 use std::time::Duration;
@@ -6,14 +6,14 @@ use std::time::Duration;
 use super::text::{head, one_line};
 use crate::model::{Slug, quote};
 
-/// The circumstances of a run.
+/// Information about a run.
 pub(crate) struct Situation<'a> {
-    /// Who git says the user is.
+    /// The user according to git.
     pub(crate) user: Option<&'a str>,
     pub(crate) branch: Option<&'a str>,
-    /// What becomes of requests that change something, in words.
+    /// How requests that change something are answered, in words.
     pub(crate) permissions: &'a str,
-    /// Of silence, of one tool call, and of the work in all.
+    /// Time limits: silence, one tool call, total work.
     pub(crate) limits: [Duration; 3],
 }
 
@@ -27,7 +27,7 @@ impl Situation<'_> {
             text.push_str(&format!("Branch: {}\n", one_line(branch)));
         }
         let [silence, tool, work] =
-            self.limits.map(|limit| if limit == Duration::MAX { None } else { Some(spoken(limit)) });
+            self.limits.map(|limit| if limit == Duration::MAX { None } else { Some(format_duration(limit)) });
         let limits = [
             silence.map(|limit| format!("{limit} without a sign of life")),
             tool.map(|limit| format!("{limit} for one tool call")),
@@ -43,30 +43,29 @@ impl Situation<'_> {
     }
 }
 
-/// What colleagues have written in the run so far.
+/// Files that colleagues have written in the run so far.
 pub(crate) fn written_by_others(files: &BTreeMap<Slug, Vec<String>>) -> String {
-    /// Files of one colleague.
-    const SHOWN: usize = 20;
+    /// Most files listed of one colleague.
+    const MAX_FILES: usize = 20;
     let mut text = String::new();
     for (agent, paths) in files.iter().filter(|(_, paths)| !paths.is_empty()) {
-        let shown: Vec<String> = paths.iter().take(SHOWN).map(|path| format!("`{}`", one_line(path))).collect();
-        let more = paths.len().saturating_sub(SHOWN);
+        let shown: Vec<String> = paths.iter().take(MAX_FILES).map(|path| format!("`{}`", one_line(path))).collect();
+        let more = paths.len().saturating_sub(MAX_FILES);
         let more = if more > 0 { format!(" and {more} more") } else { String::new() };
         text.push_str(&format!("`{agent}` has written {}{more} in this run.\n", shown.join(", ")));
     }
     text
 }
 
-/// What was said before in a conversation, message and answer, the oldest first; quoted, so that none of it can pose as
-/// ours.
+/// Earlier messages and answers of a conversation, oldest first, quoted so that none of it can act as squad's text.
 pub(crate) fn earlier_turns(turns: &[(String, String)]) -> String {
-    /// Those that are told; who worked on older ones has them in its session.
-    const TOLD: usize = 3;
-    const MESSAGE: usize = 400;
-    const ANSWER: usize = 1_000;
+    /// Most turns included. Agents that worked on older ones have them in their session.
+    const MAX_TURNS: usize = 3;
+    const MAX_MESSAGE: usize = 400;
+    const MAX_ANSWER: usize = 1_000;
     let mut text = String::new();
-    for (message, answer) in &turns[turns.len().saturating_sub(TOLD)..] {
-        let (message, answer) = (head(message, MESSAGE), head(answer, ANSWER));
+    for (message, answer) in &turns[turns.len().saturating_sub(MAX_TURNS)..] {
+        let (message, answer) = (head(message, MAX_MESSAGE), head(answer, MAX_ANSWER));
         text.push_str(&format!(
             "\nEarlier in this conversation:\n{}\nThe answer was:\n{}\n",
             quote(&message),
@@ -77,7 +76,7 @@ pub(crate) fn earlier_turns(turns: &[(String, String)]) -> String {
 }
 
 /// `5m`, `1h 30m`.
-fn spoken(duration: Duration) -> String {
+fn format_duration(duration: Duration) -> String {
     jiff::SignedDuration::try_from(duration)
         .map_or_else(|_| format!("{duration:?}"), |duration| format!("{duration:#}"))
 }

@@ -1,35 +1,34 @@
-//! Which skills an agent is told of. Their names, what they are for and where they are: an agent opens what it needs.
+//! Selects skills for an agent: name, description and path. The agent opens those it needs.
 //!
-//! All of them, as long as there is room, so that the list is the same for every task; else those that are about the
-//! task first.
+//! Includes all skills if they fit, so that the list is the same for every task; otherwise relevant skills come first.
 
 use super::budget::tokens;
-use super::choice::{Fit, choose};
+use super::choice::{Selection, choose};
 use super::receipt::{Input, InputKind, hash};
 use super::text::one_line;
 use super::topic::Topic;
 use crate::model::{Skill, plural};
 
-/// Characters of a description that go into a prompt.
+/// Most characters of a description in a prompt.
 const LENGTH: usize = 200;
 
 /// The skills of a team, ranked for a task.
 pub(super) struct Catalog<'a> {
-    /// The best first.
-    offers: Vec<Offer<'a>>,
+    /// Best first.
+    candidates: Vec<Candidate<'a>>,
 }
 
-struct Offer<'a> {
+struct Candidate<'a> {
     skill: &'a Skill,
-    place: usize,
+    index: usize,
     relevance: u32,
     shared: Vec<&'a str>,
 }
 
-/// What a session is told of skills.
+/// The selected skills.
 pub(super) struct Selected {
     pub(super) text: String,
-    fits: Vec<Fit>,
+    selections: Vec<Selection>,
 }
 
 impl<'a> Catalog<'a> {
@@ -39,64 +38,73 @@ impl<'a> Catalog<'a> {
             .map(|skill| topic.hits(&format!("{} {}", skill.name, skill.domain), &skill.description))
             .collect();
         let weights = topic.weights(&hits);
-        let offers = skills.iter().zip(&hits).enumerate().map(|(place, (skill, hits))| Offer {
+        let candidates = skills.iter().zip(&hits).enumerate().map(|(index, (skill, hits))| Candidate {
             skill,
-            place,
+            index,
             relevance: topic.relevance(*hits, &weights),
             shared: topic.shared(*hits),
         });
-        let mut offers: Vec<Offer<'a>> = offers.collect();
-        offers.sort_by_key(|offer| (std::cmp::Reverse(offer.relevance), offer.place));
-        Self { offers }
+        let mut candidates: Vec<Candidate<'a>> = candidates.collect();
+        candidates.sort_by_key(|candidate| (std::cmp::Reverse(candidate.relevance), candidate.index));
+        Self { candidates }
     }
 
-    /// What all of them would take.
+    /// Tokens needed for all skills.
     pub(super) fn wanted(&self) -> usize {
-        if self.offers.is_empty() { 0 } else { self.frame() + self.offers.iter().map(Offer::size).sum::<usize>() }
+        if self.candidates.is_empty() {
+            0
+        } else {
+            self.frame() + self.candidates.iter().map(Candidate::size).sum::<usize>()
+        }
     }
 
     fn frame(&self) -> usize {
-        tokens(HEADING) + tokens(&left_out(self.offers.len()))
+        tokens(HEADING) + tokens(&left_out(self.candidates.len()))
     }
 
-    /// As many as fit into so many tokens, in the order of their paths.
-    pub(super) fn tell(&self, room: usize) -> Selected {
-        let Some(room) = room.checked_sub(self.frame()).filter(|_| !self.offers.is_empty()) else {
-            return Selected { text: String::new(), fits: vec![Fit::NotOffered; self.offers.len()] };
+    /// Selects skills that fit into this many tokens, in their original order.
+    pub(super) fn select(&self, room: usize) -> Selected {
+        let Some(room) = room.checked_sub(self.frame()).filter(|_| !self.candidates.is_empty()) else {
+            return Selected { text: String::new(), selections: vec![Selection::NotConsidered; self.candidates.len()] };
         };
-        let fits = choose(self.offers.iter().map(|offer| Some(offer.size())), room);
-        let chosen = self.offers.iter().zip(&fits).filter(|(_, fit)| **fit == Fit::In);
-        let mut chosen: Vec<&Offer<'_>> = chosen.map(|(offer, _)| offer).collect();
-        chosen.sort_by_key(|offer| offer.place);
+        let selections = choose(self.candidates.iter().map(|candidate| Some(candidate.size())), room);
+        let chosen =
+            self.candidates.iter().zip(&selections).filter(|(_, selection)| **selection == Selection::Included);
+        let mut chosen: Vec<&Candidate<'_>> = chosen.map(|(candidate, _)| candidate).collect();
+        chosen.sort_by_key(|candidate| candidate.index);
         let mut text = HEADING.to_owned();
-        text.extend(chosen.iter().map(|offer| offer.line()));
-        if let Some(more) = self.offers.len().checked_sub(chosen.len()).filter(|more| *more > 0) {
+        text.extend(chosen.iter().map(|candidate| candidate.line()));
+        if let Some(more) = self.candidates.len().checked_sub(chosen.len()).filter(|more| *more > 0) {
             text.push_str(&left_out(more));
         }
-        Selected { text, fits }
+        Selected { text, selections }
     }
 
-    pub(super) fn receipt(&self, told: &Selected, room: usize, inputs: &mut Vec<Input>) {
-        let (ins, outs): (Vec<_>, Vec<_>) = self.offers.iter().zip(&told.fits).partition(|(_, fit)| **fit == Fit::In);
-        for (offer, fit) in ins.into_iter().chain(outs) {
+    pub(super) fn receipt(&self, selected: &Selected, room: usize, inputs: &mut Vec<Input>) {
+        let (ins, outs): (Vec<_>, Vec<_>) = self
+            .candidates
+            .iter()
+            .zip(&selected.selections)
+            .partition(|(_, selection)| **selection == Selection::Included);
+        for (candidate, selection) in ins.into_iter().chain(outs) {
             inputs.push(Input {
-                source: format!("{}:1", offer.skill.path),
+                source: format!("{}:1", candidate.skill.path),
                 kind: InputKind::Skill,
-                title: offer.skill.name.clone(),
-                hash: hash(&[&offer.skill.name, &offer.skill.description]),
-                tokens: offer.size(),
-                included: *fit == Fit::In,
-                why: offer.why(*fit, room),
+                title: candidate.skill.name.clone(),
+                hash: hash(&[&candidate.skill.name, &candidate.skill.description]),
+                tokens: candidate.size(),
+                included: *selection == Selection::Included,
+                why: candidate.why(*selection, room),
             });
         }
     }
 }
 
-impl Offer<'_> {
+impl Candidate<'_> {
     fn line(&self) -> String {
         let Skill { name, description, path, .. } = self.skill;
         let path = one_line(path);
-        match first(description) {
+        match short_description(description) {
             description if description.is_empty() => format!("- {} (`{path}`)\n", one_line(name)),
             description => format!("- {} (`{path}`): {description}\n", one_line(name)),
         }
@@ -106,7 +114,7 @@ impl Offer<'_> {
         tokens(&self.line())
     }
 
-    fn why(&self, fit: Fit, room: usize) -> String {
+    fn why(&self, selection: Selection, room: usize) -> String {
         if room == 0 {
             return "this tier is told no skills".to_owned();
         }
@@ -114,15 +122,15 @@ impl Offer<'_> {
             0 => "its name and what it is for".to_owned(),
             relevance => format!("about the task: {} ({relevance})", self.shared.join(", ")),
         };
-        match fit {
-            Fit::In => merit,
-            Fit::NotOffered | Fit::NoRoom => format!("no room left; {merit}"),
+        match selection {
+            Selection::Included => merit,
+            Selection::NotConsidered | Selection::NoRoom => format!("no room left; {merit}"),
         }
     }
 }
 
-/// What it is for, in a line.
-fn first(description: &str) -> String {
+/// The description on one line.
+fn short_description(description: &str) -> String {
     super::text::line(description, LENGTH)
 }
 

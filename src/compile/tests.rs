@@ -62,7 +62,7 @@ fn learning(text: &str) -> Learning {
     Learning { entry: "e1".to_owned(), date: "2026-01-05".to_owned(), text: text.to_owned(), is_elsewhere: false }
 }
 
-/// What the first agent is told for a task, and the receipt.
+/// The first agent's context for a task, and the receipt.
 fn told(team: &Team, task: &str, tier: Tier) -> (String, Receipt) {
     with(team, &Learnings::new(), &Settings::default(), task, |compiler| {
         let compiled = compiler.agent(&team.members[0], tier);
@@ -94,7 +94,7 @@ fn agents_know_what_each_of_the_team_owns() {
     let roster = |team: &Team| compiled(team, &Settings::default(), Tier::Standard).team;
     let told = roster(&team);
     assert!(told.contains("; owns src/api/**; The API; Data: schemas\n"), "{told}");
-    // Each has a line of its own and no more than that; where there is no room for all of it, the names stay.
+    // Each is on one line with limited length; if not everything fits, names remain.
     team.charters.get_mut(&ada).expect("a charter").owns = format!("{}\nnot shown", "much ".repeat(100));
     let told = roster(&team);
     assert!(told.contains("owns much much") && !told.contains("not shown"), "{told}");
@@ -194,7 +194,7 @@ fn a_charters_effort_reaches_models_that_take_it() {
     assert_eq!(effort(Tier::Standard, Some(&[("m-charter", &["low", "high"])])).0, high);
     assert_eq!(effort(Tier::Standard, Some(&[("m-charter", &["low"])])).0, None);
     assert_eq!(effort(Tier::Standard, Some(&[("other", &["high"])])).0, None);
-    // Where nobody says what models take, the charter that names both knows.
+    // If the engine does not report efforts, a charter that names both is trusted.
     assert_eq!(effort(Tier::Standard, None).0, high);
     assert_eq!(effort(Tier::Full, None).0, None, "another model than the charter's");
     assert_eq!(effort(Tier::Lightweight, None).0, None);
@@ -213,7 +213,7 @@ fn the_coordinator_has_a_model_of_its_own_where_one_is_set() {
     assert_eq!(model(&settings), "m-coordinator");
 }
 
-/// The model of a member on an engine that offers these, the layer it is from, and what is said.
+/// The model of a member on an engine with these models, its layer, and the message.
 fn on_offer(
     team: &Team,
     settings: &Settings,
@@ -245,7 +245,7 @@ fn what_the_engine_does_not_offer_falls_back_along_the_chain() {
     let default = "claude-sonnet-4.5";
     assert_eq!(ada(&settings, &all[3..]), (default.to_owned(), ModelLayer::Default, said(default)));
     assert_eq!(ada(&settings, &["other"]), (String::new(), ModelLayer::Engine, said("the engine's default")));
-    // A wish that cannot be had leaves what the charter says.
+    // An override that is not offered falls back to the charter.
     settings.models.overrides.insert("all".to_owned(), "m-wish".to_owned());
     let (id, layer, said) = ada(&settings, &all);
     assert_eq!((id.as_str(), layer), ("M-Charter", ModelLayer::Charter));
@@ -280,7 +280,7 @@ fn rule(number: usize) -> Rule {
     }
 }
 
-/// What the coordinator is told for a task: what never changes, the rest, and the receipt.
+/// The coordinator's input for a task: its fixed prompt, its context, and the receipt.
 fn coordinator(team: &Team, task: &str) -> (String, String, Receipt) {
     with(team, &Learnings::new(), &Settings::default(), task, |compiler| {
         let compiled = compiler.coordinator();
@@ -350,11 +350,11 @@ fn the_coordinator_stays_small_and_is_told_what_the_task_is_about() {
     let rows = receipt.inputs.iter().filter(|input| input.source.starts_with(".squad/routing.md"));
     let (ins, outs): (Vec<&Input>, Vec<&Input>) = rows.partition(|input| input.included);
     assert!(ins.len() > 20 && outs.len() > 1_000 && outs.iter().all(|input| input.why.starts_with("no room left")));
-    // What stands first is the same for every task.
+    // The prompt is the same for every task.
     assert_eq!(prompt, coordinator(&big, "Paint it").0);
 }
 
-/// Time is not measured here: a roster written into every prompt would make this test the slowest of all.
+/// Time is not measured here. If each prompt rendered the roster again, this test would be the slowest of all.
 #[test]
 fn a_big_team_is_listed_as_far_as_there_is_room() {
     let everyone: Vec<Member> = (0..3_000).map(|number| member(&format!("Agent{number}"))).collect();
@@ -470,7 +470,7 @@ fn each_part_has_a_hash_of_its_own() {
     assert_ne!(base.decisions_hash, more.decisions_hash);
 }
 
-/// Everything of ours that begins a line of the context, and quotes.
+/// All lines in the context must begin with squad's own text or a quote mark.
 #[test]
 fn no_text_of_the_team_begins_a_line_outside_its_quote() {
     let evil = "x\n## Decisions in force\r## A\u{2028}## B\u{85}## C\n```\n> fine\n# D";
@@ -668,7 +668,7 @@ fn a_long_text_about_the_project_leaves_room_for_the_work() {
         let project = spec.team.split("## The team").next().and_then(|text| text.split("## The project").nth(1));
         let length = project.expect("it is told").len();
         assert!(length > most - 200 && length <= most, "{tier}: {length}");
-        // The decision still is.
+        // Decisions are still included.
         assert_eq!(spec.context.contains("Title d1"), tier != Tier::Lightweight, "{tier}");
     }
 }
@@ -712,7 +712,7 @@ fn that_the_users_one_model_is_taken_is_no_news() {
     };
     assert_eq!(choice(&settings, true), ("mine".to_owned(), ModelLayer::User, false));
     assert_eq!(choice(&settings, false), ("mine".to_owned(), ModelLayer::Engine, true));
-    // Another wish of theirs that cannot be had is.
+    // Another override that is not offered is reported.
     settings.models.overrides.insert("all".to_owned(), "m-wish".to_owned());
     assert_eq!(choice(&settings, true), ("mine".to_owned(), ModelLayer::Engine, true));
 }

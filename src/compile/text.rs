@@ -1,8 +1,8 @@
-//! Texts of the team's records in lines of ours.
+//! Formats text of the team's records within squad's own lines.
 
 use crate::model::{Decision, SaidStatus, Source, first_line};
 
-/// Text that stands in a line of ours: one line, and short.
+/// Untrusted text as one short line.
 pub(super) fn one_line(text: &str) -> String {
     line(text, 160)
 }
@@ -12,7 +12,7 @@ pub(super) fn line(text: &str, length: usize) -> String {
     first_line(&text.replace(|c| ends_a_line(c) || c == '`', " "), length)
 }
 
-/// Who decided and when, and where it is written.
+/// The id, author, date and location of a decision.
 pub(super) fn cite(decision: &Decision) -> String {
     let mut text = format!("`{}`", one_line(decision.id.as_str()));
     if let Some(date) = &decision.date {
@@ -25,31 +25,31 @@ pub(super) fn cite(decision: &Decision) -> String {
         text.push_str(", proposed");
     }
     if let Some(source) = &decision.source {
-        text.push_str(&format!(", {}", place(source)));
+        text.push_str(&format!(", {}", cite_source(source)));
     }
     text
 }
 
-pub(super) fn place(source: &Source) -> String {
+pub(super) fn cite_source(source: &Source) -> String {
     format!("`{}`", one_line(&source.to_string()))
 }
 
-/// Adds a heading and as many of the first lines as fit, and says how many did not. Gives the number that did.
+/// Adds a heading and the first lines that fit, and says how many did not. Returns the number of added lines.
 pub(super) fn push_within(
     text: &mut String,
     heading: &str,
     lines: impl Iterator<Item = String>,
     limit: usize,
 ) -> usize {
-    const SAID: usize = 40;
+    const RESERVED: usize = 40;
     let mut lines = lines.peekable();
-    if lines.peek().is_none() || text.len() + heading.len() + SAID > limit {
+    if lines.peek().is_none() || text.len() + heading.len() + RESERVED > limit {
         return 0;
     }
     text.push_str(heading);
     let (mut put_in, mut left_out) = (0, 0);
     for line in lines {
-        if left_out > 0 || text.len() + line.len() + SAID > limit {
+        if left_out > 0 || text.len() + line.len() + RESERVED > limit {
             left_out += 1;
         } else {
             text.push_str(&line);
@@ -62,9 +62,9 @@ pub(super) fn push_within(
     put_in
 }
 
-/// The first characters, cut at a character and said to be.
+/// The first characters of a text, marked if it was cut.
 pub(super) fn head(text: &str, limit: usize) -> String {
-    // No text has more characters than bytes, and most are short.
+    // A text has at most as many characters as bytes, and most are short.
     let cut = if text.len() > limit { text.char_indices().nth(limit) } else { None };
     match cut {
         Some((at, _)) => format!("{} […]", text[..at].trim_end()),

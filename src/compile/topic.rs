@@ -1,40 +1,40 @@
-//! What a task is about, and how much a text has to do with it.
+//! The subject of a task, and the relevance of texts to it.
 //!
-//! Whole numbers only: logarithms of floating point differ between machines, and the same input gives the same bytes.
+//! Uses integers only: floating-point logarithms differ between machines, but the same input must give the same bytes.
 
 use std::collections::BTreeSet;
 
 use crate::model::{stem, words};
 
-/// Words of a task that count, at most: one bit each.
-const WORDS: usize = 64;
+/// Most words of a task that count, one bit each.
+const MAX_WORDS: usize = 64;
 
 /// The distinct words of a task.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Topic {
-    /// As the task first has them, in lower case.
+    /// In their first form in the task, in lower case.
     words: Vec<String>,
     stems: Vec<String>,
-    /// How stems begin. Few words of a long text begin like one, and only those are worth stemming.
-    beginnings: BTreeSet<[u8; 2]>,
+    /// The first bytes of the stems. Few words of a long text begin like one, and only those need stemming.
+    prefixes: BTreeSet<[u8; 2]>,
 }
 
-/// Which words of the task a text has: in its title, and anywhere.
+/// Which words of the task are in a text: in its title, and anywhere.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub(super) struct Hits {
     title: u64,
     anywhere: u64,
 }
 
-/// What each word of the task is worth among some texts: the rarer, the more.
+/// The weight of each word of the task for some texts: rare words weigh more.
 pub(super) struct Weights(Vec<u32>);
 
 impl Topic {
     pub(super) fn new(task: &str) -> Self {
         let mut topic = Self::default();
         for (word, stem) in words(task).filter_map(|word| Some((word, stem(word)?))) {
-            if topic.stems.len() < WORDS && !topic.stems.contains(&stem) {
-                topic.beginnings.insert(beginning(&stem));
+            if topic.stems.len() < MAX_WORDS && !topic.stems.contains(&stem) {
+                topic.prefixes.insert(prefix(&stem));
                 topic.words.push(word.to_lowercase());
                 topic.stems.push(stem);
             }
@@ -52,46 +52,46 @@ impl Topic {
             return 0;
         }
         words(text)
-            .filter(|word| self.beginnings.contains(&beginning(word)))
+            .filter(|word| self.prefixes.contains(&prefix(word)))
             .filter_map(stem)
             .filter_map(|stem| self.stems.iter().position(|other| *other == stem))
-            .fold(0, |found, place| found | 1 << place)
+            .fold(0, |found, index| found | 1 << index)
     }
 
     pub(super) fn weights(&self, texts: &[Hits]) -> Weights {
-        let weight = |place: usize| {
-            let count = texts.iter().filter(|hits| hits.anywhere >> place & 1 == 1).count();
+        let weight = |index: usize| {
+            let count = texts.iter().filter(|hits| hits.anywhere >> index & 1 == 1).count();
             1 + (texts.len() / count.max(1)).max(1).ilog2()
         };
         Weights((0..self.stems.len()).map(weight).collect())
     }
 
-    /// Whether a text is about the task rather than sharing a word with it by chance.
+    /// Whether a text is about the task, not just sharing a word by chance.
     pub(super) fn is_about(&self, hits: Hits) -> bool {
         hits.title != 0 || hits.anywhere.count_ones() >= 2 || (self.stems.len() == 1 && hits.anywhere != 0)
     }
 
-    /// How much a text has to do with the task; nothing when it is not about it.
+    /// The relevance of a text to the task; 0 if it is not about it.
     pub(super) fn relevance(&self, hits: Hits, weights: &Weights) -> u32 {
         if !self.is_about(hits) {
             return 0;
         }
-        let worth = |found: u64| -> u32 {
-            weights.0.iter().enumerate().filter(|(place, _)| found >> place & 1 == 1).map(|(_, weight)| weight).sum()
+        let weight_of = |found: u64| -> u32 {
+            weights.0.iter().enumerate().filter(|(index, _)| found >> index & 1 == 1).map(|(_, weight)| weight).sum()
         };
-        worth(hits.anywhere) + worth(hits.title)
+        weight_of(hits.anywhere) + weight_of(hits.title)
     }
 
-    /// The words of the task that a text has.
+    /// The words of the task that occur in a text.
     pub(super) fn shared(&self, hits: Hits) -> Vec<&str> {
-        let found = |place: &usize| hits.anywhere >> place & 1 == 1;
-        (0..self.stems.len()).filter(found).map(|place| self.words[place].as_str()).collect()
+        let found = |index: &usize| hits.anywhere >> index & 1 == 1;
+        (0..self.stems.len()).filter(found).map(|index| self.words[index].as_str()).collect()
     }
 }
 
-/// The first two bytes of a word in lower case. Every word that does not begin in ASCII begins alike: what lower case
-/// makes of its first bytes is not known without doing it.
-fn beginning(word: &str) -> [u8; 2] {
+/// The first two bytes of a word in lower case. All words that do not begin in ASCII count as equal, because their
+/// first lower-case bytes are unknown without converting them.
+fn prefix(word: &str) -> [u8; 2] {
     match word.as_bytes() {
         [first, second, ..] if first.is_ascii() && second.is_ascii() => {
             [first.to_ascii_lowercase(), second.to_ascii_lowercase()]

@@ -1,4 +1,4 @@
-//! Cancelling a run, or one agent of it.
+//! Cancels a run, or one agent of it.
 
 use std::collections::BTreeSet;
 
@@ -12,12 +12,12 @@ struct Cancelled {
     agents: BTreeSet<Slug>,
 }
 
-/// Tells agents to stop. What was cancelled once stays so: an agent's later work in the run does not begin.
+/// Cancels agents. There is no way back: a cancelled agent's later work in the run does not begin.
 #[derive(Clone)]
 pub(crate) struct Canceller(watch::Sender<Cancelled>);
 
 impl Canceller {
-    /// Says whether that is news.
+    /// Returns whether the run was not cancelled before.
     pub(crate) fn run(&self) -> bool {
         self.0.send_if_modified(|cancelled| !std::mem::replace(&mut cancelled.run, true))
     }
@@ -27,7 +27,7 @@ impl Canceller {
     }
 }
 
-/// Hears of it: for the run as a whole, or for one agent.
+/// Observes cancellation of the run or of certain agents.
 #[derive(Clone)]
 pub(crate) struct Cancel {
     cancelled: watch::Receiver<Cancelled>,
@@ -40,7 +40,7 @@ impl Cancel {
         (Canceller(sender), Self { cancelled, agents: Vec::new() })
     }
 
-    /// The same for work that is cancelled with any of these agents, as with the run.
+    /// The same for work that is cancelled together with any of these agents.
     pub(crate) fn of(&self, agents: Vec<Slug>) -> Self {
         Self { cancelled: self.cancelled.clone(), agents }
     }
@@ -49,7 +49,7 @@ impl Cancel {
         is_set(&self.cancelled.borrow(), &self.agents)
     }
 
-    /// Returns when it is set; never, when nobody can set it any more.
+    /// Returns when cancelled. Never returns if nobody can cancel any more.
     pub(crate) async fn wait(&mut self) {
         let agents = &self.agents;
         if self.cancelled.wait_for(|cancelled| is_set(cancelled, agents)).await.is_err() {
@@ -57,7 +57,7 @@ impl Cancel {
         }
     }
 
-    /// What became of the work.
+    /// The reason recorded as the outcome.
     pub(crate) fn reason(&self) -> &'static str {
         if self.cancelled.borrow().run { "interrupted" } else { "cancelled by the user" }
     }

@@ -1,4 +1,4 @@
-//! The one place where facts get their order, their number and their time.
+//! Gives facts their order, number and time. Nothing else does.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -11,14 +11,14 @@ use super::lineage::Lineage;
 use crate::env::{Clock, Ids};
 use crate::model::{EntryId, Event, Keeping, Position, RunId, Slug, What};
 
-/// Commentary waits at most this long to be written (DESIGN §2, rule 2).
-const LONGEST_WAIT: Duration = Duration::from_millis(250);
+/// Longest delay before commentary is written.
+const MAX_WRITE_DELAY: Duration = Duration::from_millis(250);
 
-/// What comes to the dispatcher.
+/// Input of the dispatcher.
 pub(crate) enum Message {
     Report(Box<Report>),
-    /// What was reported before is still dealt with; then the dispatcher ends. Somebody may still hold [`Reports`]: a
-    /// question that nobody answers keeps its agent waiting.
+    /// Process the reports sent so far, then end. There may still be [`Reports`] senders: a question that nobody
+    /// answers keeps its agent waiting.
     Finish,
 }
 
@@ -27,13 +27,13 @@ pub(crate) struct Report {
     agent: Option<Slug>,
     position: Position,
     pub(super) what: What,
-    /// The entries it follows from, where whoever reports knows better than the dispatcher.
+    /// The entries that caused it, where the reporter knows better than the dispatcher.
     causes: Option<Vec<EntryId>>,
-    /// Told once the entry is durable, or why it is not.
+    /// Gets the entry's id once it is durable, or the reason why it is not.
     done: Option<oneshot::Sender<Result<EntryId, String>>>,
 }
 
-/// Where workers report.
+/// Sender of reports for one step and attempt.
 #[derive(Clone)]
 pub(crate) struct Reports {
     sender: mpsc::UnboundedSender<Message>,
@@ -46,7 +46,7 @@ impl Reports {
         (Self { sender, position: Position::default() }, receiver)
     }
 
-    /// What is reported there belongs to this step and attempt.
+    /// A sender whose reports belong to this step and attempt.
     pub(crate) fn at(&self, position: Position) -> Self {
         Self { sender: self.sender.clone(), position }
     }
@@ -59,17 +59,17 @@ impl Reports {
         self.send(agent, what, None, None);
     }
 
-    /// The same for what follows from these entries.
+    /// Like [`Self::tell`], with explicit causes.
     pub(crate) fn tell_because(&self, agent: &Slug, what: What, causes: Vec<EntryId>) {
         self.send(Some(agent), what, Some(causes), None);
     }
 
-    /// Reports, and returns when it is durable.
+    /// Reports, and returns once the entry is durable.
     pub(crate) async fn record(&self, agent: Option<&Slug>, what: What) -> Result<EntryId, String> {
         self.record_for(agent, what, None).await
     }
 
-    /// The same for what follows from entries that the run may not know.
+    /// Like [`Self::record`], with causes that the run may not know.
     pub(crate) async fn record_because(&self, what: What, causes: Vec<EntryId>) -> Result<EntryId, String> {
         self.record_for(None, what, Some(causes)).await
     }
@@ -93,7 +93,7 @@ impl Reports {
         done: Option<oneshot::Sender<Result<EntryId, String>>>,
     ) {
         let report = Report { agent: agent.cloned(), position: self.position, what, causes, done };
-        // The dispatcher outlives everybody who reports.
+        // The dispatcher outlives all senders.
         let _ = self.sender.send(Message::Report(Box::new(report)));
     }
 
@@ -102,20 +102,20 @@ impl Reports {
     }
 }
 
-/// Writes entries so that they last.
+/// Writes entries durably.
 pub(crate) trait Journal {
-    /// Durable, all of them, when this returns.
+    /// All events are durable when this returns.
     async fn write(&mut self, events: &[Event]) -> Result<(), String>;
 }
 
-/// Shows events to whoever watches.
+/// Displays events.
 pub(crate) trait Show {
     fn show(&mut self, event: &Event);
 }
 
 pub(crate) struct Dispatcher<J, S> {
     pub(crate) run: RunId,
-    /// What happened before, where the run is resumed: its numbers go on, and causes are found in it.
+    /// Events before the run was resumed: numbering continues after them, and they can be causes.
     pub(crate) past: Vec<Event>,
     pub(crate) clock: Clock,
     pub(crate) ids: Ids,
@@ -124,7 +124,7 @@ pub(crate) struct Dispatcher<J, S> {
     pub(crate) sessions: Arc<LiveSessions>,
 }
 
-/// What has a number and is not yet written.
+/// Events with a number that are not written yet.
 #[derive(Default)]
 struct Batch {
     events: Vec<Event>,
@@ -137,7 +137,7 @@ struct Numbered {
 }
 
 impl<J: Journal, S: Show> Dispatcher<J, S> {
-    /// Serves until it is told to finish. The error is why the last entries could not be written.
+    /// Runs until told to finish. The error says why the last entries could not be written.
     pub(crate) async fn serve(mut self, mut messages: mpsc::UnboundedReceiver<Message>) -> (J, S, Result<(), String>) {
         let mut batch = Batch::default();
         let mut lineage = Lineage::default();
@@ -150,15 +150,15 @@ impl<J: Journal, S: Show> Dispatcher<J, S> {
                 () = due(batch.due) => None,
             };
             if next.is_none() {
-                // What could not be written is tried again; the last attempt counts.
+                // A failed write is retried; only the last attempt counts.
                 let _ = self.flush(&mut batch).await;
                 continue;
             }
-            // Whatever else has come in meanwhile goes into the same commit.
+            // All other messages that have arrived go into the same commit.
             let mut group = Vec::new();
             while let Some(message) = next {
                 match message {
-                    // A run's end is the last that is said of it. Who waits for an answer is told so by its absence.
+                    // Nothing is reported after a run's end. Dropping `done` tells the sender so.
                     Message::Report(_) if is_over => {}
                     Message::Report(report) => {
                         is_over = matches!(report.what, What::RunCompleted { .. });
@@ -189,7 +189,7 @@ impl<J: Journal, S: Show> Dispatcher<J, S> {
         Numbered { event, done }
     }
 
-    /// Writes what must last before it is shown, then shows and answers, in order.
+    /// Writes what must be durable before it is shown; then shows events and answers senders, in order.
     async fn take(&mut self, batch: &mut Batch, group: Vec<Numbered>) {
         let mut urgent = false;
         for Numbered { event, done } in &group {
@@ -199,14 +199,14 @@ impl<J: Journal, S: Show> Dispatcher<J, S> {
                 Keeping::Batched => urgent |= done.is_some(),
             }
             batch.events.push(event.clone());
-            batch.due.get_or_insert_with(|| Instant::now() + LONGEST_WAIT);
+            batch.due.get_or_insert_with(|| Instant::now() + MAX_WRITE_DELAY);
         }
         let written = if urgent { self.flush(batch).await } else { Ok(()) };
         for Numbered { event, done } in group {
             let id = event.id.clone();
             let is_promise = matches!(event.what, What::DecisionLogged { .. } | What::MemoryLogged { .. });
             if written.is_err() && is_promise {
-                // The one who asked is told that it was not kept, so it must not be kept later either.
+                // The caller is told that this failed, so it must not be written later either.
                 batch.events.retain(|other| other.id != id);
             } else {
                 self.sessions.note(&event);
@@ -227,8 +227,8 @@ impl<J: Journal, S: Show> Dispatcher<J, S> {
         let written = self.journal.write(&batch.events).await;
         match &written {
             Ok(()) => batch.events.clear(),
-            // Tried again with what comes next, and at the end.
-            Err(_) => batch.due = Some(Instant::now() + 4 * LONGEST_WAIT),
+            // Retried with the next batch, and at the end.
+            Err(_) => batch.due = Some(Instant::now() + 4 * MAX_WRITE_DELAY),
         }
         written
     }

@@ -1,24 +1,24 @@
-//! Calls of the tools among agents: handing work to a colleague, and asking who is at what.
+//! Tool calls that involve other agents: handing work to a colleague, and asking for everyone's status.
 
 use std::sync::Arc;
 
 use tokio::sync::watch;
 
-use super::colleagues::{Admitted, Caller, HandOnRequest, HandedBy, OpenWork, Waiting};
+use super::colleagues::{Admitted, Caller, HandOnRequest, HandedBy, OpenWork, WaitGuard};
 use super::requests::{Requester, result};
 use super::workers::{Job, Work, Workers};
 use crate::engine::Request;
 use crate::model::{Outcome, Slug, What, list};
 use crate::tools::{self, Handing, Intent};
 
-/// Where the end of work comes.
-type End = watch::Receiver<Option<Work>>;
+/// Receives the finished work.
+type WorkReceiver = watch::Receiver<Option<Work>>;
 
-/// Bytes of a colleague's report.
+/// Most bytes of a colleague's report.
 const REPORT: usize = 16 * 1024;
 
 impl Workers {
-    /// Whoever waits for an answer holds nothing of the run: its engine ends with it, answered or not.
+    /// Answers a request. It drops its handles on the run before waiting, so that the engine can end without an answer.
     pub(super) async fn answer(self, requester: Arc<Requester>, request: Request) {
         let intent = match (&request, &requester.caller) {
             (Request::Tool(call, _), Some(caller)) => tools::read(call).ok().zip(Some(caller)),
@@ -32,7 +32,7 @@ impl Workers {
                 }
                 Err(reason) => Err(reason),
             },
-            Some((Intent::Status, _)) => Ok(self.sessions.told(&requester.agent)),
+            Some((Intent::Status, _)) => Ok(self.sessions.summary_for(&requester.agent)),
             _ => {
                 let requests = Arc::clone(&self.requests);
                 drop(self);
@@ -44,7 +44,7 @@ impl Workers {
         }
     }
 
-    /// Hands work on. The error says what is wrong.
+    /// Hands work on. The error is for the model.
     async fn hand_on(&self, requester: &Requester, caller: &Caller, handing: Handing) -> Result<HandedOn, String> {
         let Handing { agent, task, wait } = handing;
         let to = Slug::fold(agent.trim().trim_start_matches('@')).ok_or_else(|| format!("`{agent}` names nobody"))?;
@@ -65,7 +65,7 @@ impl Workers {
         Ok(HandedOn { to, waiting: waiting.map(|waiting| (waiting, done)) })
     }
 
-    fn begin(self, job: Job, open: OpenWork<Job, Work>) -> End {
+    fn begin(self, job: Job, open: OpenWork<Job, Work>) -> WorkReceiver {
         let (sender, done) = watch::channel(None);
         tokio::spawn(async move {
             let work = self.perform(job).await;
@@ -76,27 +76,27 @@ impl Workers {
         done
     }
 
-    /// Goes on with work that was handed on before the run was interrupted. Who asks for the same again gets its report.
+    /// Continues work that was handed on before the run was interrupted. A repeated request gets its report.
     pub(crate) fn take_up(&self, request: HandOnRequest, job: Job) {
         let done = self.clone().begin(job, self.colleagues.open());
         self.colleagues.remember(request, done);
     }
 
-    /// The same for what is done.
+    /// Likewise for work that was finished before.
     pub(crate) fn remember(&self, request: HandOnRequest, work: Work) {
         self.colleagues.remember(request, watch::channel(Some(work)).1);
     }
 }
 
-/// Work that has been handed on, and perhaps is waited for.
+/// Work that has been handed on, with its receiver if the caller waits.
 struct HandedOn {
     to: Slug,
-    waiting: Option<(Waiting<Job, Work>, End)>,
+    waiting: Option<(WaitGuard<Job, Work>, WorkReceiver)>,
 }
 
 impl HandedOn {
-    /// What the caller's model is told: the colleague's report, or that it has begun. Nothing of the run is held
-    /// meanwhile, for a caller may have ended.
+    /// The answer for the caller's model: the colleague's report, or that it has begun. It holds nothing of the run
+    /// meanwhile, because the caller may have ended.
     async fn answer(self, caller: &Caller) -> Result<String, String> {
         let Some((waiting, mut done)) = self.waiting else {
             let to = self.to;
@@ -104,10 +104,10 @@ impl HandedOn {
                 "`{to}` works on it, or will when it has nothing else to do. Its report is not for you."
             ));
         };
-        caller.seat.give_up();
+        caller.permit.begin_wait();
         let work = done.wait_for(Option::is_some).await.ok().and_then(|work| work.clone());
         drop(waiting);
-        caller.seat.take_again().await;
+        caller.permit.end_wait().await;
         report(&work.ok_or("squad lost track of it; this is a defect")?)
     }
 }

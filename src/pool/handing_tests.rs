@@ -1,4 +1,4 @@
-//! Work among agents, on an engine that plays a script: who may hand what to whom, and when it is done.
+//! Handing work on, with a scripted engine: who may hand what to whom, and when it is done.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -14,7 +14,7 @@ use crate::env::{Clock, Ids};
 use crate::model::{Event, Outcome, Position, RunId, Slug, What};
 use crate::policy::Permissions;
 
-/// Keeps all that is said.
+/// Stores all events.
 #[derive(Clone, Default)]
 struct Seen(Arc<std::sync::Mutex<Vec<Event>>>);
 
@@ -38,9 +38,9 @@ struct World {
     canceller: Canceller,
 }
 
-/// What became of a run.
+/// The result of a run.
 struct Ended {
-    /// The plan's, and what was handed on, in the order in which it ended.
+    /// Planned and handed-on work, in the order in which it ended.
     work: Vec<Work>,
     handed_on: Vec<Work>,
     events: Vec<Event>,
@@ -48,8 +48,8 @@ struct Ended {
 }
 
 impl World {
-    fn new(script: &str, places: usize) -> Self {
-        let (workers, messages) = workers(script, places, MINUTES);
+    fn new(script: &str, permits: usize) -> Self {
+        let (workers, messages) = workers(script, permits, MINUTES);
         let (canceller, cancel) = Cancel::channel();
         let (colleagues, commissions) = Colleagues::channel();
         let seen = Seen::default();
@@ -75,14 +75,14 @@ impl World {
         let handed_on = self.workers.colleagues.take_done();
         self.workers.reports.finish();
         self.dispatching.await.expect("no panic");
-        // Nothing of the run is held any more, so its engine can be ended.
+        // All handles on the run are dropped, so its engine can be ended.
         assert!(Arc::into_inner(self.workers.pool).is_some());
         let events = self.seen.0.lock().expect("one thread").clone();
         Ended { work, handed_on, events, seconds }
     }
 }
 
-/// The jobs of colleagues: there are ada, bob, cy, dan and eve.
+/// Makes jobs for the colleagues ada, bob, cy, dan and eve.
 async fn make(mut commissions: mpsc::UnboundedReceiver<Commission<Job>>) {
     while let Some(Commission { to, task, reply, .. }) = commissions.recv().await {
         let is_there = ["ada", "bob", "cy", "dan", "eve"].contains(&to.as_str());
@@ -96,7 +96,7 @@ impl Ended {
         self.work.iter().chain(&self.handed_on).map(|work| (work.agent.as_str(), work.outcome)).collect()
     }
 
-    /// What `squad_route` and its like told this agent, each with whether it went well.
+    /// The results of `squad_route` and similar tools for this agent, each with whether it succeeded.
     fn told(&self, agent: &str) -> Vec<(bool, String)> {
         let of = |event: &Event| match &event.what {
             What::ToolCompleted { ok, result, .. } if event.agent.as_ref() == Some(&slug(agent)) => {
@@ -107,7 +107,7 @@ impl Ended {
         self.events.iter().filter_map(of).collect()
     }
 
-    /// Which agents said something, in order.
+    /// The agents that sent messages, in order.
     fn speakers(&self) -> Vec<String> {
         let said = self.events.iter().filter(|event| matches!(event.what, What::Message { .. }));
         said.filter_map(|event| event.agent.as_ref().map(Slug::to_string)).collect()
@@ -140,7 +140,7 @@ use Outcome::{Cancelled, Completed, Failed, TimedOut};
 
 #[tokio::test(start_paused = true)]
 async fn who_waits_gets_the_report_and_gives_its_place_and_its_time_to_the_colleague() {
-    // Ada may work for five minutes, and waits for more; there is one place.
+    // ada may work for five minutes and waits longer than that; there is one permit.
     let colleague = |agent: &str| turn(agent, &steps(&["{ wait = \"200s\" }", &say(&format!("{agent} is done."))]));
     let ada = turn("ada", &steps(&[&route("bob", true), &route("cy", true), &say("Ada is done.")]));
     let ended = World::new(&(ada + &colleague("bob") + &colleague("cy")), 1).run(&["ada"]).await;
@@ -173,8 +173,8 @@ async fn who_does_not_wait_goes_on_and_the_run_awaits_what_it_began() {
 async fn work_for_who_is_at_work_is_its_next_message_in_the_same_session() {
     let bob = turn("bob", &steps(&[WAIT, &say("First.")])) + &turn("bob", &steps(&[WAIT, &say("Second.")]));
     let ada = turn("ada", &steps(&[&route("bob", true), &say("Ada is done.")]));
-    for places in [1, 2] {
-        let ended = World::new(&format!("{bob}{ada}"), places).run(&["bob", "ada"]).await;
+    for permits in [1, 2] {
+        let ended = World::new(&format!("{bob}{ada}"), permits).run(&["bob", "ada"]).await;
         assert_eq!(ended.outcomes(), [("bob", Completed), ("ada", Completed), ("bob", Completed)]);
         assert_eq!(ended.told("ada"), [(true, "Report of `bob`:\n\nSecond.".to_owned())]);
         assert_eq!(ended.seconds, 20);
@@ -194,7 +194,7 @@ async fn work_for_who_is_at_work_is_its_next_message_in_the_same_session() {
 
 #[tokio::test(start_paused = true)]
 async fn nobody_waits_in_a_circle() {
-    // Each waits for the next, and the last for the first: at once, and a moment later than the others.
+    // Each waits for the next and the last for the first: at once, and one second later.
     for last in ["", "{ wait = \"1s\" }, "] {
         let script = turn("ada", &steps(&[&route("bob", true), &say("Ada.")]))
             + &turn("bob", &steps(&[&route("cy", true), &say("Bob.")]))
@@ -298,7 +298,7 @@ async fn a_colleague_that_fails_is_told_to_who_waits_and_a_caller_that_ends_leav
         (ended.outcomes(), ended.told("ada")),
         (vec![("ada", Completed), ("bob", Failed)], vec![(false, told.to_owned())])
     );
-    // Its caller hangs, and is ended.
+    // Its caller hangs and is ended.
     let script = turn("ada", &steps(&["{ wait = \"150s\" }", &route("bob", false), "{ hang = true }"]))
         + &turn("bob", &steps(&["{ wait = \"280s\" }", &say("Bob.")]));
     let ended = World::new(&script, 2).run(&["ada"]).await;
@@ -324,7 +324,7 @@ fn decide(title: &str, scope: &str) -> String {
     format!("{{ tool = \"squad_log_decision\", args = {{ title = \"{title}\", what = \"So.\", scope = [{scope}] }} }}")
 }
 
-/// This engine cannot tell a turn anything, so a decision comes with the next message, and to whom it concerns.
+/// This engine cannot notify a turn, so a decision comes with the next message of the agents it concerns.
 #[tokio::test(start_paused = true)]
 async fn a_decision_comes_with_the_next_message_of_those_it_concerns() {
     let script = turn(
@@ -356,7 +356,7 @@ async fn a_decision_comes_with_the_next_message_of_those_it_concerns() {
         .collect();
     assert_eq!(delivered, [("bob".to_owned(), 2, 2), ("cy".to_owned(), 1, 1)]);
     assert!(ended.told("ada")[4].1.contains("Docs only"), "a search finds what was decided in this run");
-    // It improvises on the first line of what it is told.
+    // It improvises on the first line of its prompt.
     let said = ended.told("ada").into_iter().map(|(_, text)| text).collect::<Vec<_>>();
     assert!(said[2].contains("`ada` decided this during the run; follow it"), "{said:?}");
 }

@@ -1,5 +1,5 @@
-//! Whatever happens to a team and in whatever order: a session is in one state at a time, goes only where it may, and
-//! every message has one outcome.
+//! Properties over random sequences of steps: a session is in one state at a time and makes only allowed transitions,
+//! and every message has one outcome.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -18,7 +18,7 @@ use crate::model::{RunId, SessionState, What};
 
 const AGENTS: [&str; 3] = ["ada", "bob", "cy"];
 const RUNS: [&str; 3] = ["r1", "r2", "r3"];
-/// What an agent's turn may be. The engine dies seldom: nothing happens after that until it is started again.
+/// Possible turns of an agent. The engine rarely dies, because nothing happens after that until it is restarted.
 const TURNS: [&str; 7] = [
     "{ say = \"Done.\" }",
     "{ wait = \"20s\" }, { say = \"Done.\" }",
@@ -31,12 +31,12 @@ const TURNS: [&str; 7] = [
 
 #[derive(Clone, Debug)]
 enum Step {
-    /// To this agent, in this run.
+    /// A message to this agent in this run.
     Say(usize, usize),
     Edit(usize, u8),
     CancelAgent(usize, usize),
     CancelRun(usize),
-    /// The run is over.
+    /// Ends the run.
     Reset(usize),
     WarmUp(usize),
     Dismiss(usize),
@@ -67,7 +67,7 @@ fn script() -> impl Strategy<Value = String> {
     prop::collection::vec(turn.prop_map(written), 1..20).prop_map(|turns| turns.concat())
 }
 
-/// What events have said of an agent's own session.
+/// The state of an agent's own session according to events.
 #[derive(Clone, Copy, Debug, PartialEq)]
 enum Life {
     None,
@@ -77,10 +77,10 @@ enum Life {
 }
 
 impl Life {
-    /// Where this event leads from here; `None`: it must not come here.
+    /// The state after this event; `None`: the event is not allowed here.
     fn after(self, what: &What) -> Option<Self> {
         match (self, what) {
-            // In another's place, or for the first time; never while it is made already.
+            // Replaces another session or is the first; never while one is already opening.
             (Self::None | Self::Open | Self::Suspended, What::SessionSpawning { .. }) => Some(Self::Spawning),
             (Self::Spawning, What::SessionCreated { warm: false, .. } | What::SessionResumed { .. }) => {
                 Some(Self::Open)
@@ -121,7 +121,7 @@ struct World {
     runs: Vec<(Workers, Canceller)>,
     heard: mpsc::UnboundedReceiver<Message>,
     lives: BTreeMap<String, Life>,
-    /// Which text of its charter each agent has.
+    /// Which version of its charter each agent has.
     charters: [u8; AGENTS.len()],
     said: Vec<JoinHandle<Work>>,
     between: Vec<JoinHandle<()>>,
@@ -155,7 +155,7 @@ impl World {
         job
     }
 
-    /// Beside what goes on, as the watch's own tasks are.
+    /// Runs concurrently, like the watch's own tasks.
     fn meanwhile(&mut self, act: impl Future<Output = ()> + Send + 'static) {
         self.between.push(tokio::spawn(act));
     }
@@ -183,13 +183,13 @@ impl World {
             Step::Suspend(idle) => self.meanwhile(async move { pool.suspend(Duration::from_secs(idle)).await }),
             Step::Pass(seconds) => tokio::time::sleep(Duration::from_secs(seconds)).await,
         }
-        // Whatever can be done without waiting is.
+        // Lets everything finish that does not have to wait.
         tokio::time::sleep(Duration::from_millis(1)).await;
         self.trail.push(format!("{step:?}"));
         self.check();
     }
 
-    /// What was said is what may be said, and is how it is.
+    /// Checks that events are allowed and match the actual states.
     fn check(&mut self) {
         while let Ok(message) = self.heard.try_recv() {
             let Message::Report(report) = message else { continue };
@@ -218,7 +218,7 @@ impl World {
         }
         self.check();
         assert_eq!(self.outcomes, messages, "{}", self.trail.join("\n"));
-        // Nobody works any more, and every place is free.
+        // Nobody works any more, and every permit is free.
         let busy = |state: &SessionState| matches!(state, SessionState::Spawning | SessionState::Active);
         assert!(!self.pool.states().values().any(busy), "{:?}\n{}", self.pool.states(), self.trail.join("\n"));
     }

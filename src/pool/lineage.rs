@@ -1,25 +1,25 @@
-//! Which entries an entry of a run follows from: those without which it would not be.
+//! Finds the causes of a run's entries: the entries without which an entry would not exist.
 
 use std::collections::BTreeMap;
 
 use crate::model::{EntryId, Event, Position, Slug, What};
 
-/// What a run has left so far.
+/// What a run has recorded so far.
 #[derive(Default)]
 pub(super) struct Lineage {
     start: Option<EntryId>,
-    /// The plan that holds, and the agents it names.
+    /// The current plan, and the agents it names.
     plan: Option<(EntryId, Vec<Slug>)>,
     /// The entry that opened each agent's last session.
     sessions: BTreeMap<Slug, EntryId>,
-    /// How each agent's last work ended.
+    /// The entry that ended each agent's last work.
     ends: BTreeMap<Slug, EntryId>,
-    /// Who works in the step that has begun, and the end of the one before.
+    /// The agents of the current step, and the end of the step before.
     at_work: Vec<Slug>,
     step: Option<EntryId>,
     verdict: Option<EntryId>,
-    /// The last verdict with whom it locked out, and the ends of work since; before any verdict, of all work.
-    last: Vec<EntryId>,
+    /// The last verdict with its lockouts, and the ends of work since; before any verdict, the ends of all work.
+    latest: Vec<EntryId>,
 }
 
 impl Lineage {
@@ -30,15 +30,15 @@ impl Lineage {
         let one = |id: Option<EntryId>| id.into_iter().collect::<Vec<_>>();
         match (agent, what) {
             (_, What::RunStarted { .. }) => Vec::new(),
-            // The coordinator's choice is its answer's doing.
+            // The coordinator's plan follows from its answer.
             (_, What::RoutePlanned(_)) => one(self.ends.values().next().or(self.start.as_ref()).cloned()),
             (Some(agent), What::SessionCreated { .. } | What::SessionResumed { .. }) => {
                 let mut causes = one(origin());
                 let is_planned = self.plan.as_ref().is_none_or(|(_, agents)| agents.contains(agent));
                 match position.attempt {
-                    // Who reviews, revises, chooses or answers follows what was done and said last.
-                    attempt if !is_planned || attempt > Some(1) => causes.extend(self.last.iter().cloned()),
-                    // What the steps before did is its task.
+                    // Reviewing, revising, routing and answering follow from the latest work and verdict.
+                    attempt if !is_planned || attempt > Some(1) => causes.extend(self.latest.iter().cloned()),
+                    // Its task includes the results of earlier steps.
                     _ => causes.extend(self.step.clone()),
                 }
                 causes
@@ -73,12 +73,12 @@ impl Lineage {
             (_, What::StepCompleted { .. }) => self.step = Some(id()),
             (_, What::ReviewVerdict { .. }) => {
                 self.verdict = Some(id());
-                self.last = vec![id()];
+                self.latest = vec![id()];
             }
-            (_, What::Lockout { .. }) => self.last.push(id()),
+            (_, What::Lockout { .. }) => self.latest.push(id()),
             (Some(agent), what) if what.end().is_some() => {
                 self.ends.insert(agent.clone(), id());
-                self.last.push(id());
+                self.latest.push(id());
             }
             _ => {}
         }

@@ -1,11 +1,11 @@
-//! Agents at work: workers report facts, one dispatcher makes them events.
+//! Runs agents: workers report facts, and one dispatcher turns them into events.
 //!
 //! ```text
 //! Workers::fan_out ─→ worker ─┐            ┌→ Show (screen, NDJSON)
 //!                  worker ─┼→ reports ─→ Dispatcher
 //!                  worker ─┘            └→ Journal (ledger)
 //!                    ↑
-//!                  RequestHandler: answers what an engine asks for
+//!                  RequestHandler: answers the engine's requests
 //! ```
 
 mod cancel;
@@ -13,11 +13,11 @@ mod colleagues;
 mod dispatcher;
 mod engines;
 mod handing;
+mod job_permit;
 mod lineage;
 mod notices;
-mod places;
+mod permits;
 mod requests;
-mod seat;
 mod session_id;
 mod session_pool;
 mod sessions;

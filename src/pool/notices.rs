@@ -1,5 +1,5 @@
-//! Decisions of a run, for the colleagues of whoever made them: to those at work before their next model call, to all
-//! others with their next message.
+//! Notifies agents of their colleagues' decisions in the run: working agents before their next model call, all others
+//! with their next message.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::{Mutex, MutexGuard, PoisonError};
@@ -9,29 +9,29 @@ use tokio::sync::watch;
 use crate::model::{Decision, EntryId, Event, Slug, What, quote};
 use crate::review::concerns;
 
-/// Bytes of a decision that a notice holds; `squad_decisions` has the whole.
-const LONGEST: usize = 4 * 1024;
+/// Bytes of a decision quoted in a notice; `squad_decisions` returns the whole text.
+const MAX_BYTES: usize = 4 * 1024;
 
 #[derive(Default)]
 pub(crate) struct Notices {
     state: Mutex<State>,
-    /// How many decisions there are.
+    /// The number of decisions.
     count: watch::Sender<usize>,
-    /// The paths each agent owns, as the team says.
+    /// The paths each agent owns according to the team.
     owned: BTreeMap<Slug, Vec<String>>,
 }
 
 #[derive(Default)]
 struct State {
-    /// In their order, each with who made it.
+    /// In order, each with its author.
     decisions: Vec<(EntryId, Slug, Decision)>,
-    /// Who was told of which.
-    told: BTreeSet<(Slug, usize)>,
-    /// Files that agents' tools have written.
+    /// Which agents have received which decisions.
+    delivered: BTreeSet<(Slug, usize)>,
+    /// Files written by agents' tools.
     written: BTreeMap<Slug, BTreeSet<String>>,
 }
 
-/// What an agent is to be told.
+/// Decisions an agent has to be told.
 pub(super) struct Notice {
     pub(super) text: String,
     pub(super) decisions: Vec<Decision>,
@@ -44,7 +44,7 @@ impl Notices {
         Self { owned, ..Self::default() }
     }
 
-    /// What was decided and told before the run was interrupted.
+    /// Restores the decisions made and delivered before the run was interrupted.
     pub(crate) fn with_past(self, events: &[Event]) -> Self {
         let mut state = State::default();
         for event in events {
@@ -55,7 +55,7 @@ impl Notices {
                 (Some(agent), What::DecisionDelivered { decisions, .. }) => {
                     let is_told = |decision: &Decision| decisions.contains(&decision.id);
                     let numbers = (0..).zip(&state.decisions).filter(|(_, (.., decision))| is_told(decision));
-                    state.told.extend(numbers.map(|(number, _)| (agent.clone(), number)));
+                    state.delivered.extend(numbers.map(|(number, _)| (agent.clone(), number)));
                 }
                 _ => {}
             }
@@ -63,7 +63,7 @@ impl Notices {
         Self { state: Mutex::new(state), ..self }
     }
 
-    /// The decisions of this run, the newest first.
+    /// The decisions of this run, newest first.
     pub(super) fn decisions(&self) -> Vec<Decision> {
         self.state().decisions.iter().rev().map(|(.., decision)| decision.clone()).collect()
     }
@@ -74,7 +74,7 @@ impl Notices {
         self.count.send_replace(state.decisions.len());
     }
 
-    /// An agent's tool writes this file.
+    /// Records that an agent's tool writes this file.
     pub(super) fn write(&self, agent: &Slug, path: &str) {
         self.state().written.entry(agent.clone()).or_default().insert(path.to_owned());
     }
@@ -83,11 +83,13 @@ impl Notices {
         self.count.subscribe()
     }
 
-    /// What the agent has not been told of; from now on it counts as told.
+    /// The decisions an agent has not received; they count as delivered from now on.
     pub(super) fn due(&self, agent: &Slug) -> Option<Notice> {
         let mut state = self.state();
         let is_due = |number: usize, by: &Slug, decision: &Decision| {
-            by != agent && !state.told.contains(&(agent.clone(), number)) && self.is_in_scope(&state, agent, decision)
+            by != agent
+                && !state.delivered.contains(&(agent.clone(), number))
+                && self.is_in_scope(&state, agent, decision)
         };
         let due: Vec<(usize, (EntryId, Slug, Decision))> = state
             .decisions
@@ -96,27 +98,27 @@ impl Notices {
             .filter(|(number, (_, by, decision))| is_due(*number, by, decision))
             .map(|(number, decided)| (number, decided.clone()))
             .collect();
-        state.told.extend(due.iter().map(|(number, _)| (agent.clone(), *number)));
-        let text = due.iter().map(|(_, (_, by, decision))| told(by, decision)).collect::<Vec<_>>().join("\n");
+        state.delivered.extend(due.iter().map(|(number, _)| (agent.clone(), *number)));
+        let text = due.iter().map(|(_, (_, by, decision))| notice_text(by, decision)).collect::<Vec<_>>().join("\n");
         let numbers: Vec<usize> = due.iter().map(|(number, _)| *number).collect();
         let (entries, decisions) = due.into_iter().map(|(_, (entry, _, decision))| (entry, decision)).unzip();
         (!numbers.is_empty()).then_some(Notice { text, decisions, entries, numbers })
     }
 
-    /// It was not told after all.
+    /// Marks a notice as not delivered after all.
     pub(super) fn withdraw(&self, agent: &Slug, notice: &Notice) {
         let mut state = self.state();
         for number in &notice.numbers {
-            state.told.remove(&(agent.clone(), *number));
+            state.delivered.remove(&(agent.clone(), *number));
         }
     }
 
-    /// Of whom it is not known what it works on may work on anything.
+    /// An agent without known paths may work on anything.
     fn is_in_scope(&self, state: &State, agent: &Slug, decision: &Decision) -> bool {
         let owned = self.owned.get(agent).into_iter().flatten();
-        let places: Vec<&str> =
+        let paths: Vec<&str> =
             owned.chain(state.written.get(agent).into_iter().flatten()).map(String::as_str).collect();
-        decision.scope.is_empty() || places.is_empty() || concerns(decision, &places)
+        decision.scope.is_empty() || paths.is_empty() || concerns(decision, &paths)
     }
 
     fn state(&self) -> MutexGuard<'_, State> {
@@ -124,10 +126,10 @@ impl Notices {
     }
 }
 
-fn told(by: &Slug, decision: &Decision) -> String {
+fn notice_text(by: &Slug, decision: &Decision) -> String {
     let scope = if decision.scope.is_empty() { String::new() } else { format!(" for {}", decision.scope.join(", ")) };
     let text = format!("{}\n\n{}", decision.title, decision.text);
-    let text = &text[..text.floor_char_boundary(LONGEST)];
+    let text = &text[..text.floor_char_boundary(MAX_BYTES)];
     format!(
         "`{by}` decided this during the run{scope}; follow it from here on (decision {}):\n\n{}",
         decision.id,

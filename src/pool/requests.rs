@@ -1,4 +1,4 @@
-//! Answers what engines ask for: calls of squad's own tools, permissions, questions.
+//! Answers requests of engines: calls of squad's own tools, permissions, questions.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Component, Path, PathBuf};
@@ -15,10 +15,10 @@ use crate::model::{Access, Decision, Judgement, Slug, What, first_words, list, m
 use crate::policy::{Permissions, Ruling, is_in_inbox, only_shows_changes, rule};
 use crate::tools::{self, Intent};
 
-/// How a person is asked. The answer comes when it comes; dropping the sender is no answer.
+/// Asks a person. The answer may take any time; dropping the sender means no answer.
 pub(crate) type Ask = Arc<dyn Fn(Question, oneshot::Sender<String>) + Send + Sync>;
 
-/// What a person is asked.
+/// A question to a person.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub(crate) struct Question {
     /// Counts from 1 within a run.
@@ -27,58 +27,58 @@ pub(crate) struct Question {
 }
 
 pub(crate) struct RequestHandler {
-    /// Absolute paths of files that the user has attached: reading them is what they are there for.
+    /// Absolute paths of files attached by the user, which may always be read.
     pub(crate) attached: BTreeSet<String>,
     pub(crate) permissions: Permissions,
-    /// The project's root, as paths are compared with.
+    /// The project's root, in the form that paths are compared with.
     pub(crate) project: String,
-    /// The branch decisions are made for.
+    /// The branch that decisions are made for.
     pub(crate) branch: Option<String>,
     /// In force when the run began, newest first.
     pub(crate) decisions: Vec<Decision>,
-    /// Why an agent may not write a file, by agent and path from the project's root.
+    /// Why an agent may not write a file, by agent and path relative to the project's root.
     pub(crate) locked: BTreeMap<(Slug, String), String>,
-    /// What the run recorded before it was interrupted: a call that is made again records nothing twice.
+    /// Recorded before the run was interrupted; a repeated call records nothing twice.
     pub(crate) recorded: Recorded,
-    /// What it has recorded since.
+    /// Recorded since then.
     pub(crate) recorded_here: Mutex<Recorded>,
-    /// What was decided since, for those who have not heard of it.
+    /// Delivers new decisions to agents.
     pub(crate) notices: Notices,
-    /// What the user says to them meanwhile.
+    /// Messages from the user during the run.
     pub(crate) user_messages: Arc<UserMessages>,
     /// `None`: nobody can be asked.
     pub(crate) ask: Option<Ask>,
-    /// How many questions there were.
+    /// The number of questions so far.
     pub(crate) asked: AtomicU64,
-    /// Cancelled, the run needs no answers any more.
+    /// Once the run is cancelled, questions need no answers.
     pub(crate) cancel: Cancel,
 }
 
-/// What agents have recorded.
+/// Decisions and lessons recorded by agents.
 #[derive(Default)]
 pub(crate) struct Recorded {
     pub(crate) decisions: Vec<Decision>,
     pub(crate) learned: Vec<(Slug, String)>,
 }
 
-/// Decisions a search shows at most.
-const SHOWN: usize = 20;
+/// Most decisions returned by a search.
+const MAX_FOUND: usize = 20;
 
-/// Who asks, and what became of it so far.
+/// The agent that makes requests, with counts of what was granted.
 pub(crate) struct Requester {
     pub(crate) agent: Slug,
     pub(crate) reports: Reports,
-    /// Its role brings that it changes nothing: a reviewer, the coordinator, an agent of a tier that reads.
+    /// Its role forbids changes: a reviewer, the coordinator, an agent of a read-only tier.
     pub(crate) reads_only: bool,
-    /// Where it works; `None` for one that has no tools to change anything with.
+    /// Its work tree; `None` if it has no tools that change anything.
     pub(crate) tree: Option<Arc<WorkTree>>,
     refused: AtomicU64,
-    /// Writes and commands among them.
+    /// Only writes and commands.
     changes_refused: AtomicU64,
     changes_allowed: AtomicU64,
-    /// What a reviewer has said; `None`: it reviews nothing.
+    /// A reviewer's verdict so far; `None`: it reviews nothing.
     judgement: Option<Mutex<Option<Judgement>>>,
-    /// `None`: it hands no work on.
+    /// `None`: it may not hand work on.
     pub(super) caller: Option<Caller>,
 }
 
@@ -102,24 +102,24 @@ impl Requester {
         Self { judgement: Some(Mutex::default()), ..self }
     }
 
-    pub(super) fn calling(self, caller: Caller) -> Self {
+    pub(super) fn with_caller(self, caller: Caller) -> Self {
         Self { caller: Some(caller), ..self }
     }
 
-    /// What it has said last, as a reviewer.
+    /// The reviewer's latest verdict.
     pub(crate) fn judgement(&self) -> Option<Judgement> {
         self.judgement.as_ref()?.lock().unwrap_or_else(PoisonError::into_inner).clone()
     }
 
     fn judge(&self, judgement: Judgement) -> Result<String, String> {
-        let Some(place) = &self.judgement else {
+        let Some(slot) = &self.judgement else {
             return Err("only the reviewer of this work gives a verdict on it".to_owned());
         };
-        *place.lock().unwrap_or_else(PoisonError::into_inner) = Some(judgement);
+        *slot.lock().unwrap_or_else(PoisonError::into_inner) = Some(judgement);
         Ok("The verdict is noted. End with your reasons.".to_owned())
     }
 
-    /// The engine refused it by itself, by the rules it was given.
+    /// Counts a refusal that the engine made itself, by its rules.
     pub(crate) fn note_refused(&self) {
         self.refused.fetch_add(1, Ordering::Relaxed);
     }
@@ -139,8 +139,8 @@ impl Requester {
         self.refused.load(Ordering::Relaxed)
     }
 
-    /// How many writes and commands were refused, where none was allowed and it is not its role that refused them.
-    pub(crate) fn kept_from_all(&self) -> Option<u64> {
+    /// The number of refused writes and commands, if none was allowed and its role is not the reason.
+    pub(crate) fn all_changes_refused(&self) -> Option<u64> {
         let count = self.changes_refused.load(Ordering::Relaxed);
         let is_kept = count > 0 && self.changes_allowed.load(Ordering::Relaxed) == 0 && !self.reads_only;
         is_kept.then_some(count)
@@ -155,7 +155,7 @@ impl RequestHandler {
     pub(crate) async fn answer(&self, requester: &Requester, request: Request) {
         match request {
             Request::Tool(call, reply) => reply.send(self.tool(requester, call).await),
-            Request::Write(files, reply) => reply.send(self.file(requester, files).await),
+            Request::Write(files, reply) => reply.send(self.record_inbox_files(requester, files).await),
             Request::Permission { access, tool, detail, reply } => {
                 let approval = self.permission(requester, access, &tool, &detail).await;
                 requester.note(access, &approval);
@@ -198,17 +198,17 @@ impl RequestHandler {
     async fn decide(&self, reports: &Reports, agent: &Slug, decision: Decision) -> Result<String, String> {
         let title = decision.title.clone();
         let decision = Decision { by: Some(agent.to_string()), ..decision };
-        // What was recorded by another process may have been redacted: its title has to do.
-        let is_it = |other: &&Decision| other.title == title && other.by == decision.by;
+        // An earlier process may have redacted the text, so the title has to identify it.
+        let is_same = |other: &&Decision| other.title == title && other.by == decision.by;
         let here = |recorded: &Recorded| {
             recorded
                 .decisions
                 .iter()
-                .filter(is_it)
+                .filter(is_same)
                 .find(|other| other.text == decision.text)
                 .map(|known| known.id.clone())
         };
-        let before = self.recorded.decisions.iter().find(is_it).map(|known| known.id.clone());
+        let before = self.recorded.decisions.iter().find(is_same).map(|known| known.id.clone());
         if let Some(id) = before.or_else(|| here(&self.recorded_here())) {
             return Ok(format!("Decision {id} is recorded already: {title}"));
         }
@@ -235,8 +235,8 @@ impl RequestHandler {
         self.recorded_here.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// What agents write into the inbox of another tool is recorded as their decisions, and not written.
-    async fn file(&self, requester: &Requester, files: Vec<Writing>) -> Option<ToolResult> {
+    /// Records files written to another tool's inbox as decisions, instead of writing them.
+    async fn record_inbox_files(&self, requester: &Requester, files: Vec<Writing>) -> Option<ToolResult> {
         let (notes, others): (Vec<Writing>, Vec<Writing>) =
             files.into_iter().partition(|file| self.path_in_project(&file.path).is_some_and(|path| is_in_inbox(&path)));
         if notes.is_empty() {
@@ -244,7 +244,7 @@ impl RequestHandler {
         }
         let (mut ok, mut said) = (true, Vec::new());
         for note in &notes {
-            let found = tools::note(&self.whole(note));
+            let found = tools::note(&self.resulting_text(note));
             for decision in found.as_deref().unwrap_or_default() {
                 let done = self.decide(&requester.reports, &requester.agent, decision.clone()).await;
                 ok &= done.is_ok();
@@ -263,8 +263,8 @@ impl RequestHandler {
         Some(ToolResult { ok, text: said.join(" ") })
     }
 
-    /// The text of a file as a call would leave it.
-    fn whole(&self, file: &Writing) -> String {
+    /// The text of a file after the call.
+    fn resulting_text(&self, file: &Writing) -> String {
         let held = || std::fs::read_to_string(Path::new(&self.project).join(&file.path)).ok();
         let edited = file.old.as_ref().filter(|old| !old.is_empty()).and_then(|old| {
             let held = held().filter(|held| held.contains(old.as_str()))?;
@@ -273,7 +273,8 @@ impl RequestHandler {
         edited.unwrap_or_else(|| file.text.clone())
     }
 
-    /// Where a path really leads, from the project's root with `/`: links are followed as far as there is anything.
+    /// Where a path really leads, relative to the project's root with `/`: links are followed as far as the path
+    /// exists.
     fn path_in_project(&self, path: &str) -> Option<String> {
         let mut resolved = PathBuf::new();
         for part in Path::new(&self.project).join(path).components() {
@@ -290,12 +291,12 @@ impl RequestHandler {
     }
 
     async fn permission(&self, requester: &Requester, access: Access, tool: &str, detail: &str) -> Approval {
-        // Of a server's tool nobody knows whether it changes anything.
+        // A server's tool may change anything.
         if requester.reads_only && matches!(access, Access::Write | Access::Mcp) {
             return Approval::Deny("who reviews, chooses or answers reads and changes no file".to_owned());
         }
         if access == Access::Write && !self.locked.is_empty() {
-            // By its name, and by what a link of any name leads to.
+            // The path as named, and where its links lead.
             let paths = [in_project(&self.project, detail), self.path_in_project(detail)];
             let why = |path: String| self.locked.get(&(requester.agent.clone(), path));
             if let Some(why) = paths.into_iter().flatten().find_map(why) {
@@ -332,7 +333,8 @@ impl RequestHandler {
         }
     }
 
-    /// Where a path really leads: a link in the project may point anywhere. What is not there is judged by its letters.
+    /// Where a path really leads: a link in the project may point anywhere. A path that does not exist is taken
+    /// literally.
     fn resolved(&self, access: Access, detail: &str) -> String {
         if access != Access::Read {
             return detail.to_owned();
@@ -349,18 +351,18 @@ impl RequestHandler {
         reply.send(answer.map(|answer| answer.trim().to_owned()).filter(|answer| !answer.is_empty()));
     }
 
-    /// `None`: there is nobody to ask.
+    /// `None`: there is nobody to ask, or no answer.
     pub(crate) async fn ask_person(&self, reports: &Reports, agent: Option<&Slug>, text: String) -> Option<String> {
         let ask = self.ask.as_ref()?;
         let number = self.asked.fetch_add(1, Ordering::Relaxed) + 1;
         reports.tell(agent, What::QuestionAsked { question: number, text: text.clone() });
-        let _open = Open { reports, agent, number };
+        let _guard = QuestionGuard { reports, agent, number };
         let (sender, answer) = oneshot::channel();
         ask(Question { number, text }, sender);
         let mut cancel = self.cancel.clone();
         tokio::select! {
             biased;
-            // The next line that is typed is no answer.
+            // A line typed after that is no answer.
             () = cancel.wait() => None,
             answer = answer => answer.ok(),
         }
@@ -377,33 +379,33 @@ impl RequestHandler {
                 let text = format!("{} {}", decision.title, decision.text).to_lowercase();
                 words.iter().all(|word| text.contains(word))
             })
-            .take(SHOWN)
+            .take(MAX_FOUND)
             .map(|decision| format!("[{}] {}\n{}", decision.id, decision.title, decision.text))
             .collect();
         if found.is_empty() { "No decision in force matches.".to_owned() } else { found.join("\n\n") }
     }
 }
 
-/// A question that has no answer yet. Whoever stops waiting for one needs none.
-struct Open<'a> {
+/// A question without an answer. Dropping it ends the question, answered or not.
+struct QuestionGuard<'a> {
     reports: &'a Reports,
     agent: Option<&'a Slug>,
     number: u64,
 }
 
-impl Drop for Open<'_> {
+impl Drop for QuestionGuard<'_> {
     fn drop(&mut self) {
         self.reports.tell(self.agent, What::QuestionAnswered { question: self.number });
     }
 }
 
-/// What the model reads.
+/// The result as the model reads it.
 pub(super) fn result(done: Result<String, String>) -> ToolResult {
     let (ok, text) = done.map_or_else(|text| (false, text), |text| (true, text));
     ToolResult { ok, text: without_hidden(text) }
 }
 
-/// A path as an engine gives it, from the project's root with `/`; `None` for one outside.
+/// A path from an engine, relative to the project's root with `/`; `None` if outside.
 pub(super) fn in_project(project: &str, path: &str) -> Option<String> {
     let path = Path::new(path);
     let inner = if path.is_absolute() { path.strip_prefix(project).ok()? } else { path };

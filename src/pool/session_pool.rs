@@ -1,5 +1,5 @@
-//! The sessions of a team and the engine they run on. A one-shot run has a pool that keeps nothing; `squad watch` has one
-//! that keeps a session for each agent, so that the next piece of work need not wait for it.
+//! The sessions of a team and the engines they run on. The pool of a single run keeps no sessions. The pool of `squad
+//! watch` keeps one for each agent, so that later work starts without delay.
 //!
 //! ```text
 //!              ┌──────────── recreate: its charter changed, or its conversation is over ────────────┐
@@ -9,7 +9,7 @@
 //!              └──────────────────────────────── cannot be opened ──────────────────────────────→ (none)
 //! ```
 //!
-//! A kept session belongs to one conversation at a time: what one run said never reaches another run's prompt.
+//! A kept session belongs to one conversation at a time: content of one run never reaches another run's prompt.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::future::ready;
@@ -18,138 +18,147 @@ use std::time::Duration;
 
 use tokio::time::Instant;
 
-use super::places::Places;
-use super::slots::{Belonging, Claim, How, Kept, State, Then};
+use super::permits::Permits;
+use super::slots::{Belonging, Claim, KeptSessions, PendingChange, SessionOrigin, State};
 use super::{Engines, Reports};
 use crate::engine::{Adapter, AdapterSession, EngineError, Fact, Opening, Session};
 use crate::model::{ConnectionState, Offer, RunId, SessionSpec, SessionState, Slug, Tier, What, seconds};
 
 pub(crate) struct SessionPool {
     pub(crate) engines: Engines,
-    /// How many may work at the same time.
-    pub(crate) places: Arc<Places>,
-    /// `None`: a session ends with the work it was opened for.
-    kept: Option<Arc<Kept>>,
+    /// Limits how many agents work at the same time.
+    pub(crate) permits: Arc<Permits>,
+    /// `None`: each session ends with its work.
+    kept: Option<Arc<KeptSessions>>,
 }
 
-/// What became of a session that was given back.
+/// What happened to a session after its work.
 #[derive(Debug, PartialEq)]
 pub(super) enum Returned {
     Kept,
-    /// With the commands that it had left running, and that were stopped.
+    /// With the commands it had left running, which were stopped.
     Closed(Vec<String>),
 }
 
-/// A session that somebody works in.
-pub(super) struct Lent {
+/// A session in use.
+pub(super) struct BorrowedSession {
     pub(super) session: Box<Session>,
     pub(super) name: String,
-    pub(super) how: How,
-    /// What it is to be told behind its prompt.
+    pub(super) origin: SessionOrigin,
+    /// The context to append to its prompt.
     pub(super) context: String,
-    /// `None`: it ends with the work.
-    claimed: Option<Claimed>,
+    /// `None`: the session ends with the work.
+    guard: Option<SlotGuard>,
 }
 
-/// An agent's session is spoken for. Dropped before it is given back, it counts as lost: whoever used it has panicked, or
-/// stopped waiting for it.
-struct Claimed {
-    kept: Arc<Kept>,
+/// Reserves an agent's slot. Dropped without returning the session, it frees the slot: the user of the session has
+/// panicked or stopped waiting.
+struct SlotGuard {
+    kept: Arc<KeptSessions>,
     agent: Slug,
-    is_back: bool,
+    is_returned: bool,
 }
 
 impl SessionPool {
-    pub(crate) fn of_one_run(engines: impl Into<Engines>, places: usize) -> Self {
-        Self { engines: engines.into(), places: Places::new(places), kept: None }
+    pub(crate) fn of_one_run(engines: impl Into<Engines>, permits: usize) -> Self {
+        Self { engines: engines.into(), permits: Permits::new(permits), kept: None }
     }
 
-    pub(crate) fn keeping(engines: impl Into<Engines>, places: usize, reports: Reports) -> Self {
+    pub(crate) fn keeping(engines: impl Into<Engines>, permits: usize, reports: Reports) -> Self {
         Self::with(
             engines.into(),
-            places,
-            Kept { conversation: None, earlier: BTreeSet::new(), slots: Mutex::default(), reports },
+            permits,
+            KeptSessions { conversation: None, earlier: BTreeSet::new(), slots: Mutex::default(), reports },
         )
     }
 
-    /// For one conversation, in a process of its own. `earlier`: those who had a session in it before.
-    pub(crate) fn of_conversation(engines: Engines, places: usize, id: RunId, earlier: BTreeSet<Slug>) -> Self {
-        // What happens to sessions between messages is nobody's to hear.
+    /// For one conversation, in its own process. `earlier`: agents that already had a session in it.
+    pub(crate) fn of_conversation(engines: Engines, permits: usize, id: RunId, earlier: BTreeSet<Slug>) -> Self {
+        // Nobody follows session events between messages.
         let (reports, _) = Reports::channel();
-        Self::with(engines, places, Kept { conversation: Some(id), earlier, slots: Mutex::default(), reports })
+        Self::with(engines, permits, KeptSessions { conversation: Some(id), earlier, slots: Mutex::default(), reports })
     }
 
-    fn with(engines: Engines, places: usize, kept: Kept) -> Self {
-        Self { engines, places: Places::new(places), kept: Some(Arc::new(kept)) }
+    fn with(engines: Engines, permits: usize, kept: KeptSessions) -> Self {
+        Self { engines, permits: Permits::new(permits), kept: Some(Arc::new(kept)) }
     }
 
-    /// A session for a run's work: the agent's own where it is free, else one that ends with the work.
-    pub(super) async fn open(&self, opening: Opening, to: &Belonging, reports: &Reports) -> Result<Lent, EngineError> {
+    /// Opens a session for a run's work: the agent's own if it is free, else one that ends with the work.
+    pub(super) async fn open(
+        &self,
+        opening: Opening,
+        to: &Belonging,
+        reports: &Reports,
+    ) -> Result<BorrowedSession, EngineError> {
         match &self.kept {
             Some(kept) => self.open_kept(kept, opening, to, reports).await,
-            None => self.open_apart(opening, reports).await,
+            None => self.open_temporary(opening, reports).await,
         }
     }
 
-    async fn open_apart(&self, opening: Opening, reports: &Reports) -> Result<Lent, EngineError> {
+    async fn open_temporary(&self, opening: Opening, reports: &Reports) -> Result<BorrowedSession, EngineError> {
         let name = opening.session.clone();
-        let (session, how) = self.make(opening, reports).await?;
-        Ok(Lent { session, name, how, context: String::new(), claimed: None })
+        let (session, origin) = self.open_on_engine(opening, reports).await?;
+        Ok(BorrowedSession { session, name, origin, context: String::new(), guard: None })
     }
 
     async fn open_kept(
         &self,
-        kept: &Arc<Kept>,
+        kept: &Arc<KeptSessions>,
         opening: Opening,
         to: &Belonging,
         reports: &Reports,
-    ) -> Result<Lent, EngineError> {
+    ) -> Result<BorrowedSession, EngineError> {
         let agent = opening.spec.agent.clone();
-        let (standing, context) = kept.standing(opening.clone());
-        let name = standing.session.clone();
-        let Some(claim) = kept.claim(&standing, to) else { return self.open_apart(opening, reports).await };
+        let (own, context) = kept.split_context(opening.clone());
+        let name = own.session.clone();
+        let Some(claim) = kept.claim(&own, to) else { return self.open_temporary(opening, reports).await };
         if matches!(claim, Claim::Make { .. }) {
             reports.tell(Some(&agent), What::SessionSpawning { session: name.clone() });
         }
-        let claimed = Claimed { kept: Arc::clone(kept), agent: agent.clone(), is_back: false };
-        let (session, how) = match claim {
+        let guard = SlotGuard { kept: Arc::clone(kept), agent: agent.clone(), is_returned: false };
+        let (session, origin) = match claim {
             Claim::Take(mut session) => match is_usable(&mut session).await {
-                true => (session, How::Warm),
-                false => self.make_again(standing, Some(session), true, reports).await?,
+                true => (session, SessionOrigin::Warm),
+                false => self.reopen(own, Some(session), true, reports).await?,
             },
-            Claim::Make { old, resume } => self.make_again(standing, old, resume, reports).await?,
+            Claim::Make { old, resume } => self.reopen(own, old, resume, reports).await?,
         };
-        let context = kept.activate(&agent, to, context, how);
-        Ok(Lent { session, name, how, context, claimed: Some(claimed) })
+        let context = kept.activate(&agent, to, context, origin);
+        Ok(BorrowedSession { session, name, origin, context, guard: Some(guard) })
     }
 
-    /// Gives a session back.
-    pub(super) async fn give_back(&self, agent: &Slug, lent: Lent) -> Returned {
-        let Some(mut claimed) = lent.claimed else { return Returned::Closed(lent.session.close().await) };
-        claimed.is_back = true;
-        match claimed.kept.rest(agent, lent.session) {
+    /// Returns a session after its work.
+    pub(super) async fn release(&self, agent: &Slug, borrowed: BorrowedSession) -> Returned {
+        let Some(mut guard) = borrowed.guard else { return Returned::Closed(borrowed.session.close().await) };
+        guard.is_returned = true;
+        match guard.kept.set_idle(agent, borrowed.session) {
             None => {}
-            Some(Then::Recreate(spec)) => self.recreate(agent, *spec).await,
-            Some(Then::Dismiss) => self.dismiss(agent).await,
+            Some(PendingChange::Recreate(spec)) => self.recreate(agent, *spec).await,
+            Some(PendingChange::Dismiss) => self.dismiss(agent).await,
         }
         Returned::Kept
     }
 
-    async fn make_again(
+    async fn reopen(
         &self,
         opening: Opening,
         old: Option<Box<Session>>,
         resume: bool,
         reports: &Reports,
-    ) -> Result<(Box<Session>, How), EngineError> {
+    ) -> Result<(Box<Session>, SessionOrigin), EngineError> {
         if let Some(old) = old {
             old.close().await;
         }
-        self.make(Opening { resume, ..opening }, reports).await
+        self.open_on_engine(Opening { resume, ..opening }, reports).await
     }
 
-    /// A session that cannot be resumed is opened afresh, and the reason is reported.
-    async fn make(&self, opening: Opening, reports: &Reports) -> Result<(Box<Session>, How), EngineError> {
+    /// Opens a session. If it cannot be resumed, a fresh one is opened and the reason is reported.
+    async fn open_on_engine(
+        &self,
+        opening: Opening,
+        reports: &Reports,
+    ) -> Result<(Box<Session>, SessionOrigin), EngineError> {
         let (resume, mut afresh) = (opening.resume, opening.clone());
         let engine = self.engines.get(opening.spec.engine.as_deref(), reports).await?;
         match engine.open(opening).await {
@@ -157,9 +166,11 @@ impl SessionPool {
                 let what = What::SessionError { session: afresh.session.clone(), reason: error.to_string() };
                 reports.tell(Some(&afresh.spec.agent), what);
                 afresh.resume = false;
-                engine.open(afresh).await.map(|session| (Box::new(session), How::Created))
+                engine.open(afresh).await.map(|session| (Box::new(session), SessionOrigin::Created))
             }
-            opened => opened.map(|session| (Box::new(session), if resume { How::Resumed } else { How::Created })),
+            opened => opened.map(|session| {
+                (Box::new(session), if resume { SessionOrigin::Resumed } else { SessionOrigin::Created })
+            }),
         }
     }
 
@@ -167,43 +178,43 @@ impl SessionPool {
     pub(crate) async fn warm_up(&self, opening: Opening) {
         let Some(kept) = &self.kept else { return };
         let agent = opening.spec.agent.clone();
-        let (opening, _) = kept.standing(opening);
+        let (opening, _) = kept.split_context(opening);
         if kept.reserve(&opening) {
             self.spawn(kept, &agent, opening).await;
         }
     }
 
-    /// Makes an agent's session of this, with its history: at once where it rests, after its turn where it works. An
-    /// agent that has none gets none.
+    /// Reopens an agent's session with a new configuration and its history: at once if idle, else after its turn. An
+    /// agent without a session gets none.
     pub(crate) async fn recreate(&self, agent: &Slug, spec: SessionSpec) {
         let Some(kept) = &self.kept else { return };
-        if let Some((old, opening)) = kept.renew(agent, spec) {
+        if let Some((old, opening)) = kept.prepare_reopen(agent, spec) {
             kept.tell(agent, |session| What::SessionDestroyed { session });
             kept.close(agent, *old).await;
             self.spawn(kept, agent, opening).await;
         }
     }
 
-    /// The end of a conversation: the sessions that hold its history are made anew, without it.
+    /// Ends a conversation: sessions with its history are reopened without it.
     pub(crate) async fn reset(&self, conversation: &RunId) {
         let Some(kept) = &self.kept else { return };
-        while let Some((agent, old, opening)) = kept.forget(conversation) {
+        while let Some((agent, old, opening)) = kept.take_from_conversation(conversation) {
             kept.close(&agent, *old).await;
             self.spawn(kept, &agent, opening).await;
         }
     }
 
-    /// Suspends the sessions that have rested for this long. They are resumed when they are needed.
+    /// Suspends sessions that have been idle for this long. They are resumed when needed.
     pub(crate) async fn suspend(&self, idle: Duration) {
         let Some(kept) = &self.kept else { return };
-        for (agent, session) in kept.rested(idle) {
+        for (agent, session) in kept.take_idle(idle) {
             kept.close(&agent, *session).await;
             kept.tell(&agent, |session| What::SessionSuspended { session });
         }
         kept.tell_if_empty();
     }
 
-    /// Ends the session of somebody who has left the team; one at work ends with its turn.
+    /// Ends the session of an agent that has left the team; an active one ends after its turn.
     pub(crate) async fn dismiss(&self, agent: &Slug) {
         let Some(kept) = &self.kept else { return };
         let Some(slot) = kept.remove(agent) else { return };
@@ -214,7 +225,7 @@ impl SessionPool {
         kept.tell_if_empty();
     }
 
-    /// Ends all that is open.
+    /// Closes all sessions and engines.
     pub(crate) async fn stop(self) {
         if let Some(kept) = &self.kept {
             let slots = std::mem::take(&mut *kept.slots());
@@ -228,7 +239,7 @@ impl SessionPool {
         self.engines.stop().await;
     }
 
-    /// The main engine's name, and its version where it runs.
+    /// The main engine's name, and its version if it runs.
     pub(crate) fn main_engine(&self) -> (String, String) {
         self.engines.main()
     }
@@ -246,12 +257,12 @@ impl SessionPool {
         self.engines.connection_changed().await;
     }
 
-    /// Whether its engine is there, or back soon.
+    /// Whether its engine is connected or reconnecting.
     pub(crate) fn is_usable(&self) -> bool {
         self.engines.connection() != ConnectionState::Error
     }
 
-    /// The agents that have a session, with the tier it is made for.
+    /// The agents with a session, and the tier of each session.
     pub(crate) fn kept_agents(&self) -> Vec<(Slug, Tier)> {
         let Some(kept) = &self.kept else { return Vec::new() };
         kept.slots().iter().map(|(agent, slot)| (agent.clone(), slot.opening.spec.tier)).collect()
@@ -262,22 +273,22 @@ impl SessionPool {
         kept.slots().iter().map(|(agent, slot)| (agent.clone(), slot.state.name())).collect()
     }
 
-    async fn spawn(&self, kept: &Kept, agent: &Slug, mut opening: Opening) {
+    async fn spawn(&self, kept: &KeptSessions, agent: &Slug, mut opening: Opening) {
         loop {
             kept.tell(agent, |session| What::SessionSpawning { session });
             let asked = Instant::now();
-            let then = match self.make(opening, &kept.reports).await {
-                Ok((session, how)) => kept.settle(agent, session, how, seconds(asked.elapsed())),
+            let pending = match self.open_on_engine(opening, &kept.reports).await {
+                Ok((session, origin)) => kept.store(agent, session, origin, seconds(asked.elapsed())),
                 Err(error) => {
                     kept.tell(agent, |session| What::SessionError { session, reason: error.to_string() });
-                    return kept.vacate(agent);
+                    return kept.discard(agent);
                 }
             };
-            opening = match then {
+            opening = match pending {
                 None => return,
-                Some(Then::Dismiss) => return self.dismiss(agent).await,
-                Some(Then::Recreate(spec)) => {
-                    let Some((old, opening)) = kept.renew(agent, *spec) else { return };
+                Some(PendingChange::Dismiss) => return self.dismiss(agent).await,
+                Some(PendingChange::Recreate(spec)) => {
+                    let Some((old, opening)) = kept.prepare_reopen(agent, *spec) else { return };
                     kept.tell(agent, |session| What::SessionDestroyed { session });
                     kept.close(agent, *old).await;
                     opening
@@ -287,7 +298,7 @@ impl SessionPool {
     }
 }
 
-/// Whether the engine still has it: what came while nobody listened is heard.
+/// Whether the engine still has the session. Reads the facts that arrived while it was idle.
 async fn is_usable(session: &mut Session) -> bool {
     loop {
         tokio::select! {
@@ -298,10 +309,10 @@ async fn is_usable(session: &mut Session) -> bool {
     }
 }
 
-impl Drop for Claimed {
+impl Drop for SlotGuard {
     fn drop(&mut self) {
-        if !self.is_back {
-            self.kept.vacate(&self.agent);
+        if !self.is_returned {
+            self.kept.discard(&self.agent);
         }
     }
 }

@@ -1,4 +1,4 @@
-//! Sessions that stay, on an engine that plays a script, with a clock that stands still.
+//! Kept sessions, with a scripted engine and a paused clock.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -16,7 +16,7 @@ use crate::model::{Outcome, RunId, SessionState, What};
 /// Improvised work.
 const ANY: &str = "models = [\"m\"]";
 
-/// A pool that keeps sessions, workers of one run on it, and what is said of the pool and of the run.
+/// A pool that keeps sessions, workers of one run on it, and the events of both.
 struct World {
     pool: Arc<SessionPool>,
     workers: Workers,
@@ -42,7 +42,7 @@ impl World {
         self.pool.states().get(&slug(agent)).copied()
     }
 
-    /// How the sessions of the run were had since this was asked last.
+    /// SessionOrigin the run's sessions were obtained since the last call.
     fn had(&mut self) -> Vec<(String, &'static str)> {
         heard(&mut self.of_run).into_iter().filter_map(|what| Some((session(&what)?.to_owned(), how(&what)))).collect()
     }
@@ -94,7 +94,7 @@ async fn a_run_gets_the_session_that_is_there_and_the_next_run_a_new_one_without
     let work = run.work(job("ada")).await;
     assert_eq!(work.outcome, Outcome::Completed, "{}", work.reason);
     assert_eq!(world.had(), [had("squad-ada", "warm")]);
-    // More work in the same run goes on in it; another run's does not.
+    // More work of the same run uses it; work of another run does not.
     run.work(job("ada")).await;
     assert_eq!(world.had(), [had("squad-ada", "warm")]);
     world.in_run("r2").work(job("ada")).await;
@@ -138,7 +138,7 @@ async fn a_changed_charter_makes_a_session_anew_and_one_at_work_only_after_its_t
     assert_eq!(world.pool_events(), ["session.destroyed", "session.spawning", "session.created"], "bob's");
     assert_eq!(world.state("ada"), Some(SessionState::Active));
     at_work.await.expect("no panic");
-    // It keeps what was said in it.
+    // Its history is kept.
     assert_eq!(world.pool_events(), ["session.destroyed", "session.spawning", "session.resumed"], "ada's");
     assert_eq!(world.state("ada"), Some(SessionState::Idle));
 }
@@ -160,7 +160,7 @@ async fn who_rests_is_suspended_and_resumed_when_needed() {
     world.in_run("r1").work(job("ada")).await;
     assert_eq!(world.had(), [had("squad-ada", "resumed")]);
     world.had();
-    // The end of a conversation wakes nobody up.
+    // The end of a conversation resumes no suspended session.
     world.pool.suspend(Duration::ZERO).await;
     world.pool.reset(&RunId::new("r1")).await;
     assert_eq!(world.state("ada"), Some(SessionState::Suspended));
@@ -170,7 +170,7 @@ async fn who_rests_is_suspended_and_resumed_when_needed() {
     assert_eq!(world.pool_events(), ["session.destroyed", "pool.empty"]);
 }
 
-/// A defect of squad's own in somebody's work costs the session, and nobody waits for it.
+/// A panic in an agent's work costs its session, and nobody waits for it.
 #[tokio::test(start_paused = true)]
 async fn a_session_that_is_not_given_back_is_made_again() {
     let script = "[[turn]]\nagent = \"ada\"\nsteps = [{ panic = \"a defect\" }]\n";
@@ -182,7 +182,7 @@ async fn a_session_that_is_not_given_back_is_made_again() {
     assert_eq!(world.had(), [had("squad-ada", "warm"), had("squad-ada", "created")]);
 }
 
-/// The engine is told for a task what the session was not made of, and not twice.
+/// Task context that is not part of the session's configuration is sent once.
 #[tokio::test(start_paused = true)]
 async fn what_is_chosen_for_a_task_comes_with_its_prompt() {
     let world = World::new(ANY);
@@ -195,9 +195,9 @@ async fn what_is_chosen_for_a_task_comes_with_its_prompt() {
     let run = of("r1");
     let (ada, mut told) = (slug("ada"), Vec::new());
     for context in ["# Decisions\n", "# Decisions\n", "# Other decisions\n"] {
-        let lent = world.pool.open(opening(context), &run, &reports).await.expect("a session");
-        told.push(lent.context.clone());
-        assert_eq!(world.pool.give_back(&ada, lent).await, Returned::Kept);
+        let borrowed = world.pool.open(opening(context), &run, &reports).await.expect("a session");
+        told.push(borrowed.context.clone());
+        assert_eq!(world.pool.release(&ada, borrowed).await, Returned::Kept);
     }
     assert_eq!(told, ["# Decisions\n", "", "# Other decisions\n"]);
 }

@@ -1,4 +1,4 @@
-//! What the agents of a run are at: for `squad status` in another terminal.
+//! The current status of a run's agents, for `squad status` in another terminal.
 
 use std::collections::BTreeMap;
 use std::path::Path;
@@ -8,81 +8,82 @@ use tokio::sync::Notify;
 
 use crate::model::{AgentState, Event, OpenQuestion, RunActivity, SessionState, SessionStatus, Slug, What, first_line};
 
-/// Learns from the run's events; the workers add what no event says.
+/// Updated by the run's events; workers add details that no event has.
 #[derive(Default)]
 pub(crate) struct LiveSessions {
-    known: Mutex<Known>,
+    inner: Mutex<Inner>,
     changed: Notify,
 }
 
 #[derive(Default)]
-struct Known {
+struct Inner {
     activity: RunActivity,
-    places: BTreeMap<Slug, Place>,
+    details: BTreeMap<Slug, SessionDetails>,
 }
 
-/// Where an agent's session is.
+/// Details of an agent's session.
 #[derive(Clone, Default)]
-struct Place {
+struct SessionDetails {
     model: String,
     directory: String,
     workspace: Option<String>,
-    /// The beginning of what it was told to do.
+    /// The beginning of its task.
     task: String,
 }
 
 /// Characters of a task.
-const TASK: usize = 100;
+const TASK_LENGTH: usize = 100;
 
 impl LiveSessions {
-    /// The session that an agent is about to begin in.
-    pub(super) fn place(&self, agent: &Slug, model: &str, opening: (&Path, &str), workspace: Option<String>) {
+    /// Records details of the session that an agent is about to start in.
+    pub(super) fn set_details(&self, agent: &Slug, model: &str, opening: (&Path, &str), workspace: Option<String>) {
         let (directory, task) = opening;
-        let (model, directory, task) = (model.to_owned(), directory.display().to_string(), first_line(task, TASK));
-        self.known().places.insert(agent.clone(), Place { model, directory, workspace, task });
+        let (model, directory, task) =
+            (model.to_owned(), directory.display().to_string(), first_line(task, TASK_LENGTH));
+        self.inner().details.insert(agent.clone(), SessionDetails { model, directory, workspace, task });
     }
 
-    /// Who is at what, for the model of an agent.
-    pub(super) fn told(&self, asking: &Slug) -> String {
-        let known = self.known();
+    /// The status of all agents as text for an agent's model.
+    pub(super) fn summary_for(&self, asking: &Slug) -> String {
+        let inner = self.inner();
         let line = |(agent, state): (&Slug, &AgentState)| {
             let you = if agent == asking { " (you)" } else { "" };
-            let session = known.activity.sessions.iter().find(|session| session.agent == *agent);
+            let session = inner.activity.sessions.iter().find(|session| session.agent == *agent);
             let doing = match (state, session) {
                 (AgentState::Waiting, _) => "has not begun".to_owned(),
                 (AgentState::Ended(outcome), _) => outcome.to_string(),
                 (AgentState::Working, None) => "works".to_owned(),
                 (AgentState::Working, Some(session)) => {
-                    let task = known.places.get(agent).map(|place| place.task.as_str()).unwrap_or_default();
+                    let task = inner.details.get(agent).map(|details| details.task.as_str()).unwrap_or_default();
                     let since = session.created.strftime("%H:%M:%S UTC");
                     format!("works since {since}, {} tokens, on: {task}", session.tokens)
                 }
             };
             format!("- `{agent}`{you}: {doing}\n")
         };
-        known.activity.agents.iter().map(line).collect()
+        inner.activity.agents.iter().map(line).collect()
     }
 
-    /// Returns when something has changed since it returned last.
+    /// Returns when something has changed since the last call.
     pub(crate) async fn changed(&self) {
         self.changed.notified().await;
     }
 
     pub(crate) fn activity(&self) -> RunActivity {
-        self.known().activity.clone()
+        self.inner().activity.clone()
     }
 
     pub(crate) fn note(&self, event: &Event) {
-        self.known().note(event);
+        self.inner().note(event);
         self.changed.notify_one();
     }
 
-    fn known(&self) -> MutexGuard<'_, Known> {
-        self.known.lock().unwrap_or_else(PoisonError::into_inner)
+    fn inner(&self) -> MutexGuard<'_, Inner> {
+        self.inner.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
-impl Known {
+impl Inner {
     fn note(&mut self, event: &Event) {
         let questions = &mut self.activity.questions;
         match &event.what {
@@ -137,7 +138,7 @@ impl Known {
     fn open(&mut self, event: &Event, agent: &Slug, session: &str) {
         self.activity.step = self.activity.step.max(event.position.step);
         self.activity.agents.insert(agent.clone(), AgentState::Working);
-        let Place { model, directory, workspace, .. } = self.places.get(agent).cloned().unwrap_or_default();
+        let SessionDetails { model, directory, workspace, .. } = self.details.get(agent).cloned().unwrap_or_default();
         self.activity.sessions.retain(|session| session.agent != *agent);
         self.activity.sessions.push(SessionStatus {
             id: session.to_owned(),

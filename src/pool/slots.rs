@@ -1,4 +1,4 @@
-//! The sessions that a pool keeps: one for each agent, what it is made of, and whose it is at the moment.
+//! The sessions a pool keeps: one for each agent, with its configuration and the conversation it belongs to.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::{Mutex, MutexGuard, PoisonError};
@@ -11,47 +11,47 @@ use super::session_id::{session_id, standing_session_id};
 use crate::engine::{AdapterSession, Opening, Session};
 use crate::model::{RunId, SessionSpec, SessionState, Slug, What, list};
 
-pub(super) struct Kept {
-    /// The conversation they are for alone; `None`: they are the team's, one for each agent.
+pub(super) struct KeptSessions {
+    /// The conversation they serve exclusively; `None`: they serve the whole team.
     pub(super) conversation: Option<RunId>,
-    /// Those who had a session in it before this process, by the same name.
+    /// Agents that already had a session of the same name before this process.
     pub(super) earlier: BTreeSet<Slug>,
     pub(super) slots: Mutex<BTreeMap<Slug, Slot>>,
-    /// Of what happens to sessions between runs.
+    /// For session events between runs.
     pub(super) reports: Reports,
 }
 
-/// An agent's session, or what becomes one.
+/// The session of one agent, open or opening.
 pub(super) struct Slot {
-    /// What it is made of, without what is told for a task.
+    /// Its configuration, without the context of a task.
     pub(super) opening: Opening,
     pub(super) state: State,
-    /// Whose history it holds; `None`: it has none.
+    /// Whose history it contains; `None`: no history yet.
     pub(super) conversation: Option<Belonging>,
-    /// What it was told for a task of this conversation.
-    pub(super) told: String,
-    /// What it is to be made of after its turn.
+    /// The task context it has received in this conversation.
+    pub(super) sent_context: String,
+    /// The configuration it gets after its turn.
     pub(super) next: Option<SessionSpec>,
-    /// Its agent has left the team: it ends with its turn.
+    /// The agent has left the team; the session ends after its turn.
     pub(super) is_leaving: bool,
 }
 
-/// What has come up while a session was busy.
-pub(super) enum Then {
+/// A change that was requested while the session was busy.
+pub(super) enum PendingChange {
     Recreate(Box<SessionSpec>),
     Dismiss,
 }
 
-/// What work belongs to, and so what a session may know of other work.
+/// The conversation or run that work belongs to. A session's history never crosses it.
 #[derive(Clone, Debug, PartialEq)]
 pub(crate) struct Belonging {
-    /// Of a run, or of the conversation it is part of.
+    /// The id of the run, or of the conversation it is part of.
     pub(crate) id: RunId,
-    /// More messages may come: nobody else takes its sessions while they are open.
+    /// More messages may follow: others cannot take its sessions while they are open.
     pub(crate) is_conversation: bool,
 }
 
-/// Only an idle session is here to be taken: no state allows what another one does.
+/// A session can be taken only while idle; the types allow nothing else.
 pub(super) enum State {
     Spawning,
     Active,
@@ -59,32 +59,32 @@ pub(super) enum State {
     Suspended,
 }
 
-/// How a session was had.
+/// SessionOrigin a session was obtained.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum How {
+pub(super) enum SessionOrigin {
     Created,
     Resumed,
-    /// It was there.
+    /// It was already open.
     Warm,
 }
 
-/// What is to be done for somebody who asks for a session.
+/// SessionOrigin to serve a request for a session.
 pub(super) enum Claim {
     Take(Box<Session>),
-    /// Make the agent's session, in place of this one.
+    /// Open the agent's session, replacing this one.
     Make {
         old: Option<Box<Session>>,
         resume: bool,
     },
 }
 
-impl Kept {
+impl KeptSessions {
     pub(super) fn slots(&self) -> MutexGuard<'_, BTreeMap<Slug, Slot>> {
         self.slots.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// The opening of an agent's own session, and what it is told for a task.
-    pub(super) fn standing(&self, opening: Opening) -> (Opening, String) {
+    /// The configuration of an agent's own session, and the context for its task.
+    pub(super) fn split_context(&self, opening: Opening) -> (Opening, String) {
         let session = self.name(&opening.spec.agent);
         let mut opening = Opening { session, ..opening };
         let context = std::mem::take(&mut opening.spec.context);
@@ -95,7 +95,7 @@ impl Kept {
         self.conversation.as_ref().map_or_else(|| standing_session_id(agent), |id| session_id(agent, id))
     }
 
-    /// Speaks for an agent's session. `None`: it is in use, and one is made for this work alone.
+    /// Reserves an agent's session. `None`: it is in use, so this work gets a session of its own.
     pub(super) fn claim(&self, wanted: &Opening, to: &Belonging) -> Option<Claim> {
         let mut slots = self.slots();
         let agent = &wanted.spec.agent;
@@ -104,7 +104,7 @@ impl Kept {
             return Some(Claim::Make { old: None, resume: self.earlier.contains(agent) });
         };
         let is_own = slot.conversation.as_ref() == Some(to);
-        // It goes on in a session that this pool does not keep.
+        // It must resume a session that this pool does not keep.
         if wanted.resume && !is_own {
             return None;
         }
@@ -112,15 +112,15 @@ impl Kept {
         if is_open && !is_own && slot.conversation.as_ref().is_some_and(|other| other.is_conversation) {
             return None;
         }
-        let is_fit = slot.is_made_like(wanted) && (is_own || slot.conversation.is_none());
+        let is_suitable = slot.has_configuration_of(wanted) && (is_own || slot.conversation.is_none());
         match std::mem::replace(&mut slot.state, State::Spawning) {
-            State::Idle { session, .. } if is_fit => Some(Claim::Take(session)),
+            State::Idle { session, .. } if is_suitable => Some(Claim::Take(session)),
             State::Idle { session, .. } => {
-                slot.make_of(wanted);
+                slot.set_opening(wanted);
                 Some(Claim::Make { old: Some(session), resume: is_own })
             }
             State::Suspended => {
-                slot.make_of(wanted);
+                slot.set_opening(wanted);
                 Some(Claim::Make { old: None, resume: is_own })
             }
             busy @ (State::Spawning | State::Active) => {
@@ -130,24 +130,25 @@ impl Kept {
         }
     }
 
-    /// The session is at work from here on. Returns what it has to be told.
-    pub(super) fn activate(&self, agent: &Slug, to: &Belonging, context: String, how: How) -> String {
+    /// Marks the session as active. Returns the context to send with the prompt.
+    pub(super) fn activate(&self, agent: &Slug, to: &Belonging, context: String, origin: SessionOrigin) -> String {
         let mut slots = self.slots();
-        // Whoever has left the team meanwhile works for the last time.
+        // The agent has left the team meanwhile; this is its last work.
         let Some(slot) = slots.get_mut(agent) else { return context };
         slot.state = State::Active;
-        let is_known = how != How::Created && slot.conversation.as_ref() == Some(to) && slot.told == context;
+        let is_known =
+            origin != SessionOrigin::Created && slot.conversation.as_ref() == Some(to) && slot.sent_context == context;
         slot.conversation = Some(to.clone());
-        slot.told.clone_from(&context);
+        slot.sent_context.clone_from(&context);
         if is_known { String::new() } else { context }
     }
 
-    /// The turn is over. Returns what is to become of the session now.
-    pub(super) fn rest(&self, agent: &Slug, session: Box<Session>) -> Option<Then> {
+    /// Marks the session as idle after its turn. Returns a change requested meanwhile.
+    pub(super) fn set_idle(&self, agent: &Slug, session: Box<Session>) -> Option<PendingChange> {
         let mut slots = self.slots();
         let slot = slots.get_mut(agent)?;
         slot.state = State::Idle { session, since: Instant::now() };
-        slot.then()
+        slot.take_pending()
     }
 
     pub(super) fn reserve(&self, opening: &Opening) -> bool {
@@ -155,7 +156,7 @@ impl Kept {
         let agent = &opening.spec.agent;
         if let Some(slot) = slots.get_mut(agent) {
             if std::mem::take(&mut slot.is_leaving) {
-                slot.next_is(opening.spec.clone());
+                slot.set_next(opening.spec.clone());
             }
             return false;
         }
@@ -163,31 +164,31 @@ impl Kept {
         true
     }
 
-    pub(super) fn renew(&self, agent: &Slug, spec: SessionSpec) -> Option<(Box<Session>, Opening)> {
+    pub(super) fn prepare_reopen(&self, agent: &Slug, spec: SessionSpec) -> Option<(Box<Session>, Opening)> {
         let mut slots = self.slots();
         let slot = slots.get_mut(agent)?;
         match std::mem::replace(&mut slot.state, State::Spawning) {
             State::Idle { session, .. } => {
-                slot.opening = self.standing(Opening { spec, ..slot.opening.clone() }).0;
+                slot.opening = self.split_context(Opening { spec, ..slot.opening.clone() }).0;
                 slot.opening.resume = slot.conversation.is_some();
                 Some((session, slot.opening.clone()))
             }
             State::Suspended => {
-                slot.opening = self.standing(Opening { spec, ..slot.opening.clone() }).0;
+                slot.opening = self.split_context(Opening { spec, ..slot.opening.clone() }).0;
                 slot.state = State::Suspended;
                 None
             }
             busy @ (State::Spawning | State::Active) => {
                 slot.state = busy;
-                slot.next_is(spec);
+                slot.set_next(spec);
                 None
             }
         }
     }
 
-    /// The next session that holds the history of a conversation, and is made anew without it. The others are theirs
-    /// still: what a session is, and what is said of it, change together.
-    pub(super) fn forget(&self, conversation: &RunId) -> Option<(Slug, Box<Session>, Opening)> {
+    /// Takes the next session with a conversation's history, to be reopened without it. One at a time, so that a
+    /// session and its slot change together.
+    pub(super) fn take_from_conversation(&self, conversation: &RunId) -> Option<(Slug, Box<Session>, Opening)> {
         for (agent, slot) in self
             .slots()
             .iter_mut()
@@ -209,46 +210,52 @@ impl Kept {
         None
     }
 
-    pub(super) fn rested(&self, idle: Duration) -> Vec<(Slug, Box<Session>)> {
-        let mut rested = Vec::new();
+    pub(super) fn take_idle(&self, idle: Duration) -> Vec<(Slug, Box<Session>)> {
+        let mut idle_sessions = Vec::new();
         for (agent, slot) in self.slots().iter_mut() {
             slot.state = match std::mem::replace(&mut slot.state, State::Suspended) {
                 State::Idle { session, since } if since.elapsed() >= idle => {
-                    rested.push((agent.clone(), session));
+                    idle_sessions.push((agent.clone(), session));
                     State::Suspended
                 }
                 other => other,
             };
         }
-        rested
+        idle_sessions
     }
 
-    /// The session is there. Returns what is to become of it now.
-    pub(super) fn settle(&self, agent: &Slug, session: Box<Session>, how: How, seconds: f64) -> Option<Then> {
+    /// Stores a session that has been opened. Returns a change requested meanwhile.
+    pub(super) fn store(
+        &self,
+        agent: &Slug,
+        session: Box<Session>,
+        origin: SessionOrigin,
+        seconds: f64,
+    ) -> Option<PendingChange> {
         let mut slots = self.slots();
-        // The pool is at its end: dropped, it is ended.
+        // The pool is stopping; dropping the session ends it.
         let slot = slots.get_mut(agent)?;
         let (model, compiled_hash) = (session.model().to_owned(), slot.opening.spec.compiled_hash.clone());
         let name = slot.opening.session.clone();
-        if how == How::Created {
+        if origin == SessionOrigin::Created {
             slot.conversation = None;
         }
         slot.state = State::Idle { session, since: Instant::now() };
-        let then = slot.then();
+        let pending = slot.take_pending();
         drop(slots);
         self.reports.tell(
             Some(agent),
-            match how {
-                How::Resumed => What::SessionResumed { session: name, seconds },
-                How::Created | How::Warm => {
+            match origin {
+                SessionOrigin::Resumed => What::SessionResumed { session: name, seconds },
+                SessionOrigin::Created | SessionOrigin::Warm => {
                     What::SessionCreated { session: name, model, compiled_hash, seconds, warm: false }
                 }
             },
         );
-        then
+        pending
     }
 
-    /// Takes the slot of somebody who has left the team, unless the session is busy and ends later.
+    /// Removes the slot of an agent that has left the team, unless its session is busy and ends later.
     pub(super) fn remove(&self, agent: &Slug) -> Option<Slot> {
         let mut slots = self.slots();
         let slot = slots.get_mut(agent)?;
@@ -256,7 +263,7 @@ impl Kept {
         if slot.is_leaving { None } else { slots.remove(agent) }
     }
 
-    /// Closes a session, and says what it had left running.
+    /// Closes a session and reports the processes it had left running.
     pub(super) async fn close(&self, agent: &Slug, session: Session) {
         let left = session.close().await;
         if !left.is_empty() {
@@ -265,8 +272,8 @@ impl Kept {
         }
     }
 
-    /// There is no session any more.
-    pub(super) fn vacate(&self, agent: &Slug) {
+    /// Removes the slot of a session that no longer exists.
+    pub(super) fn discard(&self, agent: &Slug) {
         if self.slots().remove(agent).is_some() {
             self.tell(agent, |session| What::SessionDestroyed { session });
         }
@@ -289,29 +296,36 @@ impl Kept {
 
 impl Slot {
     fn new(opening: Opening) -> Self {
-        Self { opening, state: State::Spawning, conversation: None, told: String::new(), next: None, is_leaving: false }
+        Self {
+            opening,
+            state: State::Spawning,
+            conversation: None,
+            sent_context: String::new(),
+            next: None,
+            is_leaving: false,
+        }
     }
 
-    /// Whether its session is what would be made now: charter, model, tools, permissions, form.
-    fn is_made_like(&self, wanted: &Opening) -> bool {
+    /// Whether its session has the wanted configuration: charter, model, tools, permissions, form.
+    fn has_configuration_of(&self, wanted: &Opening) -> bool {
         let Opening { session: _, spec, tools, directory, resume: _, asks, form } = &self.opening;
         (spec, tools, directory, asks, form)
             == (&wanted.spec, &wanted.tools, &wanted.directory, &wanted.asks, &wanted.form)
     }
 
-    fn then(&mut self) -> Option<Then> {
+    fn take_pending(&mut self) -> Option<PendingChange> {
         match self.is_leaving {
-            true => Some(Then::Dismiss),
-            false => self.next.take().map(|spec| Then::Recreate(Box::new(spec))),
+            true => Some(PendingChange::Dismiss),
+            false => self.next.take().map(|spec| PendingChange::Recreate(Box::new(spec))),
         }
     }
 
-    /// It may have become again what it was.
-    fn next_is(&mut self, spec: SessionSpec) {
+    /// The configuration may have changed back meanwhile.
+    fn set_next(&mut self, spec: SessionSpec) {
         self.next = Some(spec).filter(|spec| spec.compiled_hash != self.opening.spec.compiled_hash);
     }
 
-    fn make_of(&mut self, wanted: &Opening) {
+    fn set_opening(&mut self, wanted: &Opening) {
         self.opening = wanted.clone();
         self.next = None;
     }

@@ -5,12 +5,12 @@ use super::*;
 use crate::env::{Clock, Ids};
 use crate::model::{Decision, DecisionId, Event, Keeping, RunId, Slug, What};
 
-/// What happened, in its order: `wrote KIND` and `showed KIND`.
+/// Writes and displays in order: `wrote KIND` and `showed KIND`.
 type Trace = Arc<Mutex<Vec<String>>>;
 
 struct FakeJournal {
     trace: Trace,
-    /// How many writes fail before they succeed.
+    /// How many writes fail before one succeeds.
     failures: Arc<AtomicU64>,
 }
 
@@ -60,7 +60,7 @@ fn message() -> What {
     What::Message { text: "m".to_owned() }
 }
 
-/// Plays `story` beside a dispatcher and returns the trace and how the last write went.
+/// Runs `story` next to a dispatcher. Returns the trace and the result of the last write.
 async fn played<F: Future<Output = ()>>(
     failures: u64,
     story: impl FnOnce(Reports) -> F,
@@ -95,7 +95,7 @@ async fn what_must_last_is_written_before_it_is_shown() {
     assert_eq!(written, Ok(()));
 }
 
-/// Of every kind it is known whether it waits to be durable, is written behind its being shown, or is only shown.
+/// Each kind is either durable before it is shown, written after it is shown, or only shown.
 #[tokio::test(start_paused = true)]
 async fn every_kind_is_kept_as_its_kind_says() {
     for what in crate::model::samples::every_kind() {
@@ -118,7 +118,8 @@ async fn every_kind_is_kept_as_its_kind_says() {
     }
 }
 
-/// Programs read until that line, so whatever comes late is not said any more; who waits for it is told.
+/// Programs read until the run's last line, so nothing is reported after it; senders that wait for an answer learn
+/// that.
 #[tokio::test(start_paused = true)]
 async fn nothing_is_said_of_a_run_after_its_end() {
     let end = crate::model::samples::every_kind().into_iter().find(|what| what.name() == "run.completed");
@@ -150,7 +151,7 @@ async fn who_is_told_that_it_was_not_kept_finds_it_nowhere() {
         assert_eq!(reports.record(None, decision()).await, Err("the disk is full".to_owned()));
     })
     .await;
-    // The commentary beside it is tried again.
+    // The commentary in the same batch is retried.
     assert_eq!(trace, ["showed agent.message", "wrote agent.message"]);
     assert_eq!(written, Ok(()));
 }

@@ -1,7 +1,7 @@
-//! How long an agent may take for one message.
+//! Time limits for one message to an agent.
 //!
-//! Silence is limited only while nothing is known to be going on; a tool call has a limit of its own; and working time
-//! has one all in all. While the agent waits for an answer of ours, such as a person's, none of them runs.
+//! Silence is limited only while no tool call is in progress. Each tool call and the total working time have their own
+//! limits. No limit runs while the agent waits for an answer from squad, such as a person's.
 
 use std::collections::BTreeMap;
 use std::fmt;
@@ -12,33 +12,33 @@ use tokio::time::Instant;
 
 use crate::engine::Fact;
 
-/// A model that does not stream says nothing until it has said all.
+/// Factor for models that do not stream: they are silent until the message is complete.
 const WITHOUT_STREAMING: u32 = 3;
 
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Limits {
-    /// Without a sign of life.
+    /// Since the last sign of life.
     pub(crate) silence: Duration,
     /// One tool call.
     pub(crate) tool: Duration,
-    /// Working time, all in all.
+    /// Total working time.
     pub(crate) work: Duration,
 }
 
-/// A limit that was reached.
+/// A limit that was exceeded.
 #[derive(Clone, Debug, PartialEq)]
-pub(super) enum Over {
+pub(super) enum LimitReached {
     Silence(Duration),
     Tool(String, Duration),
     Work(Duration),
 }
 
-impl fmt::Display for Over {
+impl fmt::Display for LimitReached {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
-            Self::Silence(limit) => write!(f, "nothing was heard of it for {}", spoken(*limit)),
-            Self::Tool(tool, limit) => write!(f, "its call of `{tool}` did not end within {}", spoken(*limit)),
-            Self::Work(limit) => write!(f, "its work did not end within {}", spoken(*limit)),
+            Self::Silence(limit) => write!(f, "nothing was heard of it for {}", format_duration(*limit)),
+            Self::Tool(tool, limit) => write!(f, "its call of `{tool}` did not end within {}", format_duration(*limit)),
+            Self::Work(limit) => write!(f, "its work did not end within {}", format_duration(*limit)),
         }
     }
 }
@@ -46,14 +46,14 @@ impl fmt::Display for Over {
 pub(super) struct Timer {
     limits: Limits,
     begun: Instant,
-    /// The last sign of life.
-    heard: Instant,
-    /// Tool calls that are under way, by their ids, with their tools.
+    /// Time of the last sign of life.
+    last_sign: Instant,
+    /// Tool calls in progress: tool and start time, by call id.
     calls: BTreeMap<String, (String, Instant)>,
-    /// Whether messages come in pieces: so it is taken to be until one did not.
+    /// Whether messages arrive in pieces: assumed until one does not.
     streams: bool,
     has_pieces: bool,
-    /// Since when an answer of ours is waited for.
+    /// When waiting for an answer from squad began.
     waiting: Option<Instant>,
 }
 
@@ -61,13 +61,13 @@ impl Timer {
     pub(super) fn start(limits: Limits) -> Self {
         let now = Instant::now();
         let calls = BTreeMap::new();
-        Self { limits, begun: now, heard: now, calls, streams: true, has_pieces: false, waiting: None }
+        Self { limits, begun: now, last_sign: now, calls, streams: true, has_pieces: false, waiting: None }
     }
 
-    /// Takes note of a fact: each is a sign of life.
-    pub(super) fn hear(&mut self, fact: &Fact) {
+    /// Registers a fact. Every fact is a sign of life.
+    pub(super) fn register(&mut self, fact: &Fact) {
         let now = Instant::now();
-        self.heard = now;
+        self.last_sign = now;
         match fact {
             Fact::ToolStarted { call, tool, .. } => drop(self.calls.insert(call.clone(), (tool.clone(), now))),
             Fact::ToolCompleted { call, .. } => drop(self.calls.remove(call)),
@@ -78,7 +78,7 @@ impl Timer {
         }
     }
 
-    /// No time passes while the agent waits for us.
+    /// Stops the clock while the agent waits for squad.
     pub(super) fn wait(&mut self, is_waiting: bool) {
         let now = Instant::now();
         match (is_waiting, self.waiting) {
@@ -87,66 +87,67 @@ impl Timer {
                 let waited = now - since;
                 self.waiting = None;
                 self.begun += waited;
-                self.heard += waited;
-                // A call that began meanwhile has waited for a part of it.
+                self.last_sign += waited;
+                // A call that began during the wait is extended by its part of it only.
                 self.calls.values_mut().for_each(|(_, begun)| *begun = (*begun + waited).min(now));
             }
             _ => {}
         }
     }
 
-    /// When the first limit is reached, if nothing more is heard, and which it is.
-    pub(super) fn due(&self) -> Option<(Instant, Over)> {
+    /// The earliest limit and when it is reached, unless another fact comes first.
+    pub(super) fn due(&self) -> Option<(Instant, LimitReached)> {
         if self.waiting.is_some() {
             return None;
         }
         let Limits { silence, tool: call, work } = self.limits;
         let silence = if self.streams { silence } else { silence.saturating_mul(WITHOUT_STREAMING) };
-        let calls = self.calls.values().map(|(tool, begun)| (*begun, call, Over::Tool(tool.clone(), call)));
-        let quiet = self.calls.is_empty().then_some((self.heard, silence, Over::Silence(silence)));
-        let all = calls.chain(quiet).chain([(self.begun, work, Over::Work(work))]);
-        all.filter_map(|(begun, limit, over)| Some((begun.checked_add(limit)?, over))).min_by_key(|(at, _)| *at)
+        let calls = self.calls.values().map(|(tool, begun)| (*begun, call, LimitReached::Tool(tool.clone(), call)));
+        let quiet = self.calls.is_empty().then_some((self.last_sign, silence, LimitReached::Silence(silence)));
+        let all = calls.chain(quiet).chain([(self.begun, work, LimitReached::Work(work))]);
+        all.filter_map(|(begun, limit, limit_reached)| Some((begun.checked_add(limit)?, limit_reached)))
+            .min_by_key(|(at, _)| *at)
     }
 
-    /// Returns when the first limit is reached.
-    pub(super) async fn over(&self) -> Over {
+    /// Returns when the earliest limit is reached.
+    pub(super) async fn limit_reached(&self) -> LimitReached {
         match self.due() {
-            Some((at, over)) => {
+            Some((at, limit_reached)) => {
                 tokio::time::sleep_until(at).await;
-                over
+                limit_reached
             }
             None => std::future::pending().await,
         }
     }
 }
 
-/// How many answers of ours an agent waits for.
+/// Counts the answers that an agent waits for.
 #[derive(Clone)]
-pub(super) struct Waits(watch::Sender<usize>);
+pub(super) struct PendingAnswers(watch::Sender<usize>);
 
-impl Waits {
+impl PendingAnswers {
     pub(super) fn channel() -> (Self, watch::Receiver<usize>) {
         let (sender, receiver) = watch::channel(0);
         (Self(sender), receiver)
     }
 
-    /// It waits for as long as what is returned is held.
-    pub(super) fn begin(&self) -> Wait {
+    /// Counts one more answer until the guard is dropped.
+    pub(super) fn begin(&self) -> PendingAnswer {
         self.0.send_modify(|count| *count += 1);
-        Wait(self.0.clone())
+        PendingAnswer(self.0.clone())
     }
 }
 
-pub(super) struct Wait(watch::Sender<usize>);
+pub(super) struct PendingAnswer(watch::Sender<usize>);
 
-impl Drop for Wait {
+impl Drop for PendingAnswer {
     fn drop(&mut self) {
         self.0.send_modify(|count| *count -= 1);
     }
 }
 
 /// `5m`, `90s`, `250ms`.
-fn spoken(duration: Duration) -> String {
+fn format_duration(duration: Duration) -> String {
     jiff::SignedDuration::try_from(duration)
         .map_or_else(|_| format!("{duration:?}"), |duration| format!("{duration:#}"))
 }
@@ -159,7 +160,7 @@ mod tests {
         Limits { silence: Duration::from_secs(10), tool: Duration::from_secs(60), work: Duration::from_secs(300) };
 
     enum Step {
-        /// After so many seconds.
+        /// After this many seconds.
         Hear(u64, Fact),
         Wait(u64, bool),
     }
@@ -181,38 +182,38 @@ mod tests {
         Fact::Message("a".to_owned())
     }
 
-    /// How many seconds after the beginning a limit is reached, and which.
-    async fn ended(steps: Vec<Step>) -> (u64, Over) {
+    /// How many seconds after the start a limit is reached, and which one.
+    async fn ended(steps: Vec<Step>) -> (u64, LimitReached) {
         let begun = Instant::now();
         let mut timer = Timer::start(LIMITS);
         for step in steps {
             let (Step::Hear(seconds, _) | Step::Wait(seconds, _)) = step;
             tokio::select! {
                 biased;
-                over = timer.over() => return (begun.elapsed().as_secs(), over),
+                limit_reached = timer.limit_reached() => return (begun.elapsed().as_secs(), limit_reached),
                 () = tokio::time::sleep(Duration::from_secs(seconds)) => {}
             }
             match step {
-                Step::Hear(_, fact) => timer.hear(&fact),
+                Step::Hear(_, fact) => timer.register(&fact),
                 Step::Wait(_, is_waiting) => timer.wait(is_waiting),
             }
         }
-        let over = timer.over().await;
-        (begun.elapsed().as_secs(), over)
+        let limit_reached = timer.limit_reached().await;
+        (begun.elapsed().as_secs(), limit_reached)
     }
 
     #[tokio::test(start_paused = true)]
     async fn each_limit_runs_only_while_it_is_meant() {
         use Step::{Hear, Wait};
-        let (ten, thirty) = (Over::Silence(LIMITS.silence), Over::Silence(3 * LIMITS.silence));
-        let tool = || Over::Tool("bash".to_owned(), LIMITS.tool);
-        let heard = |each: u64, times: usize| (0..times).map(|_| Hear(each, Fact::Alive)).collect::<Vec<_>>();
+        let (ten, thirty) = (LimitReached::Silence(LIMITS.silence), LimitReached::Silence(3 * LIMITS.silence));
+        let tool = || LimitReached::Tool("bash".to_owned(), LIMITS.tool);
+        let last_sign = |each: u64, times: usize| (0..times).map(|_| Hear(each, Fact::Alive)).collect::<Vec<_>>();
         for (what, steps, expected) in [
             ("silence from the beginning", vec![], (10, ten.clone())),
-            ("any sign of life counts", heard(9, 3), (37, ten.clone())),
+            ("any sign of life counts", last_sign(9, 3), (37, ten.clone())),
             ("usage counts", vec![Hear(9, Fact::Usage(crate::model::Usage::default()))], (19, ten.clone())),
             ("pieces count", vec![Hear(9, piece()), Hear(9, piece())], (28, ten.clone())),
-            ("work ends whatever is heard", heard(9, 40), (300, Over::Work(LIMITS.work))),
+            ("work ends whatever is heard", last_sign(9, 40), (300, LimitReached::Work(LIMITS.work))),
             ("a call is no silence", vec![Hear(1, call("a")), Hear(55, end("a"))], (66, ten.clone())),
             ("a call has its own limit", vec![Hear(1, call("a"))], (61, tool())),
             ("each call has", vec![Hear(1, call("a")), Hear(20, call("b")), Hear(20, end("a"))], (81, tool())),
@@ -249,12 +250,12 @@ mod tests {
             steps.extend([Step::Wait(0, true), Step::Wait(3600, false)]);
         }
         steps.extend((0..40).map(|_| Step::Hear(9, Fact::Alive)));
-        assert_eq!(ended(steps).await, (300 + 4 * 3600, Over::Work(LIMITS.work)));
+        assert_eq!(ended(steps).await, (300 + 4 * 3600, LimitReached::Work(LIMITS.work)));
     }
 
     #[tokio::test(start_paused = true)]
     async fn waits_end_however_they_end() {
-        let (waits, mut count) = Waits::channel();
+        let (waits, mut count) = PendingAnswers::channel();
         let (one, two) = (waits.begin(), waits.begin());
         assert_eq!(*count.borrow_and_update(), 2);
         drop(one);

@@ -1,4 +1,4 @@
-//! One turn: a message to a session, and what is heard until its end.
+//! One turn: a message to a session, and its facts until the end.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -8,102 +8,126 @@ use tokio::time::Instant;
 use super::cancel::Cancel;
 use super::notices::Notice;
 use super::requests::in_project;
-use super::timer::{Limits, Timer, Waits};
-use super::workers::{Started, Work, Workers};
+use super::timer::{Limits, PendingAnswers, Timer};
+use super::workers::{ToolInProgress, Work, Workers};
 use crate::compile::{self, PastCall};
-use crate::engine::{AdapterSession, EngineError, Fact, Session};
+use crate::engine::{AdapterSession, EngineError, Fact, Request, Session};
 use crate::model::{Attachment, Outcome, Slug, What, Written, list, seconds, without_hidden};
 use crate::policy::is_in_inbox;
 
-/// So often a turn goes on whose engine died in its middle: more often, and the turn may be why.
+/// How often a turn resumes after its engine died. Beyond that, the turn itself may be the cause.
 const INTERRUPTIONS: usize = 3;
 
-/// A turn that was told to stop has this long to end. A process is killed after 5 s, and still has its last words.
+/// How long a turn may take to stop. An engine process is killed after 5 s and still delivers its last output.
 const GRACE: Duration = Duration::from_secs(8);
 
 impl Workers {
     pub(super) async fn turn(
         &self,
         session: &mut Session,
-        message: (&str, &[Attachment]),
+        (prompt, attachments): (&str, &[Attachment]),
         mut cancel: Cancel,
         work: &mut Work,
     ) {
-        let (prompt, attachments) = message;
         work.usage.turns += 1;
         let mut decided = self.requests.notices.subscribe();
-        let mut can_hear = work.hears_decisions;
-        let notice = if can_hear { self.requests.notices.due(&work.agent) } else { None };
-        let prompt = notice.iter().map(|notice| format!("{}\n---\n\n", notice.text)).collect::<String>() + prompt;
         let mut said = self.requests.user_messages.subscribe();
-        let mut can_hear_user = true;
-        let mut prompt = without_hidden(prompt);
-        for text in self.requests.user_messages.take(&work.agent) {
-            prompt.push_str(&compile::said_meanwhile(&without_hidden(text)));
-        }
-        let mut interruptions = 0;
-        if let Err(error) = session.send(&prompt, attachments).await {
-            notice.iter().for_each(|notice| self.requests.notices.withdraw(&work.agent, notice));
-            return work.end(Outcome::Failed, &error.to_string());
-        }
-        notice.iter().for_each(|notice| self.told(work, notice));
+        let (mut can_notify, mut can_steer, mut interruptions) = (work.gets_decisions, true, 0);
+        let prompt = match self.send_with_news(session, prompt, attachments, work).await {
+            Ok(prompt) => prompt,
+            Err(error) => return work.end(Outcome::Failed, &error.to_string()),
+        };
         let mut timer = Timer::start(Limits { work: work.limit.unwrap_or(self.limits.work), ..self.limits });
-        let (waits, mut waiting) = Waits::channel();
+        let (waits, mut waiting) = PendingAnswers::channel();
         loop {
             let fact = tokio::select! {
                 biased;
-                // The one who has decided is told last, so this comes before anything that follows from it.
-                _ = decided.changed(), if can_hear => {
-                    can_hear = self.notify(session, work).await;
+                // Comes first: the deciding agent gets its answer last, so others learn of the decision before its
+                // consequences.
+                _ = decided.changed(), if can_notify => {
+                    can_notify = self.notify(session, work).await;
                     continue;
                 }
-                // The sender is there as long as the run.
-                _ = said.changed(), if can_hear_user => {
-                    can_hear_user = self.steer(session, work).await;
+                // The sender lives as long as the run.
+                _ = said.changed(), if can_steer => {
+                    can_steer = self.steer(session, work).await;
                     continue;
                 }
                 fact = session.next() => fact,
                 () = cancel.wait() => {
-                    self.stop(session, work, &waits).await;
-                    return work.end(Outcome::Cancelled, cancel.reason());
+                    return self.stop(session, work, &waits, (Outcome::Cancelled, cancel.reason())).await;
                 }
-                // `waits` is here, so the channel is open.
+                // `waits` is alive, so the channel is open.
                 _ = waiting.changed() => {
                     timer.wait(*waiting.borrow_and_update() > 0);
                     continue;
                 }
-                over = timer.over() => {
-                    self.stop(session, work, &waits).await;
-                    return work.end(Outcome::TimedOut, &over.to_string());
+                limit = timer.limit_reached() => {
+                    return self.stop(session, work, &waits, (Outcome::TimedOut, &limit.to_string())).await;
                 }
             };
-            timer.hear(&fact);
+            timer.register(&fact);
             let fact = match fact {
                 Fact::Interrupted(reason) if interruptions < INTERRUPTIONS => {
                     interruptions += 1;
-                    let gone_on = tokio::select! {
-                        biased;
-                        () = cancel.wait() => {
-                            self.stop(session, work, &waits).await;
-                            return work.end(Outcome::Cancelled, cancel.reason());
+                    match self.resume_or_cancel(session, (&prompt, attachments), &reason, work, &mut cancel).await {
+                        Some(Ok(())) => continue,
+                        Some(Err(error)) => Fact::Failed(error.to_string()),
+                        None => {
+                            return self.stop(session, work, &waits, (Outcome::Cancelled, cancel.reason())).await;
                         }
-                        gone_on = self.go_on(session, (&prompt, attachments), &reason, work) => gone_on,
-                    };
-                    match gone_on {
-                        Ok(()) => continue,
-                        Err(error) => Fact::Failed(error.to_string()),
                     }
                 }
                 fact => fact,
             };
-            if let Some((outcome, reason)) = self.take(fact, work, &waits) {
+            if let Some((outcome, reason)) = self.report_fact(fact, work, &waits) {
                 return work.end(outcome, &reason);
             }
         }
     }
 
-    /// A turn goes on that was cut short: what its session holds of the prompt is not sent again.
-    async fn go_on(
+    /// Sends a prompt with the decisions and user messages that the agent has not received. Returns the text sent.
+    async fn send_with_news(
+        &self,
+        session: &mut Session,
+        prompt: &str,
+        attachments: &[Attachment],
+        work: &Work,
+    ) -> Result<String, EngineError> {
+        let notice = if work.gets_decisions { self.requests.notices.due(&work.agent) } else { None };
+        let prompt = notice.iter().map(|notice| format!("{}\n---\n\n", notice.text)).collect::<String>() + prompt;
+        let mut prompt = without_hidden(prompt);
+        for text in self.requests.user_messages.take(&work.agent) {
+            prompt.push_str(&compile::user_additions(&without_hidden(text)));
+        }
+        let sent = session.send(&prompt, attachments).await;
+        if let Some(notice) = &notice {
+            match &sent {
+                Ok(()) => self.report_delivered(work, notice),
+                Err(_) => self.requests.notices.withdraw(&work.agent, notice),
+            }
+        }
+        sent.map(|()| prompt)
+    }
+
+    /// Resumes an interrupted turn; `None` if it is cancelled meanwhile.
+    async fn resume_or_cancel(
+        &self,
+        session: &mut Session,
+        message: (&str, &[Attachment]),
+        reason: &str,
+        work: &mut Work,
+        cancel: &mut Cancel,
+    ) -> Option<Result<(), EngineError>> {
+        tokio::select! {
+            biased;
+            () = cancel.wait() => None,
+            resumed = self.resume(session, message, reason, work) => Some(resumed),
+        }
+    }
+
+    /// Resumes a turn that was cut short, without repeating the parts of the prompt its session already has.
+    async fn resume(
         &self,
         session: &mut Session,
         message: (&str, &[Attachment]),
@@ -125,7 +149,7 @@ impl Workers {
         }
     }
 
-    /// What a session is told whose turn was cut short; `None` where it does not hold the task.
+    /// The message that resumes a turn cut short; `None` if its session does not contain the task.
     pub(super) async fn continuation(&self, session: &mut Session, task: &str, work: &Work) -> Option<String> {
         let recall = session.recall(task).await?;
         let warn = |reason: String| {
@@ -148,34 +172,34 @@ impl Workers {
         Some(without_hidden(compile::continuation_prompt(&recall.unfinished, &lost)))
     }
 
-    /// Tells a turn what was decided. `false`: it hears of it with its next message.
+    /// Sends new decisions into a turn. `false`: they come with the next message.
     async fn notify(&self, session: &mut Session, work: &Work) -> bool {
         let Some(notice) = self.requests.notices.due(&work.agent) else { return true };
-        // It may come behind what was meant to be the last message.
+        // The notice may arrive after the model's intended last message.
         let text = format!("{}\nWhere your work was done already, end with your whole report again.\n", notice.text);
         if let Ok(true) = session.notify(&without_hidden(text)).await {
-            self.told(work, &notice);
+            self.report_delivered(work, &notice);
             return true;
         }
         self.requests.notices.withdraw(&work.agent, &notice);
         false
     }
 
-    /// Tells a turn what the user says. `false`: it is over, and what was said is for the next one.
+    /// Sends the user's messages into a turn. `false`: the turn is over, and they are kept for the next one.
     async fn steer(&self, session: &mut Session, work: &Work) -> bool {
         let messages = &self.requests.user_messages;
         let mut said = messages.take(&work.agent).into_iter();
         while let Some(text) = said.next() {
             if !matches!(session.steer(&without_hidden(text.clone())).await, Ok(true)) {
-                said.rev().chain([text]).for_each(|text| messages.give_back(&work.agent, text));
+                said.rev().chain([text]).for_each(|text| messages.put_back(&work.agent, text));
                 return false;
             }
         }
         true
     }
 
-    /// What the user said when the turn was about to end is the next one's.
-    pub(super) async fn hear_out(&self, session: &mut Session, cancel: Cancel, work: &mut Work) {
+    /// Runs another turn for messages the user sent just before this one ended.
+    pub(super) async fn deliver_late_messages(&self, session: &mut Session, cancel: Cancel, work: &mut Work) {
         loop {
             let said = self.requests.user_messages.leave(&work.agent);
             if said.is_empty() || work.outcome != Outcome::Completed {
@@ -185,27 +209,27 @@ impl Workers {
         }
     }
 
-    /// What the user said before the run was interrupted, as far as the session does not hold it.
-    pub(super) async fn said_before(&self, session: &mut Session, agent: &Slug) -> String {
+    /// Messages the user sent before the run was interrupted that are not in the session.
+    pub(super) async fn earlier_messages(&self, session: &mut Session, agent: &Slug) -> String {
         let mut unheard = String::new();
         for text in self.requests.user_messages.take_past(agent) {
             let text = without_hidden(text);
             if !session.recall(&text).await.is_some_and(|recall| recall.has_prompt) {
-                unheard.push_str(&compile::said_meanwhile(&text));
+                unheard.push_str(&compile::user_additions(&text));
             }
         }
         unheard
     }
 
-    fn told(&self, work: &Work, notice: &Notice) {
+    fn report_delivered(&self, work: &Work, notice: &Notice) {
         let decisions = notice.decisions.iter().map(|decision| decision.id.clone()).collect();
         let what = What::DecisionDelivered { decisions, session: work.session.clone() };
         self.reports.tell_because(&work.agent, what, notice.entries.clone());
     }
 
-    /// What the turn's end cut short has an end of its own, so that the record shows that it began.
+    /// Reports an end for each unfinished tool call, so that the record shows that it began.
     pub(super) fn close_calls(&self, work: &mut Work) {
-        for (call, Started { tool, detail, at, .. }) in std::mem::take(&mut work.under_way) {
+        for (call, ToolInProgress { tool, detail, at, .. }) in std::mem::take(&mut work.tools_in_progress) {
             let result = "cut short by the end of the turn".to_owned();
             let seconds = seconds(at.elapsed());
             work.calls.push(PastCall::new(&call, &tool, &detail, false));
@@ -216,18 +240,49 @@ impl Workers {
         }
     }
 
-    /// Tells a turn to stop and hears it out, so that nothing it still said or used is lost.
-    async fn stop(&self, session: &mut Session, work: &mut Work, waits: &Waits) {
-        let heard_out = async {
+    /// Ends a turn early. Reads its remaining facts first, so that its last output and usage are not lost.
+    async fn stop(&self, session: &mut Session, work: &mut Work, waits: &PendingAnswers, end: (Outcome, &str)) {
+        let drained = async {
             session.abort().await;
-            while self.take(session.next().await, work, waits).is_none() {}
+            while self.report_fact(session.next().await, work, waits).is_none() {}
         };
-        // An engine that does not even stop is ended with its process.
-        let _ = tokio::time::timeout(GRACE, heard_out).await;
+        // An engine that does not stop is ended with its process.
+        let _ = tokio::time::timeout(GRACE, drained).await;
+        work.end(end.0, end.1);
     }
 
-    /// Reports one fact. Returns how the turn ended, when it did.
-    fn take(&self, fact: Fact, work: &mut Work, waits: &Waits) -> Option<(Outcome, String)> {
+    fn tool_started(
+        &self,
+        (call, tool, detail): (String, String, String),
+        writes: Option<(String, String)>,
+        work: &mut Work,
+    ) {
+        let writes = writes.and_then(|(path, text)| {
+            // A write to the inbox becomes a decision, not a file.
+            let path = in_project(&self.requests.project, &path).filter(|path| !is_in_inbox(path))?;
+            Some(Written { path, text, ..Written::default() })
+        });
+        if let (Some(tree), Some(writes)) = (&work.requester.tree, &writes) {
+            tree.name(&work.agent, &writes.path);
+            self.requests.notices.write(&work.agent, &writes.path);
+        }
+        let in_progress = ToolInProgress { tool: tool.clone(), detail: detail.clone(), writes, at: Instant::now() };
+        work.tools_in_progress.insert(call.clone(), in_progress);
+        self.reports.tell(Some(&work.agent), What::ToolStarted { call, tool, detail });
+    }
+
+    /// Answers a request in a task, so that the turn's other facts do not wait.
+    fn answer_concurrently(&self, request: Request, work: &Work, waits: &PendingAnswers) {
+        let wait = waits.begin();
+        let (workers, requester) = (self.clone(), Arc::clone(&work.requester));
+        tokio::spawn(async move {
+            let _wait = wait;
+            workers.answer(requester, request).await;
+        });
+    }
+
+    /// Reports one fact. Returns the outcome if the turn has ended.
+    fn report_fact(&self, fact: Fact, work: &mut Work, waits: &PendingAnswers) -> Option<(Outcome, String)> {
         let tell = |what| self.reports.tell(Some(&work.agent), what);
         match fact {
             Fact::Alive => {}
@@ -236,23 +291,10 @@ impl Workers {
                 tell(What::Message { text: text.clone() });
                 work.text = text;
             }
-            Fact::ToolStarted { call, tool, detail, writes } => {
-                let writes = writes.and_then(|(path, text)| {
-                    // What is written into the inbox becomes a decision, and no file.
-                    let path = in_project(&self.requests.project, &path).filter(|path| !is_in_inbox(path))?;
-                    Some(Written { path, text, ..Written::default() })
-                });
-                if let (Some(tree), Some(writes)) = (&work.requester.tree, &writes) {
-                    tree.name(&work.agent, &writes.path);
-                    self.requests.notices.write(&work.agent, &writes.path);
-                }
-                let at = Instant::now();
-                work.under_way.insert(call.clone(), Started { tool: tool.clone(), detail: detail.clone(), writes, at });
-                tell(What::ToolStarted { call, tool, detail });
-            }
+            Fact::ToolStarted { call, tool, detail, writes } => self.tool_started((call, tool, detail), writes, work),
             Fact::ToolCompleted { call, tool, ok, exit_code, detail: result } => {
-                let started = work.under_way.remove(&call);
-                let Started { tool, detail, writes, at } = started.unwrap_or_else(|| Started {
+                let started = work.tools_in_progress.remove(&call);
+                let ToolInProgress { tool, detail, writes, at } = started.unwrap_or_else(|| ToolInProgress {
                     tool,
                     detail: String::new(),
                     writes: None,
@@ -263,15 +305,7 @@ impl Workers {
                 tell(What::ToolCompleted { call, tool, ok, exit_code, seconds, detail, result, wrote });
                 work.usage.tool_calls += 1;
             }
-            Fact::Request(request) => {
-                // Answered beside the turn, so that its other facts do not wait.
-                let wait = waits.begin();
-                let (workers, requester) = (self.clone(), Arc::clone(&work.requester));
-                tokio::spawn(async move {
-                    let _wait = wait;
-                    workers.answer(requester, request).await;
-                });
-            }
+            Fact::Request(request) => self.answer_concurrently(request, work, waits),
             Fact::Denied { tool, detail, reason } => {
                 work.requester.note_refused();
                 tell(What::ToolDenied { tool, detail, reason });
@@ -292,7 +326,7 @@ impl Workers {
             }
             Fact::ConnectionLost(reason) => tell(What::ConnectionLost { reason }),
             Fact::ConnectionRestored { attempts } => tell(What::ConnectionRestored { attempts }),
-            // No silent success: who says nothing has not done the task, unless it has given its verdict.
+            // An agent that ends without output has not done its task, unless it gave a verdict.
             Fact::Idle if work.text.trim().is_empty() && work.judgement().is_none() => {
                 return Some((Outcome::Failed, "it ended without an answer".to_owned()));
             }

@@ -1,5 +1,5 @@
-//! What the user says to agents of a run that is going on: to those at work before their next model call, to those who
-//! wait with their first message.
+//! The user's messages to agents during a run: working agents get them before their next model call, waiting agents
+//! with their first message.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::{Mutex, MutexGuard, PoisonError};
@@ -11,21 +11,21 @@ use crate::model::{Event, Slug, What};
 #[derive(Default)]
 pub(crate) struct UserMessages {
     state: Mutex<State>,
-    /// Moves with every message.
-    said: watch::Sender<()>,
+    /// Signals every new message.
+    changed: watch::Sender<()>,
 }
 
 #[derive(Default)]
 struct State {
     waiting: BTreeMap<Slug, Vec<String>>,
-    /// Those whose work has begun and is not over.
-    listening: BTreeSet<Slug>,
-    /// What was said before the run was interrupted, and may have been heard.
+    /// Agents that are working.
+    active: BTreeSet<Slug>,
+    /// Messages sent before the run was interrupted, which agents may have received.
     past: BTreeMap<Slug, Vec<String>>,
 }
 
 impl UserMessages {
-    /// What was said before the run was interrupted, to those who were not done.
+    /// Restores messages sent before the run was interrupted to agents that had not finished.
     pub(crate) fn with_past(events: &[Event]) -> Self {
         let mut state = State::default();
         for event in events {
@@ -39,24 +39,24 @@ impl UserMessages {
         Self { state: Mutex::new(state), ..Self::default() }
     }
 
-    /// `false`: the agent is not at work. `waits`: its work is still to come.
+    /// `waits`: the agent's work is still to come. Returns `false` if the agent is not working.
     pub(crate) fn say(&self, agent: &Slug, text: &str, waits: bool) -> bool {
         let mut state = self.state();
-        let is_heard = waits || state.listening.contains(agent);
-        if is_heard {
+        let is_accepted = waits || state.active.contains(agent);
+        if is_accepted {
             state.waiting.entry(agent.clone()).or_default().push(text.to_owned());
-            self.said.send_replace(());
+            self.changed.send_replace(());
         }
-        is_heard
+        is_accepted
     }
 
     pub(super) fn subscribe(&self) -> watch::Receiver<()> {
-        self.said.subscribe()
+        self.changed.subscribe()
     }
 
-    /// From now on the agent hears what is said to it.
+    /// Accepts messages for the agent from now on.
     pub(super) fn listen(&self, agent: &Slug) {
-        self.state().listening.insert(agent.clone());
+        self.state().active.insert(agent.clone());
     }
 
     pub(super) fn take(&self, agent: &Slug) -> Vec<String> {
@@ -67,17 +67,17 @@ impl UserMessages {
         self.state().past.remove(agent).unwrap_or_default()
     }
 
-    /// It was not heard after all.
-    pub(super) fn give_back(&self, agent: &Slug, text: String) {
+    /// Puts back a message that could not be delivered.
+    pub(super) fn put_back(&self, agent: &Slug, text: String) {
         self.state().waiting.entry(agent.clone()).or_default().insert(0, text);
     }
 
-    /// The agent hears nothing any more; unless something is still to be heard, which this returns.
+    /// Stops accepting messages for the agent, unless some are still undelivered; those are returned.
     pub(super) fn leave(&self, agent: &Slug) -> Vec<String> {
         let mut state = self.state();
         let left = state.waiting.remove(agent).unwrap_or_default();
         if left.is_empty() {
-            state.listening.remove(agent);
+            state.active.remove(agent);
         }
         left
     }

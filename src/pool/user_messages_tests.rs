@@ -1,4 +1,4 @@
-//! What the user says to agents at work, on an engine that plays a script.
+//! The user's messages to working agents, with a scripted engine.
 
 use std::time::Duration;
 
@@ -25,14 +25,14 @@ async fn an_agent_at_work_hears_it_before_its_turn_ends_and_nobody_else_does() {
     assert!(!said.say(&slug("ada"), "too late", false), "it is done");
 }
 
-/// Said in the moment in which a turn ends, it is the next turn's; nothing that was accepted goes unheard.
+/// A message sent as a turn ends belongs to the next turn; no accepted message is lost.
 #[tokio::test(start_paused = true)]
 async fn what_a_turn_no_longer_hears_is_a_turn_of_its_own() {
     let (workers, _messages) = workers(TWO, 1, MINUTES);
     let said = workers.requests.user_messages.clone();
     let says = async {
         tokio::time::sleep(Duration::from_secs(1)).await;
-        said.give_back(&slug("ada"), "and the tests".to_owned());
+        said.put_back(&slug("ada"), "and the tests".to_owned());
     };
     let (work, ()) = tokio::join!(workers.work(job("ada")), says);
     assert_eq!((work.outcome, work.text.as_str(), work.usage.turns), (Outcome::Completed, "Second.", 2));

@@ -1,4 +1,4 @@
-//! What changes in the work tree while agents work, and whose doing it is.
+//! Tracks changes in the work tree while agents work, and attributes them to agents.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -11,53 +11,53 @@ use super::Reports;
 use crate::git::WorkTreeSnapshot;
 use crate::model::{Change, Slug, What, seconds};
 
-/// Takes snapshots. Slow: it looks at every file.
+/// Takes snapshots. Slow, because it looks at every file.
 pub(crate) trait TakeSnapshots: Send + Sync {
     fn take(&self, previous: Option<&WorkTreeSnapshot>) -> Result<WorkTreeSnapshot, String>;
 
     fn changed(&self, from: &WorkTreeSnapshot, to: &WorkTreeSnapshot) -> Result<Vec<Change>, String>;
 
-    /// The lines that differ in these files, named from the repository's root.
+    /// The changed lines of these files, whose paths are relative to the repository's root.
     fn diff(&self, from: &WorkTreeSnapshot, to: &WorkTreeSnapshot, paths: &[String]) -> Result<String, String>;
 }
 
-/// The work tree of a run. Snapshots divide the run into spans of time, of each of which it is known who was at work.
+/// The work tree of a run. Snapshots divide the run into spans of time with known agents at work.
 pub(crate) struct WorkTree {
     source: Arc<dyn TakeSnapshots>,
     /// See `Env::threads`.
     threads: bool,
-    /// The project's root from the repository's, with `/` at its end; empty where they are the same.
+    /// The project's path relative to the repository's root, ending in `/`; empty if they are the same.
     prefix: String,
     reports: Reports,
-    /// Taken one at a time, in order. An error is why there are none.
+    /// Taken one at a time, in order. An error says why a snapshot is missing.
     snapshots: tokio::sync::Mutex<Vec<Result<WorkTreeSnapshot, String>>>,
-    /// The first one of the run, where it was taken before the run was resumed.
+    /// The run's first snapshot, if it was taken before the run was resumed.
     origin: Mutex<Option<WorkTreeSnapshot>>,
     activity: Mutex<Activity>,
-    /// The first snapshot is taken, or will never be.
+    /// The first snapshot has been taken or has failed.
     is_ready: watch::Sender<bool>,
-    /// The run's end is on record.
+    /// The run's end has been recorded.
     is_over: AtomicBool,
 }
 
-/// What is known of the files of a run that is resumed.
+/// Changes made before the run was resumed.
 pub(crate) struct Before {
-    /// From the repository's root: those whose change belongs to work that is done.
+    /// Relative to the repository's root: changes that belong to finished work.
     pub(crate) settled: BTreeSet<String>,
-    /// From the project's root: whose tools have named which.
+    /// Relative to the project's root: files named by agents' tools.
     pub(crate) named: Vec<(Slug, String)>,
 }
 
-/// Who worked when.
+/// Which agents worked when.
 #[derive(Default)]
 struct Activity {
-    /// Each with the snapshot its work began at.
+    /// Each with the index of the snapshot its work began at.
     at_work: BTreeMap<Slug, usize>,
-    /// Who was at work in each span; a span begins with a snapshot.
+    /// The agents at work in each span; a span begins with a snapshot.
     spans: Vec<BTreeSet<Slug>>,
-    /// Files that agents' tools named as those they write.
+    /// Files that agents' tools said they write.
     named: BTreeMap<Slug, BTreeSet<String>>,
-    /// Files that those changed whose work was done when the run was interrupted.
+    /// Files changed by work that was finished when the run was interrupted.
     settled: BTreeSet<String>,
 }
 
@@ -76,7 +76,7 @@ impl WorkTree {
         })
     }
 
-    /// Takes the first snapshot, beside everything else that begins.
+    /// Takes the first snapshot in the background.
     pub(crate) fn begin(self: &Arc<Self>) {
         let tree = Arc::clone(self);
         tokio::spawn(async move {
@@ -87,13 +87,13 @@ impl WorkTree {
         });
     }
 
-    /// Goes on from the snapshots of a run that is resumed: its first, and the one that the unfinished step began with.
+    /// Continues a resumed run from two of its snapshots: its first, and the one that its unfinished step began with.
     pub(crate) async fn go_on(&self, first: WorkTreeSnapshot, last: WorkTreeSnapshot, before: Before) {
         let Before { mut settled, named } = before;
-        // What differs by now was an agent's where its tool has named it; else it may be anybody's, such as the user's.
+        // A changed file that a tool has named is an agent's change; any other may be anyone's, such as the user's.
         if let Ok(now) = self.take(Some(&last)).await {
             let (source, from) = (Arc::clone(&self.source), last.clone());
-            let changed = self.aside(move || source.changed(&from, &now)).await.unwrap_or_default();
+            let changed = self.run_blocking(move || source.changed(&from, &now)).await.unwrap_or_default();
             let is_named = |path: &str| named.iter().any(|(_, named)| format!("{}{named}", self.prefix) == path);
             settled.extend(changed.into_iter().map(|change| change.path).filter(|path| !is_named(path)));
         }
@@ -106,13 +106,13 @@ impl WorkTree {
         self.is_ready.send_replace(true);
     }
 
-    /// Returns when what is changed from now on will be seen.
+    /// Returns once later changes will be noticed.
     pub(crate) async fn is_ready(&self) {
-        // The sender lives as long as this.
+        // The sender lives as long as `self`.
         let _ = self.is_ready.subscribe().wait_for(|is_ready| *is_ready).await;
     }
 
-    /// Nothing is said any more of a snapshot that is still being taken.
+    /// Reports nothing about a snapshot still being taken.
     pub(crate) fn close(&self) {
         self.is_over.store(true, Ordering::Relaxed);
     }
@@ -123,7 +123,7 @@ impl WorkTree {
         }
     }
 
-    /// An agent begins to work.
+    /// Registers that an agent begins to work.
     pub(crate) fn enter(&self, agent: &Slug) {
         let mut activity = self.activity();
         let span = activity.spans.len() - 1;
@@ -131,20 +131,20 @@ impl WorkTree {
         activity.spans[span].insert(agent.clone());
     }
 
-    /// An agent's tool writes this file, named from the project's root.
+    /// Registers that an agent's tool writes this file, relative to the project's root.
     pub(crate) fn name(&self, agent: &Slug, path: &str) {
         let path = format!("{}{path}", self.prefix);
         self.activity().named.entry(agent.clone()).or_default().insert(path);
     }
 
-    /// What others have written so far, as far as their tools said.
+    /// Files that other agents' tools said they write.
     pub(crate) fn written_by_others(&self, agent: &Slug) -> BTreeMap<Slug, Vec<String>> {
         let activity = self.activity();
         let others = activity.named.iter().filter(|(other, _)| *other != agent);
         others.map(|(other, paths)| (other.clone(), paths.iter().cloned().collect())).collect()
     }
 
-    /// An agent has ended its work. Returns what it changed; `None`: that could not be seen.
+    /// Ends an agent's work. Returns its changes, or `None` if they are unknown.
     pub(crate) async fn leave(&self, agent: &Slug) -> Option<Vec<Change>> {
         self.is_ready().await;
         let mut snapshots = self.snapshots.lock().await;
@@ -153,21 +153,21 @@ impl WorkTree {
             _ => Err(String::new()),
         };
         snapshots.push(next);
-        let (begun, ended) = self.activity().divide(agent)?;
+        let (begun, ended) = self.activity().end_span(agent)?;
         let (Ok(from), Ok(to)) = (snapshots.get(begun)?.clone(), snapshots.get(ended)?.clone()) else { return None };
         drop(snapshots);
         let source = Arc::clone(&self.source);
-        let changed = self.aside(move || source.changed(&from, &to)).await;
+        let changed = self.run_blocking(move || source.changed(&from, &to)).await;
         match changed {
             Ok(changes) => Some(self.activity().attribute(changes, agent, begun, ended)),
             Err(reason) => {
-                self.complain(&reason);
+                self.warn(&reason);
                 None
             }
         }
     }
 
-    /// What these files' lines were when the run began and are now; empty where that cannot be seen.
+    /// Changed lines of these files since the run began; empty if unknown.
     pub(crate) async fn diff(&self, paths: Vec<String>) -> String {
         let snapshots = self.snapshots.lock().await;
         let (Some(Ok(first)), Some(Ok(to))) = (snapshots.first().cloned(), snapshots.last().cloned()) else {
@@ -176,27 +176,27 @@ impl WorkTree {
         drop(snapshots);
         let from = self.origin.lock().unwrap_or_else(PoisonError::into_inner).clone().unwrap_or(first);
         let source = Arc::clone(&self.source);
-        self.aside(move || source.diff(&from, &to, &paths)).await.unwrap_or_else(|reason| {
-            self.complain(&reason);
+        self.run_blocking(move || source.diff(&from, &to, &paths)).await.unwrap_or_else(|reason| {
+            self.warn(&reason);
             String::new()
         })
     }
 
     async fn take(&self, previous: Option<&WorkTreeSnapshot>) -> Result<WorkTreeSnapshot, String> {
         let (source, before, asked) = (Arc::clone(&self.source), previous.cloned(), Instant::now());
-        let taken = self.aside(move || source.take(before.as_ref())).await;
+        let taken = self.run_blocking(move || source.take(before.as_ref())).await;
         match &taken {
             Ok(snapshot) if previous.is_none_or(|previous| previous.commit() != snapshot.commit()) => {
                 let (commit, left_out) = (snapshot.commit(), snapshot.left_out());
                 self.tell(What::SnapshotTaken { commit, left_out, seconds: seconds(asked.elapsed()) });
             }
             Ok(_) => {}
-            Err(reason) => self.complain(reason),
+            Err(reason) => self.warn(reason),
         }
         taken
     }
 
-    async fn aside<T: Send + 'static>(
+    async fn run_blocking<T: Send + 'static>(
         &self,
         work: impl FnOnce() -> Result<T, String> + Send + 'static,
     ) -> Result<T, String> {
@@ -206,7 +206,7 @@ impl WorkTree {
         tokio::task::spawn_blocking(work).await.map_err(|error| error.to_string()).flatten()
     }
 
-    fn complain(&self, reason: &str) {
+    fn warn(&self, reason: &str) {
         let reason = format!("what changes in the work tree cannot be seen: {reason}");
         self.tell(What::SessionError { session: String::new(), reason });
     }
@@ -217,14 +217,15 @@ impl WorkTree {
 }
 
 impl Activity {
-    /// A snapshot was taken because the agent has ended. Returns the first and the last of its snapshots.
-    fn divide(&mut self, agent: &Slug) -> Option<(usize, usize)> {
+    /// Starts a new span after the snapshot for an agent's end. Returns the indices of the agent's first and last
+    /// snapshot.
+    fn end_span(&mut self, agent: &Slug) -> Option<(usize, usize)> {
         let begun = self.at_work.remove(agent);
         self.spans.push(self.at_work.keys().cloned().collect());
         Some((begun?, self.spans.len() - 1))
     }
 
-    /// The changes between two snapshots that are an agent's, or may be: then with all who were at work.
+    /// The changes between two snapshots that are, or may be, an agent's. The latter name all agents that were at work.
     fn attribute(&self, changes: Vec<Change>, agent: &Slug, begun: usize, ended: usize) -> Vec<Change> {
         let at_work: BTreeSet<&Slug> = self.spans[begun..ended].iter().flatten().collect();
         let has_named = |who: &Slug, path: &str| self.named.get(who).is_some_and(|paths| paths.contains(path));
@@ -270,12 +271,12 @@ mod tests {
             activity.at_work.insert(slug(name), 0);
             activity.spans[0].insert(slug(name));
         }
-        assert_eq!(activity.divide(&slug("bob")), Some((0, 1)));
+        assert_eq!(activity.end_span(&slug("bob")), Some((0, 1)));
         activity.at_work.insert(slug("eve"), 1);
         activity.spans[1].insert(slug("eve"));
-        assert_eq!(activity.divide(&slug("ada")), Some((0, 2)));
-        assert_eq!(activity.divide(&slug("eve")), Some((1, 3)));
-        assert_eq!(activity.divide(&slug("nobody")), None);
+        assert_eq!(activity.end_span(&slug("ada")), Some((0, 2)));
+        assert_eq!(activity.end_span(&slug("eve")), Some((1, 3)));
+        assert_eq!(activity.end_span(&slug("nobody")), None);
         activity
     }
 

@@ -1,4 +1,4 @@
-//! Fan-out: agents side by side under a cap, each with an outcome, whatever happens.
+//! Runs agents in parallel up to a limit. Each job gets an outcome, whatever happens.
 
 use std::any::Any;
 use std::collections::{BTreeMap, BTreeSet};
@@ -12,120 +12,121 @@ use tokio::task::JoinSet;
 use tokio::time::Instant;
 
 use super::colleagues::{Caller, Colleagues, HandedBy};
-use super::places::Priority;
+use super::job_permit::JobPermit;
+use super::permits::Priority;
 use super::requests::{RequestHandler, Requester};
-use super::seat::Seat;
-use super::session_pool::{Returned, SessionPool};
-use super::slots::{Belonging, How};
+use super::session_pool::{BorrowedSession, Returned, SessionPool};
+use super::slots::{Belonging, SessionOrigin};
 use super::timer::Limits;
 use super::{Cancel, LiveSessions, Reports, WorkTree};
 use crate::compile::{PastCall, interrupted_prompt, written_by_others};
 use crate::engine::{AdapterSession, Opening};
 use crate::model::{
-    Attachment, Change, End, Judgement, Outcome, Position, Slug, Tier, ToolChoice, Unoffered, Usage, Verdict, What,
-    WorkReport, Written, first_line, seconds, without_hidden,
+    Attachment, Change, End, Judgement, Outcome, Position, SessionSpec, Slug, Tier, ToolChoice, Unoffered, Usage,
+    Verdict, What, WorkReport, Written, first_line, seconds, without_hidden,
 };
 
-/// What somebody is there for.
+/// The kind of work.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Duty {
     Work,
-    /// To choose or to answer: it changes nothing.
+    /// To route or to answer, without changing anything.
     Answer,
-    /// To judge others' work: it changes nothing, and gives a verdict.
+    /// To judge others' work and give a verdict, without changing anything.
     Review,
 }
 
-/// Processes that an agent left running, as far as they are named, and characters of a command line.
-const PROCESSES: usize = 20;
-const COMMAND: usize = 200;
+/// Limits of the report of processes left running: how many are named, and characters of each command line.
+const MAX_PROCESSES: usize = 20;
+const MAX_COMMAND: usize = 200;
 
 /// A session to open and what to send to it.
 pub(crate) struct Job {
     pub(crate) opening: Opening,
     pub(crate) prompt: String,
-    /// What is so while it works, told behind the prompt: another process may find it otherwise.
+    /// Facts about the current process, appended to the prompt. They may differ when the run is resumed elsewhere.
     pub(crate) situation: String,
-    /// Go with the prompt.
+    /// Sent with the prompt.
     pub(crate) attachments: Vec<Attachment>,
     pub(crate) duty: Duty,
-    /// It was interrupted, and did this before: what its session holds of the prompt is not sent again.
+    /// Set for interrupted work: the calls it made before. The parts of the prompt that its session already has are not
+    /// sent again.
     pub(crate) goes_on: Option<Vec<PastCall>>,
-    /// `None`: the plan's own.
+    /// `None`: the plan assigned it.
     pub(crate) handed_by: Option<HandedBy>,
-    /// Working time of its own.
+    /// A limit on working time for this job alone.
     pub(crate) limit: Option<Duration>,
-    /// It goes on in its session or not at all: a fresh one would know nothing of what the caller speaks of.
+    /// Fail rather than open a fresh session, which would lack the history that the caller refers to.
     pub(crate) must_resume: bool,
 }
 
-/// What became of a job. Every job has one.
+/// The result of a job. Every job has one.
 #[derive(Clone)]
 pub(crate) struct Work {
     pub(crate) agent: Slug,
     pub(crate) outcome: Outcome,
     /// The agent's last message.
     pub(crate) text: String,
-    /// Why, when it did not complete.
+    /// Why it did not complete.
     pub(crate) reason: String,
     pub(crate) usage: Usage,
-    /// What it changed in the work tree; `None` where nobody looked.
+    /// What it changed in the work tree; `None` if unknown.
     pub(crate) changed: Option<Vec<Change>>,
-    /// Command lines of what it had left running when it was done.
+    /// Command lines of the processes it left running.
     left_running: Vec<String>,
     pub(crate) position: Position,
-    /// A reviewer's, once it is known.
+    /// A reviewer's verdict, once known.
     pub(crate) verdict: Option<Verdict>,
     pub(super) requester: Arc<Requester>,
-    seat: Arc<Seat>,
+    permit: Arc<JobPermit>,
     pub(super) session: String,
-    /// Working time of its own.
+    /// A limit on working time for this job alone.
     pub(super) limit: Option<Duration>,
-    /// It is told what colleagues decide.
-    pub(super) hears_decisions: bool,
+    /// Whether it is notified of colleagues' decisions.
+    pub(super) gets_decisions: bool,
     has_session: bool,
-    /// Tool calls that have begun and not ended, by the call's id.
-    pub(super) under_way: BTreeMap<String, Started>,
-    /// Tool calls that have ended, in an earlier process too.
+    /// Tool calls in progress, by call id.
+    pub(super) tools_in_progress: BTreeMap<String, ToolInProgress>,
+    /// Completed tool calls, including those of an earlier process.
     pub(super) calls: Vec<PastCall>,
 }
 
-/// A tool call that has begun.
+/// A tool call in progress.
 #[derive(Clone, Debug, PartialEq)]
-pub(super) struct Started {
+pub(super) struct ToolInProgress {
     pub(super) tool: String,
     pub(super) detail: String,
     pub(super) writes: Option<Written>,
     pub(super) at: Instant,
 }
 
-/// Everything a worker needs beside its job.
+/// Everything a worker needs besides its job.
 #[derive(Clone)]
 pub(crate) struct Workers {
-    /// What sessions remember each other's work by.
+    /// Decides which history a session may contain.
     pub(crate) belonging: Belonging,
     pub(crate) pool: Arc<SessionPool>,
-    /// Those who come first where places are rare.
+    /// The agents that get a permit first when there are too few.
     pub(crate) core: Arc<BTreeSet<Slug>>,
     pub(crate) requests: Arc<RequestHandler>,
     pub(crate) reports: Reports,
     pub(crate) cancel: Cancel,
     pub(crate) limits: Limits,
-    /// What they are at, for whoever looks from outside.
+    /// Current status of all agents, for outside observers.
     pub(crate) sessions: Arc<LiveSessions>,
     pub(crate) colleagues: Arc<Colleagues<Job, Work>>,
-    /// Where what agents change is seen.
+    /// Tracks what agents change in the work tree.
     pub(crate) tree: Option<Arc<WorkTree>>,
 }
 
 impl Workers {
-    /// The same for work that belongs to this step and attempt.
+    /// The same workers for another step and attempt.
     pub(crate) fn at(&self, position: Position) -> Self {
         Self { reports: self.reports.at(position), ..self.clone() }
     }
 
-    /// Does all jobs, as many at a time as there are places, first come first served. The results are in the order of
-    /// the jobs.
+    /// Runs all jobs, as many at a time as there are permits, in order of arrival. The results are in the order of the
+    /// jobs.
     pub(crate) async fn fan_out(&self, jobs: Vec<Job>) -> Vec<Work> {
         let mut set = JoinSet::new();
         let mut work: Vec<Option<Work>> = Vec::new();
@@ -135,7 +136,7 @@ impl Workers {
             set.spawn(async move { (index, workers.work(job).await) });
         }
         while let Some(done) = set.join_next().await {
-            // One that is missing keeps the outcome it began with: failed.
+            // A task that died keeps its initial outcome: failed.
             if let Ok((index, done)) = done {
                 work[index] = Some(done);
             }
@@ -143,14 +144,14 @@ impl Workers {
         work.into_iter().flatten().collect()
     }
 
-    /// One job from beginning to end, with all that was handed on meanwhile: nothing that has begun is lost.
+    /// Runs one job and waits for all work handed on meanwhile, so that no work is lost.
     pub(crate) async fn work(&self, job: Job) -> Work {
         let work = self.perform(job).await;
         self.colleagues.settled().await;
         work
     }
 
-    /// One job, with its outcome reported. A defect of ours in it is this job's failure and nobody else's.
+    /// Runs one job and reports its outcome. A panic fails this job only.
     pub(super) async fn perform(&self, mut job: Job) -> Work {
         let mut work = self.unfinished(&job);
         let started = Instant::now();
@@ -171,7 +172,7 @@ impl Workers {
                 if let Some(tree) = &tree {
                     tree.enter(&work.agent);
                 }
-                if let Err(panic) = unwound(self.attend(job, &mut work)).await {
+                if let Err(panic) = catch_panic(self.run_in_session(job, &mut work)).await {
                     self.close_calls(&mut work);
                     work.end(Outcome::Failed, &format!("squad itself failed, which is a defect: {panic}"));
                 }
@@ -181,39 +182,39 @@ impl Workers {
                     None => Some(Vec::new()),
                 };
                 *has_session |= work.has_session;
-                work.seat.leave();
+                work.permit.finish();
                 self.colleagues.leave(&work.agent);
-                // Who failed hears nothing more either.
+                // Failed agents also stop receiving messages.
                 self.requests.user_messages.leave(&work.agent);
             }
         }
         work.usage.refused = work.requester.refused();
-        work.stop_who_was_kept_from_all();
+        work.stop_if_all_changes_refused();
         self.reports.tell(Some(&work.agent), work.event());
         work
     }
 
-    /// Work that was completed before its run was interrupted.
+    /// Work that completed before the run was interrupted.
     pub(crate) fn recorded(&self, agent: &Slug, end: End) -> Work {
         let mut work = self.not_begun(Requester::new(agent.clone(), self.reports.clone(), true, None));
         work.end(Outcome::Completed, "");
         Work { text: end.text, changed: end.changed, usage: end.usage, ..work }
     }
 
-    /// Who works is not given anything else meanwhile; only then does it take a place.
+    /// Waits until the agent is free, and only then for a permit.
     async fn enter(&self, work: &Work) -> OwnedMutexGuard<bool> {
         let turn = self.colleagues.turn_of(&work.agent).await;
-        work.seat.take().await;
+        work.permit.take().await;
         turn
     }
 
-    /// Work is cancelled with whoever handed it on.
+    /// Work is cancelled together with whoever handed it on.
     fn cancel_of(&self, job: &Job) -> Cancel {
         let by = job.handed_by.iter().flat_map(|by| &by.agents);
         self.cancel.of(by.chain([&job.opening.spec.agent]).cloned().collect())
     }
 
-    /// The outcome of one who does not begin.
+    /// Reports work that is skipped.
     pub(crate) fn skip(&self, agent: &Slug, reason: &str) -> Work {
         let mut work = self.not_begun(Requester::new(agent.clone(), self.reports.clone(), true, None));
         work.changed = Some(Vec::new());
@@ -228,17 +229,17 @@ impl Workers {
         let tree = self.tree.clone().filter(|_| !has_no_means);
         let reads_only = job.duty != Duty::Work || has_no_means;
         let mut requester = Requester::new(spec.agent.clone(), self.reports.clone(), reads_only, tree);
-        let (seat, tier) = (self.seat(&spec.agent), spec.tier);
+        let (permit, tier) = (self.permit(&spec.agent), spec.tier);
         match job.duty {
             Duty::Review => requester = requester.reviewing(),
             Duty::Work if tier != Tier::Lightweight => {
                 let asked_by = job.handed_by.as_ref().map(|by| by.agents.clone()).unwrap_or_default();
-                requester = requester.calling(Caller { asked_by, tier, seat: Arc::clone(&seat) });
+                requester = requester.with_caller(Caller { asked_by, tier, permit: Arc::clone(&permit) });
             }
             Duty::Work | Duty::Answer => {}
         }
-        let hears_decisions = job.duty != Duty::Answer && tier != Tier::Lightweight;
-        Work { seat, hears_decisions, session: job.opening.session.clone(), ..self.not_begun(requester) }
+        let gets_decisions = job.duty != Duty::Answer && tier != Tier::Lightweight;
+        Work { permit, gets_decisions, session: job.opening.session.clone(), ..self.not_begun(requester) }
     }
 
     fn not_begun(&self, requester: Requester) -> Work {
@@ -252,77 +253,103 @@ impl Workers {
             left_running: Vec::new(),
             position: self.reports.position(),
             verdict: None,
-            seat: self.seat(&requester.agent),
+            permit: self.permit(&requester.agent),
             requester: Arc::new(requester),
             session: String::new(),
             limit: None,
-            hears_decisions: false,
+            gets_decisions: false,
             has_session: false,
-            under_way: BTreeMap::new(),
+            tools_in_progress: BTreeMap::new(),
             calls: Vec::new(),
         }
     }
 
-    fn seat(&self, agent: &Slug) -> Arc<Seat> {
+    fn permit(&self, agent: &Slug) -> Arc<JobPermit> {
         let priority = if self.core.contains(agent) { Priority::Core } else { Priority::Specialist };
-        Seat::new(Arc::clone(&self.pool.places), priority)
+        JobPermit::new(Arc::clone(&self.pool.permits), priority)
     }
 
-    async fn attend(&self, job: Job, work: &mut Work) {
+    async fn run_in_session(&self, job: Job, work: &mut Work) {
         work.limit = job.limit;
-        let (name, directory) = (job.opening.session.clone(), job.opening.directory.clone());
-        let spec = job.opening.spec.clone();
+        self.report_unoffered_model(&job.opening.spec);
+        self.requests.user_messages.listen(&work.agent);
         let mut cancel = self.cancel_of(&job);
-        if let Some(Unoffered { model, engine }) = &spec.model.instead_of {
-            let (from, to) = (model.clone(), spec.model.shown().to_owned());
-            let reason = format!("{engine} does not offer it");
-            self.reports.tell(Some(&spec.agent), What::ModelFallback { from, to, reason });
-        }
-        self.requests.user_messages.listen(&spec.agent);
         let asked = Instant::now();
         let opened = tokio::select! {
             biased;
             () = cancel.wait() => {
                 return work.end(Outcome::Cancelled, &format!("{} before it began", cancel.reason()));
             }
-            opened = self.pool.open(job.opening, &self.belonging, &self.reports) => opened,
+            opened = self.pool.open(job.opening.clone(), &self.belonging, &self.reports) => opened,
         };
-        let mut lent = match opened {
-            Ok(lent) => lent,
+        let mut borrowed = match opened {
+            Ok(borrowed) => borrowed,
             Err(error) => {
-                let reason = error.to_string();
-                self.reports.tell(Some(&spec.agent), What::SessionError { session: name, reason: reason.clone() });
+                let (session, reason) = (job.opening.session, error.to_string());
+                self.reports.tell(Some(&work.agent), What::SessionError { session, reason: reason.clone() });
                 return work.end(Outcome::Failed, &reason);
             }
         };
-        let name = lent.name.clone();
+        let name = borrowed.name.clone();
         work.session.clone_from(&name);
-        let session = &mut lent.session;
-        self.sessions.place(&spec.agent, session.model(), (&directory, &job.prompt), session.workspace());
-        let seconds = seconds(asked.elapsed());
-        let is_resumed = lent.how == How::Resumed;
-        if job.must_resume && !is_resumed {
+        let (session, start) = (&borrowed.session, (&*job.opening.directory, job.prompt.as_str()));
+        self.sessions.set_details(&work.agent, session.model(), start, session.workspace());
+        if job.must_resume && borrowed.origin != SessionOrigin::Resumed {
             work.end(Outcome::Failed, "its chat cannot be gone on with; start a new one");
-            self.pool.give_back(&spec.agent, lent).await;
+            self.pool.release(&work.agent, borrowed).await;
             return;
         }
-        let opened = if is_resumed {
-            What::SessionResumed { session: name.clone(), seconds }
-        } else {
-            What::SessionCreated {
-                session: name.clone(),
-                model: session.model().to_owned(),
-                compiled_hash: spec.compiled_hash,
-                seconds,
-                warm: lent.how == How::Warm,
-            }
-        };
         work.has_session = true;
+        self.report_opened(&job, &borrowed, seconds(asked.elapsed()));
+        let (prompt, attachments) = self.message(job, &mut borrowed, work).await;
+        let session = &mut borrowed.session;
+        self.turn(session, (&prompt, &attachments), cancel.clone(), work).await;
+        self.deliver_late_messages(session, cancel, work).await;
+        self.close_calls(work);
+        if work.outcome == Outcome::Completed {
+            self.reports.tell(Some(&work.agent), What::SessionIdle { session: name.clone() });
+        }
+        match self.pool.release(&work.agent, borrowed).await {
+            Returned::Kept => {}
+            Returned::Closed(left_running) => {
+                let lines = left_running.iter().take(MAX_PROCESSES);
+                work.left_running = lines.map(|line| first_line(line, MAX_COMMAND)).collect();
+                self.reports.tell(Some(&work.agent), What::SessionDestroyed { session: name });
+            }
+        }
+    }
+
+    fn report_unoffered_model(&self, spec: &SessionSpec) {
+        if let Some(Unoffered { model, engine }) = &spec.model.instead_of {
+            let (from, to) = (model.clone(), spec.model.shown().to_owned());
+            let reason = format!("{engine} does not offer it");
+            self.reports.tell(Some(&spec.agent), What::ModelFallback { from, to, reason });
+        }
+    }
+
+    fn report_opened(&self, job: &Job, borrowed: &BorrowedSession, seconds: f64) {
+        let (spec, session) = (&job.opening.spec, borrowed.name.clone());
+        let opened = match borrowed.origin {
+            SessionOrigin::Resumed => What::SessionResumed { session, seconds },
+            origin @ (SessionOrigin::Created | SessionOrigin::Warm) => What::SessionCreated {
+                session,
+                model: borrowed.session.model().to_owned(),
+                compiled_hash: spec.compiled_hash.clone(),
+                seconds,
+                warm: origin == SessionOrigin::Warm,
+            },
+        };
         match &job.handed_by {
             Some(by) => self.reports.tell_because(&spec.agent, opened, vec![by.entry.clone()]),
             None => self.reports.tell(Some(&spec.agent), opened),
         }
-        let others = work.requester.tree.as_ref().map(|tree| tree.written_by_others(&spec.agent)).unwrap_or_default();
+    }
+
+    /// The message for a job. An interrupted job whose session has the prompt gets a continuation instead.
+    async fn message(&self, job: Job, borrowed: &mut BorrowedSession, work: &mut Work) -> (String, Vec<Attachment>) {
+        let is_resumed = borrowed.origin == SessionOrigin::Resumed;
+        let session = &mut borrowed.session;
+        let others = work.requester.tree.as_ref().map(|tree| tree.written_by_others(&work.agent)).unwrap_or_default();
         let task = without_hidden(job.prompt);
         let is_interrupted = job.goes_on.is_some();
         work.calls = job.goes_on.unwrap_or_default();
@@ -337,21 +364,8 @@ impl Workers {
                 (task + &before + &job.situation + &written_by_others(&others), job.attachments)
             }
         };
-        let unheard = self.said_before(session, &spec.agent).await;
-        let prompt = prompt + &unheard + &std::mem::take(&mut lent.context);
-        self.turn(session, (&prompt, &attachments), cancel.clone(), work).await;
-        self.hear_out(session, cancel, work).await;
-        self.close_calls(work);
-        if work.outcome == Outcome::Completed {
-            self.reports.tell(Some(&spec.agent), What::SessionIdle { session: name.clone() });
-        }
-        match self.pool.give_back(&spec.agent, lent).await {
-            Returned::Kept => {}
-            Returned::Closed(left_running) => {
-                work.left_running = left_running.iter().take(PROCESSES).map(|line| first_line(line, COMMAND)).collect();
-                self.reports.tell(Some(&spec.agent), What::SessionDestroyed { session: name });
-            }
-        }
+        let missed = self.earlier_messages(session, &work.agent).await;
+        (prompt + &missed + &std::mem::take(&mut borrowed.context), attachments)
     }
 }
 
@@ -361,13 +375,13 @@ impl Work {
         self.reason = reason.to_owned();
     }
 
-    /// Who was allowed nothing of what it wanted to change has not done the work, whatever it says.
-    fn stop_who_was_kept_from_all(&mut self) {
-        // What may be another's is that other's: this one was not allowed it.
+    /// An agent whose every change was refused has not done its work, whatever it reports.
+    fn stop_if_all_changes_refused(&mut self) {
+        // A change that may be someone else's does not count: this agent was not allowed any.
         let has_changed = self.changed.iter().flatten().any(|change| change.by.is_empty());
         if self.outcome == Outcome::Completed
             && !has_changed
-            && let Some(count) = self.requester.kept_from_all()
+            && let Some(count) = self.requester.all_changes_refused()
         {
             let what = if count == 1 {
                 "1 write or command was".to_owned()
@@ -383,7 +397,7 @@ impl Work {
         What::of_end(self.outcome, End { reason, text, changed, left_running, usage })
     }
 
-    /// What it said with the tool for verdicts, as a reviewer.
+    /// The verdict a reviewer gave with the tool for it.
     pub(crate) fn judgement(&self) -> Option<Judgement> {
         self.requester.judgement()
     }
@@ -395,20 +409,20 @@ impl Work {
     }
 }
 
-/// Catches a panic and returns what it said. What the future borrowed is as the panic left it.
-async fn unwound<T>(future: impl Future<Output = T>) -> Result<T, String> {
+/// Catches a panic and returns its message. Data the future borrowed stays as the panic left it.
+async fn catch_panic<T>(future: impl Future<Output = T>) -> Result<T, String> {
     let mut future = std::pin::pin!(future);
     std::future::poll_fn(|context| {
         let polled = catch_unwind(AssertUnwindSafe(|| future.as_mut().poll(context)));
         match polled {
             Ok(poll) => poll.map(Ok),
-            Err(panic) => Poll::Ready(Err(said(&*panic))),
+            Err(panic) => Poll::Ready(Err(panic_message(&*panic))),
         }
     })
     .await
 }
 
-fn said(panic: &(dyn Any + Send)) -> String {
+fn panic_message(panic: &(dyn Any + Send)) -> String {
     let text = panic.downcast_ref::<String>().map(String::as_str).or(panic.downcast_ref::<&str>().copied());
     text.unwrap_or("it did not say why").to_owned()
 }

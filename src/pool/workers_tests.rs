@@ -1,4 +1,4 @@
-//! What becomes of a team's jobs, on an engine that plays a script.
+//! Outcomes of a team's jobs, with a scripted engine.
 
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
@@ -48,15 +48,15 @@ pub(super) fn job(agent: &str) -> Job {
     }
 }
 
-/// Workers with an engine that plays this script, and what it reports.
-pub(super) fn workers(script: &str, places: usize, timeout: Duration) -> (Workers, mpsc::UnboundedReceiver<Message>) {
+/// Workers with an engine that plays this script, and their reports.
+pub(super) fn workers(script: &str, permits: usize, timeout: Duration) -> (Workers, mpsc::UnboundedReceiver<Message>) {
     let (reports, messages) = Reports::channel();
     let cancel = never();
     let requests = requests(Permissions::Deny, None);
     let engine = Engine::Rehearsal(Rehearsal::start(Some(Script::parse(script).expect("a script"))));
     let workers = Workers {
         belonging: Belonging { id: RunId::new("r"), is_conversation: false },
-        pool: Arc::new(SessionPool::of_one_run(engine, places)),
+        pool: Arc::new(SessionPool::of_one_run(engine, permits)),
         core: Arc::default(),
         requests: Arc::new(requests),
         reports,
@@ -69,7 +69,7 @@ pub(super) fn workers(script: &str, places: usize, timeout: Duration) -> (Worker
     (workers, messages)
 }
 
-/// Nobody interrupts.
+/// Never cancelled.
 pub(super) fn never() -> Cancel {
     let (keep, cancel) = Cancel::channel();
     std::mem::forget(keep);
@@ -122,14 +122,14 @@ async fn results_are_in_the_order_of_the_jobs_whoever_ends_first() {
     }
 }
 
-/// Seconds until all three are done, in turn or side by side.
+/// Seconds until all three are done, one after the other or in parallel.
 #[tokio::test(start_paused = true)]
 async fn no_more_work_at_a_time_than_there_are_places() {
-    for (places, seconds) in [(1, 6.0), (2, 3.0), (3, 3.0)] {
-        let (workers, _messages) = workers(THREE, places, MINUTES);
+    for (permits, seconds) in [(1, 6.0), (2, 3.0), (3, 3.0)] {
+        let (workers, _messages) = workers(THREE, permits, MINUTES);
         let started = tokio::time::Instant::now();
         workers.fan_out(["ada", "bob", "rex"].map(job).into()).await;
-        assert_eq!(started.elapsed().as_secs_f64().round(), seconds, "{places} places");
+        assert_eq!(started.elapsed().as_secs_f64().round(), seconds, "{permits} permits");
     }
 }
 
@@ -143,19 +143,19 @@ async fn a_turn_ends_at_its_time_limit_and_not_before() {
     }
 }
 
-/// Who is cancelled alone takes nobody along, whether it works or waits for a place.
+/// Cancelling one agent cancels no other, whether it works or waits for a permit.
 #[tokio::test(start_paused = true)]
 async fn an_agent_is_cancelled_alone_and_a_run_as_a_whole() {
     use Outcome::{Cancelled, Completed, Failed};
 
-    for (whom, places, outcomes) in [
+    for (whom, permits, outcomes) in [
         (Some("bob"), 3, [Completed, Cancelled, Failed]),
         (Some("bob"), 1, [Completed, Cancelled, Failed]),
         (Some("nobody"), 3, [Completed, Completed, Failed]),
         (None, 3, [Cancelled, Cancelled, Cancelled]),
         (None, 1, [Cancelled, Cancelled, Cancelled]),
     ] {
-        let (mut workers, _messages) = workers(THREE, places, MINUTES);
+        let (mut workers, _messages) = workers(THREE, permits, MINUTES);
         let (canceller, cancel) = Cancel::channel();
         workers.cancel = cancel;
         let (work, ()) = tokio::join!(workers.fan_out(["ada", "bob", "rex"].map(job).into()), async {
@@ -165,7 +165,7 @@ async fn an_agent_is_cancelled_alone_and_a_run_as_a_whole() {
                 None => assert!(canceller.run() && !canceller.run()),
             }
         });
-        assert_eq!(work.iter().map(|work| work.outcome).collect::<Vec<_>>(), outcomes, "{whom:?} {places}");
+        assert_eq!(work.iter().map(|work| work.outcome).collect::<Vec<_>>(), outcomes, "{whom:?} {permits}");
     }
 }
 
@@ -178,7 +178,7 @@ async fn no_words_and_blank_words_are_no_answer() {
     }
 }
 
-/// What a tool that writes is told when a person gives this answer; `None`: the person goes away.
+/// The answer to a writing tool when a person answers this; `None`: the person goes away.
 async fn asked(answer: Option<&'static str>) -> Approval {
     let ask: Ask = Arc::new(move |_, sender: oneshot::Sender<String>| match answer {
         Some(answer) => drop(sender.send(answer.to_owned())),
@@ -208,7 +208,7 @@ async fn only_a_plain_yes_is_a_yes() {
     assert_eq!(nobody, Approval::Deny("there is nobody to ask".to_owned()));
 }
 
-/// A question to the user that nobody answers is answered with nothing, and not with a guess.
+/// A question that the user does not answer gets no answer, rather than a guess.
 #[tokio::test(start_paused = true)]
 async fn a_question_nobody_answers_has_no_answer() {
     let asked: Arc<Mutex<Vec<String>>> = Arc::default();
@@ -254,7 +254,7 @@ fn session_ids_are_short_plain_and_each_agents_own() {
     assert_eq!(different.len(), slugs.len(), "{ids:?}");
 }
 
-/// A turn that ran out of time is told to stop, and what it says and uses until then counts.
+/// A turn that timed out is told to stop; its output and usage until then count.
 #[cfg(unix)]
 #[tokio::test]
 async fn what_a_stopped_agent_still_says_and_uses_counts() {

@@ -1,4 +1,4 @@
-//! What the hash covers, and what fits just so.
+//! What the hash covers, and selections that fit exactly.
 
 use super::*;
 
@@ -13,7 +13,7 @@ fn charter_with(change: impl Fn(&mut Charter)) -> Team {
     team
 }
 
-/// Whatever makes another session makes another hash, and each of these another one.
+/// Each change that requires a new session gives another hash.
 #[test]
 fn each_thing_a_session_is_made_of_is_in_its_hash() {
     let plain = Settings::default();
@@ -52,7 +52,7 @@ fn each_thing_a_session_is_made_of_is_in_its_hash() {
     }
 }
 
-/// What reaches a session with its next turn makes no new one.
+/// Changes that reach a session with its next turn do not change the hash.
 #[test]
 fn nothing_of_the_records_and_the_task_is_in_the_hash() {
     let plain = hash_of(&team(), &Settings::default(), Tier::Standard);
@@ -76,8 +76,7 @@ fn nothing_of_the_records_and_the_task_is_in_the_hash() {
     assert_eq!(task, plain);
 }
 
-/// The line that says how many were left out takes room as well. Sizes that fill the room to the last token are among
-/// these, and one step more.
+/// The line that counts omissions takes space as well. Tested sizes include exact fits and one step more.
 #[test]
 fn decisions_stay_within_their_budget_at_every_length() {
     for tier in [Tier::Standard, Tier::Full] {
@@ -92,7 +91,7 @@ fn decisions_stay_within_their_budget_at_every_length() {
             assert!(context.contains("more decisions in force not shown here"));
             fullest = fullest.min(receipt.budget.decisions - receipt.tokens.decisions);
         }
-        // The test would say nothing if there always was room to spare.
+        // Without exact fits the test would prove nothing.
         assert!(fullest < 12, "{fullest} tokens were free at least");
     }
 }
@@ -106,7 +105,7 @@ fn twenty_decisions_are_offered_whatever_the_task_and_no_more() {
         let shown = receipt.inputs.iter().filter(|input| input.kind == InputKind::Decision && input.included).count();
         assert_eq!(shown, offered, "{count}");
         assert_eq!(context.contains("not shown here"), count > offered, "{count}");
-        // The newest are first in the list, and it is they who are told.
+        // The newest come first in the list, and they are the ones included.
         assert!(context.contains("Title d0") && context.contains(&format!("Title d{}", offered - 1)), "{count}");
         assert!(!context.contains(&format!("Title d{offered}\n")), "{count}");
     }
@@ -132,7 +131,7 @@ fn full_sessions_compact_a_tenth_earlier() {
     }
 }
 
-/// A decision that has ended is told to nobody, however it ended; one that is proposed has not.
+/// A decision that has ended is never included; a proposed one is.
 #[test]
 fn only_what_is_in_force_is_told() {
     use crate::model::SaidStatus::{Proposed, Rejected, Superseded};

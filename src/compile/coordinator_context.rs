@@ -1,55 +1,55 @@
-//! What the coordinator is told, as far as there is room for it.
+//! Selects the coordinator's context within its size limit.
 
 use super::candidates;
-use super::lines::{Lines, Offer};
+use super::fixed_parts::roster;
+use super::lines::{CandidateLines, SelectedLines};
 use super::receipt::{Input, InputKind, always};
 use super::sections::{self, CHARTER, PROJECT, ROUTING};
-use super::standing::roster;
 use super::text::{cite, line, one_line};
 use super::{Compiler, prompt};
 use crate::model::{Module, Rule, Slug};
 
-/// All of what the coordinator is told when it chooses, in bytes, and of that what stands first and never changes with
-/// the message (DESIGN §10).
+/// Most bytes of the coordinator's whole input for routing, and of its fixed part, which comes first and does not
+/// depend on the message.
 pub(super) const LARGEST: usize = 15_000;
 const FIXED: usize = 6_000;
-/// What each part of that keeps free until it is known whether something has to be left out.
-const FRAME: usize = 80;
-/// Decisions take at most this part of what the fixed part and the message leave.
+/// Reserved in each part for the line that says how much was left out.
+const RESERVED: usize = 80;
+/// Decisions get at most this fraction of the space left by the fixed part and the message.
 const DECISIONS_SHARE: usize = 4;
-/// Bytes of a row's examples.
-const EXAMPLES: usize = 300;
+/// Most bytes of a row's examples.
+const MAX_EXAMPLES: usize = 300;
 
-/// What the coordinator is told beside squad's own words, in its order.
-pub(super) struct Material<'a> {
+/// The coordinator's context in addition to squad's own prompt, in order.
+pub(super) struct CoordinatorContext<'a> {
     pub(super) charter: sections::Selected<'a>,
     pub(super) routing: sections::Selected<'a>,
     pub(super) project: sections::Selected<'a>,
     pub(super) roster: String,
-    pub(super) rules: Lines,
-    pub(super) modules: Lines,
-    pub(super) decisions: Lines,
+    pub(super) rules: SelectedLines,
+    pub(super) modules: SelectedLines,
+    pub(super) decisions: SelectedLines,
 }
 
-impl<'a> Material<'a> {
+impl<'a> CoordinatorContext<'a> {
     pub(super) fn new(compiler: &Compiler<'a>) -> Self {
         let team = compiler.sources.team;
-        let told = |[charter, routing, project, members]: [usize; 4]| {
+        let select_all = |[charter, routing, project, members]: [usize; 4]| {
             (
-                sections::tell(&CHARTER, &team.coordinator, charter),
-                sections::tell(&ROUTING, &team.routing, routing),
-                sections::tell(&PROJECT, &team.context, project),
+                sections::select(&CHARTER, &team.coordinator, charter),
+                sections::select(&ROUTING, &team.routing, routing),
+                sections::select(&PROJECT, &team.context, project),
                 roster(team, members),
             )
         };
-        let (charter, routing, project, members) = told([usize::MAX; 4]);
+        let (charter, routing, project, members) = select_all([usize::MAX; 4]);
         let wanted = [&charter.text, &routing.text, &project.text, &members];
-        let wanted = wanted.map(|text| if text.is_empty() { 0 } else { text.len() + FRAME });
-        let (charter, routing, project, roster) = told(fair_shares(wanted, FIXED - prompt::COORDINATOR.len()));
+        let wanted = wanted.map(|text| if text.is_empty() { 0 } else { text.len() + RESERVED });
+        let (charter, routing, project, roster) = select_all(fair_shares(wanted, FIXED - prompt::COORDINATOR.len()));
         let fixed = prompt::COORDINATOR.len()
             + [&charter.text, &routing.text, &project.text, &roster].map(String::len).iter().sum::<usize>();
         let room = LARGEST.saturating_sub(fixed + candidates::LARGEST + compiler.task.asked);
-        let (rules, modules, decisions) = offers(compiler);
+        let (rules, modules, decisions) = ranked_lines(compiler);
         let wanted = [rules.wanted(), modules.wanted(), decisions.wanted().min(room / DECISIONS_SHARE)];
         let [of_rules, of_modules, of_decisions] = fair_shares(wanted, room);
         let (rules, modules, decisions) =
@@ -70,17 +70,17 @@ impl<'a> Material<'a> {
     }
 }
 
-/// Rows, modules and decisions, each line with how much it has to do with the task.
-fn offers(compiler: &Compiler<'_>) -> (Offer, Offer, Offer) {
+/// The candidates for the context: rows, modules and decisions, ranked by relevance to the task.
+fn ranked_lines(compiler: &Compiler<'_>) -> (CandidateLines, CandidateLines, CandidateLines) {
     let (team, topic) = (compiler.sources.team, &compiler.task.topic);
     let text = |rule: &Rule| rule.examples.join(" ");
-    let mut rules = Offer::new("\n## Who does what\n\n", InputKind::Rules, "who does what");
+    let mut rules = CandidateLines::new("\n## Who does what\n\n", InputKind::Rules, "who does what");
     rules.extend(topic, &team.rules, |rule| (rule.source.clone(), rule.signal.clone(), text(rule), rule_line(rule)));
-    let mut modules = Offer::new("\n## Who owns which files\n\n", InputKind::Module, "who owns which files");
+    let mut modules = CandidateLines::new("\n## Who owns which files\n\n", InputKind::Module, "who owns which files");
     modules.extend(topic, &team.modules, |module| {
         (module.source.clone(), module.path.clone(), String::new(), module_line(module))
     });
-    let mut decisions = Offer::new("\n## Decisions in force\n\n", InputKind::Decision, "its title only");
+    let mut decisions = CandidateLines::new("\n## Decisions in force\n\n", InputKind::Decision, "its title only");
     decisions.in_order(compiler.decisions.best().map(|decision| {
         let source = decision.source.as_ref().map_or_else(|| format!("ledger:{}", decision.id), ToString::to_string);
         (source, decision.title.clone(), format!("- {} ({})\n", one_line(&decision.title), cite(decision)))
@@ -93,7 +93,7 @@ fn rule_line(rule: &Rule) -> String {
     if let Some(reviewer) = &rule.reviewer {
         text.push_str(&format!(", reviewed by `{reviewer}`"));
     }
-    let examples = line(&rule.examples.join(", "), EXAMPLES);
+    let examples = line(&rule.examples.join(", "), MAX_EXAMPLES);
     if !examples.is_empty() {
         text.push_str(&format!("; such as {examples}"));
     }
@@ -109,7 +109,7 @@ fn slugs(agents: &[Slug]) -> String {
     agents.iter().map(|slug| format!("`{slug}`")).collect::<Vec<_>>().join(", ")
 }
 
-/// Shares of some room: what wants less than an equal share leaves the rest to the others.
+/// Divides space into shares. A part that needs less than an equal share leaves the rest to the others.
 fn fair_shares<const N: usize>(wanted: [usize; N], room: usize) -> [usize; N] {
     let mut order: [usize; N] = std::array::from_fn(|at| at);
     order.sort_by_key(|at| wanted.get(*at).copied());

@@ -1,7 +1,7 @@
-//! What a session is made of whatever its task: who the agent is, how to work here, who else is on the team.
+//! The parts of a session that do not depend on its task: identity, instructions, roster.
 
 use super::prompt;
-use super::text::{line, one_line, place, push_within};
+use super::text::{cite_source, line, one_line, push_within};
 use crate::model::{Ceremony, Charter, Member, Team};
 
 pub(super) fn has_text(charter: Option<&Charter>) -> bool {
@@ -10,14 +10,14 @@ pub(super) fn has_text(charter: Option<&Charter>) -> bool {
 
 pub(super) fn agent_prompt(member: &Member, charter: Option<&Charter>) -> String {
     match charter.filter(|charter| has_text(Some(charter))) {
-        Some(charter) => beside_inbox(charter.text.trim_end()),
+        Some(charter) => with_inbox_remarks(charter.text.trim_end()),
         None if member.role.is_empty() => format!("# {}\n\nYou are {}.", member.name, member.name),
         None => format!("# {} — {}\n\nYou are {}, the team's {}.", member.name, member.role, member.name, member.role),
     }
 }
 
-/// The charter, with a remark behind each line that names the folder in which other tools collect decisions.
-fn beside_inbox(charter: &str) -> String {
+/// The charter, with a remark after each line that names another tool's decision inbox.
+fn with_inbox_remarks(charter: &str) -> String {
     if !names_inbox(charter) {
         return charter.to_owned();
     }
@@ -25,7 +25,7 @@ fn beside_inbox(charter: &str) -> String {
     for line in charter.split_inclusive('\n') {
         let inner = line.trim_end();
         if names_inbox(inner) {
-            // The last cell of a row ends with a bar.
+            // A table row ends with a bar, which stays last.
             let end = inner.strip_suffix('|').map_or(inner.len(), str::len);
             text.push_str(inner[..end].trim_end());
             text.push_str(prompt::INSTEAD_OF_INBOX);
@@ -46,19 +46,19 @@ fn names_inbox(text: &str) -> bool {
     text.as_bytes().windows(FOLDER.len()).any(|window| window.iter().zip(FOLDER).all(is_like))
 }
 
-/// What the roster takes of an agent's prompt at most, in bytes: a team of hundreds would leave no room for the work.
+/// Most bytes of the roster in an agent's prompt, so that a team of hundreds leaves space for the work.
 pub(super) const ROSTER_LENGTH: usize = 6_000;
 
-/// Whom work can be given to.
+/// The members that can be given work.
 pub(super) fn roster(team: &Team, limit: usize) -> String {
     roster_of(team.startable().map(|member| roster_line(member, "")), limit)
 }
 
-/// The same with what each of them owns, where there is room for all of that: names come first.
+/// The roster with what each member owns if all of that fits, else without.
 pub(super) fn roster_of_owners(team: &Team) -> String {
     let line = |member: &Member| roster_line(member, &owned(team, member, true));
-    let told = roster_of(team.startable().map(line), usize::MAX);
-    if told.len() <= ROSTER_LENGTH { told } else { roster(team, ROSTER_LENGTH) }
+    let full = roster_of(team.startable().map(line), usize::MAX);
+    if full.len() <= ROSTER_LENGTH { full } else { roster(team, ROSTER_LENGTH) }
 }
 
 fn roster_of(lines: impl Iterator<Item = String>, limit: usize) -> String {
@@ -67,31 +67,31 @@ fn roster_of(lines: impl Iterator<Item = String>, limit: usize) -> String {
     roster
 }
 
-/// Bytes of what a colleague owns.
-const OWNED: usize = 160;
+/// Most bytes of what a member owns.
+const MAX_OWNED: usize = 160;
 
-/// `; owns src/api/**; Endpoints; The database`. What the routing file gives a member by its path comes first.
+/// `; owns src/api/**; Endpoints; The database`. Paths from the routing file come first.
 pub(super) fn owned(team: &Team, member: &Member, with_paths: bool) -> String {
-    /// Lines that say nothing by themselves.
-    const FRAME: [char; 4] = ['#', '|', '<', '`'];
+    /// Lines of markup without text.
+    const MARKUP: [char; 4] = ['#', '|', '<', '`'];
     let item = |line: &'_ str| match line.trim().split_once(' ') {
         Some(("-" | "*" | "+" | "•", rest)) => rest.trim().replace("**", ""),
         _ => line.trim().replace("**", ""),
     };
     let modules = team.modules.iter().filter(|module| with_paths && module.primary == member.slug);
     let charter = team.charters.get(&member.slug).map_or("", |charter| &charter.owns);
-    let said = [&member.scope, charter].into_iter().flat_map(str::lines).map(item);
-    let said = said.filter(|line| !line.is_empty() && !line.starts_with(FRAME));
-    let owned: Vec<String> = modules.map(|module| module.path.clone()).chain(said).collect();
+    let lines_with_text = [&member.scope, charter].into_iter().flat_map(str::lines).map(item);
+    let lines_with_text = lines_with_text.filter(|line| !line.is_empty() && !line.starts_with(MARKUP));
+    let owned: Vec<String> = modules.map(|module| module.path.clone()).chain(lines_with_text).collect();
     if owned.is_empty() { String::new() } else { format!("; owns {}", owned.join("; ")) }
 }
 
-/// What every session is told alike, so that providers can keep it from one agent to the next.
+/// Context shared by all sessions, so that providers can cache it across agents.
 pub(super) fn team_context(project: &str, roster: &str) -> String {
     [prompt::TEAMWORK, project, roster].concat()
 }
 
-/// What only this member is told, whatever its task.
+/// Context for this member only, independent of the task.
 pub(super) fn own_context(team: &Team, member: &Member) -> String {
     let mut context = format!("\nYou are {}.\n", one_line(&member.name));
     let ceremonies: String = facilitated(team, member).map(ceremony_line).collect();
@@ -102,28 +102,28 @@ pub(super) fn own_context(team: &Team, member: &Member) -> String {
     context
 }
 
-/// The ceremonies that are this member's to facilitate.
+/// The ceremonies that this member facilitates.
 pub(super) fn facilitated<'a>(team: &'a Team, member: &'a Member) -> impl Iterator<Item = &'a Ceremony> {
     let is_own = |ceremony: &&Ceremony| ceremony.enabled && ceremony.facilitator.as_ref() == Some(&member.slug);
     team.ceremonies.iter().filter(is_own)
 }
 
 pub(super) fn ceremony_line(ceremony: &Ceremony) -> String {
-    let said: Vec<String> = [&ceremony.when, &ceremony.condition]
+    let details: Vec<String> = [&ceremony.when, &ceremony.condition]
         .iter()
         .map(|text| line(text, 200))
         .filter(|text| !text.is_empty())
         .collect();
-    let said = if said.is_empty() { String::new() } else { format!(": {}", said.join("; ")) };
-    format!("- {} ({}){said}\n", one_line(&ceremony.name), place(&ceremony.source))
+    let details = if details.is_empty() { String::new() } else { format!(": {}", details.join("; ")) };
+    format!("- {} ({}){details}\n", one_line(&ceremony.name), cite_source(&ceremony.source))
 }
 
 fn roster_line(member: &Member, owned: &str) -> String {
     let role = if member.role.is_empty() { String::new() } else { format!(": {}", one_line(&member.role)) };
-    format!("- {} (`{}`){role}{}\n", one_line(&member.name), member.slug, line(owned, OWNED))
+    format!("- {} (`{}`){role}{}\n", one_line(&member.name), member.slug, line(owned, MAX_OWNED))
 }
 
-/// Beside the charter; where there is none, in the agent's folder.
+/// In the folder of the charter; without one, in the agent's folder.
 pub(super) fn history_file(member: &Member) -> String {
     let folder = match &member.charter {
         Some(charter) => charter.rsplit_once('/').map_or("", |(folder, _)| folder).to_owned(),

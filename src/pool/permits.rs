@@ -1,11 +1,11 @@
-//! Places for those who work at the same time. Core agents come before others; among equals, whoever asked first.
+//! Limits how many agents work at the same time. Core agents come first; then the order of arrival counts.
 
 use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use tokio::sync::oneshot;
 
-/// The order is the order in which places are given.
+/// Sorted by precedence.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) enum Priority {
     Core,
@@ -13,32 +13,32 @@ pub(crate) enum Priority {
     Specialist,
 }
 
-pub(crate) struct Places {
+pub(crate) struct Permits {
     queue: Mutex<Queue>,
 }
 
 struct Queue {
     free: usize,
     asked: u64,
-    waiting: BTreeMap<(Priority, u64), oneshot::Sender<Place>>,
+    waiting: BTreeMap<(Priority, u64), oneshot::Sender<Permit>>,
 }
 
-/// A place, until it is dropped.
-pub(crate) struct Place(Option<Arc<Places>>);
+/// Permission to work, until it is dropped.
+pub(crate) struct Permit(Option<Arc<Permits>>);
 
-impl Places {
+impl Permits {
     pub(crate) fn new(count: usize) -> Arc<Self> {
         let queue = Queue { free: count, asked: 0, waiting: BTreeMap::new() };
         Arc::new(Self { queue: Mutex::new(queue) })
     }
 
-    /// Waits for a place. Whoever stops waiting takes none.
-    pub(super) async fn take(self: &Arc<Self>, priority: Priority) -> Place {
+    /// Waits for a permit. A caller that stops waiting takes none.
+    pub(super) async fn take(self: &Arc<Self>, priority: Priority) -> Permit {
         let receiver = {
             let mut queue = self.queue();
             if queue.free > 0 {
                 queue.free -= 1;
-                return Place(Some(Arc::clone(self)));
+                return Permit(Some(Arc::clone(self)));
             }
             let (sender, receiver) = oneshot::channel();
             queue.asked += 1;
@@ -47,10 +47,10 @@ impl Places {
             receiver
         };
         // The sender stays in the queue until it is used.
-        receiver.await.unwrap_or(Place(None))
+        receiver.await.unwrap_or(Permit(None))
     }
 
-    /// Gives a place that is free to whoever is next.
+    /// Passes a free permit on to the next in the queue.
     fn free(self: Arc<Self>) {
         loop {
             let next = {
@@ -61,9 +61,9 @@ impl Places {
                 };
                 next
             };
-            match next.send(Place(Some(Arc::clone(&self)))) {
+            match next.send(Permit(Some(Arc::clone(&self)))) {
                 Ok(()) => return,
-                // That one has stopped waiting.
+                // That caller has stopped waiting.
                 Err(mut place) => drop(place.0.take()),
             }
         }
@@ -74,10 +74,10 @@ impl Places {
     }
 }
 
-impl Drop for Place {
+impl Drop for Permit {
     fn drop(&mut self) {
-        if let Some(places) = self.0.take() {
-            places.free();
+        if let Some(permits) = self.0.take() {
+            permits.free();
         }
     }
 }
@@ -93,15 +93,15 @@ mod tests {
 
     #[tokio::test(start_paused = true)]
     async fn core_agents_come_first_and_then_whoever_asked_first() {
-        let places = Places::new(1);
-        let held = places.take(Priority::Specialist).await;
+        let permits = Permits::new(1);
+        let held = permits.take(Priority::Specialist).await;
         let (sender, mut served) = mpsc::unbounded_channel();
         for (name, priority) in
             [("a", Priority::Specialist), ("b", Priority::Core), ("c", Priority::Specialist), ("d", Priority::Core)]
         {
-            let (places, sender) = (Arc::clone(&places), sender.clone());
+            let (permits, sender) = (Arc::clone(&permits), sender.clone());
             tokio::spawn(async move {
-                let _place = places.take(priority).await;
+                let _place = permits.take(priority).await;
                 sender.send(name).expect("the test listens");
                 sleep(Duration::from_secs(1)).await;
             });
@@ -117,14 +117,14 @@ mod tests {
 
     #[tokio::test(start_paused = true)]
     async fn whoever_stops_waiting_costs_nobody_a_place() {
-        let places = Places::new(1);
-        let held = places.take(Priority::Core).await;
+        let permits = Permits::new(1);
+        let held = permits.take(Priority::Core).await;
         for _ in 0..3 {
-            let waiting = tokio::time::timeout(Duration::from_secs(1), places.take(Priority::Core)).await;
+            let waiting = tokio::time::timeout(Duration::from_secs(1), permits.take(Priority::Core)).await;
             assert!(waiting.is_err());
         }
         drop(held);
-        let again = tokio::time::timeout(Duration::from_secs(1), places.take(Priority::Core)).await;
+        let again = tokio::time::timeout(Duration::from_secs(1), permits.take(Priority::Core)).await;
         assert!(again.is_ok());
     }
 }
