@@ -1,4 +1,4 @@
-//! What is said, and where: stdout is data, stderr is conversation, and nothing depends on colour.
+//! All output: data to stdout, messages to stderr. Colour never carries meaning.
 
 use std::collections::HashMap;
 use std::io::{self, BufRead, Write};
@@ -9,7 +9,7 @@ use serde::Serialize;
 use crate::env::Streams;
 use crate::error::Failure;
 use crate::model::{Event, Problem, Severity, printable};
-use crate::view::{Mood, Progress, Screen};
+use crate::view::{LineStyle, Progress, Screen};
 
 /// When to colour.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, clap::ValueEnum)]
@@ -20,28 +20,28 @@ pub(crate) enum ColorChoice {
     Never,
 }
 
-/// How to speak.
+/// Options for output.
 #[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct Manner {
     pub(crate) json: bool,
     pub(crate) quiet: bool,
     pub(crate) verbose: bool,
     pub(crate) color: ColorChoice,
-    /// The terminal is dumb: nothing can be drawn over.
+    /// A dumb terminal, which cannot redraw lines.
     pub(crate) plain: bool,
-    /// It has no colours, or `NO_COLOR` (no-color.org) is set.
+    /// The terminal has no colours, or `NO_COLOR` (no-color.org) is set.
     pub(crate) colorless: bool,
 }
 
 pub(crate) struct Ui {
     streams: Streams,
     manner: Manner,
-    /// The reader of stdout went away. What is left to say goes nowhere; the work goes on.
+    /// The reader of stdout is gone. The work continues without output.
     out_closed: bool,
     out_error: Option<io::Error>,
 }
 
-/// Colours carry no meaning of their own: the words beside them do.
+/// The words next to a colour carry the meaning.
 pub(crate) const STRONG: Style = Style::new().bold();
 pub(crate) const FAINT: Style = Style::new().dimmed();
 pub(crate) const GOOD: Style = AnsiColor::Green.on_default();
@@ -54,7 +54,7 @@ impl Ui {
         Self { streams, manner, out_closed: false, out_error: None }
     }
 
-    /// One that nobody hears.
+    /// A user interface without output.
     pub(crate) fn silent() -> Self {
         Self::new(Streams::silent(), Manner::default())
     }
@@ -67,37 +67,37 @@ impl Ui {
         self.manner.verbose
     }
 
-    /// Whether stderr is a terminal on which something may move.
+    /// Whether stderr is a terminal that can show animation.
     pub(crate) fn shows_progress(&self) -> bool {
         self.streams.err_is_terminal && !self.manner.quiet && !self.manner.json && !self.manner.plain
     }
 
-    /// A line that says how far something long has come.
+    /// A progress line for a long operation.
     pub(crate) fn progress(&self) -> Progress {
         Progress::new(self.shows_progress())
     }
 
-    /// Whether there is a person to ask.
+    /// Whether a user can answer questions.
     pub(crate) fn can_ask(&self) -> bool {
         self.streams.in_is_terminal && self.streams.err_is_terminal
     }
 
-    /// Whether a person types here and sees what is typed.
+    /// Whether a user can hold a conversation: input and output are a terminal.
     pub(crate) fn can_converse(&self) -> bool {
         self.can_ask() && self.streams.out_is_terminal
     }
 
-    /// Standard input, as it comes.
+    /// Standard input, unbuffered by us.
     pub(crate) fn input(&self) -> Box<dyn BufRead> {
         (self.streams.input)()
     }
 
-    /// Standard output, for a command that speaks a protocol on it: nothing else is written there from here on.
+    /// Takes stdout for a protocol; from now on nothing else is written there.
     pub(crate) fn take_output(&mut self) -> Box<dyn Write + Send> {
         std::mem::replace(&mut self.streams.out, Box::new(io::sink()))
     }
 
-    /// Asks the person at the terminal; without one the answer is no.
+    /// Asks the user a yes-or-no question. Without a user, the answer is no.
     pub(crate) fn confirm(&mut self, question: &str) -> bool {
         if !self.can_ask() || self.manner.json {
             return false;
@@ -108,7 +108,7 @@ impl Ui {
         answered && matches!(line.trim().to_ascii_lowercase().as_str(), "y" | "yes")
     }
 
-    /// What the person at the terminal answers; `default` where that is nothing. `None`: there is no more input.
+    /// Asks the user for a line; `default` if it is empty. `None`: the end of input.
     pub(crate) fn ask(&mut self, question: &str, default: &str) -> Option<String> {
         let _ = write!(self.streams.err, "{} [{}] ", printable(question), printable(default))
             .and_then(|()| self.streams.err.flush());
@@ -118,7 +118,7 @@ impl Ui {
         Some(if answer.is_empty() { default } else { answer }.to_owned())
     }
 
-    /// What the person at the terminal types, unseen; without one all of standard input.
+    /// Reads a secret without echo, or all of standard input if there is no user.
     pub(crate) fn read_secret(&self, prompt: &str) -> io::Result<Vec<u8>> {
         if self.can_ask() { (self.streams.secret)(prompt).map(String::into_bytes) } else { self.read_input() }
     }
@@ -129,17 +129,17 @@ impl Ui {
         self.input().read_to_end(&mut bytes).map(|_| bytes)
     }
 
-    /// Whether anybody still reads stdout.
+    /// Whether stdout is still open.
     pub(crate) fn is_heard(&self) -> bool {
         !self.out_closed
     }
 
-    /// A line of data, to stdout.
+    /// Writes a line of data to stdout.
     pub(crate) fn data(&mut self, text: &str) {
         self.write_out(&format!("{}\n", text.trim_end_matches('\n')));
     }
 
-    /// Text as it is, to the byte; on a terminal, without what could do harm there.
+    /// Writes text unchanged; on a terminal, without harmful characters.
     pub(crate) fn verbatim(&mut self, text: &str) {
         if self.streams.out_is_terminal { self.write_out(&printable(text)) } else { self.write_out(text) }
     }
@@ -155,7 +155,7 @@ impl Ui {
         }
     }
 
-    /// A value as one line of JSON, to stdout.
+    /// Writes a value to stdout as one line of JSON.
     pub(crate) fn value(&mut self, value: &impl Serialize) {
         match crate::view::json_line(value) {
             Ok(line) => self.data(&line),
@@ -167,7 +167,7 @@ impl Ui {
         self.manner.quiet
     }
 
-    /// Conversation, to stderr. Who closes stderr does not want to hear it.
+    /// Writes a message to stderr. Errors are ignored: a closed stderr means that nobody wants it.
     pub(crate) fn say(&mut self, text: &str) {
         if !self.manner.quiet {
             let _ = writeln!(self.streams.err, "{text}");
@@ -184,14 +184,14 @@ impl Ui {
         self.say(&format!("{mark} {}", printable(text)));
     }
 
-    /// What was not understood. The first error is left to whoever fails because of it.
+    /// Shows problems, except the first error: the command that fails because of it reports it.
     pub(crate) fn problems(&mut self, problems: &[Problem]) {
         let fatal = problems.iter().position(|problem| problem.severity == Severity::Error);
         let verbose = self.manner.verbose;
-        let is_said = |(index, problem): &(usize, &Problem)| {
+        let is_shown = |(index, problem): &(usize, &Problem)| {
             Some(*index) != fatal && (problem.severity != Severity::Note || verbose)
         };
-        self.all_problems(problems.iter().enumerate().filter(is_said).map(|(_, problem)| problem));
+        self.all_problems(problems.iter().enumerate().filter(is_shown).map(|(_, problem)| problem));
     }
 
     pub(crate) fn all_problems<'p>(&mut self, problems: impl IntoIterator<Item = &'p Problem>) {
@@ -207,7 +207,7 @@ impl Ui {
         }
     }
 
-    /// Problems that were asked for: they are the answer, so they go to stdout.
+    /// Shows problems as the requested result, so on stdout.
     pub(crate) fn findings<'p>(&mut self, problems: impl IntoIterator<Item = &'p Problem>) {
         for (problem, more) in folded(problems, self.manner.verbose) {
             let mark = self.out_paint(style(problem.severity), &format!("{}:", problem.severity));
@@ -222,7 +222,7 @@ impl Ui {
         }
     }
 
-    /// How a command that fails says so.
+    /// Reports why a command failed.
     pub(crate) fn failure(&mut self, failure: &Failure) {
         if self.manner.json && !self.out_closed {
             self.value(&serde_json::json!({ "error": failure }));
@@ -245,7 +245,7 @@ impl Ui {
         paint(self.colors(self.streams.err_is_terminal), style, text)
     }
 
-    /// An error on stdout other than its reader going away, such as a full disk.
+    /// An error while writing to stdout, such as a full disk, but not a closed pipe.
     pub(crate) fn output_failure(&mut self) -> Option<Failure> {
         self.out_error.take().map(|error| Failure::failed(format!("cannot write the output: {error}")))
     }
@@ -259,7 +259,8 @@ impl Ui {
     }
 }
 
-/// The problems to show, each with how many like it are left out behind it: of many that are mended alike, the first.
+/// The problems to show, each with the number of similar ones left out after it. Of many with the same code and hint,
+/// only the first few are shown.
 fn folded<'p>(problems: impl IntoIterator<Item = &'p Problem>, verbose: bool) -> Vec<(&'p Problem, usize)> {
     const MANY: usize = 5;
     const SHOWN: usize = 3;
@@ -307,20 +308,20 @@ impl Screen for Ui {
         self.value(event);
     }
 
-    fn line(&mut self, who: &str, mood: Mood, text: &str) {
-        let style = match mood {
-            Mood::Plain => Style::new(),
-            Mood::Faint => FAINT,
-            Mood::Good => GOOD,
-            Mood::Bad => BAD,
-            Mood::Warning => WARN,
+    fn line(&mut self, who: &str, style: LineStyle, text: &str) {
+        let style = match style {
+            LineStyle::Plain => Style::new(),
+            LineStyle::Faint => FAINT,
+            LineStyle::Good => GOOD,
+            LineStyle::Bad => BAD,
+            LineStyle::Warning => WARN,
         };
         let who = self.err_paint(STRONG, &format!("{:<11}", printable(who)));
         let text = self.err_paint(style, &printable(text));
         self.say(format!("{who} {text}").trim_end());
     }
 
-    fn is_lively(&self) -> bool {
+    fn is_animated(&self) -> bool {
         self.shows_progress()
     }
 }

@@ -1,7 +1,7 @@
-//! Changes of a team's folder, as ticks.
+//! Reports changes of a team's folder as ticks.
 //!
-//! What the system says of files is a hint: editors save in many ways, and what is made together with a new folder is
-//! missed. So a tick says only that it is time to look; whoever looks compares what he finds with what he knew.
+//! System events are only hints: editors save files in different ways, and files created together with their folder are
+//! missed. So a tick only says that it is time to look; the caller compares the files with their previous state.
 
 use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
@@ -12,42 +12,42 @@ use notify::{RecommendedWatcher, RecursiveMode, Watcher};
 use tokio::sync::mpsc;
 use tokio::time::{Instant, sleep_until, timeout_at};
 
-/// Changes that come within this time of each other are one tick.
+/// Changes closer together than this make one tick.
 pub(crate) const DEBOUNCE: Duration = Duration::from_millis(50);
-/// A tick comes after this time though changes go on.
-const LONGEST: Duration = Duration::from_millis(500);
-/// How often to look where nothing is heard.
-const REST: Duration = Duration::from_secs(5);
-/// The same where the system tells of no changes.
-const POLL: Duration = Duration::from_secs(1);
+/// A tick comes after this time even if changes continue.
+const MAX_DELAY: Duration = Duration::from_millis(500);
+/// Interval of checks without any events.
+const IDLE_INTERVAL: Duration = Duration::from_secs(5);
+/// Interval of checks if the system reports no events.
+const POLL_INTERVAL: Duration = Duration::from_secs(1);
 
 pub(crate) struct FolderChanges {
     folder: PathBuf,
     watcher: Option<RecommendedWatcher>,
     hints: mpsc::UnboundedReceiver<Hint>,
-    /// Never used: with it the channel stays open where there is no watcher.
+    /// Never used; keeps the channel open if there is no watcher.
     _sender: mpsc::UnboundedSender<Hint>,
-    /// The files that somebody is writing.
+    /// Files that are being written.
     open: BTreeSet<PathBuf>,
-    /// Why the system tells of no changes.
+    /// Why the system reports no events.
     pub(crate) problem: Option<String>,
 }
 
-/// That files have changed.
+/// A notification about changed files.
 struct Hint {
     paths: Vec<PathBuf>,
-    /// Whoever writes them has not closed them yet.
+    /// The writer has not closed them yet.
     is_open: bool,
 }
 
 impl Hint {
-    /// `None`: somebody reads.
+    /// `None` for read access.
     fn of(event: notify::Result<notify::Event>) -> Option<Self> {
         let Ok(event) = event else { return Some(Self { paths: Vec::new(), is_open: false }) };
         let is_open = match event.kind {
             EventKind::Access(AccessKind::Close(AccessMode::Write)) => false,
             EventKind::Access(_) => return None,
-            // Other systems do not tell when a file is closed.
+            // Other systems do not report when a file is closed.
             EventKind::Modify(ModifyKind::Data(_)) => cfg!(any(target_os = "linux", target_os = "android")),
             _ => false,
         };
@@ -56,13 +56,13 @@ impl Hint {
 }
 
 impl FolderChanges {
-    /// A folder, and the one it is in, which tells that it goes and comes.
+    /// Watches a folder, and its parent in case the folder is removed or created.
     pub(crate) fn of(folder: &Path) -> Self {
         let (sender, hints) = mpsc::unbounded_channel();
         let tell = sender.clone();
         let watcher = notify::recommended_watcher(move |event: notify::Result<notify::Event>| {
             if let Some(hint) = Hint::of(event) {
-                // Nobody listens any more: then nobody has to know.
+                // The receiver is gone, so nobody needs the hint.
                 let _ = tell.send(hint);
             }
         });
@@ -72,19 +72,19 @@ impl FolderChanges {
         };
         let (folder, open) = (folder.to_owned(), BTreeSet::new());
         let mut changes = Self { folder, watcher, hints, _sender: sender, open, problem };
-        changes.listen();
+        changes.watch_folders();
         changes
     }
 
-    /// Returns when it is time to look: it is quiet, and whoever writes a file has closed it, unless it takes long.
+    /// Returns when it is time to look: there are no more events and written files are closed, or it takes too long.
     pub(crate) async fn tick(&mut self) {
-        let rest = if self.problem.is_some() { POLL } else { REST };
+        let rest = if self.problem.is_some() { POLL_INTERVAL } else { IDLE_INTERVAL };
         let deadline = Instant::now() + rest;
         let Ok(mut hint) = timeout_at(deadline, self.hints.recv()).await else { return };
-        let longest = Instant::now() + LONGEST;
+        let latest = Instant::now() + MAX_DELAY;
         loop {
             self.note(hint.take());
-            let quiet = if self.open.is_empty() { longest.min(Instant::now() + DEBOUNCE) } else { longest };
+            let quiet = if self.open.is_empty() { latest.min(Instant::now() + DEBOUNCE) } else { latest };
             hint = tokio::select! {
                 biased;
                 () = sleep_until(quiet) => break,
@@ -92,8 +92,8 @@ impl FolderChanges {
             };
         }
         self.open.clear();
-        // The folder may be another one now, or have folders that nobody listens to.
-        self.listen();
+        // The folder may have been replaced, or have new subfolders.
+        self.watch_folders();
         while self.hints.try_recv().is_ok() {}
     }
 
@@ -105,14 +105,14 @@ impl FolderChanges {
         }
     }
 
-    fn listen(&mut self) {
+    fn watch_folders(&mut self) {
         let Some(watcher) = &mut self.watcher else { return };
         let parent = self.folder.parent().unwrap_or(&self.folder);
-        let heard = watcher.watch(parent, RecursiveMode::NonRecursive);
+        let parent_watched = watcher.watch(parent, RecursiveMode::NonRecursive);
         self.problem = match watcher.watch(&self.folder, RecursiveMode::Recursive) {
-            // It comes back, or it does not.
+            // The parent's watcher notices if it is created again.
             Err(error) if matches!(error.kind, notify::ErrorKind::PathNotFound) => None,
-            listened => heard.and(listened).err().map(|error| error.to_string()),
+            folder_watched => parent_watched.and(folder_watched).err().map(|error| error.to_string()),
         };
     }
 }
@@ -124,7 +124,7 @@ mod tests {
     use super::*;
 
     async fn ticks_soon(changes: &mut FolderChanges) -> bool {
-        tokio::time::timeout(REST - Duration::from_secs(1), changes.tick()).await.is_ok()
+        tokio::time::timeout(IDLE_INTERVAL - Duration::from_secs(1), changes.tick()).await.is_ok()
     }
 
     #[tokio::test]

@@ -1,4 +1,4 @@
-//! Asking the person at the terminal, one question at a time.
+//! Asks the person at the terminal, one question at a time.
 
 use std::io::{BufRead, Write};
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -8,63 +8,63 @@ use std::sync::{Arc, Mutex};
 use indicatif::{MultiProgress, ProgressDrawTarget};
 use tokio::sync::oneshot;
 
-use super::{Mood, Screen, shared};
+use super::{LineStyle, Screen, shared};
 use crate::model::printable;
 use crate::pool::{Ask, Question};
 
-/// What lines, progress and questions share: the one terminal.
+/// The terminal, shared by lines, progress and questions.
 #[derive(Clone)]
 pub(crate) struct Terminal {
-    /// What waits until nobody writes to it any more.
-    held: Arc<Mutex<Vec<Held>>>,
+    /// Output waiting for a question to be answered.
+    waiting: Arc<Mutex<Vec<Output>>>,
     pub(super) progress: MultiProgress,
-    is_lively: bool,
-    /// A question is open: lines wait, so that they do not run into it, and nothing moves. The work goes on.
+    is_animated: bool,
+    /// A question is open: output waits and nothing is animated, so that they do not mix. The run goes on.
     asking: Arc<AtomicBool>,
 }
 
 impl Terminal {
     pub(super) fn new(lively: bool) -> Self {
         let progress = MultiProgress::with_draw_target(ProgressDrawTarget::hidden());
-        let terminal = Self { held: Arc::default(), progress, is_lively: lively, asking: Arc::default() };
-        terminal.go_on();
+        let terminal = Self { waiting: Arc::default(), progress, is_animated: lively, asking: Arc::default() };
+        terminal.resume();
         terminal
     }
 
-    /// Keeps the terminal still, for whoever writes to it.
+    /// Stops output and animation until the result is dropped.
     pub(crate) fn pause(&self) -> Paused<'_> {
-        // It cannot fail in a way that matters: at worst a moving line stays on the screen.
+        // A failure is harmless: at worst an animated line stays on the screen.
         let _ = self.progress.clear();
         self.asking.store(true, Ordering::Release);
         self.progress.set_draw_target(ProgressDrawTarget::hidden());
         Paused(self)
     }
 
-    fn go_on(&self) {
-        if self.is_lively {
+    fn resume(&self) {
+        if self.is_animated {
             self.progress.set_draw_target(ProgressDrawTarget::stderr());
         }
         self.asking.store(false, Ordering::Release);
     }
 
-    pub(super) fn hold(&self, held: impl IntoIterator<Item = Held>) {
-        shared(&self.held).extend(held);
+    pub(super) fn queue(&self, waiting: impl IntoIterator<Item = Output>) {
+        shared(&self.waiting).extend(waiting);
     }
 
-    /// Shows what has waited, unless somebody writes to the terminal still.
+    /// Writes the waiting output, unless a question is open.
     pub(crate) fn release(&self, screen: &mut impl Screen) {
         if self.is_asking() {
             return;
         }
         let mut show = || {
-            for held in shared(&self.held).drain(..) {
-                match held {
-                    Held::Line(who, mood, line) => screen.line(&who, mood, &line),
-                    Held::Answer(text) => screen.answer(&text),
+            for waiting in shared(&self.waiting).drain(..) {
+                match waiting {
+                    Output::Line(who, style, line) => screen.line(&who, style, &line),
+                    Output::Answer(text) => screen.answer(&text),
                 }
             }
         };
-        // On a terminal that is gone nothing moves, and suspending what moves would panic.
+        // On a closed terminal nothing is animated, and suspending would panic.
         match self.progress.clear() {
             Ok(()) => self.progress.suspend(show),
             Err(_) => {
@@ -78,19 +78,19 @@ impl Terminal {
         self.asking.load(Ordering::Acquire)
     }
 
-    /// `None`: there is no more input. An empty answer: nobody waits for one any more.
+    /// `None`: the end of input. An empty answer: the question has been withdrawn.
     pub(crate) fn ask(&self, question: &str, is_wanted: impl Fn() -> bool) -> Option<String> {
         let _paused = self.pause();
-        // A key typed before the question stood is no answer to it. What std has buffered of a terminal is a line at
-        // most, and read.
+        // Keys typed before the question appeared are not an answer. Input that std has buffered from a terminal is at
+        // most one line, and has been read.
         discard_input();
         let mut screen = std::io::stderr();
-        // A terminal that is gone is found out by who reads from it.
+        // A closed terminal is noticed when reading.
         let _ = write!(screen, "\n{}", printable(question)).and_then(|()| screen.flush());
         let mut line = String::new();
         let read = match wait_for_input(is_wanted) {
             true => std::io::stdin().lock().read_line(&mut line).ok().filter(|read| *read > 0),
-            // The next line belongs to whoever reads next.
+            // The next line belongs to another reader.
             false => {
                 let _ = writeln!(screen, "(no answer is needed any more)");
                 Some(0)
@@ -100,33 +100,33 @@ impl Terminal {
     }
 }
 
-/// What is shown of a run, but for what moves.
-pub(super) enum Held {
-    Line(String, Mood, String),
+/// Output of a run, except animation.
+pub(super) enum Output {
+    Line(String, LineStyle, String),
     Answer(String),
 }
 
-/// While it lives, lines wait and nothing moves. The work goes on.
+/// Stops output and animation while it lives. The run goes on.
 pub(crate) struct Paused<'t>(&'t Terminal);
 
 impl Drop for Paused<'_> {
     fn drop(&mut self) {
-        self.0.go_on();
+        self.0.resume();
     }
 }
 
-/// Waits for a line, as long as somebody wants it. A terminal is ready when the line has its end.
+/// Waits for a line while the answer is wanted. A terminal is ready once a line is complete.
 #[cfg(unix)]
 fn wait_for_input(is_wanted: impl Fn() -> bool) -> bool {
     use rustix::event::{PollFd, PollFlags, Timespec, poll};
 
-    const LOOK: Timespec = Timespec { tv_sec: 0, tv_nsec: 100_000_000 };
+    const POLL_INTERVAL: Timespec = Timespec { tv_sec: 0, tv_nsec: 100_000_000 };
     while is_wanted() {
         let input = std::io::stdin();
-        match poll(&mut [PollFd::new(&input, PollFlags::IN)], Some(&LOOK)) {
-            // A signal may be why nobody wants it any more.
+        match poll(&mut [PollFd::new(&input, PollFlags::IN)], Some(&POLL_INTERVAL)) {
+            // The signal may have withdrawn the question.
             Ok(0) | Err(rustix::io::Errno::INTR) => {}
-            // What cannot be waited for is read at once.
+            // Input that cannot be polled is read at once.
             Ok(_) | Err(_) => return true,
         }
     }
@@ -138,7 +138,7 @@ fn wait_for_input(_: impl Fn() -> bool) -> bool {
     true
 }
 
-/// Forgets what was typed and not read yet. Where that fails there is no terminal to forget anything of.
+/// Discards unread input. A failure means that there is no terminal.
 #[cfg(unix)]
 fn discard_input() {
     let _ = rustix::termios::tcflush(std::io::stdin(), rustix::termios::QueueSelector::IFlush);
@@ -152,20 +152,20 @@ fn discard_input() {
     unsafe { windows_sys::Win32::System::Console::FlushConsoleInputBuffer(std::io::stdin().as_raw_handle()) };
 }
 
-/// Reads answers from standard input on a thread of its own, since reading cannot be interrupted. At the end of input
-/// every question goes unanswered.
+/// Reads answers from standard input on its own thread, because reading cannot be interrupted. After the end of input,
+/// no question gets an answer.
 pub(crate) fn asker(terminal: Terminal) -> Ask {
     let (sender, questions) = mpsc::channel::<(Question, oneshot::Sender<String>)>();
     let spawned = std::thread::Builder::new().name("questions".to_owned()).spawn(move || {
         for (question, answer) in questions {
             match terminal.ask(&question.text, || !answer.is_closed()) {
-                // Whoever asked may have been stopped meanwhile.
+                // The question may have been withdrawn.
                 Some(line) => drop(answer.send(line)),
                 None => break,
             }
         }
     });
-    // Without the thread the receiver is gone, and whoever asks is told that there is nobody.
+    // If the thread could not start, the receiver is dropped and every question goes unanswered.
     drop(spawned);
     Arc::new(move |question, answer| drop(sender.send((question, answer))))
 }

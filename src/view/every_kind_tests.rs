@@ -1,5 +1,5 @@
-//! What holds of every kind of event on its way to whoever watches. How each is kept is in `pool`'s tests, how it is
-//! written in `record`'s.
+//! Rules for showing every kind of event. The tests of `pool` cover how each is kept, those of `record` how it is
+//! written.
 
 use std::sync::{Arc, Mutex};
 
@@ -25,7 +25,7 @@ fn event(what: What) -> Event {
     }
 }
 
-/// Where there is text in a value.
+/// The JSON pointers of all texts in a value.
 fn texts(value: &Value, at: &str, found: &mut Vec<String>) {
     match value {
         Value::String(_) => found.push(at.to_owned()),
@@ -37,8 +37,8 @@ fn texts(value: &Value, at: &str, found: &mut Vec<String>) {
     }
 }
 
-/// With a secret in each of its texts that may hold one, and how many these are. A name or an id that cannot be read
-/// back with it is nobody's words.
+/// Inserts a secret into each text that accepts it, and counts those. Names and ids that no longer parse with it are
+/// left alone.
 fn planted(what: &What, secret: &str) -> (What, usize) {
     let mut value = serde_json::to_value(what).expect("events are JSON");
     let mut places = Vec::new();
@@ -70,7 +70,7 @@ impl Show for Seen {
     }
 }
 
-/// Secrets by their form, and those that are known here; the shorter is part of the longer.
+/// Secrets by pattern, and known secrets, one of which contains the other.
 #[test]
 fn nothing_of_any_kind_shows_a_secret() {
     let token = format!("ghp_{}", "a1B2".repeat(9));
@@ -85,7 +85,7 @@ fn nothing_of_any_kind_shows_a_secret() {
             let shown = seen.all().concat();
             assert_eq!(seen.all().len(), 1, "its number comes: {what:?}");
             assert!(!shown.contains(secret.as_str()) && !shown.contains("battery"), "{shown}");
-            // A piece of a message waits until it can be told what it is.
+            // A piece of a message waits until it cannot be part of a secret.
             let is_piece = matches!(what, What::MessageDelta { .. });
             assert_eq!(shown.contains("[redacted:"), count > 0 && !is_piece, "{shown}");
             planted_in += usize::from(count > 0);
@@ -94,7 +94,7 @@ fn nothing_of_any_kind_shows_a_secret() {
     assert!(planted_in > 50, "{planted_in}");
 }
 
-/// A full disk.
+/// A journal that fails, as on a full disk.
 struct Full;
 
 impl Journal for Full {
@@ -103,7 +103,7 @@ impl Journal for Full {
     }
 }
 
-/// Everything else is a fact whether or not it could be written; at its end the run says what could not.
+/// All other events are shown even if they could not be written; the run reports that at its end.
 #[tokio::test(start_paused = true)]
 async fn what_is_promised_is_not_shown_when_it_could_not_be_kept() {
     for what in every_kind() {
@@ -127,13 +127,13 @@ async fn what_is_promised_is_not_shown_when_it_could_not_be_kept() {
     }
 }
 
-/// Everything else is in the ledger, and so in `squad log`. What a team is made of is in the repository.
+/// All other events are in the ledger, and so in `squad log`. The team itself is in the repository.
 #[test]
 fn only_what_another_entry_says_is_not_kept() {
     let passing: Vec<&str> =
         every_kind().iter().filter(|what| what.keeping() == Keeping::Never).map(What::name).collect();
     let of_work = ["agent.message_delta", "tool.started"];
-    // Of a watch; what a person is asked is said by the permission or the tool that it was for.
+    // Events of a watch. Questions are recorded with the permission or tool they were for.
     let of_a_watch = ["team.changed", "charter.changed", "connection.changed", "session.spawning"];
     assert_eq!(passing, [&of_work[..], &of_a_watch, &["question.asked", "question.answered"]].concat());
 }

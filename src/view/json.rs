@@ -1,4 +1,4 @@
-//! JSON for programs and for the people who look at it.
+//! JSON for programs, safe to display for people.
 
 use std::io::{self, Write};
 
@@ -7,8 +7,8 @@ use serde_json::ser::{CompactFormatter, Formatter, Serializer};
 
 use crate::model::hidden;
 
-/// A value as one line of JSON. Strings keep every character; those that cannot be seen are escaped, so that a line
-/// may be printed on a terminal and read by a person.
+/// Writes a value as one line of JSON. Strings keep every character; invisible ones are escaped, so that the line is
+/// safe to print on a terminal.
 pub(crate) fn json_line(value: &impl Serialize) -> serde_json::Result<String> {
     let mut line = Vec::new();
     value.serialize(&mut Serializer::with_formatter(&mut line, Escaping(CompactFormatter)))?;

@@ -1,13 +1,12 @@
-//! Keys as they are pressed, one at a time: no line has to be ended, and none is echoed.
+//! Reads single key presses, without waiting for Enter and without echo.
 //!
 //! ```text
-//! let (mut keys, waker) = Keys::new()?;   // the waker ends a wait from anywhere
-//! let raw = RawMode::begin()?;            // dropped, the terminal is as it was
+//! let (mut keys, waker) = Keys::new()?;   // the waker ends a wait from another thread
+//! let raw = RawMode::begin()?;            // restores the terminal when dropped
 //! match keys.next() { Heard::Key(key) => …, Heard::Woken => …, Heard::End => … }
 //! ```
 //!
-//! Ctrl-C and its like stay the signals that they are. Whoever ends the program without dropping anything calls
-//! [`restore`] first.
+//! Ctrl-C and similar keys remain signals. Code that exits without running destructors must call [`restore`] first.
 
 #[cfg(unix)]
 mod decode;
@@ -25,7 +24,7 @@ pub(crate) use platform::{Keys, RawMode, Waker, is_ours, remember, restore};
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Key {
     Char(char),
-    /// With the control key, as its small letter.
+    /// Ctrl with this lower-case letter.
     Control(char),
     Enter,
     Escape,
@@ -40,12 +39,12 @@ pub(crate) enum Key {
     End,
 }
 
-/// What came of waiting.
+/// The result of waiting for a key.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Heard {
     Key(Key),
-    /// Nobody has to wait any more, or there is something else to do.
+    /// The waker was used.
     Woken,
-    /// The terminal is gone.
+    /// The terminal is closed.
     End,
 }

@@ -1,35 +1,36 @@
-//! A run as people read it: a line an event, a moving line for each agent at work, and the answer at the end.
+//! A run for people: one line per event, an animated line for each working agent, and the answer at the end.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
 
 use indicatif::{ProgressBar, ProgressStyle};
 
-use super::ask::{Held, Terminal};
-use super::{Mood, Screen};
+use super::ask::{Output, Terminal};
+use super::{LineStyle, Screen};
 use crate::engine::EngineKind;
 use crate::model::{
-    Change, End, Event, LeftOut, NO_ENGINE, PlanKind, Slug, Usage, Verdict, What, WorkReport, first_line, list, plural,
+    Change, End, Event, LeftOut, NO_ENGINE, Plan, PlanKind, Slug, Usage, Verdict, What, WorkReport, first_line, list,
+    plural,
 };
 use crate::pool::Show;
 
-/// Characters of a tool's detail on a line.
+/// Characters shown of a tool's detail.
 const DETAIL: usize = 90;
 
 pub(crate) struct Lines<S> {
     screen: S,
     terminal: Terminal,
     bars: BTreeMap<Slug, ProgressBar>,
-    /// An agent's latest message. It is shown when the agent goes on; the last one is shown with the outcome, or is
+    /// Each agent's latest message. It is shown when the agent continues. The last one is shown with the outcome, or is
     /// the answer.
     pending: BTreeMap<Slug, String>,
-    /// Refused tools whose failure is still to come: it is the same news.
+    /// Agents with a refused tool whose failure event is still to come and would repeat the news.
     refused: BTreeSet<Slug>,
-    /// Whose last message is the answer: a plan's only agent, or else the coordinator.
+    /// The agent whose last message is the answer: a plan's only agent, else the coordinator.
     answering: Slug,
-    /// How many steps the plan has.
+    /// The number of steps in the plan.
     steps: usize,
-    /// No engine runs: squad answers by itself.
+    /// No engine runs: squad answers from its files.
     is_alone: bool,
     has_engine: bool,
     may_change: bool,
@@ -38,7 +39,7 @@ pub(crate) struct Lines<S> {
 impl<S: Screen> Lines<S> {
     pub(crate) fn new(screen: S) -> Self {
         Self {
-            terminal: Terminal::new(screen.is_lively()),
+            terminal: Terminal::new(screen.is_animated()),
             screen,
             bars: BTreeMap::new(),
             pending: BTreeMap::new(),
@@ -51,7 +52,7 @@ impl<S: Screen> Lines<S> {
         }
     }
 
-    /// Where questions are asked.
+    /// The terminal that questions are asked on.
     pub(crate) fn terminal(&self) -> Terminal {
         self.terminal.clone()
     }
@@ -61,18 +62,18 @@ impl<S: Screen> Lines<S> {
         self.screen
     }
 
-    fn line(&mut self, who: &str, mood: Mood, text: &str) {
-        self.terminal.hold(text.lines().map(|line| Held::Line(who.to_owned(), mood, line.to_owned())));
+    fn line(&mut self, who: &str, style: LineStyle, text: &str) {
+        self.terminal.queue(text.lines().map(|line| Output::Line(who.to_owned(), style, line.to_owned())));
         self.terminal.release(&mut self.screen);
     }
 
     pub(super) fn say(&mut self, text: &str) {
-        self.line("squad", Mood::Faint, text);
+        self.line("squad", LineStyle::Faint, text);
     }
 
     fn say_pending(&mut self, agent: &Slug) {
         if let Some(text) = self.pending.remove(agent) {
-            self.line(agent.as_str(), Mood::Plain, &text);
+            self.line(agent.as_str(), LineStyle::Plain, &text);
         }
     }
 
@@ -82,8 +83,8 @@ impl<S: Screen> Lines<S> {
             bar.set_style(style);
         }
         bar.set_prefix(agent.to_string());
-        // A hidden bar needs no thread to turn it.
-        if self.screen.is_lively() {
+        // A hidden bar needs no thread to animate it.
+        if self.screen.is_animated() {
             bar.enable_steady_tick(Duration::from_millis(120));
         }
         self.bars.insert(agent.clone(), bar);
@@ -108,90 +109,98 @@ impl<S: Screen> Lines<S> {
                 self.may_change = permissions.as_deref() != Some("deny");
                 if !attachments.is_empty() {
                     let paths = attachments.iter().map(|attachment| &attachment.path);
-                    self.line("squad", Mood::Faint, &format!("attached: {}", list(paths)));
+                    self.line("squad", LineStyle::Faint, &format!("attached: {}", list(paths)));
                 }
             }
-            What::EngineStarted { engine, version, warm, .. } => {
-                let text = match EngineKind::parse(engine) {
-                    Some(EngineKind::Rehearsal) => "the rehearsal engine: a script plays, no model is asked".to_owned(),
-                    _ => format!("engine {engine} {version}"),
-                };
-                let ready = if *warm { ", ready under `squad watch`" } else { "" };
-                self.line("squad", Mood::Faint, &format!("{text}{ready}"));
-                if !self.may_change {
-                    let text = "nothing may be changed: writes and commands are refused; \
-                                `--permissions allow` lets agents make them";
-                    self.line("squad", Mood::Warning, text);
-                }
-            }
-            What::RunResumed { done, steps_done, steps, .. } => {
-                let text = if done.is_empty() {
-                    "nothing of it is done yet".to_owned()
-                } else {
-                    format!("{} completed before", list(done))
-                };
-                self.steps = *steps;
-                let is_in_steps = *steps > 1 && steps_done < steps;
-                let place =
-                    if is_in_steps { format!(" with step {} of {steps}", steps_done + 1) } else { String::new() };
-                self.line("squad", Mood::Plain, &format!("the run goes on{place}: {text}"));
-            }
-            What::RoutePlanned(plan) => {
-                self.steps = plan.steps.len();
-                self.answering = match &plan.agents[..] {
-                    [agent] => agent.clone(),
-                    _ => Slug::coordinator(),
-                };
-                let why = plan.evidence.first().map(|evidence| format!(" ({}: {})", evidence.source, evidence.why));
-                let text = match plan.kind {
-                    PlanKind::Agents => {
-                        let reviewer =
-                            plan.reviewer.as_ref().map(|slug| format!(", then {slug} reviews")).unwrap_or_default();
-                        let verb = if plan.agents.len() == 1 { "works" } else { "work" };
-                        let why = why.unwrap_or_default();
-                        format!("{} {verb} on it{reviewer}; tier {}{why}", plan.order(Slug::to_string), plan.tier)
-                    }
-                    PlanKind::Direct if self.is_alone => "answered from the team's files and its ledger".to_owned(),
-                    PlanKind::Direct => "the coordinator answers".to_owned(),
-                    PlanKind::Abstain => "routing is not sure; the coordinator chooses".to_owned(),
-                };
-                self.line("squad", Mood::Plain, &text);
-                if let Some(text) = plan.left_to_people() {
-                    self.line("squad", Mood::Plain, &text);
-                }
-            }
+            What::EngineStarted { engine, version, warm, .. } => self.engine_started(engine, version, *warm),
+            What::RunResumed { done, steps_done, steps, .. } => self.run_resumed(done, *steps_done, *steps),
+            What::RoutePlanned(plan) => self.route_planned(plan),
             What::StepStarted { agents } if self.steps > 1 => {
                 let step = step.unwrap_or(1);
-                self.line("squad", Mood::Plain, &format!("step {step} of {}: {}", self.steps, list(agents)));
+                self.line("squad", LineStyle::Plain, &format!("step {step} of {}: {}", self.steps, list(agents)));
             }
             What::EngineFallback { from, to, reason } => {
-                self.line("squad", Mood::Warning, &format!("{from} cannot start ({reason}); falling back to {to}"));
+                self.line(
+                    "squad",
+                    LineStyle::Warning,
+                    &format!("{from} cannot start ({reason}); falling back to {to}"),
+                );
             }
             What::DecisionLanded { decisions, branch, commit } => {
                 let short = commit.get(..10).unwrap_or(commit);
                 let text = format!("{} landed on {branch} in {short}", plural(decisions.len(), "decision"));
-                self.line("squad", Mood::Good, &text);
+                self.line("squad", LineStyle::Good, &text);
             }
-            // Whoever runs squad is told why by the error that follows.
+            // The error message that follows says why.
             What::ConnectionFailed { .. } => self.has_engine = false,
-            What::SessionError { reason, .. } => self.line("squad", Mood::Warning, reason),
-            What::CancelRequested { reason } => self.line("squad", Mood::Warning, &format!("cancel: {reason}")),
+            What::SessionError { reason, .. } => self.line("squad", LineStyle::Warning, reason),
+            What::CancelRequested { reason } => self.line("squad", LineStyle::Warning, &format!("cancel: {reason}")),
             What::SnapshotTaken { left_out, .. } if !left_out.is_empty() => {
                 let name = |left: &LeftOut| format!("{} ({})", left.path, left.why);
                 let shown = list(left_out.iter().take(3).map(name));
                 let more = left_out.len().saturating_sub(3);
                 let more = if more > 0 { format!(", and {more} more") } else { String::new() };
-                self.line("squad", Mood::Faint, &format!("left out of the snapshot: {shown}{more}"));
+                self.line("squad", LineStyle::Faint, &format!("left out of the snapshot: {shown}{more}"));
             }
             What::RunCompleted { status, agents, work, usage, .. } if self.has_engine => {
-                // Words that turned out to be no answer.
+                // The message turned out not to be the answer.
                 let answering = self.answering.clone();
                 self.say_pending(&answering);
-                let mood = if *status == crate::model::Outcome::Completed { Mood::Good } else { Mood::Bad };
+                let style = if *status == crate::model::Outcome::Completed { LineStyle::Good } else { LineStyle::Bad };
                 let agents = if agents.is_empty() { "nobody".to_owned() } else { plural(agents.len(), "agent") };
-                self.line("squad", mood, &format!("{status}: {agents}, {}{}", spent(usage), changes(work)));
+                self.line("squad", style, &format!("{status}: {agents}, {}{}", spent(usage), changes(work)));
             }
             _ => {}
+        }
+    }
+
+    fn engine_started(&mut self, engine: &str, version: &str, is_warm: bool) {
+        let text = match EngineKind::parse(engine) {
+            Some(EngineKind::Rehearsal) => "the rehearsal engine: a script plays, no model is asked".to_owned(),
+            _ => format!("engine {engine} {version}"),
+        };
+        let ready = if is_warm { ", ready under `squad watch`" } else { "" };
+        self.line("squad", LineStyle::Faint, &format!("{text}{ready}"));
+        if !self.may_change {
+            let text = "nothing may be changed: writes and commands are refused; \
+                        `--permissions allow` lets agents make them";
+            self.line("squad", LineStyle::Warning, text);
+        }
+    }
+
+    fn run_resumed(&mut self, done: &[Slug], steps_done: usize, steps: usize) {
+        let text = if done.is_empty() {
+            "nothing of it is done yet".to_owned()
+        } else {
+            format!("{} completed before", list(done))
+        };
+        self.steps = steps;
+        let is_in_steps = steps > 1 && steps_done < steps;
+        let position = if is_in_steps { format!(" with step {} of {steps}", steps_done + 1) } else { String::new() };
+        self.line("squad", LineStyle::Plain, &format!("the run goes on{position}: {text}"));
+    }
+
+    fn route_planned(&mut self, plan: &Plan) {
+        self.steps = plan.steps.len();
+        self.answering = match &plan.agents[..] {
+            [agent] => agent.clone(),
+            _ => Slug::coordinator(),
+        };
+        let why = plan.evidence.first().map(|evidence| format!(" ({}: {})", evidence.source, evidence.why));
+        let text = match plan.kind {
+            PlanKind::Agents => {
+                let reviewer = plan.reviewer.as_ref().map(|slug| format!(", then {slug} reviews")).unwrap_or_default();
+                let verb = if plan.agents.len() == 1 { "works" } else { "work" };
+                let why = why.unwrap_or_default();
+                format!("{} {verb} on it{reviewer}; tier {}{why}", plan.order(Slug::to_string), plan.tier)
+            }
+            PlanKind::Direct if self.is_alone => "answered from the team's files and its ledger".to_owned(),
+            PlanKind::Direct => "the coordinator answers".to_owned(),
+            PlanKind::Abstain => "routing is not sure; the coordinator chooses".to_owned(),
+        };
+        self.line("squad", LineStyle::Plain, &text);
+        if let Some(text) = plan.left_to_people() {
+            self.line("squad", LineStyle::Plain, &text);
         }
     }
 
@@ -201,9 +210,6 @@ impl<S: Screen> Lines<S> {
             What::SessionCreated { model, .. } => {
                 self.begin(agent);
                 self.doing(agent, &format!("starts on {model}"));
-            }
-            What::ModelFallback { from, to, reason } => {
-                self.line(who, Mood::Warning, &format!("works on model {to} and not on {from}: {reason}"));
             }
             What::SessionResumed { .. } => self.begin(agent),
             What::MessageDelta { .. } => self.doing(agent, "is writing"),
@@ -216,76 +222,30 @@ impl<S: Screen> Lines<S> {
                 self.doing(agent, &format!("{tool} {detail}"));
             }
             What::ToolCompleted { tool, ok, detail, result, .. } => {
-                let what = format!("{tool} {}", first_line(detail, DETAIL));
-                // What squad's own tools did is an event of its own.
-                if *ok && !tool.starts_with("squad_") {
-                    self.line(who, Mood::Faint, what.trim_end());
-                } else if !ok && !self.refused.remove(agent) {
-                    self.line(
-                        who,
-                        Mood::Warning,
-                        &format!("{} failed: {}", what.trim_end(), first_line(result, DETAIL)),
-                    );
-                }
-            }
-            What::EngineGoverned { engine, by } => {
-                self.line(
-                    who,
-                    Mood::Faint,
-                    &format!("{engine} asks nobody and has no tools of squad's; what governs it: {by}"),
-                );
+                self.tool_completed(agent, tool, *ok, detail, result);
             }
             What::ToolDenied { tool, detail, reason } => {
                 self.refused.insert(agent.clone());
-                self.line(who, Mood::Warning, &format!("{tool} {} was refused: {reason}", first_line(detail, DETAIL)));
+                let what = format!("{tool} {}", first_line(detail, DETAIL));
+                self.line(who, LineStyle::Warning, &format!("{what} was refused: {reason}"));
             }
-            What::DecisionLogged { decision, .. } => {
-                self.line(who, Mood::Good, &format!("decision {}: {}", decision.id, decision.title));
-            }
-            What::RouteRequested { to, text, wait } => {
-                let waits = if *wait { " and waits" } else { "" };
-                self.line(who, Mood::Plain, &format!("hands work to {to}{waits}: {}", first_line(text, DETAIL)));
-            }
-            What::DecisionDelivered { decisions, .. } => {
-                self.line(who, Mood::Faint, &format!("was told of {}", plural(decisions.len(), "decision")));
-            }
-            What::CancelRequested { reason } => self.line(who, Mood::Warning, &format!("cancel: {reason}")),
-            What::UserMessage { text } => {
-                self.line(who, Mood::Plain, &format!("is told by you: {}", first_line(text, DETAIL)));
-            }
-            What::MemoryLogged { text } => {
-                self.line(who, Mood::Faint, &format!("learned: {}", first_line(text, DETAIL)))
-            }
-            What::ConnectionLost { reason } => self.line(who, Mood::Warning, &format!("connection lost: {reason}")),
-            What::ConnectionRestored { .. } => self.line(who, Mood::Good, "connection restored"),
-            What::SessionError { reason, .. } => self.line(who, Mood::Warning, reason),
-            What::ReviewVerdict { verdict, authors, .. } => {
-                let (mood, word) = match verdict {
-                    Verdict::Approved => (Mood::Good, "approves"),
-                    Verdict::Rejected => (Mood::Bad, "rejects"),
-                    Verdict::Unclear => (Mood::Warning, "gives no clear verdict on"),
-                };
-                if *verdict == Verdict::Rejected {
-                    // What its author said of it is no answer; the coordinator writes that.
-                    let author = std::mem::replace(&mut self.answering, Slug::coordinator());
-                    self.say_pending(&author);
-                }
-                self.line(who, mood, &format!("{word} the work of {}", list(authors)));
-            }
-            // Nothing to revise, nothing to keep out of.
+            What::ReviewVerdict { verdict, authors, .. } => self.review_verdict(agent, *verdict, authors),
+            // There was nothing to revise.
             What::Lockout { files, .. } if files.is_empty() => {}
             What::Lockout { reviewer, .. } => {
-                self.line(who, Mood::Warning, &format!("may not revise what {reviewer} rejected"));
+                self.line(who, LineStyle::Warning, &format!("may not revise what {reviewer} rejected"));
             }
             What::Completed(End { usage, .. }) => {
                 self.finish(agent);
                 if *agent != self.answering {
                     self.say_pending(agent);
                 }
-                self.line(who, Mood::Good, &format!("completed, {}", spent(usage)));
+                self.line(who, LineStyle::Good, &format!("completed, {}", spent(usage)));
             }
             what => {
-                if let Some((outcome, End { reason, .. })) = what.end() {
+                if let Some((style, text)) = agent_line(what) {
+                    self.line(who, style, &text);
+                } else if let Some((outcome, End { reason, .. })) = what.end() {
                     self.ended(agent, &format!("{outcome}: {reason}"));
                 }
             }
@@ -299,14 +259,40 @@ impl<S: Screen> Lines<S> {
             } else {
                 format!("{} processes", left_running.len())
             };
-            self.line(who, Mood::Warning, &format!("left {what} running, now stopped: {named}"));
+            self.line(who, LineStyle::Warning, &format!("left {what} running, now stopped: {named}"));
         }
+    }
+
+    fn tool_completed(&mut self, agent: &Slug, tool: &str, ok: bool, detail: &str, result: &str) {
+        let what = format!("{tool} {}", first_line(detail, DETAIL));
+        let what = what.trim_end();
+        // Calls of squad's own tools show up as other events.
+        if ok && !tool.starts_with("squad_") {
+            self.line(agent.as_str(), LineStyle::Faint, what);
+        } else if !ok && !self.refused.remove(agent) {
+            let text = format!("{what} failed: {}", first_line(result, DETAIL));
+            self.line(agent.as_str(), LineStyle::Warning, &text);
+        }
+    }
+
+    fn review_verdict(&mut self, reviewer: &Slug, verdict: Verdict, authors: &[Slug]) {
+        let (style, word) = match verdict {
+            Verdict::Approved => (LineStyle::Good, "approves"),
+            Verdict::Rejected => (LineStyle::Bad, "rejects"),
+            Verdict::Unclear => (LineStyle::Warning, "gives no clear verdict on"),
+        };
+        if verdict == Verdict::Rejected {
+            // Rejected work is not the answer; the coordinator writes one.
+            let author = std::mem::replace(&mut self.answering, Slug::coordinator());
+            self.say_pending(&author);
+        }
+        self.line(reviewer.as_str(), style, &format!("{word} the work of {}", list(authors)));
     }
 
     fn ended(&mut self, agent: &Slug, text: &str) {
         self.finish(agent);
         self.say_pending(agent);
-        self.line(agent.as_str(), Mood::Bad, text);
+        self.line(agent.as_str(), LineStyle::Bad, text);
     }
 }
 
@@ -317,7 +303,7 @@ impl<S: Screen> Show for Lines<S> {
                 if self.pending.get(&self.answering).is_some_and(|said| said == text) {
                     self.pending.remove(&self.answering);
                 }
-                self.terminal.hold([Held::Answer(text.clone())]);
+                self.terminal.queue([Output::Answer(text.clone())]);
                 self.terminal.release(&mut self.screen);
             }
             (Some(agent), what) => self.agent_event(agent, what),
@@ -326,7 +312,37 @@ impl<S: Screen> Show for Lines<S> {
     }
 }
 
-/// Who changed what, as far as that was seen.
+/// The line for an event that needs nothing else than a line.
+fn agent_line(what: &What) -> Option<(LineStyle, String)> {
+    Some(match what {
+        What::ModelFallback { from, to, reason } => {
+            (LineStyle::Warning, format!("works on model {to} and not on {from}: {reason}"))
+        }
+        What::EngineGoverned { engine, by } => {
+            let text = format!("{engine} asks nobody and has no tools of squad's; what governs it: {by}");
+            (LineStyle::Faint, text)
+        }
+        What::DecisionLogged { decision, .. } => {
+            (LineStyle::Good, format!("decision {}: {}", decision.id, decision.title))
+        }
+        What::RouteRequested { to, text, wait } => {
+            let waits = if *wait { " and waits" } else { "" };
+            (LineStyle::Plain, format!("hands work to {to}{waits}: {}", first_line(text, DETAIL)))
+        }
+        What::DecisionDelivered { decisions, .. } => {
+            (LineStyle::Faint, format!("was told of {}", plural(decisions.len(), "decision")))
+        }
+        What::CancelRequested { reason } => (LineStyle::Warning, format!("cancel: {reason}")),
+        What::UserMessage { text } => (LineStyle::Plain, format!("is told by you: {}", first_line(text, DETAIL))),
+        What::MemoryLogged { text } => (LineStyle::Faint, format!("learned: {}", first_line(text, DETAIL))),
+        What::ConnectionLost { reason } => (LineStyle::Warning, format!("connection lost: {reason}")),
+        What::ConnectionRestored { .. } => (LineStyle::Good, "connection restored".to_owned()),
+        What::SessionError { reason, .. } => (LineStyle::Warning, reason.clone()),
+        _ => return None,
+    })
+}
+
+/// A summary of each agent's changes, as far as they are known.
 fn changes(work: &[WorkReport]) -> String {
     let (mut text, mut idle) = (String::new(), Vec::new());
     let mut by_agent: Vec<(&Slug, Vec<&Change>)> = Vec::new();

@@ -1,9 +1,10 @@
-//! Events to whoever watches: lines for people, NDJSON for programs.
+//! Shows events: lines for people, NDJSON for programs.
 //!
-//! A view writes to a [`Screen`], which `ui` is: so the view knows nothing of streams, colours or flags.
+//! A view writes to a [`Screen`], which `ui` implements, so views know nothing of streams, colours or flags.
 
 mod ask;
 mod cautious;
+mod channel;
 #[cfg(test)]
 mod every_kind_tests;
 mod json;
@@ -11,16 +12,15 @@ pub(crate) mod keys;
 mod lines;
 mod live;
 mod progress;
-mod shown;
 mod watched;
 
 pub(crate) use ask::{Terminal, asker};
 pub(crate) use cautious::Cautious;
+pub(crate) use channel::{UserCommand, ViewInput, ViewReceiver, ViewSender, WatchView};
 pub(crate) use json::json_line;
 pub(crate) use lines::Lines;
 pub(crate) use live::{Board, Live};
 pub(crate) use progress::Progress;
-pub(crate) use shown::{Follow, Showing, Shown, Shows, Wish};
 pub(crate) use watched::Watched;
 
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -28,22 +28,22 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use crate::model::Event;
 use crate::pool::Show;
 
-/// What a view needs of the place it writes to.
+/// The output that a view writes to.
 pub(crate) trait Screen {
-    /// Data: the answer.
+    /// Prints the answer as data.
     fn answer(&mut self, text: &str);
 
     /// One event as one line of JSON.
     fn event(&mut self, event: &Event);
 
-    /// Conversation. `who` begins the line; `mood` may colour it.
-    fn line(&mut self, who: &str, mood: Mood, text: &str);
+    /// Prints a line for the user. `who` begins the line; `mood` may colour it.
+    fn line(&mut self, who: &str, style: LineStyle, text: &str);
 
-    /// Whether something may move on it.
-    fn is_lively(&self) -> bool;
+    /// Whether lines may be animated.
+    fn is_animated(&self) -> bool;
 }
 
-/// One screen for several who write to it.
+/// One screen shared by several writers.
 impl<S: Screen> Screen for Arc<Mutex<S>> {
     fn answer(&mut self, text: &str) {
         shared(self).answer(text);
@@ -53,12 +53,12 @@ impl<S: Screen> Screen for Arc<Mutex<S>> {
         shared(self).event(event);
     }
 
-    fn line(&mut self, who: &str, mood: Mood, text: &str) {
-        shared(self).line(who, mood, text);
+    fn line(&mut self, who: &str, style: LineStyle, text: &str) {
+        shared(self).line(who, style, text);
     }
 
-    fn is_lively(&self) -> bool {
-        shared(self).is_lively()
+    fn is_animated(&self) -> bool {
+        shared(self).is_animated()
     }
 }
 
@@ -66,9 +66,9 @@ pub(crate) fn shared<S>(screen: &Mutex<S>) -> MutexGuard<'_, S> {
     screen.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
-/// What kind of thing a line says.
+/// Determines the colour of a line.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Mood {
+pub(crate) enum LineStyle {
     Plain,
     Faint,
     Good,
@@ -76,14 +76,14 @@ pub(crate) enum Mood {
     Warning,
 }
 
-/// Either of the two views.
+/// A view for people or for programs.
 pub(crate) enum View<S> {
     Json(S),
     Lines(Lines<S>),
 }
 
 impl<S: Screen> View<S> {
-    /// Conversation beside the events; programs are told none.
+    /// Prints a line that is no event. JSON output has none.
     pub(crate) fn say(&mut self, text: &str) {
         if let Self::Lines(lines) = self {
             lines.say(text);

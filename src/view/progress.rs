@@ -1,4 +1,4 @@
-//! A moving line that says how far something long has come.
+//! An animated line that shows the progress of a long operation.
 
 use std::time::{Duration, Instant};
 
@@ -6,13 +6,13 @@ use indicatif::ProgressBar;
 
 use crate::model::plural;
 
-/// What is done sooner is not worth a line.
+/// Shorter operations show no line.
 const QUICK: Duration = Duration::from_millis(400);
 
-/// How often a line that stands still is drawn again, so that it is seen to live.
+/// Interval for redrawing an unchanged line, to show that the program is alive.
 const TICK: Duration = Duration::from_millis(120);
 
-/// Nothing where stderr is no terminal. Dropped, the line is gone.
+/// Shows nothing if stderr is not a terminal. The line disappears on drop.
 pub(crate) struct Progress {
     bar: Option<ProgressBar>,
     since: Instant,
@@ -23,14 +23,14 @@ impl Progress {
         Self { bar: is_shown.then(ProgressBar::hidden), since: Instant::now() }
     }
 
-    /// Something begins that may be long and cannot be counted.
+    /// Begins an operation whose steps cannot be counted.
     pub(crate) fn begin(&self, what: &str) {
         let Some(bar) = &self.bar else { return };
         bar.set_message(what.to_owned());
         self.show(bar);
     }
 
-    /// So many things were looked at.
+    /// Shows how many items have been processed.
     pub(crate) fn at(&self, what: &str, count: usize, noun: &str) {
         let Some(bar) = self.bar.as_ref().filter(|_| self.since.elapsed() > QUICK) else { return };
         bar.set_message(format!("{what}: {}", plural(count, noun)));

@@ -1,21 +1,21 @@
-//! What `squad watch` shows: what becomes of the team and its sessions, and each run as it goes.
+//! The output of `squad watch`: changes of the team and its sessions, and each run's events.
 
 use std::collections::BTreeMap;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
-use super::{Follow, Lines, Mood, Screen, Shown, Shows};
+use super::{LineStyle, Lines, Screen, ViewInput, ViewReceiver, WatchView};
 use crate::model::{Event, RunId, Slug, What, first_line, list};
 use crate::pool::Show;
 
-/// Characters of an answer.
+/// Characters shown of an answer.
 const ANSWER: usize = 200;
 
 pub(crate) struct Watched<'s, S> {
     screen: Shared<'s, S>,
     is_json: bool,
     runs: BTreeMap<RunId, Lines<Shared<'s, S>>>,
-    /// How many there are, for the screens of all of them.
+    /// The number of current runs, shared with their screens.
     count: Arc<AtomicUsize>,
 }
 
@@ -26,33 +26,35 @@ impl<'s, S: Screen> Watched<'s, S> {
         Self { screen, is_json, runs: BTreeMap::new(), count }
     }
 
-    fn own(&mut self, agent: Option<&Slug>, what: &What) {
+    fn show_own(&mut self, agent: Option<&Slug>, what: &What) {
         let who = agent.map_or("squad", Slug::as_str);
-        let (mood, text) = match what {
+        let (style, text) = match what {
             What::EngineStarted { engine, version, seconds, .. } => {
-                (Mood::Good, format!("engine {engine} {version}, started in {seconds:.1} s"))
+                (LineStyle::Good, format!("engine {engine} {version}, started in {seconds:.1} s"))
             }
             What::EngineFallback { from, to, reason } => {
-                (Mood::Warning, format!("{from} cannot start ({reason}); falling back to {to}"))
+                (LineStyle::Warning, format!("{from} cannot start ({reason}); falling back to {to}"))
             }
             What::SessionCreated { model, seconds, .. } => {
-                (Mood::Faint, format!("has a session on {model}, opened in {seconds:.2} s"))
+                (LineStyle::Faint, format!("has a session on {model}, opened in {seconds:.2} s"))
             }
-            What::SessionResumed { seconds, .. } => (Mood::Faint, format!("goes on in its session, {seconds:.2} s")),
-            What::SessionSuspended { .. } => (Mood::Faint, "is suspended until it is needed".to_owned()),
-            What::SessionDestroyed { .. } => (Mood::Faint, "has its session closed".to_owned()),
-            What::SessionError { reason, .. } => (Mood::Warning, reason.clone()),
-            What::ConnectionLost { reason } => (Mood::Warning, format!("connection lost: {reason}")),
-            What::ConnectionRestored { .. } => (Mood::Good, "connection restored".to_owned()),
+            What::SessionResumed { seconds, .. } => {
+                (LineStyle::Faint, format!("goes on in its session, {seconds:.2} s"))
+            }
+            What::SessionSuspended { .. } => (LineStyle::Faint, "is suspended until it is needed".to_owned()),
+            What::SessionDestroyed { .. } => (LineStyle::Faint, "has its session closed".to_owned()),
+            What::SessionError { reason, .. } => (LineStyle::Warning, reason.clone()),
+            What::ConnectionLost { reason } => (LineStyle::Warning, format!("connection lost: {reason}")),
+            What::ConnectionRestored { .. } => (LineStyle::Good, "connection restored".to_owned()),
             What::TeamChanged { problem: Some(problem), .. } => {
-                (Mood::Warning, format!("the team stays as it was: {problem}"))
+                (LineStyle::Warning, format!("the team stays as it was: {problem}"))
             }
-            What::TeamChanged { changed, joined, left, .. } => (Mood::Plain, team_changes(changed, joined, left)),
-            What::CharterChanged { diff } => (Mood::Plain, diff.trim_end().to_owned()),
+            What::TeamChanged { changed, joined, left, .. } => (LineStyle::Plain, team_changes(changed, joined, left)),
+            What::CharterChanged { diff } => (LineStyle::Plain, diff.trim_end().to_owned()),
             _ => return,
         };
         for line in text.lines() {
-            self.screen.line(who, mood, line);
+            self.screen.line(who, style, line);
         }
     }
 }
@@ -70,7 +72,7 @@ impl<S: Screen> Show for Watched<'_, S> {
             return self.screen.event(event);
         }
         if let What::RunStarted { text, .. } = &event.what {
-            self.screen.line("squad", Mood::Plain, &format!("run {}: {}", event.run, first_line(text, ANSWER)));
+            self.screen.line("squad", LineStyle::Plain, &format!("run {}: {}", event.run, first_line(text, ANSWER)));
         }
         if matches!(event.what, What::RunStarted { .. } | What::RunResumed { .. }) {
             let screen = Shared { run: Some(event.run.clone()), ..self.screen.clone() };
@@ -79,7 +81,7 @@ impl<S: Screen> Show for Watched<'_, S> {
         }
         match self.runs.get_mut(&event.run) {
             Some(lines) => lines.show(event),
-            None => self.own(event.agent.as_ref(), &event.what),
+            None => self.show_own(event.agent.as_ref(), &event.what),
         }
         if matches!(event.what, What::RunCompleted { .. }) {
             self.runs.remove(&event.run);
@@ -88,26 +90,26 @@ impl<S: Screen> Show for Watched<'_, S> {
     }
 }
 
-impl<S: Screen> Follow for Watched<'_, S> {
+impl<S: Screen> WatchView for Watched<'_, S> {
     fn answers(&self) -> bool {
         false
     }
 
-    fn follow(&mut self, shows: Shows) {
+    fn follow(&mut self, inputs: ViewReceiver) {
         loop {
-            match shows.next(None) {
-                Some(Shown::Event(event)) => self.show(&event),
-                Some(Shown::End) => return,
+            match inputs.next(None) {
+                Some(ViewInput::Event(event)) => self.show(&event),
+                Some(ViewInput::End) => return,
                 _ => {}
             }
         }
     }
 }
 
-/// One screen for several runs. Nothing moves on it, and an answer is whoever asked's to print.
+/// One screen for several runs, without animation. Answers are only announced: the client that asked prints them.
 struct Shared<'s, S> {
     screen: &'s Mutex<S>,
-    /// Whose lines these are: named while there are others.
+    /// The run these lines belong to, named while there are others.
     run: Option<RunId>,
     count: Arc<AtomicUsize>,
 }
@@ -126,21 +128,21 @@ impl<S> Clone for Shared<'_, S> {
 
 impl<S: Screen> Screen for Shared<'_, S> {
     fn answer(&mut self, text: &str) {
-        self.line("squad", Mood::Plain, &format!("answer: {}", first_line(text, ANSWER)));
+        self.line("squad", LineStyle::Plain, &format!("answer: {}", first_line(text, ANSWER)));
     }
 
     fn event(&mut self, event: &Event) {
         self.screen().event(event);
     }
 
-    fn line(&mut self, who: &str, mood: Mood, text: &str) {
+    fn line(&mut self, who: &str, style: LineStyle, text: &str) {
         match self.run.as_ref().filter(|_| self.count.load(Ordering::Relaxed) > 1) {
-            Some(run) => self.screen().line(who, mood, &format!("[{}] {text}", run.short())),
-            None => self.screen().line(who, mood, text),
+            Some(run) => self.screen().line(who, style, &format!("[{}] {text}", run.short())),
+            None => self.screen().line(who, style, text),
         }
     }
 
-    fn is_lively(&self) -> bool {
+    fn is_animated(&self) -> bool {
         false
     }
 }

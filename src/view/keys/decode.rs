@@ -1,8 +1,9 @@
-//! Keys from the bytes that a terminal sends.
+//! Decodes keys from a terminal's bytes.
 
 use super::Key;
 
-/// The first key and its bytes; a key that nobody knows is none. `None`: more is to come, unless `is_all`.
+/// The first key and its length in bytes; an unknown key is `None`. Returns `None` if more bytes are needed, unless
+/// `is_all`.
 pub(super) fn decode(bytes: &[u8], is_all: bool) -> Option<(Option<Key>, usize)> {
     let first = *bytes.first()?;
     let key = match first {
@@ -29,7 +30,7 @@ fn character(bytes: &[u8], is_all: bool) -> Option<(Option<Key>, usize)> {
     Some((Some(Key::Char(first)), first.len_utf8()))
 }
 
-/// The escape key, or one that is sent as a sequence that begins like it.
+/// The escape key, or a key sent as an escape sequence.
 fn escaped(bytes: &[u8], is_all: bool) -> Option<(Option<Key>, usize)> {
     let begin = match bytes.get(1) {
         Some(b'[' | b'O') => 2,

@@ -7,19 +7,19 @@ use rustix::termios::{LocalModes, OptionalActions, Termios, tcgetattr, tcgetpgrp
 use super::decode::decode;
 use super::{Heard, Key};
 
-/// How long the rest of a key may take to come.
-const MOMENT: Timespec = Timespec { tv_sec: 0, tv_nsec: 50_000_000 };
+/// How long the remaining bytes of a key may take.
+const KEY_TIMEOUT: Timespec = Timespec { tv_sec: 0, tv_nsec: 50_000_000 };
 
-/// How often to look whether the terminal is ours again.
-const SECOND: Timespec = Timespec { tv_sec: 1, tv_nsec: 0 };
+/// How often to check whether this process is in the foreground again.
+const BACKGROUND_POLL: Timespec = Timespec { tv_sec: 1, tv_nsec: 0 };
 
-/// Where nothing is dropped, or others use the terminal in between, this is known from here.
+/// Global, because the modes must be restored even without destructors, or after other programs used the terminal.
 static MODES: Mutex<Option<Modes>> = Mutex::new(None);
 
 struct Modes {
-    /// How the terminal was.
+    /// The original modes.
     before: Termios,
-    /// How it is while keys come as they are pressed.
+    /// The modes for reading single keys.
     raw: Option<Termios>,
 }
 
@@ -27,11 +27,12 @@ fn modes() -> MutexGuard<'static, Option<Modes>> {
     MODES.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
-/// While it lives, keys come as they are pressed.
+/// Enables single key presses while it lives.
 pub(crate) struct RawMode(());
 
 impl RawMode {
-    /// An error: standard input is no terminal, or somebody else's now; changing it would stop this process.
+    /// Fails if standard input is not a terminal, or if another program is in the foreground: changing it would then
+    /// stop this process.
     pub(crate) fn begin() -> io::Result<Self> {
         if !is_ours() {
             return Err(io::Error::other("the terminal belongs to another program"));
@@ -40,7 +41,7 @@ impl RawMode {
         let mut raw = before.clone();
         raw.local_modes.remove(LocalModes::ICANON | LocalModes::ECHO | LocalModes::IEXTEN);
         tcsetattr(stdin(), OptionalActions::Now, &raw)?;
-        // Some other one's modes are not what to go back to.
+        // Modes set by another program must not become the original ones.
         modes().get_or_insert(Modes { before, raw: None }).raw = Some(raw);
         Ok(Self(()))
     }
@@ -52,33 +53,33 @@ impl Drop for RawMode {
     }
 }
 
-/// Makes the terminal what it was, if it is anything else.
+/// Restores the original modes, if they were changed.
 pub(crate) fn restore() {
     if let Some(modes) = modes().take().filter(|_| is_ours()) {
-        // It cannot be said anywhere that it is gone.
+        // There is nowhere to report that the terminal is closed.
         let _ = tcsetattr(stdin(), OptionalActions::Now, &modes.before);
     }
 }
 
-/// After this process was stopped and goes on: keys come as they are pressed again, if they did.
+/// Sets the modes again after this process was stopped and continued.
 pub(crate) fn resume() {
     if let Some(raw) = modes().as_ref().and_then(|modes| modes.raw.as_ref()).filter(|_| is_ours()) {
         let _ = tcsetattr(stdin(), OptionalActions::Now, raw);
     }
 }
 
-/// From now on [`restore`] makes the terminal what it is at this moment, whoever changes it.
+/// Takes the current modes as those that [`restore`] sets.
 pub(crate) fn remember() {
     if let Ok(before) = tcgetattr(stdin()) {
         modes().get_or_insert(Modes { before, raw: None });
     }
 }
 
-/// Whether standard input is a terminal at which this program is in the foreground, or which has none.
+/// Whether standard input is a terminal, with this program in the foreground if it is the controlling one.
 pub(crate) fn is_ours() -> bool {
     match tcgetpgrp(stdin()) {
         Ok(group) => group == rustix::process::getpgrp(),
-        // A terminal that does not control this process does not stop it either.
+        // A terminal that does not control this process cannot stop it either.
         Err(_) => stdin().is_terminal(),
     }
 }
@@ -88,13 +89,13 @@ pub(crate) struct Keys {
     bytes: Vec<u8>,
 }
 
-/// Ends a wait for a key: the one that goes on, or the next.
+/// Ends the current wait for a key, or the next one.
 #[derive(Clone)]
 pub(crate) struct Waker(Arc<PipeWriter>);
 
 impl Waker {
     pub(crate) fn wake(&self) {
-        // Nobody waits any more.
+        // A failure means that nobody waits any more.
         let _ = (&*self.0).write(&[0]);
     }
 }
@@ -111,15 +112,15 @@ impl Keys {
             if let Some(key) = self.take(false) {
                 return Heard::Key(key);
             }
-            let is_begun = !self.bytes.is_empty();
+            let is_partial = !self.bytes.is_empty();
             let input = stdin();
             let mut sources = [PollFd::new(&input, PollFlags::IN), PollFd::new(&self.woken, PollFlags::IN)];
-            let polled = poll(&mut sources, is_begun.then_some(&MOMENT));
+            let polled = poll(&mut sources, is_partial.then_some(&KEY_TIMEOUT));
             let [has_input, is_woken] = sources.map(|source| !source.revents().is_empty());
             match polled {
                 Err(rustix::io::Errno::INTR) => {}
                 Err(_) => return Heard::End,
-                // Nothing more comes, so it is a key by itself.
+                // Nothing follows, so the bytes are a complete key.
                 Ok(0) => {
                     if let Some(key) = self.take(true) {
                         return Heard::Key(key);
@@ -129,9 +130,9 @@ impl Keys {
                     let _ = self.woken.read(&mut [0; 64]);
                     return Heard::Woken;
                 }
-                // In the background, reading would stop this process: until it is in front again, others' keys wait.
+                // Reading in the background would stop this process, so wait until it is in the foreground.
                 Ok(_) if has_input && !is_ours() && tcgetpgrp(&input).is_ok() => {
-                    let _ = poll(&mut [PollFd::new(&self.woken, PollFlags::IN)], Some(&SECOND));
+                    let _ = poll(&mut [PollFd::new(&self.woken, PollFlags::IN)], Some(&BACKGROUND_POLL));
                 }
                 Ok(_) if has_input => {
                     let mut bytes = [0; 256];
@@ -146,16 +147,16 @@ impl Keys {
         }
     }
 
-    /// The next of those that have come already.
+    /// The next key that has already been typed.
     pub(crate) fn buffered(&mut self) -> Option<Key> {
         loop {
             if let Some(key) = self.take(false) {
                 return Some(key);
             }
-            // Where one has begun, the rest of it is about to come.
-            let patience = if self.bytes.is_empty() { Timespec::default() } else { MOMENT };
+            // The remaining bytes of a key arrive soon after its first.
+            let timeout = if self.bytes.is_empty() { Timespec::default() } else { KEY_TIMEOUT };
             let input = stdin();
-            if !poll(&mut [PollFd::new(&input, PollFlags::IN)], Some(&patience)).is_ok_and(|ready| ready > 0) {
+            if !poll(&mut [PollFd::new(&input, PollFlags::IN)], Some(&timeout)).is_ok_and(|ready| ready > 0) {
                 return self.take(true);
             }
             let mut bytes = [0; 256];

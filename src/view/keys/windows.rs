@@ -7,10 +7,10 @@ use crossterm::event::{Event, KeyCode, KeyEvent, KeyEventKind, KeyModifiers, pol
 
 use super::{Heard, Key};
 
-/// How often to look whether anybody still waits: a console has nothing else to wait for beside its keys.
-const LOOK: Duration = Duration::from_millis(100);
+/// How often to check whether the wait has been ended: a console can wait for keys only.
+const POLL_INTERVAL: Duration = Duration::from_millis(100);
 
-/// The console gives keys as they are pressed, whatever its modes are.
+/// A console delivers single key presses in any mode.
 pub(crate) struct RawMode(());
 
 impl RawMode {
@@ -34,7 +34,7 @@ pub(crate) struct Keys {
     woken: Arc<AtomicBool>,
 }
 
-/// Ends a wait for a key: the one that goes on, or the next.
+/// Ends the current wait for a key, or the next one.
 #[derive(Clone)]
 pub(crate) struct Waker(Arc<AtomicBool>);
 
@@ -50,12 +50,12 @@ impl Keys {
         Ok((Self { woken: Arc::clone(&woken) }, Waker(woken)))
     }
 
-    /// The next of those that have come already.
+    /// The next key that has already been typed.
     pub(crate) fn buffered(&mut self) -> Option<Key> {
-        while poll(Duration::ZERO).is_ok_and(|has_come| has_come) {
+        while poll(Duration::ZERO).is_ok_and(|is_ready| is_ready) {
             if let Event::Key(event) = read().ok()?
                 && event.kind != KeyEventKind::Release
-                && let Some(key) = known(event)
+                && let Some(key) = translate(event)
             {
                 return Some(key);
             }
@@ -69,9 +69,9 @@ impl Keys {
             if self.woken.swap(false, Ordering::AcqRel) {
                 return Heard::Woken;
             }
-            match poll(LOOK).and_then(|has_come| if has_come { read().map(Some) } else { Ok(None) }) {
+            match poll(POLL_INTERVAL).and_then(|is_ready| if is_ready { read().map(Some) } else { Ok(None) }) {
                 Ok(Some(Event::Key(event))) if event.kind != KeyEventKind::Release => {
-                    if let Some(key) = known(event) {
+                    if let Some(key) = translate(event) {
                         return Heard::Key(key);
                     }
                 }
@@ -82,9 +82,9 @@ impl Keys {
     }
 }
 
-fn known(KeyEvent { code, modifiers, .. }: KeyEvent) -> Option<Key> {
+fn translate(KeyEvent { code, modifiers, .. }: KeyEvent) -> Option<Key> {
     Some(match code {
-        // What AltGr types is a character.
+        // AltGr produces characters.
         KeyCode::Char(letter) if modifiers & (KeyModifiers::CONTROL | KeyModifiers::ALT) == KeyModifiers::CONTROL => {
             Key::Control(letter.to_ascii_lowercase())
         }

@@ -1,4 +1,4 @@
-//! What the agents of a watch are at, as its events tell.
+//! The state of a watch's agents, derived from its events.
 
 use std::collections::BTreeMap;
 
@@ -9,7 +9,7 @@ use crate::model::{
 };
 use crate::pool::standing_session_id;
 
-/// Characters of what an agent is at; more is cut to the terminal's width.
+/// Characters kept of an agent's activity; the terminal's width may cut off more.
 const DOING: usize = 200;
 
 pub(super) struct Agents {
@@ -19,22 +19,22 @@ pub(super) struct Agents {
     pub(super) connection: ConnectionState,
 }
 
-/// Each agent has one for its own session, and one for each other that a run has opened for it.
+/// Each agent has a row for its own session, and one for each extra session that a run has opened for it.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(super) struct Key {
     pub(super) agent: Slug,
-    /// `None`: its own.
+    /// The run of an extra session; `None`: the agent's own session.
     of: Option<RunId>,
 }
 
 #[derive(Default)]
 pub(super) struct Row {
-    /// `None`: it has none yet.
+    /// `None`: no session yet.
     pub(super) state: Option<SessionState>,
     pub(super) work: Option<Work>,
     /// How its last work ended.
     pub(super) ended: Option<Outcome>,
-    /// Of its work, or of its last.
+    /// Usage of its current or last work.
     pub(super) usage: Usage,
 }
 
@@ -48,7 +48,7 @@ pub(super) struct Work {
 
 #[derive(Default)]
 pub(super) struct Run {
-    /// How many its plan has.
+    /// The number of steps in its plan.
     pub(super) steps: usize,
 }
 
@@ -68,20 +68,20 @@ impl Agents {
         self.runs.len()
     }
 
-    /// The steps of a run's plan, where there are several.
+    /// The number of steps in a run's plan, if there are several.
     pub(super) fn steps(&self, run: &RunId) -> Option<usize> {
         self.runs.get(run).map(|run| run.steps).filter(|steps| *steps > 1)
     }
 
-    /// Whether time matters.
+    /// Whether elapsed times have to be updated.
     pub(super) fn is_anyone_at_work(&self) -> bool {
         self.rows.values().any(|row| row.work.is_some())
     }
 
     pub(super) fn works_in(&self, run: &RunId, agent: &Slug) -> bool {
-        let is_it =
+        let matches =
             |(key, row): (&Key, &Row)| key.agent == *agent && row.work.as_ref().is_some_and(|work| work.run == *run);
-        self.rows.iter().any(is_it)
+        self.rows.iter().any(matches)
     }
 
     pub(super) fn is_open(&self, run: &RunId, question: u64) -> bool {
@@ -117,7 +117,7 @@ impl Agents {
             What::SessionCreated { .. } | What::SessionResumed { .. } => SessionState::Idle,
             What::SessionSuspended { .. } => SessionState::Suspended,
             What::SessionDestroyed { .. } => return self.close(key),
-            // It could not be opened.
+            // The session could not be opened.
             What::SessionError { .. }
                 if self.rows.get(&key).is_some_and(|row| row.state == Some(SessionState::Spawning)) =>
             {
@@ -126,13 +126,13 @@ impl Agents {
             _ => return,
         };
         let row = self.rows.entry(key).or_default();
-        // It is told late that a session is there which works already.
+        // This event may arrive after the session has begun to work.
         if row.work.is_none() || state == SessionState::Spawning {
             row.state = Some(state);
         }
     }
 
-    /// Its work, if there is any, goes on to its end.
+    /// Removes a session's row. Its work, if any, keeps a row until it ends.
     fn close(&mut self, key: Key) {
         let Some(row) = self.rows.remove(&key) else { return };
         if let Some(run) = row.work.as_ref().map(|work| work.run.clone()) {
@@ -152,7 +152,7 @@ impl Agents {
             }
             (_, What::RunCompleted { .. }) => self.end_run(&event.run),
             (agent, What::QuestionAsked { question, text }) => {
-                // What the run as a whole asks is the coordinator's to ask.
+                // Questions of the run itself are shown as the coordinator's.
                 let asks = agent.clone().unwrap_or_else(Slug::coordinator);
                 let (question, agent, text) = (*question, agent.clone(), text.clone());
                 let question = OpenQuestion { question, agent, since: event.at, text };
@@ -202,7 +202,7 @@ impl Agents {
         }
     }
 
-    /// The work that an agent begins in a run: in its own session, or in another one.
+    /// Starts an agent's work in a run, in its own session or an extra one.
     fn begin(&mut self, event: &Event, agent: &Slug, session: Option<(&str, SessionState)>) -> &mut Work {
         let (own, of_run) = keys(agent, &event.run);
         let is_in = |row: Option<&Row>| row.and_then(|row| row.work.as_ref()).is_some_and(|work| work.run == event.run);
@@ -212,7 +212,7 @@ impl Agents {
             None if is_own_free || is_in(self.rows.get(&own)) => own.clone(),
             _ => of_run.clone(),
         };
-        // It was thought to work in the other one.
+        // The work may have been assigned to the other row.
         let other = if key == own { of_run } else { own };
         let before = self.rows.get_mut(&other).filter(|row| is_in(Some(row))).and_then(|row| row.work.take());
         if other.of.is_some() && before.is_some() {
@@ -240,7 +240,7 @@ impl Agents {
         self.rows.remove(&of_run);
         if let Some(row) = self.rows.get_mut(&own).filter(|row| row.work.as_ref().is_some_and(|work| work.run == *run))
         {
-            row.rest(outcome);
+            row.set_idle(outcome);
         }
     }
 
@@ -248,13 +248,13 @@ impl Agents {
         self.runs.remove(run);
         self.rows.retain(|key, _| key.of.as_ref() != Some(run));
         for row in self.rows.values_mut().filter(|row| row.work.as_ref().is_some_and(|work| work.run == *run)) {
-            row.rest(None);
+            row.set_idle(None);
         }
     }
 }
 
 impl Row {
-    fn rest(&mut self, outcome: Option<Outcome>) {
+    fn set_idle(&mut self, outcome: Option<Outcome>) {
         self.work = None;
         self.ended = outcome;
         if self.state == Some(SessionState::Active) {

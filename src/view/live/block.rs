@@ -1,4 +1,4 @@
-//! What stands below the lines: a row for each agent, what is asked, and at the end how things are.
+//! The block below the lines: a row for each agent, an open dialog, and the status.
 
 use console::{measure_text_width, truncate_str};
 use jiff::Timestamp;
@@ -8,13 +8,13 @@ use super::controls::{Controls, Dialog};
 use crate::model::{Usage, plural, printable};
 
 /// Columns of an agent's name.
-const NAME: usize = 14;
-/// Columns below which nothing useful can be said of what an agent is at.
-const LEAST: usize = 12;
-/// Lines of a question.
-const QUESTION: usize = 8;
-/// Characters of what is typed, of which the end counts.
-const TYPED: usize = 50;
+const MAX_NAME: usize = 14;
+/// Fewer columns than this are too narrow to show an agent's activity.
+const MIN_ACTIVITY: usize = 12;
+/// Lines shown of a question.
+const MAX_QUESTION: usize = 8;
+/// Characters shown of an answer being typed, from its end.
+const MAX_TYPED: usize = 50;
 
 const KEYS: [&str; 7] = [
     "up, down, k, j  choose an agent",
@@ -34,11 +34,11 @@ pub(super) struct Size {
 }
 
 pub(super) fn block(agents: &Agents, controls: &Controls, now: Timestamp, size: Size) -> Vec<String> {
-    let foot = foot(agents, controls, size.lines);
-    let room = size.lines.saturating_sub(foot.len() + 1);
+    let footer = footer(agents, controls, size.lines);
+    let room = size.lines.saturating_sub(footer.len() + 1);
     let mut block = rows(agents, controls, now, Size { lines: room, ..size });
-    block.extend(foot);
-    // A line that reaches the edge would become two on some terminals.
+    block.extend(footer);
+    // On some terminals, a line that reaches the edge wraps.
     let width = size.columns.saturating_sub(1);
     let mut block: Vec<String> = block.iter().map(|line| cut(line, width)).collect();
     block.drain(..block.len().saturating_sub(size.lines.saturating_sub(1)));
@@ -57,9 +57,9 @@ fn rows(agents: &Agents, controls: &Controls, now: Timestamp, size: Size) -> Vec
     let chosen = controls.chosen(agents).and_then(|chosen| all.iter().position(|(key, _)| *key == chosen));
     let fits = size.lines.min(all.len());
     let shown = if fits < all.len() { fits.saturating_sub(1) } else { fits };
-    // The chosen one is among those that are shown.
+    // Scroll so that the selected row is visible.
     let first = chosen.map_or(0, |chosen| (chosen + 1).saturating_sub(shown.max(1)));
-    let name = all.iter().map(|(key, _)| key.agent.as_str().len()).max().unwrap_or_default().min(NAME);
+    let name = all.iter().map(|(key, _)| key.agent.as_str().len()).max().unwrap_or_default().min(MAX_NAME);
     let line = |(index, (key, row)): (usize, &(&Key, &Row))| {
         let mark = if chosen == Some(index) { "> " } else { "  " };
         format!("{mark}{}", line(agents, key, row, name, now, size.columns.saturating_sub(3)))
@@ -90,7 +90,7 @@ fn line(agents: &Agents, key: &Key, row: &Row, name: usize, now: Timestamp, widt
     }
     let right = right.join("  ");
     let taken = measure_text_width(&left) + measure_text_width(&right) + 4;
-    match width.checked_sub(taken).filter(|room| *room >= LEAST) {
+    match width.checked_sub(taken).filter(|room| *room >= MIN_ACTIVITY) {
         Some(room) => {
             let doing = truncate_str(&printable(&doing), room, "…").into_owned();
             let gap = " ".repeat(room - measure_text_width(&doing));
@@ -100,33 +100,33 @@ fn line(agents: &Agents, key: &Key, row: &Row, name: usize, now: Timestamp, widt
     }
 }
 
-/// Below the rows: what a person is asked, and how things are.
-fn foot(agents: &Agents, controls: &Controls, lines: usize) -> Vec<String> {
-    let mut foot = Vec::new();
+/// The lines below the rows: dialog and status.
+fn footer(agents: &Agents, controls: &Controls, lines: usize) -> Vec<String> {
+    let mut footer = Vec::new();
     match &controls.dialog {
         Dialog::None => {}
-        Dialog::Help => foot.extend(KEYS.map(str::to_owned)),
-        Dialog::Cancel { run, agent } => foot.push(format!("cancel the work of {agent} in run {}? y/n", run.short())),
+        Dialog::Help => footer.extend(KEYS.map(str::to_owned)),
+        Dialog::Cancel { run, agent } => footer.push(format!("cancel the work of {agent} in run {}? y/n", run.short())),
         Dialog::Answer { question, text, .. } => {
-            let most = QUESTION.min(lines.saturating_sub(3)).max(1);
+            let most = MAX_QUESTION.min(lines.saturating_sub(3)).max(1);
             let asked: Vec<&str> = question.text.lines().collect();
-            // What is asked at the end counts; a permission says there what `y` stands for.
+            // The last line matters most: for permissions it says what `y` means.
             let left_out = asked.len().saturating_sub(most);
             let (last, before) = asked.split_last().map_or(("", &[][..]), |(last, before)| (*last, before));
-            foot.extend(before.iter().take(most - 1).map(|line| (*line).to_owned()));
+            footer.extend(before.iter().take(most - 1).map(|line| (*line).to_owned()));
             if left_out > 0 {
-                foot.push(format!("  | … and {} more", plural(left_out, "line")));
+                footer.push(format!("  | … and {} more", plural(left_out, "line")));
             }
-            let end = text.char_indices().rev().nth(TYPED).map_or(text.as_str(), |(at, _)| &text[at..]);
-            foot.push(format!("{}{end}_   (Enter answers, Esc leaves it open)", with_space(last)));
+            let end = text.char_indices().rev().nth(MAX_TYPED).map_or(text.as_str(), |(at, _)| &text[at..]);
+            footer.push(format!("{}{end}_   (Enter answers, Esc leaves it open)", with_space(last)));
         }
     }
-    foot.push(status(agents, controls));
-    foot
+    footer.push(status(agents, controls));
+    footer
 }
 
-/// The end of a line that an agent is writing.
-pub(super) fn saying(text: &str, size: Size) -> String {
+/// The end of a message that an agent is writing.
+pub(super) fn partial_line(text: &str, size: Size) -> String {
     let mut room = size.columns.saturating_sub(4);
     let fits = |letter: &char| {
         let width = measure_text_width(letter.encode_utf8(&mut [0; 4]));
@@ -149,7 +149,7 @@ fn status(agents: &Agents, controls: &Controls) -> String {
     }
     let runs = if agents.runs() == 0 { "no run".to_owned() } else { plural(agents.runs(), "run") };
     let engine = if agents.engine.is_empty() { String::new() } else { format!("{} ", agents.engine) };
-    let keys = match (&controls.notice, &controls.looking) {
+    let keys = match (&controls.notice, &controls.inspected) {
         (Some(notice), _) => notice.clone(),
         (None, Some(agent)) => format!("looking into {agent}: Esc goes back"),
         (None, None) => "up/down choose, Enter looks in, c cancels, a answers, ? keys, q ends".to_owned(),
@@ -160,14 +160,14 @@ fn status(agents: &Agents, controls: &Controls) -> String {
 fn spent(usage: &Usage) -> Vec<String> {
     let mut parts = Vec::new();
     if usage.input_tokens + usage.output_tokens > 0 {
-        parts.push(format!("{} in {} out", amount(usage.input_tokens), amount(usage.output_tokens)));
+        parts.push(format!("{} in {} out", abbreviated(usage.input_tokens), abbreviated(usage.output_tokens)));
     }
     parts.extend(usage.cost_usd.map(|cost| format!("${cost:.2}")));
     parts
 }
 
 /// `950`, `1.2k`, `34k`, `1.2M`.
-fn amount(count: u64) -> String {
+fn abbreviated(count: u64) -> String {
     match count {
         0..1_000 => count.to_string(),
         1_000..10_000 => format!("{}.{}k", count / 1_000, count % 1_000 / 100),
@@ -176,7 +176,7 @@ fn amount(count: u64) -> String {
     }
 }
 
-/// `0:07`, `1:02:03`. A clock that is put back shows no time.
+/// `0:07`, `1:02:03`. Never negative, even if the clock was set back.
 fn elapsed(since: Timestamp, now: Timestamp) -> String {
     let seconds = now.as_second().saturating_sub(since.as_second()).max(0);
     let (hours, minutes, seconds) = (seconds / 3600, seconds % 3600 / 60, seconds % 60);

@@ -1,4 +1,4 @@
-//! A screen with a block at its bottom: lines scroll above it.
+//! A screen with a block at the bottom; lines scroll above it.
 
 use std::collections::VecDeque;
 
@@ -6,30 +6,30 @@ use console::{Term, measure_text_width};
 
 use super::block::Size;
 use crate::model::Event;
-use crate::view::{Mood, Screen};
+use crate::view::{LineStyle, Screen};
 
-/// Lines that may wait while only one agent's are shown; the oldest go.
-const HELD: usize = 1_000;
+/// Lines that may wait while one agent's lines are shown. Beyond that, the oldest are dropped.
+const MAX_DEFERRED: usize = 1_000;
 
 pub(crate) struct Board<S> {
     screen: S,
     terminal: Term,
-    /// The block as it stands.
+    /// The block as it was drawn.
     block: Vec<String>,
-    held: Option<Held>,
+    deferred: Option<Deferred>,
 }
 
 /// Lines that wait.
 #[derive(Default)]
-struct Held {
-    lines: VecDeque<(String, Mood, String)>,
-    /// How many there was no room for.
+struct Deferred {
+    lines: VecDeque<(String, LineStyle, String)>,
+    /// How many were dropped.
     left_out: usize,
 }
 
 impl<S: Screen> Board<S> {
     pub(crate) fn new(screen: S) -> Self {
-        Self { screen, terminal: Term::buffered_stderr(), block: Vec::new(), held: None }
+        Self { screen, terminal: Term::buffered_stderr(), block: Vec::new(), deferred: None }
     }
 
     pub(crate) fn into_screen(mut self) -> S {
@@ -43,7 +43,7 @@ impl<S: Screen> Board<S> {
         Size { lines: usize::from(lines), columns: usize::from(columns).max(1) }
     }
 
-    /// Whether the block stands.
+    /// Whether the block is visible.
     pub(super) fn is_drawn(&self) -> bool {
         !self.block.is_empty()
     }
@@ -52,13 +52,13 @@ impl<S: Screen> Board<S> {
         self.draw(Vec::new());
     }
 
-    /// Where this fails the terminal is gone, and with it whoever reads it.
+    /// Errors are ignored: they mean that the terminal is closed.
     pub(super) fn draw(&mut self, block: Vec<String>) {
         if block == self.block {
             return;
         }
         let Size { columns, lines } = self.size();
-        // Made narrower, a terminal breaks what is too long now.
+        // A terminal made narrower wraps lines that are now too long.
         let height = |line: &String| measure_text_width(line).div_ceil(columns).max(1);
         let height: usize = self.block.iter().map(height).sum();
         if height > 0 {
@@ -72,26 +72,26 @@ impl<S: Screen> Board<S> {
         self.block = block;
     }
 
-    /// From here on only what is shown at once is shown.
-    pub(super) fn hold(&mut self) {
-        self.held.get_or_insert_default();
+    /// From now on, lines wait unless written with [`Self::write_now`].
+    pub(super) fn defer(&mut self) {
+        self.deferred.get_or_insert_default();
     }
 
-    /// Shows what has waited.
+    /// Writes the waiting lines.
     pub(super) fn release(&mut self) {
-        let Some(Held { lines, left_out }) = self.held.take() else { return };
+        let Some(Deferred { lines, left_out }) = self.deferred.take() else { return };
         if left_out > 0 {
-            self.line("squad", Mood::Faint, &format!("{left_out} lines are left out; `squad log` has them"));
+            self.line("squad", LineStyle::Faint, &format!("{left_out} lines are left out; `squad log` has them"));
         }
-        for (who, mood, text) in lines {
-            self.line(&who, mood, &text);
+        for (who, style, text) in lines {
+            self.line(&who, style, &text);
         }
     }
 
-    /// A line that does not wait.
-    pub(super) fn at_once(&mut self, who: &str, mood: Mood, text: &str) {
+    /// Writes a line even while lines wait.
+    pub(super) fn write_now(&mut self, who: &str, style: LineStyle, text: &str) {
         self.clear();
-        self.screen.line(who, mood, text);
+        self.screen.line(who, style, text);
     }
 }
 
@@ -105,16 +105,16 @@ impl<S: Screen> Screen for Board<S> {
         self.screen.event(event);
     }
 
-    fn line(&mut self, who: &str, mood: Mood, text: &str) {
-        let Some(held) = &mut self.held else { return self.at_once(who, mood, text) };
-        held.lines.push_back((who.to_owned(), mood, text.to_owned()));
-        if held.lines.len() > HELD {
-            held.lines.pop_front();
-            held.left_out += 1;
+    fn line(&mut self, who: &str, style: LineStyle, text: &str) {
+        let Some(deferred) = &mut self.deferred else { return self.write_now(who, style, text) };
+        deferred.lines.push_back((who.to_owned(), style, text.to_owned()));
+        if deferred.lines.len() > MAX_DEFERRED {
+            deferred.lines.pop_front();
+            deferred.left_out += 1;
         }
     }
 
-    fn is_lively(&self) -> bool {
+    fn is_animated(&self) -> bool {
         false
     }
 }

@@ -1,17 +1,17 @@
-//! What a person does with the keys: chooses, looks, cancels, answers.
+//! Interprets keys: select, inspect, cancel, answer.
 
 use super::agents::{Agents, Key as RowKey};
 use crate::model::{OpenQuestion, RunId, Slug};
+use crate::view::channel::UserCommand;
 use crate::view::keys::Key;
-use crate::view::shown::Wish;
 
 #[derive(Default)]
 pub(super) struct Controls {
     chosen: Option<RowKey>,
-    /// Only this one's lines are shown.
-    pub(super) looking: Option<Slug>,
+    /// The agent whose lines alone are shown.
+    pub(super) inspected: Option<Slug>,
     pub(super) dialog: Dialog,
-    /// Said until the next key.
+    /// Shown until the next key.
     pub(super) notice: Option<String>,
     pub(super) is_ending: bool,
 }
@@ -28,25 +28,25 @@ pub(super) enum Dialog {
     Answer {
         run: RunId,
         question: OpenQuestion,
-        /// What is typed so far.
+        /// The answer typed so far.
         text: String,
     },
 }
 
-/// What is to be done for a key.
+/// What to do after a key.
 #[derive(Debug, PartialEq, Eq)]
-pub(super) enum Act {
+pub(super) enum Action {
     Nothing,
-    Wish(Wish),
-    /// Look into an agent.
-    Look(Slug),
+    UserCommand(UserCommand),
+    /// Show this agent's lines only.
+    Inspect(Slug),
     Back,
     /// End the watch.
     End,
 }
 
 impl Controls {
-    /// The row that is chosen. Where it is gone, the one that has its place.
+    /// The selected row. If it is gone, its successor.
     pub(super) fn chosen<'a>(&self, agents: &'a Agents) -> Option<&'a RowKey> {
         let rows = agents.rows();
         match &self.chosen {
@@ -55,48 +55,48 @@ impl Controls {
         }
     }
 
-    pub(super) fn press(&mut self, key: Key, agents: &Agents) -> Act {
+    pub(super) fn press(&mut self, key: Key, agents: &Agents) -> Action {
         self.notice = None;
         match std::mem::take(&mut self.dialog) {
             Dialog::None => self.plain(key, agents),
             Dialog::Help => match key {
-                Key::Char('q') | Key::Control('d') => Act::End,
-                _ => Act::Nothing,
+                Key::Char('q') | Key::Control('d') => Action::End,
+                _ => Action::Nothing,
             },
             Dialog::Cancel { run, agent } => match key {
-                Key::Char('y' | 'Y') => Act::Wish(Wish::Cancel { run, agent }),
-                Key::Char('n' | 'N') | Key::Escape | Key::Enter => Act::Nothing,
-                Key::Control('d') => Act::End,
+                Key::Char('y' | 'Y') => Action::UserCommand(UserCommand::Cancel { run, agent }),
+                Key::Char('n' | 'N') | Key::Escape | Key::Enter => Action::Nothing,
+                Key::Control('d') => Action::End,
                 _ => {
                     self.dialog = Dialog::Cancel { run, agent };
-                    Act::Nothing
+                    Action::Nothing
                 }
             },
             Dialog::Answer { run, question, text } => self.answer(key, run, question, text),
         }
     }
 
-    fn plain(&mut self, key: Key, agents: &Agents) -> Act {
+    fn plain(&mut self, key: Key, agents: &Agents) -> Action {
         match key {
             Key::Up | Key::Char('k') => self.choose(agents, -1),
             Key::Down | Key::Char('j') => self.choose(agents, 1),
             Key::Char('?') => self.dialog = Dialog::Help,
             Key::Char('c') => self.begin_to_cancel(agents),
             Key::Char('a') => self.begin_to_answer(agents),
-            Key::Char('q') | Key::Control('d') => return Act::End,
-            Key::Enter | Key::Escape if self.looking.is_some() => {
-                self.looking = None;
-                return Act::Back;
+            Key::Char('q') | Key::Control('d') => return Action::End,
+            Key::Enter | Key::Escape if self.inspected.is_some() => {
+                self.inspected = None;
+                return Action::Back;
             }
             Key::Enter => {
                 if let Some(row) = self.chosen(agents) {
-                    self.looking = Some(row.agent.clone());
-                    return Act::Look(row.agent.clone());
+                    self.inspected = Some(row.agent.clone());
+                    return Action::Inspect(row.agent.clone());
                 }
             }
             _ => {}
         }
-        Act::Nothing
+        Action::Nothing
     }
 
     fn choose(&mut self, agents: &Agents, by: isize) {
@@ -123,21 +123,21 @@ impl Controls {
         }
     }
 
-    fn answer(&mut self, key: Key, run: RunId, question: OpenQuestion, mut text: String) -> Act {
+    fn answer(&mut self, key: Key, run: RunId, question: OpenQuestion, mut text: String) -> Action {
         match key {
-            Key::Enter => return Act::Wish(Wish::Answer { run, question: question.question, text }),
-            Key::Escape => return Act::Nothing,
-            Key::Control('d') if text.is_empty() => return Act::End,
+            Key::Enter => return Action::UserCommand(UserCommand::Answer { run, question: question.question, text }),
+            Key::Escape => return Action::Nothing,
+            Key::Control('d') if text.is_empty() => return Action::End,
             Key::Char(letter) => text.push(letter),
             Key::Backspace => drop(text.pop()),
             Key::Control('u') => text.clear(),
             _ => {}
         }
         self.dialog = Dialog::Answer { run, question, text };
-        Act::Nothing
+        Action::Nothing
     }
 
-    /// What is asked for may have happened meanwhile.
+    /// Closes a dialog that is no longer needed.
     pub(super) fn settle(&mut self, agents: &Agents) {
         let is_over = match &self.dialog {
             Dialog::None | Dialog::Help => false,

@@ -1,4 +1,4 @@
-//! The live view of a watch: lines scroll by as ever, and below them stands what each agent is at.
+//! The live view of a watch: lines scroll above a block that shows the state of each agent.
 //!
 //! ```text
 //! events ─┬→ Watched ─→ lines ──→ Board ─→ terminal
@@ -7,8 +7,8 @@
 //! keys ───→ Controls ─┘
 //! ```
 //!
-//! `Agents`, `Recent` and `Controls` are folds over what comes, and `block` is text made of them: all of it is tested
-//! without a terminal. Nothing is drawn unless something has come or, while somebody works, a second has passed.
+//! `Agents`, `Recent` and `Controls` fold over the input, and `block` renders them as text; all are tested without a
+//! terminal. The view redraws only after input, or once a second while an agent works.
 
 mod agents;
 mod block;
@@ -25,18 +25,18 @@ use std::time::{Duration, Instant};
 pub(crate) use board::Board;
 
 use super::keys::{Heard, Keys, RawMode, Waker, restore};
-use super::{Follow, Mood, Screen, Shown, Shows, Watched};
+use super::{LineStyle, Screen, ViewInput, ViewReceiver, WatchView, Watched};
 use crate::env::Clock;
 use crate::model::{Event, Slug, printable};
 use crate::pool::Show;
 use agents::Agents;
-use controls::{Act, Controls};
+use controls::{Action, Controls};
 use recent::Recent;
 
-/// The least time between two pictures of which only the block is another.
+/// Minimum time between redraws that change only the block.
 const FRAME: Duration = Duration::from_millis(50);
 const SECOND: Duration = Duration::from_secs(1);
-/// What comes together is shown together, up to this much.
+/// Input that has arrived is shown together, up to this many items.
 const BATCH: usize = 500;
 
 pub(crate) struct Live<'s, S: Screen> {
@@ -46,11 +46,11 @@ pub(crate) struct Live<'s, S: Screen> {
     agents: Agents,
     recent: Recent,
     controls: Controls,
-    /// `None`: the terminal is another program's.
+    /// `None`: another program has the terminal.
     raw: Option<RawMode>,
     is_stopped: bool,
-    /// The block may be another one since it was drawn.
-    is_due: bool,
+    /// The block may have changed since it was drawn.
+    needs_redraw: bool,
     drawn: Instant,
 }
 
@@ -67,7 +67,7 @@ impl<'s, S: Screen> Live<'s, S> {
             controls,
             raw: None,
             is_stopped: false,
-            is_due: true,
+            needs_redraw: true,
             drawn: Instant::now(),
         }
     }
@@ -76,41 +76,41 @@ impl<'s, S: Screen> Live<'s, S> {
         self.board.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// How long to wait for what comes next. `None`: as long as it takes.
-    fn patience(&self) -> Option<Duration> {
+    /// How long to wait for input. `None`: without limit.
+    fn wait_time(&self) -> Option<Duration> {
         if self.raw.is_none() {
-            // It may be ours again.
+            // Check whether the terminal is free again.
             return Some(SECOND);
         }
-        if self.is_due {
+        if self.needs_redraw {
             return Some(FRAME.saturating_sub(self.drawn.elapsed()));
         }
         self.agents.is_anyone_at_work().then_some(SECOND)
     }
 
-    /// Returns whether it goes on.
-    fn take(&mut self, shown: Shown, shows: &Shows) -> bool {
+    /// Returns `false` at the end.
+    fn handle(&mut self, shown: ViewInput, inputs: &ViewReceiver) -> bool {
         match shown {
-            Shown::Event(event) => self.event(&event),
-            Shown::Key(key) => match self.controls.press(key, &self.agents) {
-                Act::Nothing => {}
-                // The watch hears it, or is about to end.
-                Act::Wish(wish) => drop(shows.wishes.send(wish)),
-                Act::Look(agent) => self.look(&agent),
-                Act::Back => self.back(),
-                Act::End => shows.end.notify_one(),
+            ViewInput::Event(event) => self.event(&event),
+            ViewInput::Key(key) => match self.controls.press(key, &self.agents) {
+                Action::Nothing => {}
+                // The watch receives it unless it is ending.
+                Action::UserCommand(wish) => drop(inputs.commands.send(wish)),
+                Action::Inspect(agent) => self.inspect(&agent),
+                Action::Back => self.back(),
+                Action::End => inputs.end.notify_one(),
             },
-            Shown::Resized => self.board().clear(),
-            Shown::Stop => self.stop(),
-            Shown::GoesOn => {
+            ViewInput::Resized => self.board().clear(),
+            ViewInput::Stop => self.stop(),
+            ViewInput::Resumed => {
                 self.board().clear();
                 self.is_stopped = false;
             }
-            Shown::Ending => {
+            ViewInput::Ending => {
                 self.controls.is_ending = true;
                 self.back();
             }
-            Shown::End => return false,
+            ViewInput::End => return false,
         }
         true
     }
@@ -119,28 +119,28 @@ impl<'s, S: Screen> Live<'s, S> {
         self.lines.show(event);
         self.agents.note(event);
         let lines = self.recent.note(event);
-        if self.controls.looking.is_some() && self.controls.looking == event.agent {
-            self.at_once(event.agent.as_ref(), &lines);
+        if self.controls.inspected.is_some() && self.controls.inspected == event.agent {
+            self.write_now(event.agent.as_ref(), &lines);
         }
         self.controls.settle(&self.agents);
     }
 
-    fn at_once(&self, agent: Option<&Slug>, lines: &[(Mood, String)]) {
+    fn write_now(&self, agent: Option<&Slug>, lines: &[(LineStyle, String)]) {
         let who = agent.map_or("squad", Slug::as_str);
-        for (mood, line) in lines {
-            self.board().at_once(who, *mood, line);
+        for (style, line) in lines {
+            self.board().write_now(who, *style, line);
         }
     }
 
-    fn look(&mut self, agent: &Slug) {
-        self.board().hold();
-        self.board().at_once("squad", Mood::Faint, &format!("looking into {agent}; Esc goes back"));
-        let lines: Vec<(Mood, String)> = self.recent.lines(agent).cloned().collect();
-        self.at_once(Some(agent), &lines);
+    fn inspect(&mut self, agent: &Slug) {
+        self.board().defer();
+        self.board().write_now("squad", LineStyle::Faint, &format!("looking into {agent}; Esc goes back"));
+        let lines: Vec<(LineStyle, String)> = self.recent.lines(agent).cloned().collect();
+        self.write_now(Some(agent), &lines);
     }
 
     fn back(&mut self) {
-        self.controls.looking = None;
+        self.controls.inspected = None;
         self.board().release();
     }
 
@@ -151,16 +151,16 @@ impl<'s, S: Screen> Live<'s, S> {
             return board.clear();
         }
         let mut block = block::block(&self.agents, &self.controls, self.clock.now(), size);
-        if let Some(agent) = &self.controls.looking {
-            let saying = block::saying(&printable(self.recent.saying(agent)), size);
-            if !saying.is_empty() && block.len() + 1 < size.lines {
-                block.insert(0, saying);
+        if let Some(agent) = &self.controls.inspected {
+            let partial = block::partial_line(&printable(self.recent.partial_line(agent)), size);
+            if !partial.is_empty() && block.len() + 1 < size.lines {
+                block.insert(0, partial);
             }
         }
         board.draw(block);
     }
 
-    /// Stops the program, as whoever pressed Ctrl-Z wants.
+    /// Suspends the program, as for Ctrl-Z.
     fn stop(&mut self) {
         self.board().clear();
         self.raw = None;
@@ -170,68 +170,68 @@ impl<'s, S: Screen> Live<'s, S> {
         let _ = rustix::process::kill_process(rustix::process::getpid(), rustix::process::Signal::STOP);
     }
 
-    fn show_all(&mut self, shows: &Shows) {
+    fn show_all(&mut self, inputs: &ViewReceiver) {
         loop {
-            let mut next = shows.next(self.patience());
+            let mut next = inputs.next(self.wait_time());
             let mut count = 0;
             while let Some(shown) = next {
-                if !self.take(shown, shows) {
+                if !self.handle(shown, inputs) {
                     return;
                 }
                 count += 1;
-                next = if count < BATCH { shows.next(Some(Duration::ZERO)) } else { None };
+                next = if count < BATCH { inputs.next(Some(Duration::ZERO)) } else { None };
             }
             if self.raw.is_none() && !self.is_stopped {
                 self.raw = RawMode::begin().ok();
             }
-            self.is_due = true;
-            // Lines have taken its place, or it has stood for long enough.
+            self.needs_redraw = true;
+            // Lines have replaced the block, or it has been visible long enough.
             if !self.board().is_drawn() || self.drawn.elapsed() >= FRAME {
                 self.draw();
-                self.is_due = false;
+                self.needs_redraw = false;
                 self.drawn = Instant::now();
             }
         }
     }
 }
 
-impl<S: Screen> Follow for Live<'_, S> {
+impl<S: Screen> WatchView for Live<'_, S> {
     fn answers(&self) -> bool {
         true
     }
 
-    fn follow(&mut self, shows: Shows) {
-        let _given_back = GivesBack;
+    fn follow(&mut self, inputs: ViewReceiver) {
+        let _restore = RestoreTerminal;
         self.raw = RawMode::begin().ok();
-        let listening = listen(&shows);
-        self.show_all(&shows);
+        let listening = listen(&inputs);
+        self.show_all(&inputs);
         self.board().clear();
         self.back();
         self.raw = None;
         if let Some((waker, thread)) = listening {
             waker.wake();
-            // It has nothing left to do.
+            // The thread's result does not matter.
             let _ = thread.join();
         }
     }
 }
 
-/// A defect of the view does not keep the terminal.
-struct GivesBack;
+/// Restores the terminal even after a panic in the view.
+struct RestoreTerminal;
 
-impl Drop for GivesBack {
+impl Drop for RestoreTerminal {
     fn drop(&mut self) {
         restore();
     }
 }
 
-/// Waits for keys on a thread of its own. `None`: the view does without.
-fn listen(shows: &Shows) -> Option<(Waker, JoinHandle<()>)> {
+/// Reads keys on a thread. `None`: the view works without keys.
+fn listen(inputs: &ViewReceiver) -> Option<(Waker, JoinHandle<()>)> {
     let (mut keys, waker) = Keys::new().ok()?;
-    let showing = shows.showing.clone();
+    let sender = inputs.sender.clone();
     let listen = move || {
         while let Heard::Key(key) = keys.next() {
-            showing.send(Shown::Key(key));
+            sender.send(ViewInput::Key(key));
         }
     };
     let thread = thread::Builder::new().name("keys".to_owned()).spawn(listen).ok()?;

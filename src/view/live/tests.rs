@@ -1,14 +1,14 @@
-//! Events and keys in, text out: no terminal.
+//! Events and keys in, text out, without a terminal.
 
 use expect_test::{Expect, expect};
 
 use super::agents::Agents;
 use super::block::{Size, block};
-use super::controls::{Act, Controls};
+use super::controls::{Action, Controls};
 use super::recent::Recent;
 use crate::model::{ConnectionState, End, EntryId, Event, Plan, PlanKind, Position, RunId, Slug, Tier, Usage, What};
+use crate::view::channel::UserCommand;
 use crate::view::keys::Key;
-use crate::view::shown::Wish;
 
 const WATCH: &str = "20260105-090000-0000aa";
 const RUN: &str = "20260105-090000-0000b1";
@@ -70,7 +70,7 @@ fn tool(tool: &str, detail: &str) -> What {
     What::ToolStarted { call: "1".to_owned(), tool: tool.to_owned(), detail: detail.to_owned() }
 }
 
-/// A team of which nobody works.
+/// A team with no one at work.
 fn rested() -> Agents {
     let mut agents = Agents::default();
     let started =
@@ -87,7 +87,7 @@ fn rested() -> Agents {
     agents
 }
 
-/// The same with Ada at work.
+/// The same with ada at work.
 fn at_work() -> Agents {
     let mut agents = rested();
     for event in [
@@ -101,7 +101,7 @@ fn at_work() -> Agents {
     agents
 }
 
-fn shows(agents: &Agents, controls: &Controls, size: Size, expected: &Expect) {
+fn inputs(agents: &Agents, controls: &Controls, size: Size, expected: &Expect) {
     let now = "2026-01-05T09:01:05Z".parse().expect("a time stamp");
     let mut text = block(agents, controls, now, size).join("\n");
     assert!(text.lines().all(|line| console::measure_text_width(line) < size.columns), "{text}");
@@ -114,7 +114,7 @@ fn shows(agents: &Agents, controls: &Controls, size: Size, expected: &Expect) {
 fn each_agent_has_a_row_that_says_what_it_is_at() {
     let mut agents = rested();
     let controls = Controls::default();
-    shows(
+    inputs(
         &agents,
         &controls,
         WIDE,
@@ -127,13 +127,13 @@ fn each_agent_has_a_row_that_says_what_it_is_at() {
     agents = at_work();
     let usage = Usage { input_tokens: 12_345, output_tokens: 987, cost_usd: Some(0.123), ..Usage::default() };
     agents.note(&at(RUN, "ada", 5, What::Usage(usage)));
-    // A second run has the one that is at work in a session of its own, and one that waits.
+    // In a second run, the working agent has an extra session, and another agent waits.
     agents.note(&at(OTHER, "", 6, run_started()));
     agents.note(&at(OTHER, "", 6, What::StepStarted { agents: vec![slug("ada"), slug("zoe")] }));
     agents.note(&at(OTHER, "ada", 7, created("squad-ada-other")));
     agents.note(&at(OTHER, "ada", 8, What::MessageDelta { text: "I".to_owned() }));
     agents.note(&at(WATCH, "bob", 9, What::SessionSuspended { session: "squad-bob".to_owned() }));
-    shows(
+    inputs(
         &agents,
         &controls,
         WIDE,
@@ -145,12 +145,12 @@ fn each_agent_has_a_row_that_says_what_it_is_at() {
         rehearsal 1.0 connected; 2 runs; up/down choose, Enter looks in, c cancels, a answers, ? keys, q ends
     "#]],
     );
-    // Over: its own session stays, the other one goes.
+    // After the end, its own session stays and the extra one is gone.
     agents.note(&at(RUN, "ada", 20, What::Completed(End::default())));
     agents.note(&at(OTHER, "ada", 20, What::Failed(End::default())));
     agents.note(&at(WATCH, "bob", 21, What::SessionSpawning { session: "squad-bob".to_owned() }));
     agents.note(&connection(ConnectionState::Reconnecting));
-    shows(
+    inputs(
         &agents,
         &controls,
         WIDE,
@@ -170,7 +170,7 @@ fn a_small_terminal_shows_what_it_has_room_for() {
         agents.note(&at(WATCH, name, 1, created(&format!("squad-{name}"))));
     }
     let mut controls = Controls::default();
-    shows(
+    inputs(
         &agents,
         &controls,
         Size { lines: 6, columns: 48 },
@@ -185,7 +185,7 @@ fn a_small_terminal_shows_what_it_has_room_for() {
     for _ in 0..5 {
         controls.press(Key::Down, &agents);
     }
-    shows(
+    inputs(
         &agents,
         &controls,
         Size { lines: 6, columns: 48 },
@@ -213,7 +213,7 @@ fn shows_something(agents: &Agents, controls: &Controls, size: Size) {
 fn what_models_say_cannot_move_the_cursor() {
     let mut agents = at_work();
     agents.note(&at(RUN, "ada", 5, tool("shell\u{1b}[2J", "a\u{1b}]0;x\u{7}\rb")));
-    shows(
+    inputs(
         &agents,
         &Controls::default(),
         WIDE,
@@ -238,7 +238,7 @@ fn a_question_is_answered_by_key() {
     let asks = "ada wants to use write:\n  | a.txt\nAllow it? [y/N] ";
     agents.note(&at(RUN, "ada", 5, question(7, asks)));
     let mut controls = Controls::default();
-    shows(
+    inputs(
         &agents,
         &controls,
         WIDE,
@@ -248,11 +248,11 @@ fn a_question_is_answered_by_key() {
         rehearsal 1.0 connected; 1 run; up/down choose, Enter looks in, c cancels, a answers, ? keys, q ends
     "#]],
     );
-    assert_eq!(controls.press(Key::Char('a'), &agents), Act::Nothing);
+    assert_eq!(controls.press(Key::Char('a'), &agents), Action::Nothing);
     for key in [Key::Char('n'), Key::Backspace, Key::Char('y')] {
-        assert_eq!(controls.press(key, &agents), Act::Nothing);
+        assert_eq!(controls.press(key, &agents), Action::Nothing);
     }
-    shows(
+    inputs(
         &agents,
         &controls,
         WIDE,
@@ -265,13 +265,13 @@ fn a_question_is_answered_by_key() {
         rehearsal 1.0 connected; 1 run; up/down choose, Enter looks in, c cancels, a answers, ? keys, q ends
     "#]],
     );
-    let answer = Wish::Answer { run: RunId::new(RUN), question: 7, text: "y".to_owned() };
-    assert_eq!(controls.press(Key::Enter, &agents), Act::Wish(answer));
-    // Answered elsewhere while somebody types, it is no question any more.
+    let answer = UserCommand::Answer { run: RunId::new(RUN), question: 7, text: "y".to_owned() };
+    assert_eq!(controls.press(Key::Enter, &agents), Action::UserCommand(answer));
+    // A question answered elsewhere while the user types is closed.
     controls.press(Key::Char('a'), &agents);
     agents.note(&at(RUN, "ada", 6, What::QuestionAnswered { question: 7 }));
     controls.settle(&agents);
-    shows(
+    inputs(
         &agents,
         &controls,
         WIDE,
@@ -281,12 +281,12 @@ fn a_question_is_answered_by_key() {
         rehearsal 1.0 connected; 1 run; the question has its answer, or needs none any more
     "#]],
     );
-    assert_eq!(controls.press(Key::Char('a'), &agents), Act::Nothing);
+    assert_eq!(controls.press(Key::Char('a'), &agents), Action::Nothing);
     assert_eq!(controls.notice.as_deref(), Some("ada asks nothing"));
-    // What the run asks is for the coordinator's row, while it is asked.
+    // The coordinator's row shows the run's own question while it is open.
     let asks = Event { agent: None, ..at(RUN, "", 7, question(8, "Who works on it: ada, bob? [Enter: nobody] ")) };
     agents.note(&asks);
-    shows(
+    inputs(
         &agents,
         &controls,
         WIDE,
@@ -306,7 +306,7 @@ fn work_is_cancelled_by_key_and_only_after_a_yes() {
     let agents = at_work();
     let mut controls = Controls::default();
     controls.press(Key::Char('c'), &agents);
-    shows(
+    inputs(
         &agents,
         &controls,
         WIDE,
@@ -317,17 +317,17 @@ fn work_is_cancelled_by_key_and_only_after_a_yes() {
         rehearsal 1.0 connected; 1 run; up/down choose, Enter looks in, c cancels, a answers, ? keys, q ends
     "#]],
     );
-    assert_eq!(controls.press(Key::Char('n'), &agents), Act::Nothing);
+    assert_eq!(controls.press(Key::Char('n'), &agents), Action::Nothing);
     controls.press(Key::Char('c'), &agents);
-    let cancel = Wish::Cancel { run: RunId::new(RUN), agent: slug("ada") };
-    assert_eq!(controls.press(Key::Char('y'), &agents), Act::Wish(cancel));
+    let cancel = UserCommand::Cancel { run: RunId::new(RUN), agent: slug("ada") };
+    assert_eq!(controls.press(Key::Char('y'), &agents), Action::UserCommand(cancel));
     controls.press(Key::Down, &agents);
     controls.press(Key::Char('c'), &agents);
     assert_eq!(controls.notice.as_deref(), Some("bob has no work to cancel"));
-    assert_eq!(controls.press(Key::Char('q'), &agents), Act::End);
-    assert_eq!(controls.press(Key::Control('d'), &agents), Act::End);
+    assert_eq!(controls.press(Key::Char('q'), &agents), Action::End);
+    assert_eq!(controls.press(Key::Control('d'), &agents), Action::End);
     controls.press(Key::Char('?'), &agents);
-    shows(
+    inputs(
         &agents,
         &controls,
         WIDE,
@@ -344,9 +344,9 @@ fn work_is_cancelled_by_key_and_only_after_a_yes() {
         rehearsal 1.0 connected; 1 run; up/down choose, Enter looks in, c cancels, a answers, ? keys, q ends
     "#]],
     );
-    assert_eq!(controls.press(Key::Escape, &agents), Act::Nothing);
-    assert_eq!(controls.press(Key::Enter, &agents), Act::Look(slug("bob")));
-    assert_eq!(controls.press(Key::Escape, &agents), Act::Back);
+    assert_eq!(controls.press(Key::Escape, &agents), Action::Nothing);
+    assert_eq!(controls.press(Key::Enter, &agents), Action::Inspect(slug("bob")));
+    assert_eq!(controls.press(Key::Escape, &agents), Action::Back);
 }
 
 #[test]
@@ -364,5 +364,5 @@ fn what_comes_in_pieces_is_shown_once() {
     let ada = slug("ada");
     assert_eq!(recent.lines(&ada).count(), 6);
     recent.note(&at(RUN, "ada", 6, delta("so far")));
-    assert_eq!(recent.saying(&ada), "so far");
+    assert_eq!(recent.partial_line(&ada), "so far");
 }

@@ -1,4 +1,4 @@
-//! A run that `squad watch` carries out for this process.
+//! The client side: a run that `squad watch` executes for this process.
 
 use std::cell::RefCell;
 use std::collections::BTreeMap;
@@ -13,7 +13,7 @@ use tokio::task::AbortHandle;
 
 use super::engine_key::EngineKey;
 use super::lease::{WatchFiles, Watcher, name};
-use super::wire::{FromClient, FromWatch, Incoming, PROTOCOL, Request, written};
+use super::wire::{FromClient, FromWatch, Incoming, PROTOCOL, Request, to_line};
 use crate::env::Env;
 use crate::error::{Failure, FailureKind};
 use crate::model::{RunId, What};
@@ -23,26 +23,26 @@ use crate::ops::run::signals::Obeyed;
 use crate::ops::{Project, runtime};
 use crate::pool::{Cancel, Question, Show};
 
-/// How long a watch may take to answer at all.
-const GREETING: Duration = Duration::from_secs(5);
+/// How long a watch may take to send its first message.
+const GREETING_TIMEOUT: Duration = Duration::from_secs(5);
 
-/// How long the last words may take to be written.
-const FAREWELL: Duration = Duration::from_millis(500);
+/// How long the last messages may take to be sent.
+const CLOSE_TIMEOUT: Duration = Duration::from_millis(500);
 
-/// What came of asking a watch.
+/// The result of asking a watch to execute a run.
 pub(crate) enum Asked {
-    /// It ran there.
+    /// The watch executed it.
     Ran(Box<Result<Ended, Failure>>),
-    /// Nobody watches this team.
+    /// No watch is running for this team.
     Nobody,
-    /// It does not do this, for that reason.
+    /// The watch cannot execute it, for this reason.
     Declined(String),
 }
 
-/// Has the watch of this team carry out an order, if there is one that can.
+/// Lets this team's watch execute an order, if there is a suitable one.
 pub(crate) fn orchestrate<S: Show>(env: &Env, project: &Project, order: &Order, show: &mut S) -> Asked {
     let Some(watcher) = WatchFiles::of(project).watcher() else { return Asked::Nobody };
-    if let Some(reason) = unfit(&watcher, order) {
+    if let Some(reason) = unsuitable(&watcher, order) {
         return Asked::Declined(reason);
     }
     let runtime = match runtime(env) {
@@ -50,13 +50,13 @@ pub(crate) fn orchestrate<S: Show>(env: &Env, project: &Project, order: &Order, 
         Err(failure) => return Asked::Ran(Box::new(Err(failure))),
     };
     let asked = runtime.block_on(ask(env, project, order, &watcher, show));
-    // A question that nobody answered must not keep the program.
+    // A thread may still wait for an answer; do not wait for it.
     runtime.shutdown_background();
     asked
 }
 
-/// Why a watch cannot carry out an order.
-fn unfit(watcher: &Watcher, order: &Order) -> Option<String> {
+/// The reason why a watch cannot execute an order.
+fn unsuitable(watcher: &Watcher, order: &Order) -> Option<String> {
     if watcher.protocol != PROTOCOL {
         let (version, pid) = (&watcher.version, watcher.pid);
         return Some(format!("it is squad {version}; end it (process {pid}) and start `squad watch` again"));
@@ -81,14 +81,14 @@ async fn ask<S: Show>(env: &Env, project: &Project, order: &Order, watcher: &Wat
     let (receiver, sender) = tokio::io::split(stream);
     let mut incoming = Incoming::new(receiver);
     let mut interrupted = cancel.clone();
-    // Asked before anything is ordered: what it has been told, a stopped process does when it goes on.
+    // Wait for the greeting before sending an order: a stopped process would execute it once continued.
     let greeted = tokio::select! {
         biased;
         () = interrupted.wait() => {
             let failure = Failure::new(FailureKind::Interrupted, "interrupted before anything began");
             return Asked::Ran(Box::new(Err(failure)));
         }
-        greeted = tokio::time::timeout(GREETING, incoming.next()) => greeted,
+        greeted = tokio::time::timeout(GREETING_TIMEOUT, incoming.next()) => greeted,
     };
     if !matches!(greeted, Ok(Some(FromWatch::Ready {}))) {
         return Asked::Declined(format!("process {} does not answer", watcher.pid));
@@ -96,24 +96,24 @@ async fn ask<S: Show>(env: &Env, project: &Project, order: &Order, watcher: &Wat
     let (lines, queue) = mpsc::unbounded_channel();
     let writing = tokio::spawn(write(sender, queue));
     let request = FromClient::Orchestrate(Box::new(request(env, project, order)));
-    let _ = lines.send(written(&request));
+    let _ = lines.send(to_line(&request));
     let conversation = Conversation { env, project, order, cancel, lines, asked: RefCell::default() };
-    let asked = conversation.hold(incoming, show).await;
+    let asked = conversation.run(incoming, show).await;
     drop(conversation);
-    // A question that nobody answers any more may still hold the connection.
-    let _ = tokio::time::timeout(FAREWELL, writing).await;
+    // An unanswered question may keep the connection open.
+    let _ = tokio::time::timeout(CLOSE_TIMEOUT, writing).await;
     asked
 }
 
-/// Tells the watch, if there is one, that a conversation is over.
+/// Tells the watch, if there is one, that a conversation has ended.
 pub(crate) async fn leave(files: &WatchFiles, conversation: RunId) {
     let Some(watcher) = files.watcher().filter(|watcher| watcher.protocol == PROTOCOL) else { return };
     let told = async {
         let mut stream = Stream::connect(name(Path::new(&watcher.socket))?).await?;
-        stream.write_all(&written(&FromClient::Leave { conversation })).await
+        stream.write_all(&to_line(&FromClient::Leave { conversation })).await
     };
-    // Untold, it finds out when the sessions have rested long enough.
-    let _: Result<Result<(), std::io::Error>, _> = tokio::time::timeout(FAREWELL, told).await;
+    // If this fails, the sessions are reset once they have been idle long enough.
+    let _: Result<Result<(), std::io::Error>, _> = tokio::time::timeout(CLOSE_TIMEOUT, told).await;
 }
 
 fn request(env: &Env, project: &Project, order: &Order) -> Request {
@@ -132,23 +132,23 @@ fn request(env: &Env, project: &Project, order: &Order) -> Request {
     }
 }
 
-/// What is open with a watch.
+/// A connection to a watch with a run.
 struct Conversation<'a> {
     env: &'a Env,
     project: &'a Project,
     order: &'a Order,
     cancel: Cancel,
     lines: mpsc::UnboundedSender<Vec<u8>>,
-    /// The questions that are open here.
+    /// Open questions.
     asked: RefCell<BTreeMap<u64, AbortHandle>>,
 }
 
 impl Conversation<'_> {
-    async fn hold<S: Show>(&self, mut incoming: Incoming<ReadHalf<Stream>>, show: &mut S) -> Asked {
+    async fn run<S: Show>(&self, mut incoming: Incoming<ReadHalf<Stream>>, show: &mut S) -> Asked {
         let mut cancel = self.cancel.clone();
         let mut is_cancelled = false;
         let mut has_begun = false;
-        // Held until the run has recorded it, so that nothing lands twice.
+        // Kept until the run has recorded it, so that nothing lands twice.
         let mut _landed: Option<Landed> = None;
         loop {
             let message = tokio::select! {
@@ -166,7 +166,7 @@ impl Conversation<'_> {
                 Some(FromWatch::Event(event)) => {
                     has_begun = true;
                     if let What::QuestionAnswered { question } = event.what {
-                        self.take_back(question);
+                        self.withdraw(question);
                     }
                     show.show(&event);
                 }
@@ -185,11 +185,11 @@ impl Conversation<'_> {
     }
 
     fn say(&self, message: &FromClient) {
-        // A watch that is gone is noticed where its next message is awaited.
-        let _ = self.lines.send(written(message));
+        // A closed connection is noticed when waiting for the next message.
+        let _ = self.lines.send(to_line(message));
     }
 
-    /// The person here answers, in their own time: the run's events go on meanwhile.
+    /// Asks the user here. Events continue while they think.
     fn answer(&self, id: u64, question: String) {
         let Some(ask) = &self.order.ask else { return self.say(&FromClient::Answer { id, text: None }) };
         let (sender, answer) = oneshot::channel();
@@ -197,13 +197,13 @@ impl Conversation<'_> {
         let lines = self.lines.clone();
         let answering = tokio::spawn(async move {
             let text = answer.await.ok();
-            let _ = lines.send(written(&FromClient::Answer { id, text }));
+            let _ = lines.send(to_line(&FromClient::Answer { id, text }));
         });
         self.asked.borrow_mut().insert(id, answering.abort_handle());
     }
 
-    /// It was answered elsewhere, or nobody needs the answer any more.
-    fn take_back(&self, id: u64) {
+    /// Withdraws a question that was answered elsewhere or needs no answer any more.
+    fn withdraw(&self, id: u64) {
         if let Some(answering) = self.asked.borrow_mut().remove(&id) {
             answering.abort();
         }
@@ -214,7 +214,7 @@ impl Conversation<'_> {
     }
 }
 
-/// A watch that dies takes its runs along, and lets go who reads too slowly.
+/// When a watch dies, its runs end. It also disconnects clients that read too slowly.
 fn cut_off() -> Failure {
     Failure::failed("squad watch is gone, or let go of this terminal because it reads too slowly").hint(
         "`squad log` shows what became of the run; `squad orchestrate --resume RUN` goes on with one that was lost",

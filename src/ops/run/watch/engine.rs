@@ -1,4 +1,4 @@
-//! The engine of a watch, and what is reported of it between runs.
+//! The engine of a watch, and its reports between runs.
 
 use std::future::pending;
 use std::rc::Rc;
@@ -19,7 +19,7 @@ use crate::ops::team::secrets;
 use crate::pool::{Dispatcher, Journal, LiveSessions, Reports, SessionPool};
 use crate::view::Cautious;
 
-/// Of what happens between runs: shown, and not recorded. The runs' own record has what they said and used.
+/// Reports events between runs, which are shown but not recorded: runs record their own messages and usage.
 pub(super) fn report(
     env: &Env,
     project: &Project,
@@ -32,7 +32,7 @@ pub(super) fn report(
         past: Vec::new(),
         clock: env.clock.clone(),
         ids: env.ids.clone(),
-        journal: Unrecorded,
+        journal: NoJournal,
         show: Cautious::new(Feed { watch: events.clone(), client: None }, secrets::redactor(env, &project.folder.root)),
         sessions: Arc::new(LiveSessions::default()),
     };
@@ -53,7 +53,7 @@ async fn start(
 }
 
 impl Watch {
-    /// Starts the engine, for the first time or again.
+    /// Starts or restarts the engine.
     pub(super) async fn start(&self, project: &Project) -> Result<Arc<SessionPool>, Failure> {
         self.is_starting.set(true);
         self.note_connection();
@@ -77,10 +77,10 @@ impl Watch {
         }
     }
 
-    /// Tells of another state than the one that was told last.
+    /// Reports the connection's state if it has changed.
     pub(super) fn note_connection(&self) {
         let state = self.connection();
-        if self.told.replace(state) == state {
+        if self.reported_connection.replace(state) == state {
             return;
         }
         let engine = self.engine().0;
@@ -88,7 +88,7 @@ impl Watch {
         self.write_state();
     }
 
-    /// Its name and version. Until there is one, the name of the one that is to be.
+    /// The engine's name and version; before it runs, the configured name.
     pub(super) fn engine(&self) -> (String, String) {
         match self.pool.borrow().as_ref() {
             Some(pool) => pool.main_engine(),
@@ -96,7 +96,7 @@ impl Watch {
         }
     }
 
-    /// Tells that the engine is lost, and back, while nobody works.
+    /// Reports that the engine is lost or restored between runs.
     pub(super) async fn tell_connection(self: Rc<Self>) {
         loop {
             let pool = self.pool.borrow().clone();
@@ -122,10 +122,10 @@ impl Watch {
     }
 }
 
-/// Keeps nothing.
-struct Unrecorded;
+/// A journal that records nothing.
+struct NoJournal;
 
-impl Journal for Unrecorded {
+impl Journal for NoJournal {
     async fn write(&mut self, _: &[Event]) -> Result<(), String> {
         Ok(())
     }

@@ -1,4 +1,4 @@
-//! Which engine a call would start, so that it works in no other.
+//! Identifies the engine a call would start, so that the call uses no different one.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -8,8 +8,8 @@ use crate::env::Env;
 use crate::model::list;
 use crate::ops::Project;
 
-/// The engine's settings, the MCP servers of its sessions, and the variables that say where prompts and keys go, each
-/// with a hash of what it is: values may be secrets.
+/// Hashes of the engine's settings, the MCP servers of its sessions, and the variables that determine where prompts and
+/// keys go. Only hashes, because values may be secrets.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub(super) struct EngineKey(BTreeMap<String, String>);
 
@@ -17,7 +17,7 @@ impl EngineKey {
     pub(super) fn of(env: &Env, project: &Project) -> Self {
         let (settings, servers) = (&project.settings.engine, &project.settings.mcp);
         let key = settings.copilot.provider.as_ref().and_then(|provider| provider.api_key_env.as_deref());
-        let variables = env.variables.iter().filter(|(name, _)| matters(name) || Some(name.as_str()) == key);
+        let variables = env.variables.iter().filter(|(name, _)| is_relevant(name) || Some(name.as_str()) == key);
         let variables = variables.map(|(name, value)| (name.clone(), hash(value)));
         let (others, agents) = (&project.settings.engines, &project.settings.agent_engines);
         let settings = [
@@ -29,7 +29,7 @@ impl EngineKey {
         Self(settings.chain(variables).collect())
     }
 
-    /// What is not the same in both; `None`: they are.
+    /// The names of the entries that differ, if any.
     pub(super) fn difference(&self, other: &Self) -> Option<String> {
         let names: BTreeSet<&String> = self.0.keys().chain(other.0.keys()).collect();
         let others: Vec<&String> = names.into_iter().filter(|name| self.0.get(*name) != other.0.get(*name)).collect();
@@ -37,8 +37,8 @@ impl EngineKey {
     }
 }
 
-/// Proxies are read in capitals and in small letters.
-fn matters(name: &str) -> bool {
+/// Proxy variables may be upper or lower case.
+fn is_relevant(name: &str) -> bool {
     const PREFIXES: [&str; 9] =
         ["COPILOT_", "GH_", "GITHUB_", "HTTP", "ALL_PROXY", "NO_PROXY", "NODE_", "SSL_", "SQUAD_"];
     let name = name.to_ascii_uppercase();
@@ -63,6 +63,6 @@ mod tests {
         let other = key(&[("HOME", "/a"), ("GH_TOKEN", "other"), ("https_proxy", "x")]);
         assert_eq!(one.difference(&other).as_deref(), Some("GH_TOKEN and https_proxy"));
         assert!(!serde_json::to_string(&one).expect("JSON").contains("secret"));
-        assert!(matters("https_proxy") && matters("HTTPS_PROXY") && !matters("EDITOR"));
+        assert!(is_relevant("https_proxy") && is_relevant("HTTPS_PROXY") && !is_relevant("EDITOR"));
     }
 }

@@ -1,12 +1,12 @@
-//! Who watches a team: one process, whose lock the kernel frees when it dies, however it dies.
+//! Ensures a single watch per team. The kernel releases its lock when the process dies for any reason.
 //!
 //! ```text
-//! .git/squad/watch/KEY.lock    held while it lives
-//! .git/squad/watch/KEY.json    who it is and where it is reached
-//! .git/squad/watch/KEY.state   what it is at
+//! .git/squad/watch/KEY.lock    locked while it runs
+//! .git/squad/watch/KEY.json    its process and socket
+//! .git/squad/watch/KEY.state   its current state
 //! ```
 //!
-//! `KEY` stands for the team's place and the work tree, so each team of each work tree has a watch of its own.
+//! `KEY` is derived from the team's folder and the work tree, so each team in each work tree has its own watch.
 
 use std::fs::{self, File, TryLockError};
 use std::io;
@@ -20,31 +20,31 @@ use crate::git::Repository;
 use crate::ops::Workspace;
 use crate::ops::run::local_file::{place_key, read, replace};
 
-/// Bytes that the name of a socket may have everywhere: macOS allows 104, with the zero at its end.
-const LONGEST_SOCKET: usize = 100;
+/// Most bytes of a socket path on any system: macOS allows 104 including the terminating zero.
+const MAX_SOCKET: usize = 100;
 
 /// The files of a watch.
 #[derive(Clone, Debug)]
 pub(crate) struct WatchFiles {
     lock: PathBuf,
-    about: PathBuf,
+    info: PathBuf,
     pub(super) state: PathBuf,
     key: String,
 }
 
-/// Who watches.
+/// The process that watches.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub(crate) struct Watcher {
     pub(crate) pid: u32,
     pub(crate) started: Timestamp,
-    /// Squad's.
+    /// The version of squad.
     pub(crate) version: String,
     pub(crate) protocol: u32,
     /// Where it listens.
     pub(crate) socket: String,
 }
 
-/// Held while a watch lives.
+/// Held by a running watch.
 pub(super) struct WatchLease {
     files: WatchFiles,
     socket: PathBuf,
@@ -56,29 +56,29 @@ impl WatchFiles {
         Self::new(&workspace.repository, &workspace.folder_in_repository())
     }
 
-    /// `team`: its folder, from the repository's root.
+    /// `team`: its folder, relative to the repository's root.
     pub(crate) fn new(repository: &Repository, team: &str) -> Self {
         let key = place_key(repository, team);
         let folder = repository.common_dir().join("squad").join("watch");
         let file = |kind: &str| folder.join(format!("{key}.{kind}"));
-        Self { lock: file("lock"), about: file("json"), state: file("state"), key }
+        Self { lock: file("lock"), info: file("json"), state: file("state"), key }
     }
 
-    /// The watch that is alive; `None`: there is none.
+    /// The running watch, if any.
     pub(crate) fn watcher(&self) -> Option<Watcher> {
         if !is_held(&self.lock) {
             return None;
         }
-        serde_json::from_slice(&fs::read(&self.about).ok()?).ok()
+        serde_json::from_slice(&fs::read(&self.info).ok()?).ok()
     }
 
-    /// Where it listens: beside its lock, or where a name that long is none, in a folder that nobody else can enter.
+    /// The socket's path: next to the lock, or if that is too long, in a private temporary folder.
     fn socket(&self) -> io::Result<PathBuf> {
         if cfg!(windows) {
             return Ok(PathBuf::from(format!(r"\\.\pipe\squad-{}", self.key)));
         }
         let beside = self.lock.with_extension("sock");
-        if beside.as_os_str().len() <= LONGEST_SOCKET {
+        if beside.as_os_str().len() <= MAX_SOCKET {
             return Ok(beside);
         }
         let mut folder = tempfile::Builder::new();
@@ -87,7 +87,7 @@ impl WatchFiles {
         Ok(folder.prefix("squad-").tempdir()?.keep().join("socket"))
     }
 
-    /// Becomes the watch of its team. `None`: another one is.
+    /// Acquires the lease. `None`: another watch holds it.
     pub(super) fn take(&self, started: Timestamp) -> io::Result<Option<WatchLease>> {
         fs::create_dir_all(self.lock.parent().unwrap_or(Path::new(".")))?;
         let lock = File::options().create(true).truncate(false).write(true).open(&self.lock)?;
@@ -96,9 +96,9 @@ impl WatchFiles {
             Err(TryLockError::WouldBlock) => return Ok(None),
             Err(TryLockError::Error(error)) => return Err(error),
         }
-        // A dead one's.
-        if let Some(dead) = read::<Watcher>(&self.about) {
-            clear(Path::new(&dead.socket));
+        // Left by a dead watch.
+        if let Some(stale) = read::<Watcher>(&self.info) {
+            clear(Path::new(&stale.socket));
         }
         let socket = self.socket()?;
         let _ = fs::remove_file(&socket);
@@ -106,7 +106,7 @@ impl WatchFiles {
         let name = socket.display().to_string();
         let watcher = Watcher { pid, started, version, protocol: super::wire::PROTOCOL, socket: name };
         let folder = self.lock.parent().unwrap_or(Path::new("."));
-        replace(folder, &self.about, &watcher)?;
+        replace(folder, &self.info, &watcher)?;
         Ok(Some(WatchLease { files: self.clone(), socket, _lock: lock }))
     }
 }
@@ -129,15 +129,15 @@ impl WatchLease {
 
 impl Drop for WatchLease {
     fn drop(&mut self) {
-        // What stays is a dead one's, and known to be.
+        // Remaining files are harmless: the lock is free, so they count as those of a dead watch.
         clear(&self.socket);
-        for path in [&self.files.about, &self.files.state] {
+        for path in [&self.files.info, &self.files.state] {
             let _ = fs::remove_file(path);
         }
     }
 }
 
-/// Removes a socket, and the folder that was made for it alone. One with anything else in it stays.
+/// Removes a socket and the folder made for it, if that is empty.
 fn clear(socket: &Path) {
     let _ = fs::remove_file(socket);
     if let Some(folder) = socket.parent().filter(|_| socket.file_name().is_some_and(|name| name == "socket")) {

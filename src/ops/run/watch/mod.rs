@@ -1,5 +1,5 @@
-//! `squad watch`: holds the engine and the team's sessions, keeps them as the team's files say, and carries out what
-//! other squads of the same user ask for.
+//! `squad watch`: holds the engine and the team's sessions, updates them when the team's files change, and executes
+//! runs for other squad processes of the same user.
 //!
 //! ```text
 //! .squad files ─→ ticks ─→ KnownTeam ─→ SessionPool ←─ runs ←─ connections ←─ squad orchestrate
@@ -53,83 +53,83 @@ use crate::ops::run::signals::Obeyed;
 use crate::ops::{Project, runtime};
 use crate::pool::{Cancel, Canceller, LiveSessions, Reports, SessionPool};
 use crate::settings::Layer;
-use crate::view::{Follow, Showing, Shown, Shows, Wish, keys};
+use crate::view::{UserCommand, ViewInput, ViewReceiver, ViewSender, WatchView, keys};
 use crate::watch::FolderChanges;
 
-/// How long to wait where no connection can be made.
-const PAUSE: Duration = Duration::from_millis(250);
+/// Delay after a failed connection.
+const RETRY_DELAY: Duration = Duration::from_millis(250);
 
-/// How long runs have to end when the watch does.
+/// How long runs have to end when the watch ends.
 const GRACE: Duration = Duration::from_secs(15);
-/// How long what is shown last may take.
-const LAST_WORDS: Duration = Duration::from_secs(2);
+/// How long the view has to show the last events.
+const VIEW_GRACE: Duration = Duration::from_secs(2);
 
-/// What is asked of `squad watch`.
+/// The order for `squad watch`.
 pub(crate) struct WatchOrder {
-    /// As it is when the watch begins.
+    /// The project when the watch begins.
     pub(crate) project: Project,
-    /// Settings that the call named, by their flags without dashes.
+    /// Settings given on the command line, by flag name without dashes.
     pub(crate) flags: BTreeMap<String, String>,
     pub(crate) script: Option<Script>,
-    /// Sessions are made for somebody who answers questions.
+    /// Sessions need a user who answers questions.
     pub(crate) asks: bool,
 }
 
-/// A watch at work.
+/// A running watch.
 struct Watch {
     env: Env,
     directory: PathBuf,
-    /// The project's.
+    /// The root of the project.
     root: PathBuf,
-    /// Squad's state of this clone.
+    /// Squad's state in this clone.
     local: PathBuf,
     flags: BTreeMap<String, String>,
     script: Option<Script>,
     asks: bool,
-    /// Somebody at this terminal answers what nobody else does.
+    /// The user at this terminal answers questions that no client answers.
     answers: bool,
-    /// Of its own events.
+    /// For the watch's own events.
     run: RunId,
     reports: Reports,
     events: mpsc::UnboundedSender<Event>,
     files: WatchFiles,
-    /// `None`: it ends.
+    /// `None`: the watch is ending.
     pool: RefCell<Option<Arc<SessionPool>>>,
     engine_key: EngineKey,
-    /// The engine that is asked for.
+    /// The configured engine.
     engine_name: String,
     is_starting: Cell<bool>,
-    /// Told when an engine has been started.
+    /// Signalled when an engine has been started.
     started: Notify,
-    /// The state of its connection that was told last.
-    told: Cell<ConnectionState>,
+    /// The connection state that was reported last.
+    reported_connection: Cell<ConnectionState>,
     team: RefCell<KnownTeam>,
-    /// What sessions have done, by the events of all runs.
+    /// Session details from the events of all runs.
     sessions: LiveSessions,
-    /// Ends what is going on, and for whom that is, by the connection's number.
-    at_work: RefCell<BTreeMap<u64, (Canceller, Arc<Client>)>>,
+    /// How to cancel each active run, and its client, by connection number.
+    active_runs: RefCell<BTreeMap<u64, (Canceller, Arc<Client>)>>,
     connections: Cell<u64>,
     changed: Notify,
     ended: Notify,
 }
 
-/// The ways to and from whoever shows what happens.
-struct Audience {
-    showing: Showing,
+/// The channels to and from the view.
+struct ViewChannels {
+    sender: ViewSender,
     answers: bool,
-    wishes: mpsc::UnboundedReceiver<Wish>,
-    /// They want an end of it.
+    commands: mpsc::UnboundedReceiver<UserCommand>,
+    /// Signalled when the view wants the watch to end.
     end: Arc<Notify>,
 }
 
 /// Watches until it is interrupted.
-pub(crate) fn watch<F: Follow + Send>(
+pub(crate) fn watch<F: WatchView + Send>(
     env: &Env,
     directory: &Path,
     order: WatchOrder,
     view: &mut F,
 ) -> Result<(), Failure> {
-    memory::give_back();
+    memory::limit();
     let local = order.project.local();
     let files = WatchFiles::of(&order.project);
     let unwritable = |error: std::io::Error| {
@@ -143,21 +143,21 @@ pub(crate) fn watch<F: Follow + Send>(
             .hint("`squad status` shows it; `squad orchestrate` uses its sessions"));
     };
     let runtime = runtime(env)?;
-    // Whoever reads slowly what is shown, or stops the terminal, must not stop the team.
+    // A view that blocks, such as on a stopped terminal, must not stop the team.
     let end = Arc::<Notify>::default();
-    let (wish, wishes) = mpsc::unbounded_channel();
-    let (showing, shows) = Shows::channel(wish, Arc::clone(&end));
-    let audience = Audience { showing, answers: view.answers(), wishes, end };
+    let (command_sender, commands) = mpsc::unbounded_channel();
+    let (sender, inputs) = ViewReceiver::channel(command_sender, Arc::clone(&end));
+    let channels = ViewChannels { sender, answers: view.answers(), commands, end };
     thread::scope(|scope| {
-        let viewing = scope.spawn(move || view.follow(shows));
-        let served = serve(env, directory, order, (files, lease), audience);
+        let view_thread = scope.spawn(move || view.follow(inputs));
+        let served = serve(env, directory, order, (files, lease), channels);
         let ended = LocalSet::new().block_on(&runtime, served);
         runtime.shutdown_background();
-        let deadline = std::time::Instant::now() + LAST_WORDS;
-        while !viewing.is_finished() {
+        let deadline = std::time::Instant::now() + VIEW_GRACE;
+        while !view_thread.is_finished() {
             if std::time::Instant::now() > deadline {
                 keys::restore();
-                // Nobody reads it, so there is nobody to wait for.
+                // The view is blocked, so do not wait for it.
                 std::process::exit(i32::from(ended.err().map_or(0, |failure| failure.kind.exit_code())));
             }
             thread::sleep(Duration::from_millis(5));
@@ -171,49 +171,21 @@ async fn serve(
     directory: &Path,
     order: WatchOrder,
     (files, lease): (WatchFiles, WatchLease),
-    mut audience: Audience,
+    mut channels: ViewChannels,
 ) -> Result<(), Failure> {
     let (canceller, mut cancel) = Cancel::channel();
-    let _obeyed = Obeyed::by_or(&canceller, env, Arc::clone(&audience.end))?;
-    if audience.answers {
-        tokio::spawn(terminal::tell(audience.showing.clone()));
+    let _obeyed = Obeyed::by_or(&canceller, env, Arc::clone(&channels.end))?;
+    if channels.answers {
+        tokio::spawn(terminal::forward_signals(channels.sender.clone()));
     }
     let listener = listen(&lease)?;
-    let (events, mut heard) = mpsc::unbounded_channel();
-    let run = env.ids.run(env.clock.now());
-    let WatchOrder { project, flags, script, asks } = order;
-    let (reports, reporting) = report(env, &project, &run, &events);
-    let watch = Rc::new(Watch {
-        env: env.beside(),
-        directory: directory.to_owned(),
-        root: project.folder.root.clone(),
-        local: project.local(),
-        flags,
-        script,
-        asks,
-        answers: audience.answers,
-        run,
-        reports,
-        events,
-        files,
-        pool: RefCell::default(),
-        engine_key: EngineKey::of(env, &project),
-        engine_name: project.settings.engine.name.clone(),
-        is_starting: Cell::default(),
-        started: Notify::new(),
-        told: Cell::new(ConnectionState::Disconnected),
-        team: RefCell::default(),
-        sessions: LiveSessions::default(),
-        at_work: RefCell::default(),
-        connections: Cell::default(),
-        changed: Notify::new(),
-        ended: Notify::new(),
-    });
+    let (events, mut incoming) = mpsc::unbounded_channel();
+    let (watch, project, reporting) = Watch::new(env, directory, order, (files, channels.answers), events);
     tokio::select! {
         biased;
         () = cancel.wait() => return Err(Failure::new(FailureKind::Interrupted, "interrupted before it began")),
         started = watch.start(&project) => drop(started?),
-        () = audience.hear(&mut heard) => {}
+        () = channels.forward(&mut incoming) => {}
     }
     let tasks = [
         spawn_local(Rc::clone(&watch).follow(FolderChanges::of(&project.folder.path))),
@@ -224,49 +196,49 @@ async fn serve(
         tokio::select! {
             biased;
             () = cancel.wait() => break,
-            Some(event) = heard.recv() => {
+            Some(event) = incoming.recv() => {
                 watch.sessions.note(&event);
-                audience.showing.event(event);
+                channels.sender.event(event);
                 watch.changed.notify_one();
             }
-            Some(wish) = audience.wishes.recv() => watch.obey(wish),
+            Some(command) = channels.commands.recv() => watch.execute(command),
             connection = listener.accept() => match connection {
                 Ok(connection) => drop(spawn_local(Rc::clone(&watch).connect(connection))),
-                // Such as too many open files: the next one may come through.
+                // For example too many open files; a later connection may succeed.
                 Err(error) => {
                     tracing::debug!("a connection could not be made: {error}");
-                    tokio::time::sleep(PAUSE).await;
+                    tokio::time::sleep(RETRY_DELAY).await;
                 }
             },
         }
     }
     drop(listener);
-    audience.showing.send(Shown::Ending);
+    channels.sender.send(ViewInput::Ending);
     tasks.iter().for_each(JoinHandle::abort);
     tokio::select! {
         () = watch.finish(reporting) => {}
-        // What ends is still shown.
-        () = audience.hear(&mut heard) => {}
+        // Events are still shown while it ends.
+        () = channels.forward(&mut incoming) => {}
     }
-    while let Ok(event) = heard.try_recv() {
-        audience.showing.event(event);
+    while let Ok(event) = incoming.try_recv() {
+        channels.sender.event(event);
     }
     Ok(())
 }
 
-impl Audience {
-    /// Shows what comes. Never returns.
-    async fn hear(&self, events: &mut mpsc::UnboundedReceiver<Event>) {
+impl ViewChannels {
+    /// Forwards events to the view. Never returns.
+    async fn forward(&self, events: &mut mpsc::UnboundedReceiver<Event>) {
         while let Some(event) = events.recv().await {
-            self.showing.event(event);
+            self.sender.event(event);
         }
         pending().await
     }
 }
 
-impl Drop for Audience {
+impl Drop for ViewChannels {
     fn drop(&mut self) {
-        self.showing.send(Shown::End);
+        self.sender.send(ViewInput::End);
     }
 }
 
@@ -284,11 +256,51 @@ fn listen(lease: &WatchLease) -> Result<Listener, Failure> {
 }
 
 impl Watch {
+    /// A watch without an engine, with its project and the task that reports its own events.
+    fn new(
+        env: &Env,
+        directory: &Path,
+        order: WatchOrder,
+        (files, answers): (WatchFiles, bool),
+        events: mpsc::UnboundedSender<Event>,
+    ) -> (Rc<Self>, Project, JoinHandle<()>) {
+        let run = env.ids.run(env.clock.now());
+        let WatchOrder { project, flags, script, asks } = order;
+        let (reports, reporting) = report(env, &project, &run, &events);
+        let watch = Self {
+            env: env.beside(),
+            directory: directory.to_owned(),
+            root: project.folder.root.clone(),
+            local: project.local(),
+            flags,
+            script,
+            asks,
+            answers,
+            run,
+            reports,
+            events,
+            files,
+            pool: RefCell::default(),
+            engine_key: EngineKey::of(env, &project),
+            engine_name: project.settings.engine.name.clone(),
+            is_starting: Cell::default(),
+            started: Notify::new(),
+            reported_connection: Cell::new(ConnectionState::Disconnected),
+            team: RefCell::default(),
+            sessions: LiveSessions::default(),
+            active_runs: RefCell::default(),
+            connections: Cell::default(),
+            changed: Notify::new(),
+            ended: Notify::new(),
+        };
+        (Rc::new(watch), project, reporting)
+    }
+
     fn settings(&self) -> Layer {
         flag_settings(&self.flags)
     }
 
-    /// The team's sessions. An engine that is gone for good is started again.
+    /// The team's sessions. Starts the engine again if it has failed for good.
     async fn pool(&self, project: &Project) -> Result<Arc<SessionPool>, Failure> {
         let pool = self.pool.borrow().clone();
         match pool {
@@ -297,62 +309,62 @@ impl Watch {
             None => return Err(Failure::failed("squad watch is about to end")),
         }
         let pool = self.start(project).await?;
-        // The next look finds a team without sessions, and warms up its core.
+        // The next check sees a team without sessions, and opens those of its core agents.
         self.team.take();
         Ok(pool)
     }
 
-    /// What a person at this terminal wants.
-    fn obey(&self, wish: Wish) {
-        match wish {
-            Wish::Cancel { run, agent } => {
-                // A run that cannot be asked has ended, and its folder with it.
+    /// Executes a command of the user at this terminal.
+    fn execute(&self, command: UserCommand) {
+        match command {
+            UserCommand::Cancel { run, agent } => {
+                // On failure the run has ended and its folder is gone.
                 let _ = live::ask_to_cancel(&self.local, &run, Some(&agent));
             }
-            Wish::Answer { run, question, text } => {
-                let at_work = self.at_work.borrow();
-                if let Some((_, client)) = at_work.values().find(|(_, client)| client.is_of(&run)) {
+            UserCommand::Answer { run, question, text } => {
+                let active_runs = self.active_runs.borrow();
+                if let Some((_, client)) = active_runs.values().find(|(_, client)| client.is_of(&run)) {
                     client.answer(question, text);
                 }
             }
         }
     }
 
-    /// Keeps the sessions as the team's files say.
+    /// Updates the sessions whenever the team's files change.
     async fn follow(self: Rc<Self>, mut changes: FolderChanges) {
         if let Some(problem) = &changes.problem {
             let reason = format!("changes of files are looked for once a second: {problem}");
             self.reports.tell(None, What::SessionError { session: String::new(), reason });
         }
         loop {
-            let is_unsure = self.look().await;
+            let is_unsure = self.refresh_team().await;
             tokio::select! {
                 () = changes.tick() => {}
-                () = tokio::time::sleep(team::DOUBT), if is_unsure => {}
+                () = tokio::time::sleep(team::SETTLE_TIME), if is_unsure => {}
             }
         }
     }
 
-    /// Ends what is going on, and then the engine.
+    /// Cancels all runs, waits for them and stops the engine.
     async fn finish(&self, reporting: JoinHandle<()>) {
-        self.at_work.borrow().values().for_each(|(canceller, _)| {
+        self.active_runs.borrow().values().for_each(|(canceller, _)| {
             canceller.run();
         });
         let all_ended = async {
-            while !self.at_work.borrow().is_empty() {
+            while !self.active_runs.borrow().is_empty() {
                 self.ended.notified().await;
             }
         };
-        // A client that is stopped may have been asked to land what was decided.
+        // A client that is ending may still have to land decisions.
         let _ = tokio::time::timeout(GRACE, all_ended).await;
         let Some(pool) = self.pool.borrow_mut().take() else { return };
-        // What still holds it ends with the process, and the engine with it.
+        // Other owners end with the process, and so does the engine.
         if let Some(pool) = Arc::into_inner(pool) {
             pool.stop().await;
         }
         self.note_connection();
         self.reports.finish();
-        // What it was told last is shown.
+        // The last reports are still shown.
         let _ = reporting.await;
     }
 }

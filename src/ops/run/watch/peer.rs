@@ -1,4 +1,4 @@
-//! The other end of a connection: what is said to it, what it is asked, and what becomes of it when it does not read.
+//! The watch's side of a connection: messages to the client, its replies, and disconnection if it does not read.
 
 use std::collections::BTreeMap;
 use std::convert::Infallible;
@@ -10,39 +10,39 @@ use interprocess::local_socket::tokio::Stream;
 use tokio::io::{AsyncWriteExt, ReadHalf, WriteHalf};
 use tokio::sync::{Notify, mpsc, oneshot};
 
-use super::wire::{FromClient, FromWatch, Incoming, written};
+use super::wire::{FromClient, FromWatch, Incoming, to_line};
 use crate::error::Failure;
 use crate::model::{Event, RunId};
 use crate::ops::decisions::landing::Landed;
 use crate::ops::run::order::Land;
 use crate::pool::{Ask, Question, Show};
 
-/// Bytes that may wait for a client. One that reads more slowly is let go.
-const MOST: usize = 8 * 1024 * 1024;
+/// Most bytes queued for a client. One that reads more slowly is disconnected.
+const MAX_QUEUED: usize = 8 * 1024 * 1024;
 
-/// What is open between a run and the client it is for.
+/// The connection between a run and its client.
 pub(super) struct Client {
-    /// `None`: nothing is said any more.
+    /// `None`: nothing more is sent.
     lines: Mutex<Option<mpsc::UnboundedSender<Vec<u8>>>>,
-    /// Bytes that wait to be written.
+    /// Bytes queued for writing.
     queued: AtomicUsize,
-    /// The connection is to be closed.
-    cut: Notify,
-    waiting: Mutex<Waiting>,
-    /// Somebody at the watch's own terminal answers what is not answered here.
-    is_stood_in: bool,
-    /// The run that is carried out for it.
+    /// Signalled to close the connection.
+    disconnected: Notify,
+    pending_replies: Mutex<PendingReplies>,
+    /// The user at the watch's terminal answers what the client does not.
+    has_local_user: bool,
+    /// The client's run.
     run: OnceLock<RunId>,
 }
 
 #[derive(Default)]
-struct Waiting {
+struct PendingReplies {
     answers: BTreeMap<u64, oneshot::Sender<String>>,
     landed: Option<oneshot::Sender<Result<Landed, Failure>>>,
     is_gone: bool,
 }
 
-/// Events to whoever looks: the watch's own view, and the client that asked for the run.
+/// Sends events to the watch's own view and to the client of the run.
 pub(super) struct Feed {
     pub(super) watch: mpsc::UnboundedSender<Event>,
     pub(super) client: Option<Arc<Client>>,
@@ -60,23 +60,33 @@ impl Show for Feed {
 }
 
 impl Client {
-    pub(super) fn new(is_stood_in: bool) -> (Arc<Self>, mpsc::UnboundedReceiver<Vec<u8>>) {
+    pub(super) fn new(has_local_user: bool) -> (Arc<Self>, mpsc::UnboundedReceiver<Vec<u8>>) {
         let (lines, queue) = mpsc::unbounded_channel();
-        let (waiting, queued, cut, run) = Default::default();
-        (Arc::new(Self { lines: Mutex::new(Some(lines)), queued, cut, waiting, is_stood_in, run }), queue)
+        let (pending_replies, queued, disconnected, run) = Default::default();
+        (
+            Arc::new(Self {
+                lines: Mutex::new(Some(lines)),
+                queued,
+                disconnected,
+                pending_replies,
+                has_local_user,
+                run,
+            }),
+            queue,
+        )
     }
 
-    /// Asks the person there.
-    pub(super) fn asks(self: &Arc<Self>) -> Ask {
+    /// A function that asks the client's user.
+    pub(super) fn asker(self: &Arc<Self>) -> Ask {
         let client = Arc::clone(self);
         Arc::new(move |Question { number: id, text: question }, answer| {
             let is_gone = {
-                let mut waiting = client.waiting();
-                if waiting.is_gone && !client.is_stood_in {
+                let mut pending_replies = client.pending_replies();
+                if pending_replies.is_gone && !client.has_local_user {
                     return;
                 }
-                waiting.answers.insert(id, answer);
-                waiting.is_gone
+                pending_replies.answers.insert(id, answer);
+                pending_replies.is_gone
             };
             if !is_gone {
                 client.send(&FromWatch::Ask { id, question });
@@ -88,77 +98,80 @@ impl Client {
         self.run.get() == Some(run)
     }
 
-    /// What somebody says to a question, here or there: the first answer counts.
+    /// Answers a question, from either terminal. The first answer counts.
     pub(super) fn answer(&self, question: u64, text: String) {
-        let answer = self.waiting().answers.remove(&question);
+        let answer = self.pending_replies().answers.remove(&question);
         if let Some(answer) = answer {
-            // Whoever asked may have been stopped meanwhile.
+            // The question may have been withdrawn.
             let _ = answer.send(text);
         }
     }
 
-    /// Has the client land what was decided: only a command in the foreground commits on the user's branch.
-    pub(super) fn lands(self: &Arc<Self>) -> Land {
+    /// A function that lets the client land decisions: only a command in the foreground may commit on the user's
+    /// branch.
+    pub(super) fn lander(self: &Arc<Self>) -> Land {
         let client = Arc::clone(self);
         Arc::new(move |done| {
             {
-                let mut waiting = client.waiting();
-                if waiting.is_gone {
+                let mut pending_replies = client.pending_replies();
+                if pending_replies.is_gone {
                     return;
                 }
-                waiting.landed = Some(done);
+                pending_replies.landed = Some(done);
             }
             client.send(&FromWatch::Land {});
         })
     }
 
     fn send(&self, message: &FromWatch) {
-        let line = written(message);
+        let line = to_line(message);
         let bytes = line.len();
         let lines = self.lines();
-        if self.queued.fetch_add(bytes, Ordering::Relaxed) + bytes > MOST {
+        if self.queued.fetch_add(bytes, Ordering::Relaxed) + bytes > MAX_QUEUED {
             drop(lines);
-            return self.let_go();
+            return self.disconnect();
         }
-        // A connection that is closed needs nothing any more.
+        // A closed connection needs nothing more.
         let _ = lines.as_ref().map(|lines| lines.send(line));
     }
 
-    /// The last that is said to it.
+    /// Sends the last message.
     pub(super) fn end(&self, last: &FromWatch) {
         self.send(last);
         self.lines().take();
     }
 
-    /// It reads too slowly: nobody waits for it, and it is told by the end of the connection.
-    fn let_go(&self) {
+    /// Disconnects a client that reads too slowly. It notices the closed connection.
+    fn disconnect(&self) {
         self.lines().take();
         self.leave();
-        self.cut.notify_waiters();
-        self.cut.notify_one();
+        self.disconnected.notify_waiters();
+        self.disconnected.notify_one();
     }
 
     fn lines(&self) -> MutexGuard<'_, Option<mpsc::UnboundedSender<Vec<u8>>>> {
         self.lines.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Hears what the client says, also when it says nothing any more: its run goes on.
+    /// Processes the client's messages. Never returns, because its run continues after the connection has closed.
     pub(super) async fn listen(&self, mut incoming: Incoming<ReadHalf<Stream>>, cancel: impl Fn()) -> Infallible {
         loop {
             let message = tokio::select! {
                 message = incoming.next() => message,
-                () = self.cut.notified() => None,
+                () = self.disconnected.notified() => None,
             };
             let Some(message) = message else { break };
             match message {
                 FromClient::Cancel {} => cancel(),
                 FromClient::Answer { id, text: Some(text) } => self.answer(id, text),
-                // There is nobody.
-                FromClient::Answer { id, text: None } if !self.is_stood_in => drop(self.waiting().answers.remove(&id)),
+                // The client has no user.
+                FromClient::Answer { id, text: None } if !self.has_local_user => {
+                    drop(self.pending_replies().answers.remove(&id))
+                }
                 FromClient::Answer { .. } => {}
                 FromClient::Landed(landed) => {
-                    let done = self.waiting().landed.take();
-                    // Asked for once, it is told once.
+                    let done = self.pending_replies().landed.take();
+                    // Only the first reply counts.
                     if let Some(done) = done {
                         let _ = done.send(*landed);
                     }
@@ -171,20 +184,19 @@ impl Client {
         pending().await
     }
 
-    /// Nobody answers there any more: whoever waits is told so by the end of his channel, or goes on waiting for somebody
-    /// here.
+    /// No more replies will come from the client. Questions go unanswered, unless the watch's terminal can answer them.
     fn leave(&self) {
-        let mut waiting = self.waiting();
-        let answers = if self.is_stood_in { std::mem::take(&mut waiting.answers) } else { BTreeMap::new() };
-        *waiting = Waiting { is_gone: true, answers, landed: None };
+        let mut pending_replies = self.pending_replies();
+        let answers = if self.has_local_user { std::mem::take(&mut pending_replies.answers) } else { BTreeMap::new() };
+        *pending_replies = PendingReplies { is_gone: true, answers, landed: None };
     }
 
-    fn waiting(&self) -> MutexGuard<'_, Waiting> {
-        self.waiting.lock().unwrap_or_else(PoisonError::into_inner)
+    fn pending_replies(&self) -> MutexGuard<'_, PendingReplies> {
+        self.pending_replies.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
-/// Writes what is said to a client, until all is said or it is let go.
+/// Writes messages to a client until all are sent or it is disconnected.
 pub(super) async fn write(
     mut sender: WriteHalf<Stream>,
     mut lines: mpsc::UnboundedReceiver<Vec<u8>>,
@@ -193,13 +205,13 @@ pub(super) async fn write(
     loop {
         let line = tokio::select! {
             biased;
-            () = client.cut.notified() => return,
+            () = client.disconnected.notified() => return,
             line = lines.recv() => line,
         };
         let Some(line) = line else { break };
         let is_written = tokio::select! {
             biased;
-            () = client.cut.notified() => false,
+            () = client.disconnected.notified() => false,
             written = sender.write_all(&line) => written.is_ok(),
         };
         if !is_written {

@@ -1,4 +1,4 @@
-//! What a watch does for one client.
+//! Serves one client of a watch.
 
 use std::rc::Rc;
 use std::sync::Arc;
@@ -10,7 +10,7 @@ use tokio::task::spawn_local;
 use super::Watch;
 use super::engine_key::EngineKey;
 use super::peer::{Client, Feed, write};
-use super::wire::{FromClient, FromWatch, Incoming, Request, written};
+use super::wire::{FromClient, FromWatch, Incoming, Request, to_line};
 use crate::error::Failure;
 use crate::model::Outcome;
 use crate::ops::Project;
@@ -23,7 +23,7 @@ use crate::route::Wishes;
 impl Watch {
     pub(super) async fn connect(self: Rc<Self>, stream: Stream) {
         let (receiver, mut sender) = tokio::io::split(stream);
-        if sender.write_all(&written(&FromWatch::Ready {})).await.is_err() {
+        if sender.write_all(&to_line(&FromWatch::Ready {})).await.is_err() {
             return;
         }
         let mut incoming = Incoming::new(receiver);
@@ -40,20 +40,20 @@ impl Watch {
         };
         let (client, queue) = Client::new(self.answers);
         let writing = spawn_local(write(sender, queue, Arc::clone(&client)));
-        self.carry_out(*request, incoming, client).await;
-        // What is queued is still sent.
+        self.execute_request(*request, incoming, client).await;
+        // Queued messages are still sent.
         let _ = writing.await;
     }
 
-    async fn carry_out(&self, request: Request, incoming: Incoming<ReadHalf<Stream>>, client: Arc<Client>) {
+    async fn execute_request(&self, request: Request, incoming: Incoming<ReadHalf<Stream>>, client: Arc<Client>) {
         let (project, order, pool) = match self.prepare(request).await {
             Ok(prepared) => prepared,
             Err(reason) => return client.end(&FromWatch::Declined { reason }),
         };
         let (canceller, cancel) = Cancel::channel();
-        let at_work = AtWork::begin(self, canceller.clone(), Arc::clone(&client));
+        let active_run = ActiveRun::begin(self, canceller.clone(), Arc::clone(&client));
         let is_alone = order.conversation.is_none();
-        let order = Order { land: Some(client.lands()), ask: order.ask.map(|_| client.asks()), ..order };
+        let order = Order { land: Some(client.lander()), ask: order.ask.map(|_| client.asker()), ..order };
         let feed = Feed { watch: self.events.clone(), client: Some(Arc::clone(&client)) };
         let sessions = Sessions::Team(Arc::clone(&pool));
         let host = Host { canceller: canceller.clone(), cancel, sessions };
@@ -61,8 +61,8 @@ impl Watch {
             (_, ended) = orchestrate::execute(&self.env, &project, order, feed, host) => ended,
             never = client.listen(incoming, || _ = canceller.run()) => match never {},
         };
-        drop(at_work);
-        // Who may be resumed keeps what was said, and so does a conversation.
+        drop(active_run);
+        // Sessions keep their history for a run that may be resumed, and for a conversation.
         let over = ended
             .as_ref()
             .ok()
@@ -78,7 +78,7 @@ impl Watch {
         }
     }
 
-    /// What a client has checked is read anew: the team is what it is here and now.
+    /// Reads the team again, because it may have changed since the client checked the order.
     async fn prepare(&self, request: Request) -> Result<(Project, Order, Arc<SessionPool>), String> {
         let of = |failure: Failure| failure.message;
         let Request { message, agents, tier, flags, attachments, permissions, asks, commit, .. } = request;
@@ -115,23 +115,23 @@ impl Watch {
     }
 }
 
-/// What is going on for a client: ended with the watch. Gone, it is over, however it came to its end.
-struct AtWork<'w> {
+/// Registers an active run, so that the watch can cancel it, until it is dropped.
+struct ActiveRun<'w> {
     watch: &'w Watch,
     number: u64,
 }
 
-impl<'w> AtWork<'w> {
+impl<'w> ActiveRun<'w> {
     fn begin(watch: &'w Watch, canceller: Canceller, client: Arc<Client>) -> Self {
         let number = watch.connections.replace(watch.connections.get() + 1);
-        watch.at_work.borrow_mut().insert(number, (canceller, client));
+        watch.active_runs.borrow_mut().insert(number, (canceller, client));
         Self { watch, number }
     }
 }
 
-impl Drop for AtWork<'_> {
+impl Drop for ActiveRun<'_> {
     fn drop(&mut self) {
-        self.watch.at_work.borrow_mut().remove(&self.number);
+        self.watch.active_runs.borrow_mut().remove(&self.number);
         self.watch.ended.notify_one();
     }
 }

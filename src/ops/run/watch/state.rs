@@ -1,4 +1,4 @@
-//! What a watch says of itself, for `squad status` in another terminal.
+//! The state of a watch, for `squad status` in another terminal.
 
 use std::collections::BTreeMap;
 use std::path::Path;
@@ -14,35 +14,35 @@ use crate::model::{ConnectionState, SessionState, SessionStatus, Slug};
 use crate::ops::run::local_file;
 use crate::pool::standing_session_id;
 
-/// The least time between two states.
-const PAUSE: Duration = Duration::from_millis(250);
+/// Minimum time between two writes.
+const MIN_INTERVAL: Duration = Duration::from_millis(250);
 
-/// What a watch is at: for `squad status`.
+/// The state of a watch as `squad status` shows it.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub(crate) struct WatchState {
     pub(crate) engine: String,
     pub(crate) engine_version: String,
     pub(crate) connection: ConnectionState,
-    /// The team's sessions, by agent.
+    /// The state of each agent's session.
     pub(crate) sessions: BTreeMap<Slug, SessionState>,
-    /// The same in full.
+    /// Details of the same sessions.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub(crate) kept: Vec<SessionStatus>,
 }
 
-/// What a watch says of itself; `None`: nothing yet.
+/// The state of a watch, if it has written any.
 pub(crate) fn state(files: &WatchFiles) -> Option<WatchState> {
     local_file::read(&files.state)
 }
 
 impl Watch {
-    /// Tells others what it is at.
+    /// Writes the state after changes.
     pub(super) async fn tell_state(self: Rc<Self>) {
         let mut may_write = Instant::now();
         loop {
             self.changed.notified().await;
             sleep_until(may_write).await;
-            may_write = Instant::now() + PAUSE;
+            may_write = Instant::now() + MIN_INTERVAL;
             self.write_state();
         }
     }
@@ -53,12 +53,12 @@ impl Watch {
         let sessions = self.pool.borrow().as_ref().map(|pool| pool.states()).unwrap_or_default();
         let kept = self.kept(&sessions);
         let state = WatchState { engine, engine_version, connection, sessions, kept };
-        // Whoever asks meanwhile sees the state before this one.
+        // After a failure, readers see the previous state.
         let folder = self.files.state.parent().unwrap_or(Path::new("."));
         let _ = local_file::replace(folder, &self.files.state, &state);
     }
 
-    /// The sessions of the pool, as events have told of them.
+    /// The pool's sessions, with details from events.
     fn kept(&self, states: &BTreeMap<Slug, SessionState>) -> Vec<SessionStatus> {
         let known = self.sessions.activity().sessions;
         let of_pool = |session: SessionStatus| {

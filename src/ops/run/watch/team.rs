@@ -1,4 +1,4 @@
-//! What the team's files say, and what of it has changed.
+//! Detects changes of the team's files and updates the sessions.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -16,42 +16,41 @@ use crate::ops::team::project;
 use crate::ops::{Project, Workspace};
 use crate::pool::{Duty, SessionPool, standing_session_id};
 
-/// How long a charter has to be empty or gone to be meant so, and not seen while it is saved.
-pub(super) const DOUBT: Duration = Duration::from_millis(500);
+/// How long a charter must be empty or missing before this counts as a change, not as a file being saved.
+pub(super) const SETTLE_TIME: Duration = Duration::from_millis(500);
 
-/// The team as it was found last.
+/// The team when it was last read.
 #[derive(Default)]
 pub(super) struct KnownTeam {
-    /// Of everything it is read from; see [`project::Opening::key`]. `None`: it could not be read.
+    /// Hash of everything the team was read from, see [`project::Opening::key`]. `None`: it could not be read.
     key: Option<String>,
-    /// What the sessions of its agents are made of.
+    /// The session configurations of its agents.
     specs: BTreeMap<(Slug, Tier), SessionSpec>,
     charters: BTreeMap<Slug, String>,
     problem: Option<String>,
     idle: Duration,
-    /// Since when charters that had a text have none.
-    doubted: Option<Instant>,
+    /// Since when charters that had text are empty or missing.
+    empty_since: Option<Instant>,
 }
 
-/// A team that can be used, or why what is there cannot.
-enum Found {
-    /// As it was.
-    Same,
+/// The result of checking the team's files.
+enum TeamCheck {
+    /// Nothing has changed.
+    Unchanged,
     Team(Option<String>, Box<Project>),
     Problem(String),
 }
 
 impl Watch {
-    /// Looks at the team, and makes anew the sessions that are made of something else now. Returns whether it has to be
-    /// looked at again soon.
-    pub(super) async fn look(&self) -> bool {
+    /// Checks the team and updates sessions with a changed configuration. Returns whether to check again soon.
+    pub(super) async fn refresh_team(&self) -> bool {
         let Some(pool) = self.pool.borrow().clone() else { return false };
         let mut is_unsure = false;
-        match self.find() {
-            Found::Same => self.team.borrow_mut().doubted = None,
-            Found::Team(_, project) if self.doubts(&project) => is_unsure = true,
-            Found::Team(key, project) => self.take_over(&pool, key, &project).await,
-            Found::Problem(problem) => {
+        match self.check_team() {
+            TeamCheck::Unchanged => self.team.borrow_mut().empty_since = None,
+            TeamCheck::Team(_, project) if self.may_be_saving(&project) => is_unsure = true,
+            TeamCheck::Team(key, project) => self.apply_team(&pool, key, &project).await,
+            TeamCheck::Problem(problem) => {
                 let is_known = self.team.borrow().problem.as_ref() == Some(&problem);
                 if !is_known {
                     self.team.borrow_mut().problem = Some(problem.clone());
@@ -64,8 +63,8 @@ impl Watch {
         is_unsure
     }
 
-    /// Whether somebody may be saving a charter just now.
-    fn doubts(&self, project: &Project) -> bool {
+    /// Whether a charter may be in the middle of being saved.
+    fn may_be_saving(&self, project: &Project) -> bool {
         let mut known = self.team.borrow_mut();
         let has_text = |text: &str| !text.trim().is_empty();
         let is_lost = |slug: &Slug| {
@@ -73,33 +72,33 @@ impl Watch {
             known.charters.get(slug).is_some_and(|text| has_text(text)) && !now.is_some_and(|now| has_text(&now.text))
         };
         let is_lost = project.team.startable().any(|member| is_lost(&member.slug));
-        is_lost && known.doubted.get_or_insert_with(Instant::now).elapsed() < DOUBT
+        is_lost && known.empty_since.get_or_insert_with(Instant::now).elapsed() < SETTLE_TIME
     }
 
-    fn find(&self) -> Found {
+    fn check_team(&self) -> TeamCheck {
         let workspace = match Workspace::find(&self.env, &self.directory) {
             Ok(workspace) => workspace,
-            Err(failure) => return Found::Problem(failure.message),
+            Err(failure) => return TeamCheck::Problem(failure.message),
         };
         let looked = project::Opening::new(&self.env, workspace, self.settings());
         let key = looked.key();
         {
             let known = self.team.borrow();
             if key.is_some() && key == known.key && known.problem.is_none() {
-                return Found::Same;
+                return TeamCheck::Unchanged;
             }
         }
         let project = looked.read();
         match project.insist_on_sound() {
-            Ok(()) => Found::Team(key, Box::new(project)),
+            Ok(()) => TeamCheck::Team(key, Box::new(project)),
             Err(failure) => {
                 let place = failure.source.map(|source| format!("{source}: ")).unwrap_or_default();
-                Found::Problem(format!("{place}{}", failure.message))
+                TeamCheck::Problem(format!("{place}{}", failure.message))
             }
         }
     }
 
-    async fn take_over(&self, pool: &SessionPool, key: Option<String>, project: &Project) {
+    async fn apply_team(&self, pool: &SessionPool, key: Option<String>, project: &Project) {
         let (task, learnings) = (Task::none(), Learnings::new());
         let compiler = compiler(project, &learnings, &task).on(pool.offer().await);
         let mut tiers: BTreeMap<Slug, BTreeSet<Tier>> = BTreeMap::new();
@@ -119,7 +118,7 @@ impl Watch {
         let charters = of_agents.filter_map(|slug| Some((slug.clone(), project.team.charters.get(slug)?.text.clone())));
         let charters = charters.collect();
         let idle = project.settings.sessions.idle_timeout;
-        let now = KnownTeam { key, specs, charters, problem: None, idle, doubted: None };
+        let now = KnownTeam { key, specs, charters, problem: None, idle, empty_since: None };
         let before = self.team.replace(now);
         if before.specs.is_empty() {
             self.warm_up(pool, project).await;
@@ -128,7 +127,7 @@ impl Watch {
         }
     }
 
-    /// The core agents' sessions are there before anybody asks.
+    /// Opens the core agents' sessions in advance.
     async fn warm_up(&self, pool: &SessionPool, project: &Project) {
         for agent in core(project) {
             let spec = self.team.borrow().specs.get(&(agent.clone(), Tier::Standard)).cloned();

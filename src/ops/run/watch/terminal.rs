@@ -1,28 +1,28 @@
-//! What the system tells of the terminal, for the view.
+//! Forwards signals about the terminal to the view.
 
-use crate::view::Showing;
+use crate::view::ViewSender;
 
 #[cfg(unix)]
-pub(super) async fn tell(showing: Showing) {
+pub(super) async fn forward_signals(sender: ViewSender) {
     use rustix::process::Signal;
     use tokio::signal::unix::{SignalKind, signal};
 
-    use crate::view::Shown;
+    use crate::view::ViewInput;
 
     let of = |known: Signal| signal(SignalKind::from_raw(known.as_raw()));
     let all = [Signal::WINCH, Signal::TSTP, Signal::CONT].map(of);
-    // Without these a size is known late, and Ctrl-Z leaves the rows on the screen.
-    let [Ok(mut resized), Ok(mut stop), Ok(mut goes_on)] = all else { return };
+    // Without them, a resize is noticed late and Ctrl-Z leaves the block on the screen.
+    let [Ok(mut resized), Ok(mut stop), Ok(mut resumed)] = all else { return };
     loop {
-        let shown = tokio::select! {
-            _ = resized.recv() => Shown::Resized,
-            _ = stop.recv() => Shown::Stop,
-            _ = goes_on.recv() => Shown::GoesOn,
+        let input = tokio::select! {
+            _ = resized.recv() => ViewInput::Resized,
+            _ = stop.recv() => ViewInput::Stop,
+            _ = resumed.recv() => ViewInput::Resumed,
         };
-        showing.send(shown);
+        sender.send(input);
     }
 }
 
-/// The size is asked for whenever something is drawn.
+/// The size is queried on every redraw.
 #[cfg(windows)]
-pub(super) async fn tell(_: Showing) {}
+pub(super) async fn forward_signals(_: ViewSender) {}

@@ -1,13 +1,13 @@
-//! What `squad watch` and the other squads of its user say to each other: one JSON object a line.
+//! The protocol between `squad watch` and other squad processes of the same user: one JSON object per line.
 //!
 //! ```text
 //! client                      watch
-//!                ←──────────── ready                    a process that is stopped says nothing, and is not asked
+//!                ←──────────── ready                    a stopped process does not send it, and gets no order
 //!   orchestrate ────────────→
-//!                ←──────────── declined                 nothing has begun; the client does it alone
+//!                ←──────────── declined                 nothing has begun; the client runs it itself
 //!                ←──────────── event …
-//!                ←──────────── ask      → answer        a question for the person there
-//!                ←──────────── land     → landed        only a command in the foreground commits on the branch
+//!                ←──────────── ask      → answer        a question for the client's user
+//!                ←──────────── land     → landed        only foreground commands commit on the user's branch
 //!   cancel, leave ──────────→
 //!                ←──────────── ended | failed           the last line
 //! ```
@@ -25,24 +25,24 @@ use crate::ops::decisions::landing::Landed;
 use crate::ops::run::order::{Conversation, Ended};
 use crate::policy::Permissions;
 
-/// Goes up when an older squad could not make sense of what a newer one says.
+/// Incremented when older versions cannot understand newer messages.
 pub(in crate::ops) const PROTOCOL: u32 = 2;
 
-/// Bytes of a line: more than any message or answer has.
-const LONGEST: u64 = 64 * 1024 * 1024;
+/// Most bytes of a line, far more than any message needs.
+const MAX_LINE: u64 = 64 * 1024 * 1024;
 
 #[derive(Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub(super) enum FromClient {
     Orchestrate(Box<Request>),
-    /// `None`: nobody answers.
+    /// `None`: there is no answer.
     Answer {
         id: u64,
         text: Option<String>,
     },
     Landed(Box<Result<Landed, Failure>>),
     Cancel {},
-    /// A conversation is over, and needs its sessions no more.
+    /// A conversation has ended and no longer needs its sessions.
     Leave {
         conversation: RunId,
     },
@@ -66,7 +66,7 @@ pub(super) enum FromWatch {
     Failed(Box<Failure>),
 }
 
-/// An order as it is sent: what a client has checked already.
+/// An order as it is sent, checked by the client.
 #[derive(Serialize, Deserialize)]
 pub(super) struct Request {
     pub(super) message: String,
@@ -75,7 +75,7 @@ pub(super) struct Request {
     pub(super) flags: BTreeMap<String, String>,
     pub(super) attachments: Vec<Attachment>,
     pub(super) permissions: Permissions,
-    /// Somebody is there to answer questions.
+    /// Whether a user can answer questions.
     pub(super) asks: bool,
     pub(super) commit: bool,
     pub(super) resume: Option<RunId>,
@@ -87,7 +87,7 @@ pub(super) struct Request {
 /// The messages of the other side.
 pub(super) struct Incoming<R> {
     reader: BufReader<R>,
-    /// The part of a line that has come.
+    /// The line received so far.
     line: Vec<u8>,
 }
 
@@ -96,9 +96,9 @@ impl<R: AsyncRead + Unpin> Incoming<R> {
         Self { reader: BufReader::new(reader), line: Vec::new() }
     }
 
-    /// The next message; `None` at the end, which is also where something else than a message comes. Cancel safe.
+    /// The next message; `None` at the end of the stream or on an invalid message. Cancel safe.
     pub(super) async fn next<T: DeserializeOwned>(&mut self) -> Option<T> {
-        let room = LONGEST.saturating_sub(self.line.len() as u64);
+        let room = MAX_LINE.saturating_sub(self.line.len() as u64);
         (&mut self.reader).take(room).read_until(b'\n', &mut self.line).await.ok()?;
         let line = std::mem::take(&mut self.line);
         let line = line.strip_suffix(b"\n")?;
@@ -107,8 +107,8 @@ impl<R: AsyncRead + Unpin> Incoming<R> {
 }
 
 /// A message as a line.
-pub(super) fn written(message: &impl Serialize) -> Vec<u8> {
-    // Every message of ours can be written.
+pub(super) fn to_line(message: &impl Serialize) -> Vec<u8> {
+    // Every message can be serialized.
     let mut line = serde_json::to_vec(message).unwrap_or_default();
     line.push(b'\n');
     line
