@@ -1,4 +1,4 @@
-//! A member of the team, as the roster lists it, and the charter that tells it who it is.
+//! A member of the team as listed in the roster, and its charter.
 
 use std::fmt;
 
@@ -7,12 +7,12 @@ use serde::{Deserialize, Deserializer, Serialize};
 
 use super::{Source, Tier};
 
-/// The name by which commands, files and sessions know an agent: its folder's name, or its name folded.
+/// Identifies an agent in commands, files and sessions: the name of its folder, or its name folded.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize)]
 #[serde(transparent)]
 pub(crate) struct Slug(String);
 
-/// Folders are named by slugs, and entries of the ledger carry them, whoever wrote those.
+/// Slugs become names of folders, so they are checked when read from ledger entries.
 impl<'de> Deserialize<'de> for Slug {
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
         let text = String::deserialize(deserializer)?;
@@ -23,26 +23,26 @@ impl<'de> Deserialize<'de> for Slug {
 }
 
 impl Slug {
-    /// The coordinator's own slug. No member can have it: [`Slug::fold`] is only given members' names, and the
-    /// roster reader leaves the coordinator's row out.
+    /// The coordinator's slug. No member can have it: [`Slug::fold`] is only given members' names, and the roster
+    /// parser leaves out the coordinator's row.
     pub(crate) const COORDINATOR: &'static str = "coordinator";
 
-    /// Lower case, everything but `a-z0-9` folded to single hyphens; `None` when nothing is left.
+    /// In lower case, with everything else than `a-z0-9` folded to single hyphens; `None` if nothing is left.
     pub(crate) fn fold(name: &str) -> Option<Self> {
         Self::fold_but(name, |_| false)
     }
 
-    /// The same for names in any script: what cannot be folded is spelled in Latin letters first. `Иван` is `ivan`.
+    /// Like [`Slug::fold`], but transliterates other scripts: `Иван` becomes `ivan`.
     pub(crate) fn spelled(name: &str) -> Option<Self> {
         Self::fold(name).or_else(|| Self::fold(&deunicode::deunicode(name)))
     }
 
-    /// This slug with a number behind it, for one of several that fold alike.
+    /// This slug with a number appended, to distinguish names that fold alike.
     pub(crate) fn numbered(&self, number: usize) -> Self {
         Self(format!("{}-{number}", self.0))
     }
 
-    /// A folder's name is a slug already, but for its case and for what no file name should hold.
+    /// A folder's name is already a slug, except for case and characters unsuitable in file names.
     pub(crate) fn of_folder(folder: &str) -> Option<Self> {
         Self::fold_but(folder, |c| c == '_').or_else(|| Self::spelled(folder))
     }
@@ -75,15 +75,15 @@ impl fmt::Display for Slug {
     }
 }
 
-/// What stands behind a roster row. Only agents are started.
+/// The kind of a roster row. Only agents are started.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub(crate) enum Kind {
     Agent,
-    /// A built-in of the tool that made the team (Scribe, Ralph, Rai): its work is squad's own.
+    /// A built-in role of the tool that made the team (Scribe, Ralph, Rai), whose work squad does itself.
     Helper,
     Human,
-    /// A coding agent that works elsewhere, such as `@copilot`.
+    /// A coding agent that runs elsewhere, such as `@copilot`.
     Bot,
 }
 
@@ -104,58 +104,58 @@ pub(crate) struct Member {
     pub(crate) role: String,
     pub(crate) kind: Kind,
     pub(crate) status: Status,
-    /// Where its charter is, from the project's root with `/`; `None` when there is no such file.
+    /// The path of its charter, relative to the project's root with `/`; `None` if there is no such file.
     pub(crate) charter: Option<String>,
-    /// What the roster says it is for, beside its role: a scope, a specialization. Routing matches it.
+    /// What the roster says about its work in addition to its role: a scope, a specialization. Used for routing.
     pub(crate) scope: String,
     pub(crate) source: Source,
 }
 
 impl Member {
-    /// What settings may call it, in small letters.
+    /// The names it may have in settings, in lower case.
     pub(crate) fn names(&self) -> [String; 3] {
         [self.slug.to_string(), self.name.to_lowercase(), self.role.to_lowercase()]
     }
 
-    /// Whether a setting means this member: by its slug, its name or its role, in small letters.
+    /// Whether a setting refers to this member, by slug, name or role in lower case.
     pub(crate) fn goes_by(&self, name: &str) -> bool {
         self.slug.as_str() == name || self.name.to_lowercase() == name || self.role.to_lowercase() == name
     }
 
-    /// Whether work may be given to this member.
+    /// Whether this member can be given work.
     pub(crate) fn is_startable(&self) -> bool {
         self.kind == Kind::Agent && !matches!(self.status, Status::Inactive | Status::Retired)
     }
 }
 
-/// What a charter says, beside its whole text, which becomes the agent's prompt.
+/// The parsed parts of a charter. Its whole text becomes the agent's prompt.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub(crate) struct Charter {
     pub(crate) name: Option<String>,
     pub(crate) role: Option<String>,
-    /// What it was called before; what the ledger has under these names is its own.
+    /// Earlier names; ledger entries under these names belong to it.
     #[serde(default)]
     pub(crate) formerly: Vec<String>,
     pub(crate) expertise: Vec<String>,
-    /// The text of *What I Own* and its like: what routing may match.
+    /// The text of *What I Own* and similar sections, for routing.
     pub(crate) owns: String,
     /// The text of *Boundaries*.
     pub(crate) boundaries: String,
     pub(crate) model: Option<String>,
-    /// The models to try after that one, where the charter names any.
+    /// Models to try after that one.
     pub(crate) fallback: Vec<String>,
     pub(crate) reasoning_effort: Option<String>,
-    /// The engine that its sessions run on.
+    /// The engine for its sessions.
     #[serde(default)]
     pub(crate) engine: Option<String>,
-    /// The tier that its work has where the user names none.
+    /// The tier of its work if the user names none.
     #[serde(default)]
     pub(crate) tier: Option<Tier>,
-    /// `None`: no Tools section, so every tool; an empty list: no tool at all.
+    /// `None`: no Tools section, so all tools; an empty list: no tools.
     pub(crate) tools: Option<Vec<String>>,
-    /// Tools that it must not have, where the charter names such.
+    /// Tools that it must not have.
     #[serde(default)]
     pub(crate) denied_tools: Vec<String>,
-    /// The file as it is, with LF line ends and without a byte order mark.
+    /// The file's text with LF line ends and without a byte order mark.
     pub(crate) text: String,
 }

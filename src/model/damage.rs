@@ -1,4 +1,4 @@
-//! What of the ledger cannot be read, and is passed over.
+//! Parts of the ledger that cannot be read and are skipped.
 
 use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -7,12 +7,12 @@ use serde::{Deserialize, Serialize};
 
 use super::{Problem, Source};
 
-/// A file or folder of the ledger that cannot be read. Everything else can.
+/// A file or folder of the ledger that cannot be read, while everything else can.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub(crate) struct Damage {
-    /// From the ledger's root; empty for the root itself.
+    /// Relative to the ledger's root; empty for the root itself.
     pub(crate) path: String,
-    /// The object that stands there.
+    /// The object found there.
     pub(crate) object: Option<String>,
     pub(crate) kind: DamageKind,
     pub(crate) reason: String,
@@ -21,13 +21,13 @@ pub(crate) struct Damage {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub(crate) enum DamageKind {
-    /// The object is not here, or its bytes are not what they were. Another clone may have it.
+    /// The object is missing or corrupt. Another clone may have it.
     Unreadable,
-    /// The object is as it was written, and is no entry that squad wrote.
+    /// The object is intact, but not an entry written by squad.
     Malformed,
-    /// The folder can be read, and is not where it was.
+    /// The folder can be read, but is not in its right location.
     Displaced,
-    /// The entry was written by a later squad.
+    /// The entry was written by a newer version of squad.
     Newer,
 }
 
@@ -39,7 +39,7 @@ impl Damage {
         }
     }
 
-    /// As `squad doctor` and warnings show it.
+    /// The problem as shown by `squad doctor` and in warnings.
     pub(crate) fn problem(&self) -> Problem {
         let (code, hint) = match self.kind {
             DamageKind::Unreadable => {
@@ -57,12 +57,12 @@ impl Damage {
     }
 }
 
-/// Where readers of the ledger report what they passed over. A command says it when it ends. Clones share one log.
+/// Collects damage found while reading the ledger; the command reports it at its end. Clones share one log.
 #[derive(Clone, Debug, Default)]
 pub struct DamageLog(Arc<Mutex<BTreeMap<String, Damage>>>);
 
 impl DamageLog {
-    /// Of one path only the first report counts.
+    /// Only the first report for each path counts.
     pub(crate) fn add(&self, damage: Damage) {
         self.lock().entry(damage.path.clone()).or_insert(damage);
     }
@@ -71,7 +71,7 @@ impl DamageLog {
         self.lock().values().cloned().collect()
     }
 
-    /// The same, for whoever says it in its own way.
+    /// Empties the log, for callers that report it themselves.
     pub(crate) fn take(&self) -> Vec<Damage> {
         std::mem::take(&mut *self.lock()).into_values().collect()
     }
@@ -81,7 +81,7 @@ impl DamageLog {
     }
 
     fn lock(&self) -> MutexGuard<'_, BTreeMap<String, Damage>> {
-        // A report is added or not; whoever panicked left nothing half done.
+        // Each report is added in one step, so a panic leaves nothing half done.
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }

@@ -1,4 +1,4 @@
-//! What happens in a run. Screen, NDJSON, ledger and log all speak these events.
+//! The events of a run, as used by screen, NDJSON, ledger and log.
 
 use std::collections::BTreeMap;
 
@@ -10,27 +10,28 @@ use super::{
     Slug, Tier, Usage, Verdict, WorkReport,
 };
 
-/// A fact that the dispatcher has given its place in the order of a run.
+/// A fact with its number and time in a run.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub(crate) struct Event {
     /// Counts from 1 within a run, without gaps.
     pub(crate) seq: u64,
     pub(crate) at: Timestamp,
     pub(crate) run: RunId,
-    /// Whose doing it was; `None` for the run as a whole.
+    /// The agent that caused it; `None` for the run as a whole.
     pub(crate) agent: Option<Slug>,
     #[serde(flatten)]
     pub(crate) what: What,
-    /// Its ledger entry's id, where it has one; a decision's event has an `id` of its own.
+    /// The id of its ledger entry, if it has one. It is serialized as `entry`, because a decision has an `id` of its
+    /// own.
     #[serde(rename = "entry")]
     pub(crate) id: EntryId,
     #[serde(flatten)]
     pub(crate) position: Position,
-    /// The entries without which it would not be.
+    /// The entries without which it would not exist.
     pub(crate) causes: Vec<EntryId>,
 }
 
-/// Where in its run an entry belongs; nowhere, for what concerns the run as a whole.
+/// The step and attempt an entry belongs to; neither for the run as a whole.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 pub(crate) struct Position {
     /// Counts from 1 within a run.
@@ -47,22 +48,22 @@ impl Position {
     }
 }
 
-/// What stands for the engine of a run that squad answered by itself.
+/// Stands for the engine in runs that squad answered itself.
 pub(crate) const NO_ENGINE: &str = "squad";
 
-/// How long an event lasts, and whether it waits for that.
+/// Whether an event is recorded, and whether it is shown only after that.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Keeping {
     /// Flushed before it is shown: decisions, learnings, verdicts, outcomes.
     AtOnce,
-    /// The running commentary of a run: shown at once, written in batches.
+    /// Progress of a run: shown at once, written in batches.
     Batched,
-    /// Shown only: an entry that is kept says all of it.
+    /// Only shown: another, recorded entry has its content.
     Never,
 }
 
-/// Defines [`What`], and with it all that depends on the kind of an event: its name, which NDJSON and ledger entries
-/// carry, and how it is kept. Every text of every kind is redacted, so there is nothing to say of that.
+/// Defines [`What`] and everything that depends on the kind of an event: its name in NDJSON and ledger entries, and how
+/// it is kept. All texts of all kinds are redacted, so kinds need not say so.
 macro_rules! kinds {
     ($(
         $(#[$doc:meta])*
@@ -70,7 +71,7 @@ macro_rules! kinds {
             $({ $($(#[$attribute:meta])* $field:ident: $type:ty),* $(,)? })?
             $(($inner:ty))?;
     )*) => {
-        /// The kinds of event. The names are a contract.
+        /// The kinds of event. Their names are a stable interface.
         #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
         #[serde(tag = "type")]
         pub(crate) enum What {
@@ -99,51 +100,51 @@ macro_rules! kinds {
 }
 
 kinds! {
-    /// Durable before any engine is started. `engine` is the one that was asked for.
+    /// Durable before any engine starts. `engine` is the requested one.
     "run.started" AtOnce RunStarted {
         text: String,
         engine: String,
-        /// Squad's, where it answers by itself. Entries of earlier squads have the engine's.
+        /// The version of squad if it answers itself. Entries of older versions have the engine's.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         version: Option<String>,
-        /// What becomes of a request that no rule decides: `ask`, `allow` or `deny`.
+        /// How requests that no rule decides are answered: `ask`, `allow` or `deny`.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         permissions: Option<String>,
         branch: Option<String>,
         commit: Option<String>,
-        /// The agents that the user named, and the tier.
+        /// The agents and the tier that the user named.
         #[serde(default, skip_serializing_if = "Vec::is_empty")]
         agents: Vec<Slug>,
         #[serde(default, skip_serializing_if = "Option::is_none")]
         tier: Option<Tier>,
-        /// Nothing of it lands on the branch.
+        /// Nothing lands on the branch.
         #[serde(default, skip_serializing_if = "std::ops::Not::not")]
         no_commit: bool,
-        /// Settings that the call named, by their flags without dashes.
+        /// Settings given on the command line, by flag name without dashes.
         #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
         flags: BTreeMap<String, String>,
         #[serde(default, skip_serializing_if = "Vec::is_empty")]
         attachments: Vec<Attachment>,
-        /// Those that a caller has named with their tasks; nobody else works then.
+        /// Members and tasks given by the caller; only they work then.
         #[serde(default, skip_serializing_if = "Vec::is_empty")]
         members: Vec<GivenMember>,
     };
-    /// A run that was interrupted goes on, in another process.
+    /// An interrupted run is continued by another process.
     "run.resumed" AtOnce RunResumed {
         permissions: String,
         branch: Option<String>,
         commit: Option<String>,
-        /// Those whose work is done and stays as it is.
+        /// Agents whose work is complete and will not be repeated.
         done: Vec<Slug>,
-        /// How many steps of the plan's are done, and how many it has.
+        /// The number of completed steps, and of all steps in the plan.
         #[serde(default)]
         steps_done: usize,
         #[serde(default)]
         steps: usize,
-        /// Those that hold from here on.
+        /// Settings for the rest of the run.
         #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
         flags: BTreeMap<String, String>,
-        /// As they are now.
+        /// The current attachments.
         #[serde(default, skip_serializing_if = "Vec::is_empty")]
         attachments: Vec<Attachment>,
     };
@@ -151,40 +152,40 @@ kinds! {
         engine: String,
         version: String,
         seconds: f64,
-        /// It was running already, under `squad watch`.
+        /// It was already running under `squad watch`.
         #[serde(default, skip_serializing_if = "std::ops::Not::not")]
         warm: bool,
     };
-    /// What governs an engine that does not ask before it acts, in words.
+    /// Describes the rules of an engine that does not ask before acting.
     "engine.governed" Batched EngineGoverned { engine: String, by: String };
-    /// A process that an engine started for one message to an agent has ended.
+    /// A process that an engine started for one message has ended.
     "engine.exited" AtOnce EngineExited(Exited);
-    /// The engine asked for could not start, and another takes its place.
+    /// The requested engine could not start; another is used.
     "engine.fallback" AtOnce EngineFallback { from: String, to: String, reason: String };
     "route.planned" AtOnce RoutePlanned(Plan);
     /// An agent hands work to a colleague. `text` is the task.
     "route.requested" AtOnce RouteRequested { to: Slug, text: String, wait: bool };
     "step.started" AtOnce StepStarted { agents: Vec<Slug> };
     "step.completed" AtOnce StepCompleted { status: Outcome };
-    /// An agent's session does not get the model that was chosen for it.
+    /// An agent's session cannot have its chosen model.
     "model.fallback" Batched ModelFallback { from: String, to: String, reason: String };
     /// No engine could be started.
     "connection.failed" AtOnce ConnectionFailed { engine: String, reason: String };
     "connection.lost" Batched ConnectionLost { reason: String };
     "connection.restored" Batched ConnectionRestored { attempts: u32 };
-    /// Of a watch and its engine.
+    /// The connection of a watch to its engine.
     "connection.changed" Never ConnectionChanged { engine: String, state: ConnectionState };
-    /// A session that is kept is about to be opened, or opened again.
+    /// A kept session is about to be opened or reopened.
     "session.spawning" Never SessionSpawning { session: String };
-    /// Durable at once: whoever resumes the run knows that there is a session.
+    /// Durable at once, so that a resumed run knows of the session.
     "session.created" AtOnce SessionCreated {
         session: String,
         model: String,
         compiled_hash: String,
-        /// How long opening it took.
+        /// Time to open it.
         #[serde(default)]
         seconds: f64,
-        /// It was open already.
+        /// It was already open.
         #[serde(default, skip_serializing_if = "std::ops::Not::not")]
         warm: bool,
     };
@@ -197,17 +198,17 @@ kinds! {
     "session.suspended" Batched SessionSuspended { session: String };
     "session.destroyed" Batched SessionDestroyed { session: String };
     "session.error" Batched SessionError { session: String, reason: String };
-    /// The engine has summed up a session's earlier turns, so that it has room for more.
+    /// The engine has summarized a session's earlier turns to save context.
     "session.compacted" Batched SessionCompacted { session: String, tokens_before: u64, tokens_after: Option<u64> };
-    /// The engine has dropped a session's earlier turns.
+    /// The engine has dropped earlier turns of a session.
     "session.truncated" Batched SessionTruncated { session: String, tokens_before: u64, tokens_after: Option<u64> };
     "pool.empty" Batched PoolEmpty { waiting: u64 };
-    /// A watched team has changed, and with it the sessions of these agents.
+    /// A watched team has changed, so these agents' sessions change too.
     "team.changed" Never TeamChanged {
         changed: Vec<Slug>,
         joined: Vec<Slug>,
         left: Vec<Slug>,
-        /// Why what is there now is not used.
+        /// Why the new files are not used.
         problem: Option<String>,
     };
     /// A watched agent's charter, as a unified diff.
@@ -219,101 +220,102 @@ kinds! {
         call: String,
         tool: String,
         ok: bool,
-        /// Of a command, where the engine says it.
+        /// Exit code of a command, if the engine reports it.
         #[serde(default)]
         exit_code: Option<i64>,
         #[serde(default)]
         seconds: f64,
-        /// What the call was about: the whole command, the path.
+        /// The subject of the call: the whole command, or the path.
         detail: String,
-        /// The end of what it gave, or why it failed.
+        /// The end of its output, or the reason of its failure.
         result: String,
-        /// What it wrote, where the engine says so.
+        /// The file it wrote, if the engine reports it.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         wrote: Option<Written>,
     };
     "tool.denied" Batched ToolDenied { tool: String, detail: String, reason: String };
     "permission.asked" Batched PermissionAsked { tool: String, access: Access, detail: String };
     "permission.answered" Batched PermissionAnswered { tool: String, detail: String, allowed: bool };
-    /// A person is asked: for a permission, or for whatever an agent wants to know. `question` counts from 1 within a run.
+    /// A person is asked for a permission or for information. `question` counts from 1 within a run.
     "question.asked" Never QuestionAsked { question: u64, text: String };
-    /// It has its answer, or needs none any more.
+    /// The question is answered or withdrawn.
     "question.answered" Never QuestionAnswered { question: u64 };
-    /// The work tree as it is at this moment is kept.
+    /// A snapshot of the work tree has been stored.
     "snapshot.taken" Batched SnapshotTaken { commit: String, left_out: Vec<LeftOut>, seconds: f64 };
     "decision.logged" AtOnce DecisionLogged {
-        /// What the decision says. `text` is its body.
+        /// The decision; `text` is its body.
         #[serde(flatten)]
         decision: Decision,
-        /// The branch it was made for: the one it lands on.
+        /// The branch it was made for and lands on.
         branch: Option<String>,
     };
     "decision.landed" AtOnce DecisionLanded { decisions: Vec<DecisionId>, branch: String, commit: String };
-    /// A colleague's live session was told of decisions.
+    /// A colleague's session was told of decisions while working.
     "decision.delivered" Batched DecisionDelivered { decisions: Vec<DecisionId>, session: String };
     "memory.logged" AtOnce MemoryLogged { text: String };
-    /// Learnings have become part of an agent's history on that branch.
+    /// Learnings were added to an agent's history on that branch.
     "memory.landed" AtOnce MemoryLanded { learnings: Vec<EntryId>, branch: String, commit: String };
-    /// Secrets, or what is damaged, were taken out of the ledger. `entries` are the paths of the files that changed or went.
+    /// Secrets or damaged files were removed from the ledger. `entries` are the paths of changed and removed files.
     "scrub.completed" AtOnce ScrubCompleted {
         entries: Vec<String>,
         kinds: Vec<String>,
-        /// What went because it is damaged.
+        /// Files removed because they are damaged.
         #[serde(default, skip_serializing_if = "Vec::is_empty")]
         set_aside: Vec<Damage>,
     };
     "usage" Batched Usage(Usage);
-    /// Work waits from here on until the engine's account may be used again.
+    /// Work is paused until the engine's account may be used again.
     "quota.opened" AtOnce QuotaOpened { engine: String, reason: String, until: Option<Timestamp> };
     "quota.closed" AtOnce QuotaClosed { engine: String };
     "budget.reached" AtOnce BudgetReached { budget: String, limit: f64, spent: f64 };
-    /// The user says something to an agent that is at work, or about to be.
+    /// A message from the user to an agent that is working or about to.
     "user.message" AtOnce UserMessage { text: String };
     "cancel.requested" AtOnce CancelRequested { reason: String };
     "agent.completed" AtOnce Completed(End);
     "agent.failed" AtOnce Failed(End);
     "agent.timed_out" AtOnce TimedOut(End);
     "agent.cancelled" AtOnce Cancelled(End);
-    /// Ended by policy or budget: everything it tried was refused.
+    /// Ended by policy or budget: all its attempts to change something were refused.
     "agent.stopped" AtOnce Stopped(End);
-    /// What it was to follow upon did not complete.
+    /// Work it depends on did not complete.
     "agent.skipped" AtOnce Skipped(End);
-    /// The process of its run died.
+    /// The run's process died.
     "agent.lost" AtOnce Lost(End);
     "review.verdict" AtOnce ReviewVerdict {
         verdict: Verdict,
         authors: Vec<Slug>,
-        /// What they had changed, from the repository's root.
+        /// The files they changed, relative to the repository's root.
         #[serde(default)]
         files: Vec<String>,
         text: String,
     };
-    /// A reviewer rejected the agent's work of this run: revising it is for somebody else.
+    /// A reviewer rejected the agent's work in this run, so another agent has to revise it.
     "review.lockout" AtOnce Lockout {
         reviewer: Slug,
-        /// What the agent had changed, from the repository's root; a later run is bound where its work meets these.
+        /// The files the agent changed, relative to the repository's root. The lockout also holds in later runs that
+        /// work on these files.
         #[serde(default)]
         files: Vec<String>,
     };
-    /// A person lets those work again whom reviews of the run had locked out.
+    /// A person lifted lockouts of this run.
     "review.lifted" AtOnce LockoutLifted { agents: Vec<Slug> };
     "run.answer" AtOnce Answer { text: String };
     "run.completed" AtOnce RunCompleted {
         status: Outcome,
-        /// What became of each agent's last work.
+        /// The outcome of each agent's last work.
         agents: BTreeMap<Slug, Outcome>,
         #[serde(default)]
         work: Vec<WorkReport>,
         commits: Vec<String>,
         usage: Usage,
-        /// Why no agent could begin. With `--json` the run's last line says it, and no other line.
+        /// Why no agent could begin. With `--json`, only the run's last line has it.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         error: Option<RunError>,
     };
 }
 
 impl What {
-    /// The end of an agent's work.
+    /// The event for the end of an agent's work.
     pub(crate) fn of_end(outcome: Outcome, end: End) -> Self {
         match outcome {
             Outcome::Completed => Self::Completed(end),
@@ -326,7 +328,7 @@ impl What {
         }
     }
 
-    /// How an agent's work ended, where this says so.
+    /// The outcome, if this is the end of an agent's work.
     pub(crate) fn end(&self) -> Option<(Outcome, &End)> {
         Some(match self {
             Self::Completed(end) => (Outcome::Completed, end),
@@ -341,7 +343,7 @@ impl What {
     }
 }
 
-/// What ended a run before any agent could begin, with the fields of every command's `{"error": …}`.
+/// The error that ended a run before any agent could begin, with the fields of every command's `{"error": …}`.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub(crate) struct RunError {
     pub(crate) kind: String,
@@ -350,45 +352,45 @@ pub(crate) struct RunError {
     pub(crate) source: Option<String>,
 }
 
-/// How a process ended that answered one message, and where its output is.
+/// How the process for one message ended, and where its output is.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub(crate) struct Exited {
     pub(crate) engine: String,
     pub(crate) session: String,
-    /// Counts from 1 within a session, over processes.
+    /// Counts from 1 within a session, across processes.
     pub(crate) turn: u32,
-    /// `None`: a signal ended it.
+    /// `None`: ended by a signal.
     pub(crate) exit_code: Option<i32>,
     pub(crate) signal: Option<i32>,
     pub(crate) seconds: f64,
-    /// Its output byte for byte: files from squad's local folder, with `/`.
+    /// Paths of its unmodified output, relative to squad's local folder, with `/`.
     pub(crate) stdout: String,
     pub(crate) stderr: String,
     pub(crate) stdout_bytes: u64,
     pub(crate) stderr_bytes: u64,
-    /// The session can be gone on with.
+    /// The session can be continued.
     pub(crate) chat: bool,
 }
 
-/// A file that the user passes along with the message.
+/// A file that the user attached to the message.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub(crate) struct Attachment {
-    /// From the project's root with `/`; absolute where it lies outside.
+    /// Relative to the project's root with `/`; absolute if outside.
     pub(crate) path: String,
-    /// BLAKE3 of its content, in hex.
+    /// BLAKE3 hash of its content, in hex.
     pub(crate) hash: String,
     pub(crate) bytes: u64,
 }
 
-/// Text that a tool call put into a file.
+/// Text that a tool call wrote to a file.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub(crate) struct Written {
-    /// From the project's root, with `/`.
+    /// Relative to the project's root, with `/`.
     pub(crate) path: String,
-    /// Not kept: what stays in the project needs no copy.
+    /// Not recorded, because the project has the text.
     #[serde(skip)]
     pub(crate) text: String,
-    /// Marks of its lines, in order, by which they are known again; see `record::marks`. Only in the ledger.
+    /// Fingerprints of its lines, in order, to recognize them later; see `record::marks`. Only in the ledger.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub(crate) lines: Vec<String>,
 }

@@ -1,14 +1,15 @@
 //! Characters that cannot be seen: controls, and what Unicode calls format and default-ignorable characters.
 //!
 //! They reorder what a reader sees (<https://trojansource.codes>), move a terminal's cursor, or carry text to a model
-//! that no person reads. One rule finds them everywhere; what becomes of them depends on where the text goes: people
+//! that no person reads. One rule finds them everywhere. People are shown their code points, models do not get them, and
+//! JSON escapes them.
 
 use super::text::{list, plural};
 
-/// A hidden character and the byte it begins at.
+/// Each hidden character and its byte offset.
 pub(crate) fn hidden(text: &str) -> impl Iterator<Item = (usize, char)> {
     let mut next = 0;
-    // Nearly all text is plain, and megabytes of it are looked through at each start.
+    // Nearly all text is plain, and megabytes of it are scanned at each start.
     let suspects = std::iter::from_fn(move || {
         let at = next + text.as_bytes().get(next..)?.iter().position(|byte| !is_plain(*byte))?;
         let c = text.get(at..)?.chars().next()?;
@@ -17,7 +18,7 @@ pub(crate) fn hidden(text: &str) -> impl Iterator<Item = (usize, char)> {
     });
     suspects.filter(|(at, c)| {
         let (before, after) = (text[..*at].chars().next_back(), &text[at + c.len_utf8()..]);
-        is_suspect(*c) && !is_in_place(before, *c, after) && !is_of_a_flag(text, *at, *c)
+        is_suspect(*c) && !is_in_place(before, *c, after) && !is_in_flag(text, *at, *c)
     })
 }
 
@@ -25,20 +26,20 @@ fn is_plain(byte: u8) -> bool {
     matches!(byte, b' '..=b'~' | b'\n' | b'\t')
 }
 
-/// Text from elsewhere as people are shown it: each hidden character by its number, such as `[U+200B]`. A line ends
-/// with LF alone.
+/// Untrusted text for people: each hidden character is shown by its code point, such as `[U+200B]`, and lines end with
+/// LF.
 pub(crate) fn printable(text: &str) -> String {
     replaced(text.replace("\r\n", "\n"), |c| format!("[{}]", code_point(c)))
 }
 
-/// Text from elsewhere as a model is given it.
+/// Untrusted text for a model.
 pub(crate) fn without_hidden(text: String) -> String {
     replaced(text, |_| String::new())
 }
 
-/// `3 characters that cannot be seen: U+200B and U+E0041`; `None` where there are none.
+/// `3 characters that cannot be seen: U+200B and U+E0041`; `None` if there are none.
 pub(crate) fn hidden_summary(found: impl Iterator<Item = char>) -> Option<String> {
-    const NAMED: usize = 4;
+    const MAX_NAMED: usize = 4;
     let mut count = 0;
     let mut kinds: Vec<String> = Vec::new();
     for kind in found.map(code_point) {
@@ -47,14 +48,14 @@ pub(crate) fn hidden_summary(found: impl Iterator<Item = char>) -> Option<String
             kinds.push(kind);
         }
     }
-    if kinds.len() > NAMED {
-        let more = kinds.split_off(NAMED - 1).len();
+    if kinds.len() > MAX_NAMED {
+        let more = kinds.split_off(MAX_NAMED - 1).len();
         kinds.push(format!("{more} more"));
     }
     (count > 0).then(|| format!("{} that cannot be seen: {}", plural(count, "character"), list(&kinds)))
 }
 
-/// Text from elsewhere below a line of ours on a terminal, each line of it marked as not ours.
+/// Untrusted text for a terminal, with each line marked as not being squad's.
 pub(crate) fn marked(text: &str) -> String {
     printable(text).lines().map(|line| format!("  | {line}\n")).collect()
 }
@@ -65,7 +66,7 @@ fn code_point(c: char) -> String {
 }
 
 fn replaced(mut text: String, by: impl Fn(char) -> String) -> String {
-    // What goes may have been what kept the next one in its place.
+    // Removing one may make its neighbour suspect.
     while hidden(&text).next().is_some() {
         let mut seen = String::with_capacity(text.len());
         let mut rest = 0;
@@ -82,8 +83,8 @@ fn replaced(mut text: String, by: impl Fn(char) -> String) -> String {
 
 const JOINERS: [char; 2] = ['\u{200c}', '\u{200d}'];
 
-/// Controls but for line ends and tabs; line and paragraph separators; categories Cf and Default_Ignorable_Code_Point
-/// of Unicode 17, but for signs of Arabic, Syriac and Kaithi that can be seen.
+/// Controls except line ends and tabs; line and paragraph separators; categories Cf and Default_Ignorable_Code_Point of
+/// Unicode 17, except visible signs of Arabic, Syriac and Kaithi.
 fn is_suspect(c: char) -> bool {
     match c {
         '\n' | '\t' => false,
@@ -98,16 +99,16 @@ fn is_suspect(c: char) -> bool {
     }
 }
 
-/// Whether a suspect character does there what it is for.
+/// Whether a suspect character is legitimate in this position.
 fn is_in_place(before: Option<char>, c: char, after: &str) -> bool {
     let Some(before) = before else { return c == '\u{feff}' };
     let next = after.chars().next();
     match c {
-        // A line end; alone it takes the cursor back to the line's beginning.
+        // Part of a line end. Alone it moves the cursor to the beginning of the line.
         '\r' => next == Some('\n'),
         '\u{200d}' if is_emoji_part(before) => next.is_some_and(is_emoji_part),
-        _ if JOINERS.contains(&c) => joins(before),
-        // Text or emoji style: of a symbol, or of a keycap's digit.
+        _ if JOINERS.contains(&c) => uses_joiner(before),
+        // Text or emoji style of a symbol or of a keycap's digit.
         '\u{fe0e}' | '\u{fe0f}' => match before {
             '0'..='9' | '#' | '*' => next == Some('\u{20e3}'),
             _ => !before.is_ascii() && !before.is_alphabetic() && !is_suspect(before),
@@ -119,14 +120,14 @@ fn is_in_place(before: Option<char>, c: char, after: &str) -> bool {
     }
 }
 
-/// What stands beside a joiner in an emoji: pictures, skin tones, and the sign that makes a symbol a picture.
+/// Neighbours of a joiner in an emoji: pictures, skin tones, and the variation selector that makes a symbol a picture.
 fn is_emoji_part(c: char) -> bool {
     matches!(c, '\u{1f000}'..='\u{1faff}' | '\u{2190}'..='\u{2bff}' | '\u{fe0f}')
 }
 
-/// Letters of scripts in which a joiner decides how the next letter is written: Arabic and its kin, those of India and
-/// their kin, Tibetan, Burmese, Khmer, Mongolian.
-fn joins(c: char) -> bool {
+/// Letters of scripts in which a joiner changes the form of the next letter: Arabic and related scripts, Indic and
+/// related scripts, Tibetan, Burmese, Khmer, Mongolian.
+fn uses_joiner(c: char) -> bool {
     matches!(c, '\u{620}'..='\u{dff}' | '\u{f00}'..='\u{109f}' | '\u{1780}'..='\u{18af}' | '\u{1a20}'..='\u{1c4f}'
         | '\u{a840}'..='\u{a8ff}' | '\u{aa60}'..='\u{aaff}' | '\u{fb50}'..='\u{fdff}' | '\u{fe70}'..='\u{fefc}'
         | '\u{10d00}'..='\u{10fff}' | '\u{11000}'..='\u{11fff}')
@@ -137,18 +138,18 @@ fn is_ideograph(c: char) -> bool {
     matches!(c, '\u{3400}'..='\u{9fff}' | '\u{f900}'..='\u{faff}' | '\u{20000}'..='\u{3ffff}')
 }
 
-/// The flags that Unicode writes as a black flag and tags: England, Scotland and Wales.
-fn is_of_a_flag(text: &str, at: usize, c: char) -> bool {
+/// Flags encoded as a black flag and tags: England, Scotland and Wales.
+fn is_in_flag(text: &str, at: usize, c: char) -> bool {
     const FLAGS: [&str; 3] = [
         "\u{1f3f4}\u{e0067}\u{e0062}\u{e0065}\u{e006e}\u{e0067}\u{e007f}",
         "\u{1f3f4}\u{e0067}\u{e0062}\u{e0073}\u{e0063}\u{e0074}\u{e007f}",
         "\u{1f3f4}\u{e0067}\u{e0062}\u{e0077}\u{e006c}\u{e0073}\u{e007f}",
     ];
-    const LONGEST: usize = 6;
+    const MAX_TAGS: usize = 6;
     if !matches!(c, '\u{e0062}'..='\u{e007f}') {
         return false;
     }
-    let start = text[..at].char_indices().rev().take(LONGEST).find(|(_, c)| *c == '\u{1f3f4}').map(|(start, _)| start);
+    let start = text[..at].char_indices().rev().take(MAX_TAGS).find(|(_, c)| *c == '\u{1f3f4}').map(|(start, _)| start);
     start.is_some_and(|start| FLAGS.iter().any(|flag| text[start..].starts_with(flag) && at < start + flag.len()))
 }
 

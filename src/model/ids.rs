@@ -1,18 +1,18 @@
-//! Ids. Who makes them is `env::Ids`; here is only what they look like.
+//! The formats of ids. `env::Ids` generates them.
 
 use std::fmt;
 
 use serde::de::Error;
 use serde::{Deserialize, Deserializer, Serialize};
 
-/// Bytes of an id. Files are named by ids, with a title beside them, and 255 bytes is what a file's name may have.
-const LONGEST: usize = 100;
+/// Most bytes of an id. File names consist of an id and a title, and are limited to 255 bytes.
+const MAX_BYTES: usize = 100;
 
-/// Whether a text can be part of a file's name, a line and a commit's trailer wherever it comes from. Ids are read from
-/// entries and files that anybody may have written, so this is asked before there is an id at all.
+/// Whether a text is safe in a file name, a line and a commit trailer. Ids come from entries and files that anyone may
+/// have written, so this is checked whenever one is parsed.
 fn is_safe(text: &str) -> bool {
     let is_plain = |c: char| c.is_alphanumeric() || matches!(c, '-' | '_' | '.' | '+' | '#' | ' ');
-    text.len() <= LONGEST
+    text.len() <= MAX_BYTES
         && text.starts_with(char::is_alphanumeric)
         && !text.ends_with(' ')
         && text.chars().all(is_plain)
@@ -26,7 +26,7 @@ macro_rules! text_id {
         pub(crate) struct $name(String);
 
         impl $name {
-            /// `None` for a text that cannot be an id: no path is ever made of it.
+            /// `None` for a text that is not safe as an id, and so in a path.
             pub(crate) fn parse(text: &str) -> Option<Self> {
                 is_safe(text).then(|| Self(text.to_owned()))
             }
@@ -60,7 +60,7 @@ text_id! {
 }
 
 text_id! {
-    /// A decision, for ever: the last twelve hex digits of the ledger entry that first recorded it.
+    /// A decision's permanent id: the last twelve hex digits of the ledger entry that first recorded it.
     ///
     /// Decisions read from a `decisions.md` have no such entry; theirs is a hash of their text.
     DecisionId
@@ -76,7 +76,7 @@ impl RunId {
         &self.0
     }
 
-    /// Its last part, which tells runs of the same day apart.
+    /// Its last part, which distinguishes runs of the same day.
     pub(crate) fn short(&self) -> &str {
         self.0.rsplit('-').next().unwrap_or(&self.0)
     }
@@ -87,7 +87,7 @@ impl DecisionId {
         &self.0
     }
 
-    /// For a decision that is not recorded yet: recording it gives it its own.
+    /// A placeholder until the decision is recorded and gets its id.
     pub(crate) fn unrecorded() -> Self {
         Self("unrecorded".to_owned())
     }
@@ -101,7 +101,7 @@ impl EntryId {
 
     /// The id of the decision that this entry records.
     pub(crate) fn decision(&self) -> DecisionId {
-        // The whole is safe, if no part of it is.
+        // If no part is safe by itself, the whole id is.
         DecisionId(self.0.rsplit('-').find(|part| is_safe(part)).unwrap_or(&self.0).to_owned())
     }
 }
@@ -115,7 +115,7 @@ mod tests {
         for good in ["0a1b2c3d4e5f", "20260105-090000-000001", "ADR 12", "Überlegung_3.1+b#2", "a..b"] {
             assert_eq!(DecisionId::parse(good).map(|id| id.to_string()), Some(good.to_owned()));
         }
-        let long = "a".repeat(LONGEST + 1);
+        let long = "a".repeat(MAX_BYTES + 1);
         let bad =
             ["", " ", "..", "../../x", "a/b", "a\\b", "a:b", "-rf", ".git", "a\nb", "a\0b", "a\u{202e}b", "a ", &long];
         for bad in bad {

@@ -1,5 +1,4 @@
-//! Lists of words and phrases that several parts of squad go by. They are data: `lists.txt` holds them, and says what
-//! each is.
+//! Lists of words and phrases used in several modules. They are data in `lists.txt`, which describes each list.
 
 use std::collections::HashMap;
 use std::sync::LazyLock;
@@ -33,26 +32,26 @@ lists! {
 
 struct Lists {
     entries: Vec<Vec<&'static str>>,
-    /// A bit for each list that an entry is in.
+    /// A bit for each list that contains the entry.
     words: HashMap<&'static str, u64, FixedState>,
-    /// A bit for each list of which an entry begins with a word.
+    /// A bit for each list with an entry that begins with the word.
     first: HashMap<&'static str, u64, FixedState>,
 }
 
 static LISTS: LazyLock<Lists> = LazyLock::new(|| {
     let mut lists =
         Lists { entries: vec![Vec::new(); List::ALL.len()], words: HashMap::default(), first: HashMap::default() };
-    let (mut place, mut separator) = (0, ' ');
+    let (mut index, mut separator) = (0, ' ');
     for line in TEXT.lines().filter(|line| !line.starts_with('#')) {
         if let Some(header) = line.strip_prefix('[').and_then(|line| line.strip_suffix(']')) {
             let name = header.trim_end_matches(':');
             separator = if name.len() < header.len() { ',' } else { ' ' };
-            place = List::ALL.iter().position(|(known, _)| *known == name).unwrap_or(List::ALL.len());
-        } else if let Some(list) = lists.entries.get_mut(place) {
+            index = List::ALL.iter().position(|(known, _)| *known == name).unwrap_or(List::ALL.len());
+        } else if let Some(list) = lists.entries.get_mut(index) {
             for entry in line.split(separator).map(str::trim).filter(|entry| !entry.is_empty()) {
                 list.push(entry);
-                *lists.words.entry(entry).or_insert(0) |= 1 << place;
-                *lists.first.entry(word_of(entry)).or_insert(0) |= 1 << place;
+                *lists.words.entry(entry).or_insert(0) |= 1 << index;
+                *lists.first.entry(word_of(entry)).or_insert(0) |= 1 << index;
             }
         }
     }
@@ -60,32 +59,32 @@ static LISTS: LazyLock<Lists> = LazyLock::new(|| {
 });
 
 impl List {
-    /// What is in it, in the order of the file.
+    /// Its entries, in the order of the file.
     pub(crate) fn entries(self) -> &'static [&'static str] {
         LISTS.entries.get(self as usize).map_or(&[], Vec::as_slice)
     }
 
-    /// Whether a word in lower case is one of its entries.
+    /// Whether the list contains a word in lower case.
     pub(crate) fn has(self, word: &str) -> bool {
         Self::any(&[self], word)
     }
 
-    /// Whether a word in lower case is in any of these.
+    /// Whether any of the lists contains a word in lower case.
     pub(crate) fn any(lists: &[Self], word: &str) -> bool {
         let of = LISTS.words.get(word).copied().unwrap_or(0);
         lists.iter().any(|list| of & (1 << *list as u64) != 0)
     }
 
-    /// The rest of a text that begins with one of its phrases, as whole words; of the longest one.
+    /// The rest of a text after the longest of the list's phrases that it begins with, as whole words.
     pub(crate) fn begins(self, text: &str) -> Option<&str> {
         let rest = |entry: &&'static str| {
             let rest = text.strip_prefix(entry)?;
-            (!entry.ends_with(is_of_a_word) || !rest.starts_with(is_of_a_word)).then_some(rest)
+            (!entry.ends_with(is_word_char) || !rest.starts_with(is_word_char)).then_some(rest)
         };
         self.entries().iter().filter_map(rest).min_by_key(|rest| rest.len())
     }
 
-    /// Where in a text in lower case one of its phrases stands first, as whole words.
+    /// The position of the first of the list's phrases in a lower-case text, as whole words.
     pub(crate) fn find(self, text: &str) -> Option<usize> {
         let begins_any = |word: &str| LISTS.first.get(word).is_some_and(|of| of & (1 << self as u64) != 0);
         words_from(text)
@@ -94,11 +93,11 @@ impl List {
     }
 }
 
-/// What is left of a text from each of its words on.
+/// The rest of a text from each of its words on.
 fn words_from(text: &str) -> impl Iterator<Item = &str> {
     let mut rest = text;
     std::iter::from_fn(move || {
-        let found = rest.get(rest.find(is_of_a_word)?..)?;
+        let found = rest.get(rest.find(is_word_char)?..)?;
         rest = found.get(word_of(found).len()..)?;
         Some(found)
     })
@@ -106,16 +105,16 @@ fn words_from(text: &str) -> impl Iterator<Item = &str> {
 
 /// The word that a text begins with.
 fn word_of(text: &str) -> &str {
-    text.get(..text.find(|c| !is_of_a_word(c)).unwrap_or(text.len())).unwrap_or_default()
+    text.get(..text.find(|c| !is_word_char(c)).unwrap_or(text.len())).unwrap_or_default()
 }
 
-/// Where words stand in a text, and not as a part of other words.
+/// The position of words in a text, as whole words.
 pub(crate) fn find_words(text: &str, words: &str) -> Option<usize> {
-    let rest = |rest: &&str| rest.strip_prefix(words).is_some_and(|after| !after.starts_with(is_of_a_word));
+    let rest = |rest: &&str| rest.strip_prefix(words).is_some_and(|after| !after.starts_with(is_word_char));
     words_from(text).find(rest).map(|rest| text.len() - rest.len())
 }
 
-fn is_of_a_word(c: char) -> bool {
+fn is_word_char(c: char) -> bool {
     c.is_ascii_alphanumeric() || (c.is_alphabetic() && c < '\u{2e80}')
 }
 

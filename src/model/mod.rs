@@ -1,6 +1,6 @@
-//! The nouns everything else speaks of: agents and teams, plans, decisions, events and their ids.
+//! Shared data types: agents and teams, plans, decisions, events and their ids.
 //!
-//! Plain values. Nothing here reads a file, a clock or the environment.
+//! Plain values: nothing here reads a file, a clock or the environment.
 
 mod agent;
 mod damage;

@@ -1,4 +1,4 @@
-//! How work ended, and what squad saw of it.
+//! Results of work: outcome, changes and usage.
 
 use std::fmt;
 use std::ops::AddAssign;
@@ -17,9 +17,9 @@ pub(crate) enum Outcome {
     Cancelled,
     /// Ended by policy or budget.
     Stopped,
-    /// What it was to follow upon did not complete.
+    /// Work it depends on did not complete.
     Skipped,
-    /// The process of its run died.
+    /// The run's process died.
     Lost,
 }
 
@@ -42,22 +42,22 @@ impl fmt::Display for Outcome {
 pub(crate) enum Verdict {
     Approved,
     Rejected,
-    /// The reviewer did not say in the form it was asked for. Never taken for an approval.
+    /// The reviewer's answer does not have the requested form. Never counts as approval.
     Unclear,
 }
 
-/// What a reviewer says of work with the tool made for it.
+/// A verdict that a reviewer gave with the tool for it.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub(crate) struct Judgement {
     pub(crate) approved: bool,
     pub(crate) reasons: String,
-    /// What the reasons are about, as the reviewer names it; empty: all of it.
+    /// The files that the reasons are about, as named by the reviewer; empty: all.
     pub(crate) files: Vec<String>,
 }
 
 impl Verdict {
-    /// The first or the last line, which must be `VERDICT: approved` or `VERDICT: rejected`; emphasis and case do not
-    /// matter. Where they are verdicts that differ, neither counts.
+    /// Reads the first or last line, which must be `VERDICT: approved` or `VERDICT: rejected`, ignoring emphasis and
+    /// case. If the two contradict each other, neither counts.
     pub(crate) fn read(text: &str) -> Self {
         let lines: Vec<&str> = text.lines().filter(|line| !line.trim().is_empty()).collect();
         let read = |line: Option<&&str>| Self::of_line(line.copied().unwrap_or_default());
@@ -85,36 +85,36 @@ pub(crate) struct End {
     pub(crate) reason: String,
     /// The agent's last message.
     pub(crate) text: String,
-    /// What it changed in the work tree; `None` where nobody looked.
+    /// What it changed in the work tree; `None` if unknown.
     #[serde(default)]
     pub(crate) changed: Option<Vec<Change>>,
-    /// Command lines of processes that it had left running and that were stopped.
+    /// Command lines of processes it left running, which were stopped.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub(crate) left_running: Vec<String>,
     pub(crate) usage: Usage,
 }
 
-/// A file that changed while somebody worked.
+/// A file that changed while an agent worked.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub(crate) struct Change {
-    /// From the repository's root, with `/`.
+    /// Relative to the repository's root, with `/`.
     pub(crate) path: String,
-    /// Lines; `None` for what has none, such as an image.
+    /// Lines; `None` for files without lines, such as images.
     pub(crate) added: Option<u64>,
     pub(crate) removed: Option<u64>,
-    /// Who was at work meanwhile, where nobody can tell whose change it is.
+    /// The agents at work, if the change cannot be attributed to one of them.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub(crate) by: Vec<Slug>,
 }
 
-/// A file of the work tree that is not kept, and why.
+/// A file of the work tree that is not in the snapshot, and why.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub(crate) struct LeftOut {
     pub(crate) path: String,
     pub(crate) why: String,
 }
 
-/// One piece of work of a run, as the run's end lists it.
+/// One piece of work in the summary at a run's end.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub(crate) struct WorkReport {
     pub(crate) agent: Slug,
@@ -125,16 +125,16 @@ pub(crate) struct WorkReport {
     pub(crate) status: Outcome,
     #[serde(default)]
     pub(crate) changed: Option<Vec<Change>>,
-    /// Writes and commands that were refused.
+    /// Refused writes and commands.
     #[serde(default)]
     pub(crate) refused: u64,
-    /// Whether the checks that belong to it passed; `None` where there are none.
+    /// Whether its checks passed; `None` if there are none.
     #[serde(default)]
     pub(crate) verified: Option<bool>,
     pub(crate) usage: Usage,
 }
 
-/// What work took. Fields that an entry of an earlier squad has not are zero.
+/// Resources used. Fields missing in entries of older versions are zero.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[serde(default)]
 pub(crate) struct Usage {
@@ -143,36 +143,36 @@ pub(crate) struct Usage {
     pub(crate) cache_read_tokens: u64,
     pub(crate) cache_write_tokens: u64,
     pub(crate) reasoning_tokens: u64,
-    /// In the engine's own units, each of them once.
+    /// In the engine's own units, each listed once.
     pub(crate) billed: Vec<Billed>,
-    /// US dollars; `None` where the engine does not say.
+    /// US dollars; `None` if unknown.
     pub(crate) cost_usd: Option<f64>,
     pub(crate) turns: u64,
     pub(crate) tool_calls: u64,
-    /// What the agent asked for and was not allowed.
+    /// Requests that were refused.
     pub(crate) refused: u64,
-    /// Wall time.
+    /// Wall-clock time.
     pub(crate) seconds: f64,
-    /// What the last model call was given, where the engine says. It adds up to nothing.
+    /// The context of the last model call, if known. It is not summed.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(crate) context: Option<ContextSize>,
 }
 
-/// What a model call is given, in tokens.
+/// The context of a model call, in tokens.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default)]
 pub(crate) struct ContextSize {
     pub(crate) system_tokens: u64,
     pub(crate) tool_tokens: u64,
     pub(crate) conversation_tokens: u64,
-    /// What the model takes at most.
+    /// The model's limit.
     pub(crate) limit: u64,
 }
 
-/// What an engine's account is charged with.
+/// An amount charged to an engine's account.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub(crate) struct Billed {
-    /// Such as `premium_request`.
+    /// For example `premium_request`.
     pub(crate) unit: String,
     pub(crate) amount: f64,
 }
@@ -201,7 +201,7 @@ impl AddAssign<&Usage> for Usage {
     }
 }
 
-/// Seconds as they are recorded: to the millisecond.
+/// Seconds rounded to milliseconds, as recorded.
 pub(crate) fn seconds(duration: std::time::Duration) -> f64 {
     (duration.as_secs_f64() * 1000.0).round() / 1000.0
 }

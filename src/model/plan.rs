@@ -9,7 +9,7 @@ use super::{Slug, Tier, list};
 pub(crate) enum PlanKind {
     /// These agents work.
     Agents,
-    /// Nobody is started.
+    /// No agent is started.
     Direct,
     /// The router is not sure; the coordinator decides among the candidates in the evidence.
     Abstain,
@@ -30,28 +30,28 @@ pub(crate) struct Evidence {
 pub(crate) struct Plan {
     pub(crate) kind: PlanKind,
     pub(crate) agents: Vec<Slug>,
-    /// The same agents in the order of their work: those of a step work side by side, and somebody may have work in
-    /// several. Plans of an earlier squad have none.
+    /// The same agents in order of work: agents of one step work in parallel, and an agent may work in several steps.
+    /// Plans of older versions have none.
     #[serde(default)]
     pub(crate) steps: Vec<Vec<Slug>>,
     pub(crate) reviewer: Option<Slug>,
     pub(crate) tier: Tier,
-    /// 0..1.
+    /// Between 0 and 1.
     pub(crate) confidence: f64,
     pub(crate) evidence: Vec<Evidence>,
-    /// The team's automatic meetings about this work.
+    /// The team's automatic meetings for this work.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub(crate) ceremonies: Vec<PlannedCeremony>,
 }
 
-/// A meeting that the team's files ask for.
+/// A meeting that the team's files require.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub(crate) struct PlannedCeremony {
     pub(crate) name: String,
     pub(crate) when: Moment,
     /// `FILE:LINE`
     pub(crate) source: String,
-    /// The step of the plan that it is, counted from 1. `None`: it is left to people.
+    /// The plan's step for the meeting, counted from 1. `None`: it is left to people.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(crate) step: Option<u32>,
 }
@@ -75,44 +75,44 @@ impl Moment {
     }
 }
 
-/// A member that a caller outside of squad has named, and its work. It may be no agent of the team.
+/// A member and its work, as given by a caller outside squad. It need not be in the team.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub(crate) struct GivenMember {
-    /// Within its run.
+    /// Unique in its run.
     pub(crate) id: Slug,
-    /// The role, as the caller names it.
+    /// The role in the caller's words.
     pub(crate) role: String,
     pub(crate) task: String,
-    /// Where it works, from the project's root with `/`; `None`: there.
+    /// Its working directory, relative to the project's root with `/`; `None`: the root.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(crate) directory: Option<String>,
-    /// The session that it goes on in, of an earlier run.
+    /// A session of an earlier run to continue.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(crate) chat: Option<String>,
-    /// The caller may go on in its session.
+    /// The caller may continue its session.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub(crate) keeps_chat: bool,
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(crate) engine: Option<String>,
-    /// Seconds of working time.
+    /// Limit on working time, in seconds.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(crate) limit: Option<u64>,
 }
 
 impl Plan {
-    /// The meeting that a step is.
+    /// The meeting held in a step.
     pub(crate) fn ceremony(&self, step: u32) -> Option<&PlannedCeremony> {
         self.ceremonies.iter().find(|ceremony| ceremony.step == Some(step))
     }
 
-    /// One line on the meetings that are.
+    /// One line about the meetings left to people.
     pub(crate) fn left_to_people(&self) -> Option<String> {
-        /// What a line has room for.
-        const NAMED: usize = 3;
+        /// How many fit on the line.
+        const MAX_NAMED: usize = 3;
         let mut left = self.ceremonies.iter().filter(|ceremony| ceremony.step.is_none());
         let named = left
             .by_ref()
-            .take(NAMED)
+            .take(MAX_NAMED)
             .map(|PlannedCeremony { name, when, source, .. }| format!("{name} {} the work ({source})", when.word()));
         let mut named: Vec<String> = named.collect();
         match left.count() {
@@ -122,7 +122,7 @@ impl Plan {
         (!named.is_empty()).then(|| format!("left to people: {}", list(named)))
     }
 
-    /// Those who work on the message, and do not only facilitate a meeting about it.
+    /// The agents that work on the message, without those that only facilitate a meeting.
     pub(crate) fn at_work(&self) -> Vec<Slug> {
         let works = |agent: &&Slug| {
             let mut steps = (1..).zip(&self.steps).filter(|(step, _)| self.ceremony(*step).is_none());

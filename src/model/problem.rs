@@ -1,4 +1,4 @@
-//! What was not understood, and where.
+//! A problem with its location.
 
 use std::borrow::Cow;
 use std::fmt;
@@ -6,7 +6,7 @@ use std::fmt;
 use serde::de::Error;
 use serde::{Deserialize, Serialize};
 
-/// A place in a team file: its path from the project's root, with `/`, and a line counted from 1.
+/// A location in a team file: its path relative to the project's root, with `/`, and a line counted from 1.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) struct Source {
     pub(crate) file: String,
@@ -57,13 +57,13 @@ impl fmt::Display for Severity {
     }
 }
 
-/// Something in a team file or in the configuration that a person should look at.
+/// A problem in a team file or in the configuration that a person should look at.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub(crate) struct Problem {
     pub(crate) file: String,
     pub(crate) line: usize,
     pub(crate) severity: Severity,
-    /// Stable and short, in kebab case: what programs match on.
+    /// A stable identifier in kebab case, for programs.
     pub(crate) code: Cow<'static, str>,
     pub(crate) message: String,
     pub(crate) hint: Option<String>,
@@ -92,7 +92,7 @@ impl Problem {
 }
 
 impl fmt::Display for Problem {
-    /// The place, where there is one, and the message.
+    /// The location, if known, and the message.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self.line {
             0 => write!(f, "{}: {}", self.file, self.message),

@@ -1,4 +1,4 @@
-//! One event of each kind, for the tests of whoever deals with all of them.
+//! One event of each kind, for tests that cover all of them.
 
 use std::collections::BTreeMap;
 
@@ -75,7 +75,7 @@ fn plan() -> Plan {
     }
 }
 
-/// A kind that is missing here is missed by a test.
+/// A test fails if a kind is missing here.
 pub(crate) fn every_kind() -> Vec<What> {
     let forged = || text("Line one.\n---\nkind: \"forged\"\n");
     let session = || text("squad-tester-20260105-090000-000001");
@@ -211,7 +211,7 @@ pub(crate) fn every_kind() -> Vec<What> {
             flags: BTreeMap::new(),
             attachments: Vec::new(),
         },
-        // Below what was there before it: what is written down is not numbered anew.
+        // Appended at the end: existing samples keep their numbers.
         What::RouteRequested { to: slug("tester"), text: text("Cover the parser"), wait: true },
         What::LockoutLifted { agents: vec![slug("backend")] },
         What::TeamChanged {

@@ -1,4 +1,4 @@
-//! What a session is made of: the result of compiling a team for one agent.
+//! The configuration of a session, compiled from a team for one agent, and its status.
 
 use std::collections::BTreeMap;
 use std::fmt;
@@ -8,7 +8,7 @@ use serde::{Deserialize, Serialize};
 
 use super::{Outcome, RunId, Slug, Tier};
 
-/// Everything an engine needs to open a session for one agent. A pure function of team, settings, tier and task.
+/// Everything an engine needs to open a session for one agent. Depends only on team, settings, tier and task.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub(crate) struct SessionSpec {
     pub(crate) agent: Slug,
@@ -17,45 +17,45 @@ pub(crate) struct SessionSpec {
     pub(crate) tier: Tier,
     /// The agent's own prompt: its charter.
     pub(crate) prompt: String,
-    /// What every session of the team is told alike: how to work here, the project, who else there is. Markdown; empty
-    /// for none.
+    /// Context shared by all sessions of the team: how to work here, the project, the other members. Markdown, may be
+    /// empty.
     pub(crate) team: String,
-    /// What this one is told beside it, for the most part for its task: skills, decisions, what it has learned. Markdown;
-    /// empty for none.
+    /// Context for this session, mostly for its task: skills, decisions, learnings. Markdown, may be empty.
     pub(crate) context: String,
     pub(crate) model: ModelChoice,
-    /// The engine that was named for it; `None`: the one of the run.
+    /// The engine named for the agent; `None`: the run's engine.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(crate) engine: Option<String>,
     pub(crate) tools: ToolChoice,
-    /// Fraction of the context window at which an endless session compacts itself, 0..1; `None`: not endless.
+    /// Fraction of the context window at which an infinite session compacts itself, between 0 and 1; `None`: not
+    /// infinite.
     pub(crate) compaction_threshold: Option<f64>,
-    /// How much the model thinks, in its own word; `None`: as much as it does by itself.
+    /// The model's reasoning effort, in the engine's own term; `None`: its default.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(crate) effort: Option<String>,
-    /// BLAKE3 of what the session is made of, in hex. A session is made anew when this changes.
+    /// BLAKE3 hash of the session's configuration, in hex. The session is reopened when it changes.
     pub(crate) compiled_hash: String,
 }
 
 impl SessionSpec {
-    /// What the session is told beside its own prompt.
+    /// All context in addition to the session's own prompt.
     pub(crate) fn told(&self) -> String {
         [self.team.as_str(), &self.context].concat()
     }
 }
 
-/// A model and the layer of the configuration that chose it.
+/// A model, and the configuration layer that chose it.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub(crate) struct ModelChoice {
-    /// Empty: whatever the engine takes when it is told none.
+    /// Empty: the engine's default.
     pub(crate) id: String,
     pub(crate) layer: ModelLayer,
-    /// What was to be had instead, where the engine does not offer that.
+    /// The model that was chosen, if the engine does not offer it.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(crate) instead_of: Option<Unoffered>,
 }
 
-/// A model that was chosen and that the engine does not offer.
+/// A chosen model that the engine does not offer.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub(crate) struct Unoffered {
     pub(crate) model: String,
@@ -67,14 +67,13 @@ pub(crate) struct Unoffered {
 pub(crate) struct Offer {
     /// The engine's name.
     pub(crate) engine: String,
-    /// `None`: it does not say, and every model may be asked for.
+    /// `None`: unknown, so any model may be requested.
     pub(crate) models: Option<Vec<String>>,
-    /// What it takes when no model is named, where that is known.
+    /// The engine's default model, if known.
     pub(crate) default: Option<String>,
-    /// How much each of the models can be told to think; a model that is not here takes no such word. `None`: it does
-    /// not say.
+    /// The effort levels of each model; a model that is missing has none. `None`: unknown.
     pub(crate) efforts: Option<BTreeMap<String, Vec<String>>>,
-    /// The user has named the one model there is: that another one would have been chosen is no news.
+    /// The user has named the only model, so using it in place of another needs no report.
     pub(crate) is_users: bool,
 }
 
@@ -83,12 +82,12 @@ impl ModelChoice {
         Self { id: id.into(), layer, instead_of: None }
     }
 
-    /// The model, as people read it.
+    /// The model as shown to people.
     pub(crate) fn shown(&self) -> &str {
         if self.id.is_empty() { "the engine's default" } else { &self.id }
     }
 
-    /// That it is not the model that was chosen, and why.
+    /// A message if the model differs from the chosen one.
     pub(crate) fn why_another(&self) -> Option<String> {
         let Unoffered { model, engine } = self.instead_of.as_ref()?;
         Some(format!("model {model} is not offered by {engine}; {} instead", self.shown()))
@@ -96,7 +95,7 @@ impl ModelChoice {
 }
 
 impl Offer {
-    /// Whether a model may be told to think so much. Where the engine does not say, whoever named both knows it.
+    /// Whether a model supports an effort level. If the engine does not say, only a charter that names both is trusted.
     pub(crate) fn takes_effort(&self, model: &ModelChoice, effort: &str) -> bool {
         match &self.efforts {
             Some(efforts) => efforts.get(&model.id).is_some_and(|known| known.iter().any(|it| it == effort)),
@@ -104,8 +103,8 @@ impl Offer {
         }
     }
 
-    /// The engine's own spelling of a model; `None` when it offers no such model. Where the engine does not say what
-    /// it offers, it is taken to offer everything.
+    /// The engine's spelling of a model; `None` if it does not offer it. An engine that does not say is assumed to
+    /// offer every model.
     pub(crate) fn spelling<'a>(&'a self, model: &'a str) -> Option<&'a str> {
         match &self.models {
             None => Some(model),
@@ -117,7 +116,7 @@ impl Offer {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub(crate) enum ModelLayer {
-    /// `--model`, `SQUAD_MODEL`, `[models.override]` of the user's own file.
+    /// `--model`, `SQUAD_MODEL`, or `[models.override]` in the user's own file.
     User,
     /// The charter's Model section.
     Charter,
@@ -125,23 +124,23 @@ pub(crate) enum ModelLayer {
     Role,
     /// `models.default`, or the tier's model.
     Default,
-    /// None of these is offered: what the engine takes by itself.
+    /// None of the chosen models is offered, so the engine's default is used.
     Engine,
 }
 
-/// Which of the engine's tools a session may use. Squad's own tools are there too, but for one that only decides.
+/// Which of the engine's tools a session may use. Squad's own tools are also available, except with `Nothing`.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "kebab-case")]
 pub(crate) enum ToolChoice {
     All,
-    /// None at all, and none of squad's: it decides by what it is told.
+    /// No tools, not even squad's: for an agent that only decides on what it is told.
     Nothing,
     /// Only tools that cannot change anything.
     ReadOnly,
     Only(Vec<String>),
 }
 
-/// What a tool is about to do, in terms every engine shares.
+/// What a tool is about to do, in terms common to all engines.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub(crate) enum Access {
@@ -150,20 +149,20 @@ pub(crate) enum Access {
     Shell,
     Network,
     Mcp,
-    /// A tool of squad's own.
+    /// One of squad's own tools.
     Own,
     Other,
 }
 
-/// What the agents of a live run are at.
+/// The current status of a live run's agents.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub(crate) struct RunActivity {
-    /// The newest step in which somebody has begun.
+    /// The latest step in which an agent has begun.
     pub(crate) step: Option<u32>,
     pub(crate) agents: BTreeMap<Slug, AgentState>,
-    /// Those that are open.
+    /// The open sessions.
     pub(crate) sessions: Vec<SessionStatus>,
-    /// What waits for a person's answer.
+    /// Questions waiting for a person's answer.
     #[serde(default)]
     pub(crate) questions: Vec<OpenQuestion>,
 }
@@ -171,14 +170,14 @@ pub(crate) struct RunActivity {
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub(crate) struct OpenQuestion {
     pub(crate) question: u64,
-    /// `None`: the run as a whole asks.
+    /// `None`: asked by the run as a whole.
     pub(crate) agent: Option<Slug>,
     pub(crate) since: Timestamp,
     pub(crate) text: String,
 }
 
 impl OpenQuestion {
-    /// On one line, without the agent's name.
+    /// The question on one line, without the agent's name.
     pub(crate) fn short(&self) -> String {
         let lines = self.text.lines().map(|line| line.trim().trim_start_matches("| ").trim_end_matches(['>', ' ']));
         let text = lines.filter(|line| !line.is_empty()).collect::<Vec<_>>().join(" ");
@@ -191,7 +190,7 @@ impl OpenQuestion {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub(crate) enum AgentState {
-    /// Planned, and not begun.
+    /// Planned but not begun.
     Waiting,
     Working,
     /// How its last work ended.
@@ -204,34 +203,34 @@ pub(crate) enum AgentState {
 pub(crate) struct SessionStatus {
     pub(crate) id: String,
     pub(crate) agent: Slug,
-    /// Whose work it does; `None`: `squad watch` keeps it for the next.
+    /// The run it works for; `None`: it waits for work in `squad watch`.
     pub(crate) run: Option<RunId>,
     pub(crate) state: SessionState,
     pub(crate) created: Timestamp,
     pub(crate) last_activity: Timestamp,
-    /// Those that the agent was sent, and its own.
+    /// Messages sent and received.
     pub(crate) messages: u64,
-    /// In and out.
+    /// Input and output.
     pub(crate) tokens: u64,
     pub(crate) model: String,
-    /// Where it works.
+    /// Its working directory.
     pub(crate) directory: String,
-    /// Where the engine keeps what belongs to the session; `None`: it does not say.
+    /// The engine's folder for the session; `None`: unknown.
     pub(crate) workspace: Option<String>,
 }
 
-/// Of squad and an engine.
+/// The connection between squad and an engine.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub(crate) enum ConnectionState {
-    /// No engine has been started, or it has been ended.
+    /// No engine has been started, or it has been stopped.
     Disconnected,
-    /// It is started, or started again.
+    /// The engine is being started or restarted.
     Connecting,
     Connected,
-    /// It was lost, and is restored within seconds or not at all.
+    /// The connection was lost and may be restored within seconds.
     Reconnecting,
-    /// The engine is gone; the next work starts it again.
+    /// The engine is gone; the next work restarts it.
     Error,
 }
 

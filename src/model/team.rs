@@ -1,4 +1,4 @@
-//! The team, as its Markdown says.
+//! A team as described by its Markdown files.
 
 use std::collections::BTreeMap;
 
@@ -12,26 +12,26 @@ pub(crate) struct Team {
     /// In the order of the roster.
     pub(crate) members: Vec<Member>,
     pub(crate) rules: Vec<Rule>,
-    /// Which part of the code is whose.
+    /// Owners of parts of the code.
     pub(crate) modules: Vec<Module>,
-    /// What becomes of issues with a label.
+    /// How issues with certain labels are handled.
     pub(crate) labels: Vec<LabelRule>,
     pub(crate) charters: BTreeMap<Slug, Charter>,
-    /// Role files beside the agents' folders, of those who are on no roster.
+    /// Role files next to the agents' folders for agents that are not in the roster.
     pub(crate) roles: BTreeMap<Slug, Charter>,
     pub(crate) histories: BTreeMap<Slug, String>,
-    /// Those on the branch, newest first where they are dated.
+    /// Decisions on the branch, newest first if dated.
     pub(crate) decisions: Vec<Decision>,
-    /// Those in archives: no longer offered to agents, and still there to be found.
+    /// Archived decisions: no longer given to agents, but searchable.
     pub(crate) archived: Vec<Decision>,
     pub(crate) skills: Vec<Skill>,
-    /// What all of the team should know, in the order of the files.
+    /// Notes for the whole team, in the order of the files.
     pub(crate) notes: Vec<TeamNote>,
-    /// What the roster's file says beside the roster, in its order.
+    /// Other sections of the roster's file, in order.
     pub(crate) context: Vec<ContextSection>,
-    /// What the routing file says beside its rows, in its order.
+    /// Sections of the routing file without its rows, in order.
     pub(crate) routing: Vec<ContextSection>,
-    /// What the team tells whoever coordinates it, where it wrote that down.
+    /// The team's instructions for the coordinator, if any.
     pub(crate) coordinator: Option<ContextSection>,
     pub(crate) ceremonies: Vec<Ceremony>,
     pub(crate) casts: Vec<Cast>,
@@ -41,30 +41,30 @@ pub(crate) struct Team {
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub(crate) struct Skill {
     pub(crate) name: String,
-    /// One line; empty when nothing says what it is for.
+    /// One line; empty if there is none.
     pub(crate) description: String,
     pub(crate) domain: String,
-    /// From the project's root with `/`.
+    /// Relative to the project's root with `/`.
     pub(crate) path: String,
 }
 
 /// A file of `identity/`.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub(crate) struct TeamNote {
-    /// From the project's root with `/`.
+    /// Relative to the project's root with `/`.
     pub(crate) path: String,
-    /// Whether it is about what the team works on now.
+    /// Whether it is about the current work.
     pub(crate) is_current: bool,
-    /// With empty lines for those that say nothing.
+    /// Lines without information are left empty.
     pub(crate) text: String,
 }
 
-/// Prose of the roster's or the routing file, or the coordinator's charter.
+/// Prose from the roster's or the routing file, or the coordinator's charter.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub(crate) struct ContextSection {
-    /// The headings it stands under; empty for what stands above all of them.
+    /// The headings above it; empty for text above all headings.
     pub(crate) heading: String,
-    /// Whether it is about the project, or says how work is routed, as far as its headings tell.
+    /// Whether its headings show that it is about the project or about routing.
     pub(crate) matters: bool,
     pub(crate) text: String,
     pub(crate) source: Source,
@@ -74,11 +74,11 @@ pub(crate) struct ContextSection {
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub(crate) struct Ceremony {
     pub(crate) name: String,
-    /// `None`: nobody on the roster.
+    /// `None`: no member of the roster.
     pub(crate) facilitator: Option<Slug>,
-    /// `auto` or `manual`, as it is written.
+    /// `auto` or `manual`, as written.
     pub(crate) trigger: String,
-    /// `before` or `after` work, as it is written.
+    /// `before` or `after` the work, as written.
     pub(crate) when: String,
     pub(crate) condition: String,
     /// The items of its lists.
@@ -92,7 +92,7 @@ pub(crate) struct Ceremony {
 pub(crate) struct Cast {
     pub(crate) name: String,
     pub(crate) slug: Slug,
-    /// `None` where it says nothing squad knows.
+    /// `None` if missing or unknown.
     pub(crate) status: Option<Status>,
     pub(crate) source: Source,
 }
@@ -100,11 +100,11 @@ pub(crate) struct Cast {
 /// A row of the routing table.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub(crate) struct Rule {
-    /// What the work is called or is about.
+    /// The name or subject of the work.
     pub(crate) signal: String,
-    /// Who does it, the first first.
+    /// The agents that do it, in order of preference.
     pub(crate) agents: Vec<Slug>,
-    /// Who reviews it, where the row says so.
+    /// The reviewer named in the row.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(crate) reviewer: Option<Slug>,
     pub(crate) examples: Vec<String>,
@@ -114,7 +114,7 @@ pub(crate) struct Rule {
 /// A row of a module-ownership table.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub(crate) struct Module {
-    /// From the project's root with `/`; a folder stands for all below it.
+    /// Relative to the project's root with `/`; a folder includes everything below it.
     pub(crate) path: String,
     pub(crate) primary: Slug,
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -136,19 +136,19 @@ impl Team {
         self.members.iter().find(|member| member.slug == *slug)
     }
 
-    /// The slugs that a member had before it was renamed, as its charter says.
+    /// The slugs that a member had before it was renamed, according to its charter.
     pub(crate) fn formerly(&self, member: &Member) -> impl Iterator<Item = Slug> {
         let charter = self.charters.get(&member.slug);
         charter.into_iter().flat_map(|charter| &charter.formerly).filter_map(|name| Slug::spelled(name))
     }
 
-    /// Who records under this slug are about: the member that has it, else the one that had it.
+    /// The member that has this slug, or else the one that had it before.
     pub(crate) fn member_once(&self, slug: &Slug) -> Option<&Member> {
         let had_it = |member: &&Member| self.formerly(member).any(|old| old == *slug);
         self.member(slug).or_else(|| self.members.iter().find(had_it))
     }
 
-    /// The members that work can be given to, in the order of the roster.
+    /// The members that can be given work, in the order of the roster.
     pub(crate) fn startable(&self) -> impl Iterator<Item = &Member> {
         self.members.iter().filter(|member| member.is_startable())
     }

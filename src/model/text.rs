@@ -1,4 +1,4 @@
-//! Sentences and untrusted text.
+//! Text for sentences, and safe forms of untrusted text.
 
 use std::fmt::{Display, Write};
 
@@ -17,13 +17,13 @@ pub(crate) fn list<T: Display>(items: impl IntoIterator<Item = T>) -> String {
     let mut text = items.next().map(|item| item.to_string()).unwrap_or_default();
     while let Some(item) = items.next() {
         text.push_str(if items.peek().is_some() { ", " } else { " and " });
-        // A string takes whatever is written to it.
+        // Writing to a string cannot fail.
         let _ = write!(text, "{item}");
     }
     text
 }
 
-/// The first line that says something, cut to `limit` characters.
+/// The first line that is not empty, cut to `limit` characters.
 pub(crate) fn first_line(text: &str, limit: usize) -> String {
     let line = text.lines().map(str::trim).find(|line| !line.is_empty()).unwrap_or_default();
     if line.chars().count() <= limit {
@@ -34,8 +34,8 @@ pub(crate) fn first_line(text: &str, limit: usize) -> String {
     cut
 }
 
-/// The first line, cut between words, for what is going to be kept: a secret that is cut in two would no longer be
-/// known for one. A word that alone is too long is left out.
+/// The first line cut between words, for text that is recorded: a secret cut in two could no longer be recognized. A
+/// single word that is too long is left out.
 pub(crate) fn first_words(text: &str, limit: usize) -> String {
     let line = text.lines().map(str::trim).find(|line| !line.is_empty()).unwrap_or_default();
     let Some((end, _)) = line.char_indices().nth(limit) else { return line.to_owned() };
@@ -43,10 +43,10 @@ pub(crate) fn first_words(text: &str, limit: usize) -> String {
     format!("{whole} …").trim_start().to_owned()
 }
 
-/// Text from elsewhere as a Markdown block quote, so that no line of it can pose as a heading or a fence of ours.
+/// Untrusted text as a Markdown block quote, so that no line of it can act as a heading or fence.
 pub(crate) fn quote(text: &str) -> String {
     let mut quoted = String::with_capacity(text.len() + text.len() / 20 + 2);
-    // U+2028 and U+2029 end lines too, for some readers.
+    // Some readers treat U+2028 and U+2029 as line ends too.
     for line in text.trim().split(|c| matches!(c, '\n'..='\r' | '\u{85}' | '\u{2028}' | '\u{2029}')) {
         quoted.push_str(if line.is_empty() { ">" } else { "> " });
         quoted.push_str(line);

@@ -4,7 +4,7 @@ use std::fmt;
 
 use serde::{Deserialize, Serialize};
 
-/// How much of the machinery a message gets.
+/// How much effort a message gets.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub(crate) enum Tier {
@@ -14,12 +14,12 @@ pub(crate) enum Tier {
     Lightweight,
     /// The charter's model and tools, full context.
     Standard,
-    /// Several agents side by side on the premium model.
+    /// Several agents in parallel on the premium model.
     Full,
 }
 
 impl Tier {
-    /// A tier that agents work in, by its name.
+    /// Parses the name of a tier in which agents work.
     pub(crate) fn of_work(name: &str) -> Option<Self> {
         [Self::Lightweight, Self::Standard, Self::Full].into_iter().find(|tier| tier.to_string() == name)
     }

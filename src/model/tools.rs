@@ -1,13 +1,13 @@
-//! What people call the tools of engines.
+//! Names that people use for the engines' tools.
 
-/// A name with the tools it stands for: the Copilot CLI's own (those of version 1.0.102 by default), the aliases of
-/// custom agents, and the names that other engines and editors have for the same.
+/// Names and the tools they stand for: those of the Copilot CLI (the defaults of version 1.0.102), aliases of custom
+/// agents, and names used by other engines and editors.
 const NAMES: [(&str, &[&str]); 52] = [
     ("*", &["*"]),
     ("all", &["*"]),
     ("bash", &["bash"]),
     ("create", &["create"]),
-    // Who may edit may write a new file.
+    // Permission to edit includes creating files.
     ("edit", &["edit", "create"]),
     ("glob", &["glob"]),
     ("grep", &["grep"]),
@@ -44,7 +44,7 @@ const NAMES: [(&str, &[&str]); 52] = [
     ("codebase", &["grep", "glob", "view"]),
     ("find", &["glob"]),
     ("ls", &["glob"]),
-    // Known, and nothing that a session could be given.
+    // Known names without a tool that a session could be given.
     ("web", &[]),
     ("webfetch", &[]),
     ("web_fetch", &[]),
@@ -59,12 +59,12 @@ const NAMES: [(&str, &[&str]); 52] = [
     ("todowrite", &[]),
 ];
 
-/// The engine's tools that a name stands for; `None`: it is no tool's name.
+/// The engine's tools for a name; `None` if it names no tool.
 pub(crate) fn tools_called(name: &str) -> Option<&'static [&'static str]> {
     NAMES.iter().find(|(known, _)| name.eq_ignore_ascii_case(known)).map(|(_, tools)| *tools)
 }
 
-/// Every tool that a session is offered by default but those of these names.
+/// All tools that a session has by default, except those with these names.
 pub(crate) fn tools_but(denied: &[String]) -> Vec<String> {
     let denied: Vec<&str> = denied.iter().filter_map(|name| tools_called(name)).flatten().copied().collect();
     let is_denied = |tool: &str| denied.contains(&tool) || (tool.ends_with("_bash") && denied.contains(&"bash"));

@@ -1,8 +1,8 @@
-//! Words of a message and of the team's files, brought to a form in which they can be compared.
+//! Normalizes words of messages and team files for comparison.
 
 use super::List;
 
-/// The distinct stems of a text, in the order they come.
+/// The distinct stems of a text, in order.
 pub(crate) fn stems(text: &str) -> Vec<String> {
     let mut stems = Vec::new();
     for stem in words(text).filter_map(stem) {
@@ -13,16 +13,16 @@ pub(crate) fn stems(text: &str) -> Vec<String> {
     stems
 }
 
-/// The words of a text; `FileReader` is `File` and `Reader`.
+/// The words of a text; `FileReader` becomes `File` and `Reader`.
 pub(crate) fn words(text: &str) -> impl Iterator<Item = &str> {
     let mut rest = text;
     std::iter::from_fn(move || {
-        rest = rest.trim_start_matches(|c| !is_of_a_word(c));
+        rest = rest.trim_start_matches(|c| !is_word_char(c));
         let mut previous_lower = false;
         let end = rest.char_indices().find_map(|(at, c)| {
             let hump = c.is_uppercase() && previous_lower;
             previous_lower = c.is_lowercase();
-            (hump || !is_of_a_word(c)).then_some(at)
+            (hump || !is_word_char(c)).then_some(at)
         });
         let (word, after) = rest.split_at(end.unwrap_or(rest.len()));
         rest = after;
@@ -30,11 +30,11 @@ pub(crate) fn words(text: &str) -> impl Iterator<Item = &str> {
     })
 }
 
-fn is_of_a_word(c: char) -> bool {
+fn is_word_char(c: char) -> bool {
     c.is_alphanumeric() || c == '+' || c == '#'
 }
 
-/// What a word has in common with its other forms; `None` for words that say nothing. It begins as the word does.
+/// The stem that a word shares with its other forms, which begins like the word; `None` for stop words.
 pub(crate) fn stem(word: &str) -> Option<String> {
     let mut lower = word.to_lowercase();
     (!List::Stop.has(&lower)).then(|| {
@@ -43,7 +43,7 @@ pub(crate) fn stem(word: &str) -> Option<String> {
     })
 }
 
-/// Brings a word in lower case to its stem, whatever it says.
+/// Replaces a lower-case word by its stem, even if it is a stop word.
 pub(crate) fn stem_of(word: &mut String) {
     let (rest, ending) = light_stem(word);
     let rest = rest.len();
@@ -51,16 +51,16 @@ pub(crate) fn stem_of(word: &mut String) {
     word.push_str(ending);
 }
 
-/// A light stem of an English word: enough for tests/testing/tested, pages/page, queries/query, stopped/stop,
-/// migrate/migration, document/documentation, and careful enough to keep `product` from `production`. It is in two
-/// parts, a beginning of the word and an ending.
+/// A light stem of an English word, as a prefix of the word and an ending. It unifies tests/testing/tested, pages/page,
+/// queries/query, stopped/stop, migrate/migration and document/documentation, but keeps `product` apart from
+/// `production`.
 fn light_stem(word: &str) -> (&str, &'static str) {
-    // Most words end with none of the letters that suffixes end with.
+    // Most words do not end in the last letter of a suffix.
     let Some(last) = word.bytes().last().filter(|last| b"sentdrg".contains(last)) else { return (word, "") };
     if !has_letters(word, 4) || is_whole(word) {
         return (word, "");
     }
-    // Longest first: `-ations` is no plural of `-ation` that is left over.
+    // Longest first, so that `-ations` is not treated as `-s`.
     for (suffix, least, ending) in suffixes(last) {
         if let Some(rest) = word.strip_suffix(suffix).filter(|rest| has_letters(rest, *least)) {
             let fits = match *suffix {
@@ -83,12 +83,12 @@ fn light_stem(word: &str) -> (&str, &'static str) {
     }
 }
 
-/// Whether a text has so many letters, or more.
+/// Whether a text has at least this many letters.
 fn has_letters(text: &str, least: usize) -> bool {
     text.len() >= least && (text.is_ascii() || text.chars().nth(least - 1).is_some())
 }
 
-/// Words that only look like forms of others: a `question` is no quest.
+/// Words that only look like forms of others: a `question` is not a quest.
 fn is_whole(word: &str) -> bool {
     matches!(
         word,
@@ -108,14 +108,14 @@ fn is_whole(word: &str) -> bool {
     )
 }
 
-/// What a suffix leaves.
+/// What to do with the rest of a word without its suffix.
 enum Ending {
     As(&'static str),
-    /// What is left is a verb that may have lost an `-e` or doubled its last letter.
+    /// The rest is a verb that may have lost an `-e` or doubled its last letter.
     OfVerb,
 }
 
-/// The suffixes that end with a letter, and the fewest letters that must stand before them.
+/// The suffixes that end with a letter, each with the minimum number of letters before it.
 fn suffixes(last: u8) -> &'static [(&'static str, usize, Ending)] {
     use Ending::{As, OfVerb};
     match last {
@@ -143,7 +143,7 @@ fn has_vowel(text: &str) -> bool {
 
 fn verb(rest: &str) -> &str {
     let mut rest = rest.trim_end_matches('e');
-    // `render`, `rendering` and `renderer` are one.
+    // `render`, `rendering` and `renderer` have one stem.
     while let Some(shorter) = rest.strip_suffix("er").or_else(|| rest.strip_suffix("or")) {
         if !has_letters(shorter, 4) {
             break;

@@ -1,6 +1,7 @@
-//! The folder in which other tools collect decisions.
+//! The folder where other tools collect decisions.
 
-/// Whether a path, from the project's root with `/`, is that of a file in it. Some disks do not tell cases apart.
+/// Whether a path, relative to the project's root with `/`, is a file in the inbox. Ignores case, as some file systems
+/// do.
 pub(crate) fn is_in_inbox(path: &str) -> bool {
     let mut parts = path.split('/');
     let mut next_is =

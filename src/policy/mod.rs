@@ -1,13 +1,13 @@
-//! What may happen: rules on parsed values, without files and without a clock.
+//! Rules on what is allowed, for parsed values, without files or clock.
 
+mod checks;
 mod inbox;
-mod judges;
 mod permission;
 mod redact;
-mod review;
+mod review_commands;
 mod secret_patterns;
 
 pub(crate) use inbox::is_in_inbox;
 pub(crate) use permission::{Permissions, Ruling, rule};
 pub(crate) use redact::{Redaction, Redactor, SCRUBBED};
-pub(crate) use review::only_shows_changes;
+pub(crate) use review_commands::only_shows_changes;

@@ -1,10 +1,10 @@
-//! May an agent do this?
+//! Decides whether an agent may do something.
 
 use serde::{Deserialize, Serialize};
 
 use crate::model::Access;
 
-/// What happens to a request that no rule decides.
+/// How to answer a request that no rule decides.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, clap::ValueEnum)]
 #[serde(rename_all = "lowercase")]
 pub(crate) enum Permissions {
@@ -17,7 +17,7 @@ pub(crate) enum Permissions {
 }
 
 impl Permissions {
-    /// What an agent is told of it, so that it does not find out by being refused.
+    /// The mode explained to an agent, so that it need not find out by being refused.
     pub(crate) fn explained(self, somebody_answers: bool) -> &'static str {
         match self {
             Self::Allow => "allow. What you ask for is allowed.",
@@ -32,7 +32,7 @@ impl Permissions {
         }
     }
 
-    /// As it is recorded.
+    /// The name used in records.
     pub(crate) fn name(self) -> &'static str {
         match self {
             Self::Ask => "ask",
@@ -46,11 +46,11 @@ impl Permissions {
 pub(crate) enum Ruling {
     Allow,
     Ask,
-    /// With the reason, which the model and the user read.
+    /// With the reason, for the model and the user.
     Deny(String),
 }
 
-/// Reading inside the project and squad's own tools need no permission; everything else is the mode's to say.
+/// Reading inside the project and squad's own tools need no permission; the mode decides on everything else.
 pub(crate) fn rule(mode: Permissions, access: Access, detail: &str, project: &str) -> Ruling {
     match (mode, access) {
         (Permissions::Allow, _) | (_, Access::Own) => Ruling::Allow,
@@ -70,7 +70,7 @@ pub(crate) fn rule(mode: Permissions, access: Access, detail: &str, project: &st
     }
 }
 
-/// Whether a path, taken by its letters, lies within the project. `..` is not followed: it is refused.
+/// Whether a path lies in the project, judged by its text alone. A path with `..` never does.
 fn is_within(project: &str, path: &str) -> bool {
     let path = path.replace('\\', "/");
     let project = project.replace('\\', "/");
@@ -98,7 +98,7 @@ mod tests {
         }
     }
 
-    /// Every mode and every kind of access, of something outside the project where that can be.
+    /// Every mode with every kind of access, to something outside the project where applicable.
     #[test]
     fn each_mode_rules_on_each_kind_of_access() {
         use Access::{Mcp, Network, Other, Own, Read, Shell, Write};

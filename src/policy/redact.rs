@@ -1,7 +1,7 @@
-//! Secrets and e-mail addresses, taken out of text before it is hashed into the object database.
+//! Removes secrets and e-mail addresses from text before it is stored in the object database.
 //!
-//! What is replaced becomes `[redacted:KIND]`. One pass looks for the anchors of all rules; a rule is compiled and run
-//! only when one of its own occurs.
+//! They are replaced by `[redacted:KIND]`. One pass finds the anchors of all rules; a rule is compiled and run only if
+//! one of its anchors occurs.
 
 use std::collections::BTreeSet;
 use std::sync::OnceLock;
@@ -12,81 +12,81 @@ use serde_json::Value;
 
 use super::secret_patterns::{RULES, Rule};
 
-/// The kind of a value that is known to be secret here.
+/// The kind of values known to be secret in this project.
 const KNOWN: &str = "known-secret";
 
-/// The kind of a value that somebody named.
+/// The kind of a value named by the user.
 pub(crate) const SCRUBBED: &str = "scrubbed";
 
-/// That something was taken out of an entry, of which kind and how often. Never what it was.
+/// Kind and number of secrets removed from an entry, never their values.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub(crate) struct Redaction {
     pub(crate) kind: String,
     pub(crate) count: usize,
 }
 
-/// Finds secrets: the common formats, and literal values that are known to be secret here.
+/// Finds secrets: common formats, and values known to be secret.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Redactor {
-    /// Longest first, so that one that contains another goes as a whole.
+    /// Longest first, so that a value that contains another is replaced as a whole.
     literals: Vec<String>,
-    reach: Reach,
+    filter: RuleFilter,
 }
 
-/// What is looked for beside the literals.
+/// Which rules apply in addition to the literals.
 #[derive(Clone, Debug, Default, PartialEq)]
-enum Reach {
+enum RuleFilter {
     #[default]
-    Everything,
-    /// What the rules of this kind find.
+    All,
+    /// Only the rules of this kind.
     Kind(String),
-    /// Nothing: somebody named a value.
-    Value,
+    /// No rules: only one named value.
+    NoRules,
 }
 
 impl Redactor {
-    /// `secrets` are values to take out wherever they occur, such as those of the project's `.env` files. Values
-    /// shorter than eight characters are left out: they would hit ordinary words.
+    /// `secrets` are values to remove everywhere, for example from the project's `.env` files. Values of fewer than
+    /// eight characters are ignored because they would match ordinary words.
     pub(crate) fn new(secrets: impl IntoIterator<Item = String>) -> Self {
         let mut literals: Vec<String> = secrets.into_iter().filter(|secret| secret.chars().count() >= 8).collect();
         literals.sort_by(|a, b| b.len().cmp(&a.len()).then_with(|| a.cmp(b)));
         literals.dedup();
-        Self { literals, reach: Reach::Everything }
+        Self { literals, filter: RuleFilter::All }
     }
 
-    /// Takes out one value, of any length, and nothing else.
+    /// Removes one value of any length, and nothing else.
     pub(crate) fn of_value(value: &str) -> Self {
         let escaped = Value::from(value).to_string();
         let escaped = escaped.get(1..escaped.len() - 1).unwrap_or(value).to_owned();
-        // Longest first; where it is the same it is found once.
-        Self { literals: vec![escaped, value.to_owned()], reach: Reach::Value }
+        // Longest first; if both are equal, it is found once.
+        Self { literals: vec![escaped, value.to_owned()], filter: RuleFilter::NoRules }
     }
 
     pub(crate) fn is_of_value(&self) -> bool {
-        self.reach == Reach::Value
+        self.filter == RuleFilter::NoRules
     }
 
-    /// Takes out what is of one kind, and nothing else. `None`: there is no such kind.
+    /// Removes one kind only. `None`: there is no such kind.
     pub(crate) fn of_kind(self, kind: &str) -> Option<Self> {
         let is_known = RULES.iter().any(|rule| rule.kind == kind);
         let literals = if kind == KNOWN { self.literals } else { Vec::new() };
-        (is_known || kind == KNOWN).then(|| Self { literals, reach: Reach::Kind(kind.to_owned()) })
+        (is_known || kind == KNOWN).then(|| Self { literals, filter: RuleFilter::Kind(kind.to_owned()) })
     }
 
-    /// Every kind there is.
+    /// All kinds.
     pub(crate) fn all_kinds() -> BTreeSet<&'static str> {
         RULES.iter().map(|rule| rule.kind).chain([KNOWN]).collect()
     }
 
-    /// The text without secrets. What was found is added to `found`.
+    /// The text without secrets; adds those it removed to `found`.
     pub(crate) fn text(&self, text: &str, found: &mut Vec<Redaction>) -> String {
-        /// What is taken out can make a secret of what is around it, seldom twice.
+        /// A replacement can make surrounding text match a rule, but rarely more than once.
         const ROUNDS: usize = 8;
         let mut text = text.to_owned();
         for literal in self.literals.iter().filter(|literal| !literal.is_empty()) {
             let count = text.matches(literal.as_str()).count();
             if count > 0 {
-                let kind = if self.reach == Reach::Value { SCRUBBED } else { KNOWN };
+                let kind = if self.filter == RuleFilter::NoRules { SCRUBBED } else { KNOWN };
                 text = text.replace(literal.as_str(), &format!("[redacted:{kind}]"));
                 note(found, kind, count);
             }
@@ -103,10 +103,10 @@ impl Redactor {
     }
 
     fn by_rules(&self, mut text: String, found: &mut Vec<Redaction>) -> String {
-        let is_meant = |rule: &Rule| match &self.reach {
-            Reach::Everything => true,
-            Reach::Kind(kind) => rule.kind == kind,
-            Reach::Value => false,
+        let is_meant = |rule: &Rule| match &self.filter {
+            RuleFilter::All => true,
+            RuleFilter::Kind(kind) => rule.kind == kind,
+            RuleFilter::NoRules => false,
         };
         for (rule, _) in RULES.iter().zip(anchored(&text)).filter(|(rule, is_anchored)| *is_anchored && is_meant(rule))
         {
@@ -115,25 +115,25 @@ impl Redactor {
         text
     }
 
-    /// Whether a secret may begin in a text that goes on.
+    /// Whether an unfinished text may contain the beginning of a secret.
     pub(crate) fn is_suspect(&self, text: &str) -> bool {
         let begins = |literal: &String| literal.split_whitespace().next().is_some_and(|word| text.contains(word));
         anchored(text).contains(&true) || self.literals.iter().any(begins)
     }
 
-    /// The kinds of secrets in a text. An address is none.
+    /// The kinds of secrets in a text. An e-mail address does not count.
     pub(crate) fn kinds(&self, text: &str) -> BTreeSet<String> {
         let mut found = Vec::new();
         self.text(text, &mut found);
         found.into_iter().map(|redaction| redaction.kind).filter(|kind| kind != "email").collect()
     }
 
-    /// Bytes of any kind without secrets, and the kinds that were found; `None`: there are none in them.
+    /// The bytes without secrets, and the kinds removed; `None` if there are none.
     pub(crate) fn bytes(&self, bytes: &[u8]) -> Option<(Vec<u8>, Vec<Redaction>)> {
         let mut found = Vec::new();
         let clean = match std::str::from_utf8(bytes) {
             Ok(text) => self.text(text, &mut found).into_bytes(),
-            // No rule reads such bytes, but a value may be in them.
+            // Rules need text, but literal values are also searched in other bytes.
             Err(_) => self.literals.iter().fold(bytes.to_owned(), |bytes, literal| {
                 let (literal, mut clean, mut at) = (literal.as_bytes(), Vec::new(), 0);
                 while let Some(next) = find(bytes.get(at..).unwrap_or_default(), literal) {
@@ -149,7 +149,7 @@ impl Redactor {
         (!found.is_empty()).then_some((clean, found))
     }
 
-    /// Every text within a JSON value, keys included.
+    /// Redacts all texts in a JSON value, including keys.
     pub(crate) fn value(&self, value: &mut Value, found: &mut Vec<Redaction>) {
         match value {
             Value::String(text) => *text = self.text(text, found),
@@ -181,7 +181,7 @@ fn anchored(text: &str) -> [bool; RULES.len()] {
         let automaton = AhoCorasick::builder().ascii_case_insensitive(true).build(all().map(|(_, anchor)| anchor));
         Some((automaton.ok()?, all().map(|(at, _)| at).collect()))
     });
-    // Without it every rule is run: slower, and nothing is missed.
+    // Fall back to running every rule: slower, but complete.
     let Some((automaton, rules)) = anchors else { return [true; RULES.len()] };
     let mut anchored = [false; RULES.len()];
     for found in automaton.find_overlapping_iter(text) {

@@ -15,7 +15,7 @@ fn every_rule_compiles() {
 
 #[test]
 fn the_common_formats_go() {
-    // Put together here, so that no scanner takes this file for a leak.
+    // Assembled here, so that no scanner reports this file as a leak.
     let cases = [
         ("github-token", format!("ghp_{}", "a1B2".repeat(9))),
         ("github-token", format!("github_pat_{}", "a1B2c3".repeat(5))),
@@ -152,7 +152,7 @@ fn values_are_cleaned_throughout() {
     assert_eq!(value, serde_json::json!({"a": [{"b": "mail [redacted:email]"}], "n": 1}));
 }
 
-/// One that contains another goes as a whole, in whatever order they are known, wherever they stand.
+/// A value that contains another is replaced as a whole, in any order and position.
 #[test]
 fn a_longer_secret_goes_before_a_shorter_one_in_it() {
     let secrets = ["Swordfish", "Swordfish-1932", "the Swordfish-1932 of Bea", "1932 of Bea!"];
@@ -185,7 +185,7 @@ fn values_of_eight_characters_are_secrets_and_shorter_ones_are_words() {
     }
 }
 
-/// Text or not: every occurrence goes, and is counted.
+/// All occurrences are removed and counted, in text or other bytes.
 #[test]
 fn every_occurrence_goes_and_is_counted() {
     let redactor = Redactor::new(["Swordfish-1932".to_owned()]);

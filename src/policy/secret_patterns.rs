@@ -1,33 +1,33 @@
-//! The one list of secrets that squad knows by their looks.
+//! The list of known secret formats.
 //!
-//! Each rule names where its form is described: a rule of gitleaks (its default configuration of July 2026, commit
-//! b58d3f1), a detector of trufflehog (August 2026, commit 3ab759f), or the maker's own page. Forms are kept as loose as they can be without taking ordinary text: a maker
-//! that adds a character must not make squad leak.
+//! Each rule names the source of its format: a rule of gitleaks (its default configuration of July 2026, commit
+//! b58d3f1), a detector of trufflehog (August 2026, commit 3ab759f), or the vendor's own page. Patterns are as loose as
+//! possible without matching ordinary text: if a vendor adds a character, squad must not leak the secret.
 
 use std::ops::Range;
 use std::sync::OnceLock;
 
 use regex::Regex;
 
-use super::judges::{is_authorization, is_email, is_mixed, is_password, is_random_value, is_secret_value};
+use super::checks::{is_authorization, is_email, is_mixed, is_password, is_random_value, is_secret_value};
 
 pub(super) struct Rule {
     pub(super) kind: &'static str,
-    /// Where its form is described.
+    /// Where the format is described.
     #[cfg_attr(not(test), expect(dead_code, reason = "for whoever maintains the list"))]
     pub(super) source: &'static str,
-    /// One of these occurs, in any case, wherever the pattern matches. In lower case.
+    /// At least one occurs in every match, ignoring case. In lower case.
     pub(super) anchors: &'static [&'static str],
-    /// The first group, where there is one, is the secret; otherwise the whole match.
+    /// The first group is the secret if there is one, else the whole match.
     pub(super) pattern: &'static str,
-    /// Looks at what the pattern found.
+    /// Checks a match of the pattern.
     pub(super) accept: fn(&str, Range<usize>) -> bool,
     compiled: OnceLock<Option<Regex>>,
 }
 
 impl Rule {
     pub(super) fn regex(&self) -> Option<&Regex> {
-        // A pattern that does not compile would be found by the tests, which run every rule.
+        // The tests run every rule, so they would find a pattern that does not compile.
         self.compiled.get_or_init(|| Regex::new(self.pattern).ok()).as_ref()
     }
 }
@@ -41,7 +41,7 @@ const fn rule(
     Rule { kind, source, anchors, pattern, accept: |_, _| true, compiled: OnceLock::new() }
 }
 
-const fn judged(
+const fn checked(
     kind: &'static str,
     source: &'static str,
     anchors: &'static [&'static str],
@@ -51,17 +51,17 @@ const fn judged(
     Rule { kind, source, anchors, pattern, accept, compiled: OnceLock::new() }
 }
 
-/// In this order: what is certain first, what depends on its context last.
+/// In order: unambiguous formats first, those that depend on context last.
 pub(super) static RULES: [Rule; 77] = [
     rule(
         "private-key",
         "gitleaks private-key",
         &["private key"],
-        // To its end, or as far as it looks like a key: prose that names the first line goes on after it.
+        // Up to the end marker, or as far as it looks like a key: prose that quotes the first line continues after it.
         r#"-----BEGIN [A-Z0-9 ]*PRIVATE KEY(?: BLOCK)?-----(?:(?:[^-]|-{1,4}[^-])*-----END [A-Z0-9 ]*PRIVATE KEY(?: BLOCK)?-----|(?:\\+[nr]|[\s"'`+>|#*,]|[A-Z][A-Za-z-]+: [^\n]*\n)*[A-Za-z0-9+/=]{8,}(?:(?:\\+[nr]|[\s"'`+>|#*,])+[A-Za-z0-9+/=]{16,})*(?:(?:\\+[nr]|[\s"'`+>|#*,])+[A-Za-z0-9+/=]+\z)?)"#,
     ),
     rule("private-key", "gitleaks age-secret-key", &["age-secret-key-1"], r"AGE-SECRET-KEY-1[A-Z0-9]{58}"),
-    // The newest installation tokens have parts like a JWT's.
+    // The newest installation tokens have parts like a JWT.
     rule(
         "github-token",
         "gitleaks github-pat, github-oauth, github-app-token, github-refresh-token, github-fine-grained-pat",
@@ -186,7 +186,7 @@ pub(super) static RULES: [Rule; 77] = [
         &["sk-ant-"],
         r"\bsk-ant-[A-Za-z0-9_-]{20,}",
     ),
-    judged(
+    checked(
         "openai-key",
         "gitleaks openai-api-key",
         &["sk-"],
@@ -298,57 +298,57 @@ pub(super) static RULES: [Rule; 77] = [
     ),
     rule("facebook-token", "gitleaks facebook-page-access-token", &["eaam", "eaac"], r"\bEAA[MC][A-Za-z0-9]{100,}"),
     rule("jwt", "gitleaks jwt", &["eyj"], r"\beyJ[A-Za-z0-9_-]{10,}\.eyJ[A-Za-z0-9_-]{10,}\.[A-Za-z0-9_-]{5,}"),
-    judged(
+    checked(
         "url-password",
         "https://www.rfc-editor.org/rfc/rfc3986#section-3.2.1",
         &["://"],
         r"[A-Za-z][A-Za-z0-9+.-]*://[^\s/:@]*:([^\s/@]{3,})@",
         is_secret_value,
     ),
-    judged(
+    checked(
         "authorization",
         "https://www.rfc-editor.org/rfc/rfc6750#section-2.1",
         &["bearer", "basic"],
         r"(?i)\b(?:bearer|basic)\s+([A-Za-z0-9._~+/=-]{16,})",
         is_authorization,
     ),
-    // A password may be any word, so where a form leaves no doubt that it is one, what it looks like does not matter.
-    judged(
+    // A password may be any word. If the syntax leaves no doubt, its value does not matter.
+    checked(
         "password",
         "gitleaks hashicorp-tf-password, nuget-config-password",
         &["passw", "passphrase", "pwd"],
         r#"(?i)(?:password|passwd|passphrase|pwd)["'`]?\s*[:=]\s*(?:"([^"\n]{4,})"|'([^'\n]{4,})'|`([^`\n]{4,})`)"#,
         is_password,
     ),
-    judged(
+    checked(
         "password",
         "gitleaks hashicorp-tf-password",
         &["passw", "passphrase", "pwd"],
         r#"\b[A-Z0-9_]*(?:PASSWORD|PASSWD|PASSPHRASE|PWD)=([^\s"'`]{4,})"#,
         is_password,
     ),
-    judged(
+    checked(
         "password",
         "gitleaks curl-auth-user",
         &["--pass", "-u ", "--user"],
         r#"(?:--(?:password|passwd|passphrase)[= ]|\bcurl\b[^\n]*?\s(?:-u|--user)[= ]+[^\s:]+:)([^\s"'`-][^\s"'`]{3,})"#,
         is_password,
     ),
-    judged(
+    checked(
         "password",
         "gitleaks hashicorp-tf-password",
         &["passw", "passphrase", "pwd"],
         r#"(?i)\b(?:password|passwd|passphrase|pwd)\s*[:=]\s*([^\s"'`,;<>(){}]{5,})"#,
         |text, range| text[range.clone()].bytes().any(|b| b.is_ascii_digit()) && is_password(text, range),
     ),
-    judged(
+    checked(
         "assigned-secret",
         "gitleaks generic-api-key",
         &["passw", "passphrase", "secret", "token", "key", "credential", "pwd"],
         r#"(?i)(?:passw(?:or)?d|passphrase|passwd|pwd|secret|token|api[_-]?key|access[_-]?key|private[_-]?key|credentials?)["'`]?\s*(?::|=>?|:=)\s*["'`]?([^\s"'`,;<>(){}]{8,})"#,
         is_random_value,
     ),
-    judged(
+    checked(
         "email",
         "https://html.spec.whatwg.org/multipage/input.html#valid-e-mail-address",
         &["@"],

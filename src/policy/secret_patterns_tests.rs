@@ -1,12 +1,12 @@
-//! Every rule finds what it is for, wherever it stands. The secrets are made up here, from forms, so that no scanner
-//! takes this file for a leak.
+//! Every rule finds its secrets in any position. Secrets are generated from forms, so that no scanner reports this file
+//! as a leak.
 
 use crate::policy::Redactor;
 
 use super::{RULES, Rule};
 
-/// Kind and form. `{x9}`: nine characters of a class (`a` letters and digits, `l` lower case and digits, `h` hex,
-/// `u` upper case and 2–7, `d` digits, `b` base64, `w` letters, digits, `-` and `_`).
+/// Kind and form. `{x9}`: nine characters of a class (`a` letters and digits, `l` lower case and digits, `h` hex, `u`
+/// upper case and 2–7, `d` digits, `b` base64, `w` letters, digits, `-` and `_`).
 const FORMS: [(&str, &str); 96] = [
     ("private-key", "-----BEGIN RSA PRI{}VATE KEY-----\n{b64}\n{b64}\n-----END RSA PRI{}VATE KEY-----"),
     ("private-key", "-----BEGIN OPENSSH PRI{}VATE KEY-----\n{b64}\n-----END OPENSSH PRI{}VATE KEY-----"),
@@ -106,7 +106,7 @@ const FORMS: [(&str, &str); 96] = [
     ("url-password", "postgres://app:{a16}@db.internal:5432/x"),
 ];
 
-/// Forms that only their surroundings give away.
+/// Forms recognized only by their context.
 const CONTEXTS: [(&str, &str); 12] = [
     ("authorization", "Authorization: Bearer {w40}"),
     ("authorization", "curl -H 'Authorization: Basic {b40}'"),
@@ -122,7 +122,7 @@ const CONTEXTS: [(&str, &str); 12] = [
     ("email", "{a6}@acme.io"),
 ];
 
-/// A plain generator: the same secrets in every run, others for every `seed`.
+/// A deterministic generator: the same secrets in every run, different ones for each `seed`.
 fn made(form: &str, seed: u64) -> (String, Vec<String>) {
     let mut state = seed;
     let mut next = move |limit: usize| {
@@ -147,7 +147,7 @@ fn made(form: &str, seed: u64) -> (String, Vec<String>) {
         };
         let mut part: String =
             (0..count.parse::<usize>().expect("a count")).map(|_| char::from(alphabet[next(alphabet.len())])).collect();
-        // Where a form ends in `-`, `\b` would not hold; makers do not end theirs so either.
+        // `\b` does not match after a final `-`, and real secrets do not end with one.
         if part.ends_with(['-', '_', '+', '/']) {
             part.pop();
             part.push('x');

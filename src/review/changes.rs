@@ -1,4 +1,4 @@
-//! What became of the decisions between two states.
+//! Compares two states of a team's decisions.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -7,14 +7,14 @@ use serde::Serialize;
 use super::diff;
 use crate::model::{Decision, DecisionId};
 
-/// What a range does to the decisions.
+/// The changes between two states.
 #[derive(Clone, Debug, Default, PartialEq, Serialize)]
 pub(crate) struct Changes {
     pub(crate) new: Vec<Decision>,
     pub(crate) changed: Vec<Changed>,
-    /// Those that were in force before and are replaced now.
+    /// Decisions in force before and superseded now.
     pub(crate) superseded: Vec<Superseded>,
-    /// Those whose text is gone.
+    /// Decisions that no longer exist.
     pub(crate) withdrawn: Vec<Decision>,
 }
 
@@ -32,8 +32,8 @@ pub(crate) struct Superseded {
     pub(crate) by: DecisionId,
 }
 
-/// Compares two states. A decision is known by its id; an entry of a file of many, whose id is made from its text, also
-/// by its title and day, so that a corrected one is not taken for another.
+/// Compares two states. Decisions are matched by id. An entry in a file of several has an id derived from its text, so
+/// it is also matched by title and date; a corrected entry then counts as changed.
 pub(crate) fn changes(before: &[Decision], after: &[Decision]) -> Changes {
     let mut changes = Changes::default();
     let old: BTreeMap<&DecisionId, &Decision> = before.iter().map(|decision| (&decision.id, decision)).collect();
@@ -41,7 +41,7 @@ pub(crate) fn changes(before: &[Decision], after: &[Decision]) -> Changes {
     let mut gone: Vec<&Decision> = before.iter().filter(|decision| !now.contains(&decision.id)).collect();
     for decision in after {
         match old.get(&decision.id) {
-            Some(before) if says_the_same(before, decision) => {}
+            Some(before) if has_same_content(before, decision) => {}
             Some(before) => changes.changed.push(changed(before, decision)),
             None => match gone.iter().position(|other| is_corrected(other, decision)) {
                 Some(at) => changes.changed.push(changed(gone.swap_remove(at), decision)),
@@ -49,7 +49,7 @@ pub(crate) fn changes(before: &[Decision], after: &[Decision]) -> Changes {
             },
         }
     }
-    // In their old order, whatever was taken out.
+    // In their old order: `swap_remove` has changed it.
     let gone: BTreeSet<&DecisionId> = gone.iter().map(|decision| &decision.id).collect();
     changes.withdrawn = before.iter().filter(|decision| gone.contains(&decision.id)).cloned().collect();
     let replaced = superseders(before);
@@ -61,13 +61,13 @@ pub(crate) fn changes(before: &[Decision], after: &[Decision]) -> Changes {
     changes
 }
 
-/// Which decision replaces which.
+/// Maps each superseded decision to its successor.
 fn superseders(decisions: &[Decision]) -> BTreeMap<&DecisionId, &DecisionId> {
     decisions.iter().filter_map(|decision| Some((decision.supersedes.as_ref()?, &decision.id))).collect()
 }
 
-fn says_the_same(before: &Decision, after: &Decision) -> bool {
-    // Where it stands is no part of what it says.
+fn has_same_content(before: &Decision, after: &Decision) -> bool {
+    // Its location is not part of its content.
     Decision { source: None, ..before.clone() } == Decision { source: None, ..after.clone() }
 }
 
@@ -76,11 +76,11 @@ fn is_corrected(before: &Decision, after: &Decision) -> bool {
 }
 
 fn changed(before: &Decision, after: &Decision) -> Changed {
-    Changed { before: before.clone(), after: after.clone(), diff: diff(&shown(before), &shown(after)) }
+    Changed { before: before.clone(), after: after.clone(), diff: diff(&rendered(before), &rendered(after)) }
 }
 
-/// A decision as text, for comparing.
-fn shown(decision: &Decision) -> String {
+/// A decision as text, for comparison.
+fn rendered(decision: &Decision) -> String {
     let mut text = format!("# {}\n", decision.title);
     for (name, value) in [
         ("by", decision.by.clone()),

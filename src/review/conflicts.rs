@@ -1,14 +1,14 @@
-//! What decisions have against each other.
+//! Finds conflicts between decisions.
 //!
-//! Explicit is what the files themselves say: that two replace the same one, or decide the same scope. Likely is what
-//! their wording suggests; a person has to look, and no build fails over it.
+//! Explicit conflicts follow from the metadata: two decisions supersede the same one, or have the same scope. Likely
+//! conflicts follow from the wording; a person has to check them, and they fail no build.
 
 use std::collections::{BTreeMap, BTreeSet};
 
 use serde::Serialize;
 
 use super::scope;
-use super::wording::{Statement, Subjects};
+use super::wording::{Statement, WordFrequencies};
 use crate::model::{Decision, DecisionId, Source, list};
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize)]
@@ -18,22 +18,21 @@ pub(crate) enum Certainty {
     Likely,
 }
 
-/// Decisions that cannot, or probably cannot, all stand.
+/// Decisions that cannot, or probably cannot, all be in force.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub(crate) struct Conflict {
     pub(crate) certainty: Certainty,
-    /// Stable and short, in kebab case: what programs match on.
+    /// A stable identifier in kebab case, for programs.
     pub(crate) code: &'static str,
     pub(crate) message: String,
     pub(crate) decisions: Vec<DecisionId>,
-    /// Of the decisions, in their order: some stand on no commit that is checked out.
+    /// Parallel to `decisions`, because some are in no checked-out commit.
     pub(crate) titles: Vec<String>,
-    /// Where they stand, as far as they stand anywhere.
+    /// The sources of the decisions, where known.
     pub(crate) sources: Vec<Source>,
 }
 
-/// What new decisions have against each other and against those that stand without them. `others` may hold the new
-/// ones too.
+/// Conflicts of new decisions with each other and with other decisions. `others` may include the new ones.
 pub(crate) fn within(new: &[Decision], others: &[Decision]) -> Vec<Conflict> {
     let mut all: Vec<&Decision> = new.iter().collect();
     let ids: BTreeSet<&DecisionId> = new.iter().map(|decision| &decision.id).collect();
@@ -41,21 +40,21 @@ pub(crate) fn within(new: &[Decision], others: &[Decision]) -> Vec<Conflict> {
     find(&all, |a, b| a < new.len() || b < new.len())
 }
 
-/// What the decisions of one side have against those of the other, and nothing of what each side has by itself.
-/// `common` is what both stand on.
+/// Conflicts between the decisions of two sides, without conflicts inside one side. `common` are the decisions they
+/// share.
 pub(crate) fn between(ours: &[Decision], theirs: &[Decision], common: &[Decision]) -> Vec<Conflict> {
     let both: BTreeSet<&DecisionId> = ours.iter().map(|decision| &decision.id).collect();
     let theirs: Vec<&Decision> = theirs.iter().filter(|decision| !both.contains(&decision.id)).collect();
     let count = ours.len();
     let end = count + theirs.len();
     let mut all: Vec<&Decision> = ours.iter().chain(theirs).collect();
-    // What both stand on tells which words are usual.
+    // Shared decisions count when determining which words are common.
     let known: BTreeSet<&DecisionId> = all.iter().map(|decision| &decision.id).collect();
     all.extend(common.iter().filter(|decision| !known.contains(&decision.id)));
     find(&all, |a, b| a < count && (count..end).contains(&b))
 }
 
-/// New decisions that supersede one that nobody knows.
+/// New decisions that supersede an unknown one.
 pub(crate) fn dangling(new: &[Decision], known: &BTreeSet<&DecisionId>) -> Vec<Conflict> {
     let unknown = |decision: &&Decision| decision.supersedes.as_ref().is_some_and(|old| !known.contains(old));
     let found = new.iter().filter(unknown).map(|decision| {
@@ -66,7 +65,7 @@ pub(crate) fn dangling(new: &[Decision], known: &BTreeSet<&DecisionId>) -> Vec<C
     found.collect()
 }
 
-/// Looks at every pair that counts; `counts` is asked with the smaller place first.
+/// Checks all pairs of indices for which `counts` is true; the smaller index comes first.
 fn find(all: &[&Decision], counts: impl Fn(usize, usize) -> bool) -> Vec<Conflict> {
     let replaced: BTreeSet<&DecisionId> = all.iter().filter_map(|decision| decision.supersedes.as_ref()).collect();
     let stands = |decision: &Decision| !replaced.contains(&decision.id) && decision.ended().is_none();
@@ -74,7 +73,7 @@ fn find(all: &[&Decision], counts: impl Fn(usize, usize) -> bool) -> Vec<Conflic
     let standing: Vec<(usize, &Decision)> =
         all.iter().enumerate().filter(|(_, decision)| stands(decision)).map(|(at, d)| (at, *d)).collect();
     let statements: Vec<Statement> = standing.iter().map(|(_, decision)| Statement::new(decision)).collect();
-    let subjects = Subjects::new(&statements);
+    let frequencies = WordFrequencies::new(&statements);
     for (one, (a, first)) in standing.iter().enumerate() {
         for (other, (b, second)) in standing.iter().enumerate().skip(one + 1) {
             if !counts(*a, *b) || replaces_the_same(first, second) {
@@ -84,7 +83,7 @@ fn find(all: &[&Decision], counts: impl Fn(usize, usize) -> bool) -> Vec<Conflic
                 let message = format!("both decide {}, and neither supersedes the other", list(&first.scope));
                 conflicts.push(conflict(Certainty::Explicit, "scope-decided-twice", message, &[first, second]));
             } else if !scope::is_apart(first, second)
-                && let Some(reason) = subjects.opposition(&statements[one], &statements[other])
+                && let Some(reason) = frequencies.opposition(&statements[one], &statements[other])
             {
                 conflicts.push(conflict(Certainty::Likely, reason.code, reason.message, &[first, second]));
             }
@@ -94,8 +93,8 @@ fn find(all: &[&Decision], counts: impl Fn(usize, usize) -> bool) -> Vec<Conflic
     conflicts
 }
 
-/// Several that supersede the same one. Superseding all but one of them settles it, so only those that still stand are
-/// in each other's way: `is_open` says so of a pair.
+/// Decisions that supersede the same one. If all but one of them are superseded in turn, there is no conflict;
+/// `is_open` says whether both of a pair are still in force.
 fn races(all: &[&Decision], is_open: impl Fn(usize, usize) -> bool) -> Vec<Conflict> {
     let mut by: BTreeMap<&DecisionId, Vec<usize>> = BTreeMap::new();
     for (at, decision) in all.iter().enumerate() {

@@ -1,9 +1,8 @@
-//! What a range of commits decides: two states of a team's decisions to what changed between them, and what that
-//! contradicts.
+//! Reviews the decisions in a range of commits: the changes between two states, and their conflicts.
 //!
 //! ```text
-//! fork ──── head     the range: what it adds, changes, supersedes and withdraws
-//!    └───── base     where it would be merged: what is in force there by now
+//! fork ──── head     the range: decisions added, changed, superseded and withdrawn
+//!    └───── base     the merge target: decisions in force there now
 //! ```
 
 mod changes;
@@ -17,14 +16,14 @@ pub(crate) use scope::concerns;
 
 use similar::TextDiff;
 
-/// Lines around a change that are shown with it, as `git diff` has them.
+/// Lines of context in diffs, as in `git diff`.
 const AROUND: usize = 3;
 
-/// A readable diff of two texts; empty when they are alike.
+/// A readable diff of two texts; empty if they are equal.
 pub(crate) fn diff(before: &str, after: &str) -> String {
     let diff = TextDiff::from_lines(before, after);
     let text = diff.unified_diff().context_radius(AROUND).missing_newline_hint(false).to_string();
-    // An empty line stays empty.
+    // Remove the space that marks an unchanged empty line.
     text.lines().map(|line| if line == " " { "\n".to_owned() } else { format!("{line}\n") }).collect()
 }
 

@@ -1,24 +1,24 @@
-//! Whether two decisions are about the same places.
+//! Compares the scopes of decisions.
 
 use crate::model::Decision;
 
-/// Both name the same places, in whatever order.
+/// Whether both have the same paths, in any order.
 pub(super) fn is_same(a: &Decision, b: &Decision) -> bool {
     let names = |decision: &Decision, glob: &str| decision.scope.iter().any(|other| tidy(other) == tidy(glob));
     !a.scope.is_empty() && a.scope.iter().all(|glob| names(b, glob)) && b.scope.iter().all(|glob| names(a, glob))
 }
 
-/// Both name places, and none of the one can be one of the other.
+/// Whether both have paths, and none of them can overlap.
 pub(super) fn is_apart(a: &Decision, b: &Decision) -> bool {
     !a.scope.is_empty() && !b.scope.is_empty() && !overlaps(a, b)
 }
 
-/// A decision that names places names some that may be one of these.
+/// Whether the decision's scope may include one of these paths.
 pub(crate) fn concerns(decision: &Decision, places: &[&str]) -> bool {
     decision.scope.iter().any(|glob| places.iter().any(|place| may_meet(tidy(glob), tidy(place))))
 }
 
-/// Both name places, and some of them may be the same. Errs on the side of yes.
+/// Whether both have paths and some may overlap. When unsure, yes.
 pub(super) fn overlaps(a: &Decision, b: &Decision) -> bool {
     a.scope.iter().any(|one| b.scope.iter().any(|other| may_meet(tidy(one), tidy(other))))
 }
@@ -27,12 +27,12 @@ fn tidy(glob: &str) -> &str {
     glob.trim().trim_start_matches("./").trim_end_matches('/')
 }
 
-/// Compares part by part: a part with a wild card may be any part, `**` any number of them.
+/// Compares path components: one with a wildcard may match any, `**` any number of them.
 fn may_meet(one: &str, other: &str) -> bool {
     let (mut one, mut other) = (one.split('/'), other.split('/'));
     loop {
         match (one.next(), other.next()) {
-            // A folder stands for all below it.
+            // A folder includes everything below it.
             (None, _) | (_, None) | (Some("**"), _) | (_, Some("**")) => return true,
             (Some(one), Some(other)) if !part_may_meet(one, other) => return false,
             _ => {}

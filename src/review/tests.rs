@@ -167,7 +167,7 @@ fn is_found(pair: &(&str, &str)) -> bool {
     !within(&[decision("new", pair.0)], &[decision("old", pair.1)]).is_empty()
 }
 
-/// Planted contradictions. The figures are printed with `--nocapture`.
+/// Contradictions made up for this test. `--nocapture` prints the figures.
 #[test]
 fn contradictions_are_found_and_peace_is_left_alone() {
     let missed: Vec<_> = OPPOSED.iter().filter(|pair| !is_found(pair)).collect();
@@ -179,7 +179,7 @@ fn contradictions_are_found_and_peace_is_left_alone() {
     assert!(alarms.len() * 10 <= AT_PEACE.len(), "precision");
 }
 
-/// A pair of decisions of the kind real teams write, that contradict each other or only look alike.
+/// Pairs of decisions as real teams write them, which contradict each other or only look similar.
 #[derive(serde::Deserialize)]
 struct Pair {
     kind: String,
@@ -201,14 +201,14 @@ impl Pair {
     }
 }
 
-/// Pairs in the words that teams use, written by somebody who had not seen the rules, which found 22 of the 46 then and
-/// 2 that were none. The figures are printed with `--nocapture`.
+/// Pairs in the wording of teams, written without knowledge of the rules. Of 46, the rules then found 22, and 2 false
+/// ones. `--nocapture` prints the figures.
 #[test]
 fn look_alike_decisions_are_told_apart() {
     let text = include_str!("../../fixtures/decisions/pairs.jsonl");
     let pairs: Vec<Pair> = text.lines().map(|line| serde_json::from_str(line).expect("JSON")).collect();
     let opposed = pairs.iter().filter(|pair| pair.is_opposed()).count();
-    // Each by itself, and all those of a kind in one team, where words are usual or rare.
+    // Each pair alone, and all pairs of a kind in one team, where words are more or less frequent.
     let alone = |at: usize, pair: &Pair| {
         let [one, other] = pair.decisions(at);
         within(&[other], &[one])

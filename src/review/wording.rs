@@ -1,16 +1,16 @@
-//! Whether two decisions seem to say opposite things about one subject.
+//! Detects decisions that seem to contradict each other on the same subject.
 //!
-//! A decision is compared by its title and by the first sentences of what it says. Two such sentences are opposed when
-//! they are about the same thing and
+//! Compares titles and the first sentences of two decisions. Two sentences with the same
+//! subject are opposed if
 //!
 //! - one says no where the other says yes,
 //! - one has a word and the other its opposite,
 //! - they give different numbers,
-//! - they put different things in the same place: *store times in UTC*, *store times in local time*,
-//! - they put two things in a different order: *X before Y*, *Y before X*,
-//! - one takes what the other has turned down: *X instead of Y*, *do not use Y*.
+//! - they make different choices: *store times in UTC*, *store times in local time*,
+//! - they give a different order: *X before Y*, *Y before X*,
+//! - one adopts what the other rejects: *X instead of Y*, *do not use Y*.
 //!
-//! Words that many decisions share say little about what one is about, so rare ones weigh more.
+//! Words that many decisions share say little about the subject, so rare words weigh more.
 
 mod sentence;
 
@@ -22,28 +22,28 @@ pub(super) use sentence::Statement;
 
 use crate::model::{List, list, stem};
 
-/// Words that exclude each other.
+/// Pairs of words that exclude each other.
 static OPPOSITES: LazyLock<Vec<(&str, &str)>> =
     LazyLock::new(|| List::Opposites.entries().iter().filter_map(|pair| pair.split_once('/')).collect());
 
-/// How much of the smaller one's subject two sentences share, in weights, so that they are about the same.
+/// Two sentences have the same subject if they share this fraction of the smaller subject's weight.
 const SAME_SUBJECT: f64 = 0.6;
-/// Two sentences that share this much of the larger one's subject say the same.
+/// Two sentences that share this fraction of the larger subject's weight say the same.
 const SAME: f64 = 0.85;
 
-/// Why two decisions look opposed.
+/// Why two decisions seem to be opposed.
 pub(super) struct Reason {
     pub(super) code: &'static str,
     pub(super) message: String,
 }
 
-/// How usual each word is among the decisions.
-pub(super) struct Subjects {
+/// How frequent each word is among the decisions.
+pub(super) struct WordFrequencies {
     count: usize,
     frequency: BTreeMap<String, usize>,
 }
 
-impl Subjects {
+impl WordFrequencies {
     pub(super) fn new(statements: &[Statement]) -> Self {
         let mut frequency = BTreeMap::new();
         for statement in statements {
@@ -60,23 +60,24 @@ impl Subjects {
         if let Some(reason) = self.opposed(&one.title, &other.title, 1) {
             return Some(reason);
         }
-        let reach = |statement: &Statement| statement.sentences().fold(0, |bits, sentence| bits | sentence.reach);
-        if reach(one) & reach(other) == 0 {
+        let stem_bits =
+            |statement: &Statement| statement.sentences().fold(0, |bits, sentence| bits | sentence.stem_bits);
+        if stem_bits(one) & stem_bits(other) == 0 {
             return None;
         }
         let like_titles = one.title.subject.intersection(&other.title.subject).count() >= 2;
-        let are_apart = like_titles && are_of_two_things(&one.title, &other.title);
+        let are_apart = like_titles && have_different_subjects(&one.title, &other.title);
         let mut pairs: Vec<(usize, &Sentence, &Sentence)> = Vec::new();
         for (a, first) in one.sentences().enumerate() {
             pairs.extend(other.sentences().enumerate().map(|(b, second)| (a.max(b), first, second)));
         }
-        // Later sentences are less its point.
+        // Later sentences matter less.
         pairs.sort_by_key(|(depth, ..)| *depth);
         pairs.into_iter().skip(1).find_map(|(depth, a, b)| {
-            // Sentences of a text share words more easily than titles do.
+            // Sentences of a text share words by chance more often than titles do.
             let reason = self.opposed(a, b, 2)?;
             let is_firm = a.subject.intersection(&b.subject).count() >= 3
-                || (if a.says_no { a.is_within(b) } else { b.is_within(a) });
+                || (if a.is_negated { a.is_within(b) } else { b.is_within(a) });
             let is_told = match reason.code {
                 "yes-and-no" => !are_apart && (is_firm || (depth == 1 && !a.is_title && !b.is_title)),
                 "opposite-words" | "other-order" => true,
@@ -86,20 +87,20 @@ impl Subjects {
         })
     }
 
-    /// `least`: the words two sentences have to share.
+    /// `least`: how many words the two sentences must share.
     fn opposed(&self, one: &Sentence, other: &Sentence, least: usize) -> Option<Reason> {
-        if one.reach & other.reach == 0 {
+        if one.stem_bits & other.stem_bits == 0 {
             return None;
         }
         let shared: Vec<&String> = one.subject.intersection(&other.subject).collect();
         let about = || list(shared.iter().take(4).map(|stem| format!("“{}”", self.word(stem, one))));
-        if let Some(reason) = self.refused(one, other).or_else(|| self.taken_and_turned_down(one, other, least)) {
+        if let Some(reason) = self.refused(one, other).or_else(|| self.adopted_and_rejected(one, other, least)) {
             return Some(reason);
         }
         if shared.len() < least {
             return None;
         }
-        if let Some(reason) = in_other_order(one, other) {
+        if let Some(reason) = different_order(one, other) {
             return Some(reason);
         }
         let weight =
@@ -108,76 +109,75 @@ impl Subjects {
         let (a, b) = (weight(&one.subject), weight(&other.subject));
         let (small, large) = (a.min(b), a.max(b));
         if common < SAME_SUBJECT * small {
-            return alternative(one, other).map(|(a, b)| self.in_one_place(&a, &b));
+            return alternative(one, other).map(|(a, b)| self.alternatives(&a, &b));
         }
         if let Some((a, b)) = opposite_words(one, other) {
             let message = format!("about {}, one says “{a}” and the other “{b}”", about());
             return Some(Reason { code: "opposite-words", message });
         }
         let is_enough = shared.len() >= 2 || one.subject.len().max(other.subject.len()) <= 2;
-        if one.says_no != other.says_no && is_enough && !are_of_two_things(one, other) {
+        if one.is_negated != other.is_negated && is_enough && !have_different_subjects(one, other) {
             return Some(Reason {
                 code: "yes-and-no",
                 message: format!("one says yes and the other no to {}", about()),
             });
         }
-        if let Some((a, b)) = other_numbers(one, other).filter(|_| common >= SAME * large || shared.len() >= 2) {
+        if let Some((a, b)) = different_numbers(one, other).filter(|_| common >= SAME * large || shared.len() >= 2) {
             let message = format!("about {}, one says {a} and the other {b}", about());
             return Some(Reason { code: "different-numbers", message });
         }
-        if let Some((a, b)) = alternative(one, other).or_else(|| other_choice(one, other)) {
-            return Some(self.in_one_place(&a, &b));
+        if let Some((a, b)) = alternative(one, other).or_else(|| different_choice(one, other)) {
+            return Some(self.alternatives(&a, &b));
         }
         (common >= SAME * large && shared.len() >= 3)
             .then(|| Reason { code: "same-subject", message: format!("both are about {}", about()) })
     }
 
-    /// One says no to a thing and nothing else, and the other takes it.
+    /// One sentence only rejects something, and the other adopts it.
     fn refused(&self, one: &Sentence, other: &Sentence) -> Option<Reason> {
-        let taken = |a: &Sentence, b: &Sentence| {
+        let adopted = |a: &Sentence, b: &Sentence| {
             let item = a.refused.iter().find(|item| item.is_subset(&b.subject))?;
             let word = list(item.iter().map(|stem| format!("“{}”", self.word(stem, b))));
-            (!b.says_no).then(|| Reason {
+            (!b.is_negated).then(|| Reason {
                 code: "turned-down",
                 message: format!("one turns down {word}, which the other takes"),
             })
         };
-        taken(one, other).or_else(|| taken(other, one))
+        adopted(one, other).or_else(|| adopted(other, one))
     }
 
-    fn in_one_place(&self, a: &str, b: &str) -> Reason {
+    fn alternatives(&self, a: &str, b: &str) -> Reason {
         Reason {
             code: "alternatives", message: format!("in the same place one says “{a}” and the other “{b}”")
         }
     }
 
-    fn taken_and_turned_down(&self, one: &Sentence, other: &Sentence, least: usize) -> Option<Reason> {
-        let taken = |a: &Sentence, b: &Sentence| {
-            // What both turn down is no quarrel, nor what is turned down for one of two things only.
+    fn adopted_and_rejected(&self, one: &Sentence, other: &Sentence, least: usize) -> Option<Reason> {
+        let adopted = |a: &Sentence, b: &Sentence| {
+            // There is no conflict if both reject it, or if it is rejected only for one of two subjects.
             let about = a.subject.intersection(&b.subject).count();
             let found = a.rejected.iter().find(|stem| !a.subject.contains(*stem))?;
-            // `from X to Y`, and the other is about nothing but X.
+            // `from X to Y`, and the other sentence is about X only.
             let is_all = b.subject.is_subset(&a.rejected);
             let is_same = about >= least || is_all || !b.rejected.is_disjoint(&a.subject);
-            let fits = !b.says_no && is_same && a.rejected.is_subset(&b.subject);
+            let fits = !b.is_negated && is_same && a.rejected.is_subset(&b.subject);
             let word = self.word(found, b);
             fits.then(|| Reason {
                 code: "turned-down",
                 message: format!("one turns down “{word}”, which the other takes"),
             })
         };
-        taken(one, other).or_else(|| taken(other, one))
+        adopted(one, other).or_else(|| adopted(other, one))
     }
 
-    /// The rarer, the more two sentences that share it are about the same. What only the two have is as rare as what one
-    /// has.
+    /// Rare words weigh more when comparing subjects. A word that only the two sentences have counts as if one had it.
     fn weight(&self, stem: &str, is_shared: bool) -> f64 {
         let frequency = self.frequency.get(stem).copied().unwrap_or(1);
         let frequency = frequency.saturating_sub(usize::from(is_shared)).max(1);
         (1.0 + self.count as f64 / frequency as f64).ln()
     }
 
-    /// A stem as the sentence has it.
+    /// A stem in the form it has in the sentence.
     fn word(&self, wanted: &str, sentence: &Sentence) -> String {
         let word = sentence.words.iter().find(|word| stem(word).as_deref() == Some(wanted));
         word.map_or_else(|| wanted.to_owned(), Clone::clone)
@@ -190,24 +190,24 @@ fn opposite_words<'s>(one: &'s Sentence, other: &'s Sentence) -> Option<(&'stati
         .flat_map(|(a, b)| [(*a, *b), (*b, *a)])
         .find(|(a, b)| {
             one.has(a) && other.has(b) && !one.has(b) && !other.has(a)
-            // Saying no to the one is saying the other.
-            && one.says_no == other.says_no
+            // Negating one word means the other.
+            && one.is_negated == other.is_negated
         })
         .or_else(|| {
-            let is_mild = |sentence: &Sentence| sentence.has("optional") && !sentence.is_must;
-            let (a, b) = (one.is_must && is_mild(other), other.is_must && is_mild(one));
+            let is_mild = |sentence: &Sentence| sentence.has("optional") && !sentence.is_mandatory;
+            let (a, b) = (one.is_mandatory && is_mild(other), other.is_mandatory && is_mild(one));
             (a || b).then_some(if a { ("must", "optional") } else { ("optional", "must") })
         })
 }
 
-/// What they are said of comes first in both, and is nothing that the other speaks of.
-fn are_of_two_things(one: &Sentence, other: &Sentence) -> bool {
+/// Whether both start with a subject that the other does not mention.
+fn have_different_subjects(one: &Sentence, other: &Sentence) -> bool {
     let strange = |a: &Sentence, b: &Sentence| a.order.first().is_some_and(|first| !b.subject.contains(first));
     strange(one, other) && strange(other, one)
 }
 
 /// `X before Y`, and `Y before X`.
-fn in_other_order(one: &Sentence, other: &Sentence) -> Option<Reason> {
+fn different_order(one: &Sentence, other: &Sentence) -> Option<Reason> {
     let ([a, b], [c, d]) = (one.sequence.as_ref()?, other.sequence.as_ref()?);
     let first = a.intersection(d).find(|stem| !b.contains(*stem) && !c.contains(*stem))?;
     let second = b.intersection(c).find(|stem| !a.contains(*stem) && !d.contains(*stem))?;
@@ -216,8 +216,8 @@ fn in_other_order(one: &Sentence, other: &Sentence) -> Option<Reason> {
     })
 }
 
-/// Sentences that differ in a single thing, and that thing is chosen, whatever order their words have.
-fn other_choice(one: &Sentence, other: &Sentence) -> Option<(String, String)> {
+/// Sentences that differ in one thing, which is a choice; the order of words does not matter.
+fn different_choice(one: &Sentence, other: &Sentence) -> Option<(String, String)> {
     let shared = one.subject.intersection(&other.subject).count();
     let mine: Vec<&String> = one.subject.difference(&other.subject).collect();
     let theirs: Vec<&String> = other.subject.difference(&one.subject).collect();
@@ -232,15 +232,15 @@ fn other_choice(one: &Sentence, other: &Sentence) -> Option<(String, String)> {
     fits.then(|| ((*a).clone(), (*b).clone()))
 }
 
-fn other_numbers(one: &Sentence, other: &Sentence) -> Option<(String, String)> {
+fn different_numbers(one: &Sentence, other: &Sentence) -> Option<(String, String)> {
     let differ = !one.numbers.is_empty() && !other.numbers.is_empty() && one.numbers.is_disjoint(&other.numbers);
     let shown = |numbers: &BTreeSet<String>| numbers.iter().next().cloned().unwrap_or_default();
     differ.then(|| (shown(&one.numbers), shown(&other.numbers)))
 }
 
-/// Different words in the same place of otherwise like sentences, where that place holds what is chosen.
+/// Different words in the same position of otherwise similar sentences, if that position holds a choice.
 fn alternative(one: &Sentence, other: &Sentence) -> Option<(String, String)> {
-    /// A choice is named in few words.
+    /// A choice is named by a few words.
     const FEW: usize = 3;
     let (a, b) = (&one.words, &other.words);
     let is_like = |(x, y): &(&String, &String)| x == y || stem(x).is_some_and(|x| Some(x) == stem(y));

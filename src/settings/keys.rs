@@ -1,4 +1,4 @@
-//! The one list of what can be set.
+//! The list of all settings.
 
 use std::time::Duration;
 
@@ -9,11 +9,11 @@ use crate::model::{Problem, Severity, Tier};
 
 type Set = fn(&mut Settings, &str, &Value) -> Result<(), String>;
 
-/// A setting: its dotted name and how it is set. A name that ends in `.*` stands for a table of free names; the part
-/// in place of the star is handed to `set`.
+/// A setting: its dotted name and how to set it. A name that ends in `.*` is a table with arbitrary names; `set` gets
+/// the name in place of the star.
 pub(super) struct Key {
     pub(super) name: &'static str,
-    /// The value names programs or endpoints, or loosens a guard: not for a repository to say.
+    /// The value names programs or endpoints, or weakens a protection, so a repository may not set it.
     pub(super) guarded: bool,
     pub(super) set: Set,
 }
@@ -27,7 +27,7 @@ const fn guarded_key(name: &'static str, set: Set) -> Key {
 }
 
 pub(super) const KEYS: &[Key] = &[
-    // A person's wish beats every charter, so it is not a repository's to have.
+    // The user's choice overrides every charter, so a repository may not set it.
     guarded_key("models.override.*", |s, name, v| {
         s.models.overrides.insert(name.to_lowercase(), text(v)?);
         Ok(())
@@ -89,7 +89,7 @@ pub(super) const KEYS: &[Key] = &[
     guarded_key("engine.rehearsal.script", |s, _, v| put(&mut s.engine.script, text(v).map(Some))),
 ];
 
-/// The key of that name, with what stands in place of its star.
+/// The setting for a name, with the part in place of its star.
 pub(super) fn find(name: &str) -> Option<(&'static Key, &str)> {
     KEYS.iter().find_map(|key| match key.name.strip_suffix('*') {
         Some(table) => name.strip_prefix(table).map(|rest| (key, rest)),
@@ -97,7 +97,7 @@ pub(super) fn find(name: &str) -> Option<(&'static Key, &str)> {
     })
 }
 
-/// The setting that a mistyped name may have meant.
+/// A suggestion for a mistyped name.
 pub(super) fn suggestion(name: &str) -> Option<String> {
     nearest(name).map(|near| format!("did you mean `{near}`?")).or_else(|| {
         let inner = |key: &&Key| key.name.strip_prefix(name).is_some_and(|rest| rest.starts_with('.'));
@@ -110,10 +110,10 @@ fn provider(settings: &mut Settings) -> &mut super::ProviderSettings {
     settings.engine.copilot.provider.get_or_insert_default()
 }
 
-/// Where the settings of one server are: a server is no use in parts, and neither is news of it.
+/// Prefix of the settings of MCP servers. Problems are reported once per server.
 pub(super) const MCP_SERVERS: &str = "mcp.servers.";
 
-/// The name of the server or engine that a setting is part of, or its own.
+/// The server or engine that a setting belongs to, or the setting's own name.
 pub(super) fn owner(name: &str) -> &str {
     let end = |table: &str| name.strip_prefix(table).and_then(|rest| Some(table.len() + rest.find('.')?));
     let end = end(MCP_SERVERS).or_else(|| end("engines."));
@@ -168,7 +168,7 @@ fn texts(value: &Value) -> Result<Vec<String>, String> {
     value.as_array().ok_or_else(|| needs("a list of texts", value))?.iter().map(text).collect()
 }
 
-/// `auto` leaves it to the message.
+/// `auto`: the message decides.
 fn tier(value: &Value) -> Result<Option<Tier>, String> {
     let name = text(value)?;
     match Tier::of_work(&name) {

@@ -1,4 +1,4 @@
-//! Layers from their sources.
+//! Builds layers from their sources.
 
 use toml::Value;
 use toml::de::{DeTable, DeValue};
@@ -6,14 +6,14 @@ use toml::de::{DeTable, DeValue};
 use super::{Layer, Origin, keys};
 use crate::model::{Problem, Severity};
 
-/// Variables whose names do not follow from a key: they are older or shorter.
+/// Variables whose names are not derived from a key, because they are older or shorter.
 const ALIASES: [(&str, &str); 3] = [
     ("SQUAD_MODEL", "models.override.all"),
     ("SQUAD_ENGINE", "engine.name"),
     ("SQUAD_REHEARSAL", "engine.rehearsal.script"),
 ];
 
-/// A TOML file. `origin` turns a line into where the value came from.
+/// Reads a TOML file. `origin` gives the origin for a line.
 pub(crate) fn from_toml(text: &str, origin: impl Fn(usize) -> Origin) -> (Layer, Vec<Problem>) {
     let text = text.strip_prefix('\u{feff}').unwrap_or(text);
     let mut layer = Layer::default();
@@ -33,7 +33,7 @@ pub(crate) fn from_toml(text: &str, origin: impl Fn(usize) -> Origin) -> (Layer,
     (layer, Vec::new())
 }
 
-/// The settings of a `config.json` that another tool made, under our names. What means nothing to us is said.
+/// Reads settings from another tool's `config.json` under squad's names. Unknown settings are reported.
 pub(crate) fn from_json(text: &str, origin: impl Fn(usize) -> Origin) -> (Layer, Vec<Problem>) {
     let text = text.strip_prefix('\u{feff}').unwrap_or(text);
     let mut layer = Layer::default();
@@ -52,7 +52,7 @@ pub(crate) fn from_json(text: &str, origin: impl Fn(usize) -> Origin) -> (Layer,
         return (layer, vec![problem]);
     }
     let mut take = |key: String, value: Value, line: usize| {
-        // There, that says that somebody else chooses.
+        // In those files, this means that the model is chosen elsewhere.
         let is_choice = matches!(&value, Value::String(id) if id.is_empty() || id.eq_ignore_ascii_case("auto"));
         if !(is_choice && key.starts_with("models.")) {
             layer.entries.push((key, value, origin(line)));
@@ -75,7 +75,7 @@ pub(crate) fn from_json(text: &str, origin: impl Fn(usize) -> Origin) -> (Layer,
             None => {}
         }
     }
-    let unknown = without_effect(&value).into_iter().map(|names| {
+    let unknown = ignored_names(&value).into_iter().map(|names| {
         let source = origin(line_of_json(text, names.iter().copied())).source();
         let message = format!("`{}` has no effect: squad reads no such setting from a config.json", names.join("."));
         Problem::warning(source, "config-no-effect", message)
@@ -84,9 +84,9 @@ pub(crate) fn from_json(text: &str, origin: impl Fn(usize) -> Origin) -> (Layer,
     (layer, unknown.collect())
 }
 
-/// The names in a `config.json` that are none of [`JSON_NAMES`] and hold none, each with those it is in.
-fn without_effect(value: &serde_json::Value) -> Vec<Vec<&str>> {
-    /// They say of which kind the file is.
+/// The names in a `config.json` that squad does not read, as paths.
+fn ignored_names(value: &serde_json::Value) -> Vec<Vec<&str>> {
+    /// These describe the file itself.
     const OF_THE_FILE: [&str; 2] = ["version", "$schema"];
     let is_known = |name: &str| JSON_NAMES.iter().any(|(pointer, _)| pointer[1..] == *name);
     let holds_some = |name: &str| {
@@ -107,8 +107,8 @@ fn without_effect(value: &serde_json::Value) -> Vec<Vec<&str>> {
     unknown
 }
 
-/// The line of a name within names, as far as it can be told without where the parser was: each stands behind the one
-/// that it is in.
+/// The line of a nested name, found by text search because the parser gives no positions. Each name follows the one
+/// that contains it.
 fn line_of_json<'n>(text: &str, names: impl Iterator<Item = &'n str>) -> usize {
     let mut start = 0;
     for name in names {
@@ -118,7 +118,7 @@ fn line_of_json<'n>(text: &str, names: impl Iterator<Item = &'n str>) -> usize {
     line_of(text, start)
 }
 
-/// Their names and ours. From the first document we were asked to implement, and from what teams have in their trees.
+/// Names in `config.json` and squad's keys for them, as found in existing teams.
 const JSON_NAMES: &[(&str, &str)] = &[
     ("/defaultModel", "models.default"),
     ("/agentModelOverrides", "models.roles"),
@@ -126,7 +126,7 @@ const JSON_NAMES: &[(&str, &str)] = &[
     ("/models/costOptimized", "models.lightweight"),
     ("/models/premium", "models.premium"),
     ("/models/roleOverrides", "models.roles"),
-    // There it is the time of a whole turn, however busy.
+    // In those files, this is the limit of a whole turn, however busy.
     ("/sessions/defaultTimeoutMs", "sessions.limit"),
     ("/sessions/maxConcurrent", "sessions.max_concurrent"),
     ("/sessions/infiniteSessions", "sessions.infinite"),
@@ -153,7 +153,7 @@ fn flatten(table: DeTable<'_>, prefix: &str, take: &mut impl FnMut(String, Value
     }
 }
 
-/// `DeValue` keeps numbers as text; they were checked when the file was parsed.
+/// `DeValue` keeps numbers as text, already checked by the parser.
 fn plain(value: DeValue<'_>) -> Value {
     match value {
         DeValue::String(text) => Value::String(text.into_owned()),
@@ -175,8 +175,8 @@ fn line_of(text: &str, offset: usize) -> usize {
     1 + text.as_bytes().iter().take(offset).filter(|&&byte| byte == b'\n').count()
 }
 
-/// `SQUAD_` and a key's name in capitals with underscores: `SQUAD_SESSIONS_MAX_CONCURRENT`. Numbers, `true`, `false`
-/// and comma-separated lists are read as such where the key wants them.
+/// Reads `SQUAD_` variables, named after keys in capitals with underscores: `SQUAD_SESSIONS_MAX_CONCURRENT`. Numbers,
+/// `true`, `false` and comma-separated lists are converted if the key needs that.
 pub(crate) fn from_variables(variables: impl IntoIterator<Item = (String, String)>) -> (Layer, Vec<Problem>) {
     let (mut entries, mut problems) = (Vec::new(), Vec::new());
     for (name, value) in variables {
@@ -193,7 +193,7 @@ pub(crate) fn from_variables(variables: impl IntoIterator<Item = (String, String
     (Layer { entries }, problems)
 }
 
-/// Others have variables that begin with `SQUAD_` too, so only what nearly is one of ours is said.
+/// Other programs use `SQUAD_` variables too, so only names similar to a known one are reported.
 fn mistyped(name: &str) -> Option<Problem> {
     const NEARLY: f64 = 0.85;
     let ours = ALIASES.iter().map(|(variable, _)| (*variable).to_owned());
@@ -208,7 +208,7 @@ fn mistyped(name: &str) -> Option<Problem> {
     Some(problem.hint(format!("did you mean `{near}`?")))
 }
 
-/// Values given by flags: `(key, value, flag)`.
+/// Values from flags: `(key, value, flag)`.
 pub(crate) fn from_command_line<'a>(
     values: impl IntoIterator<Item = (&'a str, Option<String>, impl Into<String>)>,
 ) -> Layer {
@@ -218,14 +218,14 @@ pub(crate) fn from_command_line<'a>(
     Layer { entries: entries.collect() }
 }
 
-/// Settings of which a bare number is a mistake to be named as such.
+/// Settings for which a bare number gets its own error message.
 const DURATIONS: [&str; 3] = ["sessions.timeout", "sessions.tool_limit", "sessions.limit"];
 
 fn variable_of(key: &str) -> String {
     format!("SQUAD_{}", key.replace('.', "_").to_uppercase())
 }
 
-/// A value given as bare text: a flag, a variable, `squad config set`.
+/// Converts text from a flag, a variable or `squad config set` to a value.
 pub(crate) fn from_text(key: &str, text: &str) -> Value {
     let of_engine = key.starts_with("engines.")
         && [".strict", ".free", ".env", ".reads", ".create_chat"].iter().any(|field| key.ends_with(field));
@@ -240,11 +240,11 @@ pub(crate) fn from_text(key: &str, text: &str) -> Value {
         (_, _, Ok(flag)) => Some(Value::Boolean(flag)),
         _ => None,
     };
-    // A model may be called `4`: what the setting takes decides.
+    // A model may be called `4`, so try which type the setting accepts.
     let fits = |value: &Value| super::check(key, value, false).is_ok();
     let plain = Value::String(text.to_owned());
     match typed {
-        // Where neither fits, what is wrong with the number is the better news.
+        // If it accepts neither, the error for the number is more helpful.
         Some(typed) if fits(&typed) || (!fits(&plain) && !DURATIONS.contains(&key)) => typed,
         _ => plain,
     }

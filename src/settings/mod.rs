@@ -1,10 +1,10 @@
-//! Configuration in layers, each value with the place it came from.
+//! Configuration in layers. Each value remembers its origin.
 //!
-//! Lowest to highest: built-in defaults, `.squad/config.toml`, the user's own `squad/config.toml`, `SQUAD_*`
-//! variables, the command line. [`keys::KEYS`] is the one list of what can be set; everything else follows from it.
+//! Lowest to highest: built-in defaults, `.squad/config.toml`, the user's own `squad/config.toml`, `SQUAD_*` variables,
+//! the command line. [`keys::KEYS`] is the one list of settings; everything else follows from it.
 //!
-//! A cloned repository may bring a `.squad/config.toml`, so its layer cannot send prompts or keys elsewhere or name
-//! programs: such keys are [`keys::Key::guarded`] and are left out of it, with a warning.
+//! A cloned repository may bring a `.squad/config.toml`, so that layer must not redirect prompts or keys or name
+//! programs. It may not set [`keys::Key::guarded`] keys; they are ignored with a warning.
 
 mod engine_profile;
 mod keys;
@@ -19,13 +19,13 @@ pub(crate) use layer::{from_command_line, from_json, from_text, from_toml, from_
 
 use crate::model::{Problem, Severity, Source, Tier};
 
-/// Where a value came from. The order is the order of precedence.
+/// Where a value came from, in order of precedence.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) enum Origin {
     Default,
-    /// `.squad/config.toml`, from the project's root, with the line.
+    /// The path of `.squad/config.toml` relative to the project's root, and the line.
     Project(String, usize),
-    /// The user's own file, with the line.
+    /// The path of the user's own file, and the line.
     User(String, usize),
     /// The variable's name.
     Variable(String),
@@ -44,7 +44,7 @@ impl fmt::Display for Origin {
 }
 
 impl Origin {
-    /// As the place of a problem.
+    /// The origin as the source of a problem.
     fn source(&self) -> Source {
         match self {
             Self::Project(file, line) | Self::User(file, line) => Source::new(file, *line),
@@ -53,13 +53,13 @@ impl Origin {
     }
 }
 
-/// One layer: dotted keys with their values, as written.
+/// One layer: dotted keys and their values as written.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Layer {
     pub(crate) entries: Vec<(String, toml::Value, Origin)>,
 }
 
-/// What squad runs with.
+/// The effective settings.
 #[derive(Clone, Debug)]
 pub(crate) struct Settings {
     pub(crate) models: Models,
@@ -68,60 +68,60 @@ pub(crate) struct Settings {
     /// MCP servers, by name.
     pub(crate) mcp: BTreeMap<String, McpServerSettings>,
     pub(crate) git: GitSettings,
-    /// The user's own command engines, and what is other of those that squad brings, by name.
+    /// The user's own command engines, and changes to built-in ones, by name.
     pub(crate) engines: BTreeMap<String, EngineProfile>,
-    /// The engine of an agent, by its name or role in lower case.
+    /// The engine of each agent, by its name or role in lower case.
     pub(crate) agent_engines: BTreeMap<String, String>,
-    /// What is in force under each name, and where it came from.
+    /// The effective value and its origin, by key.
     values: BTreeMap<String, (toml::Value, Origin)>,
 }
 
 #[derive(Clone, Debug)]
 pub(crate) struct Models {
-    /// Role or agent, in lower case, or `all`, to model: the user's own wish, which beats everything.
+    /// The user's own choice of model, which beats everything else: by role or agent in lower case, or `all`.
     pub(crate) overrides: BTreeMap<String, String>,
     pub(crate) default: String,
     pub(crate) lightweight: String,
     pub(crate) premium: String,
     /// `None`: the default.
     pub(crate) coordinator: Option<String>,
-    /// Role or agent, in lower case, to model.
+    /// The model by role or agent, in lower case.
     pub(crate) roles: BTreeMap<String, String>,
 }
 
 #[derive(Clone, Debug)]
 pub(crate) struct Sessions {
-    /// Silence of an agent at work.
+    /// Longest silence of a working agent.
     pub(crate) timeout: Duration,
-    /// One tool call.
+    /// Longest tool call.
     pub(crate) tool_limit: Duration,
-    /// One message to an agent, working time all in all.
+    /// Longest working time for one message to an agent.
     pub(crate) limit: Duration,
     pub(crate) infinite: bool,
     pub(crate) max_concurrent: usize,
-    /// Agents or roles, in lower case: kept warm by `squad watch`, and first in the queue.
+    /// Agents or roles in lower case. `squad watch` keeps their sessions open, and they are first in the queue.
     pub(crate) core: Vec<String>,
-    /// How long a session rests before it is suspended.
+    /// How long a session may be idle before it is suspended.
     pub(crate) idle_timeout: Duration,
-    /// Fraction of the context window, 0..1.
+    /// Fraction of the context window, between 0 and 1.
     pub(crate) compaction_threshold: f64,
-    /// `None`: what the message suggests.
+    /// `None`: depends on the message.
     pub(crate) default_tier: Option<Tier>,
 }
 
 #[derive(Clone, Debug)]
 pub(crate) struct EngineSettings {
     pub(crate) name: String,
-    /// Tried in order, loudly, when the engine cannot start.
+    /// Engines to try in order, with a message, when the engine cannot start.
     pub(crate) fallback: Vec<String>,
     pub(crate) copilot: CopilotSettings,
-    /// The rehearsal's script, a path; relative ones count from the working directory.
+    /// Path of the rehearsal script, relative to the working directory.
     pub(crate) script: Option<String>,
 }
 
 #[derive(Clone, Debug, Default)]
 pub(crate) struct GitSettings {
-    /// The `git` program: its whole path, or a name to look up.
+    /// The `git` program: a full path, or a name to look up.
     pub(crate) program: Option<String>,
 }
 
@@ -134,20 +134,20 @@ pub(crate) struct CopilotSettings {
     pub(crate) provider: Option<ProviderSettings>,
 }
 
-/// Models on one's own endpoint.
+/// A model endpoint of one's own.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub(crate) struct ProviderSettings {
     pub(crate) kind: Option<String>,
     pub(crate) wire_api: Option<String>,
     pub(crate) base_url: Option<String>,
-    /// The name of the variable that holds the key.
+    /// The name of the environment variable with the key.
     pub(crate) api_key_env: Option<String>,
     pub(crate) models: Vec<String>,
-    /// What one request may carry, in tokens.
+    /// The limit of tokens in one request.
     pub(crate) max_prompt_tokens: Option<u64>,
 }
 
-/// A server of tools: a program, or an address.
+/// A tool server: a program or a URL.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub(crate) struct McpServerSettings {
     pub(crate) command: Option<String>,
@@ -157,7 +157,7 @@ pub(crate) struct McpServerSettings {
     pub(crate) headers: BTreeMap<String, String>,
 }
 
-/// The defaults of the design, §5.
+/// The built-in defaults.
 const DEFAULTS: &str = r#"
 [models]
 default = "claude-sonnet-4.5"
@@ -187,7 +187,7 @@ impl Default for Settings {
 }
 
 impl Settings {
-    /// Lays the layers over the defaults, lowest first. What cannot be used is left out and said.
+    /// Applies the layers to the defaults, lowest first. Unusable values are ignored and reported.
     pub(crate) fn resolve(layers: impl IntoIterator<Item = Layer>) -> (Self, Vec<Problem>) {
         let mut settings = Self::blank();
         let mut problems = Vec::new();
@@ -215,11 +215,11 @@ impl Settings {
                 Err(reason) => problems.push(keys::unusable(&name, &reason, &origin)),
             }
         }
-        problems.extend(settings.older_meaning());
+        problems.extend(settings.timeout_meaning_changed());
         (settings, problems)
     }
 
-    /// Before any layer, the defaults' included.
+    /// Empty settings, before even the defaults.
     fn blank() -> Self {
         Self {
             models: Models {
@@ -255,8 +255,8 @@ impl Settings {
         }
     }
 
-    /// `sessions.timeout` was the time of a whole turn once: a file from then would no longer limit that.
-    fn older_meaning(&self) -> Option<Problem> {
+    /// `sessions.timeout` used to limit a whole turn. A file from that time no longer does, so point that out.
+    fn timeout_meaning_changed(&self) -> Option<Problem> {
         let (_, origin) = self.values.get("sessions.timeout")?;
         let is_of_a_file = matches!(origin, Origin::Project(..) | Origin::User(..));
         if !is_of_a_file || self.origin("sessions.limit") != Origin::Default {
@@ -267,18 +267,18 @@ impl Settings {
         Some(problem.hint("`sessions.limit` does; it is 1h unless you set it"))
     }
 
-    /// What is set, by name: the value as it was written, and where.
+    /// All values in effect: name, value as written, and origin.
     pub(crate) fn values(&self) -> impl Iterator<Item = (&str, &toml::Value, &Origin)> {
         self.values.iter().map(|(name, (value, origin))| (name.as_str(), value, origin))
     }
 
-    /// Values that servers are given, and nobody else is to see.
+    /// Values that are for MCP servers only.
     pub(crate) fn confidential(&self) -> impl Iterator<Item = (&str, &str)> {
         let both = self.mcp.values().flat_map(|server| server.env.iter().chain(&server.headers));
         both.map(|(name, value)| (name.as_str(), value.as_str()))
     }
 
-    /// The engine that is named for an agent; `None`: the run's. What the user says for this run counts for everybody.
+    /// The engine chosen for an agent; `None`: the run's engine. An engine given by flag or variable is for all agents.
     pub(crate) fn engine_of(&self, names: &[String], chartered: Option<&str>) -> Option<String> {
         if matches!(self.origin("engine.name"), Origin::Flag(_) | Origin::Variable(_)) {
             return None;
@@ -287,13 +287,13 @@ impl Settings {
         configured.or(chartered).filter(|engine| *engine != self.engine.name).map(str::to_owned)
     }
 
-    /// Where the value of a dotted key came from.
+    /// The origin of a key's value.
     pub(crate) fn origin(&self, key: &str) -> Origin {
         self.values.get(key).map_or(Origin::Default, |(_, origin)| origin.clone())
     }
 }
 
-/// Settings that two files of a team both have: the one that counts is said.
+/// Reports settings that are in two of a team's files, with the one that counts.
 pub(crate) fn overlaps(lower: &Layer, higher: &Layer) -> Vec<Problem> {
     let wins = |name: &str| higher.entries.iter().find(|(other, _, _)| other == name).map(|(_, _, origin)| origin);
     let problem = |(name, _, origin): &(String, toml::Value, Origin)| {
@@ -304,7 +304,7 @@ pub(crate) fn overlaps(lower: &Layer, higher: &Layer) -> Vec<Problem> {
     lower.entries.iter().filter_map(problem).collect()
 }
 
-/// Whether a value may be given to a name, and in a repository's own file.
+/// Checks whether a key can have this value, and may be set in a repository's file.
 pub(crate) fn check(name: &str, value: &toml::Value, in_project: bool) -> Result<(), String> {
     let Some((key, rest)) = keys::find(name).filter(|(key, rest)| !(key.name.ends_with('*') && rest.is_empty())) else {
         let suggestion = keys::suggestion(name).map(|text| format!("; {text}")).unwrap_or_default();
@@ -316,18 +316,18 @@ pub(crate) fn check(name: &str, value: &toml::Value, in_project: bool) -> Result
     (key.set)(&mut Settings::blank(), rest, value).map_err(|reason| format!("`{name}` {reason}"))
 }
 
-/// Whether the value of a setting is shown only to those who ask for that one.
+/// Whether a value is only shown when asked for by its name.
 pub(crate) fn is_confidential(name: &str) -> bool {
     name.starts_with(keys::MCP_SERVERS) && [".env.", ".headers."].iter().any(|part| name.contains(part))
 }
 
-/// Whether there is a setting of that name.
+/// Checks whether a setting of this name exists.
 pub(crate) fn is_known(name: &str) -> Result<(), String> {
     check(name, &toml::Value::String(String::new()), false)
         .or_else(|reason| if keys::find(name).is_some() { Ok(()) } else { Err(reason) })
 }
 
-/// `90s`, `5m`, `1h`, `1m 30s`, `250ms`; a bare number is refused, so that nobody mistakes seconds for milliseconds.
+/// Parses `90s`, `5m`, `1h`, `1m 30s`, `250ms`. A bare number is refused, because its unit would be unclear.
 pub(crate) fn parse_duration(text: &str) -> Result<Duration, String> {
     let unusable = || format!("`{text}` is not a duration; write it like `90s`, `5m` or `1h`");
     let span: jiff::SignedDuration = text.trim().parse().map_err(|_| unusable())?;

@@ -1,17 +1,17 @@
-//! What an agent does when the script has nothing for it.
+//! The turn of an agent that has none in the script.
 
 use std::time::Duration;
 
 use super::script::Step;
 use crate::model::{Attachment, SessionSpec, Slug, first_line, list};
 
-/// Why it chose an agent. Nobody learns from that.
+/// The reason for its choices of agents. Nothing is learned from choices with this reason.
 pub(crate) const IMPROVISED: &str = "improvised by the rehearsal engine";
 
 pub(super) fn turn(spec: &SessionSpec, prompt: &str, attachments: &[Attachment]) -> Vec<Step> {
     let line = if spec.agent.as_str() == Slug::COORDINATOR {
         if prompt.contains("{\"agents\":") {
-            format!("{{\"agents\": [\"{}\"], \"reason\": \"{IMPROVISED}\"}}", someone(spec, prompt))
+            format!("{{\"agents\": [\"{}\"], \"reason\": \"{IMPROVISED}\"}}", best_candidate(spec, prompt))
         } else {
             format!("(rehearsal) {}", summary(prompt))
         }
@@ -27,10 +27,10 @@ pub(super) fn turn(spec: &SessionSpec, prompt: &str, attachments: &[Attachment])
     vec![Step::Wait(Duration::from_millis(120)), Step::Say(line)]
 }
 
-/// The first agent that something speaks for, or the first of the team.
-fn someone(spec: &SessionSpec, prompt: &str) -> String {
+/// The first agent that the prompt gives evidence for, or else the first of the team.
+fn best_candidate(spec: &SessionSpec, prompt: &str) -> String {
     let begins = ["Who may:", "The router was not sure."].iter().find_map(|begin| prompt.split_once(begin));
-    let spoken_for = begins.and_then(|(_, rest)| {
+    let with_evidence = begins.and_then(|(_, rest)| {
         rest.lines().find_map(|line| line.strip_prefix("> ")?.split_once(':').map(|(slug, _)| slug))
     });
     let listed = || {
@@ -38,7 +38,7 @@ fn someone(spec: &SessionSpec, prompt: &str) -> String {
         let (_, rest) = roster.split_once("(`")?;
         rest.split_once('`').map(|(slug, _)| slug)
     };
-    spoken_for.or_else(listed).unwrap_or_default().to_owned()
+    with_evidence.or_else(listed).unwrap_or_default().to_owned()
 }
 
 fn summary(prompt: &str) -> String {

@@ -1,11 +1,11 @@
-//! The rehearsal engine: plays a script in process, so that all of squad can be seen and tested without a network and
-//! without a login. It announces itself on every run and is never chosen silently.
+//! The rehearsal engine plays a script in process, so that all of squad can be tried and tested without network or
+//! login. Every run that uses it says so, and it is never chosen silently.
 //!
 //! ```toml
-//! models = ["m-1", "m-2"]    # what it offers, the default first; without it: every model
+//! models = ["m-1", "m-2"]    # the models offered, the default first; default: every model
 //!
 //! [[turn]]
-//! agent = "backend"        # a slug, or "coordinator"; the turns of one agent are played in their order
+//! agent = "backend"        # a slug, or "coordinator"; an agent's turns are played in order
 //! steps = [
 //!   { wait = "300ms" },
 //!   { say = "A message." },
@@ -17,7 +17,7 @@
 //! ]
 //! ```
 //!
-//! An agent for which the script has no turn, or no turn left, improvises a short, plausible piece of work.
+//! An agent without a turn left in the script improvises a short, plausible one.
 
 mod improvise;
 mod play;
@@ -34,15 +34,15 @@ pub(crate) use script::Script;
 
 use super::{Adapter, AdapterSession, EngineError, EngineKind, Fact, Opening, Recall};
 use crate::model::{Attachment, ConnectionState, Offer, Slug};
-use play::Defect;
+use play::ScriptedPanic;
 use script::Step;
 
 pub(crate) struct Rehearsal {
-    /// What is left of the script, by agent.
+    /// The turns not played yet, by agent.
     turns: Arc<Mutex<BTreeMap<String, VecDeque<Vec<Step>>>>>,
-    /// What it offers, where the script says.
+    /// The models it offers, if the script names any.
     models: Option<Vec<String>>,
-    /// Set when the script makes the engine die: every session is lost then.
+    /// Set when the script kills the engine; every session is then lost.
     dead: watch::Sender<bool>,
     /// How long it takes to open a session.
     opening: Duration,
@@ -51,11 +51,11 @@ pub(crate) struct Rehearsal {
 pub(crate) struct Session {
     opening: Arc<Opening>,
     turns: Arc<Mutex<BTreeMap<String, VecDeque<Vec<Step>>>>>,
-    facts: mpsc::UnboundedReceiver<Result<Fact, Defect>>,
-    sender: mpsc::UnboundedSender<Result<Fact, Defect>>,
+    facts: mpsc::UnboundedReceiver<Result<Fact, ScriptedPanic>>,
+    sender: mpsc::UnboundedSender<Result<Fact, ScriptedPanic>>,
     dead: watch::Sender<bool>,
     abort: watch::Sender<bool>,
-    /// To the turn that is running.
+    /// Sends user messages into the current turn.
     steering: mpsc::UnboundedSender<String>,
 }
 
@@ -120,7 +120,7 @@ impl Adapter for Rehearsal {
     }
 
     async fn connection_changed(&self) {
-        // The sender is here, so the channel is open.
+        // The sender is a field of `self`, so the channel is open.
         let _ = self.dead.subscribe().changed().await;
     }
 
@@ -147,7 +147,7 @@ impl AdapterSession for Session {
         let (sender, steering) = mpsc::unbounded_channel();
         self.steering = sender;
         let (facts, dead) = (self.sender.clone(), self.dead.clone());
-        let stage = play::Stage { opening: Arc::clone(&self.opening), facts, dead, steering };
+        let player = play::TurnPlayer { opening: Arc::clone(&self.opening), facts, dead, steering };
         let (mut abort, mut dead) = (self.abort.subscribe(), self.dead.subscribe());
         let facts = self.sender.clone();
         tokio::spawn(async move {
@@ -155,9 +155,9 @@ impl AdapterSession for Session {
                 biased;
                 _ = dead.wait_for(|dead| *dead) => Ok(lost()),
                 _ = abort.wait_for(|abort| *abort) => Ok(Fact::Failed("stopped".to_owned())),
-                end = stage.play(steps) => end,
+                end = player.play(steps) => end,
             };
-            // The session may have been closed in the middle of its turn.
+            // The session may have been closed during its turn.
             let _ = facts.send(last);
         });
         Ok(())
@@ -182,7 +182,7 @@ impl AdapterSession for Session {
         match self.facts.recv().await {
             None => lost(),
             Some(Ok(fact)) => fact,
-            Some(Err(Defect(message))) => panic!("{message}"),
+            Some(Err(ScriptedPanic(message))) => panic!("{message}"),
         }
     }
 

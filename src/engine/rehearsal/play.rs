@@ -9,20 +9,20 @@ use super::script::Step;
 use crate::engine::{Approval, Fact, Opening, Reply, Request, ToolCall, ToolResult, Writing, added};
 use crate::model::Access;
 
-/// A panic that the script wants, with its message.
-pub(super) struct Defect(pub(super) String);
+/// A panic requested by the script, with its message.
+pub(super) struct ScriptedPanic(pub(super) String);
 
-pub(super) struct Stage {
+pub(super) struct TurnPlayer {
     pub(super) opening: Arc<Opening>,
-    pub(super) facts: mpsc::UnboundedSender<Result<Fact, Defect>>,
+    pub(super) facts: mpsc::UnboundedSender<Result<Fact, ScriptedPanic>>,
     pub(super) dead: watch::Sender<bool>,
-    /// What the user says meanwhile.
+    /// The user's messages during the turn.
     pub(super) steering: mpsc::UnboundedReceiver<String>,
 }
 
-impl Stage {
-    /// Plays to the end of the turn, and returns its last fact.
-    pub(super) async fn play(mut self, steps: Vec<Step>) -> Result<Fact, Defect> {
+impl TurnPlayer {
+    /// Plays the turn and returns its last fact.
+    pub(super) async fn play(mut self, steps: Vec<Step>) -> Result<Fact, ScriptedPanic> {
         for (number, step) in steps.into_iter().enumerate() {
             let call = format!("call-{}", number + 1);
             match step {
@@ -38,18 +38,18 @@ impl Stage {
                     self.dead.send_replace(true);
                     return Ok(super::lost());
                 }
-                Step::Panic(message) => return Err(Defect(message)),
+                Step::Panic(message) => return Err(ScriptedPanic(message)),
             }
         }
         Ok(Fact::Idle)
     }
 
     fn tell(&self, fact: Fact) {
-        // Nobody listens to a session that was closed.
+        // The receiver is gone once the session is closed.
         let _ = self.facts.send(Ok(fact));
     }
 
-    /// A few words at a time, as a model does.
+    /// Sends a few words at a time, like a model.
     fn say(&self, text: &str) {
         let text = text.trim();
         let mut rest = text;
@@ -102,7 +102,7 @@ impl Stage {
     async fn listen(&mut self) {
         match self.steering.recv().await {
             Some(text) => self.say(&format!("I was told: {text}")),
-            // The session is closed, and nobody says anything any more.
+            // The session is closed, so no message will come.
             None => std::future::pending().await,
         }
     }
@@ -115,12 +115,12 @@ impl Stage {
     }
 }
 
-/// The path within the project, its folders made. Refuses what leads outside, by `..` or by a link.
+/// A path in the project, with its folders created. Refuses paths that lead outside, through `..` or a link.
 fn confined(project: &Path, path: &str) -> Result<PathBuf, String> {
     let relative = Path::new(path);
     let plain = relative.components().all(|component| matches!(component, Component::Normal(_) | Component::CurDir));
     let target = project.join(relative);
-    // What exists of the path so far tells where it leads.
+    // The existing part of the path shows where it leads.
     let existing = target.ancestors().find(|ancestor| ancestor.symlink_metadata().is_ok());
     let inside = existing
         .and_then(|path| path.canonicalize().ok())

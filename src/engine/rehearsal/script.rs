@@ -38,18 +38,18 @@ pub(super) enum Step {
         text: String,
     },
     Ask(String),
-    /// Waits until the user says something in the middle of the turn, and says it again.
+    /// Waits for a message from the user during the turn, and repeats it.
     Listen,
     Fail(String),
-    /// Never ends; what a time-out is for.
+    /// Never ends, to test time limits.
     Hang,
     /// The whole engine dies.
     Die,
-    /// A defect in squad's own code: whoever attends to the session panics.
+    /// Simulates a bug in squad: the task that reads the session panics.
     Panic(String),
 }
 
-/// A step as it is written: a table with one of these keys.
+/// A step as written in the file: a table with one of these keys.
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields)]
 struct Written {
@@ -85,7 +85,7 @@ impl TryFrom<Written> for Step {
             });
         }
         if let Some(path) = written.write {
-            // A text written over several lines begins on the line after its quotes.
+            // A multi-line text begins on the line after its quotes.
             let text = written.text.unwrap_or_default();
             let text = text.strip_prefix('\n').map_or(text.clone(), str::to_owned);
             steps.push(Self::Write { path, text });
@@ -107,7 +107,7 @@ impl TryFrom<Written> for Step {
 }
 
 impl Script {
-    /// What is left of it where so many turns of each agent have been played.
+    /// The rest of the script after these numbers of turns have been played.
     pub(crate) fn after(mut self, mut played: BTreeMap<Slug, usize>) -> Self {
         self.turns.retain(|turn| match played.iter_mut().find(|(agent, _)| agent.as_str() == turn.agent) {
             Some((_, left @ 1..)) => {
@@ -119,7 +119,7 @@ impl Script {
         self
     }
 
-    /// Reads a script; the error names the line.
+    /// Parses a script. The error names the line.
     pub(crate) fn parse(text: &str) -> Result<Self, String> {
         let script: Self = toml::from_str(text).map_err(|error| {
             let line = error.span().map_or(1, |span| 1 + text.bytes().take(span.start).filter(|b| *b == b'\n').count());

@@ -1,16 +1,16 @@
-//! What a sentence says, as far as it matters for comparing two.
+//! Extracts from a sentence what matters for comparing decisions.
 
 use std::collections::BTreeSet;
 
 use super::OPPOSITES;
 use crate::model::{Decision, List, stem, words};
 
-/// Words of one sentence that count; what follows is no longer its point.
-const LONGEST: usize = 24;
-/// Sentences of what a decision says that count.
-const MOST: usize = 3;
+/// How many words of a sentence count; later ones are rarely essential.
+const MAX_WORDS: usize = 24;
+/// How many sentences of a decision's text count.
+const MAX_SENTENCES: usize = 3;
 
-/// What a decision says: its title, and its first sentences.
+/// A decision's title and first sentences.
 pub(in crate::review) struct Statement {
     pub(super) title: Sentence,
     pub(super) body: Vec<Sentence>,
@@ -18,30 +18,30 @@ pub(in crate::review) struct Statement {
 
 pub(super) struct Sentence {
     pub(super) is_title: bool,
-    /// In lower case, without fillers.
+    /// In lower case, without filler words.
     pub(super) words: Vec<String>,
-    /// What it is about, in the order it comes.
+    /// The stems of its subject, in order.
     pub(super) order: Vec<String>,
-    /// The same.
+    /// The same stems as a set.
     pub(super) subject: BTreeSet<String>,
-    /// What it turns down: behind *instead of* and its like.
+    /// The stems it rejects: after *instead of* and similar phrases.
     pub(super) rejected: BTreeSet<String>,
-    /// What it turns down and says nothing else: *do not use X or Y*. Each by its stems.
+    /// The stems of each thing it rejects, if it says nothing else: *do not use X or Y*.
     pub(super) refused: Vec<BTreeSet<String>>,
-    pub(super) says_no: bool,
-    pub(super) is_must: bool,
+    pub(super) is_negated: bool,
+    pub(super) is_mandatory: bool,
     pub(super) numbers: BTreeSet<String>,
-    /// What comes first and what after it, where it says so.
+    /// What comes first and what comes after it, if the sentence says so.
     pub(super) sequence: Option<[BTreeSet<String>; 2]>,
-    /// A bit for each thing that it speaks of: two sentences without a common one share nothing, and most pairs are so.
-    pub(super) reach: u128,
+    /// A bit per hash of each stem. Two sentences without a common bit share no stem, which rules out most pairs.
+    pub(super) stem_bits: u128,
 }
 
 impl Statement {
     pub(in crate::review) fn new(decision: &Decision) -> Self {
         Self {
             title: Sentence { is_title: true, ..Sentence::new(&decision.title) },
-            body: sentences(said(&decision.text)),
+            body: sentences(decision_line(&decision.text)),
         }
     }
 
@@ -50,24 +50,24 @@ impl Statement {
     }
 }
 
-/// A full stop ends a sentence before a blank only: `config.toml` is a word.
+/// A full stop ends a sentence only before a space, so `config.toml` stays a word.
 fn sentences(text: &str) -> Vec<Sentence> {
-    let read = text.split(". ").take(MOST).map(|text| Sentence::new(text.trim().trim_end_matches('.')));
+    let read = text.split(". ").take(MAX_SENTENCES).map(|text| Sentence::new(text.trim().trim_end_matches('.')));
     read.filter(|sentence| sentence.subject.len() >= 2 || !sentence.refused.is_empty()).collect()
 }
 
-/// The line that says what was decided: of *What*, or the text's first one, without labels and marks.
-fn said(text: &str) -> &str {
+/// The line with the decision: from *What*, or the first line of the text, without labels and markup.
+fn decision_line(text: &str) -> &str {
     let mut lines = text.lines().map(|line| line.trim().trim_start_matches(['#', '-', '*', '>', ' ']));
     let line = lines.find_map(|line| {
-        let said = line.trim_start_matches('*');
-        let label = said.split_once(':').filter(|(label, _)| label.split_whitespace().count() <= 2);
+        let decision_line = line.trim_start_matches('*');
+        let label = decision_line.split_once(':').filter(|(label, _)| label.split_whitespace().count() <= 2);
         let rest = match label {
             Some((label, rest)) => {
                 let label = label.trim_matches(['*', ' ']).to_lowercase();
                 matches!(label.as_str(), "what" | "decision" | "guardrails" | "rule").then_some(rest)?
             }
-            None => said,
+            None => decision_line,
         };
         let rest = rest.trim_matches(['*', ' ']);
         (rest.split_whitespace().count() >= 3).then_some(rest)
@@ -78,34 +78,34 @@ fn said(text: &str) -> &str {
 impl Sentence {
     fn new(text: &str) -> Self {
         let text = text.to_lowercase().replace('’', "'").replace("n't", " not").replace("no longer", "not");
-        // One thing, one name.
+        // Use one name for one thing.
         let text = text.replace("pull request", "pr").replace("prs", "pr");
         let all: Vec<String> =
-            words(&text).filter(|word| !List::Fillers.has(word)).take(LONGEST).map(str::to_owned).collect();
-        let (asserted, rejected) = turned_down(&text);
+            words(&text).filter(|word| !List::Fillers.has(word)).take(MAX_WORDS).map(str::to_owned).collect();
+        let (asserted, rejected) = split_rejected(&text);
         let order = stems(&asserted);
         let rejected: BTreeSet<String> = rejected.map(stems).unwrap_or_default().into_iter().collect();
         let refused = refused(&text);
-        let reach =
+        let stem_bits =
             order.iter().chain(&rejected).chain(refused.iter().flatten()).fold(0, |bits, stem| bits | bit(stem));
         Self {
-            reach,
+            stem_bits,
             is_title: false,
             subject: order.iter().cloned().collect(),
             order,
             rejected: rejected.into_iter().filter(|stem| !List::Vague.has(stem)).collect(),
             refused,
-            // What is quoted says what it says, and not what the sentence does.
-            says_no: words(&without_code(&asserted)).filter(|word| List::No.has(word)).count() % 2 == 1,
-            is_must: words(&text).any(|word| matches!(word, "must" | "mandatory" | "required")),
+            // Negations in quoted code are not negations of the sentence.
+            is_negated: words(&without_code(&asserted)).filter(|word| List::No.has(word)).count() % 2 == 1,
+            is_mandatory: words(&text).any(|word| matches!(word, "must" | "mandatory" | "required")),
             numbers: numbers(&all),
             words: all,
             sequence: sequence(&text),
         }
     }
 
-    /// Whether another one has every word of it that says something. What *it* is and where *there* is, the
-    /// sentence before has said.
+    /// Whether the other sentence has all its significant words. Words such as *it* and *there* refer to the previous
+    /// sentence, so such sentences never match.
     pub(super) fn is_within(&self, other: &Self) -> bool {
         let is_of_another = self.words.iter().any(|word| matches!(word.as_str(), "it" | "they" | "these" | "there"));
         let theirs: BTreeSet<String> = other.words.iter().filter_map(|word| stem(word)).collect();
@@ -124,17 +124,17 @@ fn bit(stem: &str) -> u128 {
     1 << (hash % u128::BITS)
 }
 
-/// What a text is about.
+/// The stems of a text's subject.
 fn stems(text: &str) -> Vec<String> {
     let is_about = |word: &&str| {
         let is_opposite = OPPOSITES.iter().any(|(one, other)| one == word || other == word);
         let is_number = word.starts_with(|c: char| c.is_ascii_digit()) || List::Counts.has(word);
         !(is_opposite || is_number || List::No.has(word) || List::Choose.has(word) || List::Fillers.has(word))
     };
-    words(text).take(LONGEST).filter(is_about).filter_map(stem).collect()
+    words(text).take(MAX_WORDS).filter(is_about).filter_map(stem).collect()
 }
 
-/// Its numbers, in digits or as words, but for those that are names.
+/// Its numbers, as digits or words, except those that are part of a name.
 fn numbers(words: &[String]) -> BTreeSet<String> {
     let mut numbers = BTreeSet::new();
     for (at, word) in words.iter().enumerate() {
@@ -151,7 +151,7 @@ fn without_code(text: &str) -> String {
     text.split('`').step_by(2).collect::<Vec<_>>().join(" ")
 }
 
-/// Where a mark stands as words of its own, and not at the beginning.
+/// The position of a phrase as whole words, except at the beginning.
 fn mark_in(text: &str, mark: &str) -> Option<(usize, usize)> {
     let is_free = |c: Option<char>| c.is_none_or(|c| !c.is_alphanumeric());
     let found = text.match_indices(mark).find(|(at, _)| {
@@ -160,15 +160,15 @@ fn mark_in(text: &str, mark: &str) -> Option<(usize, usize)> {
     found.map(|(at, _)| (at, at + mark.len()))
 }
 
-/// What a sentence says, and what it says that against: `X instead of Y for Z` says X for Z, against Y.
-fn turned_down(text: &str) -> (String, Option<&str>) {
+/// Splits a sentence into its assertion and what it rejects: `X instead of Y for Z` asserts X for Z and rejects Y.
+fn split_rejected(text: &str) -> (String, Option<&str>) {
     let found = List::Over.entries().iter().filter_map(|mark| {
         let (start, end) = mark_in(text, mark)?;
         let before = &text[..start];
         let is_meant = match *mark {
-            // `X, not Y`; elsewhere the word only says no.
+            // `X, not Y`; elsewhere these words only negate.
             "not" | "without" => before.trim_end().ends_with([',', '(', '—']),
-            // `prefer X over Y`; elsewhere it is a way: over the queue.
+            // `prefer X over Y`; elsewhere *over* describes a route, as in *over the queue*.
             "over" => words(before).any(|word| List::Prefer.has(word)) || words(before).count() == 1,
             "from" => words(before).any(|word| matches!(word, "switch" | "move" | "migrate" | "back" | "away")),
             _ => true,
@@ -178,7 +178,7 @@ fn turned_down(text: &str) -> (String, Option<&str>) {
     let Some((start, end)) = found.min() else { return (text.to_owned(), None) };
     let rest = text[end..].trim_start_matches(|c: char| !c.is_alphanumeric());
     let rest = List::At.entries().iter().find_map(|word| rest.strip_prefix(word)?.strip_prefix(' ')).unwrap_or(rest);
-    // `not passed as a variable` turns down both.
+    // `not passed as a variable` rejects both words.
     let is_way = words(rest).next().is_some_and(|word| word.ends_with("ed") || word.ends_with("en"));
     let length = words(rest)
         .skip(if is_way { 2 } else { 0 })
@@ -191,7 +191,7 @@ fn turned_down(text: &str) -> (String, Option<&str>) {
     (format!("{} {}", &text[..start], &rest[length..]), Some(&rest[..length]))
 }
 
-/// What a sentence that says nothing else turns down: *no X*, *do not use X or Y*.
+/// What a sentence rejects if it says nothing else: *no X*, *do not use X or Y*.
 fn refused(text: &str) -> Vec<BTreeSet<String>> {
     let text = text.trim();
     let Some(rest) = List::Refuse.entries().iter().find_map(|mark| text.strip_prefix(mark)?.strip_prefix(' ')) else {
@@ -200,9 +200,9 @@ fn refused(text: &str) -> Vec<BTreeSet<String>> {
     let is_bound = |word: &str| List::Bounds.has(word) || matches!(word, "here" | "there" | "yet");
     let says_more = words(rest).any(|word| is_bound(word) || word.starts_with(|c: char| c.is_ascii_digit()));
     let parts = rest.split(',').flat_map(|part| part.split(" or ")).flat_map(|part| part.split(" and "));
-    // All that is said of a thing: inline styles are not styles.
-    let is_said = |word: &&str| !(List::No.has(word) || List::Choose.has(word) || List::Fillers.has(word));
-    let item = |part: &str| -> BTreeSet<String> { words(part).filter(is_said).filter_map(stem).collect() };
+    // Keep all words of a thing: inline styles are not all styles.
+    let is_significant = |word: &&str| !(List::No.has(word) || List::Choose.has(word) || List::Fillers.has(word));
+    let item = |part: &str| -> BTreeSet<String> { words(part).filter(is_significant).filter_map(stem).collect() };
     let items: Vec<BTreeSet<String>> = parts.map(item).filter(|item| !item.is_empty()).collect();
     if says_more || items.len() > 3 || items.iter().any(|item| item.len() > 2) { Vec::new() } else { items }
 }

@@ -1,9 +1,9 @@
-//! What tells a secret from text that only looks like one.
+//! Distinguishes secrets from text that looks similar.
 
 use std::collections::BTreeMap;
 use std::ops::Range;
 
-/// Not words joined by hyphens: a class name may begin like a key.
+/// Rejects words joined by hyphens: a class name may begin like a key.
 pub(super) fn is_mixed(text: &str, range: Range<usize>) -> bool {
     let value = &text[range];
     let has_digit = value.bytes().any(|b| b.is_ascii_digit());
@@ -11,8 +11,8 @@ pub(super) fn is_mixed(text: &str, range: Range<usize>) -> bool {
     has_digit && longest >= 12 || longest >= 30
 }
 
-/// Not a variable, a placeholder, a code expression, or something redacted already. Only what is wholly one of these
-/// counts: a password may well have an ordinary word in it.
+/// Rejects variables, placeholders, expressions and text already redacted, if the whole value is one: a password may
+/// contain an ordinary word.
 pub(super) fn is_secret_value(text: &str, range: Range<usize>) -> bool {
     const PLACEHOLDERS: [&str; 12] = [
         "password",
@@ -33,7 +33,7 @@ pub(super) fn is_secret_value(text: &str, range: Range<usize>) -> bool {
     let value = &text[range];
     let lower = value.to_lowercase();
     let bare = lower.trim_end_matches([']', ')', '}']);
-    // `ghp_xxxxxxxxxxxx` too.
+    // Also `ghp_xxxxxxxxxxxx`.
     let is_filler = lower.chars().all(is_filling) || lower.chars().rev().take_while(|c| is_filling(*c)).count() >= 8;
     !(value.starts_with(['$', '<', '{', '[', '%', '*', '(', '&'])
         || is_filler
@@ -45,7 +45,7 @@ fn is_filling(c: char) -> bool {
     matches!(c, 'x' | '*' | '.' | '-' | '_')
 }
 
-/// In prose, what is basic may well be long; a value has digits, or says of what header it is.
+/// In prose, a long word may follow *basic*; a credential has digits, or its line names the header.
 pub(super) fn is_authorization(text: &str, range: Range<usize>) -> bool {
     let value = &text[range.clone()];
     let line = text[..range.start].rsplit('\n').next().unwrap_or_default().to_lowercase();
@@ -53,7 +53,7 @@ pub(super) fn is_authorization(text: &str, range: Range<usize>) -> bool {
     (has_mark || line.contains("authorization")) && entropy(value) >= 3.0 && is_secret_value(text, range)
 }
 
-/// Looks made by a generator rather than by a person writing prose or code: letters and digits, mixed enough.
+/// Whether a value looks generated rather than written by a person: letters and digits with enough entropy.
 pub(super) fn is_random_value(text: &str, range: Range<usize>) -> bool {
     let value = &text[range.clone()];
     let letters = value.bytes().any(|b| b.is_ascii_alphabetic());
@@ -66,8 +66,8 @@ pub(super) fn is_random_value(text: &str, range: Range<usize>) -> bool {
         && is_secret_value(text, range)
 }
 
-/// Code that makes a value, or says of what type it is: `params[0]`, `a::B1`, `uuid4()`, `node.or2_token`,
-/// `TOKEN: Kind_3 = …`.
+/// Code that computes a value or declares a type: `params[0]`, `a::B1`, `uuid4()`, `node.or2_token`, `TOKEN: Kind_3 =
+/// …`.
 fn is_code(text: &str, range: &Range<usize>) -> bool {
     let (value, after) = (&text[range.clone()], &text[range.end..]);
     let is_name = |name: &str| {
@@ -80,19 +80,19 @@ fn is_code(text: &str, range: &Range<usize>) -> bool {
     is_indexed || value.contains("::") || after.starts_with('(') || is_member && has_few_digits(value) || is_type
 }
 
-/// A name is numbered, a key is not written in words.
+/// Names have few digits; keys have many.
 fn has_few_digits(value: &str) -> bool {
     value.bytes().filter(u8::is_ascii_digit).count() <= 2
 }
 
-/// Not a path: `PWD` is the working directory to every shell.
+/// Rejects paths: in shells `PWD` is the working directory.
 pub(super) fn is_password(text: &str, range: Range<usize>) -> bool {
     let value = &text[range.clone()];
     let is_indexed = value.ends_with(']') && is_code(text, &range);
     !value.starts_with(['/', '.', '~']) && !is_indexed && is_secret_value(text, range)
 }
 
-/// `git@host:path`, `user@host:dir/file` and `ssh://user@host` are remotes, not people.
+/// Rejects `git@host:path`, `user@host:dir/file` and `ssh://user@host`, which are remotes, not people.
 pub(super) fn is_email(text: &str, range: Range<usize>) -> bool {
     let local = text[range.clone()].split('@').next().unwrap_or_default();
     let path = text[range.end..].strip_prefix(':').and_then(|rest| rest.split_whitespace().next()).unwrap_or_default();
@@ -102,7 +102,7 @@ pub(super) fn is_email(text: &str, range: Range<usize>) -> bool {
     !(local == "git" || is_user || is_remote)
 }
 
-/// Shannon entropy, bits per byte.
+/// Shannon entropy in bits per byte.
 fn entropy(text: &str) -> f64 {
     let mut counts = BTreeMap::new();
     for byte in text.bytes() {

@@ -1,21 +1,21 @@
-//! What a reviewer may run.
+//! Commands that a reviewer may run.
 
-/// Whether a command does nothing but show what changed: one `git diff`, `git log` or `git show`, with nothing that the
-/// shell would make of it, and without the options that write a file, start a program or leave the repository.
+/// Whether a command only shows changes: a single `git diff`, `git log` or `git show`, without shell syntax and without
+/// options that write a file, start a program or leave the repository.
 pub(crate) fn only_shows_changes(command: &str) -> bool {
     const OPTIONS: [&str; 4] = ["--output", "--ext-diff", "--textconv", "--no-index"];
-    // Braces and wildcards too: `{--output=a,}` becomes an option, and so may the name of a file.
+    // Also braces and wildcards: `{--output=a,}` expands to an option, and a file's name may do the same.
     const SHELLS: [char; 16] = ['|', '&', ';', '<', '>', '(', ')', '$', '`', '\\', '\n', '\r', '{', '*', '?', '['];
     if command.contains(SHELLS) {
         return false;
     }
-    // Quotes part words for the shell, and hide nothing else.
+    // For the shell, quotes only group words.
     let plain = command.replace(['"', '\''], "");
     let mut words = plain.split_whitespace().filter(|word| *word != "--no-pager");
     if words.next() != Some("git") || !matches!(words.next(), Some("diff" | "log" | "show")) {
         return false;
     }
-    // git takes the beginning of an option for the option.
+    // git accepts an unambiguous prefix of an option.
     let is_refused = |word: &str| {
         let name = word.split('=').next().unwrap_or(word);
         name.len() > "--o".len() && OPTIONS.iter().any(|option| option.starts_with(name))
