@@ -87,7 +87,7 @@ impl Ui {
         self.can_ask() && self.streams.out_is_terminal
     }
 
-    /// Standard input, unbuffered by us.
+    /// Standard input.
     pub(crate) fn input(&self) -> Box<dyn BufRead> {
         (self.streams.input)()
     }

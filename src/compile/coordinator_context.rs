@@ -48,7 +48,7 @@ impl<'a> CoordinatorContext<'a> {
         let (charter, routing, project, roster) = select_all(fair_shares(wanted, FIXED - prompt::COORDINATOR.len()));
         let fixed = prompt::COORDINATOR.len()
             + [&charter.text, &routing.text, &project.text, &roster].map(String::len).iter().sum::<usize>();
-        let room = LARGEST.saturating_sub(fixed + candidates::LARGEST + compiler.task.asked);
+        let room = LARGEST.saturating_sub(fixed + candidates::LARGEST + compiler.task.message_size);
         let (rules, modules, decisions) = ranked_lines(compiler);
         let wanted = [rules.wanted(), modules.wanted(), decisions.wanted().min(room / DECISIONS_SHARE)];
         let [of_rules, of_modules, of_decisions] = fair_shares(wanted, room);
@@ -128,7 +128,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn who_wants_little_leaves_the_rest_to_others() {
+    fn small_parts_leave_the_rest_to_others() {
         assert_eq!(fair_shares([10, 20, 30], 100), [10, 20, 30]);
         assert_eq!(fair_shares([10, 500, 900], 100), [10, 45, 45]);
         assert_eq!(fair_shares([900, 0, 40], 100), [60, 0, 40]);

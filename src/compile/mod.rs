@@ -85,7 +85,7 @@ pub(crate) struct Sources<'a> {
 pub(crate) struct Task {
     topic: Topic,
     /// Bytes that the message takes in the coordinator's prompt.
-    asked: usize,
+    message_size: usize,
     /// `None` without a task.
     hash: Option<String>,
 }
@@ -94,14 +94,14 @@ impl Task {
     pub(crate) fn new(message: &str) -> Self {
         Self {
             topic: Topic::new(message),
-            asked: prompt::message_in_choice(message).len(),
+            message_size: prompt::message_in_choice(message).len(),
             hash: Some(hash(&[message])),
         }
     }
 
     /// No task: only recency counts.
     pub(crate) fn none() -> Self {
-        Self { topic: Topic::default(), asked: 0, hash: None }
+        Self { topic: Topic::default(), message_size: 0, hash: None }
     }
 }
 

@@ -77,14 +77,14 @@ fn the_same_team_compiles_to_the_same_bytes() {
 }
 
 #[test]
-fn no_record_can_pose_as_a_heading() {
+fn no_record_can_act_as_a_heading() {
     let spec = compiled(&team(), &Settings::default(), Tier::Standard);
     assert!(spec.context.contains("> ## Forged heading"), "{}", spec.context);
     assert!(!spec.context.lines().any(|line| line.starts_with("## Forged")));
 }
 
 #[test]
-fn agents_know_what_each_of_the_team_owns() {
+fn agents_know_what_each_member_owns() {
     let mut team = team();
     let (ada, bob) = (team.members[0].slug.clone(), team.members[1].slug.clone());
     let owns = "### Mostly\n\n- The API\n* **Data**: schemas\n".to_owned();
@@ -154,7 +154,7 @@ fn models_come_from_the_first_layer_that_names_one() {
 }
 
 #[test]
-fn that_the_premium_model_comes_before_the_charters_is_said() {
+fn it_is_reported_that_the_premium_model_overrides_the_charter() {
     let (team, settings) = (team(), Settings::default());
     let why = |tier| {
         with(&team, &Learnings::new(), &settings, "", |compiler| {
@@ -232,7 +232,7 @@ fn on_offer(
 }
 
 #[test]
-fn what_the_engine_does_not_offer_falls_back_along_the_chain() {
+fn a_model_that_is_not_offered_falls_back_along_the_chain() {
     let (mut team, mut settings) = (team(), Settings::default());
     team.charters.values_mut().for_each(|charter| charter.fallback = vec!["m-2".to_owned(), "m-3".to_owned()]);
     settings.models.roles.insert("ada".to_owned(), "m-role".to_owned());
@@ -324,7 +324,7 @@ fn the_coordinator_knows_rows_owners_and_the_teams_rules() {
 }
 
 #[test]
-fn the_coordinator_stays_small_and_is_told_what_the_task_is_about() {
+fn the_coordinators_input_is_limited_and_relevant() {
     let mut big = team();
     for number in 1..2_000 {
         big.rules.push(rule(number));
@@ -339,7 +339,7 @@ fn the_coordinator_stays_small_and_is_told_what_the_task_is_about() {
     let (prompt, context, receipt) = coordinator(&big, &task);
     assert!(prompt.len() <= 6_000 && prompt.len() > 5_000, "{}", prompt.len());
     let request = with(&big, &Learnings::new(), &Settings::default(), &task, |compiler| {
-        candidates::LARGEST + compiler.task.asked
+        candidates::LARGEST + compiler.task.message_size
     });
     let all = prompt.len() + context.len() + request;
     assert!(all <= 15_000 && all > 14_000, "{all}");
@@ -356,7 +356,7 @@ fn the_coordinator_stays_small_and_is_told_what_the_task_is_about() {
 
 /// Time is not measured here. If each prompt rendered the roster again, this test would be the slowest of all.
 #[test]
-fn a_big_team_is_listed_as_far_as_there_is_room() {
+fn a_big_team_is_listed_as_far_as_it_fits() {
     let everyone: Vec<Member> = (0..3_000).map(|number| member(&format!("Agent{number}"))).collect();
     let big = Team { members: everyone, ..team() };
     with(&big, &Learnings::new(), &Settings::default(), "", |compiler| {
@@ -418,7 +418,7 @@ fn the_newest_decisions_are_offered_and_older_ones_when_they_are_about_the_task(
 }
 
 #[test]
-fn what_stays_out_is_counted_and_the_budget_is_kept() {
+fn omissions_are_counted_and_the_budget_is_kept() {
     for (tier, budget) in [(Tier::Lightweight, 4_000), (Tier::Standard, 8_000), (Tier::Full, 12_000)] {
         let mut team = many(100);
         team.decisions.iter_mut().for_each(|decision| decision.text.push_str(" login"));
@@ -557,7 +557,7 @@ fn ceremony(facilitator: &Slug) -> Ceremony {
 }
 
 #[test]
-fn skills_are_listed_and_the_ones_about_the_task_stay_when_room_is_short() {
+fn all_skills_are_listed_or_else_the_relevant_ones() {
     let mut team = team();
     team.skills = vec![skill("baking", "Bread."), skill("signing", "How keys are rotated and artifacts are signed.")];
     let (context, receipt) = told(&team, "", Tier::Standard);
@@ -581,7 +581,7 @@ fn skills_are_listed_and_the_ones_about_the_task_stay_when_room_is_short() {
 }
 
 #[test]
-fn what_the_team_is_on_is_quoted_and_kept_out_of_the_hash() {
+fn team_notes_are_quoted_and_not_part_of_the_hash() {
     let plain = compiled(&team(), &Settings::default(), Tier::Standard);
     let mut team = team();
     let note =
@@ -607,7 +607,7 @@ fn what_the_team_is_on_is_quoted_and_kept_out_of_the_hash() {
 }
 
 #[test]
-fn who_facilitates_is_told_so() {
+fn a_facilitator_is_told_its_ceremonies() {
     let mut team = team();
     let slug = team.members[0].slug.clone();
     team.ceremonies = vec![ceremony(&slug), Ceremony { enabled: false, name: "Off".to_owned(), ..ceremony(&slug) }];
@@ -674,7 +674,7 @@ fn a_long_text_about_the_project_leaves_room_for_the_work() {
 }
 
 #[test]
-fn beside_the_inbox_stands_what_takes_its_place() {
+fn a_line_about_the_inbox_names_the_tool_to_use_instead() {
     let remark =
         "(Squad: record a decision with the tool `squad_log_decision`; it takes the place of files in this folder.)";
     let mut team = team();
@@ -694,7 +694,7 @@ fn beside_the_inbox_stands_what_takes_its_place() {
 }
 
 #[test]
-fn that_the_users_one_model_is_taken_is_no_news() {
+fn using_the_only_model_of_the_user_is_not_reported() {
     let (team, mut settings, learnings, task) = (team(), Settings::default(), Learnings::new(), Task::none());
     let offer = |is_users: bool| Offer {
         engine: "an-engine".to_owned(),

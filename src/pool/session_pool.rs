@@ -83,7 +83,7 @@ impl SessionPool {
         Self { engines, permits: Permits::new(permits), kept: Some(Arc::new(kept)) }
     }
 
-    /// Opens a session for a run's work: the agent's own if it is free, else one that ends with the work.
+    /// Gets a session for a run's work: the agent's own if it is free, else one that ends with the work.
     pub(super) async fn open(
         &self,
         opening: Opening,
@@ -113,16 +113,16 @@ impl SessionPool {
         let (own, context) = kept.split_context(opening.clone());
         let name = own.session.clone();
         let Some(claim) = kept.claim(&own, to) else { return self.open_temporary(opening, reports).await };
-        if matches!(claim, Claim::Make { .. }) {
+        if matches!(claim, Claim::Open { .. }) {
             reports.tell(Some(&agent), What::SessionSpawning { session: name.clone() });
         }
         let guard = SlotGuard { kept: Arc::clone(kept), agent: agent.clone(), is_returned: false };
         let (session, origin) = match claim {
-            Claim::Take(mut session) => match is_usable(&mut session).await {
+            Claim::Reuse(mut session) => match is_usable(&mut session).await {
                 true => (session, SessionOrigin::Warm),
                 false => self.reopen(own, Some(session), true, reports).await?,
             },
-            Claim::Make { old, resume } => self.reopen(own, old, resume, reports).await?,
+            Claim::Open { old, resume } => self.reopen(own, old, resume, reports).await?,
         };
         let context = kept.activate(&agent, to, context, origin);
         Ok(BorrowedSession { session, name, origin, context, guard: Some(guard) })

@@ -42,7 +42,7 @@ impl World {
         self.pool.states().get(&slug(agent)).copied()
     }
 
-    /// SessionOrigin the run's sessions were obtained since the last call.
+    /// How the run's sessions were obtained since the last call.
     fn had(&mut self) -> Vec<(String, &'static str)> {
         heard(&mut self.of_run).into_iter().filter_map(|what| Some((session(&what)?.to_owned(), how(&what)))).collect()
     }
@@ -86,7 +86,7 @@ fn had(session: &str, how: &'static str) -> (String, &'static str) {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_run_gets_the_session_that_is_there_and_the_next_run_a_new_one_without_its_history() {
+async fn a_run_gets_the_open_session_and_the_next_run_one_without_history() {
     let mut world = World::new(ANY);
     world.pool.warm_up(job("ada").opening).await;
     assert_eq!(world.state("ada"), Some(SessionState::Idle));
@@ -105,7 +105,7 @@ async fn a_run_gets_the_session_that_is_there_and_the_next_run_a_new_one_without
 }
 
 #[tokio::test(start_paused = true)]
-async fn who_is_at_work_for_one_run_works_for_another_in_a_session_of_its_own() {
+async fn an_agent_busy_in_one_run_gets_another_session_in_the_next() {
     let script = "[[turn]]\nagent = \"ada\"\nsteps = [{ wait = \"10s\" }, { say = \"Done.\" }]\n";
     let mut world = World::new(script);
     let (one, other) = (world.in_run("r1"), world.in_run("r2"));
@@ -119,7 +119,7 @@ async fn who_is_at_work_for_one_run_works_for_another_in_a_session_of_its_own() 
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_changed_charter_makes_a_session_anew_and_one_at_work_only_after_its_turn() {
+async fn a_changed_charter_reopens_a_session_after_its_turn() {
     let script = "[[turn]]\nagent = \"ada\"\nsteps = [{ wait = \"10s\" }, { say = \"Done.\" }]\n";
     let mut world = World::new(script);
     for name in ["ada", "bob"] {
@@ -144,7 +144,7 @@ async fn a_changed_charter_makes_a_session_anew_and_one_at_work_only_after_its_t
 }
 
 #[tokio::test(start_paused = true)]
-async fn who_rests_is_suspended_and_resumed_when_needed() {
+async fn idle_sessions_are_suspended_and_resumed_when_needed() {
     let mut world = World::new(ANY);
     let idle = Duration::from_secs(900);
     world.pool.warm_up(job("ada").opening).await;
@@ -172,7 +172,7 @@ async fn who_rests_is_suspended_and_resumed_when_needed() {
 
 /// A panic in an agent's work costs its session, and nobody waits for it.
 #[tokio::test(start_paused = true)]
-async fn a_session_that_is_not_given_back_is_made_again() {
+async fn a_session_that_is_not_returned_is_opened_again() {
     let script = "[[turn]]\nagent = \"ada\"\nsteps = [{ panic = \"a defect\" }]\n";
     let mut world = World::new(script);
     world.pool.warm_up(job("ada").opening).await;
@@ -184,7 +184,7 @@ async fn a_session_that_is_not_given_back_is_made_again() {
 
 /// Task context that is not part of the session's configuration is sent once.
 #[tokio::test(start_paused = true)]
-async fn what_is_chosen_for_a_task_comes_with_its_prompt() {
+async fn task_context_comes_with_the_prompt() {
     let world = World::new(ANY);
     let reports = Reports::channel().0;
     let opening = |context: &str| {

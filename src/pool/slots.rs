@@ -59,7 +59,7 @@ pub(super) enum State {
     Suspended,
 }
 
-/// SessionOrigin a session was obtained.
+/// How a session was obtained.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum SessionOrigin {
     Created,
@@ -68,11 +68,11 @@ pub(super) enum SessionOrigin {
     Warm,
 }
 
-/// SessionOrigin to serve a request for a session.
+/// How to serve a request for a session.
 pub(super) enum Claim {
-    Take(Box<Session>),
+    Reuse(Box<Session>),
     /// Open the agent's session, replacing this one.
-    Make {
+    Open {
         old: Option<Box<Session>>,
         resume: bool,
     },
@@ -101,7 +101,7 @@ impl KeptSessions {
         let agent = &wanted.spec.agent;
         let Some(slot) = slots.get_mut(agent) else {
             slots.insert(agent.clone(), Slot::new(wanted.clone()));
-            return Some(Claim::Make { old: None, resume: self.earlier.contains(agent) });
+            return Some(Claim::Open { old: None, resume: self.earlier.contains(agent) });
         };
         let is_own = slot.conversation.as_ref() == Some(to);
         // It must resume a session that this pool does not keep.
@@ -114,14 +114,14 @@ impl KeptSessions {
         }
         let is_suitable = slot.has_configuration_of(wanted) && (is_own || slot.conversation.is_none());
         match std::mem::replace(&mut slot.state, State::Spawning) {
-            State::Idle { session, .. } if is_suitable => Some(Claim::Take(session)),
+            State::Idle { session, .. } if is_suitable => Some(Claim::Reuse(session)),
             State::Idle { session, .. } => {
                 slot.set_opening(wanted);
-                Some(Claim::Make { old: Some(session), resume: is_own })
+                Some(Claim::Open { old: Some(session), resume: is_own })
             }
             State::Suspended => {
                 slot.set_opening(wanted);
-                Some(Claim::Make { old: None, resume: is_own })
+                Some(Claim::Open { old: None, resume: is_own })
             }
             busy @ (State::Spawning | State::Active) => {
                 slot.state = busy;

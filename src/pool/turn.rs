@@ -54,9 +54,7 @@ impl Workers {
                     continue;
                 }
                 fact = session.next() => fact,
-                () = cancel.wait() => {
-                    return self.stop(session, work, &waits, (Outcome::Cancelled, cancel.reason())).await;
-                }
+                () = cancel.wait() => return self.stop_cancelled(session, work, &waits, &cancel).await,
                 // `waits` is alive, so the channel is open.
                 _ = waiting.changed() => {
                     timer.wait(*waiting.borrow_and_update() > 0);
@@ -73,9 +71,7 @@ impl Workers {
                     match self.resume_or_cancel(session, (&prompt, attachments), &reason, work, &mut cancel).await {
                         Some(Ok(())) => continue,
                         Some(Err(error)) => Fact::Failed(error.to_string()),
-                        None => {
-                            return self.stop(session, work, &waits, (Outcome::Cancelled, cancel.reason())).await;
-                        }
+                        None => return self.stop_cancelled(session, work, &waits, &cancel).await,
                     }
                 }
                 fact => fact,
@@ -238,6 +234,10 @@ impl Workers {
             self.reports.tell(Some(&work.agent), what);
             work.usage.tool_calls += 1;
         }
+    }
+
+    async fn stop_cancelled(&self, session: &mut Session, work: &mut Work, waits: &PendingAnswers, cancel: &Cancel) {
+        self.stop(session, work, waits, (Outcome::Cancelled, cancel.reason())).await;
     }
 
     /// Ends a turn early. Reads its remaining facts first, so that its last output and usage are not lost.
