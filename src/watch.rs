@@ -128,7 +128,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn a_save_is_a_tick_however_it_is_made() {
+    async fn every_way_of_saving_makes_a_tick() {
         let project = tempfile::tempdir().expect("a folder");
         let folder = project.path().join(".squad");
         fs::create_dir_all(folder.join("agents/ada")).expect("a folder");
@@ -154,7 +154,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn reading_is_no_change() {
+    async fn reading_makes_no_tick() {
         let project = tempfile::tempdir().expect("a folder");
         let folder = project.path().join(".squad");
         fs::create_dir_all(&folder).expect("a folder");

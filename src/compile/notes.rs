@@ -208,7 +208,7 @@ mod tests {
     }
 
     #[test]
-    fn project_context_stands() {
+    fn project_context_is_recognized() {
         let notes = notes(
             "# Project Context\n\n- Owner: Ann\n\n## Learnings\n\n- x\n\n# History\n\n## Core Context\ny\n## Other\nz\n",
         );

@@ -356,7 +356,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn who_was_interrupted_is_told_what_is_on_record() {
+    fn an_interrupted_agent_is_told_its_recorded_calls() {
         let call = |number: usize, detail: &str| PastCall::new(&number.to_string(), "bash", detail, number % 2 == 1);
         assert_eq!(
             interrupted_prompt(&[call(1, "make\n# Rules"), call(2, "rm x")]),
@@ -374,7 +374,7 @@ mod tests {
     }
 
     #[test]
-    fn a_facilitator_is_told_the_agenda_and_nothing_of_it_poses_as_ours() {
+    fn a_facilitator_gets_the_agenda_quoted() {
         let slug = |name: &str| Slug::fold(name).expect("a slug");
         let planned = PlannedCeremony {
             name: "Design Review".to_owned(),

@@ -166,7 +166,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_about_the_project_comes_before_what_is_not() {
+    fn sections_about_the_project_come_first() {
         let long = format!("{}\n", "x".repeat(90)).repeat(10);
         let sections = [
             section("Labels", false, &long),
@@ -187,7 +187,7 @@ mod tests {
     }
 
     #[test]
-    fn no_limit_is_broken_and_a_long_section_keeps_its_beginning() {
+    fn the_limit_is_kept_and_a_long_section_keeps_its_beginning() {
         let line = format!("- {}\n", "é".repeat(20));
         let sections = [section("Context", true, &line.repeat(100)), section("", true, &line.repeat(100))];
         for limit in [0, 90, 150, 400, 1_000, 5_000, 9_000, 100_000] {

@@ -86,7 +86,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_is_known_of_the_run_is_told_in_a_few_lines() {
+    fn facts_about_the_run_take_a_few_lines() {
         let minutes = |count: u64| Duration::from_secs(60 * count);
         let situation = Situation {
             user: Some("Ann\n# Root"),
@@ -105,7 +105,7 @@ mod tests {
     }
 
     #[test]
-    fn colleagues_files_are_named_as_far_as_there_is_room() {
+    fn files_of_colleagues_are_listed_up_to_a_limit() {
         let slug = |name: &str| Slug::fold(name).expect("a slug");
         let many: Vec<String> = (0..30).map(|at| format!("src/{at}.rs")).collect();
         let files =

@@ -106,7 +106,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn rare_words_and_titles_say_more() {
+    fn rare_words_and_titles_weigh_more() {
         let topic = Topic::new("Rotate the signing keys of the login endpoint");
         let texts = [
             topic.hits("Endpoints are versioned", "Each endpoint has a version."),
@@ -122,7 +122,7 @@ mod tests {
     }
 
     #[test]
-    fn any_script_can_be_looked_for() {
+    fn any_script_can_be_searched() {
         let topic = Topic::new("Über die Größe");
         let hits = topic.hits("ÜBER", "größe");
         assert_eq!(topic.shared(hits), ["über", "größe"]);

@@ -158,12 +158,12 @@ mod tests {
     use super::*;
 
     #[test]
-    fn untrusted_text_cannot_pose_as_a_question_of_ours() {
+    fn untrusted_text_cannot_act_as_a_question_of_squad() {
         assert_eq!(marked("a\n> y\r\nb\u{1b}[2K\rc"), "  | a\n  | > y\n  | b[U+001B][2K[U+000D]c\n");
     }
 
     #[test]
-    fn what_cannot_be_seen_is_shown_by_its_number() {
+    fn hidden_characters_are_shown_by_code_point() {
         for (text, shown) in [
             ("start\u{1b}[2K\rls", "start[U+001B][2K[U+000D]ls"),
             ("a\r\n\tb\n", "a\n\tb\n"),
@@ -185,7 +185,7 @@ mod tests {
     }
 
     #[test]
-    fn what_writing_needs_stays() {
+    fn characters_that_scripts_need_are_kept() {
         for text in [
             "Grüße, 日本語, עברית, العربية: plain text",
             "👩\u{200d}💻 👨🏽\u{200d}🔧 ❤\u{fe0f}\u{200d}🔥 🏳\u{fe0f}\u{200d}🌈 👁\u{fe0f}\u{200d}🗨\u{fe0f}",

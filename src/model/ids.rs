@@ -111,7 +111,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn no_id_leads_out_of_its_place() {
+    fn no_id_is_unsafe_in_a_path() {
         for good in ["0a1b2c3d4e5f", "20260105-090000-000001", "ADR 12", "Überlegung_3.1+b#2", "a..b"] {
             assert_eq!(DecisionId::parse(good).map(|id| id.to_string()), Some(good.to_owned()));
         }
@@ -127,7 +127,7 @@ mod tests {
     }
 
     #[test]
-    fn whatever_an_entry_is_called_its_decision_has_an_id() {
+    fn every_entry_id_gives_a_decision_id() {
         for (entry, decision) in [("019b8d1f-6c00-7000-8000-00000000000a", "00000000000a"), ("a-", "a"), ("x", "x")] {
             assert_eq!(EntryId::new(entry).decision(), DecisionId::new(decision));
         }

@@ -73,7 +73,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_kept_is_cut_between_words() {
+    fn recorded_text_is_cut_between_words() {
         assert_eq!(first_words("one two three", 9), "one two …");
         assert_eq!(first_words("unbroken", 4), "…");
         assert_eq!(first_words("\nshort\nnext", 9), "short");

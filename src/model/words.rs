@@ -171,7 +171,7 @@ mod tests {
     }
 
     #[test]
-    fn forms_of_a_word_meet() {
+    fn forms_of_a_word_have_one_stem() {
         for forms in [
             &["test", "tests", "testing", "tested"][..],
             &["query", "queries"],

@@ -17,7 +17,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn only_files_in_the_inbox_are() {
+    fn only_files_in_the_inbox_match() {
         for inside in [
             ".squad/decisions/inbox/ada-tar.md",
             ".ai-team/decisions/inbox/x",

@@ -14,7 +14,7 @@ fn every_rule_compiles() {
 }
 
 #[test]
-fn the_common_formats_go() {
+fn common_formats_are_redacted() {
     // Assembled here, so that no scanner reports this file as a leak.
     let cases = [
         ("github-token", format!("ghp_{}", "a1B2".repeat(9))),
@@ -43,7 +43,7 @@ fn the_common_formats_go() {
 }
 
 #[test]
-fn context_gives_a_secret_away() {
+fn secrets_are_recognized_by_context() {
     assert_eq!(redacted("DB=postgres://app:s3cr3tpw@db/x").0, "DB=postgres://app:[redacted:url-password]@db/x");
     assert_eq!(
         redacted("Authorization: Bearer abc123def456ghi789jkl").0,
@@ -56,7 +56,7 @@ fn context_gives_a_secret_away() {
 }
 
 #[test]
-fn people_go_and_remotes_stay() {
+fn email_addresses_are_redacted_and_remotes_are_not() {
     assert_eq!(redacted("ask ann.b+c@acme.io, please").0, "ask [redacted:email], please");
     for person in
         ["mailto:a@acme.io", "Contact:a@acme.io", "see a@acme.io:please", "https://x/a@acme.io", "<a@acme.io>"]
@@ -95,7 +95,7 @@ fn a_password_may_be_any_word() {
 }
 
 #[test]
-fn ordinary_text_stays() {
+fn ordinary_text_is_unchanged() {
     for kept in [
         "the token: see docs for it",
         "password: process.env.DB_PASSWORD",
@@ -122,7 +122,7 @@ fn ordinary_text_stays() {
 }
 
 #[test]
-fn a_key_without_its_end_goes_as_far_as_it_looks_like_one() {
+fn a_key_without_an_end_is_redacted_as_far_as_it_looks_like_one() {
     let begin = format!("-----BEGIN RSA {}-----", "PRIVATE KEY");
     let lines = format!("{}\n{}", "a1B2".repeat(16), "c3D4".repeat(16));
     for (text, clean) in [
@@ -154,7 +154,7 @@ fn values_are_cleaned_throughout() {
 
 /// A value that contains another is replaced as a whole, in any order and position.
 #[test]
-fn a_longer_secret_goes_before_a_shorter_one_in_it() {
+fn a_longer_secret_is_redacted_before_a_shorter_one_in_it() {
     let secrets = ["Swordfish", "Swordfish-1932", "the Swordfish-1932 of Bea", "1932 of Bea!"];
     let whole = "[redacted:known-secret]";
     for turn in 0..secrets.len() {
@@ -187,7 +187,7 @@ fn values_of_eight_characters_are_secrets_and_shorter_ones_are_words() {
 
 /// All occurrences are removed and counted, in text or other bytes.
 #[test]
-fn every_occurrence_goes_and_is_counted() {
+fn every_occurrence_is_redacted_and_counted() {
     let redactor = Redactor::new(["Swordfish-1932".to_owned()]);
     for tail in [&b""[..], b"\xff\xfe"] {
         for times in 1..=3 {

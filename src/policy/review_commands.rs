@@ -28,7 +28,7 @@ mod tests {
     use super::only_shows_changes;
 
     #[test]
-    fn a_reviewer_looks_and_does_nothing_else() {
+    fn a_reviewer_may_only_show_changes() {
         for allowed in [
             "git diff",
             "git --no-pager diff HEAD~1 -- src/a.rs",

@@ -165,7 +165,7 @@ fn kinds_of(text: &str) -> (String, Vec<String>) {
 }
 
 #[test]
-fn every_form_goes_wherever_it_stands() {
+fn every_form_is_redacted_in_any_position() {
     const PLACES: [&str; 8] = [
         "{}",
         "I used {} for it.",
@@ -194,7 +194,7 @@ fn every_form_goes_wherever_it_stands() {
 }
 
 #[test]
-fn surroundings_give_a_secret_away() {
+fn context_identifies_a_secret() {
     for (kind, form) in CONTEXTS {
         for seed in 0..25 {
             let (text, parts) = made(form, seed);
@@ -206,7 +206,7 @@ fn surroundings_give_a_secret_away() {
 }
 
 #[test]
-fn every_rule_has_a_source_and_a_form_that_its_anchors_let_through() {
+fn every_rule_has_a_source_and_a_form_with_an_anchor() {
     let made: Vec<(&str, String)> =
         FORMS.iter().chain(&CONTEXTS).map(|(kind, form)| (*kind, made(form, 3).0)).collect();
     for Rule { kind, source, anchors, .. } in &RULES {

@@ -139,7 +139,7 @@ const WAIT: &str = "{ wait = \"10s\" }";
 use Outcome::{Cancelled, Completed, Failed, TimedOut};
 
 #[tokio::test(start_paused = true)]
-async fn who_waits_gets_the_report_and_gives_its_place_and_its_time_to_the_colleague() {
+async fn a_waiting_caller_gets_the_report_and_releases_its_permit_and_time() {
     // ada may work for five minutes and waits longer than that; there is one permit.
     let colleague = |agent: &str| turn(agent, &steps(&["{ wait = \"200s\" }", &say(&format!("{agent} is done."))]));
     let ada = turn("ada", &steps(&[&route("bob", true), &route("cy", true), &say("Ada is done.")]));
@@ -161,7 +161,7 @@ async fn who_waits_gets_the_report_and_gives_its_place_and_its_time_to_the_colle
 }
 
 #[tokio::test(start_paused = true)]
-async fn who_does_not_wait_goes_on_and_the_run_awaits_what_it_began() {
+async fn a_caller_that_does_not_wait_continues_and_the_run_waits_for_the_work() {
     let ada = turn("ada", &steps(&[&route("bob", false), &say("Ada is done.")]));
     let ended = World::new(&(ada + &turn("bob", &steps(&[WAIT, &say("Bob is done.")]))), 1).run(&["ada"]).await;
     assert_eq!(ended.outcomes(), [("ada", Completed), ("bob", Completed)]);
@@ -170,7 +170,7 @@ async fn who_does_not_wait_goes_on_and_the_run_awaits_what_it_began() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn work_for_who_is_at_work_is_its_next_message_in_the_same_session() {
+async fn work_for_a_busy_agent_becomes_its_next_message() {
     let bob = turn("bob", &steps(&[WAIT, &say("First.")])) + &turn("bob", &steps(&[WAIT, &say("Second.")]));
     let ada = turn("ada", &steps(&[&route("bob", true), &say("Ada is done.")]));
     for permits in [1, 2] {
@@ -193,7 +193,7 @@ async fn work_for_who_is_at_work_is_its_next_message_in_the_same_session() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn nobody_waits_in_a_circle() {
+async fn cycles_of_waiting_are_refused() {
     // Each waits for the next and the last for the first: at once, and one second later.
     for last in ["", "{ wait = \"1s\" }, "] {
         let script = turn("ada", &steps(&[&route("bob", true), &say("Ada.")]))
@@ -210,7 +210,7 @@ async fn nobody_waits_in_a_circle() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn what_cannot_be_handed_on_says_why() {
+async fn refused_work_says_why() {
     let chain = |from: &str, to: &str| turn(from, &steps(&[&route(to, true), &say("Done.")]));
     let script = turn(
         "ada",
@@ -252,7 +252,7 @@ async fn what_cannot_be_handed_on_says_why() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_thousand_calls_are_answered_each() {
+async fn each_of_a_thousand_calls_is_answered() {
     let calls: Vec<String> = (0..1000).map(|_| route("bob", false)).chain([say("Ada.")]).collect();
     let calls: Vec<&str> = calls.iter().map(String::as_str).collect();
     let ended = World::new(&turn("ada", &steps(&calls)), 2).run(&["ada"]).await;
@@ -263,7 +263,7 @@ async fn a_thousand_calls_are_answered_each() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn what_was_handed_on_is_cancelled_with_its_caller_and_not_the_other_way_round() {
+async fn handed_on_work_is_cancelled_with_its_caller_but_not_vice_versa() {
     let script = turn("ada", &steps(&[&route("bob", false), &route("cy", true), &say("Ada.")]))
         + &turn("bob", &steps(&[&route("dan", true), &say("Bob.")]))
         + &turn("cy", &steps(&[WAIT, WAIT, &say("Cy.")]))
@@ -289,7 +289,7 @@ async fn what_was_handed_on_is_cancelled_with_its_caller_and_not_the_other_way_r
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_colleague_that_fails_is_told_to_who_waits_and_a_caller_that_ends_leaves_it_at_work() {
+async fn a_failure_is_reported_to_the_caller_and_an_ended_caller_leaves_the_work_running() {
     let script = turn("ada", &steps(&[&route("bob", true), &say("Ada.")]))
         + &turn("bob", &steps(&[&say("Half of it."), "{ fail = \"no more tokens\" }"]));
     let ended = World::new(&script, 2).run(&["ada"]).await;
@@ -306,7 +306,7 @@ async fn a_colleague_that_fails_is_told_to_who_waits_and_a_caller_that_ends_leav
 }
 
 #[tokio::test(start_paused = true)]
-async fn who_is_at_what_is_told() {
+async fn agents_can_ask_for_the_status_of_all() {
     let status = "{ tool = \"squad_status\" }";
     let script = turn("ada", &steps(&[&route("bob", false), "{ wait = \"1s\" }", status, WAIT, status, &say("Ada.")]))
         + &turn("bob", &steps(&["{ wait = \"5s\" }", &say("Bob.")]));
@@ -326,7 +326,7 @@ fn decide(title: &str, scope: &str) -> String {
 
 /// This engine cannot notify a turn, so a decision comes with the next message of the agents it concerns.
 #[tokio::test(start_paused = true)]
-async fn a_decision_comes_with_the_next_message_of_those_it_concerns() {
+async fn a_decision_comes_with_the_next_message_of_agents_in_its_scope() {
     let script = turn(
         "ada",
         &steps(&[

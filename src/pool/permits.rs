@@ -92,7 +92,7 @@ mod tests {
     use super::*;
 
     #[tokio::test(start_paused = true)]
-    async fn core_agents_come_first_and_then_whoever_asked_first() {
+    async fn core_agents_come_first_then_arrival_order_counts() {
         let permits = Permits::new(1);
         let held = permits.take(Priority::Specialist).await;
         let (sender, mut served) = mpsc::unbounded_channel();
@@ -116,7 +116,7 @@ mod tests {
     }
 
     #[tokio::test(start_paused = true)]
-    async fn whoever_stops_waiting_costs_nobody_a_place() {
+    async fn a_caller_that_stops_waiting_takes_no_permit() {
         let permits = Permits::new(1);
         let held = permits.take(Priority::Core).await;
         for _ in 0..3 {

@@ -85,7 +85,7 @@ async fn played<F: Future<Output = ()>>(
 }
 
 #[tokio::test(start_paused = true)]
-async fn what_must_last_is_written_before_it_is_shown() {
+async fn durable_events_are_written_before_they_are_shown() {
     let (trace, written) = played(0, |reports| async move {
         let agent = Slug::fold("ada").expect("a slug");
         assert!(reports.record(Some(&agent), decision()).await.is_ok());
@@ -121,7 +121,7 @@ async fn every_kind_is_kept_as_its_kind_says() {
 /// Programs read until the run's last line, so nothing is reported after it; senders that wait for an answer learn
 /// that.
 #[tokio::test(start_paused = true)]
-async fn nothing_is_said_of_a_run_after_its_end() {
+async fn nothing_is_reported_after_the_end_of_a_run() {
     let end = crate::model::samples::every_kind().into_iter().find(|what| what.name() == "run.completed");
     let (trace, written) = played(0, |reports| async move {
         reports.tell(None, end.expect("a sample"));
@@ -145,7 +145,7 @@ async fn commentary_is_shown_at_once_and_written_in_batches() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn who_is_told_that_it_was_not_kept_finds_it_nowhere() {
+async fn a_decision_whose_write_failed_is_not_kept_later() {
     let (trace, written) = played(1, |reports| async move {
         reports.tell(None, message());
         assert_eq!(reports.record(None, decision()).await, Err("the disk is full".to_owned()));
@@ -157,7 +157,7 @@ async fn who_is_told_that_it_was_not_kept_finds_it_nowhere() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_record_that_could_not_be_written_is_an_error_at_the_end() {
+async fn a_failed_write_is_an_error_at_the_end() {
     let (trace, written) = played(u64::MAX, |reports| async move { reports.tell(None, message()) }).await;
     assert_eq!(trace, ["showed agent.message"]);
     assert_eq!(written, Err("the disk is full".to_owned()));
@@ -165,7 +165,7 @@ async fn a_record_that_could_not_be_written_is_an_error_at_the_end() {
 
 #[cfg(unix)]
 #[tokio::test]
-async fn a_link_in_the_project_is_judged_by_where_it_leads() {
+async fn a_link_in_the_project_is_judged_by_its_target() {
     use crate::engine::{Approval, Reply, Request};
     use crate::model::Access;
     use crate::policy::Permissions;

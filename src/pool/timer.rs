@@ -203,7 +203,7 @@ mod tests {
     }
 
     #[tokio::test(start_paused = true)]
-    async fn each_limit_runs_only_while_it_is_meant() {
+    async fn each_limit_runs_only_when_it_applies() {
         use Step::{Hear, Wait};
         let (ten, thirty) = (LimitReached::Silence(LIMITS.silence), LimitReached::Silence(3 * LIMITS.silence));
         let tool = || LimitReached::Tool("bash".to_owned(), LIMITS.tool);
@@ -243,7 +243,7 @@ mod tests {
     }
 
     #[tokio::test(start_paused = true)]
-    async fn work_is_only_the_time_at_work() {
+    async fn waiting_does_not_count_as_work() {
         let mut steps = Vec::new();
         for _ in 0..4 {
             steps.extend((0..7).map(|_| Step::Hear(9, Fact::Alive)));
@@ -254,7 +254,7 @@ mod tests {
     }
 
     #[tokio::test(start_paused = true)]
-    async fn waits_end_however_they_end() {
+    async fn pending_answers_are_counted_down_even_after_a_panic() {
         let (waits, mut count) = PendingAnswers::channel();
         let (one, two) = (waits.begin(), waits.begin());
         assert_eq!(*count.borrow_and_update(), 2);

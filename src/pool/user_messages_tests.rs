@@ -11,7 +11,7 @@ const TWO: &str = "[[turn]]\nagent = \"ada\"\nsteps = [{ wait = \"2s\" }, { say 
     [[turn]]\nagent = \"ada\"\nsteps = [{ say = \"Second.\" }]\n";
 
 #[tokio::test(start_paused = true)]
-async fn an_agent_at_work_hears_it_before_its_turn_ends_and_nobody_else_does() {
+async fn a_message_reaches_only_its_agent_before_the_turn_ends() {
     let (workers, _messages) = workers(LISTENS, 1, MINUTES);
     let said = workers.requests.user_messages.clone();
     assert!(!said.say(&slug("ada"), "too early", false), "it has not begun");
@@ -27,7 +27,7 @@ async fn an_agent_at_work_hears_it_before_its_turn_ends_and_nobody_else_does() {
 
 /// A message sent as a turn ends belongs to the next turn; no accepted message is lost.
 #[tokio::test(start_paused = true)]
-async fn what_a_turn_no_longer_hears_is_a_turn_of_its_own() {
+async fn a_message_after_the_end_of_a_turn_starts_another_turn() {
     let (workers, _messages) = workers(TWO, 1, MINUTES);
     let said = workers.requests.user_messages.clone();
     let says = async {
@@ -39,7 +39,7 @@ async fn what_a_turn_no_longer_hears_is_a_turn_of_its_own() {
 }
 
 #[test]
-fn a_run_that_goes_on_knows_what_was_said_to_those_who_were_not_done() {
+fn a_resumed_run_knows_messages_to_unfinished_agents() {
     let said = |agent: &str, text: &str| (agent.to_owned(), What::UserMessage { text: text.to_owned() });
     let told = [said("ada", "one"), said("bob", "two"), said("ada", "three")];
     let done = ("bob".to_owned(), What::of_end(Outcome::Completed, End::default()));

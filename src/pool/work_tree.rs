@@ -281,7 +281,7 @@ mod tests {
     }
 
     #[test]
-    fn a_change_is_whose_tool_named_it_or_who_was_alone_and_else_anybodys() {
+    fn changes_are_attributed_by_tool_or_to_all_agents_at_work() {
         let mut activity = activity();
         for (name, path) in [("ada", "a"), ("bob", "b"), ("ada", "both"), ("bob", "both"), ("eve", "e")] {
             activity.named.entry(slug(name)).or_default().insert(path.to_owned());

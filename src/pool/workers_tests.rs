@@ -124,7 +124,7 @@ async fn results_are_in_the_order_of_the_jobs_whoever_ends_first() {
 
 /// Seconds until all three are done, one after the other or in parallel.
 #[tokio::test(start_paused = true)]
-async fn no_more_work_at_a_time_than_there_are_places() {
+async fn no_more_work_at_a_time_than_permits() {
     for (permits, seconds) in [(1, 6.0), (2, 3.0), (3, 3.0)] {
         let (workers, _messages) = workers(THREE, permits, MINUTES);
         let started = tokio::time::Instant::now();
@@ -170,7 +170,7 @@ async fn an_agent_is_cancelled_alone_and_a_run_as_a_whole() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn no_words_and_blank_words_are_no_answer() {
+async fn a_missing_or_blank_message_is_no_answer() {
     for (said, outcome) in [("", Outcome::Failed), (" \\n\\t ", Outcome::Failed), ("Done.", Outcome::Completed)] {
         let script = format!("[[turn]]\nagent = \"ada\"\nsteps = [{{ say = \"{said}\" }}]\n");
         let (workers, _messages) = workers(&script, 1, MINUTES);
@@ -210,7 +210,7 @@ async fn only_a_plain_yes_is_a_yes() {
 
 /// A question that the user does not answer gets no answer, rather than a guess.
 #[tokio::test(start_paused = true)]
-async fn a_question_nobody_answers_has_no_answer() {
+async fn an_unanswered_question_has_no_answer() {
     let asked: Arc<Mutex<Vec<String>>> = Arc::default();
     for (typed, expected) in [("  the red one \n", Some("the red one")), (" \n", None)] {
         let (reports, _messages) = Reports::channel();
@@ -236,7 +236,7 @@ async fn a_question_nobody_answers_has_no_answer() {
 }
 
 #[test]
-fn session_ids_are_short_plain_and_each_agents_own() {
+fn session_ids_are_short_safe_and_unique_per_agent() {
     let run = RunId::new("20260105-090000-000001");
     let long = "an-agent-with-a-name-that-goes-on-and-on-and-on-and-on-and-on-and-on-and-on";
     let names = ["ada", "zoë", "zoé", long, &format!("{long}-2"), "überprüfer", "x"];
@@ -257,7 +257,7 @@ fn session_ids_are_short_plain_and_each_agents_own() {
 /// A turn that timed out is told to stop; its output and usage until then count.
 #[cfg(unix)]
 #[tokio::test]
-async fn what_a_stopped_agent_still_says_and_uses_counts() {
+async fn output_and_usage_of_a_stopped_agent_count() {
     use serde_json::json;
 
     use crate::engine::copilot::Copilot;
@@ -289,7 +289,7 @@ async fn what_a_stopped_agent_still_says_and_uses_counts() {
 }
 
 #[test]
-fn only_a_path_of_the_project_is_one() {
+fn only_paths_in_the_project_are_accepted() {
     for (path, inner) in [
         ("src/a.rs", Some("src/a.rs")),
         ("./src/./a.rs", Some("src/a.rs")),

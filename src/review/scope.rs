@@ -55,7 +55,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn globs_meet_where_a_path_could_be_both() {
+    fn globs_overlap_if_a_path_can_match_both() {
         for (one, other) in [
             ("src/**", "src/api/x.rs"),
             ("src", "src/api"),

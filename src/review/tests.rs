@@ -34,7 +34,7 @@ fn ids(decisions: &[Decision]) -> Vec<&str> {
 }
 
 #[test]
-fn every_change_has_its_name() {
+fn changes_are_classified() {
     let before = [decision("a", "Kept"), decision("b", "Edited"), decision("c", "Replaced"), decision("d", "Gone")];
     let edited = Decision { text: "With a reason.".to_owned(), ..before[1].clone() };
     let after = [before[0].clone(), edited, before[2].clone(), superseding("e", "Better", "c")];
@@ -46,14 +46,14 @@ fn every_change_has_its_name() {
 }
 
 #[test]
-fn an_entry_whose_id_is_its_text_is_corrected_and_not_replaced() {
+fn an_entry_with_a_derived_id_counts_as_changed() {
     let (before, after) = (decision("h1", "One title"), decision("h2", "One title"));
     let changes = changes(std::slice::from_ref(&before), std::slice::from_ref(&after));
     assert_eq!((changes.new.len(), changes.changed.len(), changes.withdrawn.len()), (0, 1, 0));
 }
 
 #[test]
-fn two_that_replace_the_same_one_are_a_race() {
+fn two_that_supersede_the_same_one_conflict() {
     let base = [decision("old", "Old"), superseding("theirs", "Their way", "old")];
     let race = within(&[superseding("ours", "Our way", "old")], &base);
     assert_eq!(codes(&race), [(Certainty::Explicit, "superseded-twice")]);
@@ -81,14 +81,14 @@ fn one_scope_is_decided_once() {
 }
 
 #[test]
-fn what_was_in_conflict_before_is_no_news() {
+fn earlier_conflicts_are_not_reported() {
     let base = [decision("a", "Use tabs for indentation"), decision("b", "Use spaces for indentation")];
     assert_eq!(within(&[decision("c", "Deploy on Fridays")], &base), []);
     assert_eq!(within(&[], &base), []);
 }
 
 #[test]
-fn branches_are_held_against_each_other_only() {
+fn branches_are_compared_only_with_each_other() {
     let common = [decision("old", "Old")];
     let ours = [superseding("a", "Sessions last 5 minutes", "old"), decision("x", "Use tabs for indentation")];
     let theirs = [superseding("b", "Another way", "old"), decision("y", "Use spaces for indentation")];
@@ -169,7 +169,7 @@ fn is_found(pair: &(&str, &str)) -> bool {
 
 /// Contradictions made up for this test. `--nocapture` prints the figures.
 #[test]
-fn contradictions_are_found_and_peace_is_left_alone() {
+fn contradictions_are_found_without_false_alarms() {
     let missed: Vec<_> = OPPOSED.iter().filter(|pair| !is_found(pair)).collect();
     let alarms: Vec<_> = AT_PEACE.iter().filter(|pair| is_found(pair)).collect();
     let found = OPPOSED.len() - missed.len();
@@ -204,7 +204,7 @@ impl Pair {
 /// Pairs in the wording of teams, written without knowledge of the rules. Of 46, the rules then found 22, and 2 false
 /// ones. `--nocapture` prints the figures.
 #[test]
-fn look_alike_decisions_are_told_apart() {
+fn similar_decisions_are_distinguished() {
     let text = include_str!("../../fixtures/decisions/pairs.jsonl");
     let pairs: Vec<Pair> = text.lines().map(|line| serde_json::from_str(line).expect("JSON")).collect();
     let opposed = pairs.iter().filter(|pair| pair.is_opposed()).count();

@@ -387,7 +387,7 @@ mod tests {
     }
 
     #[test]
-    fn a_variable_that_is_nearly_ours_is_said() {
+    fn a_misspelled_variable_is_reported() {
         let (_, problems) = resolve("", "", &[("SQUAD_SESSIONS_TIMOUT", "1m"), ("SQUAD_ROOM", "4")]);
         assert_eq!(
             problems,
@@ -417,7 +417,7 @@ mod tests {
     }
 
     #[test]
-    fn mcp_servers_are_the_users_to_have() {
+    fn only_users_can_configure_mcp_servers() {
         let servers = "[mcp.servers.tides]\ncommand = \"tides\"\nargs = [\"-v\", \"\"]\nenv = { A = \"1\" }\n\
                        [mcp.servers.far]\nurl = \"https://x/mcp\"\nheaders.Authorization = \"Bearer b\"\n";
         let (settings, problems) = resolve("", servers, &[]);

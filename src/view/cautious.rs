@@ -90,7 +90,7 @@ mod tests {
     }
 
     #[test]
-    fn plain_words_come_as_they_are_said() {
+    fn plain_words_are_shown_at_once() {
         assert_eq!(
             shown_pieces(&["I am ", "wri", "ting a te", "st.\n", "More"]),
             ["I am ", "", "writing a ", "test.\n", ""]

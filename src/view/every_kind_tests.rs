@@ -105,7 +105,7 @@ impl Journal for Full {
 
 /// All other events are shown even if they could not be written; the run reports that at its end.
 #[tokio::test(start_paused = true)]
-async fn what_is_promised_is_not_shown_when_it_could_not_be_kept() {
+async fn decisions_and_lessons_are_not_shown_if_their_write_failed() {
     for what in every_kind() {
         let seen = Seen::default();
         let (reports, messages) = Reports::channel();
@@ -129,7 +129,7 @@ async fn what_is_promised_is_not_shown_when_it_could_not_be_kept() {
 
 /// All other events are in the ledger, and so in `squad log`. The team itself is in the repository.
 #[test]
-fn only_what_another_entry_says_is_not_kept() {
+fn only_events_covered_by_other_entries_are_not_kept() {
     let passing: Vec<&str> =
         every_kind().iter().filter(|what| what.keeping() == Keeping::Never).map(What::name).collect();
     let of_work = ["agent.message_delta", "tool.started"];

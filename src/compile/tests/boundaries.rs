@@ -15,7 +15,7 @@ fn charter_with(change: impl Fn(&mut Charter)) -> Team {
 
 /// Each change that requires a new session gives another hash.
 #[test]
-fn each_thing_a_session_is_made_of_is_in_its_hash() {
+fn the_hash_covers_everything_fixed() {
     let plain = Settings::default();
     let (mut threshold, mut finite) = (Settings::default(), Settings::default());
     threshold.sessions.compaction_threshold = 0.7;
@@ -54,7 +54,7 @@ fn each_thing_a_session_is_made_of_is_in_its_hash() {
 
 /// Changes that reach a session with its next turn do not change the hash.
 #[test]
-fn nothing_of_the_records_and_the_task_is_in_the_hash() {
+fn the_hash_does_not_cover_records_or_task() {
     let plain = hash_of(&team(), &Settings::default(), Tier::Standard);
     let changes: [fn(&mut Team); 5] = [
         |team| team.decisions.clear(),
@@ -97,7 +97,7 @@ fn decisions_stay_within_their_budget_at_every_length() {
 }
 
 #[test]
-fn twenty_decisions_are_offered_whatever_the_task_and_no_more() {
+fn twenty_decisions_are_included_for_any_task() {
     for (count, offered) in [(19, 19), (20, 20), (21, 20), (40, 20)] {
         let mut team = team();
         team.decisions = (0..count).map(|number| decision(&format!("d{number}"), "Short.")).collect();
@@ -133,7 +133,7 @@ fn full_sessions_compact_a_tenth_earlier() {
 
 /// A decision that has ended is never included; a proposed one is.
 #[test]
-fn only_what_is_in_force_is_told() {
+fn only_decisions_in_force_are_included() {
     use crate::model::SaidStatus::{Proposed, Rejected, Superseded};
     for (status, is_told) in [(None, true), (Some(Proposed), true), (Some(Rejected), false), (Some(Superseded), false)]
     {

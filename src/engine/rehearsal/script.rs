@@ -155,7 +155,7 @@ mod tests {
     }
 
     #[test]
-    fn a_mistake_is_located() {
+    fn errors_name_the_line() {
         for (text, line) in [
             ("[[turn]]\nagent = \"a\"\nsteps = [{ sey = \"hi\" }]\n", "line 3"),
             ("[[turn]]\nagent = \"a\"\nsteps = [{ say = \"hi\", fail = \"x\" }]\n", "line 3"),

@@ -69,7 +69,7 @@ mod tests {
     }
 
     #[test]
-    fn keys_are_known_by_what_terminals_send() {
+    fn bytes_of_terminals_are_decoded_as_keys() {
         let known = [Key::Char('a'), Key::Char('ü'), Key::Char('日'), Key::Enter, Key::Enter, Key::Tab, Key::Backspace];
         assert_eq!(keys("aü日\r\n\t\x7f".as_bytes()), known.map(Some));
         assert_eq!(keys(b"\x03\x04\x00"), ['c', 'd', '@'].map(|letter| Some(Key::Control(letter))));
@@ -82,7 +82,7 @@ mod tests {
     }
 
     #[test]
-    fn what_has_half_come_is_waited_for_and_what_nobody_knows_is_left_out() {
+    fn incomplete_keys_are_waited_for_and_unknown_keys_skipped() {
         for half in [&b""[..], b"\x1b", b"\x1b[", b"\x1b[1;", b"\xe6\x97"] {
             assert_eq!(decode(half, false), None, "{half:?}");
         }

@@ -111,7 +111,7 @@ fn inputs(agents: &Agents, controls: &Controls, size: Size, expected: &Expect) {
 }
 
 #[test]
-fn each_agent_has_a_row_that_says_what_it_is_at() {
+fn each_agent_has_a_row_with_its_activity() {
     let mut agents = rested();
     let controls = Controls::default();
     inputs(
@@ -164,7 +164,7 @@ fn each_agent_has_a_row_that_says_what_it_is_at() {
 }
 
 #[test]
-fn a_small_terminal_shows_what_it_has_room_for() {
+fn a_small_terminal_shows_what_fits() {
     let mut agents = at_work();
     for name in ["cyd", "dan", "eve", "a-very-long-name-indeed", "日本"] {
         agents.note(&at(WATCH, name, 1, created(&format!("squad-{name}"))));
@@ -210,7 +210,7 @@ fn shows_something(agents: &Agents, controls: &Controls, size: Size) {
 }
 
 #[test]
-fn what_models_say_cannot_move_the_cursor() {
+fn output_of_models_cannot_move_the_cursor() {
     let mut agents = at_work();
     agents.note(&at(RUN, "ada", 5, tool("shell\u{1b}[2J", "a\u{1b}]0;x\u{7}\rb")));
     inputs(
@@ -350,7 +350,7 @@ fn work_is_cancelled_by_key_and_only_after_a_yes() {
 }
 
 #[test]
-fn what_comes_in_pieces_is_shown_once() {
+fn a_message_in_pieces_is_shown_once() {
     let mut recent = Recent::default();
     let mut note = |what| recent.note(&at(RUN, "ada", 5, what)).into_iter().map(|(_, line)| line).collect::<Vec<_>>();
     let delta = |text: &str| What::MessageDelta { text: text.to_owned() };

@@ -54,7 +54,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_differs_is_named_and_no_value_is() {
+    fn differences_are_named_without_values() {
         let key = |entries: &[(&str, &str)]| {
             EngineKey(entries.iter().map(|(name, value)| ((*name).to_owned(), hash(value))).collect())
         };
