@@ -229,8 +229,8 @@ impl Ui {
             return;
         }
         let mark = self.err_paint(BAD, "error:");
-        let place = failure.source.as_ref().map(|source| format!("{source}: ")).unwrap_or_default();
-        let _ = writeln!(self.streams.err, "{mark} {}", printable(&format!("{place}{}", failure.message)));
+        let location = failure.source.as_ref().map(|source| format!("{source}: ")).unwrap_or_default();
+        let _ = writeln!(self.streams.err, "{mark} {}", printable(&format!("{location}{}", failure.message)));
         if let Some(hint) = &failure.hint {
             let mark = self.err_paint(NOTE, "hint:");
             let _ = writeln!(self.streams.err, "{mark} {}", printable(hint));

@@ -146,14 +146,14 @@ impl Candidate<'_> {
         if budget.decisions == 0 {
             return "this tier is told no decisions".to_owned();
         }
-        let merit = match (self.relevance, self.age) {
+        let reason = match (self.relevance, self.age) {
             (0, age) => format!("number {} of the newest", age + 1),
             (relevance, _) => format!("about the task: {} ({relevance})", self.shared.join(", ")),
         };
         match selection {
-            Selection::Included => merit,
+            Selection::Included => reason,
             Selection::NotConsidered => format!("not among the newest {RECENT} and not about the task"),
-            Selection::NoRoom => format!("no room left; {merit}"),
+            Selection::NoRoom => format!("no room left; {reason}"),
         }
     }
 }

@@ -271,14 +271,14 @@ impl<'a> Candidate<'a> {
         if room == 0 {
             return category.none.to_owned();
         }
-        let merit = match (self.is_project_context, self.relevance) {
+        let reason = match (self.is_project_context, self.relevance) {
             (true, _) => "project context".to_owned(),
             (false, 0) => "by its age".to_owned(),
             (false, relevance) => format!("about the task: {} ({relevance})", self.shared.join(", ")),
         };
         match selection {
-            Selection::Included => merit,
-            Selection::NotConsidered | Selection::NoRoom => format!("no room left; {merit}"),
+            Selection::Included => reason,
+            Selection::NotConsidered | Selection::NoRoom => format!("no room left; {reason}"),
         }
     }
 }

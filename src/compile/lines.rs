@@ -9,7 +9,7 @@ pub(super) struct CandidateLines {
     heading: &'static str,
     kind: InputKind,
     /// The reason given in receipts.
-    merit: &'static str,
+    reason: &'static str,
     lines: Vec<Line>,
 }
 
@@ -31,8 +31,8 @@ pub(super) struct SelectedLines {
 }
 
 impl CandidateLines {
-    pub(super) fn new(heading: &'static str, kind: InputKind, merit: &'static str) -> Self {
-        Self { heading, kind, merit, lines: Vec::new() }
+    pub(super) fn new(heading: &'static str, kind: InputKind, reason: &'static str) -> Self {
+        Self { heading, kind, reason, lines: Vec::new() }
     }
 
     /// Adds a line for each item. `read` returns source, title, other text on its subject, and the line itself.
@@ -93,9 +93,9 @@ impl SelectedLines {
             self.candidates.lines.iter().zip(&self.included).partition(|(_, included)| **included);
         for (line, included) in included_lines.into_iter().chain(omitted) {
             let why = if *included {
-                self.candidates.merit.to_owned()
+                self.candidates.reason.to_owned()
             } else {
-                format!("no room left; {}", self.candidates.merit)
+                format!("no room left; {}", self.candidates.reason)
             };
             inputs.push(Input {
                 source: line.source.clone(),

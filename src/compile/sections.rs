@@ -136,11 +136,11 @@ impl Selected<'_> {
         let (ins, outs): (Vec<_>, Vec<_>) =
             self.inclusions.iter().partition(|(_, inclusion)| *inclusion != Inclusion::LeftOut);
         for (section, inclusion) in ins.into_iter().chain(outs) {
-            let merit = if section.matters { self.kind.matters } else { self.kind.rest };
+            let reason = if section.matters { self.kind.matters } else { self.kind.rest };
             let (length, why) = match inclusion {
-                Inclusion::Whole => (section.text.len(), merit.to_owned()),
-                Inclusion::Cut(length) => (length, format!("{merit}; only its beginning, for want of room")),
-                Inclusion::LeftOut => (section.text.len(), format!("no room left; {merit}")),
+                Inclusion::Whole => (section.text.len(), reason.to_owned()),
+                Inclusion::Cut(length) => (length, format!("{reason}; only its beginning, for want of room")),
+                Inclusion::LeftOut => (section.text.len(), format!("no room left; {reason}")),
             };
             inputs.push(Input {
                 source: section.source.to_string(),

@@ -118,13 +118,13 @@ impl Candidate<'_> {
         if room == 0 {
             return "this tier is told no skills".to_owned();
         }
-        let merit = match self.relevance {
+        let reason = match self.relevance {
             0 => "its name and what it is for".to_owned(),
             relevance => format!("about the task: {} ({relevance})", self.shared.join(", ")),
         };
         match selection {
-            Selection::Included => merit,
-            Selection::NotConsidered | Selection::NoRoom => format!("no room left; {merit}"),
+            Selection::Included => reason,
+            Selection::NotConsidered | Selection::NoRoom => format!("no room left; {reason}"),
         }
     }
 }

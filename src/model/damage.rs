@@ -49,11 +49,11 @@ impl Damage {
             DamageKind::Displaced => ("ledger-displaced", "`squad doctor --repair` puts it back"),
             DamageKind::Newer => ("ledger-newer", "a later squad wrote it: update squad to read it"),
         };
-        let place = match self.path.as_str() {
+        let location = match self.path.as_str() {
             "" => "refs/squad/log".to_owned(),
             path => format!("refs/squad/log:{path}"),
         };
-        Problem::warning(Source::new(place, 0), code, self.message()).hint(hint)
+        Problem::warning(Source::new(location, 0), code, self.message()).hint(hint)
     }
 }
 

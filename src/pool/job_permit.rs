@@ -12,7 +12,7 @@ pub(super) struct JobPermit {
 
 #[derive(Default)]
 struct State {
-    place: Option<Permit>,
+    permit: Option<Permit>,
     /// Number of colleagues it waits for.
     waits: usize,
     is_over: bool,
@@ -28,10 +28,10 @@ impl JobPermit {
         if !self.is_needed() {
             return;
         }
-        let place = self.permits.take(self.priority).await;
+        let permit = self.permits.take(self.priority).await;
         let mut state = self.state();
         if state.waits == 0 && !state.is_over {
-            state.place = Some(place);
+            state.permit = Some(permit);
         }
     }
 
@@ -39,7 +39,7 @@ impl JobPermit {
     pub(super) fn begin_wait(&self) {
         let mut state = self.state();
         state.waits += 1;
-        state.place = None;
+        state.permit = None;
     }
 
     /// Ends a wait. After the last one, the job needs a permit again.
@@ -52,12 +52,12 @@ impl JobPermit {
     pub(super) fn finish(&self) {
         let mut state = self.state();
         state.is_over = true;
-        state.place = None;
+        state.permit = None;
     }
 
     fn is_needed(&self) -> bool {
         let state = self.state();
-        state.waits == 0 && state.place.is_none() && !state.is_over
+        state.waits == 0 && state.permit.is_none() && !state.is_over
     }
 
     fn state(&self) -> MutexGuard<'_, State> {

@@ -64,7 +64,7 @@ impl Permits {
             match next.send(Permit(Some(Arc::clone(&self)))) {
                 Ok(()) => return,
                 // That caller has stopped waiting.
-                Err(mut place) => drop(place.0.take()),
+                Err(mut permit) => drop(permit.0.take()),
             }
         }
     }

@@ -242,25 +242,25 @@ impl RequestHandler {
         if notes.is_empty() {
             return None;
         }
-        let (mut ok, mut said) = (true, Vec::new());
+        let (mut ok, mut replies) = (true, Vec::new());
         for note in &notes {
             let found = tools::note(&self.resulting_text(note));
             for decision in found.as_deref().unwrap_or_default() {
                 let done = self.decide(&requester.reports, &requester.agent, decision.clone()).await;
                 ok &= done.is_ok();
-                said.push(done.unwrap_or_else(|reason| reason));
+                replies.push(done.unwrap_or_else(|reason| reason));
             }
             if let Err(reason) = found {
                 ok = false;
-                said.push(format!("Nothing is recorded: {reason}; use `squad_log_decision`."));
+                replies.push(format!("Nothing is recorded: {reason}; use `squad_log_decision`."));
             }
         }
-        said.push("No file is written for it.".to_owned());
+        replies.push("No file is written for it.".to_owned());
         if !others.is_empty() {
             let paths = list(others.iter().map(|file| format!("`{}`", file.path)));
-            said.push(format!("The call did not run: write {paths} without it."));
+            replies.push(format!("The call did not run: write {paths} without it."));
         }
-        Some(ToolResult { ok, text: said.join(" ") })
+        Some(ToolResult { ok, text: replies.join(" ") })
     }
 
     /// The text of a file after the call.

@@ -31,7 +31,7 @@ impl Workers {
     ) {
         work.usage.turns += 1;
         let mut decided = self.requests.notices.subscribe();
-        let mut said = self.requests.user_messages.subscribe();
+        let mut new_messages = self.requests.user_messages.subscribe();
         let (mut can_notify, mut can_steer, mut interruptions) = (work.gets_decisions, true, 0);
         let prompt = match self.send_with_news(session, prompt, attachments, work).await {
             Ok(prompt) => prompt,
@@ -49,7 +49,7 @@ impl Workers {
                     continue;
                 }
                 // The sender lives as long as the run.
-                _ = said.changed(), if can_steer => {
+                _ = new_messages.changed(), if can_steer => {
                     can_steer = self.steer(session, work).await;
                     continue;
                 }
@@ -184,10 +184,10 @@ impl Workers {
     /// Sends the user's messages into a turn. `false`: the turn is over, and they are kept for the next one.
     async fn steer(&self, session: &mut Session, work: &Work) -> bool {
         let messages = &self.requests.user_messages;
-        let mut said = messages.take(&work.agent).into_iter();
-        while let Some(text) = said.next() {
+        let mut new_messages = messages.take(&work.agent).into_iter();
+        while let Some(text) = new_messages.next() {
             if !matches!(session.steer(&without_hidden(text.clone())).await, Ok(true)) {
-                said.rev().chain([text]).for_each(|text| messages.put_back(&work.agent, text));
+                new_messages.rev().chain([text]).for_each(|text| messages.put_back(&work.agent, text));
                 return false;
             }
         }
@@ -197,11 +197,11 @@ impl Workers {
     /// Runs another turn for messages the user sent just before this one ended.
     pub(super) async fn deliver_late_messages(&self, session: &mut Session, cancel: Cancel, work: &mut Work) {
         loop {
-            let said = self.requests.user_messages.leave(&work.agent);
-            if said.is_empty() || work.outcome != Outcome::Completed {
+            let new_messages = self.requests.user_messages.leave(&work.agent);
+            if new_messages.is_empty() || work.outcome != Outcome::Completed {
                 return;
             }
-            self.turn(session, (&said.join("\n\n"), &[]), cancel.clone(), work).await;
+            self.turn(session, (&new_messages.join("\n\n"), &[]), cancel.clone(), work).await;
         }
     }
 

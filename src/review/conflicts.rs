@@ -102,10 +102,10 @@ fn races(all: &[&Decision], is_open: impl Fn(usize, usize) -> bool) -> Vec<Confl
             by.entry(old).or_default().push(at);
         }
     }
-    let race = |(old, places): (&DecisionId, Vec<usize>)| {
-        let pairs = places.iter().enumerate().flat_map(|(at, a)| places[at + 1..].iter().map(move |b| (*a, *b)));
-        let places: BTreeSet<usize> = pairs.filter(|(a, b)| is_open(*a, *b)).flat_map(|(a, b)| [a, b]).collect();
-        let decisions: Vec<&Decision> = places.into_iter().map(|at| all[at]).collect();
+    let race = |(old, indices): (&DecisionId, Vec<usize>)| {
+        let pairs = indices.iter().enumerate().flat_map(|(at, a)| indices[at + 1..].iter().map(move |b| (*a, *b)));
+        let indices: BTreeSet<usize> = pairs.filter(|(a, b)| is_open(*a, *b)).flat_map(|(a, b)| [a, b]).collect();
+        let decisions: Vec<&Decision> = indices.into_iter().map(|at| all[at]).collect();
         (!decisions.is_empty()).then(|| {
             let message = format!("each of them supersedes {old}");
             conflict(Certainty::Explicit, "superseded-twice", message, &decisions)

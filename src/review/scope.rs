@@ -14,8 +14,8 @@ pub(super) fn is_apart(a: &Decision, b: &Decision) -> bool {
 }
 
 /// Whether the decision's scope may include one of these paths.
-pub(crate) fn concerns(decision: &Decision, places: &[&str]) -> bool {
-    decision.scope.iter().any(|glob| places.iter().any(|place| may_meet(tidy(glob), tidy(place))))
+pub(crate) fn concerns(decision: &Decision, paths: &[&str]) -> bool {
+    decision.scope.iter().any(|glob| paths.iter().any(|path| may_meet(tidy(glob), tidy(path))))
 }
 
 /// Whether both have paths and some may overlap. When unsure, yes.

@@ -202,8 +202,9 @@ fn opposite_words<'s>(one: &'s Sentence, other: &'s Sentence) -> Option<(&'stati
 
 /// Whether both start with a subject that the other does not mention.
 fn have_different_subjects(one: &Sentence, other: &Sentence) -> bool {
-    let strange = |a: &Sentence, b: &Sentence| a.order.first().is_some_and(|first| !b.subject.contains(first));
-    strange(one, other) && strange(other, one)
+    let starts_with_own_subject =
+        |a: &Sentence, b: &Sentence| a.order.first().is_some_and(|first| !b.subject.contains(first));
+    starts_with_own_subject(one, other) && starts_with_own_subject(other, one)
 }
 
 /// `X before Y`, and `Y before X`.
@@ -252,14 +253,18 @@ fn alternative(one: &Sentence, other: &Sentence) -> Option<(String, String)> {
         return None;
     }
     let says = |word: &&String| !List::Choose.has(word) && stem(word).is_some();
-    let frame = a[..before].iter().chain(&a[a.len() - after..]).filter(says).count();
+    let shared_words = a[..before].iter().chain(&a[a.len() - after..]).filter(says).count();
     let is_done = a.first().is_some_and(|word| List::Do.has(word));
     let is_verb = |word: &String| List::Choose.has(word);
     let is_chosen = match a[..before].last() {
-        Some(verb) if is_verb(verb) => frame >= 1,
-        Some(word) => List::As.has(word) && (frame >= 2 || (frame == 1 && a[..before].iter().any(is_verb))),
+        Some(verb) if is_verb(verb) => shared_words >= 1,
+        Some(word) => {
+            List::As.has(word) && (shared_words >= 2 || (shared_words == 1 && a[..before].iter().any(is_verb)))
+        }
         // `X is the store`, `Y is the store`.
-        None => matches!(a.get(a.len() - after).map(String::as_str), Some("is" | "are")) && frame >= 1 && after >= 3,
+        None => {
+            matches!(a.get(a.len() - after).map(String::as_str), Some("is" | "are")) && shared_words >= 1 && after >= 3
+        }
     };
     (is_chosen && !is_done).then(|| (mine.join(" "), theirs.join(" ")))
 }

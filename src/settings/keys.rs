@@ -154,8 +154,8 @@ fn mcp_server(settings: &mut Settings, name: &str, value: &Value) -> Result<(), 
     Ok(())
 }
 
-fn put<T>(place: &mut T, value: Result<T, String>) -> Result<(), String> {
-    *place = value?;
+fn put<T>(target: &mut T, value: Result<T, String>) -> Result<(), String> {
+    *target = value?;
     Ok(())
 }
 

@@ -89,7 +89,7 @@ fn ignored_names(value: &serde_json::Value) -> Vec<Vec<&str>> {
     /// These describe the file itself.
     const OF_THE_FILE: [&str; 2] = ["version", "$schema"];
     let is_known = |name: &str| JSON_NAMES.iter().any(|(pointer, _)| pointer[1..] == *name);
-    let holds_some = |name: &str| {
+    let contains_known = |name: &str| {
         let inside = |pointer: &str| pointer[1..].strip_prefix(name).is_some_and(|rest| rest.starts_with('/'));
         JSON_NAMES.iter().any(|(pointer, _)| inside(pointer))
     };
@@ -97,7 +97,7 @@ fn ignored_names(value: &serde_json::Value) -> Vec<Vec<&str>> {
     for (name, value) in value.as_object().into_iter().flatten() {
         match value.as_object() {
             _ if is_known(name) || OF_THE_FILE.contains(&name.as_str()) => {}
-            Some(table) if holds_some(name) => {
+            Some(table) if contains_known(name) => {
                 let others = table.keys().filter(|inner| !is_known(&format!("{name}/{inner}")));
                 unknown.extend(others.map(|inner| vec![name.as_str(), inner.as_str()]));
             }

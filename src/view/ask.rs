@@ -24,9 +24,9 @@ pub(crate) struct Terminal {
 }
 
 impl Terminal {
-    pub(super) fn new(lively: bool) -> Self {
+    pub(super) fn new(is_animated: bool) -> Self {
         let progress = MultiProgress::with_draw_target(ProgressDrawTarget::hidden());
-        let terminal = Self { waiting: Arc::default(), progress, is_animated: lively, asking: Arc::default() };
+        let terminal = Self { waiting: Arc::default(), progress, is_animated, asking: Arc::default() };
         terminal.resume();
         terminal
     }

@@ -300,7 +300,7 @@ impl<S: Screen> Show for Lines<S> {
     fn show(&mut self, event: &Event) {
         match (&event.agent, &event.what) {
             (_, What::Answer { text }) => {
-                if self.pending.get(&self.answering).is_some_and(|said| said == text) {
+                if self.pending.get(&self.answering).is_some_and(|pending| pending == text) {
                     self.pending.remove(&self.answering);
                 }
                 self.terminal.queue([Output::Answer(text.clone())]);

@@ -95,7 +95,7 @@ impl<'s, S: Screen> Live<'s, S> {
             ViewInput::Key(key) => match self.controls.press(key, &self.agents) {
                 Action::Nothing => {}
                 // The watch receives it unless it is ending.
-                Action::UserCommand(wish) => drop(inputs.commands.send(wish)),
+                Action::UserCommand(command) => drop(inputs.commands.send(command)),
                 Action::Inspect(agent) => self.inspect(&agent),
                 Action::Back => self.back(),
                 Action::End => inputs.end.notify_one(),

@@ -92,8 +92,8 @@ impl Watch {
         match project.insist_on_sound() {
             Ok(()) => TeamCheck::Team(key, Box::new(project)),
             Err(failure) => {
-                let place = failure.source.map(|source| format!("{source}: ")).unwrap_or_default();
-                TeamCheck::Problem(format!("{place}{}", failure.message))
+                let location = failure.source.map(|source| format!("{source}: ")).unwrap_or_default();
+                TeamCheck::Problem(format!("{location}{}", failure.message))
             }
         }
     }
