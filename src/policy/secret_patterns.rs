@@ -14,7 +14,7 @@ use super::checks::{is_authorization, is_email, is_mixed, is_password, is_random
 pub(super) struct Rule {
     pub(super) kind: &'static str,
     /// Where the format is described.
-    #[cfg_attr(not(test), expect(dead_code, reason = "for whoever maintains the list"))]
+    #[cfg_attr(not(test), expect(dead_code, reason = "documents the list"))]
     pub(super) source: &'static str,
     /// At least one occurs in every match, ignoring case. In lower case.
     pub(super) anchors: &'static [&'static str],

@@ -14,7 +14,7 @@ use crate::model::{Event, Keeping, RunId, Slug};
 const QUEUE: usize = 10_000;
 
 /// Input of a view.
-#[cfg_attr(windows, expect(dead_code, reason = "a console tells of no size, and nothing stops there"))]
+#[cfg_attr(windows, expect(dead_code, reason = "a console reports neither resizes nor suspension"))]
 pub(crate) enum ViewInput {
     Event(Box<Event>),
     Key(Key),

@@ -176,7 +176,7 @@ impl AdapterSession for Session {
         Ok(self.steering.send(text.to_owned()).is_ok())
     }
 
-    #[expect(clippy::panic, reason = "the script asks for one")]
+    #[expect(clippy::panic, reason = "requested by the script")]
     async fn next(&mut self) -> Fact {
         // `self.sender` keeps the channel open.
         match self.facts.recv().await {
