@@ -7,14 +7,14 @@ use crate::ops::team::changeset::ChangedFile;
 use crate::ops::team::shell::OtherSquad;
 use crate::ui::Ui;
 
-/// Take over a team of another tool
+/// Take over a team that another tool made
 ///
 /// Works on teams in `.squad/` or `.ai-team/` that the npm package @bradygaster/squad-cli made. In one commit that
 /// `git revert` undoes, it removes the files which that tool installed and nobody changed, replaces its coordinator
-/// prompt and its MCP server by squad's, lets git see decisions again, and moves `.ai-team/` to `.squad/`. What people
-/// wrote stays as it is, and so does every file of the tool's that somebody changed: these are named.
+/// prompt and its MCP server with squad's, removes the `.gitignore` lines that hide decisions, and moves `.ai-team/` to
+/// `.squad/`. What people wrote stays as it is. So do the tool's files that somebody changed; squad lists them.
 ///
-/// Where there is no team, it makes one of the role files in `.claude/agents/`, `.github/agents/` and `.codex/agents/`:
+/// If there is no team, it makes one from the role files in `.claude/agents/`, `.github/agents/` and `.codex/agents/`:
 /// their texts become charters, word for word.
 #[derive(clap::Args)]
 #[command(after_help = "\

@@ -10,10 +10,10 @@ use crate::record::Entry;
 
 /// Append entries of about a kilobyte to the ledger, for `cargo bench`
 ///
-/// Prints how many microseconds each took until it was durable, and its path.
+/// Prints for each entry how many microseconds it took to become durable, and its path.
 #[derive(clap::Args)]
 pub(super) struct Args {
-    /// What the entries say who wrote them
+    /// The writer's name, which goes into the entries
     name: String,
     /// How many to append
     count: u64,
@@ -25,7 +25,7 @@ impl Args {
         let (repository, _) = repository(env, &context.directory)?;
         let begin = env.clock.now();
         for number in 0..self.count {
-            // A day folder holds what a busy team writes in a day.
+            // Spread over 100 days, so that no day folder grows beyond what a busy team writes in a day.
             let days = i64::try_from(number % 100).unwrap_or_default();
             let at = begin.checked_sub((days * 24).hours()).unwrap_or(begin);
             let text = format!(

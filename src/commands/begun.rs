@@ -1,4 +1,4 @@
-//! What is said of commands that were stopped before their end.
+//! Messages about earlier commands that were stopped before they were done.
 
 use super::Context;
 use crate::error::Failure;
@@ -6,7 +6,7 @@ use crate::git::Outcome;
 use crate::model::list;
 use crate::ops::ledger::begun;
 
-/// Before a command that writes to the branch.
+/// Finishes or undoes a stopped command; called before every command that writes to the branch.
 pub(super) fn finish(context: &mut Context<'_>) -> Result<(), Failure> {
     let Some(recovered) = begun::finish(context.env, &context.directory)? else { return Ok(()) };
     let ui = &mut context.ui;
@@ -22,19 +22,19 @@ pub(super) fn finish(context: &mut Context<'_>) -> Result<(), Failure> {
             ui.warning(&format!("{command} was interrupted{branch} and has been undone: {reason}"));
             ui.hint(&format!("{hint}; then {command}"));
         }
-        // Said after the command, as by every other one.
+        // Reported after the command, by `report`.
         Outcome::Waits { .. } => {}
     }
     if !recovered.left.is_empty() {
         let files = list(recovered.left.iter().map(|path| format!("`{path}`")));
-        ui.warning(&format!("you changed {files} since; it stays as it is"));
+        ui.warning(&format!("you changed {files} since then; your changes stay"));
     }
     context.recovered = Some(recovered);
     Ok(())
 }
 
-/// After any command.
-pub(super) fn name(context: &mut Context<'_>) {
+/// Warns about a stopped command; called after every command.
+pub(super) fn report(context: &mut Context<'_>) {
     let ui = &mut context.ui;
     match begun::begun(context.env, &context.directory) {
         Ok(None) => {}

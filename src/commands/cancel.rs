@@ -1,17 +1,17 @@
 use super::{Context, Ended};
 use crate::ops::run::cancel::cancel;
 
-/// Cancel a run, or one agent of it, from another terminal
+/// Cancel a run, or one agent's work in it, from another terminal
 ///
-/// The run ends as with Ctrl-C: each agent gets the outcome `cancelled`, and what was decided until then is kept and
-/// committed. With AGENT, only that agent's work is cancelled and the others go on. Works from every work tree of the
-/// repository.
+/// The run ends as with Ctrl-C: each agent gets the outcome `cancelled`, and decisions made until then are kept and
+/// committed. With AGENT, only that agent's work is cancelled and the others continue. Works from every work tree of
+/// the repository.
 #[derive(clap::Args)]
 #[command(after_help = "\
 Examples:
-  squad status                        The runs that are live, and who works in them
-  squad cancel 20260105-0900          The run, by the beginning of its id
-  squad cancel 20260105-0900 tester   Only what tester does in it")]
+  squad status                        Show live runs and their agents
+  squad cancel 20260105-0900          Cancel a run, by a prefix of its id
+  squad cancel 20260105-0900 tester   Cancel only tester's work in it")]
 pub(super) struct Args {
     /// The run's id, or a prefix of it
     run: String,
@@ -26,9 +26,9 @@ impl Args {
             context.value(&request);
             return Ok(0);
         }
-        let whom = request.agent.map(|agent| format!("{agent} in ")).unwrap_or_default();
-        let said = if request.was_cancelled { "was cancelled already" } else { "is being cancelled" };
-        context.ui.say(&format!("{whom}run {} {said}.", request.run));
+        let agent = request.agent.map(|agent| format!("{agent} in ")).unwrap_or_default();
+        let state = if request.was_cancelled { "was already cancelled" } else { "is being cancelled" };
+        context.ui.say(&format!("{agent}run {} {state}.", request.run));
         Ok(0)
     }
 }

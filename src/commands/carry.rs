@@ -2,15 +2,15 @@ use super::{Context, Ended};
 use crate::error::Failure;
 use crate::ops::run::members;
 
-/// Carry out a run apart from whoever asked for it; squad starts this itself
+/// Carry out a run in a process of its own; squad starts this itself
 #[derive(clap::Args)]
 pub(super) struct Args {}
 
 impl Args {
     pub(super) fn run(self, context: &mut Context<'_>) -> Ended {
-        let told = context.ui.read_input().map_err(|error| Failure::failed(error.to_string()))?;
+        let input = context.ui.read_input().map_err(|error| Failure::failed(error.to_string()))?;
         let out = context.ui.take_output();
-        members::carry(context.env, &context.directory, &told, out)?;
+        members::carry(context.env, &context.directory, &input, out)?;
         Ok(0)
     }
 }

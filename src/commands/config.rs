@@ -10,7 +10,7 @@ use crate::ui::FAINT;
 
 /// View and change the configuration
 ///
-/// Lowest to highest: built-in defaults, the team's config.json and config.toml, your own squad/config.toml, SQUAD_
+/// Later sources win: built-in defaults, the team's config.json and config.toml, your own squad/config.toml, SQUAD_
 /// variables, the command line.
 #[derive(clap::Args)]
 pub(super) struct Args {
@@ -20,7 +20,7 @@ pub(super) struct Args {
 
 #[derive(Subcommand)]
 enum Command {
-    /// List every setting with where its value comes from
+    /// List every setting, with the source of its value
     #[command(after_help = "Examples:\n  squad config list\n  squad config list --json")]
     List,
     /// Print one value; exits with 1 when it is not set
@@ -43,19 +43,19 @@ Examples:
         user: bool,
         /// The setting's name
         name: String,
-        /// Its new value; a list is separated by commas
+        /// Its new value; separate the items of a list with commas
         value: String,
     },
-    /// Remove one value from a file, so that the layers below decide
+    /// Remove one value from a file, so that earlier sources decide
     #[command(after_help = "\
 Examples:
   squad config unset models.default
   squad config unset --user engine.fallback")]
     Unset {
-        /// From the team's own file, .squad/config.toml: the default
+        /// From the team's file, .squad/config.toml (the default)
         #[arg(long, conflicts_with = "user")]
         project: bool,
-        /// From your own file
+        /// From your own configuration file
         #[arg(long)]
         user: bool,
         /// The setting's name
@@ -72,7 +72,7 @@ impl Args {
                 context.ui.all_problems(&problems);
                 settings
             }
-            // Outside of any team there is one's own configuration.
+            // Outside of any team, the user's own configuration still counts.
             Err(_) => own_settings(context.env),
         };
         match self.command {
@@ -112,14 +112,14 @@ fn changed(context: &mut Context<'_>, file: &ConfigFile, name: &str, what: &str)
 fn list(context: &mut Context<'_>, settings: &Settings) {
     let ui = &mut context.ui;
     if ui.json() {
-        let entry = |(name, value, origin): (&str, &toml::Value, &settings::Origin)| serde_json::json!({"name": name, "value": shown(name, value), "source": origin.to_string()});
+        let entry = |(name, value, origin): (&str, &toml::Value, &settings::Origin)| serde_json::json!({"name": name, "value": masked(name, value), "source": origin.to_string()});
         let entries: Vec<serde_json::Value> = settings.values().map(entry).collect();
         ui.value(&serde_json::json!({ "settings": entries }));
         return;
     }
     let lines: Vec<(String, String)> = settings
         .values()
-        .map(|(name, value, origin)| (format!("{name} = {}", shown(name, value)), origin.to_string()))
+        .map(|(name, value, origin)| (format!("{name} = {}", masked(name, value)), origin.to_string()))
         .collect();
     let width = lines.iter().map(|(line, _)| line.chars().count()).max().unwrap_or(0);
     for (line, origin) in lines {
@@ -128,8 +128,8 @@ fn list(context: &mut Context<'_>, settings: &Settings) {
     }
 }
 
-/// A list is what people show each other.
-fn shown(name: &str, value: &toml::Value) -> toml::Value {
+/// Confidential values are masked here: people share the output of `list`.
+fn masked(name: &str, value: &toml::Value) -> toml::Value {
     if settings::is_confidential(name) { "[masked]".into() } else { value.clone() }
 }
 

@@ -3,7 +3,7 @@ use crate::model::{Damage, Severity, plural};
 use crate::ops::ledger::repair;
 use crate::ops::team::doctor;
 
-/// Find problems, and how to fix them
+/// Find problems and show how to fix them
 ///
 /// Checks the repository, the team's files, the configuration and the engine. Exits with 1 when it finds a problem.
 #[derive(clap::Args)]

@@ -5,8 +5,8 @@ use crate::ui::{BAD, GOOD, STRONG, Ui};
 
 /// List the engines and whether they are ready
 ///
-/// Starts each engine to see its version, its protocol and who is logged in. For those that ask nobody before they act, it
-/// says what governs them. The README describes how to add one of your own.
+/// Starts each engine to show its version, its protocol and who is logged in. For engines that act without asking, shows
+/// what restricts them. The README describes how to add one of your own.
 #[derive(clap::Args)]
 #[command(after_help = "Examples:\n  squad engines\n  squad engines claude\n  squad engines copilot --json")]
 pub(super) struct Args {

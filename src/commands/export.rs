@@ -4,7 +4,7 @@ use super::{Context, Ended};
 use crate::model::{plural, printable};
 use crate::ops::team::export::{self, Wish};
 
-/// Write the team to a file that `squad import` takes
+/// Write the team to a file for `squad import`
 ///
 /// The file is a git bundle with the team's folder as it is committed, byte for byte. Lines that look like secrets stop
 /// the export. The ledger, with all that the repository's teams did, decided and learned, is in it only with --ledger.

@@ -5,12 +5,12 @@ use crate::ops::ledger::gc;
 
 /// Pack the ledger and remove old snapshots and sessions
 ///
-/// Each ledger entry is a small pack in git's object database, and squad folds these packs as they accumulate. `gc`
-/// folds them into one now, runs git's own maintenance for loose objects, and forgets the work tree snapshots of
-/// finished runs. It deletes no object that is not in another pack.
+/// Each ledger entry is a small pack in git's object database, and squad merges these packs as they accumulate. `gc`
+/// merges them into one now, runs git's own maintenance for loose objects, and removes the work tree snapshots of
+/// finished runs. It deletes an object only if another pack has it.
 ///
-/// Of what the engine has stored of sessions under `.git/squad/homes`, it removes those of completed runs after 3 days, or
-/// when they take more than 256 MiB together, and all others after 14 days; never those of live runs.
+/// It also removes sessions that the engine stored under `.git/squad/homes`: those of completed runs after 3 days, or the
+/// oldest of them beyond 256 MiB in total, and all others after 14 days. Sessions of live runs are never removed.
 #[derive(clap::Args)]
 #[command(after_help = "Examples:\n  squad gc\n  squad gc --json")]
 pub(super) struct Args {}
@@ -24,22 +24,22 @@ impl Args {
             return Ok(0);
         }
         if tidied.snapshots > 0 {
-            ui.data(&format!("{} of runs that are over forgotten", plural(tidied.snapshots, "snapshot")));
+            ui.data(&format!("{} of finished runs removed", plural(tidied.snapshots, "snapshot")));
         }
         if tidied.sessions > 0 {
             let megabytes = tidied.session_bytes as f64 / 1e6;
-            ui.data(&format!("{} of {megabytes:.1} MB removed", plural(tidied.sessions, "stored session")));
+            ui.data(&format!("{} removed ({megabytes:.1} MB)", plural(tidied.sessions, "stored session")));
         }
-        let said = |extent: &Extent| {
+        let extent = |extent: &Extent| {
             format!(
-                "{} of {} KiB and {} of the ledger of {} KiB",
+                "{} ({} KiB) and {} ({} KiB)",
                 plural(extent.objects, "loose object"),
                 extent.kibibytes,
-                plural(extent.packs, "pack"),
+                plural(extent.packs, "ledger pack"),
                 extent.pack_kibibytes
             )
         };
-        ui.data(&format!("{} before, {} now", said(&tidied.before), said(&tidied.after)));
+        ui.data(&format!("{} before, {} now", extent(&tidied.before), extent(&tidied.after)));
         Ok(0)
     }
 }

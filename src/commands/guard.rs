@@ -2,7 +2,7 @@ use super::{Context, Ended};
 use crate::error::Failure;
 use crate::ops::team::engines;
 
-/// Outlive squad and end what its engine leaves behind; squad starts this itself
+/// Outlive squad and stop the processes its engine leaves behind; squad starts this itself
 #[derive(clap::Args)]
 pub(super) struct Args {
     /// The variable that marks the engine's processes
@@ -13,8 +13,8 @@ pub(super) struct Args {
 
 impl Args {
     pub(super) fn run(self, context: &mut Context<'_>) -> Ended {
-        let heard = context.ui.read_input().map_err(|error| Failure::failed(error.to_string()))?;
-        engines::guard(context.env, &self.name, &self.value, &heard)?;
+        let input = context.ui.read_input().map_err(|error| Failure::failed(error.to_string()))?;
+        engines::guard(context.env, &self.name, &self.value, &input)?;
         Ok(0)
     }
 }

@@ -3,11 +3,11 @@ use clap::Subcommand;
 use super::{Context, Ended, say_passed_hooks};
 use crate::model::{plural, printable};
 use crate::ops::Project;
-use crate::ops::decisions::history::{self, Folded};
+use crate::ops::decisions::history::{self, HistoryLanding};
 use crate::settings::Layer;
 use crate::ui::Ui;
 
-/// Move what agents have learned into their history
+/// Add what agents have learned to their history files
 #[derive(clap::Args)]
 pub(super) struct Args {
     #[command(subcommand)]
@@ -20,8 +20,8 @@ enum Command {
     ///
     /// Agents record what they learn in the ledger, and their prompts include it from there. This command appends it to
     /// `## Learnings` in `.squad/agents/AGENT/history.md`, where people can review and edit it; the rest of the file
-    /// stays as it is. Each learning lands once, on one branch. If the branch cannot take a commit now, learnings wait;
-    /// your index, stash and edits stay untouched.
+    /// does not change. Each learning lands once, on one branch. If the branch cannot take a commit now, the learnings
+    /// wait. Your index, stash and edits stay untouched.
     #[command(after_help = "\
 Examples:
   squad history land --dry-run
@@ -46,43 +46,43 @@ impl Args {
         let Command::Land { agent, dry_run } = self.command;
         let project = Project::open(context.env, &context.directory, Layer::default())?;
         project.insist_on_readable()?;
-        let folded = match dry_run {
+        let landing = match dry_run {
             true => history::plan(context.env, &project, agent.as_deref())?,
             false => history::land(context.env, &project, agent.as_deref())?,
         };
-        if folded.commit.is_some() {
+        if landing.commit.is_some() {
             say_passed_hooks(&mut context.ui, &project);
         }
         if context.ui.json() {
-            context.ui.value(&folded);
+            context.ui.value(&landing);
         } else {
-            said(&mut context.ui, &folded, dry_run);
+            show(&mut context.ui, &landing, dry_run);
         }
         Ok(0)
     }
 }
 
-fn said(ui: &mut Ui, folded: &Folded, dry_run: bool) {
-    for (agent, count) in &folded.strangers {
+fn show(ui: &mut Ui, landing: &HistoryLanding, dry_run: bool) {
+    for (agent, count) in &landing.strangers {
         ui.warning(&format!(
-            "{} of `{agent}` stay in the ledger: nobody of that name is on the roster",
+            "{} of `{agent}` stay in the ledger: no agent of that name is on the roster",
             plural(*count, "learning")
         ));
     }
-    if folded.histories.is_empty() {
+    if landing.histories.is_empty() {
         return ui.say("There is nothing to land.");
     }
-    for history in &folded.histories {
+    for history in &landing.histories {
         match dry_run {
             true => ui.data(&printable(&history.diff)),
             false => ui.data(&printable(&format!("{}  {}", history.file, plural(history.learnings.len(), "learning")))),
         }
     }
-    let count = plural(folded.histories.iter().map(|history| history.learnings.len()).sum(), "learning");
-    match &folded.commit {
+    let count = plural(landing.histories.iter().map(|history| history.learnings.len()).sum(), "learning");
+    match &landing.commit {
         Some(commit) => {
-            ui.say(&format!("{count} landed on {} in {}.", folded.branch, commit.get(..10).unwrap_or(commit)));
+            ui.say(&format!("{count} landed on {} in {}.", landing.branch, commit.get(..10).unwrap_or(commit)));
         }
-        None => ui.say(&format!("{count} would land on {}.", folded.branch)),
+        None => ui.say(&format!("{count} would land on {}.", landing.branch)),
     }
 }

@@ -5,7 +5,7 @@ use crate::model::{plural, printable};
 use crate::ops::Workspace;
 use crate::ops::team::import::{self, Imported, Wish};
 
-/// Install the team of a file
+/// Install a team from a file
 ///
 /// Takes what `squad export` wrote, or `squad-export.json` of the npm tool of the same name, and puts the team into
 /// `.squad/` at the repository's root, in one commit. Entries of the ledger in it are added to the ledger here. Where
@@ -18,7 +18,7 @@ Examples:
 pub(super) struct Args {
     /// What `squad export` wrote, or `squad-export.json`
     file: PathBuf,
-    /// Name what would be written and write nothing
+    /// List what would be written, and write nothing
     #[arg(long, short = 'n')]
     dry_run: bool,
     /// Write the files but do not commit them

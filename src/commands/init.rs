@@ -11,9 +11,9 @@ use crate::ui::{GOOD, Ui};
 /// Install a team in this repository
 ///
 /// Writes a small `.squad/` folder to the root of the repository and commits it: six agents with charters, a
-/// routing table, notes on decisions and a configuration file. What the repository shows of its purpose, languages,
-/// commands and folders is filled in. At a terminal it asks what the project is for, who is on the team and which engine
-/// runs it, unless --preset or --agents say so. It writes nothing else, and changes nothing where a team already exists.
+/// routing table, notes on decisions and a configuration file. Purpose, languages, commands and folder owners are filled
+/// in from the repository. At a terminal it asks what the project is for, who is on the team and which engine runs it,
+/// unless --preset or --agents say so. It writes nothing else, and changes nothing if a team already exists.
 #[derive(clap::Args)]
 #[command(after_help = "\
 Examples:

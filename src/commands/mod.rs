@@ -67,15 +67,15 @@ const EXAMPLES: &str = "\
 Examples:
   squad demo                                      See a team at work; no login, no network
   squad init                                      Install a team in this repository
-  squad orchestrate \"Add a health endpoint\"       Let it work
-  squad route \"Fix the login form\"               Who would work, and why
-  squad log                                       What happened
-  squad decisions list                            What was decided
+  squad orchestrate \"Add a health endpoint\"       Give the team a task
+  squad route \"Fix the login form\"                Show who would work on it, and why
+  squad log                                       Show what happened
+  squad decisions list                            Show what was decided
 
-Exit codes: 0 done, 1 the work failed, 2 usage, 3 the team or configuration cannot be used, 4 no engine,
-5 stopped by policy or budget, 130 interrupted.";
+Exit codes: 0 done, 1 the work failed, 2 usage, 3 the team or configuration cannot be used,
+4 no engine, 5 stopped by policy or budget, 130 interrupted.";
 
-/// A value of a flag that cannot be used is a mistake in the call; in a file it is a warning.
+/// An invalid value is a usage error in a flag; in a file it is only a warning.
 fn insist_on_flags(project: &Project) -> Result<(), Failure> {
     let is_flags = |problem: &&Problem| problem.code == "config-bad-value" && problem.file.starts_with("--");
     match project.problems.iter().find(is_flags) {
@@ -84,15 +84,15 @@ fn insist_on_flags(project: &Project) -> Result<(), Failure> {
     }
 }
 
-/// Says, once in a repository, that a commit of squad's has passed over its hooks.
+/// Warns, once per repository, that squad's commits do not run its hooks.
 fn say_passed_hooks(ui: &mut Ui, workspace: &Workspace) {
     if let Some(said) = hooks::passed_over(workspace) {
         ui.warning(&said);
-        ui.hint("hooks are for people's changes; squad commits only its own files, and says this once");
+        ui.hint("hooks are for people's changes; squad commits only its own files. This is said once");
     }
 }
 
-/// What every command takes.
+/// Options of every command.
 #[derive(clap::Args)]
 pub(crate) struct Globals {
     /// Work in DIR
@@ -150,17 +150,17 @@ enum Command {
     Guard(guard::Args),
 }
 
-/// What a command has to hand: the world, the folder it works in, and somebody to talk to.
+/// What a command works with: the environment, its folder and the terminal.
 pub(crate) struct Context<'a> {
     pub(crate) env: &'a Env,
     pub(crate) directory: PathBuf,
     pub(crate) ui: Ui,
-    /// A command that was stopped, and that this one has finished or taken back.
+    /// An earlier command that was stopped; this one has finished or undone it.
     pub(crate) recovered: Option<Recovered>,
 }
 
 impl Context<'_> {
-    /// Where the very same command was stopped and this call has finished it: its commit, if it made one.
+    /// `Some` if this call has finished the same command, stopped earlier: its commit, if it made one.
     fn finished(&self, command: &str) -> Option<Option<String>> {
         match self.recovered.as_ref()? {
             Recovered { command: stopped, outcome: Outcome::Finished { commit }, .. } if stopped == command => {
@@ -170,7 +170,7 @@ impl Context<'_> {
         }
     }
 
-    /// An answer as JSON, with what of the ledger could not be read for it, where there is such a thing.
+    /// Prints an answer as JSON, adding the parts of the ledger that could not be read to its `problems`.
     fn value(&mut self, answer: impl Serialize) {
         let problems = self.env.damage.problems();
         let mut value = serde_json::to_value(answer).unwrap_or_default();
@@ -184,22 +184,22 @@ impl Context<'_> {
     }
 }
 
-/// An exit code, or why there is none.
+/// An exit code, or the failure.
 type Ended = Result<u8, Failure>;
 
 impl Arguments {
-    /// Runs the command. The context comes back for what is left to say.
+    /// Runs the command. Returns the context, so that the caller can report what is left.
     pub(crate) fn run<'a>(self, mut context: Context<'a>) -> (Context<'a>, Ended) {
         if self.command.writes_to_the_branch()
             && let Err(failure) = begun::finish(&mut context)
         {
             return (context, Err(failure));
         }
-        // The doctor has it among other problems.
+        // The doctor lists interrupted commands among its problems.
         let is_doctor = matches!(self.command, Command::Doctor(_));
         let (mut context, ended) = self.perform(context);
         if !is_doctor || ended.is_err() {
-            begun::name(&mut context);
+            begun::report(&mut context);
         }
         (context, ended)
     }
@@ -243,7 +243,7 @@ impl Arguments {
 }
 
 impl Command {
-    /// Commits, index or files of the work tree.
+    /// Whether the command changes commits, the index or the work tree.
     fn writes_to_the_branch(&self) -> bool {
         match self {
             Self::Init(_) => true,

@@ -1,12 +1,12 @@
 use crate::ops::team::membership::Outlet;
 
-/// What becomes of changes that can be shown by their names or as a patch.
+/// Whether changes are listed, shown as a patch, written, or committed.
 #[derive(clap::Args)]
 pub(super) struct OutletArgs {
-    /// Name what would change and change nothing
+    /// List what would change, and change nothing
     #[arg(long, short = 'n')]
     dry_run: bool,
-    /// Show what would change as a patch and change nothing
+    /// Show what would change as a patch, and change nothing
     #[arg(long)]
     pub(super) diff: bool,
     /// Write the files but do not commit them

@@ -5,23 +5,23 @@ use crate::ui::Ui;
 
 /// Take squad out of this repository
 ///
-/// Deletes squad's refs (the ledger, rescues), its folder beside git's own and its entries in git's configuration.
-/// Commits and files on your branches stay. Names first what no remote has, and then removes it only with --force. Your
-/// own configuration of squad stays.
+/// Deletes squad's refs (the ledger and rescues), its local folders and its entries in git's configuration. Commits and
+/// files on your branches stay, and so does your own squad configuration. Lists what no remote has, and removes that
+/// only with --force.
 #[derive(clap::Args)]
 #[command(after_help = "\
 Examples:
-  squad remove --dry-run        Name what would go
-  squad remove                  Keep the team's files
+  squad remove --dry-run        List what would be removed
+  squad remove                  Remove squad, but keep the team's files
   squad remove --team           Delete .squad/ too, in one commit")]
 pub(super) struct Args {
     /// Delete the team's folder too, in one commit
     #[arg(long)]
     team: bool,
-    /// Remove what no remote has, too
+    /// Also remove what no remote has
     #[arg(long)]
     force: bool,
-    /// Name what would go and change nothing
+    /// List what would be removed, and change nothing
     #[arg(long, short = 'n')]
     dry_run: bool,
 }
@@ -36,13 +36,13 @@ impl Args {
         let removal = remove::remove(context.env, &context.directory, wish)?;
         match context.ui.json() {
             true => context.ui.value(&removal),
-            false => said(&mut context.ui, &removal, self.dry_run),
+            false => show(&mut context.ui, &removal, self.dry_run),
         }
         Ok(0)
     }
 }
 
-fn said(ui: &mut Ui, removal: &Removal, is_shown: bool) {
+fn show(ui: &mut Ui, removal: &Removal, dry_run: bool) {
     let groups = [
         ("ref", &removal.references),
         ("setting", &removal.settings),
@@ -54,7 +54,7 @@ fn said(ui: &mut Ui, removal: &Removal, is_shown: bool) {
             ui.data(&printable(&format!("{kind:<8} {name}")));
         }
     }
-    if is_shown && !removal.unshared.is_empty() {
+    if dry_run && !removal.unshared.is_empty() {
         ui.warning(&format!("no remote has {}", list(&removal.unshared)));
         ui.hint("`squad sync` shares the ledger; without that, only --force removes it");
     }
@@ -63,8 +63,8 @@ fn said(ui: &mut Ui, removal: &Removal, is_shown: bool) {
     let counts: Vec<String> = counts.collect();
     let committed =
         removal.commit.as_ref().map(|commit| format!(", committed in {}", commit.get(..10).unwrap_or(commit)));
-    match (counts.is_empty(), is_shown) {
-        (true, _) => ui.say("There is nothing of squad's in this repository but its files on branches."),
+    match (counts.is_empty(), dry_run) {
+        (true, _) => ui.say("Nothing of squad is in this repository, except files on branches."),
         (false, true) => ui.say(&format!("{} would be removed.", list(&counts))),
         (false, false) => ui.say(&format!("Removed {}{}.", list(&counts), committed.unwrap_or_default())),
     }

@@ -41,7 +41,7 @@ Examples:
   squad rescue restore 20260105-0900 --dry-run
   squad rescue restore 20260105-0900
   squad rescue restore 20260105-0900 .squad/decisions.md
-  squad rescue restore 20260105-0900 . --to ../then    The whole work tree, beside this one")]
+  squad rescue restore 20260105-0900 . --to ../then    The whole work tree, next to this one")]
     Restore {
         /// The rescue's id, or a prefix of it
         id: String,
@@ -101,7 +101,7 @@ impl Args {
             Command::Show { id } => show(ui, &rescue::show(env, directory, &id)?),
             Command::Restore { id, paths, to, staged, dry_run } => {
                 let wish = Wish { id, paths, to, staged, is_rehearsal: dry_run };
-                said(ui, &rescue::restore(env, directory, &wish)?);
+                show_restored(ui, &rescue::restore(env, directory, &wish)?);
             }
             Command::Drop { ids, before } => {
                 let dropped = rescue::give_up(env, directory, &ids, before)?;
@@ -143,7 +143,7 @@ fn show(ui: &mut Ui, shown: &Shown) {
         }
     }
     for file in &shown.contents {
-        let staged = if file.staged { ui.out_paint(FAINT, "  (the index held something else)") } else { String::new() };
+        let staged = if file.staged { ui.out_paint(FAINT, "  (the staged content differs)") } else { String::new() };
         ui.data(&format!("{:<10} {}{staged}", file.state, printable(&file.path)));
     }
     for left in &rescue.left_out {
@@ -154,20 +154,20 @@ fn show(ui: &mut Ui, shown: &Shown) {
     }
 }
 
-fn said(ui: &mut Ui, restored: &Restored) {
+fn show_restored(ui: &mut Ui, restored: &Restored) {
     if ui.json() {
         return ui.value(restored);
     }
     restored.written.iter().chain(&restored.overwritten).for_each(|path| ui.data(&printable(path)));
     let count = restored.written.len() + restored.overwritten.len();
-    let same = if restored.same > 0 { format!("; {} as they were", restored.same) } else { String::new() };
+    let same = if restored.same > 0 { format!("; {} unchanged", restored.same) } else { String::new() };
     let verb = if restored.dry_run { "would be restored" } else { "restored" };
     ui.say(&format!("{} {verb}{same}.", plural(count, "file")));
     if !restored.overwritten.is_empty() {
         let files = printable(&list(&restored.overwritten));
         match &restored.saved {
             Some(id) => ui.say(&format!("The previous content of {files} is in rescue {id}.")),
-            None => ui.say(&format!("{files} would be overwritten, and kept first.")),
+            None => ui.say(&format!("{files} would be saved to a new rescue, then overwritten.")),
         }
     }
 }

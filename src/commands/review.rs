@@ -7,7 +7,7 @@ use crate::ops::Workspace;
 use crate::ops::ledger::log;
 use crate::ops::run::lockouts;
 
-/// Reviews of agents' work
+/// Lift lockouts that a review imposed
 #[derive(clap::Args)]
 pub(super) struct Args {
     #[command(subcommand)]
@@ -19,17 +19,18 @@ enum Command {
     Lift(Lift),
 }
 
-/// Let those work again whose work the run's reviewer rejected
+/// Let the authors of rejected work change those files again
 ///
-/// An agent whose work was rejected is not routed to, and may not write, the files it had changed, until somebody's work
-/// on them is approved or two weeks have passed. An @mention in the message, or --agent, lifts it for one run.
+/// After a reviewer rejects an agent's work, the agent may not write the files it had changed, and messages that name
+/// them are not routed to it, until somebody's work on them is approved or two weeks have passed. An @mention in the
+/// message, or --agent, lifts the lockout for one run.
 #[derive(clap::Args)]
 #[command(after_help = "\
 Examples:
   squad review lift 20260105-090000-a1b2c3
-  squad log                                   Which runs there were")]
+  squad log                                   Find the run's id")]
 struct Lift {
-    /// The run, or the beginning of its id
+    /// The run's id, or a prefix of it
     run: String,
 }
 
@@ -40,8 +41,8 @@ impl Args {
         let run = log::one_run(&workspace.repository, &workspace.ledger_prefix(), &id)?;
         let lifted = lockouts::lift(context.env, &workspace, &run)?;
         if lifted.is_empty() {
-            return Err(Failure::usage(format!("no review of run {run} locks anybody out"))
-                .hint("a lockout ends with an approval, and after two weeks"));
+            return Err(Failure::usage(format!("run {run} locks nobody out"))
+                .hint("a lockout ends with an approval or after two weeks"));
         }
         let ui = &mut context.ui;
         if ui.json() {

@@ -20,7 +20,7 @@ Examples:
   squad scrub --value-stdin --dry-run < secret.txt          Where it is
   squad scrub --value-stdin --yes < secret.txt              Remove it
   squad scrub --value-stdin --yes --prune < secret.txt      Remove it, and the old objects too
-  squad scrub --value-stdin                                 Type it, unseen
+  squad scrub --value-stdin                                 Type it without echo
   squad scrub --undo                                        Put it back
   squad scrub --kind github-token
   squad scrub --rescan --dry-run                            What today's rules find")]
@@ -63,7 +63,7 @@ impl Args {
                 ui.value(&serde_json::json!({ "undone": { "entries": entries, "rescues": rescues } }));
             } else {
                 let (entries, rescues) = (plural(entries, "entry"), plural(rescues, "rescue"));
-                ui.say(&format!("Put back into {entries} of the ledger and {rescues}."));
+                ui.say(&format!("Restored it in {entries} of the ledger and {rescues}."));
             }
             return Ok(0);
         }
@@ -79,12 +79,12 @@ impl Args {
                 found
             } else {
                 if !found.is_nothing() {
-                    self.insist_on_consent(ui, &found)?;
+                    self.ask_for_consent(ui, &found)?;
                 }
                 scrub::scrub(env, directory, search, false)?
             });
         } else {
-            insist(ui, self.yes, "Remove the old objects from git's object database, for good?")?;
+            require_consent(ui, self.yes, "Remove the old objects from git's object database, for good?")?;
         }
         let pruned = if self.prune { Some(scrub::prune(env, directory)?) } else { None };
         if ui.json() {
@@ -92,10 +92,10 @@ impl Args {
             ui.value(&serde_json::json!({ name: scrubbed, "pruned": pruned }));
         } else {
             if let Some(scrubbed) = &scrubbed {
-                said(ui, scrubbed, self.prune);
+                show(ui, scrubbed, self.prune);
             }
             if let Some(pruned) = &pruned {
-                said_pruned(ui, pruned);
+                show_pruned(ui, pruned);
             }
         }
         Ok(u8::from(pruned.is_some_and(|pruned| !pruned.left.is_empty())))
@@ -103,28 +103,28 @@ impl Args {
 }
 
 impl Args {
-    fn insist_on_consent(&self, ui: &mut Ui, found: &Scrubbed) -> Result<(), Failure> {
+    fn ask_for_consent(&self, ui: &mut Ui, found: &Scrubbed) -> Result<(), Failure> {
         if !self.yes && ui.can_ask() && !ui.json() {
-            places(ui, found);
+            show_places(ui, found);
         }
-        let objects = if self.prune { ", and the old objects for good" } else { "" };
-        insist(ui, self.yes, &format!("Remove it from {}{objects}?", extent(found)))
+        let objects = if self.prune { ", and delete the old objects for good" } else { "" };
+        require_consent(ui, self.yes, &format!("Remove it from {}{objects}?", extent(found)))
     }
 }
 
-/// Goes on only where the user agrees: by `--yes`, or at the terminal.
-fn insist(ui: &mut Ui, is_agreed: bool, question: &str) -> Result<(), Failure> {
+/// Fails unless the user agrees, by `--yes` or at the terminal.
+fn require_consent(ui: &mut Ui, is_agreed: bool, question: &str) -> Result<(), Failure> {
     if is_agreed || ui.confirm(question) {
         return Ok(());
     }
     let (message, hint) = match ui.can_ask() && !ui.json() {
-        true => ("nothing was changed", "--dry-run shows what would be"),
+        true => ("nothing was changed", "--dry-run shows what would be changed"),
         false => ("this needs --yes: nobody can be asked here", "--dry-run shows what would be changed"),
     };
     Err(Failure::usage(format!("{question} {message}")).hint(hint))
 }
 
-/// One line end belongs to the file or the pipe that it came through.
+/// Reads the value, without the line end that a file or pipe adds.
 fn value(ui: &Ui) -> Result<String, Failure> {
     let unreadable = |error: std::io::Error| Failure::failed(format!("cannot read the value: {error}"));
     let bytes = ui.read_secret("Value to remove (not shown): ").map_err(unreadable)?;
@@ -132,10 +132,10 @@ fn value(ui: &Ui) -> Result<String, Failure> {
     Ok(text.strip_suffix('\n').map_or(&*text, |text| text.strip_suffix('\r').unwrap_or(text)).to_owned())
 }
 
-/// Where it is, or was.
-fn places(ui: &mut Ui, scrubbed: &Scrubbed) {
+/// Lists where it is, or was.
+fn show_places(ui: &mut Ui, scrubbed: &Scrubbed) {
     for (path, kinds) in &scrubbed.entries {
-        // The kind of a value that was given: it has not been scrubbed yet, perhaps.
+        // A given value has the kind `scrubbed`, which would be wrong before it is.
         let kinds = kinds.iter().map(|kind| if kind == SCRUBBED { "the value" } else { kind });
         ui.data(&printable(&format!("ledger   {path}  {}", list(kinds))));
     }
@@ -150,8 +150,8 @@ fn extent(scrubbed: &Scrubbed) -> String {
     format!("{entries} of the ledger and {rescues}")
 }
 
-fn said(ui: &mut Ui, scrubbed: &Scrubbed, prunes: bool) {
-    places(ui, scrubbed);
+fn show(ui: &mut Ui, scrubbed: &Scrubbed, prunes: bool) {
+    show_places(ui, scrubbed);
     match (scrubbed.is_nothing(), scrubbed.dry_run) {
         (true, _) => ui.say("It is neither in the ledger nor in a rescue."),
         (false, true) => ui.say(&format!("It would be removed from {}.", extent(scrubbed))),
@@ -164,17 +164,17 @@ fn said(ui: &mut Ui, scrubbed: &Scrubbed, prunes: bool) {
     }
     for remote in &scrubbed.remotes {
         ui.warning(&format!("`{remote}` still has the old ledger, as far as this clone knows"));
-        ui.hint("`squad sync` says how to replace it; other clones take that over with their next `squad sync`");
+        ui.hint("`squad sync` says how to replace it; other clones follow with their next `squad sync`");
     }
     for place in &scrubbed.branches {
-        ui.warning(&format!("{place} holds it; branches are yours to rewrite"));
+        ui.warning(&format!("{place} contains it; squad does not rewrite branches"));
     }
     for place in &scrubbed.local {
-        ui.warning(&format!("{place} holds it; it may be removed, with the session it belongs to"));
+        ui.warning(&format!("{place} contains it; you may delete it, together with its session"));
     }
 }
 
-fn said_pruned(ui: &mut Ui, pruned: &Pruned) {
+fn show_pruned(ui: &mut Ui, pruned: &Pruned) {
     ui.say(&format!("{} removed from the object database.", plural(pruned.removed, "object")));
     if let [first, ..] = &pruned.left[..] {
         ui.warning(&format!("{} could not be removed, such as {first}", plural(pruned.left.len(), "object")));

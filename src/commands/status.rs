@@ -6,8 +6,7 @@ use crate::ops::team::status::{WatchStatus, status};
 
 /// Show what is going on
 ///
-/// Names the live runs of this repository, from all its work trees, with their agents and sessions. `squad cancel` ends
-/// one.
+/// Lists the live runs in all work trees of this repository, with their agents and sessions. `squad cancel` ends a run.
 #[derive(clap::Args)]
 #[command(after_help = "Examples:\n  squad status\n  squad status --json")]
 pub(super) struct Args {}
@@ -26,23 +25,23 @@ impl Args {
             (Some(team), _) => {
                 ui.data(&format!("team        {}", printable(&team.folder)));
                 if let Some(due) = &team.upgrade {
-                    ui.data(&format!("upgrade     {}", due_for(due)));
+                    ui.data(&format!("upgrade     {}", upgrade(due)));
                 }
             }
             (None, Some(path)) => {
                 ui.data(&format!(
-                    "team        none; {path} is in the way, it is no folder: move it, then `squad init`"
+                    "team        none; {path} is in the way, because it is not a folder: move it, then `squad init`"
                 ));
             }
-            (None, None) => ui.data("team        none; `squad init` makes one"),
+            (None, None) => ui.data("team        none; `squad init` installs one"),
         }
         ui.data(&format!("ledger      {}", plural(status.ledger.entries, "entry")));
         if let Some(WatchStatus { watcher, state }) = &status.watch {
-            let said = state.as_ref().map_or_else(|| "starting its engine".to_owned(), watching);
-            ui.data(&printable(&format!("watch       process {}, {said}", watcher.pid)));
+            let state = state.as_ref().map_or_else(|| "starting its engine".to_owned(), watch_state);
+            ui.data(&printable(&format!("watch       process {}, {state}", watcher.pid)));
         }
         for run in &status.runs_lost {
-            ui.data(&format!("runs        {run} was killed; `squad orchestrate --resume {run}` goes on with it"));
+            ui.data(&format!("runs        {run} was killed; `squad orchestrate --resume {run}` resumes it"));
         }
         if status.runs_live.is_empty() && status.runs_lost.is_empty() {
             ui.data("runs        none");
@@ -50,14 +49,14 @@ impl Args {
         for live in &status.runs_live {
             ui.data(&format!("runs        {} {}", live.run.run, printable(&first_line(&live.run.message, 60))));
             for question in live.questions.iter().filter(|question| question.agent.is_none()) {
-                ui.data(&format!("            {}", waiting(question)));
+                ui.data(&format!("            {}", open_question(question)));
             }
             for (agent, state) in &live.agents {
                 let session =
                     status.sessions.iter().find(|one| one.run.as_ref() == Some(&live.run.run) && one.agent == *agent);
-                ui.data(&format!("            {agent:<12} {}", standing(*state, session)));
+                ui.data(&format!("            {agent:<12} {}", agent_state(*state, session)));
                 for question in live.questions.iter().filter(|question| question.agent.as_ref() == Some(agent)) {
-                    ui.data(&format!("            {:<12} {}", "", waiting(question)));
+                    ui.data(&format!("            {:<12} {}", "", open_question(question)));
                 }
             }
         }
@@ -65,19 +64,19 @@ impl Args {
     }
 }
 
-fn waiting(question: &OpenQuestion) -> String {
+fn open_question(question: &OpenQuestion) -> String {
     let (since, text) = (question.since.strftime("%H:%M:%S"), first_line(&question.short(), 100));
     printable(&format!("waits for an answer since {since} UTC: {text}"))
 }
 
-fn due_for(Due { release, newest }: &Due) -> String {
+fn upgrade(Due { release, newest }: &Due) -> String {
     match release < newest {
         true => format!("from release {release} to {newest} is due: `squad upgrade`"),
-        false => format!("a newer squad wrote its files: release {release}, and this one knows {newest}"),
+        false => format!("a newer squad wrote its files: release {release}; this squad knows {newest}"),
     }
 }
 
-fn watching(state: &WatchState) -> String {
+fn watch_state(state: &WatchState) -> String {
     let WatchState { engine, engine_version: version, connection, sessions, .. } = state;
     let sessions = list(sessions.iter().map(|(agent, state)| format!("{agent} {state}")));
     let sessions = if sessions.is_empty() { "no session yet".to_owned() } else { sessions };
@@ -85,7 +84,7 @@ fn watching(state: &WatchState) -> String {
     format!("{engine}{version} {connection}; {sessions}")
 }
 
-fn standing(state: AgentState, session: Option<&SessionStatus>) -> String {
+fn agent_state(state: AgentState, session: Option<&SessionStatus>) -> String {
     let state = match state {
         AgentState::Waiting => "waiting".to_owned(),
         AgentState::Working => "working".to_owned(),

@@ -11,12 +11,12 @@ use crate::ui::Ui;
 #[derive(clap::Args)]
 #[command(after_help = "\
 Examples:
-  squad sync --dry-run       What would go where
-  squad sync                 With the remote that this branch follows, else `origin`
-  squad sync upstream --yes  The first time, without a question
-  squad sync --own-ref --yes In CI, where many jobs push at once")]
+  squad sync --dry-run        Show what would be pushed
+  squad sync                  Sync with the remote that this branch tracks, else `origin`
+  squad sync upstream --yes   Agree to the first sync without a question
+  squad sync --own-ref --yes  In CI, where many jobs push at once")]
 pub(super) struct Args {
-    /// A configured remote
+    /// A configured remote; by default the one that this branch tracks, else `origin`
     remote: Option<String>,
     /// Only show what would be pushed
     #[arg(long, short = 'n')]
@@ -38,7 +38,7 @@ impl Args {
         let ui = &mut context.ui;
         let synced = sync::sync(context.env, &context.directory, &wish, |plan| {
             ui.confirm(&format!(
-                "{} would go to `{}`, for everyone who can read it, and {} would come. Keep the ledger there?",
+                "{} would be pushed to `{}`, for everyone who can read it, and {} fetched. Store the ledger there?",
                 plural(plan.sent, "entry"),
                 plan.remote,
                 plural(plan.taken, "entry")
@@ -47,26 +47,26 @@ impl Args {
         if context.ui.json() {
             context.value(&synced);
         } else {
-            tell(&mut context.ui, &synced);
+            show(&mut context.ui, &synced);
         }
         Ok(0)
     }
 }
 
-fn tell(ui: &mut Ui, synced: &Synced) {
+fn show(ui: &mut Ui, synced: &Synced) {
     let (sent, taken) = (plural(synced.sent, "entry"), plural(synced.taken, "entry"));
     if synced.dry_run {
-        ui.data(&format!("{sent} would go to {}, {taken} would come", synced.remote));
+        ui.data(&format!("{sent} would be pushed to {}, {taken} fetched", synced.remote));
         return;
     }
     if let (Some(reason), Some(reference)) = (&synced.refused, &synced.reference) {
         if reference.starts_with("refs/heads/") {
             ui.warning(&format!("{} refuses refs for the ledger: {reason}", synced.remote));
-            ui.hint(&format!("it is kept in the branch {reference} there until that changes"));
+            ui.hint(&format!("the ledger is in its branch {reference} until that changes"));
         } else {
             ui.warning(&format!("{} rejected refs/squad/log this time: {reason}", synced.remote));
-            ui.hint(&format!("it has every entry all the same, also under {reference}; the next sync tries again"));
+            ui.hint(&format!("every entry is there all the same, under {reference}; the next sync tries again"));
         }
     }
-    ui.data(&format!("{sent} sent to {}, {taken} taken from there", synced.remote));
+    ui.data(&format!("{sent} pushed to {}, {taken} fetched", synced.remote));
 }

@@ -1,4 +1,4 @@
-//! Tiers, as they are typed.
+//! The tiers as command line values.
 
 use crate::model::Tier;
 

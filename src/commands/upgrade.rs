@@ -8,8 +8,8 @@ use crate::ui::Ui;
 /// Bring the files that squad installed up to date
 ///
 /// Merges what this squad installs into what your team has made of it, in one commit that `git revert` undoes. Your
-/// edits are kept. Where you and squad changed the same lines, your file stays and squad's new one is written beside it,
-/// as FILE.new, uncommitted. team.md, decisions, histories and all files of your own are never touched, and neither is a
+/// edits are kept. If you and squad changed the same lines, your file stays and squad's version is written next to it as
+/// FILE.new, uncommitted. team.md, decisions, histories and all files of your own are never touched, and neither is a
 /// team that squad did not install. squad never upgrades by itself; `squad status` says when an upgrade is due.
 #[derive(clap::Args)]
 #[command(after_help = "\

@@ -12,31 +12,31 @@ use crate::view::{Board, Live, Watched, keys};
 /// Keep the team's sessions warm and up to date
 ///
 /// Starts the engine once and opens a session for each core agent (`sessions.core`). While it runs, `squad orchestrate`
-/// in another terminal works in these sessions instead of starting an engine of its own. When a charter changes, the
-/// sessions made of it are made anew, with their history; one at work when its turn is over. Sessions that nobody needs
-/// for `sessions.idle_timeout` are suspended. Ctrl-C ends it, and with it the runs that are going on.
+/// in another terminal works in these sessions instead of starting an engine of its own. When a charter changes, its
+/// sessions are recreated with their history, a busy one at the end of its turn. Sessions that are not used for
+/// `sessions.idle_timeout` are suspended. Ctrl-C ends the watch and all its runs.
 ///
-/// On a terminal, a row for each agent stands below the lines. Keys: up and down (or k and j) choose an agent, Enter shows
-/// only what it says and does, Esc goes back; `c` cancels its work, `a` answers what it asks, `?` shows the keys, `q` ends
-/// the watch. A question is asked where the work was asked for, and can be answered in either place.
+/// On a terminal, the last lines show a row for each agent. Keys: up and down (or k and j) select an agent, Enter shows
+/// only its output, Esc goes back; `c` cancels its work, `a` answers its question, `?` shows the keys, `q` ends the watch.
+/// A question also appears in the terminal that started the run; answer it in either.
 ///
-/// It commits nothing: what agents decide is landed by the `squad orchestrate` that asked for the work.
+/// The watch commits nothing: the `squad orchestrate` that started a run lands its decisions.
 ///
-/// With --json, stdout carries every event of every run, one a line.
+/// With --json, prints every event of every run to stdout, one per line.
 #[derive(clap::Args)]
 #[command(after_help = "\
 Examples:
-  squad watch                        Keep the team ready, and show what it does
-  squad watch --json                 Every event, for programs
+  squad watch                        Keep the team ready and show what it does
+  squad watch --json                 Print every event, for programs
   squad watch --engine rehearsal     No model, no login, no network")]
 pub(super) struct Args {
     /// The engine that runs the sessions; `squad engines` lists them
     #[arg(long, value_name = "NAME")]
     engine: Option<String>,
-    /// The script that the rehearsal engine plays; chooses that engine
+    /// A script for the rehearsal engine; implies `--engine rehearsal`
     #[arg(long, value_name = "FILE")]
     script: Option<String>,
-    /// How many agents work at the same time, in all runs
+    /// How many agents work at the same time, in all runs together
     #[arg(long, value_name = "N")]
     max_concurrent: Option<String>,
 }

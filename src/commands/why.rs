@@ -8,9 +8,9 @@ use crate::ui::{FAINT, STRONG, Ui};
 /// Show where a line, a file or a decision comes from
 ///
 /// Names the task, agent, run, review and decisions behind it. The answer comes from what agents wrote through
-/// their tools, as recorded in the ledger, so squashed and rebased commits do not matter. What a shell command
-/// wrote is unknown. Where the answer is not certain (the same line stands in other files, or more often in this
-/// one than a run wrote it), squad prints "unknown" with the reason and exits with 1.
+/// their tools, as recorded in the ledger, so squashed and rebased commits do not matter. Lines that a shell command
+/// wrote are unknown. If the answer is not certain (the line also occurs in other files, or more often in this one
+/// than a run wrote it), squad prints "unknown" with the reason and exits with 1.
 ///
 /// A line retyped by hand counts as restored.
 #[derive(clap::Args)]
@@ -35,13 +35,13 @@ impl Args {
         if context.ui.json() {
             context.value(&answer);
         } else {
-            shown(&mut context.ui, &answer);
+            show(&mut context.ui, &answer);
         }
         Ok(u8::from(answer.unknown.is_some()))
     }
 }
 
-fn shown(ui: &mut Ui, answer: &Answer) {
+fn show(ui: &mut Ui, answer: &Answer) {
     let place = match (&answer.path, answer.line) {
         (Some(path), Some(line)) => format!("{path}:{line}"),
         (Some(path), None) => path.clone(),
@@ -63,7 +63,7 @@ fn shown(ui: &mut Ui, answer: &Answer) {
         field("commit", &format!("{short} {} ({}, {day})", first_line(&commit.subject, 60), commit.author));
     }
     for origin in &answer.origins {
-        told(&mut field, origin);
+        show_origin(&mut field, origin);
     }
     if let Some(reason) = &answer.unknown {
         field("unknown", reason);
@@ -73,7 +73,7 @@ fn shown(ui: &mut Ui, answer: &Answer) {
     }
 }
 
-fn told(field: &mut impl FnMut(&str, &str), origin: &Origin) {
+fn show_origin(field: &mut impl FnMut(&str, &str), origin: &Origin) {
     let outcome = origin.outcome.map(|outcome| format!(", {outcome}")).unwrap_or_default();
     let agent = origin.agent.as_ref().map_or("nobody in particular", |agent| agent.as_str());
     field("agent", &format!("{agent}, in run {}{outcome}", origin.run));

@@ -99,7 +99,7 @@ impl EngineProfile {
     pub(super) fn put(&mut self, field: &str, value: &Value) -> Result<(), String> {
         let (name, rest) = field.split_once('.').unwrap_or((field, ""));
         if name == "set" {
-            let text = value.as_str().filter(|_| !rest.is_empty()).ok_or("is a table of texts")?;
+            let text = value.as_str().filter(|_| !rest.is_empty()).ok_or("must be a table of strings")?;
             self.set.get_or_insert_default().insert(rest.to_owned(), text.to_owned());
             return Ok(());
         }
@@ -144,14 +144,14 @@ impl EngineProfile {
 pub(crate) const PLACEHOLDERS: [&str; 6] = ["prompt", "chatId", "cwd", "roleId", "task", "model"];
 
 fn check_arguments(value: &Value) -> Result<(), String> {
-    const WHAT: &str = "is a list of texts, in which an inner list is left out when one of its values is missing";
+    const WHAT: &str = "must be a list of strings; an inner list is left out if one of its values is missing";
     for argument in value.as_array().ok_or(WHAT)? {
         match argument {
             Value::Array(_) => check_arguments(argument)?,
             Value::String(text) => {
                 let is_part = |name: &str| text.contains(&format!("{{{name}}}")) && text.len() > name.len() + 2;
                 if let Some(name) = PLACEHOLDERS.iter().find(|name| is_part(name)) {
-                    return Err(format!("has `{{{name}}}` within an argument; it has to be an argument of its own"));
+                    return Err(format!("has `{{{name}}}` within an argument; it must be an argument of its own"));
                 }
             }
             _ => return Err(WHAT.to_owned()),

@@ -56,7 +56,7 @@ pub(super) const KEYS: &[Key] = &[
     free("sessions.compaction_threshold", |s, _, v| {
         let number = number(v)?;
         let fraction = (number > 0.0 && number < 1.0).then_some(number);
-        let outside = || format!("is a fraction between 0 and 1, not {number}");
+        let outside = || format!("must be a fraction between 0 and 1, not {number}");
         put(&mut s.sessions.compaction_threshold, fraction.ok_or_else(outside))
     }),
     free("sessions.default_tier", |s, _, v| put(&mut s.sessions.default_tier, tier(v))),
@@ -80,7 +80,7 @@ pub(super) const KEYS: &[Key] = &[
     guarded_key("engines.*", engine_profile),
     free("agents.*", |s, name, v| {
         let agent = name.strip_suffix(".engine").filter(|agent| !agent.is_empty());
-        let agent = agent.ok_or("is no setting of an agent; `engine` is")?;
+        let agent = agent.ok_or("is not a setting of an agent; `engine` is")?;
         s.agent_engines.insert(agent.to_lowercase(), text(v)?);
         Ok(())
     }),
@@ -102,7 +102,7 @@ pub(super) fn suggestion(name: &str) -> Option<String> {
     nearest(name).map(|near| format!("did you mean `{near}`?")).or_else(|| {
         let inner = |key: &&Key| key.name.strip_prefix(name).is_some_and(|rest| rest.starts_with('.'));
         let names: Vec<_> = KEYS.iter().filter(inner).map(|key| format!("`{}`", key.name)).collect();
-        (!names.is_empty()).then(|| format!("it holds {}", crate::model::list(names)))
+        (!names.is_empty()).then(|| format!("it is a table of {}", crate::model::list(names)))
     })
 }
 
@@ -121,9 +121,9 @@ pub(super) fn owner(name: &str) -> &str {
 }
 
 fn engine_profile(settings: &mut Settings, name: &str, value: &Value) -> Result<(), String> {
-    let (engine, field) = name.split_once('.').ok_or("needs a table that says how it is started")?;
+    let (engine, field) = name.split_once('.').ok_or("must be a table that says how to start it")?;
     if engine.is_empty() || !engine.chars().all(|c| c.is_ascii_alphanumeric() || matches!(c, '-' | '_')) {
-        return Err("has a name of other characters than letters, digits, `-` and `_`".to_owned());
+        return Err("may have only letters, digits, `-` and `_` in its name".to_owned());
     }
     let mut profile = settings.engines.get(engine).cloned().unwrap_or_default();
     let put = profile.put(field, value);
@@ -133,22 +133,22 @@ fn engine_profile(settings: &mut Settings, name: &str, value: &Value) -> Result<
 }
 
 fn mcp_server(settings: &mut Settings, name: &str, value: &Value) -> Result<(), String> {
-    let (server, field) = name.split_once('.').ok_or("needs a table with `command` or `url`")?;
+    let (server, field) = name.split_once('.').ok_or("must be a table with `command` or `url`")?;
     if server.is_empty() || !server.chars().all(|c| c.is_ascii_alphanumeric() || matches!(c, '-' | '_')) {
-        return Err("has a name of other characters than letters, digits, `-` and `_`".to_owned());
+        return Err("may have only letters, digits, `-` and `_` in its name".to_owned());
     }
-    let raw = |value: &Value| value.as_str().map(str::to_owned).ok_or_else(|| needs("a text in quotes", value));
+    let raw = |value: &Value| value.as_str().map(str::to_owned).ok_or_else(|| needs("a string in quotes", value));
     let mut changed = settings.mcp.get(server).cloned().unwrap_or_default();
     match field.split_once('.').unwrap_or((field, "")) {
         ("command", "") => changed.command = Some(text(value)?),
         ("args", "") => {
-            let list = value.as_array().ok_or_else(|| needs("a list of texts", value))?;
+            let list = value.as_array().ok_or_else(|| needs("a list of strings", value))?;
             changed.args = list.iter().map(raw).collect::<Result<_, _>>()?;
         }
         ("url", "") => changed.url = Some(text(value)?),
         ("env", key) if !key.is_empty() => drop(changed.env.insert(key.to_owned(), raw(value)?)),
         ("headers", key) if !key.is_empty() => drop(changed.headers.insert(key.to_owned(), raw(value)?)),
-        _ => return Err("is none of `command`, `args`, `env`, `url` and `headers`".to_owned()),
+        _ => return Err("must be one of `command`, `args`, `env`, `url` and `headers`".to_owned()),
     }
     settings.mcp.insert(server.to_owned(), changed);
     Ok(())
@@ -160,12 +160,12 @@ fn put<T>(target: &mut T, value: Result<T, String>) -> Result<(), String> {
 }
 
 fn text(value: &Value) -> Result<String, String> {
-    let text = value.as_str().ok_or_else(|| needs("a text in quotes", value))?.trim();
+    let text = value.as_str().ok_or_else(|| needs("a string in quotes", value))?.trim();
     if text.is_empty() { Err("is empty".to_owned()) } else { Ok(text.to_owned()) }
 }
 
 fn texts(value: &Value) -> Result<Vec<String>, String> {
-    value.as_array().ok_or_else(|| needs("a list of texts", value))?.iter().map(text).collect()
+    value.as_array().ok_or_else(|| needs("a list of strings", value))?.iter().map(text).collect()
 }
 
 /// `auto`: the message decides.
@@ -174,7 +174,7 @@ fn tier(value: &Value) -> Result<Option<Tier>, String> {
     match Tier::of_work(&name) {
         _ if name == "auto" => Ok(None),
         Some(tier) => Ok(Some(tier)),
-        None => Err(format!("`{name}` is no tier; it is auto, lightweight, standard or full")),
+        None => Err(format!("`{name}` is not a tier; use auto, lightweight, standard or full")),
     }
 }
 
@@ -200,7 +200,7 @@ fn needs(what: &str, value: &Value) -> String {
 }
 
 pub(super) fn unknown(name: &str, origin: &Origin) -> Problem {
-    let problem = problem(origin, "config-unknown-key", format!("squad knows no setting `{name}`"));
+    let problem = problem(origin, "config-unknown-key", format!("there is no setting `{name}`"));
     match suggestion(name) {
         Some(suggestion) => problem.hint(suggestion),
         None => problem,

@@ -47,7 +47,7 @@ pub(crate) fn from_json(text: &str, origin: impl Fn(usize) -> Origin) -> (Layer,
         }
     };
     if !value.is_object() {
-        let problem = Problem::warning(origin(1).source(), "config-not-json", "is no JSON object")
+        let problem = Problem::warning(origin(1).source(), "config-not-json", "is not a JSON object")
             .hint("write it like {\"models\": {\"default\": \"…\"}}");
         return (layer, vec![problem]);
     }
@@ -77,9 +77,10 @@ pub(crate) fn from_json(text: &str, origin: impl Fn(usize) -> Origin) -> (Layer,
     }
     let unknown = ignored_names(&value).into_iter().map(|names| {
         let source = origin(line_of_json(text, names.iter().copied())).source();
-        let message = format!("`{}` has no effect: squad reads no such setting from a config.json", names.join("."));
+        let message =
+            format!("`{}` has no effect: squad does not read this setting from a config.json", names.join("."));
         Problem::warning(source, "config-no-effect", message)
-            .hint("`squad config list` shows what can be set; what only another tool reads may stay")
+            .hint("`squad config list` shows what can be set; keep it if another tool reads it")
     });
     (layer, unknown.collect())
 }
@@ -204,7 +205,7 @@ fn mistyped(name: &str) -> Option<Problem> {
         .max_by(|a, b| a.0.total_cmp(&b.0));
     let (_, near) = near?;
     let source = Origin::Variable(name.to_owned()).source();
-    let problem = Problem::warning(source, "config-unknown-variable", format!("squad reads no variable `{name}`"));
+    let problem = Problem::warning(source, "config-unknown-variable", format!("there is no variable `{name}`"));
     Some(problem.hint(format!("did you mean `{near}`?")))
 }
 

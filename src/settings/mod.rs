@@ -262,9 +262,9 @@ impl Settings {
         if !is_of_a_file || self.origin("sessions.limit") != Origin::Default {
             return None;
         }
-        let message = "`sessions.timeout` limits the silence of an agent, and not how long it works";
+        let message = "`sessions.timeout` limits how long an agent may be silent, not how long it may work";
         let problem = Problem::new(Severity::Note, origin.source(), "config-timeout", message);
-        Some(problem.hint("`sessions.limit` does; it is 1h unless you set it"))
+        Some(problem.hint("`sessions.limit` limits its working time; the default is 1h"))
     }
 
     /// All values in effect: name, value as written, and origin.
@@ -298,7 +298,7 @@ pub(crate) fn overlaps(lower: &Layer, higher: &Layer) -> Vec<Problem> {
     let wins = |name: &str| higher.entries.iter().find(|(other, _, _)| other == name).map(|(_, _, origin)| origin);
     let problem = |(name, _, origin): &(String, toml::Value, Origin)| {
         let winner = wins(name)?;
-        let message = format!("`{name}` is set in {winner} too, which counts");
+        let message = format!("`{name}` is also set in {winner}, which wins");
         Some(Problem::warning(origin.source(), "config-twice", message).hint("delete one of them"))
     };
     lower.entries.iter().filter_map(problem).collect()
@@ -308,10 +308,10 @@ pub(crate) fn overlaps(lower: &Layer, higher: &Layer) -> Vec<Problem> {
 pub(crate) fn check(name: &str, value: &toml::Value, in_project: bool) -> Result<(), String> {
     let Some((key, rest)) = keys::find(name).filter(|(key, rest)| !(key.name.ends_with('*') && rest.is_empty())) else {
         let suggestion = keys::suggestion(name).map(|text| format!("; {text}")).unwrap_or_default();
-        return Err(format!("squad knows no setting `{name}`{suggestion}"));
+        return Err(format!("there is no setting `{name}`{suggestion}"));
     };
     if key.guarded && in_project {
-        return Err(format!("`{name}` is not for a repository to set; use --user"));
+        return Err(format!("a repository may not set `{name}`; use --user"));
     }
     (key.set)(&mut Settings::blank(), rest, value).map_err(|reason| format!("`{name}` {reason}"))
 }
@@ -332,11 +332,7 @@ pub(crate) fn parse_duration(text: &str) -> Result<Duration, String> {
     let unusable = || format!("`{text}` is not a duration; write it like `90s`, `5m` or `1h`");
     let span: jiff::SignedDuration = text.trim().parse().map_err(|_| unusable())?;
     let duration = Duration::try_from(span).map_err(|_| unusable())?;
-    if duration.is_zero() {
-        Err(format!("`{text}` is no time at all; write it like `90s`, `5m` or `1h`"))
-    } else {
-        Ok(duration)
-    }
+    if duration.is_zero() { Err(format!("`{text}` is zero; write it like `90s`, `5m` or `1h`")) } else { Ok(duration) }
 }
 
 #[cfg(test)]
@@ -380,7 +376,7 @@ mod tests {
         assert_eq!(
             problems,
             [
-                ".squad/config.toml:2: config-unknown-key: squad knows no setting `sessions.timout`",
+                ".squad/config.toml:2: config-unknown-key: there is no setting `sessions.timout`",
                 ".squad/config.toml:3: config-bad-value: `sessions.timeout` needs a duration like \"5m\", not an integer",
             ]
         );
@@ -391,7 +387,7 @@ mod tests {
         let (_, problems) = resolve("", "", &[("SQUAD_SESSIONS_TIMOUT", "1m"), ("SQUAD_ROOM", "4")]);
         assert_eq!(
             problems,
-            ["SQUAD_SESSIONS_TIMOUT:0: config-unknown-variable: squad reads no variable `SQUAD_SESSIONS_TIMOUT`"]
+            ["SQUAD_SESSIONS_TIMOUT:0: config-unknown-variable: there is no variable `SQUAD_SESSIONS_TIMOUT`"]
         );
     }
 

@@ -104,7 +104,7 @@ fn the_doctor_finds_what_is_wrong_and_says_how_to_mend_it() {
           hint: `squad decisions land` on the branch they were made for
         warning: .squad/routing.md:1: squad found no routing rule in it
           hint: rules are rows of a table such as `| Work Type | Route To | Examples |`
-        warning: .squad/config.toml:2: squad knows no setting `sessions.timout`
+        warning: .squad/config.toml:2: there is no setting `sessions.timout`
           hint: did you mean `sessions.timeout`?
         3 problems to fix
         --- exit 1

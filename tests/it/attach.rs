@@ -63,11 +63,11 @@ fn what_cannot_be_attached_is_said_before_anything_starts() {
     std::fs::File::create(repo.root().join("big.bin")).and_then(|file| file.set_len(10 << 20 | 1)).expect("a file");
     for (path, says) in [
         ("missing.txt", "cannot attach missing.txt: No such file"),
-        (".squad", "cannot attach .squad: it is no file"),
+        (".squad", "cannot attach .squad: it is not a file"),
         ("big.bin", "cannot attach big.bin: it is larger than 10 MiB"),
         ("token.txt", "cannot attach token.txt: it holds what looks like a secret: github-token"),
         (".env", "cannot attach .env: it holds what looks like a secret"),
-        ("odd\nname.txt", "its path has characters that are not shown"),
+        ("odd\nname.txt", "its path has invisible characters"),
     ] {
         for more in [&[][..], &["--dry-run"]] {
             let output = orchestrate(&repo, &[more, &["--attach", path, "Fix it"]].concat());
@@ -77,7 +77,7 @@ fn what_cannot_be_attached_is_said_before_anything_starts() {
     }
     let many = ["--attach", "x"].repeat(21);
     let output = orchestrate(&repo, &[&many[..], &["Fix it"]].concat());
-    assert!(output.code == 2 && output.err.contains("21 files are attached, and 20 is the most"), "{output}");
+    assert!(output.code == 2 && output.err.contains("21 files are attached; the limit is 20"), "{output}");
     assert!(repo.squad(&["log"]).err.contains("no runs yet"));
 }
 

@@ -194,7 +194,7 @@ fn what_is_in_the_teams_place_is_named() {
     let repo = TestRepo::empty();
     repo.write(".squad", "notes");
     let output = repo.squad(&["status"]);
-    assert!(output.out.contains("team        none; .squad is in the way, it is no folder"), "{output}");
+    assert!(output.out.contains("team        none; .squad is in the way, because it is not a folder"), "{output}");
     assert!(repo.squad(&["status", "--json"]).out.contains(r#""in_the_way":".squad""#));
     std::fs::remove_file(repo.root().join(".squad")).expect("it is ours");
     assert!(repo.squad(&["status"]).out.contains("none; `squad init` makes one"));

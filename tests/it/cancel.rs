@@ -119,7 +119,7 @@ fn status_shows_live_runs_and_their_sessions() {
     assert_eq!(lines[1].trim(), "bob          waiting");
     let stranger = repo.squad(&["cancel", &run, "rex"]);
     assert!(stranger.code == 2 && stranger.err.contains("`rex` is not in run"), "{stranger}");
-    assert!(stranger.err.contains("hint: in it: ada and bob"), "{stranger}");
+    assert!(stranger.err.contains("hint: its agents: ada and bob"), "{stranger}");
     signal(&child, "INT");
     rest(child);
     let status = json(&repo.squad(&["status", "--json"]));
@@ -150,13 +150,13 @@ fn what_cannot_be_cancelled_says_why() {
     assert!(over.code == 1 && over.err.contains(&format!("run {done} is over: completed")), "{over}");
     let dead = repo.squad(&["cancel", &killed, "ada"]);
     assert!(dead.code == 1 && dead.err.contains("is not running: its process has died"), "{dead}");
-    let resumes = format!("`squad orchestrate --resume {killed}` goes on with it");
+    let resumes = format!("`squad orchestrate --resume {killed}` resumes it");
     assert!(dead.err.contains(&resumes) && !over.err.contains("--resume"), "{dead}");
     assert!(repo.squad(&["status"]).out.contains(&format!("runs        {killed} was killed; ")), "it is named");
     let both = repo.squad(&["cancel", "20"]);
     assert!(both.code == 2 && both.err.contains("`20` is ambiguous: "), "{both}");
     let nobody = repo.squad(&["cancel", "20", "!"]);
-    assert!(nobody.code == 2 && nobody.err.contains("`!` names no agent"), "{nobody}");
+    assert!(nobody.code == 2 && nobody.err.contains("`!` is not an agent's name"), "{nobody}");
     // The next command that writes clears what dead runs have left.
     assert!(Path::new(&repo.root()).join(".git/squad/runs").join(format!("{killed}.state")).exists());
     repo.squad(&["gc"]);

@@ -39,7 +39,7 @@ fn handed_on_work_is_shown_recorded_and_reviewed() {
         bob         write src/api_test.txt
         bob         It is covered.
         bob         completed, 2.0 s, 2 tool calls
-        ada         squad_route failed: `old` is no colleague who can be given work; these can: bob and rex
+        ada         squad_route failed: `old` cannot be given work; these colleagues can: bob and rex
         ada         write src/api.txt
         ada         completed, 2.0 s, 3 tool calls
         rex         was told of 1 decision

@@ -26,7 +26,7 @@ fn every_value_is_listed_with_its_source() {
         sessions.timeout = "5m"              (default)
         sessions.tool_limit = "30m"          (default)
         --- stderr
-        warning: .squad/config.json:1: `models.default` is set in .squad/config.toml:2 too, which counts
+        warning: .squad/config.json:1: `models.default` is also set in .squad/config.toml:2, which wins
         hint: delete one of them
         --- exit 0
     "#]]
@@ -62,11 +62,11 @@ fn mistakes_change_nothing() {
     let before = repo.read(".squad/config.toml");
     for (arguments, message) in [
         (&["config", "set", "--project", "models.defalt", "x"][..], "did you mean `models.default`?"),
-        (&["config", "set", "--project", "engine.copilot.path", "x"], "not for a repository to set"),
+        (&["config", "set", "--project", "engine.copilot.path", "x"], "a repository may not set"),
         (&["config", "set", "--project", "sessions.timeout", "soon"], "not a duration"),
         (&["config", "set", "--project", "--user", "models.default", "x"], "cannot be used with"),
-        (&["config", "get", "nothing"], "squad knows no setting `nothing`"),
-        (&["config", "get", "engine.rehearsal"], "; it holds `engine.rehearsal.script`"),
+        (&["config", "get", "nothing"], "there is no setting `nothing`"),
+        (&["config", "get", "engine.rehearsal"], "; it is a table of `engine.rehearsal.script`"),
     ] {
         let output = repo.squad(arguments);
         assert!(output.code == 2 && output.err.contains(message), "{arguments:?}: {output}");

@@ -66,7 +66,7 @@ fn an_interrupt_ends_the_turn_and_the_conversation_goes_on() {
     assert!(done.expect("kill runs").success());
     person.waits_for("cancelled: 1 agent");
     person.types("/help\r");
-    person.waits_for("A line is a message to the team");
+    person.waits_for("Each line is a message to the team");
     person.types("/quit\r");
     assert_eq!(child.wait().expect("it ends").code(), Some(0), "{}", person.screen);
     repo.assert_sound();
@@ -148,7 +148,7 @@ fn what_was_killed_in_its_first_message_is_gone_on_with() {
     let mut child = person.starts(command);
     person.waits_for("(its first message was cut short)? [y/N] ");
     person.types("y\r");
-    person.waits_for("/resume goes on with it");
+    person.waits_for("/resume continues it");
     person.waits_for("squad> ");
     person.types("/resume\r");
     person.waits_for("Thought.");
@@ -194,7 +194,7 @@ fn a_question_that_is_cancelled_takes_no_line() {
     // As long as the question's reader may take to see that it is over.
     std::thread::sleep(std::time::Duration::from_millis(300));
     person.types("/help\r");
-    person.waits_for("A line is a message to the team");
+    person.waits_for("Each line is a message to the team");
     person.types("/quit\r");
     assert_eq!(child.wait().expect("it ends").code(), Some(0), "{}", person.screen);
     assert!(!repo.exists("a.txt"));
@@ -212,7 +212,7 @@ fn an_agent_at_work_is_told_what_is_typed_and_another_line_is_the_next_message()
     person.types("@bob test it afterwards");
     person.waits_for("test it afterwards");
     person.types("\r");
-    person.waits_for("that is the next message");
+    person.waits_for("queued as the next message");
     person.types("/status\r");
     person.waits_for("ledger ");
     person.types("@ada without the cache\r");
@@ -237,7 +237,7 @@ fn an_agent_is_cancelled_at_the_prompt_and_the_other_goes_on() {
     person.types("/cancel ada\r");
     person.waits_for("cancelled by the user");
     person.types("@ada and you?\r");
-    person.waits_for("that is the next message");
+    person.waits_for("queued as the next message");
     person.types("@bob stop now\r");
     person.waits_for("I was told: stop now");
     person.waits_for_times("details: squad log", 2);

@@ -230,7 +230,7 @@ fn an_unlanded_decision_waits_for_its_branch() {
     play(&repo, "git switch -q main");
     play(&repo, "git branch -qD feature");
     let output = repo.squad(&["decisions", "land"]);
-    assert!(output.err.contains("check out `feature`, or make it anew where it is gone"), "{output}");
+    assert!(output.err.contains("check out `feature`, or recreate it if it is gone"), "{output}");
     assert_eq!(state(&repo, &id), "unlanded");
     play(&repo, "git switch -qc feature");
     ok(&repo.squad(&["decisions", "land"]));
@@ -307,11 +307,11 @@ fn two_on_one_branch_do_not_replace_the_same() {
         output
     };
     // Seen although it has not landed yet.
-    let output = refused(&first, "is superseded by");
+    let output = refused(&first, "is already superseded by");
     assert!(output.err.contains(&format!("hint: squad decisions supersede {second} ")), "{output}");
     std::fs::remove_file(repo.root().join(".git/MERGE_HEAD")).expect("it is there");
     ok(&repo.squad(&["decisions", "land"]));
-    refused(&first, "is superseded by");
+    refused(&first, "is already superseded by");
     repo.git(&["rm", "-qr", ".squad/decisions"]);
     repo.git(&["commit", "-qm", "rejected"]);
     refused(&second, "was withdrawn");

@@ -200,7 +200,7 @@ fn mistakes_have_a_way_out() {
     .assert_eq(&repo.squad(&["decisions", "show", "ffff"]).to_string());
     expect![[r#"
         --- stderr
-        error: a decision needs a text
+        error: the decision is empty
         hint: squad decisions add "Money is stored as integer cents"
         --- exit 2
     "#]]

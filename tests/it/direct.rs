@@ -20,7 +20,7 @@ fn a_greeting_starts_nobody_and_is_in_the_ledger() {
     expect![[r#"
         Hello. This team has 3 agents: Ada (Backend Dev), Bob (Tester) and Rex (Reviewer) (.squad/team.md:5).
 
-        Say what is to be done, or ask who handles something, what was decided, or what is going on.
+        Say what to do, or ask who handles something, what was decided, or what is going on.
         --- stderr
         squad       answered from the team's files and its ledger
         squad       completed: nobody, 0.0 s
@@ -81,7 +81,7 @@ fn who_does_what_is_read_from_the_team() {
         - Bob, Tester (.squad/team.md:6)
         - Rex, Reviewer (.squad/team.md:7)
 
-        Also on the roster, and never started:
+        On the roster, but never started:
 
         - Scribe, Logger: a built-in helper (.squad/team.md:8)
         - Old, Backend Dev: retired (.squad/team.md:9)
@@ -125,7 +125,7 @@ fn what_was_decided_is_read_from_the_decisions() {
     );
     let head = repo.git(&["rev-parse", "HEAD"]);
     expect![[r#"
-        2 decisions speak of “money”:
+        2 decisions mention “money”:
 
         - Money is stored as integer cents (2026-01-05, by Ann, in force; 000000000006; .squad/decisions/2026/01/05-money-is-stored-as-integer-cents-000000000006.md:1)
           Floats lose them.
@@ -133,7 +133,7 @@ fn what_was_decided_is_read_from_the_decisions() {
           For now.
     "#]].assert_eq(&answer(&repo, "What did we decide about money?"));
     expect![[r#"
-        None of the team's 3 decisions speaks of “zeppelins”.
+        None of the team's 3 decisions mentions “zeppelins”.
     "#]]
     .assert_eq(&answer(&repo, "Is there a decision on zeppelins?"));
     assert_eq!(repo.git(&["rev-parse", "HEAD"]), head, "who only asks gets no commit");
@@ -151,7 +151,10 @@ fn what_files_do_not_answer_is_the_coordinators() {
     assert!(output.err.contains("the coordinator answers") && !output.err.contains("works on it"), "{output}");
     let script = "[[turn]]\nagent = \"coordinator\"\nsteps = [{ say = '{\"agents\": []}' }]\n";
     let output = repo.rehearse(script, &[message]);
-    assert!(output.code == 1 && output.err.contains("cannot tell whose work it is; `--agent NAME` does ("), "{output}");
+    assert!(
+        output.code == 1 && output.err.contains("cannot tell whose work it is; name one with `--agent NAME` ("),
+        "{output}"
+    );
 }
 
 #[test]

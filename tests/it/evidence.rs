@@ -382,7 +382,7 @@ fn snapshots_stay_here_hold_no_secret_and_are_forgotten() {
     assert!(!repo.git(&["ls-remote", &remote]).contains("runs"), "they are never pushed");
     let runs = || repo.git(&["for-each-ref", "refs/squad/runs"]).lines().count();
     assert_eq!(runs(), 2);
-    assert!(repo.squad(&["gc"]).out.contains("2 snapshots of runs that are over forgotten"));
+    assert!(repo.squad(&["gc"]).out.contains("2 snapshots of finished runs removed"));
     assert_eq!(runs(), 0);
     repo.assert_sound();
 }

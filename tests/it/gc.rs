@@ -88,7 +88,7 @@ fn sessions_of_runs_that_are_over_go_by_age_and_by_size() {
     assert_eq!((locks, stored.gc()), (4, (0, 0)));
     stored.add(&format!("squad-old-{run}"), 2_500_000, 4);
     let output = stored.repo.squad(&["gc"]);
-    assert!(output.out.starts_with("1 stored session of 2.5 MB removed\n"), "{output}");
+    assert!(output.out.starts_with("1 stored session removed (2.5 MB)\n"), "{output}");
 }
 
 #[test]

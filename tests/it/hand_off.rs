@@ -309,7 +309,7 @@ fn a_lockout_ends_with_an_approval_or_when_it_is_lifted() {
     .assert_eq(&lifted.to_string());
     assert!(lets_ada_write(&repo, &["Add an endpoint"]));
     let again = repo.squad(&["review", "lift", &run]);
-    assert!(again.code == 2 && again.err.contains("locks anybody out"), "{again}");
+    assert!(again.code == 2 && again.err.contains("locks nobody out"), "{again}");
     assert_eq!(repo.squad(&["review", "lift", "1999"]).code, 2);
 
     let (repo, _) = with_lockout();

@@ -151,7 +151,7 @@ fn the_inbox_and_archives_are_imported_when_asked() {
     assert_eq!(list(&repo), before);
     assert_eq!(repo.git(&["status", "--porcelain"]), "");
     let output = repo.squad(&["decisions", "import", "README.md"]);
-    assert!(output.code == 2 && output.err.contains("they are read from .squad/decisions.md"), "{output}");
+    assert!(output.code == 2 && output.err.contains("decisions are read from .squad/decisions.md"), "{output}");
 }
 
 /// Without its entries the file would be read by its outline, and its introduction taken for a decision.
@@ -200,7 +200,11 @@ fn what_is_not_as_it_is_committed_is_not_touched() {
     refused(&repo, &[], ".squad/decisions.md is staged with other content");
     repo.git(&["reset", "-q", "--hard"]);
     repo.write(".squad/decisions/inbox/new.md", "# Not committed\n\nx\n");
-    refused(&repo, &[".squad/decisions/inbox/new.md"], "as committed contains no decisions");
+    refused(
+        &repo,
+        &[".squad/decisions/inbox/new.md"],
+        "the committed version of .squad/decisions/inbox/new.md contains no decisions",
+    );
     repo.write(".git/MERGE_HEAD", "0000000000000000000000000000000000000001\n");
     refused(&repo, &[], "a merge is going on");
     std::fs::remove_file(repo.root().join(".git/MERGE_HEAD")).expect("it is there");
@@ -272,7 +276,7 @@ fn an_entry_whose_file_was_edited_stays() {
     commit(&repo);
     assert_eq!(list(&repo).len(), 3);
     let output = repo.squad(&["decisions", "import"]);
-    assert!(output.err.contains(".squad/decisions.md:7: stays"), "{output}");
+    assert!(output.err.contains(".squad/decisions.md:7: not imported"), "{output}");
     let left = repo.read(".squad/decisions.md");
     assert!(left.contains("Black tar.") && !left.contains("Ropes later"), "{left}");
     assert!(repo.read(&file).contains("Red tar."));

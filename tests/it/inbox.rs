@@ -112,7 +112,7 @@ fn an_import_of_mostly_undated_entries_says_so_first() {
     repo.git(&["commit", "-qm", "decisions"]);
     let output = repo.squad(&["decisions", "import", "--dry-run"]);
     expect![[r#"
-        warning: 3 of 3 entries do not say when they were made: some may be parts of others
+        warning: 3 of 3 entries have no date: some may be parts of other entries
         hint: check with --dry-run, and give each decision a heading such as `### 2026-01-31: Title`
         3 decisions would be imported.
     "#]]

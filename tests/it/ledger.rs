@@ -155,8 +155,8 @@ fn what_was_packed_is_still_there() {
     assert_eq!(repo.squad(&["orchestrate", "--engine", "rehearsal", "--agent", "ada", "after"]).code, 0);
     repo.assert_sound();
     let output = repo.squad(&["gc"]);
-    let told = "before, 0 loose objects of 0 KiB and 1 pack of the ledger of ";
-    assert!(output.out.contains(told) && output.out.ends_with(" KiB now\n"), "{output}");
+    let after = "before, 0 loose objects (0 KiB) and 1 ledger pack (";
+    assert!(output.out.contains(after) && output.out.ends_with(" KiB) now\n"), "{output}");
 }
 
 /// Three writers at once, each killed again and again, with git's own upkeep beside them.

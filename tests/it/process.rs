@@ -210,7 +210,7 @@ fn a_linked_work_tree_without_a_team_uses_the_main_ones() {
     let output = repo.squad_in(&side, &["orchestrate", "--engine", "rehearsal", "--agent", "tester", "x"]);
     assert_eq!(output.code, 0, "{output}");
     let output = repo.squad_in(&side, &["decisions", "add", "Made beside"]);
-    assert!(output.code == 0 && output.err.contains("the team is the main work tree's"), "{output}");
+    assert!(output.code == 0 && output.err.contains("the team belongs to the main work tree"), "{output}");
     assert_eq!(repo.git_in(&side, &["status", "--porcelain"]), "");
     assert!(repo.squad(&["log"]).out.contains("tester"));
 }

@@ -30,7 +30,7 @@ fn one_refused_push_changes_nothing() {
         shared.repo.squad_in(&theirs, &["decisions", "add", "Theirs"]);
         decline(&shared, count);
         let output = shared.sync(&ours);
-        assert!(output.out.starts_with("2 entries sent"), "{count}: {output}");
+        assert!(output.out.starts_with("2 entries pushed"), "{count}: {output}");
         assert_eq!(unsynced(&shared, &ours), "0", "{count}");
         shared.write_hook("exit 0");
         shared.sync(&theirs);
@@ -49,10 +49,10 @@ fn a_remote_that_takes_only_branches_gets_one() {
     shared.repo.squad(&["decisions", "add", "Ours"]);
     shared.repo.squad_in(&theirs, &["decisions", "add", "Theirs"]);
     expect![[r#"
-        2 entries sent to origin, 0 entries taken from there
+        2 entries pushed to origin, 0 entries fetched
         --- stderr
         warning: origin refuses refs for the ledger: [remote rejected] (hook declined): no such refs here
-        hint: it is kept in the branch refs/heads/squad/state there until that changes
+        hint: the ledger is in its branch refs/heads/squad/state until that changes
         --- exit 0
     "#]]
     .assert_eq(&shared.sync(&ours).to_string());
@@ -81,10 +81,10 @@ fn a_remote_that_hides_custom_refs_is_asked_once() {
     shared.repo.git_in(&shared.hub(), &["config", "transfer.hideRefs", "refs/squad"]);
     shared.repo.squad(&["decisions", "add", "Ours"]);
     expect![[r#"
-        2 entries sent to origin, 0 entries taken from there
+        2 entries pushed to origin, 0 entries fetched
         --- stderr
         warning: origin refuses refs for the ledger: [remote rejected] (deny updating a hidden ref)
-        hint: it is kept in the branch refs/heads/squad/state there until that changes
+        hint: the ledger is in its branch refs/heads/squad/state until that changes
         --- exit 0
     "#]]
     .assert_eq(&shared.sync(&shared.repo.root()).to_string());
@@ -100,7 +100,7 @@ fn a_remote_that_refuses_the_ledgers_ref_alone_has_it_under_another() {
     shared.repo.squad_in(&theirs, &["decisions", "add", "Theirs"]);
     let output = shared.sync(&ours);
     assert!(
-        output.out.starts_with("2 entries sent") && output.err.contains("also under refs/squad/clones/"),
+        output.out.starts_with("2 entries pushed") && output.err.contains("all the same, under refs/squad/clones/"),
         "{output}"
     );
     assert_eq!((unsynced(&shared, &ours), refs(&shared).lines().count()), ("0".to_owned(), 1));
@@ -133,7 +133,7 @@ fn what_reached_no_ref_of_the_remote_is_an_error_that_says_what_was_tried() {
     }
     assert_eq!(unsynced(&shared, &ours), "2");
     shared.write_hook("exit 0");
-    assert!(shared.sync(&ours).out.starts_with("2 entries sent"));
+    assert!(shared.sync(&ours).out.starts_with("2 entries pushed"));
     assert_eq!(unsynced(&shared, &ours), "0");
 }
 
@@ -147,7 +147,7 @@ fn a_lock_that_somebody_left_on_the_remote_is_no_refusal() {
     std::fs::write(&lock, "").expect("a lock");
     shared.repo.squad(&["decisions", "add", "Later"]);
     let output = shared.sync(&ours);
-    assert!(output.out.starts_with("2 entries sent") && output.err.contains("rejected refs/squad/log"), "{output}");
+    assert!(output.out.starts_with("2 entries pushed") && output.err.contains("rejected refs/squad/log"), "{output}");
     std::fs::remove_file(lock).expect("it is there");
     shared.sync(&ours);
     assert_eq!((refs(&shared), shared.tip(&shared.hub())), ("refs/squad/log\n".to_owned(), shared.tip(&ours)));
@@ -164,7 +164,7 @@ fn clones_that_went_to_different_places_meet_again() {
         shared.repo.git_in(place, &["push", "--quiet", "origin", &format!("{LOG}:{to}")]);
         shared.repo.squad_in(place, &["decisions", "add", "More"]);
     }
-    assert_eq!(shared.repo.squad(&["sync", "-n"]).out, "2 entries would go to origin, 2 entries would come\n");
+    assert_eq!(shared.repo.squad(&["sync", "-n"]).out, "2 entries would be pushed to origin, 2 entries fetched\n");
     shared.sync(&ours);
     shared.sync(&theirs);
     shared.sync(&ours);

@@ -40,7 +40,7 @@ fn nothing_of_squads_stays_but_what_is_on_branches() {
     assert_eq!(repo.git(&["config", "--get-all", "remote.origin.fetch"]), "+refs/heads/*:refs/remotes/origin/*\n");
     assert!(repo.exists(".squad/team.md"));
     let again = repo.squad(&["remove"]);
-    assert!(again.code == 0 && again.err.contains("nothing of squad's"), "{again}");
+    assert!(again.code == 0 && again.err.contains("Nothing of squad is in this repository"), "{again}");
     repo.git(&["fetch", "--quiet"]);
     repo.assert_sound();
     // The remote still has all of it.

@@ -62,7 +62,7 @@ fn an_import_keeps_what_no_commit_holds() {
         contents,
         [
             "untracked  new folder/ä.txt",
-            "changed    src/both.txt  (the index held something else)",
+            "changed    src/both.txt  (the staged content differs)",
             "changed    src/edited.txt",
             "removed    src/removed.txt",
             "changed    src/staged.txt",
@@ -85,7 +85,7 @@ fn what_was_lost_comes_back_to_the_byte_and_what_is_there_is_kept_first() {
     repo.write("src/staged.txt", "another\n");
     let before = picture(&repo);
     let rehearsal = repo.squad(&["rescue", "restore", &id, "-n"]);
-    assert!(rehearsal.err.contains("src/staged.txt would be overwritten, and kept first"), "{rehearsal}");
+    assert!(rehearsal.err.contains("src/staged.txt would be saved to a new rescue, then overwritten"), "{rehearsal}");
     assert_eq!(picture(&repo), before);
     let output = repo.squad(&["rescue", "restore", &id]);
     assert_eq!(output.code, 0, "{output}");

@@ -243,7 +243,7 @@ fn what_cannot_be_resumed_is_said() {
     refused(&["--resume", "20260105-090000-000001"], 2, "there is no run");
     assert_eq!(squad(&repo, &[ORDERED]).code, 0);
     let run = newest(&repo)["run"].as_str().expect("an id").to_owned();
-    refused(&["--resume", &run], 2, "is completed: there is nothing to resume");
+    refused(&["--resume", &run], 2, "has completed: there is nothing to resume");
     refused(&["--resume", &run, "more"], 2, "cannot be used with");
     // What squad answered by itself is completed too.
     squad(&repo, &["Who is on the team?"]);
@@ -255,7 +255,7 @@ fn what_cannot_be_resumed_is_said() {
     let run = newest(&repo)["run"].as_str().expect("an id").to_owned();
     refused(&["--resume", "2026"], 2, "is ambiguous");
     repo.git(&["switch", "--quiet", "--create", "other"]);
-    refused(&["--resume", &run], 3, "began on main, and this is other");
+    refused(&["--resume", &run], 3, "started on main, but this is other");
     repo.git(&["switch", "--quiet", "main"]);
     // A clone knows the run, and cannot say that it has ended.
     assert_eq!(squad(&repo, &["--resume", &run]).code, 0);
@@ -283,12 +283,12 @@ steps = [{ write = "more.txt", text = "more\n" }, { say = "There." }]
     let team = repo.read(".squad/team.md");
     repo.write(".squad/team.md", &team.replace("| Ada |", "| Eve |"));
     let output = squad(&repo, &["--resume", &run]);
-    assert!(output.code == 3 && output.out.contains("needs ada, who cannot be started any more"), "{output}");
+    assert!(output.code == 3 && output.out.contains("needs ada, which can no longer be started"), "{output}");
     repo.write(".squad/team.md", &team);
     repo.write(".squad/agents/ada/charter.md", "# Ada — Backend Dev\n\n## How I Work\n\nOtherwise.\n");
     let output = squad(&repo, &["--resume", &run]);
     assert_eq!(output.code, 0, "{output}");
-    assert!(output.out.contains("have changed since the run began"), "{output}");
+    assert!(output.out.contains("have changed since the run started"), "{output}");
     let end = TestRepo::events(&output).pop().expect("an end");
     let changed: Vec<&str> = end["work"][0]["changed"]
         .as_array()

@@ -245,7 +245,7 @@ fn a_pull_request_says_what_it_decides() {
         </details>
 
 
-        _The ledger is not here, so decisions that never landed could not be seen._
+        _This clone has no ledger, so decisions that never landed are not shown._
     "#]]
     .assert_eq(&output.out);
     for (what, code) in [("explicit", 1), ("unlanded", 0)] {
@@ -334,7 +334,7 @@ fn what_was_decided_for_the_branch_and_is_not_on_it_is_said() {
     let found = review(&repo, "main..feature");
     assert_eq!(found["unlanded"][0]["title"], "Kept in the ledger", "{found}");
     let output = repo.squad(&["decisions", "review", "main..feature", "--fail-on", "explicit,unlanded"]);
-    assert!(output.code == 1 && output.out.contains("Recorded and never landed"), "{output}");
+    assert!(output.code == 1 && output.out.contains("Recorded but never landed"), "{output}");
 }
 
 #[test]

@@ -29,7 +29,7 @@ fn a_plan_is_a_page() {
         Routing is not sure: the coordinator would choose.
         tier standard, confidence 0.00
 
-        What speaks for whom:
+        The evidence:
           ada    1.50  the message is about implementation, and so is its role  .squad/team.md:5
         --- exit 0
     "#]]
@@ -85,9 +85,9 @@ fn explaining_shows_who_else_was_considered() {
           coordinator    0.00  tier standard: work for one agent                         message
 
         Also considered:
-          bob    0.91  in all, of which:
+          bob    0.91  in total, of which:
                  1.23  the message is about testing, and so is its routing row  .squad/routing.md:6
-          rex    0.14  in all, of which:
+          rex    0.14  in total, of which:
                  0.38  the message is about review, and so is its role          .squad/team.md:7
         --- exit 0
     "#]]
@@ -216,7 +216,7 @@ fn cases_are_scored_and_mistakes_grouped() {
            1 multi      recall 100.0%
            2 ambiguous  abstained 50.0%
 
-        If routing answered from this confidence on:
+        If routing only answered from this confidence up:
           0.98  coverage  66.7%  precision  50.0%
           0.99  coverage  33.3%  precision   0.0%
 
@@ -225,7 +225,7 @@ fn cases_are_scored_and_mistakes_grouped() {
             cases.jsonl:2  wanted ada, got bob: Raise the coverage of the parser
 
         Abstained, and need not have (1)
-          nothing spoke for anybody else (1 case)
+          no evidence for any other agent (1 case)
             cases.jsonl:3  wanted bob or rex: Quarterly figures
 
         Answered, and should have abstained (1)
@@ -340,7 +340,7 @@ fn what_a_team_did_measures_its_routing() {
     assert_eq!((output.code, output.out.as_str()), (0, ""), "{output}");
     assert!(repo.squad(&["log", "--export-routing", "-"]).out == repo.read("cases.jsonl") && !repo.exists("-"));
     let again = repo.squad(&["log", "--export-routing", "cases.jsonl"]);
-    assert!(again.code == 2 && again.err.contains("is there already"), "corrections by hand are safe: {again}");
+    assert!(again.code == 2 && again.err.contains("already exists"), "corrections by hand are safe: {again}");
     let report = json(&repo.squad(&["route", "--json", "--eval", "cases.jsonl"]));
     assert_eq!(report["counts"], serde_json::json!({"single": 2, "multi": 1, "ambiguous": 0, "direct": 1}));
     // The run that the coordinator chose for is not asked about itself.

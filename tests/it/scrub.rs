@@ -140,7 +140,7 @@ fn a_scrub_is_undone_until_the_old_objects_are_pruned() {
     repo.git(&["gc", "--quiet", "--prune=now"]);
     let undone = repo.squad(&["scrub", "--undo"]);
     assert!(
-        undone.code == 0 && undone.err.starts_with("Put back into 2 entries of the ledger and 1 rescue."),
+        undone.code == 0 && undone.err.starts_with("Restored it in 2 entries of the ledger and 1 rescue."),
         "{undone}"
     );
     assert!(prompt().contains(&format!("The gate opens with {SECRET}, always.")) && prompt().contains("Life goes on."));
@@ -179,7 +179,7 @@ fn what_is_the_users_own_stays_and_is_named() {
     let draft = repo.git(&["hash-object", "-w", "draft.txt"]);
     let output = scrub(&repo, &root, SECRET, &["--prune"]);
     assert!(output.err.contains("main:.squad/decisions/2026/01/05-the-gate-opens-with"), "{output}");
-    assert!(output.err.contains("holds it; branches are yours to rewrite"), "{output}");
+    assert!(output.err.contains("contains it; squad does not rewrite branches"), "{output}");
     assert_eq!(repo.git(&["cat-file", "-p", draft.trim()]), "a draft that was never committed\n");
     let grep = repo.command("git", &root).args(["grep", "-q", SECRET, "refs/squad/log"]).status().expect("git runs");
     assert_eq!(grep.code(), Some(1));

@@ -81,7 +81,7 @@ fn the_first_sync_asks_and_says_what_would_go() {
     let entries = shared.entries(&repo.root());
     assert_eq!(
         repo.squad(&["sync", "-n"]).out,
-        format!("{entries} entries would go to origin, 0 entries would come\n")
+        format!("{entries} entries would be pushed to origin, 0 entries fetched\n")
     );
     let output = repo.squad(&["sync"]);
     assert!(output.code == 2 && output.err.contains("squad sync --yes"), "{output}");
@@ -91,7 +91,7 @@ fn the_first_sync_asks_and_says_what_would_go() {
     assert_eq!(shared.tip(&shared.hub()), shared.tip(&repo.root()));
     assert!(repo.squad(&["status", "--json"]).out.contains("\"unsynced\":0"));
     expect![[r#"
-        0 entries sent to origin, 0 entries taken from there
+        0 entries pushed to origin, 0 entries fetched
         --- exit 0
     "#]]
     .assert_eq(&repo.squad(&["sync"]).to_string());
@@ -120,7 +120,7 @@ fn clones_that_both_wrote_converge_to_the_same_bytes() {
         assert_eq!(output.code, 0, "{output}");
         shared.sync(&ours);
         shared.sync(&theirs);
-        assert!(shared.repo.squad(&["sync"]).out.starts_with("0 entries sent"), "{options:?}");
+        assert!(shared.repo.squad(&["sync"]).out.starts_with("0 entries pushed"), "{options:?}");
         assert_eq!(shared.tip(&ours), shared.tip(&theirs), "{options:?}");
         for place in [&ours, &theirs] {
             let list = shared.repo.squad_in(place, &["decisions", "list"]);
@@ -214,9 +214,9 @@ fn jobs_with_refs_of_their_own_do_not_wait_for_each_other() {
     }
     let own = |place: &Path| shared.repo.git_in(place, &["for-each-ref", "refs/squad/clones"]).lines().count();
     assert_eq!(own(&shared.hub()), clones.len());
-    assert!(shared.repo.squad(&["sync", "-n"]).out.ends_with(&format!("{} entries would come\n", clones.len() * 2)));
+    assert!(shared.repo.squad(&["sync", "-n"]).out.ends_with(&format!("{} entries fetched\n", clones.len() * 2)));
     let output = shared.sync(&ours);
-    assert!(output.out.contains(&format!("{} entries taken", clones.len() * 2)), "{output}");
+    assert!(output.out.contains(&format!("{} entries fetched", clones.len() * 2)), "{output}");
     assert_eq!((own(&shared.hub()), shared.entries(&shared.hub())), (0, 2 + clones.len() * 2));
     assert!(shared.repo.squad(&["status", "--json"]).out.contains("\"unsynced\":0"));
     // A job may go on in its clone.

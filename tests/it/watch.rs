@@ -227,7 +227,10 @@ fn there_is_one_watch_and_a_dead_one_blocks_nothing() {
     let pid = watch.child.as_ref().expect("it runs").id();
     let second = watch.command(&["watch"]).output().expect("squad runs");
     let said = String::from_utf8_lossy(&second.stderr).into_owned();
-    assert!(second.status.code() == Some(1) && said.contains(&format!("process {pid} watches this team")), "{said}");
+    assert!(
+        second.status.code() == Some(1) && said.contains(&format!("process {pid} is already watching this team")),
+        "{said}"
+    );
     // Another work tree's team is another one.
     watch.repo.git(&["worktree", "add", "--quiet", "-b", "side", "../side"]);
     let elsewhere = watch.repo.command(BINARY, &watch.repo.root().join("../side")).args(["status", "--json"]).output();
@@ -249,8 +252,7 @@ fn a_call_with_another_engine_or_other_settings_works_by_itself() {
     watch.repo.write("../other.toml", SCRIPT);
     let output = watch.command(&["orchestrate", "--permissions", "allow", "@ada x"]).output().expect("squad runs");
     let said = String::from_utf8_lossy(&output.stderr).into_owned();
-    let others =
-        "not in the sessions of `squad watch`: it was started with other values of SQUAD_REHEARSAL and the engine";
+    let others = "not using the sessions of `squad watch`: it was started with different values of SQUAD_REHEARSAL and the engine";
     assert!(said.contains(others), "{said}");
     assert_eq!(output.status.code(), Some(0), "{said}");
 }
@@ -263,7 +265,7 @@ fn a_watch_that_is_stopped_is_told_nothing() {
     signal(&child, "STOP");
     let output = watch.command(&["orchestrate", "--permissions", "allow", "@ada once"]).output().expect("squad runs");
     let said = String::from_utf8_lossy(&output.stderr).into_owned();
-    let alone = format!("not in the sessions of `squad watch`: process {} does not answer", child.id());
+    let alone = format!("not using the sessions of `squad watch`: process {} does not answer", child.id());
     assert!(output.status.success() && said.contains(&alone), "{said}");
     signal(&child, "CONT");
     watch.child = Some(child);
@@ -308,7 +310,7 @@ fn a_run_whose_watch_is_killed_is_lost_and_can_be_resumed() {
     let mut said = String::new();
     std::io::Read::read_to_string(child.stderr.as_mut().expect("a pipe"), &mut said).expect("UTF-8");
     let (out, code) = rest(child);
-    assert!(code == Some(1) && out.contains("squad watch is gone"), "{code:?} {out} {said}");
+    assert!(code == Some(1) && out.contains("squad watch has ended"), "{code:?} {out} {said}");
     let log = watch.command(&["log", "--json"]).output().expect("squad runs");
     let log: Value = serde_json::from_slice(&log.stdout).expect("JSON");
     let run = log["runs"][0]["run"].as_str().expect("an id");
@@ -443,7 +445,7 @@ fn a_client_that_does_not_read_is_let_go_and_its_run_goes_on() {
     assert_eq!(watch.hear("run.completed")["status"], "completed");
     signal(&child, "CONT");
     let (out, code) = rest(child);
-    assert!(code == Some(1) && out.contains("let go of this terminal"), "{code:?} {}", out.len());
+    assert!(code == Some(1) && out.contains("dropped this terminal"), "{code:?} {}", out.len());
 }
 
 #[test]

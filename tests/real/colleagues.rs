@@ -45,7 +45,7 @@ fn a_colleague_is_handed_work_and_its_report_is_the_answer() {
         !told.is_empty() && told[0].contains("Seven cases are covered.") && told[0].contains(creed("ada")),
         "{told:#?}"
     );
-    for text in ["`zed` is no colleague who can be given work; these can: bob and cy", "- `bob`: completed"] {
+    for text in ["`zed` cannot be given work; these colleagues can: bob and cy", "- `bob`: completed"] {
         assert!(!world.requests_with(text).is_empty(), "{text}: {ended}");
     }
     let first = &world.model.requests()[0];

@@ -1,4 +1,4 @@
-use super::land::said;
+use super::land::show;
 use crate::commands::{Context, Ended, say_passed_hooks, text_or_input};
 use crate::error::Failure;
 use crate::model::Decision;
@@ -8,7 +8,8 @@ use crate::ops::{Workspace, insist_on_readable};
 
 /// Record a decision of your own, and land it on the branch
 ///
-/// It is durable when its id is printed, landed or not. The first line of TEXT is its title.
+/// Once its id is printed, the decision is stored durably, even if it cannot land yet. The first line of TEXT is its
+/// title.
 #[derive(clap::Args)]
 #[command(after_help = "\
 Examples:
@@ -21,13 +22,13 @@ pub(super) struct Add {
 
 /// Record a decision that replaces another one
 ///
-/// Like `add`. Scope and tags are those of the replaced decision unless they are given anew.
+/// Like `add`. Scope and tags of the replaced decision are kept unless you give new ones.
 #[derive(clap::Args)]
 #[command(after_help = "\
 Examples:
   squad decisions supersede 4f1c09 \"Money is stored as decimal strings\"")]
 pub(super) struct Supersede {
-    /// The id of the decision it replaces, or the beginning of it
+    /// The id of the decision to replace, or a prefix of it
     id: String,
     #[command(flatten)]
     what: What,
@@ -35,23 +36,23 @@ pub(super) struct Supersede {
 
 #[derive(clap::Args)]
 struct What {
-    /// What is decided; `-` reads it from standard input
+    /// The decision, or `-` to read it from standard input
     text: String,
     /// A path glob the decision applies to; may be repeated
     #[arg(long, value_name = "GLOB")]
     scope: Vec<String>,
-    /// A word to find it by; may be repeated
+    /// A tag to find it by; may be repeated
     #[arg(long = "tag", value_name = "WORD")]
     tags: Vec<String>,
 }
 
 impl Add {
     pub(super) fn run(self, context: &mut Context<'_>) -> Ended {
-        // Without the team's decisions: what this costs does not depend on how many there are.
+        // Does not read the team's decisions, so that the cost does not grow with their number.
         let workspace = Workspace::find(context.env, &context.directory)?;
         insist_on_readable(&workspace)?;
         let decision = decisions::add(context.env, &workspace, self.what.addition(context)?)?;
-        settle(context, &workspace, &decision);
+        land(context, &workspace, &decision);
         Ok(0)
     }
 }
@@ -60,7 +61,7 @@ impl Supersede {
     pub(super) fn run(self, context: &mut Context<'_>) -> Ended {
         let project = super::project(context)?;
         let decision = decisions::supersede(context.env, &project, &self.id, self.what.addition(context)?)?;
-        settle(context, &project, &decision);
+        land(context, &project, &decision);
         Ok(0)
     }
 }
@@ -72,9 +73,9 @@ impl What {
     }
 }
 
-/// Says a new decision's id and tries to land it. Landing is a second matter: the decision is safe whatever becomes of
-/// it, and its id is said first.
-fn settle(context: &mut Context<'_>, workspace: &Workspace, decision: &Decision) {
+/// Prints a new decision's id, then tries to land it. The decision is already durable, so a failure to land is only a
+/// warning.
+fn land(context: &mut Context<'_>, workspace: &Workspace, decision: &Decision) {
     let ui = &mut context.ui;
     if !ui.json() {
         ui.data(decision.id.as_str());
@@ -97,7 +98,7 @@ fn settle(context: &mut Context<'_>, workspace: &Workspace, decision: &Decision)
     }
     match &landed {
         _ if ui.json() => {}
-        Ok(landed) => said(ui, landed),
+        Ok(landed) => show(ui, landed),
         Err(failure) => {
             ui.warning(&format!("the decision is recorded but not on the branch yet: {}", failure.message));
             failure.hint.iter().for_each(|hint| ui.hint(hint));

@@ -45,8 +45,8 @@ impl Args {
         };
         let (undated, all) = (import.undated, import.imported.len());
         if undated * 2 > all {
-            let message = format!("{undated} of {} do not say when they were made", plural(all, "entry"));
-            context.ui.warning(&format!("{message}: some may be parts of others"));
+            let message = format!("{undated} of {} have no date", plural(all, "entry"));
+            context.ui.warning(&format!("{message}: some may be parts of other entries"));
             context.ui.hint("check with --dry-run, and give each decision a heading such as `### 2026-01-31: Title`");
         }
         if !self.dry_run {
@@ -58,14 +58,14 @@ impl Args {
         if context.ui.json() {
             context.ui.value(&import);
         } else {
-            said(&mut context.ui, &import);
+            show(&mut context.ui, &import);
         }
         Ok(0)
     }
 }
 
 impl Args {
-    /// Whether the files are those of an import that was stopped and that this very call has finished.
+    /// Whether this call has just finished a stopped import of the same files.
     fn is_done(&self, context: &Context<'_>) -> bool {
         let Some(Recovered { command, paths, outcome: Outcome::Finished { commit: Some(_) }, .. }) = &context.recovered
         else {
@@ -76,7 +76,7 @@ impl Args {
     }
 }
 
-fn said(ui: &mut Ui, import: &Import) {
+fn show(ui: &mut Ui, import: &Import) {
     if import.imported.is_empty() && import.left.is_empty() {
         return ui.say("There is nothing to import.");
     }
@@ -95,12 +95,12 @@ fn said(ui: &mut Ui, import: &Import) {
     }
     for place in &import.left {
         ui.warning(&format!(
-            "{}: stays, since the file of this decision says something else",
+            "{}: not imported, because this decision's own file has different text",
             printable(&place.to_string())
         ));
     }
     if !import.secrets.is_empty() {
-        ui.warning(&format!("the entries hold what looks like secrets: {}", list(&import.secrets)));
-        ui.hint("they are in the repository's history already; make them invalid where they are used");
+        ui.warning(&format!("the entries contain what looks like secrets: {}", list(&import.secrets)));
+        ui.hint("they are already in the repository's history; revoke them");
     }
 }

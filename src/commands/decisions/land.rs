@@ -26,19 +26,19 @@ impl Args {
         } else if landed.decisions.is_empty() && landed.left.is_none() {
             ui.say("There is nothing to land.");
         } else {
-            said(ui, &landed);
+            show(ui, &landed);
         }
         Ok(u8::from(landed.left.is_some()))
     }
 }
 
-pub(super) fn said(ui: &mut Ui, landed: &Landed) {
+pub(super) fn show(ui: &mut Ui, landed: &Landed) {
     if let Some(commit) = &landed.commit {
         let short = commit.get(..10).unwrap_or(commit);
         ui.say(&format!("{} landed on {} in {short}.", plural(landed.decisions.len(), "decision"), landed.branch));
     }
-    if let Some(left) = &landed.left {
-        ui.warning(&format!("{} recorded but not on the branch yet: {}", left.what(), left.reason));
-        ui.hint(&format!("{}; then `squad decisions land`", left.hint));
+    if let Some(pending) = &landed.left {
+        ui.warning(&format!("{} recorded but not on the branch yet: {}", pending.what(), pending.reason));
+        ui.hint(&format!("{}; then `squad decisions land`", pending.hint));
     }
 }

@@ -5,8 +5,9 @@ use crate::ui::{BAD, FAINT, GOOD, STRONG, Ui, WARN};
 
 /// List every decision and its state
 ///
-/// in force: its file is on this branch. superseded: replaced by another one here. unlanded: recorded, on no branch
-/// yet. elsewhere: landed on another branch only. withdrawn: landed here, file deleted since.
+/// The states are `in force` (its file is on this branch), `superseded` (another decision here replaces it),
+/// `unlanded` (recorded, but on no branch yet), `elsewhere` (landed only on another branch) and `withdrawn` (landed
+/// here, then its file was deleted).
 #[derive(clap::Args)]
 #[command(after_help = "Examples:\n  squad decisions list\n  squad decisions list --json | jq '.decisions[].title'")]
 pub(super) struct List {}
@@ -15,7 +16,7 @@ pub(super) struct List {}
 #[derive(clap::Args)]
 #[command(after_help = "Examples:\n  squad decisions show 4f1c09")]
 pub(super) struct Show {
-    /// The decision's id, or the beginning of it
+    /// The decision's id, or a prefix of it
     id: String,
 }
 
@@ -42,12 +43,12 @@ impl Show {
     }
 }
 
-/// About what the files of decisions say, or about files that cannot be read.
+/// Whether a problem is about the content of decision files, or about decision files that cannot be read.
 fn is_of_decisions(problem: &Problem) -> bool {
     problem.code.starts_with("decision-") || is_of_files(problem)
 }
 
-/// About a file of decisions that is there and is not read.
+/// Whether a problem is about a decision file that exists but cannot be read.
 fn is_of_files(problem: &Problem) -> bool {
     let is_unread = ["unreadable", "link-outside", "link-broken", "not-a-file"].contains(&&*problem.code);
     let inner = problem.file.split_once('/').map_or("", |(_, path)| path);

@@ -1,19 +1,19 @@
-//! A review as Markdown, for a comment under a pull request.
+//! A review as Markdown, for a comment on a pull request.
 //!
-//! Everything in it comes from a branch that anybody may have pushed: titles are escaped, texts quoted, and nothing in
-//! them calls anybody, links anywhere or shows an image.
+//! Everything in it comes from a branch that anybody may have pushed: titles are escaped, texts are quoted, and nothing
+//! in them can mention people, link anywhere or show an image.
 
 use crate::model::{Decision, first_line, list, plural, printable, quote};
 use crate::ops::decisions::review::Review;
 use crate::ops::team::prompts::{Prompt, PromptChange};
 use crate::review::{Certainty, Changes};
 
-/// What is left of the room for the last line.
+/// Characters reserved for the last line.
 const RESERVE: usize = 400;
 /// Characters of one decision's text that are shown; the rest is in its file.
 const TEXT: usize = 1_500;
 
-/// The page, in at most so many characters: the later parts are left out first, and the page says so.
+/// The page, in at most `limit` characters. Parts that do not fit are left out, and the page says so.
 pub(super) fn page(review: &Review, limit: usize) -> String {
     let mut page = Page { text: String::new(), limit: limit.saturating_sub(RESERVE), left_out: 0 };
     let range = format!("{}..{}", escaped(&review.base.name), escaped(&review.head.name));
@@ -33,7 +33,7 @@ pub(super) fn page(review: &Review, limit: usize) -> String {
     );
     page.section("Withdrawn", withdrawn.iter().map(line));
     page.section(
-        "Recorded and never landed",
+        "Recorded but never landed",
         review.unlanded.iter().map(|one| {
             let branch = one.branch.as_deref().map(|branch| format!("  made for `{}`\n", code(branch)));
             entry(&one.decision, &branch.unwrap_or_default())
@@ -45,7 +45,7 @@ pub(super) fn page(review: &Review, limit: usize) -> String {
     }
     if page.left_out > 0 {
         page.text.push_str(&format!(
-            "\n_{} left out, this comment would be too long: `squad decisions review {} --limit 1000000`_\n",
+            "\n_{} left out because this comment would be too long: `squad decisions review {} --limit 1000000`_\n",
             plural(page.left_out, "part"),
             code(&format!("{}..{}", review.base.name, review.head.name))
         ));
@@ -60,7 +60,7 @@ struct Page {
 }
 
 impl Page {
-    /// A heading and what stands under it, as far as there is room.
+    /// Adds a heading and the parts below it that still fit.
     fn section(&mut self, title: &str, parts: impl Iterator<Item = String>) {
         let mut is_begun = false;
         for part in parts {
@@ -90,7 +90,7 @@ fn conflicts(page: &mut Page, review: &Review) {
     page.section("Contradictions", parts);
 }
 
-/// A decision in a line, and its text folded away.
+/// A decision's line, with its text in a collapsed block.
 fn entry(decision: &Decision, more: &str) -> String {
     let text = decision.text.trim();
     if text.is_empty() {
@@ -101,7 +101,7 @@ fn entry(decision: &Decision, more: &str) -> String {
         None => (text, false),
     };
     let text = if is_cut { format!("{cut} […]") } else { cut.to_owned() };
-    // Inside a quote HTML is still HTML, but for a bracket that nothing follows.
+    // HTML works inside a quote too, unless a zero-width space follows the bracket.
     let quoted = quote(&tamed(&printable(&text)).replace('<', "<\u{200b}"));
     format!("{}{more}{}", line(decision), details("Why", &quoted))
 }
@@ -131,20 +131,20 @@ fn prompts(page: &mut Page, prompts: &[PromptChange]) {
             (Some(before), None) => format!("gone: {}", show(before)),
             (None, None) => String::new(),
         };
-        let tokens = both(&|told| told.tokens.to_string());
+        let tokens = both(&|prompt| prompt.tokens.to_string());
         let was = change.was.as_ref().map(|slug| format!(" (`{}`, before `{slug}`)", change.agent));
         table.push_str(&format!(
             "| {}{} | {tokens} | {} |\n",
             title_of(&change.name),
             was.unwrap_or_default(),
-            both(&|told| title_of(&told.model))
+            both(&|prompt| title_of(&prompt.model))
         ));
     }
     page.section("Prompts", std::iter::once(table));
     page.section("What agents will be told", alike(prompts).into_iter().map(|(names, diff)| folded(&names, diff)));
 }
 
-/// The diffs, each with the names of all whom it is for: a new decision reaches everyone in the same words.
+/// The diffs, each with the names of all agents that get it: a new decision changes many prompts in the same way.
 fn alike(prompts: &[PromptChange]) -> Vec<(String, &str)> {
     let lines = |diff: &'_ str| -> Vec<String> {
         diff.lines().filter(|line| !line.starts_with("@@") && !line.starts_with(' ')).map(str::to_owned).collect()
@@ -160,9 +160,9 @@ fn alike(prompts: &[PromptChange]) -> Vec<(String, &str)> {
     groups.into_iter().map(|(names, _, diff)| (list(names), diff)).collect()
 }
 
-/// A diff that is shown when somebody asks for it.
+/// A diff in a collapsed block.
 fn folded(title: &str, diff: &str) -> String {
-    // A fence that nothing in the text can end.
+    // A fence longer than any in the text, so that the text cannot end it.
     let longest = diff.split(|c| c != '`').map(str::len).max().unwrap_or(0);
     let fence = "`".repeat(longest.max(2) + 1);
     details(title, &format!("{fence}diff\n{}{fence}\n", ended(&printable(diff))))
@@ -176,12 +176,12 @@ fn ended(text: &str) -> String {
     if text.ends_with('\n') { text.to_owned() } else { format!("{text}\n") }
 }
 
-/// Text from elsewhere in a line of ours.
+/// Foreign text in one line, cut and escaped.
 fn title_of(text: &str) -> String {
     escaped(&first_line(text, 160))
 }
 
-/// Without meaning to Markdown or HTML.
+/// Escapes what Markdown or HTML would interpret.
 fn escaped(text: &str) -> String {
     let mut escaped = String::with_capacity(text.len());
     for c in tamed(&printable(text)).chars() {
@@ -198,10 +198,9 @@ fn code(text: &str) -> String {
     first_line(&printable(text), 160).replace('`', "'")
 }
 
-/// What Markdown, or GitHub, would make something of that reaches beyond its own place: people are told of a comment,
-/// issues linked, addresses become links, images are fetched, footnotes move to the end of the page, and quotes turn
-/// into warnings of ours.
-const REACHING: [(&str, &str); 10] = [
+/// Pairs of characters that have effects in GitHub's Markdown: mentions notify people, issues are linked, addresses
+/// become links, images are fetched, footnotes move to the end of the page, and quotes turn into alert boxes.
+const ACTIVE: [(&str, &str); 10] = [
     ("@", ""),
     ("#", ""),
     (":", "//"),
@@ -214,20 +213,20 @@ const REACHING: [(&str, &str); 10] = [
     ("[", "!"),
 ];
 
-/// Text that stays what it is: a blank of no width parts what would reach further.
+/// Puts a zero-width space between the characters of each [`ACTIVE`] pair, so that it has no effect.
 fn tamed(text: &str) -> String {
     let mut tamed = String::with_capacity(text.len() + 16);
     for (at, c) in text.char_indices() {
         let (before, after) = (&text[..at + c.len_utf8()], &text[at + c.len_utf8()..]);
         tamed.push(c);
-        if REACHING.iter().any(|(first, second)| ends_with(before, first) && after.starts_with(second)) {
+        if ACTIVE.iter().any(|(first, second)| ends_with(before, first) && after.starts_with(second)) {
             tamed.push('\u{200b}');
         }
     }
     tamed
 }
 
-/// In capitals too.
+/// Ignores case.
 fn ends_with(text: &str, end: &str) -> bool {
     let at = text.len().checked_sub(end.len());
     at.and_then(|at| text.get(at..)).is_some_and(|last| last.eq_ignore_ascii_case(end))

@@ -31,22 +31,22 @@ impl Args {
         if context.ui.json() {
             context.ui.value(&radar);
         } else {
-            shown(&mut context.ui, &radar);
+            show(&mut context.ui, &radar);
         }
         Ok(0)
     }
 }
 
-fn shown(ui: &mut Ui, radar: &Radar) {
-    for crossing in &radar.conflicts {
-        let (word, style) = match crossing.conflict.certainty {
+fn show(ui: &mut Ui, radar: &Radar) {
+    for between in &radar.conflicts {
+        let (word, style) = match between.conflict.certainty {
             Certainty::Explicit => ("contradiction", BAD),
             Certainty::Likely => ("likely contradiction", WARN),
         };
-        let branches = ui.out_paint(STRONG, &printable(&crossing.branches.join(" and ")));
+        let branches = ui.out_paint(STRONG, &printable(&between.branches.join(" and ")));
         let word = ui.out_paint(style, word);
-        ui.data(&format!("{branches}: {word}: {}", printable(&crossing.conflict.message)));
-        for (id, title) in crossing.conflict.decisions.iter().zip(&crossing.conflict.titles) {
+        ui.data(&format!("{branches}: {word}: {}", printable(&between.conflict.message)));
+        for (id, title) in between.conflict.decisions.iter().zip(&between.conflict.titles) {
             ui.data(&printable(&format!("  {id}  {title}")));
         }
     }

@@ -10,7 +10,7 @@ use crate::ops::decisions::review::{self, Range, Review};
 /// Lists the decisions that BASE..HEAD adds, changes, supersedes and withdraws, what they contradict, which
 /// decisions made for these commits never landed, and how the agents' prompts change. Needs no checkout.
 ///
-/// Prints Markdown for a comment, or JSON with --json. Contradictions that are merely likely never fail a build.
+/// Prints Markdown for a comment, or JSON with --json. Likely contradictions never fail a build.
 #[derive(clap::Args)]
 #[command(after_help = "\
 Examples:
@@ -28,12 +28,12 @@ pub(super) struct Args {
     /// Exit with 1 when there are any of these; may be repeated
     #[arg(long, value_enum, value_name = "WHAT", value_delimiter = ',')]
     fail_on: Vec<FailOn>,
-    /// Characters of Markdown at most; what does not fit is left out, and the text says so
+    /// Print at most N characters of Markdown; the text says what was left out
     #[arg(long, value_name = "N", default_value_t = COMMENT)]
     limit: usize,
 }
 
-/// GitHub takes 65,536 characters in a comment.
+/// GitHub accepts 65,536 characters in a comment.
 const COMMENT: usize = 60_000;
 
 #[derive(Clone, Copy, PartialEq, Eq, ValueEnum)]

@@ -1,4 +1,4 @@
-//! `squad log`: runs, one run, and what is being recorded.
+//! `squad log`: lists runs, shows one run, or follows new entries.
 
 mod page;
 
@@ -15,7 +15,7 @@ use crate::ops::run::{past, routing};
 use crate::route::evaluate::Case;
 use crate::ui::Ui;
 
-/// Runs that are shown where nothing else is said.
+/// How many runs are listed by default.
 const RUNS: u32 = 20;
 
 /// Show past runs
@@ -26,9 +26,9 @@ const RUNS: u32 = 20;
 #[command(after_help = "\
 Examples:
   squad log                        The newest runs
-  squad log 20260105-0900          One run, by the beginning of its id
+  squad log 20260105-0900          One run, by a prefix of its id
   squad log --agent backend --since 3d
-  squad log --follow               What any squad in this repository records from now on
+  squad log --follow               Whatever any squad in this repository records from now on
   squad log --follow --json | jq 'select(.kind == \"decision.logged\")'
   squad log --json | jq '.runs[0]'
   squad log --export-routing cases.jsonl && squad route --eval cases.jsonl
@@ -53,7 +53,7 @@ pub(super) struct Args {
     follow: bool,
     /// Write the completed runs as labelled cases for `squad route --eval`, to a new FILE or to stdout (`-`)
     ///
-    /// The agents that completed a run are its label; check the cases and correct those that are wrong. Failed,
+    /// Each run is labelled with the agents that completed it; check the cases and correct wrong labels. Failed,
     /// cancelled and rejected runs are left out.
     #[arg(long, value_name = "FILE", num_args = 0..=1)]
     #[arg(conflicts_with_all = ["run", "limit", "agent", "since", "follow"])]
@@ -96,7 +96,7 @@ impl Args {
     }
 
     fn choice(&self, context: &Context<'_>) -> Result<Choice, Failure> {
-        let no_agent = |name: &str| Failure::usage(format!("`{name}` names no agent"));
+        let no_agent = |name: &str| Failure::usage(format!("`{name}` is not an agent's name"));
         let agent = self.agent.as_deref().map(|name| Slug::fold(name).ok_or_else(|| no_agent(name))).transpose()?;
         let no_time = |reason| Failure::usage(reason).hint("write 2h, 3d, 2026-01-05 or 2026-01-05T09:00:00Z");
         let now = || context.env.clock.now();
@@ -105,7 +105,7 @@ impl Args {
     }
 }
 
-/// What there is already where that is wanted, and then what comes.
+/// Shows the entries recorded so far, if a run or a time is given, and then new ones as they come.
 fn follow(context: &mut Context<'_>, workspace: &Workspace, run: Option<RunId>, choice: Choice) -> Ended {
     let (repository, prefix) = (&workspace.repository, workspace.ledger_prefix());
     let mut page = match &run {
@@ -124,7 +124,7 @@ fn follow(context: &mut Context<'_>, workspace: &Workspace, run: Option<RunId>, 
         tip = timeline.tip().map(str::to_owned);
     }
     let follower = Follower::new(repository, &prefix, run.clone(), choice, tip.as_deref())?;
-    // A run lives as long as its process; one of another clone is over for us.
+    // A run is live as long as its process; runs of other clones count as over.
     let is_over = || run.as_ref().is_some_and(|run| workspace.leases().status(run) != "running");
     log::follow(context.env, follower, is_over, |path, read| page.show(path, read))
 }
@@ -138,7 +138,7 @@ fn export(ui: &mut Ui, cases: &[Case], file: Option<&Path>) -> Ended {
     Ok(0)
 }
 
-/// Whether there is anybody to show more to.
-fn while_heard(ui: &Ui) -> ControlFlow<()> {
+/// Breaks when nobody reads the output any more.
+fn while_read(ui: &Ui) -> ControlFlow<()> {
     if ui.is_heard() { ControlFlow::Continue(()) } else { ControlFlow::Break(()) }
 }

@@ -1,21 +1,21 @@
 use std::ops::ControlFlow;
 
-use super::while_heard;
+use super::while_read;
 use crate::model::{End, RunId, Usage, What, first_line, list, plural, printable};
 use crate::ops::ledger::log::RunSummary;
 use crate::record::{Entry, Read};
 use crate::ui::{BAD, FAINT, GOOD, STRONG, Ui};
 
-/// Characters of a command or of its result on a line.
+/// How many characters of a command or its result are shown.
 const DETAIL: usize = 100;
 
-/// `is_chosen`: only some of the runs were wanted.
-pub(super) fn runs(ui: &mut Ui, runs: &[RunSummary], is_chosen: bool) {
-    match (runs, is_chosen) {
+/// `is_filtered`: the runs were selected by agent or time.
+pub(super) fn runs(ui: &mut Ui, runs: &[RunSummary], is_filtered: bool) {
+    match (runs, is_filtered) {
         ([], true) => ui.say("No run matches."),
         ([], false) => {
             ui.say("There are no runs yet.");
-            ui.hint("squad orchestrate \"what is to be done\"");
+            ui.hint("squad orchestrate \"what to do\"");
         }
         _ => {}
     }
@@ -39,7 +39,7 @@ pub(super) fn runs(ui: &mut Ui, runs: &[RunSummary], is_chosen: bool) {
 /// Shows entries, one by one.
 pub(super) struct Page<'u> {
     ui: &'u mut Ui,
-    /// Whose entry was shown last, where there may be others'; `Some(None)`: one of no run.
+    /// The run of the last entry shown, if several runs are shown; `Some(None)`: an entry of no run.
     run: Option<Option<RunId>>,
     is_of_one_run: bool,
 }
@@ -56,19 +56,19 @@ impl<'u> Page<'u> {
         Self { ui, run: None, is_of_one_run: false }
     }
 
-    /// Says whether anybody is there to see more.
+    /// Breaks when nobody reads the output any more.
     pub(super) fn show(&mut self, path: &str, read: Read) -> ControlFlow<()> {
         match (self.ui.json(), read) {
             (true, read) => self.ui.value(&as_json(path, read)),
             (false, Read::Entry(entry)) => self.entry(*entry),
             (false, Read::Newer { version }) => {
-                self.ui.data(&format!("          unknown entry of a newer squad (version {version}): {path}"));
+                self.ui.data(&format!("          entry of a newer squad (version {version}): {path}"));
             }
             (false, Read::Damaged { reason }) => {
                 self.ui.data(&format!("          damaged entry: {path}: {reason}"));
             }
         }
-        while_heard(self.ui)
+        while_read(self.ui)
     }
 
     fn entry(&mut self, entry: Entry) {
@@ -101,7 +101,7 @@ fn as_json(path: &str, read: Read) -> serde_json::Value {
     }
 }
 
-/// What an entry is about, in a line.
+/// One line about an entry.
 fn detail(what: Option<What>, text: &str) -> String {
     let Some(what) = what else { return first_line(text, 80) };
     match what {
@@ -135,8 +135,8 @@ fn detail(what: Option<What>, text: &str) -> String {
         What::DecisionLanded { decisions, branch, commit } => {
             format!("{} on {branch} in {}", list(&decisions), commit.get(..10).unwrap_or(&commit))
         }
-        What::Usage(usage) => spent(&usage),
-        What::Completed(End { text, usage, .. }) => format!("{} ({})", first_line(&text, 70), spent(&usage)),
+        What::Usage(usage) => cost(&usage),
+        What::Completed(End { text, usage, .. }) => format!("{} ({})", first_line(&text, 70), cost(&usage)),
         What::ReviewVerdict { verdict, authors, .. } => {
             format!("{} the work of {}", format!("{verdict:?}").to_lowercase(), list(&authors))
         }
@@ -148,7 +148,7 @@ fn detail(what: Option<What>, text: &str) -> String {
         What::RunCompleted { status, agents, commits, usage, .. } => {
             let commits: Vec<&str> = commits.iter().map(|commit| commit.get(..10).unwrap_or(commit)).collect();
             let commits = if commits.is_empty() { String::new() } else { format!(", committed {}", list(commits)) };
-            format!("{status}, {}{commits} ({})", plural(agents.len(), "agent"), spent(&usage))
+            format!("{status}, {}{commits} ({})", plural(agents.len(), "agent"), cost(&usage))
         }
         what => match what.end() {
             Some((_, end)) => end.reason.clone(),
@@ -157,6 +157,6 @@ fn detail(what: Option<What>, text: &str) -> String {
     }
 }
 
-fn spent(usage: &Usage) -> String {
+fn cost(usage: &Usage) -> String {
     format!("{:.1} s, {} in, {} out", usage.seconds, usage.input_tokens, usage.output_tokens)
 }

@@ -22,48 +22,49 @@ use crate::ui::Ui;
 /// Everything that happens is recorded under refs/squad. When the run ends, its decisions are committed to the
 /// branch, one file each.
 ///
-/// With --json, stdout carries one event a line; the last is `run.completed`.
+/// With --json, prints events to stdout, one per line; the last is `run.completed`.
 #[derive(clap::Args)]
 #[command(after_help = "\
 Examples:
   squad orchestrate \"Add a health endpoint with tests\"
-  squad orchestrate                                         A conversation, message by message
-  squad orchestrate --dry-run \"Fix the login form\"           Who would work, and why
-  squad orchestrate --agent tester \"Cover the parser\"        This agent, whatever routing says
-  squad orchestrate --permissions allow - < task.md          A task from a file; agents may act unasked
-  squad orchestrate --attach login.png \"Build this page\"    Images are shown to the model, other files opened by it
-  squad orchestrate --engine rehearsal \"Try it\"              No model, no login, no network
-  squad orchestrate --script play.toml \"Try it\"              A rehearsal that plays your script
-  squad orchestrate --resume 20260105-0900                  Go on with a run that was interrupted
+  squad orchestrate                                       Talk to the team, message by message
+  squad orchestrate --dry-run \"Fix the login form\"        Show who would work, and why
+  squad orchestrate --agent tester \"Cover the parser\"     Choose the agent yourself
+  squad orchestrate --permissions allow - < task.md       Read the task from a file; never ask
+  squad orchestrate --attach login.png \"Build this page\"  Pass an image or another file
+  squad orchestrate --engine rehearsal \"Try it\"           No model, no login, no network
+  squad orchestrate --script play.toml \"Try it\"           Rehearse a script of your own
+  squad orchestrate --resume 20260105-0900                Resume an interrupted run
 
-A script is TOML; the turns of an agent are played in their order:
+A script is TOML. The turns of each agent are played in order:
   [[turn]]
   agent = \"backend\"
   steps = [ { wait = \"300ms\" }, { say = \"…\" }, { write = \"a.txt\", text = \"…\" },
             { tool = \"squad_log_decision\", args = { title = \"…\", what = \"…\" } } ]
-Other steps: ask, listen, fail, hang, die, panic. `models = [\"…\"]` above the turns says which models are on offer.")]
+Other steps: ask, listen, fail, hang, die, panic. `models = [\"…\"]` above the turns lists the models
+that the engine offers.")]
 pub(in crate::commands) struct Args {
-    /// The task; `-` reads it from standard input. Without it, on a terminal: a conversation
+    /// The task, or `-` to read it from standard input. Without it, a conversation starts on a terminal
     pub(super) message: Option<String>,
-    /// Go on with a run that was interrupted: what is done stays done
+    /// Resume an interrupted run; finished work is not repeated
     #[arg(long, value_name = "RUN", conflicts_with_all = ["message", "agents", "tier", "attach", "dry_run"])]
     pub(super) resume: Option<String>,
     /// Use this agent, whatever routing says; may be repeated
     #[arg(long = "agent", short, value_name = "NAME")]
     agents: Vec<String>,
-    /// Pass this file to every agent of the plan; may be repeated
+    /// Pass this file to every agent in the plan; may be repeated
     #[arg(long, value_name = "FILE")]
     attach: Vec<String>,
-    /// How much to run, instead of what the message suggests
+    /// How much effort to spend; by default, the message decides
     #[arg(long, value_name = "TIER")]
     tier: Option<TierName>,
     /// The model for every agent
     #[arg(long, value_name = "ID")]
     model: Option<String>,
-    /// The engine of every agent of this run, such as claude; `squad engines` lists them
+    /// The engine for every agent in this run, such as claude; `squad engines` lists them
     #[arg(long, value_name = "NAME")]
     engine: Option<String>,
-    /// The script that the rehearsal engine plays; chooses that engine
+    /// A script for the rehearsal engine; implies `--engine rehearsal`
     #[arg(long, value_name = "FILE")]
     script: Option<String>,
     /// Stop an agent that shows no sign of work for this long, such as 90s or 5m
@@ -75,7 +76,7 @@ pub(in crate::commands) struct Args {
     /// How many agents work at the same time
     #[arg(long, value_name = "N")]
     max_concurrent: Option<String>,
-    /// Whether agents may change things; `ask` on a terminal, otherwise `deny`
+    /// Whether agents may change things; by default `ask` on a terminal, otherwise `deny`
     #[arg(long, value_enum, value_name = "MODE")]
     permissions: Option<Permissions>,
     /// Show the plan and start nothing
@@ -146,7 +147,7 @@ impl Args {
         ))
     }
 
-    /// A run that goes on is given what its first call named.
+    /// Opens the project. A resumed run gets the flags of its first call.
     fn open(&self, context: &Context<'_>) -> Result<(Project, Option<Interrupted>), Failure> {
         let open = |resumed| Project::open(context.env, &context.directory, self.settings(resumed));
         let mut project = open(None)?;
@@ -166,17 +167,17 @@ impl Args {
         resumed: Option<&Interrupted>,
     ) -> Result<Vec<Attachment>, Failure> {
         let Some(resumed) = resumed else {
-            return attachments::look(context.env, project, &context.directory, &self.attach);
+            return attachments::check(context.env, project, &context.directory, &self.attach);
         };
-        let (found, changed) = attachments::look_again(context.env, project, &resumed.attachments)?;
+        let (found, changed) = attachments::check_again(context.env, project, &resumed.attachments)?;
         if !changed.is_empty() {
             context.ui.warning(&format!("changed since the run began: {}", list(changed)));
         }
         Ok(found)
     }
 
-    /// The flags that are remembered with the run, and what they are given now or were before. A script is not: the
-    /// turns that it still has are for its caller to say.
+    /// The flags that are recorded with the run, from this call or else from an earlier one. The script is not recorded:
+    /// the caller says which turns are left.
     fn flags(&self, resumed: Option<&Interrupted>) -> BTreeMap<String, String> {
         let implied = self.script.as_ref().map(|_| "rehearsal".to_owned());
         let values = [
@@ -201,7 +202,7 @@ impl Args {
     fn message(&self, ui: &Ui) -> Result<String, Failure> {
         let message = text_or_input(ui, self.message.as_deref().unwrap_or_default())?;
         if message.trim().is_empty() {
-            return Err(Failure::usage("the message is empty").hint("squad orchestrate \"what is to be done\""));
+            return Err(Failure::usage("the message is empty").hint("squad orchestrate \"what to do\""));
         }
         Ok(message)
     }

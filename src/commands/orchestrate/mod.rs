@@ -1,4 +1,4 @@
-//! `squad orchestrate`: one message, or a conversation.
+//! `squad orchestrate`: runs one message, or starts a conversation.
 
 mod args;
 mod converse;

@@ -1,4 +1,4 @@
-//! What is shown of a run, and said at its end.
+//! Shows a run, and its dry run.
 
 use crate::commands::route::page;
 use crate::commands::{Context, Ended, say_passed_hooks};
@@ -12,7 +12,7 @@ use crate::policy::Permissions;
 use crate::ui::Ui;
 use crate::view::{Lines, Screen, View, asker};
 
-/// Runs an order, shows it, and says what is left to say; `squad demo` does the same.
+/// Runs an order, shows it and reports its end; also used by `squad demo`.
 pub(in crate::commands) fn perform<'a>(
     mut context: Context<'a>,
     project: &Project,
@@ -39,7 +39,7 @@ pub(in crate::commands) fn perform<'a>(
     };
     context.ui = view.into_screen();
     let code = match ended {
-        // The run's last line has said it, and nothing comes after that.
+        // In JSON, `run.completed` has reported the error and is the last line.
         Ok(RunEnded { error: Some(failure), .. }) if context.ui.json() => Ok(failure.kind.exit_code()),
         Ok(RunEnded { error: Some(failure), .. }) => Err(failure),
         ended => ended.map(|ended| epilogue(&mut context.ui, project, &ended)),
@@ -48,10 +48,10 @@ pub(in crate::commands) fn perform<'a>(
 }
 
 pub(super) fn say_declined<S: Screen>(view: &mut View<S>, reason: &str) {
-    view.say(&format!("not in the sessions of `squad watch`: {reason}"));
+    view.say(&format!("not using the sessions of `squad watch`: {reason}"));
 }
 
-/// What is left to say of a run, and its exit code.
+/// Reports what the run's events did not, and returns the exit code.
 pub(super) fn epilogue(ui: &mut Ui, project: &Project, ended: &RunEnded) -> u8 {
     if ended.has_committed {
         say_passed_hooks(ui, project);
@@ -73,11 +73,11 @@ pub(super) fn epilogue(ui: &mut Ui, project: &Project, ended: &RunEnded) -> u8 {
         ui.say(&format!("squad       details: squad log {}", ended.run));
         if ended.is_stuck {
             ui.say(&format!(
-                "squad       nobody may revise it: `squad review lift {}` lets its authors, in a new run",
+                "squad       nobody may revise it: `squad review lift {}` allows its authors to, in a new run",
                 ended.run
             ));
         } else if matches!(ended.status, Outcome::Cancelled | Outcome::Failed | Outcome::TimedOut) {
-            ui.say(&format!("squad       to go on: squad orchestrate --resume {}", ended.run));
+            ui.say(&format!("squad       to resume: squad orchestrate --resume {}", ended.run));
         }
     }
     match ended.status {
@@ -92,7 +92,7 @@ fn refusals(count: u64) -> String {
     if count == 1 { "1 request was refused".to_owned() } else { format!("{count} requests were refused") }
 }
 
-/// What a run would be.
+/// Shows a dry run.
 pub(super) fn show(ui: &mut Ui, preview: &Preview) -> u8 {
     if ui.json() {
         ui.value(preview);
@@ -114,7 +114,7 @@ pub(super) fn show(ui: &mut Ui, preview: &Preview) -> u8 {
         let tools = match &session.tools {
             crate::model::ToolChoice::All => "all tools".to_owned(),
             crate::model::ToolChoice::Nothing => "no tools".to_owned(),
-            crate::model::ToolChoice::ReadOnly => "tools that read".to_owned(),
+            crate::model::ToolChoice::ReadOnly => "read-only tools".to_owned(),
             crate::model::ToolChoice::Only(tools) => list(tools),
         };
         let model = &session.model.id;

@@ -1,4 +1,4 @@
-//! How right routing is, as people and programs read it.
+//! Prints how well routing scores, for people and as JSON.
 
 use serde::Serialize;
 
@@ -23,7 +23,7 @@ pub(super) fn run(context: &mut Context<'_>, project: &Project, file: &str) -> E
     Ok(0)
 }
 
-/// All the cases or none: figures over a part would pass for those of the whole.
+/// Reads all cases or fails: scores over some of them could be mistaken for scores over all.
 fn cases(context: &mut Context<'_>, project: &Project, file: &str) -> Result<Vec<Case>, Failure> {
     let text = match file {
         "-" => text_or_input(&context.ui, file)?,
@@ -43,7 +43,7 @@ fn cases(context: &mut Context<'_>, project: &Project, file: &str) -> Result<Vec
     Ok(cases)
 }
 
-/// As JSON has it. A rate is `null` where there is no case for it.
+/// The JSON output. A rate is `null` if there is no case for it.
 #[derive(Serialize)]
 struct Report<'a> {
     counts: Counts,
@@ -90,7 +90,7 @@ fn show(ui: &mut Ui, evaluation: &Evaluation, file: &str) {
         ui.data(&line);
     }
     if evaluation.curve.len() > 1 {
-        ui.data("\nIf routing answered from this confidence on:");
+        ui.data("\nIf routing only answered from this confidence up:");
         for Point { confidence, coverage, precision } in &evaluation.curve {
             let (coverage, precision) = (percent(Some(*coverage)), percent(Some(*precision)));
             ui.data(&format!("  {confidence:.2}  coverage {coverage:>6}  precision {precision:>6}"));
@@ -133,7 +133,7 @@ fn figures(figures: &Figures) -> Vec<String> {
 
 fn show_group(ui: &mut Ui, group: &Group, evaluation: &Evaluation, file: &str) {
     let cause = match &group.misled_by {
-        None => "nothing spoke for anybody else".to_owned(),
+        None => "no evidence for any other agent".to_owned(),
         Some(evidence) => {
             format!("{}, {}: {}", evidence.agent, one_line(&evidence.source), one_line(&evidence.why))
         }
@@ -149,7 +149,7 @@ fn show_group(ui: &mut Ui, group: &Group, evaluation: &Evaluation, file: &str) {
     }
 }
 
-/// What was wanted and what came, where the kind of the mistake does not say it already.
+/// The expected and the actual agents, unless the kind of the mistake says it already.
 fn outcome(prediction: &Prediction, mistake: Mistake) -> String {
     let wanted = match prediction.kind {
         CaseKind::Single => prediction.accept.iter().map(ToString::to_string).collect::<Vec<_>>().join(" or "),

@@ -13,28 +13,28 @@ use crate::settings::Layer;
 
 /// Show who would work on a message, and why
 ///
-/// Starts no agent and asks no model: routing is decided in code, from the team's files and its past work, and
-/// prints the evidence. Exits with 0 whatever the plan is, also when routing is not sure.
+/// Starts no agent and calls no model: routing is decided in code, from the team's files and its past work. Prints the
+/// evidence too. Exits with 0 even when routing is not sure.
 #[derive(clap::Args)]
 #[command(after_help = "\
 Examples:
   squad route \"Fix the login form\"
-  squad route --explain \"Fix the login form\"      All the evidence, and who else was considered
+  squad route --explain \"Fix the login form\"     Show all evidence and the other candidates
   squad route --json - < task.md | jq .agents
   squad route --label bug --path src/api/login.rs \"Passwords with blanks are refused\"
-  squad route --eval cases.jsonl                  How right routing is
-  squad log --export-routing cases.jsonl          Such cases, from this team's own runs
+  squad route --eval cases.jsonl                 Score routing on labelled cases
+  squad log --export-routing cases.jsonl         Make such cases from this team's runs
 
-A case is one line of JSON of one of these kinds; `labels` and `paths` are optional:
+A case is one line of JSON, of one of these kinds; `labels` and `paths` are optional:
   {\"message\": \"…\", \"kind\": \"single\", \"accept\": [\"backend\", \"lead\"]}     Any of them is right
   {\"message\": \"…\", \"kind\": \"multi\", \"accept\": [\"backend\", \"docs\"]}      All of them are needed
   {\"message\": \"…\", \"kind\": \"ambiguous\"}                               Routing should abstain
-  {\"message\": \"…\", \"kind\": \"direct\"}                                  Nobody needs to be started
+  {\"message\": \"…\", \"kind\": \"direct\"}                                  No agent is needed
 
-Triage of issues; a line of JSON in, a plan out, in the same order, at once:
+To triage issues, send one JSON object per line; each is answered by a plan at once, in order:
   gh issue list --json number,title,body,labels --jq '.[]' | squad route --stdin")]
 pub(super) struct Args {
-    /// The task; `-` reads it from standard input
+    /// The task, or `-` to read it from standard input
     #[arg(required_unless_present_any = ["eval", "stdin", "labels", "paths"])]
     message: Option<String>,
     /// Show all evidence and the other candidates
@@ -49,23 +49,23 @@ pub(super) struct Args {
     /// Plan for this agent, whatever routing says; may be repeated
     #[arg(long = "agent", short, value_name = "NAME")]
     agents: Vec<String>,
-    /// How much to run, instead of what the message suggests
+    /// How much effort to spend; by default, the message decides
     #[arg(long, value_name = "TIER")]
     tier: Option<TierName>,
     /// Score routing on the labelled cases in FILE (`-` for standard input)
     #[arg(long, value_name = "FILE", conflicts_with_all = ["message", "explain", "labels", "paths", "agents", "tier"])]
     eval: Option<String>,
-    /// Read issues from standard input, one JSON object a line (title, body, labels, paths), and print one plan a line
+    /// Read issues from standard input, one JSON object per line (title, body, labels, paths); print a plan for each
     #[arg(long, conflicts_with_all = ["message", "explain", "labels", "paths", "agents", "tier", "eval"])]
     stdin: bool,
 }
 
-/// As JSON has it.
+/// The JSON output.
 #[derive(serde::Serialize)]
 struct Answer<'a> {
     #[serde(flatten)]
     plan: &'a Plan,
-    /// With `--explain` alone.
+    /// Only with `--explain`.
     #[serde(skip_serializing_if = "Option::is_none")]
     considered: Option<Vec<Considered>>,
 }
@@ -91,7 +91,7 @@ impl Args {
             None => String::new(),
         };
         if message.trim().is_empty() && self.labels.is_empty() && self.paths.is_empty() {
-            return Err(Failure::usage("the message is empty").hint("squad route \"what is to be done\""));
+            return Err(Failure::usage("the message is empty").hint("squad route \"what to do\""));
         }
         let default_tier = project.settings.sessions.default_tier;
         let wishes = Wishes {

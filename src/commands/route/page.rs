@@ -1,13 +1,13 @@
-//! A plan as people read it.
+//! Prints a plan for people.
 
 use crate::model::{Evidence, Plan, PlanKind, Slug, plural, printable};
 use crate::route::Considered;
 use crate::ui::{FAINT, STRONG, Ui};
 
-/// Reasons on a page that does not explain everything.
+/// How many reasons are shown without `--explain`.
 const STRONGEST: usize = 6;
 
-/// Who, how, and the strongest reasons; with `explain` all of them.
+/// Shows the agents, the tier and the strongest reasons; with `explain` all reasons.
 pub(in crate::commands) fn show(ui: &mut Ui, plan: &Plan, explain: bool) {
     for line in head(ui, plan) {
         ui.data(&line);
@@ -17,7 +17,7 @@ pub(in crate::commands) fn show(ui: &mut Ui, plan: &Plan, explain: bool) {
         return;
     }
     ui.data(match plan.kind {
-        PlanKind::Abstain => "\nWhat speaks for whom:",
+        PlanKind::Abstain => "\nThe evidence:",
         PlanKind::Agents | PlanKind::Direct => "\nWhy:",
     });
     table(ui, &evidence);
@@ -27,7 +27,7 @@ pub(in crate::commands) fn show(ui: &mut Ui, plan: &Plan, explain: bool) {
     }
 }
 
-/// Those who were not chosen: what speaks for them in all, and the strongest reasons.
+/// Shows the agents that were not chosen, with their total weight and strongest reasons.
 pub(super) fn show_considered(ui: &mut Ui, considered: &[Considered]) {
     if considered.is_empty() {
         return;
@@ -35,7 +35,7 @@ pub(super) fn show_considered(ui: &mut Ui, considered: &[Considered]) {
     ui.data("\nAlso considered:");
     let mut rows = Vec::new();
     for Considered { agent, weight, evidence } in considered {
-        let why = "in all, of which:".to_owned();
+        let why = "in total, of which:".to_owned();
         rows.push(Evidence { agent: agent.clone(), why, source: String::new(), weight: *weight });
         rows.extend(evidence.iter().cloned());
     }
@@ -57,7 +57,7 @@ fn head(ui: &Ui, plan: &Plan) -> Vec<String> {
     }
 }
 
-/// What speaks for those who were chosen, and where nobody was, for anybody.
+/// The strongest evidence for the chosen agents, or for any agent if none was chosen.
 fn strongest(plan: &Plan) -> Vec<&Evidence> {
     let matters = |agent: &Slug| plan.agents.contains(agent) || plan.reviewer.as_ref() == Some(agent);
     let mut evidence: Vec<&Evidence> =
@@ -79,7 +79,7 @@ fn everything(plan: &Plan) -> Vec<&Evidence> {
     in_order(plan, plan.evidence.iter().collect())
 }
 
-/// The chosen ones in the plan's order, the reviewer, then the others, for whom most speaks first.
+/// Sorts evidence: the chosen agents in the plan's order, the reviewer, then the others by total weight.
 fn in_order<'p>(plan: &'p Plan, mut evidence: Vec<&'p Evidence>) -> Vec<&'p Evidence> {
     let total = |agent: &Slug| -> f64 {
         plan.evidence.iter().filter(|evidence| evidence.agent == *agent).map(|evidence| evidence.weight).sum()
@@ -99,14 +99,14 @@ fn in_order<'p>(plan: &'p Plan, mut evidence: Vec<&'p Evidence>) -> Vec<&'p Evid
 }
 
 fn table(ui: &mut Ui, evidence: &[&Evidence]) {
-    /// A longer reason does not push every source to the right.
+    /// Longer reasons do not widen the column.
     const WIDEST: usize = 60;
     let reasons: Vec<String> = evidence.iter().map(|evidence| one_line(&evidence.why)).collect();
     let agents = evidence.iter().map(|evidence| evidence.agent.as_str().chars().count()).max().unwrap_or(0);
     let width = reasons.iter().map(|why| why.chars().count()).filter(|width| *width <= WIDEST).max().unwrap_or(0);
     let mut before = None;
     for (evidence, why) in evidence.iter().zip(&reasons) {
-        // A name once, so that it is seen where the next one begins.
+        // Each name is printed once, so that the groups are easy to see.
         let name = if before == Some(&evidence.agent) { "" } else { evidence.agent.as_str() };
         before = Some(&evidence.agent);
         let name = ui.out_paint(STRONG, &format!("{name:<agents$}"));
@@ -116,7 +116,7 @@ fn table(ui: &mut Ui, evidence: &[&Evidence]) {
     }
 }
 
-/// Text of the team's files, of messages and of models, in a cell of ours.
+/// Foreign text in one line: from the team's files, messages or models.
 pub(super) fn one_line(text: &str) -> String {
     printable(text).split_whitespace().collect::<Vec<_>>().join(" ")
 }

@@ -1,4 +1,4 @@
-//! Issues in, plans out, a line each.
+//! `squad route --stdin`: reads issues and prints plans, one per line.
 
 use std::io::{self, BufRead, BufReader, Read};
 use std::num::NonZero;
@@ -10,21 +10,22 @@ use serde_json::{Map, Value};
 
 use crate::error::Failure;
 use crate::model::Plan;
-use crate::ops::run::triage::{self, Unread};
+use crate::ops::run::triage::{self, InvalidIssue};
 use crate::route::{Router, Wishes};
 use crate::ui::Ui;
 use crate::view::json_line;
 
-/// Longer lines are no issue; and what never ends must not fill the memory.
+/// The longest line that is read as an issue, in bytes, so that endless input cannot fill the memory.
 const LONGEST: u64 = 64 << 20;
 
-/// How much is read at once, in bytes, and for how many lines another thread is worth its start.
+/// The size of the read buffer, in bytes.
 const READ: usize = 64 << 10;
+/// How many lines make another thread worthwhile.
 const FOR_A_THREAD: usize = 32;
 
 #[derive(Serialize)]
 struct Answer<'a> {
-    /// What the issue is called by whoever asks.
+    /// The caller's id or number of the issue.
     #[serde(flatten)]
     passed: &'a Map<String, Value>,
     #[serde(flatten)]
@@ -37,8 +38,8 @@ struct Answered {
     is_plan: bool,
 }
 
-/// Answers the lines that are there before it waits for the next, so that a program can converse. Exits with 1 when a
-/// line was bad; the others are answered all the same.
+/// Answers the lines that have arrived before it waits for more, so that a program can send a line and wait for its
+/// plan. The exit code is 1 if a line was bad; the other lines are still answered.
 pub(super) fn run(ui: &mut Ui, router: &Router<'_>) -> u8 {
     let mut input = BufReader::with_capacity(READ, ui.input());
     let (mut code, mut before) = (0, 0);
@@ -66,7 +67,7 @@ pub(super) fn run(ui: &mut Ui, router: &Router<'_>) -> u8 {
     code
 }
 
-/// The answers to lines, in their order; `None` is no answer.
+/// Answers lines in parallel and returns the answers in order; empty lines have none.
 fn side_by_side(lines: &[Vec<u8>], answer: impl Fn(usize, &[u8]) -> Option<Answered> + Sync) -> Vec<Answered> {
     let threads = thread::available_parallelism().map_or(1, NonZero::get).min(lines.len() / FOR_A_THREAD).max(1);
     let share = lines.len().div_ceil(threads).max(1);
@@ -90,7 +91,7 @@ fn answer(router: &Router<'_>, number: usize, line: &[u8]) -> Option<Answered> {
         return None;
     }
     let issue = match line.len() as u64 >= LONGEST {
-        true => Err(Unread::because("the line is too long")),
+        true => Err(InvalidIssue::because("the line is too long")),
         false => triage::Issue::read(line),
     };
     let (written, is_plan) = match issue {
@@ -98,9 +99,9 @@ fn answer(router: &Router<'_>, number: usize, line: &[u8]) -> Option<Answered> {
             let plan = router.plan(&issue.request(), &Wishes::default());
             (json_line(&Answer { passed: &issue.passed, plan }), true)
         }
-        Err(unread) => {
-            let failure = Failure::usage(unread.reason).at(format!("-:{number}"));
-            let mut answer = unread.passed;
+        Err(invalid) => {
+            let failure = Failure::usage(invalid.reason).at(format!("-:{number}"));
+            let mut answer = invalid.passed;
             answer.insert("error".to_owned(), serde_json::json!(failure));
             (json_line(&answer), false)
         }
@@ -111,7 +112,7 @@ fn answer(router: &Router<'_>, number: usize, line: &[u8]) -> Option<Answered> {
     })
 }
 
-/// The whole lines that have come, or the next where none has; none at the end.
+/// The complete lines in the buffer, or else the next line; empty at the end.
 fn lines(input: &mut impl BufRead) -> io::Result<Vec<Vec<u8>>> {
     let there = input.fill_buf()?;
     let Some(last) = there.iter().rposition(|byte| *byte == b'\n') else {
@@ -122,7 +123,7 @@ fn lines(input: &mut impl BufRead) -> io::Result<Vec<Vec<u8>>> {
     Ok(lines)
 }
 
-/// A line, or so much of it as may be read; `None` at the end.
+/// The next line, cut at [`LONGEST`]; `None` at the end.
 fn next(input: &mut impl BufRead) -> io::Result<Option<Vec<u8>>> {
     let mut line = Vec::new();
     if input.by_ref().take(LONGEST).read_until(b'\n', &mut line)? == 0 {

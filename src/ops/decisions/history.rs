@@ -1,4 +1,4 @@
-//! Learnings that the ledger keeps become part of the agents' history files, in one commit, once.
+//! Lands learnings from the ledger in the agents' history files, in one commit, each learning once.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -22,17 +22,17 @@ use crate::record::Entry;
 use crate::review;
 use crate::store;
 
-/// What lands, or would.
+/// The learnings that land, or would.
 #[derive(Debug, Default, Serialize)]
-pub(crate) struct Folded {
+pub(crate) struct HistoryLanding {
     pub(crate) histories: Vec<History>,
-    /// Agents that are not on the roster, with how many learnings of theirs stay in the ledger.
+    /// Agents that are not on the roster, with the number of their learnings, which stay in the ledger.
     pub(crate) strangers: BTreeMap<Slug, usize>,
     pub(crate) branch: String,
     pub(crate) commit: Option<String>,
     #[serde(skip)]
     change: Option<Change>,
-    /// Every learning that is in a file of this branch when this is done.
+    /// Every learning that this branch's files contain afterwards.
     #[serde(skip)]
     landed: Vec<EntryId>,
 }
@@ -42,15 +42,15 @@ pub(crate) struct History {
     pub(crate) agent: Slug,
     pub(crate) file: String,
     pub(crate) learnings: Vec<EntryId>,
-    /// As `git diff` has it.
+    /// In the format of `git diff`.
     pub(crate) diff: String,
 }
 
-/// Looks what would land. Changes nothing.
-pub(crate) fn plan(env: &Env, project: &Project, agent: Option<&str>) -> Result<Folded, Failure> {
+/// Plans a landing. Changes nothing.
+pub(crate) fn plan(env: &Env, project: &Project, agent: Option<&str>) -> Result<HistoryLanding, Failure> {
     let head = project.repository.head()?;
     let (Some(branch), Some(commit)) = (&head.branch, &head.commit) else {
-        return Err(Failure::team("no branch with commits is checked out").hint("check out the branch"));
+        return Err(Failure::team("no branch with commits is checked out").hint("check one out"));
     };
     let folder = project.folder_in_repository();
     let agents = format!("{folder}/agents/");
@@ -58,23 +58,23 @@ pub(crate) fn plan(env: &Env, project: &Project, agent: Option<&str>) -> Result<
         |path: &str| (path.starts_with(&agents) && path.ends_with("/history.md")).then(|| store::largest(path));
     let files: BTreeMap<String, Vec<u8>> =
         project.repository.files_at(commit, &folder, is_history)?.into_iter().collect();
-    let mut folded = Folded { branch: branch.clone(), ..Folded::default() };
+    let mut landing = HistoryLanding { branch: branch.clone(), ..HistoryLanding::default() };
     let (mut new, mut edits, mut waiting) = (Vec::new(), Vec::new(), Vec::new());
     for (slug, entries) in waiting_learnings(project, agent)? {
         let Some(member) = project.team.member(&slug) else {
-            folded.strangers.insert(slug, entries.len());
+            landing.strangers.insert(slug, entries.len());
             continue;
         };
         let file = history_of(project, member, files.keys());
         let old = files.get(&file);
         let text = old.map_or(Ok(""), |bytes| readable(&file, bytes))?;
         let told = |entry: &Lesson| (entry.at.strftime("%Y-%m-%d").to_string(), entry.text.trim().to_owned());
-        folded.landed.extend(entries.iter().map(|entry| entry.id.clone()));
+        landing.landed.extend(entries.iter().map(|entry| entry.id.clone()));
         let mut added: Vec<(String, String)> = Vec::new();
         let mut fresh: Vec<Lesson> = Vec::new();
         for entry in entries {
             let (date, text_of_it) = told(&entry);
-            // A landing that was killed before it was recorded, or another agent's copy.
+            // Skips what an unrecorded landing has written already, and learnings with the same text.
             if !learned::holds(text, &date, &text_of_it) && !added.contains(&(date.clone(), text_of_it.clone())) {
                 added.push((date, text_of_it));
                 fresh.push(entry);
@@ -84,7 +84,7 @@ pub(crate) fn plan(env: &Env, project: &Project, agent: Option<&str>) -> Result<
             continue;
         }
         let text_after = learned::add(text, &member.name, &added);
-        folded.histories.push(History {
+        landing.histories.push(History {
             agent: slug,
             diff: format!("--- {file}\n+++ {file}\n{}", review::diff(text, &text_after)),
             file: file.clone(),
@@ -97,7 +97,7 @@ pub(crate) fn plan(env: &Env, project: &Project, agent: Option<&str>) -> Result<
         waiting.extend(fresh);
     }
     if waiting.is_empty() {
-        return Ok(folded);
+        return Ok(landing);
     }
     let paths = project.repository.paths_at(commit, &folder)?;
     let message = message(&waiting);
@@ -115,46 +115,46 @@ pub(crate) fn plan(env: &Env, project: &Project, agent: Option<&str>) -> Result<
     if let Some((reason, hint)) = obstacle {
         return Err(Failure::failed(format!("{} cannot land: {reason}", plural(waiting.len(), "learning"))).hint(hint));
     }
-    folded.change = Some(change);
-    Ok(folded)
+    landing.change = Some(change);
+    Ok(landing)
 }
 
-/// Lands the learnings and records that they have.
-pub(crate) fn land(env: &Env, project: &Project, agent: Option<&str>) -> Result<Folded, Failure> {
+/// Lands the learnings and records the landing.
+pub(crate) fn land(env: &Env, project: &Project, agent: Option<&str>) -> Result<HistoryLanding, Failure> {
     lost::settle(env, &project.repository);
     let lander = Lander::new(env, project);
-    // Planned in turn: what another squad lands meanwhile is not landed again.
-    let _turn = lander.turn()?;
-    let mut folded = plan(env, project, agent)?;
-    if let Some(change) = folded.change.take() {
+    // Planned under the lock, so that nothing lands twice.
+    let _lock = lander.turn()?;
+    let mut landing = plan(env, project, agent)?;
+    if let Some(change) = landing.change.take() {
         let touches: Vec<String> = change.edits.iter().map(|edit| edit.path.clone()).collect();
         if !touches.is_empty() {
             let why = format!("learnings become part of {}", list(&touches));
             rescue::save(env, &project.repository, Occasion { command: "history land", why, touches })?;
         }
         match project.repository.land(&change, project.repository.identity().as_ref(), env.clock.now())? {
-            Landing::Landed { commit } => folded.commit = Some(commit),
+            Landing::Landed { commit } => landing.commit = Some(commit),
             Landing::NotLanded { reason, hint } => {
                 return Err(Failure::failed(format!("the learnings cannot land: {reason}")).hint(hint));
             }
         }
     }
-    if !folded.landed.is_empty() {
+    if !landing.landed.is_empty() {
         let at = env.clock.now();
         let what = What::MemoryLanded {
-            learnings: folded.landed.clone(),
-            branch: as_recorded(Some(&folded.branch)).unwrap_or_default(),
-            commit: folded.commit.clone().unwrap_or_default(),
+            learnings: landing.landed.clone(),
+            branch: as_recorded(Some(&landing.branch)).unwrap_or_default(),
+            commit: landing.commit.clone().unwrap_or_default(),
         };
         let redactor = secrets::redactor(env, &project.folder.root);
         let mut entry = Entry::new(env.ids.entry(at), at, Actor::Squad, &what, &redactor);
-        entry.causes.clone_from(&folded.landed);
+        entry.causes.clone_from(&landing.landed);
         append(&project.repository, &project.ledger_prefix(), &[entry], at)?;
     }
-    Ok(folded)
+    Ok(landing)
 }
 
-/// The learnings that have landed nowhere, by agent, the oldest first.
+/// The learnings that have not landed anywhere, by agent, oldest first.
 fn waiting_learnings(project: &Project, agent: Option<&str>) -> Result<BTreeMap<Slug, Vec<Lesson>>, Failure> {
     let wanted = agent.map(|name| Slug::fold(name).filter(|slug| project.team.member(slug).is_some()).ok_or(name));
     let wanted = wanted
@@ -170,7 +170,7 @@ fn waiting_learnings(project: &Project, agent: Option<&str>) -> Result<BTreeMap<
     Ok(waiting)
 }
 
-/// The history file that is read for a member, or the one that is to be made.
+/// A member's history file, or the path for a new one.
 fn history_of<'f>(project: &Project, member: &Member, mut files: impl Iterator<Item = &'f String>) -> String {
     let is_own = |path: &&String| {
         let folder = path.rsplit('/').nth(1).unwrap_or_default();

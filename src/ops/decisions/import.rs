@@ -1,7 +1,7 @@
-//! Importing decisions: the entries of files that hold many become files of their own, in one commit.
+//! Importing decisions: splits files with many entries into one file per decision, in one commit.
 //!
-//! The entries are recorded in the ledger first. They are on the branch already, so they are recorded as landed there:
-//! whatever becomes of the commit, they stand as they stood, and the next import finishes the job.
+//! The entries are recorded in the ledger first. They are on the branch already, so they are recorded as landed there.
+//! If the commit fails, their state is the same as before, and the next import finishes the job.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::Path;
@@ -26,11 +26,11 @@ use crate::record::{Entry, Parted, part};
 
 /// Which files are imported.
 pub(crate) enum Which {
-    /// The one that agents read.
+    /// Only the file that agents read.
     Main,
-    /// The inbox and archives too.
+    /// Also the inbox and archives.
     All,
-    /// These, by their paths from a folder.
+    /// The named files, by paths relative to the working directory.
     These(Vec<String>),
 }
 
@@ -38,17 +38,17 @@ pub(crate) enum Which {
 #[derive(Debug, Default, Serialize)]
 pub(crate) struct Import {
     pub(crate) imported: Vec<Imported>,
-    /// Entries that stay where they are: a file of the same decision says something else.
+    /// Entries that are not imported, because the same decision has a file with different text.
     pub(crate) left: Vec<Source>,
-    /// The files they came from, with how many bytes each keeps; `null`: it is removed.
+    /// The files they came from, with the number of bytes each keeps; `null`: the file is deleted.
     pub(crate) sources: BTreeMap<String, Option<usize>>,
     pub(crate) commit: Option<String>,
-    /// Kinds of secrets that the entries hold, and that the repository's history holds therefore.
+    /// Kinds of secrets in the entries, and therefore in the repository's history.
     #[serde(skip)]
     pub(crate) secrets: BTreeSet<String>,
-    /// The commit whose files were read.
-    /// Of those that are imported, how many do not say when.
+    /// How many of the imported entries have no date.
     pub(crate) undated: usize,
+    /// The commit whose files were read.
     #[serde(skip)]
     base: String,
     #[serde(skip)]
@@ -71,12 +71,12 @@ impl From<Decision> for Imported {
     }
 }
 
-/// Reads what is to be imported, as the branch has it, and whether the branch can take it. Changes nothing.
+/// Plans an import from the committed files, and checks that the branch can take a commit. Changes nothing.
 pub(crate) fn plan(project: &Project, directory: &Path, which: &Which) -> Result<Import, Failure> {
     insist_on_sound(project)?;
     let head = project.repository.head()?;
     let (Some(branch), Some(commit)) = (&head.branch, &head.commit) else {
-        return Err(Failure::team("no branch with commits is checked out").hint("check out the branch"));
+        return Err(Failure::team("no branch with commits is checked out").hint("check one out"));
     };
     let texts = team_files(project, commit)?;
     let read = texts.iter().map(|(path, bytes)| (path.clone(), parse::text_of(bytes.clone()).0));
@@ -95,7 +95,7 @@ pub(crate) fn plan(project: &Project, directory: &Path, which: &Which) -> Result
             continue;
         }
         let full = format!("{folder}/{path}");
-        // Without it agents would read what is an archive beside it.
+        // Without the main file, agents would read an archive instead.
         let stays =
             || parse::stands_before_another(&files, &path).then(|| format!("# Decisions\n\n{}\n", parse::IMPORTED));
         let rest = rest.or_else(stays);
@@ -125,11 +125,11 @@ pub(crate) fn plan(project: &Project, directory: &Path, which: &Which) -> Result
     Ok(import)
 }
 
-/// Records what was planned, and commits it.
+/// Records and commits the plan.
 pub(crate) fn carry_out(env: &Env, project: &Project, import: &mut Import) -> Result<(), Failure> {
     let Some(change) = import.change.take() else { return Ok(()) };
     lost::settle(env, &project.repository);
-    let _turn = Lander::new(env, project).turn()?;
+    let _lock = Lander::new(env, project).turn()?;
     let touches: Vec<String> = change.edits.iter().map(|edit| edit.path.clone()).collect();
     let why = format!("the decisions in {} get files of their own", list(&touches));
     rescue::save(env, &project.repository, Occasion { command: "decisions import", why, touches })?;
@@ -147,10 +147,10 @@ fn message(import: &Import) -> String {
     format!("squad: import {count}\n\nFrom {}, each to a file of its own, word for word.\n", list(sources))
 }
 
-/// Of a team that is on this branch; a decision's file that cannot be read may be that of any entry.
+/// Fails for a borrowed team, and for decision files that cannot be read: those could belong to any entry.
 fn insist_on_sound(project: &Project) -> Result<(), Failure> {
     if project.folder.is_borrowed() {
-        return Err(Failure::team("the team is the main work tree's").hint("import its decisions there"));
+        return Err(Failure::team("the team belongs to the main work tree").hint("import its decisions there"));
     }
     match project.problems.iter().find(|problem| problem.code == "decision-front-matter") {
         Some(Problem { message, file, line, .. }) => {
@@ -163,12 +163,12 @@ fn insist_on_sound(project: &Project) -> Result<(), Failure> {
 fn insist_on_utf8(folder: &str, path: &str, bytes: &[u8]) -> Result<(), Failure> {
     let Err(error) = std::str::from_utf8(bytes) else { return Ok(()) };
     let line = 1 + bytes.iter().take(error.valid_up_to()).filter(|byte| **byte == b'\n').count();
-    Err(Failure::team("it is not UTF-8, so its entries could not be kept to the byte")
+    Err(Failure::team("it is not UTF-8, so its entries cannot be copied byte for byte")
         .at(format!("{folder}/{path}:{line}"))
         .hint("save it as UTF-8 and commit it"))
 }
 
-/// The decisions that have files of their own, with these.
+/// The decisions that have files of their own, with the text of the file.
 fn held(files: &Files) -> BTreeMap<DecisionId, String> {
     let of_many: BTreeSet<&str> = parse::sources(files).into_iter().collect();
     let own = parse::decisions(files).into_iter().filter_map(|decision| {
@@ -179,7 +179,7 @@ fn held(files: &Files) -> BTreeMap<DecisionId, String> {
     own.collect()
 }
 
-/// The files to import, by their paths from the team folder.
+/// The files to import, relative to the team folder.
 fn chosen(project: &Project, directory: &Path, files: &Files, which: &Which) -> Result<Vec<String>, Failure> {
     let sources = parse::sources(files);
     let names = match which {
@@ -198,15 +198,15 @@ fn chosen(project: &Project, directory: &Path, files: &Files, which: &Which) -> 
     };
     let missing = |name: &String| {
         let known: Vec<String> = sources.iter().map(|path| format!("{}/{path}", files.folder)).collect();
-        Failure::usage(format!("{name} as committed contains no decisions")).hint(match known.is_empty() {
+        Failure::usage(format!("the committed version of {name} contains no decisions")).hint(match known.is_empty() {
             true => "there is no file with decisions".to_owned(),
-            false => format!("they are read from {}", known.join(", ")),
+            false => format!("decisions are read from {}", known.join(", ")),
         })
     };
     names.iter().map(|name| find(name).ok_or_else(|| missing(name))).collect()
 }
 
-/// Writes to the ledger what it does not know yet: the decisions, and that this branch has them.
+/// Records the decisions and their landing on this branch, unless the ledger has them already.
 fn record(env: &Env, project: &Project, import: &mut Import, branch: &str) -> Result<(), Failure> {
     let prefix = project.ledger_prefix();
     let recorded = as_recorded(Some(branch)).unwrap_or_default();
@@ -218,7 +218,7 @@ fn record(env: &Env, project: &Project, import: &mut Import, branch: &str) -> Re
     for Imported { decision, .. } in import.imported.iter().filter(|imported| find(&imported.id).is_none()) {
         let what = What::DecisionLogged { decision: decision.clone(), branch: Some(branch.to_owned()) };
         let entry = Entry::new(env.ids.entry(at), at, Actor::User, &what, &redactor);
-        // An address is no secret, and neither is news to the repository.
+        // The warning does not need e-mail addresses: they are no secrets, and the repository has them already.
         import.secrets.extend(entry.redactions.iter().map(|found| found.kind.clone()).filter(|kind| kind != "email"));
         entries.push(entry);
     }

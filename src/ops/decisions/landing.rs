@@ -19,33 +19,33 @@ use crate::ops::team::{secrets, turn};
 use crate::pool::Cancel;
 use crate::record::{Entry, decision_path, render_decision};
 
-/// Lands decisions. Owns what it needs, so that a run can wait for it on a thread of its own and still hear a Ctrl-C.
+/// Lands decisions. Owns its data, so that a run can land on another thread and still react to Ctrl-C.
 pub(crate) struct Lander {
     repository: Repository,
     prefix: String,
-    /// The team folder from the repository's root.
+    /// The team folder, relative to the repository's root.
     folder: String,
-    /// The same on disk.
+    /// The team folder on disk.
     team: PathBuf,
     is_borrowed: bool,
     local: PathBuf,
     clock: Clock,
-    /// Told to give up waiting for others.
+    /// Ends the wait for the lock.
     cancel: Option<Cancel>,
-    /// Was made just now, so that no branch can have it.
+    /// A decision made just now, which no branch can have yet.
     new: Option<DecisionId>,
 }
 
 /// Which decisions land.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Which {
-    /// Those that were made for the checked-out branch.
+    /// Those made for the checked-out branch.
     OfThisBranch,
-    /// Those that were made on no branch too, since somebody asks for it.
+    /// Also those made while no branch was checked out; only when the user asks for it.
     AndOfNone,
 }
 
-/// What became of an attempt to land.
+/// The result of a landing.
 #[derive(Debug, Default, Serialize, Deserialize)]
 pub(crate) struct Landed {
     pub(crate) decisions: Vec<DecisionId>,
@@ -53,26 +53,26 @@ pub(crate) struct Landed {
     pub(crate) causes: Vec<EntryId>,
     pub(crate) commit: Option<String>,
     pub(crate) branch: String,
-    /// What stays unlanded, and why.
-    pub(crate) left: Option<Left>,
-    /// Landings wait for each other until what landed is recorded, so that nothing lands twice. The kernel frees the
-    /// lock of a process that dies.
+    /// The decisions that stay unlanded, and why.
+    pub(crate) left: Option<Pending>,
+    /// Held until the landing is recorded, so that nothing lands twice. The kernel frees the lock of a process that dies.
     #[serde(skip)]
-    _turn: Option<File>,
+    _lock: Option<File>,
 }
 
+/// Decisions that stay unlanded.
 #[derive(Clone, Debug, Serialize, Deserialize)]
-pub(crate) struct Left {
-    /// `None`: it is not known how many.
+pub(crate) struct Pending {
+    /// `None`: the number is unknown.
     pub(crate) count: Option<usize>,
     pub(crate) reason: String,
     pub(crate) hint: String,
 }
 
 impl Landed {
-    /// What another process is told of it; this one keeps the turn.
+    /// A copy for another process; this process keeps the lock.
     pub(crate) fn told(&self) -> Self {
-        let Self { decisions, causes, commit, branch, left, _turn } = self;
+        let Self { decisions, causes, commit, branch, left, _lock } = self;
         let left = left.clone();
         Self {
             decisions: decisions.clone(),
@@ -80,7 +80,7 @@ impl Landed {
             commit: commit.clone(),
             branch: branch.clone(),
             left,
-            _turn: None,
+            _lock: None,
         }
     }
 }
@@ -100,25 +100,24 @@ impl Lander {
         }
     }
 
-    /// One that need not look for this decision in the branch's history: it was made just now.
+    /// Skips the search for this decision in the branch's history: it was made just now.
     pub(crate) fn of_new(self, decision: &DecisionId) -> Self {
         Self { new: Some(decision.clone()), ..self }
     }
 
-    /// One that stops waiting for others when the user does.
+    /// Stops waiting for the lock when the user cancels.
     pub(crate) fn until(self, cancel: Cancel) -> Self {
         Self { cancel: Some(cancel), ..self }
     }
 
-    /// Lands a run's decisions on a thread of its own: a landing may wait, and a Ctrl-C is heard meanwhile.
+    /// Lands a run's decisions on another thread: landing may wait, and Ctrl-C must work meanwhile.
     pub(crate) async fn land_aside(self, threads: bool) -> Result<Landed, Failure> {
         aside(threads, move || self.land(Which::OfThisBranch)).await.map_err(Failure::failed).flatten()
     }
 
-    /// Lands every decision that is meant and has not landed anywhere, in one commit. Whoever calls this records the
-    /// landing.
+    /// Lands every selected decision that has not landed anywhere, in one commit. The caller records the landing.
     pub(crate) fn land(&self, which: Which) -> Result<Landed, Failure> {
-        let turn = self.turn()?;
+        let lock = self.turn()?;
         let head = self.repository.head()?;
         let recorded = as_recorded(head.work());
         let (waiting, others): (Vec<_>, Vec<_>) = ledger::unlanded(&self.repository, &self.prefix)?
@@ -129,15 +128,15 @@ impl Lander {
             });
         let Some(branch) = head.branch else {
             let (reason, hint) = match self.repository.operation() {
-                Some(operation) => (format!("a {operation} is going on"), "finish it: `git status` tells how"),
+                Some(operation) => (format!("a {operation} is in progress"), "finish it: `git status` tells how"),
                 None => ("HEAD is detached".to_owned(), "check out the branch the work is on"),
             };
-            return Ok(left(waiting.len(), &reason, hint));
+            return Ok(pending(waiting.len(), &reason, hint));
         };
         if waiting.is_empty() {
             return Ok(Landed {
                 branch,
-                ..left(others.len(), "they were made for other branches", &elsewhere(&others))
+                ..pending(others.len(), "they were made for other branches", &elsewhere(&others))
             });
         }
         let is_on_branch = match &head.commit {
@@ -145,13 +144,13 @@ impl Lander {
             None => false,
         };
         if let Some((reason, hint)) = self.obstacle(is_on_branch) {
-            return Ok(left(waiting.len(), &reason, hint));
+            return Ok(pending(waiting.len(), &reason, hint));
         }
         let decisions: Vec<&Decision> = waiting.iter().map(|unlanded| &unlanded.decision).collect();
         let known = self.files_known(head.commit.as_deref(), &decisions)?;
         let files: Vec<(String, Vec<u8>)> = decisions
             .iter()
-            // What the branch holds or has held has landed; only the entry that says so is missing.
+            // A file that the branch has or once had means that the decision landed; only the ledger entry is missing.
             .filter(|decision| !known.iter().any(|path| is_file_of(path, &decision.id)))
             .map(|decision| (decision_path(&self.folder, decision), render_decision(decision).into_bytes()))
             .collect();
@@ -168,17 +167,17 @@ impl Lander {
             };
             match self.repository.land(&change, self.repository.identity().as_ref(), self.clock.now()) {
                 Ok(Landing::Landed { commit }) => Some(commit),
-                Ok(Landing::NotLanded { reason, hint }) => return Ok(left(decisions.len(), &reason, &hint)),
-                // A file system that is read-only or full, a branch that somebody locked: they wait for better times.
+                Ok(Landing::NotLanded { reason, hint }) => return Ok(pending(decisions.len(), &reason, &hint)),
+                // For example a read-only or full file system, or a locked branch: the decisions stay unlanded.
                 Err(error) => {
                     let hint = error.hint().unwrap_or_else(|| "see what git status says".to_owned());
-                    return Ok(left(decisions.len(), &error.to_string(), &hint));
+                    return Ok(pending(decisions.len(), &error.to_string(), &hint));
                 }
             }
         };
         let decisions = decisions.iter().map(|decision| decision.id.clone()).collect();
         let causes = waiting.iter().map(|logged| logged.entry.clone()).collect();
-        Ok(Landed { decisions, causes, commit, branch, left: None, _turn: Some(turn) })
+        Ok(Landed { decisions, causes, commit, branch, left: None, _lock: Some(lock) })
     }
 
     /// The team's files that the branch holds, and those that it has held since these decisions were made. None where
@@ -193,34 +192,34 @@ impl Lander {
         Ok(files)
     }
 
-    /// What stands against any landing of this team's.
+    /// Why nothing of this team can land now, with a hint.
     pub(in crate::ops) fn obstacle(&self, is_on_branch: bool) -> Option<(String, &'static str)> {
         if self.is_borrowed {
             return Some((
-                "the team is the main work tree's, and this branch has none".to_owned(),
+                "the team belongs to the main work tree, and this branch has none".to_owned(),
                 "bring the team to this branch",
             ));
         }
         if self.team.symlink_metadata().is_ok_and(|metadata| metadata.is_symlink()) {
             return Some((format!("{} is a symbolic link", self.folder), "make it a folder of the repository"));
         }
-        // Whoever keeps the team out of the repository does not want its decisions in it.
+        // A team that git ignores is meant to stay out of the repository, and so are its decisions.
         if !is_on_branch && self.repository.is_ignored(&self.folder) {
             return Some((
                 format!("git ignores {}", self.folder),
-                "the decisions are kept in the ledger; take it out of .gitignore to land them",
+                "the decisions stay in the ledger; remove it from .gitignore to land them",
             ));
         }
         None
     }
 
-    /// Waits until nobody else lands or supersedes decisions here.
+    /// Takes the lock that serializes landing and superseding in this clone.
     pub(in crate::ops) fn turn(&self) -> Result<File, Failure> {
         turn::take(&self.local.join("landing.lock"), "landing decisions", self.cancel.as_ref())
     }
 }
 
-/// Where decisions can land that were made for other branches.
+/// The hint for decisions that were made for other branches.
 fn elsewhere(others: &[Unlanded]) -> String {
     let mut branches: Vec<String> =
         others.iter().filter_map(|other| Some(format!("`{}`", other.branch.as_ref()?))).collect();
@@ -228,11 +227,11 @@ fn elsewhere(others: &[Unlanded]) -> String {
     branches.dedup();
     match branches.is_empty() {
         true => "check out the branch they are for".to_owned(),
-        false => format!("check out {}, or make it anew where it is gone", list(branches)),
+        false => format!("check out {}, or recreate it if it is gone", list(branches)),
     }
 }
 
-/// The decision files that the history of a commit has removed, as far back as these decisions go.
+/// The decision files that were removed in the history of a commit, as far back as these decisions go.
 pub(in crate::ops) fn removed<'d>(
     repository: &Repository,
     folder: &str,
@@ -245,17 +244,17 @@ pub(in crate::ops) fn removed<'d>(
     }
     // `None` sorts first: a decision without a date may be as old as the repository.
     let oldest = days.into_iter().min().flatten().and_then(|day| day.parse::<Date>().ok());
-    // Clocks differ, and zones too.
+    // Two days of tolerance for clocks and time zones that differ.
     let since = oldest.and_then(|day| day.checked_sub(2.days()).ok());
     repository.removed_below(commit, &format!("{folder}/decisions"), since)
 }
 
-/// A decision's file is known by its name's end, whatever people made of the rest.
+/// Whether a path is a decision's file. Only the end of the name counts, because people may rename the rest.
 pub(in crate::ops) fn is_file_of(path: &str, id: &DecisionId) -> bool {
     path.strip_suffix(".md").is_some_and(|path| path.ends_with(&format!("-{id}")))
 }
 
-/// Records a landing, so that nothing lands twice. Were squad killed before this, the file on the branch tells.
+/// Records a landing, so that nothing lands twice. If squad is killed before this, the file on the branch shows it.
 pub(crate) fn record(env: &Env, workspace: &Workspace, landed: &Landed) -> Result<(), Failure> {
     let Some(what) = landed.event() else { return Ok(()) };
     lost::settle(env, &workspace.repository);
@@ -268,7 +267,7 @@ pub(crate) fn record(env: &Env, workspace: &Workspace, landed: &Landed) -> Resul
 }
 
 impl Landed {
-    /// What is recorded of it, when anything landed.
+    /// The event to record, if anything landed.
     pub(crate) fn event(&self) -> Option<What> {
         (!self.decisions.is_empty()).then(|| What::DecisionLanded {
             decisions: self.decisions.clone(),
@@ -278,20 +277,20 @@ impl Landed {
     }
 }
 
-impl Left {
+impl Pending {
     pub(crate) fn because(failure: Failure) -> Self {
-        let hint = failure.hint.unwrap_or_else(|| "try it again".to_owned());
+        let hint = failure.hint.unwrap_or_else(|| "try again".to_owned());
         Self { count: None, reason: failure.message, hint }
     }
 
-    /// `2 decisions`, as far as that is known.
+    /// `2 decisions`, or `decisions` if the number is unknown.
     pub(crate) fn what(&self) -> String {
         self.count.map_or_else(|| "decisions".to_owned(), |count| plural(count, "decision"))
     }
 }
 
-fn left(count: usize, reason: &str, hint: &str) -> Landed {
-    let left = (count > 0).then(|| Left { count: Some(count), reason: reason.to_owned(), hint: hint.to_owned() });
+fn pending(count: usize, reason: &str, hint: &str) -> Landed {
+    let left = (count > 0).then(|| Pending { count: Some(count), reason: reason.to_owned(), hint: hint.to_owned() });
     Landed { left, ..Landed::default() }
 }
 
@@ -328,7 +327,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_decisions_file_is_known_by_its_id() {
+    fn a_decision_file_is_recognized_by_its_id() {
         let id = DecisionId::new("0a1b");
         assert!(is_file_of(".squad/decisions/2026/01/05-any-title-0a1b.md", &id));
         assert!(!is_file_of(".squad/decisions/2026/01/05-any-title-20a1b.md", &id) && !is_file_of("0a1b.txt", &id));

@@ -1,4 +1,4 @@
-//! Decisions: how they stand, and adding one. `landing` brings them to the branch.
+//! Lists decisions with their states, and adds new ones. `landing` puts them on the branch.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -18,7 +18,7 @@ use crate::parse::{self, Files};
 use crate::record::Entry;
 use crate::store;
 
-/// A decision and how it stands, as `squad decisions` shows it.
+/// A decision and its state, as `squad decisions` shows it.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub(crate) struct Standing {
     pub(crate) id: DecisionId,
@@ -31,22 +31,24 @@ pub(crate) struct Standing {
     #[serde(skip)]
     pub(crate) tags: Vec<String>,
     pub(crate) supersedes: Option<DecisionId>,
-    /// Those on the branch that replace it; two that do not know of each other, when branches were merged.
+    /// The decisions on the branch that replace it; after a merge of branches there can be several.
     pub(crate) superseded_by: Vec<DecisionId>,
     pub(crate) text: String,
 }
 
-/// Every decision there is, in every state, the newest first.
+/// All decisions in all states, newest first.
 ///
-/// In force is what the checked-out commit holds; the work tree may be ahead of it.
+/// The checked-out commit decides what is in force; the work tree may be ahead of it.
 pub(crate) fn standing(project: &Project) -> Result<Vec<Standing>, Failure> {
     let head = project.repository.head()?;
     let branch = as_recorded(head.branch.as_deref());
     let here = match &head.commit {
         // A borrowed team's decisions are those of the work tree it is borrowed from.
-        _ if project.folder.is_borrowed() => Held { decisions: project.decisions().to_vec(), paths: Vec::new() },
+        _ if project.folder.is_borrowed() => {
+            CommittedDecisions { decisions: project.decisions().to_vec(), paths: Vec::new() }
+        }
         Some(commit) => at_commit(project, commit)?,
-        None => Held::default(),
+        None => CommittedDecisions::default(),
     };
     let mut superseders: BTreeMap<&DecisionId, Vec<DecisionId>> = BTreeMap::new();
     for decision in &here.decisions {
@@ -65,7 +67,7 @@ pub(crate) fn standing(project: &Project) -> Result<Vec<Standing>, Failure> {
     let mut logged = ledger::decisions(&project.repository, &project.ledger_prefix())?;
     let order = order_of(&logged);
     logged.retain(|logged| known.insert(logged.decision.id.clone()));
-    // A file that cannot be read is on the branch all the same.
+    // An unreadable file still means that the decision is on the branch.
     let is_there = |id: &DecisionId| here.paths.iter().any(|path| is_file_of(path, id));
     let gone = match &head.commit {
         Some(commit) => {
@@ -75,11 +77,11 @@ pub(crate) fn standing(project: &Project) -> Result<Vec<Standing>, Failure> {
         }
         None => Vec::new(),
     };
-    // In another clone the branch of this name is another one, for as long as what it has is not taken over from there.
-    let mut asked: BTreeMap<String, bool> = BTreeMap::new();
+    // Another clone's branch of the same name is a different branch, until its commits have arrived here.
+    let mut is_ours: BTreeMap<String, bool> = BTreeMap::new();
     let mut was_here = |TakenIn { commit, .. }: &TakenIn| {
-        let ask = || commit.is_empty() || project.repository.is_of_this_clone(commit);
-        *asked.entry(commit.clone()).or_insert_with(ask)
+        let check = || commit.is_empty() || project.repository.is_of_this_clone(commit);
+        *is_ours.entry(commit.clone()).or_insert_with(check)
     };
     for logged in &logged {
         let decision = &logged.decision;
@@ -97,7 +99,7 @@ pub(crate) fn standing(project: &Project) -> Result<Vec<Standing>, Failure> {
         };
         all.push(stand(decision, state));
     }
-    // Written by hand and not committed yet.
+    // Decisions written by hand and not committed yet.
     for decision in project.decisions() {
         if known.insert(decision.id.clone()) {
             all.push(stand(decision, DecisionState::Unlanded));
@@ -107,31 +109,31 @@ pub(crate) fn standing(project: &Project) -> Result<Vec<Standing>, Failure> {
     Ok(all)
 }
 
-/// What a commit holds of decisions.
+/// The decisions in a commit.
 #[derive(Default)]
-struct Held {
+struct CommittedDecisions {
     decisions: Vec<Decision>,
-    /// Of all files that may hold some.
+    /// The paths of all files that may hold decisions.
     paths: Vec<String>,
 }
 
-fn at_commit(project: &Project, commit: &str) -> Result<Held, Failure> {
+fn at_commit(project: &Project, commit: &str) -> Result<CommittedDecisions, Failure> {
     let folder = project.folder_in_repository();
     let mut files = team_files(project, commit)?;
-    // The work tree is read through links within the project too. Importing is not: what lies elsewhere stays there.
+    // Follows links within the project, as reading the work tree does. An import does not follow them.
     let inner = |path: &str| path.strip_prefix(&folder).map(|path| path.trim_start_matches('/').to_owned());
     let wanted = |path: &str| inner(path).filter(|path| parse::holds_decisions(path)).map(|path| store::largest(&path));
     let links = project.repository.links_at(commit, &folder, wanted)?;
     files.extend(links.into_iter().filter_map(|(path, bytes)| Some((inner(&path)?, bytes))));
     let paths = files.keys().map(|path| format!("{folder}/{path}")).collect();
-    // As in the work tree, so that an entry is the same one here and there.
+    // Decoded as in the work tree, so that an entry gets the same id.
     let texts = files.into_iter().map(|(path, bytes)| (path, parse::text_of(bytes).0));
     let files = Files { folder: project.folder.name.to_owned(), texts: texts.collect() };
     insist_on_merged(&files, "HEAD")?;
-    Ok(Held { decisions: parse::decisions(&files), paths })
+    Ok(CommittedDecisions { decisions: parse::decisions(&files), paths })
 }
 
-/// The team's files that may hold decisions as a commit has them, by their paths from the team folder.
+/// A commit's files that may hold decisions, by path relative to the team folder.
 pub(in crate::ops) fn team_files(project: &Project, commit: &str) -> Result<BTreeMap<String, Vec<u8>>, Failure> {
     let folder = project.folder_in_repository();
     let inner = |path: &str| path.strip_prefix(&folder).map(|path| path.trim_start_matches('/').to_owned());
@@ -156,7 +158,7 @@ fn stand(decision: &Decision, state: DecisionState) -> Standing {
     }
 }
 
-/// What a person decides.
+/// A new decision of the user's.
 pub(crate) struct Addition {
     pub(crate) text: String,
     pub(crate) scope: Vec<String>,
@@ -164,12 +166,12 @@ pub(crate) struct Addition {
     pub(crate) supersedes: Option<DecisionId>,
 }
 
-/// Writes a decision that replaces another one. What is not said anew stays: its scope and its tags.
+/// Records a decision that replaces another one. Keeps its scope and tags unless new ones are given.
 ///
-/// Of two that want to replace the same decision on the same branch at the same time, the second is told of the first.
-/// On two branches nobody can know; the merge then holds both, and every command says so.
+/// Of two attempts to replace the same decision on the same branch at the same time, the second fails and names the
+/// first. Two branches cannot know of each other; their merge has both decisions, and every command says so.
 pub(crate) fn supersede(env: &Env, project: &Project, id: &str, addition: Addition) -> Result<Decision, Failure> {
-    let _turn = Lander::new(env, project).turn()?;
+    let _lock = Lander::new(env, project).turn()?;
     let old = find(standing(project)?, id)?;
     let branch = as_recorded(project.repository.head()?.work());
     let waiting = ledger::decisions(&project.repository, &project.ledger_prefix())?.into_iter().filter(|logged| {
@@ -179,7 +181,7 @@ pub(crate) fn supersede(env: &Env, project: &Project, id: &str, addition: Additi
         old.superseded_by.iter().cloned().chain(waiting.map(|logged| logged.decision.id)).collect();
     if let Some(newest) = by.last() {
         let ids = list(by.iter().map(|id| format!("`{id}`")));
-        return Err(Failure::usage(format!("`{}` is superseded by {ids} already", old.id))
+        return Err(Failure::usage(format!("`{}` is already superseded by {ids}", old.id))
             .hint(format!("squad decisions supersede {newest} \"…\"")));
     }
     if old.state == DecisionState::Withdrawn {
@@ -191,14 +193,14 @@ pub(crate) fn supersede(env: &Env, project: &Project, id: &str, addition: Additi
     add(env, project, Addition { text: addition.text, scope, tags, supersedes: Some(old.id) })
 }
 
-/// Writes a decision to the ledger. It is durable when this returns; landing it is another matter.
+/// Records a decision in the ledger. It is durable when this returns, but has not landed yet.
 pub(crate) fn add(env: &Env, workspace: &Workspace, addition: Addition) -> Result<Decision, Failure> {
     let text = addition.text.trim();
     let (title, body) = text.split_once('\n').unwrap_or((text, ""));
     let title = printable(title.trim_start_matches('#').trim());
     if title.is_empty() {
         return Err(
-            Failure::usage("a decision needs a text").hint("squad decisions add \"Money is stored as integer cents\"")
+            Failure::usage("the decision is empty").hint("squad decisions add \"Money is stored as integer cents\"")
         );
     }
     lost::settle(env, &workspace.repository);
@@ -220,13 +222,13 @@ pub(crate) fn add(env: &Env, workspace: &Workspace, addition: Addition) -> Resul
     let what = What::DecisionLogged { decision, branch: workspace.repository.head()?.work().map(str::to_owned) };
     let entry = Entry::new(id, at, Actor::User, &what, &secrets::redactor(env, &workspace.folder.root));
     append(&workspace.repository, &workspace.ledger_prefix(), std::slice::from_ref(&entry), at)?;
-    logged_decision(&entry).ok_or_else(|| Failure::failed("the decision was written and cannot be read back"))
+    logged_decision(&entry).ok_or_else(|| Failure::failed("the decision was written but cannot be read back"))
 }
 
-/// The decision an id or the beginning of one means.
+/// Finds a decision by its id or a prefix of it.
 pub(crate) fn find(all: Vec<Standing>, id: &str) -> Result<Standing, Failure> {
     let mut found: Vec<Standing> = all.into_iter().filter(|decision| decision.id.as_str().starts_with(id)).collect();
-    // Whoever copied a file has two of one id.
+    // A copied file has the same id.
     found.dedup_by(|a, b| a.id == b.id);
     match found.len() {
         1 => Ok(found.remove(0)),

@@ -1,4 +1,4 @@
-//! The team's decisions: making them, bringing them to a branch, reviewing them.
+//! The team's decisions: recording, landing and reviewing them.
 
 pub(crate) mod history;
 pub(crate) mod import;

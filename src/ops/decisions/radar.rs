@@ -1,4 +1,4 @@
-//! What several branches decide, before they meet.
+//! Compares the decisions of several branches before they are merged.
 
 use std::collections::BTreeSet;
 
@@ -12,19 +12,19 @@ use crate::ops::team::commit::{files_at, insist_on_merged};
 use crate::parse::{self, Files};
 use crate::review::{self, Conflict};
 
-/// What several branches decide.
+/// The decisions of several branches, and the conflicts between them.
 #[derive(Serialize)]
 pub(crate) struct Radar {
     pub(crate) base: Revision,
     pub(crate) branches: Vec<Branch>,
-    pub(crate) conflicts: Vec<Crossing>,
+    pub(crate) conflicts: Vec<BranchConflict>,
 }
 
 #[derive(Serialize)]
 pub(crate) struct Branch {
     #[serde(flatten)]
     pub(crate) revision: Revision,
-    /// The decisions it has and the base has not.
+    /// The decisions that it has and the base does not.
     pub(crate) new: Vec<DecisionId>,
     #[serde(skip)]
     decisions: Vec<Decision>,
@@ -35,14 +35,14 @@ pub(crate) struct Branch {
 
 /// A conflict between two branches, or between a branch and what the base has decided since it forked.
 #[derive(Serialize)]
-pub(crate) struct Crossing {
-    /// The base stands second.
+pub(crate) struct BranchConflict {
+    /// The base, if it is one of them, comes second.
     pub(crate) branches: [String; 2],
     #[serde(flatten)]
     pub(crate) conflict: Conflict,
 }
 
-/// Compares what branches decide before they meet. Without names: every branch, local and of remotes.
+/// Compares branches. Without names: all local and remote branches.
 pub(crate) fn radar(workspace: &Workspace, base: Option<&str>, names: &[String]) -> Result<Radar, Failure> {
     let base = match base {
         Some(name) => revision(workspace, name.to_owned())?,
@@ -51,7 +51,7 @@ pub(crate) fn radar(workspace: &Workspace, base: Option<&str>, names: &[String])
     let revisions: Vec<Revision> = if names.is_empty() {
         let mut seen = BTreeSet::from([base.commit.clone()]);
         let all = workspace.repository.branches()?.into_iter();
-        // A branch and its copy on the remote are one.
+        // A branch and its remote copy count once.
         all.filter(|(_, commit)| seen.insert(commit.clone())).map(|(name, commit)| Revision { name, commit }).collect()
     } else {
         names.iter().map(|name| revision(workspace, name.clone())).collect::<Result<_, _>>()?
@@ -67,7 +67,7 @@ pub(crate) fn radar(workspace: &Workspace, base: Option<&str>, names: &[String])
         let start = fork.as_deref().map_or_else(|| Ok(Files::default()), |fork| files_at(workspace, fork))?;
         let before = parse::decisions(&start);
         let new = review::changes(&before, &tip(&revision)?).new;
-        // What the base has by now, it has from there.
+        // Decisions that the base has by now are no longer new.
         let new = without(&new, &standing);
         if !new.is_empty() || !names.is_empty() {
             let missed = without(&standing, &before);
@@ -80,7 +80,7 @@ pub(crate) fn radar(workspace: &Workspace, base: Option<&str>, names: &[String])
         for (name, decisions) in others.chain([(&base.name, &one.missed)]) {
             let found = review::between(&one.decisions, decisions, &standing).into_iter();
             conflicts.extend(
-                found.map(|conflict| Crossing { branches: [one.revision.name.clone(), name.clone()], conflict }),
+                found.map(|conflict| BranchConflict { branches: [one.revision.name.clone(), name.clone()], conflict }),
             );
         }
     }
@@ -94,7 +94,7 @@ fn without(decisions: &[Decision], others: &[Decision]) -> Vec<Decision> {
     decisions.iter().filter(|decision| !others.contains(&decision.id)).cloned().collect()
 }
 
-/// Where branches usually go.
+/// The branch that others are usually merged into.
 fn default_base(workspace: &Workspace) -> Result<Revision, Failure> {
     for name in ["origin/HEAD", "main", "master"] {
         if let Some(commit) = workspace.repository.resolve(name)? {

@@ -1,4 +1,4 @@
-//! What a pull request decides, seen from two commits.
+//! Reviews the decisions of a pull request by comparing two commits.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -15,7 +15,7 @@ use crate::parse;
 use crate::review::{self, Certainty, Changes, Conflict};
 use crate::store;
 
-/// Two ends of a range, and where they part.
+/// A range of commits and its merge base.
 #[derive(Clone)]
 pub(crate) struct Range {
     pub(crate) base: Revision,
@@ -25,32 +25,32 @@ pub(crate) struct Range {
 
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub(crate) struct Revision {
-    /// As it was asked for.
+    /// As the user wrote it.
     pub(crate) name: String,
     pub(crate) commit: String,
 }
 
-/// What a range decides.
+/// A review of a range.
 #[derive(Serialize)]
 pub(crate) struct Review {
-    /// Its folder, from the repository's root.
+    /// The team's folder, relative to the repository's root.
     pub(crate) team: String,
     pub(crate) base: Revision,
     pub(crate) head: Revision,
-    /// Where the two part; `None` where that is not known here, so that they are compared directly.
+    /// `None`: the two have no common commit here and are compared directly.
     pub(crate) merge_base: Option<String>,
     #[serde(flatten)]
-    pub(crate) decisions: Decided,
+    pub(crate) decisions: LocatedChanges,
     pub(crate) conflicts: Vec<Conflict>,
-    /// Decisions that were made for this range and are not in it.
+    /// Decisions that were made for this range but are not in it.
     pub(crate) unlanded: Vec<Unlanded>,
     pub(crate) prompts: Vec<PromptChange>,
-    /// What could not be seen from here.
+    /// What the review could not see or read.
     pub(crate) notes: Vec<String>,
 }
 
-/// [`Changes`], each decision with the place it stands at.
-pub(crate) struct Decided(pub(crate) Changes);
+/// [`Changes`], serialized with each decision's file and line.
+pub(crate) struct LocatedChanges(pub(crate) Changes);
 
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub(crate) struct Unlanded {
@@ -67,7 +67,7 @@ struct Located<'a> {
     source: &'a Option<Source>,
 }
 
-impl Serialize for Decided {
+impl Serialize for LocatedChanges {
     fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
         #[derive(Serialize)]
         struct Shape<'a> {
@@ -110,8 +110,8 @@ impl Serialize for Decided {
 }
 
 impl Range {
-    /// `BASE..HEAD`, `BASE...HEAD`, or `BASE` alone for what HEAD has on top of it. They mean the same: what HEAD adds
-    /// since the two have parted.
+    /// Parses `BASE..HEAD`, `BASE...HEAD` or `BASE`, which stands for `BASE..HEAD`. All mean the same: what HEAD adds
+    /// since the merge base.
     pub(crate) fn find(workspace: &Workspace, range: &str) -> Result<Self, Failure> {
         let (base, head) = range.split_once("...").or_else(|| range.split_once("..")).unwrap_or((range, ""));
         let or_head = |name: &str| if name.is_empty() { "HEAD".to_owned() } else { name.to_owned() };
@@ -120,7 +120,7 @@ impl Range {
         Ok(Self { base, head, fork })
     }
 
-    /// What the range is compared with.
+    /// The commit that the range is compared with.
     fn start(&self) -> &str {
         self.fork.as_deref().unwrap_or(&self.base.commit)
     }
@@ -134,8 +134,8 @@ pub(in crate::ops) fn revision(workspace: &Workspace, name: String) -> Result<Re
     }
 }
 
-/// The reviews of all teams that either end of the range has and that have something to say; where none has, that of
-/// the repository's root.
+/// Reviews all teams of either end of the range, and keeps the reviews that are not empty; if all are, returns the one
+/// of the repository's root.
 pub(crate) fn of_all_teams(workspace: &Workspace, range: &Range) -> Result<Vec<Review>, Failure> {
     let root = workspace.of_team("", store::FOLDERS[0]);
     let mut places = BTreeSet::new();
@@ -143,7 +143,7 @@ pub(crate) fn of_all_teams(workspace: &Workspace, range: &Range) -> Result<Vec<R
         let folders = workspace.repository.folders_named(commit, &store::FOLDERS)?;
         places.extend(folders.iter().map(|folder| folder.rsplit_once('/').map_or("", |(place, _)| place).to_owned()));
     }
-    // What lies in a team's folder, such as a template, is no team.
+    // A folder inside a team's folder, such as a template, is not a team.
     places.retain(|place| !place.split('/').any(|part| store::FOLDERS.contains(&part)));
     let teams = places.iter().map(|place| workspace.of_team(place, store::FOLDERS[0]));
     let mut reviews = teams.map(|team| review(&team, range.clone())).collect::<Result<Vec<_>, _>>()?;
@@ -154,7 +154,7 @@ pub(crate) fn of_all_teams(workspace: &Workspace, range: &Range) -> Result<Vec<R
     Ok(reviews)
 }
 
-/// Looks at commits and the ledger, never at the work tree.
+/// Reviews a range from commits and the ledger, never from the work tree.
 pub(crate) fn review(workspace: &Workspace, range: Range) -> Result<Review, Failure> {
     let start = files_at(workspace, range.start())?;
     let head = files_at(workspace, &range.head.commit)?;
@@ -164,7 +164,7 @@ pub(crate) fn review(workspace: &Workspace, range: Range) -> Result<Review, Fail
     let (before, after, target) = (parse::decisions(&start), parse::decisions(&head), parse::decisions(&base));
     let decisions = review::changes(&before, &after);
     let mut notes = unread(&prompts::problems(&start), &prompts::problems(&head));
-    // The range may be what mends it.
+    // No error for conflict markers in the base: the range may be the fix.
     notes.extend(
         parse::conflicts(&base)
             .iter()
@@ -175,7 +175,7 @@ pub(crate) fn review(workspace: &Workspace, range: Range) -> Result<Review, Fail
     if range.fork.is_none() {
         notes.push(format!(
             "{} and {} have no common commit here, so they are compared directly; in a shallow clone, \
-             `git fetch --unshallow` tells more.",
+             run `git fetch --unshallow`.",
             range.base.name, range.head.name
         ));
     }
@@ -187,37 +187,37 @@ pub(crate) fn review(workspace: &Workspace, range: Range) -> Result<Review, Fail
         merge_base: range.fork,
         base: range.base,
         head: range.head,
-        decisions: Decided(decisions),
+        decisions: LocatedChanges(decisions),
         conflicts,
         unlanded,
         notes,
     })
 }
 
-/// How a range changes what agents are told.
+/// How a range changes the agents' prompts.
 pub(crate) fn prompt_changes(workspace: &Workspace, range: &Range) -> Result<Vec<PromptChange>, Failure> {
     let head = files_at(workspace, &range.head.commit)?;
     insist_on_merged(&head, &range.head.name)?;
     Ok(prompts::changes(&files_at(workspace, range.start())?, &head))
 }
 
-/// What the range has made of the team's files that cannot be understood.
+/// Problems in the team's files that the range adds.
 fn unread(known: &[Problem], problems: &[Problem]) -> Vec<String> {
     let is_new = |problem: &&Problem| {
         problem.severity > Severity::Note
             && !known.iter().any(|other| (&other.file, &other.message) == (&problem.file, &problem.message))
     };
-    let told = |problem: &Problem| format!("{}:{}: {}.", problem.file, problem.line, problem.message);
-    problems.iter().filter(is_new).map(told).collect()
+    let line = |problem: &Problem| format!("{}:{}: {}.", problem.file, problem.line, problem.message);
+    problems.iter().filter(is_new).map(line).collect()
 }
 
-/// What the range's decisions have against each other, against what stands beside them, and against what the base
-/// decides by now.
+/// Conflicts of the range's decisions with each other, with the other decisions at its head, and with the base's current
+/// decisions.
 fn conflicts(changes: &Changes, before: &[Decision], after: &[Decision], target: &[Decision]) -> Vec<Conflict> {
     let ours: Vec<Decision> =
         changes.new.iter().chain(changes.changed.iter().map(|changed| &changed.after)).cloned().collect();
-    // What the range has withdrawn or replaced is no longer in its way, though the base still holds it; nor is what
-    // the base has withdrawn since, though the range still holds it.
+    // Decisions that the range withdrew or replaced do not conflict, even if the base still has them. Neither do those
+    // that the base has withdrawn since, even if the range still has them.
     let (here, there) = (ids(after), ids(target));
     let gone: BTreeSet<&DecisionId> = changes
         .withdrawn
@@ -244,8 +244,7 @@ fn ids(decisions: &[Decision]) -> BTreeSet<&DecisionId> {
     decisions.iter().map(|decision| &decision.id).collect()
 }
 
-/// What the changed decisions had against others before they were changed: no news, and not the range's doing. By the
-/// ids they have now.
+/// Conflicts that the changed decisions had before the change, which the range did not cause. Uses their new ids.
 fn old_conflicts<'d>(
     changes: &'d Changes,
     before: &'d [Decision],
@@ -262,7 +261,7 @@ fn old_conflicts<'d>(
     old.iter().map(|conflict| (conflict.code, now(conflict))).collect()
 }
 
-/// The decisions that the ledger has of the range's runs and branch, and that its head does not hold.
+/// Decisions that the ledger has for the range's runs or branch, but that are missing at its head.
 fn unlanded(
     workspace: &Workspace,
     range: &Range,
@@ -272,7 +271,7 @@ fn unlanded(
 ) -> Result<Vec<Unlanded>, Failure> {
     let logged = ledger::decisions(&workspace.repository, &workspace.ledger_prefix())?;
     if workspace.repository.ledger().tip()?.is_none() {
-        notes.push("The ledger is not here, so decisions that never landed could not be seen.".to_owned());
+        notes.push("This clone has no ledger, so decisions that never landed are not shown.".to_owned());
     }
     let mut runs: BTreeSet<RunId> = changes.new.iter().filter_map(|decision| decision.run.clone()).collect();
     let trailers = workspace.repository.trailers("Squad-Run", range.start(), &range.head.commit)?;
@@ -302,7 +301,7 @@ impl Review {
         self.conflicts.iter().any(|conflict| conflict.certainty == Certainty::Explicit)
     }
 
-    /// The decisions by name, whichever side they stand on.
+    /// One line about the review: `2 new, 1 changed`.
     pub(crate) fn summary(&self) -> String {
         let Changes { new, changed, superseded, withdrawn } = &self.decisions.0;
         let mut parts: Vec<String> = [

@@ -1,4 +1,4 @@
-//! Files that the user passes along with a message: looked at before anything starts.
+//! Files that the user attaches to a message: checked before anything starts.
 
 use std::collections::BTreeSet;
 use std::fs::File;
@@ -12,19 +12,19 @@ use crate::ops::Project;
 use crate::ops::team::secrets;
 use crate::policy::Redactor;
 
-/// Of one file: models take no larger images, and what is larger is better read in parts, from the project.
+/// The size limit of one file: models take no larger images, and agents can read larger files in parts from the project.
 const LARGEST: u64 = 10 * 1024 * 1024;
 const MOST: usize = 20;
 
-/// Looks at files named on the command line; relative paths count from `directory`.
-pub(crate) fn look(
+/// Checks files named on the command line; relative paths count from `directory`.
+pub(crate) fn check(
     env: &Env,
     project: &Project,
     directory: &Path,
     paths: &[String],
 ) -> Result<Vec<Attachment>, Failure> {
     if paths.len() > MOST {
-        return Err(Failure::usage(format!("{} files are attached, and {MOST} is the most", paths.len()))
+        return Err(Failure::usage(format!("{} files are attached; the limit is {MOST}", paths.len()))
             .hint("commit them to the repository and name their folder in the message"));
     }
     let mut found: Vec<Attachment> = Vec::new();
@@ -33,7 +33,7 @@ pub(crate) fn look(
     }
     let redactor = secrets::redactor(env, &project.folder.root);
     for path in paths {
-        let attachment = look_at(project, &redactor, &directory.join(path))
+        let attachment = check_file(project, &redactor, &directory.join(path))
             .map_err(|reason| Failure::usage(format!("cannot attach {}: {reason}", printable(path))))?;
         if found.iter().all(|other| other.path != attachment.path) {
             found.push(attachment);
@@ -42,32 +42,32 @@ pub(crate) fn look(
     Ok(found)
 }
 
-/// Looks again at the files of a run that goes on: their state now, and those that have changed since.
-pub(crate) fn look_again(
+/// Checks the files of a resumed run again. Returns their current state, and those that have changed since.
+pub(crate) fn check_again(
     env: &Env,
     project: &Project,
     before: &[Attachment],
 ) -> Result<(Vec<Attachment>, Vec<String>), Failure> {
     let paths: Vec<String> = before.iter().map(|attachment| attachment.path.clone()).collect();
-    let now = look(env, project, &project.folder.root, &paths)
-        .map_err(|failure| failure.hint("the run was begun with this file: put it back, or give the task anew"))?;
+    let now = check(env, project, &project.folder.root, &paths)
+        .map_err(|failure| failure.hint("the run started with this file: put it back, or start the task again"))?;
     let is_changed = |attachment: &&Attachment| !before.contains(attachment);
     let changed = now.iter().filter(is_changed).map(|attachment| attachment.path.clone()).collect();
     Ok((now, changed))
 }
 
-/// Where attached files are, as requests to read them are compared.
+/// The absolute paths of attached files, to compare with requests to read them.
 pub(super) fn absolute(project: &Project, attachments: &[Attachment]) -> BTreeSet<String> {
     let place = |attachment: &Attachment| dunce::canonicalize(project.folder.root.join(&attachment.path)).ok();
     attachments.iter().filter_map(place).map(|path| path.display().to_string()).collect()
 }
 
-fn look_at(project: &Project, redactor: &Redactor, path: &Path) -> Result<Attachment, String> {
+fn check_file(project: &Project, redactor: &Redactor, path: &Path) -> Result<Attachment, String> {
     let place = dunce::canonicalize(path).map_err(|error| error.to_string())?;
-    // Opening a pipe would wait for whoever writes to it.
+    // Opening a pipe would wait for its writer.
     let about = place.metadata().map_err(|error| error.to_string())?;
     if !about.is_file() {
-        return Err("it is no file; name a folder in the message instead".to_owned());
+        return Err("it is not a file; name folders in the message instead".to_owned());
     }
     let bytes = read(&place)?;
     let kinds = redactor.kinds(&String::from_utf8_lossy(&bytes));
@@ -87,14 +87,14 @@ fn read(path: &Path) -> Result<Vec<u8>, String> {
     Ok(bytes)
 }
 
-/// From the project's root where it lies in there. The name stands in prompts, on a line of its own.
+/// The path for prompts, relative to the project's root if it is inside. It must fit on one line.
 fn named(project: &Project, place: PathBuf) -> Result<String, String> {
     let root = dunce::canonicalize(&project.folder.root).unwrap_or_else(|_| project.folder.root.clone());
     let inner = place.strip_prefix(root).map(Path::to_path_buf).unwrap_or(place);
     let parts: Option<Vec<&str>> = inner.iter().map(|part| part.to_str()).collect();
     let name = parts.ok_or("its path is not UTF-8")?.join("/").replace("//", "/");
     if name.chars().any(char::is_control) || hidden(&name).next().is_some() {
-        return Err("its path has characters that are not shown".to_owned());
+        return Err("its path has invisible characters".to_owned());
     }
     Ok(name)
 }

@@ -1,4 +1,4 @@
-//! What is asked of a run of this clone from outside: to end, or to end one agent's work, or to tell an agent something.
+//! Requests to a live run of this clone: cancel it, cancel one agent's work, or tell an agent something.
 
 use std::path::Path;
 use std::thread;
@@ -16,7 +16,7 @@ use crate::ops::run::live;
 use crate::ops::{Workspace, repository};
 use crate::record::Read;
 
-/// A run that does not hear within this time hangs, or is stopped.
+/// A run that does not react within this time hangs or is suspended.
 const PATIENCE: Duration = Duration::from_secs(5);
 const LOOK: Duration = Duration::from_millis(20);
 
@@ -25,13 +25,13 @@ pub(crate) struct CancelRequest {
     pub(crate) run: RunId,
     /// `None`: the run as a whole.
     pub(crate) agent: Option<Slug>,
-    /// There was nothing left to do.
+    /// It had been cancelled before.
     pub(crate) was_cancelled: bool,
 }
 
-/// Returns when the run has heard of it.
+/// Asks a run to cancel. Returns when the run has received the request.
 pub(crate) fn cancel(env: &Env, directory: &Path, id: &str, agent: Option<&str>) -> Result<CancelRequest, Failure> {
-    let no_agent = |name: &str| Failure::usage(format!("`{name}` names no agent"));
+    let no_agent = |name: &str| Failure::usage(format!("`{name}` is not an agent's name"));
     let agent = agent.map(|name| Slug::fold(name).ok_or_else(|| no_agent(name))).transpose()?;
     let (repository, _) = repository(env, directory)?;
     let local = repository.common_dir().join("squad");
@@ -49,7 +49,7 @@ pub(crate) fn cancel(env: &Env, directory: &Path, id: &str, agent: Option<&str>)
     Ok(request(&live.run, false))
 }
 
-/// A run that can be cancelled lives, so the others that the id may mean do not matter.
+/// Finds a live run by a prefix of its id; runs that are over do not make the prefix ambiguous.
 fn live_run<'a>(leases: &'a Leases, id: &str) -> Result<Option<&'a LiveRun>, Failure> {
     let found: Vec<&LiveRun> = leases.live.iter().filter(|live| live.run.as_str().starts_with(id)).collect();
     match found[..] {
@@ -60,7 +60,7 @@ fn live_run<'a>(leases: &'a Leases, id: &str) -> Result<Option<&'a LiveRun>, Fai
     }
 }
 
-/// The run if it was cancelled; otherwise why it cannot be.
+/// Handles a run that is not live: returns it if it was cancelled, else fails with the reason.
 fn over(env: &Env, directory: &Path, repository: &Repository, leases: &Leases, id: &str) -> Result<RunId, Failure> {
     let unknown =
         || Failure::usage(format!("there is no run `{id}`")).hint("`squad status` shows the runs that are live");
@@ -83,37 +83,37 @@ fn over(env: &Env, directory: &Path, repository: &Repository, leases: &Leases, i
         }
     }
     let shows = format!("`squad log {run}` shows what happened");
-    let goes_on = format!("{shows}; `squad orchestrate --resume {run}` goes on with it");
-    let (said, hint) = match status {
+    let resumes = format!("{shows}; `squad orchestrate --resume {run}` resumes it");
+    let (message, hint) = match status {
         Some(Outcome::Cancelled) => return Ok(run),
-        Some(Outcome::Lost) => (format!("run {run} is over: {}", Outcome::Lost), goes_on),
+        Some(Outcome::Lost) => (format!("run {run} is over: {}", Outcome::Lost), resumes),
         Some(status) => (format!("run {run} is over: {status}"), shows),
-        None if leases.dead.contains(&run) => (format!("run {run} is not running: its process has died"), goes_on),
+        None if leases.dead.contains(&run) => (format!("run {run} is not running: its process has died"), resumes),
         None => (format!("run {run} is not running in this clone"), shows),
     };
-    Err(Failure::failed(said).hint(hint))
+    Err(Failure::failed(message).hint(hint))
 }
 
 /// Whether the agent was cancelled already.
 fn is_cancelled(local: &Path, live: &LiveRun, agent: &Slug) -> Result<bool, Failure> {
-    let activity = known(local, live, agent)?;
+    let activity = activity(local, live, agent)?;
     match activity.agents.get(agent) {
         Some(AgentState::Waiting | AgentState::Working) => Ok(false),
         Some(AgentState::Ended(Outcome::Cancelled)) => Ok(true),
         Some(AgentState::Ended(outcome)) => {
-            Err(Failure::failed(format!("{agent} has nothing to do any more in run {}: {outcome}", live.run))
+            Err(Failure::failed(format!("{agent} has already ended in run {}: {outcome}", live.run))
                 .hint(format!("`squad cancel {}` cancels the whole run", live.run)))
         }
         None => {
             let agents = list(activity.agents.keys());
-            let agents = if agents.is_empty() { "nobody yet".to_owned() } else { agents };
-            Err(Failure::usage(format!("`{agent}` is not in run {}", live.run)).hint(format!("in it: {agents}")))
+            let agents = if agents.is_empty() { "none yet".to_owned() } else { agents };
+            Err(Failure::usage(format!("`{agent}` is not in run {}", live.run)).hint(format!("its agents: {agents}")))
         }
     }
 }
 
-/// What the run says it is at, with the agent in it unless it is not in the run: a state may be a moment old.
-fn known(local: &Path, live: &LiveRun, agent: &Slug) -> Result<RunActivity, Failure> {
+/// The run's activity. The state may be a moment old, so waits a little for the agent to appear in it.
+fn activity(local: &Path, live: &LiveRun, agent: &Slug) -> Result<RunActivity, Failure> {
     let asked = Instant::now();
     loop {
         match live::activity(local, &live.run) {
@@ -130,10 +130,10 @@ fn tell(local: &Path, live: &LiveRun, agent: Option<&Slug>) -> Result<(), Failur
     let is_live = || lease::look(local).status(&live.run) == "running";
     match live::ask_to_cancel(local, &live.run, agent) {
         Ok(request) => wait(local, live, &request),
-        // It has just ended, and its folder with it.
+        // The run has just ended and removed its folder.
         Err(_) if !is_live() => Ok(()),
-        Err(error) => Err(Failure::failed(format!("the run cannot be asked to end: {error}"))
-            .hint(format!("its process is {}", live.pid))),
+        Err(error) => Err(Failure::failed(format!("cannot ask the run to end: {error}"))
+            .hint(format!("its process id is {}", live.pid))),
     }
 }
 
@@ -149,22 +149,22 @@ fn wait(local: &Path, live: &LiveRun, request: &Path) -> Result<(), Failure> {
     Ok(())
 }
 
-/// Tells an agent of a live run something, which it hears in the middle of its work. `false`: it is not at work.
+/// Sends a message to an agent of a live run, which gets it in the middle of its work. `false`: it is not working.
 pub(crate) fn say(env: &Env, directory: &Path, run: &RunId, agent: &Slug, text: &str) -> Result<bool, Failure> {
     if text.len() as u64 > live::LONGEST_REQUEST / 2 {
-        return Err(Failure::usage("that is too long to be said to an agent at work").hint("write it to a file"));
+        return Err(Failure::usage("this is too long to send to an agent at work").hint("write it to a file"));
     }
     let local = repository(env, directory)?.0.common_dir().join("squad");
     let leases = lease::look(&local);
     let Some(live) = leases.live.iter().find(|live| live.run == *run) else { return Ok(false) };
-    // Ids sort by their time, so that what is said first is heard first.
+    // Ids sort by time, so that messages arrive in order.
     let id = env.ids.entry(env.clock.now());
     let Ok(request) = live::ask_to_say(&local, run, agent, (&id.to_string(), text)) else { return Ok(false) };
     wait(&local, live, &request)?;
-    Ok(live::was_heard(&request))
+    Ok(live::was_delivered(&request))
 }
 
 fn silent(live: &LiveRun) -> Failure {
     Failure::failed(format!("run {} does not answer", live.run))
-        .hint(format!("it ends when it hears of this; its process is {}", live.pid))
+        .hint(format!("it acts on this as soon as it can; its process id is {}", live.pid))
 }

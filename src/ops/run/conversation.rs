@@ -1,5 +1,5 @@
-//! Messages that follow upon each other, each of them a run: sessions stay open between them, and what was said is known,
-//! also to the next process.
+//! A conversation: a sequence of messages, each of them a run. Sessions stay open between them, and the conversation is
+//! saved, so that another process can continue it.
 
 use std::collections::BTreeSet;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -11,10 +11,10 @@ use tokio::sync::Notify;
 use crate::env::Env;
 use crate::error::{Failure, FailureKind};
 use crate::model::{Event, Outcome, RunId, Slug, What};
-use crate::ops::run::kept_conversation::{ConversationFile, Kept};
-use crate::ops::run::kept_sessions::KeptSessions;
+use crate::ops::run::conversation_sessions::ConversationSessions;
 use crate::ops::run::orchestrate::{self, Host, Sessions};
 use crate::ops::run::order::{self, Ended, Order};
+use crate::ops::run::saved_conversation::{ConversationFile, SavedConversation};
 use crate::ops::run::signals::{Obeyed, Signals};
 use crate::ops::run::watch::{self, Asked, WatchFiles};
 use crate::ops::{Project, Workspace, runtime};
@@ -25,64 +25,68 @@ pub(crate) struct Conversation<'a> {
     env: &'a Env,
     runtime: Runtime,
     file: Arc<ConversationFile>,
-    kept: Kept,
+    saved: SavedConversation,
     progress: Arc<Mutex<Progress>>,
-    /// Its own sessions, where no watch has them.
-    sessions: KeptSessions,
-    /// Where a watch has them, if it has.
+    /// Its own sessions, used without a watch.
+    sessions: ConversationSessions,
+    /// Set if its sessions are a watch's.
     watched: Option<WatchFiles>,
 }
 
-/// What the run that is going on has told so far.
+/// What the events of the current run have shown so far.
 #[derive(Default)]
 struct Progress {
     run: Option<RunId>,
-    /// Those who have a session.
+    /// The agents that have a session.
     agents: BTreeSet<Slug>,
-    /// Somebody's work was completed.
+    /// Whether any agent has completed its work.
     has_completed: bool,
 }
 
-/// The run of a conversation that is going on, for whoever does something beside it.
+/// The conversation's current run, for other threads.
 #[derive(Clone)]
 pub(crate) struct RunAtWork(Arc<Mutex<Progress>>);
 
 impl RunAtWork {
-    /// Whoever stopped it stopped all that it was at.
+    /// Whether the user stopped the whole run, and not just one agent.
     pub(crate) fn was_stopped(&self, ended: Outcome) -> bool {
         ended == Outcome::Cancelled && !locked(&self.0).has_completed
     }
 
-    /// `None`: it has not begun.
+    /// `None`: it has not started.
     pub(crate) fn id(&self) -> Option<RunId> {
         locked(&self.0).run.clone()
     }
 }
 
 impl<'a> Conversation<'a> {
-    /// A new one, or an earlier one that goes on.
-    pub(crate) fn begin(env: &'a Env, workspace: &Workspace, earlier: Option<Kept>) -> Result<Self, Failure> {
-        let kept = earlier.unwrap_or_else(|| Kept::new(env.ids.run(env.clock.now())));
-        let file = Arc::new(ConversationFile::take(workspace, &kept.id)?);
-        let sessions = KeptSessions::of(kept.id.clone(), kept.agents.clone());
-        Ok(Self { env, runtime: runtime(env)?, file, kept, progress: Arc::default(), sessions, watched: None })
+    /// Starts a new conversation, or continues an earlier one.
+    pub(crate) fn begin(
+        env: &'a Env,
+        workspace: &Workspace,
+        earlier: Option<SavedConversation>,
+    ) -> Result<Self, Failure> {
+        let saved = earlier.unwrap_or_else(|| SavedConversation::new(env.ids.run(env.clock.now())));
+        let file = Arc::new(ConversationFile::take(workspace, &saved.id)?);
+        let sessions = ConversationSessions::of(saved.id.clone(), saved.agents.clone());
+        Ok(Self { env, runtime: runtime(env)?, file, saved, progress: Arc::default(), sessions, watched: None })
     }
 
-    /// The last run, where it did not complete.
+    /// The last run, if it did not complete.
     pub(crate) fn interrupted(&self) -> Option<&RunId> {
-        self.kept.interrupted.as_ref()
+        self.saved.interrupted.as_ref()
     }
 
-    /// The run that is going on.
+    /// The current run.
     pub(crate) fn at_work(&self) -> RunAtWork {
         RunAtWork(Arc::clone(&self.progress))
     }
 
-    /// Reads what is typed between two messages. A signal ends the program then: there is nothing to be ended first, and
-    /// the terminal is left as it was found.
+    /// Reads input between two messages. A signal then ends the program at once, after restoring the terminal: there is
+    /// no run to end first.
     pub(crate) fn idle<T>(&self, read: impl FnOnce() -> T) -> T {
         let (runtime, is_typed) = (&self.runtime, Notify::new());
-        // Before the prompt has handlers of its own: it puts back what it finds.
+        // Before the prompt installs its own handlers, because it restores the ones it finds.
         let signals = {
             let _entered = runtime.enter();
             self.env.signals.then(Signals::listen)
@@ -117,12 +121,12 @@ impl<'a> Conversation<'a> {
         declined: impl FnOnce(&mut S, &str),
     ) -> (S, Result<Ended, Failure>) {
         *locked(&self.progress) = Progress::default();
-        let conversation = Some(order::Conversation { id: self.kept.id.clone(), earlier: self.kept.turns.clone() });
+        let conversation = Some(order::Conversation { id: self.saved.id.clone(), earlier: self.saved.turns.clone() });
         let order = Order { conversation, ..order };
         let message = order.message.clone();
-        let kept = Kept { at: self.env.clock.now(), ..self.kept.clone() };
-        let begins = Some((Arc::clone(&self.file), kept));
-        let mut show = Noting { show, progress: Arc::clone(&self.progress), begins };
+        let saved = SavedConversation { at: self.env.clock.now(), ..self.saved.clone() };
+        let begins = Some((Arc::clone(&self.file), saved));
+        let mut show = ProgressTracker { show, progress: Arc::clone(&self.progress), begins };
         let (show, ended) = match watch::orchestrate(self.env, project, &order, &mut show) {
             Asked::Ran(ended) => {
                 self.watched = Some(WatchFiles::of(project));
@@ -135,35 +139,35 @@ impl<'a> Conversation<'a> {
                 self.runtime.block_on(send_here(self.env, project, order, show, self.sessions.clone()))
             }
         };
-        self.keep(message, &ended);
+        self.save(message, &ended);
         (show.show, ended)
     }
 
-    /// Kept after every message: whatever becomes of this process, the next one can go on.
-    fn keep(&mut self, message: String, ended: &Result<Ended, Failure>) {
+    /// Saves the conversation after every message, so that another process can continue it.
+    fn save(&mut self, message: String, ended: &Result<Ended, Failure>) {
         {
             let progress = locked(&self.progress);
-            self.kept.agents.extend(progress.agents.iter().cloned());
+            self.saved.agents.extend(progress.agents.iter().cloned());
             let is_over = ended.as_ref().is_ok_and(|ended| ended.status == Outcome::Completed);
-            self.kept.interrupted = progress.run.clone().filter(|_| !is_over);
+            self.saved.interrupted = progress.run.clone().filter(|_| !is_over);
         }
         if let Ok(Ended { answer: Some(answer), .. }) = ended {
-            self.kept.turns.push((message, answer.clone()));
+            self.saved.turns.push((message, answer.clone()));
         }
-        self.kept.at = self.env.clock.now();
-        self.file.write(&self.kept);
+        self.saved.at = self.env.clock.now();
+        self.file.write(&self.saved);
     }
 
-    /// Ends its sessions, which can be resumed, and its engine.
+    /// Ends its sessions, which can be resumed later, and its engine.
     pub(crate) fn close(self) {
         let pool = self.sessions.take();
         if let Some(pool) = pool.and_then(Arc::into_inner) {
             self.runtime.block_on(pool.stop());
         }
         if let Some(files) = &self.watched {
-            self.runtime.block_on(watch::leave(files, self.kept.id));
+            self.runtime.block_on(watch::leave(files, self.saved.id));
         }
-        // A question that nobody answered must not keep the program.
+        // An unanswered question must not keep the program alive.
         self.runtime.shutdown_background();
     }
 }
@@ -173,7 +177,7 @@ async fn send_here<S: Show + Send + 'static>(
     project: &Project,
     order: Order,
     show: S,
-    sessions: KeptSessions,
+    sessions: ConversationSessions,
 ) -> (S, Result<Ended, Failure>) {
     let (canceller, cancel) = Cancel::channel();
     let _obeyed = match Obeyed::by(&canceller, env) {
@@ -184,18 +188,18 @@ async fn send_here<S: Show + Send + 'static>(
     orchestrate::execute(env, project, order, show, Host { canceller, cancel, sessions }).await
 }
 
-/// Notes what a run has told, and shows it.
-struct Noting<S> {
+/// Tracks a run's progress from its events, and shows them.
+struct ProgressTracker<S> {
     show: S,
     progress: Arc<Mutex<Progress>>,
-    /// What is kept from its first event on, so that it can be gone on with however this process ends.
-    begins: Option<(Arc<ConversationFile>, Kept)>,
+    /// Saved at the first event, so that the conversation can be continued however this process ends.
+    begins: Option<(Arc<ConversationFile>, SavedConversation)>,
 }
 
-impl<S: Show> Show for Noting<S> {
+impl<S: Show> Show for ProgressTracker<S> {
     fn show(&mut self, event: &Event) {
-        if let Some((file, kept)) = self.begins.take() {
-            file.write(&Kept { interrupted: Some(event.run.clone()), ..kept });
+        if let Some((file, saved)) = self.begins.take() {
+            file.write(&SavedConversation { interrupted: Some(event.run.clone()), ..saved });
         }
         {
             let mut progress = locked(&self.progress);
@@ -204,7 +208,7 @@ impl<S: Show> Show for Noting<S> {
                 (Some(agent), What::SessionCreated { .. } | What::SessionResumed { .. }) => {
                     progress.agents.insert(agent.clone());
                 }
-                // The coordinator has a last word also on what was stopped.
+                // The coordinator does not count: it answers even if the work was stopped.
                 (Some(agent), What::Completed(_)) => progress.has_completed |= *agent != Slug::coordinator(),
                 _ => {}
             }

@@ -1,4 +1,4 @@
-//! A throw-away repository in which a rehearsal is played.
+//! `squad demo`: creates a throw-away repository for a rehearsal.
 
 use std::collections::BTreeMap;
 use std::path::PathBuf;
@@ -29,7 +29,7 @@ pub(crate) fn prepare(env: &Env) -> Result<Demo, Failure> {
         .prefix("squad-demo-")
         .tempdir()
         .map_err(|error| {
-            Failure::failed(format!("cannot make a temporary folder: {error}"))
+            Failure::failed(format!("cannot create a temporary folder: {error}"))
                 .hint("set TMPDIR to a folder you may write to")
         })?
         .keep();
@@ -43,7 +43,7 @@ pub(crate) fn prepare(env: &Env) -> Result<Demo, Failure> {
         wishes: Wishes::default(),
         flags: BTreeMap::new(),
         attachments: Vec::new(),
-        // In a repository of its own, with a script of its own.
+        // Safe: the repository and the script are the demo's own.
         permissions: Permissions::Allow,
         script: Some(script),
         commit: true,
@@ -57,7 +57,7 @@ pub(crate) fn prepare(env: &Env) -> Result<Demo, Failure> {
     Ok(Demo { folder, project, order })
 }
 
-/// The branch's commits, the newest first; empty where there are none.
+/// The branch's commits, newest first.
 pub(crate) fn history(project: &Project) -> Result<String, Failure> {
     Ok(if project.repository.head()?.commit.is_some() { project.repository.log(20)? } else { String::new() })
 }

@@ -1,4 +1,4 @@
-//! One run, in its order: route, choose, fan out, review, answer, land, end.
+//! Executes one run, in this order: route, choose, fan out, review, answer, land, end.
 
 use std::collections::BTreeMap;
 use std::convert::Infallible;
@@ -15,7 +15,7 @@ use crate::model::{
     first_line, list, printable, seconds,
 };
 use crate::ops::Project;
-use crate::ops::decisions::landing::{Landed, Lander, Left};
+use crate::ops::decisions::landing::{Landed, Lander, Pending};
 use crate::ops::run::order::{Ended, Order};
 use crate::ops::run::resume::{HandedOn, Past};
 use crate::pool::{Commission, Duty, HandOnRequest, HandedBy, Job, Limits, Work, Workers, session_id};
@@ -23,7 +23,7 @@ use crate::route::ceremonies;
 use crate::route::choice::{self, Chosen};
 use crate::tools::Tool;
 
-/// Everything a run needs, and its steps.
+/// A run's inputs; its methods are the phases.
 pub(in crate::ops) struct Executor<'a> {
     pub(in crate::ops) env: &'a Env,
     pub(in crate::ops) project: &'a Project,
@@ -31,11 +31,11 @@ pub(in crate::ops) struct Executor<'a> {
     pub(in crate::ops) run: &'a RunId,
     pub(in crate::ops) compiler: &'a Compiler<'a>,
     pub(in crate::ops) workers: &'a Workers,
-    /// What was done before the run was interrupted.
+    /// What the run had done before it was interrupted.
     pub(in crate::ops) past: &'a Past,
 }
 
-/// Where a run begins.
+/// The first position of a run.
 pub(in crate::ops) const FIRST: Position = Position { step: Some(1), attempt: Some(1) };
 
 /// What the agents did.
@@ -45,7 +45,7 @@ pub(super) struct Results {
     /// The reviewer's, in order.
     pub(super) verdicts: Vec<Verdict>,
     pub(super) answer: Option<String>,
-    /// Nobody is left who may revise what was rejected.
+    /// Nobody may revise the rejected work.
     pub(super) is_stuck: bool,
 }
 
@@ -75,7 +75,7 @@ impl Executor<'_> {
         self.finish(results, started).await
     }
 
-    /// Lets the coordinator choose. `None`: it answers the message itself, or its outcome says why it chose nobody.
+    /// Lets the coordinator choose agents. `None`: it answers the message itself, or its outcome says why it chose none.
     async fn choose(&self, plan: &Plan, results: &mut Results) -> Option<Plan> {
         let prompt = self.compiler.choice_prompt(&self.order.message, plan);
         let mut job = self.coordinator(prompt, false);
@@ -101,7 +101,7 @@ impl Executor<'_> {
                     return Some(plan);
                 }
                 let candidates = list(choice::candidates(&self.project.team, plan));
-                let reason = format!("{reason}; `--agent NAME` does ({candidates})");
+                let reason = format!("{reason}; name one with `--agent NAME` ({candidates})");
                 work.outcome = Outcome::Failed;
                 work.reason = reason.clone();
                 let end = End { reason, text: work.text.clone(), ..End::default() };
@@ -113,8 +113,7 @@ impl Executor<'_> {
         plan
     }
 
-    /// Asks the person at the terminal, where the coordinator cannot tell who works. `None`: there is none, or it names
-    /// nobody.
+    /// Asks the person at the terminal if the coordinator cannot choose. `None`: nobody is there, or no agent is named.
     async fn person_plans(&self, plan: &Plan, reason: &str) -> Option<Plan> {
         let team = &self.project.team;
         let names = list(choice::candidates(team, plan));
@@ -128,12 +127,12 @@ impl Executor<'_> {
         Some(plan)
     }
 
-    /// The coordinator's last word: on the work of several agents, or on a message that needs none.
+    /// Lets the coordinator write the answer: about the work of several agents, or to a message that needs none.
     pub(super) async fn answer(&self, results: &mut Results) {
         if self.workers.cancel.is_set() {
             return;
         }
-        // It was interrupted after its last word.
+        // The run was interrupted after its answer.
         if let Some(answer) = self.past.answer() {
             results.answer = Some(answer.to_owned());
             return;
@@ -152,11 +151,11 @@ impl Executor<'_> {
         results.work.push(done);
     }
 
-    /// Makes the jobs of work that agents hand on, as long as the run lasts.
+    /// Turns work that agents hand on into jobs, as long as the run lasts.
     pub(in crate::ops) async fn serve(&self, mut commissions: mpsc::UnboundedReceiver<Commission<Job>>) -> Infallible {
         while let Some(commission) = commissions.recv().await {
             let job = self.handed(&commission);
-            // Who asked may be gone.
+            // The agent that asked may be gone.
             let _ = commission.reply.send(job);
         }
         std::future::pending().await
@@ -167,7 +166,7 @@ impl Executor<'_> {
         self.handed_job(from, to, task, *tier)
     }
 
-    /// What was handed on before the run was interrupted: what is done stays done, the rest goes on.
+    /// Takes up work that was handed on before the run was interrupted: finished work is kept, the rest is resumed.
     pub(super) fn take_up_handed_on(&self, tier: Tier) -> Vec<Work> {
         let mut done = Vec::new();
         for HandedOn { request, from, to, task, begun, end } in self.past.handed_on() {
@@ -189,15 +188,15 @@ impl Executor<'_> {
         let team = &self.project.team;
         let Some(member) = team.member(to).filter(|member| member.is_startable()) else {
             let others = list(team.startable().map(|member| &member.slug).filter(|slug| *slug != from));
-            return Err(format!("`{to}` is no colleague who can be given work; these can: {others}"));
+            return Err(format!("`{to}` cannot be given work; these colleagues can: {others}"));
         };
         let directory = &self.workers.requests.project;
         let prompt = compile::handed_prompt(task, from, &self.order.message, directory, self.run.as_str());
-        // Its task is the colleague's, and not the user's message.
+        // Attachments belong to the user's message, and this task is a colleague's.
         Ok(Job { attachments: Vec::new(), ..self.job(member, tier, prompt, Duty::Work, false) })
     }
 
-    /// Answer, landing, end: in this order, so that the last line says everything.
+    /// Answers, lands, then records the end, in this order, so that the last event has everything.
     async fn finish(&self, mut results: Results, started: Instant) -> Ended {
         self.workers.colleagues.settled().await;
         results.work.extend(self.workers.colleagues.take_done());
@@ -210,7 +209,7 @@ impl Executor<'_> {
             usage += &work.usage;
         }
         let refused = usage.refused;
-        // Side by side, seconds do not add up.
+        // Agents work in parallel, so their seconds are not added up.
         usage.seconds = seconds(started.elapsed());
         let answer = results.answer.clone();
         if let Some(text) = results.answer.filter(|_| self.past.answer().is_none()) {
@@ -229,8 +228,8 @@ impl Executor<'_> {
                         unrecorded = self.workers.reports.record_because(what, causes).await.err();
                     }
                 }
-                // The decisions are in the ledger, and the run has an end whatever became of the branch.
-                Err(failure) => unlanded = Some(Left::because(failure)),
+                // The decisions are in the ledger; a failed landing does not keep the run from ending.
+                Err(failure) => unlanded = Some(Pending::because(failure)),
             }
         }
         let has_committed = !commits.is_empty();
@@ -272,15 +271,15 @@ impl Executor<'_> {
 
     fn open(&self, spec: SessionSpec, prompt: String, duty: Duty, resume: bool) -> Job {
         let session = session_id(&spec.agent, self.run);
-        // What a run has begun goes on in the same session, also in another process.
+        // Interrupted work continues in the same session, also in another process.
         let resume = resume || self.past.has_session(&spec.agent);
         if self.past.is_remade(&spec.agent, &spec.compiled_hash) {
             let reason =
-                "its charter, tools or model have changed since the run began; it goes on with them as they are now";
+                "its charter, tools or model have changed since the run started; it continues with the new ones";
             let what = What::SessionError { session: session.clone(), reason: reason.to_owned() };
             self.tell(Some(&spec.agent), what);
         }
-        // Without a tool it could open none.
+        // An agent without tools could not open them.
         let attachments = if spec.tools == ToolChoice::Nothing { Vec::new() } else { self.order.attachments.clone() };
         let asks = self.workers.requests.ask.is_some();
         let mut situation = if duty == Duty::Answer { String::new() } else { self.situation(asks) };
@@ -292,7 +291,7 @@ impl Executor<'_> {
         Job { opening, prompt, situation, attachments, duty, goes_on, handed_by, limit, must_resume }
     }
 
-    /// What whoever works in this run is told of it.
+    /// What agents are told about this run.
     fn situation(&self, asks: bool) -> String {
         let (requests, Limits { silence, tool, work }) = (&self.workers.requests, self.workers.limits);
         let user = self.project.repository.user();
@@ -315,7 +314,7 @@ pub(super) fn opening(project: &Project, spec: SessionSpec, session: String, dut
 }
 
 impl Results {
-    /// Nobody had to approve it, or somebody did.
+    /// Whether the work was approved or needed no approval.
     fn is_approved(&self) -> bool {
         self.verdicts.last().is_none_or(|verdict| *verdict == Verdict::Approved)
     }
@@ -324,7 +323,7 @@ impl Results {
         self.work.iter().any(|work| work.agent == *agent && work.outcome != Outcome::Skipped)
     }
 
-    /// The worst that happened to any of them is what happened to the run.
+    /// The run's outcome: the worst one of its agents.
     fn status(&self) -> Outcome {
         let has = |outcome| self.work.iter().any(|work| work.outcome == outcome);
         if has(Outcome::Cancelled) {

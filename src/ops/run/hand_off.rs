@@ -1,4 +1,4 @@
-//! Review, and who revises what was rejected: never its author, and at most twice.
+//! Reviews, and revisions of rejected work: never by its author, and at most twice.
 
 use std::collections::BTreeSet;
 
@@ -9,22 +9,22 @@ use crate::ops::run::resume::Judged;
 use crate::pool::{Duty, Job, Work};
 use crate::route::choice::{self, Chosen};
 
-/// How often work is revised; what is rejected after that stays so.
+/// How often work is revised before a rejection is final.
 const REVISIONS: u32 = 2;
-/// A reviewer is shown the lines of so many files.
+/// A reviewer sees the diff of at most this many files.
 const FILES: usize = 200;
 
-/// What a reviewer says of a piece of work.
+/// A review of some work.
 struct Review {
     work: Work,
     verdict: Verdict,
     reasons: String,
-    /// Whose work is rejected.
+    /// The authors of rejected work, or of all the work.
     authors: Vec<Slug>,
 }
 
 impl Executor<'_> {
-    /// The authors' work goes to the reviewer. What is rejected is revised by somebody else and reviewed again.
+    /// Has work reviewed. Somebody else revises what is rejected, and it is reviewed again.
     pub(super) async fn review(&self, reviewer: &Member, plan: &Plan, done: &[Work], results: &mut Results) {
         let mut judged: Vec<Work> = done.iter().filter(|work| work.outcome == Outcome::Completed).cloned().collect();
         let step = step_of(&judged);
@@ -69,7 +69,7 @@ impl Executor<'_> {
         }
     }
 
-    /// One review. Its verdict is recorded, and whom it locks out.
+    /// One review. Records its verdict and lockouts.
     async fn ask(&self, reviewer: &Member, plan: &Plan, position: Position, judged: &[Work]) -> Review {
         if let Some(review) = self.known(reviewer, position, judged) {
             return review;
@@ -115,7 +115,7 @@ impl Executor<'_> {
         Review { work, verdict, reasons, authors }
     }
 
-    /// The ledger remembers it, so that no later run or process has to.
+    /// Records lockouts in the ledger, where later runs find them.
     fn lock_out(&self, reviewer: &Member, position: Position, authors: &[Slug], judged: &[Work]) {
         let known = self.past.locked_out(position);
         for author in authors.iter().filter(|author| !known.contains(author)) {
@@ -125,7 +125,7 @@ impl Executor<'_> {
         }
     }
 
-    /// A review that was done before the run was interrupted.
+    /// A review that was finished before the run was interrupted.
     fn known(&self, reviewer: &Member, position: Position, judged: &[Work]) -> Option<Review> {
         let Judged { verdict, authors, text } = self.past.judged(position)?;
         let end = self.past.completed(&reviewer.slug, position)?;
@@ -139,7 +139,7 @@ impl Executor<'_> {
         Some(Review { work, verdict, reasons: text.to_owned(), authors })
     }
 
-    /// Who revises: another agent of the plan, whom a person at the terminal names, or whom the coordinator chooses.
+    /// Chooses who revises: another agent of the plan, else the person at the terminal chooses, else the coordinator.
     async fn reviser(
         &self,
         plan: &Plan,
@@ -180,7 +180,7 @@ impl Executor<'_> {
         found
     }
 
-    /// `None`: there is no person to ask, or one who leaves it to the coordinator.
+    /// `None`: nobody can be asked, or the person leaves it to the coordinator.
     async fn person_chooses<'m>(&self, rejection: &Rejection<'_>, free: &[&'m Member]) -> Option<&'m Member> {
         let names = list(free.iter().map(|member| &member.slug));
         let question = format!(
@@ -218,7 +218,7 @@ impl Executor<'_> {
     }
 }
 
-/// The last step that changed files, or where none did, the last.
+/// The last step that changed files, or else the last step.
 fn step_of(done: &[Work]) -> u32 {
     let step = |work: &Work| work.position.step;
     let has_changed = |work: &&Work| work.changed.as_ref().is_none_or(|changed| !changed.is_empty());

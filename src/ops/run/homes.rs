@@ -1,5 +1,5 @@
-//! What engines have stored of sessions under `.git/squad`: kept while a run can go on with it, and a while longer
-//! for whoever wants to look.
+//! Clears sessions that engines stored under `.git/squad`. They are kept as long as a run can be resumed with them, and
+//! those of completed runs for a few days, for inspection.
 
 use std::collections::BTreeMap;
 use std::path::Path;
@@ -12,10 +12,11 @@ use crate::ops::run::{lease, watch};
 use crate::pool::run_of_session;
 
 const DAY: Duration = Duration::from_secs(24 * 60 * 60);
-/// What a run that did not complete may be resumed with, and what nothing is known of.
+/// How long sessions are kept of runs that did not complete or are unknown.
 const RESUMABLE: Duration = DAY.saturating_mul(14);
+/// How long sessions of completed runs are kept.
 const OVER: Duration = DAY.saturating_mul(3);
-/// Bytes that completed runs may leave all in all; the oldest go first.
+/// The total size of completed runs' sessions, in bytes; the oldest are removed first.
 const MOST: u64 = 256 * 1024 * 1024;
 
 /// What was cleared.
@@ -25,13 +26,13 @@ pub(in crate::ops) struct Cleared {
     pub(in crate::ops) bytes: u64,
 }
 
-/// Clears sessions of runs that are completed by age and size, and others by age. What live runs have open is never touched.
+/// Clears sessions of completed runs by age and size, and others by age. Sessions of live runs are never touched.
 pub(in crate::ops) fn clear(local: &Path, runs: &[RunSummary], now: SystemTime) -> Cleared {
     let mut stored = stored(&local.join("homes"));
     stored.extend(stored_output(local));
     stored.sort_by(|one, other| other.modified.cmp(&one.modified).then_with(|| one.id.cmp(&other.id)));
     let status: BTreeMap<&RunId, &str> = runs.iter().map(|run| (&run.run, run.status.as_str())).collect();
-    // After the sessions were looked up: one that is opened from here on is not among them.
+    // Read after the list of sessions: a session that is opened from here on is not in it.
     let leases = lease::look(local);
     let is_watched = watch::is_anywhere(local);
     let mut cleared = Cleared::default();
@@ -40,7 +41,7 @@ pub(in crate::ops) fn clear(local: &Path, runs: &[RunSummary], now: SystemTime) 
         let run = run_of_session(&session.id);
         let is_live = match &run {
             Some(run) => leases.status(run) == "running",
-            // An agent's own, which a watch may have suspended long ago.
+            // An agent's own session, which a watch may have suspended long ago.
             None => is_watched,
         };
         if is_live {
@@ -61,7 +62,7 @@ pub(in crate::ops) fn clear(local: &Path, runs: &[RunSummary], now: SystemTime) 
     cleared
 }
 
-/// Those of all homes.
+/// The stored sessions of all homes.
 fn stored(homes: &Path) -> Vec<StoredSession> {
     let is_folder = |path: &Path| path.symlink_metadata().is_ok_and(|about| about.is_dir());
     let folders = std::fs::read_dir(homes).into_iter().flatten().flatten().map(|entry| entry.path());

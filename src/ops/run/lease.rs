@@ -1,7 +1,7 @@
-//! A lease says that a run is alive: a file whose lock the kernel frees when its process dies, however it dies.
+//! A lease shows that a run is alive: a locked file whose lock the kernel frees when the process dies, however it dies.
 //!
-//! Beside `RUN.json` there may be `RUN.state`, what the run is at, and `RUN.requests`, a folder with what others ask of
-//! it. They go with the lease; what a dead run left is cleared by whoever writes down its end.
+//! Next to `RUN.json` there may be `RUN.state`, the run's current activity, and `RUN.requests`, a folder with requests from
+//! other processes. They are removed with the lease; the process that records a dead run's end removes them too.
 
 use std::collections::BTreeSet;
 use std::fs::{self, File, TryLockError};
@@ -23,7 +23,7 @@ pub(crate) struct Lease {
 pub(crate) struct RunFiles {
     lease: PathBuf,
     pub(crate) state: PathBuf,
-    /// A folder with a file for each request.
+    /// A folder with one file per request.
     pub(crate) requests: PathBuf,
 }
 
@@ -33,7 +33,7 @@ impl RunFiles {
         Self { lease: file(LEASE), state: file(STATE), requests: file(REQUESTS) }
     }
 
-    /// What remains is recognised as a dead run's, and cleared with the next one's.
+    /// Files that cannot be removed are recognised as a dead run's and removed later.
     fn remove(&self) {
         let _ = fs::remove_file(&self.state);
         let _ = fs::remove_dir_all(&self.requests);
@@ -45,7 +45,7 @@ const LEASE: &str = "json";
 const STATE: &str = "state";
 const REQUESTS: &str = "requests";
 
-/// What a lease says of its run.
+/// A live run.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub(crate) struct LiveRun {
     pub(crate) run: RunId,
@@ -54,9 +54,9 @@ pub(crate) struct LiveRun {
     pub(crate) message: String,
 }
 
-/// A lease as it is written: with the folder of the run's team in the ledger, so that whoever finds it dead can say so.
+/// The content of a lease file. It names the team's folder in the ledger, where a dead run's end is recorded.
 #[derive(Serialize, Deserialize)]
-struct Written {
+struct LeaseFile {
     #[serde(flatten)]
     run: LiveRun,
     /// `None`: an earlier squad wrote it.
@@ -70,10 +70,10 @@ impl Lease {
         let files = RunFiles::new(local, &run.run);
         // An earlier process of this run may have left some.
         files.remove();
-        // Locked before it has its name, so that nobody sees it unlocked and takes it for a dead one's.
+        // Locked before it gets its name, so that nobody can see it unlocked and take the run for dead.
         let mut file = tempfile::Builder::new().prefix("new-").tempfile_in(&folder)?;
-        let written = Written { run: run.clone(), team: Some(prefix.to_owned()) };
-        file.write_all(&serde_json::to_vec(&written)?)?;
+        let content = LeaseFile { run: run.clone(), team: Some(prefix.to_owned()) };
+        file.write_all(&serde_json::to_vec(&content)?)?;
         file.as_file().lock()?;
         // Another process may have resumed the same run meanwhile.
         let file = file.persist_noclobber(&files.lease).map_err(|error| error.error)?;
@@ -88,40 +88,40 @@ impl Lease {
 impl Drop for Lease {
     fn drop(&mut self) {
         self.files.remove();
-        // Left behind, it is recognised as a dead one's.
+        // If this fails, the file is recognised as a dead run's.
         let _ = fs::remove_file(&self.files.lease);
     }
 }
 
-/// The lease of a run whose process died, locked: whoever has it says what became of the run.
+/// The locked lease of a run whose process died; its holder records the run's end.
 pub(crate) struct DeadRun {
     pub(crate) run: RunId,
-    /// The folder of the run's team in the ledger; `None`: an earlier squad did not say.
+    /// The team's folder in the ledger; `None`: an earlier squad did not write it.
     pub(crate) team: Option<String>,
     files: RunFiles,
     _file: File,
 }
 
 impl DeadRun {
-    /// Gives the lease up, once there is nothing left to say.
+    /// Removes the lease, once the run's end is recorded.
     pub(crate) fn forget(self) {
         self.files.remove();
-        // What stays is found again.
+        // If this fails, the lease is found again.
         let _ = fs::remove_file(&self.files.lease);
     }
 }
 
-/// What the leases of this clone say.
+/// The runs of this clone that have a lease.
 #[derive(Debug, Default)]
 pub(crate) struct Leases {
     /// Oldest first.
     pub(crate) live: Vec<LiveRun>,
-    /// Runs whose processes died and whose end nobody has written down yet.
+    /// Runs whose processes died and whose end is not recorded yet.
     pub(crate) dead: BTreeSet<RunId>,
 }
 
 impl Leases {
-    /// What is known here of a run whose end is not recorded: another clone's may go on, or not.
+    /// The status of a run whose end is not recorded. Another clone's run is `unknown`.
     pub(crate) fn status(&self, run: &RunId) -> &'static str {
         if self.live.iter().any(|live| live.run == *run) {
             "running"
@@ -133,14 +133,14 @@ impl Leases {
     }
 }
 
-/// Looks, and changes nothing.
+/// Reads the leases. Changes nothing.
 pub(crate) fn look(local: &Path) -> Leases {
     let mut found = Leases::default();
     for (_, file) in leases(local) {
         let is_held = matches!(file.try_lock_shared(), Err(TryLockError::WouldBlock));
         match read(&file) {
-            Some(Written { run, .. }) if is_held => found.live.push(run),
-            Some(Written { run, .. }) => drop(found.dead.insert(run.run)),
+            Some(LeaseFile { run, .. }) if is_held => found.live.push(run),
+            Some(LeaseFile { run, .. }) => drop(found.dead.insert(run.run)),
             None => {}
         }
     }
@@ -148,7 +148,7 @@ pub(crate) fn look(local: &Path) -> Leases {
     found
 }
 
-/// The runs whose processes died, as far as nobody else is about to write their end down.
+/// The runs whose processes died, except those whose end another process is just recording.
 pub(crate) fn dead(local: &Path) -> Vec<DeadRun> {
     clear_orphans(local);
     let mut runs = Vec::new();
@@ -157,25 +157,25 @@ pub(crate) fn dead(local: &Path) -> Vec<DeadRun> {
             continue;
         }
         match read(&file) {
-            Some(Written { run, team }) => {
+            Some(LeaseFile { run, team }) => {
                 let files = RunFiles { lease: path, ..RunFiles::new(local, &run.run) };
                 runs.push(DeadRun { run: run.run, team, files, _file: file });
             }
-            // It names no run, so there is nothing to write down. Gone already, it need not be removed.
+            // It names no run, so there is no end to record.
             None => drop(fs::remove_file(&path)),
         }
     }
     runs
 }
 
-/// Removes what belongs to no lease: somebody asked something of a run that ended just then.
+/// Removes files without a lease, such as a request that arrived just as the run ended.
 fn clear_orphans(local: &Path) {
     let runs = paths(local).filter(|path| !is_kind(path, LEASE)).filter_map(|path| {
         let is_known = is_kind(&path, STATE) || is_kind(&path, REQUESTS);
         RunId::parse(path.file_stem().filter(|_| is_known)?.to_str()?)
     });
     for files in runs.map(|run| RunFiles::new(local, &run)) {
-        // A lease is there before what belongs to it.
+        // The lease is always created first.
         if !files.lease.exists() {
             files.remove();
         }
@@ -195,8 +195,8 @@ fn leases(local: &Path) -> impl Iterator<Item = (PathBuf, File)> {
     leases.filter_map(|path| File::open(&path).ok().map(|file| (path, file)))
 }
 
-/// By the handle that may hold the lock: Windows lets no other read.
-fn read(mut file: &File) -> Option<Written> {
+/// Reads through the handle that may hold the lock: Windows lets no other handle read.
+fn read(mut file: &File) -> Option<LeaseFile> {
     let mut bytes = Vec::new();
     file.read_to_end(&mut bytes).ok()?;
     serde_json::from_slice(&bytes).ok()

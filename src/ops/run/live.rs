@@ -1,4 +1,4 @@
-//! What a live run does for others: it says what it is at, and hears what they ask of it.
+//! A live run's interface to other processes: it writes down its activity and reads their requests.
 
 use std::fs;
 use std::io;
@@ -16,12 +16,12 @@ use crate::pool::{Canceller, LiveSessions, Reports, UserMessages};
 
 /// How often a run looks for requests.
 const LOOK: Duration = Duration::from_millis(200);
-/// The least time between two states: what happens meanwhile is in the next one.
+/// The least time between two writes of the state.
 pub(in crate::ops) const PAUSE: Duration = Duration::from_millis(250);
-/// A request is a few words, or what somebody types; whatever is longer is none.
+/// The size limit of a request, in bytes; larger files are ignored.
 pub(in crate::ops) const LONGEST_REQUEST: u64 = 256 * 1024;
-/// Ends the name of what was said and heard.
-const HEARD: &str = "heard";
+/// The extension of a message that was delivered.
+const DELIVERED: &str = "heard";
 
 /// The run's own side of its files.
 pub(in crate::ops) struct Live {
@@ -31,18 +31,18 @@ pub(in crate::ops) struct Live {
     pub(in crate::ops) user_messages: Arc<UserMessages>,
 }
 
-/// What is asked of a run.
+/// A request to a run.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 enum Request {
-    /// To end, or to end one agent's work.
+    /// Cancel the run, or one agent's work.
     Cancel { agent: Option<Slug> },
-    /// To tell an agent something of the user's.
+    /// Deliver the user's message to an agent.
     Say { agent: Slug, text: String },
 }
 
 impl Live {
-    /// Until it is dropped.
+    /// Serves until it is dropped.
     pub(in crate::ops) async fn serve(self, reports: Reports) {
         let mut look = interval(LOOK);
         look.set_missed_tick_behavior(MissedTickBehavior::Delay);
@@ -54,42 +54,42 @@ impl Live {
                 () = sleep_until(may_write), if !is_written => {
                     is_written = true;
                     may_write = Instant::now() + PAUSE;
-                    // Whoever asks meanwhile sees the state before this one.
+                    // If this fails, readers see the previous state.
                     let _ = write(&self.files, &self.files.state, &self.sessions.activity());
                 }
-                _ = look.tick() => self.hear(&reports).await,
+                _ = look.tick() => self.handle_requests(&reports).await,
             }
         }
     }
 
-    async fn hear(&self, reports: &Reports) {
-        // There is no folder until somebody asks for something.
+    async fn handle_requests(&self, reports: &Reports) {
+        // The folder does not exist before the first request.
         let entries = fs::read_dir(&self.files.requests).into_iter().flatten().flatten();
         let mut paths: Vec<PathBuf> = entries.map(|entry| entry.path()).filter(|path| !is_answer(path)).collect();
-        // What was said first is told first.
+        // Names sort by time, so messages are delivered in order.
         paths.sort();
         for path in paths {
             match read(&path) {
                 Some(Request::Cancel { agent }) => self.cancel(agent.as_ref(), reports).await,
                 Some(Request::Say { agent, text }) if self.say(&agent, &text, reports).await => {
-                    let _ = fs::rename(&path, path.with_extension(HEARD));
+                    let _ = fs::rename(&path, path.with_extension(DELIVERED));
                 }
                 Some(Request::Say { .. }) | None => {}
             }
-            // Gone, it has been dealt with.
+            // Its removal tells the sender that the request was handled.
             let _ = fs::remove_file(&path);
         }
     }
 
-    /// `false`: the agent is not at work, and hears nothing.
+    /// `false`: the agent is not working, and does not get the message.
     async fn say(&self, agent: &Slug, text: &str, reports: &Reports) -> bool {
         let waits = self.sessions.activity().agents.get(agent) == Some(&AgentState::Waiting);
-        let is_heard = self.user_messages.say(agent, text, waits);
-        if is_heard {
-            // It is told all the same.
+        let is_delivered = self.user_messages.say(agent, text, waits);
+        if is_delivered {
+            // The message is delivered even if it cannot be recorded.
             let _ = reports.record(Some(agent), What::UserMessage { text: text.to_owned() }).await;
         }
-        is_heard
+        is_delivered
     }
 
     async fn cancel(&self, agent: Option<&Slug>, reports: &Reports) {
@@ -98,30 +98,30 @@ impl Live {
             None => self.canceller.run(),
         };
         if is_new {
-            let reason = "asked for by the user".to_owned();
-            // It is cancelled all the same.
+            let reason = "requested by the user".to_owned();
+            // It is cancelled even if that cannot be recorded.
             let _ = reports.record(agent, What::CancelRequested { reason }).await;
         }
     }
 }
 
-/// What the run says it is at; `None`: nothing yet.
+/// The run's current activity; `None`: not written yet.
 pub(in crate::ops) fn activity(local: &Path, run: &RunId) -> Option<RunActivity> {
     local_file::read(&RunFiles::new(local, run).state)
 }
 
-/// Asks a run to cancel itself or an agent. The same asked twice is one request. Returns the file that is gone when the
-/// run has heard it.
+/// Asks a run to cancel itself or an agent; a repeated request is the same file. Returns the file, which the run removes
+/// when it has handled the request.
 pub(in crate::ops) fn ask_to_cancel(local: &Path, run: &RunId, agent: Option<&Slug>) -> io::Result<PathBuf> {
     let files = RunFiles::new(local, run);
     fs::create_dir_all(&files.requests)?;
-    let whom = agent.map_or("", |agent| agent.as_str());
-    let path = files.requests.join(&blake3::hash(whom.as_bytes()).to_hex()[..16]);
+    let name = agent.map_or("", |agent| agent.as_str());
+    let path = files.requests.join(&blake3::hash(name.as_bytes()).to_hex()[..16]);
     write(&files, &path, &Request::Cancel { agent: agent.cloned() })?;
     Ok(path)
 }
 
-/// Asks a run to tell an agent something. Returns the file that is gone when the run has dealt with it.
+/// Asks a run to deliver a message to an agent. Returns the file, which the run removes when it has handled the request.
 pub(in crate::ops) fn ask_to_say(local: &Path, run: &RunId, agent: &Slug, said: (&str, &str)) -> io::Result<PathBuf> {
     let (id, text) = said;
     let files = RunFiles::new(local, run);
@@ -131,17 +131,17 @@ pub(in crate::ops) fn ask_to_say(local: &Path, run: &RunId, agent: &Slug, said: 
     Ok(path)
 }
 
-/// Whether what a file asked to say was heard.
-pub(in crate::ops) fn was_heard(request: &Path) -> bool {
-    fs::remove_file(request.with_extension(HEARD)).is_ok()
+/// Whether the message of a request was delivered.
+pub(in crate::ops) fn was_delivered(request: &Path) -> bool {
+    fs::remove_file(request.with_extension(DELIVERED)).is_ok()
 }
 
 fn is_answer(path: &Path) -> bool {
-    path.extension().is_some_and(|extension| extension == HEARD)
+    path.extension().is_some_and(|extension| extension == DELIVERED)
 }
 
 fn write(files: &RunFiles, path: &Path, value: &impl Serialize) -> io::Result<()> {
-    // Not made among the requests, where the run would find it.
+    // The temporary file is not created among the requests, where the run would find it.
     local_file::replace(files.state.parent().unwrap_or(Path::new(".")), path, value)
 }
 

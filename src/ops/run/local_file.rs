@@ -8,13 +8,13 @@ use serde::{Deserialize, Serialize};
 
 use crate::git::Repository;
 
-/// Stands for a team's place and the work tree, in the names of files. `team`: its folder, from the repository's root.
+/// A hash of the work tree and the team, for file names. `team`: its folder, relative to the repository's root.
 pub(super) fn place_key(repository: &Repository, team: &str) -> String {
     let place = format!("{}\n{team}", repository.git_dir().display());
     blake3::hash(place.as_bytes()).to_hex()[..12].to_owned()
 }
 
-/// Replaces a file: whoever reads it sees the old one or the new one, whole. It is made in `folder`, of the same disk.
+/// Replaces a file atomically. The temporary file is created in `folder`, which must be on the same disk.
 pub(super) fn replace(folder: &Path, path: &Path, value: &impl Serialize) -> io::Result<()> {
     let mut file = tempfile::Builder::new().prefix("new-").tempfile_in(folder)?;
     serde_json::to_writer(&mut file, value)?;

@@ -1,7 +1,7 @@
-//! Who may not work on which files: their reviewer has rejected what they did there.
+//! Lockouts: an agent may not work on files if a reviewer rejected its work on them.
 //!
-//! A lockout ends when somebody's work on those files is approved, after two weeks, by `squad review lift`, and for one
-//! run where the user calls the agent by name.
+//! A lockout ends when somebody's work on those files is approved, after two weeks, or by `squad review lift`. If the user
+//! calls the agent by name, it does not apply to that run.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -20,17 +20,17 @@ use crate::route::Router;
 
 const LONGEST: SignedDuration = SignedDuration::from_hours(14 * 24);
 
-/// What an agent is locked out of.
+/// A lockout of one agent.
 #[derive(Clone, Debug, PartialEq)]
 pub(crate) struct Lockout {
     pub(crate) run: RunId,
     pub(crate) agent: Slug,
     pub(crate) reviewer: Slug,
-    /// From the repository's root. Never empty: what names no file binds nothing.
+    /// Relative to the repository's root; never empty.
     pub(crate) files: BTreeSet<String>,
 }
 
-/// The lockouts that hold, the newest first.
+/// The lockouts in force, newest first.
 pub(crate) fn in_force(
     repository: &Repository,
     prefix: &str,
@@ -41,7 +41,7 @@ pub(crate) fn in_force(
     let first_day = oldest.strftime("%Y/%m/%d").to_string();
     let (mut found, mut approved, mut lifted) = (Vec::new(), BTreeSet::new(), BTreeSet::new());
     for span in index.spans(Place::Log).iter().take_while(|span| !span.is_before(&first_day)) {
-        // The newest first: what ends a lockout is met before it.
+        // Newest first, so that the end of a lockout is read before the lockout.
         for ReviewFact { at, run, agent, ruling } in index.values::<ReviewFact>(span)?.rev() {
             match (ruling, run, agent) {
                 (Ruling::Judged { verdict: Verdict::Approved, files }, ..) => approved.extend(files),
@@ -59,7 +59,7 @@ pub(crate) fn in_force(
     Ok(found)
 }
 
-/// The lockouts that bind a run or a plan: not those of agents whom the user calls.
+/// The lockouts that apply to a run or a plan: without those of agents that the user calls by name.
 pub(crate) fn binding(
     project: &Project,
     message: &str,
@@ -68,7 +68,7 @@ pub(crate) fn binding(
 ) -> Result<Vec<Lockout>, Failure> {
     let mut lockouts = in_force(&project.repository, &project.ledger_prefix(), now)?;
     for lockout in &mut lockouts {
-        // Whoever is renamed is locked out still.
+        // A renamed agent stays locked out.
         if let Some(member) = project.team.member_once(&lockout.agent) {
             lockout.agent = member.slug.clone();
         }
@@ -80,7 +80,7 @@ pub(crate) fn binding(
     Ok(lockouts)
 }
 
-/// Takes those out of a plan who are locked out of files that the message names. Where nobody is left, the coordinator
+/// Removes agents from a plan that are locked out of files that the message names. If none is left, the coordinator
 /// chooses.
 pub(crate) fn bind(plan: &mut Plan, lockouts: &[Lockout], message: &str) {
     for Lockout { run, agent, reviewer, files } in lockouts {
@@ -99,7 +99,7 @@ pub(crate) fn bind(plan: &mut Plan, lockouts: &[Lockout], message: &str) {
     }
 }
 
-/// Whether a message names a file: its path, or the end of it.
+/// Whether a message names a file, by its path or the end of it.
 fn names(message: &str, file: &str) -> bool {
     let mut words =
         message.split(|c: char| c.is_whitespace() || matches!(c, ',' | ';' | '(' | ')' | '`' | '"' | '\'' | ':'));
@@ -110,15 +110,15 @@ fn names(message: &str, file: &str) -> bool {
     })
 }
 
-/// Why an agent may not write a file, by agent and path from the project's root.
+/// Why an agent may not write a file, by agent and by path relative to the project's root.
 pub(super) fn guards(lockouts: &[Lockout], project: &Project) -> BTreeMap<(Slug, String), String> {
     let prefix = project.path_in_repository();
     let mut guards = BTreeMap::new();
     for Lockout { run, agent, reviewer, files } in lockouts {
         for path in files.iter().filter_map(|file| file.strip_prefix(prefix.as_str())) {
             let why = format!(
-                "{reviewer} rejected your work on {path} in run {run}: revising it is for somebody else; leave this file, and \
-                 say what it needs"
+                "{reviewer} rejected your work on {path} in run {run}: somebody else revises it; leave this file alone, and \
+                 report what it needs"
             );
             guards.insert((agent.clone(), path.to_owned()), why);
         }
@@ -126,7 +126,7 @@ pub(super) fn guards(lockouts: &[Lockout], project: &Project) -> BTreeMap<(Slug,
     guards
 }
 
-/// Ends the lockouts of a run. Returns them.
+/// Lifts the lockouts of a run and returns them.
 pub(crate) fn lift(env: &Env, workspace: &Workspace, run: &RunId) -> Result<Vec<Lockout>, Failure> {
     let (repository, prefix) = (&workspace.repository, workspace.ledger_prefix());
     let now = env.clock.now();

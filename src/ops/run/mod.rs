@@ -1,15 +1,14 @@
-//! One run: its order, its course, and what it learns from earlier ones.
+//! Running the team: one run from its order to its end, resuming, conversations, and learning from earlier runs.
 
 pub(crate) mod attachments;
 pub(crate) mod cancel;
 pub(crate) mod conversation;
+mod conversation_sessions;
 pub(crate) mod demo;
 pub(crate) mod direct;
 pub(crate) mod executor;
 pub(crate) mod hand_off;
 pub(crate) mod homes;
-pub(crate) mod kept_conversation;
-mod kept_sessions;
 pub(crate) mod lease;
 pub(crate) mod live;
 mod local_file;
@@ -22,6 +21,7 @@ pub(crate) mod past;
 pub(crate) mod preview;
 pub(crate) mod resume;
 pub(crate) mod routing;
+pub(crate) mod saved_conversation;
 mod setup;
 pub(crate) mod signals;
 pub(crate) mod snapshots;

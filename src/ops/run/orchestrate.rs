@@ -21,8 +21,8 @@ use crate::git::Head;
 use crate::model::{NO_ENGINE, Offer, Outcome, Plan, PlanKind, RunId, Tier, Usage, What};
 use crate::ops::ledger::journal::LedgerJournal;
 use crate::ops::ledger::{contents as ledger, lost};
+use crate::ops::run::conversation_sessions::ConversationSessions;
 use crate::ops::run::executor::{Executor, FIRST};
-use crate::ops::run::kept_sessions::KeptSessions;
 use crate::ops::run::lease::{Lease, LiveRun};
 use crate::ops::run::live::Live;
 use crate::ops::run::lockouts::{self, Lockout};
@@ -43,7 +43,7 @@ use crate::pool::{
 use crate::route::{Request, Router, Wishes, ceremonies};
 use crate::view::Cautious;
 
-/// Who works on an order; and squad's own answer, where nobody has to.
+/// Plans who works on an order. Also returns squad's own answer, if no agent is needed.
 pub(super) fn plan(
     project: &Project,
     order: &Order,
@@ -53,7 +53,7 @@ pub(super) fn plan(
     if !order.members.is_empty() {
         return Ok((members::plan(&order.members), None));
     }
-    // Who was named needs no lessons.
+    // Past work does not matter if the user names the agents.
     let is_open = order.wishes.agents.is_empty() || order.wishes.tier == Some(Tier::Direct);
     let past = if is_open { past::work(project)? } else { Vec::new() };
     let router = Router::new(&project.team, &past);
@@ -61,14 +61,14 @@ pub(super) fn plan(
     lockouts::bind(&mut plan, lockouts, &order.message);
     ceremonies::add(&project.team, &mut plan, &order.message);
     let answer = match plan.kind {
-        // What squad knows is not in the files that come with the message.
+        // squad cannot answer from attached files.
         PlanKind::Direct if order.attachments.is_empty() => direct::answer(project, &router, &order.message, run)?,
         PlanKind::Direct | PlanKind::Agents | PlanKind::Abstain => None,
     };
     Ok((plan, answer))
 }
 
-/// Runs. Whatever happens after the first entry is recorded, the end included.
+/// Carries out an order. Everything after the first entry is recorded, including the end.
 pub(crate) fn run<S: Show + Send + 'static>(
     env: &Env,
     project: &Project,
@@ -80,12 +80,12 @@ pub(crate) fn run<S: Show + Send + 'static>(
         Err(failure) => return (show, Err(failure)),
     };
     let ended = runtime.block_on(run_here(env, project, order, show));
-    // A question that nobody answered must not keep the program.
+    // An unanswered question must not keep the program alive.
     runtime.shutdown_background();
     ended
 }
 
-/// What a run gets from the process it runs in.
+/// What the process provides to a run.
 pub(in crate::ops) struct Host {
     pub(in crate::ops) canceller: Canceller,
     pub(in crate::ops) cancel: Cancel,
@@ -94,14 +94,14 @@ pub(in crate::ops) struct Host {
 
 /// The engine's sessions that a run works in.
 pub(in crate::ops) enum Sessions {
-    /// Its own, which end with it.
+    /// The run's own, which end with it.
     Own,
-    Conversation(KeptSessions),
+    Conversation(ConversationSessions),
     /// Those of `squad watch`.
     Team(Arc<SessionPool>),
 }
 
-/// In this process alone, which signals end.
+/// Carries out an order in this process, which signals may end.
 async fn run_here<S: Show + Send + 'static>(
     env: &Env,
     project: &Project,
@@ -109,7 +109,7 @@ async fn run_here<S: Show + Send + 'static>(
     show: S,
 ) -> (S, Result<Ended, Failure>) {
     let (canceller, cancel) = Cancel::channel();
-    // Before anything is started that a signal must not leave behind.
+    // Signal handlers come first, so that a signal leaves no started process behind.
     let _obeyed = match Obeyed::by(&canceller, env) {
         Ok(obeyed) => obeyed,
         Err(failure) => return (show, Err(failure)),
@@ -154,7 +154,7 @@ pub(in crate::ops) async fn execute<S: Show + Send + 'static>(
     let user_messages = Arc::new(UserMessages::with_past(&past.events));
     let files = prepared.lease.files();
     let live = Live { files, sessions: Arc::clone(&sessions), canceller, user_messages: Arc::clone(&user_messages) };
-    // It ends with the run: a watch outlives many.
+    // Ends with the run; a watch process outlives many runs.
     let mut serving = JoinSet::new();
     serving.spawn(live.serve(reports.clone()));
     let opening = if past.is_empty() {
@@ -165,7 +165,9 @@ pub(in crate::ops) async fn execute<S: Show + Send + 'static>(
     let begun = record(&reports, opening).await;
     let (result, pool) = match (begun, &prepared.answer) {
         (Err(failure), _) => (Err(failure), None),
-        (Ok(()), Some(text)) => (Ok(alone(prepared.plan.clone(), text.clone(), &prepared.run, &reports).await), None),
+        (Ok(()), Some(text)) => {
+            (Ok(answer_directly(prepared.plan.clone(), text.clone(), &prepared.run, &reports).await), None)
+        }
         (Ok(()), None) => {
             let wiring =
                 Wiring { reports: &reports, cancel, sessions, redactor, past: &past, team: &team, user_messages };
@@ -174,11 +176,11 @@ pub(in crate::ops) async fn execute<S: Show + Send + 'static>(
         }
     };
     reports.finish();
-    // One that others hold goes on.
+    // A shared pool is not stopped.
     if let Some(pool) = pool.and_then(Arc::into_inner) {
         pool.stop().await;
     }
-    // Packing is git's own to do, when it is due; that it cannot be started now is no failure of the run.
+    // Git packs the repository when it is due; a failure to start that does not fail the run.
     let _ = project.repository.maintain();
     let (show, written) = match dispatching.await {
         Ok((_, show, written)) => (show.into_inner(), written),
@@ -187,7 +189,7 @@ pub(in crate::ops) async fn execute<S: Show + Send + 'static>(
     (show, result.map(|ended| Ended { unrecorded: ended.unrecorded.or(written.err()), ..ended }))
 }
 
-/// What a run is connected with.
+/// The channels and shared state of a run.
 struct Wiring<'a> {
     reports: &'a Reports,
     cancel: Cancel,
@@ -198,7 +200,7 @@ struct Wiring<'a> {
     user_messages: Arc<UserMessages>,
 }
 
-/// Lets the agents work on an engine that runs, or else starts one. It is to be stopped when all is said.
+/// Lets the agents work on a running engine, or starts one. The caller stops the returned pool.
 async fn with_engine(
     env: &Env,
     project: &Project,
@@ -211,7 +213,7 @@ async fn with_engine(
     let taken = project.repository.last_snapshot(run.as_str()).unwrap_or_default();
     let source = RunSnapshots::new(project, run, taken, redactor, env.clock.clone());
     let tree = WorkTree::new(Arc::new(source), env.threads, project.path_in_repository(), reports.at(FIRST));
-    if plan.kind != PlanKind::Direct && !go_on(project, &tree, past).await {
+    if plan.kind != PlanKind::Direct && !resume_snapshots(project, &tree, past).await {
         tree.begin();
     }
     let pool = match sessions_of((env, project, run, plan), order, reports, &cancel, team).await {
@@ -247,8 +249,8 @@ async fn with_engine(
     (ended, Some(workers.pool))
 }
 
-/// Goes on from the snapshots of a run that is resumed, where they are there still.
-async fn go_on(project: &Project, tree: &Arc<WorkTree>, past: &Past) -> bool {
+/// Continues from the snapshots of a resumed run. `false`: they no longer exist.
+async fn resume_snapshots(project: &Project, tree: &Arc<WorkTree>, past: &Past) -> bool {
     let read = |commit: &str| project.repository.snapshot_at(commit).ok();
     let Some((first, last)) = past.snapshots().and_then(|(first, last)| read(first).zip(read(last))) else {
         return false;
@@ -257,7 +259,7 @@ async fn go_on(project: &Project, tree: &Arc<WorkTree>, past: &Past) -> bool {
     true
 }
 
-/// What the engine offers. Whoever interrupts does not wait for it.
+/// What the engine offers; empty if the user interrupts the wait.
 async fn offer(workers: &Workers) -> Offer {
     let mut cancel = workers.cancel.clone();
     tokio::select! {
@@ -267,7 +269,7 @@ async fn offer(workers: &Workers) -> Offer {
     }
 }
 
-/// The first entry, durable before any engine starts: a ledger that cannot be written is found out here.
+/// Records the first entry before any engine starts, so that a ledger that cannot be written stops the run here.
 async fn record(reports: &Reports, opening: What) -> Result<(), Failure> {
     let recorded = reports.record(None, opening).await.map(drop);
     recorded.map_err(|reason| {
@@ -276,9 +278,9 @@ async fn record(reports: &Reports, opening: What) -> Result<(), Failure> {
     })
 }
 
-/// A run that squad answers by itself: recorded like every other, and over at once. Nothing lands: who only asks does
-/// not expect a commit.
-async fn alone(plan: Plan, text: String, run: &RunId, reports: &Reports) -> Ended {
+/// A run that squad answers by itself. It is recorded like every other run, but lands nothing: nobody expects a commit
+/// from a question.
+async fn answer_directly(plan: Plan, text: String, run: &RunId, reports: &Reports) -> Ended {
     reports.tell(None, What::RoutePlanned(plan));
     reports.tell(None, What::Answer { text: text.clone() });
     let status = Outcome::Completed;
@@ -305,7 +307,7 @@ async fn without_agents(run: &RunId, status: Outcome, failure: Option<Failure>, 
     }
 }
 
-/// That no engine can be started is an end of the run like every other, and recorded.
+/// Ends a run whose engine cannot be started; recorded like every other end.
 async fn without_engine(why: NotStarted, run: &RunId, reports: &Reports, tree: &WorkTree) -> Ended {
     let NotStarted { engine, failure } = why;
     tree.close();
@@ -319,7 +321,7 @@ async fn without_engine(why: NotStarted, run: &RunId, reports: &Reports, tree: &
     without_agents(run, status, Some(failure), reports).await
 }
 
-/// The sessions that are there, or an engine that starts now.
+/// The existing sessions, or those of an engine that starts now.
 async fn sessions_of(
     (env, project, run, plan): (&Env, &Project, &RunId, &Plan),
     order: &mut Order,
@@ -327,12 +329,12 @@ async fn sessions_of(
     cancel: &Cancel,
     sessions: &Sessions,
 ) -> Result<Arc<SessionPool>, NotStarted> {
-    let (kept, is_of_team) = match sessions {
+    let (open, is_of_team) = match sessions {
         Sessions::Own => (None, false),
-        Sessions::Conversation(kept) => (kept.usable(), false),
+        Sessions::Conversation(sessions) => (sessions.usable(), false),
         Sessions::Team(pool) => (Some(Arc::clone(pool)), true),
     };
-    if let Some(pool) = kept {
+    if let Some(pool) = open {
         let (engine, version) = pool.main_engine();
         reports.tell(None, What::EngineStarted { engine, version, seconds: 0.0, warm: is_of_team });
         return Ok(pool);
@@ -343,34 +345,34 @@ async fn sessions_of(
     let engines = engines::prepare_with(env, project, run, order.script.take(), others);
     tokio::select! {
         biased;
-        // What has begun to start is killed when it is dropped.
+        // A half-started engine is killed when it is dropped.
         () = interrupted.wait() => Err(NotStarted {
             engine: project.settings.engine.name.clone(),
-            failure: Failure::new(FailureKind::Interrupted, "interrupted before anything began"),
+            failure: Failure::new(FailureKind::Interrupted, "interrupted before anything started"),
         }),
         started = async {
             match &order.members[..] {
                 [] => engines::start(&engines, project, plan, reports).await,
-                // One that cannot start is the failure of the members that need it.
+                // An engine that cannot start fails only the members that need it.
                 _ => Ok(()),
             }
         } => started,
     }?;
     let places = project.settings.sessions.max_concurrent;
     Ok(match sessions {
-        Sessions::Conversation(kept) => kept.keep(engines, places),
+        Sessions::Conversation(sessions) => sessions.keep(engines, places),
         Sessions::Own | Sessions::Team(_) => Arc::new(SessionPool::of_one_run(engines, places)),
     })
 }
 
-/// What a run has in hand before anything of it is recorded.
+/// The state of a run before anything is recorded.
 struct Prepared {
     run: RunId,
     head: Head,
     plan: Plan,
     learnings: Learnings,
     lockouts: Vec<Lockout>,
-    /// Squad's own, where it needs no engine.
+    /// squad's own answer, if no engine is needed.
     answer: Option<String>,
     /// Held until the run ends.
     lease: Lease,
@@ -391,7 +393,7 @@ fn begin(env: &Env, project: &Project, order: &Order) -> Result<Prepared, Failur
     let live = LiveRun { run: run.clone(), pid: std::process::id(), started: at, message: order.message.clone() };
     let lease = Lease::take(&project.local(), &live, &project.ledger_prefix()).map_err(|error| {
         if error.kind() == std::io::ErrorKind::AlreadyExists {
-            return Failure::usage(format!("run {run} is still at work, in another process"))
+            return Failure::usage(format!("run {run} is still running, in another process"))
                 .hint(format!("`squad log {run} --follow` shows it; `squad cancel {run}` ends it"));
         }
         Failure::team(format!("cannot write to {}: {error}", project.local().display()))

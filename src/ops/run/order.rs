@@ -1,4 +1,4 @@
-//! What a run is asked to do, and how it ended.
+//! A run's order (what the user asked for) and its end.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -10,51 +10,51 @@ use crate::engine::command::Profile;
 use crate::engine::rehearsal;
 use crate::error::Failure;
 use crate::model::{Attachment, GivenMember, Outcome, RunId, Slug};
-use crate::ops::decisions::landing::{Landed, Left};
+use crate::ops::decisions::landing::{Landed, Pending};
 use crate::ops::run::resume::Interrupted;
 use crate::policy::Permissions;
 use crate::pool::Ask;
 use crate::route::Wishes;
 use crate::settings::{self, Layer};
 
-/// What the user asked for.
+/// A run as the user asked for it.
 pub(crate) struct Order {
     pub(crate) message: String,
     pub(crate) wishes: Wishes,
-    /// Settings that the call named, by their flags without dashes.
+    /// Settings given as flags, by flag name without dashes.
     pub(crate) flags: BTreeMap<String, String>,
     pub(crate) attachments: Vec<Attachment>,
     pub(crate) permissions: Permissions,
-    /// Read before the run begins, so that a mistake in it costs nothing.
+    /// Read before the run starts, so that a mistake in it costs nothing.
     pub(crate) script: Option<rehearsal::Script>,
     /// Land the run's decisions on the branch.
     pub(crate) commit: bool,
     pub(crate) ask: Option<Ask>,
-    /// Who lands, where this process may not.
+    /// Lands the decisions in another process, if this one may not.
     pub(crate) land: Option<Land>,
-    /// What the message belongs to. `None`: it stands alone.
+    /// The conversation that the message belongs to, if any.
     pub(crate) conversation: Option<Conversation>,
-    /// The run that goes on, where this is none of its own.
+    /// The interrupted run that this one resumes.
     pub(crate) resumed: Option<Interrupted>,
-    /// Those that a caller has named with their tasks: nobody is chosen then.
+    /// Members that an MCP client named, with their tasks. If there are any, routing is skipped.
     pub(crate) members: Vec<NamedMember>,
-    /// An engine that the user's environment describes, as the one of the run.
+    /// The run's engine, if environment variables describe one.
     pub(crate) described: Option<Profile>,
 }
 
-/// A member that a caller has named, with the role that it has at this moment.
+/// A member that an MCP client named, with its role at this moment.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 pub(crate) struct NamedMember {
     pub(crate) given: GivenMember,
-    /// As people call the role.
+    /// The role's display name.
     pub(crate) name: String,
     /// The role's own prompt.
     pub(crate) body: String,
-    /// The agent of the team that it is.
+    /// The team's agent, if the role is one.
     pub(crate) agent: Option<Slug>,
 }
 
-/// Messages that follow upon each other: sessions keep what was said in it.
+/// A conversation: its sessions remember earlier messages.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 pub(crate) struct Conversation {
     pub(crate) id: RunId,
@@ -62,10 +62,10 @@ pub(crate) struct Conversation {
     pub(crate) earlier: Vec<(String, String)>,
 }
 
-/// Asks somebody else to land what the run decided.
+/// Asks another process to land the run's decisions.
 pub(crate) type Land = Arc<dyn Fn(oneshot::Sender<Result<Landed, Failure>>) + Send + Sync>;
 
-/// Flags whose values a run remembers, and the settings they stand for.
+/// Flags that are recorded with the run, and the settings they stand for.
 pub(crate) const FLAGS: [(&str, &str); 5] = [
     ("model", "models.override.all"),
     ("engine", "engine.name"),
@@ -74,7 +74,7 @@ pub(crate) const FLAGS: [(&str, &str); 5] = [
     ("max-concurrent", "sessions.max_concurrent"),
 ];
 
-/// The settings of such flags.
+/// The settings layer of such flags.
 pub(crate) fn flag_settings(flags: &BTreeMap<String, String>) -> Layer {
     let setting = |(name, key): &(&'static str, &'static str)| (*key, flags.get(*name).cloned(), format!("--{name}"));
     settings::from_command_line(FLAGS.iter().map(setting))
@@ -86,15 +86,15 @@ pub(crate) struct Ended {
     pub(crate) run: RunId,
     pub(crate) status: Outcome,
     pub(crate) answer: Option<String>,
-    /// What agents asked for and were not allowed.
+    /// The number of refused requests.
     pub(crate) refused: u64,
     /// Whether anything landed.
     pub(crate) has_committed: bool,
-    pub(crate) unlanded: Option<Left>,
-    /// It was rejected, and nobody is left who may revise it: resuming it ends the same.
+    pub(crate) unlanded: Option<Pending>,
+    /// The work was rejected and nobody may revise it: resuming would end the same way.
     pub(crate) is_stuck: bool,
     /// Why the end of the run is not in the ledger.
     pub(crate) unrecorded: Option<String>,
-    /// Why no agent could begin: the run's last event says it too.
+    /// Why no agent could start; also in the run's last event.
     pub(crate) error: Option<Failure>,
 }

@@ -1,4 +1,4 @@
-//! Past work: what the ledger's runs say of who does what. It teaches the router, and measures it.
+//! Past work: reads from the ledger which agents did what. It teaches the router, and is used to measure it.
 
 use std::collections::BTreeMap;
 
@@ -10,26 +10,26 @@ use crate::ops::{Project, Workspace};
 use crate::route::PastWork;
 use crate::route::evaluate::{Case, CaseKind};
 
-/// The newest runs are enough to learn from, and looking at more would be felt at every start.
+/// How many of the newest runs are read; more would slow down every start.
 const LESSONS: usize = 200;
 
-/// A run that did what was asked.
+/// A completed run.
 #[derive(Debug)]
 struct PastRun {
     run: RunId,
     message: String,
     kind: PlanKind,
-    /// Those of the plan, in its order, that completed their work.
+    /// The agents that completed their work, in the plan's order.
     agents: Vec<Slug>,
     chooser: Chooser,
 }
 
-/// What the team's newest runs teach the router.
+/// Past work of the team's newest runs, for the router.
 pub(crate) fn work(project: &Project) -> Result<Vec<PastWork>, Error> {
     Ok(lessons(&project.team, completed(project, LESSONS, Messages::Beginnings)?))
 }
 
-/// The team's completed runs as cases for `squad route --eval`, the oldest first.
+/// The team's completed runs as cases for `squad route --eval`, oldest first.
 pub(crate) fn cases(workspace: &Workspace) -> Result<Vec<Case>, Error> {
     let runs = distinct(completed(workspace, usize::MAX, Messages::Whole)?);
     let mut cases: Vec<Case> = runs.into_iter().filter_map(case).collect();
@@ -37,14 +37,14 @@ pub(crate) fn cases(workspace: &Workspace) -> Result<Vec<Case>, Error> {
     Ok(cases)
 }
 
-/// How much of the messages is wanted.
+/// How much of each message to read.
 #[derive(Clone, Copy, PartialEq)]
 enum Messages {
     Beginnings,
     Whole,
 }
 
-/// What is known of a run whose beginning is still to be read.
+/// What later entries said about a run whose first entry has not been read yet.
 #[derive(Default)]
 struct Tail {
     plan: Option<(PlanKind, Vec<Slug>, Chooser)>,
@@ -53,7 +53,7 @@ struct Tail {
     done: Vec<Slug>,
 }
 
-/// Those of the newest `most` runs that did what was asked, the newest first.
+/// The completed ones of the newest `most` runs, newest first.
 fn completed(workspace: &Workspace, most: usize, messages: Messages) -> Result<Vec<PastRun>, Error> {
     let mut runs = Vec::new();
     let Some(index) = Index::open(&workspace.repository, &workspace.ledger_prefix())? else { return Ok(runs) };
@@ -65,7 +65,7 @@ fn completed(workspace: &Workspace, most: usize, messages: Messages) -> Result<V
             match fact {
                 Fact::Ended { status, agents, .. } => {
                     let tail = tails.entry(run).or_default();
-                    // One that was resumed has ended before.
+                    // A resumed run has several ends; the last one counts.
                     if std::mem::replace(&mut tail.has_ended, true) {
                         continue;
                     }
@@ -99,7 +99,7 @@ fn completed(workspace: &Workspace, most: usize, messages: Messages) -> Result<V
     Ok(runs)
 }
 
-/// One run for each message: the weightiest word on it, and of equal ones the newest.
+/// One run per message: the one with the most reliable chooser, and of equal ones the newest.
 fn distinct(runs: Vec<PastRun>) -> Vec<PastRun> {
     let mut places: BTreeMap<String, usize> = BTreeMap::new();
     let mut kept: Vec<PastRun> = Vec::new();
@@ -121,7 +121,7 @@ fn distinct(runs: Vec<PastRun>) -> Vec<PastRun> {
     kept
 }
 
-/// What makes two messages the same one.
+/// The key by which two messages count as the same.
 pub(in crate::ops) fn key(message: &str) -> String {
     beginning(message).split_whitespace().collect::<Vec<_>>().join(" ").to_lowercase()
 }
@@ -133,7 +133,7 @@ fn lessons(team: &Team, runs: Vec<PastRun>) -> Vec<PastWork> {
         .into_iter()
         .filter_map(|run| {
             let agents: Vec<Slug> = run.agents.into_iter().filter_map(known).collect();
-            // What everybody did says nothing about anybody.
+            // Work of the whole team teaches nothing.
             let tells = !agents.is_empty() && (agents.len() < everyone || everyone == 1);
             tells.then(|| PastWork {
                 message: beginning(&run.message).to_owned(),

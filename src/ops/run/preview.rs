@@ -1,4 +1,4 @@
-//! What a run would be, without starting anything.
+//! The dry run: plans a run without starting anything.
 
 use serde::Serialize;
 
@@ -13,14 +13,14 @@ use crate::ops::run::orchestrate::plan;
 use crate::ops::run::order::Order;
 use crate::ops::team::agents::compiler;
 
-/// What would happen: the plan, and the session of each agent in it.
+/// The plan, and the session of each agent in it.
 #[derive(Serialize)]
 pub(crate) struct Preview {
     pub(crate) plan: Plan,
     pub(crate) sessions: Vec<PreviewedSession>,
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub(crate) attachments: Vec<Attachment>,
-    /// Where squad itself has one.
+    /// squad's own answer, if no engine is needed.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(crate) answer: Option<String>,
 }
@@ -30,7 +30,7 @@ pub(crate) struct PreviewedSession {
     pub(crate) agent: Slug,
     pub(crate) model: crate::model::ModelChoice,
     pub(crate) tools: crate::model::ToolChoice,
-    /// Prompt and context, in bytes.
+    /// The size of prompt and context.
     pub(crate) bytes: usize,
     pub(crate) compiled_hash: String,
 }

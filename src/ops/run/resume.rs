@@ -1,4 +1,4 @@
-//! What an interrupted run has done already, as its entries say it: what is done stays done.
+//! Resuming a run: reads from its entries what it has done already, so that finished work is not repeated.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -22,25 +22,25 @@ use crate::route::Wishes;
 pub(crate) struct Interrupted {
     pub(crate) run: RunId,
     pub(crate) message: String,
-    /// As it was begun.
+    /// As given in its first call.
     pub(crate) wishes: Wishes,
     pub(crate) no_commit: bool,
     pub(crate) permissions: Option<Permissions>,
-    /// Settings that the calls before named, by their flags without dashes.
+    /// Settings given as flags in earlier calls, by flag name without dashes.
     pub(crate) flags: BTreeMap<String, String>,
-    /// As they were when it was last at work.
+    /// As they were when it last ran.
     pub(crate) attachments: Vec<Attachment>,
     pub(crate) past: Past,
 }
 
-/// What a run has done so far; nothing, where it begins.
+/// What a run has done so far; empty for a new run.
 #[derive(Clone, Default)]
 pub(crate) struct Past {
-    /// In their order.
+    /// In order.
     pub(crate) events: Vec<Event>,
 }
 
-/// A review that has its verdict.
+/// A finished review.
 pub(super) struct Judged<'p> {
     pub(super) verdict: Verdict,
     pub(super) authors: &'p [Slug],
@@ -53,30 +53,30 @@ pub(super) struct HandedOn<'p> {
     pub(super) from: &'p Slug,
     pub(super) to: &'p Slug,
     pub(super) task: &'p str,
-    /// What was done of it, where it has begun.
+    /// Its tool calls so far, if the work has started.
     pub(super) begun: Option<Vec<PastCall>>,
-    /// How it was completed.
+    /// Its result, if the work was completed.
     pub(super) end: Option<&'p End>,
 }
 
-/// Finds the run that `id` begins, and checks that it can go on here.
+/// Finds the run with this id or prefix, and checks that it can be resumed here.
 pub(crate) fn find(env: &Env, project: &Project, id: &str) -> Result<Interrupted, Failure> {
     let repository = &project.repository;
-    // Whoever died has an end from here on.
+    // Records the end of runs whose processes have died.
     lost::settle(env, repository);
     let prefix = project.ledger_prefix();
     let run = log::one_run(repository, &prefix, id)?;
     if let Some(live) = lease::look(&project.local()).live.into_iter().find(|live| live.run == run) {
-        return Err(Failure::usage(format!("run {run} is still at work, in process {}", live.pid))
+        return Err(Failure::usage(format!("run {run} is still running, in process {}", live.pid))
             .hint(format!("`squad log {run} --follow` shows it; `squad cancel {run}` ends it")));
     }
     let mut past = Past::default();
     for entry in timeline(repository, &prefix, Some(&run), &Choice::default())?.entries() {
         match entry? {
             (_, Read::Entry(entry)) => past.events.extend(event_of(&run, *entry)),
-            // What cannot be read may be that something is done.
+            // An unreadable entry could say that something is done.
             (path, _) => {
-                return Err(Failure::failed(format!("run {run} cannot go on: its entry {path} cannot be read"))
+                return Err(Failure::failed(format!("run {run} cannot be resumed: its entry {path} cannot be read"))
                     .hint("`squad doctor` says what is wrong"));
             }
         }
@@ -84,12 +84,12 @@ pub(crate) fn find(env: &Env, project: &Project, id: &str) -> Result<Interrupted
     match past.status() {
         None => {
             return Err(Failure::usage(format!(
-                "run {run} has no end here: it was begun in another clone, or .git/squad was deleted since"
+                "run {run} has no end here: it started in another clone, or .git/squad was deleted since"
             ))
-            .hint("resume it where it was begun, where its sessions are, or give the task anew"));
+            .hint("resume it in the clone that has its sessions, or start the task again"));
         }
         Some(Outcome::Completed) => {
-            return Err(Failure::usage(format!("run {run} is completed: there is nothing to resume"))
+            return Err(Failure::usage(format!("run {run} has completed: there is nothing to resume"))
                 .hint(format!("`squad log {run}` shows it")));
         }
         Some(_) => {}
@@ -97,7 +97,7 @@ pub(crate) fn find(env: &Env, project: &Project, id: &str) -> Result<Interrupted
     let Some(What::RunStarted { text: message, permissions, branch, agents, tier, no_commit, members, .. }) =
         past.opening().cloned()
     else {
-        return Err(Failure::failed(format!("run {run} cannot go on: its beginning is not in the ledger")));
+        return Err(Failure::failed(format!("run {run} cannot be resumed: its start is not in the ledger")));
     };
     if !members.is_empty() {
         return Err(Failure::usage(format!("run {run} was started by an MCP client, for members that it named"))
@@ -106,10 +106,10 @@ pub(crate) fn find(env: &Env, project: &Project, id: &str) -> Result<Interrupted
     let here = repository.head()?.branch;
     if branch != here {
         let name = |branch: &Option<String>| branch.clone().unwrap_or_else(|| "no branch".to_owned());
-        let failure = Failure::team(format!("run {run} began on {}, and this is {}", name(&branch), name(&here)));
+        let failure = Failure::team(format!("run {run} started on {}, but this is {}", name(&branch), name(&here)));
         return Err(match branch {
             Some(branch) => failure.hint(format!("go to the work tree of {branch}, or `git switch {branch}`")),
-            None => failure.hint("check out the commit that it began on, with `git switch --detach`"),
+            None => failure.hint("check out the commit that it started on, with `git switch --detach`"),
         });
     }
     let permissions = permissions.and_then(|name| Permissions::from_str(&name, true).ok());
@@ -117,8 +117,8 @@ pub(crate) fn find(env: &Env, project: &Project, id: &str) -> Result<Interrupted
     let is_gone = |agent: &&Slug| !project.team.startable().any(|member| member.slug == **agent);
     let gone: Vec<&Slug> = planned.filter(is_gone).collect();
     if !gone.is_empty() {
-        return Err(Failure::team(format!("run {run} needs {}, who cannot be started any more", list(gone)))
-            .hint("put them back on the team, or give the task anew"));
+        return Err(Failure::team(format!("run {run} needs {}, which can no longer be started", list(gone)))
+            .hint("put them back on the team, or start the task again"));
     }
     let wishes = Wishes { agents, tier, ..Wishes::default() };
     let (flags, attachments) = (past.flags(), past.attachments().to_vec());
@@ -152,7 +152,7 @@ impl Past {
         self.events.iter().map(|event| &event.what).find(|what| matches!(what, What::RunStarted { .. }))
     }
 
-    /// What was named last counts.
+    /// The flags of all calls so far; later ones win.
     fn flags(&self) -> BTreeMap<String, String> {
         let named = self.events.iter().filter_map(|event| match &event.what {
             What::RunStarted { flags, .. } | What::RunResumed { flags, .. } => Some(flags.clone()),
@@ -176,7 +176,7 @@ impl Past {
         })
     }
 
-    /// The plan that holds, where who works is decided.
+    /// The last plan, unless the agents are not chosen yet.
     pub(super) fn plan(&self) -> Option<&Plan> {
         let planned = self.events.iter().rev().find_map(|event| match &event.what {
             What::RoutePlanned(plan) => Some(plan),
@@ -185,7 +185,7 @@ impl Past {
         planned.filter(|plan| plan.kind != PlanKind::Abstain && (plan.steps.is_empty() == plan.agents.is_empty()))
     }
 
-    /// How an agent completed its work there.
+    /// The result of an agent's completed work at a position.
     pub(super) fn completed(&self, agent: &Slug, position: Position) -> Option<&End> {
         self.at(agent, position).find_map(|event| match &event.what {
             What::Completed(end) => Some(end),
@@ -195,7 +195,7 @@ impl Past {
 
     /// Whether an agent has a session of this run, which can be resumed.
     pub(super) fn has_session(&self, agent: &Slug) -> bool {
-        // One that `squad watch` lent to the run has been made anew since.
+        // A session of `squad watch` does not count: it has been recreated since.
         let is_own = |event: &Event| match &event.what {
             What::SessionCreated { session, .. } | What::SessionResumed { session, .. } => {
                 *session == crate::pool::session_id(agent, &event.run)
@@ -205,7 +205,7 @@ impl Past {
         self.events.iter().any(|event| event.agent.as_ref() == Some(agent) && is_own(event))
     }
 
-    /// Whether an agent's session in this run was made of something else: its charter has changed since, or its model.
+    /// Whether an agent's session in this run had another charter, model or tools than now.
     pub(super) fn is_remade(&self, agent: &Slug, compiled_hash: &str) -> bool {
         let of_agent = self.events.iter().rev().filter(|event| event.agent.as_ref() == Some(agent));
         let mut hashes = of_agent.filter_map(|event| match &event.what {
@@ -215,14 +215,14 @@ impl Past {
         hashes.next().is_some_and(|hash| hash != compiled_hash)
     }
 
-    /// The tool calls of work that an agent has begun there and not completed.
+    /// The tool calls of work that an agent has started at a position and not completed.
     pub(super) fn interrupted(&self, agent: &Slug, position: Position) -> Option<Vec<PastCall>> {
         let has_begun = self.at(agent, position).any(opens_session);
         let is_interrupted = has_begun && self.completed(agent, position).is_none();
         is_interrupted.then(|| calls(self.at(agent, position)))
     }
 
-    /// What an agent did there of the plan's work, and not of what a colleague handed it.
+    /// An agent's events at a position, without those of work that colleagues handed to it.
     fn at(&self, agent: &Slug, position: Position) -> impl Iterator<Item = &Event> {
         let requests: BTreeSet<&EntryId> = self
             .events
@@ -239,7 +239,7 @@ impl Past {
         })
     }
 
-    /// What agents handed on, in its order.
+    /// Work that agents handed to colleagues, in order.
     pub(super) fn handed_on(&self) -> Vec<HandedOn<'_>> {
         let requests = self.events.iter().filter_map(|request| match &request.what {
             What::RouteRequested { to, text, .. } => Some((request, to, text.as_str())),
@@ -267,7 +267,7 @@ impl Past {
         })
     }
 
-    /// How many steps of the plan's are done, and how many it has.
+    /// How many steps of the plan are done, and how many it has.
     pub(super) fn steps(&self) -> (usize, usize) {
         let steps = self.plan().map_or(0, |plan| plan.steps.len());
         let done = (1..).take(steps).take_while(|number| self.has_step(Position::new(*number, 1), true)).count();
@@ -281,13 +281,13 @@ impl Past {
         })
     }
 
-    /// Those whom the review there locked out.
+    /// The agents that the review at a position locked out.
     pub(super) fn locked_out(&self, position: Position) -> BTreeSet<&Slug> {
         let locked = |event: &&Event| matches!(event.what, What::Lockout { .. }) && event.position == position;
         self.events.iter().filter(locked).filter_map(|event| event.agent.as_ref()).collect()
     }
 
-    /// Who has begun to revise there.
+    /// The agent that has started to revise at a position.
     pub(super) fn reviser(&self, position: Position, reviewer: &Slug) -> Option<&Slug> {
         let revises = |event: &&Event| {
             event.position == position && event.agent.as_ref() != Some(reviewer) && opens_session(event)
@@ -295,7 +295,7 @@ impl Past {
         self.events.iter().find(revises).and_then(|event| event.agent.as_ref())
     }
 
-    /// The run's last word, where nothing came after it but its process's death.
+    /// The run's answer, if only the death of its process came after it.
     pub(super) fn answer(&self) -> Option<&str> {
         for event in self.events.iter().rev() {
             match &event.what {
@@ -308,7 +308,7 @@ impl Past {
         None
     }
 
-    /// What agents have recorded already: a call that is made again records nothing twice.
+    /// Decisions that are recorded already, so that a repeated call does not record them twice.
     pub(super) fn decisions(&self) -> Vec<Decision> {
         let logged = self.events.iter().filter_map(|event| match &event.what {
             What::DecisionLogged { decision, .. } => Some(decision.clone()),
@@ -325,7 +325,7 @@ impl Past {
         logged.collect()
     }
 
-    /// The commits of two snapshots: the first, and the one that the unfinished step began with.
+    /// The commits of two snapshots: the first, and the one at the start of the unfinished step.
     pub(super) fn snapshots(&self) -> Option<(&str, &str)> {
         let begins = self.events.iter().rposition(|event| matches!(event.what, What::StepStarted { .. }));
         let (mut first, mut before) = (None, None);
@@ -340,7 +340,7 @@ impl Past {
         first.map(|first| (first, before.unwrap_or(first)))
     }
 
-    /// Files that were changed in the unfinished step by those who have completed it.
+    /// Files that agents changed in the unfinished step whose own work in it is complete.
     pub(super) fn settled(&self) -> BTreeSet<String> {
         let last = self.events.iter().rev().find(|event| matches!(event.what, What::StepStarted { .. }));
         let of_last = |event: &&Event| Some(event.position.step) == last.map(|last| last.position.step);
@@ -351,7 +351,7 @@ impl Past {
         changed.flatten().map(|change| change.path.clone()).collect()
     }
 
-    /// Whose tools have written which files, named from the project's root.
+    /// Files that tools have written, with their agents; relative to the project's root.
     pub(super) fn named(&self) -> Vec<(Slug, String)> {
         let named = self.events.iter().filter_map(|event| match &event.what {
             What::ToolCompleted { wrote: Some(wrote), .. } => Some((event.agent.clone()?, wrote.path.clone())),
@@ -360,14 +360,14 @@ impl Past {
         named.collect()
     }
 
-    /// Those whose work is done, each once.
+    /// The agents whose work is done, each once.
     pub(super) fn done(&self) -> Vec<Slug> {
         let done = self.events.iter().filter(|event| matches!(event.what, What::Completed(_)));
         let agents = done.filter_map(|event| event.agent.clone()).filter(|agent| agent.as_str() != Slug::COORDINATOR);
         agents.collect::<BTreeSet<_>>().into_iter().collect()
     }
 
-    /// The coordinator's completed work, in its order.
+    /// The coordinator's completed work, in order.
     pub(super) fn coordinators(&self) -> impl Iterator<Item = &End> {
         self.events
             .iter()
@@ -378,7 +378,7 @@ impl Past {
             })
     }
 
-    /// How many turns of a rehearsal's script each agent has played to their end.
+    /// How many turns of the rehearsal script each agent has finished.
     pub(crate) fn played(&self) -> BTreeMap<Slug, usize> {
         let mut played = BTreeMap::new();
         for event in &self.events {

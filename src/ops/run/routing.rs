@@ -13,16 +13,16 @@ use crate::ops::run::past;
 use crate::route::evaluate::{self, Case, Evaluation};
 use crate::route::{self, PastWork, Request, Router, Wishes};
 
-/// Reads the router's tables beside what else a command begins with; without a thread they are read when they are needed.
+/// Loads the router's tables on another thread while the command starts; without threads they are loaded when needed.
 pub(crate) fn prepare(env: &Env) {
     if env.threads {
         drop(thread::Builder::new().spawn(route::read_tables));
     }
 }
 
-/// Plans every case and compares.
+/// Plans every case and compares the plan with the expectation.
 ///
-/// Past work on the very message of a case is put aside for it: it would know the answer.
+/// Leaves out past work on the same message, which would give the answer away.
 pub(crate) fn evaluate(project: &Project, cases: Vec<Case>) -> Result<Evaluation, Failure> {
     let past = past::work(project)?;
     let router = Router::new(&project.team, &past);
@@ -42,19 +42,19 @@ pub(crate) fn evaluate(project: &Project, cases: Vec<Case>) -> Result<Evaluation
     })))
 }
 
-/// The text of a file of cases.
+/// Reads a file of cases.
 pub(crate) fn read(path: &Path) -> Result<String, Failure> {
     let shown = path.display();
     let bytes = fs::read(path).map_err(|error| Failure::usage(format!("cannot read the cases {shown}: {error}")))?;
     String::from_utf8(bytes).map_err(|_| Failure::usage("not UTF-8").at(shown))
 }
 
-/// Writes cases to a new file: one that is there may hold corrections by hand.
+/// Writes cases to a new file. An existing file is not overwritten, because it may have been corrected by hand.
 pub(crate) fn write(path: &Path, cases: &[Case]) -> Result<(), Failure> {
     let shown = path.display();
     let mut file = File::create_new(path).map_err(|error| match error.kind() {
         io::ErrorKind::AlreadyExists => {
-            Failure::usage(format!("{shown} is there already")).hint("use a new file name, or delete that file first")
+            Failure::usage(format!("{shown} already exists")).hint("use a new file name, or delete that file first")
         }
         _ => Failure::usage(format!("cannot write to {shown}: {error}")),
     })?;

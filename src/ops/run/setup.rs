@@ -1,4 +1,4 @@
-//! What the workers of a run are made of.
+//! Builds the settings and handlers of a run's workers.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::{Arc, Mutex};
@@ -43,7 +43,7 @@ pub(super) fn requests(
     }
 }
 
-/// The paths that the team's members own.
+/// The paths that each member owns.
 fn owned(project: &Project) -> BTreeMap<Slug, Vec<String>> {
     let mut owned: BTreeMap<Slug, Vec<String>> = BTreeMap::new();
     for module in &project.team.modules {
@@ -54,7 +54,7 @@ fn owned(project: &Project) -> BTreeMap<Slug, Vec<String>> {
     owned
 }
 
-/// The agents that `sessions.core` names, by their own names or by their roles.
+/// The agents that `sessions.core` names, by name or by role.
 pub(in crate::ops) fn core(project: &Project) -> BTreeSet<Slug> {
     let named = &project.settings.sessions.core;
     let is_core = |member: &&Member| named.iter().any(|name| member.goes_by(name));

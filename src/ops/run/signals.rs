@@ -1,4 +1,4 @@
-//! Ctrl-C and its like.
+//! Ctrl-C and other signals that end a run.
 
 use std::io;
 use std::sync::Arc;
@@ -12,10 +12,10 @@ use crate::error::{Failure, FailureKind};
 use crate::pool::Canceller;
 use crate::view::keys::restore;
 
-/// Programs around squad may pass one Ctrl-C on twice, so what comes right behind the first is the same.
+/// Programs around squad may deliver one Ctrl-C twice, so a signal this soon after the first is ignored.
 const SAME: Duration = Duration::from_millis(500);
 
-/// The signals that end a run. From the moment this exists they no longer end the program by themselves.
+/// The signals that end a run. While handled here, they no longer end the program by themselves.
 pub(in crate::ops) struct Signals(platform::Streams);
 
 impl Signals {
@@ -23,7 +23,7 @@ impl Signals {
         platform::Streams::open().map(Self)
     }
 
-    /// Waits for one.
+    /// Waits for a signal.
     pub(in crate::ops) async fn next(&mut self) {
         self.0.next().await;
     }
@@ -45,7 +45,7 @@ impl Signals {
     }
 }
 
-/// While this exists, the first signal ends every agent, and the second the program.
+/// While this exists, the first signal cancels the run, and the second ends the program.
 pub(in crate::ops) struct Obeyed(Option<JoinHandle<()>>);
 
 impl Obeyed {
@@ -53,7 +53,7 @@ impl Obeyed {
         Self::by_or(interrupt, env, Arc::default())
     }
 
-    /// The same for what a person may say in another way.
+    /// The same, with a notification that counts as a signal, such as a key.
     pub(in crate::ops) fn by_or(interrupt: &Canceller, env: &Env, said: Arc<Notify>) -> Result<Self, Failure> {
         let signals = env.signals.then(Signals::listen).transpose();
         let signals = signals.map_err(|error| Failure::failed(format!("cannot install signal handlers: {error}")))?;
@@ -98,7 +98,7 @@ mod platform {
                     _ = self.interrupt.recv() => return,
                     _ = self.terminate.recv() => return,
                     _ = self.hang_up.recv() => return,
-                    // The shell in between wants lines.
+                    // The shell has changed the terminal's mode meanwhile.
                     _ = self.continued.recv() => resume(),
                 }
             }

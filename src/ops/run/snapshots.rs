@@ -15,12 +15,12 @@ pub(in crate::ops) struct RunSnapshots {
     run: RunId,
     redactor: Redactor,
     clock: Clock,
-    /// How many were taken.
+    /// The number of snapshots so far.
     count: AtomicUsize,
 }
 
 impl RunSnapshots {
-    /// `taken` is the number of its last one.
+    /// `taken`: the number of its last snapshot.
     pub(in crate::ops) fn new(project: &Project, run: &RunId, taken: usize, redactor: Redactor, clock: Clock) -> Self {
         let (repository, run) = (project.repository.clone(), run.clone());
         Self { repository, run, redactor, clock, count: AtomicUsize::new(taken) }
@@ -45,7 +45,7 @@ impl TakeSnapshots for RunSnapshots {
     }
 }
 
-/// Why a file is not to be in the object database. Bytes that are no text may hold a secret too.
+/// Why a file may not go into the object database. Binary files are checked too.
 fn objection(redactor: &Redactor, bytes: &[u8]) -> Option<String> {
     let kinds = redactor.kinds(&String::from_utf8_lossy(bytes));
     (!kinds.is_empty()).then(|| format!("it holds what looks like a secret: {}", list(kinds)))

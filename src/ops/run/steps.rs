@@ -1,4 +1,4 @@
-//! The steps of a plan, one after another: each agent is given what the steps before it did.
+//! Runs the steps of a plan in order; each agent gets the results of the earlier steps.
 
 use crate::compile::{self, Part};
 use crate::model::{Ceremony, Member, Outcome, Plan, Position, Slug, Verdict, What};
@@ -6,11 +6,11 @@ use crate::ops::run::executor::{Executor, Results, reports_of};
 use crate::pool::{Duty, Job, Work, Workers};
 
 impl Executor<'_> {
-    /// All that the plan's agents do, and what their reviewer says of it.
+    /// Runs all steps, the review and the answer.
     pub(super) async fn agents(&self, plan: &Plan, results: &mut Results) {
         let mut done: Vec<Work> = Vec::new();
         let mut handed_on = self.take_up_handed_on(plan.tier);
-        // Nobody reviews what is partly their own.
+        // A reviewer must not work on what it reviews.
         self.workers.colleagues.keep_out(&plan.reviewer, "it reviews the work");
         for (number, agents) in (1..).zip(&plan.steps) {
             let workers = self.workers.at(Position::new(number, 1));
@@ -34,7 +34,7 @@ impl Executor<'_> {
         let all = [&done[..], &handed_on].concat();
         results.work.extend(all.iter().cloned());
         if let Some(reviewer) = plan.reviewer.as_ref().and_then(|slug| self.project.team.member(slug)) {
-            // A meeting is no work, unless its facilitator did some.
+            // A meeting is only reviewed if its facilitator changed files.
             let is_meeting = |work: &Work| {
                 let step = work.position.step.and_then(|step| plan.ceremony(step));
                 step.is_some() && work.changed.as_ref().is_some_and(Vec::is_empty)
@@ -43,7 +43,7 @@ impl Executor<'_> {
             self.review(reviewer, plan, &judged, results).await;
         }
         match &done[..] {
-            // What was rejected is no answer, and neither is what its author says of it.
+            // After a rejection, neither the work nor its author's report is the answer.
             _ if results.verdicts.contains(&Verdict::Rejected) => self.answer(results).await,
             [_] if plan.reviewer.is_some() && results.verdicts.last() != Some(&Verdict::Approved) => {}
             [only] => results.answer = Some(only.text.clone()).filter(|_| only.outcome == Outcome::Completed),
@@ -52,7 +52,7 @@ impl Executor<'_> {
         }
     }
 
-    /// One step: its agents side by side.
+    /// Runs one step, with its agents side by side.
     async fn step(&self, workers: &Workers, plan: &Plan, agents: &[Slug], earlier: &[Work]) -> Vec<Work> {
         let position = workers.reports.position();
         if !self.past.has_step(position, false) {
@@ -78,7 +78,7 @@ impl Executor<'_> {
         done
     }
 
-    /// An agent that has worked before in this run goes on in the same session.
+    /// An agent's job in a step. An agent that has worked in an earlier step continues in the same session.
     fn task(&self, member: &Member, plan: &Plan, position: Position, part: &Part<'_>) -> Job {
         let directory = &self.workers.requests.project;
         let (message, run) = (&self.order.message, self.run.as_str());

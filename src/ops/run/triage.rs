@@ -1,11 +1,11 @@
-//! Issues, as the programs that triage them write them down.
+//! Parses issues in JSON, as other programs write them.
 
 use serde::Deserialize;
 use serde_json::{Map, Value};
 
 use crate::route::Request;
 
-/// What names an issue, and is given back with its plan.
+/// Fields that identify an issue and are returned with its plan.
 const PASSED: [&str; 2] = ["id", "number"];
 
 #[derive(Debug)]
@@ -17,14 +17,14 @@ pub(crate) struct Issue {
     paths: Vec<String>,
 }
 
-/// Why a line is no issue.
+/// A line that is not an issue, and why.
 #[derive(Debug)]
-pub(crate) struct Unread {
+pub(crate) struct InvalidIssue {
     pub(crate) passed: Map<String, Value>,
     pub(crate) reason: String,
 }
 
-impl Unread {
+impl InvalidIssue {
     pub(crate) fn because(reason: impl Into<String>) -> Self {
         Self { passed: Map::new(), reason: reason.into() }
     }
@@ -40,25 +40,25 @@ struct Written {
 }
 
 #[derive(Deserialize)]
-#[serde(untagged, expecting = "a label has to be a text, or an object with a `name`")]
+#[serde(untagged, expecting = "a label must be a string, or an object with a `name`")]
 enum Label {
     Name(String),
     Object { name: String },
 }
 
 impl Issue {
-    pub(crate) fn read(line: &[u8]) -> Result<Self, Unread> {
-        let line = std::str::from_utf8(line).map_err(|_| Unread::because("not UTF-8"))?;
+    pub(crate) fn read(line: &[u8]) -> Result<Self, InvalidIssue> {
+        let line = std::str::from_utf8(line).map_err(|_| InvalidIssue::because("not UTF-8"))?;
         let mut value: Value = serde_json::from_str(line.trim_start_matches('\u{feff}'))
-            .map_err(|error| Unread::because(format!("not JSON: {}", reason(&error))))?;
-        let Some(map) = value.as_object_mut() else { return Err(Unread::because("not a JSON object")) };
+            .map_err(|error| InvalidIssue::because(format!("not JSON: {}", reason(&error))))?;
+        let Some(map) = value.as_object_mut() else { return Err(InvalidIssue::because("not a JSON object")) };
         let mut passed = Map::new();
         for key in PASSED {
             passed.extend(map.shift_remove(key).map(|value| (key.to_owned(), value)));
         }
         let issue = match Written::deserialize(value) {
             Ok(issue) => issue,
-            Err(error) => return Err(Unread { passed, reason: reason(&error) }),
+            Err(error) => return Err(InvalidIssue { passed, reason: reason(&error) }),
         };
         let labels = issue.labels.unwrap_or_default().into_iter().map(|label| match label {
             Label::Name(name) | Label::Object { name } => name,
@@ -69,7 +69,7 @@ impl Issue {
             Self { passed, text: text.join("\n\n"), labels: labels.collect(), paths: issue.paths.unwrap_or_default() };
         if issue.text.is_empty() && issue.labels.is_empty() && issue.paths.is_empty() {
             let reason = "it has no title, no body, no labels and no paths".to_owned();
-            return Err(Unread { passed: issue.passed, reason });
+            return Err(InvalidIssue { passed: issue.passed, reason });
         }
         Ok(issue)
     }
@@ -79,7 +79,7 @@ impl Issue {
     }
 }
 
-/// The place in the line is all that is of use of the place.
+/// The error without its line number, which is always 1.
 fn reason(error: &serde_json::Error) -> String {
     let text = error.to_string();
     match (text.split_once(" at line "), error.column()) {
@@ -111,7 +111,7 @@ mod tests {
             (b"[]", "not a JSON object"),
             (b"{\"title\":", "not JSON: EOF while parsing a value at column 9"),
             (b"{\"title\":1}", "invalid type: integer `1`, expected a string"),
-            (b"{\"labels\":[1]}", "a label has to be a text, or an object with a `name`"),
+            (b"{\"labels\":[1]}", "a label must be a string, or an object with a `name`"),
             (b"{\"id\":1,\"body\":\" \"}", "it has no title, no body, no labels and no paths"),
         ] {
             assert_eq!(Issue::read(line).expect_err("no issue").reason, reason);

@@ -271,7 +271,7 @@ impl<'a> World<'a> {
         let said = String::from_utf8_lossy(&output.stderr).into_owned();
         let is_elsewhere = said.contains("made for other branches") || said.contains("is checked out, not topic-");
         // Another command had finished the import.
-        let is_done = said.contains("as committed contains no decisions");
+        let is_done = said.contains("contains no decisions");
         assert!(output.status.success() || is_elsewhere || is_done, "{}", self.told());
         self.check();
         self.check_tidy(next.name);

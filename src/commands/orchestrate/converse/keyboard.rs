@@ -1,7 +1,7 @@
-//! What is typed while the team is at work: lines to agents, or for later, and answers to questions.
+//! Keyboard input while a run works: lines to agents, lines for later, and answers to questions.
 //!
-//! Until somebody begins to type, the run has the terminal. From the first key to the end of the line the prompt has it,
-//! and what the run shows waits.
+//! The run has the terminal until the user begins to type. From the first key to the end of the line the prompt has it,
+//! and the run's output waits.
 
 use std::io;
 use std::mem;
@@ -13,8 +13,8 @@ use std::time::Duration;
 
 use tokio::sync::oneshot;
 
-use super::prompt::{PROMPT, Prompt, Typed, understood};
-use super::side::tell;
+use super::prompt::{PROMPT, Prompt, Typed, parse_line};
+use super::side::run_command;
 use crate::commands::Context;
 use crate::env::Env;
 use crate::error::Failure;
@@ -26,22 +26,22 @@ use crate::ui::Ui;
 use crate::view::keys::{Heard, Key, Keys, RawMode, Waker};
 use crate::view::{Terminal, shared};
 
-/// How often to look whether the run is over, where no key can be waited for.
+/// How often to check whether the run is over, when waiting for keys is impossible.
 const LOOK: Duration = Duration::from_millis(100);
 
-type Asked = (Question, oneshot::Sender<String>);
+type PendingQuestion = (Question, oneshot::Sender<String>);
 
-/// What the run tells whoever is at the keyboard.
+/// The run's side of the keyboard thread.
 pub(super) struct KeyboardHandle {
-    questions: Sender<Asked>,
+    questions: Sender<PendingQuestion>,
     waker: Waker,
     is_over: Arc<AtomicBool>,
 }
 
-/// What the keyboard hears of the run, and of the keys.
+/// The keyboard thread's input: keys, and the run's questions and end.
 pub(super) struct Source {
     keys: Keys,
-    questions: Receiver<Asked>,
+    questions: Receiver<PendingQuestion>,
     is_over: Arc<AtomicBool>,
 }
 
@@ -54,18 +54,18 @@ pub(super) fn connect() -> io::Result<(KeyboardHandle, Source)> {
 }
 
 impl KeyboardHandle {
-    /// How agents ask the person there.
+    /// The function through which agents ask the user.
     pub(super) fn ask(&self) -> Ask {
         let (questions, waker) = (self.questions.clone(), self.waker.clone());
         Arc::new(move |question, answer| {
-            // With nobody at the keyboard it goes unanswered.
+            // Fails when the keyboard thread is gone: the question stays unanswered.
             let _ = questions.send((question, answer));
             waker.wake();
         })
     }
 }
 
-/// The run is over, however it came to its end.
+/// Tells the keyboard thread that the run is over, also after a panic.
 impl Drop for KeyboardHandle {
     fn drop(&mut self) {
         self.is_over.store(true, Ordering::Release);
@@ -73,37 +73,37 @@ impl Drop for KeyboardHandle {
     }
 }
 
-/// The keyboard, as long as a run is at work.
+/// The keyboard while a run works.
 pub(super) struct Keyboard<'p> {
     pub(super) prompt: &'p mut Prompt,
     pub(super) env: Env,
     pub(super) directory: PathBuf,
     pub(super) ui: Arc<Mutex<Ui>>,
-    /// Where the run is shown.
+    /// Shared with the run's output.
     pub(super) terminal: Terminal,
     pub(super) run: RunAtWork,
-    pub(super) left: Left,
+    pub(super) left: Leftover,
 }
 
-/// What is left of what was typed when the run is over.
+/// Unprocessed input when the run is over.
 #[derive(Default)]
-pub(super) struct Left {
-    /// Messages, in their order.
+pub(super) struct Leftover {
+    /// Messages to send next, in order.
     pub(super) queued: Vec<String>,
-    /// Lines that came when it was over already.
+    /// Lines typed after the run had ended.
     pub(super) later: Vec<String>,
-    /// A line that was begun.
+    /// An unfinished line.
     pub(super) begun: String,
     pub(super) leaves: bool,
 }
 
 impl Keyboard<'_> {
-    /// Until the run is over.
-    pub(super) fn serve(mut self, source: Source) -> Left {
+    /// Handles input until the run is over.
+    pub(super) fn serve(mut self, source: Source) -> Leftover {
         let Source { mut keys, questions, is_over } = source;
         while !is_over.load(Ordering::Acquire) {
             let Ok(raw) = RawMode::begin() else {
-                // Keys come to somebody else, such as a shell that has put squad in the background.
+                // squad does not get the keys, for example because the shell has put it in the background.
                 match questions.recv_timeout(LOOK) {
                     Ok(asked) => self.answer(asked),
                     Err(RecvTimeoutError::Timeout) => {}
@@ -117,7 +117,7 @@ impl Keyboard<'_> {
                 Heard::Key(Key::Char(first)) => self.line(first, &mut keys),
                 Heard::Key(_) => {}
                 Heard::Woken => questions.try_iter().for_each(|asked| self.answer(asked)),
-                // Whoever reads next finds out that there is no more.
+                // The prompt will find the end of input.
                 Heard::End => std::thread::sleep(LOOK),
             }
         }
@@ -131,11 +131,11 @@ impl Keyboard<'_> {
         self.left
     }
 
-    fn answer(&mut self, (question, answer): Asked) {
+    fn answer(&mut self, (question, answer): PendingQuestion) {
         while let Some(line) = self.terminal.ask(&question.text, || !answer.is_closed()) {
-            let command = understood(&line).filter(|typed| !matches!(typed, Typed::Message(_) | Typed::Unknown(_)));
+            let command = parse_line(&line).filter(|typed| !matches!(typed, Typed::Message(_) | Typed::Unknown(_)));
             let Some(command) = command else {
-                // Whoever asked may have been stopped meanwhile.
+                // The agent that asked may have been stopped meanwhile.
                 let _ = answer.send(line);
                 break;
             };
@@ -150,11 +150,11 @@ impl Keyboard<'_> {
     }
 
     fn show_what_waited(&self) {
-        // The screen's lock is taken inside the terminal's, as the run does it.
+        // Lock order as in the run: the terminal first, then the screen.
         self.terminal.release(&mut Arc::clone(&self.ui));
     }
 
-    /// A line that somebody begins to type, or has pasted.
+    /// Handles a line that the user begins to type, or has pasted.
     fn line(&mut self, first: char, keys: &mut Keys) {
         let terminal = self.terminal.clone();
         let paused = terminal.pause();
@@ -173,7 +173,7 @@ impl Keyboard<'_> {
         }
         let typed = if is_whole {
             shared(&self.ui).say(&printable(&format!("{PROMPT}{begun}")));
-            understood(&begun)
+            parse_line(&begun)
         } else {
             self.prompt.read_one(&begun)
         };
@@ -194,13 +194,13 @@ impl Keyboard<'_> {
                 self.left.leaves = true;
                 return self.cancel(None);
             }
-            Typed::Resume => shared(&self.ui).hint("the team is at work; /cancel ends that"),
+            Typed::Resume => shared(&self.ui).hint("the team is working; /cancel stops it"),
             Typed::Status | Typed::Agents | Typed::Help | Typed::Unknown(_) => {
                 let mut ui = shared(&self.ui);
                 let directory = self.directory.clone();
                 let mut context =
                     Context { env: &self.env, directory, ui: mem::replace(&mut ui, Ui::silent()), recovered: None };
-                tell(&mut context, &typed);
+                run_command(&mut context, &typed);
                 *ui = context.ui;
             }
         }
@@ -212,33 +212,34 @@ impl Keyboard<'_> {
         cancel::cancel(&self.env, &self.directory, run.as_str(), agent).map(drop)
     }
 
-    /// What begins with agents that are at work is told to them; all else is the next message.
+    /// Sends a line that begins with `@agent` to those agents if they are working; queues any other line as the next
+    /// message.
     fn message(&mut self, text: String) -> Result<(), Failure> {
         let (agents, said) = addressed(&text);
         let run = self.run.id();
-        let mut unheard = Vec::new();
+        let mut not_working = Vec::new();
         for agent in &agents {
-            let is_heard = match &run {
+            let is_delivered = match &run {
                 Some(run) => cancel::say(&self.env, &self.directory, run, agent, said)?,
                 None => false,
             };
-            if !is_heard {
-                unheard.push(agent);
+            if !is_delivered {
+                not_working.push(agent);
             }
         }
-        if unheard.len() < agents.len() {
-            if !unheard.is_empty() {
-                shared(&self.ui).hint(&format!("not at work, and not told: {}", list(unheard)));
+        if not_working.len() < agents.len() {
+            if !not_working.is_empty() {
+                shared(&self.ui).hint(&format!("not working, so not told: {}", list(not_working)));
             }
             return Ok(());
         }
-        shared(&self.ui).hint("that is the next message; `@agent …` tells an agent who is at work");
+        shared(&self.ui).hint("queued as the next message; `@agent …` reaches an agent at work");
         self.left.queued.push(text);
         Ok(())
     }
 }
 
-/// Whom a line is addressed to at its beginning, and what it says.
+/// Splits a line into the agents mentioned at its beginning and the rest.
 fn addressed(text: &str) -> (Vec<Slug>, &str) {
     let (mut agents, mut rest) = (Vec::new(), text.trim());
     while let Some(mention) = rest.strip_prefix('@') {
@@ -247,7 +248,7 @@ fn addressed(text: &str) -> (Vec<Slug>, &str) {
         agents.push(agent);
         rest = said.trim_start();
     }
-    // A name alone says nothing to anybody.
+    // A mention without text is an ordinary message.
     if rest.is_empty() { (Vec::new(), text) } else { (agents, rest) }
 }
 

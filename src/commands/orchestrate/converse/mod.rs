@@ -3,7 +3,7 @@
 //! ```text
 //! prompt ── message ──→ run ──→ prompt        the main thread
 //!                        ├─ keys ──→ lines: to agents at work, or the next message
-//!                        └─ questions ──→ answers          a second one, as long as the run lasts
+//!                        └─ questions ──→ answers          a second thread, while the run lasts
 //! ```
 
 mod keyboard;
@@ -15,9 +15,9 @@ use std::mem;
 use std::sync::{Arc, Mutex};
 use std::thread;
 
-use keyboard::{Keyboard, Left};
-use prompt::{PROMPT, Prompt, Typed, understood};
-use side::tell;
+use keyboard::{Keyboard, Leftover};
+use prompt::{PROMPT, Prompt, Typed, parse_line};
+use side::run_command;
 
 use super::args::Args;
 use super::show::{epilogue, say_declined};
@@ -26,30 +26,30 @@ use crate::error::Failure;
 use crate::model::{first_line, plural, printable};
 use crate::ops::Project;
 use crate::ops::run::conversation::Conversation;
-use crate::ops::run::kept_conversation::{Kept, last_conversation};
 use crate::ops::run::order::{Ended as RunEnded, Order};
+use crate::ops::run::saved_conversation::{SavedConversation, last_conversation};
 use crate::policy::Permissions;
 use crate::ui::Ui;
 use crate::view::{Lines, View, shared};
 
-/// Characters of a message that is shown again.
+/// How many characters of an earlier message are shown.
 const SHOWN: usize = 60;
 
 struct Talk<'a> {
-    /// How `squad orchestrate` was called; each message is put into it.
+    /// The arguments of `squad orchestrate`; each message is filled in.
     call: Args,
     conversation: Conversation<'a>,
     prompt: Prompt,
-    /// Messages that were typed while the team was at work.
+    /// Messages typed while the team was working.
     next: VecDeque<String>,
-    /// Lines that came when it was over already.
+    /// Lines typed after the run had ended.
     later: Vec<String>,
-    /// A line that was begun then.
+    /// An unfinished line.
     begun: String,
     leaves: bool,
 }
 
-/// A message a line, until the user leaves.
+/// Runs one message per line until the user leaves.
 pub(in crate::commands) fn converse(call: Args, mut context: Context<'_>) -> (Context<'_>, Ended) {
     let mut talk = match begin(call, &mut context) {
         Ok(talk) => talk,
@@ -59,7 +59,7 @@ pub(in crate::commands) fn converse(call: Args, mut context: Context<'_>) -> (Co
         let typed = match talk.next.pop_front() {
             Some(line) => {
                 context.ui.say(&printable(&format!("{PROMPT}{line}")));
-                let Some(typed) = understood(&line) else { continue };
+                let Some(typed) = parse_line(&line) else { continue };
                 Ok(typed)
             }
             None if talk.leaves => Ok(Typed::Leave),
@@ -79,11 +79,11 @@ pub(in crate::commands) fn converse(call: Args, mut context: Context<'_>) -> (Co
                     context = talk.say(context);
                     talk.call.resume = None;
                 }
-                None => context.ui.hint("the last message is answered; there is nothing to go on with"),
+                None => context.ui.hint("the last message was answered; there is nothing to resume"),
             },
             Ok(Typed::Leave) => break Ok(0),
             Ok(Typed::Cancel(_)) => context.ui.hint("nobody is at work"),
-            Ok(typed) => tell(&mut context, &typed),
+            Ok(typed) => run_command(&mut context, &typed),
             Err(failure) => break Err(failure),
         }
     };
@@ -93,30 +93,30 @@ pub(in crate::commands) fn converse(call: Args, mut context: Context<'_>) -> (Co
 
 fn begin<'a>(call: Args, context: &mut Context<'a>) -> Result<Talk<'a>, Failure> {
     let project = Project::open(context.env, &context.directory, call.settings(None))?;
-    let earlier = last_conversation(context.env, &project).filter(|kept| goes_on(context, kept));
+    let earlier = last_conversation(context.env, &project).filter(|saved| offer_to_continue(context, saved));
     let conversation = Conversation::begin(context.env, &project, earlier)?;
     let agents = project.team.startable().map(|member| member.slug.clone()).collect();
     let prompt = Prompt::new(agents, &project.folder.root, project.local().join("conversation.history"))?;
-    context.ui.hint("a line is a message to the team; /help says more");
+    context.ui.hint("each line is a message to the team; /help says more");
     if let Some(run) = conversation.interrupted() {
-        context.ui.hint(&format!("run {run} did not complete; /resume goes on with it"));
+        context.ui.hint(&format!("run {run} did not complete; /resume continues it"));
     }
     let (next, later, begun) = Default::default();
     Ok(Talk { call, conversation, prompt, next, later, begun, leaves: false })
 }
 
-/// Offers the conversation that was left last.
-fn goes_on(context: &mut Context<'_>, kept: &Kept) -> bool {
-    if kept.turns.is_empty() && kept.interrupted.is_none() {
+/// Asks whether to continue the last conversation.
+fn offer_to_continue(context: &mut Context<'_>, saved: &SavedConversation) -> bool {
+    if saved.turns.is_empty() && saved.interrupted.is_none() {
         return false;
     }
-    let last = kept.turns.last().map(|(message, _)| format!(", the last “{}”", first_line(message, SHOWN)));
-    let at = kept.at.to_zoned(jiff::tz::TimeZone::system()).strftime("%Y-%m-%d %H:%M");
-    let count = match kept.turns.len() {
+    let last = saved.turns.last().map(|(message, _)| format!(", the last “{}”", first_line(message, SHOWN)));
+    let at = saved.at.to_zoned(jiff::tz::TimeZone::system()).strftime("%Y-%m-%d %H:%M");
+    let count = match saved.turns.len() {
         0 => "its first message was cut short".to_owned(),
         count => plural(count, "message"),
     };
-    context.ui.confirm(&format!("Go on with the conversation of {at} ({count}{})?", last.unwrap_or_default()))
+    context.ui.confirm(&format!("Continue the conversation of {at} ({count}{})?", last.unwrap_or_default()))
 }
 
 impl Talk<'_> {
@@ -133,7 +133,7 @@ impl Talk<'_> {
             Ok(RunEnded { error: Some(failure), .. }) | Err(failure) => context.ui.failure(&failure),
             Ok(ended) => {
                 epilogue(&mut context.ui, &project, &ended);
-                // Whoever stops the team does not want the next message to start it again.
+                // A user who stops the team does not want the next message to start it again.
                 if self.conversation.at_work().was_stopped(ended.status) && !self.next.is_empty() {
                     let waiting: Vec<String> = self.next.drain(..).map(|text| first_line(&text, SHOWN)).collect();
                     context.ui.warning(&format!("not sent: {}", waiting.join("; ")));
@@ -144,7 +144,7 @@ impl Talk<'_> {
         context
     }
 
-    /// Has an order carried out, and hears meanwhile what is typed.
+    /// Carries out an order while a second thread reads the keyboard.
     fn run<'a>(
         &mut self,
         context: Context<'a>,
@@ -153,9 +153,9 @@ impl Talk<'_> {
     ) -> (Context<'a>, Result<RunEnded, Failure>) {
         let (handle, source) = match keyboard::connect() {
             Ok(connected) => connected,
-            Err(error) => return (context, Err(Failure::failed(format!("cannot hear what is typed: {error}")))),
+            Err(error) => return (context, Err(Failure::failed(format!("cannot read the keyboard: {error}")))),
         };
-        // Somebody is there to be asked, also where nothing has to be allowed.
+        // Agents may ask the user even if they need no permissions.
         order.ask = (order.permissions != Permissions::Deny).then(|| handle.ask());
         let Context { env, directory, ui, recovered } = context;
         let ui = Arc::new(Mutex::new(ui));
@@ -167,13 +167,13 @@ impl Talk<'_> {
             ui: Arc::clone(&ui),
             terminal: lines.terminal(),
             run: self.conversation.at_work(),
-            left: Left::default(),
+            left: Leftover::default(),
         };
         let conversation = &mut self.conversation;
         let (ended, left) = thread::scope(|scope| {
             let typing = scope.spawn(|| keyboard.serve(source));
             let (view, ended) = {
-                // Dropped at the end, or by a panic on the way.
+                // Dropped at the end or by a panic, which stops the keyboard thread.
                 let _handle = handle;
                 conversation.send(project, order, View::Lines(lines), say_declined)
             };

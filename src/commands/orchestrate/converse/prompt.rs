@@ -1,4 +1,4 @@
-//! A line at the prompt: what is typed, completed and remembered, and what it means.
+//! The prompt: reads a line with completion and history, and parses it.
 
 use std::path::{Path, PathBuf};
 
@@ -15,29 +15,29 @@ use crate::model::Slug;
 
 pub(super) const PROMPT: &str = "squad> ";
 
-/// What somebody types at the prompt.
+/// A parsed line.
 #[derive(Debug, PartialEq)]
 pub(super) enum Typed {
     Message(String),
-    /// End what the team is at, or one agent's work.
+    /// Cancel the current work, or one agent's.
     Cancel(Option<String>),
-    /// Go on with the last message, which was not answered.
+    /// Resume the last message, which was not answered.
     Resume,
     Status,
     Agents,
     Help,
     Leave,
-    /// A word for the prompt that it does not know.
+    /// An unknown `/command`.
     Unknown(String),
 }
 
 pub(super) const HELP: &str = "\
-A line is a message to the team; end it with \\ to go on in the next one. @ and Tab name an agent, or a file.
-While the team works, begin to type: `@agent …` tells an agent at work, any other line is the next message.
-  /status   what is going on        /cancel [AGENT]   end what the team is at, or one agent's work
+Each line is a message to the team; end it with \\ to continue on the next line. Tab completes agents (@) and files.
+While the team works, just type: `@agent …` reaches an agent at work, any other line is the next message.
+  /status   what is going on        /cancel [AGENT]   cancel the current work, or one agent's
   /agents   who is on the team      /quit             leave; so do Ctrl-D, and Ctrl-C twice
-  /help     this                    /resume           go on with the last message, where that was cut short
-Ctrl-C ends what the team is at.";
+  /help     this                    /resume           resume the last message if it was cut short
+Ctrl-C cancels the current work.";
 
 pub(super) struct Prompt {
     editor: Editor<Names, FileHistory>,
@@ -45,7 +45,7 @@ pub(super) struct Prompt {
 }
 
 impl Prompt {
-    /// `history`: where what was typed is kept for the next time.
+    /// `history`: the file that keeps typed lines for the next time.
     pub(super) fn new(agents: Vec<Slug>, root: &Path, history: PathBuf) -> Result<Self, Failure> {
         let config = Config::builder().auto_add_history(true).history_ignore_space(true).build();
         let no_terminal = |error: ReadlineError| Failure::failed(format!("cannot read from the terminal: {error}"));
@@ -56,14 +56,14 @@ impl Prompt {
         Ok(Self { editor, history })
     }
 
-    /// The next line that says anything. `begun`: what is typed already.
+    /// The next line that is not empty. `begun`: text that was typed already.
     pub(super) fn read(&mut self, begun: &str) -> Result<Typed, Failure> {
         let (mut begun, mut is_interrupted) = (begun, false);
         loop {
             match self.line(begun) {
                 Ok(Some(typed)) => return Ok(typed),
                 Ok(None) => is_interrupted = false,
-                // The first takes back what was typed, as in a shell.
+                // The first Ctrl-C discards the line, as in a shell; the second leaves.
                 Err(ReadlineError::Interrupted) if !is_interrupted => is_interrupted = true,
                 Err(ReadlineError::Eof | ReadlineError::Interrupted) => return Ok(Typed::Leave),
                 Err(error) => return Err(Failure::failed(format!("cannot read from the terminal: {error}"))),
@@ -72,7 +72,7 @@ impl Prompt {
         }
     }
 
-    /// A line that was begun while the team works. `None`: it was taken back.
+    /// A line that the user began while the team works. `None`: it was discarded.
     pub(super) fn read_one(&mut self, begun: &str) -> Option<Typed> {
         self.line(begun).ok().flatten()
     }
@@ -80,14 +80,14 @@ impl Prompt {
     /// `None`: nothing was typed.
     fn line(&mut self, begun: &str) -> Result<Option<Typed>, ReadlineError> {
         let line = self.editor.readline_with_initial(PROMPT, (begun, ""))?;
-        // What cannot be kept is not remembered the next time.
+        // A failure only means that the line is missing from the history next time.
         let _ = self.editor.append_history(&self.history);
-        Ok(understood(&line))
+        Ok(parse_line(&line))
     }
 }
 
 /// `None`: nothing was typed.
-pub(super) fn understood(line: &str) -> Option<Typed> {
+pub(super) fn parse_line(line: &str) -> Option<Typed> {
     let message = line.replace("\\\n", "\n");
     Some(match message.trim() {
         "" => return None,
@@ -105,12 +105,12 @@ pub(super) fn understood(line: &str) -> Option<Typed> {
     })
 }
 
-/// `/staus`, which nobody means as a message; a path has more to it.
+/// Whether a text looks like a mistyped command, such as `/staus`. A path such as `/etc/hosts` does not.
 fn is_word(text: &str) -> bool {
     text.strip_prefix('/').is_some_and(|word| !word.is_empty() && word.chars().all(|c| c.is_ascii_alphabetic()))
 }
 
-/// What can be completed: agents behind an `@`, files elsewhere.
+/// Completion: agents after an `@`, files elsewhere.
 struct Names {
     agents: Vec<Slug>,
     root: PathBuf,
@@ -180,15 +180,15 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_line_is_a_message_unless_it_is_a_word_of_the_prompts() {
-        assert_eq!(understood("  "), None);
-        assert_eq!(understood("/status "), Some(Typed::Status));
-        assert_eq!(understood("/quit"), Some(Typed::Leave));
-        assert_eq!(understood("/cancel"), Some(Typed::Cancel(None)));
-        assert_eq!(understood("/cancel  @ada"), Some(Typed::Cancel(Some("ada".to_owned()))));
-        assert_eq!(understood("/staus"), Some(Typed::Unknown("/staus".to_owned())));
-        assert_eq!(understood("add it\\\nwith tests"), Some(Typed::Message("add it\nwith tests".to_owned())));
-        assert_eq!(understood("/etc/hosts is wrong"), Some(Typed::Message("/etc/hosts is wrong".to_owned())));
+    fn a_line_is_a_message_unless_it_is_a_command() {
+        assert_eq!(parse_line("  "), None);
+        assert_eq!(parse_line("/status "), Some(Typed::Status));
+        assert_eq!(parse_line("/quit"), Some(Typed::Leave));
+        assert_eq!(parse_line("/cancel"), Some(Typed::Cancel(None)));
+        assert_eq!(parse_line("/cancel  @ada"), Some(Typed::Cancel(Some("ada".to_owned()))));
+        assert_eq!(parse_line("/staus"), Some(Typed::Unknown("/staus".to_owned())));
+        assert_eq!(parse_line("add it\\\nwith tests"), Some(Typed::Message("add it\nwith tests".to_owned())));
+        assert_eq!(parse_line("/etc/hosts is wrong"), Some(Typed::Message("/etc/hosts is wrong".to_owned())));
     }
 
     #[test]

@@ -1,13 +1,13 @@
-//! Answers in Markdown: pure, facts in, text out. Every statement names where it was read.
+//! Formats answers in Markdown. Pure; every statement names its source.
 
 use crate::model::{DecisionState, Kind, Member, Plan, PlanKind, Slug, Team, first_line, list, plural, stems};
 use crate::ops::decisions::list::Standing;
 use crate::ops::ledger::log::RunSummary;
 use crate::ops::run::lease::LiveRun;
 
-/// Decisions in an answer.
+/// How many decisions or candidates an answer lists.
 const MOST: usize = 5;
-/// Characters of a message or a text on a line.
+/// How many characters of a message or text are shown.
 const LINE: usize = 100;
 
 pub(super) fn greeting(team: &Team) -> String {
@@ -15,7 +15,7 @@ pub(super) fn greeting(team: &Team) -> String {
     let names = list(agents.iter().map(|member| format!("{} ({})", member.name, member.role)));
     let source = agents.first().map(|member| format!(" ({})", member.source)).unwrap_or_default();
     format!(
-        "Hello. This team has {}: {names}{source}.\n\nSay what is to be done, or ask who handles something, what was \
+        "Hello. This team has {}: {names}{source}.\n\nSay what to do, or ask who handles something, what was \
          decided, or what is going on.",
         plural(agents.len(), "agent")
     )
@@ -36,7 +36,7 @@ pub(super) fn team(team: &Team) -> String {
         .map(|member| format!("- {}, {}: {} ({})", member.name, member.role, why_not(member), member.source))
         .collect();
     if !others.is_empty() {
-        lines.push("\nAlso on the roster, and never started:\n".to_owned());
+        lines.push("\nOn the roster, but never started:\n".to_owned());
         lines.extend(others);
     }
     lines.join("\n")
@@ -102,31 +102,31 @@ pub(super) fn handler(team: &Team, topic: &str, plan: &Plan) -> String {
         return format!("Nothing in the team's files says who handles “{topic}”.");
     }
     let lines: Vec<String> = candidates.into_iter().take(MOST).map(line).collect();
-    format!("The team's files do not say for sure who handles “{topic}”. What speaks for whom:\n\n{}", lines.join("\n"))
+    format!("The team's files do not say for sure who handles “{topic}”. The evidence:\n\n{}", lines.join("\n"))
 }
 
-/// What is known of the ledger; the runs the newest first.
-pub(super) struct Happenings<'a> {
+/// Current and recent activity; runs are sorted newest first.
+pub(super) struct RecentActivity<'a> {
     pub(super) live: &'a [LiveRun],
     pub(super) runs: &'a [RunSummary],
     pub(super) unlanded: usize,
 }
 
-pub(super) fn status(happenings: &Happenings<'_>) -> String {
+pub(super) fn status(activity: &RecentActivity<'_>) -> String {
     let mut lines = Vec::new();
-    if happenings.live.is_empty() {
+    if activity.live.is_empty() {
         lines.push("Nothing is running.".to_owned());
     } else {
         lines.push("Running now:\n".to_owned());
-        lines.extend(happenings.live.iter().map(|live| {
+        lines.extend(activity.live.iter().map(|live| {
             let since = live.started.strftime("%Y-%m-%d %H:%M UTC");
             format!("- {} since {since}: {}", live.run, first_line(&live.message, LINE))
         }));
     }
     lines.push(String::new());
-    lines.push(runs(happenings.runs));
-    if happenings.unlanded > 0 {
-        let waiting = plural(happenings.unlanded, "decision");
+    lines.push(runs(activity.runs));
+    if activity.unlanded > 0 {
+        let waiting = plural(activity.unlanded, "decision");
         lines.push(format!("\n{waiting} not on the branch yet; `squad decisions list` shows them."));
     }
     lines.join("\n")
@@ -145,7 +145,7 @@ pub(super) fn runs(runs: &[RunSummary]) -> String {
     lines.join("\n")
 }
 
-/// Those that speak of the topic, the closest first; all the newest where there is no topic.
+/// The decisions about a topic, best match first; without a topic, the newest.
 pub(super) fn decisions(topic: &str, all: &[Standing]) -> String {
     let wanted = stems(topic);
     let found = about(&wanted, all);
@@ -153,14 +153,18 @@ pub(super) fn decisions(topic: &str, all: &[Standing]) -> String {
     if found.is_empty() {
         return match (wanted.is_empty(), all.is_empty()) {
             (_, true) => "No decision is recorded yet.".to_owned(),
-            _ => format!("None of the team's {total} speaks of “{topic}”."),
+            _ => format!("None of the team's {total} mentions “{topic}”."),
         };
     }
     let head = match (wanted.is_empty(), found.len()) {
         (true, _) => format!("The team has {total}. The newest:\n"),
         (false, count) => format!(
-            "{} of “{topic}”:\n",
-            if count == 1 { "One decision speaks".to_owned() } else { format!("{} speak", plural(count, "decision")) }
+            "{} “{topic}”:\n",
+            if count == 1 {
+                "1 decision mentions".to_owned()
+            } else {
+                format!("{} mention", plural(count, "decision"))
+            }
         ),
     };
     let mut lines = vec![head];
@@ -171,7 +175,7 @@ pub(super) fn decisions(topic: &str, all: &[Standing]) -> String {
     lines.join("\n")
 }
 
-/// A decision speaks of a topic when it holds every word of it; half of them will do where none holds all.
+/// The decisions with the most words of a topic, if that is at least half of them.
 fn about<'a>(wanted: &[String], all: &'a [Standing]) -> Vec<&'a Standing> {
     let mut scored: Vec<(usize, usize, &Standing)> = all
         .iter()
@@ -188,7 +192,7 @@ fn about<'a>(wanted: &[String], all: &'a [Standing]) -> Vec<&'a Standing> {
         return Vec::new();
     }
     scored.retain(|(held, ..)| *held == best);
-    // Stable: the newest first among equals; what is in force before what is not.
+    // Decisions in force come first; the sort is stable, so equal ones stay newest first.
     let rank = |decision: &Standing| usize::from(decision.state != DecisionState::InForce);
     scored.sort_by(|a, b| b.1.cmp(&a.1).then(rank(a.2).cmp(&rank(b.2))));
     scored.into_iter().map(|(_, _, decision)| decision).collect()

@@ -1,9 +1,9 @@
-//! Answers from the team's files and the ledger, without any engine. The router says what is asked and `answer` puts it
-//! into words, both pure; here the facts are gathered.
+//! Answers simple questions from the team's files and the ledger, without an engine. The router recognizes the question
+//! and `answer` formats the reply, both pure; this module gathers the facts.
 
 mod answer;
 
-use self::answer::Happenings;
+use self::answer::RecentActivity;
 use crate::error::Failure;
 use crate::model::{DecisionState, RunId};
 use crate::ops::Project;
@@ -14,9 +14,9 @@ use crate::ops::run::lease::Leases;
 use crate::route::direct::question::Question;
 use crate::route::{Request, Router, Wishes};
 
-/// Squad's own answer to a message that needs no agent; `None` where the coordinator has to find one.
+/// squad's own answer to a message that needs no agent. `None`: the coordinator has to answer.
 ///
-/// `asking` is the run in which it is asked: it is no news.
+/// `asking`: the current run, which is left out of the answer.
 pub(in crate::ops) fn answer(
     project: &Project,
     router: &Router<'_>,
@@ -38,13 +38,13 @@ pub(in crate::ops) fn answer(
         Question::Runs => Some(answer::runs(&runs(project, &leases(project, asking), 10)?)),
         Question::Status => {
             let leases = leases(project, asking);
-            // That somebody asked something before is not what happened.
+            // Leaves out earlier runs that only answered a question.
             let mut runs = runs(project, &leases, 50)?;
             runs.retain(|run| !run.agents.is_empty() || run.ended.is_none());
             runs.truncate(3);
             let standing = decisions::standing(project)?;
             let unlanded = standing.iter().filter(|decision| decision.state == DecisionState::Unlanded).count();
-            Some(answer::status(&Happenings { live: &leases.live, runs: &runs, unlanded }))
+            Some(answer::status(&RecentActivity { live: &leases.live, runs: &runs, unlanded }))
         }
     })
 }

@@ -61,7 +61,7 @@ fn unsuitable(watcher: &Watcher, order: &Order) -> Option<String> {
         let (version, pid) = (&watcher.version, watcher.pid);
         return Some(format!("it is squad {version}; end it (process {pid}) and start `squad watch` again"));
     }
-    order.flags.contains_key("max-concurrent").then(|| "--max-concurrent is its own to say".to_owned())
+    order.flags.contains_key("max-concurrent").then(|| "it has its own --max-concurrent".to_owned())
 }
 
 async fn ask<S: Show>(env: &Env, project: &Project, order: &Order, watcher: &Watcher, show: &mut S) -> Asked {
@@ -85,7 +85,7 @@ async fn ask<S: Show>(env: &Env, project: &Project, order: &Order, watcher: &Wat
     let greeted = tokio::select! {
         biased;
         () = interrupted.wait() => {
-            let failure = Failure::new(FailureKind::Interrupted, "interrupted before anything began");
+            let failure = Failure::new(FailureKind::Interrupted, "interrupted before anything started");
             return Asked::Ran(Box::new(Err(failure)));
         }
         greeted = tokio::time::timeout(GREETING_TIMEOUT, incoming.next()) => greeted,
@@ -216,9 +216,8 @@ impl Conversation<'_> {
 
 /// When a watch dies, its runs end. It also disconnects clients that read too slowly.
 fn cut_off() -> Failure {
-    Failure::failed("squad watch is gone, or let go of this terminal because it reads too slowly").hint(
-        "`squad log` shows what became of the run; `squad orchestrate --resume RUN` goes on with one that was lost",
-    )
+    Failure::failed("squad watch has ended, or dropped this terminal because it read too slowly")
+        .hint("`squad log` shows what became of the run; `squad orchestrate --resume RUN` resumes a lost one")
 }
 
 async fn write(mut sender: WriteHalf<Stream>, mut lines: mpsc::UnboundedReceiver<Vec<u8>>) {

@@ -139,7 +139,7 @@ pub(crate) fn watch<F: WatchView + Send>(
     let Some(lease) = files.take(env.clock.now()).map_err(unwritable)? else {
         let who =
             files.watcher().map_or_else(|| "another process".to_owned(), |watcher| format!("process {}", watcher.pid));
-        return Err(Failure::failed(format!("{who} watches this team already"))
+        return Err(Failure::failed(format!("{who} is already watching this team"))
             .hint("`squad status` shows it; `squad orchestrate` uses its sessions"));
     };
     let runtime = runtime(env)?;
@@ -250,8 +250,8 @@ fn listen(lease: &WatchLease) -> Result<Listener, Failure> {
         options
     };
     lease.socket().and_then(|name| options(name).create_tokio()).map_err(|error| {
-        Failure::failed(format!("cannot listen for other squads: {error}"))
-            .hint("squad keeps its socket beside its local state; check the folder's permissions")
+        Failure::failed(format!("cannot listen for other squad processes: {error}"))
+            .hint("squad keeps its socket next to its local state; check the folder's permissions")
     })
 }
 
@@ -333,7 +333,7 @@ impl Watch {
     /// Updates the sessions whenever the team's files change.
     async fn follow(self: Rc<Self>, mut changes: FolderChanges) {
         if let Some(problem) = &changes.problem {
-            let reason = format!("changes of files are looked for once a second: {problem}");
+            let reason = format!("checking for changed files once a second, because: {problem}");
             self.reports.tell(None, What::SessionError { session: String::new(), reason });
         }
         loop {

@@ -87,7 +87,7 @@ impl Watch {
         project.insist_on_sound().map_err(of)?;
         let here = EngineKey::of(&self.env, &project);
         if let Some(others) = engine.difference(&self.engine_key).or_else(|| engine.difference(&here)) {
-            return Err(format!("it was started with other values of {others}; start it again from here"));
+            return Err(format!("it was started with different values of {others}; restart it from here"));
         }
         let resumed = match resume {
             Some(run) => Some(resume::find(&self.env, &project, run.as_str()).map_err(of)?),

@@ -102,7 +102,7 @@ impl<R: AsyncRead + Unpin> Incoming<R> {
         (&mut self.reader).take(room).read_until(b'\n', &mut self.line).await.ok()?;
         let line = std::mem::take(&mut self.line);
         let line = line.strip_suffix(b"\n")?;
-        serde_json::from_slice(line).inspect_err(|error| tracing::debug!("no message of ours: {error}")).ok()
+        serde_json::from_slice(line).inspect_err(|error| tracing::debug!("not a message of squad's: {error}")).ok()
     }
 }
 

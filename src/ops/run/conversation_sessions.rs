@@ -1,4 +1,4 @@
-//! The sessions that a conversation keeps between its messages, in a process of its own.
+//! The sessions that a conversation keeps open between its messages, without a watch.
 
 use std::collections::BTreeSet;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -6,16 +6,16 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use crate::model::{RunId, Slug};
 use crate::pool::{Engines, SessionPool};
 
-/// Begun by the first message that needs any, and left for the next.
+/// Opened by the first message that needs an engine, and reused by the next.
 #[derive(Clone)]
-pub(in crate::ops) struct KeptSessions {
+pub(in crate::ops) struct ConversationSessions {
     conversation: RunId,
-    /// Those who had a session in it before this process.
+    /// The agents that had a session in it in an earlier process.
     earlier: BTreeSet<Slug>,
     pool: Arc<Mutex<Option<Arc<SessionPool>>>>,
 }
 
-impl KeptSessions {
+impl ConversationSessions {
     pub(super) fn of(conversation: RunId, earlier: BTreeSet<Slug>) -> Self {
         Self { conversation, earlier, pool: Arc::default() }
     }
@@ -24,7 +24,7 @@ impl KeptSessions {
         self.pool().take()
     }
 
-    /// `None`: there are none yet, or their engine is gone for good.
+    /// `None`: there are none yet, or their engine has failed for good.
     pub(super) fn usable(&self) -> Option<Arc<SessionPool>> {
         self.pool().clone().filter(|pool| pool.is_usable())
     }

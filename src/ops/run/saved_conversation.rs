@@ -1,11 +1,11 @@
-//! What is kept of conversations, so that the next one can go on where the last one was left.
+//! Saved conversations, so that a later process can continue the last one.
 //!
 //! ```text
-//! .git/squad/conversations/KEY-ID.lock    held while somebody is at it
-//! .git/squad/conversations/KEY-ID.json    what was said
+//! .git/squad/conversations/KEY-ID.lock    locked while a process uses the conversation
+//! .git/squad/conversations/KEY-ID.json    its messages and answers
 //! ```
 //!
-//! `KEY` stands for the team's place and the work tree, `ID` for the conversation.
+//! `KEY` is a hash of the work tree and the team's folder, `ID` the conversation's id.
 
 use std::collections::BTreeSet;
 use std::fs::{self, File};
@@ -20,30 +20,30 @@ use crate::model::{RunId, Slug};
 use crate::ops::Workspace;
 use crate::ops::run::local_file::{place_key, read, replace};
 
-/// How long a conversation is offered; as long as the sessions of unfinished work are kept.
+/// How many days a conversation is offered: as long as sessions of unfinished work are kept.
 const DAYS: i64 = 14;
 
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
-pub(crate) struct Kept {
+pub(crate) struct SavedConversation {
     pub(crate) id: RunId,
-    /// When something was said last.
+    /// The time of the last message or answer.
     pub(crate) at: Timestamp,
-    /// Message and answer, the oldest first.
+    /// Message and answer, oldest first.
     pub(crate) turns: Vec<(String, String)>,
-    /// Those who have a session.
+    /// The agents that have a session.
     pub(super) agents: BTreeSet<Slug>,
-    /// The last run, where it did not complete.
+    /// The last run, if it did not complete.
     pub(crate) interrupted: Option<RunId>,
 }
 
-impl Kept {
+impl SavedConversation {
     pub(super) fn new(id: RunId) -> Self {
         let (turns, agents, interrupted) = Default::default();
         Self { id, at: Timestamp::UNIX_EPOCH, turns, agents, interrupted }
     }
 }
 
-/// A conversation's file: nobody else goes on with it while this is there.
+/// A conversation's file, locked against other processes.
 pub(super) struct ConversationFile {
     path: PathBuf,
     _lock: File,
@@ -56,40 +56,40 @@ impl ConversationFile {
         let lock = fs::create_dir_all(&folder).and_then(|()| lock(&path));
         match lock {
             Ok(Some(lock)) => Ok(Self { path, _lock: lock }),
-            Ok(None) => Err(Failure::failed("somebody else goes on with this conversation")),
+            Ok(None) => Err(Failure::failed("another process has continued this conversation")),
             Err(error) => Err(Failure::team(format!("cannot write to {}: {error}", folder.display()))
                 .hint("squad keeps its local state there; check the folder's permissions")),
         }
     }
 
-    pub(super) fn write(&self, kept: &Kept) {
-        // What cannot be kept cannot be gone on with. The ledger has it all the same.
-        let _ = replace(self.path.parent().unwrap_or(Path::new(".")), &self.path, kept);
+    pub(super) fn write(&self, conversation: &SavedConversation) {
+        // If this fails, the conversation cannot be continued later. The ledger has it all the same.
+        let _ = replace(self.path.parent().unwrap_or(Path::new(".")), &self.path, conversation);
     }
 }
 
-/// The conversation that was left last and that nobody is at. Older ones are forgotten: the ledger has what was said.
-pub(crate) fn last_conversation(env: &Env, workspace: &Workspace) -> Option<Kept> {
+/// The last conversation that no process uses. Deletes older ones: the ledger has their messages.
+pub(crate) fn last_conversation(env: &Env, workspace: &Workspace) -> Option<SavedConversation> {
     let (folder, key) = place(workspace);
     let of_this_place = |path: &PathBuf| {
         let name = path.file_name().and_then(|name| name.to_str()).unwrap_or_default();
         name.starts_with(&key) && name.ends_with(".json")
     };
     let files = fs::read_dir(&folder).into_iter().flatten().flatten().map(|entry| entry.path()).filter(of_this_place);
-    let mut free: Vec<(Kept, PathBuf)> = files
+    let mut free: Vec<(SavedConversation, PathBuf)> = files
         .filter(|path| matches!(lock(path), Ok(Some(_))))
-        .filter_map(|path| Some((read::<Kept>(&path)?, path)))
+        .filter_map(|path| Some((read::<SavedConversation>(&path)?, path)))
         .collect();
-    free.sort_by_key(|(kept, _)| kept.at);
+    free.sort_by_key(|(conversation, _)| conversation.at);
     let last = free.pop();
     for (_, path) in free {
-        forget(&path);
+        delete(&path);
     }
     let oldest = env.clock.now().checked_sub((DAYS * 24).hours()).unwrap_or(Timestamp::UNIX_EPOCH);
-    last.map(|(kept, _)| kept).filter(|kept| kept.at >= oldest)
+    last.map(|(conversation, _)| conversation).filter(|conversation| conversation.at >= oldest)
 }
 
-fn forget(path: &Path) {
+fn delete(path: &Path) {
     for path in [path.to_owned(), path.with_extension("lock")] {
         let _ = fs::remove_file(path);
     }
