@@ -197,7 +197,7 @@ fn what_is_in_the_teams_place_is_named() {
     assert!(output.out.contains("team        none; .squad is in the way, because it is not a folder"), "{output}");
     assert!(repo.squad(&["status", "--json"]).out.contains(r#""in_the_way":".squad""#));
     std::fs::remove_file(repo.root().join(".squad")).expect("it is ours");
-    assert!(repo.squad(&["status"]).out.contains("none; `squad init` makes one"));
+    assert!(repo.squad(&["status"]).out.contains("none; `squad init` installs one"));
 }
 
 #[test]

@@ -105,7 +105,7 @@ fn a_remote_that_refuses_the_ledgers_ref_alone_has_it_under_another() {
     );
     assert_eq!((unsynced(&shared, &ours), refs(&shared).lines().count()), ("0".to_owned(), 1));
     let output = shared.sync(&theirs);
-    assert!(output.out.contains("2 entries taken"), "{output}");
+    assert!(output.out.contains("2 entries fetched"), "{output}");
     shared.sync(&ours);
     assert_eq!(shared.tip(&ours), shared.tip(&theirs));
     // What is nowhere else is not removed.

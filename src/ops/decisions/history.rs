@@ -68,18 +68,8 @@ pub(crate) fn plan(env: &Env, project: &Project, agent: Option<&str>) -> Result<
         let file = history_of(project, member, files.keys());
         let old = files.get(&file);
         let text = old.map_or(Ok(""), |bytes| readable(&file, bytes))?;
-        let told = |entry: &Lesson| (entry.at.strftime("%Y-%m-%d").to_string(), entry.text.trim().to_owned());
         landing.landed.extend(entries.iter().map(|entry| entry.id.clone()));
-        let mut added: Vec<(String, String)> = Vec::new();
-        let mut fresh: Vec<Lesson> = Vec::new();
-        for entry in entries {
-            let (date, text_of_it) = told(&entry);
-            // Skips what an unrecorded landing has written already, and learnings with the same text.
-            if !learned::holds(text, &date, &text_of_it) && !added.contains(&(date.clone(), text_of_it.clone())) {
-                added.push((date, text_of_it));
-                fresh.push(entry);
-            }
-        }
+        let (fresh, added) = new_learnings(text, entries);
         if added.is_empty() {
             continue;
         }
@@ -117,6 +107,20 @@ pub(crate) fn plan(env: &Env, project: &Project, agent: Option<&str>) -> Result<
     }
     landing.change = Some(change);
     Ok(landing)
+}
+
+/// The learnings that a history file does not contain yet, and the date and text to add for each.
+fn new_learnings(text: &str, entries: Vec<Lesson>) -> (Vec<Lesson>, Vec<(String, String)>) {
+    let (mut fresh, mut added): (Vec<Lesson>, Vec<(String, String)>) = Default::default();
+    for entry in entries {
+        let item = (entry.at.strftime("%Y-%m-%d").to_string(), entry.text.trim().to_owned());
+        // Skips what an unrecorded landing has written already, and learnings with the same text.
+        if !learned::holds(text, &item.0, &item.1) && !added.contains(&item) {
+            added.push(item);
+            fresh.push(entry);
+        }
+    }
+    (fresh, added)
 }
 
 /// Lands the learnings and records the landing.

@@ -127,10 +127,7 @@ impl Lander {
                 None => which == Which::AndOfNone || head.branch.is_none(),
             });
         let Some(branch) = head.branch else {
-            let (reason, hint) = match self.repository.operation() {
-                Some(operation) => (format!("a {operation} is in progress"), "finish it: `git status` tells how"),
-                None => ("HEAD is detached".to_owned(), "check out the branch the work is on"),
-            };
+            let (reason, hint) = self.why_no_branch();
             return Ok(pending(waiting.len(), &reason, hint));
         };
         if waiting.is_empty() {
@@ -190,6 +187,13 @@ impl Lander {
         let mut files = self.repository.paths_at(commit, &self.folder)?;
         files.extend(removed(&self.repository, &self.folder, commit, decisions.iter().copied())?);
         Ok(files)
+    }
+
+    fn why_no_branch(&self) -> (String, &'static str) {
+        match self.repository.operation() {
+            Some(operation) => (format!("a {operation} is going on"), "finish it: `git status` tells how"),
+            None => ("HEAD is detached".to_owned(), "check out the branch the work is on"),
+        }
     }
 
     /// Why nothing of this team can land now, with a hint.

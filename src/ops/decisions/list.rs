@@ -42,20 +42,8 @@ pub(crate) struct Standing {
 pub(crate) fn standing(project: &Project) -> Result<Vec<Standing>, Failure> {
     let head = project.repository.head()?;
     let branch = as_recorded(head.branch.as_deref());
-    let here = match &head.commit {
-        // A borrowed team's decisions are those of the work tree it is borrowed from.
-        _ if project.folder.is_borrowed() => {
-            CommittedDecisions { decisions: project.decisions().to_vec(), paths: Vec::new() }
-        }
-        Some(commit) => at_commit(project, commit)?,
-        None => CommittedDecisions::default(),
-    };
-    let mut superseders: BTreeMap<&DecisionId, Vec<DecisionId>> = BTreeMap::new();
-    for decision in &here.decisions {
-        if let Some(old) = &decision.supersedes {
-            superseders.entry(old).or_default().push(decision.id.clone());
-        }
-    }
+    let here = committed(project, head.commit.as_deref())?;
+    let superseders = superseders(&here.decisions);
     let on_branch = |decision: &Decision| {
         let superseded_by = superseders.get(&decision.id).cloned().unwrap_or_default();
         let ended = if superseded_by.is_empty() { decision.ended() } else { Some(DecisionState::Superseded) };
@@ -115,6 +103,28 @@ struct CommittedDecisions {
     decisions: Vec<Decision>,
     /// The paths of all files that may hold decisions.
     paths: Vec<String>,
+}
+
+fn committed(project: &Project, head: Option<&str>) -> Result<CommittedDecisions, Failure> {
+    match head {
+        // A borrowed team's decisions are those of the work tree it is borrowed from.
+        _ if project.folder.is_borrowed() => {
+            Ok(CommittedDecisions { decisions: project.decisions().to_vec(), paths: Vec::new() })
+        }
+        Some(commit) => at_commit(project, commit),
+        None => Ok(CommittedDecisions::default()),
+    }
+}
+
+/// The decisions that supersede others, by the id of the old one.
+fn superseders(decisions: &[Decision]) -> BTreeMap<&DecisionId, Vec<DecisionId>> {
+    let mut superseders: BTreeMap<&DecisionId, Vec<DecisionId>> = BTreeMap::new();
+    for decision in decisions {
+        if let Some(old) = &decision.supersedes {
+            superseders.entry(old).or_default().push(decision.id.clone());
+        }
+    }
+    superseders
 }
 
 fn at_commit(project: &Project, commit: &str) -> Result<CommittedDecisions, Failure> {

@@ -132,12 +132,7 @@ pub(in crate::ops) async fn execute<S: Show + Send + 'static>(
     let (reports, messages) = Reports::channel();
     let redactor = secrets::redactor_with(env, &project.folder.root, project.settings.confidential());
     let show = Cautious::new(show, redactor.clone());
-    let journal = LedgerJournal {
-        repository: project.repository.clone(),
-        prefix: project.ledger_prefix(),
-        redactor: redactor.clone(),
-        threads: env.threads,
-    };
+    let journal = journal(env, project, redactor.clone());
     let (clock, ids) = (env.clock.clone(), env.ids.clone());
     let past = order.resumed.take().map(|interrupted| interrupted.past).unwrap_or_default();
     let sessions = Arc::new(LiveSessions::default());
@@ -157,12 +152,7 @@ pub(in crate::ops) async fn execute<S: Show + Send + 'static>(
     // Ends with the run; a watch process outlives many runs.
     let mut serving = JoinSet::new();
     serving.spawn(live.serve(reports.clone()));
-    let opening = if past.is_empty() {
-        opening(project, &order, &prepared.head, prepared.answer.is_some())
-    } else {
-        resumption(&order, &prepared.head, &past)
-    };
-    let begun = record(&reports, opening).await;
+    let begun = record(&reports, first_event(project, &order, &prepared, &past)).await;
     let (result, pool) = match (begun, &prepared.answer) {
         (Err(failure), _) => (Err(failure), None),
         (Ok(()), Some(text)) => {
@@ -187,6 +177,11 @@ pub(in crate::ops) async fn execute<S: Show + Send + 'static>(
         Err(error) => std::panic::resume_unwind(error.into_panic()),
     };
     (show, result.map(|ended| Ended { unrecorded: ended.unrecorded.or(written.err()), ..ended }))
+}
+
+fn journal(env: &Env, project: &Project, redactor: Redactor) -> LedgerJournal {
+    let (repository, prefix) = (project.repository.clone(), project.ledger_prefix());
+    LedgerJournal { repository, prefix, redactor, threads: env.threads }
 }
 
 /// The channels and shared state of a run.
@@ -400,6 +395,13 @@ fn begin(env: &Env, project: &Project, order: &Order) -> Result<Prepared, Failur
             .hint("squad keeps its local state there; check the folder's permissions")
     })?;
     Ok(Prepared { run, head, plan, learnings, lockouts, answer, lease })
+}
+
+fn first_event(project: &Project, order: &Order, prepared: &Prepared, past: &Past) -> What {
+    match past.is_empty() {
+        true => opening(project, order, &prepared.head, prepared.answer.is_some()),
+        false => resumption(order, &prepared.head, past),
+    }
 }
 
 fn resumption(order: &Order, head: &Head, past: &Past) -> What {

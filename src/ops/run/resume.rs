@@ -70,17 +70,7 @@ pub(crate) fn find(env: &Env, project: &Project, id: &str) -> Result<Interrupted
         return Err(Failure::usage(format!("run {run} is still running, in process {}", live.pid))
             .hint(format!("`squad log {run} --follow` shows it; `squad cancel {run}` ends it")));
     }
-    let mut past = Past::default();
-    for entry in timeline(repository, &prefix, Some(&run), &Choice::default())?.entries() {
-        match entry? {
-            (_, Read::Entry(entry)) => past.events.extend(event_of(&run, *entry)),
-            // An unreadable entry could say that something is done.
-            (path, _) => {
-                return Err(Failure::failed(format!("run {run} cannot be resumed: its entry {path} cannot be read"))
-                    .hint("`squad doctor` says what is wrong"));
-            }
-        }
-    }
+    let past = read_past(project, &prefix, &run)?;
     match past.status() {
         None => {
             return Err(Failure::usage(format!(
@@ -123,6 +113,21 @@ pub(crate) fn find(env: &Env, project: &Project, id: &str) -> Result<Interrupted
     let wishes = Wishes { agents, tier, ..Wishes::default() };
     let (flags, attachments) = (past.flags(), past.attachments().to_vec());
     Ok(Interrupted { run, message, wishes, no_commit, permissions, flags, attachments, past })
+}
+
+fn read_past(project: &Project, prefix: &str, run: &RunId) -> Result<Past, Failure> {
+    let mut past = Past::default();
+    for entry in timeline(&project.repository, prefix, Some(run), &Choice::default())?.entries() {
+        match entry? {
+            (_, Read::Entry(entry)) => past.events.extend(event_of(run, *entry)),
+            // An unreadable entry could say that something is done.
+            (path, _) => {
+                return Err(Failure::failed(format!("run {run} cannot be resumed: its entry {path} cannot be read"))
+                    .hint("`squad doctor` says what is wrong"));
+            }
+        }
+    }
+    Ok(past)
 }
 
 fn event_of(run: &RunId, entry: Entry) -> Option<Event> {
