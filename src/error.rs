@@ -1,4 +1,4 @@
-//! How a command ends when it does not end well: kind, message and the way out, decided at the edge.
+//! A command's failure: kind, message and hint, decided at the edge.
 
 use std::fmt;
 
@@ -71,7 +71,7 @@ impl Failure {
         Self::new(FailureKind::Team, message)
     }
 
-    /// That the team or its configuration cannot be used.
+    /// A problem that makes the team or its configuration unusable.
     pub(crate) fn of_problem(problem: &Problem) -> Self {
         let failure = Self::team(problem.message.clone());
         let failure = match problem.line {
@@ -89,7 +89,7 @@ impl Failure {
         self
     }
 
-    /// For the last event of a run that it ended.
+    /// The error in the last event of a run that it ended.
     pub(crate) fn of_run(&self) -> RunError {
         let (message, hint, source) = (self.message.clone(), self.hint.clone(), self.source.clone());
         RunError { kind: <&str>::from(self.kind).to_owned(), message, hint, source }

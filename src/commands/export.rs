@@ -7,7 +7,7 @@ use crate::ops::team::export::{self, Wish};
 /// Write the team to a file for `squad import`
 ///
 /// The file is a git bundle with the team's folder as it is committed, byte for byte. Lines that look like secrets stop
-/// the export. The ledger, with all that the repository's teams did, decided and learned, is in it only with --ledger.
+/// the export. The ledger (what the repository's teams did, decided and learned) is included only with --ledger.
 #[derive(clap::Args)]
 #[command(after_help = "\
 Examples:
@@ -20,7 +20,7 @@ pub(super) struct Args {
     /// Include the ledger
     #[arg(long)]
     ledger: bool,
-    /// Write over a file that exists, and export what looks like a secret
+    /// Overwrite an existing file, and export what looks like a secret
     #[arg(long)]
     force: bool,
 }

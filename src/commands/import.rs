@@ -7,16 +7,16 @@ use crate::ops::team::import::{self, Imported, Wish};
 
 /// Install a team from a file
 ///
-/// Takes what `squad export` wrote, or `squad-export.json` of the npm tool of the same name, and puts the team into
-/// `.squad/` at the repository's root, in one commit. Entries of the ledger in it are added to the ledger here. Where
-/// another team stands already, nothing changes.
+/// Reads a file that `squad export` wrote, or `squad-export.json` of the npm tool of the same name, and installs the team
+/// in `.squad/` at the repository's root, in one commit. Ledger entries in the file are added to the ledger here. If
+/// another team is there already, nothing changes.
 #[derive(clap::Args)]
 #[command(after_help = "\
 Examples:
   squad import ../shop/shop.squad
   squad import squad-export.json --dry-run")]
 pub(super) struct Args {
-    /// What `squad export` wrote, or `squad-export.json`
+    /// A file that `squad export` wrote, or `squad-export.json`
     file: PathBuf,
     /// List what would be written, and write nothing
     #[arg(long, short = 'n')]

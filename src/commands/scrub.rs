@@ -135,7 +135,7 @@ fn value(ui: &Ui) -> Result<String, Failure> {
 /// Lists where it is, or was.
 fn show_places(ui: &mut Ui, scrubbed: &Scrubbed) {
     for (path, kinds) in &scrubbed.entries {
-        // A given value has the kind `scrubbed`, which would be wrong before it is.
+        // A given value has the kind `scrubbed`, which would be wrong before the scrub.
         let kinds = kinds.iter().map(|kind| if kind == SCRUBBED { "the value" } else { kind });
         ui.data(&printable(&format!("ledger   {path}  {}", list(kinds))));
     }

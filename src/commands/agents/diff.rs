@@ -16,7 +16,7 @@ Examples:
   squad agents diff HEAD~1
   squad agents diff main.. --json | jq '.prompts[].agent'")]
 pub(super) struct Args {
-    /// BASE..HEAD; BASE alone means BASE..HEAD of the checked-out commit
+    /// BASE..HEAD; BASE alone means BASE up to the checked-out commit
     range: String,
 }
 

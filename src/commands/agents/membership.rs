@@ -33,8 +33,8 @@ pub(super) struct Add {
 
 /// Retire an agent
 ///
-/// Its row in team.md stays and says so, or moves to the team's table of former members; its charter stays, so that
-/// what it did can still be understood. Nothing is routed to it any more: rules that lead to nobody now are named.
+/// Its row in team.md is marked, or moves to the table of former members. Its charter stays, so that its past work can
+/// still be understood. Nothing is routed to it any more; routing rules that now lead to nobody are listed.
 #[derive(clap::Args)]
 #[command(after_help = "\
 Examples:

@@ -20,7 +20,7 @@ Examples:
   squad decisions review main.. --json | jq '.conflicts'
   squad decisions review origin/main.. | gh pr comment --body-file -")]
 pub(super) struct Args {
-    /// BASE..HEAD; BASE alone means BASE..HEAD of the checked-out commit
+    /// BASE..HEAD; BASE alone means BASE up to the checked-out commit
     range: String,
     /// Review every team in the repository that the range affects, not only this one
     #[arg(long)]

@@ -177,8 +177,8 @@ impl Lander {
         Ok(Landed { decisions, causes, commit, branch, left: None, _lock: Some(lock) })
     }
 
-    /// The team's files that the branch holds, and those that it has held since these decisions were made. None where
-    /// that cannot be any of theirs.
+    /// The team's files on the branch, and decision files that it has removed since these decisions were made. Empty if
+    /// no branch can have these decisions yet.
     fn files_known(&self, commit: Option<&str>, decisions: &[&Decision]) -> Result<Vec<String>, Failure> {
         let Some(commit) = commit.filter(|_| decisions.iter().any(|decision| Some(&decision.id) != self.new.as_ref()))
         else {

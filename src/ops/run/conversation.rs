@@ -48,7 +48,7 @@ struct Progress {
 pub(crate) struct RunAtWork(Arc<Mutex<Progress>>);
 
 impl RunAtWork {
-    /// Whether the user stopped the whole run, and not just one agent.
+    /// Whether the run was cancelled before any agent completed its work.
     pub(crate) fn was_stopped(&self, ended: Outcome) -> bool {
         ended == Outcome::Cancelled && !locked(&self.0).has_completed
     }

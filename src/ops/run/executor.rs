@@ -42,7 +42,7 @@ pub(in crate::ops) const FIRST: Position = Position { step: Some(1), attempt: So
 #[derive(Default)]
 pub(super) struct Results {
     pub(super) work: Vec<Work>,
-    /// The reviewer's, in order.
+    /// The reviewer's verdicts, in order.
     pub(super) verdicts: Vec<Verdict>,
     pub(super) answer: Option<String>,
     /// Nobody may revise the rejected work.

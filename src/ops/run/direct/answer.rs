@@ -220,7 +220,7 @@ fn one_decision(decision: &Standing) -> String {
     )
 }
 
-/// The line that says what was decided: not the one that says by whom.
+/// The line that says what was decided, and not by whom.
 fn gist(text: &str) -> &str {
     let mut lines = text.lines().map(str::trim).filter(|line| !line.is_empty());
     let is_label = |line: &str| line.trim_start_matches(['-', '*', ' ']) != line;
