@@ -1,4 +1,5 @@
 mod diff;
+mod export;
 mod membership;
 mod show;
 
@@ -14,7 +15,8 @@ use crate::ui::{FAINT, STRONG, Ui};
 /// Show the team as squad reads it
 ///
 /// Lists the members, the model each one gets and why, and everything in the team's files that squad could not
-/// read. Listing always exits with 0. `add`, `retire` and `rename` change the team's files.
+/// read. Listing always exits with 0. `add`, `retire` and `rename` change the team's files; `export` writes agent files for
+/// other hosts.
 #[derive(Default, clap::Args)]
 #[command(
     args_conflicts_with_subcommands = true,
@@ -37,6 +39,7 @@ enum Command {
     Add(membership::Add),
     Retire(membership::Retire),
     Rename(membership::Rename),
+    Export(export::Args),
 }
 
 /// Names and roles are cut where the table shows them: one of 300 characters would push all others aside.
@@ -48,6 +51,7 @@ impl Args {
             Some(Command::Add(add)) => add.outlet.writes(),
             Some(Command::Retire(retire)) => retire.outlet.writes(),
             Some(Command::Rename(rename)) => rename.outlet.writes(),
+            Some(Command::Export(export)) => export.outlet.writes(),
             Some(Command::Show(_) | Command::Diff(_)) | None => false,
         }
     }
@@ -63,6 +67,7 @@ impl Args {
             Some(Command::Add(args)) => args.run(context),
             Some(Command::Retire(args)) => args.run(context),
             Some(Command::Rename(args)) => args.run(context),
+            Some(Command::Export(args)) => args.run(context),
             None => {
                 let report = agents::report(context.env, &context.directory)?;
                 match context.ui.json() {

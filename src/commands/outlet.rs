@@ -1,4 +1,7 @@
+use crate::model::printable;
 use crate::ops::team::membership::Outlet;
+use crate::ops::team::merge::Conflict;
+use crate::ui::Ui;
 
 /// Whether changes are listed, shown as a patch, written, or committed.
 #[derive(clap::Args)]
@@ -21,5 +24,14 @@ impl OutletArgs {
 
     pub(super) fn outlet(&self) -> Outlet {
         Outlet::of(!self.writes(), self.no_commit)
+    }
+}
+
+/// Names the files that stay since both changed them.
+pub(super) fn say_conflicts(ui: &mut Ui, conflicts: &[Conflict], is_shown: bool) {
+    for conflict in conflicts {
+        let (verb, path) = (if is_shown { "would stay" } else { "stays" }, printable(&conflict.path));
+        ui.warning(&format!("{path} {verb} as it is: you and squad changed the same lines"));
+        ui.hint(&format!("squad's new one is {}; take over what you want and delete it", printable(&conflict.new)));
     }
 }

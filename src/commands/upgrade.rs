@@ -1,4 +1,4 @@
-use super::outlet::OutletArgs;
+use super::outlet::{OutletArgs, say_conflicts};
 use super::{Context, Ended, say_passed_hooks};
 use crate::model::{plural, printable};
 use crate::ops::Workspace;
@@ -10,7 +10,8 @@ use crate::ui::Ui;
 /// Merges what this squad installs into what your team has made of it, in one commit that `git revert` undoes. Your
 /// edits are kept. If you and squad changed the same lines, your file stays and squad's version is written next to it as
 /// FILE.new, uncommitted. team.md, decisions, histories and all files of your own are never touched, and neither is a
-/// team that squad did not install. squad never upgrades by itself; `squad status` says when an upgrade is due.
+/// team that squad did not install. Files made by `squad agents export` follow the team's files. squad never upgrades by
+/// itself; `squad status` says when an upgrade is due.
 #[derive(clap::Args)]
 #[command(after_help = "\
 Examples:
@@ -49,11 +50,17 @@ impl Args {
 }
 
 fn said(ui: &mut Ui, upgraded: &Upgraded, args: &Args) {
-    let Some(from) = upgraded.from else {
-        return ui.say("There is nothing to upgrade: this team has no manifest, so all its files are its own.");
-    };
+    for path in &upgraded.kept {
+        ui.say(&format!("{} keeps what was changed in it by hand.", printable(path)));
+    }
+    for left in &upgraded.unexported {
+        ui.say(&printable(&format!("{} is not exported: {}.", left.path, left.why)));
+    }
     if upgraded.files.is_empty() {
-        return ui.say(&format!("There is nothing to upgrade: the team's files are up to release {from}."));
+        return ui.say(&match upgraded.from {
+            Some(from) => format!("There is nothing to upgrade: the team's files are up to release {from}."),
+            None => "There is nothing to upgrade: this team has no manifest, so all its files are its own.".to_owned(),
+        });
     }
     if args.outlet.diff {
         let diff = printable(&upgraded.diff);
@@ -64,21 +71,20 @@ fn said(ui: &mut Ui, upgraded: &Upgraded, args: &Args) {
         }
     }
     let is_shown = !args.writes_to_the_branch();
-    for conflict in &upgraded.conflicts {
-        let (verb, path) = (if is_shown { "would stay" } else { "stays" }, printable(&conflict.path));
-        ui.warning(&format!("{path} {verb} as it is: you and squad changed the same lines"));
-        ui.hint(&format!("squad's new one is {}; take over what you want and delete it", printable(&conflict.new)));
-    }
+    say_conflicts(ui, &upgraded.conflicts, is_shown);
     for path in &upgraded.left {
         ui.say(&format!("{} is left to you: you deleted it, or squad does not install it any more.", printable(path)));
     }
     let count = plural(upgraded.files.len(), "file");
-    let releases = format!("from release {from} to {}", upgraded.to);
+    let releases = match upgraded.from.filter(|from| *from != upgraded.to) {
+        Some(from) => format!(" from release {from} to {}", upgraded.to),
+        None => String::new(),
+    };
     match &upgraded.commit {
         Some(commit) => {
-            ui.say(&format!("Upgraded {count} {releases}, committed in {}.", commit.get(..10).unwrap_or(commit)));
+            ui.say(&format!("Upgraded {count}{releases}, committed in {}.", commit.get(..10).unwrap_or(commit)));
         }
-        None if is_shown => ui.say(&format!("{count} would be upgraded {releases}.")),
-        None => ui.say(&format!("Upgraded {count} {releases}, not committed.")),
+        None if is_shown => ui.say(&format!("{count} would be upgraded{releases}.")),
+        None => ui.say(&format!("Upgraded {count}{releases}, not committed.")),
     }
 }

@@ -216,6 +216,11 @@ impl<'a> Compiler<'a> {
     }
 }
 
+/// The tools allowed by a charter, whatever the tier.
+pub(crate) fn charter_tools(charter: &Charter) -> ToolChoice {
+    tools(Some(charter), Tier::Standard)
+}
+
 /// The tools allowed by the charter. Many teams list programming tools there: `terraform` is no tool of an engine, and
 /// a list of such names only allows all tools.
 fn tools(charter: Option<&Charter>, tier: Tier) -> ToolChoice {

@@ -90,6 +90,12 @@ impl Repository {
         Ok(answer.stdout.split(|byte| *byte == 0).any(|other| !other.is_empty() && other != path.as_bytes()))
     }
 
+    /// The newest commit of the branch that is checked out that changed a file.
+    pub(crate) fn last_change_of(&self, path: &str) -> Result<Option<String>, Error> {
+        let answer = self.call(&["log", "--max-count=1", "--format=%H", "HEAD", "--", path]).run()?;
+        Ok(Some(answer.text()).filter(|commit| answer.is_success() && !commit.is_empty()))
+    }
+
     /// Whether this clone has a commit, and no copy of a remote's branch leads to it.
     pub(crate) fn is_of_this_clone(&self, commit: &str) -> bool {
         let contains = format!("--contains={commit}");

@@ -4,12 +4,12 @@ use std::{
     sync::{Arc, OnceLock},
 };
 
-use gix::{ObjectId, hash, objs::tree::EntryKind};
+use gix::{ObjectId, hash, objs, objs::tree::EntryKind};
 
 use super::{
     commit::Identity,
     error::Error,
-    objects::Sharing,
+    objects::{Sharing, identify},
     pack::PackFolder,
     program::{Call, Environment},
     recent::Recent,
@@ -269,6 +269,20 @@ impl Repository {
             }
         }
         Ok(files)
+    }
+
+    /// git's id of a text.
+    pub(crate) fn id_of_text(&self, bytes: &[u8]) -> Result<String, Error> {
+        identify(self.hash, objs::Kind::Blob, bytes).map(|id| id.to_string())
+    }
+
+    /// The text of an id, if this clone has it.
+    pub(crate) fn text_of_id(&self, id: &str) -> Option<Vec<u8>> {
+        const LARGEST: u64 = 16 << 20;
+        let id = parse_id(id.as_bytes(), self.hash)?;
+        let store = self.objects();
+        store.size(&id).filter(|size| *size <= LARGEST)?;
+        store.blob(&id).ok()
     }
 
     /// The files that those symbolic links below a folder lead to that are wanted, by the links' whole paths.

@@ -31,6 +31,11 @@ pub(super) fn split(text: &str) -> (Option<&str>, usize) {
     (None, 0)
 }
 
+/// A text without its front matter. Needs LF line ends.
+pub(crate) fn body(text: &str) -> &str {
+    text.get(split(text).1..).unwrap_or_default().trim_start_matches('\n')
+}
+
 pub(super) fn read<T: DeserializeOwned>(text: &str) -> Result<T, Error> {
     serde_saphyr::from_str(text).map_err(|error| {
         let line = error.location().map_or(1, |location| usize::try_from(location.line()).unwrap_or(1));

@@ -30,6 +30,7 @@ pub(crate) use conflicts::{CONFLICT, conflicts};
 #[cfg(test)]
 pub(crate) use decisions::decision_file;
 pub(crate) use decisions::{IMPORTED, holds_decisions, main_file, sources, split, stands_before_another};
+pub(crate) use front_matter::body;
 pub(crate) use role::role;
 pub(crate) use roster::{BOT, Folders, HELPERS, RosterTable, names_everyone, names_nobody, tables as roster_tables};
 pub(crate) use routing::{TableKind, at_arrow, tables as rule_tables};

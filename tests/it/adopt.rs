@@ -108,10 +108,10 @@ fn what_nobody_changed_goes_and_what_people_wrote_stays() {
         left     .squad/templates/triage.js  (.github/workflows/squad-heartbeat.yml uses it)
                                         before       after
         files                               19          14
-        size                            1.0 KB      2.2 KB
+        size                            1.0 KB      2.3 KB
         tokens an agent                     31         325
         routing rules understood             0           2
-        coordinator's tokens                28         384
+        coordinator's tokens                28         403
         --- stderr
         warning: .squad/routing.md:7: `{domain 1}` is a template's placeholder row
         hint: fill it in or delete the row

@@ -28,6 +28,7 @@ mod hand_off;
 mod hidden;
 mod histories;
 mod history;
+mod hosts;
 mod house;
 mod import;
 mod inbox;

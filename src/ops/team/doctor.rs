@@ -12,6 +12,7 @@ use crate::ops::decisions::list as decisions;
 use crate::ops::ledger::examine::examine;
 use crate::ops::ledger::prove::{self, Proof};
 use crate::ops::team::engines;
+use crate::ops::team::hosts;
 use crate::ops::team::manifest::{self, Manifest};
 use crate::ops::team::shell;
 use crate::ops::team::templates::Templates;
@@ -66,6 +67,7 @@ pub(crate) fn diagnose(
         problems.push(Finding { area, problem: problem.clone() });
     }
     problems.extend(manifest(env, &project));
+    problems.extend(hosts::problems(&project).into_iter().map(|problem| Finding { area: Area::Team, problem }));
     problems.extend(path(env, &project));
     let other = shell::other_squad(env).map(|other| Finding { area: Area::Configuration, problem: other.problem() });
     problems.extend(other);

@@ -137,14 +137,14 @@ fn message(membership: &Membership, slug: &Slug) -> String {
 }
 
 /// The team as the branch or the work tree has it.
-struct Base {
-    files: Files,
+pub(super) struct Base {
+    pub(super) files: Files,
     /// The bytes of every file of the team's, by path from the repository's root.
     bytes: BTreeMap<String, Vec<u8>>,
 }
 
 impl Base {
-    fn read(workspace: &Workspace, outlet: Outlet) -> Result<Self, Failure> {
+    pub(super) fn read(workspace: &Workspace, outlet: Outlet) -> Result<Self, Failure> {
         insist_on_readable(workspace)?;
         let folder = workspace.folder_in_repository();
         if !outlet.is_of_the_branch() {
@@ -167,7 +167,7 @@ impl Base {
         Ok(Self { files, bytes })
     }
 
-    fn bytes(&self, workspace: &Workspace, path: &str) -> Result<Option<Vec<u8>>, Failure> {
+    pub(super) fn bytes(&self, workspace: &Workspace, path: &str) -> Result<Option<Vec<u8>>, Failure> {
         if !self.bytes.is_empty() {
             return Ok(self.bytes.get(path).cloned());
         }
@@ -182,7 +182,7 @@ impl Base {
     }
 
     /// The paths of all files below a folder or of the file itself, from the repository's root.
-    fn below(&self, workspace: &Workspace, place: &str) -> Vec<String> {
+    pub(super) fn below(&self, workspace: &Workspace, place: &str) -> Vec<String> {
         let inner = format!("{place}/");
         if !self.bytes.is_empty() {
             let paths = self.bytes.keys();

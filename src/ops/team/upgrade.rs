@@ -17,8 +17,9 @@ use crate::git::Repository;
 use crate::ops::Workspace;
 use crate::ops::decisions::landing::Lander;
 use crate::ops::team::changeset::{ChangedFile, Changeset, FileChange};
+use crate::ops::team::hosts::{self, LeftFile};
 use crate::ops::team::membership::Outlet;
-use crate::parse::line_end;
+use crate::ops::team::merge::{Beside, Conflict, Merged, merged, room_for, same};
 
 const COMMAND: &str = "upgrade";
 
@@ -36,15 +37,13 @@ pub(crate) struct Upgraded {
     pub(crate) conflicts: Vec<Conflict>,
     /// Files that the team has deleted or replaced, and that squad leaves to it.
     pub(crate) left: Vec<String>,
+    /// Exported files that keep what people changed in them.
+    pub(crate) kept: Vec<String>,
+    /// Files that are not exported, and why.
+    pub(crate) unexported: Vec<LeftFile>,
     pub(crate) commit: Option<String>,
     #[serde(skip)]
     pub(crate) diff: String,
-}
-
-#[derive(Clone, Debug, Serialize)]
-pub(crate) struct Conflict {
-    pub(crate) path: String,
-    pub(crate) new: String,
 }
 
 /// What becomes of one file.
@@ -70,23 +69,62 @@ pub(crate) fn upgrade(env: &Env, directory: &Path, outlet: Outlet) -> Result<Upg
     };
     let templates = Templates::of(env);
     let files = team_files(&workspace, outlet)?;
-    let Some(text) = files.get(FILE) else {
-        return Ok(Upgraded {
-            from: None,
-            to: templates.release,
-            files: Vec::new(),
-            conflicts: Vec::new(),
-            left: Vec::new(),
-            commit: None,
-            diff: String::new(),
-        });
+    let owned = match files.get(FILE) {
+        Some(text) => {
+            let at = format!("{}/{FILE}", workspace.folder_in_repository());
+            let manifest = Manifest::read(&String::from_utf8_lossy(text), &at)?;
+            manifest.insist_on_known(&templates, &at)?;
+            let plan = Plan::new(&workspace.repository, &templates, &manifest, &files)?;
+            Some((manifest.release, plan.sorted(&workspace, &manifest)?))
+        }
+        None => None,
     };
-    let folder = workspace.folder_in_repository();
-    let at = format!("{folder}/{FILE}");
-    let manifest = Manifest::read(&String::from_utf8_lossy(text), &at)?;
-    manifest.insist_on_known(&templates, &at)?;
-    let plan = Plan::new(&workspace.repository, &templates, &manifest, &files)?;
-    plan.carry_out(env, &workspace, &manifest, outlet)
+    let (from, mut sorted) = owned.map_or_else(Default::default, |(release, sorted)| (Some(release), sorted));
+    let message = message(from, templates.release, !sorted.changes.is_empty());
+    let hosts = hosts::in_step(&workspace, &sorted.changes, outlet)?.unwrap_or_default();
+    sorted.changes.extend(hosts.changes);
+    let changeset = Changeset { command: COMMAND.to_owned(), message, files: sorted.changes };
+    let mut upgraded = Upgraded {
+        from,
+        to: templates.release,
+        files: changeset.changed_files(),
+        conflicts: sorted.conflicts.into_iter().chain(hosts.conflicts.iter().map(|(one, _)| one.clone())).collect(),
+        left: sorted.left,
+        kept: hosts.kept,
+        unexported: hosts.left,
+        commit: None,
+        diff: changeset.diff(),
+    };
+    if changeset.files.is_empty() {
+        return Ok(upgraded);
+    }
+    let repository = &workspace.repository;
+    if outlet.is_of_the_branch() {
+        changeset.insist_on_room(repository)?;
+    }
+    // First: the manifest must not say that somebody has seen what nobody was shown.
+    if !matches!(outlet, Outlet::Shown { .. }) {
+        let beside = &sorted.beside;
+        let files: Vec<_> =
+            beside.iter().map(|(path, old, new)| (path.as_str(), old.as_deref(), Some(new.as_slice()))).collect();
+        repository.rewrite(COMMAND, &files)?;
+    }
+    hosts::lay_beside(&workspace, COMMAND, &hosts.conflicts, outlet)?;
+    match outlet {
+        Outlet::Commit => upgraded.commit = Some(changeset.commit(env, repository)?),
+        Outlet::WorkTree => changeset.write(repository)?,
+        Outlet::Shown { .. } => {}
+    }
+    Ok(upgraded)
+}
+
+fn message(from: Option<u32>, to: u32, has_owned: bool) -> String {
+    match from.filter(|_| has_owned) {
+        Some(from) => format!(
+            "squad: upgrade the team's files to release {to}\n\nMerged into what the team has made of release {from}.\n"
+        ),
+        None => "squad: bring exported files in step with the team\n".to_owned(),
+    }
 }
 
 /// The team's files by path from its folder, as the branch has them, or the work tree.
@@ -155,7 +193,11 @@ impl<'a> Plan<'a> {
             let step = match (files.get(path), templates.text(&owned.base)) {
                 _ if hash(new) == owned.base => Step::Stays,
                 (None, _) => Step::Left,
-                (Some(ours), Some(base)) => merged(repository, base, ours, new)?,
+                (Some(ours), Some(base)) => match merged(repository, base, ours, new)? {
+                    Merged::Stays => Step::Stays,
+                    Merged::Becomes(merged) => Step::Becomes(merged),
+                    Merged::Conflicts(new) => Step::Conflicts(new),
+                },
                 // Nobody knows the text it was made from.
                 (Some(ours), None) if same(ours, new) => Step::Stays,
                 (Some(_), None) => Step::Conflicts(new.clone()),
@@ -173,50 +215,6 @@ impl<'a> Plan<'a> {
             }
         }
         Ok(Self { templates, files, steps, manifest: next })
-    }
-
-    fn carry_out(
-        self,
-        env: &Env,
-        workspace: &Workspace,
-        manifest: &Manifest,
-        outlet: Outlet,
-    ) -> Result<Upgraded, Failure> {
-        let Sorted { changes, conflicts, beside, left } = self.sorted(workspace, manifest)?;
-        let release = self.manifest.release;
-        let message = format!(
-            "squad: upgrade the team's files to release {release}\n\nMerged into what the team has made of release {}.\n",
-            manifest.release
-        );
-        let changeset = Changeset { command: COMMAND.to_owned(), message, files: changes };
-        let mut upgraded = Upgraded {
-            from: Some(manifest.release),
-            to: release,
-            files: changeset.changed_files(),
-            conflicts,
-            left,
-            commit: None,
-            diff: changeset.diff(),
-        };
-        if changeset.files.is_empty() {
-            return Ok(upgraded);
-        }
-        let repository = &workspace.repository;
-        if outlet.is_of_the_branch() {
-            changeset.insist_on_room(repository)?;
-        }
-        // First: the manifest must not say that somebody has seen what nobody was shown.
-        if !matches!(outlet, Outlet::Shown { .. }) {
-            let files: Vec<_> =
-                beside.iter().map(|(path, old, new)| (path.as_str(), old.as_deref(), Some(new.as_slice()))).collect();
-            repository.rewrite(COMMAND, &files)?;
-        }
-        match outlet {
-            Outlet::Commit => upgraded.commit = Some(changeset.commit(env, repository)?),
-            Outlet::WorkTree => changeset.write(repository)?,
-            Outlet::Shown { .. } => {}
-        }
-        Ok(upgraded)
     }
 
     /// The steps by what they do, and the manifest's own change.
@@ -238,7 +236,7 @@ impl<'a> Plan<'a> {
                 Step::Left => left.push(full(path)),
                 Step::Conflicts(new) => {
                     let place = format!("{}{NEW}", full(path));
-                    beside.extend(self.room_for(workspace, &place, new)?);
+                    beside.extend(room_for(&workspace.work_dir, &place, new, |old| self.templates.knows(old))?);
                     conflicts.push(Conflict { path: full(path), new: place });
                 }
             }
@@ -254,22 +252,6 @@ impl<'a> Plan<'a> {
         }
         Ok(Sorted { changes, conflicts, beside, left })
     }
-
-    /// What is written beside a file: path, what is there, what is to be there. What is there may be an older text of
-    /// squad's, and nothing else.
-    fn room_for(&self, workspace: &Workspace, place: &str, new: &[u8]) -> Result<Option<Beside>, Failure> {
-        let there = workspace.work_dir.join(place);
-        if there.symlink_metadata().is_err() {
-            return Ok(Some((place.to_owned(), None, new.to_owned())));
-        }
-        match fs::read(&there) {
-            Ok(old) if old == new => Ok(None),
-            Ok(old) if self.templates.knows(&old) => Ok(Some((place.to_owned(), Some(old), new.to_owned()))),
-            _ => Err(Failure::failed("something of yours is where squad's new file would be")
-                .at(place)
-                .hint("move it away, then try again")),
-        }
-    }
 }
 
 /// What a plan does, by kind.
@@ -281,9 +263,6 @@ struct Sorted {
     left: Vec<String>,
 }
 
-/// A path, what is there, and what is to be there.
-type Beside = (String, Option<Vec<u8>>, Vec<u8>);
-
 /// Of a file that squad does not install any more.
 fn gone(templates: &Templates, owned: &Owned, ours: Option<&Vec<u8>>) -> Step {
     match (ours, templates.text(&owned.base)) {
@@ -291,31 +270,4 @@ fn gone(templates: &Templates, owned: &Owned, ours: Option<&Vec<u8>>) -> Step {
         (Some(ours), Some(base)) if same(ours, base) => Step::Goes,
         _ => Step::Left,
     }
-}
-
-/// Whether two texts differ in their line ends at most.
-fn same(one: &[u8], other: &[u8]) -> bool {
-    let plain = |bytes: &[u8]| bytes.iter().copied().filter(|byte| *byte != b'\r').collect::<Vec<u8>>();
-    one == other || plain(one) == plain(other)
-}
-
-fn merged(repository: &Repository, base: &[u8], ours: &[u8], new: &[u8]) -> Result<Step, Failure> {
-    let Ok(text) = std::str::from_utf8(ours) else { return Ok(Step::Conflicts(new.to_owned())) };
-    let end = line_end(text);
-    let like = |bytes: &[u8]| match end {
-        "\n" => bytes.to_owned(),
-        end => String::from_utf8_lossy(bytes).replace('\n', end).into_bytes(),
-    };
-    let (base, new) = (like(base), like(new));
-    if same(ours, &new) {
-        return Ok(Step::Stays);
-    }
-    if same(ours, &base) {
-        return Ok(Step::Becomes(new));
-    }
-    Ok(match repository.merged_text(&base, ours, &new)? {
-        Some(merged) if merged == ours => Step::Stays,
-        Some(merged) => Step::Becomes(merged),
-        None => Step::Conflicts(new),
-    })
 }

@@ -3,11 +3,12 @@
 use serde::Serialize;
 
 use super::files::ToolFiles;
-use super::plan::{PROMPT, in_team};
+use super::plan::in_team;
 use crate::compile::tokens;
 use crate::model::Kind;
 use crate::ops::team::agents::{AgentReport, TeamReport};
 use crate::ops::team::changeset::Changeset;
+use crate::ops::team::hosts::PROMPT;
 use crate::store;
 
 /// What a team costs.

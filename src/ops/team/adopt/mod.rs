@@ -19,6 +19,7 @@ use crate::model::{Kind, Problem, list, plural};
 use crate::ops::decisions::landing::Lander;
 use crate::ops::team::agents::{self, DecisionCount, TeamReport};
 use crate::ops::team::changeset::{ChangedFile, Changeset, FileChange};
+use crate::ops::team::hosts::PROMPT;
 use crate::ops::team::membership::Outlet;
 use crate::ops::team::project::insist_on_readable;
 use crate::ops::team::shell::{self, OtherSquad};
@@ -31,7 +32,7 @@ use known::Known;
 pub(crate) use measure::Measure;
 use measure::{after, before};
 pub(crate) use plan::Left;
-use plan::{PROMPT, Plan};
+use plan::Plan;
 use roles::Roles;
 pub(crate) use state::StateTaken;
 

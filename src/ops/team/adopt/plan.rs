@@ -8,11 +8,8 @@ use super::files::ToolFiles;
 use super::known::Known;
 use crate::edit::{swap_servers, with_folder_renamed, without_hidden_decisions};
 use crate::ops::team::changeset::FileChange;
+use crate::ops::team::hosts::{PROMPT, PROMPT_TEXT};
 use crate::store;
-
-/// The coordinator's prompt for hosts that read agents from files.
-pub(super) const PROMPT: &str = ".github/agents/squad.agent.md";
-pub(super) static OUR_PROMPT: &[u8] = include_bytes!("../../../../templates/hosts/squad.agent.md");
 
 /// Folders whose files are all the other tool's.
 const TEMPLATES: [&str; 2] = [".squad-templates/", ".ai-team-templates/"];
@@ -82,8 +79,10 @@ impl Plan {
 
     fn prompt(&mut self, files: &ToolFiles, known: &Known) {
         match files.texts.get(PROMPT) {
-            Some(bytes) if known.has(bytes) => self.changes.push(change(files, PROMPT, Some(OUR_PROMPT.to_owned()))),
-            Some(bytes) if bytes != OUR_PROMPT => {
+            Some(bytes) if known.has(bytes) => {
+                self.changes.push(change(files, PROMPT, Some(PROMPT_TEXT.as_bytes().to_owned())))
+            }
+            Some(bytes) if bytes != PROMPT_TEXT.as_bytes() => {
                 let why = "not as a known release installs it; delete it, or replace it by squad's own".to_owned();
                 self.left.push(Left { path: files.full(PROMPT), why });
             }

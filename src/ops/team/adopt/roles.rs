@@ -6,9 +6,10 @@ use std::path::Path;
 
 use serde::Deserialize;
 
-use super::plan::{Left, PROMPT};
+use super::plan::Left;
 use crate::model::{Charter, Slug, first_line};
 use crate::ops::team::changeset::FileChange;
+use crate::ops::team::hosts::{MARK, PROMPT};
 use crate::parse::{self, Files, text_of};
 use crate::store;
 
@@ -99,6 +100,9 @@ fn role(root: &Path, path: &str, stem: &str) -> Result<(Slug, Charter, String), 
         _ => return Err("no plain file of up to 256 KiB".to_owned()),
     }
     let text = text_of(fs::read(&place).map_err(|error| error.to_string())?).0;
+    if text.lines().take(3).any(|line| line.starts_with(MARK)) {
+        return Err("squad made it from a charter".to_owned());
+    }
     let text = if path.ends_with(".toml") { of_codex(&text)? } else { text };
     // As squad reads role files of a team.
     let files = Files {

@@ -1,0 +1,117 @@
+//! An Agent Plugin 1.0 (agent-plugins.org): a manifest, skills as agentskills.io has them, and squad as an MCP server.
+
+use std::collections::BTreeMap;
+
+use serde_json::json;
+
+use super::render::{Agent, HostText, HostTexts, MARK, PROMPT_TEXT, agents, field, one_line};
+use crate::model::{Slug, Team, first_line};
+use crate::ops::team::templates::hash;
+use crate::parse;
+
+pub(super) const FOLDER: &str = ".agents/plugins/squad-team";
+
+/// What agentskills.io allows.
+const LONGEST_NAME: usize = 64;
+const LONGEST_DESCRIPTION: usize = 1024;
+
+/// The files of a folder by path from the team folder, such as `skills/x`.
+pub(super) type SkillFiles = BTreeMap<String, Vec<u8>>;
+
+/// `files` are those of the team's skills.
+pub(super) fn texts(team: &Team, files: &SkillFiles, folder: &str) -> HostTexts {
+    let mut skills: BTreeMap<String, BTreeMap<String, Vec<u8>>> = BTreeMap::new();
+    let squad = skill(
+        "squad",
+        "Hands work to the team of AI agents in .squad/, and shows what the team has decided and done. Use when the \
+         user asks for the team, for one of its agents, or for a decision to be recorded.",
+        "templates of its own",
+        parse::body(PROMPT_TEXT),
+    );
+    skills.insert("squad".to_owned(), BTreeMap::from([("SKILL.md".to_owned(), squad)]));
+    for agent in agents(team) {
+        let name = name_of(&format!("squad-{}", agent.slug));
+        skills
+            .entry(name.clone())
+            .or_insert_with(|| BTreeMap::from([("SKILL.md".to_owned(), of_agent(&name, &agent))]));
+    }
+    for own in &team.skills {
+        let Some(place) = own.path.strip_prefix(folder).map(|path| path.trim_start_matches('/')) else { continue };
+        let Some((place, _)) = place.rsplit_once('/') else { continue };
+        let Some(text) = files.iter().find_map(|(path, bytes)| is_main(path, place).then_some(bytes)) else { continue };
+        let name = name_of(place.rsplit('/').next().unwrap_or(place));
+        if skills.contains_key(&name) {
+            continue;
+        }
+        let description = match own.description.as_str() {
+            "" => format!("A skill of this repository's team: {}.", own.name),
+            description => description.to_owned(),
+        };
+        let text = String::from_utf8_lossy(text).replace("\r\n", "\n");
+        let main = skill(&name, &description, &own.path, parse::body(&text));
+        let others = files
+            .iter()
+            .filter(|(path, _)| !is_main(path, place))
+            .filter_map(|(path, bytes)| Some((path.strip_prefix(place)?.strip_prefix('/')?.to_owned(), bytes.clone())));
+        skills.insert(name, others.chain([("SKILL.md".to_owned(), main)]).collect());
+    }
+    let mut texts: HostTexts = skills
+        .into_iter()
+        .flat_map(|(name, files)| {
+            files
+                .into_iter()
+                .map(move |(path, bytes)| (format!("{FOLDER}/skills/{name}/{path}"), HostText::file(bytes)))
+        })
+        .collect();
+    texts.insert(format!("{FOLDER}/mcp.json"), HostText::file(servers()));
+    let manifest = manifest(&texts);
+    texts.insert(format!("{FOLDER}/plugin.json"), HostText::file(manifest));
+    texts
+}
+
+fn is_main(path: &str, place: &str) -> bool {
+    let inner = path.strip_prefix(place).and_then(|rest| rest.strip_prefix('/'));
+    inner.is_some_and(|name| name.eq_ignore_ascii_case("SKILL.md"))
+}
+
+/// Small letters, digits and single hyphens.
+fn name_of(text: &str) -> String {
+    let name = Slug::spelled(text).map_or_else(|| "skill".to_owned(), |slug| slug.to_string());
+    let short: String = name.chars().take(LONGEST_NAME).collect();
+    short.trim_end_matches('-').to_owned()
+}
+
+fn of_agent(name: &str, agent: &Agent<'_>) -> Vec<u8> {
+    let lead = format!("Work as {}, {}, of the team in `.squad/`, by this charter.", one_line(agent.name), agent.role);
+    let description = format!("Work as {}: {}", agent.name, agent.description);
+    skill(name, &description, &agent.source, &format!("{lead}\n\n{}", agent.prompt))
+}
+
+fn skill(name: &str, description: &str, source: &str, body: &str) -> Vec<u8> {
+    let description = first_line(&one_line(description), LONGEST_DESCRIPTION - 1);
+    let mark = format!("{MARK}{}; `squad upgrade` keeps it in step.", one_line(source));
+    let fields = [field("name", name), field("description", description)];
+    format!("---\n{mark}\n{}---\n\n{}\n", fields.concat(), body.trim()).into_bytes()
+}
+
+fn servers() -> String {
+    let servers = json!({
+        "$schema": "https://agent-plugins.org/schemas/1.0.0/mcp.schema.json",
+        "mcpServers": {"squad": {"type": "stdio", "command": "squad", "args": ["mcp"]}}
+    });
+    format!("{servers:#}\n")
+}
+
+/// Its version changes with what the plugin holds, so that clients see a new one.
+fn manifest(texts: &HostTexts) -> String {
+    let all: Vec<u8> = texts.iter().flat_map(|(path, text)| [path.as_bytes(), &text.bytes].concat()).collect();
+    let version: String = hash(&all).chars().take(12).collect();
+    let manifest = json!({
+        "$schema": "https://agent-plugins.org/schemas/1.0.0/plugin.schema.json",
+        "name": "squad-team",
+        "version": format!("1.0.0+{version}"),
+        "description": "This repository's team of AI agents. Generated by `squad agents export --to plugin`; \
+            `squad upgrade` keeps it in step.",
+    });
+    format!("{manifest:#}\n")
+}
