@@ -2,9 +2,10 @@ use super::{Context, Ended};
 use crate::env::Env;
 use crate::error::{Failure, FailureKind};
 use crate::git::{Outcome, Recovered};
-use crate::model::{first_line, list, plural};
+use crate::model::{first_line, list, plural, printable};
 use crate::ops::own_settings;
 use crate::ops::team::init::{self, Answers, Installed, Wish};
+use crate::ops::team::preset::Preset;
 use crate::ops::team::{engines, fit};
 use crate::ui::{GOOD, Ui};
 
@@ -20,6 +21,8 @@ Examples:
   squad init                 Install a team, in one commit
   squad init --preset library    A team without a frontend
   squad init --agents backend,tester
+  squad init --from ../presets/payments             Your own preset: a folder with a team.md
+  squad init --from https://example.com/team.git    The same, in a repository
   squad init --no-commit     Write the files and leave the commit to you
   squad init --ci            Also a GitHub workflow that comments on pull requests what they decide")]
 pub(super) struct Args {
@@ -29,6 +32,9 @@ pub(super) struct Args {
     /// Only these of lead, backend, frontend, tester, docs and reviewer
     #[arg(long, value_name = "NAME,…", value_delimiter = ',')]
     agents: Vec<String>,
+    /// Your own preset: a folder or a git URL. Its Markdown and models are taken, and nothing that could run
+    #[arg(long, value_name = "PATH|GIT", conflicts_with = "preset")]
+    from: Option<String>,
     /// Write the files but do not commit them
     #[arg(long)]
     no_commit: bool,
@@ -41,10 +47,18 @@ impl Args {
     pub(super) fn run(self, context: &mut Context<'_>) -> Ended {
         let preset = self.preset.as_deref().map(fit::preset).transpose()?;
         let agents = self.agents.into_iter().map(|agent| agent.trim().to_lowercase()).collect();
-        let wish = Wish { agents: preset.unwrap_or(agents), commit: !self.no_commit, ci: self.ci };
+        let own = self.from.map(|from| Preset::read(context.env, &context.directory, &from)).transpose()?;
+        let wish = Wish {
+            agents: preset.unwrap_or(agents),
+            commit: !self.no_commit,
+            ci: self.ci,
+            preset: own.as_ref().map(|preset| preset.files.clone()),
+        };
         let is_silent = !wish.agents.is_empty() || !context.ui.can_ask() || context.ui.json() || context.ui.is_quiet();
         let Context { env, directory, ui, .. } = context;
-        let ask = |purpose: Option<&str>| if is_silent { Ok(Answers::default()) } else { answers(env, ui, purpose) };
+        let ask = |purpose: Option<&str>| {
+            if is_silent { Ok(Answers::default()) } else { answers(env, ui, purpose, own.as_ref()) }
+        };
         let installed = init::init(env, directory, wish, ask)?;
         let installed = match (installed, &context.recovered) {
             // By this very call, for the one before it.
@@ -56,7 +70,7 @@ impl Args {
         };
         let ui = &mut context.ui;
         if ui.json() {
-            ui.value(&match &installed {
+            let mut value = match &installed {
                 Installed::Already { folder, .. } => {
                     serde_json::json!({"installed": false, "folder": folder, "files": 0, "commit": null})
                 }
@@ -66,8 +80,16 @@ impl Args {
                 Installed::Written { files, .. } => {
                     serde_json::json!({"installed": true, "folder": ".squad", "files": files.len(), "commit": null})
                 }
-            });
+            };
+            if let Some(own) = own {
+                value["left_out"] = serde_json::to_value(own.left_out).unwrap_or_default();
+            }
+            ui.value(&value);
             return Ok(0);
+        }
+        let is_new = !matches!(installed, Installed::Already { .. });
+        for left in own.iter().filter(|_| is_new).flat_map(|own| &own.left_out) {
+            ui.say(&printable(&format!("left out {}: {}", left.path, left.why)));
         }
         match installed {
             Installed::Already { folder, read } => {
@@ -93,19 +115,39 @@ impl Args {
 }
 
 /// Three questions, of which each has an answer already.
-fn answers(env: &Env, ui: &mut Ui, purpose: Option<&str>) -> Result<Answers, Failure> {
+fn answers(env: &Env, ui: &mut Ui, purpose: Option<&str>, own: Option<&Preset>) -> Result<Answers, Failure> {
     let settings = own_settings(env);
     let usual = settings.engine.name.clone();
     let purpose = checked(ui, "What is this project for?", purpose.unwrap_or("later"), |answer| {
         let plain: String = answer.chars().filter(|letter| !letter.is_control()).collect();
         Ok(Some(plain).filter(|answer| answer != "later").map(|answer| first_line(&answer, 400)))
     })?;
-    let agents = checked(ui, "Who is on the team? A preset, or names:", "default", fit::agents)?;
+    let agents = match own {
+        None => checked(ui, "Who is on the team? A preset, or names:", "default", fit::agents)?,
+        Some(own) => {
+            checked(ui, "Who is on the team? All of the preset, or names:", "all", |answer| some_of(own, answer))?
+        }
+    };
     let engine = checked(ui, "Which engine runs them?", &usual, |answer| match engines::is_known(answer, &settings) {
         true => Ok(Some(answer.to_owned()).filter(|answer| *answer != usual)),
         false => Err(Failure::usage(format!("there is no engine `{answer}`")).hint("`squad engines` lists them")),
     });
     Ok(Answers { purpose, agents, engine: engine? })
+}
+
+/// The agents of a preset that an answer names; none where it means all of them.
+fn some_of(own: &Preset, answer: &str) -> Result<Vec<String>, Failure> {
+    if answer.trim() == "all" {
+        return Ok(Vec::new());
+    }
+    let known = own.agents();
+    let named: Vec<String> = answer.split(',').map(|name| name.trim().to_lowercase()).collect();
+    match named.iter().find(|name| !known.contains(name)) {
+        None => Ok(named),
+        Some(unknown) => {
+            Err(Failure::usage(format!("the preset has no agent `{unknown}`")).hint(format!("it has {}", list(&known))))
+        }
+    }
 }
 
 /// Asks until the answer means something. `None`: nobody answers any more.

@@ -20,6 +20,7 @@
 //! | `rescue` | what is not committed, kept before something of it goes, and given back |
 //! | `scrub` | taking something out of all that squad keeps |
 //! | `history` | revisions, where histories part, trailers, branches, what was removed |
+//! | `foreign` | files of somebody else's repository |
 //! | `program`, `maintenance` | running `git`, and letting it tidy up |
 //!
 //! Reads stay in this process. The `git` program is asked where only it knows the answer (identity, attributes,
@@ -30,6 +31,7 @@ mod checkout;
 mod commit;
 mod disk;
 mod error;
+mod foreign;
 mod history;
 mod intent;
 mod landing;
@@ -68,6 +70,7 @@ mod tests;
 pub(crate) use self::{
     commit::Identity,
     error::Error,
+    foreign::ForeignRepository,
     history::Blame,
     intent::Begun,
     landing::{Change, Edit, Landing, Outcome, Recovered},

@@ -10,6 +10,7 @@ mod charter;
 mod conflicts;
 mod context;
 mod decisions;
+mod fields;
 mod front_matter;
 mod hidden;
 mod identity;
@@ -30,6 +31,7 @@ pub(crate) use conflicts::{CONFLICT, conflicts};
 #[cfg(test)]
 pub(crate) use decisions::decision_file;
 pub(crate) use decisions::{IMPORTED, holds_decisions, main_file, sources, split, stands_before_another};
+pub(crate) use fields::without_active_fields;
 pub(crate) use front_matter::body;
 pub(crate) use role::role;
 pub(crate) use roster::{BOT, Folders, HELPERS, RosterTable, names_everyone, names_nobody, tables as roster_tables};

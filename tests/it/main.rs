@@ -34,6 +34,7 @@ mod import;
 mod inbox;
 mod index;
 mod init;
+mod init_from;
 mod kills;
 mod landing;
 mod ledger;

@@ -8,7 +8,7 @@ use crate::error::Failure;
 use crate::model::list;
 
 /// Files by path from the team folder, with `/`.
-pub(super) type TeamFiles = BTreeMap<String, Vec<u8>>;
+pub(crate) type TeamFiles = BTreeMap<String, Vec<u8>>;
 
 const ROSTER: &str = "team.md";
 const ROUTING: &str = "routing.md";
@@ -58,7 +58,13 @@ pub(crate) fn agents(answer: &str) -> Result<Vec<String>, Failure> {
 pub(super) fn use_engine(files: &mut TeamFiles, name: &str) {
     const CONFIG: &str = "config.toml";
     let waiting = "# name = \"copilot\"\n";
-    let config = text(files, CONFIG).replacen(waiting, &format!("name = {}\n", toml::Value::from(name)), 1);
+    let line = format!("name = {}\n", toml::Value::from(name));
+    let config = text(files, CONFIG);
+    let gap = if config.is_empty() { "" } else { "\n" };
+    let config = match config.contains(waiting) {
+        true => config.replacen(waiting, &line, 1),
+        false => format!("{config}{gap}[engine]\n{line}"),
+    };
     put(files, CONFIG, config);
 }
 
@@ -152,10 +158,11 @@ fn bounded(line: &str, is_gone: &impl Fn(&str) -> bool) -> String {
     }
 }
 
-/// Fills in what is known of the project, and who owns which folder.
-pub(super) fn fill_in(files: &mut TeamFiles, survey: &Survey) {
+/// Fills in what is known of the project, and who owns which folder. With `only_blanks`, what somebody wrote stays.
+pub(super) fn fill_in(files: &mut TeamFiles, survey: &Survey, only_blanks: bool) {
     let roster = text(files, ROSTER);
-    let filled: String = roster.lines().map(|line| format!("{}\n", filled(line, survey))).collect();
+    let filled = |line: &str| if only_blanks && !is_blank(line) { line.to_owned() } else { filled(line, survey) };
+    let filled: String = roster.lines().map(|line| format!("{}\n", filled(line))).collect();
     let owned = survey
         .owners
         .iter()
@@ -164,8 +171,8 @@ pub(super) fn fill_in(files: &mut TeamFiles, survey: &Survey) {
     if roster != filled {
         put(files, ROSTER, filled);
     }
-    if !rows.is_empty() {
-        let routing = text(files, ROUTING);
+    let routing = text(files, ROUTING);
+    if !rows.is_empty() && !routing.contains("## Module Ownership") {
         let table = "| Path | Owner |\n|------|-------|\n";
         put(
             files,
@@ -175,6 +182,12 @@ pub(super) fn fill_in(files: &mut TeamFiles, survey: &Survey) {
             ),
         );
     }
+}
+
+/// Whether a field has nothing in it but what stands for something.
+fn is_blank(line: &str) -> bool {
+    let value = line.split_once(":**").map_or(line, |(_, value)| value).trim();
+    value.is_empty() || value.starts_with(['{', '<']) || ["TBD", "TODO", "…", "..."].contains(&value)
 }
 
 fn filled(line: &str, survey: &Survey) -> String {

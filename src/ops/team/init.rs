@@ -31,6 +31,8 @@ pub(crate) struct Wish {
     pub(crate) commit: bool,
     /// The job that reviews pull requests too.
     pub(crate) ci: bool,
+    /// A team's own preset, in the place of the built-in team.
+    pub(crate) preset: Option<TeamFiles>,
 }
 
 /// What a person says of the team that is being made.
@@ -70,7 +72,8 @@ pub(crate) fn init(
     let mut files = Vec::new();
     if there.is_none() {
         not_left_out(&repository)?;
-        let mut team = team_files(env);
+        let is_own = wish.preset.is_some();
+        let mut team = wish.preset.unwrap_or_else(|| team_files(env));
         let mut survey = surveyed(&repository, &work_dir)?;
         let answers = ask(survey.purpose.as_deref())?;
         survey.purpose = answers.purpose.or(survey.purpose);
@@ -78,7 +81,7 @@ pub(crate) fn init(
         if !agents.is_empty() {
             fit::keep(&mut team, &agents)?;
         }
-        fit::fill_in(&mut team, &survey);
+        fit::fill_in(&mut team, &survey, is_own);
         if let Some(engine) = answers.engine {
             fit::use_engine(&mut team, &engine);
         }

@@ -19,6 +19,7 @@ pub(crate) mod manifest;
 pub(crate) mod members;
 pub(crate) mod membership;
 pub(crate) mod merge;
+pub(crate) mod preset;
 pub(crate) mod project;
 pub(crate) mod prompts;
 pub(crate) mod remove;

@@ -84,7 +84,7 @@ impl McpServer {
                     .hint(format!("have the user run `{command}` in {}", self.directory.display())));
             }
         }
-        let wish = Wish { agents, commit: true, ci: false };
+        let wish = Wish { agents, commit: true, ..Wish::default() };
         let installed = init::init(&self.env(), &self.directory, wish, |_| Ok(Answers::default()))?;
         Ok(ToolResult::of(match installed {
             Installed::Already { folder, .. } => json!({"installed": false, "folder": folder}),

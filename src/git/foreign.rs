@@ -1,0 +1,86 @@
+//! Files of somebody else's repository, fetched to a temporary place: nothing is checked out, no hook, filter or
+//! submodule of it runs, and what is not needed is not fetched where the server can leave it out.
+
+use std::{path::Path, time::Duration};
+
+use gix::objs::tree::EntryKind;
+
+use super::{
+    error::Error,
+    program::{Call, Environment},
+    repository::Repository,
+};
+
+/// How long a fetch may take.
+const PATIENCE: Duration = Duration::from_secs(180);
+
+/// The ways git may take: no helper that is a command.
+const PROTOCOLS: &str = "file:git:http:https:ssh";
+
+/// The newest commit of a repository's own branch.
+pub(crate) struct ForeignRepository {
+    repository: Repository,
+    commit: String,
+    // Last: it goes with everything in it.
+    _folder: tempfile::TempDir,
+}
+
+/// A file, and whether it is a plain one.
+pub(crate) struct ForeignFile {
+    pub(crate) path: String,
+    pub(crate) is_plain: bool,
+}
+
+impl ForeignRepository {
+    pub(crate) fn fetch(url: &str, environment: &Environment) -> Result<Self, Error> {
+        let folder = tempfile::tempdir().map_err(Error::io("write to", std::env::temp_dir()))?;
+        let place = folder.path().join("preset.git");
+        let clone = [
+            "clone",
+            "--quiet",
+            "--bare",
+            "--depth=1",
+            "--single-branch",
+            "--no-tags",
+            "--no-recurse-submodules",
+            "--template=",
+            "--filter=blob:limit=1m",
+            "--",
+            url,
+        ];
+        Call::new(environment, folder.path(), &clone)
+            .arguments(&[place.as_os_str()])
+            .variable("GIT_ALLOW_PROTOCOL", PROTOCOLS)
+            .patience(PATIENCE)
+            .succeed()?;
+        let repository = Repository::discover(&place, environment)?;
+        let commit = repository.head()?.commit.ok_or_else(|| Error::damaged(Path::new(url), "it has no commit"))?;
+        Ok(Self { repository, commit, _folder: folder })
+    }
+
+    pub(crate) fn has(&self, path: &str) -> Result<bool, Error> {
+        self.repository.has_at(&self.commit, path)
+    }
+
+    /// All files below a folder, by their whole paths.
+    pub(crate) fn files(&self, folder: &str) -> Result<Vec<ForeignFile>, Error> {
+        let store = self.repository.objects();
+        let root = store.tree_of(&self.repository.parse_commit(&self.commit)?)?;
+        let entries = store.entries_below(root, folder)?;
+        let file = |(path, mode, id): (String, gix::objs::tree::EntryMode, gix::ObjectId)| ForeignFile {
+            path,
+            // What was too large to be fetched is not there.
+            is_plain: matches!(mode.kind(), EntryKind::Blob | EntryKind::BlobExecutable) && store.size(&id).is_some(),
+        };
+        Ok(entries.into_iter().map(file).collect())
+    }
+
+    pub(crate) fn read(&self, path: &str, largest: u64) -> Result<Option<Vec<u8>>, Error> {
+        let found = self.repository.files_at(&self.commit, parent(path), |file| (file == path).then_some(largest))?;
+        Ok(found.into_iter().next().map(|(_, bytes)| bytes))
+    }
+}
+
+fn parent(path: &str) -> &str {
+    path.rsplit_once('/').map_or("", |(folder, _)| folder)
+}

@@ -1,0 +1,351 @@
+//! A team's own preset: Markdown and models of a folder or of somebody's repository, and nothing that could run.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::fs;
+use std::path::Path;
+
+use serde::Serialize;
+
+use super::fit::TeamFiles;
+use crate::env::Env;
+use crate::error::Failure;
+use crate::git::ForeignRepository;
+use crate::model::plural;
+use crate::ops::team::workspace::git_environment;
+use crate::parse::{self, Files, text_of, without_active_fields};
+use crate::store;
+
+/// What a team is installed with at most, as the built-in one.
+const MOST_FILES: usize = 40;
+const MOST_BYTES: usize = 64 * 1024;
+
+/// How many files of a folder are looked at.
+const MOST_SEEN: usize = 5_000;
+const DEEPEST: usize = 8;
+
+/// A preset that was read.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct Preset {
+    pub(crate) files: TeamFiles,
+    pub(crate) left_out: Vec<LeftOut>,
+}
+
+/// What of a preset is not installed.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+pub(crate) struct LeftOut {
+    /// A file of the preset, or a folder with `/` at its end.
+    pub(crate) path: String,
+    pub(crate) why: String,
+}
+
+/// Where a preset is.
+enum Place<'a> {
+    Folder(&'a Path),
+    Repository(Box<ForeignRepository>),
+}
+
+impl Preset {
+    /// `from` is a folder, or a repository's URL.
+    pub(crate) fn read(env: &Env, directory: &Path, from: &str) -> Result<Self, Failure> {
+        let folder = directory.join(from);
+        if folder.is_dir() && !is_bare(&folder) {
+            return Self::of(&Place::Folder(&folder), from);
+        }
+        if !folder.is_dir() {
+            check_url(from)?;
+        }
+        let url = if folder.is_dir() { folder.display().to_string() } else { from.to_owned() };
+        let fetched = ForeignRepository::fetch(&url, &git_environment(env, directory)).map_err(|error| {
+            Failure::failed(format!("cannot fetch the preset: {error}"))
+                .at(from)
+                .hint("`git ls-remote` with the same URL shows whether git can reach it")
+        })?;
+        Self::of(&Place::Repository(Box::new(fetched)), from)
+    }
+
+    fn of(place: &Place<'_>, from: &str) -> Result<Self, Failure> {
+        let folders = ["", store::FOLDERS[0], store::FOLDERS[1]];
+        let mut found = None;
+        for folder in folders {
+            if found.is_none() && place.has(&join(folder, "team.md"))? {
+                found = Some(folder);
+            }
+        }
+        let Some(folder) = found else {
+            return Err(Failure::team("there is no team.md in it")
+                .at(from)
+                .hint("a preset has a team.md at its root or in `.squad/`"));
+        };
+        let mut preset = Self::default();
+        for (path, is_plain) in place.files(folder)? {
+            preset.take(place, folder, &path, is_plain)?;
+        }
+        preset.left_out = grouped(preset.left_out);
+        preset.insist_on_size(from)?;
+        let team = parse::team(&preset.as_files()).0;
+        match team.startable().next() {
+            Some(_) => Ok(preset),
+            None => Err(Failure::team("its team.md names no agent that could be started")
+                .at(from)
+                .hint("a team.md has a table with a Name and a Role column")),
+        }
+    }
+
+    fn take(&mut self, place: &Place<'_>, folder: &str, path: &str, is_plain: bool) -> Result<(), Failure> {
+        let mut leave = |why: &str| self.left_out.push(LeftOut { path: path.to_owned(), why: why.to_owned() });
+        if !is_plain {
+            leave("a link, a submodule or a very large file");
+            return Ok(());
+        }
+        if path == "config.toml" {
+            let text = place.read(&join(folder, path))?.map(text_of).map(|(text, _)| text).unwrap_or_default();
+            return self.models(&text);
+        }
+        match kind(path) {
+            Kind::Skipped => return Ok(()),
+            Kind::LeftOut(why) => {
+                leave(why);
+                return Ok(());
+            }
+            Kind::Taken => {}
+        }
+        let Some(bytes) = place.read(&join(folder, path))? else { return Ok(()) };
+        let Ok(text) = String::from_utf8(bytes) else {
+            leave("not UTF-8");
+            return Ok(());
+        };
+        let (text, removed) = without_active_fields(&text);
+        for name in removed {
+            leave_field(&mut self.left_out, path, &name);
+        }
+        self.files.insert(path.to_owned(), text.into_bytes());
+        Ok(())
+    }
+
+    /// Only the models of a configuration.
+    fn models(&mut self, text: &str) -> Result<(), Failure> {
+        let config: toml::Table = toml::from_str(text)
+            .map_err(|error| Failure::team(format!("is no TOML: {}", error.message())).at("config.toml"))?;
+        let mut models = toml::Table::new();
+        for (key, value) in config {
+            let Some(table) = value.as_table().filter(|_| key == "models") else {
+                leave_field(&mut self.left_out, "config.toml", &key);
+                continue;
+            };
+            for (name, value) in table {
+                match model(name, value) {
+                    Some(value) => drop(models.insert(name.clone(), value)),
+                    None => leave_field(&mut self.left_out, "config.toml", &format!("models.{name}")),
+                }
+            }
+        }
+        if !models.is_empty() {
+            let table = toml::Table::from_iter([("models".to_owned(), toml::Value::Table(models))]);
+            let text = format!("# The models of this team. `squad config list` shows what else can be set.\n\n{table}");
+            self.files.insert("config.toml".to_owned(), text.into_bytes());
+        }
+        Ok(())
+    }
+
+    fn insist_on_size(&self, from: &str) -> Result<(), Failure> {
+        let bytes: usize = self.files.values().map(Vec::len).sum();
+        if self.files.len() <= MOST_FILES && bytes <= MOST_BYTES {
+            return Ok(());
+        }
+        let size = format!("{} with {} KB", plural(self.files.len(), "file"), bytes.div_ceil(1024));
+        Err(Failure::team(format!("the preset is too large: {size}, and squad installs up to {MOST_FILES} with 64 KB"))
+            .at(from)
+            .hint("keep to the point what every prompt contains; `squad export` and `import` move a whole team"))
+    }
+
+    fn as_files(&self) -> Files {
+        let text = |(path, bytes): (&String, &Vec<u8>)| (path.clone(), String::from_utf8_lossy(bytes).into_owned());
+        Files { folder: store::FOLDERS[0].to_owned(), texts: self.files.iter().map(text).collect() }
+    }
+
+    /// The agents that it brings, by their slugs.
+    pub(crate) fn agents(&self) -> Vec<String> {
+        let team = parse::team(&self.as_files()).0;
+        team.startable().map(|member| member.slug.to_string()).collect()
+    }
+}
+
+/// What becomes of a file.
+enum Kind {
+    Taken,
+    LeftOut(&'static str),
+    /// No part of a team: the README of a repository of presets, its license.
+    Skipped,
+}
+
+fn kind(path: &str) -> Kind {
+    let top = path.split('/').next().unwrap_or(path);
+    let is_markdown = path.to_lowercase().ends_with(".md");
+    match top {
+        _ if path.ends_with("/history.md") => Kind::LeftOut("what another team has learned"),
+        _ if path.starts_with("decisions") || path.starts_with("archive") => {
+            Kind::LeftOut("what another team has decided")
+        }
+        "team.md" | "routing.md" | "ceremonies.md" => Kind::Taken,
+        "agents" | "charters" | "roles" | "skills" | "identity" if is_markdown => Kind::Taken,
+        "README.md" | "LICENSE" | "LICENSE.md" | ".gitignore" | ".gitattributes" => Kind::Skipped,
+        _ if is_markdown => Kind::LeftOut("squad does not read it"),
+        _ => Kind::LeftOut("neither Markdown nor models"),
+    }
+}
+
+/// A model's id, or a table of them.
+fn model(name: &str, value: &toml::Value) -> Option<toml::Value> {
+    let is_id = |id: &str| {
+        (1..=100).contains(&id.len()) && id.chars().all(|c| c.is_ascii_alphanumeric() || "._:/@+-".contains(c))
+    };
+    match (name, value) {
+        ("default" | "lightweight" | "premium" | "coordinator", toml::Value::String(id)) if is_id(id) => {
+            Some(value.clone())
+        }
+        ("roles", toml::Value::Table(roles)) if roles.values().all(|id| id.as_str().is_some_and(is_id)) => {
+            Some(value.clone())
+        }
+        _ => None,
+    }
+}
+
+fn leave_field(left_out: &mut Vec<LeftOut>, path: &str, name: &str) {
+    let why = format!("its `{name}`: only words and models are taken");
+    left_out.push(LeftOut { path: path.to_owned(), why });
+}
+
+/// Those of one folder with one reason as the folder.
+fn grouped(all: Vec<LeftOut>) -> Vec<LeftOut> {
+    const FEW: usize = 3;
+    let mut groups: BTreeMap<(String, String), Vec<LeftOut>> = BTreeMap::new();
+    for left in all {
+        let folder = left.path.split_once('/').map_or(String::new(), |(folder, _)| format!("{folder}/"));
+        groups.entry((folder, left.why.clone())).or_default().push(left);
+    }
+    let told = |((folder, why), group): ((String, String), Vec<LeftOut>)| match group.len() > FEW && !folder.is_empty()
+    {
+        true => vec![LeftOut { path: folder, why: format!("{}: {why}", plural(group.len(), "file")) }],
+        false => group,
+    };
+    groups.into_iter().flat_map(told).collect()
+}
+
+fn join(folder: &str, path: &str) -> String {
+    if folder.is_empty() { path.to_owned() } else { format!("{folder}/{path}") }
+}
+
+fn is_bare(folder: &Path) -> bool {
+    folder.join("HEAD").is_file() && folder.join("objects").is_dir()
+}
+
+/// Fails for what is no URL of a repository, or one that would start a command.
+fn check_url(url: &str) -> Result<(), Failure> {
+    let refused = |what: &str| {
+        Err(Failure::usage(format!("{what}: `{url}`"))
+            .hint("a preset is a folder, or a repository's URL with https, ssh, git or file"))
+    };
+    let is_scp = || url.split_once(':').is_some_and(|(host, path)| !host.contains('/') && !path.starts_with(':'));
+    let schemes = ["https://", "http://", "ssh://", "git://", "file://"];
+    let scheme = schemes.into_iter().find(|scheme| url.starts_with(scheme));
+    let host = scheme.map_or(url, |scheme| &url[scheme.len()..]);
+    match scheme {
+        _ if url.starts_with('-') || host.starts_with('-') || url.contains(char::is_control) => {
+            refused("this is no URL")
+        }
+        _ if url.contains("::") => refused("squad follows no URL that names a helper"),
+        Some(_) => Ok(()),
+        None if !url.contains("://") && is_scp() => Ok(()),
+        None => refused("there is no such folder, and this is no URL squad follows"),
+    }
+}
+
+impl Place<'_> {
+    fn has(&self, path: &str) -> Result<bool, Failure> {
+        match self {
+            Self::Folder(root) => Ok(root.join(path).is_file() && is_inside(root, path)),
+            Self::Repository(repository) => Ok(repository.has(path)?),
+        }
+    }
+
+    /// Paths from the folder, each with whether it is a plain file.
+    fn files(&self, folder: &str) -> Result<Vec<(String, bool)>, Failure> {
+        match self {
+            Self::Folder(root) => {
+                let mut found = BTreeSet::new();
+                walk(&root.join(folder), "", 0, &mut found);
+                Ok(found.into_iter().collect())
+            }
+            Self::Repository(repository) => {
+                let files = repository.files(folder)?;
+                let inner = |path: &str| path.strip_prefix(folder).unwrap_or(path).trim_start_matches('/').to_owned();
+                Ok(files.into_iter().take(MOST_SEEN).map(|file| (inner(&file.path), file.is_plain)).collect())
+            }
+        }
+    }
+
+    fn read(&self, path: &str) -> Result<Option<Vec<u8>>, Failure> {
+        const LARGEST: u64 = 1024 * 1024;
+        match self {
+            Self::Folder(root) => {
+                let place = root.join(path);
+                let read = fs::read(&place)
+                    .map_err(|error| Failure::failed(format!("cannot be read: {error}")).at(place.display()))?;
+                Ok(Some(read))
+            }
+            Self::Repository(repository) => Ok(repository.read(path, LARGEST)?),
+        }
+    }
+}
+
+/// Whether no part of a path is a link.
+fn is_inside(root: &Path, path: &str) -> bool {
+    let mut place = root.to_owned();
+    path.split('/').all(|part| {
+        place.push(part);
+        place.symlink_metadata().is_ok_and(|metadata| !metadata.is_symlink())
+    })
+}
+
+/// Plain files of up to a megabyte are those that are read; links are not followed.
+fn walk(folder: &Path, inner: &str, depth: usize, found: &mut BTreeSet<(String, bool)>) {
+    const LARGEST: u64 = 1024 * 1024;
+    for entry in fs::read_dir(folder).into_iter().flatten().flatten() {
+        let Ok(name) = entry.file_name().into_string() else { continue };
+        let Ok(metadata) = entry.path().symlink_metadata() else { continue };
+        if name == ".git" || found.len() >= MOST_SEEN {
+            continue;
+        }
+        let path = join(inner, &name);
+        match metadata.is_dir() {
+            true if depth < DEEPEST => walk(&entry.path(), &path, depth + 1, found),
+            true => {}
+            false => drop(found.insert((path, metadata.is_file() && metadata.len() <= LARGEST))),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::check_url;
+
+    #[test]
+    fn only_urls_that_start_no_command_are_followed() {
+        for url in ["https://example.com/a.git", "ssh://git@example.com/a", "git@example.com:a/b.git", "file:///a"] {
+            assert!(check_url(url).is_ok(), "{url}");
+        }
+        for url in [
+            "--upload-pack=touch x",
+            "ext::sh -c x",
+            "ssh://-oProxyCommand=x/a",
+            "fd::3",
+            "https://a\n",
+            "ftp://a",
+            "nowhere",
+            "a::b",
+            "-x:y",
+        ] {
+            assert!(check_url(url).is_err(), "{url}");
+        }
+    }
+}
