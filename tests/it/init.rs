@@ -7,7 +7,7 @@ fn installs_a_team_in_one_commit() {
     let repo = TestRepo::empty();
     expect![[r#"
         --- stderr
-        Installed a team in .squad/: 11 files, committed in d9a75b6131.
+        Installed a team in .squad/: 11 files, committed in f1225cbd6c.
 
         Next:
           squad orchestrate --dry-run "Add a health endpoint"   see who would work, and why

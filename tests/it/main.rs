@@ -35,6 +35,7 @@ mod inbox;
 mod index;
 mod init;
 mod init_from;
+mod init_kinds;
 mod kills;
 mod landing;
 mod ledger;

@@ -272,13 +272,16 @@ mod tests {
         (right, wrong)
     }
 
-    /// Of a hundred, written before anybody looked how they route; and of forty for which no row was changed.
+    /// Of a hundred, which the template was fitted to; of forty that were looked at once; and of forty that were written
+    /// before anybody looked, and for which nothing was changed: 25 right is the figure to expect elsewhere.
     #[test]
     fn everyday_messages_reach_who_they_are_for() {
         let (right, wrong) = reached(include_str!("../../../fixtures/routing/everyday.jsonl"));
-        assert!(right >= 76 && wrong <= 2, "{right} right, {wrong} wrong");
+        assert!(right >= 80 && wrong <= 2, "{right} right, {wrong} wrong");
         let (right, wrong) = reached(include_str!("../../../fixtures/routing/fresh.jsonl"));
-        assert!(right >= 21 && wrong <= 1, "{right} right, {wrong} wrong");
+        assert!(right >= 23 && wrong <= 1, "{right} right, {wrong} wrong");
+        let (right, wrong) = reached(include_str!("../../../fixtures/routing/unseen.jsonl"));
+        assert!(right >= 24 && wrong <= 1, "{right} right, {wrong} wrong");
     }
 
     #[test]

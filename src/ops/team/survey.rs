@@ -6,7 +6,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 /// Languages by the ends of file names.
-const LANGUAGES: [(&str, &[&str]); 22] = [
+const LANGUAGES: [(&str, &[&str]); 23] = [
     ("Rust", &["rs"]),
     ("Python", &["py"]),
     ("TypeScript", &["ts", "tsx"]),
@@ -29,10 +29,11 @@ const LANGUAGES: [(&str, &[&str]); 22] = [
     ("Shell", &["sh", "bash"]),
     ("Terraform", &["tf"]),
     ("R", &["r", "R"]),
+    ("Jupyter", &["ipynb"]),
 ];
 
 /// The files that name what a project depends on, and frameworks by how they stand there.
-const FRAMEWORKS: [(&str, &[(&str, &str)]); 10] = [
+const FRAMEWORKS: [(&str, &[(&str, &str)]); 14] = [
     (
         "package.json",
         &[
@@ -66,11 +67,18 @@ const FRAMEWORKS: [(&str, &[(&str, &str)]); 10] = [
     ("requirements.txt", PYTHON),
     ("go.mod", &[("gin-gonic/gin", "Gin"), ("labstack/echo", "Echo"), ("spf13/cobra", "Cobra")]),
     ("pom.xml", &[("spring-boot", "Spring Boot"), ("junit", "JUnit")]),
-    ("build.gradle", &[("spring", "Spring"), ("com.android", "Android"), ("junit", "JUnit")]),
+    ("build.gradle", GRADLE),
+    ("build.gradle.kts", GRADLE),
+    ("mix.exs", &[(":phoenix", "Phoenix"), (":ecto_sql", "Ecto")]),
+    ("Package.swift", &[("vapor", "Vapor")]),
+    ("mkdocs.yml", &[("site_name", "MkDocs")]),
     ("Gemfile", &[("rails", "Rails"), ("sinatra", "Sinatra"), ("rspec", "RSpec")]),
     ("composer.json", &[("laravel/framework", "Laravel"), ("symfony/", "Symfony"), ("phpunit", "PHPUnit")]),
     ("pubspec.yaml", &[("flutter:", "Flutter")]),
 ];
+
+const GRADLE: &[(&str, &str)] =
+    &[("springframework", "Spring"), ("com.android", "Android"), ("compose", "Compose"), ("junit", "JUnit")];
 
 const PYTHON: &[(&str, &str)] = &[
     ("django", "Django"),
@@ -82,15 +90,18 @@ const PYTHON: &[(&str, &str)] = &[
 ];
 
 /// Commands that build and test, by a file at the root.
-const COMMANDS: [(&str, &[&str]); 11] = [
+const COMMANDS: [(&str, &[&str]); 14] = [
     ("Cargo.toml", &["cargo build", "cargo test"]),
     ("go.mod", &["go build ./...", "go test ./..."]),
     ("gradlew", &["./gradlew build"]),
     ("mvnw", &["./mvnw verify"]),
     ("pom.xml", &["mvn verify"]),
     ("mix.exs", &["mix test"]),
-    ("composer.json", &["composer install", "vendor/bin/phpunit"]),
-    ("pubspec.yaml", &["flutter test"]),
+    ("artisan", &["php artisan test"]),
+    ("manage.py", &["python manage.py test"]),
+    ("Package.swift", &["swift build", "swift test"]),
+    ("deno.json", &["deno test"]),
+    ("mkdocs.yml", &["mkdocs build --strict"]),
     ("tox.ini", &["tox"]),
     ("CMakeLists.txt", &["cmake -B build && cmake --build build", "ctest --test-dir build"]),
     ("meson.build", &["meson setup build", "meson test -C build"]),
@@ -172,7 +183,7 @@ pub(super) fn is_telling(path: &str) -> bool {
 
 fn is_readme(name: &str) -> bool {
     let lower = name.to_lowercase();
-    lower == "readme.md" || lower == "readme"
+    ["readme.md", "readme.rst", "readme.txt", "readme"].contains(&lower.as_str())
 }
 
 /// `texts` are those of the telling files.
@@ -225,10 +236,11 @@ fn frameworks(texts: &BTreeMap<String, String>) -> Vec<&'static str> {
     for (path, text) in texts {
         let name = path.rsplit('/').next().unwrap_or(path);
         let known = FRAMEWORKS.iter().find(|(file, _)| *file == name).map_or(&[][..], |(_, known)| known);
+        let lower = text.to_lowercase();
         let is_word = |mark: &str| {
             let is_inner = |c: char| c.is_alphanumeric() || c == '-' || c == '_';
-            text.match_indices(mark).any(|(at, _)| {
-                let (before, after) = (&text[..at], &text[at + mark.len()..]);
+            lower.match_indices(mark).any(|(at, _)| {
+                let (before, after) = (&lower[..at], &lower[at + mark.len()..]);
                 // In JSON a dependency is a key.
                 let is_key = !mark.ends_with('"') || after.trim_start().starts_with(':');
                 !before.ends_with(is_inner) && (mark.ends_with('/') || !after.starts_with(is_inner)) && is_key
@@ -252,7 +264,7 @@ fn commands(at_root: &BTreeSet<&str>, texts: &BTreeMap<String, String>) -> Vec<S
         .flat_map(|(_, commands)| commands.iter().map(|command| (*command).to_owned()))
         .collect();
     if let Some(text) = texts.get("package.json") {
-        let manager = [("pnpm-lock.yaml", "pnpm"), ("yarn.lock", "yarn"), ("bun.lockb", "bun")];
+        let manager = [("pnpm-lock.yaml", "pnpm"), ("yarn.lock", "yarn"), ("bun.lockb", "bun"), ("bun.lock", "bun")];
         let manager = manager.into_iter().find(|(lock, _)| at_root.contains(lock)).map_or("npm", |(_, name)| name);
         let scripts = serde_json::from_str::<serde_json::Value>(text).unwrap_or_default();
         let has = |script: &str| scripts["scripts"][script].is_string();
@@ -267,9 +279,19 @@ fn commands(at_root: &BTreeSet<&str>, texts: &BTreeMap<String, String>) -> Vec<S
             .filter(|target| makes(target))
             .map(|target| format!("make {}", target.trim_end_matches(':'))),
     );
-    let says_pytest = |path: &str| texts.get(path).is_some_and(|text| text.contains("pytest"));
-    if ["pyproject.toml", "requirements.txt"].iter().any(|path| says_pytest(path)) || at_root.contains("pytest.ini") {
-        commands.push("pytest".to_owned());
+    commands.extend(python_tests(at_root, texts));
+    if let Some(text) = texts.get("composer.json").filter(|text| text.contains("phpunit/phpunit")) {
+        let has_script = text.contains("\"test\":");
+        commands.extend(
+            (!at_root.contains("artisan"))
+                .then(|| if has_script { "composer test" } else { "vendor/bin/phpunit" }.to_owned()),
+        );
+    }
+    if let Some(text) = texts.get("pubspec.yaml") {
+        commands.push(if text.contains("flutter:") { "flutter test" } else { "dart test" }.to_owned());
+    }
+    if at_root.iter().any(|path| path.ends_with(".tf")) {
+        commands.extend(["terraform fmt -check".to_owned(), "terraform validate".to_owned()]);
     }
     if at_root.contains("Gemfile") {
         let has_rspec = texts.get("Gemfile").is_some_and(|text| text.contains("rspec"));
@@ -279,6 +301,15 @@ fn commands(at_root: &BTreeSet<&str>, texts: &BTreeMap<String, String>) -> Vec<S
         commands.extend(["dotnet build".to_owned(), "dotnet test".to_owned()]);
     }
     commands
+}
+
+/// How Python's tests run, in the environment that the lock file is of.
+fn python_tests(at_root: &BTreeSet<&str>, texts: &BTreeMap<String, String>) -> Option<String> {
+    let says_pytest = |path: &&str| texts.get(*path).is_some_and(|text| text.contains("pytest"));
+    let has_pytest = ["pyproject.toml", "requirements.txt"].iter().any(says_pytest) || at_root.contains("pytest.ini");
+    let locks = [("uv.lock", "uv run pytest"), ("poetry.lock", "poetry run pytest")];
+    let found = locks.into_iter().find(|(lock, _)| at_root.contains(lock)).map_or("pytest", |(_, command)| command);
+    has_pytest.then(|| found.to_owned())
 }
 
 fn conventions(at_root: &BTreeSet<&str>) -> Vec<&'static str> {
@@ -331,6 +362,11 @@ fn purpose(readme: &str) -> Option<String> {
     let mut is_code = false;
     for line in readme.lines().map(str::trim) {
         is_code ^= line.starts_with("```");
+        // What is underlined is a heading.
+        if line.len() >= 3 && line.chars().all(|c| "=-~^".contains(c)) {
+            paragraph.clear();
+            continue;
+        }
         let is_prose =
             line.starts_with(char::is_alphanumeric) || line.starts_with(['`', '*', '_']) && !line.starts_with("```");
         if is_code || !is_prose || line.starts_with("* ") {
