@@ -12,6 +12,7 @@ mod review;
 mod route;
 mod secrets;
 mod snapshot;
+mod team;
 mod work;
 
 use std::fs;
@@ -23,13 +24,13 @@ use std::time::{Duration, Instant};
 const SQUAD: &str = env!("CARGO_BIN_EXE_squad");
 const ROUNDS: usize = 31;
 
-/// `cargo bench --features bench -- ledger` runs those of the ledger alone; `commands`, `engine`, `review`, `route`, `secrets` and
-/// `snapshot` are named likewise.
+/// `cargo bench --features bench -- ledger` runs those of the ledger alone; `commands`, `engine`, `review`, `route`, `secrets`,
+/// `snapshot` and `team` are named likewise.
 fn main() {
     if engine::is_played() {
         return;
     }
-    let benches: [(&str, fn()); 7] = [
+    let benches: [(&str, fn()); 8] = [
         ("commands", commands),
         ("engine", engine::bench),
         ("ledger", ledger::bench),
@@ -37,6 +38,7 @@ fn main() {
         ("route", route::bench),
         ("secrets", secrets::bench),
         ("snapshot", snapshot::bench),
+        ("team", team::bench),
     ];
     let is_named = |name: &str| std::env::args().any(|argument| argument == name);
     let all = !benches.iter().any(|(name, _)| is_named(name));
