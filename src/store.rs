@@ -59,7 +59,10 @@ impl TeamFolder {
     }
 
     fn in_root(root: &Path) -> Option<Self> {
-        let name = FOLDERS.into_iter().find(|name| root.join(name).is_dir())?;
+        // What a revert leaves of a folder must not hide the team in the other.
+        let has_roster = |name: &&&str| root.join(name).join(ROSTER).is_file();
+        let is_folder = |name: &&&str| root.join(name).is_dir();
+        let name = FOLDERS.iter().find(has_roster).or_else(|| FOLDERS.iter().find(is_folder))?;
         Some(Self { root: root.to_owned(), name, path: root.join(name) })
     }
 
@@ -91,13 +94,16 @@ pub(crate) fn read(team: &TeamFolder) -> (Files, Vec<Problem>) {
     }
     let own = team.path.parent().unwrap_or(&team.root);
     if FOLDERS.iter().filter(|name| own.join(name).is_dir()).count() > 1 {
-        let message = format!("`.squad/` is used and `{}/` is not", FOLDERS[1]);
-        let hint = if reader.files.texts.contains_key(ROSTER) || !own.join(FOLDERS[1]).join(ROSTER).is_file() {
-            "move what you still need and delete the old folder".to_owned()
-        } else {
-            format!("the roster is in the old folder: move its files to `.squad/`, {ROSTER} first")
+        let other = FOLDERS.into_iter().find(|name| *name != team.name).unwrap_or(FOLDERS[1]);
+        let message = match team.name == FOLDERS[0] {
+            true => format!("`{}/` is used and `{other}/` is not", team.name),
+            false => format!("`{}/` is used, since `{other}/` has no {ROSTER}", team.name),
         };
-        reader.problems.push(Problem::warning(Source::new(FOLDERS[1], 0), "two-team-folders", message).hint(hint));
+        let hint = match team.name == FOLDERS[0] {
+            true => "move what you still need and delete the old folder",
+            false => "`squad adopt` makes one of them; or delete what is left in the other",
+        };
+        reader.problems.push(Problem::warning(Source::new(other, 0), "two-team-folders", message).hint(hint));
     }
     (reader.files, reader.problems)
 }

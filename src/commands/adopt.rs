@@ -1,9 +1,14 @@
+use std::path::Path;
+
 use super::outlet::OutletArgs;
 use super::{Context, Ended, say_passed_hooks};
+use crate::env::Env;
+use crate::error::Failure;
 use crate::model::{list, plural, printable};
 use crate::ops::Workspace;
-use crate::ops::team::adopt::{self, Adopted, COMMAND, Measure, StateTaken};
+use crate::ops::team::adopt::{self, Adopted, COMMAND, Measure, ROLES, StateTaken};
 use crate::ops::team::changeset::ChangedFile;
+use crate::ops::team::membership::Outlet;
 use crate::ops::team::shell::OtherSquad;
 use crate::ui::Ui;
 
@@ -15,18 +20,24 @@ use crate::ui::Ui;
 /// `.squad/`. What people wrote stays as it is. So do the tool's files that somebody changed; squad lists them.
 ///
 /// If there is no team, it makes one from the role files in `.claude/agents/`, `.github/agents/` and `.codex/agents/`:
-/// their texts become charters, word for word.
+/// their texts become charters, word for word. With --roles, it adds the missing ones to the team.
 #[derive(clap::Args)]
 #[command(after_help = "\
 Examples:
   squad adopt --dry-run    Say what was understood of the team, and which files would change
   squad adopt --diff       Show the changes as a patch
   squad adopt
+  squad adopt --roles      Add members out of role files of Claude Code, Copilot and Codex
   git revert HEAD          Undo it")]
 pub(super) struct Args {
+    /// Only add members out of role files of other hosts
+    #[arg(long)]
+    roles: bool,
     #[command(flatten)]
     outlet: OutletArgs,
 }
+
+type Adopt = fn(&Env, &Path, Outlet) -> Result<Adopted, Failure>;
 
 impl Args {
     pub(super) fn writes_to_the_branch(&self) -> bool {
@@ -34,8 +45,10 @@ impl Args {
     }
 
     pub(super) fn run(self, context: &mut Context<'_>) -> Ended {
-        let mut adopted = adopt::adopt(context.env, &context.directory, self.outlet.outlet())?;
-        if let Some(commit) = context.finished(COMMAND) {
+        let (adopt, command) =
+            if self.roles { (adopt::adopt_roles as Adopt, ROLES) } else { (adopt::adopt as Adopt, COMMAND) };
+        let mut adopted = adopt(context.env, &context.directory, self.outlet.outlet())?;
+        if let Some(commit) = context.finished(command) {
             adopted.commit = adopted.commit.or(commit);
         }
         if adopted.commit.is_some() {
@@ -68,6 +81,18 @@ fn said(ui: &mut Ui, adopted: &Adopted, args: &Args) {
         ui.data(&printable(&format!("{:<8} {}  ({})", "left", left.path, left.why)));
     }
     let is_shown = !args.writes_to_the_branch();
+    for joined in &adopted.joined {
+        let verb = if is_shown { "would join" } else { "joined" };
+        ui.say(&printable(&format!("{} {verb} the team, from {}.", joined.name, joined.source)));
+    }
+    if !adopted.waiting.is_empty() {
+        ui.say(&printable(&format!("Not on the team: {}.", list(&adopted.waiting))));
+        ui.hint("`squad adopt --roles` adds them as members");
+    }
+    if let Some(obstacle) = &adopted.obstacle {
+        ui.warning(&printable(&obstacle.message));
+        obstacle.hint.iter().for_each(|hint| ui.hint(&printable(hint)));
+    }
     let state = adopted.state.as_ref().filter(|state| !state.is_nothing());
     if let Some(StateTaken { refs, decisions, learnings }) = state {
         let what = list([plural(*decisions, "decision"), plural(*learnings, "learning")]);
@@ -76,7 +101,10 @@ fn said(ui: &mut Ui, adopted: &Adopted, args: &Args) {
         ui.hint("`squad decisions land` brings decisions of the ledger to this branch");
     }
     if state.is_none() && adopted.files.is_empty() && adopted.commit.is_none() {
-        return ui.say("There is nothing to adopt: nothing that another tool installed is left to change.");
+        return ui.say(match args.roles {
+            true => "There is nobody to add: every role file has its member, or there are none.",
+            false => "There is nothing to adopt: nothing that another tool installed is left to change.",
+        });
     }
     if let (Some(before), Some(after)) = (&adopted.before, &adopted.after) {
         said_measures(ui, before, after);
@@ -132,6 +160,7 @@ fn said_measures(ui: &mut Ui, before: &Measure, after: &Measure) {
     let size = |bytes: usize| format!("{}.{} KB", bytes / 1000, bytes % 1000 / 100);
     row("size", size(before.bytes), size(after.bytes));
     row("tokens an agent", before.agent_tokens.to_string(), after.agent_tokens.to_string());
-    row("routing rules understood", before.rules.to_string(), after.rules.to_string());
+    row("routing rules read", before.rules.to_string(), after.rules.to_string());
     row("coordinator's tokens", before.coordinator_tokens.to_string(), after.coordinator_tokens.to_string());
+    ui.say("Rules are counted before as that tool's own parser reads them, and after as squad does.");
 }

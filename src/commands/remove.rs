@@ -36,13 +36,13 @@ impl Args {
         let removal = remove::remove(context.env, &context.directory, wish)?;
         match context.ui.json() {
             true => context.ui.value(&removal),
-            false => show(&mut context.ui, &removal, self.dry_run),
+            false => show(&mut context.ui, &removal, self.dry_run, self.team),
         }
         Ok(0)
     }
 }
 
-fn show(ui: &mut Ui, removal: &Removal, dry_run: bool) {
+fn show(ui: &mut Ui, removal: &Removal, dry_run: bool, is_team_wanted: bool) {
     let groups = [
         ("ref", &removal.references),
         ("setting", &removal.settings),
@@ -64,8 +64,15 @@ fn show(ui: &mut Ui, removal: &Removal, dry_run: bool) {
     let committed =
         removal.commit.as_ref().map(|commit| format!(", committed in {}", commit.get(..10).unwrap_or(commit)));
     match (counts.is_empty(), dry_run) {
+        (true, _) if is_team_wanted => {
+            ui.say("There is nothing to remove: the team's files are not committed, and stay.");
+            ui.hint("delete them by hand; `git clean -n .squad` shows the files that git does not track");
+        }
         (true, _) => ui.say("Nothing of squad is in this repository, except files on branches."),
         (false, true) => ui.say(&format!("{} would be removed.", list(&counts))),
         (false, false) => ui.say(&format!("Removed {}{}.", list(&counts), committed.unwrap_or_default())),
+    }
+    if !is_team_wanted && !counts.is_empty() {
+        ui.hint("the team's files stay; `squad remove --team` deletes them too");
     }
 }

@@ -3,6 +3,7 @@
 
 use serde::Deserialize;
 
+use super::charter::title;
 use super::front_matter;
 use super::{line_feeds, without_mark};
 
@@ -12,6 +13,8 @@ pub(crate) struct RoleText {
     pub(crate) name: Option<String>,
     pub(crate) description: String,
     pub(crate) body: String,
+    /// What its title says the role is called, and what it does: `# Name — Role`.
+    pub(crate) title: (Option<String>, Option<String>),
 }
 
 #[derive(Deserialize, Default)]
@@ -54,6 +57,7 @@ fn of(matter: Matter, body: &str) -> RoleText {
         name: matter.name.map(one_line).filter(|name| !name.is_empty()),
         description: one_line(matter.description.unwrap_or_default()),
         body: body.trim_matches('\n').to_owned(),
+        title: title(body),
     }
 }
 

@@ -182,3 +182,18 @@ fn what_is_not_utf_8_is_left_alone() {
     assert_eq!(repo.git(&["status", "--porcelain"]), "");
     assert_eq!(repo.squad(&["agents", "retire", "Lead"]).code, 0);
 }
+
+#[test]
+fn a_name_that_nothing_can_keep_is_said() {
+    let repo = TestRepo::with_small_team();
+    let output = repo.squad(&["agents", "rename", "Ada", "Eve"]);
+    assert!(
+        output.err.contains("what the ledger has of `ada` does not belong to `eve`: it has no charter"),
+        "{output}"
+    );
+    repo.write(".squad/agents/bob/charter.md", "# Bob — Tester\n\nTests.\n");
+    repo.git(&["add", "--all"]);
+    repo.git(&["commit", "--quiet", "--message=charter"]);
+    let output = repo.squad(&["agents", "rename", "Bob", "Max"]);
+    assert!(output.code == 0 && !output.err.contains("the ledger has"), "{output}");
+}

@@ -152,6 +152,10 @@ fn said(ui: &mut Ui, report: &MembershipReport, outlet: &OutletArgs) {
         }
     }
     ui.all_problems(&report.idle);
+    if let Some(old) = &report.forgotten {
+        ui.warning(&format!("what the ledger has of `{old}` does not belong to `{}`: it has no charter", report.agent));
+        ui.hint(&format!("write it a charter with the line `- **Formerly:** {old}`"));
+    }
     if !report.mentions.is_empty() {
         const SHOWN: usize = 5;
         let shown = report.mentions.iter().take(SHOWN).map(ToString::to_string);

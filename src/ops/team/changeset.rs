@@ -89,7 +89,7 @@ impl Changeset {
     /// For the branch that is checked out.
     fn change(&self, repository: &Repository) -> Result<Change, Failure> {
         let Some(branch) = repository.head()?.branch else {
-            return Err(Failure::failed("cannot commit: HEAD is detached").hint(OTHERWISE));
+            return Err(refused("HEAD is detached", "`git switch BRANCH`, or `git switch --create NAME` here"));
         };
         let mut change = Change {
             command: self.command.clone(),
@@ -201,6 +201,16 @@ impl Changeset {
                 }
             }
         }
+    }
+}
+
+/// The commit that a commit would build on. Fails where no branch with commits is checked out.
+pub(super) fn insist_on_branch(repository: &Repository) -> Result<String, Failure> {
+    let head = repository.head()?;
+    match (head.branch, head.commit) {
+        (Some(_), Some(commit)) => Ok(commit),
+        (Some(branch), None) => Err(refused(&format!("{branch} has no commit yet"), "make the first commit")),
+        (None, _) => Err(refused("HEAD is detached", "`git switch BRANCH`, or `git switch --create NAME` here")),
     }
 }
 

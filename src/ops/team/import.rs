@@ -130,7 +130,13 @@ fn is_there(work_dir: &Path, files: &BTreeMap<String, Vec<u8>>) -> Result<bool, 
         return Ok(true);
     }
     let what = format!("there is a team already, and {} of it would not be as they are", plural(different, "file"));
+    let at = store::locate(work_dir, work_dir, None).map_or(root, |found| found.path);
+    if folder != FOLDER {
+        return Err(Failure::team(what)
+            .at(at.display())
+            .hint("`squad adopt` moves that team to `.squad/`; import into a repository without a team"));
+    }
     Err(Failure::team(what)
-        .at(store::locate(work_dir, work_dir, None).map_or(root, |found| found.path).display())
+        .at(at.display())
         .hint("import into a repository without a team, or take this one out with `squad remove --team` first"))
 }

@@ -37,6 +37,8 @@ pub(crate) struct MembershipReport {
     pub(crate) mentions: Vec<Source>,
     /// Rules that lead to nobody now.
     pub(crate) idle: Vec<Problem>,
+    /// The old name of somebody without a charter that could keep it.
+    pub(crate) forgotten: Option<Slug>,
     #[serde(skip)]
     pub(crate) diff: String,
 }
@@ -85,12 +87,14 @@ pub(crate) fn change(
     let base = Base::read(&workspace, outlet)?;
     let edited = edited(&base.files, membership)?;
     let changeset = changeset(&workspace, &base, membership, &edited)?;
+    let report_slug = edited.slug.clone();
     let mut report = MembershipReport {
         agent: edited.slug,
         files: changeset.changed_files(),
         commit: None,
         mentions: edited.mentions,
         idle: edited.idle,
+        forgotten: forgotten(&base.files, &edited.files, membership, &report_slug),
         diff: changeset.diff(),
     };
     match outlet {
@@ -100,6 +104,16 @@ pub(crate) fn change(
         Outlet::Shown { as_commit: false } => {}
     }
     Ok(report)
+}
+
+/// The old slug where the team's files do not say that the new one is the same agent's.
+fn forgotten(before: &Files, after: &Files, membership: &Membership, slug: &Slug) -> Option<Slug> {
+    let Membership::Rename { from, .. } = membership else { return None };
+    let old = named_member(&parse::team(before).0, from).ok()?.slug.clone();
+    let team = parse::team(after).0;
+    let member = team.members.iter().find(|member| member.slug == *slug)?;
+    let is_kept = old == *slug || team.formerly(member).any(|former| former == old);
+    (!is_kept).then_some(old)
 }
 
 fn edited(files: &Files, membership: &Membership) -> Result<EditedTeam, Failure> {
@@ -231,7 +245,22 @@ fn changeset(
             files.push(FileChange { path: full(&inner), from: Some(old), old: Some(bytes), new: Some(new) });
         }
     }
-    for (path, text) in &edited.files.texts {
+    files.extend(changed_files(workspace, base, &edited.files, &moved)?);
+    files.extend(manifest(workspace, base, edited)?);
+    files.sort_by(|one, other| one.path.cmp(&other.path));
+    Ok(Changeset { command: command(membership), message: message(membership, &edited.slug), files })
+}
+
+/// The files of a team that are to be otherwise, but for those that move.
+pub(super) fn changed_files(
+    workspace: &Workspace,
+    base: &Base,
+    edited: &Files,
+    moved: &BTreeSet<String>,
+) -> Result<Vec<FileChange>, Failure> {
+    let full = |path: &str| format!("{}/{path}", workspace.folder_in_repository());
+    let mut files = Vec::new();
+    for (path, text) in &edited.texts {
         if moved.contains(path) || base.files.texts.get(path) == Some(text) {
             continue;
         }
@@ -241,9 +270,7 @@ fn changeset(
         }
         files.push(FileChange { path: full(path), from: None, old, new: Some(text.as_bytes().to_vec()) });
     }
-    files.extend(manifest(workspace, base, edited)?);
-    files.sort_by(|one, other| one.path.cmp(&other.path));
-    Ok(Changeset { command: command(membership), message: message(membership, &edited.slug), files })
+    Ok(files)
 }
 
 /// Files that squad looks after and that are elsewhere now: `squad upgrade` is to find them.

@@ -16,7 +16,7 @@ use crate::error::Failure;
 use crate::git::Repository;
 use crate::ops::Workspace;
 use crate::ops::decisions::landing::Lander;
-use crate::ops::team::changeset::{ChangedFile, Changeset, FileChange};
+use crate::ops::team::changeset::{ChangedFile, Changeset, FileChange, insist_on_branch};
 use crate::ops::team::hosts::{self, LeftFile};
 use crate::ops::team::membership::Outlet;
 use crate::ops::team::merge::{Beside, Conflict, Merged, merged, room_for, same};
@@ -133,11 +133,7 @@ fn team_files(workspace: &Workspace, outlet: Outlet) -> Result<BTreeMap<String, 
     let folder = workspace.folder_in_repository();
     let inner = |path: &str| path.strip_prefix(&folder).map(|path| path.trim_start_matches('/').to_owned());
     if outlet.is_of_the_branch() {
-        let head = workspace.repository.head()?;
-        let Some(commit) = head.commit.filter(|_| head.branch.is_some()) else {
-            return Err(Failure::failed("cannot commit: no branch with commits is checked out")
-                .hint("--no-commit writes the files and leaves the commit to you"));
-        };
+        let commit = insist_on_branch(&workspace.repository)?;
         let wanted = |path: &str| {
             let inner = inner(path)?;
             let is_decision = inner.starts_with("decisions/") && inner != "decisions/README.md";

@@ -48,6 +48,11 @@ impl Workspace {
             ))
             .hint("`squad init` makes a team"));
         };
+        if store::insist_on_own(&folder, &folder.path).is_err() {
+            return Err(Failure::team("the team's folder is a link out of the project's files")
+                .at(folder.path.display())
+                .hint("put the folder itself here; `squad init --from PATH` copies a team's Markdown and models"));
+        }
         if folder.root.to_str().is_none() {
             return Err(Failure::team(format!("the path {} is not Unicode", folder.root.display()))
                 .hint("squad keeps a team's record under its path; rename the folder"));

@@ -77,6 +77,13 @@ pub(super) fn read(files: &Files, path: &str, text: &str, problems: &mut Vec<Pro
 const DASHES: [&str; 12] =
     [" — ", " – ", " - ", " ― ", " -- ", " ΓÇö ", " ΓÇô ", " â€” ", " â€“ ", " \u{fffd} ", " | ", ": "];
 
+/// The name and the role of a text's title.
+pub(super) fn title(text: &str) -> (Option<String>, Option<String>) {
+    let mut charter = Charter::default();
+    read_title(&Document::new(text), &mut charter);
+    (charter.name, charter.role)
+}
+
 /// `# Name — Role`, `# Name (Role)`, `# Charter: Name`.
 fn read_title(document: &Document<'_>, charter: &mut Charter) {
     let title = document.blocks.iter().find_map(|block| match &block.kind {

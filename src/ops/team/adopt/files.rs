@@ -5,6 +5,7 @@ use std::fs;
 
 use crate::error::Failure;
 use crate::ops::Workspace;
+use crate::ops::team::changeset::insist_on_branch;
 use crate::ops::team::membership::Outlet;
 use crate::store;
 
@@ -63,10 +64,7 @@ impl ToolFiles {
     fn read_branch(&mut self, workspace: &Workspace) -> Result<(), Failure> {
         const OTHERWISE: &str = "--no-commit writes the files and leaves the commit to you";
         let repository = &workspace.repository;
-        let head = repository.head()?;
-        let Some(commit) = head.commit.filter(|_| head.branch.is_some()) else {
-            return Err(Failure::failed("cannot commit: no branch with commits is checked out").hint(OTHERWISE));
-        };
+        let commit = insist_on_branch(repository)?;
         for place in PLACES {
             let found = repository.plain_files_at(&commit, &self.full(place))?;
             let root = self.root.len();

@@ -4,6 +4,7 @@
 mod files;
 mod known;
 mod measure;
+mod members;
 mod plan;
 mod roles;
 mod state;
@@ -31,12 +32,14 @@ use files::ToolFiles;
 use known::Known;
 pub(crate) use measure::Measure;
 use measure::{after, before};
+pub(crate) use members::Joined;
 pub(crate) use plan::Left;
 use plan::Plan;
-use roles::Roles;
+use roles::{Roles, added};
 pub(crate) use state::StateTaken;
 
 pub(crate) const COMMAND: &str = "adopt";
+pub(crate) const ROLES: &str = "adopt --roles";
 
 /// What adopting does, or would.
 #[derive(Serialize)]
@@ -55,13 +58,25 @@ pub(crate) struct Adopted {
     /// `None` for a team that is new.
     pub(crate) before: Option<Measure>,
     pub(crate) after: Option<Measure>,
+    /// Role files that are members now.
+    pub(crate) joined: Vec<Joined>,
+    /// Role files of which nobody on the team has the name.
+    pub(crate) waiting: Vec<String>,
     /// What the other tool kept in refs of its own, and the ledger has now.
     pub(crate) state: Option<StateTaken>,
     /// What a shell calls `squad`, where that is not this program.
     pub(crate) other_squad: Option<OtherSquad>,
+    /// What stands against doing it now, where it is only shown.
+    pub(crate) obstacle: Option<Obstacle>,
     pub(crate) commit: Option<String>,
     #[serde(skip)]
     pub(crate) diff: String,
+}
+
+#[derive(Serialize)]
+pub(crate) struct Obstacle {
+    pub(crate) message: String,
+    pub(crate) hint: Option<String>,
 }
 
 /// What squad understands of the team.
@@ -117,8 +132,11 @@ pub(crate) fn adopt(env: &Env, directory: &Path, outlet: Outlet) -> Result<Adopt
         left,
         servers,
         lifted,
+        joined: Vec::new(),
+        waiting: members::waiting(&workspace),
         state: None,
         other_squad: shell::other_squad(env),
+        obstacle: None,
         commit: None,
         diff: if matches!(outlet, Outlet::Shown { .. }) { changeset.diff() } else { String::new() },
     };
@@ -126,8 +144,14 @@ pub(crate) fn adopt(env: &Env, directory: &Path, outlet: Outlet) -> Result<Adopt
     adopted.state = state::take(env, &workspace, false)?;
     let has_state = adopted.state.as_ref().is_some_and(|state| !state.is_nothing());
     // A commit asks for itself; what goes to the ledger goes first.
-    if outlet.is_of_the_branch() && (has_state || !is_to_write) {
+    if outlet == Outlet::Commit && has_state {
         changeset.insist_on_room(&workspace.repository)?;
+    }
+    if outlet.is_of_the_branch() && !is_to_write {
+        adopted.obstacle = changeset
+            .insist_on_room(&workspace.repository)
+            .err()
+            .map(|failure| Obstacle { message: failure.message, hint: failure.hint });
     }
     if has_state && is_to_write {
         adopted.state = state::take(env, &workspace, true)?;
@@ -148,6 +172,49 @@ pub(crate) fn adopt(env: &Env, directory: &Path, outlet: Outlet) -> Result<Adopt
     Ok(adopted)
 }
 
+/// Adds members out of role files to the team that is there.
+pub(crate) fn adopt_roles(env: &Env, directory: &Path, outlet: Outlet) -> Result<Adopted, Failure> {
+    let workspace = match Workspace::find(env, directory) {
+        Ok(workspace) => workspace,
+        Err(failure) => return new_team(env, directory, outlet, failure),
+    };
+    if workspace.folder.is_borrowed() {
+        return Err(Failure::team("the team is the main work tree's").hint("adopt it there"));
+    }
+    let _turn = match outlet {
+        Outlet::Shown { .. } => None,
+        Outlet::Commit | Outlet::WorkTree => Some(Lander::new(env, &workspace).turn()?),
+    };
+    let (changeset, joined, left) = members::join(&workspace, outlet, ROLES)?;
+    let mut adopted = Adopted {
+        folder: workspace.folder_in_repository(),
+        release: None,
+        read: read(agents::report(env, directory)?),
+        files: changeset.changed_files(),
+        left,
+        servers: Vec::new(),
+        lifted: Vec::new(),
+        before: None,
+        after: None,
+        joined,
+        waiting: Vec::new(),
+        state: None,
+        other_squad: None,
+        obstacle: None,
+        commit: None,
+        diff: if matches!(outlet, Outlet::Shown { .. }) { changeset.diff() } else { String::new() },
+    };
+    if !changeset.files.is_empty() {
+        match outlet {
+            Outlet::Commit => adopted.commit = Some(changeset.commit(env, &workspace.repository)?),
+            Outlet::WorkTree => changeset.write(&workspace.repository)?,
+            Outlet::Shown { as_commit: true } => changeset.insist_on_room(&workspace.repository)?,
+            Outlet::Shown { as_commit: false } => {}
+        }
+    }
+    Ok(adopted)
+}
+
 /// A team out of role files at the repository's root, if there are any and no team is on the branch.
 fn new_team(env: &Env, directory: &Path, outlet: Outlet, no_team: Failure) -> Result<Adopted, Failure> {
     let (repository, work_dir) = repository(env, directory)?;
@@ -156,13 +223,13 @@ fn new_team(env: &Env, directory: &Path, outlet: Outlet, no_team: Failure) -> Re
         return Err(no_team);
     }
     let roles = Roles::read(&work_dir);
-    if roles.sources.is_empty() {
+    if roles.all.is_empty() {
         return Err(no_team);
     }
-    let changes = roles.changes();
-    let message = format!("squad: make a team of role files\n\nTheir texts, as charters: {}.\n", list(&roles.sources));
-    let changeset = Changeset { command: COMMAND.to_owned(), message, files: changes };
-    let (team, problems) = parse::team(&roles.files);
+    let files = roles.as_team();
+    let message = format!("squad: make a team of role files\n\nTheir texts, as charters: {}.\n", list(roles.sources()));
+    let changeset = Changeset { command: COMMAND.to_owned(), message, files: added(&files) };
+    let (team, problems) = parse::team(&files);
     let read = TeamRead {
         agents: team.members.len(),
         others: 0,
@@ -180,8 +247,11 @@ fn new_team(env: &Env, directory: &Path, outlet: Outlet, no_team: Failure) -> Re
         lifted: Vec::new(),
         before: None,
         after: None,
+        joined: Vec::new(),
+        waiting: Vec::new(),
         state: None,
         other_squad: shell::other_squad(env),
+        obstacle: None,
         commit: None,
         diff: if matches!(outlet, Outlet::Shown { .. }) { changeset.diff() } else { String::new() },
     };

@@ -1,13 +1,14 @@
-//! A team out of role files of other hosts, where there is none yet: their texts become charters, word for word.
+//! A team out of role files of other hosts, or more members of one: their texts become charters, word for word.
 
-use std::collections::BTreeMap;
 use std::fs;
 use std::path::Path;
 
 use serde::Deserialize;
 
 use super::plan::Left;
-use crate::model::{Charter, Slug, first_line};
+use crate::edit::{self, NewMember};
+use crate::error::Failure;
+use crate::model::{Slug, Team, first_line};
 use crate::ops::team::changeset::FileChange;
 use crate::ops::team::hosts::{MARK, PROMPT};
 use crate::parse::{self, Files, text_of};
@@ -31,69 +32,113 @@ struct CodexRole {
     model: Option<String>,
 }
 
-/// Role files of a project, as files of a team.
+/// A role that a file describes.
+pub(super) struct Role {
+    pub(super) slug: Slug,
+    pub(super) name: String,
+    /// What it does, in a few words.
+    pub(super) role: String,
+    /// Its text, as a charter.
+    pub(super) text: String,
+    /// The file, from the project's root.
+    pub(super) source: String,
+}
+
+impl Role {
+    /// Whether a team has it: somebody of its name, or with its text.
+    pub(super) fn is_on(&self, team: &Team) -> bool {
+        team.members.iter().any(|member| member.slug == self.slug || member.name == self.name)
+            || team.charters.values().any(|charter| charter.text == self.text)
+    }
+}
+
+/// Role files of a project.
 #[derive(Default)]
 pub(super) struct Roles {
-    pub(super) files: Files,
-    /// Where each charter comes from.
-    pub(super) sources: Vec<String>,
+    pub(super) all: Vec<Role>,
     pub(super) left: Vec<Left>,
 }
 
 impl Roles {
     pub(super) fn read(root: &Path) -> Self {
-        let mut roles =
-            Self { files: Files { folder: store::FOLDERS[0].to_owned(), ..Files::default() }, ..Self::default() };
-        let mut rows: Vec<(String, String, String)> = Vec::new();
+        let mut roles = Self::default();
         for (folder, end) in PLACES {
             let entries = fs::read_dir(root.join(folder)).into_iter().flatten().flatten();
             let mut names: Vec<String> = entries.filter_map(|entry| entry.file_name().into_string().ok()).collect();
             names.sort();
             for stem in names.iter().filter_map(|name| name.strip_suffix(end)) {
                 let path = format!("{folder}/{stem}{end}");
-                if path == PROMPT || stem.eq_ignore_ascii_case("readme") {
-                    continue;
-                }
-                match role(root, &path, stem) {
-                    Err(why) => roles.left.push(Left { path, why }),
-                    Ok((slug, ..)) if roles.files.texts.contains_key(&charter_path(&slug)) => {
-                        let why = format!("there is another role called `{slug}`");
-                        roles.left.push(Left { path, why });
-                    }
-                    Ok((slug, charter, text)) => {
-                        let name = charter.name.unwrap_or_else(|| stem.to_owned());
-                        rows.push((cell(&name), cell(charter.role.as_deref().unwrap_or("Agent")), slug.to_string()));
-                        roles.files.texts.insert(charter_path(&slug), text);
-                        roles.sources.push(path);
-                    }
+                if path != PROMPT && !stem.eq_ignore_ascii_case("readme") {
+                    roles.take(root, path, stem);
                 }
             }
-        }
-        if !rows.is_empty() {
-            roles.files.texts.insert("team.md".to_owned(), roster(&rows));
-            roles.files.texts.insert("routing.md".to_owned(), routing(&rows));
         }
         roles
     }
 
-    /// With paths from the repository's root.
-    pub(super) fn changes(&self) -> Vec<FileChange> {
-        let added = |(path, text): (&String, &String)| FileChange {
-            path: format!("{}/{path}", self.files.folder),
-            from: None,
-            old: None,
-            new: Some(text.as_bytes().to_vec()),
-        };
-        self.files.texts.iter().map(added).collect()
+    fn take(&mut self, root: &Path, path: String, stem: &str) {
+        match role(root, &path, stem) {
+            Ok(None) => {}
+            Ok(Some(role)) if self.all.iter().any(|known| known.slug == role.slug) => {
+                let why = format!("there is another role called `{}`", role.slug);
+                self.left.push(Left { path, why });
+            }
+            Ok(Some(role)) => self.all.push(role),
+            Err(why) => self.left.push(Left { path, why }),
+        }
     }
+
+    pub(super) fn sources(&self) -> Vec<&str> {
+        self.all.iter().map(|role| role.source.as_str()).collect()
+    }
+
+    /// As the files of a new team.
+    pub(super) fn as_team(&self) -> Files {
+        let charters = self.all.iter().map(|role| (charter_path(&role.slug), role.text.clone()));
+        let own = [("team.md".to_owned(), roster(&self.all)), ("routing.md".to_owned(), routing(&self.all))];
+        Files { folder: store::FOLDERS[0].to_owned(), texts: charters.chain(own).collect() }
+    }
+
+    /// A team with those of them that are not there yet, and who these are.
+    pub(super) fn join(self, mut files: Files) -> Result<(Files, Vec<Role>), Failure> {
+        let mut joined = Vec::new();
+        for role in self.all {
+            if role.is_on(&parse::team(&files).0) {
+                continue;
+            }
+            let signals = vec![role.role.replace(',', " ")];
+            let new = NewMember { name: role.name.clone(), role: role.role.clone(), model: None, signals };
+            let edited = edit::add(&files, &new).map_err(|problem| Failure::of_problem(&problem))?;
+            files = edited.files;
+            let shown = parse::team(&files).0.members.into_iter().find(|member| member.slug == edited.slug);
+            let charter = shown.and_then(|member| member.charter);
+            let inner = charter.as_deref().and_then(|path| path.strip_prefix(&files.folder)).map(str::to_owned);
+            if let Some(path) = inner {
+                files.texts.insert(path.trim_start_matches('/').to_owned(), role.text.clone());
+            }
+            joined.push(role);
+        }
+        Ok((files, joined))
+    }
+}
+
+/// Files of a new team, with paths from the repository's root.
+pub(super) fn added(files: &Files) -> Vec<FileChange> {
+    let added = |(path, text): (&String, &String)| FileChange {
+        path: format!("{}/{path}", files.folder),
+        from: None,
+        old: None,
+        new: Some(text.as_bytes().to_vec()),
+    };
+    files.texts.iter().map(added).collect()
 }
 
 fn charter_path(slug: &Slug) -> String {
     format!("agents/{slug}/charter.md")
 }
 
-/// A role, what its front matter says, and its text; or why it is none.
-fn role(root: &Path, path: &str, stem: &str) -> Result<(Slug, Charter, String), String> {
+/// A role; or why it is none. `None`: squad wrote it.
+fn role(root: &Path, path: &str, stem: &str) -> Result<Option<Role>, String> {
     let place = root.join(path);
     match fs::symlink_metadata(&place) {
         Ok(metadata) if metadata.is_file() && metadata.len() <= LARGEST => {}
@@ -101,19 +146,16 @@ fn role(root: &Path, path: &str, stem: &str) -> Result<(Slug, Charter, String), 
     }
     let text = text_of(fs::read(&place).map_err(|error| error.to_string())?).0;
     if text.lines().take(3).any(|line| line.starts_with(MARK)) {
-        return Err("squad made it from a charter".to_owned());
+        return Ok(None);
     }
     let text = if path.ends_with(".toml") { of_codex(&text)? } else { text };
-    // As squad reads role files of a team.
-    let files = Files {
-        folder: store::FOLDERS[0].to_owned(),
-        texts: BTreeMap::from([(format!("agents/{stem}.md"), text.clone())]),
-    };
-    let (team, _) = parse::team(&files);
-    let Some((slug, charter)) = team.roles.into_iter().next() else {
-        return Err("squad finds no role in it".to_owned());
-    };
-    Ok((charter.name.as_deref().and_then(Slug::fold).unwrap_or(slug), charter, text))
+    let read = parse::role(&text).map_err(|(line, what)| format!("line {line}: {what}"))?;
+    let (title_name, title_role) = read.title;
+    let name = title_name.or(read.name).unwrap_or_else(|| stem.to_owned());
+    let description = Some(read.description).filter(|description| !description.is_empty());
+    let role = title_role.or(description).unwrap_or_else(|| "Agent".to_owned());
+    let slug = Slug::fold(&name).or_else(|| Slug::of_folder(stem)).ok_or("its name has no letters")?;
+    Ok(Some(Role { slug, name: cell(&name), role: cell(&role), text, source: path.to_owned() }))
 }
 
 fn of_codex(text: &str) -> Result<String, String> {
@@ -139,19 +181,18 @@ fn cell(text: &str) -> String {
     first_line(sentence, LONGEST)
 }
 
-fn roster(rows: &[(String, String, String)]) -> String {
-    let rows = rows
+fn roster(roles: &[Role]) -> String {
+    let rows = roles
         .iter()
-        .map(|(name, role, slug)| format!("| {name} | {role} | `.squad/agents/{slug}/charter.md` | Active |\n"));
+        .map(|role| format!("| {} | {} | `.squad/agents/{}/charter.md` | Active |\n", role.name, role.role, role.slug));
     format!(
         "# Team\n\n## Members\n\n| Name | Role | Charter | Status |\n|---|---|---|---|\n{}",
         rows.collect::<String>()
     )
 }
 
-fn routing(rows: &[(String, String, String)]) -> String {
-    let rows = rows.iter().map(|(name, role, _)| format!("| {role} | {name} | |\n"));
-    let rows: String = rows.collect();
+fn routing(roles: &[Role]) -> String {
+    let rows: String = roles.iter().map(|role| format!("| {} | {} | |\n", role.role, role.name)).collect();
     format!(
         "# Routing\n\nWho works on what. Examples in the third column make routing surer.\n\n\
          | Work Type | Route To | Examples |\n|---|---|---|\n{rows}"
