@@ -74,6 +74,7 @@ mod sync;
 mod terminal;
 mod unmerged;
 mod upgrade;
+mod upgrade_properties;
 mod warnings;
 mod watch;
 #[cfg(unix)]

@@ -15,7 +15,7 @@ fn release(number: u32, files: &[(&str, &str)]) -> Release {
 }
 
 /// Three releases: the second changes rules, adds a file and takes one away; the third changes a charter.
-fn releases() -> [Release; 3] {
+pub(crate) fn releases() -> [Release; 3] {
     let routing = ROUTING.replace("parser", "parser, lexer");
     [
         release(
@@ -56,7 +56,7 @@ fn releases() -> [Release; 3] {
 }
 
 /// A team of the first release.
-fn first() -> TestRepo {
+pub(crate) fn first() -> TestRepo {
     let mut repo = TestRepo::empty();
     to(&mut repo, 1);
     assert_eq!(repo.squad(&["init"]).code, 0);
@@ -64,7 +64,7 @@ fn first() -> TestRepo {
 }
 
 /// From now on squad brings this release.
-fn to(repo: &mut TestRepo, release: usize) {
+pub(crate) fn to(repo: &mut TestRepo, release: usize) {
     repo.releases = releases()[..release].to_vec();
 }
 
