@@ -197,3 +197,20 @@ fn a_name_that_nothing_can_keep_is_said() {
     let output = repo.squad(&["agents", "rename", "Bob", "Max"]);
     assert!(output.code == 0 && !output.err.contains("the ledger has"), "{output}");
 }
+
+#[test]
+fn rules_in_another_file_are_named() {
+    let repo = TestRepo::with_small_team();
+    repo.write(".squad/routing.md", "# Routing\n\nRules: [table](rules.json)\n");
+    repo.write(".squad/rules.json", "[{\"workType\": \"plans\", \"routeTo\": \"Ada\", \"examples\": [\"roadmap\"]}]\n");
+    repo.git(&["add", "--all"]);
+    repo.git(&["commit", "--quiet", "--message=rules"]);
+    let output = repo.squad(&["agents", "add", "Eve", "--role", "Writer", "--routes", "guides"]);
+    assert!(output.code != 0 && output.err.contains(".squad/rules.json:1: the rules are in this file"), "{output}");
+    // A role file joins all the same, without a row.
+    repo.write(".claude/agents/eve.md", "---\nname: Eve\ndescription: Writes guides\n---\n\nWrite.\n");
+    repo.git(&["add", "--all"]);
+    repo.git(&["commit", "--quiet", "--message=role"]);
+    let output = repo.squad(&["adopt", "--roles"]);
+    assert!(output.code == 0 && output.err.contains("Eve joined the team"), "{output}");
+}

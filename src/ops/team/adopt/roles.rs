@@ -107,8 +107,10 @@ impl Roles {
                 continue;
             }
             let signals = vec![role.role.replace(',', " ")];
-            let new = NewMember { name: role.name.clone(), role: role.role.clone(), model: None, signals };
-            let edited = edit::add(&files, &new).map_err(|problem| Failure::of_problem(&problem))?;
+            let new = |signals| NewMember { name: role.name.clone(), role: role.role.clone(), model: None, signals };
+            // Where there is no table for a row, the charter is all that routing has.
+            let edited = edit::add(&files, &new(signals)).or_else(|_| edit::add(&files, &new(Vec::new())));
+            let edited = edited.map_err(|problem| Failure::of_problem(&problem))?;
             files = edited.files;
             let shown = parse::team(&files).0.members.into_iter().find(|member| member.slug == edited.slug);
             let charter = shown.and_then(|member| member.charter);
