@@ -1,4 +1,4 @@
-//! A team in one file: a git bundle, which `git clone` takes too.
+//! A team in one file: a git bundle, which `git clone` accepts too.
 //!
 //! ```text
 //! refs/heads/team, HEAD   a commit without a parent, with the team's folder as `.squad`; the same for the same team
@@ -19,25 +19,25 @@ use super::union::{Settle, count_missing};
 
 const TEAM: &str = "refs/heads/team";
 
-/// The team's folder in its commit, whatever it is called where it comes from.
+/// The team's folder in the bundled commit, whatever its name in the source repository.
 pub(crate) const FOLDER: &str = ".squad";
 
-/// Where what a bundle holds is until it is taken. No remote: nobody shares it.
+/// The refs of a bundle that was read but not taken over yet. Not a remote: nobody shares it.
 const IMPORTS: &str = "refs/squad/imports/";
 
-/// What a bundle holds.
+/// The contents of a bundle.
 #[derive(Debug)]
 pub(crate) struct Bundle {
-    /// Below [`FOLDER`], by path from there.
+    /// The files below [`FOLDER`], with paths relative to it.
     pub(crate) files: Vec<(String, Vec<u8>)>,
-    /// The paths of links, of which nothing is read.
+    /// The paths of links, which are not followed.
     pub(crate) links: Vec<String>,
-    /// Entries that the ledger here lacks; `None`: there is no ledger in it.
+    /// The number of entries that our ledger lacks; `None`: the bundle has no ledger.
     pub(crate) entries: Option<usize>,
 }
 
 impl Repository {
-    /// Writes the team's folder as a commit has it to a file, and the ledger too where it is wanted.
+    /// Writes the team's folder at a commit to a file, optionally with the ledger.
     pub(crate) fn write_bundle(
         &self,
         commit: &str,
@@ -49,7 +49,7 @@ impl Repository {
         let (store, commit) = (self.objects(), self.parse_commit(commit)?);
         let found = store.find(store.tree_of(&commit)?, folder)?.filter(|(mode, _)| mode.is_tree());
         let Some((_, tree)) = found else { return Err(Error::damaged(Path::new(folder), "it is not in the commit")) };
-        // In a repository of its own, so that this one stays as it is.
+        // Use a temporary repository, so that this one stays unchanged.
         let place = tempfile::tempdir().map_err(Error::io("write to", std::env::temp_dir()))?;
         let git = |arguments: &[&str]| Call::new(self.environment(), place.path(), arguments);
         git(&["init", "--quiet", "--bare", &format!("--object-format={}", self.hash())]).succeed()?;
@@ -72,7 +72,7 @@ impl Repository {
         written.succeed().map(drop)
     }
 
-    /// Files below a folder that are not as the commit that is checked out has them, ignored ones aside.
+    /// The files below a folder that differ from the checked-out commit, without ignored ones.
     pub(crate) fn changed_below(&self, folder: &str) -> Result<Vec<String>, Error> {
         let status =
             ["--no-optional-locks", "status", "--porcelain", "-z", "--no-renames", "--untracked-files=all", "--"];
@@ -82,12 +82,12 @@ impl Repository {
         Ok(paths.map(|path| String::from_utf8_lossy(path).into_owned()).collect())
     }
 
-    /// Reads a bundle, of which nothing is taken yet. `largest`: how many bytes one file may have.
+    /// Reads a bundle without taking it over. `largest`: the size limit of one file in bytes.
     pub(crate) fn read_bundle(&self, file: &Path, largest: u64) -> Result<Bundle, Error> {
         self.forget_imports()?;
         let quiet =
             ["--quiet", "--no-tags", "--no-write-fetch-head", "--no-recurse-submodules", "--no-auto-maintenance"];
-        // The ledger by a pattern, since it need not be there.
+        // The ledger is a pattern, since it is optional.
         let refspecs = [format!("+{TEAM}:{IMPORTS}team"), format!("+{REFERENCE}*:{IMPORTS}log*")];
         let fetch = self.call(&["-c", "fetch.unpackLimit=1", "-c", "fetch.fsckObjects=true", "fetch"]);
         fetch.arguments(&quiet).arguments(&["--"]).arguments(&[file]).arguments(&refspecs).succeed()?;
@@ -111,7 +111,7 @@ impl Repository {
         Ok(Bundle { files: files.into_iter().map(|(path, bytes)| (inner(path), bytes)).collect(), links, entries })
     }
 
-    /// Brings the ledger of the bundle that was read last into this clone's, durably.
+    /// Merges the ledger of the last bundle read into this clone's, durably.
     pub(crate) fn take_bundled_ledger(
         &self,
         scrubbed: &Records<'_>,
@@ -124,7 +124,7 @@ impl Repository {
         }
     }
 
-    /// After this nothing leads to what was read and not taken.
+    /// Deletes the refs of a bundle that was read.
     pub(crate) fn forget_imports(&self) -> Result<(), Error> {
         let references = self.references();
         for name in references.list(IMPORTS)? {

@@ -1,4 +1,4 @@
-//! Looking at the user's index and work tree.
+//! Reading the user's index and work tree.
 
 use std::{
     collections::{BTreeMap, BTreeSet},
@@ -10,21 +10,21 @@ use gix::ObjectId;
 
 use super::{error::Error, references::parse_id, repository::Repository};
 
-/// What the index holds below the folders that we are going to write to.
+/// The index entries at, above and below the paths that we are going to write.
 pub(super) struct Staged {
     entries: BTreeMap<String, Entry>,
 }
 
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
 pub(super) enum Entry {
-    /// As staged; `hidden` if a sparse checkout keeps it out of the work tree.
+    /// A staged file; `hidden` if a sparse checkout omits it from the work tree.
     File { id: ObjectId, executable: bool, hidden: bool },
     /// A conflict, a submodule or a symbolic link.
     Other,
 }
 
-/// For more paths than these, git is asked for everything in their folders: an index has to be compared with each
-/// pattern, and a command line has its limits.
+/// With more paths than this, we ask git for everything in their top folders: git compares the index with each pattern,
+/// and a command line has a size limit.
 const FEW: usize = 32;
 
 impl Staged {
@@ -51,7 +51,7 @@ impl Staged {
         self.entries.get(path).copied()
     }
 
-    /// A file, link or submodule that stands where a folder above `path` is needed, or something below `path`.
+    /// A file, link or submodule in place of a folder above `path`, or an entry below `path`.
     pub(super) fn in_the_way(&self, path: &str) -> Option<&str> {
         let above = path.match_indices('/').map(|(index, _)| &path[..index]);
         let above = above.filter_map(|folder| self.entries.get_key_value(folder)).map(|(name, _)| name.as_str()).next();
@@ -63,9 +63,10 @@ impl Staged {
     }
 }
 
-/// What the index may hold at a path, below it, and in place of the folders above it; not what else is in those folders.
+/// Patterns for a path, everything below it and the names of the folders above it, but not the other contents of those
+/// folders.
 fn patterns(path: &str) -> Vec<String> {
-    // A pattern, unlike a plain path, does not match what is below it, and an escaped character makes it one.
+    // Unlike a plain path, a pattern does not match the entries below it; an escaped character makes it a pattern.
     let exactly = |path: &str| {
         let escaped = path.chars().flat_map(|character| {
             let escape = matches!(character, '*' | '?' | '[' | '\\').then_some('\\');
@@ -92,8 +93,8 @@ fn parse_entry(record: &[u8], repository: &Repository) -> Option<(String, Entry)
     Some((path.to_owned(), entry))
 }
 
-/// Those files that index or work tree do not hold as the branch does, as far as git is concerned: line ends may differ.
-/// Of the paths that are asked for, and maybe of others.
+/// Files that `git status` reports as changed in index or work tree; line ends may differ. May include other paths than
+/// the requested ones.
 pub(super) fn changed(repository: &Repository, paths: &[&str]) -> Result<BTreeSet<String>, Error> {
     if paths.is_empty() {
         return Ok(BTreeSet::new());
@@ -107,18 +108,18 @@ pub(super) fn changed(repository: &Repository, paths: &[&str]) -> Result<BTreeSe
     Ok(records.map(|path| String::from_utf8_lossy(path).into_owned()).collect())
 }
 
-/// The first folders of paths.
+/// The first components of paths.
 fn tops<'p>(paths: &[&'p str]) -> BTreeSet<&'p str> {
     paths.iter().map(|path| path.split('/').next().unwrap_or(path)).collect()
 }
 
-/// The bytes that git would write to the work tree, line ends and filters applied.
+/// The bytes git would write to the work tree, with line ends and filters applied.
 pub(super) fn checked_out(repository: &Repository, path: &str, blob: ObjectId) -> Result<Vec<u8>, Error> {
     let call = repository.call(&["cat-file", "--filters", &format!("--path={path}"), &blob.to_string()]);
     Ok(call.succeed()?.stdout)
 }
 
-/// What is at a path of the work tree.
+/// What exists at a path of the work tree.
 #[derive(Clone, Debug, Eq, PartialEq)]
 pub(super) enum Present {
     Nothing,
@@ -129,8 +130,8 @@ pub(super) enum Present {
     Other(String),
 }
 
-/// Looks at every step of the way: a symbolic link would lead our file out of the work tree, a repository inside
-/// this one has its own history.
+/// Checks every folder on the way: a symbolic link could lead our file out of the work tree, and a nested repository
+/// has its own history.
 pub(super) fn look(root: &Path, path: &str, bytes: &[u8]) -> Result<Present, Error> {
     let mut place = root.to_owned();
     let mut names = path.split('/').peekable();

@@ -1,7 +1,7 @@
 use gix::ObjectId;
 use jiff::Timestamp;
 
-/// Who a commit is by.
+/// The author and committer of a commit.
 #[derive(Clone, Debug, Eq, PartialEq)]
 pub(crate) struct Identity {
     pub(crate) name: String,
@@ -16,7 +16,7 @@ impl Identity {
         Some(Self { name: name.trim().to_owned(), email: email.trim().to_owned() })
     }
 
-    /// As it stands in a commit. Characters that would end the field early are left out, as git does.
+    /// The form used in a commit object. Like git, drops characters that would end the field early.
     pub(super) fn signature(&self, at: Timestamp) -> String {
         let email = clean(&self.email);
         let name = match clean(&self.name) {
@@ -46,7 +46,7 @@ pub(super) fn encode(
     format!("tree {tree}\n{parents}author {signature}\ncommitter {signature}\n\n{message}").into_bytes()
 }
 
-/// A message ends with exactly one line break and holds no NUL, which git would refuse.
+/// Makes a message end with exactly one line break and removes NUL, which git would refuse.
 pub(super) fn message_text(message: &str) -> String {
     format!("{}\n", message.replace('\0', "").trim_end())
 }

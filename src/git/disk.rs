@@ -1,5 +1,5 @@
-//! Everything the ledger changes on disk goes through here, step by step, so that a test can write the steps down,
-//! make any of them fail, and see what a power cut between any two of them would leave.
+//! Every change the ledger makes on disk goes through this module as a separate step, so that tests can record the
+//! steps, make any of them fail, and simulate a power cut between any two.
 
 use std::{
     fs::{self, File},
@@ -9,28 +9,28 @@ use std::{
 
 use super::{error::Error, objects::Sharing};
 
-/// One change, or one wait until changes are on disk.
+/// One change, or one wait for changes to reach the disk.
 #[derive(Clone, Debug, Eq, PartialEq)]
 pub(super) enum Step {
     Create(PathBuf),
-    /// The whole content of a file from now on.
+    /// Sets the whole content of a file.
     Write(PathBuf, Vec<u8>),
     MakeFolder(PathBuf),
-    /// Both in one folder.
+    /// Both paths are in one folder.
     Rename(PathBuf, PathBuf),
     Link(PathBuf, PathBuf),
     Remove(PathBuf),
-    /// The bytes have left for the disk; see [`reach_disk`].
+    /// The bytes were sent to the disk; see [`reach_disk`].
     #[cfg_attr(not(target_os = "linux"), expect(dead_code, reason = "only Linux has the call"))]
     Reach(PathBuf),
     Flush(PathBuf),
     FlushFolder(PathBuf),
     RemoveFolder(PathBuf),
-    /// A call of the `git` program, which may change what it is asked to.
+    /// A call of the `git` program, which may change the disk.
     Git(String),
 }
 
-/// Does a step, unless a test wants it to fail.
+/// Runs a step, unless a test makes it fail.
 fn step<T>(_step: impl FnOnce() -> Step, act: impl FnOnce() -> io::Result<T>) -> io::Result<T> {
     #[cfg(test)]
     return super::tests::disk::watched(_step(), act);
@@ -42,7 +42,7 @@ pub(super) fn create_new(path: &Path) -> io::Result<File> {
     step(|| Step::Create(path.to_owned()), || File::create_new(path))
 }
 
-/// A file that nobody changes later.
+/// Creates a file that will never change.
 pub(super) fn create_read_only(path: &Path) -> io::Result<File> {
     let mut options = File::options();
     options.write(true).create_new(true);
@@ -51,7 +51,7 @@ pub(super) fn create_read_only(path: &Path) -> io::Result<File> {
     step(|| Step::Create(path.to_owned()), || options.open(path))
 }
 
-/// Fills a new file, or one that was emptied.
+/// Writes to a new or emptied file.
 pub(super) fn write(file: &mut File, path: &Path, bytes: &[u8]) -> io::Result<()> {
     step(|| Step::Write(path.to_owned(), bytes.to_owned()), || file.write_all(bytes))
 }
@@ -60,7 +60,7 @@ pub(super) fn rename(from: &Path, to: &Path) -> io::Result<()> {
     step(|| Step::Rename(from.to_owned(), to.to_owned()), || fs::rename(from, to))
 }
 
-/// Gives a file a name that nothing has: of two who want the name one fails. Both names are in one folder.
+/// Renames a file and fails if the new name exists, even in a race. Both names are in one folder.
 pub(super) fn rename_new(from: &Path, to: &Path) -> io::Result<()> {
     let act = || {
         let path = tempfile::TempPath::try_from_path(from)?;
@@ -72,7 +72,7 @@ pub(super) fn rename_new(from: &Path, to: &Path) -> io::Result<()> {
     step(|| Step::Rename(from.to_owned(), to.to_owned()), act)
 }
 
-/// A copy with the time of the original.
+/// Copies a file with its modification time.
 pub(super) fn copy(from: &Path, to: &Path) -> io::Result<()> {
     let act = || {
         fs::copy(from, to)?;
@@ -87,7 +87,7 @@ pub(super) fn symlink(target: &[u8], path: &Path) -> io::Result<()> {
     step(|| Step::Create(path.to_owned()), || std::os::unix::fs::symlink(target, path))
 }
 
-/// As git does where links need a privilege: a file that holds the target.
+/// Like git where links need a privilege, writes a file that contains the target.
 #[cfg(not(unix))]
 pub(super) fn symlink(target: &[u8], path: &Path) -> io::Result<()> {
     write(&mut create_new(path)?, path, target)
@@ -97,7 +97,7 @@ pub(super) fn link(from: &Path, to: &Path) -> io::Result<()> {
     step(|| Step::Link(from.to_owned(), to.to_owned()), || fs::hard_link(from, to))
 }
 
-/// A file that is not there is no error.
+/// A missing file is not an error.
 pub(super) fn remove(path: &Path) -> io::Result<()> {
     if fs::symlink_metadata(path).is_err_and(|cause| cause.kind() == io::ErrorKind::NotFound) {
         return Ok(());
@@ -116,7 +116,7 @@ pub(super) fn make_folder(path: &Path, sharing: Sharing) -> io::Result<()> {
     }
 }
 
-/// Leaves a folder that something is in.
+/// Does nothing if the folder is not empty.
 pub(super) fn remove_empty_folder(path: &Path) {
     let _ = step(|| Step::RemoveFolder(path.to_owned()), || fs::remove_dir(path));
 }
@@ -130,8 +130,7 @@ pub(super) fn flush(file: &File, path: &Path) -> io::Result<()> {
     step(|| Step::Flush(path.to_owned()), || file.sync_data())
 }
 
-/// Makes what was created and renamed inside a folder durable. A folder that gc removed meanwhile has nothing of ours
-/// in it.
+/// Makes files created and renamed in a folder durable. A folder that gc removed meanwhile held nothing of ours.
 pub(super) fn flush_folder(path: &Path) -> Result<(), Error> {
     if cfg!(windows) {
         return Ok(()); // folders cannot be opened there, and their changes need no flush of their own
@@ -143,7 +142,7 @@ pub(super) fn flush_folder(path: &Path) -> Result<(), Error> {
     }
 }
 
-/// Lets the disk begin with all files of a batch before we wait for the first. Only a wish.
+/// Starts writing all files of a batch to disk before we wait for the first. Best effort.
 pub(super) fn start_writing(file: &File) {
     #[cfg(target_os = "linux")]
     sync_range(file, libc::SYNC_FILE_RANGE_WRITE);
@@ -151,9 +150,9 @@ pub(super) fn start_writing(file: &File) {
     let _ = file;
 }
 
-/// Waits until the bytes of a file are with the disk. Where the file system keeps the order (see [`keeps_order`]) a
-/// flush of anything that is changed afterwards then makes them durable, and costs as much for seven files as for one.
-/// Elsewhere it is that flush.
+/// Waits until the bytes of a file have been sent to the disk. If the file system keeps the order (see
+/// [`keeps_order`]), flushing any later change makes them durable, and one such flush covers all files. Otherwise
+/// flushes the file itself.
 pub(super) fn reach_disk(file: &File, path: &Path, keeps_order: bool) -> io::Result<()> {
     #[cfg(target_os = "linux")]
     if keeps_order {
@@ -175,8 +174,8 @@ fn sync_range(file: &File, flags: libc::c_uint) -> bool {
     unsafe { libc::sync_file_range(file.as_raw_fd(), 0, 0, flags) == 0 }
 }
 
-/// Whether both folders share one journal, in which no change is durable before an earlier one: those of ext4 (and
-/// ext3) and XFS. Elsewhere each file and folder needs a flush of its own.
+/// Whether both folders share one journal that never makes a change durable before an earlier one: true of ext4 (and
+/// ext3) and XFS. Elsewhere each file and folder needs its own flush.
 pub(super) fn keeps_order(first: &Path, next: &Path) -> bool {
     #[cfg(test)]
     if let Some(pretended) = super::tests::disk::pretended_order() {

@@ -5,38 +5,38 @@ use std::{
 
 use crate::program::Unfit;
 
-/// Why something could not be done with the repository. Each sentence names the place it is about.
+/// Why a repository operation failed. Each message names the path or item it is about.
 #[derive(Debug)]
 pub(crate) enum Error {
     /// No folder from `start` up holds a repository.
     NoRepository { start: PathBuf },
-    /// The repository belongs to somebody else and `safe.directory` does not list it.
+    /// The repository belongs to another user and `safe.directory` does not list it.
     UnsafeOwnership { path: PathBuf },
-    /// The repository uses something that we do not know how to respect.
+    /// The repository uses a feature we do not support.
     Unsupported { path: PathBuf, what: String },
-    /// There is a repository, but its files cannot be read.
+    /// The repository exists, but its files cannot be read.
     Unreadable { path: PathBuf, cause: String },
     /// The operating system refused an operation on a file.
     Io { action: &'static str, path: PathBuf, source: io::Error },
-    /// An object or a ref is missing or is not what it should be.
+    /// An object or a ref is missing or malformed.
     Damaged { path: PathBuf, what: String },
-    /// An object is missing, or is not what its id says.
+    /// An object is missing, or does not match its id.
     Object { path: PathBuf, what: String },
-    /// A lock file of git stayed where it is for longer than we wait.
+    /// We gave up waiting for one of git's lock files.
     Locked { path: PathBuf },
-    /// The ledger holds other bytes under this path; its files never change.
+    /// The ledger already holds different bytes at this path; its files never change.
     Taken { path: String },
-    /// A file of a commit is larger than what is read of its kind.
+    /// A file in a commit exceeds the size limit for its kind.
     TooLarge { path: String, size: u64, largest: u64 },
-    /// A path that cannot stand in a tree.
+    /// A path that a tree cannot contain.
     BadPath { path: String },
-    /// A command was interrupted, and nothing can begin here until that has been finished.
+    /// A command was interrupted and must be finished before another one starts here.
     Begun { command: String },
-    /// What a command had begun cannot be read from its intent.
+    /// The intent file of an interrupted command cannot be read.
     UnknownIntent { path: PathBuf, what: String },
     /// The `git` program could not be run, or failed.
     Program { command: String, message: String },
-    /// There is no `git` program that may be run.
+    /// There is no `git` program that we are allowed to run.
     NoGit(Unfit),
 }
 
@@ -50,7 +50,7 @@ impl Error {
         Self::Damaged { path: path.to_owned(), what: what.to_string() }
     }
 
-    /// A next step, where there is one that helps.
+    /// A next step for the user, if one helps.
     pub(crate) fn hint(&self) -> Option<String> {
         Some(match self {
             Self::NoRepository { .. } => "run it inside a git repository, or make one with `git init`".into(),

@@ -1,4 +1,4 @@
-//! Questions about commits, asked of the `git` program: what a revision is called is git's to say.
+//! Queries about commits, answered by the `git` program, since only git knows how to resolve a revision.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -9,7 +9,7 @@ use super::error::Error;
 use super::repository::Repository;
 
 impl Repository {
-    /// The commit that a revision names; `None` when it names none here.
+    /// The commit that a revision names; `None` if there is none here.
     pub(crate) fn resolve(&self, revision: &str) -> Result<Option<String>, Error> {
         let wanted = format!("{revision}^{{commit}}");
         let answer = self.call(&["rev-parse", "--verify", "--quiet", "--end-of-options", &wanted]).run()?;
@@ -17,13 +17,13 @@ impl Repository {
         Ok(answer.is_success().then(|| answer.text().lines().last().unwrap_or_default().to_owned()))
     }
 
-    /// The commit where two histories part; `None` where they have nothing in common, or too little is here to tell.
+    /// The merge base of two commits; `None` if they have no common history, or too little of it is here to tell.
     pub(crate) fn merge_base(&self, one: &str, other: &str) -> Result<Option<String>, Error> {
         let answer = self.call(&["merge-base", one, other]).run()?;
         Ok(answer.is_success().then(|| answer.text()).filter(|id| !id.is_empty()))
     }
 
-    /// Those of these commits that are in another one's history. What is not here is in nobody's.
+    /// Which of these commits are in the history of `into`. A commit that is not in this clone counts as unmerged.
     pub(crate) fn merged(&self, commits: &BTreeSet<String>, into: &str) -> Result<BTreeSet<String>, Error> {
         let store = self.objects();
         let is_here = |commit: &&String| self.parse_commit(commit).is_ok_and(|id| store.tree_of(&id).is_ok());
@@ -38,15 +38,15 @@ impl Repository {
         Ok(merged)
     }
 
-    /// The values of a trailer in the commits that `head` has and `base` has not.
+    /// The values of a trailer in the commits of `base..head`.
     pub(crate) fn trailers(&self, name: &str, base: &str, head: &str) -> Result<Vec<String>, Error> {
         let format = format!("--format=%(trailers:key={name},valueonly,only)");
         let answer = self.call(&["log", &format, &format!("{base}..{head}")]).succeed()?;
         Ok(answer.text().lines().map(str::trim).filter(|line| !line.is_empty()).map(str::to_owned).collect())
     }
 
-    /// Who last touched a line of a file, through renames; spacing does not count. `path` is from the repository's root,
-    /// `line` counts from 1. `None`: git knows no such line.
+    /// Who last changed a line of a file, following renames and ignoring white space. `path` is relative to the
+    /// repository's root, `line` counts from 1. `None`: git knows no such line.
     pub(crate) fn blame(&self, revision: Option<&str>, path: &str, line: usize) -> Result<Option<Blame>, Error> {
         let range = format!("{line},{line}");
         let mut arguments = vec!["blame", "--porcelain", "-w", "-M", "-L", &range];
@@ -56,8 +56,7 @@ impl Repository {
         Ok(answer.is_success().then(|| Blame::parse(&answer.stdout)).flatten())
     }
 
-    /// The paths below a folder that commits removed, up to this commit and since that day. A path that came back is
-    /// among them too.
+    /// The paths below a folder that commits up to this one have removed since a day. Includes paths that came back.
     pub(crate) fn removed_below(&self, commit: &str, folder: &str, since: Option<Date>) -> Result<Vec<String>, Error> {
         let since = since.map(|day| format!("--since={day}T00:00:00Z"));
         let log = ["log", "-z", "--format=", "--name-only", "--no-renames", "--diff-filter=D"];
@@ -67,7 +66,7 @@ impl Repository {
         Ok(paths.filter(|path| !path.is_empty()).collect())
     }
 
-    /// The folders with one of these names, whole paths, however deep. Names that are not UTF-8 are left out.
+    /// The full paths of all folders with one of these names, at any depth. Skips names that are not UTF-8.
     pub(crate) fn folders_named(&self, commit: &str, names: &[&str]) -> Result<Vec<String>, Error> {
         let list = ["ls-tree", "-r", "-d", "-z", "--full-tree", "--name-only", commit];
         let answer = self.call(&list).succeed()?;
@@ -76,10 +75,10 @@ impl Repository {
         Ok(paths.filter(is_named).map(str::to_owned).collect())
     }
 
-    /// Whether a tracked file other than this one has a text in one of its lines, as the work tree has them; of a very
-    /// long text, its beginning. `path` is from the repository's root.
+    /// Whether another tracked file in the work tree has a line with this text; only the start of a very long text
+    /// counts. `path` is relative to the repository's root.
     pub(crate) fn is_elsewhere(&self, text: &str, path: &str) -> Result<bool, Error> {
-        // What an argument of a program can hold.
+        // The limit for a program's argument.
         const LONGEST: usize = 4096;
         let text = text.get(..text.floor_char_boundary(LONGEST)).unwrap_or(text);
         let list = ["grep", "-l", "-z", "-I", "--full-name", "--fixed-strings", "-e", text];
@@ -90,22 +89,22 @@ impl Repository {
         Ok(answer.stdout.split(|byte| *byte == 0).any(|other| !other.is_empty() && other != path.as_bytes()))
     }
 
-    /// The newest commit of the branch that is checked out that changed a file.
+    /// The newest commit of the current branch that changed a file.
     pub(crate) fn last_change_of(&self, path: &str) -> Result<Option<String>, Error> {
         let answer = self.call(&["log", "--max-count=1", "--format=%H", "HEAD", "--", path]).run()?;
         Ok(Some(answer.text()).filter(|commit| answer.is_success() && !commit.is_empty()))
     }
 
-    /// Whether this clone has a commit, and no copy of a remote's branch leads to it.
+    /// Whether a commit exists in this clone and on no remote-tracking branch.
     pub(crate) fn is_of_this_clone(&self, commit: &str) -> bool {
         let contains = format!("--contains={commit}");
-        // A partial clone would fetch what it lacks.
+        // A partial clone would fetch missing objects.
         let call =
             self.call(&["for-each-ref", "--count=1", &contains, "refs/remotes"]).variable("GIT_NO_LAZY_FETCH", "1");
         call.run().is_ok_and(|answer| answer.is_success() && answer.stdout.is_empty())
     }
 
-    /// Branches, local and of remotes: their names as people write them and their commits.
+    /// Local and remote-tracking branches: short names and commits.
     pub(crate) fn branches(&self) -> Result<Vec<(String, String)>, Error> {
         let format = "--format=%(refname:short)%00%(objectname)%00%(symref)";
         let answer = self.call(&["for-each-ref", format, "refs/heads", "refs/remotes"]).succeed()?;
@@ -119,7 +118,7 @@ impl Repository {
     }
 
     /// The branches that a revision means: the checked-out one for `HEAD`, `x` for `origin/x`, and for a bare commit
-    /// those that are at it.
+    /// those that point at it.
     pub(crate) fn branches_of(&self, revision: &str, commit: &str) -> Result<Vec<String>, Error> {
         let answer =
             self.call(&["rev-parse", "--symbolic-full-name", "--quiet", "--end-of-options", revision]).run()?;
@@ -134,7 +133,7 @@ impl Repository {
     }
 }
 
-/// Where a line comes from.
+/// The origin of a line.
 #[derive(Clone, Debug, PartialEq)]
 pub(crate) struct Blame {
     /// `None`: the line is not committed.
@@ -143,12 +142,12 @@ pub(crate) struct Blame {
     pub(crate) author: String,
     /// When it was committed.
     pub(crate) at: Timestamp,
-    /// The file's path in that commit, from the repository's root.
+    /// The file's path in that commit, relative to the repository's root.
     pub(crate) path: String,
 }
 
 impl Blame {
-    /// `git blame --porcelain` of one line.
+    /// Parses `git blame --porcelain` output for one line.
     fn parse(output: &[u8]) -> Option<Self> {
         let text = String::from_utf8_lossy(output);
         let mut lines = text.lines();
@@ -166,7 +165,7 @@ impl Blame {
     }
 }
 
-/// A path as git writes it where it has odd characters: in quotes, with C's escapes.
+/// Unquotes a path; git quotes odd characters with C escapes.
 fn unquoted(path: &str) -> String {
     let Some(inner) = path.strip_prefix('"').and_then(|path| path.strip_suffix('"')) else { return path.to_owned() };
     let mut bytes = Vec::new();
@@ -191,7 +190,7 @@ fn unquoted(path: &str) -> String {
     String::from_utf8_lossy(&bytes).into_owned()
 }
 
-/// The branch that a ref is, or follows on a remote.
+/// The name of a local or remote-tracking branch.
 fn branch(reference: &str) -> Option<&str> {
     let remote = reference.strip_prefix("refs/remotes/").and_then(|name| name.split_once('/')).map(|(_, name)| name);
     reference.strip_prefix("refs/heads/").or(remote).filter(|name| *name != "HEAD")

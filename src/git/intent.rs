@@ -1,7 +1,7 @@
-//! The intent of a command that is about to change work tree, index and branch: on disk before the first change, and
-//! removed after the last, so that whoever comes after a kill knows what is squad's and what is the user's.
+//! The intent of a command that is about to change work tree, index and branch. It is on disk before the first change
+//! and removed after the last, so that after a kill the next command can tell squad's changes from the user's.
 //!
-//! The file is one line of JSON, then the contents that no ref protects from `git gc`, one after the other.
+//! The file is one line of JSON, followed by the contents that no ref protects from `git gc`.
 
 use std::{
     collections::BTreeMap,
@@ -18,39 +18,39 @@ use serde::{Deserialize, Serialize};
 
 use super::{disk, error::Error, objects::identify, repository::Repository};
 
-/// What this version writes, and the newest that it reads.
+/// The format that this version writes, and the newest it reads.
 const FORMAT: u32 = 1;
 
 #[derive(Clone, Debug, Deserialize, Serialize)]
 pub(super) struct Intent {
     format: u32,
-    /// As one types it after `squad`.
+    /// Without the leading `squad`.
     pub(super) command: String,
-    /// `None`: only the work tree is to change.
+    /// `None`: only the work tree changes.
     pub(super) commit: Option<Commit>,
-    /// Where the files are, if that is not the work tree.
+    /// The root of the files, if it is not the work tree.
     pub(super) root: Option<RawPath>,
-    /// What the names of temporary files are made of.
+    /// Part of the names of temporary files.
     pub(super) token: String,
     pub(super) files: Vec<Planned>,
-    /// Folders that were not there, the outermost first.
+    /// Folders that did not exist, outermost first.
     pub(super) folders: Vec<RawPath>,
     /// Ids and lengths of the contents below.
     contents: Vec<(String, usize)>,
 }
 
-/// The commit that is to be made.
+/// The commit to make.
 #[derive(Clone, Debug, Deserialize, Serialize)]
 pub(super) struct Commit {
     pub(super) branch: String,
-    /// `None`: it is the branch's first.
+    /// `None`: this is the branch's first commit.
     pub(super) base: Option<String>,
-    /// `None`: the branch holds the files already, and only index or work tree lack them.
+    /// `None`: the branch already has the files, and only index or work tree lack them.
     pub(super) id: Option<String>,
     pub(super) message: String,
 }
 
-/// A file that is to come, to change or to go.
+/// A file to create, change or remove.
 #[derive(Clone, Debug, Deserialize, Serialize)]
 pub(super) struct Planned {
     pub(super) path: RawPath,
@@ -62,9 +62,9 @@ pub(super) struct Planned {
 pub(super) struct Version {
     /// As git writes it: `100644`, `100755` or `120000`.
     pub(super) mode: String,
-    /// What index and branch hold.
+    /// The blob in index and branch.
     pub(super) blob: String,
-    /// The id that git would give to the bytes in the work tree, line ends as they are there.
+    /// The blob id of the bytes in the work tree, with line ends as they are there.
     pub(super) work: String,
 }
 
@@ -94,7 +94,7 @@ impl RawPath {
         }
     }
 
-    /// For people.
+    /// The path for display.
     pub(super) fn shown(&self) -> String {
         match self {
             Self::Text(text) => text.clone(),
@@ -138,7 +138,7 @@ impl Intent {
         disk::flush_folder(&folder)
     }
 
-    /// What a command left behind.
+    /// The intent of an interrupted command, if there is one.
     pub(super) fn read(repository: &Repository) -> Result<Option<(Self, Contents)>, Error> {
         let path = repository.intent_path();
         let bytes = match fs::read(&path) {
@@ -171,19 +171,19 @@ impl Intent {
 }
 
 impl Version {
-    /// A file of git's own form.
+    /// A regular file, not executable.
     pub(super) fn plain(blob: ObjectId, work: ObjectId) -> Self {
         Self { mode: "100644".to_owned(), blob: blob.to_string(), work: work.to_string() }
     }
 }
 
-/// Names that nobody else uses.
+/// A random token for unique file names.
 fn token() -> String {
     format!("{:016x}", std::hash::RandomState::new().build_hasher().finish())
 }
 
 impl Repository {
-    /// What only this work tree's commands need to know of each other.
+    /// The folder that commands of this work tree share.
     pub(super) fn begun_folder(&self) -> PathBuf {
         self.git_dir().join("squad")
     }
@@ -192,7 +192,7 @@ impl Repository {
         self.begun_folder().join("intent")
     }
 
-    /// Waits until no other squad changes this work tree. The kernel frees the lock of a process that dies.
+    /// Waits until no other squad changes this work tree. If a process dies, the kernel releases its lock.
     pub(super) fn turn(&self) -> Result<Turn, Error> {
         let file = self.turn_file()?;
         file.lock().map_err(Error::io("lock", self.begun_folder()))?;
@@ -205,14 +205,14 @@ impl Repository {
         let path = folder.join("intent.lock");
         let file = File::options().create(true).truncate(false).write(true).open(&path);
         let file = file.map_err(Error::io("open", &path))?;
-        // Refused where another user made it, who then has shared it.
+        // Fails if another user created the file; that user has already shared it.
         let _ = self.sharing().open_directory(&folder).and_then(|()| self.sharing().open_file(&path));
         Ok(file)
     }
 
     fn is_anybody_at_work(&self) -> Result<bool, Error> {
         let file = self.turn_file()?;
-        // The child of a process that died has its lock too, until it has become the program that it is to be.
+        // A dead process's lock is inherited by a child it has just forked, until that child calls exec.
         for _ in 0..20 {
             if file.try_lock_shared().is_ok() {
                 return Ok(false);
@@ -222,7 +222,7 @@ impl Repository {
         Ok(true)
     }
 
-    /// What a command began in this work tree and was stopped in; `None` while it still goes on.
+    /// The interrupted command of this work tree; `None` also while a command is still running.
     pub(crate) fn begun(&self) -> Result<Option<Begun>, Error> {
         if !self.intent_path().exists() || self.is_anybody_at_work()? {
             return Ok(None);
@@ -243,7 +243,7 @@ pub(super) struct Turn {
 /// A command that was interrupted.
 #[derive(Clone, Debug, Eq, PartialEq, Serialize)]
 pub(crate) struct Begun {
-    /// As one types it after `squad`.
+    /// Without the leading `squad`.
     pub(crate) command: String,
     /// `None`: it makes no commit.
     pub(crate) branch: Option<String>,

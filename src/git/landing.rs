@@ -1,9 +1,9 @@
-//! Landing: files become one commit on the branch that the user has checked out.
+//! Landing: committing files to the branch that the user has checked out, in one commit.
 //!
-//! The order is: objects, intent, work tree, index, branch, and the intent goes. Killed between any two steps, the files
-//! are at worst new and untracked or new and staged, with the bytes they are to have; a commit that the user makes then
-//! can only add them. (The other order, branch first, would leave an index without them, and the user's next commit
-//! would delete them.) The next landing finishes what the intent says, or takes it back.
+//! The order is: write objects, intent, work tree, index; move the branch; remove the intent. After a kill between any
+//! two steps, the files are at worst new and untracked or new and staged, with their final bytes; a commit the user
+//! makes then can only add them. (Moving the branch first would leave an index without them, and the user's next commit
+//! would delete them.) The next landing finishes the intent or rolls it back.
 
 mod plan;
 
@@ -27,20 +27,20 @@ use super::{
 };
 use plan::{Plan, PlannedFile};
 
-/// How long a signing program may take before we believe that it waits for somebody.
+/// How long a signing program may take before we assume that it waits for the user.
 const SIGNING_PATIENCE: Duration = Duration::from_secs(10);
 
-/// How long another git may be changing the index before we say so: it may have died there.
+/// How long we wait for another git's index lock before reporting it: that git may have died.
 const OTHERS_PATIENCE: Duration = Duration::from_millis(100);
 
-/// New files for the user's branch.
+/// Files to commit to the user's branch.
 #[derive(Clone, Debug)]
 pub(crate) struct Change {
-    /// The command that lands it, as one types it after `squad`.
+    /// The command that lands it, without the leading `squad`.
     pub(crate) command: String,
-    /// The short name of the branch; it must be the one that is checked out.
+    /// The short name of the branch; it must be checked out.
     pub(crate) branch: String,
-    /// Whether the branch may be without a commit, so that this becomes its first.
+    /// Whether this may become the branch's first commit.
     pub(crate) allow_unborn: bool,
     /// Paths from the root of the work tree, with `/`.
     pub(crate) files: Vec<(String, Vec<u8>)>,
@@ -48,28 +48,28 @@ pub(crate) struct Change {
     pub(crate) message: String,
 }
 
-/// A file on the branch that is to change or to go. In index and work tree it must be as it is on the branch.
+/// A file on the branch to change or remove. Index and work tree must match the branch.
 #[derive(Clone, Debug)]
 pub(crate) struct Edit {
     pub(crate) path: String,
-    /// What the branch holds.
+    /// The content on the branch.
     pub(crate) old: Vec<u8>,
-    /// `None`: it goes.
+    /// `None`: remove the file.
     pub(crate) new: Option<Vec<u8>>,
 }
 
-/// What became of a [`Change`].
+/// The result of landing a [`Change`].
 ///
-/// Landed: the branch holds all the files, in this commit or before it. Files that the branch already held are only
-/// put back where index or work tree lack them; what the user did to them since then stays. NotLanded: nothing of
-/// the user's has changed, and the sentence says what stood against it.
+/// Landed: the branch has all the files, in this commit or before it. Files the branch already had are only restored
+/// where index or work tree lack them; the user's later changes to them stay. NotLanded: nothing of the user's has
+/// changed, and `reason` says why.
 #[derive(Clone, Debug, Eq, PartialEq)]
 pub(crate) enum Landing {
     Landed { commit: String },
     NotLanded { reason: String, hint: String },
 }
 
-/// Why an attempt ended before its goal.
+/// Why an attempt stopped.
 enum Stop {
     Refused { reason: String, hint: String },
     Failed(Error),
@@ -88,17 +88,17 @@ fn refuse<T>(reason: impl Into<String>, hint: impl Into<String>) -> Result<T, St
 const AGAIN: &str = "try again when it is done";
 
 impl Repository {
-    /// Makes one commit of these files, and of nothing else, on the branch that is checked out. See [`Landing`].
+    /// Commits these files, and nothing else, to the checked-out branch. See [`Landing`].
     pub(crate) fn land(&self, change: &Change, committer: Option<&Identity>, at: Timestamp) -> Result<Landing, Error> {
         land(self, change, committer, at)
     }
 
-    /// Finishes what a command of this work tree had begun when it was stopped, or takes it back. `None`: nothing.
+    /// Finishes or rolls back an interrupted command of this work tree. `None`: there is none.
     pub(crate) fn recover(&self, committer: Option<&Identity>, at: Timestamp) -> Result<Option<Recovered>, Error> {
         recover(self, &self.turn()?, committer, at)
     }
 
-    /// What stands against landing this now, and what to do about it. Writes nothing.
+    /// Why this cannot land now, and a hint. Writes nothing.
     pub(crate) fn obstacle(&self, change: &Change) -> Result<Option<(String, String)>, Error> {
         obstacle(self, change)
     }
@@ -130,7 +130,7 @@ fn try_to_land(
     committer: Option<&Identity>,
     at: Timestamp,
 ) -> Result<Landing, Error> {
-    // The branch moves under us only when the user or another landing commits at this very moment.
+    // The branch moves under us only if the user or another landing commits at the same moment.
     for _ in 0..3 {
         match attempt(repository, turn, change, begun, committer, at) {
             Ok(Some(commit)) => return Ok(Landing::Landed { commit: commit.to_string() }),
@@ -142,7 +142,7 @@ fn try_to_land(
     Ok(Landing::NotLanded { reason: format!("the branch {} kept changing", change.branch), hint: AGAIN.into() })
 }
 
-/// None: the branch moved meanwhile, and everything is as the branch has it.
+/// `None`: the branch moved meanwhile, and work tree and index match it.
 fn attempt(
     repository: &Repository,
     turn: &Turn,
@@ -153,7 +153,7 @@ fn attempt(
 ) -> Result<Option<ObjectId>, Stop> {
     let (root, base) = check_place(repository, change)?;
     let store = repository.objects();
-    // Three questions to git, which do not wait for each other.
+    // These three ask git, so run them in parallel.
     let (plan, attributes, signs) = thread::scope(|scope| {
         let attributes = scope.spawn(|| check_attributes(repository, change));
         let signs = scope.spawn(|| wants_signature(repository));
@@ -182,12 +182,12 @@ fn attempt(
     Ok(is_moved.then_some(commit))
 }
 
-/// What a thread answered. A panic goes on here.
+/// A thread's result. Its panic continues here.
 fn joined<T>(thread: thread::ScopedJoinHandle<'_, T>) -> T {
     thread.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic))
 }
 
-/// What stands against a change now, and what to do about it. Writes nothing.
+/// Why a change cannot land now, and a hint. Writes nothing.
 pub(super) fn obstacle(repository: &Repository, change: &Change) -> Result<Option<(String, String)>, Error> {
     let looked = || {
         let (root, base) = check_place(repository, change)?;
@@ -201,7 +201,7 @@ pub(super) fn obstacle(repository: &Repository, change: &Change) -> Result<Optio
     }
 }
 
-/// The work tree's root and the commit to build on, if this is a moment to commit.
+/// The work tree's root and the commit to build on, if the repository is ready for a commit.
 fn check_place<'a>(repository: &'a Repository, change: &Change) -> Result<(&'a Path, Option<ObjectId>), Stop> {
     let branch = &change.branch;
     let Some(root) = repository.work_dir() else {
@@ -231,8 +231,8 @@ fn check_place<'a>(repository: &'a Repository, change: &Change) -> Result<(&'a P
     }
 }
 
-/// With some attributes git stores other bytes than the work tree holds, through programs of the user's. A commit
-/// of the plain bytes would then look changed for ever.
+/// With some attributes git stores converted bytes, for example through the user's filter programs. A commit of the
+/// plain bytes would then always show as changed.
 fn check_attributes(repository: &Repository, change: &Change) -> Result<(), Stop> {
     let names = ["filter", "ident", "working-tree-encoding", "text", "eol"];
     let paths: String = change.files.iter().map(|(path, _)| format!("{path}\0")).collect();
@@ -258,7 +258,7 @@ fn check_attributes(repository: &Repository, change: &Change) -> Result<(), Stop
     Ok(())
 }
 
-/// The commit and what it is made of, in one pack.
+/// Writes the commit and its objects in one pack.
 fn write_commit(
     repository: &Repository,
     plan: &mut Plan,
@@ -322,8 +322,7 @@ fn date(at: Timestamp) -> String {
     format!("@{} +0000", at.as_second().max(0))
 }
 
-/// Gives work tree and index what they lack, then runs `finish`. Unless that answers true, both are as the branch has
-/// them.
+/// Updates work tree and index, then runs `finish`. Unless that returns true, both are set back to match the branch.
 fn apply(
     repository: &Repository,
     turn: &Turn,
@@ -351,7 +350,7 @@ fn apply(
             None => finish().map_err(Stop::Failed),
         }
     });
-    // Where the user has switched branches, reset or stashed meanwhile, it is done over.
+    // If the user has switched branches, reset or stashed meanwhile, settle again.
     if !matches!(carried_out, Ok(true)) || !transaction.is_undisturbed(&change.branch)? {
         transaction.settle_beside_others()?;
     }
@@ -387,7 +386,7 @@ fn planned(
                 Some(object) => object.bytes.clone(),
                 None => repository.objects().blob(&blob)?,
             };
-            // Where the file has the branch's own line ends, it keeps them.
+            // If the work tree's bytes were converted from the blob, convert the new ones too.
             let is_converted = matches!((file.old, &old), (Some(old), Some(version)) if old != *version.work.as_str());
             let mut version = Version::plain(blob, blob);
             if is_converted {
@@ -402,7 +401,7 @@ fn planned(
     Ok(Planned { path: RawPath::Text(file.path.clone()), old, new })
 }
 
-/// Moves the branch, and HEAD's reflog with it, from the commit we built on. False: it was no longer there.
+/// Moves the branch, with HEAD's reflog, from the commit we built on. False: the branch was no longer at it.
 fn move_branch(
     repository: &Repository,
     change: &Change,
@@ -419,14 +418,14 @@ fn move_branch(
     let answer = repository
         .call(&["update-ref"])
         .arguments(&arguments)
-        // Should we be killed, git may move the branch all the same.
+        // If we are killed, git may still move the branch.
         .holding(kept.handle())
         .variable("GIT_COMMITTER_NAME", &committer.name)
         .variable("GIT_COMMITTER_EMAIL", &committer.email)
         .variable("GIT_COMMITTER_DATE", &date(at))
         .run()?;
     if answer.is_success() {
-        // git flushes the ref and not the folder that it is in.
+        // git flushes the ref but not its folder.
         return repository.references().flush(&reference).map(|()| true);
     }
     let is_at_base = repository.references().read(&reference)? == base;
@@ -436,30 +435,30 @@ fn move_branch(
     Ok(false)
 }
 
-/// What became of a command that was stopped.
+/// The result of recovering an interrupted command.
 #[derive(Clone, Debug)]
 pub(crate) struct Recovered {
-    /// As one types it after `squad`.
+    /// Without the leading `squad`.
     pub(crate) command: String,
     /// `None`: it makes no commit.
     pub(crate) branch: Option<String>,
     pub(crate) paths: Vec<String>,
     pub(crate) outcome: Outcome,
-    /// Files that are neither as they were nor as they were to be: the user's, and left alone.
+    /// Files that match neither the old nor the new version: the user's, left alone.
     pub(crate) left: Vec<String>,
 }
 
 #[derive(Clone, Debug, Eq, PartialEq)]
 pub(crate) enum Outcome {
-    /// With the commit that holds it, where it makes one.
+    /// With its commit, if it makes one.
     Finished { commit: Option<String> },
-    /// Taken back, since something stands against it.
+    /// Rolled back, because it cannot land.
     Undone { reason: String, hint: String },
-    /// Left as it is, since something else goes on that has to end first.
+    /// Left as it is, because something else has to end first.
     Waits { reason: String, hint: String },
 }
 
-/// Finishes what a command that was stopped had begun, or takes it back.
+/// Finishes or rolls back an interrupted command.
 pub(super) fn recover(
     repository: &Repository,
     turn: &Turn,
@@ -514,11 +513,11 @@ pub(super) fn recover(
 
 fn is_on_branch(repository: &Repository, branch: &str, commit: &str) -> Result<bool, Error> {
     let branch = format!("refs/heads/{branch}");
-    // Whatever it cannot find is not there.
+    // A commit or branch that git cannot find counts as no.
     Ok(repository.call(&["merge-base", "--is-ancestor", commit, &branch]).run()?.is_success())
 }
 
-/// What was to be landed, from its intent.
+/// Rebuilds the change from its intent.
 fn change_of(begun: &Transaction<'_>, commit: &intent::Commit) -> Result<Change, Error> {
     let mut change = Change {
         command: begun.intent.command.clone(),

@@ -16,25 +16,25 @@ use super::{
     tree::{ObjectStore, Place, TreeEdit, check_path},
 };
 
-/// The one ref that holds everything.
+/// The ref of the ledger.
 pub(super) const REFERENCE: &str = "refs/squad/log";
 
-/// What all our refs begin with.
+/// The prefix of all our refs.
 const OWN: &str = "refs/squad/";
 
-/// What became of the files of several appends.
+/// The result of adding the files of several appends to the tree.
 enum Added {
     Tree(ObjectId),
-    /// Every file is there.
+    /// Every file was already there.
     Nothing,
-    /// Another file has the place of one of this append's.
+    /// This append's path is taken by a different file.
     Refused {
         part: usize,
         path: String,
     },
 }
 
-/// The append-only ledger: files that never change, in the tree of `refs/squad/log`, never checked out.
+/// The append-only ledger: files in the tree of `refs/squad/log` that never change and are never checked out.
 pub(crate) struct Ledger<'a> {
     repository: &'a Repository,
 }
@@ -50,11 +50,11 @@ impl<'a> Ledger<'a> {
         Self { repository }
     }
 
-    /// Adds files in one commit. When it returns Ok, they are on disk and flushed, and so is the ref.
+    /// Adds files in one commit. When it returns `Ok`, files and ref are flushed to disk.
     ///
-    /// A file that is there already with the same bytes is left alone, so an append may be repeated; with other
-    /// bytes, nothing is added. Waits for other writers, and with others who wait becomes one commit (see `queue`);
-    /// works while git packs, collects garbage or is in the middle of a merge.
+    /// Existing files with the same bytes are left alone, so an append may be repeated; if one has different bytes,
+    /// nothing is added. Waits for other writers, and shares one commit with other waiting appends (see `queue`); works
+    /// while git packs, collects garbage or is in the middle of a merge.
     pub(crate) fn append(
         &self,
         files: &[(String, Vec<u8>)],
@@ -81,7 +81,7 @@ impl<'a> Ledger<'a> {
         })
     }
 
-    /// Appends for us and for others who wait. Those whose files cannot be added are left to themselves.
+    /// Makes our append and the queued ones. A queued append that conflicts is left to its own writer.
     fn append_with(
         &self,
         mut others: Vec<Waiting>,
@@ -104,7 +104,7 @@ impl<'a> Ledger<'a> {
                 *objects = NewObjects::new(self.repository.hash());
             }
         })?;
-        // Before the lock goes, and they look.
+        // Acknowledge before the lock is released and the writers check.
         others.into_iter().for_each(Waiting::acknowledge);
         Ok(())
     }
@@ -113,7 +113,7 @@ impl<'a> Ledger<'a> {
         self.repository
     }
 
-    /// Waits until nobody of ours writes; until the lock is dropped nobody does.
+    /// Waits for the lock that keeps other squad writers out until it is dropped.
     pub(super) fn lock(&self) -> Result<LedgerLock, Error> {
         self.recovered(self.door()?.lock()?)
     }
@@ -122,8 +122,8 @@ impl<'a> Ledger<'a> {
         Door::open(&self.file("ledger.lock"), self.repository.sharing())
     }
 
-    /// Moves the ref to the commit that `next` makes of the tip; its new objects are written before. None: the tip is
-    /// where it should be, and is flushed.
+    /// Moves the ref to the commit that `next` builds on the tip, after writing its new objects. If `next` returns
+    /// `None`, the tip stays and is flushed.
     pub(super) fn advance(
         &self,
         next: impl Fn(Option<ObjectId>, &mut NewObjects) -> Result<Option<ObjectId>, Error>,
@@ -137,7 +137,7 @@ impl<'a> Ledger<'a> {
         mut next: impl FnMut(Option<ObjectId>, &mut NewObjects) -> Result<Option<ObjectId>, Error>,
     ) -> Result<(), Error> {
         let references = self.repository.references();
-        // The ref can move under our lock: `git fetch` knows only its own.
+        // The ref can move under our lock: `git fetch` only takes its own.
         for _ in 0..32 {
             let tip = references.read(REFERENCE)?;
             let mut objects = NewObjects::new(self.repository.hash());
@@ -147,8 +147,8 @@ impl<'a> Ledger<'a> {
                 return Ok(());
             };
             let draft = self.file("ledger.ref");
-            // What is created before the objects are awaited shares the file system's journal commit with them, and
-            // those commits are what an append costs.
+            // Files created before we wait for the objects share their file system journal commit, and journal commits
+            // are the main cost of an append.
             let packs = self.repository.packs();
             let pack = (!objects.is_empty()).then(|| packs.stage(&objects)).transpose()?;
             references.prepare(commit, &draft)?;
@@ -169,7 +169,7 @@ impl<'a> Ledger<'a> {
         Err(Error::Locked { path: self.repository.common_dir().join(REFERENCE) })
     }
 
-    /// Moves another ref of squad's from the value it is expected to have, durably. False: it has another one.
+    /// Durably moves another squad ref from its expected value. False: it has a different value.
     pub(super) fn point(&self, reference: &str, old: Option<ObjectId>, new: ObjectId) -> Result<bool, Error> {
         let mut lock = self.lock()?;
         let references = self.repository.references();
@@ -182,7 +182,7 @@ impl<'a> Ledger<'a> {
         Ok(moved)
     }
 
-    /// None: somebody is writing.
+    /// `None`: another writer holds the lock.
     pub(super) fn try_lock(&self) -> Result<Option<LedgerLock>, Error> {
         match self.door()?.try_lock()? {
             Attempt::Held(lock) => self.recovered(lock).map(Some),
@@ -190,19 +190,19 @@ impl<'a> Ledger<'a> {
         }
     }
 
-    /// Tidies up unless somebody is writing, who does it then.
+    /// Tidies up, unless somebody is writing: that writer does it then.
     pub(super) fn try_tidy(&self) {
         if let Ok(Some(lock)) = self.try_lock() {
             self.tidy(&lock);
         }
     }
 
-    /// Identifies what the ledger holds now; None: nothing was ever appended.
+    /// The ledger's newest commit; `None`: nothing was ever appended.
     pub(crate) fn tip(&self) -> Result<Option<String>, Error> {
         Ok(self.repository.references().read(REFERENCE)?.map(|tip| tip.to_string()))
     }
 
-    /// The ledger as it is now; it stays as it is while others append. None: nothing was ever appended.
+    /// The ledger as it is now, unaffected by later appends. `None`: nothing was ever appended.
     pub(crate) fn snapshot(&self) -> Result<Option<Snapshot>, Error> {
         match self.repository.references().read(REFERENCE)? {
             Some(tip) => self.snapshot_of(tip).map(Some),
@@ -210,7 +210,7 @@ impl<'a> Ledger<'a> {
         }
     }
 
-    /// The ledger as it was when this was its tip.
+    /// The ledger as it was at this tip.
     pub(crate) fn snapshot_at(&self, tip: &str) -> Result<Snapshot, Error> {
         self.snapshot_of(self.repository.parse_commit(tip)?)
     }
@@ -219,8 +219,8 @@ impl<'a> Ledger<'a> {
         Snapshot::open(self.repository.ledger_objects(), tip, self.repository.damage().clone())
     }
 
-    /// How many commits the ledger has, and the paths of files that any of them changed or removed: there are none
-    /// where nothing but squad wrote it. Compares every commit with each of its parents.
+    /// The number of commits, and the paths of files that any of them changed or removed: none, if only squad wrote to
+    /// the ledger. Compares every commit with each of its parents.
     pub(crate) fn history(&self) -> Result<(usize, Vec<String>), Error> {
         let patience = Duration::from_secs(3600);
         let count = self.repository.call(&["rev-list", "--count", REFERENCE]).patience(patience).succeed()?.text();
@@ -230,7 +230,7 @@ impl<'a> Ledger<'a> {
         Ok((count.parse().unwrap_or(0), paths.filter(|path| !path.is_empty()).collect()))
     }
 
-    /// The tree with the new files of several appends, its blobs and trees in `objects`.
+    /// Adds the files of several appends to the tip's tree, and the new blobs and trees to `objects`.
     fn add(
         &self,
         tip: Option<ObjectId>,
@@ -254,12 +254,12 @@ impl<'a> Ledger<'a> {
         if is_new { edit.finish(objects).map(Added::Tree) } else { Ok(Added::Nothing) }
     }
 
-    /// What it fails at is done by the next writer, and nothing that was acknowledged waits for it.
+    /// On failure the next writer tidies up; nothing that was acknowledged depends on it.
     fn tidy(&self, lock: &LedgerLock) {
         let _ = self.repository.tidy_packs(lock);
     }
 
-    /// If the last holder died before the end, what it had locked is free again.
+    /// Releases the ref locks of a holder that died.
     fn recovered(&self, mut lock: LedgerLock) -> Result<LedgerLock, Error> {
         let intent = lock.left_behind()?;
         let (references, draft) = (self.repository.references(), self.file("ledger.ref"));

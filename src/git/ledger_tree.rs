@@ -1,8 +1,8 @@
-//! Reading a ledger's tree, of which anything may be missing, broken, or made by somebody who means harm.
+//! Reading a ledger's tree. Any part may be missing, broken or malicious.
 //!
-//! What cannot be read is reported and passed over. A folder that stands in many places is read in the first few, so that
-//! the work grows with what is stored and not with what a few bytes unfold to. A folder that squad wrote stands in one
-//! place: the entries in it have names of their own.
+//! Unreadable objects are reported and skipped. A folder object that occurs at many paths is read at the first few
+//! only, so that a few stored bytes cannot expand into unbounded work. A folder written by squad occurs at one path
+//! only, since its entries have unique names.
 
 use std::cell::Cell;
 use std::collections::HashSet;
@@ -12,33 +12,33 @@ use gix::{ObjectId, objs::Tree, objs::tree};
 use super::{error::Error, tree::ObjectStore};
 use crate::model::{Damage, DamageKind, DamageLog};
 
-/// How deep folders may lie in each other. Ours are nine deep.
+/// The maximum nesting of folders. Ours are nine deep.
 pub(super) const DEPTH: usize = 64;
 
-/// How often in one walk a folder is read that was read before.
+/// How many folders one walk reads again.
 const REPEATS: usize = 8;
 
-/// What begins the name of a folder that could not be read when something was to be added to it: it moved one level
-/// down, into a new folder of its name.
+/// Name prefix of a displaced folder: it could not be read when a file was added to it, so it moved one level down,
+/// into a new folder of its name.
 pub(super) const LOST: &str = "lost~";
 
-/// The folder in place of one that cannot be read.
+/// The tree that replaces an unreadable folder.
 pub(super) fn in_place_of(lost: ObjectId) -> Tree {
     let entry = tree::Entry { mode: tree::EntryKind::Tree.into(), filename: format!("{LOST}{lost}").into(), oid: lost };
     Tree { entries: vec![entry] }
 }
 
-/// The folders that a walk has looked into.
+/// The folders that a walk has read.
 #[derive(Default)]
 pub(crate) struct Seen {
     folders: HashSet<ObjectId>,
     repeats: usize,
 }
 
-/// A file of a ledger: its path from the root and its object.
+/// An entry of a ledger: its path from the root and its object.
 pub(super) type Found = (String, ObjectId);
 
-/// Reads, and reports what it passes over.
+/// Reads trees, and reports what it skips.
 pub(super) struct Reader<'a> {
     pub(super) store: &'a ObjectStore,
     log: &'a DamageLog,
@@ -50,12 +50,12 @@ impl<'a> Reader<'a> {
         Self { store, log, is_whole: Cell::new(true) }
     }
 
-    /// Whether every object could be read so far.
+    /// Whether every object so far could be read.
     pub(super) fn is_whole(&self) -> bool {
         self.is_whole.get()
     }
 
-    /// What is there, unless it cannot be read.
+    /// The value, or `None` after reporting an unreadable object.
     pub(super) fn pass_over<T>(&self, path: &str, id: ObjectId, read: Result<T, Error>) -> Result<Option<T>, Error> {
         match read {
             Ok(value) => Ok(Some(value)),
@@ -77,7 +77,7 @@ impl<'a> Reader<'a> {
         self.pass_over(path, id, self.store.tree(&id))
     }
 
-    /// What stands at `path`. None: nothing, or the way to it cannot be read.
+    /// The entry at `path`. `None`: there is none, or a folder above it cannot be read.
     pub(super) fn find(&self, root: ObjectId, path: &str) -> Result<Option<(tree::EntryMode, ObjectId)>, Error> {
         let mut found: (tree::EntryMode, ObjectId) = (tree::EntryKind::Tree.into(), root);
         let mut way = String::new();
@@ -96,7 +96,7 @@ impl<'a> Reader<'a> {
         Ok(Some(found))
     }
 
-    /// Says of a folder that could not be read once, and moved down for that, that it still cannot be, or now can.
+    /// Reports whether a displaced folder is still unreadable or can be read now.
     fn look_at_displaced(&self, path: &str, id: ObjectId) -> Result<(), Error> {
         if path.rsplit('/').next().is_some_and(|name| name.starts_with(LOST)) && self.tree(path, id)?.is_some() {
             self.report(
@@ -109,7 +109,7 @@ impl<'a> Reader<'a> {
         Ok(())
     }
 
-    /// The folders and the files right in a folder, in the order of their names.
+    /// A folder's direct subfolders and files, ordered by name.
     pub(super) fn inside(&self, path: &str, id: ObjectId) -> Result<(Vec<Found>, Vec<Found>), Error> {
         let (mut folders, mut files) = (Vec::new(), Vec::new());
         for entry in self.tree(path, id)?.map(|tree| tree.entries).unwrap_or_default() {
@@ -128,7 +128,7 @@ impl<'a> Reader<'a> {
         Ok((folders, files))
     }
 
-    /// Every file below a folder, in the order of paths.
+    /// Every file below a folder, ordered by path.
     pub(super) fn files_below(&self, path: &str, id: ObjectId) -> Result<Vec<Found>, Error> {
         let mut all = Vec::new();
         self.walk(path, id, |file| {
@@ -139,7 +139,7 @@ impl<'a> Reader<'a> {
         Ok(all)
     }
 
-    /// Visits every file below a folder, a folder's own files before those of the folders in it.
+    /// Visits every file below a folder, its own files before those of its subfolders.
     pub(super) fn walk(
         &self,
         path: &str,
@@ -160,13 +160,13 @@ impl<'a> Reader<'a> {
         Ok(())
     }
 
-    /// Whether to look into a folder: not into one that stands in too many places, nor into one that lies too deep.
+    /// Whether to read a folder: not if it is repeated too often or nested too deep.
     pub(super) fn is_to_be_read(&self, path: &str, id: ObjectId, seen: &mut Seen) -> bool {
         seen.repeats += usize::from(!seen.folders.insert(id));
         let reason = if path.matches('/').count() >= DEPTH {
             format!("the folder lies deeper than {DEPTH}")
         } else if seen.repeats > REPEATS {
-            // From here on everything is read once.
+            // From here on each folder is read once.
             seen.repeats -= 1;
             "the folder is one of too many that are the same".to_owned()
         } else {

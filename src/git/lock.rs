@@ -10,7 +10,7 @@ use gix::ObjectId;
 
 use super::{disk, error::Error, objects::Sharing};
 
-/// The lock's file, open and not locked by us.
+/// The lock file, open but not locked by us.
 pub(super) struct Door {
     file: File,
     path: PathBuf,
@@ -29,12 +29,12 @@ impl Door {
             answer => answer,
         };
         let file = file.map_err(Error::io("open", path))?;
-        // Refused where another user made it, who then has shared it.
+        // Fails if another user created the file; that user has already shared it.
         let _ = sharing.open_file(path);
         Ok(Self { file, path: path.to_owned() })
     }
 
-    /// Takes the lock if nobody has it.
+    /// Takes the lock if it is free.
     pub(super) fn try_lock(self) -> Result<Attempt, Error> {
         match self.file.try_lock() {
             Ok(()) => Ok(Attempt::Held(self.held())),
@@ -54,27 +54,27 @@ impl Door {
     }
 }
 
-/// Whether somebody else has the lock.
+/// The result of trying to take the lock.
 pub(super) enum Attempt {
     Held(LedgerLock),
     Refused(Door),
 }
 
-/// A kernel lock, so it is free at the moment its holder dies. The file tells what the holder was about to do
-/// (`<ref> <new id>`), so that the next one can clear away what it left.
+/// A kernel lock, so it is released the moment its holder dies. The file records what the holder was about to do
+/// (`<ref> <new id>`), so that the next holder can clean up after it.
 pub(super) struct LedgerLock {
     file: File,
     path: PathBuf,
 }
 
-/// What a writer that died had begun.
+/// The ref update that a dead writer had started.
 pub(super) struct Intent {
     pub(super) reference: String,
     pub(super) new: String,
 }
 
 impl LedgerLock {
-    /// The intent of the last holder, if it did not come to the end of it.
+    /// The last holder's intent, if it did not finish.
     pub(super) fn left_behind(&mut self) -> Result<Option<Intent>, Error> {
         let mut content = String::new();
         let read = self.file.rewind().and_then(|()| self.file.read_to_string(&mut content));
@@ -93,7 +93,7 @@ impl LedgerLock {
         self.write("")
     }
 
-    // No flush: an intent speaks of processes that died, and a power cut leaves locks behind in any case.
+    // Not flushed: an intent only matters after a process died; a power cut leaves stale locks in any case.
     fn write(&mut self, content: &str) -> Result<(), Error> {
         let emptied = self.file.set_len(0).and_then(|()| self.file.rewind());
         let written = emptied.and_then(|()| disk::write(&mut self.file, &self.path, content.as_bytes()));

@@ -1,4 +1,4 @@
-//! Upkeep of the object database, git's own and that of the ledger's packs.
+//! Maintenance of the object database: git's own, and that of the ledger's packs.
 
 use std::time::Duration;
 
@@ -6,13 +6,13 @@ use serde::Serialize;
 
 use super::{error::Error, repository::Repository};
 
-/// Large repositories take their time.
+/// Large repositories take long.
 const PATIENCE: Duration = Duration::from_secs(3600);
 
-/// What was not packed yet, and what the ledger's packs are. git counts others by itself.
+/// Counts and sizes of loose objects and of the ledger's packs. git counts its own packs.
 #[derive(Clone, Copy, Debug, Default, Eq, PartialEq, Serialize)]
 pub(crate) struct Extent {
-    /// Objects that lie in a file of their own.
+    /// Loose objects.
     pub(crate) objects: usize,
     pub(crate) kibibytes: usize,
     pub(crate) packs: usize,
@@ -20,16 +20,16 @@ pub(crate) struct Extent {
 }
 
 impl Repository {
-    /// Folds what a run has left, and lets git do what it finds due, both in the background.
+    /// Folds the packs a run has left, and runs git's automatic maintenance, both in the background.
     pub(crate) fn maintain(&self) -> Result<(), Error> {
         self.fold_in_background()?;
         self.call(&["maintenance", "run", "--auto", "--quiet"]).detach()
     }
 
-    /// Packs all loose objects now, and the ledger's packs into one. git's lock keeps its own maintenance from doing
-    /// the same meanwhile, and an append survives both.
+    /// Packs all loose objects now, and folds the ledger's packs into one. git's lock keeps its own maintenance from
+    /// running at the same time, and an append survives both.
     pub(crate) fn pack(&self) -> Result<(), Error> {
-        // What a run packs, the next one removes.
+        // The first round packs the loose objects, the second removes them.
         for _ in 0..2 {
             let tasks = ["maintenance", "run", "--quiet", "--task=pack-refs", "--task=loose-objects"];
             self.call(&tasks).patience(PATIENCE).succeed()?;
@@ -37,9 +37,9 @@ impl Repository {
         self.fold_now()
     }
 
-    /// What `git fsck` finds wrong; empty is sound. Reads every object.
+    /// The errors `git fsck` reports; empty means sound. Reads every object.
     pub(crate) fn complaints(&self) -> Result<Vec<String>, Error> {
-        // Objects that nothing refers to are what every interrupted write leaves, git's own too.
+        // Every interrupted write leaves unreferenced objects, git's own writes too.
         let answer = self.call(&["fsck", "--full", "--no-dangling"]).patience(PATIENCE).run()?;
         let mut complaints = answer.complaints();
         complaints.retain(|line| !line.starts_with("notice:") && !line.starts_with("Checking "));

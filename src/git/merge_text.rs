@@ -1,11 +1,11 @@
-//! A three-way merge of texts, by `git merge-file`: what users expect of a merge is what git does.
+//! A three-way text merge by `git merge-file`, since users expect a merge to do what git does.
 
 use std::{fs, path::Path};
 
 use super::{error::Error, repository::Repository};
 
 impl Repository {
-    /// What becomes of `base` by the changes of both; `None` where they change the same lines.
+    /// `base` with the changes of both sides; `None` if they conflict.
     pub(crate) fn merged_text(&self, base: &[u8], ours: &[u8], theirs: &[u8]) -> Result<Option<Vec<u8>>, Error> {
         let folder = tempfile::tempdir().map_err(Error::io("write to", std::env::temp_dir()))?;
         let mut arguments = vec!["-p".to_owned(), "--quiet".to_owned()];

@@ -1,30 +1,30 @@
-//! The door to git: the only user of gix and of the `git` program.
+//! Git access: the only user of gix and of the `git` program.
 //!
 //! Paths, bytes and ids go in and out; nothing here knows what an entry or a decision is.
 //!
-//! | file | what it holds |
+//! | file | contents |
 //! |---|---|
 //! | `repository` | where the repository is, what is checked out |
-//! | `operation` | merges, rebases and the like that are going on |
+//! | `operation` | detects a merge, rebase or similar in progress |
 //! | `references`, `ref_lock` | reading refs, and moving the ledger's ref durably |
-//! | `disk` | the changes on disk, step by step |
+//! | `disk` | every write to disk, as separate steps |
 //! | `objects`, `recent`, `pack`, `quarantine` | writing objects so that neither a power cut nor git's gc loses them |
 //! | `tree` | reading folders of a commit, adding files to a tree |
 //! | `lock`, `queue`, `ledger`, `snapshot` | the append-only ledger on `refs/squad/log` |
-//! | `repair` | bringing back what of it was lost, and going on without the rest |
-//! | `ledger_tree` | reading it where parts of it are damaged |
-//! | `sync`, `union` | the ledgers of two clones become one |
-//! | `landing`, `checkout` | one commit of our files on the user's branch |
-//! | `intent`, `transaction`, `staging` | changes of work tree, index and branch that a kill leaves to be finished |
-//! | `work_tree` | snapshots of the work tree, and what changed between two of them |
-//! | `rescue` | what is not committed, kept before something of it goes, and given back |
-//! | `scrub` | taking something out of all that squad keeps |
-//! | `history` | revisions, where histories part, trailers, branches, what was removed |
-//! | `foreign` | files of somebody else's repository |
-//! | `program`, `maintenance` | running `git`, and letting it tidy up |
+//! | `repair` | recovering lost ledger objects, and carrying on without the rest |
+//! | `ledger_tree` | reading a ledger with damaged parts |
+//! | `sync`, `union` | merging the ledgers of two clones |
+//! | `landing`, `checkout` | committing our files to the user's branch |
+//! | `intent`, `transaction`, `staging` | changes to work tree, index and branch that can be finished after a kill |
+//! | `work_tree` | snapshots of the work tree, and the diff between two of them |
+//! | `rescue` | backing up uncommitted changes before they are removed, and restoring them |
+//! | `scrub` | removing content from everything squad stores |
+//! | `history` | revisions, merge bases, trailers, branches, removed files |
+//! | `foreign` | files of another repository |
+//! | `program`, `maintenance` | running `git`, and its maintenance |
 //!
-//! Reads stay in this process. The `git` program is asked where only it knows the answer (identity, attributes,
-//! signing), where gix would damage the index, and for every ref of a reftable repository.
+//! Reads stay in this process. The `git` program runs where only it knows the answer (identity, attributes, signing),
+//! where gix would damage the index, and for every ref of a reftable repository.
 
 mod bundle;
 mod checkout;

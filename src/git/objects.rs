@@ -1,4 +1,4 @@
-//! Objects before they are written, and who may read them afterwards.
+//! Objects that are not written yet, and the permissions they get.
 
 use std::{
     collections::HashSet,
@@ -10,7 +10,7 @@ use gix::{ObjectId, hash, objs};
 
 use super::error::Error;
 
-/// Objects that are computed and not written yet, in the order in which they refer to each other.
+/// Objects that are computed but not written yet, each after the objects it refers to.
 pub(super) struct NewObjects {
     hash: hash::Kind,
     objects: Vec<NewObject>,
@@ -52,22 +52,22 @@ impl NewObjects {
 
 /// The id that git gives to an object.
 pub(super) fn identify(hash: hash::Kind, kind: objs::Kind, bytes: &[u8]) -> Result<ObjectId, Error> {
-    // Hashing fails only on bytes made to collide, which nothing of ours can be.
+    // Hashing fails only on crafted collisions, which our content cannot be.
     objs::compute_hash(hash, kind, bytes)
         .map_err(|cause| Error::Damaged { path: PathBuf::from("a new object"), what: cause.to_string() })
 }
 
-/// The id that git gives to a text in a repository of the usual kind, whatever kind this one is.
+/// The id that git gives to a text in a SHA-1 repository, whatever hash this one uses.
 pub(crate) fn sha1_of_blob(bytes: &[u8]) -> Option<String> {
     identify(hash::Kind::Sha1, objs::Kind::Blob, bytes).ok().map(|id| id.to_string())
 }
 
-/// How other users may use what we write: `core.sharedRepository`.
+/// Other users' access to the files we write: `core.sharedRepository`.
 #[derive(Clone, Copy, Debug, Default, Eq, PartialEq)]
 pub(super) enum Sharing {
     #[default]
     Umask,
-    /// Permission bits that everything gets in addition, whatever the umask says.
+    /// Permission bits added to everything, whatever the umask.
     Grant(u32),
 }
 
@@ -83,7 +83,7 @@ impl Sharing {
         }
     }
 
-    /// A folder that others may write into, its group handed down.
+    /// Lets others write into a folder; new files inherit its group.
     pub(super) fn open_directory(self, path: &Path) -> io::Result<()> {
         match self {
             Self::Umask => Ok(()),
@@ -98,7 +98,7 @@ impl Sharing {
         }
     }
 
-    /// A file that nobody changes.
+    /// For a file that never changes.
     pub(super) fn open_object(self, path: &Path) -> io::Result<()> {
         match self {
             Self::Umask => Ok(()),

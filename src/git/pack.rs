@@ -1,13 +1,12 @@
-//! Packs of ours: how everything that squad writes gets into the object database.
+//! Our packs: everything squad writes enters the object database as a pack.
 //!
-//! `git gc --prune=now` removes what nothing led to when it began, however new: loose objects, and packs that it listed
-//! before their ref moved. What it leaves alone is a pack with a `.keep` file. So a pack is written in this order:
-//! `pack-X.keep`, `pack-X.pack`, `pack-X.idx`, all at the disk; then its writer moves the ref, waits until that is
-//! durable, and removes the `.keep`. The writer holds a kernel lock on the `.keep`: one that nobody holds was left by
-//! the dead.
+//! `git gc --prune=now` removes everything that was unreferenced when it started, however new: loose objects, and packs
+//! that it listed before their ref moved. It only spares packs with a `.keep` file. So a pack is written in this order:
+//! `pack-X.keep`, `pack-X.pack`, `pack-X.idx`, all flushed; then its writer moves the ref, waits until that is durable,
+//! and removes the `.keep`. The writer holds a kernel lock on the `.keep`: an unlocked one was left by a dead writer.
 //!
-//! An index gets its name when it is whole, and before that git does not see the pack. No name is one that `git prune`
-//! takes for a temporary file of its own and removes.
+//! An index gets its final name only when it is complete; until then git does not see the pack. Our names never look
+//! like git's own temporary files, which `git prune` removes.
 
 mod encode;
 mod fold;
@@ -28,16 +27,16 @@ use super::{
 };
 use encode::{Encoded, Encoder};
 
-/// How the names of our packs begin: `squad` in letters of 8 bits. git takes any name of the right length.
+/// The prefix of our packs' names: `squad` as hexadecimal ASCII. git accepts any name of the right length.
 const OWN: &str = "pack-7371756164";
 
-/// What a `.keep` of ours says.
+/// The start of our `.keep` files.
 const KEPT_BY: &str = "squad";
 
-/// An index that is not whole, perhaps.
+/// The extension of an index that may be incomplete.
 const UNFINISHED: &str = "idx.unfinished";
 
-/// Where a repository has its packs.
+/// A repository's pack folder.
 #[derive(Clone, Debug)]
 pub(super) struct PackFolder {
     folder: PathBuf,
@@ -46,19 +45,19 @@ pub(super) struct PackFolder {
     sharing: Sharing,
 }
 
-/// What a pack of ours is made of.
+/// The kind of one of our packs.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
 enum Content {
-    /// Whole objects, of one writer.
+    /// Whole objects from one writer.
     Written,
-    /// Whole objects, of several packs.
+    /// Whole objects from several packs.
     Folded,
-    /// Made by git: an entry may be what it differs in from another.
+    /// Made by git; may contain deltas.
     Deltas,
 }
 
 impl Content {
-    /// With the digit that tells it in a name.
+    /// Each kind with its digit in a pack's name.
     const ALL: [(Self, char); 3] = [(Self::Written, '0'), (Self::Folded, '1'), (Self::Deltas, '2')];
 }
 
@@ -67,15 +66,15 @@ impl PackFolder {
         Self { folder: common_dir.join("objects").join("pack"), common_dir: common_dir.to_owned(), hash, sharing }
     }
 
-    /// Writes the objects as one pack, which git leaves alone until the answer is published and released.
+    /// Writes the objects as one pack, which git keeps until the result is published and dropped.
     pub(super) fn stage(&self, objects: &NewObjects) -> Result<NewPack<'_>, Error> {
         let encoded = self.encode(objects).map_err(Error::io("write to", &self.folder))?;
         let keep = Keep::take(self)?;
         self.write(keep.name.clone(), Some(keep), &encoded)
     }
 
-    /// Writes the objects, durably. git leaves them alone until the answer is dropped: to be done when the ref that
-    /// leads to them has moved, durably.
+    /// Writes the objects, durably. git keeps them until the result is dropped: do that once the ref that references
+    /// them has durably moved.
     pub(super) fn add(&self, objects: &NewObjects) -> Result<Kept, Error> {
         self.stage(objects)?.publish()
     }
@@ -97,22 +96,22 @@ impl PackFolder {
         self.folder.join(format!("{name}.{kind}"))
     }
 
-    /// One that no pack ever had.
+    /// A unique name for a new pack.
     fn name(&self, content: Content) -> String {
         let id = uuid::Uuid::now_v7().simple().to_string();
         let digit = Content::ALL.iter().find(|(other, _)| *other == content).map_or('0', |(_, digit)| *digit);
         let length = "pack-".len() + self.hash.len_in_hex();
-        // The first digits of the time are the same for decades.
+        // Skip the first digits of the time, which stay the same for decades.
         format!("{:0<length$}", format!("{OWN}{digit}{}", &id[3..]))
     }
 
-    /// Whether a name is one that we gave to a pack.
+    /// The kind of a pack, from its name; `None`: the pack is not ours.
     fn content_of(&self, name: &str) -> Option<Content> {
         let rest = name.strip_prefix(OWN).filter(|_| name.len() == "pack-".len() + self.hash.len_in_hex())?;
         Content::ALL.iter().find(|(_, digit)| rest.starts_with(*digit)).map(|(content, _)| *content)
     }
 
-    /// The index first: without it, the rest is not there for git.
+    /// The index first: without it, git does not see the rest.
     fn remove(&self, name: &str) -> io::Result<()> {
         ["idx", UNFINISHED, "pack"].iter().try_for_each(|kind| disk::remove(&self.file(name, kind)))
     }
@@ -122,11 +121,11 @@ impl PackFolder {
     }
 }
 
-/// A `.keep` of ours, locked; dropped, it is gone.
+/// Our locked `.keep` file; dropping it deletes the file.
 struct Keep {
     name: String,
     path: PathBuf,
-    /// Holds the lock, and is closed after the file is gone.
+    /// Holds the lock, and is closed after the file is deleted.
     file: File,
 }
 
@@ -148,7 +147,7 @@ impl Keep {
             let is_locked = file.try_lock().is_ok();
             let keep = Self { name, path, file };
             written.and_then(|()| packs.sharing.open_object(&keep.path)).map_err(failed)?;
-            // Before it was locked somebody may have taken it for one of the dead.
+            // Before we locked it, another process may have removed it as stale.
             if is_locked && keep.path.exists() {
                 return Ok(keep);
             }
@@ -159,12 +158,12 @@ impl Keep {
 
 impl Drop for Keep {
     fn drop(&mut self) {
-        // One that stays is found to be of the dead.
+        // If this fails, the file is later removed as stale.
         let _ = disk::remove(&self.path);
     }
 }
 
-/// A pack on its way; dropped, it is gone.
+/// A pack being written; dropping it before it is published deletes it.
 pub(super) struct NewPack<'a> {
     packs: &'a PackFolder,
     name: String,
@@ -183,15 +182,15 @@ impl NewPack<'_> {
         written.map_err(|cause| Error::io("write", &self.packs.folder)(cause))
     }
 
-    /// Gives the index its name. Where the file system keeps the order, no later change of names is durable before
-    /// this one; elsewhere this is durable now.
+    /// Gives the index its final name. If the file system keeps the order, no later rename is durable before this one;
+    /// otherwise this one is durable on return.
     pub(super) fn publish(mut self) -> Result<Kept, Error> {
         let keeps_order = self.packs.keeps_order();
         for (file, path) in &self.files {
             disk::reach_disk(file, path, keeps_order).map_err(Error::io("flush", path))?;
         }
         let [unfinished, index] = [UNFINISHED, "idx"].map(|kind| self.packs.file(&self.name, kind));
-        // Closed, or Windows would not rename it.
+        // Close it, since Windows does not rename open files.
         self.files.clear();
         disk::rename(&unfinished, &index).map_err(Error::io("write", &index))?;
         self.is_published = true;
@@ -209,13 +208,13 @@ impl Drop for NewPack<'_> {
     fn drop(&mut self) {
         self.files.clear();
         if !self.is_published {
-            // Or the next one who tidies up does it. The `.keep` goes after this.
+            // If this fails, the next tidy-up does it. The `.keep` is removed after this.
             let _ = self.packs.remove(&self.name);
         }
     }
 }
 
-/// A pack that git leaves alone until this is dropped.
+/// A pack that git keeps until this is dropped.
 #[must_use = "dropped before the ref has moved, the pack may go"]
 pub(super) struct Kept {
     packs: PackFolder,
@@ -224,14 +223,14 @@ pub(super) struct Kept {
 }
 
 impl Kept {
-    /// Whoever has it open holds the lock.
+    /// A handle to the `.keep` file; whoever has it open holds the lock.
     pub(super) fn handle(&self) -> Option<File> {
         self.keep.as_ref()?.file.try_clone().ok()
     }
 
-    /// Nothing leads to it, and nothing will.
+    /// Deletes a pack that nothing references.
     pub(super) fn discard(self) {
-        // The `.keep` goes last, with the rest of this.
+        // The `.keep` is deleted last, when `self` is dropped.
         let _ = self.packs.remove(&self.name);
     }
 }

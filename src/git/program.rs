@@ -13,17 +13,17 @@ use std::{
 use super::{disk, error::Error};
 use crate::program::{Program, Programs, Unfit, Variables};
 
-/// What the module may know of the world: it never reads the process environment itself.
+/// Everything this module knows about the environment; it never reads the process environment itself.
 #[derive(Clone)]
 pub(crate) struct Environment {
-    /// The `git` program: its whole path, or a name to look up.
+    /// The `git` program: an absolute path, or a name to look up.
     pub(super) git: PathBuf,
     pub(super) programs: Programs,
-    /// All variables that `git` is given: `PATH`, `HOME`, `GIT_CONFIG_GLOBAL`, `GIT_AUTHOR_NAME`, …
+    /// All variables passed to `git`: `PATH`, `HOME`, `GIT_CONFIG_GLOBAL`, `GIT_AUTHOR_NAME`, …
     pub(super) variables: Variables,
 }
 
-/// Without the variables: some hold secrets.
+/// Omits the variables: some hold secrets.
 impl fmt::Debug for Environment {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("Environment").field("git", &self.git).finish_non_exhaustive()
@@ -31,7 +31,7 @@ impl fmt::Debug for Environment {
 }
 
 impl Environment {
-    /// For somebody who works in `directory`.
+    /// For a user working in `directory`.
     pub(crate) fn new(git: PathBuf, directory: &Path, mut variables: Variables) -> Self {
         let programs = Programs::new(directory, &variables);
         programs.restrict(&mut variables);
@@ -47,9 +47,9 @@ impl Environment {
     }
 }
 
-/// Variables with which git tells a hook where it is. Inside a hook they name the caller's repository and index,
-/// perhaps a temporary one, so we look for ourselves. From `git rev-parse --local-env-vars`, without those that
-/// carry settings.
+/// Variables that tell a hook which repository it runs in. They name the caller's repository and index, perhaps a
+/// temporary one, so we remove them and discover the repository ourselves. From `git rev-parse --local-env-vars`,
+/// without those that carry settings.
 const PLACES: [&str; 14] = [
     "GIT_ALTERNATE_OBJECT_DIRECTORIES",
     "GIT_COMMON_DIR",
@@ -67,16 +67,16 @@ const PLACES: [&str; 14] = [
     "GIT_WORK_TREE",
 ];
 
-/// Variables through which a program that signs could find a person to ask.
+/// Variables through which a signing program could prompt the user.
 const PEOPLE: [&str; 4] = ["DISPLAY", "GPG_TTY", "SSH_ASKPASS", "WAYLAND_DISPLAY"];
 
-/// Settings of every call: no hook runs, what is written is flushed, paths are paths and not patterns.
+/// Settings of every call: no hook runs, writes are flushed, paths are literal and not patterns.
 const SETTINGS: [&str; 7] =
     ["--literal-pathspecs", "-c", "core.hooksPath=/dev/null", "-c", "core.fsync=all", "-c", "core.fsyncMethod=fsync"];
 
 const PATIENCE: Duration = Duration::from_secs(60);
 
-/// One call of the `git` program, without a terminal and without anybody to ask.
+/// One call of the `git` program, without a terminal and without prompts.
 pub(super) struct Call {
     command: Result<Command, Unfit>,
     shown: String,
@@ -106,7 +106,7 @@ impl Call {
             .envs(&environment.variables)
             .env("LC_ALL", "C")
             .env("GIT_TERMINAL_PROMPT", "0")
-            // A program that is to ask for a secret fails at once instead of waiting for one.
+            // Asking for a password fails at once instead of waiting for one.
             .env("GIT_ASKPASS", "false")
             .env("SSH_ASKPASS_REQUIRE", "force")
             .args(SETTINGS)
@@ -140,7 +140,8 @@ impl Call {
         self
     }
 
-    /// Keeps a file, and the lock on it, open for as long as git runs, whatever becomes of us. git may read it.
+    /// Keeps a file, and the lock on it, open for as long as git runs, even if we die. It becomes git's stdin, unless
+    /// the call has input.
     pub(super) fn holding(mut self, file: Option<File>) -> Self {
         self.held = file;
         self
@@ -151,7 +152,7 @@ impl Call {
         self
     }
 
-    /// Runs it to its end; any exit status is an answer. Err: it could not be started or did not end in time.
+    /// Runs it to its end; any exit status is `Ok`. `Err`: it could not be started or did not end in time.
     pub(super) fn run(mut self) -> Result<Answer, Error> {
         let (shown, input) = (self.shown.clone(), std::mem::take(&mut self.input));
         let mut failure = None;
@@ -170,17 +171,17 @@ impl Call {
         talk(child, input, self.patience).map_err(|cause| self.failure(cause))
     }
 
-    /// Runs it and insists on success.
+    /// Runs it; a failing exit status is an error.
     pub(super) fn succeed(self) -> Result<Answer, Error> {
         let command = self.shown.clone();
         let answer = self.run()?;
         if answer.is_success() { Ok(answer) } else { Err(Error::Program { command, message: answer.complaint() }) }
     }
 
-    /// Starts it and leaves it alone.
+    /// Starts it in the background.
     pub(super) fn detach(mut self) -> Result<(), Error> {
         let mut child = self.spawn(None, Stdio::null)?;
-        // Somebody has to wait for it, or it stays a zombie for as long as we live.
+        // Without a wait the child would stay a zombie for as long as we live.
         thread::spawn(move || child.wait());
         Ok(())
     }
@@ -202,18 +203,18 @@ impl Answer {
         self.status.success()
     }
 
-    /// What it printed, without the last line break.
+    /// Its stdout, without trailing white space.
     pub(super) fn text(&self) -> String {
         String::from_utf8_lossy(&self.stdout).trim_end().to_owned()
     }
 
-    /// Every line that it complained with.
+    /// The non-empty lines of stderr.
     pub(super) fn complaints(&self) -> Vec<String> {
         let text = String::from_utf8_lossy(&self.stderr);
         text.lines().map(str::trim).filter(|line| !line.is_empty()).map(str::to_owned).collect()
     }
 
-    /// The most telling line of what it complained about.
+    /// The line of stderr that best tells what went wrong.
     pub(super) fn complaint(&self) -> String {
         let lines = self.complaints();
         let is_telling = |line: &&String| line.starts_with("fatal: ") || line.starts_with("error: ");
@@ -222,11 +223,11 @@ impl Answer {
     }
 }
 
-/// Feeds the child and reads both its outputs at once, so that no pipe can fill up and block it.
+/// Writes the child's input and reads both outputs at once, so that no pipe can fill up and block it.
 fn talk(mut child: Child, input: Vec<u8>, patience: Duration) -> Result<Answer, String> {
     let deadline = Instant::now() + patience;
     if let Some(mut stdin) = child.stdin.take() {
-        // A child that ends without reading everything breaks the pipe; its status tells the rest.
+        // If the child ends without reading everything, the pipe breaks; its exit status tells what happened.
         thread::spawn(move || stdin.write_all(&input));
     }
     let stdout = reader(child.stdout.take());
@@ -249,16 +250,16 @@ fn reader(pipe: Option<impl Read + Send + 'static>) -> mpsc::Receiver<Vec<u8>> {
     thread::spawn(move || {
         let mut bytes = Vec::new();
         if let Some(mut pipe) = pipe {
-            // What was read before an error is still worth showing.
+            // Output read before an error is still worth showing.
             let _ = pipe.read_to_end(&mut bytes);
         }
-        // Nobody listens any more when the time is over.
+        // The receiver is gone after a timeout.
         let _ = sender.send(bytes);
     });
     receiver
 }
 
-/// The pipes are closed by now, so the end is near: the first look nearly always succeeds.
+/// The pipes are closed by now, so the first check nearly always succeeds.
 fn wait(child: &mut Child, deadline: Instant) -> io::Result<Option<ExitStatus>> {
     loop {
         match child.try_wait()? {
@@ -269,8 +270,8 @@ fn wait(child: &mut Child, deadline: Instant) -> io::Result<Option<ExitStatus>> 
     }
 }
 
-/// A group of its own: the terminal's Ctrl-C does not stop git halfway, a program that asks at the terminal is
-/// stopped instead of answered, and all of it can be killed together.
+/// Runs git in its own process group: Ctrl-C does not stop it halfway, a program that reads from the terminal is
+/// stopped, and the whole group can be killed together.
 #[cfg(unix)]
 fn own_process_group(command: &mut Command) {
     std::os::unix::process::CommandExt::process_group(command, 0);
@@ -279,7 +280,7 @@ fn own_process_group(command: &mut Command) {
 #[cfg(not(unix))]
 fn own_process_group(_command: &mut Command) {}
 
-/// Whether there is a process with this id, as far as we can tell.
+/// Whether a process with this id exists, as far as we can tell.
 #[cfg(unix)]
 pub(super) fn is_alive(id: i32) -> bool {
     let Some(process) = rustix::process::Pid::from_raw(id) else { return false };
@@ -294,7 +295,7 @@ pub(super) fn is_alive(_id: i32) -> bool {
 fn kill(child: &mut Child) {
     #[cfg(unix)]
     if let Some(group) = i32::try_from(child.id()).ok().and_then(rustix::process::Pid::from_raw) {
-        // It may just have ended by itself.
+        // It may have ended just now.
         let _ = rustix::process::kill_process_group(group, rustix::process::Signal::KILL);
     }
     let _ = child.kill();

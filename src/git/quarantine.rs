@@ -1,8 +1,8 @@
-//! Where git writes what it makes for us: trees of an index, a signed commit.
+//! A temporary object directory for objects git makes for us: trees of an index, a signed commit.
 //!
-//! In the repository itself they would be loose objects, which a `git gc --prune=now` beside us removes as long as
-//! nothing leads to them. So git writes them into a folder of their own, from which they are taken into a pack of ours.
-//! To keep the files of an index, for example:
+//! In the repository itself they would be unreferenced loose objects, which a concurrent `git gc --prune=now` removes.
+//! So git writes them to a separate folder, and we copy them into a pack of ours. To store the files of an index, for
+//! example:
 //!
 //! ```text
 //! let quarantine = Quarantine::new(repository)?;
@@ -24,7 +24,7 @@ use super::{
     repository::Repository, tree::ObjectStore,
 };
 
-/// Dropped, it is gone with all that was not taken.
+/// Dropping it deletes the folder and every object that was not taken.
 pub(super) struct Quarantine<'a> {
     repository: &'a Repository,
     folder: TempDir,
@@ -45,12 +45,12 @@ impl<'a> Quarantine<'a> {
         self.folder.path().join("objects")
     }
 
-    /// A call that writes its objects here, and sees those of the repository too.
+    /// Makes a call write its objects here; it can also read those of the repository.
     pub(super) fn call(&self, call: Call) -> Call {
         call.variable("GIT_OBJECT_DIRECTORY", &self.objects_directory().to_string_lossy())
     }
 
-    /// Lets git see objects that are not in the repository yet.
+    /// Makes objects visible to git that are not in the repository yet.
     pub(super) fn put(&self, objects: &NewObjects) -> Result<(), Error> {
         let (hash, sharing) = (self.repository.hash(), self.repository.sharing());
         PackFolder::new(self.folder.path(), hash, sharing).add(objects).map(drop)
@@ -60,8 +60,7 @@ impl<'a> Quarantine<'a> {
         ObjectStore::new(&self.objects_directory(), self.repository.hash(), Recent::default())
     }
 
-    /// Adds an object that git made.
-    /// Returns its size.
+    /// Adds an object that git made to `objects`. Returns its size.
     pub(super) fn take(&self, id: ObjectId, kind: objs::Kind, objects: &mut NewObjects) -> Result<usize, Error> {
         let bytes = self.store().bytes(&id, kind)?;
         let size = bytes.len();
@@ -83,7 +82,7 @@ impl<'a> Quarantine<'a> {
             }
             for file in fs::read_dir(folder.path()).map_err(Error::io("read", folder.path()))?.flatten() {
                 let name = format!("{start}{}", file.file_name().to_string_lossy());
-                // Something else is a file that git has not finished.
+                // Other names are files that git has not finished.
                 ids.extend(parse_id(name.as_bytes(), self.repository.hash()));
             }
         }
@@ -91,8 +90,8 @@ impl<'a> Quarantine<'a> {
         Ok(ids)
     }
 
-    /// Adds a tree and those below it, but for those that stand in the same place below `base`, which something is to
-    /// lead to. git makes none that are there already; they may be going, so they are added too.
+    /// Adds a tree and its subtrees to `objects`, except those at the same path below `base`, which must be referenced.
+    /// git does not rewrite trees that already exist, but gc may be removing them, so they are added too.
     pub(super) fn take_trees(
         &self,
         tree: ObjectId,

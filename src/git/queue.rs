@@ -1,9 +1,9 @@
-//! Appends that wait while another writer holds the ledger's lock, for the next holder to make with its own.
+//! Appends that wait while another writer holds the ledger lock. The next holder writes them together with its own.
 //!
-//! Each leaves its files here and waits. Who has the lock next adds all of them in one commit, and once that is durable
-//! gives each file its other name. That name alone is an acknowledgement: a writer that does not find it takes the
-//! lock and appends for itself, which does no harm where it was done already. So nothing here is ever flushed, what is
-//! torn or was left by the dead is harmless, and whatever is deleted here costs time only.
+//! Each waiting writer leaves its files here. The next lock holder adds all of them in one commit and, once the commit
+//! is durable, renames each entry from `.wait` to `.done`. Only that name is an acknowledgement: a writer that does not
+//! find it takes the lock and appends for itself, which is harmless if the append was already made. So nothing here is
+//! ever flushed, torn or stale entries are harmless, and deleting an entry only costs time.
 
 use std::{
     fs::{self, DirEntry},
@@ -29,17 +29,17 @@ pub(super) type Files = Vec<(String, Vec<u8>)>;
 const WAITS: &str = "wait";
 const DONE: &str = "done";
 
-/// Larger appends are made by their own writers.
+/// A larger append is not queued; its writer waits for the lock.
 const HEAVY: usize = 256 << 10;
 
-/// How many bytes of others one writer takes with it.
+/// How many bytes of other writers one commit includes.
 const LOAD: usize = 4 << 20;
 
-/// How long one who waits sleeps between two looks: an append takes about a millisecond.
+/// Pause between two checks while waiting: an append takes about a millisecond.
 const SHORTEST: Duration = Duration::from_micros(200);
 const LONGEST: Duration = Duration::from_millis(2);
 
-/// What nobody came back for is removed after this time.
+/// Abandoned entries are removed after this time.
 const STALE: Duration = Duration::from_secs(3600);
 
 pub(super) struct Queue {
@@ -48,12 +48,12 @@ pub(super) struct Queue {
     sharing: Sharing,
 }
 
-/// An append of ours that waits; dropped, it waits no more.
+/// Our own queued append; dropping it removes it from the queue.
 pub(super) struct Ticket {
     path: PathBuf,
 }
 
-/// An append of somebody who waits.
+/// A queued append of another writer.
 pub(super) struct Waiting {
     path: PathBuf,
     pub(super) files: Files,
@@ -64,7 +64,7 @@ impl Queue {
         Self { folder, hash, sharing }
     }
 
-    /// None: it cannot wait here, for whatever reason, and is to wait for the lock itself.
+    /// `None`: the append cannot be queued, for whatever reason; the caller waits for the lock instead.
     pub(super) fn join(&self, files: &[(String, Vec<u8>)]) -> Option<Ticket> {
         if files.iter().map(|(_, bytes)| bytes.len()).sum::<usize>() > HEAVY {
             return None;
@@ -72,7 +72,7 @@ impl Queue {
         let texts: Option<Vec<_>> =
             files.iter().map(|(path, bytes)| Some((path, std::str::from_utf8(bytes).ok()?))).collect();
         let bytes = serde_json::to_vec(&texts?).ok()?;
-        // By the name it is known whether all of the content is there.
+        // The file name is its content hash, so a torn write is detected.
         let id = identify(self.hash, objs::Kind::Blob, &bytes).ok()?;
         let name = format!("{id}-{}.{WAITS}", uuid::Uuid::now_v7().simple());
         let path = self.folder.join(name);
@@ -89,7 +89,7 @@ impl Queue {
         Some(ticket)
     }
 
-    /// Everybody who waits, but for those whose files cannot be added at all. For the holder of the lock.
+    /// All queued appends except those whose files can never be added. For the lock holder.
     pub(super) fn waiting(&self) -> Vec<Waiting> {
         let mut found = Vec::new();
         let mut load = 0;
@@ -108,7 +108,7 @@ impl Queue {
         found
     }
 
-    /// None: not everything of it is there, or no longer, or it is none of ours.
+    /// `None`: the entry is incomplete, gone, or not ours.
     fn read(&self, path: &Path) -> Option<(Files, usize)> {
         let bytes = fs::read(path).ok()?;
         let id = identify(self.hash, objs::Kind::Blob, &bytes).ok()?.to_string();
@@ -121,10 +121,10 @@ impl Queue {
 }
 
 impl Ticket {
-    /// Waits until somebody has made the append, durably (None), or until the lock is free and it is ours to make.
+    /// Waits until another writer has made the append durable (`None`), or until we get the lock and make it ourselves.
     ///
-    /// It looks from time to time, and does not wait in line for the lock: a line that is overtaken by those who just
-    /// come would have the one wait whose append was made long ago.
+    /// It polls instead of blocking on the lock: newcomers can overtake blocked waiters, so a waiter could stay blocked
+    /// long after its append was made.
     pub(super) fn wait(self, mut door: Door) -> Result<Option<LedgerLock>, Error> {
         let mut pause = SHORTEST;
         loop {
@@ -133,7 +133,7 @@ impl Ticket {
                 return Ok(None);
             }
             match door.try_lock()? {
-                // Made just now, perhaps.
+                // The append may have been made just now.
                 Attempt::Held(lock) => return Ok(if self.is_done() { None } else { Some(lock) }),
                 Attempt::Refused(still) => door = still,
             }
@@ -149,16 +149,16 @@ impl Ticket {
 
 impl Drop for Ticket {
     fn drop(&mut self) {
-        // Where it was done, neither is there.
+        // After an acknowledged append, neither file exists.
         let _ = disk::remove(&self.path);
         let _ = disk::remove(&self.path.with_extension(DONE));
     }
 }
 
 impl Waiting {
-    /// Tells the one who waits; only after the commit and the ref are durable.
+    /// Tells the waiting writer; call it only once the commit and the ref are durable.
     pub(super) fn acknowledge(self) {
-        // Who no longer waits, or is not told, loses nothing.
+        // On failure, or if the writer is gone, nothing is lost.
         let _ = disk::rename(&self.path, &self.path.with_extension(DONE));
     }
 }

@@ -1,4 +1,5 @@
-//! The objects that the last append wrote, of which the next one reads most: the commit and the folders on the way.
+//! A cache of the objects the last append wrote. The next append reads most of them: the commit and the changed
+//! folders.
 
 use std::{
     collections::HashMap,
@@ -9,17 +10,17 @@ use gix::{ObjectId, objs};
 
 use super::objects::NewObject;
 
-/// Larger folders are read again.
+/// Larger objects are not cached.
 const LARGE: usize = 64 << 10;
 
-/// An object is what its id says for ever, so nothing here can be out of date.
+/// An object's id is its content hash, so the cache never goes stale.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Recent(Arc<Mutex<Objects>>);
 
 type Objects = HashMap<ObjectId, (objs::Kind, Arc<[u8]>)>;
 
 impl Recent {
-    /// These instead of those before. They have to be durable.
+    /// Replaces the cached objects. The new ones must be durable.
     pub(super) fn keep(&self, objects: &[NewObject]) {
         let is_wanted = |object: &&NewObject| object.kind != objs::Kind::Blob && object.bytes.len() <= LARGE;
         let kept = |object: &NewObject| (object.id, (object.kind, object.bytes.as_slice().into()));
@@ -31,7 +32,7 @@ impl Recent {
     }
 
     fn objects(&self) -> std::sync::MutexGuard<'_, Objects> {
-        // Whoever panicked with it has replaced all of it or nothing.
+        // A thread that panicked with the lock replaced either everything or nothing.
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }

@@ -1,4 +1,4 @@
-//! git's own lock of a ref, taken in a way that tells our locks from those of others.
+//! git's own ref locks, taken so that our locks can be told from those of others.
 
 use std::{
     fs, io,
@@ -9,7 +9,7 @@ use std::{
 
 use super::{disk, error::Error, objects::Sharing};
 
-/// How long we wait for somebody else's `<ref>.lock`.
+/// How long we wait while another process holds `<ref>.lock`.
 const PATIENCE: Duration = Duration::from_secs(10);
 
 pub(super) fn lock_path(path: &Path) -> PathBuf {
@@ -18,7 +18,7 @@ pub(super) fn lock_path(path: &Path) -> PathBuf {
     name.into()
 }
 
-/// Waits for `<ref>.lock` and takes it. Linking the draft there makes a lock that is never seen empty.
+/// Waits for `<ref>.lock` and takes it. The lock is a hard link to the draft, so nobody ever sees it empty.
 pub(super) fn lock_with(draft: &Path, path: &Path, sharing: Sharing) -> Result<RefLock, Error> {
     let lock = lock_path(path);
     let start = Instant::now();
@@ -33,7 +33,7 @@ pub(super) fn lock_with(draft: &Path, path: &Path, sharing: Sharing) -> Result<R
                 thread::sleep(pause);
                 pause = (pause * 2).min(Duration::from_millis(50));
             }
-            // `git pack-refs` removes folders that it emptied.
+            // `git pack-refs` removes the folders it empties.
             Err(cause) if cause.kind() == io::ErrorKind::NotFound && start.elapsed() < PATIENCE => {
                 let folder = path.parent().unwrap_or(path);
                 disk::make_folder(folder, sharing).map_err(Error::io("create", folder))?;
@@ -57,7 +57,7 @@ pub(super) fn link(draft: &Path, lock: &Path) -> io::Result<()> {
     }
 }
 
-/// A lock that we hold; dropped, it is given back.
+/// A lock that we hold; dropping it releases the lock.
 pub(super) struct RefLock {
     path: Option<PathBuf>,
 }

@@ -1,8 +1,8 @@
 //! Reading refs, and moving the ledger's ref so that the move survives a power cut.
 //!
-//! This follows git's own protocol for loose refs: create `<ref>.lock`, look at the ref again under it, rename the
-//! lock over the ref. Unlike gix's transaction it takes no lock on `packed-refs`, trusts no snapshot of that file,
-//! and flushes. Reftable repositories are left to the `git` program.
+//! This follows git's own protocol for loose refs: create `<ref>.lock`, read the ref again under it, rename the lock
+//! over the ref. Unlike gix's transaction it does not lock `packed-refs`, does not trust a cached snapshot of that
+//! file, and flushes. Reftable repositories are left to the `git` program.
 
 use std::{
     fs::{self, File},
@@ -20,7 +20,7 @@ use super::{
     ref_lock::{lock_path, lock_with},
 };
 
-/// What a ref holds.
+/// The value of a ref.
 #[derive(Clone, Debug, Eq, PartialEq)]
 pub(super) enum Target {
     Object(ObjectId),
@@ -35,7 +35,7 @@ pub(super) enum References {
 }
 
 impl References {
-    /// Where a ref that is not symbolic points to.
+    /// The target of a ref that is not symbolic.
     pub(super) fn read(&self, name: &str) -> Result<Option<ObjectId>, Error> {
         match self {
             Self::Files { common_dir, hash, .. } => read_shared(common_dir, name, *hash),
@@ -89,8 +89,8 @@ impl References {
         Ok(names)
     }
 
-    /// Writes the value that [`Self::advance`] will give to a ref into `draft`: a file for our use only, on the same
-    /// file system, which the caller's lock protects.
+    /// Writes the value that [`Self::advance`] will give to a ref into `draft`: a private file on the same file system,
+    /// protected by the caller's lock.
     pub(super) fn prepare(&self, new: ObjectId, draft: &Path) -> Result<(), Error> {
         match self {
             Self::Files { sharing, .. } => write_draft(draft, new, *sharing),
@@ -98,8 +98,8 @@ impl References {
         }
     }
 
-    /// Moves a ref from `old` to `new`, without a reflog; durable when it returns true, and with it everything that
-    /// was renamed before on the same file system. False: the ref no longer was at `old`, and nothing happened.
+    /// Moves a ref from `old` to `new`, without a reflog. True: the move is durable, and so is everything renamed
+    /// before it on the same file system. False: the ref was no longer at `old`, and nothing changed.
     pub(super) fn advance(
         &self,
         name: &str,
@@ -116,9 +116,9 @@ impl References {
                 let path = common_dir.join(name);
                 let folder = make_folder(common_dir, &path, *sharing)?;
                 if !keeps_order {
-                    // By its name a lock that a power cut leaves behind is known as ours.
+                    // The draft's name identifies a lock left by a power cut as ours.
                     disk::flush_folder(drafts)?;
-                    // It may have been made by a writer that died.
+                    // The folder may have been created by a writer that died before flushing it.
                     folder.parent().map_or(Ok(()), disk::flush_folder)?;
                 }
                 let lock = lock_with(draft, &path, *sharing)?;
@@ -137,7 +137,7 @@ impl References {
                     .arguments(&arguments)
                     .run()?;
                 if answer.is_success() {
-                    // git flushes the table and not the folder.
+                    // git flushes the table but not its folder.
                     return disk::flush_folder(&common_dir.join("reftable")).map(|()| true);
                 }
                 if self.read(name)? != Some(old).filter(|old| !old.is_null()) {
@@ -148,7 +148,7 @@ impl References {
         }
     }
 
-    /// Flushes a ref that another process moved and may not have flushed any more.
+    /// Flushes a ref that another process moved, perhaps without flushing it.
     pub(super) fn flush(&self, name: &str) -> Result<(), Error> {
         let common_dir = match self {
             Self::Files { common_dir, .. } => common_dir,
@@ -162,10 +162,10 @@ impl References {
         path.parent().map_or(Ok(()), disk::flush_folder)
     }
 
-    /// Removes the lock that a writer of ours left when it died: it is linked to the `draft`, or holds the id that
-    /// the dead one had declared. A lock with anything else belongs to somebody else.
+    /// Removes the ref lock of a dead squad writer: it is a hard link to `draft`, or holds the id the writer had
+    /// declared. Any other lock belongs to somebody else.
     ///
-    /// The caller holds the ledger's lock, so no living writer of ours is between draft and ref.
+    /// The caller holds the ledger lock, so no live squad writer is between draft and ref.
     pub(super) fn clear_lock_of_dead(&self, name: &str, declared: Option<&str>, draft: &Path) -> Result<(), Error> {
         let Self::Files { common_dir, .. } = self else { return Ok(()) };
         let lock = lock_path(&common_dir.join(name));
@@ -191,7 +191,7 @@ fn is_same_file(_one: &Path, _other: &Path) -> bool {
     false
 }
 
-/// Where a branch points to; a branch may be another name for a branch. The limit is git's own.
+/// The target of a branch; a branch may be a symbolic ref to another. The depth limit is git's own.
 pub(super) fn follow(references: &References, name: &str) -> Result<Option<ObjectId>, Error> {
     let References::Files { common_dir, hash, .. } = references else { return references.read(name) };
     let mut name = name.to_owned();
@@ -204,14 +204,14 @@ pub(super) fn follow(references: &References, name: &str) -> Result<Option<Objec
     Err(Error::damaged(common_dir, format!("{name} is a symbolic ref without an end")))
 }
 
-/// `HEAD` of a work tree whose refs are files.
+/// `HEAD` of a work tree in a repository with file refs.
 pub(super) fn read_head(git_dir: &Path, hash: hash::Kind) -> Result<Target, Error> {
     let unreadable = |cause: String| Error::Unreadable { path: git_dir.to_owned(), cause };
     let content = fs::read(git_dir.join("HEAD")).map_err(|cause| unreadable(format!("HEAD: {cause}")))?;
     parse(&content, hash).ok_or_else(|| unreadable("HEAD holds neither a branch nor a commit".into()))
 }
 
-/// A shared ref: its file first, then `packed-refs`. In this order a ref that is being packed is always found.
+/// A shared ref: its file first, then `packed-refs`. In this order, a ref that is being packed is always found.
 pub(super) fn read_shared(common_dir: &Path, name: &str, hash: hash::Kind) -> Result<Option<ObjectId>, Error> {
     let path = common_dir.join(name);
     match fs::read(&path) {
@@ -241,8 +241,8 @@ fn read_packed(common_dir: &Path, name: &str, hash: hash::Kind) -> Result<Option
     Ok(found)
 }
 
-/// Shows id and name of each packed ref until it is told that this is enough.
-fn each_packed(common_dir: &Path, mut is_enough: impl FnMut(&[u8], &[u8]) -> Result<bool, Error>) -> Result<(), Error> {
+/// Calls `visit` with id and name of each packed ref until it returns true.
+fn each_packed(common_dir: &Path, mut visit: impl FnMut(&[u8], &[u8]) -> Result<bool, Error>) -> Result<(), Error> {
     let path = common_dir.join("packed-refs");
     let mut reader = match File::open(&path) {
         Ok(file) => BufReader::new(file),
@@ -253,7 +253,7 @@ fn each_packed(common_dir: &Path, mut is_enough: impl FnMut(&[u8], &[u8]) -> Res
     while reader.read_until(b'\n', &mut line).map_err(Error::io("read", &path))? > 0 {
         let text = line.trim_ascii_end();
         if let Some(space) = text.iter().position(|byte| *byte == b' ')
-            && is_enough(&text[..space], &text[space + 1..])?
+            && visit(&text[..space], &text[space + 1..])?
         {
             break;
         }
@@ -278,9 +278,9 @@ fn unexpected(path: &Path, name: &str) -> Error {
     Error::damaged(path, format!("{name} does not hold an object id"))
 }
 
-/// The new value under a name that no git program looks at.
+/// Writes the new value under a name that git ignores.
 fn write_draft(draft: &Path, new: ObjectId, sharing: Sharing) -> Result<(), Error> {
-    // Never written over: a dead writer's draft may still be linked as its lock, or as the ref itself.
+    // Never overwritten: a dead writer's draft may still be linked as its lock, or as the ref itself.
     disk::remove(draft).map_err(Error::io("remove", draft))?;
     let mut file = disk::create_new(draft).map_err(Error::io("create", draft))?;
     disk::write(&mut file, draft, format!("{new}\n").as_bytes()).map_err(Error::io("write", draft))?;
@@ -288,7 +288,7 @@ fn write_draft(draft: &Path, new: ObjectId, sharing: Sharing) -> Result<(), Erro
     sharing.open_file(draft).map_err(Error::io("share", draft))
 }
 
-/// Makes the ref's folder, durably, and makes way for the ref where an empty folder has its name.
+/// Creates the ref's folder durably, and removes an empty folder that has the ref's name.
 fn make_folder(common_dir: &Path, path: &Path, sharing: Sharing) -> Result<PathBuf, Error> {
     let folder = path.parent().unwrap_or(common_dir).to_owned();
     let missing: Vec<&Path> = folder.ancestors().take_while(|folder| !folder.is_dir()).collect();

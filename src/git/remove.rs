@@ -1,5 +1,5 @@
-//! Taking all that is squad's out of a repository: its refs, its folders beside git's own, its entries in git's
-//! configuration. Commits on branches stay; objects that nothing holds any more go when git tidies up.
+//! Removing squad from a repository: its refs, its folders in the git directory, its entries in git's configuration.
+//! Commits on branches stay; git gc removes unreferenced objects.
 
 use std::{
     fs,
@@ -10,17 +10,17 @@ use super::{error::Error, repository::Repository};
 
 const REFERENCES: &str = "refs/squad/";
 
-/// What is squad's in a repository.
+/// Everything squad has stored in a repository.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Belongings {
     pub(crate) references: Vec<String>,
-    /// Of git's configuration for this repository: key and value.
+    /// Keys and values in the repository's git configuration.
     pub(crate) settings: Vec<(String, String)>,
     pub(crate) folders: Vec<PathBuf>,
 }
 
 impl Belongings {
-    /// How many commits there are whose like no remote is ever given: what was saved before a clean-up.
+    /// The number of rescues, which are never pushed to a remote.
     pub(crate) fn rescues(&self) -> usize {
         self.references.iter().filter(|name| name.starts_with(super::rescue::FOLDER)).count()
     }
@@ -49,7 +49,7 @@ impl Repository {
         Ok(own.collect())
     }
 
-    /// Removes these. Stopped in the middle, the next call goes on: refs go first, for they need the rest.
+    /// Removes these. If interrupted, the next call continues. Refs go first, since removing them needs the rest.
     pub(crate) fn remove_belongings(&self, belongings: &Belongings) -> Result<(), Error> {
         if !belongings.references.is_empty() {
             let input: String = belongings.references.iter().map(|name| format!("delete {name}\0\0")).collect();

@@ -1,4 +1,4 @@
-//! Bringing back objects of the ledger that this clone has lost, and going on without those that nobody has.
+//! Recovering lost objects of the ledger, and carrying on without those that nobody has.
 
 use std::{
     cell::RefCell,
@@ -25,13 +25,13 @@ use super::{
 };
 use crate::model::{Damage, DamageKind};
 
-/// Large repositories take their time.
+/// Large repositories take long.
 const PATIENCE: Duration = Duration::from_secs(600);
 
-/// What the ledger has in its root.
+/// The folders in the ledger's root.
 const FOLDERS: [&str; 5] = ["log", "decisions", "memory", "teams", RECORDS];
 
-/// When a commit of the ledger was made; `None`: it is none, or its folders cannot be read.
+/// The time of a ledger commit; `None`: the commit is not a ledger's, or its root tree cannot be read.
 fn ledger_time(store: &ObjectStore, commit: ObjectId) -> Option<i64> {
     let root = store.tree(&store.tree_of(&commit).ok()?).ok()?;
     let is_ours = |name: &str| FOLDERS.contains(&name) || name.starts_with(LOST);
@@ -41,7 +41,7 @@ fn ledger_time(store: &ObjectStore, commit: ObjectId) -> Option<i64> {
 
 const KINDS: [objs::Kind; 3] = [objs::Kind::Blob, objs::Kind::Tree, objs::Kind::Commit];
 
-/// An object as it was written; None: it is not there, or its bytes are others. Fails where that cannot be told.
+/// Reads an intact object; `None`: it is missing or corrupt. Fails if that cannot be determined.
 fn sound(store: &ObjectStore, id: ObjectId) -> Result<Option<(objs::Kind, Vec<u8>)>, Error> {
     for kind in KINDS {
         match store.bytes(&id, kind) {
@@ -53,7 +53,7 @@ fn sound(store: &ObjectStore, id: ObjectId) -> Result<Option<(objs::Kind, Vec<u8
     Ok(None)
 }
 
-/// Where a folder stood that was moved down when something was added there.
+/// The original path of a displaced folder.
 fn place_of(path: &str) -> &str {
     match path.rsplit_once('/') {
         Some((folder, name)) if name.starts_with(LOST) => folder,
@@ -62,7 +62,7 @@ fn place_of(path: &str) -> &str {
     }
 }
 
-/// What an object leads to.
+/// The objects that an object references.
 fn links(store: &ObjectStore, id: ObjectId, kind: objs::Kind) -> Vec<ObjectId> {
     match kind {
         objs::Kind::Commit => {
@@ -77,7 +77,7 @@ fn links(store: &ObjectStore, id: ObjectId, kind: objs::Kind) -> Vec<ObjectId> {
 }
 
 impl Repository {
-    /// The objects that the ledger's history leads to and that are not here as they were written. Reads all of them.
+    /// The missing or corrupt objects of the ledger's history. Reads all of its objects.
     pub(crate) fn lost_objects(&self) -> Result<Vec<String>, Error> {
         let Some(tip) = self.references().read(REFERENCE)? else { return Ok(Vec::new()) };
         let store = self.objects();
@@ -95,10 +95,10 @@ impl Repository {
         Ok(lost)
     }
 
-    /// Copies from a remote's ledgers the objects of ours that were lost, with what they lead to. Returns how many came.
+    /// Copies our lost objects, and those they reference, from a remote's ledgers. Returns how many were copied.
     ///
-    /// The remote is asked for all it has, into a repository of its own that has none of our objects: a plain fetch would
-    /// leave out what our refs pretend to have.
+    /// Fetches everything into a separate repository without our objects: a plain fetch would skip objects that our
+    /// refs claim to have.
     pub(crate) fn fetch_lost(&self, remote: &str, lost: &[String]) -> Result<usize, Error> {
         let squad = self.common_dir().join("squad");
         let folder = tempfile::Builder::new().prefix("repair-").tempdir_in(&squad);
@@ -137,7 +137,7 @@ impl Repository {
         Ok(brought)
     }
 
-    /// Removes what is left of objects whose files do not hold them.
+    /// Removes corrupt loose objects.
     pub(crate) fn remove_broken(&self, ids: &[String]) -> Result<(), Error> {
         for id in ids {
             let (fan_out, name) = id.split_at_checked(2).unwrap_or((id, ""));
@@ -149,8 +149,8 @@ impl Repository {
         Ok(())
     }
 
-    /// The newest commit of the ledger that is still here, where its ref leads to one that is not. Nothing leads to it,
-    /// so all commits are looked at: those of squad's whose folders are the ledger's. Not what a scrub has replaced.
+    /// The newest ledger commit that still exists, for when the ref's commit is lost. Nothing references it, so all
+    /// commits are searched for those with the ledger's folders. Skips commits that a scrub has replaced.
     fn newest_ledger(&self, store: &ObjectStore) -> Result<Option<ObjectId>, Error> {
         let list = ["cat-file", "--batch-all-objects", "--unordered", "--batch-check=%(objecttype) %(objectname)"];
         let listed = self.call(&list).variable("GIT_NO_LAZY_FETCH", "1").patience(PATIENCE).succeed()?.text();
@@ -170,7 +170,7 @@ impl Repository {
         Ok(last.max_by_key(|(commit, (time, _))| (*time, **commit)).map(|(commit, _)| *commit))
     }
 
-    /// The first version, from the newest commit on, of a folder that can be read: not all of it, and the most there is.
+    /// The files of the newest readable version of a folder: the most complete one that is left.
     fn older_version(&self, store: &ObjectStore, tip: ObjectId, path: &str) -> Vec<(String, ObjectId)> {
         let (mut seen, mut queue) = (HashSet::from([tip]), VecDeque::from([tip]));
         while let Some(commit) = queue.pop_front() {
@@ -188,7 +188,8 @@ impl Repository {
 }
 
 impl Ledger<'_> {
-    /// Puts what is in folders that could not be read once, and can be now, back where it was. Durable when it returns.
+    /// Moves the contents of displaced folders that are readable again back to their original paths. Durable when it
+    /// returns.
     pub(crate) fn put_back(&self, displaced: &[Damage], committer: &Identity, at: Timestamp) -> Result<(), Error> {
         self.advance(|tip, objects| {
             let Some(tip) = tip else { return Ok(None) };
@@ -201,7 +202,7 @@ impl Ledger<'_> {
                 let files = reader.files_below(place_of(&damage.path), object)?;
                 let places = files.iter().map(|(path, blob)| edit.insert(path, *blob));
                 let is_taken = places.collect::<Result<Vec<_>, _>>()?.contains(&Place::Taken);
-                // What is left there is still told of.
+                // Otherwise the folder stays, and is still reported.
                 if reader.is_whole() && !is_taken {
                     edit.remove(&damage.path, object)?;
                 }
@@ -211,9 +212,9 @@ impl Ledger<'_> {
         })
     }
 
-    /// Goes on without what is damaged: a commit without parents, so that nothing leads there any more, and the file of
-    /// `record` in it, by which other clones know. Of a folder that cannot be read, what an older version of it holds
-    /// stays. Durable when it returns.
+    /// Drops damaged entries: makes a commit without parents, so that nothing references them any more, with the file
+    /// `record`, which tells other clones. An unreadable folder is replaced by an older version of it. Durable when it
+    /// returns.
     pub(crate) fn set_aside(
         &self,
         damaged: &[Damage],

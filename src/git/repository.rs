@@ -18,8 +18,7 @@ use super::{
 };
 use crate::model::DamageLog;
 
-/// Extensions that change nothing about what this module does, or that it respects.
-/// From git's `Documentation/config/extensions.adoc`.
+/// Extensions that do not affect this module, or that it supports. From git's `Documentation/config/extensions.adoc`.
 const KNOWN_EXTENSIONS: [&str; 9] = [
     "compatobjectformat",
     "noop",
@@ -34,7 +33,7 @@ const KNOWN_EXTENSIONS: [&str; 9] = [
 
 /// A git repository, seen from one of its work trees.
 ///
-/// Holds paths and settings and no open files, so it may live long and be shared between threads.
+/// Holds paths and settings but no open files, so it can live long and be shared between threads.
 #[derive(Clone, Debug)]
 pub(crate) struct Repository {
     git_dir: PathBuf,
@@ -47,20 +46,20 @@ pub(crate) struct Repository {
     environment: Environment,
     recent: Recent,
     damage: DamageLog,
-    /// Who the configuration says works here.
+    /// The configured user name.
     user: Option<String>,
-    /// Who git said the author is; that nobody is can change while we run.
+    /// The author identity from git, once known; a missing identity is not cached, since it can be set while we run.
     identity: Arc<OnceLock<Identity>>,
 }
 
-/// What is checked out.
+/// What HEAD points to.
 #[derive(Clone, Debug, Eq, PartialEq)]
 pub(crate) struct Head {
-    /// The branch's short name; None: HEAD is detached.
+    /// The branch's short name; `None`: HEAD is detached.
     pub(crate) branch: Option<String>,
-    /// The branch that a rebase or a bisection has left, and will come back to.
+    /// The branch that a rebase or bisection will return to.
     pub(crate) left: Option<String>,
-    /// The commit's id; None: the branch has no commit yet.
+    /// The commit id; `None`: the branch has no commit yet.
     pub(crate) commit: Option<String>,
 }
 
@@ -72,17 +71,17 @@ pub(crate) struct PlainFiles {
 }
 
 impl Head {
-    /// The branch the work is on.
+    /// The current branch, or the one a rebase or bisection will return to.
     pub(crate) fn work(&self) -> Option<&str> {
         self.branch.as_deref().or(self.left.as_deref())
     }
 }
 
 impl Repository {
-    /// Finds the repository that `start` is in, from there upwards.
+    /// Finds the repository that contains `start`, searching upwards.
     ///
-    /// `GIT_DIR` and its like are not looked at: inside a hook they may name a temporary index or another work tree.
-    /// A bare repository opens too, without a work tree.
+    /// Ignores `GIT_DIR` and the like: inside a hook they may name a temporary index or another work tree. A bare
+    /// repository opens too, without a work tree.
     pub(crate) fn discover(start: &Path, environment: &Environment) -> Result<Self, Error> {
         let start = std::path::absolute(start).map_err(Error::io("find", start))?;
         let found = find(&start, environment).map_err(|cause| explain(&start, environment, &cause))?;
@@ -95,18 +94,18 @@ impl Repository {
         Self::from_gix(&trusted, environment)
     }
 
-    /// The same, reporting there what of the ledger cannot be read.
+    /// The same repository, with unreadable parts of the ledger reported to `damage`.
     pub(crate) fn reporting_to(self, damage: &DamageLog) -> Self {
         Self { damage: damage.clone(), ..self }
     }
 
-    /// What readers of the ledger passed over so far.
+    /// The unreadable parts of the ledger that were skipped so far.
     pub(crate) fn damage(&self) -> &DamageLog {
         &self.damage
     }
 
-    /// Makes a repository on a branch called `main`, whatever the user's own default is. Where git knows no identity,
-    /// it gets one of its own, so that commits can be made in it.
+    /// Creates a repository on branch `main`, whatever the user's default is. If git knows no identity, the repository
+    /// gets its own, so that commits can be made in it.
     pub(crate) fn create(folder: &Path, environment: &Environment) -> Result<(), Error> {
         let git = |arguments: &[&str]| Call::new(environment, folder, arguments).succeed().map(drop);
         git(&["init", "--quiet", "--initial-branch=main"])?;
@@ -117,7 +116,7 @@ impl Repository {
         Ok(())
     }
 
-    /// The newest commits of the branch that is checked out, a line each.
+    /// The newest commits of the current branch, one line each.
     pub(crate) fn log(&self, count: usize) -> Result<String, Error> {
         let count = format!("--max-count={count}");
         self.call(&["log", "--oneline", "--no-decorate", &count]).succeed().map(|answer| answer.text())
@@ -149,22 +148,22 @@ impl Repository {
         })
     }
 
-    /// The root of this work tree; a linked work tree has its own. None: the repository is bare.
+    /// The root of this work tree; a linked work tree has its own. `None`: the repository is bare.
     pub(crate) fn work_dir(&self) -> Option<&Path> {
         self.work_dir.as_deref()
     }
 
-    /// The root of the main work tree, which linked ones came from; `None` where the repository itself is bare.
+    /// The root of the main work tree; `None` if the repository itself is bare.
     pub(crate) fn main_work_dir(&self) -> Option<&Path> {
         self.common_dir.parent().filter(|_| self.common_dir.file_name().is_some_and(|name| name == ".git"))
     }
 
-    /// What belongs to this work tree: its HEAD, its index.
+    /// The directory of this work tree's own HEAD and index.
     pub(crate) fn git_dir(&self) -> &Path {
         &self.git_dir
     }
 
-    /// What all work trees share: objects, branches, the ledger.
+    /// The directory all work trees share: objects, branches, the ledger.
     pub(crate) fn common_dir(&self) -> &Path {
         &self.common_dir
     }
@@ -193,13 +192,13 @@ impl Repository {
         id.map(Target::Object).ok_or_else(|| Error::damaged(&self.git_dir, "HEAD does not hold an object id"))
     }
 
-    /// Who works here, as far as the configuration says.
+    /// The configured user name.
     pub(crate) fn user(&self) -> Option<&str> {
         self.user.as_deref()
     }
 
-    /// Who git says the author of a commit would be now. None: nobody is configured; what git would make up from
-    /// the login and host names does not count. Runs `git`, the first time.
+    /// The author identity git would use now. `None`: none is configured; an identity that git derives from login and
+    /// host name does not count. Runs `git` the first time.
     pub(crate) fn identity(&self) -> Option<Identity> {
         if let Some(known) = self.identity.get() {
             return Some(known.clone());
@@ -209,12 +208,12 @@ impl Repository {
         Some(self.identity.get_or_init(|| identity).clone())
     }
 
-    /// The repository's hooks that git would run around a commit of the user's, by their names.
+    /// The names of the hooks git would run when the user commits.
     pub(crate) fn commit_hooks(&self) -> Vec<&'static str> {
         const HOOKS: [&str; 4] = ["pre-commit", "prepare-commit-msg", "commit-msg", "post-commit"];
         let answer = self.call(&["config", "--type=path", "--get-all", "core.hooksPath"]).run();
         let all = answer.ok().filter(|answer| answer.is_success()).map(|answer| answer.text()).unwrap_or_default();
-        // The last is our own call's, which runs none.
+        // The last value is our own override, which disables hooks.
         let folder = match all.lines().rev().nth(1).filter(|path| !path.is_empty()) {
             Some(path) => self.work_dir.as_deref().unwrap_or(&self.git_dir).join(path),
             None => self.common_dir.join("hooks"),
@@ -222,22 +221,22 @@ impl Repository {
         HOOKS.into_iter().filter(|name| is_hook(&folder.join(name))).collect()
     }
 
-    /// The paths of all files below a folder as they are in a commit. Reads trees only.
+    /// The paths of all files below a folder in a commit. Reads trees only.
     pub(crate) fn paths_at(&self, commit: &str, folder: &str) -> Result<Vec<String>, Error> {
         let store = self.objects();
         let root = store.tree_of(&self.parse_commit(commit)?)?;
         Ok(store.files_below(root, folder)?.into_iter().map(|(path, _)| path).collect())
     }
 
-    /// Whether a commit holds anything at a path.
+    /// Whether a commit has an entry at a path.
     pub(crate) fn has_at(&self, commit: &str, path: &str) -> Result<bool, Error> {
         let store = self.objects();
         let root = store.tree_of(&self.parse_commit(commit)?)?;
         Ok(store.find(root, path)?.is_some())
     }
 
-    /// Those files below a folder that are wanted, as they are in a commit, with their whole paths. `wanted` says how many
-    /// bytes a file may have; a larger one is an error, and is not read.
+    /// Selected files below a folder in a commit, with their full paths. `wanted` returns a file's size limit, or
+    /// `None` to skip it; a larger file is an error and is not read.
     pub(crate) fn files_at(
         &self,
         commit: &str,
@@ -249,8 +248,8 @@ impl Repository {
         contents(&store, store.files_below(root, folder)?, wanted)
     }
 
-    /// The plain file at a path of a commit, or all of those below it, with their whole paths; and the paths of links,
-    /// programs and very large files there, which a landing leaves alone.
+    /// The plain file at a path in a commit, or all plain files below it, with their full paths; and the paths of
+    /// links, executables and very large files there, which a landing leaves alone.
     pub(crate) fn plain_files_at(&self, commit: &str, place: &str) -> Result<PlainFiles, Error> {
         const LARGEST: u64 = 64 << 20;
         let store = self.objects();
@@ -271,7 +270,7 @@ impl Repository {
         Ok(files)
     }
 
-    /// git's id of a text.
+    /// The blob id of a text.
     pub(crate) fn id_of_text(&self, bytes: &[u8]) -> Result<String, Error> {
         identify(self.hash, objs::Kind::Blob, bytes).map(|id| id.to_string())
     }
@@ -285,7 +284,7 @@ impl Repository {
         store.blob(&id).ok()
     }
 
-    /// The files that those symbolic links below a folder lead to that are wanted, by the links' whole paths.
+    /// The targets of selected symbolic links below a folder, listed under the links' full paths.
     pub(crate) fn links_at(
         &self,
         commit: &str,
@@ -297,7 +296,7 @@ impl Repository {
         contents(&store, store.links_below(root, folder)?, wanted)
     }
 
-    /// The files of the work tree that git has or would take, from its root with `/`.
+    /// The files of the work tree that git tracks or would add, as `/` paths from its root.
     pub(crate) fn listed_files(&self) -> Result<Vec<String>, Error> {
         let list = ["ls-files", "-z", "--cached", "--others", "--exclude-standard"];
         let listed = self.call(&list).succeed()?.stdout;
@@ -310,23 +309,23 @@ impl Repository {
         self.references().list(folder)
     }
 
-    /// The files below folders that git has, from the work tree's root with `/`.
+    /// The tracked files below folders, as `/` paths from the work tree's root.
     pub(crate) fn tracked_files(&self, folders: &[&str]) -> Result<Vec<String>, Error> {
         let listed = self.call(&["ls-files", "-z", "--"]).arguments(folders).succeed()?.stdout;
         let names = listed.split(|byte| *byte == 0).filter(|name| !name.is_empty());
         Ok(names.map(|name| String::from_utf8_lossy(name).into_owned()).collect())
     }
 
-    /// Whether git leaves a file or folder of the work tree alone, by `.gitignore` and its like.
+    /// Whether git ignores a file or folder of the work tree.
     pub(crate) fn is_ignored(&self, path: &str) -> bool {
-        // Not `check-ignore`: that takes no literal paths.
+        // Not `check-ignore`: that does not accept literal paths.
         let list = ["ls-files", "--others", "--ignored", "--exclude-standard", "--directory", "--", path];
         self.call(&list).run().is_ok_and(|answer| answer.is_success() && !answer.stdout.is_empty())
     }
 
-    /// Whether git would leave a file alone that is not there yet.
+    /// Whether git would ignore a file that does not exist yet.
     pub(crate) fn would_ignore(&self, path: &str) -> Result<bool, Error> {
-        // With an index of its own: this takes the index's lock.
+        // With a temporary index, since `git add` locks the index.
         let folder = tempfile::tempdir().map_err(Error::io("write to", env::temp_dir()))?;
         let call = self.call(&["add", "--dry-run", "--ignore-missing", "--", path]);
         let answer = call.variable("GIT_INDEX_FILE", &folder.path().join("index").to_string_lossy()).run()?;
@@ -342,7 +341,7 @@ impl Repository {
         self.hash
     }
 
-    /// Whether the work tree's files say which of them are programs: `core.fileMode`.
+    /// Whether file modes in the work tree are meaningful: `core.fileMode`.
     pub(super) fn tracks_modes(&self) -> bool {
         self.tracks_modes
     }
@@ -359,7 +358,7 @@ impl Repository {
         PackFolder::new(&self.common_dir, self.hash, self.sharing)
     }
 
-    /// What this process has just written.
+    /// The objects this process wrote last.
     pub(super) fn recent(&self) -> &Recent {
         &self.recent
     }
@@ -368,7 +367,7 @@ impl Repository {
         ObjectStore::new(&self.objects_directory(), self.hash, self.recent.clone())
     }
 
-    /// For reading the ledger: what is there may be damaged, and may be anybody's.
+    /// For reading the ledger, which may be damaged or written by anybody.
     pub(super) fn ledger_objects(&self) -> ObjectStore {
         self.objects().of_limited_objects()
     }
@@ -385,12 +384,12 @@ impl Repository {
         }
     }
 
-    /// Fails where there is no `git` program that may be run.
+    /// Fails if there is no `git` program that we are allowed to run.
     pub(crate) fn insist_on_git(&self) -> Result<(), Error> {
         self.environment.git().map(drop).map_err(Error::NoGit)
     }
 
-    /// What git is called with.
+    /// The environment for git calls.
     pub(super) fn environment(&self) -> &Environment {
         &self.environment
     }
@@ -401,7 +400,7 @@ impl Repository {
     }
 }
 
-/// gix with nothing but the repository's own settings: what it may know of the environment comes from us.
+/// gix reads only the repository's own settings; whatever it needs from the environment comes from us.
 fn options() -> gix::open::Options {
     gix::open::Options::isolated()
 }
@@ -418,7 +417,7 @@ fn find(start: &Path, environment: &Environment) -> Result<gix::Repository, Stri
     Ok(found.to_thread_local())
 }
 
-/// Why nothing was opened: the first `.git` from `start` up, which git would not look past, tells.
+/// Explains why no repository was opened, from the first `.git` found upwards of `start`; git would not look past it.
 fn explain(start: &Path, environment: &Environment, cause: &str) -> Error {
     if let Err(source) = fs::metadata(start) {
         return Error::Io { action: "open", path: start.to_owned(), source };
@@ -434,7 +433,7 @@ fn explain(start: &Path, environment: &Environment, cause: &str) -> Error {
     Error::NoRepository { start: start.to_owned() }
 }
 
-/// gix could not open it. What git says of it is what the user will find when searching for help.
+/// gix could not open it. Report git's own message: that is the one users can search for.
 fn explain_candidate(path: PathBuf, folder: &Path, environment: &Environment, cause: &str) -> Error {
     match Call::new(environment, folder, &["rev-parse", "--git-dir"]).run() {
         Ok(answer) if answer.is_success() => Error::Unsupported { path, what: format!("cannot be opened: {cause}") },
@@ -460,7 +459,7 @@ fn is_hook(path: &Path) -> bool {
     path.is_file()
 }
 
-/// Those of some files that are wanted, with what they hold.
+/// The contents of selected files.
 pub(super) fn contents(
     store: &ObjectStore,
     files: Vec<(String, ObjectId)>,
@@ -474,8 +473,8 @@ pub(super) fn contents(
     wanted.map(content).collect()
 }
 
-/// Someone else's repository may hold settings that run programs. Only git knows what `safe.directory` says, in
-/// which of its many files.
+/// Another user's repository may have settings that run programs. Only git knows what `safe.directory` says in its many
+/// configuration files.
 fn insist_on_trust(start: &Path, place: &Path, environment: &Environment) -> Result<(), Error> {
     match Call::new(environment, start, &["rev-parse", "--git-dir"]).run() {
         Ok(answer) if answer.is_success() => Ok(()),
@@ -490,7 +489,7 @@ fn open_trusted(found: &gix::Repository) -> Result<gix::Repository, Error> {
     Ok(opened.to_thread_local())
 }
 
-/// git refuses a repository with an extension that it does not know, and so do we.
+/// Like git, refuses a repository with an unknown extension.
 fn check_format(git_dir: &Path, config: &gix::config::Snapshot<'_>) -> Result<(), Error> {
     let version = config.integer("core.repositoryFormatVersion").unwrap_or(0);
     if version > 1 {
@@ -510,7 +509,7 @@ fn unsupported(git_dir: &Path, what: String) -> Error {
     Error::Unsupported { path: git_dir.to_owned(), what }
 }
 
-/// Without `..` and links where that can be told: a linked work tree names its common folder as `…/worktrees/x/../..`.
+/// Resolves `..` where possible: a linked work tree names its common folder as `…/worktrees/x/../..`.
 fn tidy(path: &Path) -> PathBuf {
     if path.components().any(|component| component == std::path::Component::ParentDir) {
         return fs::canonicalize(path).unwrap_or_else(|_| path.to_owned());

@@ -1,8 +1,8 @@
-//! What a work tree holds and no commit does, kept before squad removes or overwrites anything of it.
+//! Rescues: backups of uncommitted changes, made before squad removes or overwrites anything in the work tree.
 //!
-//! A rescue is a commit under `refs/squad/rescue/` in the form of git's own stash: its tree is the work tree with the
-//! untracked files, its first parent HEAD (none where there is no commit yet), its last one a commit of the index.
-//! Files that differ from the index are in it to the byte, as they lie in the work tree; the others are the index's.
+//! A rescue is a commit under `refs/squad/rescue/` in the form of a git stash: its tree is the work tree with untracked
+//! files, its first parent is HEAD (missing if there is no commit yet), its last parent a commit of the index. Files
+//! that differ from the index are stored byte for byte as in the work tree; the others come from the index.
 
 mod give_back;
 mod index;
@@ -29,16 +29,16 @@ pub(super) use index::Index;
 
 pub(super) const FOLDER: &str = "refs/squad/rescue/";
 
-/// Larger files are left out, and said to be: a repository is no place for them.
+/// Larger files are omitted and reported: they do not belong in a repository.
 pub(super) const LARGEST: u64 = 32 << 20;
 
-/// As many bytes of new objects are held in memory.
+/// How many bytes of new objects are held in memory.
 pub(super) const BATCH: usize = 32 << 20;
 
-/// Of an index whose objects are not all in the repository yet.
+/// `git write-tree` option for an index whose objects are not all in the repository yet.
 pub(super) const MISSING: &[&str] = &["--missing-ok"];
 
-/// What was kept, and what was not.
+/// A new rescue, and the files it omits.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Saved {
     pub(crate) id: String,
@@ -51,7 +51,7 @@ pub(crate) struct LeftOut {
     pub(crate) why: String,
 }
 
-/// A rescue as it is kept.
+/// A stored rescue.
 #[derive(Clone, Debug)]
 pub(crate) struct Rescue {
     pub(crate) id: String,
@@ -68,18 +68,17 @@ impl Rescue {
         self.commit.to_string()
     }
 
-    /// The commit that was checked out; `None`: there was none yet.
+    /// The commit that was checked out; `None`: there was no commit yet.
     pub(crate) fn head(&self) -> Option<String> {
         self.head.map(|head| head.to_string())
     }
 }
 
 impl Repository {
-    /// Keeps work tree and index; durable when it returns. Ignored files and repositories inside this one are left
-    /// alone.
+    /// Backs up work tree and index; durable when it returns. Skips ignored files and nested repositories.
     ///
-    /// `objection` says why the content of a file that is not committed is not to be kept; `message` is told how many
-    /// files were kept, and which were not.
+    /// `objection` returns the reason to omit an uncommitted content; `message` gets the number of saved files and the
+    /// omitted ones.
     pub(crate) fn rescue(
         &self,
         objection: impl Fn(&[u8]) -> Option<String>,
@@ -124,13 +123,13 @@ impl Repository {
         packs.push(self.packs().add(&objects)?);
         let hex = commit.to_string();
         let id = format!("{}-{}", at.strftime("%Y%m%d-%H%M%S"), hex.get(..6).unwrap_or(&hex));
-        // The same commit may be there, from the same second.
+        // The same rescue may exist, from the same second.
         self.ledger().point(&format!("{FOLDER}{id}"), None, commit)?;
         drop(packs);
         Ok(Saved { id, left_out })
     }
 
-    /// What is kept, the newest first.
+    /// All rescues, newest first.
     pub(crate) fn rescues(&self) -> Result<Vec<Rescue>, Error> {
         let (references, store) = (self.references(), self.objects());
         let mut rescues = Vec::new();
@@ -149,14 +148,14 @@ impl Repository {
         Ok(rescues)
     }
 
-    /// Gives a rescue up. git removes what nothing else holds, in its own time.
+    /// Deletes a rescue. git gc removes its unreferenced objects later.
     pub(crate) fn forget(&self, rescue: &Rescue) -> Result<(), Error> {
         let reference = format!("{FOLDER}{}", rescue.id);
         self.call(&["update-ref", "-d", &reference, &rescue.commit.to_string()]).succeed().map(drop)
     }
 
-    /// A tree with some entries replaced; they are in the form of `git update-index --index-info`, and their objects
-    /// need not be there yet.
+    /// A tree with some entries replaced. `entries` are in the format of `git update-index --index-info`; their objects
+    /// need not be in the repository yet.
     pub(super) fn tree_with(
         &self,
         quarantine: &Quarantine<'_>,
@@ -173,7 +172,7 @@ impl Repository {
     }
 }
 
-/// What is at a path.
+/// What exists at a path.
 enum Look {
     Gone,
     There(&'static str, ObjectId),
@@ -184,7 +183,7 @@ struct Keeper<'a> {
     repository: &'a Repository,
     objects: NewObjects,
     bytes: usize,
-    /// What did not have to stay in memory.
+    /// Full batches, already written as packs.
     kept: Vec<pack::Kept>,
 }
 
@@ -229,7 +228,7 @@ impl Keeper<'_> {
     }
 }
 
-/// A path as git has it. Names that leave the work tree or enter a repository are none.
+/// A path from git's output; `None` if it leaves the work tree or enters a git directory.
 pub(super) fn path_of(bytes: &[u8]) -> Option<PathBuf> {
     #[cfg(unix)]
     let path: &Path = Path::new(<std::ffi::OsStr as std::os::unix::ffi::OsStrExt>::from_bytes(bytes));

@@ -1,8 +1,8 @@
-//! Taking something out of what squad keeps: the ledger and the rescues are rewritten, and the old objects removed.
+//! Removing content from everything squad stores: ledger and rescues are rewritten, and the old objects deleted.
 //!
-//! The one thing that changes files of the ledger. A rewritten ledger begins with a commit without parents, so that
-//! nothing leads to the old bytes. Each rewriting leaves a file below `scrubs/` there; by those files `sync` knows a
-//! history that still leads to them.
+//! Only scrubs change files of the ledger. A rewritten ledger starts with a commit without parents, so that nothing
+//! references the old bytes. Each scrub adds a record below `scrubs/`; `sync` uses the records to detect a history that
+//! still references the old bytes.
 
 mod undo;
 
@@ -33,25 +33,25 @@ use super::{
 
 pub(crate) use undo::Undone;
 
-/// Where a ledger's tree says what was taken out of it.
+/// The folder of the scrub records in a ledger's tree.
 pub(super) const RECORDS: &str = "scrubs";
 
-/// Repacking takes its time.
+/// Repacking takes long.
 const PATIENCE: Duration = Duration::from_secs(3600);
 
-/// Where git begins when it looks for what is to stay.
+/// git's starting points for finding the objects to keep.
 const EVERYTHING: [&str; 3] = ["--all", "--reflog", "--indexed-objects"];
 
-/// What is left of a file; None: it stays as it is.
+/// The cleaned content of a file; `None`: it stays as it is.
 pub(crate) type Clean<'a> = dyn Fn(&[u8]) -> Option<Vec<u8>> + 'a;
 
-/// The file that says that these paths were changed.
+/// Builds the record of the changed paths: its path and content.
 pub(crate) type Record<'a> = dyn Fn(&[String]) -> (String, Vec<u8>) + 'a;
 
 impl Ledger<'_> {
-    /// Gives every file the content that `clean` has for it, adds the file that `record` makes of the paths of those
-    /// that changed, and forgets the history, which is kept aside for [`Repository::undo_scrub`] as that of the scrub
-    /// `id`. Durable when it returns these paths; none: nothing was to be changed.
+    /// Replaces every file that `clean` changes, adds the record of the changed paths, and drops the history, which
+    /// stays backed up for [`Repository::undo_scrub`] under the scrub `id`. Returns the changed paths once the change
+    /// is durable; no paths: nothing had to change.
     pub(crate) fn rewrite(
         &self,
         clean: &Clean<'_>,
@@ -65,7 +65,7 @@ impl Ledger<'_> {
             let Some(tip) = tip else { return Ok(None) };
             let store = self.repository().objects();
             let root = store.tree_of(&tip)?;
-            // What cannot be read stays as it is, and is reported.
+            // Unreadable files stay as they are, and are reported.
             let reader = Reader::new(&store, self.repository().damage());
             let (mut paths, mut changes) = (Vec::new(), Vec::new());
             for (path, id) in reader.files_below("", root)? {
@@ -103,7 +103,7 @@ pub(super) fn records(store: &ObjectStore, root: ObjectId) -> Result<BTreeSet<St
 }
 
 impl Repository {
-    /// The paths of files in a rescue for which `clean` has another content, but for those that its commit holds.
+    /// The paths of uncommitted files in a rescue that `clean` would change.
     pub(crate) fn stained(&self, rescue: &Rescue, clean: &Clean<'_>) -> Result<Vec<String>, Error> {
         let store = self.objects();
         let mut stained = Vec::new();
@@ -118,7 +118,7 @@ impl Repository {
         Ok(stained)
     }
 
-    /// Gives the files of a rescue the content that `clean` has for them. Durable when it returns.
+    /// Replaces the files of a rescue that `clean` changes. Durable when it returns.
     pub(crate) fn rewrite_rescue(
         &self,
         rescue: &Rescue,
@@ -166,8 +166,8 @@ impl Repository {
         }
     }
 
-    /// Names of remotes whose copy of the ledger, as this clone has it, lacks a record that the ledger has. Removes
-    /// these copies if asked to; the next fetch brings what the remote has.
+    /// The remotes whose local copy of the ledger lacks a scrub record of our ledger. With `remove`, deletes these
+    /// copies; the next fetch gets the remote's current state.
     pub(crate) fn stale_copies(&self, remove: bool) -> Result<Vec<String>, Error> {
         const COPIES: &str = "refs/squad/remotes/";
         const STATE: &str = "/squad/state";
@@ -178,13 +178,13 @@ impl Repository {
             own => own?,
         };
         let mut stale = Vec::new();
-        // Where a remote takes only branches, git itself has a copy of the one.
+        // If a remote accepts only branches, git keeps its own copy of the ledger branch.
         let branches = references.list("refs/remotes/")?.into_iter().filter(|name| name.ends_with(STATE));
         for reference in references.list(COPIES)?.into_iter().chain(branches) {
             let Some(id) = references.read(&reference)? else { continue };
             match store.tree_of(&id).and_then(|root| records(&store, root)) {
                 Ok(theirs) if own.is_subset(&theirs) => continue,
-                // One that cannot be read is no use, and the next fetch brings it whole.
+                // An unreadable copy is useless, and the next fetch replaces it.
                 Ok(_) | Err(Error::Object { .. }) => {}
                 Err(error) => return Err(error),
             }
@@ -201,7 +201,7 @@ impl Repository {
         Ok(stale)
     }
 
-    /// Notes commits that nothing is going to lead to any more, so that [`Self::prune_old`] finds what they held.
+    /// Records commits that are about to become unreferenced, so that [`Self::prune_old`] finds their objects.
     pub(super) fn remember_old(&self, commits: &[ObjectId]) -> Result<(), Error> {
         let path = self.old();
         let known = fs::read_to_string(&path).unwrap_or_default();
@@ -216,7 +216,7 @@ impl Repository {
         written.map_err(Error::io("write", &path))
     }
 
-    /// The commits that were noted.
+    /// The recorded commits.
     pub(super) fn replaced(&self) -> Result<Vec<ObjectId>, Error> {
         let noted = match fs::read_to_string(self.old()) {
             Err(cause) if cause.kind() == io::ErrorKind::NotFound => String::new(),
@@ -229,18 +229,19 @@ impl Repository {
         self.common_dir().join("squad").join("scrubbed")
     }
 
-    /// Removes from the object database what only rewritten history held, and nothing else. Returns how many objects
-    /// went, and the ids of those that could not.
+    /// Deletes the objects that only rewritten history references. Returns how many were deleted, and the ids of those
+    /// that could not be.
     ///
-    /// git packs all that anything leads to; of the others, those that the noted commits lead to go one by one.
+    /// git packs everything referenced and unpacks the rest; of those, we delete the objects of the recorded commits
+    /// one by one.
     pub(crate) fn prune_old(&self) -> Result<(usize, Vec<String>), Error> {
         let noted = match fs::read_to_string(self.old()) {
             Err(cause) if cause.kind() == io::ErrorKind::NotFound => return Ok((0, Vec::new())),
             answer => answer.map_err(Error::io("read", self.old()))?,
         };
-        // Nobody of ours begins to build on what goes.
+        // Keeps squad writers from building on objects we delete.
         let lock = self.ledger().lock()?;
-        // What a fold holds that goes on goes too.
+        // A running fold may contain the old objects, so end it first.
         self.end_fold(&lock)?;
         self.forget_backups()?;
         let noted: BTreeSet<&str> = noted.lines().filter(|id| parse_id(id.as_bytes(), self.hash()).is_some()).collect();
@@ -248,14 +249,15 @@ impl Repository {
         let mut removed = 0;
         let mut left = Vec::new();
         if !there.is_empty() {
-            // Nearly exact: of what both lead to, git leaves out what it comes across.
+            // Nearly exact: git may list some objects that are still referenced.
             let walk = ["rev-list", "--objects", "--no-object-names", "--missing=allow-any"];
             let walk = self.call(&walk).arguments(&there).arguments(&["--not"]).arguments(&EVERYTHING);
             let candidates = walk.patience(PATIENCE).succeed()?.text();
             let candidates: Vec<&str> = candidates.lines().collect();
             self.call(&["repack", "-A", "-d", "-q"]).patience(PATIENCE).succeed()?;
             self.renew_commit_graph()?;
-            // What leads to others is listed before them, and goes after them: whoever is interrupted finds the rest.
+            // Objects are listed before those they reference. Delete in reverse, so that after an interruption the rest
+            // can still be found.
             for id in candidates.iter().rev() {
                 let (folder, name) = id.split_at_checked(2).unwrap_or((id, ""));
                 let path = self.objects_directory().join(folder).join(name);
@@ -267,15 +269,15 @@ impl Repository {
             }
             left = self.kept_elsewhere(candidates)?;
         }
-        // What is still led to from somewhere may be let go later.
+        // Objects that are still referenced may become unreferenced later.
         if left.is_empty() && self.present(&noted)?.is_empty() {
             fs::remove_file(self.old()).map_err(Error::io("remove", self.old()))?;
         }
         Ok((removed, left))
     }
 
-    /// Takes commits that nothing leads to out of git's list of commits, if there is one: `git fsck` misses what is listed
-    /// there and gone. git does it itself with the next `git gc`.
+    /// Drops unreferenced commits from git's commit-graph, if there is one: `git fsck` reports listed commits that are
+    /// missing. The next `git gc` would do the same.
     fn renew_commit_graph(&self) -> Result<(), Error> {
         let folder = self.objects_directory().join("info");
         let is_there = ["commit-graph", "commit-graphs"].iter().any(|name| folder.join(name).exists());
@@ -283,8 +285,7 @@ impl Repository {
         if is_there { call().succeed().map(drop) } else { Ok(()) }
     }
 
-    /// Those of some objects that nothing leads to and that are there all the same: in packs that git is told to keep,
-    /// or in the objects of another repository.
+    /// Unreferenced objects that still exist: in packs with a `.keep` file, or in another repository's objects.
     fn kept_elsewhere(&self, ids: Vec<&str>) -> Result<Vec<String>, Error> {
         let directory = self.objects_directory();
         let packs = fs::read_dir(directory.join("pack")).into_iter().flatten().flatten();
@@ -305,7 +306,7 @@ impl Repository {
         if input.is_empty() {
             return Ok(Vec::new());
         }
-        // A partial clone would fetch what it lacks.
+        // A partial clone would fetch missing objects.
         let call = self.call(&["cat-file", "--batch-check=%(objectname)"]).variable("GIT_NO_LAZY_FETCH", "1");
         let answer = call.input(input).patience(PATIENCE).succeed()?.text();
         Ok(answer.lines().filter(|line| !line.ends_with(" missing")).map(str::to_owned).collect())

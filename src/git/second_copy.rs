@@ -1,5 +1,5 @@
-//! Another copy of an object that cannot be read where it is looked for first: a pack that was folded stays for a while,
-//! and git keeps what it packs until it prunes. git reads the next copy by itself, gix does not.
+//! Finds another copy of an object whose first copy cannot be read: folded packs stay for a while, and git keeps loose
+//! objects it packed until it prunes. git falls back to the next copy by itself, gix does not.
 
 use std::{fs, path::Path};
 
@@ -10,7 +10,7 @@ use gix::{
 
 use super::objects::identify;
 
-/// The first copy that is as it was written.
+/// The first intact copy.
 pub(super) fn find(objects: &Path, hash: hash::Kind, id: &gix::oid) -> Option<(objs::Kind, Vec<u8>)> {
     let sound = |object: objs::Data<'_>| {
         let is_sound = identify(hash, object.kind, object.data).is_ok_and(|found| *found == *id);

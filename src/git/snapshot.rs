@@ -25,30 +25,30 @@ pub(crate) struct File {
 }
 
 impl Folder {
-    /// The same for the same files with the same bytes, and for no others.
+    /// A content hash: equal exactly for the same files with the same bytes.
     pub(crate) fn key(&self) -> String {
         self.id.to_string()
     }
 }
 
 impl File {
-    /// The same for the same bytes, and for no others.
+    /// A content hash: equal exactly for the same bytes.
     pub(crate) fn key(&self) -> String {
         self.id.to_string()
     }
 }
 
-/// What could be read, and whether that is all. What could not be is in the log of damage.
+/// The readable part of a result, and whether that is all of it. The damage log has the rest.
 #[derive(Clone, Debug, Eq, PartialEq)]
 pub(crate) struct Readable<T> {
     pub(crate) value: T,
     pub(crate) is_whole: bool,
 }
 
-/// The ledger at one commit. Folders are read when they are asked for; what cannot be read is reported and passed over.
+/// The ledger at one commit. Folders are read on demand; unreadable objects are reported and skipped.
 pub(crate) struct Snapshot {
     store: ObjectStore,
-    /// None: not even the commit can be read.
+    /// `None`: the commit itself cannot be read.
     root: Option<ObjectId>,
     log: DamageLog,
 }
@@ -68,7 +68,7 @@ impl Snapshot {
         self.root.is_some()
     }
 
-    /// Fails where it cannot: of such a ledger nothing is known, which is not the same as that there is nothing.
+    /// Fails if the ledger's commit cannot be read: an unreadable ledger must not be taken for an empty one.
     pub(crate) fn insist(self) -> Result<Self, Error> {
         match self.root {
             Some(_) => Ok(self),
@@ -76,12 +76,12 @@ impl Snapshot {
         }
     }
 
-    /// A folder by its path. None: there is none.
+    /// A folder by its path. `None`: there is none.
     pub(crate) fn folder(&self, path: &str) -> Result<Option<Folder>, Error> {
         Ok(self.look_for(path)?.value)
     }
 
-    /// The same, saying whether the way there could be read.
+    /// Like [`Self::folder`], and whether all folders above it could be read.
     pub(crate) fn look_for(&self, path: &str) -> Result<Readable<Option<Folder>>, Error> {
         let Some(root) = self.root else { return Ok(Readable { value: None, is_whole: false }) };
         let reader = self.reader();
@@ -90,8 +90,8 @@ impl Snapshot {
         Ok(Readable { value, is_whole: reader.is_whole() })
     }
 
-    /// The folders right below a folder, in the order of their names, and how many files are. Reads one tree. Without
-    /// those that stand in too many places.
+    /// A folder's direct subfolders, ordered by name, and its number of files. Reads one tree. Omits folders that are
+    /// repeated too often.
     pub(crate) fn inside(&self, folder: &Folder, seen: &mut Seen) -> Result<Readable<(Vec<Folder>, usize)>, Error> {
         let reader = self.reader();
         let (below, files) = reader.inside(&folder.path, folder.id)?;
@@ -100,7 +100,7 @@ impl Snapshot {
         Ok(Readable { value: (folders, files.len()), is_whole: reader.is_whole() })
     }
 
-    /// The files below a folder, however deep, in the order of their paths. Reads trees only.
+    /// All files below a folder, ordered by path. Reads trees only.
     pub(crate) fn listing(&self, folder: &str) -> Result<Readable<Vec<File>>, Error> {
         let reader = self.reader();
         let found = match self.root {
@@ -114,8 +114,8 @@ impl Snapshot {
         Ok(Readable { value: files.into_iter().map(file).collect(), is_whole: reader.is_whole() && self.is_there() })
     }
 
-    /// The files below a folder that an earlier state of the ledger did not have, in the order of their paths. Reads
-    /// the folders that differ.
+    /// The files below a folder that an earlier state of the ledger did not have, ordered by path. Reads only folders
+    /// that differ.
     pub(crate) fn added_since(&self, old: &Self, folder: &str) -> Result<Vec<File>, Error> {
         let Some(new) = self.folder(folder)? else { return Ok(Vec::new()) };
         let old: Vec<ObjectId> = old.folder(folder)?.into_iter().map(|folder| folder.id).collect();
@@ -129,21 +129,21 @@ impl Snapshot {
         Ok(added)
     }
 
-    /// The files that a folder has and had not when it had this key, if nothing else differs. None: it does, or what it
-    /// was is not there any more. Reads the folders that differ.
+    /// The files added to a folder since it had the key `old`. `None`: something else changed too, or the old folder no
+    /// longer exists. Reads only folders that differ.
     pub(crate) fn additions(&self, folder: &Folder, old: &str) -> Option<Vec<File>> {
         let old = self.store.parse_id(old).ok()?;
         let added = union::additions(&self.store, (&folder.path, folder.id), old).ok()??;
         Some(added.into_iter().map(file).collect())
     }
 
-    /// The bytes of the file with this key. None: it cannot be read; that is reported as damage of `path`.
+    /// The bytes of the file with this key. `None`: it cannot be read, which is reported as damage at `path`.
     pub(crate) fn read(&self, path: &str, key: &str) -> Result<Option<Vec<u8>>, Error> {
         let id = self.store.parse_id(key)?;
         self.reader().pass_over(path, id, self.store.blob(&id))
     }
 
-    /// Whether what was found of it still holds.
+    /// Whether reported damage is still present.
     pub(crate) fn still_has(&self, damage: &Damage) -> bool {
         let Some(root) = self.root else { return true };
         match self.store.find(root, &damage.path) {
@@ -168,8 +168,8 @@ impl Snapshot {
         Ok(self.listing(folder)?.value.len())
     }
 
-    /// Shows every file that can be read, with its whole path, a folder's own files before those of the folders in it.
-    /// Holds one folder at a time: of a long ledger, the list of paths alone is 100 MB.
+    /// Passes every readable file to `show`, a folder's own files before those of its subfolders. Holds one folder at a
+    /// time: for a long ledger, the list of paths alone is 100 MB.
     pub(crate) fn each(&self, mut show: impl FnMut(&File, &[u8])) -> Result<(), Error> {
         let Some(root) = self.root else { return Ok(()) };
         self.reader().walk("", root, |found| {

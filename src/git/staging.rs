@@ -1,7 +1,8 @@
 //! Changing the user's index.
 //!
-//! The `git` program changes a copy: it keeps the user's extensions, split and sparse indexes whole. The copy then takes
-//! the index's place under git's own lock, which is a link to the copy: a lock that a dead squad left is known by that.
+//! The `git` program changes a copy, so that index extensions and split and sparse indexes stay intact. The copy then
+//! replaces the index under git's own lock, which is a hard link to the copy: that identifies a lock left by a dead
+//! squad.
 
 use std::{
     fs, io,
@@ -14,12 +15,12 @@ use gix::ObjectId;
 
 use super::{disk, error::Error, ref_lock, repository::Repository};
 
-/// How often we try while others change the index, and how long we wait in between.
+/// How often we retry while others change the index, and the pause in between.
 const TRIES: u32 = 50;
 const PAUSE: Duration = Duration::from_millis(10);
 
-/// Gives files of the index other content, `None` takes them out; entries of other paths stay as they are. `refreshed`
-/// are those whose file in the work tree is as it is to be, `hidden` those that a sparse checkout keeps out of it.
+/// Changes index entries; `None` removes one. Other paths are untouched. `refreshed` are the paths whose work tree file
+/// is up to date, `hidden` those that a sparse checkout omits.
 pub(super) fn change(
     repository: &Repository,
     draft: &Path,
@@ -48,12 +49,12 @@ pub(super) fn change(
         call(&["update-index", "-z", "--add", "--index-info"]).input(records.clone()).succeed()?;
         let listed = |paths: &[&str]| paths.iter().map(|path| format!("{path}\0")).collect::<String>();
         if !hidden.is_empty() {
-            // Entries that are given anew are no longer hidden.
+            // Replacing an entry clears its skip-worktree bit.
             call(&["update-index", "-z", "--skip-worktree", "--stdin"]).input(listed(hidden)).succeed()?;
         }
         if !refreshed.is_empty() {
             let names = listed(refreshed);
-            // Only so that git need not read them again.
+            // Only saves git from reading them again.
             call(&["add", "--refresh", "--pathspec-from-file=-", "--pathspec-file-nul"]).input(names).run()?;
         }
         match ref_lock::link(draft, &lock) {
@@ -79,14 +80,14 @@ pub(super) fn change(
     Err(Error::Locked { path: lock(repository) })
 }
 
-/// Removes git's lock of the index, if it is ours: it holds what is in our draft.
+/// Removes git's index lock if it is ours, that is, has the content of our draft.
 pub(super) fn remove_dead_lock(repository: &Repository, draft: &Path) -> Result<(), Error> {
     let lock = lock(repository);
     let (Ok(ours), Ok(there)) = (fs::read(draft), fs::read(&lock)) else { return Ok(()) };
     if ours == there { disk::remove(&lock).map_err(Error::io("remove", &lock)) } else { Ok(()) }
 }
 
-/// Waits until no other git is changing the index, for so long: most need some milliseconds.
+/// Waits at most `timeout` for other gits to release the index: most need a few milliseconds.
 pub(super) fn await_others(repository: &Repository, patience: Duration) {
     let (lock, start) = (lock(repository), Instant::now());
     while lock.exists() && start.elapsed() < patience {
@@ -98,7 +99,7 @@ pub(super) fn lock(repository: &Repository) -> PathBuf {
     repository.git_dir().join("index.lock")
 }
 
-/// Who changes the index puts another file in its place.
+/// Identifies the index file; every change of the index replaces the file.
 pub(super) type Identity = (u64, Option<SystemTime>, u64);
 
 pub(super) fn identity(repository: &Repository) -> Option<Identity> {

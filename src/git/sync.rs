@@ -1,6 +1,6 @@
-//! The ledger of this clone and that of a remote become one: fetched, united, pushed, never forced.
+//! Synchronizes this clone's ledger with a remote's: fetch, merge, push, never force.
 //!
-//! A remote can hold a ledger in three places, and all of them are looked at, whatever was agreed:
+//! A remote can hold a ledger under three refs. All are read, whichever was agreed on:
 //!
 //! ```text
 //! refs/squad/log           where it belongs
@@ -8,8 +8,8 @@
 //! refs/heads/squad/state   on hosts that take branches and nothing else
 //! ```
 //!
-//! What the remote has is kept under `refs/squad/remotes/<remote>/`. Two ledgers of which neither holds the other are
-//! united in a merge commit that says nothing but what it unites, so every clone makes the same one.
+//! The remote's refs are copied to `refs/squad/remotes/<remote>/`. Diverged ledgers are joined by a merge commit that
+//! depends only on its parents, so every clone creates the same one.
 
 mod push;
 mod unite;
@@ -25,19 +25,19 @@ use super::{
     repository::Repository, tree::ObjectStore, union::count_missing,
 };
 
-/// Where the ledger goes on hosts that take branches and nothing else.
+/// The ledger's ref on hosts that accept only branches.
 const BRANCH: &str = "refs/heads/squad/state";
 
-/// Where clones that do not wait for each other put their ledgers, each under a name of its own.
+/// The refs of single clones, which push their ledgers without waiting for each other.
 const CLONES: &str = "refs/squad/clones/";
 
-/// What remotes had when they were asked last.
+/// The remotes' ledgers as of the last fetch.
 const COPIES: &str = "refs/squad/remotes/";
 
-/// A network may be slow.
+/// Networks may be slow.
 const PATIENCE: Duration = Duration::from_secs(600);
 
-/// Milliseconds to wait before a fetch that met another git at work is tried again.
+/// Milliseconds to wait before retrying a fetch that collided with another git.
 const FETCH_AGAIN: [u64; 4] = [20, 100, 400, 1_000];
 
 /// A remote's ledger, as this clone knows it.
@@ -46,10 +46,10 @@ pub(crate) struct Remote<'a> {
     name: String,
 }
 
-/// How this clone's ledger stands to what a remote had when it was asked last.
+/// How this clone's ledger differs from a remote's, as of the last fetch.
 #[derive(Clone, Copy, Debug, Default, Eq, PartialEq)]
 pub(crate) struct Standing {
-    /// Entries that the remote has nowhere.
+    /// Entries that the remote lacks.
     pub(crate) to_send: usize,
     /// Entries that this clone lacks.
     pub(crate) to_take: usize,
@@ -58,13 +58,13 @@ pub(crate) struct Standing {
 /// A ref of a remote that holds a ledger, and the commit it is at.
 #[derive(Clone, Debug, Eq, PartialEq)]
 struct Held {
-    /// What it is called there.
+    /// The ref's name on the remote.
     reference: String,
     commit: ObjectId,
 }
 
 impl Repository {
-    /// The names of the configured remotes, the one that the checked-out branch follows first.
+    /// The names of the configured remotes, the upstream of the checked-out branch first.
     pub(crate) fn remotes(&self) -> Result<Vec<String>, Error> {
         let mut names: Vec<String> =
             self.call(&["remote"]).succeed()?.text().lines().map(str::to_owned).filter(|name| is_plain(name)).collect();
@@ -80,7 +80,7 @@ impl Repository {
         Remote { repository: self, name: name.to_owned() }
     }
 
-    /// The ledgers' commits that remotes had when they were asked last.
+    /// The remotes' ledger commits as of the last fetch.
     pub(crate) fn remote_tips(&self) -> Result<Vec<String>, Error> {
         let references = self.references();
         let names = references.list(COPIES)?;
@@ -88,8 +88,7 @@ impl Repository {
         Ok(tips.collect::<Result<Vec<_>, Error>>()?.into_iter().flatten().collect())
     }
 
-    /// Entries below some folders that no remote had, in any of its refs, when it was asked last; None: none was ever
-    /// asked.
+    /// The number of entries below these folders that no remote had as of the last fetch; `None`: there was no fetch.
     pub(crate) fn unsynced(&self, folders: &[String]) -> Result<Option<usize>, Error> {
         let store = self.ledger_objects();
         let reader = Reader::new(&store, self.damage());
@@ -117,7 +116,7 @@ impl Repository {
     }
 }
 
-/// The trees of commits, without those that were lost: what a remote had then is not known until it is asked.
+/// The trees of commits, without those that were lost: the next fetch brings them again.
 fn readable_trees(store: &ObjectStore, commits: &[ObjectId]) -> Result<Vec<ObjectId>, Error> {
     let mut trees = Vec::new();
     for commit in commits {
@@ -129,7 +128,7 @@ fn readable_trees(store: &ObjectStore, commits: &[ObjectId]) -> Result<Vec<Objec
     Ok(trees)
 }
 
-/// A name that is no option, no address, and fits into a ref.
+/// Whether a name is not an option or URL, and valid in a ref.
 fn is_plain(name: &str) -> bool {
     !name.starts_with(['-', '.'])
         && !name.contains("..")
@@ -137,19 +136,19 @@ fn is_plain(name: &str) -> bool {
 }
 
 impl Remote<'_> {
-    /// The ref that took the ledger there last; None: nobody agreed yet to keep it there.
+    /// The remote ref that last accepted the ledger; `None`: the user has not agreed yet to keep the ledger there.
     pub(crate) fn agreed(&self) -> Result<Option<String>, Error> {
         let found = self.repository.setting(&self.key())?;
         Ok(found.filter(|reference| reference == REFERENCE || reference == BRANCH))
     }
 
-    /// Remembers where the ledger is kept, and has `git fetch` bring it from now on. It decides nothing: every sync
-    /// looks at all places, and tries the ref of its own first.
+    /// Records the ledger's ref on the remote, and makes `git fetch` include it. The record is only a hint: every sync
+    /// reads all refs, and tries [`REFERENCE`] first.
     pub(crate) fn agree(&self, to: Destination) -> Result<String, Error> {
         let reference = if to == Destination::Branch { BRANCH } else { REFERENCE };
         self.repository.call(&["config", &self.key(), reference]).succeed()?;
         if let Some(copy) = self.copy_of(reference) {
-            // A pattern, since git fails where a ref that it is told to fetch by name is not there.
+            // A pattern, since git fails if a ref it should fetch by name does not exist.
             let refspec = format!("+{reference}*:{copy}*");
             let key = format!("remote.{}.fetch", self.name);
             let all = self.repository.call(&["config", "--get-all", &key]).run()?.text();
@@ -164,7 +163,7 @@ impl Remote<'_> {
         format!("remote.{}.squadLedger", self.name)
     }
 
-    /// What a ref of the remote is called here; None: it holds no ledger.
+    /// The local copy of a remote's ref; `None`: the ref holds no ledger.
     fn copy_of(&self, reference: &str) -> Option<String> {
         let name = match reference {
             REFERENCE => "log".to_owned(),
@@ -174,7 +173,7 @@ impl Remote<'_> {
         Some(format!("{COPIES}{}/{name}", self.name))
     }
 
-    /// Where the remote had ledgers when it was asked last: [`REFERENCE`] first, those of single clones last.
+    /// The remote's ledgers as of the last fetch: [`REFERENCE`] first, those of single clones last.
     fn held(&self) -> Result<Vec<Held>, Error> {
         let references = self.repository.references();
         let mut found = Vec::new();
@@ -190,7 +189,7 @@ impl Remote<'_> {
         Ok(held.collect::<Result<Vec<_>, Error>>()?.into_iter().flatten().collect())
     }
 
-    /// Asks the remote what it has, in all places. What it has no more is forgotten: unite before.
+    /// Fetches all the remote's ledger refs. Copies of refs it no longer has are deleted: merge them before.
     pub(crate) fn fetch(&self) -> Result<Standing, Error> {
         let mut pauses = FETCH_AGAIN.iter();
         loop {
@@ -219,13 +218,13 @@ impl Remote<'_> {
         let (clones, shared): (Vec<&String>, Vec<&String>) = new.into_iter().partition(|name| name.starts_with(CLONES));
         let mut refspecs: Vec<String> = shared.into_iter().filter_map(refspec).collect();
         if !clones.is_empty() {
-            // A pattern: whoever takes them in removes them at any time.
+            // A pattern, since a clone that has merged them may delete them at any time.
             refspecs.push(format!("+{CLONES}*:{COPIES}{}/clones/*", self.name));
         }
         if refspecs.is_empty() {
             return Ok(());
         }
-        // As a pack, whose folder can be flushed; whole, also in a partial clone; and nothing else.
+        // Fetch as a pack, so that flushing one folder is enough; complete, even in a partial clone; and nothing else.
         let arguments = [
             "-c",
             "fetch.unpackLimit=1",
@@ -242,12 +241,12 @@ impl Remote<'_> {
         disk::flush_folder(&self.repository.objects_directory().join("pack"))
     }
 
-    /// The refs of the remote that hold a ledger now.
+    /// The remote's current ledger refs.
     fn list(&self) -> Result<BTreeMap<String, ObjectId>, Error> {
         let call = self.call(&["ls-remote", "--", &self.name]).arguments(&[REFERENCE, BRANCH, &format!("{CLONES}*")]);
         let listed = call.succeed()?.text();
         let lines = listed.lines().filter_map(|line| line.split_once('\t'));
-        // The patterns match the ends of other names too.
+        // The patterns also match the ends of other names.
         let lines = lines.filter(|(_, reference)| self.copy_of(reference).is_some());
         Ok(lines
             .filter_map(|(id, reference)| {
@@ -261,7 +260,7 @@ impl Remote<'_> {
         self.repository.call(&["update-ref", "-d", &copy, &held.commit.to_string()]).succeed().map(drop)
     }
 
-    /// What [`Self::fetch`] found last.
+    /// The result of the last [`Self::fetch`].
     pub(crate) fn tips(&self) -> Result<Vec<String>, Error> {
         Ok(self.held()?.into_iter().map(|held| format!("{} {}", held.commit, held.reference)).collect())
     }
@@ -270,7 +269,7 @@ impl Remote<'_> {
         self.repository.references().read(REFERENCE)
     }
 
-    /// How the ledger stands to what the remote had when it was asked last.
+    /// How our ledger differs from the remote's, as of the last fetch.
     pub(crate) fn standing(&self) -> Result<Standing, Error> {
         let store = self.repository.ledger_objects();
         let reader = Reader::new(&store, self.repository.damage());
@@ -278,7 +277,7 @@ impl Remote<'_> {
         let theirs = readable_trees(&store, &commits)?;
         let ours = self.tip()?.map(|tip| store.tree_of(&tip)).transpose()?;
         let to_send = ours.map_or(Ok(0), |ours| count_missing(&reader, ours, &theirs))?;
-        // What several of theirs have is taken once.
+        // Count entries that several of their ledgers have once.
         let mut known: Vec<ObjectId> = ours.into_iter().collect();
         let mut to_take = 0;
         for theirs in theirs {
@@ -293,7 +292,7 @@ impl Remote<'_> {
     }
 }
 
-/// Whether a fetch failed for a reason that passes: another git moves the same refs, or a ref went after it was listed.
+/// Whether a fetch failed for a temporary reason: another git moves the same refs, or a ref was deleted after listing.
 fn is_passing(error: &Error) -> bool {
     let passing = ["cannot lock ref", "Unable to create", "couldn't find remote ref", "unable to update"];
     matches!(error, Error::Program { message, .. } if passing.iter().any(|cause| message.contains(cause)))

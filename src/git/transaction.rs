@@ -1,9 +1,9 @@
-//! A change of work tree, index and branch that is either finished or taken back, whatever stops it.
+//! A change of work tree, index and branch that is either finished or rolled back, even after a kill.
 //!
-//! Forwards and backwards are the same step: each file has an old and a new version, and is brought to one of them from
-//! the other. What is neither is the user's and stays. Carrying out brings every file to its new version and then moves
-//! the branch; settling, after a kill or when the branch cannot move, brings every file to the version that the
-//! checked-out commit has of it.
+//! Going forward and rolling back use the same step: each file has an old and a new version, and is switched from one
+//! to the other. A file that matches neither is the user's and stays. Carrying out switches every file to its new
+//! version, then the branch moves; settling, after a kill or when the branch cannot move, switches every file to the
+//! version in the checked-out commit.
 
 use std::{
     cell::Cell,
@@ -28,22 +28,22 @@ use super::{
     tree::check_path,
 };
 
-/// How long another git may be changing the index that began while we did.
+/// How long we wait for another git that started changing the index at the same time.
 const OTHERS_PATIENCE: Duration = Duration::from_secs(2);
 
-/// How long nothing may have changed before we believe that nobody else is at work.
+/// How long nothing must change before we assume that no other git is running.
 const STILL: Duration = Duration::from_millis(50);
 
-/// Beside somebody who never stops, how often.
+/// How often we settle at most, if others never stop making changes.
 const MOST_SETTLINGS: usize = 20;
 
-/// An intent that is on disk. Not ended, it stays there for the next command.
+/// An intent that is on disk. Without [`Self::end`], it stays there for the next command.
 pub(super) struct Transaction<'a> {
     repository: &'a Repository,
     pub(super) intent: Intent,
     contents: Contents,
     root: PathBuf,
-    /// The index as we left it.
+    /// The state of the index after our change.
     staged: Cell<Option<staging::Identity>>,
 }
 
@@ -51,14 +51,14 @@ pub(super) struct Transaction<'a> {
 pub(super) enum Side {
     Old,
     New,
-    /// The branch has something else there: nothing of ours is to be done.
+    /// The branch has something else at the path: leave the file alone.
     Neither,
 }
 
-/// A file's path, what it holds, and what it is to hold; `None`: it is not there.
+/// A file's path, its current content and its new content; `None`: no file.
 pub(crate) type Rewrite<'a> = (&'a str, Option<&'a [u8]>, Option<&'a [u8]>);
 
-/// What is at a place.
+/// What exists at a path.
 #[derive(Debug, Eq, PartialEq)]
 enum Seen {
     Nothing,
@@ -66,12 +66,12 @@ enum Seen {
         mode: &'static str,
         work: String,
     },
-    /// A folder, or something that is not ours to enter stands on the way.
+    /// A folder, or a path that leads through something we must not enter.
     Other,
 }
 
 impl<'a> Transaction<'a> {
-    /// Writes the intent down. The caller has the turn; whatever was begun before is settled.
+    /// Writes the intent. The caller holds the work tree lock, and earlier intents are settled.
     pub(super) fn begin(
         repository: &'a Repository,
         _turn: &Turn,
@@ -93,7 +93,7 @@ impl<'a> Transaction<'a> {
         Ok(Self { repository, intent, contents, root: root.to_owned(), staged: Cell::new(None) })
     }
 
-    /// What a command left behind.
+    /// The unfinished transaction of an interrupted command.
     pub(super) fn left_behind(repository: &'a Repository) -> Result<Option<Self>, Error> {
         let Some((intent, contents)) = Intent::read(repository)? else { return Ok(None) };
         let root = match (&intent.root, repository.work_dir()) {
@@ -104,7 +104,7 @@ impl<'a> Transaction<'a> {
         Ok(Some(Self { repository, intent, contents, root, staged: Cell::new(None) }))
     }
 
-    /// Brings work tree and index to the new version. What of the user's stands in the way stays, and is returned.
+    /// Switches work tree and index to the new version. User files in the way stay, and are returned.
     pub(super) fn carry_out(&self) -> Result<Vec<String>, Error> {
         let sides = vec![Side::New; self.intent.files.len()];
         let left = self.bring(&sides)?;
@@ -113,10 +113,11 @@ impl<'a> Transaction<'a> {
         Ok(left)
     }
 
-    /// Whether branch, index and work tree still are as they were carried out, once no other git is at work on the index.
+    /// Whether branch, index and work tree are still as we left them, after waiting for other gits to release the
+    /// index.
     pub(super) fn is_undisturbed(&self, branch: &str) -> Result<bool, Error> {
         staging::await_others(self.repository, OTHERS_PATIENCE);
-        // A `git stash` or `git reset` in the middle brings back what was to go.
+        // A concurrent `git stash` or `git reset` may have restored the old version.
         let is_brought = |file: &Planned| {
             let seen = self.seen_at(file)?;
             Ok(!self.is(&seen, &file.old) && (seen != Seen::Nothing || file.new.is_none()))
@@ -127,13 +128,13 @@ impl<'a> Transaction<'a> {
             && self.intent.files.iter().map(is_brought).collect::<Result<Vec<bool>, Error>>()?.into_iter().all(|is| is))
     }
 
-    /// The folder to fill, if it is not the work tree and is not there: it is not made anew only to be filled.
+    /// The target folder, if it is not the work tree and no longer exists: we do not recreate it.
     pub(super) fn missing_folder(&self) -> Option<&Path> {
         Some(&*self.root).filter(|root| self.intent.root.is_some() && !root.is_dir())
     }
 
-    /// Brings work tree and index to what the checked-out commit has; where only the work tree is to change, to the new
-    /// version. Returns what is the user's and was left alone.
+    /// Switches work tree and index to the version in the checked-out commit; if only the work tree is to change, to
+    /// the new version. Returns the user's files that were left alone.
     pub(super) fn settle(&self) -> Result<Vec<String>, Error> {
         staging::remove_dead_lock(self.repository, &self.draft())?;
         self.remove_dead_branch_lock()?;
@@ -149,7 +150,7 @@ impl<'a> Transaction<'a> {
         Ok(left)
     }
 
-    /// Where the branch is with each file.
+    /// Which version of each file the branch has.
     pub(super) fn sides(&self) -> Result<Vec<Side>, Error> {
         if self.intent.commit.is_none() {
             return Ok(vec![Side::New; self.intent.files.len()]);
@@ -174,8 +175,8 @@ impl<'a> Transaction<'a> {
         self.intent.files.iter().map(side).collect()
     }
 
-    /// Settles, and does it over until it was not needed: a `git switch` or `git merge` that began before our commit changes
-    /// the index, and then HEAD, as if that were not there.
+    /// Settles until nothing else changes: a `git switch` or `git merge` that began before our commit changes the
+    /// index, and then HEAD, as if our commit did not exist.
     pub(super) fn settle_beside_others(&self) -> Result<(), Error> {
         for _ in 0..MOST_SETTLINGS {
             let head = self.repository.head()?;
@@ -190,7 +191,7 @@ impl<'a> Transaction<'a> {
         Ok(())
     }
 
-    /// Nothing is left to do: what was moved aside goes, and then the intent.
+    /// Ends the transaction: removes the temporary files, then the intent.
     pub(super) fn end(self) -> Result<(), Error> {
         self.clear_asides()?;
         for name in [self.draft(), self.draft().with_extension("lock")] {
@@ -214,12 +215,13 @@ impl<'a> Transaction<'a> {
                 left.push(file.path.shown());
             }
         }
-        // Before the branch moves or the intent goes; each once, since it costs about as much as all the rest.
+        // Flush before the branch moves or the intent is removed; each folder once, since a flush costs about as much
+        // as all the rest.
         folders.iter().try_for_each(|folder| disk::flush_folder(folder))?;
         Ok(left)
     }
 
-    /// False: something of the user's is there, and stays. `folders` gets those that are to be flushed.
+    /// False: the user has something there, and it stays. Adds the folders to flush to `folders`.
     fn bring_file(
         &self,
         number: usize,
@@ -237,7 +239,7 @@ impl<'a> Transaction<'a> {
             match self.seen(&aside)? {
                 Seen::Nothing => continue,
                 kept if self.is(&kept, version) => is_moved = true,
-                // Somebody wrote to it while it was moved.
+                // Somebody wrote to the file while it was moved aside.
                 _ if now == Seen::Nothing => {
                     disk::rename_new(&aside, &place).map_err(Error::io("put back", &place))?;
                     return Ok(false);
@@ -259,21 +261,21 @@ impl<'a> Transaction<'a> {
         } else if now == Seen::Nothing && is_moved {
             None
         } else {
-            // What is not there is nobody's that could be lost: a sparse checkout keeps it out, or the user removed it.
+            // A missing file cannot be lost: a sparse checkout omits it, or the user removed it.
             return Ok(now == Seen::Nothing);
         };
         folders.insert(place.parent().unwrap_or(&self.root).to_owned());
         self.swap(number, file, from, to.as_ref())
     }
 
-    /// Puts one version in the place of another. False: something else is there, and stays.
+    /// Replaces one version with another. False: something else is there, and stays.
     fn swap(&self, number: usize, file: &Planned, from: Option<&Version>, to: Option<&Version>) -> Result<bool, Error> {
         let place = self.root.join(file.path.path());
         let name = |version: Option<&Version>| if version == file.old.as_ref() { "old" } else { "new" };
         if from.is_some() {
             let aside = self.beside(&place, number, name(from));
             disk::rename(&place, &aside).map_err(Error::io("move", &place))?;
-            // Looked at where nobody opens it any more by its name.
+            // Check it after the move, when nobody opens it by its name any more.
             let moved = self.seen(&aside)?;
             if !from.is_some_and(|from| self.is(&moved, &Some(from.clone()))) {
                 disk::rename_new(&aside, &place).map_err(Error::io("put back", &place))?;
@@ -287,7 +289,7 @@ impl<'a> Transaction<'a> {
             false => self.write_beside(number, &place, version)?,
         };
         match disk::rename_new(&ready, &place) {
-            // Made by the user at this very moment.
+            // The user has just created it.
             Err(cause) if cause.kind() == io::ErrorKind::AlreadyExists => return Ok(false),
             answer => answer.map_err(Error::io("write", &place))?,
         }
@@ -316,7 +318,7 @@ impl<'a> Transaction<'a> {
         Ok(fresh)
     }
 
-    /// Removes what was moved aside, as far as it is a version of ours.
+    /// Removes the files moved aside, if they are versions we know.
     fn clear_asides(&self) -> Result<(), Error> {
         for (number, file) in self.intent.files.iter().enumerate() {
             let place = self.root.join(file.path.path());
@@ -333,7 +335,7 @@ impl<'a> Transaction<'a> {
         Ok(())
     }
 
-    /// Gives the index those entries that still are as on the other side.
+    /// Switches the index entries that still match the other version.
     fn stage(&self, sides: &[Side]) -> Result<(), Error> {
         if self.intent.commit.is_none() {
             return Ok(());
@@ -370,7 +372,8 @@ impl<'a> Transaction<'a> {
         self.repository.begun_folder().join(format!("index-{}", self.intent.token))
     }
 
-    /// Where a file is while it is written or moved: where no `git add` finds it, if that is on the same file system.
+    /// The temporary path of a file being written or moved: out of reach of `git add`, if that is on the same file
+    /// system.
     fn beside(&self, place: &Path, number: usize, name: &str) -> PathBuf {
         let (folder, token) = (self.repository.begun_folder(), &self.intent.token);
         let parent = place.ancestors().skip(1).find(|above| above.is_dir());
@@ -391,8 +394,8 @@ impl<'a> Transaction<'a> {
         }
     }
 
-    /// What is in a file's place, looking at every step of the way: a link would lead out of the root, and a repository
-    /// inside this one has its own history.
+    /// What exists at a file's path. Checks every folder on the way: a link could lead out of the root, and a nested
+    /// repository has its own history.
     fn seen_at(&self, file: &Planned) -> Result<Seen, Error> {
         let path = file.path.path();
         let mut place = self.root.clone();
@@ -430,14 +433,14 @@ impl<'a> Transaction<'a> {
         identify(self.repository.hash(), objs::Kind::Blob, bytes).map(|id| id.to_string())
     }
 
-    /// A lock that a `git update-ref` of ours left: it holds the id of our commit, which nobody else would write there
-    /// before it is on the branch.
+    /// Removes a lock left by our `git update-ref`: it holds the id of our commit, which nobody else would write before
+    /// the commit is on the branch.
     fn remove_dead_branch_lock(&self) -> Result<(), Error> {
         let Some(commit) = &self.intent.commit else { return Ok(()) };
         let Some(id) = &commit.id else { return Ok(()) };
         let lock = self.repository.common_dir().join(format!("refs/heads/{}.lock", commit.branch));
         let is_ours = || fs::read_to_string(&lock).is_ok_and(|text| text.trim_end() == id);
-        // It may live on for a moment after the squad that called it.
+        // git may outlive the squad that called it for a moment.
         for _ in 0..100 {
             if !is_ours() {
                 return Ok(());
@@ -449,14 +452,14 @@ impl<'a> Transaction<'a> {
 }
 
 impl Repository {
-    /// Writes new files to the work tree and commits nothing. Returns those in whose places the user has something.
+    /// Writes new files to the work tree without committing them. Returns the paths where the user has something else.
     pub(crate) fn place(&self, command: &str, files: &[(String, Vec<u8>)]) -> Result<Vec<String>, Error> {
         let files = files.iter().map(|(path, bytes)| (path.as_str(), None, Some(bytes.as_slice())));
         self.rewrite(command, &files.collect::<Vec<_>>())
     }
 
-    /// Brings files of the work tree from what they hold, nothing perhaps, to what they are to hold; index and branch
-    /// stay. Returns those that hold something else by now.
+    /// Rewrites, creates or removes files in the work tree; index and branch stay. Returns the paths that no longer
+    /// have the expected content.
     pub(crate) fn rewrite(&self, command: &str, files: &[Rewrite<'_>]) -> Result<Vec<String>, Error> {
         let Some(root) = self.work_dir() else { return Ok(Vec::new()) };
         let mut contents = Contents::new();
@@ -477,8 +480,7 @@ impl Repository {
     }
 }
 
-/// Writes files to a work tree, or to another folder, and nowhere else. Returns those that were left as the user has
-/// just made them.
+/// Writes files to a work tree or another folder only. Returns those the user has just changed, which were left alone.
 pub(super) fn place(
     repository: &Repository,
     command: &str,
@@ -504,7 +506,7 @@ pub(super) fn place(
 pub(super) const LINK: &str = "120000";
 pub(super) const PROGRAM: &str = "100755";
 
-/// Drafts of commands that died.
+/// Removes the drafts of dead commands.
 fn sweep(repository: &Repository) -> Result<(), Error> {
     for entry in fs::read_dir(repository.begun_folder()).into_iter().flatten().flatten() {
         let name = entry.file_name();
@@ -515,7 +517,7 @@ fn sweep(repository: &Repository) -> Result<(), Error> {
     Ok(())
 }
 
-/// Whether a file can be renamed from one folder to the other and is what it would have become there.
+/// Whether a file can be renamed between the folders and gets the same group in either.
 #[cfg(unix)]
 fn is_like(folder: &Path, other: &Path) -> bool {
     use std::os::unix::fs::MetadataExt;
@@ -544,7 +546,7 @@ pub(super) fn mode_of(_metadata: &fs::Metadata) -> &'static str {
 pub(super) fn make_executable(file: &File) -> io::Result<()> {
     use std::os::unix::fs::PermissionsExt;
     let mode = file.metadata()?.permissions().mode();
-    // For whoever may read it.
+    // Executable for everyone who may read it.
     file.set_permissions(fs::Permissions::from_mode(mode | ((mode & 0o444) >> 2)))
 }
 

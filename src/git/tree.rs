@@ -17,29 +17,29 @@ use gix::{
 
 use super::{error::Error, objects::NewObjects, recent::Recent, references::parse_id, second_copy};
 
-/// Bytes of objects from packs that are kept, since the next object may be made from them.
+/// Bytes of pack objects to cache: the next object may be a delta against one of them.
 const RECENT: usize = 2 << 20;
 
-/// Bytes of the largest object of the ledger that is read.
+/// Size limit for ledger objects, in bytes.
 const LARGEST: u64 = 64 << 20;
 
-/// Milliseconds to wait before the object database is opened anew and an object that was not found is looked for again.
-/// It can be there all the same: in a pack that came with a fold when this one had already been opened, and 32 others
-/// before it, for which gix keeps no room; or gix sees its file, gc packs it and removes the file, and gix does not look
-/// anywhere else (gix-odb 0.87, `try_find`).
+/// Milliseconds to wait before reopening the object database and retrying a lookup that failed. The object may exist
+/// all the same: in a pack that a fold added after the database was opened, when gix has no slot left after 32 others;
+/// or gix sees a loose object, gc packs it and removes the file, and gix does not look elsewhere (gix-odb 0.87,
+/// `try_find`).
 const LOOK_AGAIN: [u64; 8] = [0, 0, 1, 2, 4, 8, 16, 32];
 
-/// The object database as it is now. Opened anew where an object is not found.
+/// The current object database. Reopened when an object is not found.
 pub(super) struct ObjectStore {
     directory: PathBuf,
     hash: hash::Kind,
     recent: Recent,
-    /// Opened by the first object that is not a recent one.
+    /// Opened on the first lookup that is not cached in `recent`.
     handle: RefCell<Option<gix::odb::Handle>>,
     buffer: RefCell<Vec<u8>>,
-    /// An object was looked for again and again, in vain: others are looked for once more, without waiting.
+    /// A lookup failed after all retries: later ones retry once, without waiting.
     is_lossy: Cell<bool>,
-    /// Bytes of the largest object that is read; any, where it is not said.
+    /// Size limit in bytes for objects that are read; `None`: no limit.
     most: Option<u64>,
 }
 
@@ -50,7 +50,7 @@ pub(super) struct Finder<'a> {
 }
 
 impl Finder<'_> {
-    /// What stands at a path; the tree itself for the empty one.
+    /// The entry at a path; the tree itself for the empty path.
     pub(super) fn find(&mut self, path: &str) -> Result<Option<(tree::EntryMode, ObjectId)>, Error> {
         let mut found: (tree::EntryMode, ObjectId) = (tree::EntryKind::Tree.into(), self.root);
         for name in path.split('/').filter(|name| !name.is_empty()) {
@@ -76,15 +76,14 @@ impl ObjectStore {
         Self { directory: directory.to_owned(), hash, recent, handle, buffer, is_lossy, most: None }
     }
 
-    /// The same, for reading what others may have put there: an object of a few bytes in the repository can have any
-    /// number of them in memory.
+    /// Adds a size limit, for reading untrusted objects: a few compressed bytes can inflate to any size.
     pub(super) fn of_limited_objects(self) -> Self {
         Self { most: Some(LARGEST), ..self }
     }
 
     pub(super) fn open(&self) -> Result<gix::odb::Handle, Error> {
         let mut handle = gix::odb::at(&self.directory, self.hash).map_err(Error::io("open", &self.directory))?;
-        // In a pack, an entry is what it differs in from the one before, and so on, up to 50 times.
+        // Pack entries are deltas in chains of up to 50.
         handle.set_pack_cache(|| Box::new(MemoryCappedHashmap::new(RECENT)));
         Ok(handle)
     }
@@ -93,7 +92,7 @@ impl ObjectStore {
         self.hash
     }
 
-    /// Hands the bytes of an object of this kind to `read`.
+    /// Passes the bytes of an object of this kind to `read`.
     fn with<T>(
         &self,
         id: &gix::oid,
@@ -109,7 +108,7 @@ impl ObjectStore {
             return read(found, &bytes);
         }
         let (mut buffer, mut handle) = (self.buffer.borrow_mut(), self.handle.borrow_mut());
-        // Once in any case: the packs that were there when it was opened may all have been folded.
+        // Retry at least once: all packs from the time of opening may have been folded.
         let attempts = if self.is_lossy.get() { 1 } else { LOOK_AGAIN.len() };
         let mut pauses = LOOK_AGAIN[..attempts].iter();
         loop {
@@ -142,7 +141,7 @@ impl ObjectStore {
         }
     }
 
-    /// What may not be read is not lost: whoever may read it finds it whole.
+    /// Fails on missing read permission, so that such an object is not taken for lost.
     fn insist_on_access(&self, id: &gix::oid) -> Result<(), Error> {
         let folder = self.directory.join("pack");
         let packs = fs::read_dir(&folder).map(|packs| packs.flatten().map(|file| file.path()).collect());
@@ -155,13 +154,13 @@ impl ObjectStore {
         Ok(())
     }
 
-    /// Why nothing is known of a ledger.
+    /// The error for a ledger whose tip cannot be read.
     pub(super) fn no_ledger(&self) -> Error {
         let what = "the ledger's newest commit is missing, or cannot be read".to_owned();
         Error::Object { path: self.directory.clone(), what }
     }
 
-    /// The size of an object, without reading it; `None` where that is not known.
+    /// The size of an object, without reading it; `None` if unknown.
     pub(super) fn size(&self, id: &gix::oid) -> Option<u64> {
         let mut handle = self.handle.borrow_mut();
         let opened = match handle.take() {
@@ -211,7 +210,7 @@ impl ObjectStore {
         })
     }
 
-    /// When a commit was made, in seconds since 1970.
+    /// A commit's committer time, in seconds since 1970.
     pub(super) fn time_of(&self, commit: &gix::oid) -> Result<i64, Error> {
         self.with(commit, objs::Kind::Commit, |bytes| {
             let header = bytes.split(|byte| *byte == b'\n').find_map(|line| line.strip_prefix(b"committer "));
@@ -222,26 +221,26 @@ impl ObjectStore {
         })
     }
 
-    /// What stands at `path` below a tree; the tree itself for the empty path.
+    /// The entry at `path` below a tree; the tree itself for the empty path.
     pub(super) fn find(&self, root: ObjectId, path: &str) -> Result<Option<(tree::EntryMode, ObjectId)>, Error> {
         self.finder(root).find(path)
     }
 
-    /// For many paths below a tree: each folder is read once.
+    /// For looking up many paths below a tree: each folder is read once.
     pub(super) fn finder(&self, root: ObjectId) -> Finder<'_> {
         Finder { store: self, root, folders: HashMap::new() }
     }
 
-    /// Every file below a folder with its path, in the order of paths. Submodules and names that are not UTF-8 are
-    /// left out: neither is ours.
+    /// Every file below a folder with its path, ordered by path. Omits submodules and names that are not UTF-8: neither
+    /// is ours.
     pub(super) fn files_below(&self, root: ObjectId, folder: &str) -> Result<Vec<(String, ObjectId)>, Error> {
         let mut files = self.entries_below(root, folder)?;
         files.retain(|(_, mode, _)| mode.is_blob());
         Ok(files.into_iter().map(|(path, _, id)| (path, id)).collect())
     }
 
-    /// Every symbolic link below a folder, in the order of paths, with the file it leads to; links that leave the
-    /// tree, or lead to anything but a file, are left out.
+    /// Every symbolic link below a folder, ordered by path, with its target file. Omits links that leave the tree or
+    /// lead to anything but a file.
     pub(super) fn links_below(&self, root: ObjectId, folder: &str) -> Result<Vec<(String, ObjectId)>, Error> {
         let mut links = self.entries_below(root, folder)?;
         links.retain(|(_, mode, _)| mode.is_link());
@@ -260,7 +259,7 @@ impl ObjectStore {
         Ok(files)
     }
 
-    /// Everything below a folder that is no folder, in the order of paths.
+    /// Every entry below a folder that is not a folder, ordered by path.
     pub(super) fn entries_below(
         &self,
         root: ObjectId,
@@ -285,12 +284,12 @@ impl ObjectStore {
     }
 }
 
-/// Anything but that it may not be read is left to others.
+/// Ignores every error but missing permission.
 fn forbidden<T: Default>(cause: io::Error) -> io::Result<T> {
     if cause.kind() == io::ErrorKind::PermissionDenied { Err(cause) } else { Ok(T::default()) }
 }
 
-/// Where a link leads, from the root of the tree it is in; `None`: out of it.
+/// A link's target as a path from the root of its tree; `None`: it is outside.
 fn led_to(link: &str, target: &str) -> Option<String> {
     if target.starts_with('/') {
         return None;
@@ -306,22 +305,22 @@ fn led_to(link: &str, target: &str) -> Option<String> {
     Some(parts.join("/"))
 }
 
-/// A tree being changed in memory. Only the folders on the way to a new file are read.
+/// A tree being changed in memory. Only the folders above changed files are read.
 pub(super) struct TreeEdit<'a> {
     store: &'a ObjectStore,
-    /// By path; the root is the empty one.
+    /// By path; the root has the empty path.
     folders: BTreeMap<String, Tree>,
-    /// What takes the place of a folder that cannot be read. None: that is an error.
+    /// Returns the replacement for a folder that cannot be read. `None`: such a folder is an error.
     in_place_of: Option<fn(ObjectId) -> Tree>,
 }
 
-/// What stood where a file was put.
+/// The result of inserting a file.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
 pub(super) enum Place {
     Empty,
-    /// A file with these very bytes.
+    /// The same file was already there.
     Same,
-    /// Something else, or a file stands where a folder is needed. The tree is as before.
+    /// Something else was there, or a file was in place of a folder. The tree is unchanged.
     Taken,
 }
 
@@ -330,7 +329,7 @@ impl<'a> TreeEdit<'a> {
         Self::with(store, root, None)
     }
 
-    /// One that goes on where a folder cannot be read, with what `in_place_of` gives for it.
+    /// Like [`Self::new`], but replaces folders that cannot be read.
     pub(super) fn tolerant(
         store: &'a ObjectStore,
         root: Option<ObjectId>,
@@ -360,7 +359,7 @@ impl<'a> TreeEdit<'a> {
         }
     }
 
-    /// Puts a file where nothing is.
+    /// Inserts a file at a free path.
     pub(super) fn insert(&mut self, path: &str, blob: ObjectId) -> Result<Place, Error> {
         let Some((tree, name)) = self.folder_of(path)? else { return Ok(Place::Taken) };
         if let Some(index) = index_of(tree, name) {
@@ -371,7 +370,7 @@ impl<'a> TreeEdit<'a> {
         Ok(Place::Empty)
     }
 
-    /// Whether that file is there, or nothing is.
+    /// Whether the path has this file, or no entry for `None`.
     pub(super) fn holds(&mut self, path: &str, file: Option<ObjectId>) -> Result<bool, Error> {
         let (folder, name) = path.rsplit_once('/').unwrap_or(("", path));
         if !self.load(folder)? {
@@ -382,7 +381,7 @@ impl<'a> TreeEdit<'a> {
         Ok(found == file.map(|file| (tree::EntryKind::Blob, file)))
     }
 
-    /// Puts another file where that file is, or nothing. False: it is not there, and the tree is as before.
+    /// Replaces the file `old` with `new`, or removes it. False: `old` is not at the path, and the tree is unchanged.
     pub(super) fn replace(&mut self, path: &str, old: ObjectId, new: Option<ObjectId>) -> Result<bool, Error> {
         let Some((tree, name)) = self.folder_of(path)? else { return Ok(false) };
         let Some(index) = index_of(tree, name) else { return Ok(false) };
@@ -397,7 +396,7 @@ impl<'a> TreeEdit<'a> {
         Ok(true)
     }
 
-    /// Takes a file or a folder out, if it is this one.
+    /// Removes the file or folder at a path if it is `old`.
     pub(super) fn remove(&mut self, path: &str, old: ObjectId) -> Result<(), Error> {
         if let Some((tree, name)) = self.folder_of(path)?
             && let Some(index) = index_of(tree, name).filter(|index| tree.entries[*index].oid == old)
@@ -407,7 +406,7 @@ impl<'a> TreeEdit<'a> {
         Ok(())
     }
 
-    /// The folder that a path is in, and its name there. None: something that is not a folder is on the way.
+    /// A path's folder and its name there. `None`: something above it is not a folder.
     fn folder_of<'p>(&mut self, path: &'p str) -> Result<Option<(&mut Tree, &'p str)>, Error> {
         let (folder, name) = path.rsplit_once('/').unwrap_or(("", path));
         if !self.load(folder)? {
@@ -416,7 +415,7 @@ impl<'a> TreeEdit<'a> {
         Ok(self.folders.get_mut(folder).map(|tree| (tree, name)))
     }
 
-    /// Reads a folder and those above it. False: something that is not a folder stands there.
+    /// Loads a folder and those above it. False: one of them is not a folder.
     fn load(&mut self, folder: &str) -> Result<bool, Error> {
         if self.folders.contains_key(folder) {
             return Ok(true);
@@ -435,9 +434,9 @@ impl<'a> TreeEdit<'a> {
         Ok(true)
     }
 
-    /// Adds the changed trees to `objects`, the deepest first, and returns the root's id.
+    /// Adds the changed trees to `objects`, deepest first, and returns the root's id.
     pub(super) fn finish(mut self, objects: &mut NewObjects) -> Result<ObjectId, Error> {
-        // A folder sorts before what is in it, so the reverse order meets children first.
+        // A folder sorts before its contents, so the reverse order visits children first.
         while let Some((folder, tree)) = self.folders.pop_last() {
             let mut bytes = Vec::new();
             tree.write_to(&mut bytes).map_err(|_| Error::BadPath { path: folder.clone() })?;
@@ -447,7 +446,7 @@ impl<'a> TreeEdit<'a> {
             let (parent, name) = folder.rsplit_once('/').unwrap_or(("", &folder));
             let Some(above) = self.folders.get_mut(parent) else { continue };
             if tree.entries.is_empty() {
-                // Emptied, or looked into for nothing: git keeps no empty folders.
+                // Emptied, or loaded without a change: git has no empty folders.
                 if let Some(index) = index_of(above, name) {
                     above.entries.remove(index);
                 }
@@ -471,12 +470,12 @@ fn put(tree: &mut Tree, name: &str, kind: tree::EntryKind, oid: ObjectId) {
     }
 }
 
-/// What a tree has under a name.
+/// A tree's entry with this name.
 pub(super) fn entry_of<'t>(tree: &'t Tree, name: &str) -> Option<&'t tree::Entry> {
     index_of(tree, name).map(|index| &tree.entries[index])
 }
 
-/// A folder sorts as if its name ended in `/`, so a name can stand in two places.
+/// A folder sorts as if its name ended in `/`, so a name has two possible positions.
 fn index_of(tree: &Tree, name: &str) -> Option<usize> {
     let search = |is_tree: bool| {
         tree.entries
@@ -487,7 +486,7 @@ fn index_of(tree: &Tree, name: &str) -> Option<usize> {
     search(false).or_else(|| search(true))
 }
 
-/// Whether a path is relative, plain, and nothing that git or a file system would take for something else.
+/// Rejects paths that are not relative and plain, or that git or a file system would read differently.
 pub(super) fn check_path(path: &str) -> Result<(), Error> {
     let is_bad = |name: &str| {
         let lower = name.to_ascii_lowercase();

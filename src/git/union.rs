@@ -1,4 +1,4 @@
-//! Two trees of immutable files become one that holds the files of both, and how many files one lacks.
+//! The union of two trees of immutable files, and the files that one tree lacks.
 
 use std::cell::RefCell;
 use std::collections::{BTreeSet, HashMap, HashSet};
@@ -13,24 +13,25 @@ use super::{
 };
 use crate::model::{Damage, DamageKind};
 
-/// What stands for two versions of a file of which something was taken out. The same for (a, b) and (b, a).
+/// Merges two versions of a scrubbed file. The same for (a, b) and (b, a).
 pub(crate) type Settle<'a> = dyn Fn(&[u8], &[u8]) -> Vec<u8> + 'a;
 
-/// Files that may have two versions, since something was taken out of them.
+/// The files that scrubs or repairs changed, which may differ between the trees.
 pub(super) struct Scrubbed<'a> {
     pub(super) paths: BTreeSet<String>,
-    /// What was set aside as damaged, by path and object: it stays away, unless it was lost and is here whole.
+    /// Entries that were set aside as damaged, by path and object: they stay out, unless one that was unreadable can be
+    /// read here.
     pub(super) gone: &'a [Damage],
     pub(super) settle: &'a Settle<'a>,
 }
 
-/// Adds the trees of the union to `objects`. The same for (a, b) and (b, a).
+/// Adds the trees of the union to `objects` and returns its root. The same for (a, b) and (b, a).
 ///
-/// Where something was taken out of a file in one of them, that version stands.
+/// Of a scrubbed file, the scrubbed version wins.
 ///
-/// Where both have different things under one name, which takes a clone that did not play by the rules, the folder, or
-/// else the one with the smaller id, keeps the name; the other stays beside it under a name that ends in its id. A folder
-/// that cannot be read stays as it is, inside of what is united.
+/// If both have different entries under one name, which only a misbehaving clone can cause, the folder, or else the
+/// smaller id, keeps the name; the other gets a name that ends in its id. A folder that cannot be read is kept as it
+/// is, inside the union.
 pub(super) fn union(
     store: &ObjectStore,
     one: ObjectId,
@@ -44,7 +45,7 @@ pub(super) fn union(
 struct Merge<'a> {
     store: &'a ObjectStore,
     scrubbed: &'a Scrubbed<'a>,
-    /// What pairs of folders have become, so that none is united twice, in however many places it stands.
+    /// The unions of pairs of folders, so that each pair is merged once, at however many paths it occurs.
     known: RefCell<HashMap<(ObjectId, ObjectId), ObjectId>>,
 }
 
@@ -73,12 +74,12 @@ impl Merge<'_> {
         }
     }
 
-    /// Whether something below a folder was set aside.
+    /// Whether an entry below a folder was set aside.
     fn is_robbed(&self, folder: &str) -> bool {
         self.scrubbed.gone.iter().any(|gone| gone.path.starts_with(folder))
     }
 
-    /// Whether what two folders become does not depend on where they stand.
+    /// Whether the union of two folders is independent of their path.
     fn is_alike_everywhere(&self, folder: &str) -> bool {
         if self.is_robbed(folder) {
             return false;
@@ -87,7 +88,7 @@ impl Merge<'_> {
         below.is_none_or(|path| !path.starts_with(folder))
     }
 
-    /// Of two versions of a file. One that cannot be read gives way.
+    /// The merge of two versions of a file. One that cannot be read loses.
     fn settled(&self, one: ObjectId, other: ObjectId, objects: &mut NewObjects) -> Result<ObjectId, Error> {
         match (self.store.blob(&one), self.store.blob(&other)) {
             (Ok(a), Ok(b)) => objects.add(objs::Kind::Blob, (self.scrubbed.settle)(&a, &b)),
@@ -116,7 +117,7 @@ fn merge(
     let mut entries = merging.entries(one)?;
     entries.extend(merging.entries(other)?);
     entries.retain(|entry| !merging.is_gone(&format!("{folder}{}", entry.filename), entry));
-    // By name; of one name a folder first, then the smaller id.
+    // By name; for the same name, folders first, then the smaller id.
     entries.sort_by(|a, b| (&a.filename, !a.mode.is_tree(), a.oid).cmp(&(&b.filename, !b.mode.is_tree(), b.oid)));
     entries.dedup_by(|later, earlier| later.filename == earlier.filename && later.oid == earlier.oid);
     let is_deep = folder.matches('/').count() >= DEPTH;
@@ -142,7 +143,7 @@ fn merge(
     }
     for entry in merged.iter_mut().filter(|entry| entry.mode.is_tree() && !is_deep) {
         let below = format!("{folder}{}/", entry.filename);
-        // What only one of them has is looked through too.
+        // Folders that only one side has are filtered too.
         if merging.is_robbed(&below) && merging.store.tree(&entry.oid).is_ok() {
             entry.oid = merge(merging, &below, entry.oid, merging.store.hash().empty_tree(), objects)?;
         }
@@ -159,19 +160,18 @@ fn merge(
     Ok(united)
 }
 
-/// How many files below `tree` have no file of their name in any of `bases`. Folders that one of them has too are not
-/// read.
+/// How many files below `tree` exist at their path in none of `bases`. Folders that a base also has are not read.
 pub(super) fn count_missing(reader: &Reader<'_>, tree: ObjectId, bases: &[ObjectId]) -> Result<usize, Error> {
     let mut count = 0;
     missing(reader, ("", tree), bases, |file| count += usize::from(!file.is_there))?;
     Ok(count)
 }
 
-/// A file that a tree has and others have not.
+/// A file of a tree that the bases lack.
 pub(super) struct Missing<'a> {
     folder: &'a str,
     entry: &'a tree::Entry,
-    /// Whether one of the others has another file in its place.
+    /// Whether a base has a different file at its path.
     pub(super) is_there: bool,
 }
 
@@ -185,8 +185,8 @@ impl Missing<'_> {
     }
 }
 
-/// Shows each file below `tree`, which is called `name`, that is in none of `bases`. Folders that one of them has too are
-/// not read, and none is twice; what cannot be read is reported.
+/// Passes each file below `tree`, whose path is `name`, that is in none of `bases` to `show`. Folders that a base also
+/// has are not read, and no folder is read twice; unreadable folders are reported.
 pub(super) fn missing(
     reader: &Reader<'_>,
     (name, tree): (&str, ObjectId),
@@ -200,7 +200,7 @@ pub(super) fn missing(
             continue;
         }
         let read = bases.iter().map(|base| reader.tree(&folder, *base)).collect::<Result<Option<Vec<Tree>>, _>>()?;
-        // Where it is not known what was there, nothing is said to be new.
+        // If a base cannot be read, nothing counts as missing from it.
         let Some(bases) = read else { continue };
         let mut old: HashMap<_, Vec<&tree::Entry>> = HashMap::new();
         for entry in bases.iter().flat_map(|base| &base.entries) {
@@ -220,8 +220,8 @@ pub(super) fn missing(
     Ok(())
 }
 
-/// The files below `tree`, which is called `name`, that are not in `base`, if nothing else differs: no file of `base`
-/// was changed or removed. Equal folders are not read. Of folders that repeat each other nothing is said either.
+/// The files that `tree`, whose path is `name`, adds to `base`; `None` if a file of `base` was changed or removed, or
+/// if a folder is repeated. Equal folders are not read.
 pub(super) fn additions(
     store: &ObjectStore,
     (name, tree): (&str, ObjectId),

@@ -1,9 +1,9 @@
-//! The work tree as it is at one moment, kept as a commit that nobody checks out. What differs between two of them is
-//! what somebody did meanwhile.
+//! Snapshots of the work tree, stored as commits that are never checked out. The diff of two snapshots shows what was
+//! changed in between.
 //!
-//! Only what `git status` says differs from the index is read, by git itself, so that clean filters and line ends are
-//! as they would be in a commit, and lines are counted as in one. What git makes of it lies in a quarantine until it
-//! has been looked at: what holds a secret never reaches the object database.
+//! Only files that `git status` reports as changed are read, by git itself, so that clean filters, line ends and line
+//! counts are as in a commit. The resulting objects stay in a quarantine until they are checked: content with a secret
+//! never reaches the object database.
 
 mod status;
 
@@ -31,9 +31,9 @@ use super::{
 use crate::model::{Change, LeftOut};
 use status::{Entry, Status};
 
-/// A folder for each run. Local: nothing that squad pushes has these names.
+/// One folder of refs for each run. They are local: squad never pushes them.
 const FOLDER: &str = "refs/squad/runs/";
-/// What the message of each begins with.
+/// The start of every snapshot's commit message.
 const SUBJECT: &str = "work tree of run";
 
 #[derive(Clone, Debug)]
@@ -41,20 +41,20 @@ pub(crate) struct WorkTreeSnapshot {
     commit: ObjectId,
     tree: ObjectId,
     left_out: BTreeMap<String, Unkept>,
-    /// What was left out of it is not known any more.
+    /// Read back from its commit, so that the omitted files are unknown.
     is_read_back: bool,
 }
 
-/// A file that is not kept: why, and a hash by which a change of it is noticed all the same.
+/// An omitted file: the reason, and a hash that still detects changes.
 #[derive(Clone, Debug, PartialEq)]
 struct Unkept {
     why: String,
     looks: blake3::Hash,
 }
 
-/// What is at a path of the work tree.
+/// Whether a path of the work tree goes into a snapshot.
 enum Content {
-    /// A file that git may take, or nothing.
+    /// A file that git may add, or no file.
     Kept,
     LeftOut(Unkept),
 }
@@ -70,8 +70,8 @@ impl WorkTreeSnapshot {
 }
 
 impl Repository {
-    /// Keeps the work tree under `run`'s folder, as number `number`; durable when it returns. What is as it was in
-    /// `previous` costs nothing. `objection` says why a content is not to be kept.
+    /// Stores the work tree in `run`'s folder as number `number`; durable when it returns. Content unchanged since
+    /// `previous` costs nothing. `objection` returns the reason to omit a content.
     pub(crate) fn take_snapshot(
         &self,
         (run, number): (&str, usize),
@@ -119,7 +119,7 @@ impl Repository {
         Ok(WorkTreeSnapshot { commit, tree, left_out, is_read_back: false })
     }
 
-    /// A snapshot that an earlier process took.
+    /// A snapshot taken by an earlier process.
     pub(crate) fn snapshot_at(&self, commit: &str) -> Result<WorkTreeSnapshot, Error> {
         let commit = ObjectId::from_hex(commit.as_bytes())
             .map_err(|error| Error::Damaged { path: self.common_dir().to_owned(), what: error.to_string() })?;
@@ -127,13 +127,13 @@ impl Repository {
         Ok(WorkTreeSnapshot { commit, tree, left_out: BTreeMap::new(), is_read_back: true })
     }
 
-    /// The number of the last snapshot of a run; 0 where there is none.
+    /// The number of a run's last snapshot; 0 if there is none.
     pub(crate) fn last_snapshot(&self, run: &str) -> Result<usize, Error> {
         let names = self.references().list(&format!("{FOLDER}{run}/"))?;
         Ok(names.iter().filter_map(|name| name.rsplit('/').next()?.parse().ok()).max().unwrap_or(0))
     }
 
-    /// The lines that differ between two snapshots in these files, as `git diff` shows them.
+    /// The diff of these files between two snapshots, as `git diff` shows it.
     pub(crate) fn diff_between(
         &self,
         from: &WorkTreeSnapshot,
@@ -150,7 +150,7 @@ impl Repository {
         Ok(String::from_utf8_lossy(&call.succeed()?.stdout).into_owned())
     }
 
-    /// The files that differ between two snapshots, in the order of their paths.
+    /// The files that differ between two snapshots, ordered by path.
     pub(crate) fn changed_between(&self, from: &WorkTreeSnapshot, to: &WorkTreeSnapshot) -> Result<Vec<Change>, Error> {
         let mut changes = BTreeMap::new();
         if from.tree != to.tree {
@@ -160,7 +160,7 @@ impl Repository {
             let listed = call.arguments(&["--ignore-submodules=all", &from, &to]).succeed()?.stdout;
             for record in listed.split(|byte| *byte == 0) {
                 let record = String::from_utf8_lossy(record);
-                // A binary file has no lines: `-`.
+                // For a binary file, the line counts are `-`.
                 let mut fields = record.splitn(3, '\t');
                 let (Some(added), Some(removed), Some(path)) = (fields.next(), fields.next(), fields.next()) else {
                     continue;
@@ -170,7 +170,7 @@ impl Repository {
             }
         }
         for path in from.left_out.keys().chain(to.left_out.keys()) {
-            // What was kept of it, if anything, is not what it is.
+            // Any stored content of an omitted file is outdated.
             changes.remove(path);
             let looks = |snapshot: &WorkTreeSnapshot| snapshot.left_out.get(path).map(|unkept| unkept.looks);
             if !from.is_read_back && looks(from) != looks(to) {
@@ -181,8 +181,8 @@ impl Repository {
         Ok(changes.into_values().collect())
     }
 
-    /// Forgets the snapshots of all runs but those that are named, and says how many there were. What nothing else
-    /// holds goes when git tidies up, or when a scrub is pruned.
+    /// Deletes the snapshots of all runs that are not wanted, and returns their number. git gc, or pruning a scrub,
+    /// removes the unreferenced objects.
     pub(crate) fn forget_snapshots(&self, is_wanted: impl Fn(&str) -> bool) -> Result<usize, Error> {
         let references = self.references().list(FOLDER)?;
         let run_of = |reference: &str| Some(reference.strip_prefix(FOLDER)?.split_once('/')?.0.to_owned());
@@ -196,7 +196,7 @@ impl Repository {
         Ok(unwanted.len())
     }
 
-    /// The commits of these snapshots, but for those that were made by somebody else: of a clean work tree.
+    /// The commits of these snapshots that squad made. A snapshot of a clean work tree is the user's own commit.
     fn own_commits(&self, references: &[String]) -> Result<Vec<ObjectId>, Error> {
         let (store, mut commits) = (self.objects(), Vec::new());
         for reference in references {
@@ -208,7 +208,7 @@ impl Repository {
         Ok(commits)
     }
 
-    /// Tells the paths that git may take from those that are left out.
+    /// Separates the paths that git may add from the omitted ones.
     fn sort_out(
         &self,
         changed: &BTreeSet<Vec<u8>>,
@@ -226,7 +226,7 @@ impl Repository {
         (paths, left_out)
     }
 
-    /// A tree with some entries otherwise. `objects` gets the trees that are new.
+    /// A tree with some entries changed. Adds new trees to `objects`.
     fn edited(
         &self,
         root: Option<ObjectId>,
@@ -242,7 +242,7 @@ impl Repository {
         let finder = store.open()?;
         let mut editor = objs::tree::Editor::new(tree, &finder, self.hash());
         let parts = |path: &[u8]| path.split(|byte| *byte == b'/').map(BString::from).collect::<Vec<_>>();
-        // Where a folder has taken a file's place, the file goes first.
+        // Remove files first: a folder may have replaced one.
         for path in edits.iter().filter_map(|(path, entry)| entry.is_none().then_some(path)) {
             editor.remove_if_leaf(parts(path)).map_err(failed)?;
         }
@@ -256,7 +256,7 @@ impl Repository {
         })
     }
 
-    /// Takes what git made into `objects`, and what is too much for one pack into packs of its own.
+    /// Adds the quarantined blobs to `objects`; full batches go into separate packs.
     fn pack_blobs(
         &self,
         quarantine: &Quarantine<'_>,
@@ -276,8 +276,8 @@ impl Repository {
     }
 }
 
-/// Looks at what git made of the files, which may hold what they did not when we looked: somebody has written a secret
-/// since, or a filter put one in. Returns what may be kept, and what may not.
+/// Checks the blobs git made, since they may differ from what we read: a secret was written since, or a filter added
+/// one. Returns the blobs to keep, and the rejected ones.
 fn tell_apart(
     quarantine: &Quarantine<'_>,
     objection: &impl Fn(&[u8]) -> Option<String>,
@@ -293,8 +293,8 @@ fn tell_apart(
     Ok((clean, secrets))
 }
 
-/// What `git add` makes of files; those that are gone are not among them. An index of these files alone is enough, and
-/// costs nothing in a repository of many: what becomes of line ends depends on what the index has of the same file.
+/// The entries `git add` makes of files; deleted files have none. An index of only these files is enough and stays
+/// cheap in a large repository: line end conversion depends only on the index entry of the same file.
 fn add(
     repository: &Repository,
     quarantine: &Quarantine<'_>,
@@ -311,7 +311,7 @@ fn add(
         index.call(&["update-index", "-z", "--index-info"]).input(known).succeed()?;
     }
     let input: Vec<u8> = paths.iter().flat_map(|path| [&path[..], b"\0"].concat()).collect();
-    // Whether line ends survive a round trip is no matter here.
+    // Whether line ends survive a round trip does not matter here.
     let options = ["-c", "core.safecrlf=false", "update-index", "-z", "--add", "--remove", "--replace", "--stdin"];
     quarantine.call(index.call(&options)).input(input).succeed()?;
     // `mode id stage` of each path

@@ -1,4 +1,4 @@
-//! What a change still lacks in objects, index and work tree, and what stands against giving it.
+//! Which objects, index entries and files a change still needs, and why it may be refused.
 
 use std::{collections::BTreeSet, fs, path::Path};
 
@@ -13,13 +13,13 @@ use crate::git::{
     tree::{ObjectStore, Place, TreeEdit},
 };
 
-/// What is missing where.
+/// What has to be written to land a change.
 pub(super) struct Plan {
-    /// The branch holds everything already.
+    /// The branch already has everything.
     pub(super) is_landed: bool,
     pub(super) objects: NewObjects,
     pub(super) tree: ObjectId,
-    /// What branch, index or work tree lack.
+    /// The files that branch, index or work tree lack.
     pub(super) files: Vec<PlannedFile>,
 }
 
@@ -27,14 +27,14 @@ pub(super) struct PlannedFile {
     pub(super) path: String,
     pub(super) old: Option<ObjectId>,
     pub(super) new: Option<ObjectId>,
-    /// What the work tree holds of an edited file; `None`: nothing, since it is new or a sparse checkout hides it.
+    /// An edited file's content in the work tree; `None`: the file is new, or a sparse checkout omits it.
     pub(super) present: Option<Vec<u8>>,
-    /// What the user has of it stays.
+    /// The user's own version may stay.
     pub(super) is_tolerant: bool,
 }
 
 impl Plan {
-    /// `begun` are the new files of a command that was stopped: what the user made of them since then stays.
+    /// `begun` are the new files of an interrupted command: the user's changes to them since then stay.
     pub(super) fn make(
         repository: &Repository,
         store: &ObjectStore,
@@ -57,7 +57,7 @@ impl Plan {
             match edit.insert(path, blob)? {
                 Place::Same if has_landed(&staged, root, path, bytes)? => continue,
                 Place::Same => is_tolerant = true,
-                // The user has committed something else there.
+                // The user has committed something else at this path.
                 Place::Taken if is_tolerant && change.edits.is_empty() => continue,
                 Place::Taken => return refuse(format!("{path} is on the branch with other content"), MOVE_AWAY),
                 Place::Empty => {
@@ -92,7 +92,7 @@ impl Plan {
     }
 }
 
-/// What the work tree holds of a file that is to be edited. The user's own changes to it are in the way.
+/// The work tree's content of a file to edit. Refuses if the user has changed the file.
 fn unchanged(
     changed: &BTreeSet<String>,
     staged: &Staged,
@@ -116,15 +116,15 @@ const COMMIT_FIRST: &str = "commit or stash them, then try again";
 
 const MOVE_AWAY: &str = "move it out of the way, then try again";
 
-/// Whether index and work tree have what the branch has, or something that the user has put in its place since.
+/// Whether index and work tree have the file, or something the user has put in its place since.
 fn has_landed(staged: &Staged, root: &Path, path: &str, bytes: &[u8]) -> Result<bool, Stop> {
     let is_staged = staged.get(path).is_some() || staged.in_the_way(path).is_some();
     let is_hidden = matches!(staged.get(path), Some(Entry::File { hidden: true, .. }));
     Ok(is_staged && (is_hidden || look(root, path, bytes)? != Present::Nothing))
 }
 
-/// The branch does not have the file: nobody else may have anything there. A file that the user made of one of ours
-/// is no hindrance.
+/// For a file the branch lacks: refuses if the user has something else at its path. With `is_tolerant`, a changed
+/// version of our file is accepted.
 fn insist_on_place(
     staged: &Staged,
     root: &Path,

@@ -1,6 +1,6 @@
-//! The bytes of a pack and of its index: `gitformat-pack`, version 2 of both.
+//! Encodes a pack and its index: `gitformat-pack`, version 2 of both.
 //!
-//! Every object is whole, so an entry means the same in whatever pack it stands and can be copied as it is.
+//! Every object is stored whole, without deltas, so an entry can be copied to another pack as it is.
 
 use std::io::{self, Write};
 
@@ -30,7 +30,7 @@ struct Entry {
 const HEAD: &[u8] = b"PACK\0\0\0\x02";
 const INDEX_HEAD: &[u8] = b"\xfftOc\0\0\0\x02";
 
-/// How many bytes stand before the first entry.
+/// The length of the pack header.
 pub(super) const BEFORE: usize = 12;
 
 impl Encoder {
@@ -38,7 +38,7 @@ impl Encoder {
         Self::with_capacity(hash, 0)
     }
 
-    /// For a pack of so many bytes.
+    /// Reserves space for a pack of this size.
     pub(super) fn with_capacity(hash: hash::Kind, bytes: usize) -> Self {
         let mut pack = Vec::with_capacity(bytes);
         pack.extend(HEAD);
@@ -67,7 +67,7 @@ impl Encoder {
         Ok(Encoded { pack: self.pack, index })
     }
 
-    /// How many ids begin with at most each byte, then the ids in order, their checksums, and where they stand.
+    /// The fan-out table (how many ids begin with at most each byte), then the sorted ids, their checksums and offsets.
     fn index(&mut self, pack: &ObjectId) -> io::Result<Vec<u8>> {
         self.entries.sort_by_key(|entry| entry.id);
         let mut index = INDEX_HEAD.to_vec();
@@ -79,7 +79,7 @@ impl Encoder {
         self.entries.iter().for_each(|entry| index.extend(entry.id.as_slice()));
         self.entries.iter().for_each(|entry| index.extend(entry.crc.to_be_bytes()));
         for entry in &self.entries {
-            // The highest bit would lead to another table, which packs of less than 2 GiB do without.
+            // The highest bit refers to a table of 64-bit offsets, which packs below 2 GiB do not need.
             let offset = i32::try_from(entry.offset).map_err(|_| too_large())?;
             index.extend(offset.to_be_bytes());
         }
@@ -100,7 +100,7 @@ fn checksum(hash: hash::Kind, bytes: &[u8]) -> io::Result<ObjectId> {
     hasher.try_finalize().map_err(|cause| io::Error::other(cause.to_string()))
 }
 
-/// Kind and size: four bits of the size beside the kind, then seven bits per byte, the lowest first.
+/// Kind and size: four bits of the size next to the kind, then seven bits per byte, lowest first.
 fn header(object: &NewObject) -> Vec<u8> {
     let kind: u8 = match object.kind {
         objs::Kind::Commit => 1,
@@ -122,16 +122,16 @@ fn header(object: &NewObject) -> Vec<u8> {
     bytes
 }
 
-/// Whether an entry is a whole object, by its first byte: what differs from another one cannot be copied alone.
+/// Whether an entry is a whole object, by its first byte: a delta cannot be copied alone.
 pub(super) fn is_whole(entry: &[u8]) -> bool {
     entry.first().is_some_and(|byte| (1..=4).contains(&(byte >> 4 & 7)))
 }
 
-/// What a disk hands out at once, nearly everywhere.
+/// The usual block size of file systems.
 const BLOCK: usize = 4096;
 
-/// What takes little room in any case is not compressed: setting that up costs more than the rest of an append that
-/// happens in this process, and git compresses anew what it packs. Anything else is, for speed.
+/// Objects that fit into one disk block are stored uncompressed: setting up compression costs more than the rest of an
+/// append, and git recompresses when it packs. Others are compressed for speed.
 fn compress(bytes: &[u8]) -> io::Result<Vec<u8>> {
     if let Some(stored) = store(bytes) {
         return Ok(stored);
@@ -142,11 +142,11 @@ fn compress(bytes: &[u8]) -> io::Result<Vec<u8>> {
     Ok(writer.into_inner())
 }
 
-/// A zlib stream (RFC 1950) of one stored block (RFC 1951, 3.2.4), if it fits into a block of the disk.
+/// A zlib stream (RFC 1950) of one stored block (RFC 1951, 3.2.4), if it fits into one disk block.
 fn store(bytes: &[u8]) -> Option<Vec<u8>> {
     const AROUND: usize = 11;
     let length = u16::try_from(bytes.len()).ok().filter(|_| bytes.len() + AROUND <= BLOCK)?;
-    // Deflate with a window of 32 KiB and no dictionary; the last block, and stored.
+    // Deflate with a window of 32 KiB and no dictionary; one final, stored block.
     let mut stream = vec![0x78, 0x01, 0x01];
     stream.extend(length.to_le_bytes());
     stream.extend((!length).to_le_bytes());

@@ -1,7 +1,7 @@
-//! Few packs instead of many, for every look-up asks each: ours are folded as they come, the small ones first.
+//! Folding our small packs into few larger ones, since every look-up searches each pack.
 //!
-//! What is folded stays until the next fold, since another process may have it open, and goes when another pack of ours
-//! holds every object of it. Nothing is noted about that: who is killed leaves nothing to be mended.
+//! A folded pack stays until the next fold, since another process may have it open. It is removed once another pack of
+//! ours has all its objects. No state is recorded, so a kill leaves nothing to repair.
 
 use std::{
     collections::{BTreeMap, HashSet},
@@ -14,20 +14,19 @@ use gix::odb::pack::{index, multi_index};
 use super::{Content, KEPT_BY, PackFolder, UNFINISHED, encode};
 use crate::git::{disk, error::Error, lock::LedgerLock, program};
 
-/// With so many packs of ours it is time, since there are to be twelve at most, that of the fold included.
+/// A fold is due with this many packs of ours: there should be at most twelve, including the new one.
 const MANY: usize = 11;
 
-/// Or with so many that came after the last fold.
+/// Or with this many since the last fold.
 const NEW: usize = 5;
 
-/// Packs larger than this together are folded by git, which finds out what objects differ in. A fold of ours is held in
-/// memory.
+/// Packs with a larger total are folded by git, which computes deltas. Our own fold happens in memory.
 const LARGE: u64 = 1 << 20;
 
-/// So many that were folded wait for the end of a `git gc`, and no more.
+/// At most this many folded packs wait for a running `git gc` to end.
 const WAITING: usize = 200;
 
-/// A pack goes into a fold with smaller ones unless it has more than so many times their bytes.
+/// A pack is folded with smaller ones unless it has more than this many times their bytes.
 const FACTOR: u64 = 3;
 
 /// The files of a pack of ours, with their sizes.
@@ -39,7 +38,7 @@ struct Files {
     has_unfinished: bool,
 }
 
-/// A pack that is whole and that nobody keeps.
+/// A complete pack without a `.keep`.
 #[derive(Clone, Debug)]
 pub(super) struct Foldable {
     pub(super) name: String,
@@ -49,7 +48,7 @@ pub(super) struct Foldable {
 }
 
 impl PackFolder {
-    /// Frees the packs of writers that died, and folds what are too many. `busy` are not to be folded.
+    /// Releases the packs of dead writers, and folds if there are too many packs, except those in `busy`.
     pub(super) fn tidy(&self, _lock: &LedgerLock, busy: &[String]) -> Result<Vec<Foldable>, Error> {
         let files = self.files().map_err(Error::io("read", &self.folder))?;
         let foldable = self.clear_dead(files);
@@ -59,7 +58,7 @@ impl PackFolder {
         Ok(foldable)
     }
 
-    /// What is whole, what nobody keeps, what no multi-pack-index leads to, and what no other one makes needless.
+    /// The complete packs without a `.keep` that are in no multi-pack-index and not contained in another pack.
     pub(super) fn needed(&self) -> Result<Vec<Foldable>, Error> {
         let files = self.files().map_err(Error::io("read", &self.folder))?;
         let Some(named) = self.named() else { return Ok(Vec::new()) };
@@ -79,7 +78,7 @@ impl PackFolder {
     fn whole(&self, name: String, files: Files) -> Option<Foldable> {
         let Files { pack: Some(bytes), index: Some(index), has_unfinished: false, .. } = files else { return None };
         let id = self.hash.len_in_bytes() as u64;
-        // Head and fan-out, two checksums, and an id, a checksum and a place for each.
+        // Header and fan-out table, two checksums, and for each object an id, a checksum and an offset.
         let objects = index.saturating_sub(8 + 1024 + 2 * id) / (id + 8);
         Some(Foldable { content: self.content_of(&name)?, name, bytes, objects })
     }
@@ -94,7 +93,7 @@ impl PackFolder {
             if self.content_of(name).is_none() {
                 continue;
             }
-            // It may be going at this moment.
+            // The file may just be going away.
             let size = || entry.metadata().ok().map(|metadata| metadata.len());
             let files = all.entry(name.to_owned()).or_default();
             match kind {
@@ -108,8 +107,8 @@ impl PackFolder {
         Ok(all)
     }
 
-    /// Removes every `.keep` of a writer of ours that is no more, and what has no index. The writer has moved its ref
-    /// or never will: whoever lives holds the lock of the file.
+    /// Removes the `.keep` files of dead writers, and packs without an index. A dead writer has moved its ref or never
+    /// will; a live one holds the lock on its `.keep`.
     fn clear_dead(&self, files: BTreeMap<String, Files>) -> Vec<Foldable> {
         let mut foldable = Vec::new();
         for (name, files) in files {
@@ -117,9 +116,9 @@ impl PackFolder {
                 continue;
             }
             let Some(pack) = self.whole(name.clone(), files) else {
-                // In this order: a writer removes its `.keep` after the index has its name.
+                // Check in this order: a writer renames its index before it removes the `.keep`.
                 if !self.file(&name, "keep").exists() && !self.file(&name, "idx").exists() {
-                    // Or the next one does it.
+                    // If this fails, the next tidy-up does it.
                     let _ = self.remove(&name);
                 }
                 continue;
@@ -129,7 +128,7 @@ impl PackFolder {
         foldable
     }
 
-    /// Removes a `.keep` if it is ours and nobody holds its lock.
+    /// Removes a `.keep` if it is ours and unlocked.
     fn release_dead(&self, name: &str) -> bool {
         let path = self.file(name, "keep");
         let Ok(file) = fs::File::open(&path) else { return false };
@@ -139,13 +138,13 @@ impl PackFolder {
         let Ok((content, metadata)) = fs::read(&path).and_then(|content| Ok((content, file.metadata()?))) else {
             return false;
         };
-        // A power cut may leave less of what we wrote, in a file that nobody was to write to.
+        // A power cut may have truncated our file, which is read-only.
         let is_cut_short = KEPT_BY.as_bytes().starts_with(&content) && metadata.permissions().readonly();
         (content.starts_with(KEPT_BY.as_bytes()) || is_cut_short) && disk::remove(&path).is_ok()
     }
 
     fn is_due(&self, packs: &[Foldable]) -> bool {
-        // An id begins with its time.
+        // The id in a name begins with its time.
         let time = |pack: &Foldable| pack.name.get(super::OWN.len() + 1..).map(str::to_owned);
         let last = packs.iter().filter(|pack| pack.content != Content::Written).map(time).max().flatten();
         let new = packs.iter().filter(|pack| pack.content == Content::Written && time(pack) > last);
@@ -153,7 +152,7 @@ impl PackFolder {
     }
 
     fn fold(&self, packs: &[Foldable], busy: &[String]) -> Result<(), Error> {
-        // Where that cannot be read, nobody knows which packs may go.
+        // If it cannot be read, we do not know which packs may be removed.
         let Some(named) = self.named() else { return Ok(()) };
         let mut packs: Vec<Foldable> = packs.iter().filter(|pack| !named.contains(&pack.name)).cloned().collect();
         if !self.is_due(&packs) {
@@ -168,13 +167,13 @@ impl PackFolder {
         packs.sort_by_key(|pack| pack.bytes);
         match choose(&packs, LARGE) {
             Some(chosen) => self.copy(chosen),
-            // git has not come to it.
+            // git has not folded them yet.
             None if is_crowded => choose(&packs, u64::MAX).map_or(Ok(()), |chosen| self.copy(chosen)),
             None => Ok(()),
         }
     }
 
-    /// The packs that a multi-pack-index of git's leads to.
+    /// The packs listed in git's multi-pack-index; `None`: it cannot be read.
     fn named(&self) -> Option<HashSet<String>> {
         let mut files = vec![self.folder.join("multi-pack-index")];
         let chain = fs::read_dir(self.folder.join("multi-pack-index.d")).into_iter().flatten().flatten();
@@ -189,12 +188,12 @@ impl PackFolder {
         Some(named)
     }
 
-    /// Those of which another one holds every object.
+    /// The packs whose objects are all in one other pack.
     fn folded(&self, packs: &[Foldable]) -> HashSet<String> {
         let open = |pack: &Foldable| index::File::at(self.file(&pack.name, "idx"), self.hash).ok();
         let indexes: Vec<_> = packs.iter().filter_map(|pack| Some((&pack.name, open(pack)?))).collect();
         let is_folded = |name: &str, own: &index::File| {
-            // Of two that hold the same, one stays.
+            // Of two equal packs, one stays.
             let larger = |other: &str, index: &index::File| (index.num_objects(), other) > (own.num_objects(), name);
             indexes
                 .iter()
@@ -204,19 +203,18 @@ impl PackFolder {
         folded.map(|(name, _)| (*name).clone()).collect()
     }
 
-    /// Removes those of which another one holds every object, which was there before this fold began. Whether they have to
-    /// stay for now.
+    /// Removes the packs that an existing pack fully contains. Returns whether they have to stay for now.
     fn remove_folded(&self, packs: &mut Vec<Foldable>) -> bool {
         let folded = self.folded(packs);
-        // `git gc` writes the names of all packs down and dies where it does not find one of them at its end.
+        // `git gc` lists all packs at its start and dies if one is missing at its end.
         let is_to_wait = folded.len() <= WAITING && self.is_gc_at_work();
-        // What cannot go now, since somebody reads it, goes later.
+        // A pack that is open and cannot be removed now is removed later.
         packs.retain(|pack| !folded.contains(&pack.name) || (!is_to_wait && self.remove(&pack.name).is_err()));
         is_to_wait
     }
 
-    /// Whether git says that its gc is at work: the process whose id is in its lock lives. git itself believes that of a
-    /// lock for twelve hours.
+    /// Whether `git gc` is running, that is, whether the process named in its lock is alive. Like git, distrusts a lock
+    /// older than twelve hours.
     fn is_gc_at_work(&self) -> bool {
         const PATIENCE: Duration = Duration::from_secs(12 * 3600);
         let path = self.common_dir.join("gc.pid");
@@ -226,7 +224,7 @@ impl PackFolder {
         age.is_none_or(|age| age < PATIENCE) && id.is_none_or(program::is_alive)
     }
 
-    /// Makes one pack of the objects of several, durably.
+    /// Copies the objects of several packs into one, durably.
     fn copy(&self, packs: &[Foldable]) -> Result<(), Error> {
         let bytes = packs.iter().map(|pack| pack.bytes).sum::<u64>();
         let mut encoder = encode::Encoder::with_capacity(self.hash, usize::try_from(bytes).unwrap_or_default());
@@ -234,7 +232,7 @@ impl PackFolder {
         for pack in packs {
             let path = self.file(&pack.name, "pack");
             let bytes = match fs::read(&path) {
-                // git has folded it, and removed it.
+                // git has repacked and removed it.
                 Err(cause) if cause.kind() == io::ErrorKind::NotFound => return Ok(()),
                 answer => answer.map_err(Error::io("read", &path))?,
             };
@@ -262,7 +260,7 @@ impl PackFolder {
     }
 }
 
-/// The smallest packs, and each larger one that is not much larger than those together. None: there is nothing to fold.
+/// The smallest packs, and each larger one that is not much larger than their total. `None`: there is nothing to fold.
 fn choose(packs: &[Foldable], limit: u64) -> Option<&[Foldable]> {
     let (mut count, mut sum) = (0, 0);
     for pack in packs {

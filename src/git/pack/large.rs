@@ -1,7 +1,7 @@
-//! Large folds, by git: it finds out what objects differ in, which makes a ledger's packs many times smaller.
+//! Large folds, done by git: its deltas make a ledger's packs many times smaller.
 //!
-//! That takes its time, so it goes on beside us, and whoever tidies up when it is done takes what it made. While git is
-//! at it, it holds the lock of the file that it reads the objects' ids from, whoever has started it and died since.
+//! This takes long, so it runs in the background, and the next tidy-up after it ends adopts the new pack. While git
+//! runs, it holds the lock on the file from which it reads the object ids, even if the squad that started it has died.
 
 use std::{
     collections::BTreeSet,
@@ -16,34 +16,34 @@ use gix::odb::pack::index;
 use super::{Content, PackFolder, fold::Foldable};
 use crate::git::{disk, error::Error, lock::LedgerLock, program::Call, repository::Repository};
 
-/// Large repositories take their time.
+/// Large repositories take long.
 const PATIENCE: Duration = Duration::from_secs(3600);
 
-/// New packs as large as this together are worth a large fold.
+/// The total size of new packs that makes a large fold worthwhile.
 const WORTH: u64 = 2 << 20;
 
 /// Smaller packs wait for the next one.
 const SMALL: u64 = WORTH / 8;
 
-/// What a run is to leave in new packs, at most.
+/// How many bytes of new packs a run may leave.
 const SOME: u64 = 64 << 10;
 
-/// A pack of git's making is folded again when it has not more than so many times the new objects.
+/// A pack made by git is folded again if it has at most this many times the new objects.
 const FACTOR: u64 = 3;
 
 /// When a large fold is due.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
 pub(in crate::git) enum Due {
-    /// When it is worth it.
+    /// If there is enough new data.
     InTime,
-    /// With every new pack.
+    /// After a run: with almost any new data.
     AtRest,
-    /// With everything.
+    /// Whenever there is anything to fold.
     Now,
 }
 
 impl Repository {
-    /// Frees the packs of writers that died, and folds what are too many.
+    /// Releases the packs of dead writers, and folds if there are too many packs.
     pub(in crate::git) fn tidy_packs(&self, lock: &LedgerLock) -> Result<(), Error> {
         let busy = self.adopt(lock, false)?;
         let packs = self.packs().tidy(lock, &busy)?;
@@ -53,7 +53,7 @@ impl Repository {
         Ok(())
     }
 
-    /// Starts a large fold of what has come together, unless somebody is writing.
+    /// Starts a large fold of the new packs, unless somebody is writing.
     pub(in crate::git) fn fold_in_background(&self) -> Result<(), Error> {
         let Some(lock) = self.ledger().try_lock()? else { return Ok(()) };
         let busy = self.adopt(&lock, false)?;
@@ -64,7 +64,7 @@ impl Repository {
         Ok(())
     }
 
-    /// Folds everything now, which others need not wait for.
+    /// Folds everything now. Others can write while git works.
     pub(in crate::git) fn fold_now(&self) -> Result<(), Error> {
         let begun = |lock: &LedgerLock| {
             self.end_fold(lock)?;
@@ -76,7 +76,7 @@ impl Repository {
         self.end_fold(&self.ledger().lock()?)
     }
 
-    /// Waits for a fold that goes on, and takes what it made.
+    /// Waits for a running fold, and adopts its pack.
     pub(in crate::git) fn end_fold(&self, lock: &LedgerLock) -> Result<(), Error> {
         self.adopt(lock, true).map(drop)
     }
@@ -85,22 +85,22 @@ impl Repository {
         self.common_dir().join("squad").join("fold").join(name)
     }
 
-    /// Takes what a fold made that has come to its end, or waits for that. The packs that one is being made of, if it
-    /// has not.
+    /// Adopts the pack of a finished fold; with `waits`, waits for the end. Otherwise returns the packs that a running
+    /// fold is reading.
     fn adopt(&self, _lock: &LedgerLock, waits: bool) -> Result<Vec<String>, Error> {
         let (folder, ids) = (self.fold_file(""), self.fold_file(IDS));
         let ids = match File::open(&ids) {
             Err(cause) if cause.kind() == io::ErrorKind::NotFound => return Ok(Vec::new()),
             answer => answer.map_err(Error::io("read", &ids))?,
         };
-        // A child that is just being started elsewhere in this process has the file open for a moment, and so its lock.
+        // A child that is just being forked elsewhere in this process holds the file, and so its lock, for a moment.
         let is_over = if waits { ids.lock().is_ok() } else { ids.try_lock().is_ok() };
         if !is_over {
             let names = fs::read_to_string(self.fold_file(PACKS)).unwrap_or_default();
             return Ok(names.lines().map(str::to_owned).collect());
         }
         for entry in fs::read_dir(&folder).map_err(Error::io("read", &folder))?.flatten() {
-            // Its index comes last.
+            // git writes the index last.
             if entry.path().extension().is_some_and(|kind| kind == "idx") {
                 self.packs().take(&entry.path())?;
             }
@@ -110,7 +110,7 @@ impl Repository {
         Ok(Vec::new())
     }
 
-    /// The call of git that makes one pack of several; None: it is not worth it.
+    /// Prepares the git call that folds the packs; `None`: it is not worthwhile.
     fn start_fold(&self, _lock: &LedgerLock, due: Due) -> Result<Option<Call>, Error> {
         let packs = self.packs();
         let chosen = choose(packs.needed()?, due);
@@ -125,7 +125,7 @@ impl Repository {
         }
         let mut ids = BTreeSet::new();
         for pack in &chosen {
-            // git has removed it, in its own time.
+            // git has removed it meanwhile.
             let Ok(index) = index::File::at(packs.file(&pack.name, "idx"), self.hash()) else { return Ok(None) };
             ids.extend(index.iter().map(|entry| entry.oid));
         }
@@ -133,7 +133,7 @@ impl Repository {
         let names = lines(&mut chosen.into_iter().map(|pack| pack.name));
         let ids = lines(&mut ids.into_iter().map(|id| id.to_string()));
         let (folder, path) = (self.fold_file(""), self.fold_file(IDS));
-        // What was not adopted is worth nothing.
+        // A result that was never adopted is worthless.
         let _ = fs::remove_dir_all(&folder);
         let written = fs::create_dir_all(&folder)
             .and_then(|()| fs::write(self.fold_file(PACKS), names))
@@ -152,7 +152,7 @@ const IDS: &str = "ids";
 const PACKS: &str = "packs";
 
 impl PackFolder {
-    /// Makes a pack that git wrote elsewhere one of ours.
+    /// Moves a pack that git wrote elsewhere into our folder.
     fn take(&self, index: &std::path::Path) -> Result<(), Error> {
         let name = self.name(Content::Deltas);
         for (from, kind) in [(index.with_extension("pack"), "pack"), (index.to_owned(), "idx")] {
@@ -168,7 +168,7 @@ fn bytes_of_new(packs: &[Foldable]) -> u64 {
     packs.iter().filter(|pack| pack.content != Content::Deltas).map(|pack| pack.bytes).sum()
 }
 
-/// New packs, and of those that git made the ones that are not much larger, so that two of them are left at most.
+/// New packs, and git-made ones that are not much larger, so that at most two git-made packs are left.
 fn choose(packs: Vec<Foldable>, due: Due) -> Vec<Foldable> {
     let (mut made, mut chosen): (Vec<_>, Vec<_>) = packs.into_iter().partition(|pack| pack.content == Content::Deltas);
     chosen.retain(|pack| due != Due::InTime || pack.bytes >= SMALL);

@@ -1,4 +1,4 @@
-//! Reading a rescue back: what it holds, and writing it where nothing is lost by it.
+//! Restoring from a rescue: listing its files, and writing them without losing anything.
 
 use std::{
     collections::{BTreeMap, BTreeSet},
@@ -23,10 +23,10 @@ use crate::git::{
 /// A file of a rescue.
 #[derive(Clone, Debug)]
 pub(crate) struct Kept {
-    /// From the work tree's root, with `/`; for people.
+    /// The `/` path from the work tree's root, for display.
     pub(crate) path: String,
     pub(crate) state: State,
-    /// Whether the index held something that neither the commit nor the work tree did.
+    /// Whether the index had a version that neither the commit nor the work tree had.
     pub(crate) staged: bool,
     pub(in crate::git) raw: Vec<u8>,
     pub(in crate::git) work: Option<Content>,
@@ -34,12 +34,12 @@ pub(crate) struct Kept {
     head: Option<Content>,
 }
 
-/// How a file in the work tree stood to the commit that was checked out.
+/// The state of a file in the work tree, compared with the checked-out commit.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
 pub(crate) enum State {
     Unchanged,
     Changed,
-    /// Added to the index and not committed.
+    /// Added to the index but not committed.
     New,
     Untracked,
     Removed,
@@ -54,12 +54,12 @@ pub(in crate::git) struct Content {
 const MODULE: &str = "160000";
 
 impl Kept {
-    /// Whether no commit holds it.
+    /// Whether it has uncommitted content.
     pub(crate) fn is_uncommitted(&self) -> bool {
         self.state != State::Unchanged || self.staged
     }
 
-    /// The objects of index and work tree that are not the commit's.
+    /// The objects of index and work tree that differ from the commit.
     pub(in crate::git) fn uncommitted(&self) -> Vec<ObjectId> {
         let own = [&self.work, &self.index].into_iter().flatten();
         let own = own.filter(|content| content.mode != MODULE && Some(*content) != self.head.as_ref());
@@ -68,7 +68,7 @@ impl Kept {
 }
 
 impl Repository {
-    /// Every file that HEAD, the index or the work tree held.
+    /// Every file of HEAD, the index and the work tree.
     pub(crate) fn rescued(&self, rescue: &Rescue) -> Result<Vec<Kept>, Error> {
         let head = rescue.head.map(|head| self.objects().tree_of(&head)).transpose()?;
         let mut head = head.map(|tree| self.content(tree)).transpose()?.unwrap_or_default();
@@ -106,7 +106,7 @@ impl Repository {
         records.map(|record| read(record).ok_or_else(damaged)).collect()
     }
 
-    /// The bytes of these files as they lay in the work tree; `staged`: as the index would have put them there.
+    /// Extracts these files as they were in the work tree, or with `staged`, as git would check them out of the index.
     pub(crate) fn wanted(&self, files: Vec<Kept>, staged: bool) -> Result<Wanted, Error> {
         let folder = tempfile::tempdir().map_err(Error::io("write to", std::env::temp_dir()))?;
         let wanted = Wanted { folder, files: Vec::new() };
@@ -134,26 +134,26 @@ impl Repository {
     }
 }
 
-/// Files on their way back, in a folder of their own.
+/// Files to restore, extracted to a temporary folder.
 pub(crate) struct Wanted {
     folder: TempDir,
     files: Vec<Named>,
 }
 
 struct Named {
-    /// For people.
+    /// The path for display.
     shown: String,
     path: PathBuf,
     mode: String,
     id: ObjectId,
 }
 
-/// What is where a file is to go.
+/// What exists at the path of a file to restore.
 #[derive(Clone, Debug, Eq, PartialEq)]
 pub(crate) enum Place {
     Free,
     Same,
-    /// A file with these bytes.
+    /// A different file, with these bytes.
     Differs(Vec<u8>),
     Blocked(String),
 }
@@ -171,7 +171,7 @@ impl Wanted {
         written.map_err(Error::io("write", &place))
     }
 
-    /// Looks at every place below `root`. Changes nothing.
+    /// What exists below `root` at each file's path. Changes nothing.
     pub(crate) fn places(&self, root: &Path) -> Result<Vec<(String, Place)>, Error> {
         self.files.iter().map(|file| Ok((file.shown.clone(), self.place(root, &file.path)?))).collect()
     }
@@ -182,7 +182,7 @@ impl Wanted {
             place.push(part);
             match fs::symlink_metadata(&place) {
                 Err(_) => return Ok(Place::Free),
-                // It would lead out of the folder.
+                // A link could lead out of the folder.
                 Ok(metadata) if metadata.is_symlink() => {
                     return Ok(Place::Blocked(format!("{} is a symbolic link", place.display())));
                 }
@@ -211,8 +211,8 @@ impl Wanted {
         Ok(if same { Place::Same } else { Place::Differs(bytes) })
     }
 
-    /// Writes every file that is not there as it should be. Those that differ must still hold the bytes that were seen:
-    /// the caller has kept these. Stopped halfway, the next command does the rest.
+    /// Writes every file that is missing or differs. Differing files must still have the bytes in `places`, which the
+    /// caller has backed up. If interrupted, the next command finishes it.
     pub(crate) fn write(
         &self,
         repository: &Repository,
@@ -234,7 +234,7 @@ impl Wanted {
             };
             let bytes = bytes_of(&self.folder.path().join(&file.path))?;
             let new = version(repository, &file.mode, &bytes)?;
-            // The rescue's ref keeps the rest.
+            // Objects of the rescue are protected by its ref.
             if file.id != *new.work.as_str() {
                 contents.insert(new.work.clone(), bytes);
             }

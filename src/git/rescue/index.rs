@@ -1,4 +1,4 @@
-//! An index of one's own.
+//! A private copy of git's index.
 
 use std::{collections::BTreeSet, fs, path::PathBuf};
 
@@ -7,7 +7,7 @@ use tempfile::TempDir;
 
 use crate::git::{error::Error, program::Call, quarantine::Quarantine, references::parse_id, repository::Repository};
 
-/// A copy of the index, so that the user's own stays as it is. Dropped, it is gone.
+/// A temporary index, so that the user's own stays untouched. Dropping it deletes it.
 pub(in crate::git) struct Index<'a> {
     repository: &'a Repository,
     folder: TempDir,
@@ -23,7 +23,7 @@ impl<'a> Index<'a> {
         let copy = Self::empty(repository)?;
         let own = repository.git_dir().join("index");
         let copied = fs::copy(&own, copy.path()).and_then(|_| {
-            // By this time git knows which files may have changed unseen since they were looked at.
+            // git compares file times with the index's own time to find racy entries, so keep it.
             let modified = fs::metadata(&own)?.modified()?;
             fs::File::options().write(true).open(copy.path())?.set_modified(modified)
         });
@@ -31,7 +31,7 @@ impl<'a> Index<'a> {
             Err(cause) if cause.kind() != std::io::ErrorKind::NotFound => return Err(Error::io("copy", &own)(cause)),
             _ => {}
         }
-        // What only looks changed is found out here. Whatever is wrong with it, the next call says.
+        // Clears entries that only look changed. If this fails, the next call reports why.
         copy.call(&["update-index", "-q", "--refresh"]).run()?;
         Ok(copy)
     }
@@ -52,14 +52,14 @@ impl<'a> Index<'a> {
 
     pub(in crate::git) fn call(&self, arguments: &[&str]) -> Call {
         let plain = ["core.fsmonitor=false", "core.untrackedCache=false", "core.splitIndex=false"];
-        // What git writes here goes with us, and what we take of it we flush ourselves.
+        // This index is temporary, and we flush whatever we take from it ourselves.
         let settings: Vec<&str> =
             plain.iter().chain(&["core.fsync=none"]).flat_map(|setting| ["-c", setting]).collect();
         let call = self.repository.call(&settings).arguments(arguments);
         call.variable("GIT_INDEX_FILE", &self.path().to_string_lossy())
     }
 
-    /// Of a file in conflict our side stands for it: an index with conflicts makes no tree.
+    /// Resolves conflicts to our side, since git writes no tree of an index with conflicts.
     pub(super) fn settle_conflicts(&self) -> Result<(), Error> {
         let listed = self.call(&["ls-files", "--unmerged", "-z"]).succeed()?.stdout;
         let mut records: Vec<(Vec<u8>, u8, Vec<u8>)> = Vec::new();
@@ -88,7 +88,7 @@ impl<'a> Index<'a> {
             .ok_or_else(|| Error::damaged(self.repository.git_dir(), "`git write-tree` answered in an unknown form"))
     }
 
-    /// The paths of files that the index has otherwise than a commit; without one, of all that it has.
+    /// The paths where the index differs from a commit; without a commit, all of its paths.
     pub(super) fn differences_from(&self, head: Option<ObjectId>) -> Result<BTreeSet<Vec<u8>>, Error> {
         let head = head.map(|head| head.to_string());
         let listed = match &head {
@@ -99,7 +99,7 @@ impl<'a> Index<'a> {
         Ok(listed.split(|byte| *byte == 0).filter(|path| !path.is_empty()).map(<[u8]>::to_owned).collect())
     }
 
-    /// The paths of files that differ from the index, are gone, or are not tracked.
+    /// The paths of files that differ from the index, are missing, or are untracked.
     pub(super) fn unsaved(&self) -> Result<Vec<Vec<u8>>, Error> {
         if self.repository.work_dir().is_none() {
             return Ok(Vec::new());
@@ -111,7 +111,7 @@ impl<'a> Index<'a> {
         let mut paths = Vec::new();
         for list in lists {
             let listed = self.call(list).succeed()?.stdout;
-            // A repository of its own is listed as a folder.
+            // A nested repository is listed as a folder.
             let files = listed.split(|byte| *byte == 0).filter(|path| !path.is_empty() && !path.ends_with(b"/"));
             paths.extend(files.map(<[u8]>::to_owned));
         }

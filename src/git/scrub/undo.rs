@@ -1,13 +1,13 @@
-//! The way back from a scrub, until the old objects are pruned.
+//! Undoing a scrub, until the old objects are pruned.
 //!
-//! A scrub keeps each commit that it replaces under a ref of its own, so that no gc takes it:
+//! A scrub keeps each commit it replaces under a ref, so that gc does not remove it:
 //!
 //! ```text
 //! refs/squad/scrubbed/ID/log         the ledger before the scrub ID
 //! refs/squad/scrubbed/ID/rescue/R    the rescue R before it
 //! ```
 //!
-//! They are never pushed, and go with the old objects.
+//! These refs are never pushed, and are deleted when the old objects are pruned.
 
 use std::{cell::Cell, collections::BTreeSet};
 
@@ -29,10 +29,10 @@ use super::{
 
 const BACKUPS: &str = "refs/squad/scrubbed/";
 
-/// What remotes had when they were asked last.
+/// The remotes' ledgers as of the last fetch.
 const COPIES: &str = "refs/squad/remotes/";
 
-/// How much was put back.
+/// How much was restored.
 #[derive(Clone, Copy, Debug, Default, Eq, PartialEq)]
 pub(crate) struct Undone {
     pub(crate) entries: usize,
@@ -40,19 +40,19 @@ pub(crate) struct Undone {
 }
 
 impl Repository {
-    /// Keeps a commit that the scrub `id` is about to replace.
+    /// Backs up a commit that the scrub `id` is about to replace.
     pub(super) fn back_up(&self, id: &str, name: &str, commit: ObjectId) -> Result<(), Error> {
         self.call(&["update-ref", &format!("{BACKUPS}{id}/{name}"), &commit.to_string()]).succeed().map(drop)
     }
 
-    /// The scrubs that can be undone, the oldest first.
+    /// The scrubs that can be undone, oldest first.
     pub(crate) fn scrubs(&self) -> Result<Vec<String>, Error> {
         let names = self.references().list(BACKUPS)?;
         let ids = names.iter().filter_map(|name| name.strip_prefix(BACKUPS)?.split('/').next());
         Ok(ids.map(str::to_owned).collect::<BTreeSet<_>>().into_iter().collect())
     }
 
-    /// Why a scrub cannot be undone here: others may have taken it over, or another one came on top of it.
+    /// Why a scrub cannot be undone here: other clones may have it, or another scrub came on top of it.
     pub(crate) fn obstacle_to_undo(&self, id: &str) -> Result<Option<String>, Error> {
         let (references, store) = (self.references(), self.objects());
         for reference in references.list(COPIES)? {
@@ -72,7 +72,7 @@ impl Repository {
         Ok((!is_alone).then(|| "another clone's scrub came on top of it".to_owned()))
     }
 
-    /// Gives back what a scrub replaced; what came since then stays. Its backups go when all of it is durable.
+    /// Restores what a scrub replaced; later changes stay. Deletes its backups once everything is durable.
     pub(crate) fn undo_scrub(&self, id: &str, committer: &Identity, at: Timestamp) -> Result<Undone, Error> {
         let references = self.references();
         let mut undone = Undone::default();
@@ -82,7 +82,7 @@ impl Repository {
             match name.strip_prefix(&format!("{BACKUPS}{id}/rescue/")) {
                 Some(rescue) => {
                     let reference = format!("{FOLDER}{rescue}");
-                    // A rescue that was dropped since then stays dropped.
+                    // A rescue that was deleted since then stays deleted.
                     if let Some(now) = references.read(&reference)? {
                         undone.rescues += usize::from(self.ledger().point(&reference, Some(now), old)?);
                     }
@@ -102,12 +102,12 @@ impl Repository {
             let (root, before) = (store.tree_of(&tip)?, store.tree_of(&old)?);
             let own: Vec<String> = records(&store, root)?.into_iter().filter(|record| is_of(record, id)).collect();
             if own.is_empty() {
-                // Undone before, by somebody who died before the backups went.
+                // Already undone, by a process that died before it deleted the backups.
                 return Ok(None);
             }
             let mut edit = TreeEdit::new(&store, Some(root))?;
             let mut replaced = 0;
-            // What cannot be read was not changed either.
+            // The scrub did not change unreadable files either.
             let reader = Reader::new(&store, self.damage());
             for (path, blob) in reader.files_below("", before)? {
                 match reader.find(root, &path)? {
@@ -128,7 +128,7 @@ impl Repository {
         Ok(count.get())
     }
 
-    /// Nothing that scrubs replaced can be restored any more.
+    /// Deletes all backups; scrubs can no longer be undone.
     pub(super) fn forget_backups(&self) -> Result<(), Error> {
         let backups = self.references().list(BACKUPS)?;
         self.remove_backups(&backups)
@@ -143,7 +143,7 @@ impl Repository {
     }
 }
 
-/// A record is called by the time and the id of its entry.
+/// A record's file name starts with the time and id of its entry.
 fn is_of(record: &str, id: &str) -> bool {
     record.rsplit('/').next().is_some_and(|name| name.starts_with(id))
 }

@@ -1,4 +1,4 @@
-//! This clone's ledger goes to a remote, to one of the places where a remote can hold one.
+//! Pushing this clone's ledger to one of the refs where a remote can hold it.
 
 use gix::{ObjectId, objs};
 use jiff::Timestamp;
@@ -18,7 +18,7 @@ use super::{
     BRANCH, CLONES, Remote, is_plain,
 };
 
-/// Where a ledger is pushed to.
+/// Which ref a ledger is pushed to.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
 pub(crate) enum Destination {
     Log,
@@ -27,14 +27,14 @@ pub(crate) enum Destination {
     Branch,
 }
 
-/// What became of an attempt to push.
+/// The result of a push.
 #[derive(Clone, Debug, Eq, PartialEq)]
 pub(crate) enum Delivery {
-    /// The remote has what we have.
+    /// The remote has our ledger.
     Done,
-    /// It did not take it because its ref moves or is locked: fetch again. Its words.
+    /// The remote's ref moved or is locked: fetch again. With the remote's message.
     Outrun(String),
-    /// What the remote has leads to what was taken out of the ledger here. The commit it has, and ours.
+    /// The remote's history still references content that was scrubbed here. Its commit, and ours.
     Unscrubbed {
         theirs: String,
         ours: String,
@@ -45,29 +45,29 @@ pub(crate) enum Delivery {
     },
 }
 
-/// What a refused push says of the host.
+/// Why a host refused a push.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
 pub(crate) enum Refusal {
-    /// It takes no such refs: it hides them.
+    /// The host hides such refs.
     OfSuchRefs,
-    /// A rule or a hook said no: to such refs, to this push, or for now.
+    /// A rule or hook refused: such refs, this push, or for now.
     Declined,
-    /// It could not: this says nothing of refs.
+    /// The host failed, which says nothing about the ref.
     Failed,
 }
 
-/// What of a ledger can be sent.
+/// How much of a ledger can be sent.
 enum Part {
     Whole,
     Nothing,
-    /// A commit on top of theirs, with those files that they lack and that can be read.
+    /// A commit on top of theirs, with the readable files they lack.
     Commit(ObjectId, Kept),
 }
 
 impl Remote<'_> {
-    /// Sends the ledger there, if it moves that ref forward.
+    /// Pushes the ledger to a ref, if that moves it forward.
     ///
-    /// What of it cannot be read does not keep the rest here: it is reported, and goes when it has been mended.
+    /// Unreadable parts do not block the rest: they are reported, and sent once repaired.
     pub(crate) fn push(&self, reference: &str, identity: &Identity) -> Result<Delivery, Error> {
         let Some(ours) = self.tip()? else { return Ok(Delivery::Done) };
         let theirs = self.held()?.into_iter().find(|held| held.reference == reference).map(|held| held.commit);
@@ -95,14 +95,14 @@ impl Remote<'_> {
         Ok(delivery)
     }
 
-    /// Whether everything is there that the other commit does not lead to.
+    /// Whether all objects exist that only our commit references.
     fn is_whole(&self, ours: ObjectId, theirs: Option<ObjectId>) -> Result<bool, Error> {
         let walk = self.call(&["rev-list", "--objects", "--quiet", &ours.to_string()]);
         let walk = walk.arguments(&theirs.iter().map(|theirs| format!("^{theirs}")).collect::<Vec<_>>());
         Ok(walk.variable("GIT_NO_LAZY_FETCH", "1").run()?.is_success())
     }
 
-    /// What can be sent where git cannot read all of it.
+    /// What can be sent if git cannot read all of it.
     fn readable_part(&self, ours: ObjectId, theirs: Option<ObjectId>, identity: &Identity) -> Result<Part, Error> {
         let store = self.repository.ledger_objects();
         let reader = Reader::new(&store, self.repository.damage());
@@ -129,7 +129,7 @@ impl Remote<'_> {
         Ok(Part::Commit(commit, self.repository.packs().add(&objects)?))
     }
 
-    /// What a destination is called there. `name` makes a name for the clone that no other has, where it has none yet.
+    /// The remote ref of a destination. `name` returns a unique name for this clone, if it has none yet.
     pub(crate) fn reference(&self, to: Destination, name: impl FnOnce() -> String) -> Result<String, Error> {
         const KEY: &str = "squad.clone";
         let name = match to {
@@ -147,8 +147,8 @@ impl Remote<'_> {
         Ok(format!("{CLONES}{name}"))
     }
 
-    /// Removes the refs of single clones there of which this ledger has every entry, if they are still as they were
-    /// seen; the remote must have this ledger. Where that is not allowed they stay, and are no harm.
+    /// Deletes the remote's single-clone refs that this ledger fully contains, if they have not moved; the remote must
+    /// already have this ledger. If deleting is not allowed, they stay and do no harm.
     pub(crate) fn tidy(&self) -> Result<(), Error> {
         let Some(ours) = self.tip()? else { return Ok(()) };
         let store = self.repository.objects();
@@ -168,7 +168,7 @@ impl Remote<'_> {
         }
         let call = self.call(&["push", "--quiet", "--no-signed"]).arguments(&leases);
         call.arguments(&["--", &self.name]).arguments(&refspecs).run()?;
-        // Known again with the next fetch, if they are still there.
+        // The next fetch brings them back, if they still exist.
         held.iter().try_for_each(|held| self.forget(held))
     }
 
@@ -189,7 +189,7 @@ impl Remote<'_> {
         }
     }
 
-    /// Whether a ledger says of everything that was taken out of another one that it was.
+    /// Whether `ledger` has all scrub records of `of`.
     fn has_records_of(&self, of: ObjectId, ledger: ObjectId) -> Result<bool, Error> {
         let store = self.repository.objects();
         let records = |commit: ObjectId| scrub::records(&store, store.tree_of(&commit)?);
@@ -197,11 +197,11 @@ impl Remote<'_> {
     }
 }
 
-/// What the verdict on a ref means, which is `[summary] (reason)`. `said` is what git and the remote said beside it.
+/// Interprets git's status of a pushed ref, `[summary] (reason)`. `stderr` is the other output of git and the remote.
 fn judge(verdict: &str, said: &[String]) -> Delivery {
-    // Another push was faster, or is at work.
+    // Another push was faster, or is running.
     const RACES: [&str; 4] = ["cannot lock ref", "failed to update ref", "incorrect old value", "reference already"];
-    // From receive-pack; a host's own words for its own troubles are alike.
+    // Messages of receive-pack; hosts use similar words for their own failures.
     const TROUBLES: [&str; 8] =
         ["unpacker error", "missing necessary", "failed", "unable", "internal", "unavailable", "timeout", "timed out"];
     let reason = match said.iter().filter_map(|line| line.strip_prefix("remote: ")).find(|line| is_telling(line)) {
@@ -222,7 +222,7 @@ fn judge(verdict: &str, said: &[String]) -> Delivery {
     Delivery::Refused { reason, refusal }
 }
 
-/// Whether a line of the remote says more than the verdict does.
+/// Whether a line from the remote adds to the status.
 fn is_telling(line: &str) -> bool {
     let line = line.trim();
     !line.is_empty() && !line.starts_with("error: hook declined") && !line.starts_with("error: cannot lock")

@@ -1,4 +1,4 @@
-//! What a remote holds becomes part of this clone's ledger.
+//! Merging a remote's ledgers into this clone's.
 
 use std::collections::BTreeSet;
 
@@ -17,19 +17,19 @@ use super::{
 };
 use crate::model::Damage;
 
-/// Reads of a record of a scrub the paths of files that were changed, and what was set aside as damaged.
+/// Parses a scrub record: the paths of changed files, and the entries set aside as damaged.
 pub(crate) type Records<'a> = dyn Fn(&[u8]) -> (Vec<String>, Vec<Damage>) + 'a;
 
 impl Remote<'_> {
-    /// Brings what was fetched into this clone's ledger, durably.
+    /// Merges the fetched ledgers into this clone's, durably.
     ///
-    /// A history that leads to what was taken out of the other one gives its files and is not led to: `scrubbed` reads
-    /// the paths of changed files from a record of that, `settle` is asked about files of which there are two versions.
+    /// If one history still references content scrubbed from the other, its files are merged but it does not become a
+    /// parent. `scrubbed` parses a scrub record; `settle` merges two versions of a file.
     pub(crate) fn unite(&self, scrubbed: &Records<'_>, settle: &Settle<'_>, identity: &Identity) -> Result<(), Error> {
         self.held()?.into_iter().try_for_each(|held| self.take(held.commit, scrubbed, settle, identity))
     }
 
-    /// The same for a ledger at a commit that is here.
+    /// Merges the ledger at a local commit.
     pub(in crate::git) fn take(
         &self,
         theirs: ObjectId,
@@ -44,7 +44,7 @@ impl Remote<'_> {
             }
             let store = self.repository.objects();
             let trees = [store.tree_of(&ours)?, store.tree_of(&theirs)?];
-            // Whoever built on ours by hand may have removed something.
+            // A commit built on ours by hand may have removed entries.
             let reader = Reader::new(&store, self.repository.damage());
             if self.is_ancestor(ours, theirs)? && count_missing(&reader, trees[0], &[trees[1]])? == 0 {
                 return Ok(Some(theirs));
@@ -61,7 +61,7 @@ impl Remote<'_> {
                 }
             }
             let tree = union::union(&store, trees[0], trees[1], &Scrubbed { paths, gone: &gone, settle }, objects)?;
-            // The same in every clone.
+            // Sorted, so that every clone creates the same commit.
             let mut parents = vec![(ours, trees[0], &records[0]), (theirs, trees[1], &records[1])];
             parents.sort_by_key(|(commit, _, _)| *commit);
             let all: BTreeSet<&String> = records.iter().flatten().collect();

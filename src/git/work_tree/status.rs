@@ -1,4 +1,4 @@
-//! What `git status` says of the work tree, as entries that a tree may have.
+//! The output of `git status`, as tree entries.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -6,21 +6,21 @@ use gix::{ObjectId, hash, objs::tree::EntryMode};
 
 use crate::git::{error::Error, references::parse_id, repository::Repository};
 
-/// What stands at a path: mode and object. `None`: nothing.
+/// Mode and object at a path. `None`: there is nothing.
 pub(super) type Entry = Option<(EntryMode, ObjectId)>;
 
 #[derive(Default)]
 pub(super) struct Status {
-    /// What the index has otherwise than the commit. Of a file in conflict our side stands for it.
+    /// Index entries that differ from the commit. For a file in conflict, our side.
     pub(super) staged: BTreeMap<Vec<u8>, Entry>,
-    /// What the index has of files that the work tree has otherwise, or not at all.
+    /// Index entries of files that are changed or missing in the work tree.
     pub(super) tracked: BTreeMap<Vec<u8>, Entry>,
-    /// Paths that the work tree has otherwise than the index.
+    /// Paths where the work tree differs from the index.
     pub(super) changed: BTreeSet<Vec<u8>>,
 }
 
 impl Status {
-    /// The user's index is read and not refreshed: it is not ours to write.
+    /// Reads the user's index without refreshing it: we must not write it.
     pub(super) fn of(repository: &Repository) -> Result<Self, Error> {
         let plain = ["-c", "core.fsmonitor=false", "-c", "core.untrackedCache=false", "status"];
         let options = ["--porcelain=v2", "-z", "--untracked-files=all", "--ignore-submodules=all", "--no-renames"];
@@ -44,7 +44,7 @@ impl Status {
         let fields: Vec<&[u8]> = record.splitn(count, |byte| *byte == b' ').collect();
         let path = (*fields.get(count - 1)?).to_owned();
         if count == 2 {
-            // A repository inside this one is listed as a folder.
+            // A nested repository is listed as a folder.
             if !path.ends_with(b"/") {
                 self.changed.insert(path);
             }
