@@ -1,6 +1,7 @@
-//! The outside world, asked once at the start and passed along: arguments, variables, folder, clock, ids, streams.
+//! The process environment, captured once at the start and passed along: arguments, variables, folder, clock, ids,
+//! streams.
 //!
-//! Nothing else in squad reads them, so a test that makes its own [`Env`] is in control of all of them.
+//! Nothing else in squad reads it, so a test that makes its own [`Env`] controls all of it.
 
 use std::collections::BTreeMap;
 use std::ffi::OsString;
@@ -15,13 +16,13 @@ use uuid::Uuid;
 pub use crate::model::DamageLog;
 use crate::model::{EntryId, RunId};
 
-/// Everything a run of the program gets from outside.
+/// Everything that squad gets from outside.
 pub struct Env {
-    /// This program, to start it again beside itself; `None` where it cannot be told.
+    /// The path of this program, for starting it again; `None` if unknown.
     pub program: Option<PathBuf>,
     /// Without the program's own name.
     pub arguments: Vec<OsString>,
-    /// Those that are Unicode; the others cannot hold anything squad reads.
+    /// Only the Unicode ones; squad needs no others.
     pub variables: BTreeMap<String, String>,
     /// The working directory, absolute.
     pub directory: PathBuf,
@@ -30,15 +31,15 @@ pub struct Env {
     pub streams: Streams,
     /// Makes the asynchronous runtime, when a command needs one.
     pub runtime: fn() -> io::Result<tokio::runtime::Runtime>,
-    /// Whether the process's signals are squad's to handle.
+    /// Whether squad handles the process's signals.
     pub signals: bool,
-    /// Whether slow work may go to threads of its own. With a paused clock it must not: the clock would run ahead of it.
+    /// Whether slow work may run on separate threads. Not with a paused clock, which would run ahead of it.
     pub threads: bool,
-    /// What of the ledger could not be read: said when the command ends.
+    /// Unreadable parts of the ledger, reported when the command ends.
     pub damage: DamageLog,
-    /// Releases of the team's templates, the oldest first, for tests; empty for those that squad carries.
+    /// Releases of the team's templates, oldest first, for tests; if empty, the built-in ones are used.
     pub releases: Vec<Release>,
-    /// What another tool installs, beside what squad knows of, for tests.
+    /// Files that another tool installs, in addition to the known ones, for tests.
     pub installed: Vec<Vec<u8>>,
 }
 
@@ -46,11 +47,11 @@ pub struct Env {
 #[derive(Clone, Debug)]
 pub struct Release {
     pub number: u32,
-    /// By path from the team folder, with `/`.
+    /// With `/` paths from the team folder.
     pub files: Vec<(String, Vec<u8>)>,
 }
 
-/// Where output goes, and what is known of it.
+/// The standard streams and their properties.
 pub struct Streams {
     pub out: Box<dyn Write + Send>,
     pub err: Box<dyn Write + Send>,
@@ -59,7 +60,7 @@ pub struct Streams {
     pub in_is_terminal: bool,
     /// Standard input.
     pub input: fn() -> Box<dyn BufRead>,
-    /// Asks at the terminal for a line that the terminal does not show.
+    /// Prompts at the terminal for a line without echo.
     pub secret: fn(&str) -> io::Result<String>,
 }
 
@@ -67,23 +68,23 @@ pub struct Streams {
 #[derive(Clone, Debug)]
 pub enum Clock {
     System,
-    /// Starts somewhere and is a second later at each look: what tests use.
+    /// Advances by one second each time it is read; for tests.
     Stepping {
         start: Timestamp,
         looks: Arc<AtomicU64>,
     },
 }
 
-/// Where ids come from.
+/// The source of ids.
 #[derive(Clone, Debug)]
 pub enum Ids {
     Random,
-    /// 1, 2, 3 …: what tests use.
+    /// 1, 2, 3 …; for tests.
     Counting(Arc<AtomicU64>),
 }
 
 impl Env {
-    /// The world as it is.
+    /// Captures the real environment.
     pub fn capture() -> io::Result<Self> {
         Ok(Self {
             program: std::env::current_exe().ok(),
@@ -112,12 +113,12 @@ impl Env {
         })
     }
 
-    /// The streams, for the one who speaks; nobody is left to hear whoever comes later.
+    /// Takes the streams and leaves silent ones.
     pub(crate) fn take_streams(&mut self) -> Streams {
         std::mem::replace(&mut self.streams, Streams::silent())
     }
 
-    /// The same world without its streams, for who works beside the one who speaks.
+    /// A copy with silent streams, for work in the background.
     pub(crate) fn beside(&self) -> Self {
         let Self {
             program,
@@ -155,15 +156,19 @@ impl Env {
         self.variables.get(name).map(String::as_str).filter(|value| !value.is_empty())
     }
 
-    /// All variables, as programs are given them. An empty name is no name, here as in [`Env::variable`]; git would
-    /// refuse every commit over it, whatever is configured.
+    /// All variables, for child processes. An empty author or committer counts as unset, as in [`Env::variable`]: git
+    /// would refuse every commit because of it, whatever is configured.
     pub(crate) fn os_variables(&self) -> BTreeMap<OsString, OsString> {
         const NAMES: [&str; 4] = ["GIT_AUTHOR_NAME", "GIT_AUTHOR_EMAIL", "GIT_COMMITTER_NAME", "GIT_COMMITTER_EMAIL"];
-        let says = |(name, value): &(&String, &String)| !value.is_empty() || !NAMES.contains(&name.as_str());
-        self.variables.iter().filter(says).map(|(name, value)| (OsString::from(name), OsString::from(value))).collect()
+        let is_usable = |(name, value): &(&String, &String)| !value.is_empty() || !NAMES.contains(&name.as_str());
+        self.variables
+            .iter()
+            .filter(is_usable)
+            .map(|(name, value)| (OsString::from(name), OsString::from(value)))
+            .collect()
     }
 
-    /// What a shell of the user's calls this program: `squad` where the `PATH` leads to it, else its whole path.
+    /// The command that runs this program in the user's shell: `squad` if `PATH` finds it, else its full path.
     pub(crate) fn command_name(&self) -> String {
         let name = "squad".to_owned();
         let Some(program) = &self.program else { return name };
@@ -190,7 +195,7 @@ impl Env {
 }
 
 impl Streams {
-    /// Nobody hears and nobody speaks.
+    /// Streams without input that discard all output.
     pub(crate) fn silent() -> Self {
         Self {
             out: Box::new(io::sink()),
@@ -207,7 +212,7 @@ impl Streams {
 impl Clock {
     pub(crate) fn now(&self) -> Timestamp {
         match self {
-            // Milliseconds are what ids and people can use.
+            // Millisecond precision is enough for ids and people.
             Self::System => {
                 let now = Timestamp::now();
                 Timestamp::from_millisecond(now.as_millisecond()).unwrap_or(now)
@@ -224,7 +229,7 @@ impl Ids {
     pub(crate) fn entry(&self, at: Timestamp) -> EntryId {
         let millis = u64::try_from(at.as_millisecond()).unwrap_or(0);
         let id = match self {
-            // The context within `now_v7` keeps ids of one process in the order they were made.
+            // `now_v7` keeps the ids of one process in the order of their creation.
             Self::Random => Uuid::now_v7(),
             Self::Counting(count) => {
                 let mut tail = [0; 10];

@@ -1,10 +1,10 @@
-//! Which programs squad starts, and with which `PATH`. The only place that makes a command, so that one rule holds for
-//! all of them.
+//! Decides which programs squad starts, and with which `PATH`. Only this module creates commands, so that one rule
+//! covers all of them.
 //!
-//! A cloned repository brings no commands with it: a program that lies in the work tree, or in a `node_modules` of a
-//! folder above it, is not run, however it was found. That holds for every place on the way to it, links included. Only
-//! a path that the user has written down is run wherever it leads. What squad starts looks for its own helpers in
-//! `PATH`, so it gets one without such folders.
+//! A cloned repository cannot bring commands: squad runs no program in the work tree, or in a `node_modules` of a
+//! folder above it, however it was found. That applies to every folder on the way to it, including links. Only an
+//! absolute path that the user configured is run wherever it leads. Child processes look for their own helpers in
+//! `PATH`, so they get one without such folders.
 
 use std::collections::{BTreeMap, VecDeque};
 use std::ffi::{OsStr, OsString};
@@ -16,21 +16,21 @@ use std::process::Command;
 /// A process's environment.
 pub(crate) type Variables = BTreeMap<OsString, OsString>;
 
-/// As many links as Linux follows.
-const LINKS: usize = 40;
+/// The number of links Linux follows.
+const MAX_LINKS: usize = 40;
 
-/// Where the C library looks when there is no `PATH`.
+/// Where the C library looks without a `PATH`.
 #[cfg(unix)]
-const WITHOUT_PATH: &str = "/usr/bin:/bin";
+const DEFAULT_PATH: &str = "/usr/bin:/bin";
 #[cfg(not(unix))]
-const WITHOUT_PATH: &str = "";
+const DEFAULT_PATH: &str = "";
 
 /// A program that may be started.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Program(PathBuf);
 
 impl Program {
-    /// One that the user has named by its whole path, or is running.
+    /// A program that the user configured by its absolute path, or is running.
     pub(crate) fn of_user(path: &Path) -> Self {
         Self(path.to_owned())
     }
@@ -43,8 +43,8 @@ impl Program {
         Command::new(&self.0)
     }
 
-    /// For a process that outlives this one. On Windows it has no console, so none can close on it; elsewhere it leaves
-    /// the terminal by itself.
+    /// For a process that outlives this one. On Windows it gets no console, whose closing would end it; elsewhere it
+    /// detaches from the terminal by itself.
     pub(crate) fn command_apart(&self) -> Command {
         #[cfg_attr(not(windows), expect(unused_mut, reason = "only Windows says more"))]
         let mut command = self.command();
@@ -52,21 +52,21 @@ impl Program {
         {
             use std::os::windows::process::CommandExt;
             /// DETACHED_PROCESS and CREATE_NEW_PROCESS_GROUP.
-            const APART: u32 = 0x0000_0008 | 0x0000_0200;
-            command.creation_flags(APART);
+            const DETACHED: u32 = 0x0000_0008 | 0x0000_0200;
+            command.creation_flags(DETACHED);
         }
         command
     }
 }
 
-/// Why a program is not started.
+/// Why a program must not be started.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) enum Unfit {
     /// In no folder of `PATH`.
     Missing(PathBuf),
-    /// Of the checkout.
-    Foreign(PathBuf),
-    /// Neither a name nor a whole path.
+    /// It is part of the checkout.
+    InCheckout(PathBuf),
+    /// Neither a name nor an absolute path.
     Relative(PathBuf),
 }
 
@@ -74,7 +74,7 @@ impl fmt::Display for Unfit {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::Missing(name) => write!(f, "`{}` is in no folder of PATH", name.display()),
-            Self::Foreign(path) => {
+            Self::InCheckout(path) => {
                 write!(f, "{} belongs to the checkout, and a repository brings no programs with it", path.display())
             }
             Self::Relative(path) => write!(f, "`{}` is not an absolute path", path.display()),
@@ -82,23 +82,23 @@ impl fmt::Display for Unfit {
     }
 }
 
-/// The programs for somebody who works in a folder.
+/// Finds programs for a user working in a folder.
 #[derive(Clone, Debug)]
 pub(crate) struct Programs {
     checkout: Checkout,
-    /// The folders of `PATH` that are looked in, and those that are not.
+    /// The folders of `PATH` that are searched, and those that are not.
     folders: Vec<PathBuf>,
     left_out: Vec<PathBuf>,
 }
 
 impl Programs {
-    /// `directory` is where the user works: it decides what the checkout is.
+    /// `directory` is where the user works; it determines the checkout.
     pub(crate) fn new(directory: &Path, variables: &Variables) -> Self {
         let checkout = Checkout::around(directory);
-        let path = variable(variables, "PATH").unwrap_or_else(|| OsStr::new(WITHOUT_PATH));
-        // An empty or relative folder is the current directory or below it, which is where the checkout is.
+        let path = variable(variables, "PATH").unwrap_or_else(|| OsStr::new(DEFAULT_PATH));
+        // An empty or relative folder means the current directory or below, and that is in the checkout.
         let (folders, left_out) =
-            std::env::split_paths(path).partition(|folder| folder.is_absolute() && !checkout.holds(folder));
+            std::env::split_paths(path).partition(|folder| folder.is_absolute() && !checkout.contains(folder));
         Self { checkout, folders, left_out }
     }
 
@@ -112,7 +112,7 @@ impl Programs {
         &self.left_out
     }
 
-    /// Makes a child look for programs in the same folders.
+    /// Restricts a child's `PATH` to the same folders.
     pub(crate) fn restrict(&self, variables: &mut Variables) {
         if cfg!(windows) {
             // Windows would look in the current directory first.
@@ -122,7 +122,7 @@ impl Programs {
             return;
         }
         let name = variables.keys().find(|name| is_named(name, "PATH")).cloned();
-        // They were split from one, so they can be joined.
+        // These come from a split `PATH`, so they can be joined.
         if let (Some(name), Ok(path)) = (name, std::env::join_paths(&self.folders)) {
             variables.insert(name, path);
         }
@@ -139,15 +139,19 @@ impl Programs {
             return Ok(program);
         }
         let refused = found.into_iter().next().or_else(|| in_folders(&self.left_out).into_iter().next());
-        Err(refused.map_or_else(|| Unfit::Missing(name.to_owned()), Unfit::Foreign))
+        Err(refused.map_or_else(|| Unfit::Missing(name.to_owned()), Unfit::InCheckout))
     }
 
-    /// A program that was found at this place, unless the checkout brings it.
+    /// The program at this path, unless it is part of the checkout.
     pub(crate) fn admit(&self, path: &Path) -> Result<Program, Unfit> {
-        if self.checkout.holds(path) { Err(Unfit::Foreign(path.to_owned())) } else { Ok(Program(path.to_owned())) }
+        if self.checkout.contains(path) {
+            Err(Unfit::InCheckout(path.to_owned()))
+        } else {
+            Ok(Program(path.to_owned()))
+        }
     }
 
-    /// What the user wrote: the whole path of a program, which is run wherever it leads, or a name to look up.
+    /// A program that the user configured: an absolute path, which is run wherever it leads, or a name to look up.
     pub(crate) fn named(&self, path: &Path) -> Result<Program, Unfit> {
         if path.is_absolute() {
             return Ok(Program::of_user(path));
@@ -160,10 +164,10 @@ impl Programs {
     }
 }
 
-/// What came with a repository, or may have.
+/// The folders that came with a repository, or may have.
 #[derive(Clone, Debug)]
 struct Checkout {
-    /// With all links resolved.
+    /// Paths with all links resolved.
     roots: Vec<PathBuf>,
 }
 
@@ -182,48 +186,48 @@ impl Checkout {
         Self { roots }
     }
 
-    /// Whether a path lies in it or leads through it, whichever way its links go.
-    fn holds(&self, path: &Path) -> bool {
-        let mut ahead: VecDeque<OsString> = path.components().map(|part| part.as_os_str().to_owned()).collect();
-        let mut here = PathBuf::new();
+    /// Whether a path is in the checkout or leads through it, following all links.
+    fn contains(&self, path: &Path) -> bool {
+        let mut remaining: VecDeque<OsString> = path.components().map(|part| part.as_os_str().to_owned()).collect();
+        let mut current = PathBuf::new();
         let mut links = 0;
-        while let Some(part) = ahead.pop_front() {
+        while let Some(part) = remaining.pop_front() {
             match Path::new(&part).components().next() {
-                Some(Component::ParentDir) => drop(here.pop()),
+                Some(Component::ParentDir) => drop(current.pop()),
                 Some(Component::CurDir) | None => {}
-                // A prefix or a root replaces what was there.
-                Some(_) => here.push(&part),
+                // A prefix or root replaces the path so far.
+                Some(_) => current.push(&part),
             }
-            if self.roots.iter().any(|root| is_below(&here, root)) {
+            if self.roots.iter().any(|root| is_below(&current, root)) {
                 return true;
             }
-            if let Ok(target) = fs::read_link(&here) {
+            if let Ok(target) = fs::read_link(&current) {
                 links += 1;
-                if links > LINKS {
+                if links > MAX_LINKS {
                     return true;
                 }
-                here.pop();
+                current.pop();
                 for part in target.components().rev() {
-                    ahead.push_front(part.as_os_str().to_owned());
+                    remaining.push_front(part.as_os_str().to_owned());
                 }
             }
         }
-        // Where the system names places in more ways than one, its own name counts too.
+        // If the system has several names for a path, check its canonical name too.
         dunce::canonicalize(path).is_ok_and(|path| self.roots.iter().any(|root| is_below(&path, root)))
     }
 }
 
-/// The work tree that a folder is in, and the one that its repository belongs to: the main one of a linked work tree,
-/// the superproject of a submodule.
+/// The work tree that contains a folder, and the one its repository belongs to: the main one of a linked work tree, the
+/// superproject of a submodule.
 pub(crate) fn work_trees(directory: &Path) -> Vec<PathBuf> {
     for folder in directory.ancestors() {
         let git = folder.join(".git");
         if git.is_file() {
             let text = fs::read_to_string(&git).unwrap_or_default();
-            let Some(place) = text.trim_end().strip_prefix("gitdir:") else { continue };
-            let place = folder.join(place.trim());
-            let place = dunce::canonicalize(&place).unwrap_or(place);
-            let main = place.ancestors().find(|place| place.file_name() == Some(OsStr::new(".git")));
+            let Some(git_dir) = text.trim_end().strip_prefix("gitdir:") else { continue };
+            let git_dir = folder.join(git_dir.trim());
+            let git_dir = dunce::canonicalize(&git_dir).unwrap_or(git_dir);
+            let main = git_dir.ancestors().find(|git_dir| git_dir.file_name() == Some(OsStr::new(".git")));
             return std::iter::once(folder).chain(main.and_then(Path::parent)).map(Path::to_owned).collect();
         }
         if git.join("HEAD").exists() && git.join("objects").is_dir() {
@@ -233,7 +237,7 @@ pub(crate) fn work_trees(directory: &Path) -> Vec<PathBuf> {
     Vec::new()
 }
 
-/// Where letters of both cases name the same file, they are the same here.
+/// Ignores case on systems whose file names usually do.
 fn is_below(path: &Path, root: &Path) -> bool {
     if cfg!(any(windows, target_os = "macos")) {
         let mut parts = path.components();
@@ -264,14 +268,14 @@ fn is_executable(path: &Path) -> bool {
     path.is_file()
 }
 
-/// A variable that is set and not empty.
+/// A variable's value, if it is not empty.
 pub(crate) fn variable<'a>(variables: &'a Variables, name: &str) -> Option<&'a OsStr> {
     let exact = variables.get(OsStr::new(name));
     let value = exact.or_else(|| variables.iter().find(|(other, _)| is_named(other, name)).map(|(_, value)| value));
     value.map(OsString::as_os_str).filter(|value| !value.is_empty())
 }
 
-/// Windows writes `Path`.
+/// On Windows, names ignore case, as in `Path`.
 fn is_named(variable: &OsStr, name: &str) -> bool {
     if cfg!(windows) { variable.eq_ignore_ascii_case(name) } else { variable == name }
 }
@@ -282,7 +286,7 @@ mod tests {
 
     use super::*;
 
-    /// A folder that stands for the file system; `repo` in it is a work tree.
+    /// A temporary folder that acts as the file system; `repo` in it is a work tree.
     struct World(tempfile::TempDir);
 
     impl World {
@@ -313,7 +317,7 @@ mod tests {
             symlink(target, link).expect("a link");
         }
 
-        /// For somebody in `directory`, with these folders in `PATH`.
+        /// For a user in `directory`, with these folders in `PATH`.
         fn programs(&self, directory: &str, folders: &[&str]) -> Programs {
             let path = std::env::join_paths(folders.iter().map(|folder| match folder.strip_prefix('=') {
                 Some(as_it_is) => PathBuf::from(as_it_is),
@@ -344,9 +348,9 @@ mod tests {
             for directory in ["repo", "repo/deep"] {
                 for way in [folder, "links", "elsewhere", "first"] {
                     let found = world.programs(directory, &[way]).find(Path::new("tool"));
-                    assert!(matches!(found, Err(Unfit::Foreign(_))), "{place} by {way} from {directory}: {found:?}");
+                    assert!(matches!(found, Err(Unfit::InCheckout(_))), "{place} by {way} from {directory}: {found:?}");
                 }
-                // What else there is is taken instead.
+                // Another program of the name is used instead.
                 let own = world.program("bin/tool");
                 let found = world.programs(directory, &[folder, "links", "first", "bin"]).find(Path::new("tool"));
                 assert_eq!(found, Ok(Program(own.clone())), "{place} from {directory}");
@@ -364,7 +368,7 @@ mod tests {
         world.link("alias", &world.path("repo"));
         for way in ["repo", "repo/bin", "alias", "alias/bin", "bin/../repo"] {
             let found = world.programs("repo", &[way]).find(Path::new("tool"));
-            assert!(matches!(found, Err(Unfit::Foreign(_))), "{way}: {found:?}");
+            assert!(matches!(found, Err(Unfit::InCheckout(_))), "{way}: {found:?}");
         }
         world.link("round", &world.path("round"));
         assert!(world.programs("repo", &[]).admit(&world.path("round/tool")).is_err());
@@ -393,7 +397,7 @@ mod tests {
             world.program(&format!("{place}/own/tool"));
             for folder in ["repo/bin".to_owned(), format!("{place}/own")] {
                 let found = world.programs(place, &[&folder]).find(Path::new("tool"));
-                assert!(matches!(found, Err(Unfit::Foreign(_))), "{folder} from {place}: {found:?}");
+                assert!(matches!(found, Err(Unfit::InCheckout(_))), "{folder} from {place}: {found:?}");
             }
         }
     }
@@ -411,7 +415,7 @@ mod tests {
         assert_eq!(world.programs("bin", &["bin/deep"]).find(Path::new("tool")), Ok(Program(program)));
         world.program("bin/node_modules/.bin/tool");
         let found = world.programs("bin", &["bin/node_modules/.bin"]).find(Path::new("tool"));
-        assert!(matches!(found, Err(Unfit::Foreign(_))), "{found:?}");
+        assert!(matches!(found, Err(Unfit::InCheckout(_))), "{found:?}");
     }
 
     #[test]
@@ -420,7 +424,7 @@ mod tests {
         let program = world.program("repo/bin/tool");
         let programs = world.programs("repo", &["repo/bin"]);
         assert_eq!(programs.named(&program), Ok(Program(program)));
-        assert!(matches!(programs.named(Path::new("tool")), Err(Unfit::Foreign(_))));
+        assert!(matches!(programs.named(Path::new("tool")), Err(Unfit::InCheckout(_))));
         for relative in ["bin/tool", "./tool", "../repo/bin/tool"] {
             assert_eq!(programs.named(Path::new(relative)), Err(Unfit::Relative(relative.into())), "{relative}");
         }

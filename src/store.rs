@@ -7,11 +7,11 @@ use std::path::{Path, PathBuf};
 use crate::model::{Problem, Severity, Source};
 use crate::parse::{Encoding, Files, holds_decisions, linked_files, text_of};
 
-/// What team folders are called; the first wins where both stand.
+/// The names of team folders; the first wins if both exist.
 pub(crate) const FOLDERS: [&str; 2] = [".squad", ".ai-team"];
 
-/// What a team is read from, beside what its roster and its routing point to: these, what is wanted in these folders, and the
-/// files of decisions, which [`holds_decisions`] knows.
+/// The files of a team, in addition to those its roster and routing link to: these files, team files in these folders,
+/// and decision files, see [`holds_decisions`].
 const FILES: [&str; 3] = ["team.md", "routing.md", "ceremonies.md"];
 const FOLDERS_OF_FILES: [&str; 9] =
     ["agents", "archive", "archived", "charters", "roles", DECISIONS, "identity", "skills", "casting"];
@@ -19,22 +19,22 @@ const FOLDERS_OF_FILES: [&str; 9] =
 const DECISIONS: &str = "decisions";
 
 const ROSTER: &str = "team.md";
-/// What people call the roster instead.
+/// Names that people use for the roster.
 const ROSTER_NAMES: [&str; 5] = ["team.md", "roster.md", "members.md", "squad.md", "agents.md"];
 
-/// The files that are settings.
+/// The settings files.
 const CONFIGURATION: [&str; 2] = ["config.toml", "config.json"];
 
-/// The code of the problem that something is there and cannot be read.
+/// The problem code for a file or folder that exists but cannot be read.
 pub(crate) const UNREADABLE: &str = "unreadable";
 
-/// Folders are not followed deeper than this: team folders are at most four deep.
-const DEEPEST: usize = 6;
+/// The maximum folder depth that is read: team folders are at most four deep.
+const MAX_DEPTH: usize = 6;
 
 const MIB: u64 = 1024 * 1024;
 
-/// How many bytes a file may have, by its path from the team folder. What records grow in may be larger than what
-/// people write and agents are told: the largest file of decisions in the wild has 1.2 MB.
+/// The size limit of a file in bytes, by its path from the team folder. Files that grow with records may be larger than
+/// those that people write for agents: the largest decision file found in the wild has 1.2 MB.
 pub(crate) fn largest(path: &str) -> u64 {
     let is_record = holds_decisions(path) || path.ends_with("/history.md");
     if is_record { 16 * MIB } else { MIB }
@@ -42,18 +42,18 @@ pub(crate) fn largest(path: &str) -> u64 {
 
 const LINK_OUT: &str = "is a link out of the project's files";
 
-/// A team's place.
+/// The location of a team.
 #[derive(Clone, Debug, PartialEq)]
 pub(crate) struct TeamFolder {
-    /// The project's root: where the team works.
+    /// The project's root, where the team works.
     pub(crate) root: PathBuf,
     pub(crate) name: &'static str,
-    /// The folder itself. In the project's root, unless a linked work tree borrows the main one's team.
+    /// The folder itself. It is in the project's root, unless a linked work tree uses the main one's team.
     pub(crate) path: PathBuf,
 }
 
 impl TeamFolder {
-    /// Where a team would be, whether or not it is there.
+    /// Where a team would be, whether or not it exists.
     pub(crate) fn expected(root: &Path) -> Self {
         Self { root: root.to_owned(), name: FOLDERS[0], path: root.join(FOLDERS[0]) }
     }
@@ -66,14 +66,14 @@ impl TeamFolder {
         Some(Self { root: root.to_owned(), name, path: root.join(name) })
     }
 
-    /// Whether the team is another work tree's.
+    /// Whether the team folder is in another work tree.
     pub(crate) fn is_borrowed(&self) -> bool {
         self.path != self.root.join(self.name)
     }
 }
 
-/// The nearest team folder, upwards from `start` to the work tree's root. A linked work tree without one uses that of
-/// the main work tree.
+/// The nearest team folder, searching from `start` upwards to the work tree's root. A linked work tree without one uses
+/// the main work tree's.
 pub(crate) fn locate(start: &Path, work_dir: &Path, main_work_dir: Option<&Path>) -> Option<TeamFolder> {
     let upwards = start.ancestors().take_while(|folder| folder.starts_with(work_dir));
     upwards.into_iter().find_map(TeamFolder::in_root).or_else(|| {
@@ -82,15 +82,15 @@ pub(crate) fn locate(start: &Path, work_dir: &Path, main_work_dir: Option<&Path>
     })
 }
 
-/// The files of a team that squad reads. A file that is there and cannot be read is an error, never an empty file.
+/// Reads the files of a team. An existing file that cannot be read is an error, never an empty file.
 pub(crate) fn read(team: &TeamFolder) -> (Files, Vec<Problem>) {
-    let mut reader = Reader::new(team);
+    let mut reader = TeamReader::new(team);
     FILES.into_iter().chain(CONFIGURATION).for_each(|name| reader.file(name));
     reader.decisions();
     linked_files(&reader.files).iter().for_each(|name| reader.file(name));
     FOLDERS_OF_FILES.into_iter().for_each(|name| reader.folder(name, 1));
     if !reader.files.texts.contains_key(ROSTER) {
-        reader.near_misses();
+        reader.warn_about_roster_names();
     }
     let own = team.path.parent().unwrap_or(&team.root);
     if FOLDERS.iter().filter(|name| own.join(name).is_dir()).count() > 1 {
@@ -108,9 +108,9 @@ pub(crate) fn read(team: &TeamFolder) -> (Files, Vec<Problem>) {
     (reader.files, reader.problems)
 }
 
-/// The files of a team but those of single decisions, which are as many as were ever made.
+/// Reads the files of a team, without the files of single decisions, whose number only grows.
 pub(crate) fn read_but_decisions(team: &TeamFolder) -> (Files, Vec<Problem>) {
-    let mut reader = Reader::new(team);
+    let mut reader = TeamReader::new(team);
     FILES.into_iter().chain(CONFIGURATION).for_each(|name| reader.file(name));
     reader.decisions();
     linked_files(&reader.files).iter().for_each(|name| reader.file(name));
@@ -119,19 +119,19 @@ pub(crate) fn read_but_decisions(team: &TeamFolder) -> (Files, Vec<Problem>) {
     (reader.files, reader.problems)
 }
 
-/// Only the files that are settings.
+/// Reads only the settings files.
 pub(crate) fn read_configuration(team: &TeamFolder) -> (Files, Vec<Problem>) {
-    let mut reader = Reader::new(team);
+    let mut reader = TeamReader::new(team);
     CONFIGURATION.into_iter().for_each(|name| reader.file(name));
     (reader.files, reader.problems)
 }
 
-/// Whether a file, by its path from the team folder, is one that a team is read from. What roster and routing point to
-/// is known by what they say.
+/// Whether a file is part of a team, by its path from the team folder. Files that roster and routing link to are not
+/// covered.
 pub(crate) fn is_team_file(path: &str) -> bool {
     match path.split_once('/') {
         None => FILES.contains(&path) || CONFIGURATION.contains(&path) || holds_decisions(path),
-        Some(_) if path.matches('/').count() > DEEPEST => false,
+        Some(_) if path.matches('/').count() > MAX_DEPTH => false,
         Some(("agents", _)) => is_agent_file(path),
         Some(("archive" | "archived", _)) => holds_decisions(path),
         Some(("charters" | "roles", file)) => !file.contains('/') && file.ends_with(".md"),
@@ -143,12 +143,12 @@ pub(crate) fn is_team_file(path: &str) -> bool {
     }
 }
 
-/// Whether a file may be one that roster or routing point to.
+/// Whether roster or routing may link to a file.
 pub(crate) fn may_be_linked(path: &str) -> bool {
     path.ends_with(".json") || path.to_ascii_lowercase().ends_with("/charter.md")
 }
 
-/// `agents/<folder>/charter.md`, in capitals too, `agents/<folder>/history.md` and role files such as `agents/<name>.md`.
+/// `agents/<folder>/charter.md` in any case, `agents/<folder>/history.md` and role files such as `agents/<name>.md`.
 fn is_agent_file(path: &str) -> bool {
     let depth = path.matches('/').count();
     path.to_ascii_lowercase().ends_with("/charter.md")
@@ -156,17 +156,17 @@ fn is_agent_file(path: &str) -> bool {
         || (depth == 1 && path.ends_with(".md"))
 }
 
-/// What a file holds, or why it is not read.
+/// A file's content, or why it was not read.
 pub(crate) type Bytes = Result<Vec<u8>, String>;
 
-/// The Markdown files that stand in a folder, by their names without `.md`, in order. A link is followed to where the
-/// folder and the project lead, and nowhere else. One that cannot be read says why.
+/// The Markdown files directly in a folder, sorted by name without `.md`. Links are followed only within the folder and
+/// the project. A file that cannot be read has the reason instead of content.
 pub(crate) fn markdown_in(folder: &Path, project: &Path) -> io::Result<Vec<(String, Bytes)>> {
     let entries = match fs::read_dir(folder) {
         Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(Vec::new()),
         entries => entries?,
     };
-    let homes = [folder, project].map(|home| home.canonicalize().unwrap_or_else(|_| home.to_owned()));
+    let roots = [folder, project].map(|root| root.canonicalize().unwrap_or_else(|_| root.to_owned()));
     let mut files = Vec::new();
     for entry in entries.flatten() {
         let path = entry.path();
@@ -178,7 +178,7 @@ pub(crate) fn markdown_in(folder: &Path, project: &Path) -> io::Result<Vec<(Stri
             continue;
         }
         let read = match path.canonicalize() {
-            Ok(target) if !homes.iter().any(|home| is_own(&target, home)) => Err(LINK_OUT.to_owned()),
+            Ok(target) if !roots.iter().any(|root| is_own(&target, root)) => Err(LINK_OUT.to_owned()),
             Ok(target) if !target.is_file() => Err("is no file".to_owned()),
             _ => match read_within(&path, MIB) {
                 Err(error) => Err(error.to_string()),
@@ -192,7 +192,7 @@ pub(crate) fn markdown_in(folder: &Path, project: &Path) -> io::Result<Vec<(Stri
     Ok(files)
 }
 
-/// Whether a path of the team, if it is there, leads to one of the project's own files.
+/// Fails if a path of the team exists and leads out of the project's own files.
 pub(crate) fn insist_on_own(team: &TeamFolder, path: &Path) -> Result<(), String> {
     match fs::canonicalize(path) {
         Ok(target) if !is_own(&target, &project_of(team)) => Err(LINK_OUT.to_owned()),
@@ -200,19 +200,19 @@ pub(crate) fn insist_on_own(team: &TeamFolder, path: &Path) -> Result<(), String
     }
 }
 
-/// Neither outside of the project nor git's.
+/// Whether a path is inside the project and outside `.git`.
 fn is_own(target: &Path, project: &Path) -> bool {
     let inner = target.strip_prefix(project);
     inner.is_ok_and(|inner| inner.components().all(|part| part.as_os_str() != ".git"))
 }
 
-/// The project that the team folder stands in, without links.
+/// The folder that contains the team folder, with links resolved.
 fn project_of(team: &TeamFolder) -> PathBuf {
     let own = team.path.parent().unwrap_or(&team.root);
     own.canonicalize().unwrap_or_else(|_| own.to_owned())
 }
 
-/// What a file holds, or its size where that is more than is read of it. A file may grow while it is read.
+/// A file's content, or its size if that exceeds `largest`. A file may grow while it is read.
 fn read_within(path: &Path, largest: u64) -> io::Result<Result<Vec<u8>, u64>> {
     let file = fs::File::open(path)?;
     let size = file.metadata()?.len();
@@ -225,14 +225,14 @@ fn read_within(path: &Path, largest: u64) -> io::Result<Result<Vec<u8>, u64>> {
     Ok(if read > largest { Err(read) } else { Ok(bytes) })
 }
 
-struct Reader {
+struct TeamReader {
     base: PathBuf,
     project: PathBuf,
     files: Files,
     problems: Vec<Problem>,
 }
 
-impl Reader {
+impl TeamReader {
     fn new(team: &TeamFolder) -> Self {
         Self {
             base: team.path.clone(),
@@ -242,7 +242,7 @@ impl Reader {
         }
     }
 
-    /// The files of decisions in the team folder itself. That it cannot be listed is said of the files in it.
+    /// Reads the decision files in the team folder itself. If the folder cannot be listed, its files report that.
     fn decisions(&mut self) {
         let entries = fs::read_dir(&self.base).into_iter().flatten().flatten();
         let mut names: Vec<String> = entries.filter_map(|entry| entry.file_name().into_string().ok()).collect();
@@ -276,7 +276,7 @@ impl Reader {
         for inner in names {
             let path = format!("{name}/{inner}");
             if self.base.join(&path).is_dir() {
-                if depth < DEEPEST {
+                if depth < MAX_DEPTH {
                     self.folder(&path, depth + 1);
                 }
             } else if is_team_file(&path) {
@@ -301,7 +301,7 @@ impl Reader {
             let message = format!("{LINK_OUT} and is not read");
             return self.push(Severity::Warning, path, "link-outside", message);
         }
-        // Reading a pipe would wait for ever.
+        // Reading a pipe could block for ever.
         if !target.is_file() {
             return self.push(Severity::Warning, path, "not-a-file", "is not a file and is not read".to_owned());
         }
@@ -324,8 +324,8 @@ impl Reader {
         }
     }
 
-    /// Says which files may be the roster under another name.
-    fn near_misses(&mut self) {
+    /// Warns about files that may be the roster under another name.
+    fn warn_about_roster_names(&mut self) {
         let Ok(entries) = fs::read_dir(&self.base) else { return };
         let mut names: Vec<String> =
             entries.flatten().filter_map(|entry| entry.file_name().into_string().ok()).collect();

@@ -76,7 +76,7 @@ impl Error {
                 format!("see what `git status` says, then remove '{}'", path.display())
             }
             Self::Program { .. } => "check that git runs in this folder: git status".into(),
-            Self::NoGit(Unfit::Foreign(path)) => format!(
+            Self::NoGit(Unfit::InCheckout(path)) => format!(
                 "install git elsewhere; or, if you trust that one: squad config set --user git.program '{}'",
                 path.display()
             ),

@@ -1,11 +1,11 @@
-//! A decision as a file of its own, for people to read, edit and review.
+//! A decision as a separate file that people can read, edit and review.
 
 use serde_json::Value;
 
 use crate::model::{Decision, Slug};
 
-/// `.squad/decisions/<yyyy>/<mm>/<dd>-<slug>-<id>.md`, from the project's root; `undated/<slug>-<id>.md` for an imported
-/// one that does not say when. The same decision has the same path in every clone.
+/// `.squad/decisions/<yyyy>/<mm>/<dd>-<slug>-<id>.md`, from the project's root; `undated/<slug>-<id>.md` for an
+/// imported decision without a date. A decision has the same path in every clone.
 pub(crate) fn decision_path(folder: &str, decision: &Decision) -> String {
     let slug = Slug::fold(&decision.title).map_or_else(|| "decision".to_owned(), |slug| short(slug.as_str()));
     let name = format!("{slug}-{}.md", decision.id);
@@ -15,21 +15,21 @@ pub(crate) fn decision_path(folder: &str, decision: &Decision) -> String {
     }
 }
 
-/// Year, month and day of a date that begins `yyyy-mm-dd`.
+/// Year, month and day of a date that starts with `yyyy-mm-dd`.
 fn day(date: &str) -> Option<(&str, &str, &str)> {
     let (year, rest) = date.get(..10)?.split_once('-')?;
     let (month, day) = rest.split_once('-')?;
-    let fits = |part: &str, digits: usize| part.len() == digits && part.bytes().all(|b| b.is_ascii_digit());
-    (fits(year, 4) && fits(month, 2) && fits(day, 2)).then_some((year, month, day))
+    let is_number = |part: &str, digits: usize| part.len() == digits && part.bytes().all(|b| b.is_ascii_digit());
+    (is_number(year, 4) && is_number(month, 2) && is_number(day, 2)).then_some((year, month, day))
 }
 
-/// At a word's end, so that paths stay readable and far below what Windows can hold.
+/// Cuts at the end of a word, so that paths stay readable and well below the Windows limit.
 fn short(slug: &str) -> String {
-    const LONGEST: usize = 48;
-    if slug.len() <= LONGEST {
+    const MAX_LENGTH: usize = 48;
+    if slug.len() <= MAX_LENGTH {
         return slug.to_owned();
     }
-    let cut = &slug[..LONGEST];
+    let cut = &slug[..MAX_LENGTH];
     cut.rsplit_once('-').map_or(cut, |(words, _)| words).to_owned()
 }
 
@@ -43,9 +43,9 @@ pub(crate) fn render_decision(decision: &Decision) -> String {
     file
 }
 
-/// The file of an entry that was written into a file of many, from the entry's bytes: what stood below its heading is
-/// here as it was, and the heading is kept in the front matter where it says more than the title. An entry without a
-/// heading, such as a row of a table, is here as it was.
+/// The file for one entry of a file with many decisions. The text below the entry's heading is copied unchanged; the
+/// heading goes into the front matter if it differs from the title. An entry without a heading, such as a table row, is
+/// copied unchanged.
 pub(crate) fn render_imported(decision: &Decision, heading: &str, body: &str) -> String {
     let heading = heading.strip_suffix('\n').map_or(heading, |line| line.strip_suffix('\r').unwrap_or(line));
     let mut file = head(decision, (!heading.is_empty()).then_some(heading));
@@ -56,33 +56,33 @@ pub(crate) fn render_imported(decision: &Decision, heading: &str, body: &str) ->
     file
 }
 
-/// What ends front matter, and the last key in it.
-const ENDS: &str = "\n---\n";
-const TWINS: &str = "twins: ";
+/// The end of the front matter, and its last key.
+const MATTER_END: &str = "\n---\n";
+const DUPLICATES: &str = "twins: ";
 
-/// The file of an imported entry, with another entry of the same decision from the same place, as it was.
-pub(super) fn with_twin(file: &str, twin: &str) -> String {
-    let (matter, rest) = file.split_once(ENDS).unwrap_or((file, ""));
-    let (matter, said) = matter.split_once(&format!("\n{TWINS}")).unwrap_or((matter, "[]"));
-    let mut twins: Vec<String> = serde_json::from_str(said).unwrap_or_default();
-    if !twins.iter().any(|other| other == twin) {
-        twins.push(twin.to_owned());
+/// Adds a duplicate entry of the same decision, unchanged, to the file of an imported entry.
+pub(super) fn with_duplicate(file: &str, duplicate: &str) -> String {
+    let (matter, rest) = file.split_once(MATTER_END).unwrap_or((file, ""));
+    let (matter, list) = matter.split_once(&format!("\n{DUPLICATES}")).unwrap_or((matter, "[]"));
+    let mut duplicates: Vec<String> = serde_json::from_str(list).unwrap_or_default();
+    if !duplicates.iter().any(|other| other == duplicate) {
+        duplicates.push(duplicate.to_owned());
     }
-    format!("{matter}\n{TWINS}{}{ENDS}{rest}", yaml(&Value::from(twins)))
+    format!("{matter}\n{DUPLICATES}{}{MATTER_END}{rest}", yaml(&Value::from(duplicates)))
 }
 
-/// Whether two files of an imported entry say the same, but for what its twins said.
-pub(super) fn same_but_for_twins(file: &str, other: &str) -> bool {
+/// Whether two files of an imported entry are equal, ignoring duplicate entries.
+pub(super) fn equal_except_duplicates(file: &str, other: &str) -> bool {
     parts(file) == parts(other)
 }
 
 fn parts(file: &str) -> (&str, &str) {
-    let (matter, rest) = file.split_once(ENDS).unwrap_or((file, ""));
-    (matter.split_once(&format!("\n{TWINS}")).map_or(matter, |(matter, _)| matter), rest.trim_end())
+    let (matter, rest) = file.split_once(MATTER_END).unwrap_or((file, ""));
+    (matter.split_once(&format!("\n{DUPLICATES}")).map_or(matter, |(matter, _)| matter), rest.trim_end())
 }
 
-/// JSON is YAML but for what YAML takes for no text: control characters, marks and line ends that JSON has as they are.
-/// They are escaped as JSON escapes the others, so that it can be read as either.
+/// JSON is valid YAML, except for control characters, byte order marks and line ends that JSON leaves unescaped and
+/// YAML forbids. Escapes them, so that the result is valid as both.
 fn yaml(value: &Value) -> String {
     let mut text = String::new();
     for c in value.to_string().chars() {

@@ -1,7 +1,8 @@
-//! The envelope of a ledger entry. Versioned; what is written is read for ever, so `fixtures/entries` pins its bytes.
+//! The format of a ledger entry. It is versioned, and every version stays readable for ever, so `fixtures/entries` pins
+//! the bytes.
 //!
-//! A Markdown file with front matter. Each line of the front matter is a key and a JSON value (JSON is YAML too); the
-//! entry's text, if it has one, follows as it is:
+//! An entry is a Markdown file with front matter. Each front matter line is a key and a JSON value (JSON is valid
+//! YAML); the entry's text, if any, follows unchanged:
 //!
 //! ```text
 //! ---
@@ -30,11 +31,12 @@ use super::text;
 use crate::model::{Actor, EntryId, Position, RunId, Slug, What};
 use crate::policy::{Redaction, Redactor};
 
-/// The version this squad writes. It reads this one and every earlier one, and shows what a later one wrote as unknown.
-/// So it is raised for what an earlier squad would misread, and not for a kind or a field that it passes over.
+/// The version this squad writes. It reads this version and all earlier ones, and shows entries of later ones as
+/// unknown. So raise it for a change that an earlier squad would misread, not for a new kind or field, which it
+/// ignores.
 pub(crate) const VERSION: u64 = 1;
 
-/// One thing that happened, as it is kept.
+/// One recorded event.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub(crate) struct Entry {
     pub(crate) squad: u64,
@@ -64,7 +66,7 @@ pub(crate) struct Entry {
     pub(crate) text: String,
 }
 
-/// What a file of the ledger turned out to be. Nothing is dropped: what cannot be understood is shown as such.
+/// The result of parsing a ledger file. Nothing is dropped: files that cannot be understood are shown as such.
 #[derive(Clone, Debug, PartialEq)]
 pub(crate) enum Read {
     Entry(Box<Entry>),
@@ -72,18 +74,18 @@ pub(crate) enum Read {
     Newer {
         version: u64,
     },
-    /// Not an entry; why.
+    /// Not a valid entry, and why.
     Damaged {
         reason: String,
     },
 }
 
 impl Entry {
-    /// Without secrets, in whichever field of whichever kind: no other way leads to an entry of an event.
+    /// Redacts secrets in every field of every kind. This is the only way to create an entry from an event.
     pub(crate) fn new(id: EntryId, at: Timestamp, actor: Actor, what: &What, redactor: &Redactor) -> Self {
         let mut payload = match serde_json::to_value(what) {
             Ok(Value::Object(map)) => map,
-            // Every kind of event is a map with a `type`; `record::tests` writes each of them.
+            // Every kind of event serializes to a map with a `type`; `record::tests` checks each of them.
             _ => Map::new(),
         };
         let mut take = |key: &str| match payload.shift_remove(key) {
@@ -110,7 +112,7 @@ impl Entry {
         entry
     }
 
-    /// Takes out of every field what the redactor finds.
+    /// Redacts every field.
     pub(super) fn redact(&mut self, redactor: &Redactor) {
         self.text = redactor.text(&self.text, &mut self.redactions);
         let mut payload = Value::Object(std::mem::take(&mut self.payload));
@@ -121,8 +123,8 @@ impl Entry {
         self.shorten();
     }
 
-    /// What a tool was given and gave may be of any length. Cut when it is redacted: half a secret is not known for
-    /// one.
+    /// A tool's input and result can have any length. Cut them after redaction, since half a secret would not be
+    /// recognized.
     fn shorten(&mut self) {
         for (key, cut) in [("detail", text::head_and_tail as fn(&str) -> String), ("result", text::tail)] {
             if let Some(Value::String(text)) = self.payload.get_mut(key) {
@@ -131,20 +133,19 @@ impl Entry {
         }
     }
 
-    /// The event that was recorded; `None` for a kind this squad does not know, and for one that is not as it should be.
+    /// The recorded event; `None` for an unknown kind or a malformed entry.
     pub(crate) fn what(&self) -> Option<What> {
         self.understood().ok().flatten()
     }
 
-    /// The event that was recorded; `None` for a kind this squad does not know. Fails where the kind is known and the
-    /// rest is not as it should be.
+    /// The recorded event; `None` for an unknown kind. Fails if the kind is known but the entry is malformed.
     pub(crate) fn understood(&self) -> Result<Option<What>, String> {
         let mut map = self.payload.clone();
         map.insert("type".to_owned(), Value::String(self.kind.clone()));
         map.insert("text".to_owned(), Value::String(self.text.clone()));
         match serde_json::from_value(Value::Object(map)) {
             Ok(what) => Ok(Some(what)),
-            // As serde says it; `record::tests` would notice another wording.
+            // serde's wording; `record::tests` would notice a change.
             Err(error) if error.to_string().starts_with(&format!("unknown variant `{}`", self.kind)) => Ok(None),
             Err(error) => Err(error.to_string()),
         }
@@ -190,38 +191,38 @@ impl Entry {
         }
     }
 
-    /// Where the entry lies in the ledger's tree.
+    /// The entry's path in the ledger's tree.
     pub(crate) fn path(&self, team: &str) -> String {
         entry_path(team, &self.id, self.at, &self.kind)
     }
 
-    /// Whether this is its path, or was at some time.
-    pub(crate) fn lies_at(&self, path: &str, team: &str) -> bool {
+    /// Whether `path` is the entry's path in the current or the old layout.
+    pub(crate) fn has_path(&self, path: &str, team: &str) -> bool {
         [MINUTES, DAYS].iter().any(|folders| path_in(folders, team, &self.id, self.at, &self.kind) == path)
     }
 }
 
-/// The folders of entries, as `strftime` has it.
+/// The folders of entries, as a `strftime` format.
 const MINUTES: &str = "%Y/%m/%d/%H/%M";
-/// As it was at first.
+/// The old layout.
 const DAYS: &str = "%Y/%m/%d";
 
-/// `log/yyyy/mm/dd/hh/mm/<id>-<kind>.md`, decisions, learnings and scrubs under `decisions/`, `memory/` and `scrubs/`. An
-/// append writes the folders on its way anew; those of a minute keep it cheap however much there is and however busy the
-/// day. The kind in the name lets a reader open only what it looks for.
+/// `log/yyyy/mm/dd/hh/mm/<id>-<kind>.md`, with decisions, learnings and scrubs under `decisions/`, `memory/` and
+/// `scrubs/`. An append rewrites the folders above the file; one folder per minute keeps that cheap however large the
+/// ledger and however busy the day. The kind in the name lets readers open only the entries they need.
 ///
-/// A team that is not at the repository's root has a folder of its own: `teams/<place>/log/…`.
+/// A team that is not at the repository's root has its own folder: `teams/<place>/log/…`.
 pub(crate) fn entry_path(team: &str, id: &EntryId, at: Timestamp, kind: &str) -> String {
     path_in(MINUTES, team, id, at, kind)
 }
 
 fn path_in(folders: &str, team: &str, id: &EntryId, at: Timestamp, kind: &str) -> String {
-    let kept = match kind.split('.').next() {
+    let area = match kind.split('.').next() {
         Some("decision") => "decisions",
         Some("memory") => "memory",
         Some("scrub") => "scrubs",
         _ => "log",
     };
     let folder = at.strftime(folders);
-    format!("{team}{kept}/{folder}/{id}-{kind}.md")
+    format!("{team}{area}/{folder}/{id}-{kind}.md")
 }

@@ -1,31 +1,31 @@
-//! A file of many decisions becomes a file for each.
+//! Splits a file with many decisions into one file for each.
 
 use std::collections::BTreeMap;
 
-use super::decision_file::{decision_path, render_imported, same_but_for_twins, with_twin};
+use super::decision_file::{decision_path, equal_except_duplicates, render_imported, with_duplicate};
 use crate::model::{Decision, DecisionId};
 use crate::parse::{self, Files};
 
-/// What becomes of a file of many decisions.
+/// The result of splitting a file with many decisions.
 #[derive(Debug, Default)]
 pub(crate) struct Parted {
-    /// Decisions that get a file, or have this very file already.
+    /// Decisions that get a file, or already have an equal one.
     pub(crate) decisions: Vec<Decision>,
-    /// New files, by their paths from the repository's root.
+    /// New files, with paths from the repository's root.
     pub(crate) files: Vec<(String, String)>,
-    /// Entries that stay, because a file of the same decision says something else.
+    /// Entries that stay, because the decision already has a file that differs.
     pub(crate) left: Vec<Decision>,
-    /// What is left of the file; `None`: nothing.
+    /// The rest of the file; `None`: nothing is left.
     pub(crate) rest: Option<String>,
 }
 
-/// Takes a file of `files` apart. `folder` is the team's, from the repository's root; `held` are the texts of decisions
-/// that have a file already, and gets those that are new.
+/// Splits a file of `files`. `folder` is the team's, from the repository's root; `held` has the texts of decisions that
+/// already have a file, and new ones are added to it.
 ///
-/// Nothing is lost: every byte of the file is in one of the new files or in the rest, but for entries that stand in it
-/// twice, letter for letter. A twin that says another author, or has another heading, goes into the same file: left
-/// behind, it might read as another decision without what stood beside it.
-pub(crate) fn part(files: &Files, path: &str, folder: &str, held: &mut BTreeMap<DecisionId, String>) -> Parted {
+/// Nothing is lost: every byte of the file goes into a new file or the rest, except exact duplicate entries. A
+/// duplicate with a different author or heading goes into the same new file: left behind, it might be read as a
+/// separate decision without its context.
+pub(crate) fn part(files: &Files, path: &str, folder: &str, known: &mut BTreeMap<DecisionId, String>) -> Parted {
     let mut parted = Parted::default();
     let Some(raw) = files.texts.get(path) else { return parted };
     let (mut rest, mut at, mut first) = (String::with_capacity(raw.len()), 0, None);
@@ -33,19 +33,19 @@ pub(crate) fn part(files: &Files, path: &str, folder: &str, held: &mut BTreeMap<
         let slice = |range: std::ops::Range<usize>| raw.get(range).unwrap_or_default();
         let (heading, body) = (slice(piece.range.start..piece.body), slice(piece.body..piece.range.end));
         let text = render_imported(&piece.decision, heading, body);
-        match held.get(&piece.decision.id) {
-            Some(other) if same_but_for_twins(other, &text) => {}
+        match known.get(&piece.decision.id) {
+            Some(other) if equal_except_duplicates(other, &text) => {}
             Some(_) => {
                 let path = decision_path(folder, &piece.decision);
                 let Some((_, file)) = parted.files.iter_mut().find(|(other, _)| *other == path) else {
                     parted.left.push(piece.decision);
                     continue;
                 };
-                *file = with_twin(file, slice(piece.range.clone()));
-                held.insert(piece.decision.id.clone(), file.clone());
+                *file = with_duplicate(file, slice(piece.range.clone()));
+                known.insert(piece.decision.id.clone(), file.clone());
             }
             None => {
-                held.insert(piece.decision.id.clone(), text.clone());
+                known.insert(piece.decision.id.clone(), text.clone());
                 parted.files.push((decision_path(folder, &piece.decision), text));
             }
         }
@@ -57,16 +57,16 @@ pub(crate) fn part(files: &Files, path: &str, folder: &str, held: &mut BTreeMap<
     rest.push_str(raw.get(at..).unwrap_or_default());
     parted.rest = match first {
         Some(_) if rest.trim_matches(|c: char| c.is_whitespace() || c == '\u{feff}').is_empty() => None,
-        Some(first) => Some(marked(files, path, rest, first, &parted.left)),
+        Some(first) => Some(mark_if_misread(files, path, rest, first, &parted.left)),
         None => Some(rest),
     };
     parted
 }
 
-/// Without the entries that said when and by whom, what is left of a file might be read by its outline, and its
-/// introduction taken for a decision, or a line above for a part of a title. Where that is so, a line says that its
-/// decisions have gone.
-fn marked(files: &Files, path: &str, rest: String, at: usize, left: &[Decision]) -> String {
+/// Without the entries that had a date and an author, the rest of a file might be parsed by its headings, and its
+/// introduction taken for a decision, or a line above for part of a title. In that case, adds a line which says that
+/// its decisions were imported.
+fn mark_if_misread(files: &Files, path: &str, rest: String, at: usize, left: &[Decision]) -> String {
     let texts = BTreeMap::from([(path.to_owned(), rest)]);
     let files = Files { folder: files.folder.clone(), texts };
     let read = parse::split(&files, path);

@@ -1,36 +1,36 @@
-//! Marks of lines: enough to know a line again, and not to read it.
+//! Marks of lines: short hashes that identify a line without revealing it.
 //!
-//! What an agent wrote stays where it wrote it; the ledger keeps a mark of each of its lines, so that `squad why` can
-//! tell whose a line is after any number of squashes and rebases.
+//! The ledger does not store what an agent wrote, only a mark of each line, so that `squad why` can find a line's
+//! author after any number of squashes and rebases.
 
 use crate::policy::Redactor;
 
-/// Lines of one write that are marked; more of a file are hardly an agent's own words.
-const MOST: usize = 4_000;
-/// Letters and digits of a line that has a mark at all: `}` is everybody's.
-const LEAST: usize = 3;
+/// The maximum number of marks for one write; an agent hardly writes more lines itself.
+const MAX_LINES: usize = 4_000;
+/// Letters and digits that a line needs to get a mark: `}` identifies nobody.
+const MIN_WEIGHT: usize = 3;
 
-/// The marks of a text, in its order. A line with a secret in it has none: a mark would betray a guess of it.
+/// The marks of a text's lines, in order. A line with a secret has none, since a mark would confirm a guess of it.
 pub(crate) fn of(text: &str, redactor: &Redactor) -> Vec<String> {
     let is_clean = |line: &&str| {
         let mut found = Vec::new();
         redactor.text(line, &mut found);
         found.is_empty()
     };
-    text.lines().filter(is_clean).filter_map(mark).take(MOST).collect()
+    text.lines().filter(is_clean).filter_map(mark).take(MAX_LINES).collect()
 }
 
-/// The mark of a line: 8 hex digits of its BLAKE3, whatever its indentation and spacing. `None` for one that says
-/// nothing.
+/// The mark of a line: 8 hex digits of its BLAKE3 hash, ignoring indentation and spacing. `None` if the line is too
+/// short.
 pub(crate) fn mark(line: &str) -> Option<String> {
-    if weight(line) < LEAST {
+    if weight(line) < MIN_WEIGHT {
         return None;
     }
     let words: Vec<&str> = line.split_whitespace().collect();
     Some(blake3::hash(words.join(" ").as_bytes()).to_hex()[..8].to_owned())
 }
 
-/// Letters and digits of a line.
+/// The number of letters and digits in a line.
 pub(crate) fn weight(line: &str) -> usize {
     line.chars().filter(|c| c.is_alphanumeric()).count()
 }

@@ -1,6 +1,6 @@
-//! What is written down, and in which form: ledger entries and decision files.
+//! The formats of recorded data: ledger entries and decision files.
 //!
-//! The pure side of the record ends in paths and bytes; `git` makes commits of them.
+//! This module is pure: it produces paths and bytes, and `git` commits them.
 
 mod decision_file;
 mod entry;
@@ -17,7 +17,7 @@ pub(crate) use scrub::{scrubbed, scrubbed_paths, settle};
 use crate::model::{Actor, Event, Slug, What, Written};
 use crate::policy::Redactor;
 
-/// The ledger entry of an event, without secrets.
+/// The ledger entry of an event, with secrets redacted.
 pub(crate) fn entry_of(event: &Event, redactor: &Redactor) -> Entry {
     let id = event.id.clone();
     let actor = match &event.agent {

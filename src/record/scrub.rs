@@ -1,4 +1,4 @@
-//! Taking secrets out of what is recorded already.
+//! Removing secrets from recorded entries.
 
 use serde_json::Value;
 
@@ -6,7 +6,7 @@ use super::{Entry, Read};
 use crate::model::{Damage, What};
 use crate::policy::{Redaction, Redactor, SCRUBBED};
 
-/// A file of the ledger without what `redactor` finds, and the kinds of that; `None`: it holds none.
+/// A ledger file without the secrets `redactor` finds, and their kinds; `None`: there are none.
 pub(crate) fn scrubbed(bytes: &[u8], redactor: &Redactor) -> Option<(Vec<u8>, Vec<String>)> {
     let Read::Entry(mut entry) = Entry::parse(bytes) else {
         return redactor.bytes(bytes).map(|(clean, found)| (clean, kinds(&found)));
@@ -16,7 +16,7 @@ pub(crate) fn scrubbed(bytes: &[u8], redactor: &Redactor) -> Option<(Vec<u8>, Ve
     let mut found = std::mem::replace(&mut entry.redactions, before);
     found.iter().for_each(|redaction| add(&mut entry.redactions, redaction));
     let mut clean = if found.is_empty() { bytes.to_owned() } else { entry.render() };
-    // A value that somebody names goes wherever it stands; what rules find has a text around it.
+    // A value named by the user is removed wherever it occurs; rules need the text around a secret.
     if redactor.is_of_value()
         && let Some((cleaner, more)) = redactor.bytes(&clean)
     {
@@ -37,7 +37,7 @@ fn add(redactions: &mut Vec<Redaction>, one: &Redaction) {
     }
 }
 
-/// The files that the record of a scrub says were changed, and what it says was set aside as damaged.
+/// The changed files and the damage set aside, according to a scrub record.
 pub(crate) fn scrubbed_paths(record: &[u8]) -> (Vec<String>, Vec<Damage>) {
     match Entry::parse(record) {
         Read::Entry(entry) => match entry.what() {
@@ -49,20 +49,20 @@ pub(crate) fn scrubbed_paths(record: &[u8]) -> (Vec<String>, Vec<Damage>) {
     }
 }
 
-/// What stands for two versions of a file, of which one or both were scrubbed: everything that either of them lacks is
-/// gone. The same for (a, b) and (b, a).
+/// Merges two versions of a file, one or both of which were scrubbed: what was removed from either stays removed. The
+/// same for (a, b) and (b, a).
 ///
-/// A text is the scrubbed one of two if the other can be made from it by putting something else in place of its
-/// redactions. Where neither is, both were scrubbed, of different secrets, and nothing of that text is left.
+/// Of two texts, one is the scrubbed version if filling in its redactions can yield the other. If neither is, both were
+/// scrubbed of different secrets, and the whole text is redacted.
 pub(crate) fn settle(a: &[u8], b: &[u8]) -> Vec<u8> {
     let (a, b) = if a <= b { (a, b) } else { (b, a) };
     let (Read::Entry(mut one), Read::Entry(other)) = (Entry::parse(a), Entry::parse(b)) else {
         let texts = std::str::from_utf8(a).ok().zip(std::str::from_utf8(b).ok());
-        return texts.map_or_else(gone, |(a, b)| settled(a, b)).into_bytes();
+        return texts.map_or_else(redacted, |(a, b)| merged(a, b)).into_bytes();
     };
-    one.text = settled_lines(&one.text, &other.text);
+    one.text = merged_lines(&one.text, &other.text);
     let mut payload = Value::Object(one.payload.clone());
-    settle_values(&mut payload, &Value::Object(other.payload.clone()));
+    merge_values(&mut payload, &Value::Object(other.payload.clone()));
     if let Value::Object(payload) = payload {
         one.payload = payload;
     }
@@ -76,39 +76,39 @@ pub(crate) fn settle(a: &[u8], b: &[u8]) -> Vec<u8> {
     one.render()
 }
 
-fn settle_values(one: &mut Value, other: &Value) {
+fn merge_values(one: &mut Value, other: &Value) {
     match (&mut *one, other) {
-        (Value::String(a), Value::String(b)) => *a = settled_lines(a, b),
+        (Value::String(a), Value::String(b)) => *a = merged_lines(a, b),
         (Value::Array(a), Value::Array(b)) if a.len() == b.len() => {
-            a.iter_mut().zip(b).for_each(|(a, b)| settle_values(a, b));
+            a.iter_mut().zip(b).for_each(|(a, b)| merge_values(a, b));
         }
         (Value::Object(a), Value::Object(b)) if a.keys().eq(b.keys()) => {
-            a.values_mut().zip(b.values()).for_each(|(a, b)| settle_values(a, b));
+            a.values_mut().zip(b.values()).for_each(|(a, b)| merge_values(a, b));
         }
         (a, b) if *a == *b => {}
-        _ => *one = Value::String(gone()),
+        _ => *one = Value::String(redacted()),
     }
 }
 
-fn settled_lines(a: &str, b: &str) -> String {
+fn merged_lines(a: &str, b: &str) -> String {
     if a.split('\n').count() != b.split('\n').count() {
-        return settled(a, b);
+        return merged(a, b);
     }
-    a.split('\n').zip(b.split('\n')).map(|(a, b)| settled(a, b)).collect::<Vec<_>>().join("\n")
+    a.split('\n').zip(b.split('\n')).map(|(a, b)| merged(a, b)).collect::<Vec<_>>().join("\n")
 }
 
-fn settled(a: &str, b: &str) -> String {
+fn merged(a: &str, b: &str) -> String {
     if a == b || covers(a, b) {
         return a.to_owned();
     }
-    if covers(b, a) { b.to_owned() } else { gone() }
+    if covers(b, a) { b.to_owned() } else { redacted() }
 }
 
-fn gone() -> String {
+fn redacted() -> String {
     format!("[redacted:{SCRUBBED}]")
 }
 
-/// Whether a text is another one with redactions in place of parts of it.
+/// Whether `redacted` is `whole` with parts replaced by redactions.
 fn covers(redacted: &str, whole: &str) -> bool {
     const OPEN: &str = "[redacted:";
     let mut pieces = Vec::new();
@@ -200,7 +200,7 @@ mod tests {
         let file = decided("t", "s3cr3t pa55");
         let both = String::from_utf8(settle(&without(&file, "s3cr3t"), &without(&file, "pa55"))).expect("UTF-8");
         assert!(both.ends_with("---\n[redacted:scrubbed]\n"), "{both}");
-        assert_eq!(settle(b"\xff", b"\xfe"), gone().into_bytes());
+        assert_eq!(settle(b"\xff", b"\xfe"), redacted().into_bytes());
         assert_eq!(settle(b"a [redacted:x] c", b"a b c"), b"a [redacted:x] c");
     }
 
@@ -210,8 +210,8 @@ mod tests {
             let text = format!("{before}S1{after}{}", "S2 ".repeat(again));
             let file = decided("S1 S2", &text);
             let (first, second) = (without(&file, "S1"), without(&file, "S2"));
-            let settled = String::from_utf8(settle(&first, &second)).expect("UTF-8");
-            proptest::prop_assert!(!settled.contains("S1") && !settled.contains("S2"), "{settled}");
+            let merged = String::from_utf8(settle(&first, &second)).expect("UTF-8");
+            proptest::prop_assert!(!merged.contains("S1") && !merged.contains("S2"), "{merged}");
             proptest::prop_assert_eq!(settle(&first, &file), first);
         }
     }

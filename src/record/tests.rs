@@ -174,9 +174,9 @@ fn entries_lie_in_folders_by_team_and_time() {
     let id = EntryId::new("i");
     let entry =
         Entry::new(id.clone(), at(), Actor::User, &What::MemoryLogged { text: String::new() }, &Redactor::default());
-    assert!(entry.lies_at(&entry.path("teams/a/"), "teams/a/"));
-    assert!(entry.lies_at("memory/2026/01/05/i-memory.logged.md", ""), "as it was at first");
-    assert!(!entry.lies_at("memory/2026/01/06/i-memory.logged.md", ""));
+    assert!(entry.has_path(&entry.path("teams/a/"), "teams/a/"));
+    assert!(entry.has_path("memory/2026/01/05/i-memory.logged.md", ""), "as it was at first");
+    assert!(!entry.has_path("memory/2026/01/06/i-memory.logged.md", ""));
     assert_eq!(entry_path("", &id, at(), "run.started"), "log/2026/01/05/09/00/i-run.started.md");
     assert_eq!(
         entry_path("teams/a/", &id, at(), "decision.logged"),

@@ -1,11 +1,11 @@
-//! Long texts, cut to what is kept of them.
+//! Shortens long texts before they are stored.
 
-/// Bytes of a command that are kept whole.
+/// Bytes of a command that are stored in full.
 const WHOLE: usize = 16 * 1024;
-/// Bytes of a tool's result: its end, where the error is.
+/// Bytes stored of a tool's result: its end, where the error is.
 const END: usize = 4 * 1024;
 
-/// Beginning and end of what is longer, with how much is left out between them.
+/// The start and end of a longer text, with the number of bytes left out.
 pub(super) fn head_and_tail(text: &str) -> String {
     if text.len() <= WHOLE {
         return text.to_owned();

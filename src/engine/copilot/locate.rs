@@ -31,7 +31,7 @@ pub(crate) fn locate(options: &Options) -> Result<Program, EngineError> {
             hint: format!("install it with `{INSTALL}`, or set COPILOT_CLI_PATH to where it is"),
         },
         Some(path) => EngineError::Missing {
-            what: format!("the only Copilot CLI is not run: {}", Unfit::Foreign(path.clone())),
+            what: format!("the only Copilot CLI is not run: {}", Unfit::InCheckout(path.clone())),
             hint: format!(
                 "install it with `{INSTALL}`; or, if you trust that one: squad config set --user engine.copilot.path \
                  '{}'",
@@ -120,7 +120,7 @@ impl Search<'_> {
     fn of_the_checkout(&self) -> Option<PathBuf> {
         self.options.directory.ancestors().find_map(|folder| self.packaged(&folder.join("node_modules")));
         self.refused.borrow().first().cloned().or_else(|| match self.programs.find(Path::new("copilot")) {
-            Err(Unfit::Foreign(path)) => Some(path),
+            Err(Unfit::InCheckout(path)) => Some(path),
             _ => None,
         })
     }

@@ -1,4 +1,4 @@
-//! Reads the whole ledger and reports what of it is damaged.
+//! Reads the whole ledger and reports damage.
 
 use std::collections::{BTreeMap, BTreeSet, HashSet};
 use std::hash::{BuildHasher, RandomState};
@@ -10,27 +10,27 @@ use crate::ops::ledger::twins::{Recorded, twins};
 use crate::record::{Entry, Read};
 use crate::view::Progress;
 
-/// What was read.
+/// The result of reading the whole ledger.
 #[derive(Default)]
 pub(in crate::ops) struct Examined {
     pub(in crate::ops) entries: usize,
     /// Written by a later squad.
     pub(in crate::ops) newer: usize,
-    /// Hashes of their paths: of many entries, the paths would be most of what is held.
+    /// Hashes of folder paths: with many entries, the paths would take most of the memory.
     pub(in crate::ops) folders: HashSet<u64>,
-    /// What the paths of each team begin with.
+    /// The path prefix of each team.
     pub(in crate::ops) teams: BTreeSet<String>,
-    /// The paths of the first entries that are not where they belong, and where that is.
+    /// The paths of the first misplaced entries, with messages that say where they belong.
     pub(in crate::ops) misplaced: Vec<(String, String)>,
 }
 
-/// Misplaced entries that are named; more of them are no news.
-const MISPLACED: usize = 100;
+/// The maximum number of misplaced entries to report.
+const MAX_MISPLACED: usize = 100;
 
-/// Entries between two words on how far it has come.
-const TELL: usize = 1_000;
+/// Entries between two progress reports.
+const PROGRESS_STEP: usize = 1_000;
 
-/// Reads every entry. What is damaged goes to the repository's log of damage.
+/// Reads every entry. Damage goes to the repository's damage log.
 pub(in crate::ops) fn examine(
     repository: &Repository,
     snapshot: &Snapshot,
@@ -48,18 +48,18 @@ pub(in crate::ops) fn examine(
             examined.folders.insert(hasher.hash_one(folder));
         }
         seen += 1;
-        if seen % TELL == 0 {
+        if seen % PROGRESS_STEP == 0 {
             progress.at("reading the ledger", seen, "entry");
         }
         let damage = match read(bytes) {
             Ok((entry, what)) => {
                 examined.entries += 1;
-                if !entry.lies_at(&file.path, team) && examined.misplaced.len() < MISPLACED {
+                if !entry.has_path(&file.path, team) && examined.misplaced.len() < MAX_MISPLACED {
                     let message = format!("is not where entry {} belongs: {}", entry.id, entry.path(team));
                     examined.misplaced.push((file.path.clone(), message));
                 }
                 if let Some(What::DecisionLogged { mut decision, .. }) = what {
-                    // Only compared: of many, the texts would be most of what is held.
+                    // The text is only compared, so keep just its hash to save memory.
                     decision.text = blake3::hash(decision.text.as_bytes()).to_string();
                     let recorded = Recorded { path: file.path.clone(), key: file.key(), entry: entry.id, decision };
                     decisions.entry(team.to_owned()).or_default().push(recorded);
@@ -74,7 +74,7 @@ pub(in crate::ops) fn examine(
     for recorded in decisions.values() {
         twins(recorded.iter()).1.into_iter().for_each(|damage| repository.damage().add(damage));
     }
-    // Each index notes what it finds in the log of damage.
+    // Opening an index reports its damage.
     examined
         .teams
         .iter()
@@ -98,7 +98,7 @@ fn damage_of(file: &File, kind: DamageKind, reason: String) -> Damage {
     Damage { path: file.path.clone(), object: Some(file.key()), kind, reason }
 }
 
-/// What a path begins with before `log/`, `decisions/` or `memory/`: the team's place.
+/// Splits a path into the team's prefix and the rest, which starts with `log/`, `decisions/` or `memory/`.
 fn split(path: &str) -> (&str, &str) {
     let parts = path.strip_prefix("teams/").and_then(|rest| rest.split_once('/'));
     parts.map_or(("", path), |(_, rest)| path.split_at(path.len() - rest.len()))
