@@ -11,11 +11,11 @@ use std::path::Path;
 use super::commit::Identity;
 use super::error::Error;
 use super::ledger::REFERENCE;
-use super::ledger_tree::Reader;
+use super::ledger_tree::TreeReader;
 use super::program::Call;
 use super::repository::{Repository, contents};
 use super::sync::Records;
-use super::union::{Settle, count_missing};
+use super::union::{MergeFile, count_missing};
 
 const TEAM: &str = "refs/heads/team";
 
@@ -105,7 +105,7 @@ impl Repository {
                 let ours = references.read(REFERENCE)?.map(|tip| store.tree_of(&tip)).transpose()?;
                 let (limited, ours) = (self.ledger_objects(), ours.into_iter().collect::<Vec<_>>());
                 let theirs = limited.tree_of(&theirs)?;
-                Some(count_missing(&Reader::new(&limited, self.damage()), theirs, &ours)?)
+                Some(count_missing(&TreeReader::new(&limited, self.damage()), theirs, &ours)?)
             }
         };
         Ok(Bundle { files: files.into_iter().map(|(path, bytes)| (inner(path), bytes)).collect(), links, entries })
@@ -115,11 +115,11 @@ impl Repository {
     pub(crate) fn take_bundled_ledger(
         &self,
         scrubbed: &Records<'_>,
-        settle: &Settle<'_>,
+        merge_file: &MergeFile<'_>,
         identity: &Identity,
     ) -> Result<(), Error> {
         match self.references().read(&format!("{IMPORTS}log"))? {
-            Some(theirs) => self.remote(IMPORTS).take(theirs, scrubbed, settle, identity),
+            Some(theirs) => self.remote(IMPORTS).merge_ledger(theirs, scrubbed, merge_file, identity),
             None => Ok(()),
         }
     }

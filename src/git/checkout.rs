@@ -25,17 +25,17 @@ pub(super) enum Entry {
 
 /// With more paths than this, we ask git for everything in their top folders: git compares the index with each pattern,
 /// and a command line has a size limit.
-const FEW: usize = 32;
+const MAX_PATTERNS: usize = 32;
 
 impl Staged {
     pub(super) fn read(repository: &Repository, paths: &[&str]) -> Result<Self, Error> {
         let list = ["ls-files", "-t", "--stage", "-z", "--"];
-        let call = if paths.len() <= FEW {
+        let call = if paths.len() <= MAX_PATTERNS {
             let patterns: BTreeSet<String> = paths.iter().flat_map(|path| patterns(path)).collect();
             let call = repository.call(&["--no-literal-pathspecs", "--glob-pathspecs"]).arguments(&list);
             call.arguments(&patterns.into_iter().collect::<Vec<_>>())
         } else {
-            repository.call(&list).arguments(&tops(paths).into_iter().collect::<Vec<_>>())
+            repository.call(&list).arguments(&top_folders(paths).into_iter().collect::<Vec<_>>())
         };
         let answer = call.succeed()?;
         let mut entries = BTreeMap::new();
@@ -99,17 +99,18 @@ pub(super) fn changed(repository: &Repository, paths: &[&str]) -> Result<BTreeSe
     if paths.is_empty() {
         return Ok(BTreeSet::new());
     }
-    let asked: BTreeSet<&str> = if paths.len() <= FEW { paths.iter().copied().collect() } else { tops(paths) };
-    let asked: Vec<&str> = asked.into_iter().collect();
+    let requested: BTreeSet<&str> =
+        if paths.len() <= MAX_PATTERNS { paths.iter().copied().collect() } else { top_folders(paths) };
+    let requested: Vec<&str> = requested.into_iter().collect();
     let call = repository.call(&["status", "--porcelain", "-z", "--no-renames", "--untracked-files=no", "--"]);
-    let answer = call.arguments(&asked).variable("GIT_OPTIONAL_LOCKS", "0").succeed()?;
+    let answer = call.arguments(&requested).variable("GIT_OPTIONAL_LOCKS", "0").succeed()?;
     // `XY path`
     let records = answer.stdout.split(|byte| *byte == 0).filter_map(|record| record.get(3..));
     Ok(records.map(|path| String::from_utf8_lossy(path).into_owned()).collect())
 }
 
 /// The first components of paths.
-fn tops<'p>(paths: &[&'p str]) -> BTreeSet<&'p str> {
+fn top_folders<'p>(paths: &[&'p str]) -> BTreeSet<&'p str> {
     paths.iter().map(|path| path.split('/').next().unwrap_or(path)).collect()
 }
 
@@ -121,7 +122,7 @@ pub(super) fn checked_out(repository: &Repository, path: &str, blob: ObjectId) -
 
 /// What exists at a path of the work tree.
 #[derive(Clone, Debug, Eq, PartialEq)]
-pub(super) enum Present {
+pub(super) enum Existing {
     Nothing,
     Same,
     /// A file with other content; the text says where.
@@ -132,18 +133,18 @@ pub(super) enum Present {
 
 /// Checks every folder on the way: a symbolic link could lead our file out of the work tree, and a nested repository
 /// has its own history.
-pub(super) fn look(root: &Path, path: &str, bytes: &[u8]) -> Result<Present, Error> {
-    let mut place = root.to_owned();
+pub(super) fn inspect(root: &Path, path: &str, bytes: &[u8]) -> Result<Existing, Error> {
+    let mut current = root.to_owned();
     let mut names = path.split('/').peekable();
     while let Some(name) = names.next() {
-        place.push(name);
-        let metadata = match fs::symlink_metadata(&place) {
+        current.push(name);
+        let metadata = match fs::symlink_metadata(&current) {
             Ok(metadata) => metadata,
-            Err(cause) if cause.kind() == io::ErrorKind::NotFound => return Ok(Present::Nothing),
-            Err(cause) => return Err(Error::io("look at", &place)(cause)),
+            Err(cause) if cause.kind() == io::ErrorKind::NotFound => return Ok(Existing::Nothing),
+            Err(cause) => return Err(Error::io("look at", &current)(cause)),
         };
         let is_last = names.peek().is_none();
-        let other = |what: &str| Ok(Present::Other(format!("{} {what}", shown(root, &place))));
+        let other = |what: &str| Ok(Existing::Other(format!("{} {what}", relative(root, &current))));
         if metadata.is_symlink() {
             return other("is a symbolic link");
         }
@@ -153,18 +154,18 @@ pub(super) fn look(root: &Path, path: &str, bytes: &[u8]) -> Result<Present, Err
         if !is_last && !metadata.is_dir() {
             return other("is not a folder");
         }
-        if !is_last && place.join(".git").exists() {
+        if !is_last && current.join(".git").exists() {
             return other("is a repository of its own");
         }
         if is_last {
-            let content = fs::read(&place).map_err(Error::io("read", &place))?;
-            let differs = || Present::Differs(format!("{} exists with other content", shown(root, &place)));
-            return Ok(if content == bytes { Present::Same } else { differs() });
+            let content = fs::read(&current).map_err(Error::io("read", &current))?;
+            let differs = || Existing::Differs(format!("{} exists with other content", relative(root, &current)));
+            return Ok(if content == bytes { Existing::Same } else { differs() });
         }
     }
     Err(Error::BadPath { path: path.to_owned() })
 }
 
-fn shown(root: &Path, place: &Path) -> String {
-    place.strip_prefix(root).unwrap_or(place).display().to_string()
+fn relative(root: &Path, current: &Path) -> String {
+    current.strip_prefix(root).unwrap_or(current).display().to_string()
 }

@@ -83,8 +83,8 @@ impl Repository {
         let text = text.get(..text.floor_char_boundary(LONGEST)).unwrap_or(text);
         let list = ["grep", "-l", "-z", "-I", "--full-name", "--fixed-strings", "-e", text];
         let answer = self.call(&list).run()?;
-        if !answer.is_success() && !answer.complaints().is_empty() {
-            return Err(Error::Program { command: "git grep".to_owned(), message: answer.complaint() });
+        if !answer.is_success() && !answer.error_lines().is_empty() {
+            return Err(Error::Program { command: "git grep".to_owned(), message: answer.error_line() });
         }
         Ok(answer.stdout.split(|byte| *byte == 0).any(|other| !other.is_empty() && other != path.as_bytes()))
     }

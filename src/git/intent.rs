@@ -95,7 +95,7 @@ impl RawPath {
     }
 
     /// The path for display.
-    pub(super) fn shown(&self) -> String {
+    pub(super) fn display(&self) -> String {
         match self {
             Self::Text(text) => text.clone(),
             Self::Bytes(bytes) => String::from_utf8_lossy(bytes).into_owned(),
@@ -123,7 +123,7 @@ impl Intent {
     /// Durable when it returns.
     pub(super) fn write(&mut self, repository: &Repository, contents: &Contents) -> Result<(), Error> {
         self.contents = contents.iter().map(|(id, bytes)| (id.clone(), bytes.len())).collect();
-        let (folder, path) = (repository.begun_folder(), repository.intent_path());
+        let (folder, path) = (repository.state_folder(), repository.intent_path());
         disk::make_folder(&folder, repository.sharing()).map_err(Error::io("create", &folder))?;
         let draft = folder.join(format!("intent-{}", self.token));
         let mut bytes = serde_json::to_vec(&self).map_err(|cause| Error::io("write", &path)(cause.into()))?;
@@ -165,8 +165,8 @@ impl Intent {
         Ok(Some((intent, contents)))
     }
 
-    pub(super) fn shown_paths(&self) -> Vec<String> {
-        self.files.iter().map(|file| file.path.shown()).collect()
+    pub(super) fn display_paths(&self) -> Vec<String> {
+        self.files.iter().map(|file| file.path.display()).collect()
     }
 }
 
@@ -184,23 +184,23 @@ fn token() -> String {
 
 impl Repository {
     /// The folder that commands of this work tree share.
-    pub(super) fn begun_folder(&self) -> PathBuf {
+    pub(super) fn state_folder(&self) -> PathBuf {
         self.git_dir().join("squad")
     }
 
     pub(super) fn intent_path(&self) -> PathBuf {
-        self.begun_folder().join("intent")
+        self.state_folder().join("intent")
     }
 
     /// Waits until no other squad changes this work tree. If a process dies, the kernel releases its lock.
-    pub(super) fn turn(&self) -> Result<Turn, Error> {
-        let file = self.turn_file()?;
-        file.lock().map_err(Error::io("lock", self.begun_folder()))?;
-        Ok(Turn { _file: file })
+    pub(super) fn lock_work_tree(&self) -> Result<WorkTreeLock, Error> {
+        let file = self.lock_file()?;
+        file.lock().map_err(Error::io("lock", self.state_folder()))?;
+        Ok(WorkTreeLock { _file: file })
     }
 
-    fn turn_file(&self) -> Result<File, Error> {
-        let folder = self.begun_folder();
+    fn lock_file(&self) -> Result<File, Error> {
+        let folder = self.state_folder();
         fs::create_dir_all(&folder).map_err(Error::io("create", &folder))?;
         let path = folder.join("intent.lock");
         let file = File::options().create(true).truncate(false).write(true).open(&path);
@@ -210,8 +210,8 @@ impl Repository {
         Ok(file)
     }
 
-    fn is_anybody_at_work(&self) -> Result<bool, Error> {
-        let file = self.turn_file()?;
+    fn is_locked(&self) -> Result<bool, Error> {
+        let file = self.lock_file()?;
         // A dead process's lock is inherited by a child it has just forked, until that child calls exec.
         for _ in 0..20 {
             if file.try_lock_shared().is_ok() {
@@ -224,11 +224,11 @@ impl Repository {
 
     /// The interrupted command of this work tree; `None` also while a command is still running.
     pub(crate) fn begun(&self) -> Result<Option<Begun>, Error> {
-        if !self.intent_path().exists() || self.is_anybody_at_work()? {
+        if !self.intent_path().exists() || self.is_locked()? {
             return Ok(None);
         }
         Ok(Intent::read(self)?.map(|(intent, _)| Begun {
-            paths: intent.shown_paths(),
+            paths: intent.display_paths(),
             command: intent.command,
             branch: intent.commit.map(|commit| commit.branch),
         }))
@@ -236,7 +236,7 @@ impl Repository {
 }
 
 /// Held while a command changes this work tree.
-pub(super) struct Turn {
+pub(super) struct WorkTreeLock {
     _file: File,
 }
 

@@ -16,9 +16,9 @@ use super::{
     checkout::checked_out,
     commit::{self, Identity},
     error::Error,
-    intent::{self, Contents, Intent, Planned, RawPath, Turn, Version},
+    intent::{self, Contents, Intent, Planned, RawPath, Version, WorkTreeLock},
     objects::{NewObjects, identify},
-    pack::Kept,
+    pack::KeptPack,
     quarantine::Quarantine,
     repository::Repository,
     staging,
@@ -28,10 +28,10 @@ use super::{
 use plan::{Plan, PlannedFile};
 
 /// How long a signing program may take before we assume that it waits for the user.
-const SIGNING_PATIENCE: Duration = Duration::from_secs(10);
+const SIGNING_TIMEOUT: Duration = Duration::from_secs(10);
 
 /// How long we wait for another git's index lock before reporting it: that git may have died.
-const OTHERS_PATIENCE: Duration = Duration::from_millis(100);
+const INDEX_TIMEOUT: Duration = Duration::from_millis(100);
 
 /// Files to commit to the user's branch.
 #[derive(Clone, Debug)]
@@ -85,7 +85,7 @@ fn refuse<T>(reason: impl Into<String>, hint: impl Into<String>) -> Result<T, St
     Err(Stop::Refused { reason: reason.into(), hint: hint.into() })
 }
 
-const AGAIN: &str = "try again when it is done";
+const TRY_AGAIN: &str = "try again when it is done";
 
 impl Repository {
     /// Commits these files, and nothing else, to the checked-out branch. See [`Landing`].
@@ -95,7 +95,7 @@ impl Repository {
 
     /// Finishes or rolls back an interrupted command of this work tree. `None`: there is none.
     pub(crate) fn recover(&self, committer: Option<&Identity>, at: Timestamp) -> Result<Option<Recovered>, Error> {
-        recover(self, &self.turn()?, committer, at)
+        recover(self, &self.lock_work_tree()?, committer, at)
     }
 
     /// Why this cannot land now, and a hint. Writes nothing.
@@ -112,19 +112,19 @@ pub(super) fn land(
 ) -> Result<Landing, Error> {
     let edited = change.edits.iter().map(|edit| edit.path.as_str());
     change.files.iter().map(|(path, _)| path.as_str()).chain(edited).try_for_each(check_path)?;
-    let turn = repository.turn()?;
+    let lock = repository.lock_work_tree()?;
     if let Some(Recovered { outcome: Outcome::Waits { reason, hint }, command, .. }) =
-        recover(repository, &turn, committer, at)?
+        recover(repository, &lock, committer, at)?
     {
         let reason = format!("`squad {command}`, which was stopped, has to be finished first: {reason}");
         return Ok(Landing::NotLanded { reason, hint });
     }
-    try_to_land(repository, &turn, change, &BTreeSet::new(), committer, at)
+    try_to_land(repository, &lock, change, &BTreeSet::new(), committer, at)
 }
 
 fn try_to_land(
     repository: &Repository,
-    turn: &Turn,
+    lock: &WorkTreeLock,
     change: &Change,
     begun: &BTreeSet<String>,
     committer: Option<&Identity>,
@@ -132,38 +132,38 @@ fn try_to_land(
 ) -> Result<Landing, Error> {
     // The branch moves under us only if the user or another landing commits at the same moment.
     for _ in 0..3 {
-        match attempt(repository, turn, change, begun, committer, at) {
+        match attempt(repository, lock, change, begun, committer, at) {
             Ok(Some(commit)) => return Ok(Landing::Landed { commit: commit.to_string() }),
             Ok(None) => {}
             Err(Stop::Refused { reason, hint }) => return Ok(Landing::NotLanded { reason, hint }),
             Err(Stop::Failed(error)) => return Err(error),
         }
     }
-    Ok(Landing::NotLanded { reason: format!("the branch {} kept changing", change.branch), hint: AGAIN.into() })
+    Ok(Landing::NotLanded { reason: format!("the branch {} kept changing", change.branch), hint: TRY_AGAIN.into() })
 }
 
 /// `None`: the branch moved meanwhile, and work tree and index match it.
 fn attempt(
     repository: &Repository,
-    turn: &Turn,
+    lock: &WorkTreeLock,
     change: &Change,
     begun: &BTreeSet<String>,
     committer: Option<&Identity>,
     at: Timestamp,
 ) -> Result<Option<ObjectId>, Stop> {
-    let (root, base) = check_place(repository, change)?;
+    let (root, base) = check_ready(repository, change)?;
     let store = repository.objects();
     // These three ask git, so run them in parallel.
     let (plan, attributes, signs) = thread::scope(|scope| {
         let attributes = scope.spawn(|| check_attributes(repository, change));
         let signs = scope.spawn(|| wants_signature(repository));
         let plan = Plan::make(repository, &store, root, base, change, begun);
-        (plan, joined(attributes), joined(signs))
+        (plan, join(attributes), join(signs))
     });
     let mut plan = plan?;
     if let (Some(base), true) = (base, plan.is_landed) {
         if !plan.files.is_empty() {
-            apply(repository, turn, root, &plan, change, (Some(base), None), || Ok(true))?;
+            apply(repository, lock, root, &plan, change, (Some(base), None), || Ok(true))?;
         }
         return Ok(Some(base));
     }
@@ -176,21 +176,21 @@ fn attempt(
     attributes?;
     let (commit, kept) = write_commit(repository, &mut plan, base, change, committer, (at, signs?))?;
     let finish = || move_branch(repository, change, base, (commit, &kept), committer, at);
-    let is_moved = apply(repository, turn, root, &plan, change, (base, Some(commit)), finish)?;
+    let is_moved = apply(repository, lock, root, &plan, change, (base, Some(commit)), finish)?;
     drop(kept);
     repository.ledger().try_tidy();
     Ok(is_moved.then_some(commit))
 }
 
 /// A thread's result. Its panic continues here.
-fn joined<T>(thread: thread::ScopedJoinHandle<'_, T>) -> T {
+fn join<T>(thread: thread::ScopedJoinHandle<'_, T>) -> T {
     thread.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic))
 }
 
 /// Why a change cannot land now, and a hint. Writes nothing.
 pub(super) fn obstacle(repository: &Repository, change: &Change) -> Result<Option<(String, String)>, Error> {
     let looked = || {
-        let (root, base) = check_place(repository, change)?;
+        let (root, base) = check_ready(repository, change)?;
         Plan::make(repository, &repository.objects(), root, base, change, &BTreeSet::new())?;
         check_attributes(repository, change)
     };
@@ -202,7 +202,7 @@ pub(super) fn obstacle(repository: &Repository, change: &Change) -> Result<Optio
 }
 
 /// The work tree's root and the commit to build on, if the repository is ready for a commit.
-fn check_place<'a>(repository: &'a Repository, change: &Change) -> Result<(&'a Path, Option<ObjectId>), Stop> {
+fn check_ready<'a>(repository: &'a Repository, change: &Change) -> Result<(&'a Path, Option<ObjectId>), Stop> {
     let branch = &change.branch;
     let Some(root) = repository.work_dir() else {
         return refuse("the repository is bare: no branch is checked out", "use a clone with a work tree");
@@ -219,8 +219,8 @@ fn check_place<'a>(repository: &'a Repository, change: &Change) -> Result<(&'a P
     if let Some(operation) = repository.operation() {
         return refuse(format!("a {operation} is going on"), "finish it: `git status` tells how");
     }
-    staging::await_others(repository, OTHERS_PATIENCE);
-    let lock = staging::lock(repository);
+    staging::wait_for_lock(repository, INDEX_TIMEOUT);
+    let lock = staging::lock_path(repository);
     if lock.exists() {
         return refuse("another git process is changing the index", format!("if none is, remove '{}'", lock.display()));
     }
@@ -266,7 +266,7 @@ fn write_commit(
     change: &Change,
     committer: &Identity,
     (at, is_signed): (Timestamp, bool),
-) -> Result<(ObjectId, Kept), Stop> {
+) -> Result<(ObjectId, KeptPack), Stop> {
     let objects = &mut plan.objects;
     let commit = if is_signed {
         sign(repository, objects, (plan.tree, base), change, committer, at)?
@@ -298,7 +298,7 @@ fn sign(
         .call(repository.call(&["-c", "i18n.commitEncoding=UTF-8"]))
         .arguments(&arguments)
         .input(commit::message_text(&change.message))
-        .patience(SIGNING_PATIENCE);
+        .timeout(SIGNING_TIMEOUT);
     for role in ["AUTHOR", "COMMITTER"] {
         call = call
             .variable(&format!("GIT_{role}_NAME"), &committer.name)
@@ -312,7 +312,7 @@ fn sign(
             quarantine.take(commit, objs::Kind::Commit, objects).map(drop)?;
             Ok(commit)
         }
-        Ok(answer) => refuse(format!("the commit could not be signed: {}", answer.complaint()), hint),
+        Ok(answer) => refuse(format!("the commit could not be signed: {}", answer.error_line()), hint),
         Err(Error::Program { message, .. }) => refuse(format!("the commit could not be signed: {message}"), hint),
         Err(error) => Err(error.into()),
     }
@@ -325,7 +325,7 @@ fn date(at: Timestamp) -> String {
 /// Updates work tree and index, then runs `finish`. Unless that returns true, both are set back to match the branch.
 fn apply(
     repository: &Repository,
-    turn: &Turn,
+    lock: &WorkTreeLock,
     root: &Path,
     plan: &Plan,
     change: &Change,
@@ -342,17 +342,17 @@ fn apply(
         message: change.message.clone(),
     };
     let intent = Intent::new(&change.command, Some(commit), None, files);
-    let transaction = Transaction::begin(repository, turn, root, intent, contents)?;
+    let transaction = Transaction::begin(repository, lock, root, intent, contents)?;
     let carried_out = transaction.carry_out().map_err(Stop::Failed).and_then(|left| {
         let is_tolerated = |path: &String| plan.files.iter().any(|file| file.is_tolerant && file.path == *path);
         match left.iter().find(|path| !is_tolerated(path)) {
-            Some(path) => refuse(format!("{path} is being changed"), AGAIN),
+            Some(path) => refuse(format!("{path} is being changed"), TRY_AGAIN),
             None => finish().map_err(Stop::Failed),
         }
     });
     // If the user has switched branches, reset or stashed meanwhile, settle again.
-    if !matches!(carried_out, Ok(true)) || !transaction.is_undisturbed(&change.branch)? {
-        transaction.settle_beside_others()?;
+    if !matches!(carried_out, Ok(true)) || !transaction.is_intact(&change.branch)? {
+        transaction.settle_until_stable()?;
     }
     transaction.end()?;
     match carried_out {
@@ -406,7 +406,7 @@ fn move_branch(
     repository: &Repository,
     change: &Change,
     base: Option<ObjectId>,
-    (commit, kept): (ObjectId, &Kept),
+    (commit, kept): (ObjectId, &KeptPack),
     committer: &Identity,
     at: Timestamp,
 ) -> Result<bool, Error> {
@@ -430,7 +430,7 @@ fn move_branch(
     }
     let is_at_base = repository.references().read(&reference)? == base;
     if is_at_base {
-        return Err(Error::Program { command: "git update-ref".into(), message: answer.complaint() });
+        return Err(Error::Program { command: "git update-ref".into(), message: answer.error_line() });
     }
     Ok(false)
 }
@@ -461,12 +461,12 @@ pub(crate) enum Outcome {
 /// Finishes or rolls back an interrupted command.
 pub(super) fn recover(
     repository: &Repository,
-    turn: &Turn,
+    lock: &WorkTreeLock,
     committer: Option<&Identity>,
     at: Timestamp,
 ) -> Result<Option<Recovered>, Error> {
-    let Some(begun) = Transaction::left_behind(repository)? else { return Ok(None) };
-    let paths = begun.intent.shown_paths();
+    let Some(begun) = Transaction::unfinished(repository)? else { return Ok(None) };
+    let paths = begun.intent.display_paths();
     let (command, commit) = (begun.intent.command.clone(), begun.intent.commit.clone());
     let branch = commit.as_ref().map(|commit| commit.branch.clone());
     let recovered = |outcome, left| Ok(Some(Recovered { command: command.clone(), branch, paths, outcome, left }));
@@ -496,7 +496,7 @@ pub(super) fn recover(
         _ => {
             let change = change_of(&begun, &commit)?;
             let new = change.files.iter().map(|(path, _)| path.clone()).collect();
-            try_to_land(repository, turn, &change, &new, committer, at)?
+            try_to_land(repository, lock, &change, &new, committer, at)?
         }
     };
     match landed {
@@ -530,7 +530,7 @@ fn change_of(begun: &Transaction<'_>, commit: &intent::Commit) -> Result<Change,
     for file in &begun.intent.files {
         let content =
             |version: &Option<Version>| version.as_ref().map(|version| begun.content(&version.blob)).transpose();
-        let path = file.path.shown();
+        let path = file.path.display();
         match (content(&file.old)?, content(&file.new)?) {
             (Some(old), new) => change.edits.push(Edit { path, old, new }),
             (None, Some(new)) => change.files.push((path, new)),

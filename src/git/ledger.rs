@@ -7,28 +7,28 @@ use super::{
     commit::{self, Identity},
     error::Error,
     ledger_tree,
-    lock::{Attempt, Door, Intent, LedgerLock},
+    lock::{Attempt, LedgerLock, LockFile, PendingUpdate},
     objects::NewObjects,
     pack::NewPack,
-    queue::{Queue, Waiting},
+    queue::{PendingAppend, Queue},
     repository::Repository,
     snapshot::Snapshot,
-    tree::{ObjectStore, Place, TreeEdit, check_path},
+    tree::{Insertion, ObjectStore, TreeEdit, check_path},
 };
 
 /// The ref of the ledger.
 pub(super) const REFERENCE: &str = "refs/squad/log";
 
 /// The prefix of all our refs.
-const OWN: &str = "refs/squad/";
+const PREFIX: &str = "refs/squad/";
 
 /// The result of adding the files of several appends to the tree.
-enum Added {
+enum AddResult {
     Tree(ObjectId),
     /// Every file was already there.
-    Nothing,
+    Unchanged,
     /// This append's path is taken by a different file.
-    Refused {
+    Conflict {
         part: usize,
         path: String,
     },
@@ -64,17 +64,17 @@ impl<'a> Ledger<'a> {
     ) -> Result<(), Error> {
         files.iter().try_for_each(|(path, _)| check_path(path))?;
         let queue = Queue::new(self.file("queue"), self.repository.hash(), self.repository.sharing());
-        let mut lock = match self.door()?.try_lock()? {
-            Attempt::Held(lock) => self.recovered(lock)?,
-            Attempt::Refused(door) => match queue.join(files) {
-                None => self.recovered(door.lock()?)?,
-                Some(ticket) => match ticket.wait(door)? {
+        let mut lock = match self.lock_file()?.try_lock()? {
+            Attempt::Locked(lock) => self.recover_lock(lock)?,
+            Attempt::Busy(lock_file) => match queue.enqueue(files) {
+                None => self.recover_lock(lock_file.lock()?)?,
+                Some(entry) => match entry.wait(lock_file)? {
                     None => return Ok(()),
-                    Some(lock) => self.recovered(lock)?,
+                    Some(lock) => self.recover_lock(lock)?,
                 },
             },
         };
-        self.append_with(queue.waiting(), &mut lock, files, &|tree, tip, others| {
+        self.append_with(queue.pending(), &mut lock, files, &|tree, tip, others| {
             let several = format!("entries of {} writers\n", others + 1);
             let message = if others == 0 { message } else { &several };
             commit::encode(tree, tip.as_slice(), committer, at, message)
@@ -84,7 +84,7 @@ impl<'a> Ledger<'a> {
     /// Makes our append and the queued ones. A queued append that conflicts is left to its own writer.
     fn append_with(
         &self,
-        mut others: Vec<Waiting>,
+        mut others: Vec<PendingAppend>,
         lock: &mut LedgerLock,
         files: &[(String, Vec<u8>)],
         commit: &dyn Fn(ObjectId, Option<ObjectId>, usize) -> Vec<u8>,
@@ -93,19 +93,19 @@ impl<'a> Ledger<'a> {
             loop {
                 let parts: Vec<_> = once(files).chain(others.iter().map(|other| &*other.files)).collect();
                 match self.add(tip, &parts, objects)? {
-                    Added::Nothing => return Ok(None),
-                    Added::Tree(tree) => {
+                    AddResult::Unchanged => return Ok(None),
+                    AddResult::Tree(tree) => {
                         let bytes = commit(tree, tip, others.len());
                         return objects.add(objs::Kind::Commit, bytes).map(Some);
                     }
-                    Added::Refused { part: 0, path } => return Err(Error::Taken { path }),
-                    Added::Refused { part, .. } => drop(others.remove(part - 1)),
+                    AddResult::Conflict { part: 0, path } => return Err(Error::Taken { path }),
+                    AddResult::Conflict { part, .. } => drop(others.remove(part - 1)),
                 }
                 *objects = NewObjects::new(self.repository.hash());
             }
         })?;
         // Acknowledge before the lock is released and the writers check.
-        others.into_iter().for_each(Waiting::acknowledge);
+        others.into_iter().for_each(PendingAppend::acknowledge);
         Ok(())
     }
 
@@ -115,11 +115,11 @@ impl<'a> Ledger<'a> {
 
     /// Waits for the lock that keeps other squad writers out until it is dropped.
     pub(super) fn lock(&self) -> Result<LedgerLock, Error> {
-        self.recovered(self.door()?.lock()?)
+        self.recover_lock(self.lock_file()?.lock()?)
     }
 
-    fn door(&self) -> Result<Door, Error> {
-        Door::open(&self.file("ledger.lock"), self.repository.sharing())
+    fn lock_file(&self) -> Result<LockFile, Error> {
+        LockFile::open(&self.file("ledger.lock"), self.repository.sharing())
     }
 
     /// Moves the ref to the commit that `next` builds on the tip, after writing its new objects. If `next` returns
@@ -158,7 +158,7 @@ impl<'a> Ledger<'a> {
             lock.clear()?;
             if moved {
                 drop(kept);
-                self.repository.recent().keep(objects.as_slice());
+                self.repository.recent().replace(objects.as_slice());
                 self.tidy(lock);
                 return Ok(());
             }
@@ -170,7 +170,7 @@ impl<'a> Ledger<'a> {
     }
 
     /// Durably moves another squad ref from its expected value. False: it has a different value.
-    pub(super) fn point(&self, reference: &str, old: Option<ObjectId>, new: ObjectId) -> Result<bool, Error> {
+    pub(super) fn move_ref(&self, reference: &str, old: Option<ObjectId>, new: ObjectId) -> Result<bool, Error> {
         let mut lock = self.lock()?;
         let references = self.repository.references();
         let draft = self.file("ledger.ref");
@@ -184,9 +184,9 @@ impl<'a> Ledger<'a> {
 
     /// `None`: another writer holds the lock.
     pub(super) fn try_lock(&self) -> Result<Option<LedgerLock>, Error> {
-        match self.door()?.try_lock()? {
-            Attempt::Held(lock) => self.recovered(lock).map(Some),
-            Attempt::Refused(_) => Ok(None),
+        match self.lock_file()?.try_lock()? {
+            Attempt::Locked(lock) => self.recover_lock(lock).map(Some),
+            Attempt::Busy(_) => Ok(None),
         }
     }
 
@@ -222,10 +222,10 @@ impl<'a> Ledger<'a> {
     /// The number of commits, and the paths of files that any of them changed or removed: none, if only squad wrote to
     /// the ledger. Compares every commit with each of its parents.
     pub(crate) fn history(&self) -> Result<(usize, Vec<String>), Error> {
-        let patience = Duration::from_secs(3600);
-        let count = self.repository.call(&["rev-list", "--count", REFERENCE]).patience(patience).succeed()?.text();
+        let timeout = Duration::from_secs(3600);
+        let count = self.repository.call(&["rev-list", "--count", REFERENCE]).timeout(timeout).succeed()?.text();
         let arguments = ["log", "-m", "-z", "--format=", "--name-only", "--no-renames", "--diff-filter=a", REFERENCE];
-        let changed = self.repository.call(&arguments).arguments(&["--"]).patience(patience).succeed()?;
+        let changed = self.repository.call(&arguments).arguments(&["--"]).timeout(timeout).succeed()?;
         let paths = changed.stdout.split(|byte| *byte == 0).map(|path| String::from_utf8_lossy(path).trim().to_owned());
         Ok((count.parse().unwrap_or(0), paths.filter(|path| !path.is_empty()).collect()))
     }
@@ -236,22 +236,22 @@ impl<'a> Ledger<'a> {
         tip: Option<ObjectId>,
         parts: &[&[(String, Vec<u8>)]],
         objects: &mut NewObjects,
-    ) -> Result<Added, Error> {
+    ) -> Result<AddResult, Error> {
         let store: ObjectStore = self.repository.objects();
         let root = tip.map(|tip| store.tree_of(&tip)).transpose()?;
-        let mut edit = TreeEdit::tolerant(&store, root, ledger_tree::in_place_of)?;
+        let mut edit = TreeEdit::tolerant(&store, root, ledger_tree::replacement_for)?;
         let mut is_new = false;
         for (part, (path, bytes)) in
             parts.iter().enumerate().flat_map(|(part, files)| files.iter().map(move |file| (part, file)))
         {
             let blob = objects.add(objs::Kind::Blob, bytes.clone())?;
             match edit.insert(path, blob)? {
-                Place::Empty => is_new = true,
-                Place::Same => {}
-                Place::Taken => return Ok(Added::Refused { part, path: path.clone() }),
+                Insertion::Added => is_new = true,
+                Insertion::Unchanged => {}
+                Insertion::Conflict => return Ok(AddResult::Conflict { part, path: path.clone() }),
             }
         }
-        if is_new { edit.finish(objects).map(Added::Tree) } else { Ok(Added::Nothing) }
+        if is_new { edit.finish(objects).map(AddResult::Tree) } else { Ok(AddResult::Unchanged) }
     }
 
     /// On failure the next writer tidies up; nothing that was acknowledged depends on it.
@@ -260,16 +260,16 @@ impl<'a> Ledger<'a> {
     }
 
     /// Releases the ref locks of a holder that died.
-    fn recovered(&self, mut lock: LedgerLock) -> Result<LedgerLock, Error> {
-        let intent = lock.left_behind()?;
+    fn recover_lock(&self, mut lock: LedgerLock) -> Result<LedgerLock, Error> {
+        let pending = lock.unfinished_update()?;
         let (references, draft) = (self.repository.references(), self.file("ledger.ref"));
-        let declared = intent.as_ref().filter(|intent| intent.reference == REFERENCE).map(|intent| &*intent.new);
-        references.clear_lock_of_dead(REFERENCE, declared, &draft)?;
-        let other = intent.as_ref().filter(|intent| intent.reference.starts_with(OWN) && declared.is_none());
-        if let Some(Intent { reference, new }) = other {
-            references.clear_lock_of_dead(reference, Some(new), &draft)?;
+        let declared = pending.as_ref().filter(|pending| pending.reference == REFERENCE).map(|pending| &*pending.new);
+        references.remove_stale_lock(REFERENCE, declared, &draft)?;
+        let other = pending.as_ref().filter(|pending| pending.reference.starts_with(PREFIX) && declared.is_none());
+        if let Some(PendingUpdate { reference, new }) = other {
+            references.remove_stale_lock(reference, Some(new), &draft)?;
         }
-        if intent.is_some() {
+        if pending.is_some() {
             lock.clear()?;
         }
         Ok(lock)

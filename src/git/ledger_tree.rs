@@ -20,32 +20,33 @@ const REPEATS: usize = 8;
 
 /// Name prefix of a displaced folder: it could not be read when a file was added to it, so it moved one level down,
 /// into a new folder of its name.
-pub(super) const LOST: &str = "lost~";
+pub(super) const DISPLACED: &str = "lost~";
 
 /// The tree that replaces an unreadable folder.
-pub(super) fn in_place_of(lost: ObjectId) -> Tree {
-    let entry = tree::Entry { mode: tree::EntryKind::Tree.into(), filename: format!("{LOST}{lost}").into(), oid: lost };
+pub(super) fn replacement_for(lost: ObjectId) -> Tree {
+    let entry =
+        tree::Entry { mode: tree::EntryKind::Tree.into(), filename: format!("{DISPLACED}{lost}").into(), oid: lost };
     Tree { entries: vec![entry] }
 }
 
 /// The folders that a walk has read.
 #[derive(Default)]
-pub(crate) struct Seen {
+pub(crate) struct VisitedFolders {
     folders: HashSet<ObjectId>,
     repeats: usize,
 }
 
 /// An entry of a ledger: its path from the root and its object.
-pub(super) type Found = (String, ObjectId);
+pub(super) type PathAndId = (String, ObjectId);
 
 /// Reads trees, and reports what it skips.
-pub(super) struct Reader<'a> {
+pub(super) struct TreeReader<'a> {
     pub(super) store: &'a ObjectStore,
     log: &'a DamageLog,
     is_whole: Cell<bool>,
 }
 
-impl<'a> Reader<'a> {
+impl<'a> TreeReader<'a> {
     pub(super) fn new(store: &'a ObjectStore, log: &'a DamageLog) -> Self {
         Self { store, log, is_whole: Cell::new(true) }
     }
@@ -56,7 +57,12 @@ impl<'a> Reader<'a> {
     }
 
     /// The value, or `None` after reporting an unreadable object.
-    pub(super) fn pass_over<T>(&self, path: &str, id: ObjectId, read: Result<T, Error>) -> Result<Option<T>, Error> {
+    pub(super) fn skip_unreadable<T>(
+        &self,
+        path: &str,
+        id: ObjectId,
+        read: Result<T, Error>,
+    ) -> Result<Option<T>, Error> {
         match read {
             Ok(value) => Ok(Some(value)),
             Err(Error::Object { what, .. }) => {
@@ -74,31 +80,31 @@ impl<'a> Reader<'a> {
     }
 
     pub(super) fn tree(&self, path: &str, id: ObjectId) -> Result<Option<Tree>, Error> {
-        self.pass_over(path, id, self.store.tree(&id))
+        self.skip_unreadable(path, id, self.store.tree(&id))
     }
 
     /// The entry at `path`. `None`: there is none, or a folder above it cannot be read.
     pub(super) fn find(&self, root: ObjectId, path: &str) -> Result<Option<(tree::EntryMode, ObjectId)>, Error> {
         let mut found: (tree::EntryMode, ObjectId) = (tree::EntryKind::Tree.into(), root);
-        let mut way = String::new();
+        let mut folder_path = String::new();
         for name in path.split('/').filter(|name| !name.is_empty()) {
             if !found.0.is_tree() {
                 return Ok(None);
             }
-            let Some(tree) = self.tree(&way, found.1)? else { return Ok(None) };
+            let Some(tree) = self.tree(&folder_path, found.1)? else { return Ok(None) };
             for entry in tree.entries.iter().filter(|entry| entry.mode.is_tree()) {
-                self.look_at_displaced(&join(&way, &entry.filename.to_string()), entry.oid)?;
+                self.report_displaced(&join(&folder_path, &entry.filename.to_string()), entry.oid)?;
             }
             let Some(entry) = super::tree::entry_of(&tree, name) else { return Ok(None) };
             found = (entry.mode, entry.oid);
-            way = join(&way, name);
+            folder_path = join(&folder_path, name);
         }
         Ok(Some(found))
     }
 
     /// Reports whether a displaced folder is still unreadable or can be read now.
-    fn look_at_displaced(&self, path: &str, id: ObjectId) -> Result<(), Error> {
-        if path.rsplit('/').next().is_some_and(|name| name.starts_with(LOST)) && self.tree(path, id)?.is_some() {
+    fn report_displaced(&self, path: &str, id: ObjectId) -> Result<(), Error> {
+        if path.rsplit('/').next().is_some_and(|name| name.starts_with(DISPLACED)) && self.tree(path, id)?.is_some() {
             self.report(
                 path,
                 Some(id),
@@ -110,14 +116,14 @@ impl<'a> Reader<'a> {
     }
 
     /// A folder's direct subfolders and files, ordered by name.
-    pub(super) fn inside(&self, path: &str, id: ObjectId) -> Result<(Vec<Found>, Vec<Found>), Error> {
+    pub(super) fn children(&self, path: &str, id: ObjectId) -> Result<(Vec<PathAndId>, Vec<PathAndId>), Error> {
         let (mut folders, mut files) = (Vec::new(), Vec::new());
         for entry in self.tree(path, id)?.map(|tree| tree.entries).unwrap_or_default() {
             let inner = join(path, &entry.filename.to_string());
             if std::str::from_utf8(&entry.filename).is_err() {
                 self.report(&inner, Some(entry.oid), DamageKind::Malformed, "its name is not UTF-8".to_owned());
             } else if entry.mode.is_tree() {
-                self.look_at_displaced(&inner, entry.oid)?;
+                self.report_displaced(&inner, entry.oid)?;
                 folders.push((inner, entry.oid));
             } else if entry.mode.is_blob() {
                 files.push((inner, entry.oid));
@@ -129,7 +135,7 @@ impl<'a> Reader<'a> {
     }
 
     /// Every file below a folder, ordered by path.
-    pub(super) fn files_below(&self, path: &str, id: ObjectId) -> Result<Vec<Found>, Error> {
+    pub(super) fn files_below(&self, path: &str, id: ObjectId) -> Result<Vec<PathAndId>, Error> {
         let mut all = Vec::new();
         self.walk(path, id, |file| {
             all.push(file);
@@ -144,15 +150,15 @@ impl<'a> Reader<'a> {
         &self,
         path: &str,
         id: ObjectId,
-        mut visit: impl FnMut(Found) -> Result<(), Error>,
+        mut visit: impl FnMut(PathAndId) -> Result<(), Error>,
     ) -> Result<(), Error> {
-        let mut seen = Seen::default();
+        let mut visited = VisitedFolders::default();
         let mut folders = vec![(path.to_owned(), id)];
         while let Some((path, id)) = folders.pop() {
-            if !self.is_to_be_read(&path, id, &mut seen) {
+            if !self.should_read(&path, id, &mut visited) {
                 continue;
             }
-            let (mut below, files) = self.inside(&path, id)?;
+            let (mut below, files) = self.children(&path, id)?;
             files.into_iter().try_for_each(&mut visit)?;
             below.reverse();
             folders.append(&mut below);
@@ -161,13 +167,13 @@ impl<'a> Reader<'a> {
     }
 
     /// Whether to read a folder: not if it is repeated too often or nested too deep.
-    pub(super) fn is_to_be_read(&self, path: &str, id: ObjectId, seen: &mut Seen) -> bool {
-        seen.repeats += usize::from(!seen.folders.insert(id));
+    pub(super) fn should_read(&self, path: &str, id: ObjectId, visited: &mut VisitedFolders) -> bool {
+        visited.repeats += usize::from(!visited.folders.insert(id));
         let reason = if path.matches('/').count() >= DEPTH {
             format!("the folder lies deeper than {DEPTH}")
-        } else if seen.repeats > REPEATS {
+        } else if visited.repeats > REPEATS {
             // From here on each folder is read once.
-            seen.repeats -= 1;
+            visited.repeats -= 1;
             "the folder is one of too many that are the same".to_owned()
         } else {
             return true;

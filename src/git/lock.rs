@@ -11,12 +11,12 @@ use gix::ObjectId;
 use super::{disk, error::Error, objects::Sharing};
 
 /// The lock file, open but not locked by us.
-pub(super) struct Door {
+pub(super) struct LockFile {
     file: File,
     path: PathBuf,
 }
 
-impl Door {
+impl LockFile {
     pub(super) fn open(path: &Path, sharing: Sharing) -> Result<Self, Error> {
         let file = match open(path) {
             Err(cause) if cause.kind() == std::io::ErrorKind::NotFound => {
@@ -37,8 +37,8 @@ impl Door {
     /// Takes the lock if it is free.
     pub(super) fn try_lock(self) -> Result<Attempt, Error> {
         match self.file.try_lock() {
-            Ok(()) => Ok(Attempt::Held(self.held())),
-            Err(TryLockError::WouldBlock) => Ok(Attempt::Refused(self)),
+            Ok(()) => Ok(Attempt::Locked(self.held())),
+            Err(TryLockError::WouldBlock) => Ok(Attempt::Busy(self)),
             Err(TryLockError::Error(cause)) => Err(Error::io("lock", self.path)(cause)),
         }
     }
@@ -56,8 +56,8 @@ impl Door {
 
 /// The result of trying to take the lock.
 pub(super) enum Attempt {
-    Held(LedgerLock),
-    Refused(Door),
+    Locked(LedgerLock),
+    Busy(LockFile),
 }
 
 /// A kernel lock, so it is released the moment its holder dies. The file records what the holder was about to do
@@ -68,21 +68,21 @@ pub(super) struct LedgerLock {
 }
 
 /// The ref update that a dead writer had started.
-pub(super) struct Intent {
+pub(super) struct PendingUpdate {
     pub(super) reference: String,
     pub(super) new: String,
 }
 
 impl LedgerLock {
     /// The last holder's intent, if it did not finish.
-    pub(super) fn left_behind(&mut self) -> Result<Option<Intent>, Error> {
+    pub(super) fn unfinished_update(&mut self) -> Result<Option<PendingUpdate>, Error> {
         let mut content = String::new();
         let read = self.file.rewind().and_then(|()| self.file.read_to_string(&mut content));
         read.map_err(Error::io("read", &self.path))?;
         Ok(content
             .strip_suffix('\n')
             .and_then(|line| line.split_once(' '))
-            .map(|(reference, new)| Intent { reference: reference.to_owned(), new: new.to_owned() }))
+            .map(|(reference, new)| PendingUpdate { reference: reference.to_owned(), new: new.to_owned() }))
     }
 
     pub(super) fn declare(&mut self, reference: &str, new: ObjectId) -> Result<(), Error> {

@@ -7,7 +7,7 @@ use serde::Serialize;
 use super::{error::Error, repository::Repository};
 
 /// Large repositories take long.
-const PATIENCE: Duration = Duration::from_secs(3600);
+const TIMEOUT: Duration = Duration::from_secs(3600);
 
 /// Counts and sizes of loose objects and of the ledger's packs. git counts its own packs.
 #[derive(Clone, Copy, Debug, Default, Eq, PartialEq, Serialize)]
@@ -32,21 +32,21 @@ impl Repository {
         // The first round packs the loose objects, the second removes them.
         for _ in 0..2 {
             let tasks = ["maintenance", "run", "--quiet", "--task=pack-refs", "--task=loose-objects"];
-            self.call(&tasks).patience(PATIENCE).succeed()?;
+            self.call(&tasks).timeout(TIMEOUT).succeed()?;
         }
         self.fold_now()
     }
 
     /// The errors `git fsck` reports; empty means sound. Reads every object.
-    pub(crate) fn complaints(&self) -> Result<Vec<String>, Error> {
+    pub(crate) fn fsck_errors(&self) -> Result<Vec<String>, Error> {
         // Every interrupted write leaves unreferenced objects, git's own writes too.
-        let answer = self.call(&["fsck", "--full", "--no-dangling"]).patience(PATIENCE).run()?;
-        let mut complaints = answer.complaints();
-        complaints.retain(|line| !line.starts_with("notice:") && !line.starts_with("Checking "));
-        if complaints.is_empty() && !answer.is_success() {
-            complaints.push(answer.complaint());
+        let answer = self.call(&["fsck", "--full", "--no-dangling"]).timeout(TIMEOUT).run()?;
+        let mut errors = answer.error_lines();
+        errors.retain(|line| !line.starts_with("notice:") && !line.starts_with("Checking "));
+        if errors.is_empty() && !answer.is_success() {
+            errors.push(answer.error_line());
         }
-        Ok(complaints)
+        Ok(errors)
     }
 
     pub(crate) fn extent(&self) -> Result<Extent, Error> {

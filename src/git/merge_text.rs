@@ -10,15 +10,15 @@ impl Repository {
         let folder = tempfile::tempdir().map_err(Error::io("write to", std::env::temp_dir()))?;
         let mut arguments = vec!["-p".to_owned(), "--quiet".to_owned()];
         for (name, bytes) in [("ours", ours), ("base", base), ("theirs", theirs)] {
-            let place = folder.path().join(name);
-            fs::write(&place, bytes).map_err(Error::io("write", &place))?;
-            arguments.push(shown(&place));
+            let file = folder.path().join(name);
+            fs::write(&file, bytes).map_err(Error::io("write", &file))?;
+            arguments.push(to_text(&file));
         }
         let answer = self.call(&["merge-file"]).arguments(&arguments).run()?;
         Ok(answer.is_success().then_some(answer.stdout))
     }
 }
 
-fn shown(path: &Path) -> String {
+fn to_text(path: &Path) -> String {
     path.to_string_lossy().into_owned()
 }

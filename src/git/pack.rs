@@ -28,10 +28,10 @@ use super::{
 use encode::{Encoded, Encoder};
 
 /// The prefix of our packs' names: `squad` as hexadecimal ASCII. git accepts any name of the right length.
-const OWN: &str = "pack-7371756164";
+const PREFIX: &str = "pack-7371756164";
 
 /// The start of our `.keep` files.
-const KEPT_BY: &str = "squad";
+const KEEP_TEXT: &str = "squad";
 
 /// The extension of an index that may be incomplete.
 const UNFINISHED: &str = "idx.unfinished";
@@ -75,7 +75,7 @@ impl PackFolder {
 
     /// Writes the objects, durably. git keeps them until the result is dropped: do that once the ref that references
     /// them has durably moved.
-    pub(super) fn add(&self, objects: &NewObjects) -> Result<Kept, Error> {
+    pub(super) fn add(&self, objects: &NewObjects) -> Result<KeptPack, Error> {
         self.stage(objects)?.publish()
     }
 
@@ -102,12 +102,12 @@ impl PackFolder {
         let digit = Content::ALL.iter().find(|(other, _)| *other == content).map_or('0', |(_, digit)| *digit);
         let length = "pack-".len() + self.hash.len_in_hex();
         // Skip the first digits of the time, which stay the same for decades.
-        format!("{:0<length$}", format!("{OWN}{digit}{}", &id[3..]))
+        format!("{:0<length$}", format!("{PREFIX}{digit}{}", &id[3..]))
     }
 
     /// The kind of a pack, from its name; `None`: the pack is not ours.
     fn content_of(&self, name: &str) -> Option<Content> {
-        let rest = name.strip_prefix(OWN).filter(|_| name.len() == "pack-".len() + self.hash.len_in_hex())?;
+        let rest = name.strip_prefix(PREFIX).filter(|_| name.len() == "pack-".len() + self.hash.len_in_hex())?;
         Content::ALL.iter().find(|(_, digit)| rest.starts_with(*digit)).map(|(content, _)| *content)
     }
 
@@ -143,7 +143,7 @@ impl Keep {
                 }
                 answer => answer.map_err(failed)?,
             };
-            let written = disk::write(&mut file, &path, format!("{KEPT_BY} {}\n", std::process::id()).as_bytes());
+            let written = disk::write(&mut file, &path, format!("{KEEP_TEXT} {}\n", std::process::id()).as_bytes());
             let is_locked = file.try_lock().is_ok();
             let keep = Self { name, path, file };
             written.and_then(|()| packs.sharing.open_object(&keep.path)).map_err(failed)?;
@@ -184,7 +184,7 @@ impl NewPack<'_> {
 
     /// Gives the index its final name. If the file system keeps the order, no later rename is durable before this one;
     /// otherwise this one is durable on return.
-    pub(super) fn publish(mut self) -> Result<Kept, Error> {
+    pub(super) fn publish(mut self) -> Result<KeptPack, Error> {
         let keeps_order = self.packs.keeps_order();
         for (file, path) in &self.files {
             disk::reach_disk(file, path, keeps_order).map_err(Error::io("flush", path))?;
@@ -194,7 +194,7 @@ impl NewPack<'_> {
         self.files.clear();
         disk::rename(&unfinished, &index).map_err(Error::io("write", &index))?;
         self.is_published = true;
-        let kept = Kept { packs: self.packs.clone(), name: self.name.clone(), keep: self.keep.take() };
+        let kept = KeptPack { packs: self.packs.clone(), name: self.name.clone(), keep: self.keep.take() };
         if !keeps_order {
             disk::flush_folder(&self.packs.folder)?;
         }
@@ -216,13 +216,13 @@ impl Drop for NewPack<'_> {
 
 /// A pack that git keeps until this is dropped.
 #[must_use = "dropped before the ref has moved, the pack may go"]
-pub(super) struct Kept {
+pub(super) struct KeptPack {
     packs: PackFolder,
     name: String,
     keep: Option<Keep>,
 }
 
-impl Kept {
+impl KeptPack {
     /// A handle to the `.keep` file; whoever has it open holds the lock.
     pub(super) fn handle(&self) -> Option<File> {
         self.keep.as_ref()?.file.try_clone().ok()

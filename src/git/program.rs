@@ -50,7 +50,7 @@ impl Environment {
 /// Variables that tell a hook which repository it runs in. They name the caller's repository and index, perhaps a
 /// temporary one, so we remove them and discover the repository ourselves. From `git rev-parse --local-env-vars`,
 /// without those that carry settings.
-const PLACES: [&str; 14] = [
+const REPOSITORY_VARIABLES: [&str; 14] = [
     "GIT_ALTERNATE_OBJECT_DIRECTORIES",
     "GIT_COMMON_DIR",
     "GIT_CONFIG",
@@ -68,24 +68,24 @@ const PLACES: [&str; 14] = [
 ];
 
 /// Variables through which a signing program could prompt the user.
-const PEOPLE: [&str; 4] = ["DISPLAY", "GPG_TTY", "SSH_ASKPASS", "WAYLAND_DISPLAY"];
+const PROMPT_VARIABLES: [&str; 4] = ["DISPLAY", "GPG_TTY", "SSH_ASKPASS", "WAYLAND_DISPLAY"];
 
 /// Settings of every call: no hook runs, writes are flushed, paths are literal and not patterns.
 const SETTINGS: [&str; 7] =
     ["--literal-pathspecs", "-c", "core.hooksPath=/dev/null", "-c", "core.fsync=all", "-c", "core.fsyncMethod=fsync"];
 
-const PATIENCE: Duration = Duration::from_secs(60);
+const TIMEOUT: Duration = Duration::from_secs(60);
 
 /// One call of the `git` program, without a terminal and without prompts.
 pub(super) struct Call {
     command: Result<Command, Unfit>,
-    shown: String,
+    display: String,
     input: Vec<u8>,
-    held: Option<File>,
-    patience: Duration,
+    stdin: Option<File>,
+    timeout: Duration,
 }
 
-pub(super) struct Answer {
+pub(super) struct Output {
     status: ExitStatus,
     pub(super) stdout: Vec<u8>,
     stderr: Vec<u8>,
@@ -94,8 +94,8 @@ pub(super) struct Answer {
 impl Call {
     pub(super) fn new(environment: &Environment, directory: &Path, arguments: &[&str]) -> Self {
         let command = environment.git().map(|git| Self::command(&git, environment, directory, arguments));
-        let shown = format!("git {}", arguments.join(" "));
-        Self { command, shown, input: Vec::new(), held: None, patience: PATIENCE }
+        let display = format!("git {}", arguments.join(" "));
+        Self { command, display, input: Vec::new(), stdin: None, timeout: TIMEOUT }
     }
 
     fn command(git: &Program, environment: &Environment, directory: &Path, arguments: &[&str]) -> Command {
@@ -111,7 +111,7 @@ impl Call {
             .env("SSH_ASKPASS_REQUIRE", "force")
             .args(SETTINGS)
             .args(arguments);
-        for name in PLACES.iter().chain(&PEOPLE) {
+        for name in REPOSITORY_VARIABLES.iter().chain(&PROMPT_VARIABLES) {
             command.env_remove(name);
         }
         command.env("SSH_ASKPASS", "false");
@@ -143,39 +143,39 @@ impl Call {
     /// Keeps a file, and the lock on it, open for as long as git runs, even if we die. It becomes git's stdin, unless
     /// the call has input.
     pub(super) fn holding(mut self, file: Option<File>) -> Self {
-        self.held = file;
+        self.stdin = file;
         self
     }
 
-    pub(super) fn patience(mut self, patience: Duration) -> Self {
-        self.patience = patience;
+    pub(super) fn timeout(mut self, timeout: Duration) -> Self {
+        self.timeout = timeout;
         self
     }
 
     /// Runs it to its end; any exit status is `Ok`. `Err`: it could not be started or did not end in time.
-    pub(super) fn run(mut self) -> Result<Answer, Error> {
-        let (shown, input) = (self.shown.clone(), std::mem::take(&mut self.input));
+    pub(super) fn run(mut self) -> Result<Output, Error> {
+        let (display, input) = (self.display.clone(), std::mem::take(&mut self.input));
         let mut failure = None;
-        let answered = disk::git(&shown, || {
+        let answered = disk::git(&display, || {
             self.answer(input).map_err(|error| {
                 failure = Some(error);
                 io::ErrorKind::Other.into()
             })
         });
-        answered.map_err(|cause| failure.unwrap_or(Error::Program { command: shown, message: cause.to_string() }))
+        answered.map_err(|cause| failure.unwrap_or(Error::Program { command: display, message: cause.to_string() }))
     }
 
-    fn answer(&mut self, input: Vec<u8>) -> Result<Answer, Error> {
+    fn answer(&mut self, input: Vec<u8>) -> Result<Output, Error> {
         let stdin = (!input.is_empty()).then(Stdio::piped);
         let child = self.spawn(stdin, Stdio::piped)?;
-        talk(child, input, self.patience).map_err(|cause| self.failure(cause))
+        communicate(child, input, self.timeout).map_err(|cause| self.failure(cause))
     }
 
     /// Runs it; a failing exit status is an error.
-    pub(super) fn succeed(self) -> Result<Answer, Error> {
-        let command = self.shown.clone();
+    pub(super) fn succeed(self) -> Result<Output, Error> {
+        let command = self.display.clone();
         let answer = self.run()?;
-        if answer.is_success() { Ok(answer) } else { Err(Error::Program { command, message: answer.complaint() }) }
+        if answer.is_success() { Ok(answer) } else { Err(Error::Program { command, message: answer.error_line() }) }
     }
 
     /// Starts it in the background.
@@ -188,17 +188,17 @@ impl Call {
 
     fn spawn(&mut self, input: Option<Stdio>, output: fn() -> Stdio) -> Result<Child, Error> {
         let command = self.command.as_mut().map_err(|unfit| Error::NoGit(unfit.clone()))?;
-        let input = input.or_else(|| self.held.take().map(Stdio::from)).unwrap_or_else(Stdio::null);
+        let input = input.or_else(|| self.stdin.take().map(Stdio::from)).unwrap_or_else(Stdio::null);
         let child = command.stdin(input).stdout(output()).stderr(output()).spawn();
         child.map_err(|cause| self.failure(cause.to_string()))
     }
 
     fn failure(&self, message: String) -> Error {
-        Error::Program { command: self.shown.clone(), message }
+        Error::Program { command: self.display.clone(), message }
     }
 }
 
-impl Answer {
+impl Output {
     pub(super) fn is_success(&self) -> bool {
         self.status.success()
     }
@@ -209,14 +209,14 @@ impl Answer {
     }
 
     /// The non-empty lines of stderr.
-    pub(super) fn complaints(&self) -> Vec<String> {
+    pub(super) fn error_lines(&self) -> Vec<String> {
         let text = String::from_utf8_lossy(&self.stderr);
         text.lines().map(str::trim).filter(|line| !line.is_empty()).map(str::to_owned).collect()
     }
 
     /// The line of stderr that best tells what went wrong.
-    pub(super) fn complaint(&self) -> String {
-        let lines = self.complaints();
+    pub(super) fn error_line(&self) -> String {
+        let lines = self.error_lines();
         let is_telling = |line: &&String| line.starts_with("fatal: ") || line.starts_with("error: ");
         let line = lines.iter().find(is_telling).or(lines.last());
         line.map_or_else(|| self.status.to_string(), String::clone)
@@ -224,28 +224,28 @@ impl Answer {
 }
 
 /// Writes the child's input and reads both outputs at once, so that no pipe can fill up and block it.
-fn talk(mut child: Child, input: Vec<u8>, patience: Duration) -> Result<Answer, String> {
-    let deadline = Instant::now() + patience;
+fn communicate(mut child: Child, input: Vec<u8>, timeout: Duration) -> Result<Output, String> {
+    let deadline = Instant::now() + timeout;
     if let Some(mut stdin) = child.stdin.take() {
         // If the child ends without reading everything, the pipe breaks; its exit status tells what happened.
         thread::spawn(move || stdin.write_all(&input));
     }
-    let stdout = reader(child.stdout.take());
-    let stderr = reader(child.stderr.take());
+    let stdout = read_in_background(child.stdout.take());
+    let stderr = read_in_background(child.stderr.take());
     let outputs =
         [stdout, stderr].map(|output| output.recv_timeout(deadline.saturating_duration_since(Instant::now())));
     let status = wait(&mut child, deadline);
     match (outputs, status) {
-        ([Ok(stdout), Ok(stderr)], Ok(Some(status))) => Ok(Answer { status, stdout, stderr }),
+        ([Ok(stdout), Ok(stderr)], Ok(Some(status))) => Ok(Output { status, stdout, stderr }),
         (_, Err(cause)) => Err(cause.to_string()),
         _ => {
             kill(&mut child);
-            Err(format!("it did not end within {} seconds", patience.as_secs()))
+            Err(format!("it did not end within {} seconds", timeout.as_secs()))
         }
     }
 }
 
-fn reader(pipe: Option<impl Read + Send + 'static>) -> mpsc::Receiver<Vec<u8>> {
+fn read_in_background(pipe: Option<impl Read + Send + 'static>) -> mpsc::Receiver<Vec<u8>> {
     let (sender, receiver) = mpsc::channel();
     thread::spawn(move || {
         let mut bytes = Vec::new();

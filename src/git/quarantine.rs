@@ -20,7 +20,7 @@ use gix::{ObjectId, objs};
 use tempfile::TempDir;
 
 use super::{
-    error::Error, objects::NewObjects, pack::PackFolder, program::Call, recent::Recent, references::parse_id,
+    error::Error, objects::NewObjects, pack::PackFolder, program::Call, recent::RecentObjects, references::parse_id,
     repository::Repository, tree::ObjectStore,
 };
 
@@ -57,7 +57,7 @@ impl<'a> Quarantine<'a> {
     }
 
     fn store(&self) -> ObjectStore {
-        ObjectStore::new(&self.objects_directory(), self.repository.hash(), Recent::default())
+        ObjectStore::new(&self.objects_directory(), self.repository.hash(), RecentObjects::default())
     }
 
     /// Adds an object that git made to `objects`. Returns its size.

@@ -18,7 +18,7 @@ use gix::{hash, objs};
 use super::{
     disk,
     error::Error,
-    lock::{Attempt, Door, LedgerLock},
+    lock::{Attempt, LedgerLock, LockFile},
     objects::{Sharing, identify},
     tree::check_path,
 };
@@ -26,21 +26,21 @@ use super::{
 /// Paths and contents.
 pub(super) type Files = Vec<(String, Vec<u8>)>;
 
-const WAITS: &str = "wait";
+const PENDING: &str = "wait";
 const DONE: &str = "done";
 
 /// A larger append is not queued; its writer waits for the lock.
-const HEAVY: usize = 256 << 10;
+const MAX_APPEND: usize = 256 << 10;
 
 /// How many bytes of other writers one commit includes.
-const LOAD: usize = 4 << 20;
+const MAX_BATCH: usize = 4 << 20;
 
 /// Pause between two checks while waiting: an append takes about a millisecond.
-const SHORTEST: Duration = Duration::from_micros(200);
-const LONGEST: Duration = Duration::from_millis(2);
+const MIN_PAUSE: Duration = Duration::from_micros(200);
+const MAX_PAUSE: Duration = Duration::from_millis(2);
 
 /// Abandoned entries are removed after this time.
-const STALE: Duration = Duration::from_secs(3600);
+const STALE_AGE: Duration = Duration::from_secs(3600);
 
 pub(super) struct Queue {
     folder: PathBuf,
@@ -49,12 +49,12 @@ pub(super) struct Queue {
 }
 
 /// Our own queued append; dropping it removes it from the queue.
-pub(super) struct Ticket {
+pub(super) struct QueueEntry {
     path: PathBuf,
 }
 
 /// A queued append of another writer.
-pub(super) struct Waiting {
+pub(super) struct PendingAppend {
     path: PathBuf,
     pub(super) files: Files,
 }
@@ -65,8 +65,8 @@ impl Queue {
     }
 
     /// `None`: the append cannot be queued, for whatever reason; the caller waits for the lock instead.
-    pub(super) fn join(&self, files: &[(String, Vec<u8>)]) -> Option<Ticket> {
-        if files.iter().map(|(_, bytes)| bytes.len()).sum::<usize>() > HEAVY {
+    pub(super) fn enqueue(&self, files: &[(String, Vec<u8>)]) -> Option<QueueEntry> {
+        if files.iter().map(|(_, bytes)| bytes.len()).sum::<usize>() > MAX_APPEND {
             return None;
         }
         let texts: Option<Vec<_>> =
@@ -74,7 +74,7 @@ impl Queue {
         let bytes = serde_json::to_vec(&texts?).ok()?;
         // The file name is its content hash, so a torn write is detected.
         let id = identify(self.hash, objs::Kind::Blob, &bytes).ok()?;
-        let name = format!("{id}-{}.{WAITS}", uuid::Uuid::now_v7().simple());
+        let name = format!("{id}-{}.{PENDING}", uuid::Uuid::now_v7().simple());
         let path = self.folder.join(name);
         let mut file = match disk::create_new(&path) {
             Err(cause) if cause.kind() == ErrorKind::NotFound => {
@@ -83,26 +83,26 @@ impl Queue {
             }
             answer => answer.ok()?,
         };
-        let ticket = Ticket { path };
-        disk::write(&mut file, &ticket.path, &bytes).ok()?;
-        self.sharing.open_file(&ticket.path).ok()?;
-        Some(ticket)
+        let entry = QueueEntry { path };
+        disk::write(&mut file, &entry.path, &bytes).ok()?;
+        self.sharing.open_file(&entry.path).ok()?;
+        Some(entry)
     }
 
     /// All queued appends except those whose files can never be added. For the lock holder.
-    pub(super) fn waiting(&self) -> Vec<Waiting> {
+    pub(super) fn pending(&self) -> Vec<PendingAppend> {
         let mut found = Vec::new();
-        let mut load = 0;
+        let mut total = 0;
         for entry in fs::read_dir(&self.folder).into_iter().flatten().flatten() {
             let path = entry.path();
-            let is_waiting = path.extension().is_some_and(|kind| kind == WAITS);
-            match if is_waiting { self.read(&path) } else { None } {
-                Some((files, size)) if load + size <= LOAD => {
-                    load += size;
-                    found.push(Waiting { path, files });
+            let is_pending = path.extension().is_some_and(|kind| kind == PENDING);
+            match if is_pending { self.read(&path) } else { None } {
+                Some((files, size)) if total + size <= MAX_BATCH => {
+                    total += size;
+                    found.push(PendingAppend { path, files });
                 }
                 Some(_) => {}
-                None => forget_stale(&entry),
+                None => remove_stale(&entry),
             }
         }
         found
@@ -112,32 +112,32 @@ impl Queue {
     fn read(&self, path: &Path) -> Option<(Files, usize)> {
         let bytes = fs::read(path).ok()?;
         let id = identify(self.hash, objs::Kind::Blob, &bytes).ok()?.to_string();
-        let (named, _) = path.file_name()?.to_str()?.split_once('-')?;
+        let (expected, _) = path.file_name()?.to_str()?.split_once('-')?;
         let texts: Vec<(String, String)> = serde_json::from_slice(&bytes).ok()?;
         let files: Files = texts.into_iter().map(|(path, text)| (path, text.into_bytes())).collect();
-        let is_fit = id == named && files.iter().all(|(path, _)| check_path(path).is_ok());
-        is_fit.then_some((files, bytes.len()))
+        let is_valid = id == expected && files.iter().all(|(path, _)| check_path(path).is_ok());
+        is_valid.then_some((files, bytes.len()))
     }
 }
 
-impl Ticket {
+impl QueueEntry {
     /// Waits until another writer has made the append durable (`None`), or until we get the lock and make it ourselves.
     ///
     /// It polls instead of blocking on the lock: newcomers can overtake blocked waiters, so a waiter could stay blocked
     /// long after its append was made.
-    pub(super) fn wait(self, mut door: Door) -> Result<Option<LedgerLock>, Error> {
-        let mut pause = SHORTEST;
+    pub(super) fn wait(self, mut lock_file: LockFile) -> Result<Option<LedgerLock>, Error> {
+        let mut pause = MIN_PAUSE;
         loop {
             thread::sleep(pause);
             if self.is_done() {
                 return Ok(None);
             }
-            match door.try_lock()? {
+            match lock_file.try_lock()? {
                 // The append may have been made just now.
-                Attempt::Held(lock) => return Ok(if self.is_done() { None } else { Some(lock) }),
-                Attempt::Refused(still) => door = still,
+                Attempt::Locked(lock) => return Ok(if self.is_done() { None } else { Some(lock) }),
+                Attempt::Busy(lock) => lock_file = lock,
             }
-            pause = (pause * 5 / 4).min(LONGEST);
+            pause = (pause * 5 / 4).min(MAX_PAUSE);
         }
     }
 
@@ -147,7 +147,7 @@ impl Ticket {
     }
 }
 
-impl Drop for Ticket {
+impl Drop for QueueEntry {
     fn drop(&mut self) {
         // After an acknowledged append, neither file exists.
         let _ = disk::remove(&self.path);
@@ -155,7 +155,7 @@ impl Drop for Ticket {
     }
 }
 
-impl Waiting {
+impl PendingAppend {
     /// Tells the waiting writer; call it only once the commit and the ref are durable.
     pub(super) fn acknowledge(self) {
         // On failure, or if the writer is gone, nothing is lost.
@@ -163,9 +163,9 @@ impl Waiting {
     }
 }
 
-fn forget_stale(entry: &DirEntry) {
+fn remove_stale(entry: &DirEntry) {
     let modified = entry.metadata().and_then(|metadata| metadata.modified());
-    if modified.is_ok_and(|at| at.elapsed().is_ok_and(|age| age > STALE)) {
+    if modified.is_ok_and(|at| at.elapsed().is_ok_and(|age| age > STALE_AGE)) {
         let _ = disk::remove(&entry.path());
     }
 }

@@ -11,20 +11,20 @@ use gix::{ObjectId, objs};
 use super::objects::NewObject;
 
 /// Larger objects are not cached.
-const LARGE: usize = 64 << 10;
+const MAX_SIZE: usize = 64 << 10;
 
 /// An object's id is its content hash, so the cache never goes stale.
 #[derive(Clone, Debug, Default)]
-pub(super) struct Recent(Arc<Mutex<Objects>>);
+pub(super) struct RecentObjects(Arc<Mutex<Objects>>);
 
 type Objects = HashMap<ObjectId, (objs::Kind, Arc<[u8]>)>;
 
-impl Recent {
+impl RecentObjects {
     /// Replaces the cached objects. The new ones must be durable.
-    pub(super) fn keep(&self, objects: &[NewObject]) {
-        let is_wanted = |object: &&NewObject| object.kind != objs::Kind::Blob && object.bytes.len() <= LARGE;
-        let kept = |object: &NewObject| (object.id, (object.kind, object.bytes.as_slice().into()));
-        *self.objects() = objects.iter().filter(is_wanted).map(kept).collect();
+    pub(super) fn replace(&self, objects: &[NewObject]) {
+        let is_wanted = |object: &&NewObject| object.kind != objs::Kind::Blob && object.bytes.len() <= MAX_SIZE;
+        let cached = |object: &NewObject| (object.id, (object.kind, object.bytes.as_slice().into()));
+        *self.objects() = objects.iter().filter(is_wanted).map(cached).collect();
     }
 
     pub(super) fn find(&self, id: &gix::oid) -> Option<(objs::Kind, Arc<[u8]>)> {

@@ -10,7 +10,7 @@ use std::{
 use super::{disk, error::Error, objects::Sharing};
 
 /// How long we wait while another process holds `<ref>.lock`.
-const PATIENCE: Duration = Duration::from_secs(10);
+const TIMEOUT: Duration = Duration::from_secs(10);
 
 pub(super) fn lock_path(path: &Path) -> PathBuf {
     let mut name = path.as_os_str().to_owned();
@@ -27,14 +27,14 @@ pub(super) fn lock_with(draft: &Path, path: &Path, sharing: Sharing) -> Result<R
         match link(draft, &lock) {
             Ok(()) => return Ok(RefLock { path: Some(lock) }),
             Err(cause) if cause.kind() == io::ErrorKind::AlreadyExists => {
-                if start.elapsed() > PATIENCE {
+                if start.elapsed() > TIMEOUT {
                     return Err(Error::Locked { path: lock });
                 }
                 thread::sleep(pause);
                 pause = (pause * 2).min(Duration::from_millis(50));
             }
             // `git pack-refs` removes the folders it empties.
-            Err(cause) if cause.kind() == io::ErrorKind::NotFound && start.elapsed() < PATIENCE => {
+            Err(cause) if cause.kind() == io::ErrorKind::NotFound && start.elapsed() < TIMEOUT => {
                 let folder = path.parent().unwrap_or(path);
                 disk::make_folder(folder, sharing).map_err(Error::io("create", folder))?;
             }

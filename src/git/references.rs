@@ -78,7 +78,7 @@ impl References {
                 }
             }
         }
-        each_packed(common_dir, |_, name| {
+        for_each_packed(common_dir, |_, name| {
             if name.strip_prefix(folder.as_bytes()).is_some() {
                 names.extend(std::str::from_utf8(name).map(str::to_owned));
             }
@@ -143,7 +143,7 @@ impl References {
                 if self.read(name)? != Some(old).filter(|old| !old.is_null()) {
                     return Ok(false);
                 }
-                Err(Error::Program { command: "git update-ref".into(), message: answer.complaint() })
+                Err(Error::Program { command: "git update-ref".into(), message: answer.error_line() })
             }
         }
     }
@@ -166,7 +166,7 @@ impl References {
     /// declared. Any other lock belongs to somebody else.
     ///
     /// The caller holds the ledger lock, so no live squad writer is between draft and ref.
-    pub(super) fn clear_lock_of_dead(&self, name: &str, declared: Option<&str>, draft: &Path) -> Result<(), Error> {
+    pub(super) fn remove_stale_lock(&self, name: &str, declared: Option<&str>, draft: &Path) -> Result<(), Error> {
         let Self::Files { common_dir, .. } = self else { return Ok(()) };
         let lock = lock_path(&common_dir.join(name));
         let Ok(content) = fs::read(&lock) else { return Ok(()) };
@@ -232,7 +232,7 @@ fn is_absent(cause: &io::Error) -> bool {
 
 fn read_packed(common_dir: &Path, name: &str, hash: hash::Kind) -> Result<Option<ObjectId>, Error> {
     let mut found = None;
-    each_packed(common_dir, |id, packed| {
+    for_each_packed(common_dir, |id, packed| {
         if packed == name.as_bytes() {
             found = Some(parse_id(id, hash).ok_or_else(|| unexpected(common_dir, name))?);
         }
@@ -242,7 +242,7 @@ fn read_packed(common_dir: &Path, name: &str, hash: hash::Kind) -> Result<Option
 }
 
 /// Calls `visit` with id and name of each packed ref until it returns true.
-fn each_packed(common_dir: &Path, mut visit: impl FnMut(&[u8], &[u8]) -> Result<bool, Error>) -> Result<(), Error> {
+fn for_each_packed(common_dir: &Path, mut visit: impl FnMut(&[u8], &[u8]) -> Result<bool, Error>) -> Result<(), Error> {
     let path = common_dir.join("packed-refs");
     let mut reader = match File::open(&path) {
         Ok(file) => BufReader::new(file),

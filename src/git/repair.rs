@@ -15,18 +15,18 @@ use super::{
     commit::{self, Identity},
     error::Error,
     ledger::{Ledger, REFERENCE},
-    ledger_tree::{LOST, Reader, join},
+    ledger_tree::{DISPLACED, TreeReader, join},
     objects::{NewObjects, identify},
-    recent::Recent,
+    recent::RecentObjects,
     references::parse_id,
     repository::Repository,
     scrub::RECORDS,
-    tree::{ObjectStore, Place, TreeEdit},
+    tree::{Insertion, ObjectStore, TreeEdit},
 };
 use crate::model::{Damage, DamageKind};
 
 /// Large repositories take long.
-const PATIENCE: Duration = Duration::from_secs(600);
+const TIMEOUT: Duration = Duration::from_secs(600);
 
 /// The folders in the ledger's root.
 const FOLDERS: [&str; 5] = ["log", "decisions", "memory", "teams", RECORDS];
@@ -34,7 +34,7 @@ const FOLDERS: [&str; 5] = ["log", "decisions", "memory", "teams", RECORDS];
 /// The time of a ledger commit; `None`: the commit is not a ledger's, or its root tree cannot be read.
 fn ledger_time(store: &ObjectStore, commit: ObjectId) -> Option<i64> {
     let root = store.tree(&store.tree_of(&commit).ok()?).ok()?;
-    let is_ours = |name: &str| FOLDERS.contains(&name) || name.starts_with(LOST);
+    let is_ours = |name: &str| FOLDERS.contains(&name) || name.starts_with(DISPLACED);
     let names = root.entries.iter().map(|entry| std::str::from_utf8(&entry.filename).unwrap_or_default());
     (!root.entries.is_empty() && names.into_iter().all(is_ours)).then(|| store.time_of(&commit).ok())?
 }
@@ -42,7 +42,7 @@ fn ledger_time(store: &ObjectStore, commit: ObjectId) -> Option<i64> {
 const KINDS: [objs::Kind; 3] = [objs::Kind::Blob, objs::Kind::Tree, objs::Kind::Commit];
 
 /// Reads an intact object; `None`: it is missing or corrupt. Fails if that cannot be determined.
-fn sound(store: &ObjectStore, id: ObjectId) -> Result<Option<(objs::Kind, Vec<u8>)>, Error> {
+fn read_intact(store: &ObjectStore, id: ObjectId) -> Result<Option<(objs::Kind, Vec<u8>)>, Error> {
     for kind in KINDS {
         match store.bytes(&id, kind) {
             Ok(bytes) if identify(store.hash(), kind, &bytes)? == id => return Ok(Some((kind, bytes))),
@@ -54,16 +54,16 @@ fn sound(store: &ObjectStore, id: ObjectId) -> Result<Option<(objs::Kind, Vec<u8
 }
 
 /// The original path of a displaced folder.
-fn place_of(path: &str) -> &str {
+fn original_path(path: &str) -> &str {
     match path.rsplit_once('/') {
-        Some((folder, name)) if name.starts_with(LOST) => folder,
-        None if path.starts_with(LOST) => "",
+        Some((folder, name)) if name.starts_with(DISPLACED) => folder,
+        None if path.starts_with(DISPLACED) => "",
         _ => path,
     }
 }
 
 /// The objects that an object references.
-fn links(store: &ObjectStore, id: ObjectId, kind: objs::Kind) -> Vec<ObjectId> {
+fn referenced(store: &ObjectStore, id: ObjectId, kind: objs::Kind) -> Vec<ObjectId> {
     match kind {
         objs::Kind::Commit => {
             store.commit(&id).map_or(Vec::new(), |(tree, parents, _)| parents.into_iter().chain([tree]).collect())
@@ -87,8 +87,10 @@ impl Repository {
             if id == store.hash().empty_tree() {
                 continue;
             }
-            match sound(&store, id)? {
-                Some((kind, _)) => queue.extend(links(&store, id, kind).into_iter().filter(|next| seen.insert(*next))),
+            match read_intact(&store, id)? {
+                Some((kind, _)) => {
+                    queue.extend(referenced(&store, id, kind).into_iter().filter(|next| seen.insert(*next)))
+                }
                 None => lost.push(id.to_string()),
             }
         }
@@ -113,28 +115,28 @@ impl Repository {
         });
         let git_dir = format!("--git-dir={place}");
         let call = self.call(&[&git_dir, "fetch", "--quiet", "--no-tags", "--", &url]).arguments(&ledgers);
-        call.patience(PATIENCE).succeed()?;
-        let theirs = ObjectStore::new(&Path::new(&place).join("objects"), self.hash(), Recent::default());
+        call.timeout(TIMEOUT).succeed()?;
+        let theirs = ObjectStore::new(&Path::new(&place).join("objects"), self.hash(), RecentObjects::default());
         let ours = self.objects();
         let mut objects = NewObjects::new(self.hash());
         let mut queue: VecDeque<ObjectId> = lost.iter().filter_map(|id| parse_id(id.as_bytes(), self.hash())).collect();
         let mut seen: HashSet<ObjectId> = queue.iter().copied().collect();
         while let Some(id) = queue.pop_front() {
-            if sound(&ours, id)?.is_some() {
+            if read_intact(&ours, id)?.is_some() {
                 continue;
             }
-            if let Some((kind, bytes)) = sound(&theirs, id)? {
+            if let Some((kind, bytes)) = read_intact(&theirs, id)? {
                 objects.add(kind, bytes)?;
-                queue.extend(links(&theirs, id, kind).into_iter().filter(|next| seen.insert(*next)));
+                queue.extend(referenced(&theirs, id, kind).into_iter().filter(|next| seen.insert(*next)));
             }
         }
-        let brought = objects.as_slice().len();
-        if brought > 0 {
+        let copied = objects.as_slice().len();
+        if copied > 0 {
             drop(self.packs().add(&objects)?);
             let ids: Vec<String> = objects.as_slice().iter().map(|object| object.id.to_string()).collect();
             self.remove_broken(&ids)?;
         }
-        Ok(brought)
+        Ok(copied)
     }
 
     /// Removes corrupt loose objects.
@@ -153,13 +155,13 @@ impl Repository {
     /// commits are searched for those with the ledger's folders. Skips commits that a scrub has replaced.
     fn newest_ledger(&self, store: &ObjectStore) -> Result<Option<ObjectId>, Error> {
         let list = ["cat-file", "--batch-all-objects", "--unordered", "--batch-check=%(objecttype) %(objectname)"];
-        let listed = self.call(&list).variable("GIT_NO_LAZY_FETCH", "1").patience(PATIENCE).succeed()?.text();
+        let listed = self.call(&list).variable("GIT_NO_LAZY_FETCH", "1").timeout(TIMEOUT).succeed()?.text();
         let commits = listed.lines().filter_map(|line| parse_id(line.strip_prefix("commit ")?.as_bytes(), self.hash()));
         let ours: HashMap<ObjectId, (i64, Vec<ObjectId>)> = commits
             .filter_map(|commit| Some((commit, (ledger_time(store, commit)?, store.commit(&commit).ok()?.1))))
             .collect();
         let mut replaced: HashSet<ObjectId> = HashSet::new();
-        let mut queue = self.replaced()?;
+        let mut queue = self.replaced_commits()?;
         while let Some(commit) = queue.pop() {
             if replaced.insert(commit) {
                 queue.extend(ours.get(&commit).map(|(_, parents)| parents).into_iter().flatten());
@@ -190,7 +192,12 @@ impl Repository {
 impl Ledger<'_> {
     /// Moves the contents of displaced folders that are readable again back to their original paths. Durable when it
     /// returns.
-    pub(crate) fn put_back(&self, displaced: &[Damage], committer: &Identity, at: Timestamp) -> Result<(), Error> {
+    pub(crate) fn restore_displaced(
+        &self,
+        displaced: &[Damage],
+        committer: &Identity,
+        at: Timestamp,
+    ) -> Result<(), Error> {
         self.advance(|tip, objects| {
             let Some(tip) = tip else { return Ok(None) };
             let store = self.repository().ledger_objects();
@@ -198,10 +205,10 @@ impl Ledger<'_> {
             for damage in displaced {
                 let object = damage.object.as_deref().and_then(|id| parse_id(id.as_bytes(), store.hash()));
                 let Some(object) = object else { continue };
-                let reader = Reader::new(&store, self.repository().damage());
-                let files = reader.files_below(place_of(&damage.path), object)?;
+                let reader = TreeReader::new(&store, self.repository().damage());
+                let files = reader.files_below(original_path(&damage.path), object)?;
                 let places = files.iter().map(|(path, blob)| edit.insert(path, *blob));
-                let is_taken = places.collect::<Result<Vec<_>, _>>()?.contains(&Place::Taken);
+                let is_taken = places.collect::<Result<Vec<_>, _>>()?.contains(&Insertion::Conflict);
                 // Otherwise the folder stays, and is still reported.
                 if reader.is_whole() && !is_taken {
                     edit.remove(&damage.path, object)?;
@@ -241,15 +248,15 @@ impl Ledger<'_> {
             }
             let lost = damaged.iter().filter(|damage| damage.kind == DamageKind::Unreadable);
             for damage in lost.filter(|damage| !(is_readable && damage.path.is_empty())) {
-                for (path, blob) in self.repository().older_version(&store, tip, place_of(&damage.path)) {
-                    if sound(&store, blob)?.is_some() {
+                for (path, blob) in self.repository().older_version(&store, tip, original_path(&damage.path)) {
+                    if read_intact(&store, blob)?.is_some() {
                         edit.insert(&path, blob)?;
                     }
                 }
             }
             let record = record.borrow();
             let blob = objects.add(objs::Kind::Blob, record.1.clone())?;
-            if edit.insert(&record.0, blob)? == Place::Taken {
+            if edit.insert(&record.0, blob)? == Insertion::Conflict {
                 return Err(Error::Taken { path: record.0.clone() });
             }
             let tree = edit.finish(objects)?;

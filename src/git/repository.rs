@@ -12,7 +12,7 @@ use super::{
     objects::{Sharing, identify},
     pack::PackFolder,
     program::{Call, Environment},
-    recent::Recent,
+    recent::RecentObjects,
     references::{References, Target, follow, parse_id, read_head},
     tree::ObjectStore,
 };
@@ -44,7 +44,7 @@ pub(crate) struct Repository {
     is_reftable: bool,
     tracks_modes: bool,
     environment: Environment,
-    recent: Recent,
+    recent: RecentObjects,
     damage: DamageLog,
     /// The configured user name.
     user: Option<String>,
@@ -88,7 +88,7 @@ impl Repository {
         let trusted = if found.git_dir_trust() == gix::sec::Trust::Full {
             found
         } else {
-            insist_on_trust(&start, found.workdir().unwrap_or(found.git_dir()), environment)?;
+            check_trust(&start, found.workdir().unwrap_or(found.git_dir()), environment)?;
             open_trusted(&found)?
         };
         Self::from_gix(&trusted, environment)
@@ -142,7 +142,7 @@ impl Repository {
             user: text("user.name").filter(|name| !name.trim().is_empty()),
             git_dir,
             environment: environment.clone(),
-            recent: Recent::default(),
+            recent: RecentObjects::default(),
             damage: DamageLog::default(),
             identity: Arc::default(),
         })
@@ -250,13 +250,13 @@ impl Repository {
 
     /// The plain file at a path in a commit, or all plain files below it, with their full paths; and the paths of
     /// links, executables and very large files there, which a landing leaves alone.
-    pub(crate) fn plain_files_at(&self, commit: &str, place: &str) -> Result<PlainFiles, Error> {
+    pub(crate) fn plain_files_at(&self, commit: &str, path: &str) -> Result<PlainFiles, Error> {
         const LARGEST: u64 = 64 << 20;
         let store = self.objects();
         let root = store.tree_of(&self.parse_commit(commit)?)?;
-        let found = match store.find(root, place)? {
-            Some((mode, id)) if !mode.is_tree() => vec![(place.to_owned(), mode, id)],
-            _ => store.entries_below(root, place)?,
+        let found = match store.find(root, path)? {
+            Some((mode, id)) if !mode.is_tree() => vec![(path.to_owned(), mode, id)],
+            _ => store.entries_below(root, path)?,
         };
         let mut files = PlainFiles::default();
         for (path, mode, id) in found {
@@ -329,7 +329,7 @@ impl Repository {
         let folder = tempfile::tempdir().map_err(Error::io("write to", env::temp_dir()))?;
         let call = self.call(&["add", "--dry-run", "--ignore-missing", "--", path]);
         let answer = call.variable("GIT_INDEX_FILE", &folder.path().join("index").to_string_lossy()).run()?;
-        Ok(!answer.is_success() && answer.complaints().iter().any(|line| line == path))
+        Ok(!answer.is_success() && answer.error_lines().iter().any(|line| line == path))
     }
 
     pub(super) fn parse_commit(&self, commit: &str) -> Result<ObjectId, Error> {
@@ -359,7 +359,7 @@ impl Repository {
     }
 
     /// The objects this process wrote last.
-    pub(super) fn recent(&self) -> &Recent {
+    pub(super) fn recent(&self) -> &RecentObjects {
         &self.recent
     }
 
@@ -369,7 +369,7 @@ impl Repository {
 
     /// For reading the ledger, which may be damaged or written by anybody.
     pub(super) fn ledger_objects(&self) -> ObjectStore {
-        self.objects().of_limited_objects()
+        self.objects().with_size_limit()
     }
 
     pub(super) fn references(&self) -> References {
@@ -437,11 +437,11 @@ fn explain(start: &Path, environment: &Environment, cause: &str) -> Error {
 fn explain_candidate(path: PathBuf, folder: &Path, environment: &Environment, cause: &str) -> Error {
     match Call::new(environment, folder, &["rev-parse", "--git-dir"]).run() {
         Ok(answer) if answer.is_success() => Error::Unsupported { path, what: format!("cannot be opened: {cause}") },
-        Ok(answer) => match answer.complaint() {
+        Ok(answer) => match answer.error_line() {
             newer if newer.contains("repo version") || newer.contains("unknown repository") => {
                 Error::Unsupported { path, what: format!("is of a newer kind: {newer}") }
             }
-            complaint => Error::Unreadable { path, cause: complaint },
+            error_line => Error::Unreadable { path, cause: error_line },
         },
         Err(_) => Error::Unreadable { path, cause: cause.to_owned() },
     }
@@ -475,10 +475,10 @@ pub(super) fn contents(
 
 /// Another user's repository may have settings that run programs. Only git knows what `safe.directory` says in its many
 /// configuration files.
-fn insist_on_trust(start: &Path, place: &Path, environment: &Environment) -> Result<(), Error> {
+fn check_trust(start: &Path, path: &Path, environment: &Environment) -> Result<(), Error> {
     match Call::new(environment, start, &["rev-parse", "--git-dir"]).run() {
         Ok(answer) if answer.is_success() => Ok(()),
-        _ => Err(Error::UnsafeOwnership { path: place.to_owned() }),
+        _ => Err(Error::UnsafeOwnership { path: path.to_owned() }),
     }
 }
 

@@ -4,8 +4,8 @@
 //! files, its first parent is HEAD (missing if there is no commit yet), its last parent a commit of the index. Files
 //! that differ from the index are stored byte for byte as in the work tree; the others come from the index.
 
-mod give_back;
 mod index;
+mod restore;
 
 use std::{
     fs,
@@ -24,8 +24,8 @@ use super::{
     repository::Repository,
     transaction::mode_of,
 };
-pub(crate) use give_back::{Kept, Place, State};
 pub(super) use index::Index;
+pub(crate) use restore::{FileStatus, RescuedFile, TargetState};
 
 pub(super) const FOLDER: &str = "refs/squad/rescue/";
 
@@ -40,13 +40,13 @@ pub(super) const MISSING: &[&str] = &["--missing-ok"];
 
 /// A new rescue, and the files it omits.
 #[derive(Clone, Debug, Default)]
-pub(crate) struct Saved {
+pub(crate) struct NewRescue {
     pub(crate) id: String,
-    pub(crate) left_out: Vec<LeftOut>,
+    pub(crate) left_out: Vec<OmittedFile>,
 }
 
 #[derive(Clone, Debug, PartialEq)]
-pub(crate) struct LeftOut {
+pub(crate) struct OmittedFile {
     pub(crate) path: String,
     pub(crate) why: String,
 }
@@ -82,24 +82,25 @@ impl Repository {
     pub(crate) fn rescue(
         &self,
         objection: impl Fn(&[u8]) -> Option<String>,
-        message: impl FnOnce(usize, &[LeftOut]) -> String,
+        message: impl FnOnce(usize, &[OmittedFile]) -> String,
         committer: &Identity,
         at: Timestamp,
-    ) -> Result<Saved, Error> {
+    ) -> Result<NewRescue, Error> {
         let head = self.head()?.commit.map(|commit| self.parse_commit(&commit)).transpose()?;
         let quarantine = Quarantine::new(self)?;
         let index = Index::copy(self)?;
         index.settle_conflicts()?;
         let staged = index.write_tree(&quarantine, &[])?;
-        let mut keeper = Keeper { repository: self, objects: NewObjects::new(self.hash()), bytes: 0, kept: Vec::new() };
+        let mut writer =
+            RescueWriter { repository: self, objects: NewObjects::new(self.hash()), bytes: 0, kept: Vec::new() };
         let mut kept = index.differences_from(head)?;
         let (mut left_out, mut records) = (Vec::new(), Vec::new());
         for path in index.unsaved()? {
-            let record = match keeper.look(&path, &objection)? {
-                Look::Gone => [format!("0 {} 0\t", self.hash().null()).as_bytes(), &path, b"\0"].concat(),
-                Look::There(mode, id) => [format!("{mode} {id} 0\t").as_bytes(), &path, b"\0"].concat(),
-                Look::LeftOut(why) => {
-                    left_out.push(LeftOut { path: String::from_utf8_lossy(&path).into_owned(), why });
+            let record = match writer.store(&path, &objection)? {
+                PathState::Missing => [format!("0 {} 0\t", self.hash().null()).as_bytes(), &path, b"\0"].concat(),
+                PathState::Stored(mode, id) => [format!("{mode} {id} 0\t").as_bytes(), &path, b"\0"].concat(),
+                PathState::Omitted(why) => {
+                    left_out.push(OmittedFile { path: String::from_utf8_lossy(&path).into_owned(), why });
                     continue;
                 }
             };
@@ -110,7 +111,7 @@ impl Repository {
             index.call(&["update-index", "-z", "--add", "--replace", "--index-info"]).input(records).succeed()?;
         }
         let tree = index.write_tree(&quarantine, MISSING)?;
-        let Keeper { mut objects, kept: mut packs, .. } = keeper;
+        let RescueWriter { mut objects, kept: mut packs, .. } = writer;
         let committed = head.map(|head| self.objects().tree_of(&head)).transpose()?;
         quarantine.take_trees(staged, committed, &mut objects)?;
         quarantine.take_trees(tree, committed, &mut objects)?;
@@ -124,9 +125,9 @@ impl Repository {
         let hex = commit.to_string();
         let id = format!("{}-{}", at.strftime("%Y%m%d-%H%M%S"), hex.get(..6).unwrap_or(&hex));
         // The same rescue may exist, from the same second.
-        self.ledger().point(&format!("{FOLDER}{id}"), None, commit)?;
+        self.ledger().move_ref(&format!("{FOLDER}{id}"), None, commit)?;
         drop(packs);
-        Ok(Saved { id, left_out })
+        Ok(NewRescue { id, left_out })
     }
 
     /// All rescues, newest first.
@@ -173,51 +174,51 @@ impl Repository {
 }
 
 /// What exists at a path.
-enum Look {
-    Gone,
-    There(&'static str, ObjectId),
-    LeftOut(String),
+enum PathState {
+    Missing,
+    Stored(&'static str, ObjectId),
+    Omitted(String),
 }
 
-struct Keeper<'a> {
+struct RescueWriter<'a> {
     repository: &'a Repository,
     objects: NewObjects,
     bytes: usize,
     /// Full batches, already written as packs.
-    kept: Vec<pack::Kept>,
+    kept: Vec<pack::KeptPack>,
 }
 
-impl Keeper<'_> {
-    fn look(&mut self, path: &[u8], objection: impl Fn(&[u8]) -> Option<String>) -> Result<Look, Error> {
-        let Some((root, path)) = self.repository.work_dir().zip(path_of(path)) else { return Ok(Look::Gone) };
-        let place = root.join(path);
-        let Ok(metadata) = fs::symlink_metadata(&place) else { return Ok(Look::Gone) };
+impl RescueWriter<'_> {
+    fn store(&mut self, path: &[u8], objection: impl Fn(&[u8]) -> Option<String>) -> Result<PathState, Error> {
+        let Some((root, path)) = self.repository.work_dir().zip(path_of(path)) else { return Ok(PathState::Missing) };
+        let file = root.join(path);
+        let Ok(metadata) = fs::symlink_metadata(&file) else { return Ok(PathState::Missing) };
         let (mode, bytes) = if metadata.is_symlink() {
-            match fs::read_link(&place) {
+            match fs::read_link(&file) {
                 Ok(target) => ("120000", target.as_os_str().as_encoded_bytes().to_owned()),
-                Err(cause) => return Ok(Look::LeftOut(format!("it cannot be read: {cause}"))),
+                Err(cause) => return Ok(PathState::Omitted(format!("it cannot be read: {cause}"))),
             }
         } else if metadata.is_dir() {
-            return Ok(Look::Gone);
+            return Ok(PathState::Missing);
         } else if !metadata.is_file() {
-            return Ok(Look::LeftOut("it is no file".to_owned()));
+            return Ok(PathState::Omitted("it is no file".to_owned()));
         } else if metadata.len() > LARGEST {
-            return Ok(Look::LeftOut(format!("it is larger than {} MiB", LARGEST >> 20)));
+            return Ok(PathState::Omitted(format!("it is larger than {} MiB", LARGEST >> 20)));
         } else {
-            match fs::read(&place) {
+            match fs::read(&file) {
                 Ok(bytes) => (mode_of(&metadata), bytes),
-                Err(cause) => return Ok(Look::LeftOut(format!("it cannot be read: {cause}"))),
+                Err(cause) => return Ok(PathState::Omitted(format!("it cannot be read: {cause}"))),
             }
         };
         if let Some(why) = objection(&bytes) {
-            return Ok(Look::LeftOut(why));
+            return Ok(PathState::Omitted(why));
         }
         self.bytes += bytes.len();
         let id = self.objects.add(objs::Kind::Blob, bytes)?;
         if self.bytes >= BATCH {
             self.flush()?;
         }
-        Ok(Look::There(mode, id))
+        Ok(PathState::Stored(mode, id))
     }
 
     fn flush(&mut self) -> Result<(), Error> {

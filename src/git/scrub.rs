@@ -22,22 +22,22 @@ use super::{
     commit::{self, Identity},
     error::Error,
     ledger::{Ledger, REFERENCE},
-    ledger_tree::Reader,
+    ledger_tree::TreeReader,
     objects::NewObjects,
     quarantine::Quarantine,
     references::parse_id,
     repository::Repository,
     rescue::{FOLDER, Rescue},
-    tree::{ObjectStore, Place, TreeEdit},
+    tree::{Insertion, ObjectStore, TreeEdit},
 };
 
-pub(crate) use undo::Undone;
+pub(crate) use undo::UndoCounts;
 
 /// The folder of the scrub records in a ledger's tree.
 pub(super) const RECORDS: &str = "scrubs";
 
 /// Repacking takes long.
-const PATIENCE: Duration = Duration::from_secs(3600);
+const TIMEOUT: Duration = Duration::from_secs(3600);
 
 /// git's starting points for finding the objects to keep.
 const EVERYTHING: [&str; 3] = ["--all", "--reflog", "--indexed-objects"];
@@ -66,10 +66,10 @@ impl Ledger<'_> {
             let store = self.repository().objects();
             let root = store.tree_of(&tip)?;
             // Unreadable files stay as they are, and are reported.
-            let reader = Reader::new(&store, self.repository().damage());
+            let reader = TreeReader::new(&store, self.repository().damage());
             let (mut paths, mut changes) = (Vec::new(), Vec::new());
             for (path, id) in reader.files_below("", root)? {
-                let bytes = reader.pass_over(&path, id, store.blob(&id))?;
+                let bytes = reader.skip_unreadable(&path, id, store.blob(&id))?;
                 if let Some(bytes) = bytes.and_then(|bytes| clean(&bytes)) {
                     changes.push((path.clone(), id, objects.add(objs::Kind::Blob, bytes)?));
                     paths.push(path);
@@ -84,11 +84,11 @@ impl Ledger<'_> {
             }
             let (path, bytes) = record(&paths);
             let blob = objects.add(objs::Kind::Blob, bytes)?;
-            if edit.insert(&path, blob)? == Place::Taken {
+            if edit.insert(&path, blob)? == Insertion::Conflict {
                 return Err(Error::Taken { path });
             }
             let tree = edit.finish(objects)?;
-            self.repository().remember_old(&[tip])?;
+            self.repository().record_replaced(&[tip])?;
             self.repository().back_up(id, "log", tip)?;
             changed.replace(paths);
             objects.add(objs::Kind::Commit, commit::encode(tree, &[], committer, at, "scrub")).map(Some)
@@ -104,18 +104,18 @@ pub(super) fn records(store: &ObjectStore, root: ObjectId) -> Result<BTreeSet<St
 
 impl Repository {
     /// The paths of uncommitted files in a rescue that `clean` would change.
-    pub(crate) fn stained(&self, rescue: &Rescue, clean: &Clean<'_>) -> Result<Vec<String>, Error> {
+    pub(crate) fn affected_files(&self, rescue: &Rescue, clean: &Clean<'_>) -> Result<Vec<String>, Error> {
         let store = self.objects();
-        let mut stained = Vec::new();
+        let mut affected = Vec::new();
         for file in self.rescued(rescue)? {
             for id in file.uncommitted() {
                 if clean(&store.blob(&id)?).is_some() {
-                    stained.push(file.path.clone());
+                    affected.push(file.path.clone());
                     break;
                 }
             }
         }
-        Ok(stained)
+        Ok(affected)
     }
 
     /// Replaces the files of a rescue that `clean` changes. Durable when it returns.
@@ -127,7 +127,7 @@ impl Repository {
         id: &str,
         committer: &Identity,
     ) -> Result<(), Error> {
-        self.remember_old(&[rescue.commit])?;
+        self.record_replaced(&[rescue.commit])?;
         self.back_up(id, &format!("rescue/{}", rescue.id), rescue.commit)?;
         let store = self.objects();
         let mut objects = NewObjects::new(self.hash());
@@ -158,7 +158,7 @@ impl Repository {
         let commit = objects.add(objs::Kind::Commit, commit)?;
         let kept = self.packs().add(&objects)?;
         let reference = format!("{FOLDER}{}", rescue.id);
-        let moved = self.ledger().point(&reference, Some(rescue.commit), commit)?;
+        let moved = self.ledger().move_ref(&reference, Some(rescue.commit), commit)?;
         drop(kept);
         match moved {
             true => Ok(()),
@@ -189,7 +189,7 @@ impl Repository {
                 Err(error) => return Err(error),
             }
             if remove {
-                self.remember_old(&[id])?;
+                self.record_replaced(&[id])?;
                 self.call(&["update-ref", "-d", &reference, &id.to_string()]).succeed()?;
             }
             let own = reference.strip_prefix(COPIES).and_then(|rest| rest.split('/').next());
@@ -201,9 +201,9 @@ impl Repository {
         Ok(stale)
     }
 
-    /// Records commits that are about to become unreferenced, so that [`Self::prune_old`] finds their objects.
-    pub(super) fn remember_old(&self, commits: &[ObjectId]) -> Result<(), Error> {
-        let path = self.old();
+    /// Records commits that are about to become unreferenced, so that [`Self::prune_replaced`] finds their objects.
+    pub(super) fn record_replaced(&self, commits: &[ObjectId]) -> Result<(), Error> {
+        let path = self.replaced_file();
         let known = fs::read_to_string(&path).unwrap_or_default();
         let lines = commits.iter().map(|commit| format!("{commit}\n"));
         let lines: String = lines.filter(|line| !known.contains(line.as_str())).collect();
@@ -217,15 +217,15 @@ impl Repository {
     }
 
     /// The recorded commits.
-    pub(super) fn replaced(&self) -> Result<Vec<ObjectId>, Error> {
-        let noted = match fs::read_to_string(self.old()) {
+    pub(super) fn replaced_commits(&self) -> Result<Vec<ObjectId>, Error> {
+        let recorded = match fs::read_to_string(self.replaced_file()) {
             Err(cause) if cause.kind() == io::ErrorKind::NotFound => String::new(),
-            answer => answer.map_err(Error::io("read", self.old()))?,
+            answer => answer.map_err(Error::io("read", self.replaced_file()))?,
         };
-        Ok(noted.lines().filter_map(|id| parse_id(id.as_bytes(), self.hash())).collect())
+        Ok(recorded.lines().filter_map(|id| parse_id(id.as_bytes(), self.hash())).collect())
     }
 
-    fn old(&self) -> PathBuf {
+    fn replaced_file(&self) -> PathBuf {
         self.common_dir().join("squad").join("scrubbed")
     }
 
@@ -234,28 +234,29 @@ impl Repository {
     ///
     /// git packs everything referenced and unpacks the rest; of those, we delete the objects of the recorded commits
     /// one by one.
-    pub(crate) fn prune_old(&self) -> Result<(usize, Vec<String>), Error> {
-        let noted = match fs::read_to_string(self.old()) {
+    pub(crate) fn prune_replaced(&self) -> Result<(usize, Vec<String>), Error> {
+        let recorded = match fs::read_to_string(self.replaced_file()) {
             Err(cause) if cause.kind() == io::ErrorKind::NotFound => return Ok((0, Vec::new())),
-            answer => answer.map_err(Error::io("read", self.old()))?,
+            answer => answer.map_err(Error::io("read", self.replaced_file()))?,
         };
         // Keeps squad writers from building on objects we delete.
         let lock = self.ledger().lock()?;
         // A running fold may contain the old objects, so end it first.
         self.end_fold(&lock)?;
         self.forget_backups()?;
-        let noted: BTreeSet<&str> = noted.lines().filter(|id| parse_id(id.as_bytes(), self.hash()).is_some()).collect();
-        let there = self.present(&noted)?;
+        let recorded: BTreeSet<&str> =
+            recorded.lines().filter(|id| parse_id(id.as_bytes(), self.hash()).is_some()).collect();
+        let there = self.present(&recorded)?;
         let mut removed = 0;
         let mut left = Vec::new();
         if !there.is_empty() {
             // Nearly exact: git may list some objects that are still referenced.
             let walk = ["rev-list", "--objects", "--no-object-names", "--missing=allow-any"];
             let walk = self.call(&walk).arguments(&there).arguments(&["--not"]).arguments(&EVERYTHING);
-            let candidates = walk.patience(PATIENCE).succeed()?.text();
+            let candidates = walk.timeout(TIMEOUT).succeed()?.text();
             let candidates: Vec<&str> = candidates.lines().collect();
-            self.call(&["repack", "-A", "-d", "-q"]).patience(PATIENCE).succeed()?;
-            self.renew_commit_graph()?;
+            self.call(&["repack", "-A", "-d", "-q"]).timeout(TIMEOUT).succeed()?;
+            self.rewrite_commit_graph()?;
             // Objects are listed before those they reference. Delete in reverse, so that after an interruption the rest
             // can still be found.
             for id in candidates.iter().rev() {
@@ -267,26 +268,26 @@ impl Repository {
                     Err(cause) => return Err(Error::io("remove", &path)(cause)),
                 }
             }
-            left = self.kept_elsewhere(candidates)?;
+            left = self.remaining(candidates)?;
         }
         // Objects that are still referenced may become unreferenced later.
-        if left.is_empty() && self.present(&noted)?.is_empty() {
-            fs::remove_file(self.old()).map_err(Error::io("remove", self.old()))?;
+        if left.is_empty() && self.present(&recorded)?.is_empty() {
+            fs::remove_file(self.replaced_file()).map_err(Error::io("remove", self.replaced_file()))?;
         }
         Ok((removed, left))
     }
 
     /// Drops unreferenced commits from git's commit-graph, if there is one: `git fsck` reports listed commits that are
     /// missing. The next `git gc` would do the same.
-    fn renew_commit_graph(&self) -> Result<(), Error> {
+    fn rewrite_commit_graph(&self) -> Result<(), Error> {
         let folder = self.objects_directory().join("info");
         let is_there = ["commit-graph", "commit-graphs"].iter().any(|name| folder.join(name).exists());
-        let call = || self.call(&["commit-graph", "write", "--reachable"]).patience(PATIENCE);
+        let call = || self.call(&["commit-graph", "write", "--reachable"]).timeout(TIMEOUT);
         if is_there { call().succeed().map(drop) } else { Ok(()) }
     }
 
     /// Unreferenced objects that still exist: in packs with a `.keep` file, or in another repository's objects.
-    fn kept_elsewhere(&self, ids: Vec<&str>) -> Result<Vec<String>, Error> {
+    fn remaining(&self, ids: Vec<&str>) -> Result<Vec<String>, Error> {
         let directory = self.objects_directory();
         let packs = fs::read_dir(directory.join("pack")).into_iter().flatten().flatten();
         let is_kept = |name: &str| name.ends_with(".keep") || name.ends_with(".promisor");
@@ -296,9 +297,9 @@ impl Repository {
         }
         let there = self.present(&ids.into_iter().collect())?;
         let walk = self.call(&["rev-list", "--objects", "--no-object-names", "--missing=allow-any"]);
-        let led_to = walk.arguments(&EVERYTHING).patience(PATIENCE).succeed()?.text();
-        let led_to: HashSet<&str> = led_to.lines().collect();
-        Ok(there.into_iter().filter(|id| !led_to.contains(id.as_str())).collect())
+        let referenced = walk.arguments(&EVERYTHING).timeout(TIMEOUT).succeed()?.text();
+        let referenced: HashSet<&str> = referenced.lines().collect();
+        Ok(there.into_iter().filter(|id| !referenced.contains(id.as_str())).collect())
     }
 
     fn present(&self, ids: &BTreeSet<&str>) -> Result<Vec<String>, Error> {
@@ -308,7 +309,7 @@ impl Repository {
         }
         // A partial clone would fetch missing objects.
         let call = self.call(&["cat-file", "--batch-check=%(objectname)"]).variable("GIT_NO_LAZY_FETCH", "1");
-        let answer = call.input(input).patience(PATIENCE).succeed()?.text();
+        let answer = call.input(input).timeout(TIMEOUT).succeed()?.text();
         Ok(answer.lines().filter(|line| !line.ends_with(" missing")).map(str::to_owned).collect())
     }
 }

@@ -2,7 +2,7 @@ use gix::ObjectId;
 
 use super::{
     error::Error,
-    ledger_tree::{Found, Reader, Seen},
+    ledger_tree::{PathAndId, TreeReader, VisitedFolders},
     tree::ObjectStore,
     union,
 };
@@ -55,12 +55,12 @@ pub(crate) struct Snapshot {
 
 impl Snapshot {
     pub(super) fn open(store: ObjectStore, tip: ObjectId, log: DamageLog) -> Result<Self, Error> {
-        let root = Reader::new(&store, &log).pass_over("", tip, store.tree_of(&tip))?;
+        let root = TreeReader::new(&store, &log).skip_unreadable("", tip, store.tree_of(&tip))?;
         Ok(Self { store, root, log })
     }
 
-    fn reader(&self) -> Reader<'_> {
-        Reader::new(&self.store, &self.log)
+    fn reader(&self) -> TreeReader<'_> {
+        TreeReader::new(&self.store, &self.log)
     }
 
     /// Whether the ledger's commit can be read.
@@ -78,11 +78,11 @@ impl Snapshot {
 
     /// A folder by its path. `None`: there is none.
     pub(crate) fn folder(&self, path: &str) -> Result<Option<Folder>, Error> {
-        Ok(self.look_for(path)?.value)
+        Ok(self.find_folder(path)?.value)
     }
 
     /// Like [`Self::folder`], and whether all folders above it could be read.
-    pub(crate) fn look_for(&self, path: &str) -> Result<Readable<Option<Folder>>, Error> {
+    pub(crate) fn find_folder(&self, path: &str) -> Result<Readable<Option<Folder>>, Error> {
         let Some(root) = self.root else { return Ok(Readable { value: None, is_whole: false }) };
         let reader = self.reader();
         let found = reader.find(root, path)?.filter(|(mode, _)| mode.is_tree());
@@ -92,10 +92,14 @@ impl Snapshot {
 
     /// A folder's direct subfolders, ordered by name, and its number of files. Reads one tree. Omits folders that are
     /// repeated too often.
-    pub(crate) fn inside(&self, folder: &Folder, seen: &mut Seen) -> Result<Readable<(Vec<Folder>, usize)>, Error> {
+    pub(crate) fn children(
+        &self,
+        folder: &Folder,
+        visited: &mut VisitedFolders,
+    ) -> Result<Readable<(Vec<Folder>, usize)>, Error> {
         let reader = self.reader();
-        let (below, files) = reader.inside(&folder.path, folder.id)?;
-        let news = below.into_iter().filter(|(path, id)| reader.is_to_be_read(path, *id, seen));
+        let (below, files) = reader.children(&folder.path, folder.id)?;
+        let news = below.into_iter().filter(|(path, id)| reader.should_read(path, *id, visited));
         let folders = news.map(|(path, id)| Folder { path, id }).collect();
         Ok(Readable { value: (folders, files.len()), is_whole: reader.is_whole() })
     }
@@ -121,7 +125,7 @@ impl Snapshot {
         let old: Vec<ObjectId> = old.folder(folder)?.into_iter().map(|folder| folder.id).collect();
         let mut added = Vec::new();
         union::missing(&self.reader(), (folder, new.id), &old, |file| {
-            if !file.is_there {
+            if !file.is_changed {
                 added.push(File { path: file.path(), id: file.id() });
             }
         })?;
@@ -140,7 +144,7 @@ impl Snapshot {
     /// The bytes of the file with this key. `None`: it cannot be read, which is reported as damage at `path`.
     pub(crate) fn read(&self, path: &str, key: &str) -> Result<Option<Vec<u8>>, Error> {
         let id = self.store.parse_id(key)?;
-        self.reader().pass_over(path, id, self.store.blob(&id))
+        self.reader().skip_unreadable(path, id, self.store.blob(&id))
     }
 
     /// Whether reported damage is still present.
@@ -191,6 +195,6 @@ impl Snapshot {
     }
 }
 
-fn file((path, id): Found) -> File {
+fn file((path, id): PathAndId) -> File {
     File { path, id }
 }

@@ -16,12 +16,12 @@ use gix::ObjectId;
 use super::{disk, error::Error, ref_lock, repository::Repository};
 
 /// How often we retry while others change the index, and the pause in between.
-const TRIES: u32 = 50;
+const MAX_TRIES: u32 = 50;
 const PAUSE: Duration = Duration::from_millis(10);
 
 /// Changes index entries; `None` removes one. Other paths are untouched. `refreshed` are the paths whose work tree file
 /// is up to date, `hidden` those that a sparse checkout omits.
-pub(super) fn change(
+pub(super) fn update_index(
     repository: &Repository,
     draft: &Path,
     files: &[(&str, Option<ObjectId>)],
@@ -38,10 +38,10 @@ pub(super) fn change(
     });
     let records: String = records.collect();
     let place = draft.to_string_lossy();
-    for _ in 0..TRIES {
-        let (index, lock) = (repository.git_dir().join("index"), lock(repository));
+    for _ in 0..MAX_TRIES {
+        let (index, lock) = (repository.git_dir().join("index"), lock_path(repository));
         disk::remove(draft).map_err(Error::io("remove", draft))?;
-        let before = identity(repository);
+        let before = stamp(repository);
         if before.is_some() {
             disk::copy(&index, draft).map_err(Error::io("copy", &index))?;
         }
@@ -64,7 +64,7 @@ pub(super) fn change(
             }
             answer => answer.map_err(Error::io("lock", &index))?,
         }
-        let replaced = match identity(repository) == before {
+        let replaced = match stamp(repository) == before {
             true => disk::rename(&lock, &index).map(|()| true),
             false => disk::remove(&lock).map(|()| false),
         };
@@ -77,32 +77,32 @@ pub(super) fn change(
         }
     }
     disk::remove(draft).map_err(Error::io("remove", draft))?;
-    Err(Error::Locked { path: lock(repository) })
+    Err(Error::Locked { path: lock_path(repository) })
 }
 
 /// Removes git's index lock if it is ours, that is, has the content of our draft.
-pub(super) fn remove_dead_lock(repository: &Repository, draft: &Path) -> Result<(), Error> {
-    let lock = lock(repository);
+pub(super) fn remove_stale_lock(repository: &Repository, draft: &Path) -> Result<(), Error> {
+    let lock = lock_path(repository);
     let (Ok(ours), Ok(there)) = (fs::read(draft), fs::read(&lock)) else { return Ok(()) };
     if ours == there { disk::remove(&lock).map_err(Error::io("remove", &lock)) } else { Ok(()) }
 }
 
 /// Waits at most `timeout` for other gits to release the index: most need a few milliseconds.
-pub(super) fn await_others(repository: &Repository, patience: Duration) {
-    let (lock, start) = (lock(repository), Instant::now());
-    while lock.exists() && start.elapsed() < patience {
+pub(super) fn wait_for_lock(repository: &Repository, timeout: Duration) {
+    let (lock, start) = (lock_path(repository), Instant::now());
+    while lock.exists() && start.elapsed() < timeout {
         thread::sleep(PAUSE / 5);
     }
 }
 
-pub(super) fn lock(repository: &Repository) -> PathBuf {
+pub(super) fn lock_path(repository: &Repository) -> PathBuf {
     repository.git_dir().join("index.lock")
 }
 
 /// Identifies the index file; every change of the index replaces the file.
-pub(super) type Identity = (u64, Option<SystemTime>, u64);
+pub(super) type IndexStamp = (u64, Option<SystemTime>, u64);
 
-pub(super) fn identity(repository: &Repository) -> Option<Identity> {
+pub(super) fn stamp(repository: &Repository) -> Option<IndexStamp> {
     let metadata = fs::metadata(repository.git_dir().join("index")).ok()?;
     Some((metadata.len(), metadata.modified().ok(), inode(&metadata)))
 }

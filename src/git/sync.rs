@@ -11,17 +11,17 @@
 //! The remote's refs are copied to `refs/squad/remotes/<remote>/`. Diverged ledgers are joined by a merge commit that
 //! depends only on its parents, so every clone creates the same one.
 
+mod merge;
 mod push;
-mod unite;
 
 use std::{collections::BTreeMap, thread, time::Duration};
 
 use gix::ObjectId;
 
-pub(crate) use self::push::{Delivery, Destination, Refusal};
-pub(super) use self::unite::Records;
+pub(super) use self::merge::Records;
+pub(crate) use self::push::{Destination, PushResult, Refusal};
 use super::{
-    disk, error::Error, ledger::REFERENCE, ledger_tree::Reader, program::Call, references::parse_id,
+    disk, error::Error, ledger::REFERENCE, ledger_tree::TreeReader, program::Call, references::parse_id,
     repository::Repository, tree::ObjectStore, union::count_missing,
 };
 
@@ -35,10 +35,10 @@ const CLONES: &str = "refs/squad/clones/";
 const COPIES: &str = "refs/squad/remotes/";
 
 /// Networks may be slow.
-const PATIENCE: Duration = Duration::from_secs(600);
+const TIMEOUT: Duration = Duration::from_secs(600);
 
 /// Milliseconds to wait before retrying a fetch that collided with another git.
-const FETCH_AGAIN: [u64; 4] = [20, 100, 400, 1_000];
+const FETCH_RETRIES: [u64; 4] = [20, 100, 400, 1_000];
 
 /// A remote's ledger, as this clone knows it.
 pub(crate) struct Remote<'a> {
@@ -48,16 +48,16 @@ pub(crate) struct Remote<'a> {
 
 /// How this clone's ledger differs from a remote's, as of the last fetch.
 #[derive(Clone, Copy, Debug, Default, Eq, PartialEq)]
-pub(crate) struct Standing {
+pub(crate) struct Difference {
     /// Entries that the remote lacks.
     pub(crate) to_send: usize,
     /// Entries that this clone lacks.
-    pub(crate) to_take: usize,
+    pub(crate) to_receive: usize,
 }
 
 /// A ref of a remote that holds a ledger, and the commit it is at.
 #[derive(Clone, Debug, Eq, PartialEq)]
-struct Held {
+struct RemoteRef {
     /// The ref's name on the remote.
     reference: String,
     commit: ObjectId,
@@ -91,7 +91,7 @@ impl Repository {
     /// The number of entries below these folders that no remote had as of the last fetch; `None`: there was no fetch.
     pub(crate) fn unsynced(&self, folders: &[String]) -> Result<Option<usize>, Error> {
         let store = self.ledger_objects();
-        let reader = Reader::new(&store, self.damage());
+        let reader = TreeReader::new(&store, self.damage());
         let tips = self.remote_tips()?.into_iter().map(|tip| self.parse_commit(&tip));
         let known = readable_trees(&store, &tips.collect::<Result<Vec<_>, _>>()?)?;
         if known.is_empty() {
@@ -137,17 +137,17 @@ fn is_plain(name: &str) -> bool {
 
 impl Remote<'_> {
     /// The remote ref that last accepted the ledger; `None`: the user has not agreed yet to keep the ledger there.
-    pub(crate) fn agreed(&self) -> Result<Option<String>, Error> {
+    pub(crate) fn recorded_reference(&self) -> Result<Option<String>, Error> {
         let found = self.repository.setting(&self.key())?;
         Ok(found.filter(|reference| reference == REFERENCE || reference == BRANCH))
     }
 
     /// Records the ledger's ref on the remote, and makes `git fetch` include it. The record is only a hint: every sync
     /// reads all refs, and tries [`REFERENCE`] first.
-    pub(crate) fn agree(&self, to: Destination) -> Result<String, Error> {
+    pub(crate) fn record_reference(&self, to: Destination) -> Result<String, Error> {
         let reference = if to == Destination::Branch { BRANCH } else { REFERENCE };
         self.repository.call(&["config", &self.key(), reference]).succeed()?;
-        if let Some(copy) = self.copy_of(reference) {
+        if let Some(copy) = self.local_copy(reference) {
             // A pattern, since git fails if a ref it should fetch by name does not exist.
             let refspec = format!("+{reference}*:{copy}*");
             let key = format!("remote.{}.fetch", self.name);
@@ -164,7 +164,7 @@ impl Remote<'_> {
     }
 
     /// The local copy of a remote's ref; `None`: the ref holds no ledger.
-    fn copy_of(&self, reference: &str) -> Option<String> {
+    fn local_copy(&self, reference: &str) -> Option<String> {
         let name = match reference {
             REFERENCE => "log".to_owned(),
             BRANCH => "state".to_owned(),
@@ -174,28 +174,28 @@ impl Remote<'_> {
     }
 
     /// The remote's ledgers as of the last fetch: [`REFERENCE`] first, those of single clones last.
-    fn held(&self) -> Result<Vec<Held>, Error> {
+    fn remote_refs(&self) -> Result<Vec<RemoteRef>, Error> {
         let references = self.repository.references();
         let mut found = Vec::new();
         for reference in [REFERENCE, BRANCH] {
-            found.extend(self.copy_of(reference).map(|copy| (reference.to_owned(), copy)));
+            found.extend(self.local_copy(reference).map(|copy| (reference.to_owned(), copy)));
         }
         let clones = format!("{COPIES}{}/clones/", self.name);
         let names = references.list(&clones)?.into_iter();
         found.extend(names.map(|copy| (copy.replacen(&clones, CLONES, 1), copy)));
-        let held = found
+        let refs = found
             .into_iter()
-            .map(|(reference, copy)| Ok(references.read(&copy)?.map(|commit| Held { reference, commit })));
-        Ok(held.collect::<Result<Vec<_>, Error>>()?.into_iter().flatten().collect())
+            .map(|(reference, copy)| Ok(references.read(&copy)?.map(|commit| RemoteRef { reference, commit })));
+        Ok(refs.collect::<Result<Vec<_>, Error>>()?.into_iter().flatten().collect())
     }
 
     /// Fetches all the remote's ledger refs. Copies of refs it no longer has are deleted: merge them before.
-    pub(crate) fn fetch(&self) -> Result<Standing, Error> {
-        let mut pauses = FETCH_AGAIN.iter();
+    pub(crate) fn fetch(&self) -> Result<Difference, Error> {
+        let mut pauses = FETCH_RETRIES.iter();
         loop {
             match self.fetch_once() {
-                Ok(()) => return self.standing(),
-                Err(error) => match pauses.next().filter(|_| is_passing(&error)) {
+                Ok(()) => return self.difference(),
+                Err(error) => match pauses.next().filter(|_| is_transient(&error)) {
                     Some(pause) => thread::sleep(Duration::from_millis(*pause)),
                     None => return Err(error),
                 },
@@ -205,16 +205,16 @@ impl Remote<'_> {
 
     fn fetch_once(&self) -> Result<(), Error> {
         let there = self.list()?;
-        let here = self.held()?;
-        for gone in here.iter().filter(|held| !there.contains_key(&held.reference)) {
-            self.forget(gone)?;
+        let here = self.remote_refs()?;
+        for deleted in here.iter().filter(|remote_ref| !there.contains_key(&remote_ref.reference)) {
+            self.forget(deleted)?;
         }
         let is_known = |reference: &String, commit: &ObjectId| {
-            here.iter().any(|held| held.reference == *reference && held.commit == *commit)
+            here.iter().any(|remote_ref| remote_ref.reference == *reference && remote_ref.commit == *commit)
         };
         let new: Vec<&String> =
             there.iter().filter(|(reference, commit)| !is_known(reference, commit)).map(|(name, _)| name).collect();
-        let refspec = |reference: &String| Some(format!("+{reference}:{}", self.copy_of(reference)?));
+        let refspec = |reference: &String| Some(format!("+{reference}:{}", self.local_copy(reference)?));
         let (clones, shared): (Vec<&String>, Vec<&String>) = new.into_iter().partition(|name| name.starts_with(CLONES));
         let mut refspecs: Vec<String> = shared.into_iter().filter_map(refspec).collect();
         if !clones.is_empty() {
@@ -247,7 +247,7 @@ impl Remote<'_> {
         let listed = call.succeed()?.text();
         let lines = listed.lines().filter_map(|line| line.split_once('\t'));
         // The patterns also match the ends of other names.
-        let lines = lines.filter(|(_, reference)| self.copy_of(reference).is_some());
+        let lines = lines.filter(|(_, reference)| self.local_copy(reference).is_some());
         Ok(lines
             .filter_map(|(id, reference)| {
                 Some((reference.to_owned(), parse_id(id.as_bytes(), self.repository.hash())?))
@@ -255,14 +255,18 @@ impl Remote<'_> {
             .collect())
     }
 
-    fn forget(&self, held: &Held) -> Result<(), Error> {
-        let Some(copy) = self.copy_of(&held.reference) else { return Ok(()) };
-        self.repository.call(&["update-ref", "-d", &copy, &held.commit.to_string()]).succeed().map(drop)
+    fn forget(&self, remote_ref: &RemoteRef) -> Result<(), Error> {
+        let Some(copy) = self.local_copy(&remote_ref.reference) else { return Ok(()) };
+        self.repository.call(&["update-ref", "-d", &copy, &remote_ref.commit.to_string()]).succeed().map(drop)
     }
 
     /// The result of the last [`Self::fetch`].
     pub(crate) fn tips(&self) -> Result<Vec<String>, Error> {
-        Ok(self.held()?.into_iter().map(|held| format!("{} {}", held.commit, held.reference)).collect())
+        Ok(self
+            .remote_refs()?
+            .into_iter()
+            .map(|remote_ref| format!("{} {}", remote_ref.commit, remote_ref.reference))
+            .collect())
     }
 
     fn tip(&self) -> Result<Option<ObjectId>, Error> {
@@ -270,30 +274,30 @@ impl Remote<'_> {
     }
 
     /// How our ledger differs from the remote's, as of the last fetch.
-    pub(crate) fn standing(&self) -> Result<Standing, Error> {
+    pub(crate) fn difference(&self) -> Result<Difference, Error> {
         let store = self.repository.ledger_objects();
-        let reader = Reader::new(&store, self.repository.damage());
-        let commits: Vec<ObjectId> = self.held()?.into_iter().map(|held| held.commit).collect();
+        let reader = TreeReader::new(&store, self.repository.damage());
+        let commits: Vec<ObjectId> = self.remote_refs()?.into_iter().map(|remote_ref| remote_ref.commit).collect();
         let theirs = readable_trees(&store, &commits)?;
         let ours = self.tip()?.map(|tip| store.tree_of(&tip)).transpose()?;
         let to_send = ours.map_or(Ok(0), |ours| count_missing(&reader, ours, &theirs))?;
         // Count entries that several of their ledgers have once.
         let mut known: Vec<ObjectId> = ours.into_iter().collect();
-        let mut to_take = 0;
+        let mut to_receive = 0;
         for theirs in theirs {
-            to_take += count_missing(&reader, theirs, &known)?;
+            to_receive += count_missing(&reader, theirs, &known)?;
             known.push(theirs);
         }
-        Ok(Standing { to_send, to_take })
+        Ok(Difference { to_send, to_receive })
     }
 
     fn call(&self, arguments: &[&str]) -> Call {
-        self.repository.call(arguments).patience(PATIENCE)
+        self.repository.call(arguments).timeout(TIMEOUT)
     }
 }
 
 /// Whether a fetch failed for a temporary reason: another git moves the same refs, or a ref was deleted after listing.
-fn is_passing(error: &Error) -> bool {
+fn is_transient(error: &Error) -> bool {
     let passing = ["cannot lock ref", "Unable to create", "couldn't find remote ref", "unable to update"];
     matches!(error, Error::Program { message, .. } if passing.iter().any(|cause| message.contains(cause)))
 }

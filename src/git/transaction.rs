@@ -21,7 +21,7 @@ use super::{
     checkout::{Entry, Staged},
     disk,
     error::Error,
-    intent::{Contents, Intent, Planned, RawPath, Turn, Version},
+    intent::{Contents, Intent, Planned, RawPath, Version, WorkTreeLock},
     objects::{Sharing, identify},
     repository::Repository,
     staging,
@@ -29,13 +29,13 @@ use super::{
 };
 
 /// How long we wait for another git that started changing the index at the same time.
-const OTHERS_PATIENCE: Duration = Duration::from_secs(2);
+const INDEX_TIMEOUT: Duration = Duration::from_secs(2);
 
 /// How long nothing must change before we assume that no other git is running.
-const STILL: Duration = Duration::from_millis(50);
+const QUIET_PERIOD: Duration = Duration::from_millis(50);
 
 /// How often we settle at most, if others never stop making changes.
-const MOST_SETTLINGS: usize = 20;
+const MAX_ROUNDS: usize = 20;
 
 /// An intent that is on disk. Without [`Self::end`], it stays there for the next command.
 pub(super) struct Transaction<'a> {
@@ -44,7 +44,7 @@ pub(super) struct Transaction<'a> {
     contents: Contents,
     root: PathBuf,
     /// The state of the index after our change.
-    staged: Cell<Option<staging::Identity>>,
+    staged: Cell<Option<staging::IndexStamp>>,
 }
 
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
@@ -60,8 +60,8 @@ pub(crate) type Rewrite<'a> = (&'a str, Option<&'a [u8]>, Option<&'a [u8]>);
 
 /// What exists at a path.
 #[derive(Debug, Eq, PartialEq)]
-enum Seen {
-    Nothing,
+enum FileState {
+    Absent,
     File {
         mode: &'static str,
         work: String,
@@ -74,12 +74,12 @@ impl<'a> Transaction<'a> {
     /// Writes the intent. The caller holds the work tree lock, and earlier intents are settled.
     pub(super) fn begin(
         repository: &'a Repository,
-        _turn: &Turn,
+        _turn: &WorkTreeLock,
         root: &Path,
         mut intent: Intent,
         contents: Contents,
     ) -> Result<Self, Error> {
-        sweep(repository)?;
+        remove_stale_drafts(repository)?;
         let mut folders: Vec<PathBuf> = Vec::new();
         for file in intent.files.iter().filter(|file| file.old.is_none()) {
             let path = file.path.path();
@@ -94,7 +94,7 @@ impl<'a> Transaction<'a> {
     }
 
     /// The unfinished transaction of an interrupted command.
-    pub(super) fn left_behind(repository: &'a Repository) -> Result<Option<Self>, Error> {
+    pub(super) fn unfinished(repository: &'a Repository) -> Result<Option<Self>, Error> {
         let Some((intent, contents)) = Intent::read(repository)? else { return Ok(None) };
         let root = match (&intent.root, repository.work_dir()) {
             (Some(root), _) => root.path(),
@@ -107,25 +107,32 @@ impl<'a> Transaction<'a> {
     /// Switches work tree and index to the new version. User files in the way stay, and are returned.
     pub(super) fn carry_out(&self) -> Result<Vec<String>, Error> {
         let sides = vec![Side::New; self.intent.files.len()];
-        let left = self.bring(&sides)?;
+        let left = self.switch_files(&sides)?;
         self.stage(&sides)?;
-        self.staged.set(staging::identity(self.repository));
+        self.staged.set(staging::stamp(self.repository));
         Ok(left)
     }
 
     /// Whether branch, index and work tree are still as we left them, after waiting for other gits to release the
     /// index.
-    pub(super) fn is_undisturbed(&self, branch: &str) -> Result<bool, Error> {
-        staging::await_others(self.repository, OTHERS_PATIENCE);
+    pub(super) fn is_intact(&self, branch: &str) -> Result<bool, Error> {
+        staging::wait_for_lock(self.repository, INDEX_TIMEOUT);
         // A concurrent `git stash` or `git reset` may have restored the old version.
-        let is_brought = |file: &Planned| {
-            let seen = self.seen_at(file)?;
-            Ok(!self.is(&seen, &file.old) && (seen != Seen::Nothing || file.new.is_none()))
+        let is_switched = |file: &Planned| {
+            let state = self.state_of(file)?;
+            Ok(!self.matches(&state, &file.old) && (state != FileState::Absent || file.new.is_none()))
         };
         Ok(self.repository.head()?.branch.as_deref() == Some(branch)
-            && staging::identity(self.repository) == self.staged.get()
+            && staging::stamp(self.repository) == self.staged.get()
             && self.sides()?.iter().all(|side| *side == Side::New)
-            && self.intent.files.iter().map(is_brought).collect::<Result<Vec<bool>, Error>>()?.into_iter().all(|is| is))
+            && self
+                .intent
+                .files
+                .iter()
+                .map(is_switched)
+                .collect::<Result<Vec<bool>, Error>>()?
+                .into_iter()
+                .all(|is| is))
     }
 
     /// The target folder, if it is not the work tree and no longer exists: we do not recreate it.
@@ -136,12 +143,12 @@ impl<'a> Transaction<'a> {
     /// Switches work tree and index to the version in the checked-out commit; if only the work tree is to change, to
     /// the new version. Returns the user's files that were left alone.
     pub(super) fn settle(&self) -> Result<Vec<String>, Error> {
-        staging::remove_dead_lock(self.repository, &self.draft())?;
+        staging::remove_stale_lock(self.repository, &self.draft())?;
         self.remove_dead_branch_lock()?;
         let sides = self.sides()?;
-        let left = self.bring(&sides)?;
+        let left = self.switch_files(&sides)?;
         self.stage(&sides)?;
-        self.clear_asides()?;
+        self.remove_temporaries()?;
         if sides.contains(&Side::Old) {
             for folder in self.intent.folders.iter().rev() {
                 disk::remove_empty_folder(&self.root.join(folder.path()));
@@ -159,7 +166,7 @@ impl<'a> Transaction<'a> {
         let head = self.repository.head()?.commit.map(|commit| self.repository.parse_commit(&commit)).transpose()?;
         let mut tree = head.map(|head| store.tree_of(&head)).transpose()?.map(|tree| store.finder(tree));
         let side = |file: &Planned| {
-            let held = tree.as_mut().map(|tree| tree.find(&file.path.shown())).transpose()?.flatten();
+            let held = tree.as_mut().map(|tree| tree.find(&file.path.display())).transpose()?.flatten();
             let held = held.map(|(mode, id)| (mode.kind() == EntryKind::Blob, id.to_string()));
             let is = |version: &Option<Version>| match (&held, version) {
                 (None, None) => true,
@@ -177,14 +184,14 @@ impl<'a> Transaction<'a> {
 
     /// Settles until nothing else changes: a `git switch` or `git merge` that began before our commit changes the
     /// index, and then HEAD, as if our commit did not exist.
-    pub(super) fn settle_beside_others(&self) -> Result<(), Error> {
-        for _ in 0..MOST_SETTLINGS {
+    pub(super) fn settle_until_stable(&self) -> Result<(), Error> {
+        for _ in 0..MAX_ROUNDS {
             let head = self.repository.head()?;
             self.settle()?;
-            let index = staging::identity(self.repository);
-            thread::sleep(STILL);
-            staging::await_others(self.repository, OTHERS_PATIENCE);
-            if self.repository.head()? == head && staging::identity(self.repository) == index {
+            let index = staging::stamp(self.repository);
+            thread::sleep(QUIET_PERIOD);
+            staging::wait_for_lock(self.repository, INDEX_TIMEOUT);
+            if self.repository.head()? == head && staging::stamp(self.repository) == index {
                 break;
             }
         }
@@ -193,7 +200,7 @@ impl<'a> Transaction<'a> {
 
     /// Ends the transaction: removes the temporary files, then the intent.
     pub(super) fn end(self) -> Result<(), Error> {
-        self.clear_asides()?;
+        self.remove_temporaries()?;
         for name in [self.draft(), self.draft().with_extension("lock")] {
             disk::remove(&name).map_err(Error::io("remove", &name))?;
         }
@@ -208,11 +215,11 @@ impl<'a> Transaction<'a> {
         }
     }
 
-    fn bring(&self, sides: &[Side]) -> Result<Vec<String>, Error> {
+    fn switch_files(&self, sides: &[Side]) -> Result<Vec<String>, Error> {
         let (mut left, mut folders) = (Vec::new(), BTreeSet::new());
         for (number, (file, side)) in self.intent.files.iter().zip(sides).enumerate() {
-            if !self.bring_file(number, file, *side, &mut folders)? {
-                left.push(file.path.shown());
+            if !self.switch_file(number, file, *side, &mut folders)? {
+                left.push(file.path.display());
             }
         }
         // Flush before the branch moves or the intent is removed; each folder once, since a flush costs about as much
@@ -222,26 +229,26 @@ impl<'a> Transaction<'a> {
     }
 
     /// False: the user has something there, and it stays. Adds the folders to flush to `folders`.
-    fn bring_file(
+    fn switch_file(
         &self,
         number: usize,
         file: &Planned,
         side: Side,
         folders: &mut BTreeSet<PathBuf>,
     ) -> Result<bool, Error> {
-        let place = self.root.join(file.path.path());
-        let fresh = self.beside(&place, number, "tmp");
+        let target = self.root.join(file.path.path());
+        let fresh = self.temporary_path(&target, number, "tmp");
         disk::remove(&fresh).map_err(Error::io("remove", &fresh))?;
-        let now = self.seen_at(file)?;
+        let now = self.state_of(file)?;
         let mut is_moved = false;
         for (name, version) in [("old", &file.old), ("new", &file.new)] {
-            let aside = self.beside(&place, number, name);
-            match self.seen(&aside)? {
-                Seen::Nothing => continue,
-                kept if self.is(&kept, version) => is_moved = true,
+            let aside = self.temporary_path(&target, number, name);
+            match self.state_at(&aside)? {
+                FileState::Absent => continue,
+                existing if self.matches(&existing, version) => is_moved = true,
                 // Somebody wrote to the file while it was moved aside.
-                _ if now == Seen::Nothing => {
-                    disk::rename_new(&aside, &place).map_err(Error::io("put back", &place))?;
+                _ if now == FileState::Absent => {
+                    disk::rename_new(&aside, &target).map_err(Error::io("put back", &target))?;
                     return Ok(false);
                 }
                 _ => return Ok(false),
@@ -250,59 +257,59 @@ impl<'a> Transaction<'a> {
         let (from, to) = match side {
             Side::New => (&file.old, &file.new),
             Side::Old => (&file.new, &file.old),
-            Side::Neither if is_moved && now == Seen::Nothing => (&None, &file.old),
+            Side::Neither if is_moved && now == FileState::Absent => (&None, &file.old),
             Side::Neither => return Ok(true),
         };
-        if self.is(&now, to) {
+        if self.matches(&now, to) {
             return Ok(true);
         }
-        let from = if self.is(&now, from) {
+        let from = if self.matches(&now, from) {
             from.as_ref()
-        } else if now == Seen::Nothing && is_moved {
+        } else if now == FileState::Absent && is_moved {
             None
         } else {
             // A missing file cannot be lost: a sparse checkout omits it, or the user removed it.
-            return Ok(now == Seen::Nothing);
+            return Ok(now == FileState::Absent);
         };
-        folders.insert(place.parent().unwrap_or(&self.root).to_owned());
+        folders.insert(target.parent().unwrap_or(&self.root).to_owned());
         self.swap(number, file, from, to.as_ref())
     }
 
     /// Replaces one version with another. False: something else is there, and stays.
     fn swap(&self, number: usize, file: &Planned, from: Option<&Version>, to: Option<&Version>) -> Result<bool, Error> {
-        let place = self.root.join(file.path.path());
+        let target = self.root.join(file.path.path());
         let name = |version: Option<&Version>| if version == file.old.as_ref() { "old" } else { "new" };
         if from.is_some() {
-            let aside = self.beside(&place, number, name(from));
-            disk::rename(&place, &aside).map_err(Error::io("move", &place))?;
+            let aside = self.temporary_path(&target, number, name(from));
+            disk::rename(&target, &aside).map_err(Error::io("move", &target))?;
             // Check it after the move, when nobody opens it by its name any more.
-            let moved = self.seen(&aside)?;
-            if !from.is_some_and(|from| self.is(&moved, &Some(from.clone()))) {
-                disk::rename_new(&aside, &place).map_err(Error::io("put back", &place))?;
+            let moved = self.state_at(&aside)?;
+            if !from.is_some_and(|from| self.matches(&moved, &Some(from.clone()))) {
+                disk::rename_new(&aside, &target).map_err(Error::io("put back", &target))?;
                 return Ok(false);
             }
         }
         let Some(version) = to else { return Ok(true) };
-        let kept = self.beside(&place, number, name(to));
-        let ready = match self.is(&self.seen(&kept)?, &Some(version.clone())) {
-            true => kept,
-            false => self.write_beside(number, &place, version)?,
+        let existing = self.temporary_path(&target, number, name(to));
+        let ready = match self.matches(&self.state_at(&existing)?, &Some(version.clone())) {
+            true => existing,
+            false => self.write_temporary(number, &target, version)?,
         };
-        match disk::rename_new(&ready, &place) {
+        match disk::rename_new(&ready, &target) {
             // The user has just created it.
             Err(cause) if cause.kind() == io::ErrorKind::AlreadyExists => return Ok(false),
-            answer => answer.map_err(Error::io("write", &place))?,
+            answer => answer.map_err(Error::io("write", &target))?,
         }
         Ok(true)
     }
 
-    fn write_beside(&self, number: usize, place: &Path, version: &Version) -> Result<PathBuf, Error> {
-        let folder = place.parent().unwrap_or(&self.root);
+    fn write_temporary(&self, number: usize, target: &Path, version: &Version) -> Result<PathBuf, Error> {
+        let folder = target.parent().unwrap_or(&self.root);
         let missing: Vec<_> = folder.ancestors().take_while(|folder| !folder.exists()).collect();
         for folder in missing.into_iter().rev() {
             disk::make_folder(folder, Sharing::Umask).map_err(Error::io("create", folder))?;
         }
-        let fresh = self.beside(place, number, "tmp");
+        let fresh = self.temporary_path(target, number, "tmp");
         let bytes = self.content(&version.work)?;
         let written = match version.mode.as_str() {
             LINK => disk::symlink(&bytes, &fresh),
@@ -314,20 +321,20 @@ impl<'a> Transaction<'a> {
                 disk::flush(&file, &fresh)
             }),
         };
-        written.map_err(Error::io("write", place))?;
+        written.map_err(Error::io("write", target))?;
         Ok(fresh)
     }
 
     /// Removes the files moved aside, if they are versions we know.
-    fn clear_asides(&self) -> Result<(), Error> {
+    fn remove_temporaries(&self) -> Result<(), Error> {
         for (number, file) in self.intent.files.iter().enumerate() {
-            let place = self.root.join(file.path.path());
-            let fresh = self.beside(&place, number, "tmp");
+            let target = self.root.join(file.path.path());
+            let fresh = self.temporary_path(&target, number, "tmp");
             disk::remove(&fresh).map_err(Error::io("remove", &fresh))?;
             for (name, version) in [("old", &file.old), ("new", &file.new)] {
-                let aside = self.beside(&place, number, name);
-                let kept = self.seen(&aside)?;
-                if kept != Seen::Nothing && self.is(&kept, version) {
+                let aside = self.temporary_path(&target, number, name);
+                let existing = self.state_at(&aside)?;
+                if existing != FileState::Absent && self.matches(&existing, version) {
                     disk::remove(&aside).map_err(Error::io("remove", &aside))?;
                 }
             }
@@ -340,7 +347,7 @@ impl<'a> Transaction<'a> {
         if self.intent.commit.is_none() {
             return Ok(());
         }
-        let paths: Vec<String> = self.intent.shown_paths();
+        let paths: Vec<String> = self.intent.display_paths();
         let staged = Staged::read(self.repository, &paths.iter().map(String::as_str).collect::<Vec<_>>())?;
         let (mut changes, mut refreshed, mut hidden) = (Vec::new(), Vec::new(), Vec::new());
         for ((file, side), path) in self.intent.files.iter().zip(sides).zip(&paths) {
@@ -365,30 +372,30 @@ impl<'a> Transaction<'a> {
                 }
             }
         }
-        staging::change(self.repository, &self.draft(), &changes, &refreshed, &hidden)
+        staging::update_index(self.repository, &self.draft(), &changes, &refreshed, &hidden)
     }
 
     fn draft(&self) -> PathBuf {
-        self.repository.begun_folder().join(format!("index-{}", self.intent.token))
+        self.repository.state_folder().join(format!("index-{}", self.intent.token))
     }
 
     /// The temporary path of a file being written or moved: out of reach of `git add`, if that is on the same file
     /// system.
-    fn beside(&self, place: &Path, number: usize, name: &str) -> PathBuf {
-        let (folder, token) = (self.repository.begun_folder(), &self.intent.token);
-        let parent = place.ancestors().skip(1).find(|above| above.is_dir());
-        match parent.is_some_and(|parent| is_like(parent, &folder)) {
+    fn temporary_path(&self, target: &Path, number: usize, name: &str) -> PathBuf {
+        let (folder, token) = (self.repository.state_folder(), &self.intent.token);
+        let parent = target.ancestors().skip(1).find(|above| above.is_dir());
+        match parent.is_some_and(|parent| can_move_between(parent, &folder)) {
             true => folder.join(format!("file-{token}-{number}.{name}")),
-            false => place.with_file_name(format!(".squad-{token}-{number}.{name}")),
+            false => target.with_file_name(format!(".squad-{token}-{number}.{name}")),
         }
     }
 
-    fn is(&self, seen: &Seen, version: &Option<Version>) -> bool {
-        match (seen, version) {
-            (Seen::Nothing, None) => true,
-            (Seen::File { mode, work }, Some(version)) => {
-                let counts = self.repository.tracks_modes();
-                *work == version.work && (!counts || *mode == version.mode)
+    fn matches(&self, state: &FileState, version: &Option<Version>) -> bool {
+        match (state, version) {
+            (FileState::Absent, None) => true,
+            (FileState::File { mode, work }, Some(version)) => {
+                let tracks_modes = self.repository.tracks_modes();
+                *work == version.work && (!tracks_modes || *mode == version.mode)
             }
             _ => false,
         }
@@ -396,37 +403,37 @@ impl<'a> Transaction<'a> {
 
     /// What exists at a file's path. Checks every folder on the way: a link could lead out of the root, and a nested
     /// repository has its own history.
-    fn seen_at(&self, file: &Planned) -> Result<Seen, Error> {
+    fn state_of(&self, file: &Planned) -> Result<FileState, Error> {
         let path = file.path.path();
-        let mut place = self.root.clone();
+        let mut target = self.root.clone();
         for part in path.parent().into_iter().flat_map(Path::components) {
-            place.push(part);
-            match fs::symlink_metadata(&place) {
-                Err(cause) if cause.kind() == io::ErrorKind::NotFound => return Ok(Seen::Nothing),
-                Err(cause) => return Err(Error::io("look at", &place)(cause)),
-                Ok(metadata) if !metadata.is_dir() || place.join(".git").exists() => return Ok(Seen::Other),
+            target.push(part);
+            match fs::symlink_metadata(&target) {
+                Err(cause) if cause.kind() == io::ErrorKind::NotFound => return Ok(FileState::Absent),
+                Err(cause) => return Err(Error::io("look at", &target)(cause)),
+                Ok(metadata) if !metadata.is_dir() || target.join(".git").exists() => return Ok(FileState::Other),
                 Ok(_) => {}
             }
         }
-        self.seen(&self.root.join(path))
+        self.state_at(&self.root.join(path))
     }
 
-    fn seen(&self, place: &Path) -> Result<Seen, Error> {
-        let metadata = match fs::symlink_metadata(place) {
+    fn state_at(&self, target: &Path) -> Result<FileState, Error> {
+        let metadata = match fs::symlink_metadata(target) {
             Err(cause) if matches!(cause.kind(), io::ErrorKind::NotFound | io::ErrorKind::NotADirectory) => {
-                return Ok(Seen::Nothing);
+                return Ok(FileState::Absent);
             }
-            answer => answer.map_err(Error::io("look at", place))?,
+            answer => answer.map_err(Error::io("look at", target))?,
         };
         let (mode, bytes) = if metadata.is_symlink() {
-            (LINK, fs::read_link(place).map(|target| target.into_os_string().into_encoded_bytes()))
+            (LINK, fs::read_link(target).map(|target| target.into_os_string().into_encoded_bytes()))
         } else if metadata.is_file() {
-            (mode_of(&metadata), fs::read(place))
+            (mode_of(&metadata), fs::read(target))
         } else {
-            return Ok(Seen::Other);
+            return Ok(FileState::Other);
         };
-        let bytes = bytes.map_err(Error::io("read", place))?;
-        Ok(Seen::File { mode, work: self.id(&bytes)? })
+        let bytes = bytes.map_err(Error::io("read", target))?;
+        Ok(FileState::File { mode, work: self.id(&bytes)? })
     }
 
     fn id(&self, bytes: &[u8]) -> Result<String, Error> {
@@ -476,12 +483,12 @@ impl Repository {
             Ok(Planned { path: RawPath::Text((*path).to_owned()), old, new })
         });
         let planned = planned.collect::<Result<Vec<_>, Error>>()?;
-        place(self, command, root, planned, contents)
+        write_files(self, command, root, planned, contents)
     }
 }
 
 /// Writes files to a work tree or another folder only. Returns those the user has just changed, which were left alone.
-pub(super) fn place(
+pub(super) fn write_files(
     repository: &Repository,
     command: &str,
     root: &Path,
@@ -491,13 +498,13 @@ pub(super) fn place(
     if files.is_empty() {
         return Ok(Vec::new());
     }
-    let turn = repository.turn()?;
+    let lock = repository.lock_work_tree()?;
     if let Some((Intent { command, .. }, _)) = Intent::read(repository)? {
         return Err(Error::Begun { command });
     }
     let elsewhere = Some(root).filter(|root| repository.work_dir() != Some(root));
     let intent = Intent::new(command, None, elsewhere, files);
-    let transaction = Transaction::begin(repository, &turn, root, intent, contents)?;
+    let transaction = Transaction::begin(repository, &lock, root, intent, contents)?;
     let left = transaction.carry_out()?;
     transaction.end()?;
     Ok(left)
@@ -507,8 +514,8 @@ pub(super) const LINK: &str = "120000";
 pub(super) const PROGRAM: &str = "100755";
 
 /// Removes the drafts of dead commands.
-fn sweep(repository: &Repository) -> Result<(), Error> {
-    for entry in fs::read_dir(repository.begun_folder()).into_iter().flatten().flatten() {
+fn remove_stale_drafts(repository: &Repository) -> Result<(), Error> {
+    for entry in fs::read_dir(repository.state_folder()).into_iter().flatten().flatten() {
         let name = entry.file_name();
         if name.to_str().is_some_and(|name| name.starts_with("index-") || name.starts_with("intent-")) {
             disk::remove(&entry.path()).map_err(Error::io("remove", entry.path()))?;
@@ -519,7 +526,7 @@ fn sweep(repository: &Repository) -> Result<(), Error> {
 
 /// Whether a file can be renamed between the folders and gets the same group in either.
 #[cfg(unix)]
-fn is_like(folder: &Path, other: &Path) -> bool {
+fn can_move_between(folder: &Path, other: &Path) -> bool {
     use std::os::unix::fs::MetadataExt;
     const HANDS_ITS_GROUP_DOWN: u32 = 0o2000;
     let facts = |path| fs::metadata(path).map(|facts| (facts.dev(), facts.mode() & HANDS_ITS_GROUP_DOWN)).ok();
@@ -527,7 +534,7 @@ fn is_like(folder: &Path, other: &Path) -> bool {
 }
 
 #[cfg(not(unix))]
-fn is_like(_folder: &Path, _other: &Path) -> bool {
+fn can_move_between(_folder: &Path, _other: &Path) -> bool {
     false
 }
 

@@ -15,32 +15,32 @@ use gix::{
     odb::pack::cache::lru::MemoryCappedHashmap,
 };
 
-use super::{error::Error, objects::NewObjects, recent::Recent, references::parse_id, second_copy};
+use super::{error::Error, objects::NewObjects, recent::RecentObjects, references::parse_id, second_copy};
 
 /// Bytes of pack objects to cache: the next object may be a delta against one of them.
-const RECENT: usize = 2 << 20;
+const PACK_CACHE_SIZE: usize = 2 << 20;
 
 /// Size limit for ledger objects, in bytes.
-const LARGEST: u64 = 64 << 20;
+const MAX_OBJECT_SIZE: u64 = 64 << 20;
 
 /// Milliseconds to wait before reopening the object database and retrying a lookup that failed. The object may exist
 /// all the same: in a pack that a fold added after the database was opened, when gix has no slot left after 32 others;
 /// or gix sees a loose object, gc packs it and removes the file, and gix does not look elsewhere (gix-odb 0.87,
 /// `try_find`).
-const LOOK_AGAIN: [u64; 8] = [0, 0, 1, 2, 4, 8, 16, 32];
+const RETRY_DELAYS: [u64; 8] = [0, 0, 1, 2, 4, 8, 16, 32];
 
 /// The current object database. Reopened when an object is not found.
 pub(super) struct ObjectStore {
     directory: PathBuf,
     hash: hash::Kind,
-    recent: Recent,
+    recent: RecentObjects,
     /// Opened on the first lookup that is not cached in `recent`.
     handle: RefCell<Option<gix::odb::Handle>>,
     buffer: RefCell<Vec<u8>>,
     /// A lookup failed after all retries: later ones retry once, without waiting.
-    is_lossy: Cell<bool>,
+    has_failed_lookup: Cell<bool>,
     /// Size limit in bytes for objects that are read; `None`: no limit.
-    most: Option<u64>,
+    size_limit: Option<u64>,
 }
 
 pub(super) struct Finder<'a> {
@@ -71,20 +71,20 @@ impl Finder<'_> {
 }
 
 impl ObjectStore {
-    pub(super) fn new(directory: &Path, hash: hash::Kind, recent: Recent) -> Self {
-        let (handle, buffer, is_lossy) = (RefCell::default(), RefCell::default(), Cell::default());
-        Self { directory: directory.to_owned(), hash, recent, handle, buffer, is_lossy, most: None }
+    pub(super) fn new(directory: &Path, hash: hash::Kind, recent: RecentObjects) -> Self {
+        let (handle, buffer, has_failed_lookup) = (RefCell::default(), RefCell::default(), Cell::default());
+        Self { directory: directory.to_owned(), hash, recent, handle, buffer, has_failed_lookup, size_limit: None }
     }
 
     /// Adds a size limit, for reading untrusted objects: a few compressed bytes can inflate to any size.
-    pub(super) fn of_limited_objects(self) -> Self {
-        Self { most: Some(LARGEST), ..self }
+    pub(super) fn with_size_limit(self) -> Self {
+        Self { size_limit: Some(MAX_OBJECT_SIZE), ..self }
     }
 
     pub(super) fn open(&self) -> Result<gix::odb::Handle, Error> {
         let mut handle = gix::odb::at(&self.directory, self.hash).map_err(Error::io("open", &self.directory))?;
         // Pack entries are deltas in chains of up to 50.
-        handle.set_pack_cache(|| Box::new(MemoryCappedHashmap::new(RECENT)));
+        handle.set_pack_cache(|| Box::new(MemoryCappedHashmap::new(PACK_CACHE_SIZE)));
         Ok(handle)
     }
 
@@ -109,19 +109,22 @@ impl ObjectStore {
         }
         let (mut buffer, mut handle) = (self.buffer.borrow_mut(), self.handle.borrow_mut());
         // Retry at least once: all packs from the time of opening may have been folded.
-        let attempts = if self.is_lossy.get() { 1 } else { LOOK_AGAIN.len() };
-        let mut pauses = LOOK_AGAIN[..attempts].iter();
+        let attempts = if self.has_failed_lookup.get() { 1 } else { RETRY_DELAYS.len() };
+        let mut pauses = RETRY_DELAYS[..attempts].iter();
         loop {
             let opened = match handle.take() {
                 Some(opened) => opened,
                 None => self.open()?,
             };
             let opened = handle.insert(opened);
-            if let Some(most) = self.most
+            if let Some(size_limit) = self.size_limit
                 && let Ok(Some(header)) = opened.try_header(id)
-                && header.size > most
+                && header.size > size_limit
             {
-                return Err(damaged(format!("{kind} {id} has {} bytes, and squad reads up to {most}", header.size)));
+                return Err(damaged(format!(
+                    "{kind} {id} has {} bytes, and squad reads up to {size_limit}",
+                    header.size
+                )));
             }
             let (what, is_broken) = match opened.try_find(id, &mut buffer) {
                 Ok(Some(object)) => return read(object.kind, object.data),
@@ -132,8 +135,8 @@ impl ObjectStore {
                 if is_broken && let Some((found, bytes)) = second_copy::find(&self.directory, self.hash, id) {
                     return read(found, &bytes);
                 }
-                self.insist_on_access(id)?;
-                self.is_lossy.set(true);
+                self.check_access(id)?;
+                self.has_failed_lookup.set(true);
                 return Err(damaged(what));
             };
             thread::sleep(Duration::from_millis(*pause));
@@ -142,14 +145,14 @@ impl ObjectStore {
     }
 
     /// Fails on missing read permission, so that such an object is not taken for lost.
-    fn insist_on_access(&self, id: &gix::oid) -> Result<(), Error> {
+    fn check_access(&self, id: &gix::oid) -> Result<(), Error> {
         let folder = self.directory.join("pack");
         let packs = fs::read_dir(&folder).map(|packs| packs.flatten().map(|file| file.path()).collect());
-        let packs: Vec<PathBuf> = packs.or_else(forbidden).map_err(Error::io("read", folder))?;
+        let packs: Vec<PathBuf> = packs.or_else(only_permission_denied).map_err(Error::io("read", folder))?;
         let hex = id.to_string();
         let loose = [self.directory.join(&hex[..2]), self.directory.join(&hex[..2]).join(&hex[2..])];
         for path in loose.into_iter().chain(packs) {
-            fs::File::open(&path).map(drop).or_else(forbidden).map_err(Error::io("read", path))?;
+            fs::File::open(&path).map(drop).or_else(only_permission_denied).map_err(Error::io("read", path))?;
         }
         Ok(())
     }
@@ -247,7 +250,7 @@ impl ObjectStore {
         let mut files = Vec::new();
         for (path, _, link) in links {
             let target = self.blob(&link)?;
-            let Some(target) = std::str::from_utf8(&target).ok().and_then(|target| led_to(&path, target)) else {
+            let Some(target) = std::str::from_utf8(&target).ok().and_then(|target| link_target(&path, target)) else {
                 continue;
             };
             if let Some((mode, file)) = self.find(root, &target)?
@@ -285,12 +288,12 @@ impl ObjectStore {
 }
 
 /// Ignores every error but missing permission.
-fn forbidden<T: Default>(cause: io::Error) -> io::Result<T> {
+fn only_permission_denied<T: Default>(cause: io::Error) -> io::Result<T> {
     if cause.kind() == io::ErrorKind::PermissionDenied { Err(cause) } else { Ok(T::default()) }
 }
 
 /// A link's target as a path from the root of its tree; `None`: it is outside.
-fn led_to(link: &str, target: &str) -> Option<String> {
+fn link_target(link: &str, target: &str) -> Option<String> {
     if target.starts_with('/') {
         return None;
     }
@@ -311,17 +314,17 @@ pub(super) struct TreeEdit<'a> {
     /// By path; the root has the empty path.
     folders: BTreeMap<String, Tree>,
     /// Returns the replacement for a folder that cannot be read. `None`: such a folder is an error.
-    in_place_of: Option<fn(ObjectId) -> Tree>,
+    replacement_for: Option<fn(ObjectId) -> Tree>,
 }
 
 /// The result of inserting a file.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
-pub(super) enum Place {
-    Empty,
+pub(super) enum Insertion {
+    Added,
     /// The same file was already there.
-    Same,
+    Unchanged,
     /// Something else was there, or a file was in place of a folder. The tree is unchanged.
-    Taken,
+    Conflict,
 }
 
 impl<'a> TreeEdit<'a> {
@@ -333,17 +336,17 @@ impl<'a> TreeEdit<'a> {
     pub(super) fn tolerant(
         store: &'a ObjectStore,
         root: Option<ObjectId>,
-        in_place_of: fn(ObjectId) -> Tree,
+        replacement_for: fn(ObjectId) -> Tree,
     ) -> Result<Self, Error> {
-        Self::with(store, root, Some(in_place_of))
+        Self::with(store, root, Some(replacement_for))
     }
 
     fn with(
         store: &'a ObjectStore,
         root: Option<ObjectId>,
-        in_place_of: Option<fn(ObjectId) -> Tree>,
+        replacement_for: Option<fn(ObjectId) -> Tree>,
     ) -> Result<Self, Error> {
-        let mut edit = Self { store, folders: BTreeMap::new(), in_place_of };
+        let mut edit = Self { store, folders: BTreeMap::new(), replacement_for };
         let tree = match root {
             Some(id) => edit.read(id)?,
             None => Tree { entries: Vec::new() },
@@ -353,21 +356,25 @@ impl<'a> TreeEdit<'a> {
     }
 
     fn read(&self, id: ObjectId) -> Result<Tree, Error> {
-        match (self.store.tree(&id), self.in_place_of) {
-            (Err(Error::Object { .. }), Some(in_place_of)) => Ok(in_place_of(id)),
+        match (self.store.tree(&id), self.replacement_for) {
+            (Err(Error::Object { .. }), Some(replacement_for)) => Ok(replacement_for(id)),
             (answer, _) => answer,
         }
     }
 
     /// Inserts a file at a free path.
-    pub(super) fn insert(&mut self, path: &str, blob: ObjectId) -> Result<Place, Error> {
-        let Some((tree, name)) = self.folder_of(path)? else { return Ok(Place::Taken) };
+    pub(super) fn insert(&mut self, path: &str, blob: ObjectId) -> Result<Insertion, Error> {
+        let Some((tree, name)) = self.folder_of(path)? else { return Ok(Insertion::Conflict) };
         if let Some(index) = index_of(tree, name) {
             let entry = &tree.entries[index];
-            return Ok(if entry.mode.is_blob() && entry.oid == blob { Place::Same } else { Place::Taken });
+            return Ok(if entry.mode.is_blob() && entry.oid == blob {
+                Insertion::Unchanged
+            } else {
+                Insertion::Conflict
+            });
         }
-        put(tree, name, tree::EntryKind::Blob, blob);
-        Ok(Place::Empty)
+        set_entry(tree, name, tree::EntryKind::Blob, blob);
+        Ok(Insertion::Added)
     }
 
     /// Whether the path has this file, or no entry for `None`.
@@ -453,13 +460,13 @@ impl<'a> TreeEdit<'a> {
                 continue;
             }
             let id = objects.add(objs::Kind::Tree, bytes)?;
-            put(above, name, tree::EntryKind::Tree, id);
+            set_entry(above, name, tree::EntryKind::Tree, id);
         }
         objects.add(objs::Kind::Tree, Vec::new())
     }
 }
 
-fn put(tree: &mut Tree, name: &str, kind: tree::EntryKind, oid: ObjectId) {
+fn set_entry(tree: &mut Tree, name: &str, kind: tree::EntryKind, oid: ObjectId) {
     match index_of(tree, name) {
         Some(index) => tree.entries[index].oid = oid,
         None => {

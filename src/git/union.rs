@@ -7,22 +7,22 @@ use gix::{ObjectId, objs, objs::Tree, objs::WriteTo, objs::tree};
 
 use super::{
     error::Error,
-    ledger_tree::{DEPTH, Reader, in_place_of, join},
+    ledger_tree::{DEPTH, TreeReader, join, replacement_for},
     objects::NewObjects,
     tree::ObjectStore,
 };
 use crate::model::{Damage, DamageKind};
 
 /// Merges two versions of a scrubbed file. The same for (a, b) and (b, a).
-pub(crate) type Settle<'a> = dyn Fn(&[u8], &[u8]) -> Vec<u8> + 'a;
+pub(crate) type MergeFile<'a> = dyn Fn(&[u8], &[u8]) -> Vec<u8> + 'a;
 
 /// The files that scrubs or repairs changed, which may differ between the trees.
 pub(super) struct Scrubbed<'a> {
     pub(super) paths: BTreeSet<String>,
     /// Entries that were set aside as damaged, by path and object: they stay out, unless one that was unreadable can be
     /// read here.
-    pub(super) gone: &'a [Damage],
-    pub(super) settle: &'a Settle<'a>,
+    pub(super) set_aside: &'a [Damage],
+    pub(super) merge_file: &'a MergeFile<'a>,
 }
 
 /// Adds the trees of the union to `objects` and returns its root. The same for (a, b) and (b, a).
@@ -52,18 +52,18 @@ struct Merge<'a> {
 impl Merge<'_> {
     fn entries(&self, folder: ObjectId) -> Result<Vec<tree::Entry>, Error> {
         match self.store.tree(&folder) {
-            Err(Error::Object { .. }) => Ok(in_place_of(folder).entries),
+            Err(Error::Object { .. }) => Ok(replacement_for(folder).entries),
             tree => Ok(tree?.entries),
         }
     }
 
-    fn is_gone(&self, path: &str, entry: &tree::Entry) -> bool {
+    fn is_set_aside(&self, path: &str, entry: &tree::Entry) -> bool {
         let object = entry.oid.to_string();
-        let mut all = self.scrubbed.gone.iter();
-        all.any(|gone| {
-            gone.path == path
-                && gone.object.as_ref() == Some(&object)
-                && (gone.kind != DamageKind::Unreadable || !self.is_readable(entry))
+        let mut all = self.scrubbed.set_aside.iter();
+        all.any(|damage| {
+            damage.path == path
+                && damage.object.as_ref() == Some(&object)
+                && (damage.kind != DamageKind::Unreadable || !self.is_readable(entry))
         })
     }
 
@@ -75,13 +75,13 @@ impl Merge<'_> {
     }
 
     /// Whether an entry below a folder was set aside.
-    fn is_robbed(&self, folder: &str) -> bool {
-        self.scrubbed.gone.iter().any(|gone| gone.path.starts_with(folder))
+    fn has_removed_below(&self, folder: &str) -> bool {
+        self.scrubbed.set_aside.iter().any(|damage| damage.path.starts_with(folder))
     }
 
     /// Whether the union of two folders is independent of their path.
-    fn is_alike_everywhere(&self, folder: &str) -> bool {
-        if self.is_robbed(folder) {
+    fn is_path_independent(&self, folder: &str) -> bool {
+        if self.has_removed_below(folder) {
             return false;
         }
         let below = self.scrubbed.paths.range(folder.to_owned()..).next();
@@ -89,9 +89,9 @@ impl Merge<'_> {
     }
 
     /// The merge of two versions of a file. One that cannot be read loses.
-    fn settled(&self, one: ObjectId, other: ObjectId, objects: &mut NewObjects) -> Result<ObjectId, Error> {
+    fn merged_file(&self, one: ObjectId, other: ObjectId, objects: &mut NewObjects) -> Result<ObjectId, Error> {
         match (self.store.blob(&one), self.store.blob(&other)) {
-            (Ok(a), Ok(b)) => objects.add(objs::Kind::Blob, (self.scrubbed.settle)(&a, &b)),
+            (Ok(a), Ok(b)) => objects.add(objs::Kind::Blob, (self.scrubbed.merge_file)(&a, &b)),
             (Err(Error::Object { .. }), Ok(_)) => Ok(other),
             (Ok(_) | Err(Error::Object { .. }), Err(Error::Object { .. })) => Ok(one),
             (Err(error), _) | (_, Err(error)) => Err(error),
@@ -110,13 +110,13 @@ fn merge(
         return Ok(one);
     }
     let pair = (one.min(other), one.max(other));
-    let is_known = merging.is_alike_everywhere(folder);
+    let is_known = merging.is_path_independent(folder);
     if let Some(known) = merging.known.borrow().get(&pair).filter(|_| is_known) {
         return Ok(*known);
     }
     let mut entries = merging.entries(one)?;
     entries.extend(merging.entries(other)?);
-    entries.retain(|entry| !merging.is_gone(&format!("{folder}{}", entry.filename), entry));
+    entries.retain(|entry| !merging.is_set_aside(&format!("{folder}{}", entry.filename), entry));
     // By name; for the same name, folders first, then the smaller id.
     entries.sort_by(|a, b| (&a.filename, !a.mode.is_tree(), a.oid).cmp(&(&b.filename, !b.mode.is_tree(), b.oid)));
     entries.dedup_by(|later, earlier| later.filename == earlier.filename && later.oid == earlier.oid);
@@ -132,7 +132,7 @@ fn merge(
                     && entry.mode.is_blob()
                     && merging.scrubbed.paths.contains(&format!("{folder}{}", last.filename)) =>
             {
-                last.oid = merging.settled(last.oid, entry.oid, objects)?;
+                last.oid = merging.merged_file(last.oid, entry.oid, objects)?;
             }
             Some(_) => {
                 entry.filename = format!("{}~{}", entry.filename, entry.oid).into();
@@ -144,7 +144,7 @@ fn merge(
     for entry in merged.iter_mut().filter(|entry| entry.mode.is_tree() && !is_deep) {
         let below = format!("{folder}{}/", entry.filename);
         // Folders that only one side has are filtered too.
-        if merging.is_robbed(&below) && merging.store.tree(&entry.oid).is_ok() {
+        if merging.has_removed_below(&below) && merging.store.tree(&entry.oid).is_ok() {
             entry.oid = merge(merging, &below, entry.oid, merging.store.hash().empty_tree(), objects)?;
         }
     }
@@ -161,21 +161,21 @@ fn merge(
 }
 
 /// How many files below `tree` exist at their path in none of `bases`. Folders that a base also has are not read.
-pub(super) fn count_missing(reader: &Reader<'_>, tree: ObjectId, bases: &[ObjectId]) -> Result<usize, Error> {
+pub(super) fn count_missing(reader: &TreeReader<'_>, tree: ObjectId, bases: &[ObjectId]) -> Result<usize, Error> {
     let mut count = 0;
-    missing(reader, ("", tree), bases, |file| count += usize::from(!file.is_there))?;
+    missing(reader, ("", tree), bases, |file| count += usize::from(!file.is_changed))?;
     Ok(count)
 }
 
 /// A file of a tree that the bases lack.
-pub(super) struct Missing<'a> {
+pub(super) struct MissingFile<'a> {
     folder: &'a str,
     entry: &'a tree::Entry,
     /// Whether a base has a different file at its path.
-    pub(super) is_there: bool,
+    pub(super) is_changed: bool,
 }
 
-impl Missing<'_> {
+impl MissingFile<'_> {
     pub(super) fn path(&self) -> String {
         join(self.folder, &self.entry.filename.to_string())
     }
@@ -188,10 +188,10 @@ impl Missing<'_> {
 /// Passes each file below `tree`, whose path is `name`, that is in none of `bases` to `show`. Folders that a base also
 /// has are not read, and no folder is read twice; unreadable folders are reported.
 pub(super) fn missing(
-    reader: &Reader<'_>,
+    reader: &TreeReader<'_>,
     (name, tree): (&str, ObjectId),
     bases: &[ObjectId],
-    mut show: impl FnMut(&Missing<'_>),
+    mut show: impl FnMut(&MissingFile<'_>),
 ) -> Result<(), Error> {
     let mut pairs = vec![(name.to_owned(), tree, bases.to_vec())];
     let mut seen = HashSet::new();
@@ -208,7 +208,7 @@ pub(super) fn missing(
         }
         for entry in reader.tree(&folder, tree)?.map(|tree| tree.entries).unwrap_or_default() {
             let before = old.get(&entry.filename).map_or(&[][..], Vec::as_slice);
-            let file = Missing { folder: &folder, entry: &entry, is_there: !before.is_empty() };
+            let file = MissingFile { folder: &folder, entry: &entry, is_changed: !before.is_empty() };
             if entry.mode.is_tree() {
                 let before = before.iter().filter(|before| before.mode.is_tree()).map(|before| before.oid);
                 pairs.push((file.path(), entry.oid, before.collect()));

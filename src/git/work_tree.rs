@@ -23,7 +23,7 @@ use super::{
     commit::{self, Identity},
     error::Error,
     objects::NewObjects,
-    pack::Kept,
+    pack::KeptPack,
     quarantine::Quarantine,
     repository::Repository,
     rescue::{BATCH, Index, LARGEST, path_of},
@@ -40,23 +40,23 @@ const SUBJECT: &str = "work tree of run";
 pub(crate) struct WorkTreeSnapshot {
     commit: ObjectId,
     tree: ObjectId,
-    left_out: BTreeMap<String, Unkept>,
+    left_out: BTreeMap<String, Omitted>,
     /// Read back from its commit, so that the omitted files are unknown.
     is_read_back: bool,
 }
 
 /// An omitted file: the reason, and a hash that still detects changes.
 #[derive(Clone, Debug, PartialEq)]
-struct Unkept {
+struct Omitted {
     why: String,
-    looks: blake3::Hash,
+    fingerprint: blake3::Hash,
 }
 
 /// Whether a path of the work tree goes into a snapshot.
-enum Content {
+enum Candidate {
     /// A file that git may add, or no file.
-    Kept,
-    LeftOut(Unkept),
+    Include,
+    Omit(Omitted),
 }
 
 impl WorkTreeSnapshot {
@@ -65,7 +65,7 @@ impl WorkTreeSnapshot {
     }
 
     pub(crate) fn left_out(&self) -> Vec<LeftOut> {
-        self.left_out.iter().map(|(path, unkept)| LeftOut { path: path.clone(), why: unkept.why.clone() }).collect()
+        self.left_out.iter().map(|(path, omitted)| LeftOut { path: path.clone(), why: omitted.why.clone() }).collect()
     }
 }
 
@@ -84,16 +84,18 @@ impl Repository {
         let committed = head.map(|head| self.objects().tree_of(&head)).transpose()?;
         let mut status = Status::of(self)?;
         let quarantine = Quarantine::new(self)?;
-        let (paths, mut left_out) = self.sort_out(&status.changed, &objection);
+        let (paths, mut left_out) = self.select_paths(&status.changed, &objection);
         let (mut edits, mut blobs) = (std::mem::take(&mut status.staged), Vec::new());
         if !paths.is_empty() {
             let mut added = add(self, &quarantine, &status, &paths)?;
             let secrets;
-            (blobs, secrets) = tell_apart(&quarantine, &objection)?;
+            (blobs, secrets) = check_blobs(&quarantine, &objection)?;
             for path in paths {
                 let entry = added.remove(&path).flatten();
                 match entry.and_then(|(_, id)| secrets.get(&id)) {
-                    Some(unkept) => drop(left_out.insert(String::from_utf8_lossy(&path).into_owned(), unkept.clone())),
+                    Some(omitted) => {
+                        drop(left_out.insert(String::from_utf8_lossy(&path).into_owned(), omitted.clone()))
+                    }
                     None => drop(edits.insert(path, entry)),
                 }
             }
@@ -105,7 +107,7 @@ impl Repository {
         }
         let reference = format!("{FOLDER}{run}/{number}");
         if let Some(commit) = head.filter(|_| committed == Some(tree)) {
-            self.ledger().point(&reference, None, commit)?;
+            self.ledger().move_ref(&reference, None, commit)?;
             return Ok(WorkTreeSnapshot { commit, tree, left_out, is_read_back: false });
         }
         let parent = previous.map(|previous| previous.commit).or(head);
@@ -114,7 +116,7 @@ impl Repository {
         let encoded = commit::encode(tree, parent.as_slice(), committer, at, &message);
         let commit = objects.add(objs::Kind::Commit, encoded)?;
         let trees = self.packs().add(&objects)?;
-        self.ledger().point(&reference, None, commit)?;
+        self.ledger().move_ref(&reference, None, commit)?;
         drop((packs, trees));
         Ok(WorkTreeSnapshot { commit, tree, left_out, is_read_back: false })
     }
@@ -172,8 +174,9 @@ impl Repository {
         for path in from.left_out.keys().chain(to.left_out.keys()) {
             // Any stored content of an omitted file is outdated.
             changes.remove(path);
-            let looks = |snapshot: &WorkTreeSnapshot| snapshot.left_out.get(path).map(|unkept| unkept.looks);
-            if !from.is_read_back && looks(from) != looks(to) {
+            let fingerprint =
+                |snapshot: &WorkTreeSnapshot| snapshot.left_out.get(path).map(|omitted| omitted.fingerprint);
+            if !from.is_read_back && fingerprint(from) != fingerprint(to) {
                 let change = Change { path: path.clone(), added: None, removed: None, by: Vec::new() };
                 changes.insert(path.clone(), change);
             }
@@ -189,7 +192,7 @@ impl Repository {
         let unwanted: Vec<String> =
             references.into_iter().filter(|name| run_of(name).is_some_and(|run| !is_wanted(&run))).collect();
         if !unwanted.is_empty() {
-            self.remember_old(&self.own_commits(&unwanted)?)?;
+            self.record_replaced(&self.squad_commits(&unwanted)?)?;
             let input: String = unwanted.iter().map(|name| format!("delete {name}\0\0")).collect();
             self.call(&["update-ref", "-z", "--stdin"]).input(input).succeed()?;
         }
@@ -197,7 +200,7 @@ impl Repository {
     }
 
     /// The commits of these snapshots that squad made. A snapshot of a clean work tree is the user's own commit.
-    fn own_commits(&self, references: &[String]) -> Result<Vec<ObjectId>, Error> {
+    fn squad_commits(&self, references: &[String]) -> Result<Vec<ObjectId>, Error> {
         let (store, mut commits) = (self.objects(), Vec::new());
         for reference in references {
             let Some(commit) = self.references().read(reference)? else { continue };
@@ -209,17 +212,17 @@ impl Repository {
     }
 
     /// Separates the paths that git may add from the omitted ones.
-    fn sort_out(
+    fn select_paths(
         &self,
         changed: &BTreeSet<Vec<u8>>,
         objection: &impl Fn(&[u8]) -> Option<String>,
-    ) -> (Vec<Vec<u8>>, BTreeMap<String, Unkept>) {
+    ) -> (Vec<Vec<u8>>, BTreeMap<String, Omitted>) {
         let (mut paths, mut left_out) = (Vec::new(), BTreeMap::new());
         for path in changed {
-            match self.work_dir().map_or(Content::Kept, |root| look(root, path, objection)) {
-                Content::Kept => paths.push(path.clone()),
-                Content::LeftOut(unkept) => {
-                    left_out.insert(String::from_utf8_lossy(path).into_owned(), unkept);
+            match self.work_dir().map_or(Candidate::Include, |root| inspect(root, path, objection)) {
+                Candidate::Include => paths.push(path.clone()),
+                Candidate::Omit(omitted) => {
+                    left_out.insert(String::from_utf8_lossy(path).into_owned(), omitted);
                 }
             }
         }
@@ -262,7 +265,7 @@ impl Repository {
         quarantine: &Quarantine<'_>,
         blobs: Vec<ObjectId>,
         objects: &mut NewObjects,
-    ) -> Result<Vec<Kept>, Error> {
+    ) -> Result<Vec<KeptPack>, Error> {
         let (mut batch, mut packs, mut bytes) = (NewObjects::new(self.hash()), Vec::new(), 0);
         for blob in blobs {
             bytes += quarantine.take(blob, objs::Kind::Blob, &mut batch)?;
@@ -278,15 +281,15 @@ impl Repository {
 
 /// Checks the blobs git made, since they may differ from what we read: a secret was written since, or a filter added
 /// one. Returns the blobs to keep, and the rejected ones.
-fn tell_apart(
+fn check_blobs(
     quarantine: &Quarantine<'_>,
     objection: &impl Fn(&[u8]) -> Option<String>,
-) -> Result<(Vec<ObjectId>, HashMap<ObjectId, Unkept>), Error> {
+) -> Result<(Vec<ObjectId>, HashMap<ObjectId, Omitted>), Error> {
     let (mut clean, mut secrets) = (Vec::new(), HashMap::new());
     for blob in quarantine.loose()? {
         let bytes = quarantine.blob(&blob)?;
         match objection(&bytes) {
-            Some(why) => drop(secrets.insert(blob, Unkept { why, looks: blake3::hash(&bytes) })),
+            Some(why) => drop(secrets.insert(blob, Omitted { why, fingerprint: blake3::hash(&bytes) })),
             None => clean.push(blob),
         }
     }
@@ -323,26 +326,27 @@ fn add(
     Ok(index.entries()?.into_iter().filter_map(entry).collect())
 }
 
-fn look(root: &Path, path: &[u8], objection: &impl Fn(&[u8]) -> Option<String>) -> Content {
-    let left_out = |why: String, looks: &[u8]| Content::LeftOut(Unkept { why, looks: blake3::hash(looks) });
-    let Some(place) = path_of(path).map(|path| root.join(path)) else {
+fn inspect(root: &Path, path: &[u8], objection: &impl Fn(&[u8]) -> Option<String>) -> Candidate {
+    let left_out =
+        |why: String, fingerprint: &[u8]| Candidate::Omit(Omitted { why, fingerprint: blake3::hash(fingerprint) });
+    let Some(file) = path_of(path).map(|path| root.join(path)) else {
         return left_out("its name is none that a work tree may have".to_owned(), b"");
     };
-    let Ok(metadata) = fs::symlink_metadata(&place) else { return Content::Kept };
+    let Ok(metadata) = fs::symlink_metadata(&file) else { return Candidate::Include };
     let bytes = if metadata.is_symlink() {
-        fs::read_link(&place).map(|target| target.as_os_str().as_encoded_bytes().to_owned())
+        fs::read_link(&file).map(|target| target.as_os_str().as_encoded_bytes().to_owned())
     } else if metadata.is_dir() {
-        return Content::Kept;
+        return Candidate::Include;
     } else if !metadata.is_file() {
         return left_out("it is no file".to_owned(), b"");
     } else if metadata.len() > LARGEST {
-        let looks = format!("{} {:?}", metadata.len(), metadata.modified().ok());
-        return left_out(format!("it is larger than {} MiB", LARGEST >> 20), looks.as_bytes());
+        let fingerprint = format!("{} {:?}", metadata.len(), metadata.modified().ok());
+        return left_out(format!("it is larger than {} MiB", LARGEST >> 20), fingerprint.as_bytes());
     } else {
-        fs::read(&place)
+        fs::read(&file)
     };
     match bytes {
         Err(cause) => left_out(format!("it cannot be read: {cause}"), b""),
-        Ok(bytes) => objection(&bytes).map_or(Content::Kept, |why| left_out(why, &bytes)),
+        Ok(bytes) => objection(&bytes).map_or(Candidate::Include, |why| left_out(why, &bytes)),
     }
 }

@@ -4,13 +4,13 @@ use std::{collections::BTreeSet, fs, path::Path};
 
 use gix::{ObjectId, objs};
 
-use super::{AGAIN, Change, Stop, refuse};
+use super::{Change, Stop, TRY_AGAIN, refuse};
 use crate::git::{
-    checkout::{Entry, Present, Staged, changed, look},
+    checkout::{Entry, Existing, Staged, changed, inspect},
     error::Error,
     objects::{NewObjects, identify},
     repository::Repository,
-    tree::{ObjectStore, Place, TreeEdit},
+    tree::{Insertion, ObjectStore, TreeEdit},
 };
 
 /// What has to be written to land a change.
@@ -55,13 +55,13 @@ impl Plan {
             let blob = identify(store.hash(), objs::Kind::Blob, bytes)?;
             let mut is_tolerant = begun.contains(path);
             match edit.insert(path, blob)? {
-                Place::Same if has_landed(&staged, root, path, bytes)? => continue,
-                Place::Same => is_tolerant = true,
+                Insertion::Unchanged if has_landed(&staged, root, path, bytes)? => continue,
+                Insertion::Unchanged => is_tolerant = true,
                 // The user has committed something else at this path.
-                Place::Taken if is_tolerant && change.edits.is_empty() => continue,
-                Place::Taken => return refuse(format!("{path} is on the branch with other content"), MOVE_AWAY),
-                Place::Empty => {
-                    insist_on_place(&staged, root, path, bytes, blob, is_tolerant)?;
+                Insertion::Conflict if is_tolerant && change.edits.is_empty() => continue,
+                Insertion::Conflict => return refuse(format!("{path} is on the branch with other content"), MOVE_AWAY),
+                Insertion::Added => {
+                    check_free(&staged, root, path, bytes, blob, is_tolerant)?;
                     is_landed = false;
                     objects.add(objs::Kind::Blob, bytes.clone())?;
                 }
@@ -78,7 +78,7 @@ impl Plan {
                 continue;
             }
             if !edit.replace(path, old, new)? {
-                return refuse(format!("{path} changed on the branch after it was read"), AGAIN);
+                return refuse(format!("{path} changed on the branch after it was read"), TRY_AGAIN);
             }
             if let Some(bytes) = &wanted.new {
                 objects.add(objs::Kind::Blob, bytes.clone())?;
@@ -120,12 +120,12 @@ const MOVE_AWAY: &str = "move it out of the way, then try again";
 fn has_landed(staged: &Staged, root: &Path, path: &str, bytes: &[u8]) -> Result<bool, Stop> {
     let is_staged = staged.get(path).is_some() || staged.in_the_way(path).is_some();
     let is_hidden = matches!(staged.get(path), Some(Entry::File { hidden: true, .. }));
-    Ok(is_staged && (is_hidden || look(root, path, bytes)? != Present::Nothing))
+    Ok(is_staged && (is_hidden || inspect(root, path, bytes)? != Existing::Nothing))
 }
 
 /// For a file the branch lacks: refuses if the user has something else at its path. With `is_tolerant`, a changed
 /// version of our file is accepted.
-fn insist_on_place(
+fn check_free(
     staged: &Staged,
     root: &Path,
     path: &str,
@@ -141,9 +141,9 @@ fn insist_on_place(
         Some(Entry::File { id, .. }) if id == blob || is_tolerant => {}
         Some(_) => return refuse(format!("{path} is staged with other content"), MOVE_AWAY),
     }
-    match look(root, path, bytes)? {
-        Present::Nothing | Present::Same => Ok(()),
-        Present::Differs(_) if is_tolerant => Ok(()),
-        Present::Differs(what) | Present::Other(what) => refuse(what, MOVE_AWAY),
+    match inspect(root, path, bytes)? {
+        Existing::Nothing | Existing::Same => Ok(()),
+        Existing::Differs(_) if is_tolerant => Ok(()),
+        Existing::Differs(what) | Existing::Other(what) => refuse(what, MOVE_AWAY),
     }
 }

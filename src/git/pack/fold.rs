@@ -11,20 +11,20 @@ use std::{
 
 use gix::odb::pack::{index, multi_index};
 
-use super::{Content, KEPT_BY, PackFolder, UNFINISHED, encode};
+use super::{Content, KEEP_TEXT, PackFolder, UNFINISHED, encode};
 use crate::git::{disk, error::Error, lock::LedgerLock, program};
 
 /// A fold is due with this many packs of ours: there should be at most twelve, including the new one.
-const MANY: usize = 11;
+const MAX_PACKS: usize = 11;
 
 /// Or with this many since the last fold.
-const NEW: usize = 5;
+const MAX_NEW_PACKS: usize = 5;
 
 /// Packs with a larger total are folded by git, which computes deltas. Our own fold happens in memory.
-const LARGE: u64 = 1 << 20;
+const MAX_FOLD_BYTES: u64 = 1 << 20;
 
 /// At most this many folded packs wait for a running `git gc` to end.
-const WAITING: usize = 200;
+const MAX_WAITING: usize = 200;
 
 /// A pack is folded with smaller ones unless it has more than this many times their bytes.
 const FACTOR: u64 = 3;
@@ -51,7 +51,7 @@ impl PackFolder {
     /// Releases the packs of dead writers, and folds if there are too many packs, except those in `busy`.
     pub(super) fn tidy(&self, _lock: &LedgerLock, busy: &[String]) -> Result<Vec<Foldable>, Error> {
         let files = self.files().map_err(Error::io("read", &self.folder))?;
-        let foldable = self.clear_dead(files);
+        let foldable = self.remove_dead(files);
         if self.is_due(&foldable) {
             self.fold(&foldable, busy)?;
         }
@@ -61,11 +61,11 @@ impl PackFolder {
     /// The complete packs without a `.keep` that are in no multi-pack-index and not contained in another pack.
     pub(super) fn needed(&self) -> Result<Vec<Foldable>, Error> {
         let files = self.files().map_err(Error::io("read", &self.folder))?;
-        let Some(named) = self.named() else { return Ok(Vec::new()) };
-        let files = files.into_iter().filter(|(name, files)| !files.has_keep && !named.contains(name));
-        let mut packs: Vec<Foldable> = files.filter_map(|(name, files)| self.whole(name, files)).collect();
-        let folded = self.folded(&packs);
-        packs.retain(|pack| !folded.contains(&pack.name));
+        let Some(indexed) = self.indexed() else { return Ok(Vec::new()) };
+        let files = files.into_iter().filter(|(name, files)| !files.has_keep && !indexed.contains(name));
+        let mut packs: Vec<Foldable> = files.filter_map(|(name, files)| self.complete(name, files)).collect();
+        let redundant = self.redundant(&packs);
+        packs.retain(|pack| !redundant.contains(&pack.name));
         Ok(packs)
     }
 
@@ -75,7 +75,7 @@ impl PackFolder {
         Ok((packs.len(), packs.iter().map(|pack| pack.bytes).sum()))
     }
 
-    fn whole(&self, name: String, files: Files) -> Option<Foldable> {
+    fn complete(&self, name: String, files: Files) -> Option<Foldable> {
         let Files { pack: Some(bytes), index: Some(index), has_unfinished: false, .. } = files else { return None };
         let id = self.hash.len_in_bytes() as u64;
         // Header and fan-out table, two checksums, and for each object an id, a checksum and an offset.
@@ -109,13 +109,13 @@ impl PackFolder {
 
     /// Removes the `.keep` files of dead writers, and packs without an index. A dead writer has moved its ref or never
     /// will; a live one holds the lock on its `.keep`.
-    fn clear_dead(&self, files: BTreeMap<String, Files>) -> Vec<Foldable> {
+    fn remove_dead(&self, files: BTreeMap<String, Files>) -> Vec<Foldable> {
         let mut foldable = Vec::new();
         for (name, files) in files {
-            if files.has_keep && !self.release_dead(&name) {
+            if files.has_keep && !self.release_stale(&name) {
                 continue;
             }
-            let Some(pack) = self.whole(name.clone(), files) else {
+            let Some(pack) = self.complete(name.clone(), files) else {
                 // Check in this order: a writer renames its index before it removes the `.keep`.
                 if !self.file(&name, "keep").exists() && !self.file(&name, "idx").exists() {
                     // If this fails, the next tidy-up does it.
@@ -129,7 +129,7 @@ impl PackFolder {
     }
 
     /// Removes a `.keep` if it is ours and unlocked.
-    fn release_dead(&self, name: &str) -> bool {
+    fn release_stale(&self, name: &str) -> bool {
         let path = self.file(name, "keep");
         let Ok(file) = fs::File::open(&path) else { return false };
         if file.try_lock_shared().is_err() {
@@ -139,22 +139,22 @@ impl PackFolder {
             return false;
         };
         // A power cut may have truncated our file, which is read-only.
-        let is_cut_short = KEPT_BY.as_bytes().starts_with(&content) && metadata.permissions().readonly();
-        (content.starts_with(KEPT_BY.as_bytes()) || is_cut_short) && disk::remove(&path).is_ok()
+        let is_cut_short = KEEP_TEXT.as_bytes().starts_with(&content) && metadata.permissions().readonly();
+        (content.starts_with(KEEP_TEXT.as_bytes()) || is_cut_short) && disk::remove(&path).is_ok()
     }
 
     fn is_due(&self, packs: &[Foldable]) -> bool {
         // The id in a name begins with its time.
-        let time = |pack: &Foldable| pack.name.get(super::OWN.len() + 1..).map(str::to_owned);
+        let time = |pack: &Foldable| pack.name.get(super::PREFIX.len() + 1..).map(str::to_owned);
         let last = packs.iter().filter(|pack| pack.content != Content::Written).map(time).max().flatten();
         let new = packs.iter().filter(|pack| pack.content == Content::Written && time(pack) > last);
-        packs.len() >= MANY || new.count() >= NEW
+        packs.len() >= MAX_PACKS || new.count() >= MAX_NEW_PACKS
     }
 
     fn fold(&self, packs: &[Foldable], busy: &[String]) -> Result<(), Error> {
         // If it cannot be read, we do not know which packs may be removed.
-        let Some(named) = self.named() else { return Ok(()) };
-        let mut packs: Vec<Foldable> = packs.iter().filter(|pack| !named.contains(&pack.name)).cloned().collect();
+        let Some(indexed) = self.indexed() else { return Ok(()) };
+        let mut packs: Vec<Foldable> = packs.iter().filter(|pack| !indexed.contains(&pack.name)).cloned().collect();
         if !self.is_due(&packs) {
             return Ok(());
         }
@@ -162,10 +162,10 @@ impl PackFolder {
         if is_waiting && !self.is_due(&packs) {
             return Ok(());
         }
-        let is_crowded = packs.len() >= MANY;
+        let is_crowded = packs.len() >= MAX_PACKS;
         packs.retain(|pack| pack.content != Content::Deltas && !busy.contains(&pack.name));
         packs.sort_by_key(|pack| pack.bytes);
-        match choose(&packs, LARGE) {
+        match choose(&packs, MAX_FOLD_BYTES) {
             Some(chosen) => self.copy(chosen),
             // git has not folded them yet.
             None if is_crowded => choose(&packs, u64::MAX).map_or(Ok(()), |chosen| self.copy(chosen)),
@@ -174,22 +174,22 @@ impl PackFolder {
     }
 
     /// The packs listed in git's multi-pack-index; `None`: it cannot be read.
-    fn named(&self) -> Option<HashSet<String>> {
+    fn indexed(&self) -> Option<HashSet<String>> {
         let mut files = vec![self.folder.join("multi-pack-index")];
         let chain = fs::read_dir(self.folder.join("multi-pack-index.d")).into_iter().flatten().flatten();
         files
             .extend(chain.map(|entry| entry.path()).filter(|path| path.extension().is_some_and(|kind| kind == "midx")));
-        let mut named = HashSet::new();
+        let mut indexed = HashSet::new();
         for file in files.into_iter().filter(|file| file.exists()) {
             let index = multi_index::File::at(&file, None).ok()?;
             let names = index.index_names().iter().filter_map(|name| name.file_stem()?.to_str().map(str::to_owned));
-            named.extend(names);
+            indexed.extend(names);
         }
-        Some(named)
+        Some(indexed)
     }
 
     /// The packs whose objects are all in one other pack.
-    fn folded(&self, packs: &[Foldable]) -> HashSet<String> {
+    fn redundant(&self, packs: &[Foldable]) -> HashSet<String> {
         let open = |pack: &Foldable| index::File::at(self.file(&pack.name, "idx"), self.hash).ok();
         let indexes: Vec<_> = packs.iter().filter_map(|pack| Some((&pack.name, open(pack)?))).collect();
         let is_folded = |name: &str, own: &index::File| {
@@ -199,29 +199,29 @@ impl PackFolder {
                 .iter()
                 .any(|(other, index)| larger(other, index) && own.iter().all(|entry| index.lookup(entry.oid).is_some()))
         };
-        let folded = indexes.iter().filter(|(name, own)| is_folded(name, own));
-        folded.map(|(name, _)| (*name).clone()).collect()
+        let redundant = indexes.iter().filter(|(name, own)| is_folded(name, own));
+        redundant.map(|(name, _)| (*name).clone()).collect()
     }
 
     /// Removes the packs that an existing pack fully contains. Returns whether they have to stay for now.
     fn remove_folded(&self, packs: &mut Vec<Foldable>) -> bool {
-        let folded = self.folded(packs);
+        let redundant = self.redundant(packs);
         // `git gc` lists all packs at its start and dies if one is missing at its end.
-        let is_to_wait = folded.len() <= WAITING && self.is_gc_at_work();
+        let is_to_wait = redundant.len() <= MAX_WAITING && self.is_gc_running();
         // A pack that is open and cannot be removed now is removed later.
-        packs.retain(|pack| !folded.contains(&pack.name) || (!is_to_wait && self.remove(&pack.name).is_err()));
+        packs.retain(|pack| !redundant.contains(&pack.name) || (!is_to_wait && self.remove(&pack.name).is_err()));
         is_to_wait
     }
 
     /// Whether `git gc` is running, that is, whether the process named in its lock is alive. Like git, distrusts a lock
     /// older than twelve hours.
-    fn is_gc_at_work(&self) -> bool {
-        const PATIENCE: Duration = Duration::from_secs(12 * 3600);
+    fn is_gc_running(&self) -> bool {
+        const MAX_LOCK_AGE: Duration = Duration::from_secs(12 * 3600);
         let path = self.common_dir.join("gc.pid");
         let Ok(text) = fs::read_to_string(&path) else { return false };
         let age = fs::metadata(&path).and_then(|facts| facts.modified()).ok().and_then(|at| at.elapsed().ok());
         let id = text.split_whitespace().next().and_then(|id| id.parse().ok());
-        age.is_none_or(|age| age < PATIENCE) && id.is_none_or(program::is_alive)
+        age.is_none_or(|age| age < MAX_LOCK_AGE) && id.is_none_or(program::is_alive)
     }
 
     /// Copies the objects of several packs into one, durably.

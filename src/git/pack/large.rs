@@ -17,16 +17,16 @@ use super::{Content, PackFolder, fold::Foldable};
 use crate::git::{disk, error::Error, lock::LedgerLock, program::Call, repository::Repository};
 
 /// Large repositories take long.
-const PATIENCE: Duration = Duration::from_secs(3600);
+const TIMEOUT: Duration = Duration::from_secs(3600);
 
 /// The total size of new packs that makes a large fold worthwhile.
-const WORTH: u64 = 2 << 20;
+const MIN_FOLD: u64 = 2 << 20;
 
 /// Smaller packs wait for the next one.
-const SMALL: u64 = WORTH / 8;
+const MIN_PACK: u64 = MIN_FOLD / 8;
 
 /// How many bytes of new packs a run may leave.
-const SOME: u64 = 64 << 10;
+const MIN_IDLE_FOLD: u64 = 64 << 10;
 
 /// A pack made by git is folded again if it has at most this many times the new objects.
 const FACTOR: u64 = 3;
@@ -35,9 +35,9 @@ const FACTOR: u64 = 3;
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
 pub(in crate::git) enum Due {
     /// If there is enough new data.
-    InTime,
+    Regular,
     /// After a run: with almost any new data.
-    AtRest,
+    AfterRun,
     /// Whenever there is anything to fold.
     Now,
 }
@@ -47,8 +47,8 @@ impl Repository {
     pub(in crate::git) fn tidy_packs(&self, lock: &LedgerLock) -> Result<(), Error> {
         let busy = self.adopt(lock, false)?;
         let packs = self.packs().tidy(lock, &busy)?;
-        if busy.is_empty() && bytes_of_new(&packs) >= WORTH {
-            self.start_fold(lock, Due::InTime)?.map_or(Ok(()), Call::detach)?;
+        if busy.is_empty() && new_bytes(&packs) >= MIN_FOLD {
+            self.prepare_fold(lock, Due::Regular)?.map_or(Ok(()), Call::detach)?;
         }
         Ok(())
     }
@@ -59,20 +59,20 @@ impl Repository {
         let busy = self.adopt(&lock, false)?;
         self.packs().tidy(&lock, &busy)?;
         if busy.is_empty() {
-            self.start_fold(&lock, Due::AtRest)?.map_or(Ok(()), Call::detach)?;
+            self.prepare_fold(&lock, Due::AfterRun)?.map_or(Ok(()), Call::detach)?;
         }
         Ok(())
     }
 
     /// Folds everything now. Others can write while git works.
     pub(in crate::git) fn fold_now(&self) -> Result<(), Error> {
-        let begun = |lock: &LedgerLock| {
+        let begin = |lock: &LedgerLock| {
             self.end_fold(lock)?;
             self.packs().tidy(lock, &[])?;
-            self.start_fold(lock, Due::Now)
+            self.prepare_fold(lock, Due::Now)
         };
-        let begun = begun(&self.ledger().lock()?)?;
-        begun.map_or(Ok(()), |call| call.patience(PATIENCE).succeed().map(drop))?;
+        let call = begin(&self.ledger().lock()?)?;
+        call.map_or(Ok(()), |call| call.timeout(TIMEOUT).succeed().map(drop))?;
         self.end_fold(&self.ledger().lock()?)
     }
 
@@ -102,7 +102,7 @@ impl Repository {
         for entry in fs::read_dir(&folder).map_err(Error::io("read", &folder))?.flatten() {
             // git writes the index last.
             if entry.path().extension().is_some_and(|kind| kind == "idx") {
-                self.packs().take(&entry.path())?;
+                self.packs().adopt_pack(&entry.path())?;
             }
         }
         drop(ids);
@@ -111,13 +111,13 @@ impl Repository {
     }
 
     /// Prepares the git call that folds the packs; `None`: it is not worthwhile.
-    fn start_fold(&self, _lock: &LedgerLock, due: Due) -> Result<Option<Call>, Error> {
+    fn prepare_fold(&self, _lock: &LedgerLock, due: Due) -> Result<Option<Call>, Error> {
         let packs = self.packs();
         let chosen = choose(packs.needed()?, due);
-        let (new, count) = (bytes_of_new(&chosen), chosen.len());
+        let (new, count) = (new_bytes(&chosen), chosen.len());
         let is_worth_it = match due {
-            Due::InTime => new >= WORTH,
-            Due::AtRest => new >= SOME,
+            Due::Regular => new >= MIN_FOLD,
+            Due::AfterRun => new >= MIN_IDLE_FOLD,
             Due::Now => new > 0 || count > 1,
         };
         if !is_worth_it {
@@ -153,7 +153,7 @@ const PACKS: &str = "packs";
 
 impl PackFolder {
     /// Moves a pack that git wrote elsewhere into our folder.
-    fn take(&self, index: &std::path::Path) -> Result<(), Error> {
+    fn adopt_pack(&self, index: &std::path::Path) -> Result<(), Error> {
         let name = self.name(Content::Deltas);
         for (from, kind) in [(index.with_extension("pack"), "pack"), (index.to_owned(), "idx")] {
             let to = self.file(&name, kind);
@@ -164,14 +164,14 @@ impl PackFolder {
     }
 }
 
-fn bytes_of_new(packs: &[Foldable]) -> u64 {
+fn new_bytes(packs: &[Foldable]) -> u64 {
     packs.iter().filter(|pack| pack.content != Content::Deltas).map(|pack| pack.bytes).sum()
 }
 
 /// New packs, and git-made ones that are not much larger, so that at most two git-made packs are left.
 fn choose(packs: Vec<Foldable>, due: Due) -> Vec<Foldable> {
     let (mut made, mut chosen): (Vec<_>, Vec<_>) = packs.into_iter().partition(|pack| pack.content == Content::Deltas);
-    chosen.retain(|pack| due != Due::InTime || pack.bytes >= SMALL);
+    chosen.retain(|pack| due != Due::Regular || pack.bytes >= MIN_PACK);
     made.sort_by_key(|pack| pack.objects);
     let mut objects: u64 = chosen.iter().map(|pack| pack.objects).sum();
     let mut left = made.len();

@@ -22,10 +22,10 @@ use crate::git::{
 
 /// A file of a rescue.
 #[derive(Clone, Debug)]
-pub(crate) struct Kept {
+pub(crate) struct RescuedFile {
     /// The `/` path from the work tree's root, for display.
     pub(crate) path: String,
-    pub(crate) state: State,
+    pub(crate) state: FileStatus,
     /// Whether the index had a version that neither the commit nor the work tree had.
     pub(crate) staged: bool,
     pub(in crate::git) raw: Vec<u8>,
@@ -36,7 +36,7 @@ pub(crate) struct Kept {
 
 /// The state of a file in the work tree, compared with the checked-out commit.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
-pub(crate) enum State {
+pub(crate) enum FileStatus {
     Unchanged,
     Changed,
     /// Added to the index but not committed.
@@ -53,10 +53,10 @@ pub(in crate::git) struct Content {
 
 const MODULE: &str = "160000";
 
-impl Kept {
+impl RescuedFile {
     /// Whether it has uncommitted content.
     pub(crate) fn is_uncommitted(&self) -> bool {
-        self.state != State::Unchanged || self.staged
+        self.state != FileStatus::Unchanged || self.staged
     }
 
     /// The objects of index and work tree that differ from the commit.
@@ -69,7 +69,7 @@ impl Kept {
 
 impl Repository {
     /// Every file of HEAD, the index and the work tree.
-    pub(crate) fn rescued(&self, rescue: &Rescue) -> Result<Vec<Kept>, Error> {
+    pub(crate) fn rescued(&self, rescue: &Rescue) -> Result<Vec<RescuedFile>, Error> {
         let head = rescue.head.map(|head| self.objects().tree_of(&head)).transpose()?;
         let mut head = head.map(|tree| self.content(tree)).transpose()?.unwrap_or_default();
         let mut index = self.content(self.objects().tree_of(&rescue.index)?)?;
@@ -78,14 +78,14 @@ impl Repository {
         let files = paths.into_iter().map(|raw| {
             let (head, index, work) = (head.remove(&raw), index.remove(&raw), work.remove(&raw));
             let state = match (&head, &index, &work) {
-                (_, None, Some(_)) => State::Untracked,
-                (None, Some(_), Some(_)) => State::New,
-                (_, _, None) => State::Removed,
-                (head, _, work) if head == work => State::Unchanged,
-                _ => State::Changed,
+                (_, None, Some(_)) => FileStatus::Untracked,
+                (None, Some(_), Some(_)) => FileStatus::New,
+                (_, _, None) => FileStatus::Removed,
+                (head, _, work) if head == work => FileStatus::Unchanged,
+                _ => FileStatus::Changed,
             };
             let staged = index.is_some() && index != head && index != work;
-            Kept { path: String::from_utf8_lossy(&raw).into_owned(), state, staged, raw, work, index, head }
+            RescuedFile { path: String::from_utf8_lossy(&raw).into_owned(), state, staged, raw, work, index, head }
         });
         Ok(files.collect())
     }
@@ -107,9 +107,9 @@ impl Repository {
     }
 
     /// Extracts these files as they were in the work tree, or with `staged`, as git would check them out of the index.
-    pub(crate) fn wanted(&self, files: Vec<Kept>, staged: bool) -> Result<Wanted, Error> {
+    pub(crate) fn extract(&self, files: Vec<RescuedFile>, staged: bool) -> Result<Extracted, Error> {
         let folder = tempfile::tempdir().map_err(Error::io("write to", std::env::temp_dir()))?;
-        let wanted = Wanted { folder, files: Vec::new() };
+        let extracted = Extracted { folder, files: Vec::new() };
         let (mut by_git, mut names) = (Vec::new(), Vec::new());
         for file in files {
             let content = if staged { &file.index } else { &file.work };
@@ -120,29 +120,29 @@ impl Repository {
             if staged || file.work == file.index {
                 by_git.extend([format!("{} {}\t", content.mode, content.id).as_bytes(), &file.raw, b"\0"].concat());
             } else {
-                wanted.put(&path, &content.mode, &self.objects().blob(&content.id)?)?;
+                extracted.put(&path, &content.mode, &self.objects().blob(&content.id)?)?;
             }
-            names.push(Named { shown: file.path, path, mode: content.mode.clone(), id: content.id });
+            names.push(ExtractedFile { display: file.path, path, mode: content.mode.clone(), id: content.id });
         }
         if !by_git.is_empty() {
             let index = Index::empty(self)?;
             index.call(&["update-index", "-z", "--add", "--index-info"]).input(by_git).succeed()?;
-            let prefix = format!("--prefix={}/", wanted.folder.path().display());
+            let prefix = format!("--prefix={}/", extracted.folder.path().display());
             index.call(&["checkout-index", "--quiet", "--all", &prefix]).succeed()?;
         }
-        Ok(Wanted { files: names, ..wanted })
+        Ok(Extracted { files: names, ..extracted })
     }
 }
 
 /// Files to restore, extracted to a temporary folder.
-pub(crate) struct Wanted {
+pub(crate) struct Extracted {
     folder: TempDir,
-    files: Vec<Named>,
+    files: Vec<ExtractedFile>,
 }
 
-struct Named {
+struct ExtractedFile {
     /// The path for display.
-    shown: String,
+    display: String,
     path: PathBuf,
     mode: String,
     id: ObjectId,
@@ -150,7 +150,7 @@ struct Named {
 
 /// What exists at the path of a file to restore.
 #[derive(Clone, Debug, Eq, PartialEq)]
-pub(crate) enum Place {
+pub(crate) enum TargetState {
     Free,
     Same,
     /// A different file, with these bytes.
@@ -158,57 +158,58 @@ pub(crate) enum Place {
     Blocked(String),
 }
 
-impl Wanted {
+impl Extracted {
     fn put(&self, path: &Path, mode: &str, bytes: &[u8]) -> Result<(), Error> {
-        let place = self.folder.path().join(path);
-        let folder = place.parent().unwrap_or(&place);
+        let target = self.folder.path().join(path);
+        let folder = target.parent().unwrap_or(&target);
         fs::create_dir_all(folder).map_err(Error::io("create", folder))?;
         let written = match mode {
-            LINK => disk::symlink(bytes, &place),
-            PROGRAM => fs::write(&place, bytes).and_then(|()| make_executable(&fs::File::open(&place)?)),
-            _ => fs::write(&place, bytes),
+            LINK => disk::symlink(bytes, &target),
+            PROGRAM => fs::write(&target, bytes).and_then(|()| make_executable(&fs::File::open(&target)?)),
+            _ => fs::write(&target, bytes),
         };
-        written.map_err(Error::io("write", &place))
+        written.map_err(Error::io("write", &target))
     }
 
     /// What exists below `root` at each file's path. Changes nothing.
-    pub(crate) fn places(&self, root: &Path) -> Result<Vec<(String, Place)>, Error> {
-        self.files.iter().map(|file| Ok((file.shown.clone(), self.place(root, &file.path)?))).collect()
+    pub(crate) fn target_states(&self, root: &Path) -> Result<Vec<(String, TargetState)>, Error> {
+        self.files.iter().map(|file| Ok((file.display.clone(), self.target_state(root, &file.path)?))).collect()
     }
 
-    fn place(&self, root: &Path, path: &Path) -> Result<Place, Error> {
-        let mut place = root.to_owned();
+    fn target_state(&self, root: &Path, path: &Path) -> Result<TargetState, Error> {
+        let mut target = root.to_owned();
         for part in path.parent().into_iter().flat_map(Path::components) {
-            place.push(part);
-            match fs::symlink_metadata(&place) {
-                Err(_) => return Ok(Place::Free),
+            target.push(part);
+            match fs::symlink_metadata(&target) {
+                Err(_) => return Ok(TargetState::Free),
                 // A link could lead out of the folder.
                 Ok(metadata) if metadata.is_symlink() => {
-                    return Ok(Place::Blocked(format!("{} is a symbolic link", place.display())));
+                    return Ok(TargetState::Blocked(format!("{} is a symbolic link", target.display())));
                 }
                 Ok(metadata) if !metadata.is_dir() => {
-                    return Ok(Place::Blocked(format!("{} is not a folder", place.display())));
+                    return Ok(TargetState::Blocked(format!("{} is not a folder", target.display())));
                 }
-                Ok(_) if place.join(".git").exists() => {
-                    return Ok(Place::Blocked(format!("{} is a repository of its own", place.display())));
+                Ok(_) if target.join(".git").exists() => {
+                    return Ok(TargetState::Blocked(format!("{} is a repository of its own", target.display())));
                 }
                 Ok(_) => {}
             }
         }
-        let (there, new) = (root.join(path), self.folder.path().join(path));
-        let Ok(metadata) = fs::symlink_metadata(&there) else { return Ok(Place::Free) };
-        let wanted = fs::symlink_metadata(&new).map_err(Error::io("read", &new))?;
-        if metadata.is_symlink() || wanted.is_symlink() {
-            let same = fs::read_link(&there).ok().is_some_and(|target| fs::read_link(&new).ok() == Some(target));
-            let other = || Place::Blocked(format!("{} is something else", there.display()));
-            return Ok(if same { Place::Same } else { other() });
+        let (existing, new) = (root.join(path), self.folder.path().join(path));
+        let Ok(metadata) = fs::symlink_metadata(&existing) else { return Ok(TargetState::Free) };
+        let extracted = fs::symlink_metadata(&new).map_err(Error::io("read", &new))?;
+        if metadata.is_symlink() || extracted.is_symlink() {
+            let same = fs::read_link(&existing).ok().is_some_and(|target| fs::read_link(&new).ok() == Some(target));
+            let other = || TargetState::Blocked(format!("{} is something else", existing.display()));
+            return Ok(if same { TargetState::Same } else { other() });
         }
         if !metadata.is_file() {
-            return Ok(Place::Blocked(format!("{} is not a file", there.display())));
+            return Ok(TargetState::Blocked(format!("{} is not a file", existing.display())));
         }
-        let bytes = fs::read(&there).map_err(Error::io("read", &there))?;
-        let same = bytes == fs::read(&new).map_err(Error::io("read", &new))? && mode_of(&metadata) == mode_of(&wanted);
-        Ok(if same { Place::Same } else { Place::Differs(bytes) })
+        let bytes = fs::read(&existing).map_err(Error::io("read", &existing))?;
+        let same =
+            bytes == fs::read(&new).map_err(Error::io("read", &new))? && mode_of(&metadata) == mode_of(&extracted);
+        Ok(if same { TargetState::Same } else { TargetState::Differs(bytes) })
     }
 
     /// Writes every file that is missing or differs. Differing files must still have the bytes in `places`, which the
@@ -218,17 +219,17 @@ impl Wanted {
         repository: &Repository,
         command: &str,
         root: &Path,
-        places: &[(String, Place)],
+        targets: &[(String, TargetState)],
     ) -> Result<(), Error> {
         let mut contents = Contents::new();
         let mut files = Vec::new();
-        for (file, (_, place)) in self.files.iter().zip(places) {
-            let there = root.join(&file.path);
-            let old = match place {
-                Place::Same | Place::Blocked(_) => continue,
-                Place::Free => None,
-                Place::Differs(bytes) => {
-                    let metadata = fs::symlink_metadata(&there).map_err(Error::io("read", &there))?;
+        for (file, (_, target)) in self.files.iter().zip(targets) {
+            let existing = root.join(&file.path);
+            let old = match target {
+                TargetState::Same | TargetState::Blocked(_) => continue,
+                TargetState::Free => None,
+                TargetState::Differs(bytes) => {
+                    let metadata = fs::symlink_metadata(&existing).map_err(Error::io("read", &existing))?;
                     Some(version(repository, mode_of(&metadata), bytes)?)
                 }
             };
@@ -240,7 +241,7 @@ impl Wanted {
             }
             files.push(Planned { path: RawPath::new(&file.path), old, new: Some(new) });
         }
-        match transaction::place(repository, command, root, files, contents)?.first() {
+        match transaction::write_files(repository, command, root, files, contents)?.first() {
             None => Ok(()),
             Some(path) => {
                 let source = std::io::Error::other("it is being changed");
@@ -250,13 +251,13 @@ impl Wanted {
     }
 }
 
-fn bytes_of(place: &Path) -> Result<Vec<u8>, Error> {
-    let metadata = fs::symlink_metadata(place).map_err(Error::io("read", place))?;
+fn bytes_of(target: &Path) -> Result<Vec<u8>, Error> {
+    let metadata = fs::symlink_metadata(target).map_err(Error::io("read", target))?;
     let bytes = match metadata.is_symlink() {
-        true => fs::read_link(place).map(|target| target.into_os_string().into_encoded_bytes()),
-        false => fs::read(place),
+        true => fs::read_link(target).map(|target| target.into_os_string().into_encoded_bytes()),
+        false => fs::read(target),
     };
-    bytes.map_err(Error::io("read", place))
+    bytes.map_err(Error::io("read", target))
 }
 
 fn version(repository: &Repository, mode: &str, bytes: &[u8]) -> Result<Version, Error> {

@@ -19,7 +19,7 @@ use super::{
         commit::{self, Identity},
         error::Error,
         ledger::REFERENCE,
-        ledger_tree::Reader,
+        ledger_tree::TreeReader,
         repository::Repository,
         rescue::FOLDER,
         tree::TreeEdit,
@@ -34,7 +34,7 @@ const COPIES: &str = "refs/squad/remotes/";
 
 /// How much was restored.
 #[derive(Clone, Copy, Debug, Default, Eq, PartialEq)]
-pub(crate) struct Undone {
+pub(crate) struct UndoCounts {
     pub(crate) entries: usize,
     pub(crate) rescues: usize,
 }
@@ -73,9 +73,9 @@ impl Repository {
     }
 
     /// Restores what a scrub replaced; later changes stay. Deletes its backups once everything is durable.
-    pub(crate) fn undo_scrub(&self, id: &str, committer: &Identity, at: Timestamp) -> Result<Undone, Error> {
+    pub(crate) fn undo_scrub(&self, id: &str, committer: &Identity, at: Timestamp) -> Result<UndoCounts, Error> {
         let references = self.references();
-        let mut undone = Undone::default();
+        let mut undone = UndoCounts::default();
         let backups = references.list(&format!("{BACKUPS}{id}/"))?;
         for name in &backups {
             let Some(old) = references.read(name)? else { continue };
@@ -84,7 +84,7 @@ impl Repository {
                     let reference = format!("{FOLDER}{rescue}");
                     // A rescue that was deleted since then stays deleted.
                     if let Some(now) = references.read(&reference)? {
-                        undone.rescues += usize::from(self.ledger().point(&reference, Some(now), old)?);
+                        undone.rescues += usize::from(self.ledger().move_ref(&reference, Some(now), old)?);
                     }
                 }
                 None => undone.entries = self.undo_in_ledger(id, old, committer, at)?,
@@ -108,7 +108,7 @@ impl Repository {
             let mut edit = TreeEdit::new(&store, Some(root))?;
             let mut replaced = 0;
             // The scrub did not change unreadable files either.
-            let reader = Reader::new(&store, self.damage());
+            let reader = TreeReader::new(&store, self.damage());
             for (path, blob) in reader.files_below("", before)? {
                 match reader.find(root, &path)? {
                     Some((_, now)) if now != blob => replaced += usize::from(edit.replace(&path, now, Some(blob))?),

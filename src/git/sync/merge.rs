@@ -9,9 +9,9 @@ use super::{
     super::{
         commit::{self, Identity},
         error::Error,
-        ledger_tree::Reader,
+        ledger_tree::TreeReader,
         scrub,
-        union::{self, Scrubbed, Settle, count_missing},
+        union::{self, MergeFile, Scrubbed, count_missing},
     },
     Remote,
 };
@@ -25,16 +25,23 @@ impl Remote<'_> {
     ///
     /// If one history still references content scrubbed from the other, its files are merged but it does not become a
     /// parent. `scrubbed` parses a scrub record; `settle` merges two versions of a file.
-    pub(crate) fn unite(&self, scrubbed: &Records<'_>, settle: &Settle<'_>, identity: &Identity) -> Result<(), Error> {
-        self.held()?.into_iter().try_for_each(|held| self.take(held.commit, scrubbed, settle, identity))
+    pub(crate) fn merge_fetched(
+        &self,
+        scrubbed: &Records<'_>,
+        merge_file: &MergeFile<'_>,
+        identity: &Identity,
+    ) -> Result<(), Error> {
+        self.remote_refs()?
+            .into_iter()
+            .try_for_each(|remote_ref| self.merge_ledger(remote_ref.commit, scrubbed, merge_file, identity))
     }
 
     /// Merges the ledger at a local commit.
-    pub(in crate::git) fn take(
+    pub(in crate::git) fn merge_ledger(
         &self,
         theirs: ObjectId,
         scrubbed: &Records<'_>,
-        settle: &Settle<'_>,
+        merge_file: &MergeFile<'_>,
         identity: &Identity,
     ) -> Result<(), Error> {
         self.repository.ledger().advance(|tip, objects| {
@@ -45,22 +52,28 @@ impl Remote<'_> {
             let store = self.repository.objects();
             let trees = [store.tree_of(&ours)?, store.tree_of(&theirs)?];
             // A commit built on ours by hand may have removed entries.
-            let reader = Reader::new(&store, self.repository.damage());
+            let reader = TreeReader::new(&store, self.repository.damage());
             if self.is_ancestor(ours, theirs)? && count_missing(&reader, trees[0], &[trees[1]])? == 0 {
                 return Ok(Some(theirs));
             }
             let records = [scrub::records(&store, trees[0])?, scrub::records(&store, trees[1])?];
-            let (mut paths, mut gone) = (BTreeSet::new(), Vec::new());
+            let (mut paths, mut set_aside) = (BTreeSet::new(), Vec::new());
             for (tree, records) in trees.iter().zip(&records) {
                 for record in records {
                     if let Some((_, id)) = store.find(*tree, record)? {
                         let (changed, damaged) = scrubbed(&store.blob(&id)?);
                         paths.extend(changed);
-                        gone.extend(damaged);
+                        set_aside.extend(damaged);
                     }
                 }
             }
-            let tree = union::union(&store, trees[0], trees[1], &Scrubbed { paths, gone: &gone, settle }, objects)?;
+            let tree = union::union(
+                &store,
+                trees[0],
+                trees[1],
+                &Scrubbed { paths, set_aside: &set_aside, merge_file },
+                objects,
+            )?;
             // Sorted, so that every clone creates the same commit.
             let mut parents = vec![(ours, trees[0], &records[0]), (theirs, trees[1], &records[1])];
             parents.sort_by_key(|(commit, _, _)| *commit);
@@ -72,7 +85,7 @@ impl Remote<'_> {
                 .collect();
             parents.retain(|(commit, _, _)| !dirty.contains(commit));
             if !dirty.is_empty() {
-                self.repository.remember_old(&dirty)?;
+                self.repository.record_replaced(&dirty)?;
             }
             if let [(commit, has, _)] = parents[..]
                 && has == tree

@@ -8,11 +8,11 @@ use super::{
         commit::{self, Identity},
         error::Error,
         ledger::REFERENCE,
-        ledger_tree::Reader,
+        ledger_tree::TreeReader,
         objects::NewObjects,
-        pack::Kept,
+        pack::KeptPack,
         scrub,
-        tree::{Place, TreeEdit},
+        tree::{Insertion, TreeEdit},
         union::{count_missing, missing},
     },
     BRANCH, CLONES, Remote, is_plain,
@@ -29,11 +29,11 @@ pub(crate) enum Destination {
 
 /// The result of a push.
 #[derive(Clone, Debug, Eq, PartialEq)]
-pub(crate) enum Delivery {
+pub(crate) enum PushResult {
     /// The remote has our ledger.
     Done,
     /// The remote's ref moved or is locked: fetch again. With the remote's message.
-    Outrun(String),
+    Raced(String),
     /// The remote's history still references content that was scrubbed here. Its commit, and ours.
     Unscrubbed {
         theirs: String,
@@ -49,7 +49,7 @@ pub(crate) enum Delivery {
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
 pub(crate) enum Refusal {
     /// The host hides such refs.
-    OfSuchRefs,
+    HiddenRef,
     /// A rule or hook refused: such refs, this push, or for now.
     Declined,
     /// The host failed, which says nothing about the ref.
@@ -61,34 +61,38 @@ enum Part {
     Whole,
     Nothing,
     /// A commit on top of theirs, with the readable files they lack.
-    Commit(ObjectId, Kept),
+    Commit(ObjectId, KeptPack),
 }
 
 impl Remote<'_> {
     /// Pushes the ledger to a ref, if that moves it forward.
     ///
     /// Unreadable parts do not block the rest: they are reported, and sent once repaired.
-    pub(crate) fn push(&self, reference: &str, identity: &Identity) -> Result<Delivery, Error> {
-        let Some(ours) = self.tip()? else { return Ok(Delivery::Done) };
-        let theirs = self.held()?.into_iter().find(|held| held.reference == reference).map(|held| held.commit);
+    pub(crate) fn push(&self, reference: &str, identity: &Identity) -> Result<PushResult, Error> {
+        let Some(ours) = self.tip()? else { return Ok(PushResult::Done) };
+        let theirs = self
+            .remote_refs()?
+            .into_iter()
+            .find(|remote_ref| remote_ref.reference == reference)
+            .map(|remote_ref| remote_ref.commit);
         if Some(ours) == theirs {
-            return Ok(Delivery::Done);
+            return Ok(PushResult::Done);
         }
         if let Some(theirs) = theirs
             && !self.has_records_of(ours, theirs)?
         {
-            return Ok(Delivery::Unscrubbed { theirs: theirs.to_string(), ours: ours.to_string() });
+            return Ok(PushResult::Unscrubbed { theirs: theirs.to_string(), ours: ours.to_string() });
         }
         let (sent, delivery) = match self.send(ours, reference) {
-            failed @ (Ok(Delivery::Refused { .. }) | Err(_)) => match self.readable_part(ours, theirs, identity)? {
+            failed @ (Ok(PushResult::Refused { .. }) | Err(_)) => match self.readable_part(ours, theirs, identity)? {
                 Part::Whole => (ours, failed?),
-                Part::Nothing => return Ok(Delivery::Done),
+                Part::Nothing => return Ok(PushResult::Done),
                 Part::Commit(commit, _kept) => (commit, self.send(commit, reference)?),
             },
             delivery => (ours, delivery?),
         };
-        if delivery == Delivery::Done
-            && let Some(copy) = self.copy_of(reference)
+        if delivery == PushResult::Done
+            && let Some(copy) = self.local_copy(reference)
         {
             self.repository.call(&["update-ref", &copy, &sent.to_string()]).succeed()?;
         }
@@ -105,14 +109,14 @@ impl Remote<'_> {
     /// What can be sent if git cannot read all of it.
     fn readable_part(&self, ours: ObjectId, theirs: Option<ObjectId>, identity: &Identity) -> Result<Part, Error> {
         let store = self.repository.ledger_objects();
-        let reader = Reader::new(&store, self.repository.damage());
+        let reader = TreeReader::new(&store, self.repository.damage());
         let base = theirs.map(|theirs| store.tree_of(&theirs)).transpose()?;
         let mut files = Vec::new();
         missing(&reader, ("", store.tree_of(&ours)?), base.as_slice(), |file| files.push((file.path(), file.id())))?;
         let (mut edit, mut is_new) = (TreeEdit::new(&store, base)?, false);
         for (path, id) in files {
-            if reader.pass_over(&path, id, store.blob(&id))?.is_some() {
-                is_new |= edit.insert(&path, id)? == Place::Empty;
+            if reader.skip_unreadable(&path, id, store.blob(&id))?.is_some() {
+                is_new |= edit.insert(&path, id)? == Insertion::Added;
             }
         }
         if reader.is_whole() && self.is_whole(ours, theirs)? {
@@ -153,14 +157,14 @@ impl Remote<'_> {
         let Some(ours) = self.tip()? else { return Ok(()) };
         let store = self.repository.objects();
         let tree = store.tree_of(&ours)?;
-        let mut held = self.held()?;
-        held.retain(|held| held.reference.starts_with(CLONES));
+        let mut clones = self.remote_refs()?;
+        clones.retain(|remote_ref| remote_ref.reference.starts_with(CLONES));
         let (mut leases, mut refspecs) = (Vec::new(), Vec::new());
-        for held in &held {
-            let reader = Reader::new(&store, self.repository.damage());
-            if count_missing(&reader, store.tree_of(&held.commit)?, &[tree])? == 0 && reader.is_whole() {
-                leases.push(format!("--force-with-lease={}:{}", held.reference, held.commit));
-                refspecs.push(format!(":{}", held.reference));
+        for remote_ref in &clones {
+            let reader = TreeReader::new(&store, self.repository.damage());
+            if count_missing(&reader, store.tree_of(&remote_ref.commit)?, &[tree])? == 0 && reader.is_whole() {
+                leases.push(format!("--force-with-lease={}:{}", remote_ref.reference, remote_ref.commit));
+                refspecs.push(format!(":{}", remote_ref.reference));
             }
         }
         if refspecs.is_empty() {
@@ -169,23 +173,23 @@ impl Remote<'_> {
         let call = self.call(&["push", "--quiet", "--no-signed"]).arguments(&leases);
         call.arguments(&["--", &self.name]).arguments(&refspecs).run()?;
         // The next fetch brings them back, if they still exist.
-        held.iter().try_for_each(|held| self.forget(held))
+        clones.iter().try_for_each(|remote_ref| self.forget(remote_ref))
     }
 
-    fn send(&self, ours: ObjectId, reference: &str) -> Result<Delivery, Error> {
+    fn send(&self, ours: ObjectId, reference: &str) -> Result<PushResult, Error> {
         let refspec = format!("{ours}:{reference}");
         let arguments = ["push", "--porcelain", "--no-follow-tags", "--no-recurse-submodules", "--no-signed", "--"];
         let answer = self.call(&arguments).arguments(&[&self.name, &refspec]).run()?;
         if answer.is_success() {
-            return Ok(Delivery::Done);
+            return Ok(PushResult::Done);
         }
         // `! <tab> from:to <tab> [rejected] (why)`
-        let said = answer.text();
+        let stderr = answer.text();
         let verdict =
-            said.lines().find_map(|line| line.strip_prefix("!\t")?.split_once('\t').map(|(_, verdict)| verdict));
+            stderr.lines().find_map(|line| line.strip_prefix("!\t")?.split_once('\t').map(|(_, verdict)| verdict));
         match verdict {
-            Some(verdict) => Ok(judge(verdict, &answer.complaints())),
-            None => Err(Error::Program { command: format!("git push {}", self.name), message: answer.complaint() }),
+            Some(verdict) => Ok(interpret(verdict, &answer.error_lines())),
+            None => Err(Error::Program { command: format!("git push {}", self.name), message: answer.error_line() }),
         }
     }
 
@@ -198,28 +202,28 @@ impl Remote<'_> {
 }
 
 /// Interprets git's status of a pushed ref, `[summary] (reason)`. `stderr` is the other output of git and the remote.
-fn judge(verdict: &str, said: &[String]) -> Delivery {
+fn interpret(verdict: &str, stderr: &[String]) -> PushResult {
     // Another push was faster, or is running.
     const RACES: [&str; 4] = ["cannot lock ref", "failed to update ref", "incorrect old value", "reference already"];
     // Messages of receive-pack; hosts use similar words for their own failures.
     const TROUBLES: [&str; 8] =
         ["unpacker error", "missing necessary", "failed", "unable", "internal", "unavailable", "timeout", "timed out"];
-    let reason = match said.iter().filter_map(|line| line.strip_prefix("remote: ")).find(|line| is_telling(line)) {
+    let reason = match stderr.iter().filter_map(|line| line.strip_prefix("remote: ")).find(|line| is_telling(line)) {
         Some(words) => format!("{verdict}: {}", words.trim()),
         None => verdict.to_owned(),
     };
     if verdict.starts_with("[rejected]") || RACES.iter().any(|race| verdict.contains(race)) {
-        return Delivery::Outrun(reason);
+        return PushResult::Raced(reason);
     }
     let why = verdict.split_once('(').map_or("", |(_, why)| why).to_lowercase();
     let refusal = if why.contains("hidden ref") {
-        Refusal::OfSuchRefs
+        Refusal::HiddenRef
     } else if !verdict.starts_with("[remote rejected]") || TROUBLES.iter().any(|trouble| why.contains(trouble)) {
         Refusal::Failed
     } else {
         Refusal::Declined
     };
-    Delivery::Refused { reason, refusal }
+    PushResult::Refused { reason, refusal }
 }
 
 /// Whether a line from the remote adds to the status.
@@ -233,8 +237,8 @@ mod tests {
     use super::*;
 
     fn refusal(verdict: &str) -> Option<Refusal> {
-        match judge(verdict, &[]) {
-            Delivery::Refused { refusal, .. } => Some(refusal),
+        match interpret(verdict, &[]) {
+            PushResult::Refused { refusal, .. } => Some(refusal),
             _ => None,
         }
     }
@@ -247,7 +251,7 @@ mod tests {
             ("[remote rejected] (failed to update ref)", None),
             ("[remote rejected] (cannot lock ref 'refs/squad/log': is at a but expected b)", None),
             ("[remote rejected] (incorrect old value provided)", None),
-            ("[remote rejected] (deny updating a hidden ref)", Some(Refusal::OfSuchRefs)),
+            ("[remote rejected] (deny updating a hidden ref)", Some(Refusal::HiddenRef)),
             ("[remote rejected] (hook declined)", Some(Refusal::Declined)),
             ("[remote rejected] (pre-receive hook declined)", Some(Refusal::Declined)),
             ("[remote rejected] (prohibited by Gerrit: not permitted: create)", Some(Refusal::Declined)),
@@ -261,9 +265,9 @@ mod tests {
 
     #[test]
     fn the_words_of_the_remote_are_passed_on() {
-        let said = ["remote: ", "remote: error: hook declined to update refs/squad/log", "remote: no such refs here"];
-        let said: Vec<String> = said.map(str::to_owned).to_vec();
-        let Delivery::Refused { reason, .. } = judge("[remote rejected] (hook declined)", &said) else {
+        let stderr = ["remote: ", "remote: error: hook declined to update refs/squad/log", "remote: no such refs here"];
+        let stderr: Vec<String> = stderr.map(str::to_owned).to_vec();
+        let PushResult::Refused { reason, .. } = interpret("[remote rejected] (hook declined)", &stderr) else {
             panic!("it is a refusal");
         };
         assert_eq!(reason, "[remote rejected] (hook declined): no such refs here");

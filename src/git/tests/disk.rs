@@ -114,14 +114,14 @@ pub(super) fn assert_goes_on(world: &World, acknowledged: &[&str], what: &dyn st
 #[test]
 fn a_fault_at_any_step_loses_nothing_and_stops_nobody() {
     const PATHS: [&str; 2] = ["log/2026/03/04/a.md", "log/2026/03/05/b.md"];
-    const WAITING: &str = "log/2026/03/05/waiting.md";
+    const MAX_WAITING: &str = "log/2026/03/05/waiting.md";
     // The first entry of a ledger and a later one, with somebody else's that waits; where folders need no flush, and
     // where they do.
     for (held, keeps_order) in [(0, true), (1, true), (1, false)] {
         let template = World::new();
         PATHS[..held].iter().for_each(|path| template.append(path, "text"));
         if held > 0 {
-            queue::leave_waiting(&template, WAITING);
+            queue::leave_waiting(&template, MAX_WAITING);
         }
         let append =
             |world: &World| world.repository().ledger().append(&[entry(PATHS[held], "text")], "entry", &ada(), noon());
@@ -138,7 +138,7 @@ fn a_fault_at_any_step_loses_nothing_and_stops_nobody() {
                 acknowledged.extend(said.is_ok().then_some(PATHS[held]));
                 let is_told = queue::kinds(&world) == ["done"];
                 assert!(held > 0 || !is_told, "{what}");
-                acknowledged.extend(is_told.then_some(WAITING));
+                acknowledged.extend(is_told.then_some(MAX_WAITING));
                 assert_goes_on(&world, &acknowledged, &what);
             }
         }

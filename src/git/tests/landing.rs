@@ -374,7 +374,7 @@ fn a_branch_that_moves_meanwhile_is_built_upon() {
     let mut world = World::new();
     let wrapper = world.folder.path().join("git-wrapper");
     let script = "#!/bin/sh\ncase \"$*\" in *' update-ref -m '*)\n  if mkdir \"$HOME/once\" 2>/dev/null; then\n    \
-                  git commit -q --allow-empty -m beside\n  fi;;\nesac\nexec git \"$@\"\n";
+                  git commit -q --allow-empty -m temporary_path\n  fi;;\nesac\nexec git \"$@\"\n";
     fs::write(&wrapper, script).unwrap();
     fs::set_permissions(&wrapper, std::os::unix::fs::PermissionsExt::from_mode(0o755)).unwrap();
     world.environment.git = wrapper;

@@ -83,8 +83,8 @@ fn there_are_twelve_packs_of_ours_at_most() {
         #[cfg(unix)]
         for file in ["pack", "idx"].into_iter().flat_map(|extension| files_in(&world.packs(), extension)) {
             let mode = std::os::unix::fs::PermissionsExt::mode(&fs::metadata(file).unwrap().permissions()) & 0o777;
-            let wanted = if kind == "--shared=group" { 0o440 } else { 0o400 };
-            assert!(mode & wanted == wanted && mode & 0o333 == 0, "{kind}: {mode:o}");
+            let extracted = if kind == "--shared=group" { 0o440 } else { 0o400 };
+            assert!(mode & extracted == extracted && mode & 0o333 == 0, "{kind}: {mode:o}");
         }
     }
 }

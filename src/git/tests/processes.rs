@@ -178,7 +178,7 @@ fn a_program_that_waits_for_somebody_is_stopped() {
     assert!(Command::new("install").args(["-m", "755"]).args([&script, &program]).status().unwrap().success());
     let environment = Environment { git: program, ..world.environment.clone() };
     let call = crate::git::program::Call::new(&environment, world.folder.path(), &["commit-tree"]);
-    let error = call.patience(Duration::from_millis(100)).run().err().unwrap();
+    let error = call.timeout(Duration::from_millis(100)).run().err().unwrap();
     assert_eq!(error.to_string(), "`git commit-tree` failed: it did not end within 0 seconds");
 }
 

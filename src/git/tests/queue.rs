@@ -29,7 +29,7 @@ pub(super) fn kinds(world: &World) -> Vec<String> {
 /// As a writer leaves it that dies while it waits.
 pub(super) fn leave_waiting(world: &World, path: &str) {
     fs::create_dir_all(folder(world)).unwrap();
-    std::mem::forget(queue(world).join(&[entry(path, "text")]).unwrap());
+    std::mem::forget(queue(world).enqueue(&[entry(path, "text")]).unwrap());
 }
 
 /// Does what is to find the ledger locked, until it waits.
@@ -58,7 +58,7 @@ fn append_together(world: &World, paths: &[String], text: &str) -> Vec<Result<()
     thread::scope(|scope| {
         let append = |path| ledger.append(&[entry(path, text)], "entry", &ada(), noon());
         let writers: Vec<_> = paths.iter().map(|path| scope.spawn(move || append(path))).collect();
-        while queue(world).waiting().len() < paths.len() {
+        while queue(world).pending().len() < paths.len() {
             assert!(writers.iter().all(|writer| !writer.is_finished()), "the ledger is locked");
             thread::sleep(Duration::from_millis(1));
         }
@@ -108,7 +108,7 @@ fn what_the_dead_left_is_taken_along_and_rubbish_is_not() {
     fs::write(folder(&world).join(format!("{id}-empty.wait")), b"").unwrap();
     fs::write(folder(&world).join("rubbish.wait"), &bytes).unwrap();
     fs::create_dir(folder(&world).join("folder.wait")).unwrap();
-    std::mem::forget(queue(&world).join(&[entry("log/../../a", "text")]).unwrap());
+    std::mem::forget(queue(&world).enqueue(&[entry("log/../../a", "text")]).unwrap());
     world.append("log/2026/03/04/a.md", "text");
     assert_eq!(world.entries(), ["log/2026/03/04/a.md", "log/2026/03/04/dead.md"]);
     assert_eq!(kinds(&world), ["done", "wait", "wait", "wait", "wait", "wait"]);
@@ -148,6 +148,6 @@ fn a_queue_that_cannot_be_used_or_goes_away_stops_nobody() {
         refused.join().unwrap().unwrap();
         forgotten.join().unwrap().unwrap();
     });
-    assert!(queue(&world).join(&[entry("log/2026/03/04/large.md", &large)]).is_none());
+    assert!(queue(&world).enqueue(&[entry("log/2026/03/04/large.md", &large)]).is_none());
     assert_eq!(world.entries().len(), 3);
 }

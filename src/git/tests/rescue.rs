@@ -1,11 +1,12 @@
 //! Rescues of every kind of work tree, read back to the byte.
 
 use super::*;
-use crate::git::{Place, Rescue, State};
+use crate::git::{FileStatus, Rescue, TargetState};
 
 fn save(repository: &Repository) -> Rescue {
     let objects = |bytes: &[u8]| bytes.starts_with(b"secret").then(|| "it is secret".to_owned());
-    let message = |files: usize, left: &[crate::git::LeftOut]| format!("rescue\n\n{files} files, {} left", left.len());
+    let message =
+        |files: usize, left: &[crate::git::OmittedFile]| format!("rescue\n\n{files} files, {} left", left.len());
     let saved = repository.rescue(objects, message, &ada(), noon()).unwrap();
     repository.rescues().unwrap().into_iter().find(|rescue| rescue.id == saved.id).unwrap()
 }
@@ -14,11 +15,11 @@ fn save(repository: &Repository) -> Rescue {
 fn read_back(repository: &Repository, rescue: &Rescue, staged: bool) -> BTreeMap<String, Vec<u8>> {
     let folder = TempDir::new().unwrap();
     let files: Vec<_> = repository.rescued(rescue).unwrap().into_iter().filter(|file| file.is_uncommitted()).collect();
-    let wanted = repository.wanted(files, staged).unwrap();
-    let places = wanted.places(folder.path()).unwrap();
-    assert!(places.iter().all(|(_, place)| *place == Place::Free));
-    wanted.write(repository, "test", folder.path(), &places).unwrap();
-    assert!(wanted.places(folder.path()).unwrap().iter().all(|(_, place)| *place == Place::Same));
+    let extracted = repository.extract(files, staged).unwrap();
+    let places = extracted.target_states(folder.path()).unwrap();
+    assert!(places.iter().all(|(_, place)| *place == TargetState::Free));
+    extracted.write(repository, "test", folder.path(), &places).unwrap();
+    assert!(extracted.target_states(folder.path()).unwrap().iter().all(|(_, place)| *place == TargetState::Same));
     places.into_iter().map(|(path, _)| (path.clone(), fs::read(folder.path().join(path)).unwrap())).collect()
 }
 
@@ -132,8 +133,8 @@ fn line_ends_and_filters_are_as_they_were() {
     let rescue = save(&repository);
     assert_eq!(read_back(&repository, &rescue, false)["mixed.txt"], b"one\r\ntwo\nthree\r\n");
     let same = repository.rescued(&rescue).unwrap().into_iter().filter(|file| file.path == "same.txt").collect();
-    let wanted = repository.wanted(same, false).unwrap();
-    assert_eq!(wanted.places(&world.root()).unwrap(), [("same.txt".to_owned(), Place::Same)]);
+    let extracted = repository.extract(same, false).unwrap();
+    assert_eq!(extracted.target_states(&world.root()).unwrap(), [("same.txt".to_owned(), TargetState::Same)]);
 }
 
 #[test]
@@ -151,17 +152,17 @@ fn every_state_is_told() {
     world.git(&["add", "new"]);
     world.write("untracked", "x\n");
     let rescue = save(&world.repository());
-    let states: BTreeMap<String, State> =
+    let states: BTreeMap<String, FileStatus> =
         world.repository().rescued(&rescue).unwrap().into_iter().map(|file| (file.path, file.state)).collect();
-    let wanted = [
-        ("README.md", State::Unchanged),
-        ("cached", State::Untracked),
-        ("changed", State::Changed),
-        ("new", State::New),
-        ("removed", State::Removed),
-        ("untracked", State::Untracked),
+    let extracted = [
+        ("README.md", FileStatus::Unchanged),
+        ("cached", FileStatus::Untracked),
+        ("changed", FileStatus::Changed),
+        ("new", FileStatus::New),
+        ("removed", FileStatus::Removed),
+        ("untracked", FileStatus::Untracked),
     ];
-    assert_eq!(states, wanted.map(|(path, state)| (path.to_owned(), state)).into_iter().collect());
+    assert_eq!(states, extracted.map(|(path, state)| (path.to_owned(), state)).into_iter().collect());
     // And git itself can bring it all back.
     world.git(&["reset", "-q", "--hard"]);
     world.git(&["clean", "-qfd"]);

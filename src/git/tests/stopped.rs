@@ -222,7 +222,7 @@ fn stop_everywhere(story: &Story, mut then: impl FnMut(&World, usize, &str, &[&s
     let arguments = story.arguments(rescues.trim());
     let whole = template.copied();
     let (said, steps) = recorded(|| succeed(&whole, &arguments));
-    let wanted = outcome(&whole);
+    let extracted = outcome(&whole);
     let deaths = deaths(&steps);
     assert!(deaths.len() > 5, "{said}");
     let each = if std::env::var_os("SQUAD_TEST_ROUNDS").is_some() { 1 } else { 3 };
@@ -230,7 +230,7 @@ fn stop_everywhere(story: &Story, mut then: impl FnMut(&World, usize, &str, &[&s
         let world = template.copied();
         dying(at, || squad(&world, &arguments));
         let what = format!("{arguments:?} at {at} of {}: {:?}", steps.len(), steps.get(at));
-        then(&world, round, &what, &arguments, &wanted);
+        then(&world, round, &what, &arguments, &extracted);
         assert_tidy(&world, &what);
     }
 }
@@ -238,7 +238,7 @@ fn stop_everywhere(story: &Story, mut then: impl FnMut(&World, usize, &str, &[&s
 #[test]
 fn a_command_that_dies_at_any_step_is_finished_by_the_next() {
     for story in &STORIES {
-        stop_everywhere(story, |world, _, what, arguments, wanted| {
+        stop_everywhere(story, |world, _, what, arguments, extracted| {
             let is_begun = world.root().join(".git/squad/intent").exists();
             let (_, named) = squad(world, &["status"]);
             assert_eq!(named.contains("was interrupted"), is_begun, "{what}: {named}");
@@ -248,7 +248,7 @@ fn a_command_that_dies_at_any_step_is_finished_by_the_next() {
             let (_, said) = squad(world, &["decisions", "land"]);
             assert!(!is_begun || said.contains("Finished `squad "), "{what}: {said}");
             succeed(world, arguments);
-            assert_eq!(outcome(world), wanted, "{what}");
+            assert_eq!(outcome(world), extracted, "{what}");
         });
     }
 }
@@ -265,10 +265,10 @@ fn an_import_of_one_file_that_dies_is_finished_by_the_same_command() {
         world
     };
     let story = Story { arguments: &["decisions", "import", NOTE], make, file: NOTE, commits: 1 };
-    stop_everywhere(&story, |world, _, what, arguments, wanted| {
+    stop_everywhere(&story, |world, _, what, arguments, extracted| {
         if world.root().join(".git/squad/intent").exists() {
             succeed(world, arguments);
-            assert_eq!(outcome(world), wanted, "{what}");
+            assert_eq!(outcome(world), extracted, "{what}");
         }
     });
 }

@@ -18,8 +18,8 @@ fn know(world: &World, other: &World) {
     world.git(&["fetch", "-q", &other, "+refs/squad/log:refs/squad/remotes/origin/log"]);
 }
 
-fn unite(world: &World) -> String {
-    world.repository().remote("origin").unite(&|_| Default::default(), &|a, _| a.to_owned(), &ada()).unwrap();
+fn merge_fetched(world: &World) -> String {
+    world.repository().remote("origin").merge_fetched(&|_| Default::default(), &|a, _| a.to_owned(), &ada()).unwrap();
     world.git(&["rev-parse", "refs/squad/log"])
 }
 
@@ -33,10 +33,10 @@ fn both_sides_make_the_same_commit() {
         );
         let folders = ["log".to_owned(), "memory".to_owned()];
         assert_eq!(worlds[0].repository().unsynced(&folders).unwrap(), Some(3), "{format}");
-        let tips = worlds.each_ref().map(unite);
+        let tips = worlds.each_ref().map(merge_fetched);
         assert_eq!(tips[0], tips[1], "{format}");
         assert_eq!(worlds[0].entries().len(), 5);
-        assert_eq!(unite(&worlds[0]), tips[0], "again is nothing new");
+        assert_eq!(merge_fetched(&worlds[0]), tips[0], "again is nothing new");
         assert_eq!(worlds[0].git(&["rev-list", "--merges", "--count", "refs/squad/log"]), "1\n");
         worlds.iter().for_each(World::assert_sound);
     }
@@ -55,11 +55,11 @@ fn clocks_that_differ_make_no_difference() {
         }
         know(&worlds[0], &worlds[1]);
         know(&worlds[1], &worlds[0]);
-        let tips = worlds.each_ref().map(unite);
+        let tips = worlds.each_ref().map(merge_fetched);
         assert_eq!(tips[0], tips[1], "{ours} {theirs}");
         let later: Timestamp = ours.max(theirs).parse().unwrap();
-        let wanted = format!("{0} {0}\n", later.as_second());
-        assert_eq!(worlds[0].git(&["log", "-1", "--format=%ct %at", "refs/squad/log"]), wanted);
+        let extracted = format!("{0} {0}\n", later.as_second());
+        assert_eq!(worlds[0].git(&["log", "-1", "--format=%ct %at", "refs/squad/log"]), extracted);
     }
 }
 
@@ -68,13 +68,13 @@ fn what_was_removed_on_top_of_ours_stays_here() {
     let worlds = [World::new(), World::new()];
     worlds[0].append("log/2026/03/04/a.md", "a");
     know(&worlds[1], &worlds[0]);
-    unite(&worlds[1]);
+    merge_fetched(&worlds[1]);
     let tree = worlds[1].git(&["hash-object", "-t", "tree", "-w", "/dev/null"]);
     let emptied = worlds[1].git(&["commit-tree", tree.trim(), "-p", "refs/squad/log", "-m", "emptied"]);
     worlds[1].git(&["update-ref", "refs/squad/log", emptied.trim()]);
     worlds[1].append("log/2026/03/04/b.md", "b");
     know(&worlds[0], &worlds[1]);
-    unite(&worlds[0]);
+    merge_fetched(&worlds[0]);
     assert_eq!(worlds[0].entries(), ["log/2026/03/04/a.md", "log/2026/03/04/b.md"]);
 }
 
@@ -94,13 +94,13 @@ fn an_entry_that_any_ref_of_the_remote_has_is_synced() {
         worlds[0].git(&["fetch", "-q", &other.root().display().to_string(), &refspec]);
         let repository = worlds[0].repository();
         assert_eq!(repository.unsynced(&["log".into()]).unwrap(), Some(unsynced), "{copy}");
-        let standing = repository.remote("origin").standing().unwrap();
-        assert_eq!((standing.to_send, standing.to_take), (unsynced, 0), "{copy}");
+        let difference = repository.remote("origin").difference().unwrap();
+        assert_eq!((difference.to_send, difference.to_receive), (unsynced, 0), "{copy}");
         // On the other side, what two of them have is taken once.
         worlds[1].git(&["fetch", "-q", &other.root().display().to_string(), &refspec]);
         worlds[1].git(&["update-ref", &format!("{remote}/clones/y{name}"), &format!("{remote}/{copy}")]);
-        let standing = worlds[1].repository().remote("origin").standing().unwrap();
-        assert_eq!((standing.to_send, standing.to_take), (0, 3 - unsynced), "{copy}");
+        let difference = worlds[1].repository().remote("origin").difference().unwrap();
+        assert_eq!((difference.to_send, difference.to_receive), (0, 3 - unsynced), "{copy}");
     }
 }
 
@@ -111,7 +111,7 @@ fn what_has_one_name_and_two_contents_is_kept_twice() {
         &[("log/2026/03/04/a.md", "ours"), ("log/x", "file"), ("log/same.md", "same")],
         &[("log/2026/03/04/a.md", "theirs"), ("log/x/below.md", "folder"), ("log/same.md", "same")],
     );
-    let tips = worlds.each_ref().map(unite);
+    let tips = worlds.each_ref().map(merge_fetched);
     assert_eq!(tips[0], tips[1]);
     let snapshot = worlds[0].repository().ledger().snapshot().unwrap().unwrap();
     let mut texts: Vec<_> = snapshot
@@ -127,7 +127,7 @@ fn what_has_one_name_and_two_contents_is_kept_twice() {
     worlds.iter().for_each(World::assert_sound);
     // And that, united once more with one of the two, stays as it is.
     worlds[0].git(&["update-ref", "refs/squad/remotes/origin/log", "refs/squad/log~1"]);
-    assert_eq!(unite(&worlds[0]), tips[0]);
+    assert_eq!(merge_fetched(&worlds[0]), tips[0]);
 }
 
 #[test]
@@ -135,14 +135,17 @@ fn an_empty_side_takes_the_other_and_one_ahead_stays() {
     let worlds = [World::new(), World::new()];
     let origin = worlds[0].repository();
     let origin = origin.remote("origin");
-    assert!(origin.unite(&|_| Default::default(), &|a, _| a.to_owned(), &ada()).is_ok(), "nothing on either side");
+    assert!(
+        origin.merge_fetched(&|_| Default::default(), &|a, _| a.to_owned(), &ada()).is_ok(),
+        "nothing on either side"
+    );
     worlds[1].append("log/2026/03/04/a.md", "a");
     let other = worlds[1].root().display().to_string();
     worlds[0].git(&["fetch", "-q", &other, "refs/squad/log:refs/squad/remotes/origin/log"]);
-    assert_eq!(unite(&worlds[0]), worlds[1].git(&["rev-parse", "refs/squad/log"]));
+    assert_eq!(merge_fetched(&worlds[0]), worlds[1].git(&["rev-parse", "refs/squad/log"]));
     worlds[0].append("log/2026/03/04/b.md", "b");
     let tip = worlds[0].git(&["rev-parse", "refs/squad/log"]);
-    assert_eq!(unite(&worlds[0]), tip);
+    assert_eq!(merge_fetched(&worlds[0]), tip);
     assert_eq!(worlds[0].repository().unsynced(&["log".into()]).unwrap(), Some(1));
 }
 

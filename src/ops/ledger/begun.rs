@@ -1,5 +1,4 @@
-//! Commands that were stopped before their end: the next one that writes to the branch finishes them, every other one
-//! names them.
+//! Interrupted commands: the next command that writes to the branch finishes them, every other command reports them.
 
 use std::path::Path;
 
@@ -8,7 +7,7 @@ use crate::error::Failure;
 use crate::git::{Begun, Recovered, Repository};
 use crate::ops::team::workspace::git_environment;
 
-/// What was begun and not finished in the work tree that `directory` is in.
+/// The interrupted command of the work tree that contains `directory`.
 pub(crate) fn begun(env: &Env, directory: &Path) -> Result<Option<Begun>, Failure> {
     match find(env, directory) {
         Some(repository) => Ok(repository.begun()?),
@@ -16,7 +15,7 @@ pub(crate) fn begun(env: &Env, directory: &Path) -> Result<Option<Begun>, Failur
     }
 }
 
-/// Finishes it, or takes it back.
+/// Finishes it or rolls it back.
 pub(crate) fn finish(env: &Env, directory: &Path) -> Result<Option<Recovered>, Failure> {
     let Some(repository) = find(env, directory) else { return Ok(None) };
     match repository.begun()? {
@@ -25,7 +24,7 @@ pub(crate) fn finish(env: &Env, directory: &Path) -> Result<Option<Recovered>, F
     }
 }
 
-/// Where there is no repository, the command itself says so.
+/// `None` without a repository: the command itself reports that.
 fn find(env: &Env, directory: &Path) -> Option<Repository> {
     let repository = Repository::discover(directory, &git_environment(env, directory)).ok()?;
     repository.work_dir()?;

@@ -1,4 +1,4 @@
-//! What the ledger holds of a team beside its runs: decisions, learnings, what was written, and how much there is.
+//! A team's data in the ledger other than its runs: decisions, learnings, file writes and counts.
 
 use std::cmp::Reverse;
 use std::collections::{BTreeMap, BTreeSet, HashMap};
@@ -13,18 +13,18 @@ use crate::ops::ledger::twins::{Recorded, twins};
 use crate::policy::Redactor;
 use crate::view::Progress;
 
-/// A branch, of some clone, that has taken a decision in, and the commit that did.
+/// A branch, in any clone, on which a decision has landed, and the commit.
 #[derive(Clone)]
 pub(crate) struct TakenIn {
     pub(crate) branch: String,
-    /// Empty where the branch had the file before squad came to land it.
+    /// Empty if the branch had the file before squad landed it.
     pub(crate) commit: String,
 }
 
-/// The decisions the ledger holds, the newest first, with the branch each was made for and where it has landed.
+/// A decision in the ledger, with the branch it was made for and where it has landed.
 pub(crate) struct LoggedDecision {
     pub(crate) decision: Decision,
-    /// The entry that recorded it.
+    /// The entry that records it.
     pub(crate) entry: EntryId,
     pub(crate) branch: Option<String>,
     pub(crate) landed: Vec<TakenIn>,
@@ -64,10 +64,10 @@ pub(crate) fn decisions(repository: &Repository, prefix: &str) -> Result<Vec<Log
     Ok(counting.into_iter().filter_map(|at| all.get_mut(at)?.take()).map(with_landings).collect())
 }
 
-/// The decisions that have landed nowhere, the newest first. Costs what is new, however many have landed.
+/// The decisions that have landed nowhere, newest first. Reads only new entries, however many have landed.
 pub(in crate::ops) fn unlanded(repository: &Repository, prefix: &str) -> Result<Vec<Unlanded>, Error> {
     let unlanded = index::unlanded(repository, prefix)?;
-    // Of an id that is not made from its entry, there may be more.
+    // An id that was not made from its entry may have duplicates.
     if unlanded.iter().all(|one| one.entry.decision() == one.decision.id) {
         return Ok(unlanded);
     }
@@ -75,14 +75,14 @@ pub(in crate::ops) fn unlanded(repository: &Repository, prefix: &str) -> Result<
     Ok(all.map(|LoggedDecision { decision, entry, branch, .. }| Unlanded { entry, decision, branch }).collect())
 }
 
-/// The newest learnings of all agents, as many as prompts may choose from, but for those that have become part of
-/// histories on this branch, or on one that was merged into it.
+/// The newest learnings of all agents, as many as prompts may choose from, without those that landed in histories on
+/// this branch or a branch merged into it.
 pub(crate) fn learnings(repository: &Repository, prefix: &str) -> Result<Learnings, Error> {
     const ENOUGH: usize = 200;
     let Some(index) = Index::open(repository, prefix)? else { return Ok(Learnings::new()) };
     let head = repository.head()?;
     let branch = as_recorded(head.work());
-    // A landing is younger than what it lands, so it is met first.
+    // A landing is newer than what it lands, so reading backwards meets it first.
     let mut here: BTreeSet<EntryId> = BTreeSet::new();
     let mut elsewhere: BTreeMap<EntryId, String> = BTreeMap::new();
     let mut lessons: Vec<Lesson> = Vec::new();
@@ -119,7 +119,7 @@ pub(crate) fn learnings(repository: &Repository, prefix: &str) -> Result<Learnin
     Ok(learnings)
 }
 
-/// Something that an agent learned and that is part of no history file yet.
+/// A learning of an agent.
 pub(crate) struct Lesson {
     pub(crate) id: EntryId,
     pub(crate) at: Timestamp,
@@ -128,7 +128,7 @@ pub(crate) struct Lesson {
     pub(crate) text: String,
 }
 
-/// Everything that was learned and has landed on no branch, the oldest first.
+/// All learnings that have landed on no branch, oldest first.
 pub(crate) fn lessons(repository: &Repository, prefix: &str) -> Result<Vec<Lesson>, Error> {
     let Some(index) = Index::open(repository, prefix)? else { return Ok(Vec::new()) };
     let (mut lessons, mut landed) = (Vec::new(), BTreeSet::new());
@@ -146,7 +146,7 @@ pub(crate) fn lessons(repository: &Repository, prefix: &str) -> Result<Vec<Lesso
     Ok(lessons)
 }
 
-/// Who learned what, as it was recorded, whether or not it has landed.
+/// All recorded learnings with their agents, landed or not.
 pub(crate) fn known_lessons(repository: &Repository, prefix: &str) -> Result<BTreeSet<(String, String)>, Error> {
     let Some(index) = Index::open(repository, prefix)? else { return Ok(BTreeSet::new()) };
     let mut known = BTreeSet::new();
@@ -160,23 +160,23 @@ pub(crate) fn known_lessons(repository: &Repository, prefix: &str) -> Result<BTr
     Ok(known)
 }
 
-/// How much there is.
+/// The size of a team's ledger.
 pub(crate) struct Amount {
     pub(crate) entries: usize,
-    /// Entries that no remote had when it was asked last.
+    /// Entries that no remote had as of the last fetch.
     pub(crate) unsynced: usize,
 }
 
 pub(crate) fn amount(repository: &Repository, prefix: &str, progress: &Progress) -> Result<Amount, Error> {
-    let tell = |counted| progress.at("counting the ledger", counted, "entry");
-    let Some(mut index) = Index::open_telling(repository, prefix, &tell)? else {
+    let report_progress = |counted| progress.at("counting the ledger", counted, "entry");
+    let Some(mut index) = Index::open_with_progress(repository, prefix, &report_progress)? else {
         return Ok(Amount { entries: 0, unsynced: 0 });
     };
     let entries = index.count();
     Ok(Amount { entries, unsynced: index.unsynced(prefix)?.unwrap_or(entries) })
 }
 
-/// What one tool call put into a file.
+/// The lines one tool call wrote to a file.
 pub(crate) struct Write {
     pub(crate) run: RunId,
     pub(crate) agent: Option<Slug>,
@@ -185,7 +185,7 @@ pub(crate) struct Write {
     pub(crate) lines: Vec<String>,
 }
 
-/// Everything that tool calls put into a file of the project, the newest first.
+/// All tool calls that wrote to a file of the project, newest first.
 pub(crate) fn writes(repository: &Repository, prefix: &str, path: &str) -> Result<Vec<Write>, Error> {
     let Some(index) = Index::open(repository, prefix)? else { return Ok(Vec::new()) };
     let mut writes = Vec::new();
@@ -203,13 +203,12 @@ pub(crate) fn writes(repository: &Repository, prefix: &str, path: &str) -> Resul
     Ok(writes)
 }
 
-/// A branch as the ledger has it: a name may look like an e-mail address.
+/// A branch name as the ledger records it: redacted, since a name may look like an e-mail address.
 pub(in crate::ops) fn as_recorded(branch: Option<&str>) -> Option<String> {
     branch.map(|branch| Redactor::default().text(branch, &mut Vec::new()))
 }
 
-/// Sorts decisions; those of one instant stand in the order in which they were recorded, the last first. `order` is that
-/// of the ledger.
+/// Sorts decisions by date, newest first; equal dates by `order`, the ledger's order.
 pub(in crate::ops) fn newest_first<T>(
     all: &mut [T],
     of: impl Fn(&T) -> (&DecisionId, Option<&str>),
@@ -222,7 +221,7 @@ pub(in crate::ops) fn newest_first<T>(
     all.sort_by_cached_key(key);
 }
 
-/// The decisions in the ledger by their places there, the newest first.
+/// Each decision's position in the ledger, newest first.
 pub(in crate::ops) fn order_of(logged: &[LoggedDecision]) -> HashMap<DecisionId, usize> {
     logged.iter().enumerate().map(|(place, logged)| (logged.decision.id.clone(), place)).collect()
 }

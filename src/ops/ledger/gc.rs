@@ -1,4 +1,4 @@
-//! Tidies what the ledger leaves: every append is a small pack, and those that earlier versions made nine loose objects.
+//! `squad gc`: packs the ledger. Every append makes a small pack; earlier versions made nine loose objects each.
 
 use std::path::Path;
 
@@ -18,16 +18,16 @@ use crate::ops::team::workspace::{ledger_prefix, place, team_folder};
 pub(crate) struct Tidied {
     pub(crate) before: Extent,
     pub(crate) after: Extent,
-    /// Snapshots of runs that are over, which were forgotten.
+    /// Deleted snapshots of finished runs.
     pub(crate) snapshots: usize,
-    /// What engines had stored of sessions that are over, and that was removed.
+    /// Removed engine data of finished sessions.
     pub(crate) sessions: usize,
-    /// What these took.
+    /// The size of that data.
     pub(crate) session_bytes: u64,
 }
 
-/// Packs loose objects, the user's own too, as git's own maintenance does, and the ledger's packs into one; deletes
-/// nothing of the repository's that is in no other pack. What engines stored of sessions is cleared when it is of no use.
+/// Packs loose objects, including the user's, as git's own maintenance does, and folds the ledger's packs into one.
+/// Deletes no object that is not in another pack. Clears session data of engines that is no longer useful.
 pub(crate) fn gc(env: &Env, directory: &Path) -> Result<Tidied, Failure> {
     let (repository, work_dir) = repository(env, directory)?;
     lost::settle(env, &repository);

@@ -1,4 +1,4 @@
-//! Events into the ledger.
+//! Writes events to the ledger.
 
 use jiff::Timestamp;
 
@@ -16,13 +16,13 @@ pub(crate) struct LedgerJournal {
     pub(crate) threads: bool,
 }
 
-/// Who the ledger's commits are by. A fixed name: the entries say who did what, and asking git for the user's own
-/// would cost about half as much again as the append does (measured: a spawned git takes 1.1–1.3 ms).
+/// The author of the ledger's commits. It is fixed, since the entries say who did what, and asking git for the user's
+/// identity would add about half the cost of an append (measured: spawning git takes 1.1–1.3 ms).
 pub(crate) fn writer() -> Identity {
     Identity { name: "squad".to_owned(), email: "squad@localhost".to_owned() }
 }
 
-/// Writes entries and returns when they are durable.
+/// Appends entries; durable when it returns.
 pub(crate) fn append(
     repository: &Repository,
     prefix: &str,
@@ -37,7 +37,7 @@ pub(crate) fn append(
     repository.ledger().append(&files, &message, &writer(), at)
 }
 
-/// Does slow work beside everything else, so that signals and engines are heard meanwhile.
+/// Runs slow work on a separate thread, so that signals and engines are handled meanwhile.
 pub(in crate::ops) async fn aside<T: Send + 'static>(
     threads: bool,
     work: impl FnOnce() -> T + Send + 'static,
@@ -61,7 +61,7 @@ impl Journal for LedgerJournal {
     }
 }
 
-/// The decision an entry records, with the run the entry belongs to.
+/// The decision an entry records, with the entry's run.
 pub(crate) fn logged_decision(entry: &Entry) -> Option<Decision> {
     match entry.what() {
         Some(What::DecisionLogged { decision, .. }) => Some(Decision { run: entry.run.clone(), ..decision }),

@@ -1,4 +1,4 @@
-//! Runs whose processes died: the next command that writes in this clone writes down what became of them.
+//! Runs whose processes died: the next command that writes in this clone records their end.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -13,8 +13,8 @@ use crate::ops::run::lease::{self, DeadRun};
 use crate::ops::team::secrets;
 use crate::record::{Entry, Read, entry_of};
 
-/// Writes down the end of every run of this clone that has none. What cannot be written now is tried again by the next
-/// command: an old run's trouble is no reason not to do what the user asks for.
+/// Records the end of every dead run of this clone. If that fails, the next command tries again: an old run must not
+/// block the user's command.
 pub(crate) fn settle(env: &Env, repository: &Repository) {
     for dead in lease::dead(&repository.common_dir().join("squad")) {
         match write_end(env, repository, &dead) {
@@ -26,38 +26,38 @@ pub(crate) fn settle(env: &Env, repository: &Repository) {
 
 fn write_end(env: &Env, repository: &Repository, dead: &DeadRun) -> Result<(), Error> {
     let prefix = dead.team.clone().unwrap_or_default();
-    let mut left = Left::default();
+    let mut state = RunState::default();
     for entry in timeline(repository, &prefix, Some(&dead.run), &Choice::default())?.entries() {
         if let (_, Read::Entry(entry)) = entry? {
-            left.read(&entry);
+            state.read(&entry);
         }
     }
-    if !left.has_begun || left.has_ended {
+    if !state.has_started || state.has_ended {
         return Ok(());
     }
     let redactor = secrets::redactor(env, repository.work_dir().unwrap_or(repository.git_dir()));
     let mut entries = Vec::new();
-    let mut at = left.last;
+    let mut at = state.last;
     let mut ends = Vec::new();
     let mut push = |agent: Option<Slug>, position, what, causes| {
-        left.seq += 1;
-        // No entry of a run is older than its beginning, whatever the clock says now.
-        at = env.clock.now().max(left.last);
-        let (seq, run, id) = (left.seq, dead.run.clone(), env.ids.entry(at));
+        state.seq += 1;
+        // No entry may be older than the run's last one, even if the clock was set back.
+        at = env.clock.now().max(state.last);
+        let (seq, run, id) = (state.seq, dead.run.clone(), env.ids.entry(at));
         ends.push(id.clone());
         entries.push(entry_of(&Event { seq, at, run, agent, what, id, position, causes }, &redactor));
     };
-    for (agent, work) in std::mem::take(&mut left.open) {
+    for (agent, work) in std::mem::take(&mut state.open) {
         let report = work.report(&agent);
         push(Some(agent), work.position, What::Lost(work.end), vec![work.cause]);
-        left.done.push(report);
+        state.done.push(report);
     }
     let mut usage = Usage::default();
-    left.done.iter().for_each(|work| usage += &work.usage);
-    let agents = left.done.iter().map(|work| (work.agent.clone(), work.status)).collect();
-    let work = std::mem::take(&mut left.done);
+    state.done.iter().for_each(|work| usage += &work.usage);
+    let agents = state.done.iter().map(|work| (work.agent.clone(), work.status)).collect();
+    let work = std::mem::take(&mut state.done);
     let what = What::RunCompleted { status: Outcome::Lost, agents, work, commits: Vec::new(), usage, error: None };
-    let causes = std::mem::take(&mut left.ends);
+    let causes = std::mem::take(&mut state.ends);
     push(None, Position::default(), what, causes);
     if let Some(last) = entries.last_mut() {
         last.causes.extend(ends.iter().rev().skip(1).rev().cloned());
@@ -65,27 +65,27 @@ fn write_end(env: &Env, repository: &Repository, dead: &DeadRun) -> Result<(), E
     append(repository, &prefix, &entries, at)
 }
 
-/// What a run has left behind.
+/// The state of a dead run, from its entries.
 #[derive(Default)]
-struct Left {
-    has_begun: bool,
+struct RunState {
+    has_started: bool,
     has_ended: bool,
     seq: u64,
     last: Timestamp,
-    /// Work that has begun, or was planned, and has no end.
-    open: BTreeMap<Slug, Open>,
+    /// Work that was planned or started, and has no end.
+    open: BTreeMap<Slug, OpenWork>,
     started: BTreeSet<Slug>,
     done: Vec<WorkReport>,
     ends: Vec<EntryId>,
 }
 
-struct Open {
+struct OpenWork {
     position: Position,
     cause: EntryId,
     end: End,
 }
 
-impl Open {
+impl OpenWork {
     fn new(position: Position, cause: EntryId) -> Self {
         Self { position, cause, end: End { reason: "the process of its run died".to_owned(), ..End::default() } }
     }
@@ -101,13 +101,13 @@ fn report(agent: &Slug, position: Position, status: Outcome, end: &End) -> WorkR
     WorkReport { agent: agent.clone(), step, attempt, status, changed, refused, verified: None, usage }
 }
 
-impl Left {
-    /// What did not complete before is open again.
+impl RunState {
+    /// Reopens work that had not completed.
     fn resume(&mut self, cause: &EntryId) {
         self.has_ended = false;
         for work in self.done.extract_if(.., |work| work.status != Outcome::Completed) {
             let WorkReport { agent, step, attempt, .. } = work;
-            self.open.insert(agent, Open::new(Position { step, attempt }, cause.clone()));
+            self.open.insert(agent, OpenWork::new(Position { step, attempt }, cause.clone()));
         }
     }
 
@@ -116,20 +116,22 @@ impl Left {
         self.seq = self.seq.max(entry.seq.unwrap_or_default());
         let Some(what) = entry.what() else { return };
         match (what, entry.agent.clone()) {
-            (What::RunStarted { .. }, _) => self.has_begun = true,
+            (What::RunStarted { .. }, _) => self.has_started = true,
             (What::RunCompleted { .. }, _) => self.has_ended = true,
             (What::RunResumed { .. }, _) => self.resume(&entry.id),
             (What::RoutePlanned(plan), _) => {
-                // Of plans that earlier squads made there is but one step.
+                // Plans of earlier squads have only one step.
                 let steps = if plan.steps.is_empty() { vec![plan.agents] } else { plan.steps };
                 for (step, agents) in (1..).zip(steps) {
                     for agent in agents.into_iter().filter(|agent| !self.started.contains(agent)) {
-                        self.open.entry(agent).or_insert_with(|| Open::new(Position::new(step, 1), entry.id.clone()));
+                        self.open
+                            .entry(agent)
+                            .or_insert_with(|| OpenWork::new(Position::new(step, 1), entry.id.clone()));
                     }
                 }
             }
             (What::SessionCreated { .. } | What::SessionResumed { .. }, Some(agent)) => {
-                let mut open = Open::new(entry.position, entry.id.clone());
+                let mut open = OpenWork::new(entry.position, entry.id.clone());
                 open.end.usage.turns = 1;
                 self.started.insert(agent.clone());
                 self.open.insert(agent, open);
@@ -149,7 +151,7 @@ impl Left {
     }
 }
 
-impl Open {
+impl OpenWork {
     fn read(&mut self, what: What) {
         match what {
             What::Message { text } => self.end.text = text,

@@ -1,4 +1,4 @@
-//! What is kept: writing it, reading it, mending it, sharing it.
+//! The ledger: writing, reading, repairing and sharing it.
 
 pub(crate) mod begun;
 pub(crate) mod contents;

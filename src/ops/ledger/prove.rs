@@ -1,4 +1,4 @@
-//! Makes everything that is derived again and compares, and checks what must always hold of the ledger.
+//! Recomputes derived data and compares it, and checks the ledger's invariants.
 
 use serde::Serialize;
 
@@ -8,7 +8,7 @@ use crate::ops::ledger::examine::examine;
 use crate::ops::ledger::index::Index;
 use crate::view::Progress;
 
-/// What was looked at.
+/// The number of things that were checked.
 #[derive(Clone, Debug, Default, PartialEq, Serialize)]
 pub(crate) struct Proof {
     pub(crate) entries: usize,
@@ -18,14 +18,14 @@ pub(crate) struct Proof {
     pub(crate) commits: usize,
 }
 
-/// More of one kind are only counted.
-const SHOWN: usize = 5;
+/// How many problems of one kind are reported.
+const MAX_SHOWN: usize = 5;
 
 pub(crate) fn prove(repository: &Repository, progress: &Progress) -> Result<(Proof, Vec<Problem>), Error> {
     let mut findings = Findings::default();
     progress.begin("git looks at every object");
-    for complaint in repository.complaints()? {
-        findings.add("fsck", "git fsck", complaint, "git's documentation of fsck says what can be done");
+    for error in repository.fsck_errors()? {
+        findings.add("fsck", "git fsck", error, "git's documentation of fsck says what can be done");
     }
     let Some(snapshot) = repository.ledger().snapshot()? else { return Ok((Proof::default(), findings.0)) };
     let examined = examine(repository, &snapshot, progress)?;
@@ -58,11 +58,11 @@ struct Findings(Vec<Problem>);
 impl Findings {
     fn add(&mut self, code: &'static str, place: &str, message: String, hint: &str) {
         match self.0.iter().filter(|problem| problem.code == code).count() {
-            count if count < SHOWN => {
+            count if count < MAX_SHOWN => {
                 let problem = Problem::new(Severity::Error, Source::new(place, 0), code, message);
                 self.0.push(problem.hint(hint));
             }
-            SHOWN => {
+            MAX_SHOWN => {
                 let place = Source::new("ledger", 0);
                 self.0.push(Problem::new(Severity::Error, place, code, "and more of this kind".to_owned()));
             }

@@ -1,4 +1,4 @@
-//! `squad doctor --repair`: fetches what the ledger lost from remotes, and sets aside what nobody has.
+//! `squad doctor --repair`: fetches lost objects from remotes, and sets aside entries that nobody has.
 
 use std::fs;
 use std::path::Path;
@@ -16,7 +16,7 @@ use crate::policy::Redactor;
 use crate::record::Entry;
 use crate::view::Progress;
 
-/// What was done, or would be.
+/// The repairs made, or planned in a dry run.
 #[derive(Debug, Default, Serialize)]
 pub(crate) struct Repaired {
     pub(crate) dry_run: bool,
@@ -24,20 +24,20 @@ pub(crate) struct Repaired {
     pub(crate) lost: usize,
     /// Objects that remotes still had.
     pub(crate) fetched: usize,
-    /// Folders that could not be read once, and are where they were again.
+    /// Folders that were unreadable once, and are back at their original paths.
     pub(crate) put_back: usize,
-    /// What nobody had, and what squad did not write: it is no part of the ledger any more.
+    /// Entries that nobody had or that squad did not write, removed from the ledger.
     pub(crate) set_aside: Vec<Damage>,
-    /// Remotes whose ledger leads there still, as far as this clone knows.
+    /// Remotes whose ledger still references them, as far as this clone knows.
     pub(crate) remotes: Vec<String>,
-    /// Remotes that could not be asked, and why.
+    /// Remotes that could not be reached, and why.
     pub(crate) unreachable: Vec<String>,
 }
 
-/// Asks once, before anything changes.
+/// Calls `ask` once, before anything changes.
 pub(crate) fn repair(env: &Env, directory: &Path, ask: impl FnOnce(&Repaired) -> bool) -> Result<Repaired, Failure> {
     let (repository, _) = repository(env, directory)?;
-    let Found { damage, displaced, mut lost } = look(env, &repository)?;
+    let Findings { damage, displaced, mut lost } = find_damage(env, &repository)?;
     let mut repaired = Repaired {
         dry_run: true,
         lost: lost.len(),
@@ -60,11 +60,11 @@ pub(crate) fn repair(env: &Env, directory: &Path, ask: impl FnOnce(&Repaired) ->
         lost = repository.lost_objects()?;
     }
     (repaired.put_back, repaired.set_aside) = (0, Vec::new());
-    // Behind what is mended more may come to light.
+    // Repairs may reveal more damage.
     for _ in 0..ROUNDS {
-        let found = look(env, &repository)?;
+        let found = find_damage(env, &repository)?;
         if !found.displaced.is_empty() {
-            repository.ledger().put_back(&found.displaced, &writer(), env.clock.now())?;
+            repository.ledger().restore_displaced(&found.displaced, &writer(), env.clock.now())?;
         } else if !found.damage.is_empty() || !found.lost.is_empty() {
             set_aside(env, &repository, &found.damage)?;
             repaired.remotes = repository.stale_copies(true)?;
@@ -80,30 +80,30 @@ pub(crate) fn repair(env: &Env, directory: &Path, ask: impl FnOnce(&Repaired) ->
         fs::remove_dir_all(&index)
             .map_err(|error| Failure::failed(format!("cannot be removed: {error}")).at(index.display()))?;
     }
-    // What is said from here on is what is left.
+    // Drop the damage reported so far; later reports show what is left.
     env.damage.take();
     Ok(repaired)
 }
 
-/// How often the ledger is looked through again after it was mended.
+/// How often the ledger is examined and repaired at most.
 const ROUNDS: usize = 5;
 
-/// What of the ledger is not as it should be.
+/// The damage found in the ledger.
 #[derive(Default)]
-struct Found {
+struct Findings {
     damage: Vec<Damage>,
     displaced: Vec<Damage>,
-    /// Objects that are not here as they were written.
+    /// Missing or corrupt objects.
     lost: Vec<String>,
 }
 
-fn look(env: &Env, repository: &Repository) -> Result<Found, Failure> {
+fn find_damage(env: &Env, repository: &Repository) -> Result<Findings, Failure> {
     env.damage.take();
     let Some(snapshot) = repository.ledger().snapshot()? else { return Ok(Default::default()) };
     examine(repository, &snapshot, &Progress::new(false))?;
     let found = env.damage.take().into_iter().filter(|damage| damage.kind != DamageKind::Newer);
     let (displaced, damage) = found.partition(|damage| damage.kind == DamageKind::Displaced);
-    Ok(Found { damage, displaced, lost: repository.lost_objects()? })
+    Ok(Findings { damage, displaced, lost: repository.lost_objects()? })
 }
 
 fn set_aside(env: &Env, repository: &Repository, damage: &[Damage]) -> Result<(), Failure> {
@@ -115,12 +115,12 @@ fn set_aside(env: &Env, repository: &Repository, damage: &[Damage]) -> Result<()
 }
 
 impl Repaired {
-    /// Whether nothing was wrong.
+    /// Whether there was nothing to repair.
     pub(crate) fn is_needless(&self) -> bool {
         self.set_aside.is_empty() && self.lost == 0 && self.put_back == 0
     }
 
-    /// What it comes to, in a sentence.
+    /// A one-sentence summary.
     pub(crate) fn summary(&self) -> String {
         let aside = plural(self.set_aside.len(), "entry");
         match self.dry_run {

@@ -1,4 +1,4 @@
-//! Rescue: what no commit holds is kept before squad removes or overwrites something of a work tree, and given back.
+//! Rescues: backs up uncommitted files before squad removes or overwrites something in a work tree, and restores them.
 
 use std::path::{Path, PathBuf};
 
@@ -7,34 +7,34 @@ use serde::{Deserialize, Serialize};
 
 use crate::env::Env;
 use crate::error::Failure;
-use crate::git::{Kept, LeftOut, Place, Repository, Rescue, Saved, State};
+use crate::git::{FileStatus, NewRescue, OmittedFile, Repository, Rescue, RescuedFile, TargetState};
 use crate::model::{list, plural};
 use crate::ops::ledger::journal::writer;
 use crate::ops::repository;
 use crate::ops::team::secrets;
 use crate::ops::team::workspace::path_below;
 
-/// Why something is kept.
+/// The reason for a rescue.
 pub(crate) struct Occasion<'a> {
-    /// As one types it after `squad`.
+    /// Without the leading `squad`.
     pub(crate) command: &'a str,
     pub(crate) why: String,
-    /// The files that are going to change or go, from the repository's root.
+    /// The files to be changed or removed, as paths from the repository's root.
     pub(crate) touches: Vec<String>,
 }
 
-/// What a rescue's message says of it, on its last line.
+/// Metadata on the last line of a rescue's message.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[serde(default)]
 struct Note {
     command: String,
     why: String,
     branch: Option<String>,
-    /// How many files were not as the commit has them.
+    /// How many files differed from the commit.
     files: usize,
     touches: Vec<String>,
     left_out: Vec<Left>,
-    /// Files that `squad scrub` took a secret out of.
+    /// Files from which `squad scrub` removed a secret.
     scrubbed: Vec<String>,
 }
 
@@ -44,15 +44,15 @@ pub(crate) struct Left {
     pub(crate) why: String,
 }
 
-impl From<&LeftOut> for Left {
-    fn from(left: &LeftOut) -> Self {
+impl From<&OmittedFile> for Left {
+    fn from(left: &OmittedFile) -> Self {
         Self { path: left.path.clone(), why: left.why.clone() }
     }
 }
 
-/// Keeps everything that no commit holds; durable when it returns. What looks like a secret is never written to the
-/// object database: such files are left out, and said to be.
-pub(crate) fn save(env: &Env, repository: &Repository, occasion: Occasion<'_>) -> Result<Saved, Failure> {
+/// Backs up all uncommitted files; durable when it returns. Files with suspected secrets are never written to the
+/// object database: they are omitted and reported.
+pub(crate) fn save(env: &Env, repository: &Repository, occasion: Occasion<'_>) -> Result<NewRescue, Failure> {
     let at = env.clock.now();
     let redactor = secrets::redactor(env, repository.work_dir().unwrap_or(repository.git_dir()));
     let objection = |bytes: &[u8]| {
@@ -61,7 +61,7 @@ pub(crate) fn save(env: &Env, repository: &Repository, occasion: Occasion<'_>) -
     };
     let branch = repository.head()?.work().map(str::to_owned);
     let Occasion { command, why, touches } = occasion;
-    let message = |files: usize, left: &[LeftOut]| {
+    let message = |files: usize, left: &[OmittedFile]| {
         let left_out = left.iter().map(Left::from).collect();
         let note = Note { command: command.to_owned(), why, branch, files, touches, left_out, scrubbed: Vec::new() };
         format!("rescue before squad {command}\n\n{}\n\n{}\n", note.why, serde_json::json!(note))
@@ -69,7 +69,7 @@ pub(crate) fn save(env: &Env, repository: &Repository, occasion: Occasion<'_>) -
     Ok(repository.rescue(objection, message, &writer(), at)?)
 }
 
-/// A rescue in a line.
+/// A rescue for a list.
 #[derive(Debug, Serialize)]
 pub(crate) struct Listed {
     pub(crate) id: String,
@@ -89,7 +89,7 @@ pub(crate) struct Listed {
 
 impl Listed {
     fn new(rescue: &Rescue) -> Self {
-        // Whatever somebody else put there is listed too, and restored.
+        // Rescues without our metadata are listed and restorable too.
         let note: Note =
             rescue.message.lines().last().and_then(|line| serde_json::from_str(line).ok()).unwrap_or_default();
         Self {
@@ -108,7 +108,7 @@ impl Listed {
     }
 }
 
-/// The message of a rescue out of which something was taken.
+/// The message of a rescue after a scrub.
 pub(in crate::ops) fn message_after_scrub(rescue: &Rescue, paths: &[String], clean: impl Fn(&str) -> String) -> String {
     let message = clean(&rescue.message);
     let (rest, last) = message.trim_end().rsplit_once('\n').unwrap_or((&message, ""));
@@ -122,7 +122,7 @@ pub(in crate::ops) fn message_after_scrub(rescue: &Rescue, paths: &[String], cle
     }
 }
 
-/// Everything that is kept, the newest first.
+/// All rescues, newest first.
 pub(crate) fn listed(env: &Env, directory: &Path) -> Result<Vec<Listed>, Failure> {
     let (repository, _) = repository(env, directory)?;
     Ok(repository.rescues()?.iter().map(Listed::new).collect())
@@ -139,39 +139,40 @@ pub(crate) struct Shown {
 #[derive(Debug, Serialize)]
 pub(crate) struct File {
     pub(crate) path: String,
-    /// `changed`, `new`, `untracked`, `removed`; `unchanged` where only the index had something else.
+    /// `changed`, `new`, `untracked`, `removed`; `unchanged` if only the index differed.
     pub(crate) state: &'static str,
-    /// Whether the index held something of its own.
+    /// Whether the index had its own version.
     pub(crate) staged: bool,
 }
 
-/// What no commit held, of one rescue.
+/// The uncommitted files of one rescue.
 pub(crate) fn show(env: &Env, directory: &Path, id: &str) -> Result<Shown, Failure> {
     let (repository, _) = repository(env, directory)?;
     let rescue = find(&repository, id)?;
-    let files = repository.rescued(&rescue)?.into_iter().filter(Kept::is_uncommitted);
-    let contents = files.map(|file| File { state: word(file.state), staged: file.staged, path: file.path });
+    let files = repository.rescued(&rescue)?.into_iter().filter(RescuedFile::is_uncommitted);
+    let contents = files.map(|file| File { state: status_name(file.state), staged: file.staged, path: file.path });
     Ok(Shown { rescue: Listed::new(&rescue), contents: contents.collect() })
 }
 
-fn word(state: State) -> &'static str {
+fn status_name(state: FileStatus) -> &'static str {
     match state {
-        State::Unchanged => "unchanged",
-        State::Changed => "changed",
-        State::New => "new",
-        State::Untracked => "untracked",
-        State::Removed => "removed",
+        FileStatus::Unchanged => "unchanged",
+        FileStatus::Changed => "changed",
+        FileStatus::New => "new",
+        FileStatus::Untracked => "untracked",
+        FileStatus::Removed => "removed",
     }
 }
 
-/// What is to be given back, and where.
+/// The options of a restore.
 pub(crate) struct Wish {
     pub(crate) id: String,
-    /// Files and folders, from the folder that one is in; none: what no commit held, and what the command changed.
+    /// Files and folders, relative to the current folder; if empty, all uncommitted files and those the command
+    /// changed.
     pub(crate) paths: Vec<String>,
-    /// Another folder than the work tree.
+    /// A target folder other than the work tree.
     pub(crate) to: Option<PathBuf>,
-    /// As the index held them.
+    /// Restore the index versions.
     pub(crate) staged: bool,
     pub(crate) is_rehearsal: bool,
 }
@@ -180,31 +181,32 @@ pub(crate) struct Wish {
 pub(crate) struct Restored {
     pub(crate) id: String,
     pub(crate) dry_run: bool,
-    /// Files that were not there.
+    /// Files that did not exist.
     pub(crate) written: Vec<String>,
-    /// Files that held something else, which is kept in the rescue `saved`.
+    /// Files with different content, which was backed up to the rescue `saved`.
     pub(crate) overwritten: Vec<String>,
-    /// Files that are there as they were.
+    /// Files that are already there unchanged.
     pub(crate) same: usize,
     pub(crate) saved: Option<String>,
 }
 
-/// Writes files of a rescue back. What differs is kept first; index, stash and everything else stay as they are.
+/// Restores files of a rescue. Existing files that differ are backed up first; index, stash and everything else stay
+/// untouched.
 pub(crate) fn restore(env: &Env, directory: &Path, wish: &Wish) -> Result<Restored, Failure> {
     let (repository, work_dir) = repository(env, directory)?;
     let rescue = find(&repository, &wish.id)?;
-    let about = Listed::new(&rescue);
-    let files = chosen(repository.rescued(&rescue)?, &about, directory, &work_dir, wish)?;
-    let wanted = repository.wanted(files, wish.staged)?;
+    let listed_rescue = Listed::new(&rescue);
+    let files = chosen(repository.rescued(&rescue)?, &listed_rescue, directory, &work_dir, wish)?;
+    let extracted = repository.extract(files, wish.staged)?;
     let root = wish.to.as_ref().map_or(work_dir, |to| directory.join(to));
-    let places = wanted.places(&root)?;
-    let mut restored = Restored { id: about.id.clone(), dry_run: wish.is_rehearsal, ..Restored::default() };
+    let places = extracted.target_states(&root)?;
+    let mut restored = Restored { id: listed_rescue.id.clone(), dry_run: wish.is_rehearsal, ..Restored::default() };
     for (path, place) in &places {
         match place {
-            Place::Free => restored.written.push(path.clone()),
-            Place::Same => restored.same += 1,
-            Place::Differs(_) => restored.overwritten.push(path.clone()),
-            Place::Blocked(what) => {
+            TargetState::Free => restored.written.push(path.clone()),
+            TargetState::Same => restored.same += 1,
+            TargetState::Differs(_) => restored.overwritten.push(path.clone()),
+            TargetState::Blocked(what) => {
                 return Err(Failure::failed(format!("{path} cannot be restored: {what}"))
                     .hint("move it out of the way, or restore into another folder with --to"));
             }
@@ -221,39 +223,41 @@ pub(crate) fn restore(env: &Env, directory: &Path, wish: &Wish) -> Result<Restor
         return Ok(restored);
     }
     if !restored.overwritten.is_empty() {
-        let why = format!("files of the rescue {} take the place of others", about.id);
+        let why = format!("files of the rescue {} take the place of others", listed_rescue.id);
         let touches = restored.overwritten.clone();
         let saved = save(env, &repository, Occasion { command: "rescue restore", why, touches })?;
         let lost = saved.left_out.iter().find(|left| restored.overwritten.contains(&left.path));
-        if let Some(LeftOut { path, why }) = lost {
+        if let Some(OmittedFile { path, why }) = lost {
             return Err(Failure::failed(format!("{path} would be lost, since {why}"))
                 .hint("move it out of the way, or restore into another folder with --to"));
         }
         restored.saved = Some(saved.id);
     }
-    wanted.write(&repository, &format!("rescue restore {}", about.id), &root, &places)?;
+    extracted.write(&repository, &format!("rescue restore {}", listed_rescue.id), &root, &places)?;
     Ok(restored)
 }
 
 fn chosen(
-    files: Vec<Kept>,
-    about: &Listed,
+    files: Vec<RescuedFile>,
+    listed_rescue: &Listed,
     directory: &Path,
     work_dir: &Path,
     wish: &Wish,
-) -> Result<Vec<Kept>, Failure> {
-    let is_there = |file: &Kept| if wish.staged { file.staged } else { file.state != State::Removed };
+) -> Result<Vec<RescuedFile>, Failure> {
+    let exists = |file: &RescuedFile| if wish.staged { file.staged } else { file.state != FileStatus::Removed };
     if wish.paths.is_empty() {
-        let matters = |file: &Kept| is_there(file) && (file.is_uncommitted() || about.touches.contains(&file.path));
+        let matters =
+            |file: &RescuedFile| exists(file) && (file.is_uncommitted() || listed_rescue.touches.contains(&file.path));
         return Ok(files.into_iter().filter(matters).collect());
     }
     let mut places = Vec::new();
     for path in &wish.paths {
         let place = path_below(work_dir, directory, path);
-        let is_in = |file: &Kept| below(&file.path, &place) && (wish.staged || file.state != State::Removed);
+        let is_in =
+            |file: &RescuedFile| below(&file.path, &place) && (wish.staged || file.state != FileStatus::Removed);
         if !files.iter().any(is_in) {
-            return Err(Failure::usage(format!("the rescue {} holds no {path}", about.id))
-                .hint(format!("`squad rescue show {}` shows what it holds", about.id)));
+            return Err(Failure::usage(format!("the rescue {} holds no {path}", listed_rescue.id))
+                .hint(format!("`squad rescue show {}` shows what it holds", listed_rescue.id)));
         }
         places.push(place);
     }
@@ -264,7 +268,7 @@ fn below(path: &str, place: &str) -> bool {
     place.is_empty() || path.strip_prefix(place).is_some_and(|rest| rest.is_empty() || rest.starts_with('/'))
 }
 
-/// Gives rescues up: these, or all from before a day.
+/// Deletes rescues: these, or all from before a day.
 pub(crate) fn give_up(
     env: &Env,
     directory: &Path,

@@ -1,7 +1,7 @@
-//! Scrub: a secret that slipped through is taken out of everything that squad keeps in this clone.
+//! Scrub: removes a leaked secret from everything squad stores in this clone.
 //!
-//! The ledger, the rescues, and the copies of remotes' ledgers; then what is derived from them. What is on branches is
-//! named and not rewritten: that is for the people whose branches these are.
+//! It rewrites the ledger and the rescues, and drops old copies of remotes' ledgers and all derived data. Files on
+//! branches are only reported: rewriting them is up to the owners of the branches.
 
 use std::cell::RefCell;
 use std::collections::{BTreeMap, BTreeSet};
@@ -13,7 +13,7 @@ use serde::Serialize;
 
 use crate::env::Env;
 use crate::error::Failure;
-use crate::git::{Repository, Undone};
+use crate::git::{Repository, UndoCounts};
 use crate::model::{Actor, EntryId, What, list};
 use crate::ops::ledger::journal::writer;
 use crate::ops::ledger::rescue::message_after_scrub;
@@ -23,15 +23,15 @@ use crate::policy::Redactor;
 use crate::record::{Entry, scrubbed};
 use crate::store;
 
-/// What is looked for.
+/// What to search for.
 pub(crate) enum Search {
     Value(String),
     Kind(String),
-    /// What today's rules find, and the values of today's `.env` files.
+    /// Everything the current rules find, and the values of the current `.env` files.
     Everything,
 }
 
-/// What was found, and taken out unless it was only looked for.
+/// The matches, which were removed unless this was a dry run.
 #[derive(Debug, Default, Serialize)]
 pub(crate) struct Scrubbed {
     pub(crate) dry_run: bool,
@@ -39,30 +39,30 @@ pub(crate) struct Scrubbed {
     pub(crate) entries: BTreeMap<String, Vec<String>>,
     /// Files by rescue.
     pub(crate) rescues: BTreeMap<String, Vec<String>>,
-    /// Remotes whose copy of the ledger leads to the old text, and did not stay here for that.
+    /// Remotes whose local copy of the ledger referenced the old text and was deleted.
     pub(crate) remotes: Vec<String>,
-    /// Team files on branches, `BRANCH:PATH`, that hold it. They are not rewritten.
+    /// Matching team files on branches, `BRANCH:PATH`. They are not rewritten.
     pub(crate) branches: Vec<String>,
-    /// Files of `.git/squad`, such as an engine's own sessions, that hold it. They are not rewritten.
+    /// Matching files in `.git/squad`, such as an engine's sessions. They are not rewritten.
     pub(crate) local: Vec<String>,
 }
 
 impl Scrubbed {
-    /// Whether nothing that squad keeps holds it.
+    /// Whether neither ledger nor rescues match.
     pub(crate) fn is_nothing(&self) -> bool {
         self.entries.is_empty() && self.rescues.is_empty()
     }
 }
 
-/// Shorter values occur in words.
-const SHORTEST: usize = 4;
+/// Shorter values would match ordinary words.
+const MIN_LENGTH: usize = 4;
 
-pub(crate) fn scrub(env: &Env, directory: &Path, search: &Search, rehearse: bool) -> Result<Scrubbed, Failure> {
+pub(crate) fn scrub(env: &Env, directory: &Path, search: &Search, dry_run: bool) -> Result<Scrubbed, Failure> {
     let (repository, work_dir) = repository(env, directory)?;
     let redactor = redactor(env, &work_dir, search)?;
     let at = env.clock.now();
     let id = env.ids.entry(at);
-    let mut done = Scrubbed { dry_run: rehearse, ..Scrubbed::default() };
+    let mut done = Scrubbed { dry_run, ..Scrubbed::default() };
     if let Some(snapshot) = repository.ledger().snapshot()? {
         snapshot.each(|file, bytes| {
             if let Some((_, kinds)) = scrubbed(bytes, &redactor) {
@@ -70,30 +70,30 @@ pub(crate) fn scrub(env: &Env, directory: &Path, search: &Search, rehearse: bool
             }
         })?;
     }
-    if !rehearse && !done.entries.is_empty() {
+    if !dry_run && !done.entries.is_empty() {
         done.entries = rewrite(&repository, &redactor, &id, at)?;
     }
     let clean = |bytes: &[u8]| redactor.bytes(bytes).map(|(clean, _)| clean);
     for rescue in repository.rescues()? {
-        let files = repository.stained(&rescue, &clean)?;
+        let files = repository.affected_files(&rescue, &clean)?;
         let text = |text: &str| redactor.text(text, &mut Vec::new());
         if files.is_empty() && text(&rescue.message) == rescue.message {
             continue;
         }
-        if !rehearse {
+        if !dry_run {
             let message = message_after_scrub(&rescue, &files, text);
             repository.rewrite_rescue(&rescue, &clean, &message, &id.to_string(), &writer())?;
         }
         done.rescues.insert(rescue.id, files);
     }
-    // In a rehearsal the records are not there yet that tell which copies are old.
-    done.remotes = if rehearse { Vec::new() } else { repository.stale_copies(true)? };
+    // In a dry run, the scrub record that identifies old copies does not exist yet.
+    done.remotes = if dry_run { Vec::new() } else { repository.stale_copies(true)? };
     done.branches = on_branches(&repository, &redactor)?;
     let local = repository.common_dir().join("squad");
-    if !rehearse {
-        // They hold work trees as they were, and last no longer than the next `squad gc` anyway.
+    if !dry_run {
+        // Snapshots contain old work trees, and the next `squad gc` would delete them anyway.
         repository.forget_snapshots(|_| false)?;
-        forget_derived(&local)?;
+        remove_derived(&local)?;
     }
     done.local = in_files(&local, &redactor);
     Ok(done)
@@ -106,8 +106,8 @@ fn redactor(env: &Env, work_dir: &Path, search: &Search) -> Result<Redactor, Fai
             Failure::usage(format!("there is no kind of secret `{kind}`"))
                 .hint(format!("the kinds are {}", list(Redactor::all_kinds())))
         }),
-        Search::Value(value) if value.chars().count() < SHORTEST => Err(Failure::usage(format!(
-            "the value is shorter than {SHORTEST} characters and would match ordinary words"
+        Search::Value(value) if value.chars().count() < MIN_LENGTH => Err(Failure::usage(format!(
+            "the value is shorter than {MIN_LENGTH} characters and would match ordinary words"
         ))
         .hint("use a longer value, including the text around it")),
         Search::Value(value) => Ok(Redactor::of_value(value)),
@@ -132,17 +132,17 @@ fn rewrite(
         let kinds = found.borrow().iter().cloned().collect();
         let what = What::ScrubCompleted { entries: paths.to_vec(), kinds, set_aside: Vec::new() };
         let entry = Entry::new(id.clone(), at, Actor::User, &what, redactor);
-        // Of all teams in the repository.
+        // One record covers all teams in the repository.
         (entry.path(""), entry.render())
     };
     let paths = repository.ledger().rewrite(&clean, &record, &id.to_string(), &writer(), at)?;
-    // Of the last attempt, if somebody else moved the ref meanwhile.
+    // If the ref moved meanwhile there were several attempts: use the last one's kinds.
     let mut each = each.into_inner();
     let kinds = each.split_off(each.len().saturating_sub(paths.len()));
     Ok(paths.into_iter().zip(kinds).collect())
 }
 
-/// Team files at the tips of branches that hold what is looked for.
+/// Matching team files at the tips of branches.
 fn on_branches(repository: &Repository, redactor: &Redactor) -> Result<Vec<String>, Failure> {
     let mut found = Vec::new();
     let mut seen = BTreeSet::new();
@@ -160,10 +160,10 @@ fn on_branches(repository: &Repository, redactor: &Redactor) -> Result<Vec<Strin
     Ok(found)
 }
 
-/// What is made again from the ledger when it is needed.
-fn forget_derived(local: &Path) -> Result<(), Failure> {
-    // What writers left that died while they waited for others. Those that live may be adding to it: they append for
-    // themselves, and what cannot go is found below.
+/// Removes data that is rebuilt from the ledger on demand.
+fn remove_derived(local: &Path) -> Result<(), Failure> {
+    // The queue may have entries of dead writers. Live writers may be adding to it: they then append by themselves, and
+    // entries that remain are found below.
     let _ = fs::remove_dir_all(local.join("queue"));
     for name in ["index", "cache"] {
         let folder = local.join(name);
@@ -179,7 +179,7 @@ fn forget_derived(local: &Path) -> Result<(), Failure> {
 }
 
 /// Larger files are not text.
-const LARGEST: u64 = 64 << 20;
+const MAX_SIZE: u64 = 64 << 20;
 
 fn in_files(folder: &Path, redactor: &Redactor) -> Vec<String> {
     let mut found = Vec::new();
@@ -191,7 +191,7 @@ fn in_files(folder: &Path, redactor: &Redactor) -> Vec<String> {
             if metadata.is_dir() {
                 folders.push(path);
             } else if metadata.is_file()
-                && metadata.len() <= LARGEST
+                && metadata.len() <= MAX_SIZE
                 && fs::read(&path).is_ok_and(|bytes| redactor.bytes(&bytes).is_some())
             {
                 found.push(path.display().to_string());
@@ -202,8 +202,8 @@ fn in_files(folder: &Path, redactor: &Redactor) -> Vec<String> {
     found
 }
 
-/// Gives back what the last scrub removed.
-pub(crate) fn undo(env: &Env, directory: &Path) -> Result<Undone, Failure> {
+/// Restores what the last scrub removed.
+pub(crate) fn undo(env: &Env, directory: &Path) -> Result<UndoCounts, Failure> {
     let (repository, _) = repository(env, directory)?;
     let Some(id) = repository.scrubs()?.pop() else {
         return Err(Failure::failed("there is no scrub to undo here")
@@ -213,21 +213,21 @@ pub(crate) fn undo(env: &Env, directory: &Path) -> Result<Undone, Failure> {
         return Err(Failure::failed(format!("the scrub cannot be undone: {obstacle}")));
     }
     let undone = repository.undo_scrub(&id, &writer(), env.clock.now())?;
-    forget_derived(&repository.common_dir().join("squad"))?;
+    remove_derived(&repository.common_dir().join("squad"))?;
     Ok(undone)
 }
 
-/// What became of the old objects.
+/// The result of pruning old objects.
 #[derive(Debug, Serialize)]
 pub(crate) struct Pruned {
     pub(crate) removed: usize,
-    /// Objects that could not be removed: in a pack that git is told to keep, in another repository's objects.
+    /// Objects that could not be removed: in a pack with a `.keep` file, or in another repository.
     pub(crate) left: Vec<String>,
 }
 
-/// Removes the objects that only rewritten history held.
+/// Deletes the objects that only rewritten history references.
 pub(crate) fn prune(env: &Env, directory: &Path) -> Result<Pruned, Failure> {
     let (repository, _) = repository(env, directory)?;
-    let (removed, left) = repository.prune_old()?;
+    let (removed, left) = repository.prune_replaced()?;
     Ok(Pruned { removed, left })
 }

@@ -1,4 +1,4 @@
-//! Brings the ledgers of this clone and of a remote together.
+//! `squad sync`: synchronizes the ledgers of this clone and a remote.
 
 use std::path::Path;
 use std::thread;
@@ -8,7 +8,7 @@ use serde::Serialize;
 
 use crate::env::Env;
 use crate::error::Failure;
-use crate::git::{Delivery, Destination, Refusal, Remote, Repository, Standing};
+use crate::git::{Destination, Difference, PushResult, Refusal, Remote, Repository};
 use crate::model::{list, plural};
 use crate::ops::ledger::journal::writer;
 use crate::ops::ledger::lost;
@@ -16,39 +16,39 @@ use crate::ops::repository;
 use crate::ops::team::turn;
 use crate::record::{scrubbed_paths, settle};
 
-/// How often others may be faster. Each time somebody else has got their entries through.
+/// How often other clones may win the race. Each time another clone has pushed its entries.
 const ATTEMPTS: u64 = 50;
 
-/// How often it is tried before a refusal is taken for more than a passing trouble.
+/// How many refusals count as permanent.
 const ROUNDS: usize = 3;
 
-/// How often a ref may be said to move or to be locked while it stays as it is.
+/// How often the remote may report a moved or locked ref that has not changed.
 const STALLS: usize = 6;
 
-/// What the command line says.
+/// Options from the command line.
 pub(crate) struct Wish {
     pub(crate) remote: Option<String>,
     pub(crate) is_rehearsal: bool,
     pub(crate) is_agreed: bool,
-    /// To a ref that nobody else writes.
+    /// Push to a ref that only this clone writes.
     pub(crate) to_own: bool,
 }
 
 #[derive(Debug, PartialEq, Serialize)]
 pub(crate) struct Synced {
     pub(crate) remote: String,
-    /// Where the ledger is kept there; `None`: not agreed on yet.
+    /// The ledger's ref on the remote; `None`: not agreed on yet.
     pub(crate) reference: Option<String>,
     pub(crate) dry_run: bool,
-    /// Entries that came from there, or would.
+    /// Entries received, or that would be.
     pub(crate) taken: usize,
-    /// Entries that went there, or would.
+    /// Entries sent, or that would be.
     pub(crate) sent: usize,
-    /// Why the remote does not take the ref that the ledger belongs in, if it said so now.
+    /// Why the remote refused the ledger's regular ref, if it did this time.
     pub(crate) refused: Option<String>,
 }
 
-/// Fetches, unites and pushes. `ask` is asked once for each remote, before anything goes there.
+/// Fetches, merges and pushes. Calls `ask` before the first push to a remote.
 pub(crate) fn sync(
     env: &Env,
     directory: &Path,
@@ -61,10 +61,10 @@ pub(crate) fn sync(
     }
     let name = choose(&repository, wish.remote.as_deref())?;
     let remote = repository.remote(&name);
-    let agreed = remote.agreed()?;
+    let recorded_reference = remote.recorded_reference()?;
     let mut synced = Synced {
         remote: name.clone(),
-        reference: agreed.clone(),
+        reference: recorded_reference.clone(),
         dry_run: wish.is_rehearsal,
         taken: 0,
         sent: 0,
@@ -72,12 +72,12 @@ pub(crate) fn sync(
     };
     let _turn = turn::take(&repository.common_dir().join("squad").join("sync.lock"), "syncing", None)?;
     if !(wish.is_rehearsal || wish.to_own) {
-        // What was fetched before is forgotten where the remote has something else by now.
-        synced.taken = take_in(&remote, remote.standing()?)?;
+        // The next fetch overwrites earlier copies, so merge them first.
+        synced.taken = merge_fetched(&remote, remote.difference()?)?;
     }
-    let standing = if wish.to_own { remote.standing()? } else { remote.fetch()? };
-    if wish.is_rehearsal || agreed.is_none() {
-        let would = Synced { taken: standing.to_take, sent: standing.to_send, ..synced };
+    let difference = if wish.to_own { remote.difference()? } else { remote.fetch()? };
+    if wish.is_rehearsal || recorded_reference.is_none() {
+        let would = Synced { taken: difference.to_receive, sent: difference.to_send, ..synced };
         if wish.is_rehearsal {
             return Ok(would);
         }
@@ -88,61 +88,61 @@ pub(crate) fn sync(
             ))
             .hint("use `squad sync --yes` to agree, or `squad sync --dry-run` to look first"));
         }
-        synced = Synced { reference: Some(remote.agree(Destination::Log)?), taken: 0, sent: 0, ..would };
+        synced = Synced { reference: Some(remote.record_reference(Destination::Log)?), taken: 0, sent: 0, ..would };
     }
     if wish.to_own {
-        return send_own(env, &remote, Synced { sent: standing.to_send, ..synced });
+        return send_own(env, &remote, Synced { sent: difference.to_send, ..synced });
     }
-    let own = own(env, &remote)?;
-    let fell_back = agreed.is_some_and(|reference| reference.starts_with("refs/heads/"));
-    Exchange { remote, own, fell_back, standing, synced, refused: Vec::new(), rounds: 0, stalls: 0 }.run()
+    let own = own_reference(env, &remote)?;
+    let fell_back = recorded_reference.is_some_and(|reference| reference.starts_with("refs/heads/"));
+    Exchange { remote, own, fell_back, difference, synced, refused: Vec::new(), rounds: 0, stalls: 0 }.run()
 }
 
-/// Brings what was fetched into the ledger here. Returns how many entries that were.
-fn take_in(remote: &Remote<'_>, standing: Standing) -> Result<usize, Failure> {
-    remote.unite(&scrubbed_paths, &settle, &writer())?;
-    Ok(standing.to_take)
+/// Merges the fetched ledgers into ours. Returns the number of new entries.
+fn merge_fetched(remote: &Remote<'_>, difference: Difference) -> Result<usize, Failure> {
+    remote.merge_fetched(&scrubbed_paths, &settle, &writer())?;
+    Ok(difference.to_receive)
 }
 
-/// Pushes to a ref of this clone's own. Nothing is taken: that is for whoever syncs next without `--own-ref`.
+/// Pushes to this clone's own ref without receiving anything. The next sync without `--own-ref` merges it.
 fn send_own(env: &Env, remote: &Remote<'_>, synced: Synced) -> Result<Synced, Failure> {
     let name = &synced.remote;
-    let reference = own(env, remote)?;
+    let reference = own_reference(env, remote)?;
     match remote.push(&reference, &writer())? {
-        Delivery::Done => Ok(Synced { reference: Some(reference), ..synced }),
-        Delivery::Outrun(_) | Delivery::Unscrubbed { .. } => {
+        PushResult::Done => Ok(Synced { reference: Some(reference), ..synced }),
+        PushResult::Raced(_) | PushResult::Unscrubbed { .. } => {
             Err(Failure::failed(format!("`{name}` has something else under {reference}"))
                 .hint("this clone may be a copy of another one: `git config --unset squad.clone`, then try again"))
         }
-        Delivery::Refused { reason, .. } => {
+        PushResult::Refused { reason, .. } => {
             Err(Failure::failed(format!("`{name}` refuses the ledger: {reference}: {reason}"))
                 .hint("`squad sync` without --own-ref falls back to a branch"))
         }
     }
 }
 
-fn own(env: &Env, remote: &Remote<'_>) -> Result<String, Failure> {
+fn own_reference(env: &Env, remote: &Remote<'_>) -> Result<String, Failure> {
     Ok(remote.reference(Destination::Own, || env.ids.entry(env.clock.now()).to_string())?)
 }
 
-/// Entries on their way to a remote.
+/// A push with retries and fallbacks.
 ///
-/// One refused push says little: a hook may have had a bad moment, a server may be short of something. So it is tried
-/// again, and each time with a ref of this clone's own beside it: a host that takes that one takes custom refs. Only
-/// where both were declined each time, or the host says that it hides them, the ledger goes to a branch. Every sync
-/// looks everywhere and tries the ref of its own first, so nothing depends on all clones deciding alike.
+/// A single refused push means little: a hook or server may have had a temporary failure. So we retry, and each time
+/// also push to this clone's own ref: a host that accepts it accepts custom refs. Only if both were declined every
+/// time, or the host says that it hides them, the ledger goes to a branch. Every sync reads all refs and tries the
+/// ledger's regular ref first, so clones need not make the same decision.
 struct Exchange<'a> {
     remote: Remote<'a>,
-    /// The ref there that only this clone writes.
+    /// The remote ref that only this clone writes.
     own: String,
-    /// The ledger went to the branch the last time.
+    /// The ledger went to the branch last time.
     fell_back: bool,
-    standing: Standing,
+    difference: Difference,
     synced: Synced,
     refused: Vec<Refused>,
-    /// Of refusals.
+    /// The number of refusals so far.
     rounds: usize,
-    /// How often a ref there was said to move and had not.
+    /// How often the remote reported a moved ref that had not moved.
     stalls: usize,
 }
 
@@ -153,33 +153,33 @@ struct Refused {
     refusal: Refusal,
 }
 
-/// What a push came to.
-enum Pushed {
+/// The result of a push.
+enum PushOutcome {
     Done,
-    Outrun,
+    Raced,
     Refused(Refusal),
 }
 
 enum Step {
     Delivered(Destination),
-    Again,
-    Undelivered,
+    Retry,
+    Failed,
 }
 
 impl Exchange<'_> {
     fn run(mut self) -> Result<Synced, Failure> {
         for attempt in 0..ATTEMPTS {
-            self.synced.taken += take_in(&self.remote, self.standing)?;
+            self.synced.taken += merge_fetched(&self.remote, self.difference)?;
             match self.attempt()? {
                 Step::Delivered(to) => return self.delivered(to),
-                Step::Undelivered => return self.undelivered(),
-                Step::Again => {}
+                Step::Failed => return self.failed(),
+                Step::Retry => {}
             }
-            // So that clones that started together do not meet again.
+            // Spreads out clones that started together.
             let pause = u64::from(std::process::id()) * 7 % 50 * (attempt + 1).min(8);
             thread::sleep(Duration::from_millis(pause + 100 * self.refused.len() as u64));
             let before = self.remote.tips()?;
-            self.standing = self.remote.fetch()?;
+            self.difference = self.remote.fetch()?;
             self.stalls += usize::from(self.remote.tips()? == before);
         }
         Err(Failure::failed(format!("`{}` kept changing while we pushed", self.synced.remote)).hint("try again later"))
@@ -187,28 +187,28 @@ impl Exchange<'_> {
 
     fn attempt(&mut self) -> Result<Step, Failure> {
         let is_refused_as_such = match self.push(Destination::Log)? {
-            Pushed::Done => return Ok(Step::Delivered(Destination::Log)),
-            Pushed::Outrun => return Ok(Step::Again),
-            Pushed::Refused(Refusal::OfSuchRefs) => true,
-            // A host that refused custom refs before has to say so only once more.
-            Pushed::Refused(Refusal::Declined) => self.fell_back,
-            Pushed::Refused(Refusal::Failed) => false,
+            PushOutcome::Done => return Ok(Step::Delivered(Destination::Log)),
+            PushOutcome::Raced => return Ok(Step::Retry),
+            PushOutcome::Refused(Refusal::HiddenRef) => true,
+            // If the host refused custom refs before, one more refusal is enough.
+            PushOutcome::Refused(Refusal::Declined) => self.fell_back,
+            PushOutcome::Refused(Refusal::Failed) => false,
         };
         self.rounds += 1;
-        if !is_refused_as_such && self.standing.to_send > 0 {
+        if !is_refused_as_such && self.difference.to_send > 0 {
             self.push(Destination::Own)?;
         }
         if is_refused_as_such || self.are_custom_refs_declined() {
             match self.push(Destination::Branch)? {
-                Pushed::Done => return Ok(Step::Delivered(Destination::Branch)),
-                Pushed::Outrun => return Ok(Step::Again),
-                Pushed::Refused(_) => {}
+                PushOutcome::Done => return Ok(Step::Delivered(Destination::Branch)),
+                PushOutcome::Raced => return Ok(Step::Retry),
+                PushOutcome::Refused(_) => {}
             }
         }
-        Ok(if self.rounds < ROUNDS { Step::Again } else { Step::Undelivered })
+        Ok(if self.rounds < ROUNDS { Step::Retry } else { Step::Failed })
     }
 
-    /// Whether neither ref was ever taken, by the host's own decision.
+    /// Whether the host declined both refs in every round.
     fn are_custom_refs_declined(&self) -> bool {
         let declined = |to: Destination| {
             let refusals =
@@ -218,20 +218,20 @@ impl Exchange<'_> {
         declined(Destination::Log) >= ROUNDS && declined(Destination::Own) >= ROUNDS
     }
 
-    fn push(&mut self, to: Destination) -> Result<Pushed, Failure> {
+    fn push(&mut self, to: Destination) -> Result<PushOutcome, Failure> {
         let reference = match to {
             Destination::Own => self.own.clone(),
             _ => self.remote.reference(to, String::new)?,
         };
         let (reason, refusal) = match self.remote.push(&reference, &writer())? {
-            Delivery::Done => {
-                self.synced.sent += std::mem::take(&mut self.standing.to_send);
-                return Ok(Pushed::Done);
+            PushResult::Done => {
+                self.synced.sent += std::mem::take(&mut self.difference.to_send);
+                return Ok(PushOutcome::Done);
             }
-            Delivery::Outrun(_) if self.stalls < STALLS => return Ok(Pushed::Outrun),
-            Delivery::Outrun(reason) => (reason, Refusal::Failed),
-            Delivery::Refused { reason, refusal } => (reason, refusal),
-            Delivery::Unscrubbed { theirs, ours } => {
+            PushResult::Raced(_) if self.stalls < STALLS => return Ok(PushOutcome::Raced),
+            PushResult::Raced(reason) => (reason, Refusal::Failed),
+            PushResult::Refused { reason, refusal } => (reason, refusal),
+            PushResult::Unscrubbed { theirs, ours } => {
                 let name = &self.synced.remote;
                 return Err(Failure::failed(format!(
                     "`{name}` still has the ledger as it was before `squad scrub`; what it had more is here now, and nothing \
@@ -243,23 +243,23 @@ impl Exchange<'_> {
             }
         };
         self.refused.push(Refused { to, reference, reason, refusal });
-        Ok(Pushed::Refused(refusal))
+        Ok(PushOutcome::Refused(refusal))
     }
 
     fn delivered(mut self, to: Destination) -> Result<Synced, Failure> {
         let reference = self.remote.reference(to, String::new)?;
         if self.synced.reference.as_ref() != Some(&reference) {
-            self.synced.reference = Some(self.remote.agree(to)?);
+            self.synced.reference = Some(self.remote.record_reference(to)?);
             self.synced.refused = self.reason();
         }
         self.remote.tidy()?;
         Ok(self.synced)
     }
 
-    /// The ledger's own ref was refused, and so was the branch where that was tried.
-    fn undelivered(mut self) -> Result<Synced, Failure> {
-        if self.remote.standing()?.to_send == 0 {
-            // The remote has all of it elsewhere, where every sync looks too.
+    /// The ledger's regular ref was refused, and the branch too if it was tried.
+    fn failed(mut self) -> Result<Synced, Failure> {
+        if self.remote.difference()?.to_send == 0 {
+            // The remote has all entries under other refs, which every sync reads.
             self.synced.refused = self.reason();
             if self.synced.sent > 0 {
                 self.synced.reference = Some(self.own);
@@ -274,12 +274,12 @@ impl Exchange<'_> {
             }
         }
         let (name, tried) = (&self.synced.remote, tried.join("; "));
-        let entries = plural(self.standing.to_send, "entry");
+        let entries = plural(self.difference.to_send, "entry");
         Err(Failure::failed(format!("`{name}` refuses the ledger; {entries} not pushed: {tried}"))
             .hint("try again; if it keeps failing, ask the host to accept refs/squad/log or the branch squad/state"))
     }
 
-    /// Why the ledger's own ref was refused, if it was.
+    /// Why the ledger's regular ref was refused, if it was.
     fn reason(&self) -> Option<String> {
         let refused = self.refused.iter().rev().find(|refused| refused.to == Destination::Log);
         refused.map(|refused| refused.reason.clone())

@@ -1,8 +1,8 @@
-//! Entries that record a decision under one id.
+//! Duplicate entries for one decision id.
 //!
-//! An entry gives its decision an id of its own, so two with one id were not both written by squad; but for decisions
-//! that two clones imported from the same file, which are the same decision. One counts, and every clone that has both
-//! takes the same one: the entry that the id is made from, or else the oldest.
+//! A decision's id is made from its entry, so of two entries with one id, squad did not write both; except for
+//! decisions that two clones imported from the same file, which are equal. One entry counts, and every clone chooses
+//! the same: the one the id was made from, or else the oldest.
 
 use std::collections::HashMap;
 
@@ -17,7 +17,7 @@ pub(in crate::ops) struct Recorded {
     pub(in crate::ops) decision: Decision,
 }
 
-/// The places of those that count, in their order, and what the others are.
+/// The indexes of the entries that count, in order, and damage reports for the others.
 pub(in crate::ops) fn twins<'r>(all: impl Iterator<Item = &'r Recorded>) -> (Vec<usize>, Vec<Damage>) {
     let all: Vec<&Recorded> = all.collect();
     let mut first: HashMap<&DecisionId, usize> = HashMap::new();

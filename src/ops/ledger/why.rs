@@ -1,9 +1,9 @@
-//! What stands behind a line or a decision: the task, the agent, the run, the review.
+//! `squad why`: finds the origin of a line or a decision: task, agent, run and review.
 //!
-//! git tells which commit a line is from, and the ledger which runs wrote such a line into that file before. Commits
-//! are squashed and rebased, so their ids and messages prove nothing; the text does. An answer is right or it is
-//! "unknown": where several runs wrote the same line, where it stands in the file more often than a run wrote it, or
-//! where only a line that anybody could have written speaks for one, it says so.
+//! git knows which commit a line is from, and the ledger knows which runs wrote that line to the file before. Commits
+//! are squashed and rebased, so only the text is evidence, not commit ids or messages. An answer is either correct or
+//! "unknown": if several runs wrote the same line, if the file has it more often than a run wrote it, or if anybody
+//! could have written it, the answer says so.
 
 mod author;
 
@@ -24,10 +24,10 @@ use crate::ops::team::workspace::place;
 use crate::ops::{Project, Workspace};
 use crate::record::{Read, marks, render_decision};
 
-/// What somebody wants to know of.
+/// The subject of a question.
 #[derive(Debug)]
 pub(crate) enum Subject {
-    /// A file of the project, and perhaps a line of it, counted from 1.
+    /// A file of the project, optionally with a line number, counted from 1.
     File {
         path: String,
         line: Option<usize>,
@@ -35,20 +35,20 @@ pub(crate) enum Subject {
     Decision(Box<Standing>),
 }
 
-/// What is behind it.
+/// The origin of a subject.
 #[derive(Serialize)]
 pub(crate) struct Answer {
-    /// From the project's root.
+    /// Relative to the project's root.
     pub(crate) path: Option<String>,
     pub(crate) line: Option<usize>,
     pub(crate) text: Option<String>,
     pub(crate) commit: Option<Commit>,
     pub(crate) decision: Option<Standing>,
-    /// Whose doing it is; several for a whole file.
+    /// Who wrote it; several for a whole file.
     pub(crate) origins: Vec<Origin>,
-    /// Why nobody can be named.
+    /// Why the origin is unknown.
     pub(crate) unknown: Option<String>,
-    /// The decisions in force whose scope the file is in.
+    /// The decisions in force whose scope includes the file.
     pub(crate) in_scope: Vec<Standing>,
 }
 
@@ -60,17 +60,17 @@ pub(crate) struct Commit {
     pub(crate) at: Timestamp,
 }
 
-/// A run, and who in it.
+/// A run, and the agent in it.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub(crate) struct Origin {
     pub(crate) run: RunId,
     pub(crate) agent: Option<Slug>,
     pub(crate) at: Timestamp,
-    /// What the run was asked for.
+    /// The run's task.
     pub(crate) task: Option<String>,
     pub(crate) outcome: Option<Outcome>,
     pub(crate) review: Option<Review>,
-    /// What was decided in the run, by the agent where one is known.
+    /// The decisions made in the run, by the agent if it is known.
     pub(crate) decisions: Vec<Decided>,
 }
 
@@ -86,7 +86,7 @@ pub(crate) struct Decided {
     pub(crate) title: String,
 }
 
-/// `PATH`, `PATH:LINE`, or a decision's id.
+/// Parses `PATH`, `PATH:LINE` or a decision's id.
 pub(crate) fn subject(project: &Project, directory: &Path, text: &str) -> Result<Subject, Failure> {
     let (path, line) = match text.rsplit_once(':') {
         Some((path, line)) if !path.is_empty() && line.bytes().all(|byte| byte.is_ascii_digit()) => {
@@ -111,7 +111,7 @@ pub(crate) fn subject(project: &Project, directory: &Path, text: &str) -> Result
         .hint("give a path, a path with a line such as src/main.rs:42, or a decision's id"))
 }
 
-/// A path from the project's root; `None` for one outside.
+/// A path relative to the project's root; `None` if it is outside.
 fn in_project(project: &Workspace, path: &Path) -> Option<String> {
     let path = dunce::canonicalize(path.parent()?).ok()?.join(path.file_name()?);
     let inner = path.strip_prefix(&project.folder.root).ok()?;
@@ -153,7 +153,7 @@ fn of_decision(project: &Project, decision: Standing) -> Result<Answer, Failure>
     let mut answer = Answer::about(decision.source.as_ref().map(|source| source.file.clone()));
     let logged = ledger::decisions(&project.repository, &project.ledger_prefix())?;
     let logged = logged.into_iter().find(|logged| logged.decision.id == decision.id).map(|logged| logged.decision);
-    // A file can be copied and edited by hand; what the ledger holds was recorded when it was decided.
+    // Trust the ledger, not the file: a file can be copied and edited by hand.
     match &logged {
         Some(Decision { run: Some(run), by, .. }) => {
             answer.origins.extend(origin(project, run, by.as_deref().and_then(Slug::fold))?);
@@ -187,7 +187,7 @@ fn of_file(project: &Project, path: String) -> Result<Answer, Failure> {
     }
     let here: BTreeSet<String> = text.lines().filter_map(marks::mark).collect();
     for write in writes(project, &path)? {
-        // Whoever wrote what is no longer there has no part in the file.
+        // Skip writes whose lines are all gone from the file.
         if write.lines.iter().any(|line| here.contains(line)) && seen.insert((write.run.clone(), write.agent.clone())) {
             answer.origins.extend(origin(project, &write.run, write.agent)?);
         }
@@ -216,7 +216,7 @@ fn of_line(project: &Project, path: String, line: usize) -> Result<Answer, Failu
     let root = place(&project.folder, &project.work_dir);
     let blame = project.repository.blame(None, &crate::ops::team::workspace::below(&root, &path), line)?;
     let (then, before) = match &blame {
-        // Where git knows nothing of the file, it is as new as can be.
+        // If git does not know the file, its lines may be of any age.
         None => (path.clone(), None),
         Some(blame) => {
             let inner = blame.path.strip_prefix(&root).map_or(&*blame.path, |inner| inner.trim_start_matches('/'));
@@ -228,7 +228,7 @@ fn of_line(project: &Project, path: String, line: usize) -> Result<Answer, Failu
     if then != path {
         all.extend(writes(project, &path)?);
     }
-    // A commit's time is in whole seconds.
+    // Commit times are in whole seconds.
     all.retain(|write| before.is_none_or(|before| write.at.as_second() <= before.as_second()));
     let is_elsewhere =
         || project.repository.is_elsewhere(found.trim(), &crate::ops::team::workspace::below(&root, &path));
@@ -248,12 +248,12 @@ fn commit(blame: Blame) -> Option<Commit> {
     Some(Commit { id: blame.commit?, subject: blame.subject, author: blame.author, at: blame.at })
 }
 
-/// Everything that tool calls put into a file, the newest first.
+/// All tool calls that wrote to a file, newest first.
 fn writes(project: &Project, path: &str) -> Result<Vec<Write>, Failure> {
     Ok(ledger::writes(&project.repository, &project.ledger_prefix(), path)?)
 }
 
-/// What a run's entries tell of it; `None` where the ledger has none.
+/// Collects a run's data from its entries; `None` if the ledger has none.
 fn origin(project: &Project, run: &RunId, agent: Option<Slug>) -> Result<Option<Origin>, Failure> {
     let timeline = log::timeline(&project.repository, &project.ledger_prefix(), Some(run), &log::Choice::default())?;
     let mut origin: Option<Origin> = None;
@@ -293,7 +293,7 @@ fn text_of(project: &Project, path: &str) -> Result<String, Failure> {
     Ok(String::from_utf8_lossy(&bytes).into_owned())
 }
 
-/// What is behind a decision, as far as a line of its file stood there when it was made.
+/// The origin of a decision; unknown if the line was not in the decision when it was made.
 fn as_logged(project: &Project, decision: Standing, line: &str) -> Result<Answer, Failure> {
     let mut answer = of_decision(project, decision)?;
     if !answer.origins.is_empty() && !is_logged(project, &answer, line)? {
@@ -303,7 +303,7 @@ fn as_logged(project: &Project, decision: Standing, line: &str) -> Result<Answer
     Ok(answer)
 }
 
-/// The decision whose file it is.
+/// The decision that a file belongs to.
 fn decision_in(project: &Project, path: &str) -> Result<Option<Standing>, Failure> {
     let folder = PathBuf::from(project.folder.name).join("decisions");
     if !Path::new(path).starts_with(folder) {
@@ -313,7 +313,7 @@ fn decision_in(project: &Project, path: &str) -> Result<Option<Standing>, Failur
     Ok(all.into_iter().find(|decision| decision.source.as_ref().is_some_and(|source| source.file == path)))
 }
 
-/// Whether a line stood in the decision's file as it was first written.
+/// Whether the decision's file had this line when it was first written.
 fn is_logged(project: &Project, answer: &Answer, line: &str) -> Result<bool, Failure> {
     let id = answer.decision.as_ref().map(|decision| &decision.id);
     let logged = ledger::decisions(&project.repository, &project.ledger_prefix())?;

@@ -1,4 +1,4 @@
-//! What entries say that somebody may ask for, without their text where nobody needs it.
+//! The data the index extracts from entries, without text that nobody needs.
 
 use jiff::Timestamp;
 use serde::{Deserialize, Serialize};
@@ -12,10 +12,10 @@ use crate::model::{
 use crate::record::Entry;
 use crate::route::choice;
 
-/// Bytes of a message that say what the work was; what follows is a log or a listing.
+/// Bytes of a message that describe the task; the rest is usually a log or listing.
 const TELLING: usize = 4096;
 
-/// What every entry says.
+/// The fields that every entry has.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub(in crate::ops) struct EntryHeader {
     #[serde(rename = "a", with = "jiff::fmt::serde::timestamp::microsecond::required")]
@@ -28,7 +28,7 @@ pub(in crate::ops) struct EntryHeader {
     pub(in crate::ops) agent: Option<Slug>,
 }
 
-/// What an entry says that lists and prompts are made of.
+/// The data of an entry that lists and prompts use.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub(in crate::ops) struct EntryFacts {
     pub(in crate::ops) id: EntryId,
@@ -41,19 +41,20 @@ pub(in crate::ops) struct EntryFacts {
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub(in crate::ops) enum Fact {
     Started {
-        /// The beginning of it.
+        /// The start of the message.
         message: String,
         is_whole: bool,
     },
-    /// A run that had ended before it was done goes on.
+    /// A run that had ended early continues.
     Resumed,
     Planned {
         kind: PlanKind,
         agents: Vec<Slug>,
         chooser: Chooser,
     },
-    /// What became of one agent.
-    Came {
+    /// The outcome of one agent.
+    #[serde(rename = "Came")]
+    AgentEnded {
         outcome: Outcome,
         usage: Usage,
     },
@@ -74,7 +75,7 @@ pub(in crate::ops) enum Fact {
     Learned {
         text: String,
     },
-    /// Learnings have become part of histories.
+    /// Learnings have landed in histories.
     Taught {
         learnings: Vec<EntryId>,
         branch: String,
@@ -82,23 +83,23 @@ pub(in crate::ops) enum Fact {
     },
 }
 
-/// Whose word it was that the agents of a plan are the right ones; the later, the weightier.
+/// Who chose the agents of a plan, in increasing order of authority.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 pub(in crate::ops) enum Chooser {
-    /// The rehearsal engine, which takes the first at hand.
+    /// The rehearsal engine, which picks arbitrary agents.
     Nobody,
     Router,
     Coordinator,
     Person,
 }
 
-/// Which file a tool call wrote to.
+/// The file a tool call wrote to.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub(in crate::ops) struct FileWrite {
     pub(in crate::ops) path: String,
 }
 
-/// What a review has to say to later runs. Few entries do, and every run asks for them.
+/// The result of a review that later runs need. It has its own table: such entries are few, and every run reads them.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub(in crate::ops) struct ReviewFact {
     pub(in crate::ops) at: Timestamp,
@@ -107,7 +108,7 @@ pub(in crate::ops) struct ReviewFact {
     pub(in crate::ops) ruling: Ruling,
 }
 
-/// Files are named from the repository's root.
+/// File paths are relative to the repository's root.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub(in crate::ops) enum Ruling {
     Judged {
@@ -125,7 +126,7 @@ pub(in crate::ops) enum Ruling {
 impl Derived for ReviewFact {
     const TABLE: &'static str = "reviewed";
 
-    fn is_said_by(kind: &str) -> bool {
+    fn may_be_in(kind: &str) -> bool {
         kind.starts_with("review.")
     }
 
@@ -143,12 +144,12 @@ impl Derived for ReviewFact {
 impl Derived for EntryHeader {
     const TABLE: &'static str = "about";
 
-    fn is_said_by(_kind: &str) -> bool {
+    fn may_be_in(_kind: &str) -> bool {
         true
     }
 
     fn of(entry: Entry) -> Result<Option<Self>, String> {
-        // As it reads back.
+        // Round to the precision that is stored.
         let at = Timestamp::from_microsecond(entry.at.as_microsecond()).unwrap_or(entry.at);
         Ok(Some(Self { at, run: entry.run, seq: entry.seq, agent: entry.agent }))
     }
@@ -157,7 +158,7 @@ impl Derived for EntryHeader {
 impl Derived for EntryFacts {
     const TABLE: &'static str = "told";
 
-    fn is_said_by(kind: &str) -> bool {
+    fn may_be_in(kind: &str) -> bool {
         matches!(
             kind,
             "run.started"
@@ -197,7 +198,7 @@ impl Derived for EntryFacts {
             What::MemoryLanded { learnings, branch, commit } => Fact::Taught { learnings, branch, commit },
             what => {
                 let Some((outcome, end)) = what.end() else { return Ok(None) };
-                Fact::Came { outcome, usage: end.usage.clone() }
+                Fact::AgentEnded { outcome, usage: end.usage.clone() }
             }
         };
         Ok(Some(Self { id: entry.id, at: entry.at, run: entry.run, agent: entry.agent, fact }))
@@ -207,7 +208,7 @@ impl Derived for EntryFacts {
 impl Derived for FileWrite {
     const TABLE: &'static str = "wrote";
 
-    fn is_said_by(kind: &str) -> bool {
+    fn may_be_in(kind: &str) -> bool {
         kind == "tool.completed"
     }
 
@@ -250,11 +251,11 @@ mod tests {
         let at = Timestamp::UNIX_EPOCH;
         for what in every_kind() {
             let entry = Entry::new(EntryId::new("i"), at, Actor::Squad, &what, &Redactor::default());
-            // What may say something need not.
+            // An entry of a matching kind may still have no value.
             let says = T::of(entry).is_ok_and(|said| said.is_some());
-            assert!(!says || T::is_said_by(what.name()), "{} of {}", T::TABLE, what.name());
+            assert!(!says || T::may_be_in(what.name()), "{} of {}", T::TABLE, what.name());
             assert!(
-                says || T::TABLE == FileWrite::TABLE || !T::is_said_by(what.name()),
+                says || T::TABLE == FileWrite::TABLE || !T::may_be_in(what.name()),
                 "{} of {}",
                 T::TABLE,
                 what.name()

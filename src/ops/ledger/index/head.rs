@@ -1,20 +1,20 @@
-//! The folders of a team's entries: which there are, by which ids they are known, and how much is in them.
+//! The folders of a team's entries, with their ids and entry counts.
 
 use serde::{Deserialize, Serialize};
 
-use crate::git::{Error, Folder, Readable, Seen, Snapshot};
+use crate::git::{Error, Folder, Readable, Snapshot, VisitedFolders};
 
-/// A folder with no more entries than these is read as a whole. More would make each look at the newest costly, fewer
-/// would make many files.
-pub(super) const MOST: usize = 1_000;
+/// A folder with at most this many entries is one span. A larger limit would make reading the newest entries slow, a
+/// smaller one would make many files.
+pub(super) const MAX_SPAN: usize = 1_000;
 
-/// Folders are divided where they have to be: years, months, days, hours, minutes.
-const DEPTH: usize = 5;
+/// How often a folder can be split into subfolders: years, months, days, hours, minutes.
+const MAX_DEPTH: usize = 5;
 
-/// Bytes of `yyyy/mm/dd`.
+/// The length of `yyyy/mm/dd`.
 const DAY: usize = 10;
 
-/// Where entries lie.
+/// The top-level folder of an entry.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(in crate::ops) enum Place {
     Log,
@@ -25,7 +25,7 @@ pub(in crate::ops) enum Place {
 impl Place {
     pub(in crate::ops) const ALL: [Self; 3] = [Self::Log, Self::Decisions, Self::Memory];
 
-    /// Its folder, for the team with this prefix.
+    /// The folder's path for the team with this prefix.
     pub(in crate::ops) fn path(self, prefix: &str) -> String {
         let name = match self {
             Self::Log => "log",
@@ -36,17 +36,17 @@ impl Place {
     }
 }
 
-/// A folder that is read as a whole.
+/// A folder that is indexed as a whole.
 #[derive(Clone, Debug, PartialEq)]
 pub(in crate::ops) struct Span {
     pub(in crate::ops) path: String,
     pub(super) key: String,
-    /// Where its path goes on after the place's own.
+    /// The offset of the date in its path.
     root: usize,
 }
 
 impl Span {
-    /// Whether all its entries are of days before this one: `2026/01/05`, or the beginning of it.
+    /// Whether all its entries are from before a day: `2026/01/05`, or a prefix of it.
     pub(in crate::ops) fn is_before(&self, day: &str) -> bool {
         let date = self.path.get(self.root..).unwrap_or_default();
         let length = date.len().min(day.len());
@@ -57,8 +57,8 @@ impl Span {
         rows.sort_by(|one, other| self.order(&one.path).cmp(&self.order(&other.path)));
     }
 
-    /// By this the entries of a span are in the order in which they were made, however deep they lie: the day, and the
-    /// name, which begins with the time.
+    /// Sort key for entries in order of creation, at any folder depth: the day, and the name, which starts with the
+    /// time.
     fn order<'p>(&self, path: &'p str) -> (Option<&'p str>, &'p str) {
         let day = path.get(self.root..self.root + DAY);
         (day, path.rsplit('/').next().unwrap_or(path))
@@ -67,46 +67,52 @@ impl Span {
 
 #[derive(Serialize, Deserialize)]
 pub(super) struct Head {
-    /// The commit of the ledger that this is of; empty where not all could be read, so that it is looked at again.
+    /// The ledger commit this describes; empty if something could not be read, so that it is derived again.
     pub(super) tip: String,
-    /// As in [`Place::ALL`]; `None`: there is no such folder.
+    /// In the order of [`Place::ALL`]; `None`: there is no such folder.
     places: Vec<Option<Node>>,
-    /// The remotes' tips, and how many entries none of them has.
+    /// The remotes' tips, and the number of entries none of them has.
     pub(super) unsynced: Option<(Vec<String>, usize)>,
 }
 
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 struct Node {
     path: String,
-    /// Empty where not all could be read.
+    /// Empty if something could not be read.
     key: String,
     entries: usize,
-    /// The folders in it, where it is not read as a whole.
+    /// Its subfolders, if it is not a span.
     below: Vec<Node>,
 }
 
 impl Head {
-    /// Looks at the folders that are not as they were. Returns also the paths of those that are no spans any more.
+    /// Reads the folders that changed since `old`. Also returns the paths that are no longer spans.
     pub(super) fn derive(
         snapshot: &Snapshot,
         prefix: &str,
         tip: String,
         old: Option<Self>,
-        tell: &dyn Fn(usize),
+        report_progress: &dyn Fn(usize),
     ) -> Result<(Self, Vec<String>), Error> {
         let old = old.map(|old| old.places).unwrap_or_default();
         let mut is_whole = true;
-        let mut looking = Looking { snapshot, seen: Seen::default(), divided: Vec::new(), tell, counted: 0 };
+        let mut builder = NodeBuilder {
+            snapshot,
+            visited: VisitedFolders::default(),
+            divided: Vec::new(),
+            report_progress,
+            counted: 0,
+        };
         let mut places = Vec::new();
         for (at, place) in Place::ALL.iter().enumerate() {
-            let found = snapshot.look_for(&place.path(prefix))?;
+            let found = snapshot.find_folder(&place.path(prefix))?;
             let old = old.get(at).and_then(Option::as_ref);
-            let node = found.value.map(|folder| looking.node(&folder, old, DEPTH)).transpose()?;
+            let node = found.value.map(|folder| builder.node(&folder, old, MAX_DEPTH)).transpose()?;
             is_whole &= found.is_whole && node.as_ref().is_none_or(|node| !node.key.is_empty());
             places.push(node);
         }
         let tip = if is_whole { tip } else { String::new() };
-        Ok((Self { tip, places, unsynced: None }, looking.divided))
+        Ok((Self { tip, places, unsynced: None }, builder.divided))
     }
 
     pub(super) fn count(&self) -> usize {
@@ -121,7 +127,7 @@ impl Head {
         spans
     }
 
-    /// Whether both say the same of a place.
+    /// Whether both have the same folders and entries for a place.
     pub(super) fn is_like(&self, other: &Self, place: Place) -> bool {
         self.root(place) == other.root(place)
     }
@@ -136,21 +142,21 @@ fn collect(node: &Node, root: usize, spans: &mut Vec<Span>) {
     if node.below.is_empty() {
         spans.push(Span { path: node.path.clone(), key: node.key.clone(), root });
     }
-    // Folders are named by dates, and a tree has its names in order.
+    // Folder names are dates, and a tree is sorted by name.
     node.below.iter().rev().for_each(|node| collect(node, root, spans));
 }
 
-struct Looking<'a> {
+struct NodeBuilder<'a> {
     snapshot: &'a Snapshot,
-    seen: Seen,
-    /// The paths of folders that were read as a whole and are not any more.
+    visited: VisitedFolders,
+    /// The paths of folders that are no longer spans.
     divided: Vec<String>,
-    tell: &'a dyn Fn(usize),
-    /// Entries so far.
+    report_progress: &'a dyn Fn(usize),
+    /// Entries counted so far.
     counted: usize,
 }
 
-impl Looking<'_> {
+impl NodeBuilder<'_> {
     fn node(&mut self, folder: &Folder, old: Option<&Node>, depth: usize) -> Result<Node, Error> {
         let key = folder.key();
         if let Some(old) = old.filter(|old| old.key == key) {
@@ -159,11 +165,11 @@ impl Looking<'_> {
         let whole = |key: String, entries| Node { path: folder.path.clone(), key, entries, below: Vec::new() };
         if let Some(old) = old.filter(|old| old.below.is_empty())
             && let Some(added) = self.snapshot.additions(folder, &old.key)
-            && old.entries + added.len() <= MOST
+            && old.entries + added.len() <= MAX_SPAN
         {
             return Ok(whole(key, old.entries + added.len()));
         }
-        let Readable { value: (folders, files), mut is_whole } = self.snapshot.inside(folder, &mut self.seen)?;
+        let Readable { value: (folders, files), mut is_whole } = self.snapshot.children(folder, &mut self.visited)?;
         if depth == 0 || folders.is_empty() {
             let mut entries = files;
             if !folders.is_empty() {
@@ -172,7 +178,7 @@ impl Looking<'_> {
                 is_whole = listing.is_whole;
             }
             self.counted += entries;
-            (self.tell)(self.counted);
+            (self.report_progress)(self.counted);
             return Ok(whole(if is_whole { key } else { String::new() }, entries));
         }
         let mut below = Vec::with_capacity(folders.len());
@@ -183,8 +189,8 @@ impl Looking<'_> {
         is_whole &= below.iter().all(|node| !node.key.is_empty());
         let key = if is_whole { key } else { String::new() };
         let entries = files + below.iter().map(|node| node.entries).sum::<usize>();
-        // Entries beside folders would be in no span of their own.
-        if entries <= MOST || files > 0 {
+        // Files next to subfolders would otherwise belong to no span.
+        if entries <= MAX_SPAN || files > 0 {
             return Ok(whole(key, entries));
         }
         if old.is_some_and(|old| old.below.is_empty()) {

@@ -1,6 +1,6 @@
-//! The one reader of the ledger: what is counted, listed or searched is answered from here.
+//! The index of the ledger. All counts, lists and searches use it.
 //!
-//! Kept in `.git/squad/index`, and derived from the ledger's trees:
+//! It is stored in `.git/squad/index`, and derived from the ledger's trees:
 //!
 //! ```text
 //! TEAM.head        the ledger's tip, and the team's folders in it with their ids and counts
@@ -13,11 +13,11 @@
 //! SPAN.runs        which runs there are entries of, so that a run is not looked for where it is not
 //! ```
 //!
-//! A span is a folder of the ledger that holds no more than [`head::MOST`] entries, or that holds entries itself. While
-//! the tip stays, nothing of the ledger is opened. When it has moved, folders whose ids are known are passed over, and
-//! of the others only what is new is read: an entry never changes. A file that is missing, damaged, of
-//! another form or of another state of the ledger is made again; nothing but time is lost. Files are written beside
-//! their names and renamed, so any number of readers and writers may come at once.
+//! A span is a folder of the ledger with at most [`head::MAX_SPAN`] entries, or with entries directly in it. While the
+//! tip stays, the ledger is not opened. When it has moved, folders with known ids are skipped, and only new entries of
+//! the others are read: an entry never changes. An index file that is missing, damaged, of another format or of another
+//! ledger state is rebuilt; only time is lost. Files are written to a temporary name and renamed, so concurrent readers
+//! and writers are safe.
 
 mod facts;
 mod head;
@@ -40,13 +40,13 @@ use crate::model::{Damage, DamageKind, RunId};
 use crate::ops::team::cache::CacheFolder;
 use crate::record::{Entry, Read};
 
-/// Raised when what is kept changes.
-const FORM: &str = "squad ledger index 10";
+/// Increase the number when the stored data changes.
+const FORMAT: &str = "squad ledger index 10";
 const HEAD: &str = "head";
 const DAMAGE: &str = "damage";
 const RUNS: &str = "runs";
 
-/// The index of one team's entries, brought up to the ledger's tip.
+/// The index of one team's entries, up to date with the ledger's tip.
 pub(in crate::ops) struct Index<'a> {
     repository: &'a Repository,
     name: String,
@@ -54,61 +54,61 @@ pub(in crate::ops) struct Index<'a> {
     /// The ledger's commit.
     tip: String,
     head: Head,
-    /// As it was last written down.
+    /// The damage as last stored.
     known_damage: RefCell<Vec<Damage>>,
-    /// Opened when something has to be read.
+    /// Opened on demand.
     snapshot: OnceCell<Snapshot>,
 }
 
-/// What is known of one entry.
+/// The indexed data of one entry.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub(in crate::ops) struct Row<T> {
-    /// Of the entry's file, from the ledger's root; id and kind are in it.
+    /// The path of the entry's file from the ledger's root; it contains id and kind.
     #[serde(rename = "p")]
     pub(in crate::ops) path: String,
-    /// Of the file's bytes.
+    /// The content hash of the file.
     #[serde(rename = "k")]
     pub(in crate::ops) key: String,
-    /// `None`: it says nothing of this, cannot be read, or a later squad wrote it.
+    /// `None`: the entry has no such data, cannot be read, or is from a later squad.
     #[serde(rename = "v")]
     pub(in crate::ops) value: Option<T>,
-    /// Why it cannot be read.
+    /// Why the entry cannot be read.
     #[serde(rename = "w")]
     damage: Option<(DamageKind, String)>,
 }
 
 impl<T> Row<T> {
-    /// What is wrong with an entry that could be read, and with others.
+    /// A damage report for this entry.
     pub(in crate::ops) fn damage(&self, kind: DamageKind, reason: String) -> Damage {
         Damage { path: self.path.clone(), object: Some(self.key.clone()), kind, reason }
     }
 }
 
-/// Something that is derived from single entries.
+/// Data derived from single entries.
 pub(in crate::ops) trait Derived: Clone + PartialEq + Serialize + DeserializeOwned {
-    /// What its files are called.
+    /// The extension of its files.
     const TABLE: &'static str;
 
-    /// Whether entries of this kind have something to say.
-    fn is_said_by(kind: &str) -> bool;
+    /// Whether entries of this kind may have such data.
+    fn may_be_in(kind: &str) -> bool;
 
-    /// `None`: it says nothing of this. Fails where it should, and cannot be understood.
+    /// `None`: the entry has no such data. Fails if the entry is malformed.
     fn of(entry: Entry) -> Result<Option<Self>, String>;
 }
 
 #[derive(Serialize, Deserialize)]
-struct Kept<T> {
+struct CachedRows<T> {
     /// The span's key.
     span: String,
     rows: Vec<Row<T>>,
 }
 
-/// Which runs a span has entries of.
+/// The runs that have entries in a span.
 #[derive(PartialEq, Serialize, Deserialize)]
 struct Runs {
     span: String,
     runs: BTreeSet<RunId>,
-    /// An entry that cannot be understood may be of any.
+    /// False if an entry is not understood: it may belong to any run.
     is_whole: bool,
 }
 
@@ -120,16 +120,16 @@ impl Runs {
 }
 
 impl<'a> Index<'a> {
-    /// `None`: nothing was ever recorded.
+    /// `None`: the ledger is empty.
     pub(in crate::ops) fn open(repository: &'a Repository, prefix: &str) -> Result<Option<Self>, Error> {
-        Self::open_telling(repository, prefix, &|_| {})
+        Self::open_with_progress(repository, prefix, &|_| {})
     }
 
-    /// Tells how many entries were counted so far: the first time there may be many.
-    pub(in crate::ops) fn open_telling(
+    /// Like [`Self::open`], and reports the number of entries counted so far: the first time there may be many.
+    pub(in crate::ops) fn open_with_progress(
         repository: &'a Repository,
         prefix: &str,
-        tell: &dyn Fn(usize),
+        report_progress: &dyn Fn(usize),
     ) -> Result<Option<Self>, Error> {
         let Some(tip) = repository.ledger().tip()? else { return Ok(None) };
         let cache_folder = cache_folder(repository);
@@ -137,9 +137,9 @@ impl<'a> Index<'a> {
         let (known_damage, snapshot) = (RefCell::default(), OnceCell::new());
         let index = match cache_folder.read::<Head>(&name, HEAD) {
             Some(head) if head.tip == tip => Self { repository, name, cache_folder, tip, head, known_damage, snapshot },
-            kept => {
+            cached => {
                 let now = repository.ledger().snapshot_at(&tip)?.insist()?;
-                let (head, divided) = Head::derive(&now, prefix, tip.clone(), kept, tell)?;
+                let (head, divided) = Head::derive(&now, prefix, tip.clone(), cached, report_progress)?;
                 for path in divided.iter().map(|path| file_name(path)) {
                     [EntryHeader::TABLE, EntryFacts::TABLE, FileWrite::TABLE, RUNS]
                         .iter()
@@ -147,39 +147,39 @@ impl<'a> Index<'a> {
                 }
                 let snapshot = OnceCell::from(now);
                 let index = Self { repository, name, cache_folder, tip, head, known_damage, snapshot };
-                index.keep(&index.name, HEAD, &index.head);
+                index.store(&index.name, HEAD, &index.head);
                 index
             }
         };
-        index.recall_damage()?;
+        index.report_known_damage()?;
         Ok(Some(index))
     }
 
-    /// The ledger's commit that all answers are of.
+    /// The ledger commit that this index describes.
     pub(in crate::ops) fn tip(&self) -> &str {
         &self.tip
     }
 
-    /// Reports what was found before and still holds.
-    fn recall_damage(&self) -> Result<(), Error> {
+    /// Reports known damage that still exists.
+    fn report_known_damage(&self) -> Result<(), Error> {
         let known: Vec<Damage> = self.cache_folder.read(&self.name, DAMAGE).unwrap_or_default();
         if !known.is_empty() {
             let snapshot = self.snapshot()?;
             known.iter().filter(|damage| snapshot.still_has(damage)).for_each(|one| self.report(one.clone()));
         }
         self.known_damage.replace(known);
-        self.remember_damage();
+        self.store_damage();
         Ok(())
     }
 
-    fn remember_damage(&self) {
+    fn store_damage(&self) {
         let found = self.repository.damage().all();
         if found == *self.known_damage.borrow() {
             return;
         }
         match found.is_empty() {
             true => self.cache_folder.remove(&self.name, DAMAGE),
-            false => self.keep(&self.name, DAMAGE, &found),
+            false => self.store(&self.name, DAMAGE, &found),
         }
         self.known_damage.replace(found);
     }
@@ -196,12 +196,12 @@ impl<'a> Index<'a> {
         Ok(self.snapshot.get_or_init(|| snapshot))
     }
 
-    /// How many entries there are.
+    /// The number of entries.
     pub(in crate::ops) fn count(&self) -> usize {
         self.head.count()
     }
 
-    /// How many of them no remote had when it was asked last; `None` where none ever was. Remembers it.
+    /// The number of entries that no remote had as of the last fetch; `None`: there was no fetch. Caches the result.
     pub(in crate::ops) fn unsynced(&mut self, prefix: &str) -> Result<Option<usize>, Error> {
         let remotes = self.repository.remote_tips()?;
         if remotes.is_empty() {
@@ -213,36 +213,36 @@ impl<'a> Index<'a> {
             return Ok(Some(*count));
         }
         let count = self.repository.unsynced(&Place::ALL.map(|place| place.path(prefix)))?;
-        // Counted at the tip, which may be a later one by now.
+        // The count is for the current tip, which may have moved on.
         if let Some(count) =
             count.filter(|_| self.repository.ledger().tip().is_ok_and(|tip| tip.as_ref() == Some(&self.tip)))
         {
             self.head.unsynced = Some((remotes, count));
-            self.keep(&file_name(prefix), HEAD, &self.head);
+            self.store(&file_name(prefix), HEAD, &self.head);
         }
         Ok(count)
     }
 
-    /// The spans of a place, the newest first.
+    /// The spans of a place, newest first.
     pub(in crate::ops) fn spans(&self, place: Place) -> Vec<Span> {
         self.head.spans(place)
     }
 
-    /// A row for each entry of a span that may say something of this, in the order in which they were made.
+    /// A row for each entry of a span whose kind may have this data, in order of creation.
     pub(in crate::ops) fn rows<T: Derived>(&self, span: &Span) -> Result<Vec<Row<T>>, Error> {
         let name = file_name(&span.path);
-        let rows = match self.cache_folder.read::<Kept<T>>(&name, T::TABLE) {
-            Some(kept) if kept.span == span.key && !span.key.is_empty() => kept.rows,
-            kept => {
-                let rows = self.derive(span, kept)?;
-                // What cannot be read now is looked for again.
+        let rows = match self.cache_folder.read::<CachedRows<T>>(&name, T::TABLE) {
+            Some(cached) if cached.span == span.key && !span.key.is_empty() => cached.rows,
+            cached => {
+                let rows = self.derive(span, cached)?;
+                // Unreadable entries are not cached, so that they are read again next time.
                 let is_readable =
                     |row: &Row<T>| row.damage.as_ref().is_none_or(|(kind, _)| *kind != DamageKind::Unreadable);
                 let (rows, lost): (Vec<_>, Vec<_>) = rows.into_iter().partition(is_readable);
                 let key = if lost.is_empty() { span.key.clone() } else { String::new() };
-                let kept = Kept { span: key, rows };
-                self.keep(&name, T::TABLE, &kept);
-                let mut rows = kept.rows;
+                let cached = CachedRows { span: key, rows };
+                self.store(&name, T::TABLE, &cached);
+                let mut rows = cached.rows;
                 rows.extend(lost);
                 span.sort(&mut rows);
                 rows
@@ -253,46 +253,46 @@ impl<'a> Index<'a> {
                 self.report(row.damage(*kind, reason.clone()));
             }
         }
-        self.remember_damage();
+        self.store_damage();
         Ok(rows)
     }
 
-    /// Whether entries of a span may be of a run.
+    /// Whether a span may have entries of a run.
     pub(in crate::ops) fn may_hold(&self, span: &Span, run: &RunId) -> Result<bool, Error> {
         let name = file_name(&span.path);
         let runs = match self.cache_folder.read::<Runs>(&name, RUNS) {
             Some(runs) if runs.span == span.key => runs,
             _ => {
                 let runs = Runs::of(span, &self.rows(span)?);
-                self.keep(&name, RUNS, &runs);
+                self.store(&name, RUNS, &runs);
                 runs
             }
         };
         Ok(!runs.is_whole || runs.runs.contains(run))
     }
 
-    /// What the entries of a span say, in their order.
+    /// The data of a span's entries, in order.
     pub(in crate::ops) fn values<T: Derived>(&self, span: &Span) -> Result<impl DoubleEndedIterator<Item = T>, Error> {
         Ok(self.rows(span)?.into_iter().filter_map(|row| row.value))
     }
 
-    /// Reads what is not known yet.
-    fn derive<T: Derived>(&self, span: &Span, kept: Option<Kept<T>>) -> Result<Vec<Row<T>>, Error> {
+    /// Computes a span's rows, reading only entries that are not cached.
+    fn derive<T: Derived>(&self, span: &Span, cached: Option<CachedRows<T>>) -> Result<Vec<Row<T>>, Error> {
         let snapshot = self.snapshot()?;
-        let added = kept.as_ref().and_then(|kept| {
+        let added = cached.as_ref().and_then(|cached| {
             let folder = snapshot.folder(&span.path).ok()??;
-            snapshot.additions(&folder, &kept.span)
+            snapshot.additions(&folder, &cached.span)
         });
-        let known = kept.map(|kept| kept.rows).unwrap_or_default();
+        let known = cached.map(|cached| cached.rows).unwrap_or_default();
         let (mut rows, new, mut known) = match added {
             Some(added) => (known, added, HashMap::new()),
-            // Something else was done to the ledger than adding to it. An entry that is as it was is still known.
+            // The ledger was changed otherwise than by appends. Unchanged entries are still valid.
             None => {
                 let known = known.into_iter().map(|row| (row.path.clone(), row));
                 (Vec::new(), snapshot.listing(&span.path)?.value, known.collect())
             }
         };
-        for file in new.into_iter().filter(|file| T::is_said_by(kind_of(&file.path))) {
+        for file in new.into_iter().filter(|file| T::may_be_in(kind_of(&file.path))) {
             let key = file.key();
             rows.push(match known.remove(&file.path).filter(|row: &Row<T>| row.key == key) {
                 Some(row) => row,
@@ -319,13 +319,13 @@ impl<'a> Index<'a> {
         Ok(Row { path, key, value, damage })
     }
 
-    fn keep<T: Serialize>(&self, name: &str, kind: &str, value: &T) {
+    fn store<T: Serialize>(&self, name: &str, kind: &str, value: &T) {
         if self.cache_folder.prepare().is_some() {
             self.cache_folder.write(name, kind, value);
         }
     }
 
-    /// The bytes of an entry. `None`: it cannot be read, which is reported.
+    /// The bytes of an entry. `None`: it cannot be read, and is reported.
     pub(in crate::ops) fn read(&self, path: &str, key: &str) -> Result<Option<Vec<u8>>, Error> {
         self.snapshot()?.read(path, key)
     }
@@ -338,7 +338,7 @@ impl<'a> Index<'a> {
         })
     }
 
-    /// What of all that is kept does not say what the ledger says: the paths of folders.
+    /// The paths of folders whose index does not match the ledger.
     pub(in crate::ops) fn stale_spans(&self, prefix: &str) -> Result<Vec<String>, Error> {
         let (head, _) = Head::derive(self.snapshot()?, prefix, self.tip.clone(), None, &|_| {})?;
         let mut stale = Vec::new();
@@ -361,36 +361,38 @@ impl<'a> Index<'a> {
         Ok(stale)
     }
 
-    /// Whether what is kept of a span, if anything is, says what the ledger says. Reads nothing where nothing is kept.
+    /// Whether a span's cached rows match the ledger. True without reading if nothing is cached.
     fn is_current<T: Derived>(&self, span: &Span) -> Result<bool, Error> {
-        let kept =
-            self.cache_folder.read::<Kept<T>>(&file_name(&span.path), T::TABLE).filter(|kept| kept.span == span.key);
-        kept.map_or(Ok(true), |kept| Ok(kept.rows == self.derive(span, None)?))
+        let cached = self
+            .cache_folder
+            .read::<CachedRows<T>>(&file_name(&span.path), T::TABLE)
+            .filter(|cached| cached.span == span.key);
+        cached.map_or(Ok(true), |cached| Ok(cached.rows == self.derive(span, None)?))
     }
 
     fn are_runs_current(&self, span: &Span) -> Result<bool, Error> {
-        let kept = self.cache_folder.read::<Runs>(&file_name(&span.path), RUNS).filter(|runs| runs.span == span.key);
-        kept.map_or(Ok(true), |runs| Ok(runs == Runs::of(span, &self.derive(span, None)?)))
+        let cached = self.cache_folder.read::<Runs>(&file_name(&span.path), RUNS).filter(|runs| runs.span == span.key);
+        cached.map_or(Ok(true), |runs| Ok(runs == Runs::of(span, &self.derive(span, None)?)))
     }
 }
 
 fn cache_folder(repository: &Repository) -> CacheFolder {
-    CacheFolder::of_form(repository.common_dir().join("squad").join("index"), FORM)
+    CacheFolder::of_form(repository.common_dir().join("squad").join("index"), FORMAT)
 }
 
-/// What a ledger file is called by its path.
+/// The kind of an entry, from its path.
 pub(in crate::ops) fn kind_of(path: &str) -> &str {
     const ID: usize = 36;
     let name = path.rsplit('/').next().unwrap_or(path);
     name.get(ID + 1..).and_then(|rest| rest.strip_suffix(".md")).unwrap_or("")
 }
 
-/// What is said of an entry of a later squad.
+/// The damage reason for an entry of a later squad.
 pub(in crate::ops) fn newer(version: u64) -> String {
     format!("its version is {version}")
 }
 
-/// Any path, as a name.
+/// A file name for any path.
 fn file_name(path: &str) -> String {
     blake3::hash(path.as_bytes()).to_hex().as_str()[..32].to_owned()
 }

@@ -1,5 +1,5 @@
-//! The decisions that have landed nowhere. They are few, however many have landed: whoever lands one need not go through
-//! all that there ever were.
+//! A cache of the decisions that have landed nowhere. They are few, and with the cache a landing need not read all
+//! decisions ever made.
 
 use std::collections::BTreeSet;
 
@@ -24,18 +24,17 @@ pub(in crate::ops) struct Unlanded {
 }
 
 #[derive(Default, Serialize, Deserialize)]
-struct Kept {
-    /// The key of the folder of decisions that this is of.
+struct Cache {
+    /// The key of the decisions folder that this describes.
     folder: String,
     unlanded: Vec<Unlanded>,
-    /// Landings of decisions that are not known.
+    /// Landed decisions whose own entries are not known yet.
     landed: BTreeSet<DecisionId>,
-    /// Entries that could not be read and may be there the next time: keys and paths.
+    /// Keys and paths of entries that could not be read, and are tried again next time.
     unread: Vec<(String, String)>,
 }
 
-/// The decisions of a team that have landed nowhere, the newest first. Reads what is new since the last time, and
-/// reports what is known to be damaged.
+/// A team's decisions that have landed nowhere, newest first. Reads only new entries, and reports known damage.
 pub(in crate::ops) fn unlanded(repository: &Repository, prefix: &str) -> Result<Vec<Unlanded>, Error> {
     let Some(snapshot) = repository.ledger().snapshot()? else { return Ok(Vec::new()) };
     let snapshot = snapshot.insist()?;
@@ -56,44 +55,45 @@ pub(in crate::ops) fn unlanded(repository: &Repository, prefix: &str) -> Result<
 fn read(repository: &Repository, snapshot: &Snapshot, prefix: &str) -> Result<Vec<Unlanded>, Error> {
     let Some(folder) = snapshot.folder(&Place::Decisions.path(prefix))? else { return Ok(Vec::new()) };
     let (cache_folder, name) = (cache_folder(repository), file_name(prefix));
-    let known = cache_folder.read::<Kept>(&name, UNLANDED).and_then(|mut kept| {
-        let added = if kept.folder == folder.key() { Vec::new() } else { snapshot.additions(&folder, &kept.folder)? };
-        let mut new = std::mem::take(&mut kept.unread);
+    let known = cache_folder.read::<Cache>(&name, UNLANDED).and_then(|mut cache| {
+        let added =
+            if cache.folder == folder.key() { Vec::new() } else { snapshot.additions(&folder, &cache.folder)? };
+        let mut new = std::mem::take(&mut cache.unread);
         new.extend(added.into_iter().map(|file| (file.key(), file.path)));
-        Some((kept, new))
+        Some((cache, new))
     });
-    let (mut kept, new, is_whole) = match known {
-        Some((kept, new)) if new.is_empty() && kept.folder == folder.key() => return Ok(kept.unlanded),
-        Some((kept, new)) => (kept, new, true),
+    let (mut cache, new, is_whole) = match known {
+        Some((cache, new)) if new.is_empty() && cache.folder == folder.key() => return Ok(cache.unlanded),
+        Some((cache, new)) => (cache, new, true),
         None => {
             let all = snapshot.listing(&folder.path)?;
             let files = all.value.into_iter().map(|file| (file.key(), file.path));
-            (Kept::default(), files.collect(), all.is_whole)
+            (Cache::default(), files.collect(), all.is_whole)
         }
     };
-    kept.folder = folder.key();
-    kept.add(new, |path, key| snapshot.read(path, key), &|damage| repository.damage().add(damage))?;
+    cache.folder = folder.key();
+    cache.add(new, |path, key| snapshot.read(path, key), &|damage| repository.damage().add(damage))?;
     if is_whole && cache_folder.prepare().is_some() {
-        cache_folder.write(&name, UNLANDED, &kept);
+        cache_folder.write(&name, UNLANDED, &cache);
     }
-    Ok(kept.unlanded)
+    Ok(cache.unlanded)
 }
 
-/// Whether what is kept, if anything is, says what the ledger says.
+/// Whether the cache, if there is one, matches the ledger.
 pub(super) fn is_current(snapshot: &Snapshot, cache_folder: &CacheFolder, prefix: &str) -> Result<bool, Error> {
-    let Some(kept) = cache_folder.read::<Kept>(&file_name(prefix), UNLANDED) else { return Ok(true) };
-    let folder = snapshot.folder(&Place::Decisions.path(prefix))?.filter(|folder| folder.key() == kept.folder);
+    let Some(cache) = cache_folder.read::<Cache>(&file_name(prefix), UNLANDED) else { return Ok(true) };
+    let folder = snapshot.folder(&Place::Decisions.path(prefix))?.filter(|folder| folder.key() == cache.folder);
     let Some(folder) = folder else { return Ok(true) };
-    let mut derived = Kept { folder: kept.folder.clone(), ..Kept::default() };
+    let mut derived = Cache { folder: cache.folder.clone(), ..Cache::default() };
     let all = snapshot.listing(&folder.path)?.value.into_iter();
     let all = all.map(|file| (file.key(), file.path)).collect();
     derived.add(all, |path, key| snapshot.read(path, key), &|_| {})?;
-    // What cannot be read now may have been readable then.
-    Ok(!derived.unread.is_empty() || derived.unlanded == kept.unlanded)
+    // Entries that cannot be read now may have been readable before.
+    Ok(!derived.unread.is_empty() || derived.unlanded == cache.unlanded)
 }
 
-impl Kept {
-    /// Takes files with these keys and paths in.
+impl Cache {
+    /// Adds files with these keys and paths.
     fn add(
         &mut self,
         new: Vec<(String, String)>,
@@ -108,12 +108,12 @@ impl Kept {
                 self.unread.push((key, path));
                 continue;
             };
-            let told = match Entry::parse(&bytes) {
+            let facts = match Entry::parse(&bytes) {
                 Read::Entry(entry) => EntryFacts::of(*entry).map_err(|reason| (DamageKind::Malformed, reason)),
                 Read::Newer { version } => Err((DamageKind::Newer, newer(version))),
                 Read::Damaged { reason } => Err((DamageKind::Malformed, reason)),
             };
-            match told.map(|told| told.map(|told| (told.id, told.fact))) {
+            match facts.map(|facts| facts.map(|facts| (facts.id, facts.fact))) {
                 Ok(Some((entry, Fact::Decided { decision, branch }))) => {
                     self.unlanded.push(Unlanded { entry, decision, branch });
                 }
@@ -122,17 +122,17 @@ impl Kept {
                 Err((kind, reason)) => report(Damage { path, object: Some(key), kind, reason }),
             }
         }
-        // A landing may come before what it lands: its entry may be read later.
-        let mut met = BTreeSet::new();
-        self.unlanded.retain(|waiting| {
-            let is_landed = self.landed.contains(&waiting.decision.id);
+        // A landing may be read before the decision it lands.
+        let mut known = BTreeSet::new();
+        self.unlanded.retain(|unlanded| {
+            let is_landed = self.landed.contains(&unlanded.decision.id);
             if is_landed {
-                met.insert(waiting.decision.id.clone());
+                known.insert(unlanded.decision.id.clone());
             }
             !is_landed
         });
-        self.landed.retain(|id| !met.contains(id));
-        // An id begins with the time.
+        self.landed.retain(|id| !known.contains(id));
+        // An id starts with its time.
         self.unlanded.sort_by(|one, other| other.entry.cmp(&one.entry));
         Ok(())
     }
@@ -154,12 +154,12 @@ mod tests {
         What::DecisionLanded { decisions, branch: "main".to_owned(), commit: String::new() }
     }
 
-    /// Hands over what happened in several parts; files whose number is among `missing` cannot be read at first.
+    /// Adds events in several parts; files whose number is in `missing` cannot be read before the last part.
     fn play(parts: &[&[What]], missing: &[usize]) -> Vec<String> {
         let mut bytes = Vec::new();
-        let mut kept = Kept::default();
-        for (turn, part) in parts.iter().enumerate() {
-            let mut new = std::mem::take(&mut kept.unread);
+        let mut cache = Cache::default();
+        for (part_number, part) in parts.iter().enumerate() {
+            let mut new = std::mem::take(&mut cache.unread);
             for what in *part {
                 let number = bytes.len();
                 let id = EntryId::new(format!("019b8d1f-6c00-7000-8000-{number:012}"));
@@ -175,11 +175,11 @@ mod tests {
             }
             let read = |_: &str, key: &str| {
                 let number: usize = key.parse().expect("a number");
-                Ok((!missing.contains(&number) || turn + 1 == parts.len()).then(|| bytes[number].clone()))
+                Ok((!missing.contains(&number) || part_number + 1 == parts.len()).then(|| bytes[number].clone()))
             };
-            kept.add(new, read, &|damage| panic!("{damage:?}")).expect("it is read");
+            cache.add(new, read, &|damage| panic!("{damage:?}")).expect("it is read");
         }
-        kept.unlanded.iter().map(|unlanded| unlanded.decision.id.to_string()).collect()
+        cache.unlanded.iter().map(|unlanded| unlanded.decision.id.to_string()).collect()
     }
 
     #[test]

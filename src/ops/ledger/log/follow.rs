@@ -12,21 +12,21 @@ use crate::ops::run::signals::Signals;
 use crate::ops::runtime;
 use crate::record::Read;
 
-/// Between two looks at the ledger's tip: short enough to seem at once, and a look costs a small file's reading.
+/// Pause between two checks of the ledger's tip: short enough to seem instant, and a check only reads a small file.
 const PAUSE: Duration = Duration::from_millis(200);
 
-/// Waits for entries that are new since some state of the ledger.
+/// Waits for entries added since a state of the ledger.
 pub(crate) struct Follower<'a> {
     repository: &'a Repository,
     prefix: String,
     run: Option<RunId>,
     choice: Choice,
-    /// The newest state that was shown, and its commit.
+    /// The last state that was shown, with its commit.
     seen: Option<(String, Snapshot)>,
 }
 
 impl<'a> Follower<'a> {
-    /// From a commit of the ledger on; from its beginning where there is none.
+    /// Starts after a commit of the ledger, or at its beginning.
     pub(crate) fn new(
         repository: &'a Repository,
         prefix: &str,
@@ -38,8 +38,8 @@ impl<'a> Follower<'a> {
         Ok(Self { repository, prefix: prefix.to_owned(), run, choice, seen })
     }
 
-    /// Shows what was added since, in the order of time, until `show` has enough.
-    fn look(&mut self, show: &mut impl FnMut(&str, Read) -> ControlFlow<()>) -> Result<ControlFlow<()>, Error> {
+    /// Shows new entries in order of time, until `show` breaks.
+    fn poll(&mut self, show: &mut impl FnMut(&str, Read) -> ControlFlow<()>) -> Result<ControlFlow<()>, Error> {
         let Some(tip) = self.repository.ledger().tip()? else { return Ok(ControlFlow::Continue(())) };
         if self.seen.as_ref().is_some_and(|(seen, _)| *seen == tip) {
             return Ok(ControlFlow::Continue(()));
@@ -56,7 +56,7 @@ impl<'a> Follower<'a> {
         for file in added {
             let bytes = snapshot.read(&file.path, &file.key())?;
             let read = shown(bytes.as_deref());
-            if self.is_meant(&read, &bytes.unwrap_or_default()) && show(&file.path, read).is_break() {
+            if self.matches(&read, &bytes.unwrap_or_default()) && show(&file.path, read).is_break() {
                 return Ok(ControlFlow::Break(()));
             }
         }
@@ -64,10 +64,10 @@ impl<'a> Follower<'a> {
         Ok(ControlFlow::Continue(()))
     }
 
-    fn is_meant(&self, read: &Read, bytes: &[u8]) -> bool {
+    fn matches(&self, read: &Read, bytes: &[u8]) -> bool {
         match (read, &self.run) {
             (Read::Entry(entry), run) => {
-                (run.is_none() || entry.run == *run) && self.choice.holds(entry.at, entry.agent.as_ref())
+                (run.is_none() || entry.run == *run) && self.choice.matches(entry.at, entry.agent.as_ref())
             }
             (Read::Newer { .. } | Read::Damaged { .. }, Some(run)) => {
                 String::from_utf8_lossy(bytes).contains(run.as_str())
@@ -77,8 +77,8 @@ impl<'a> Follower<'a> {
     }
 }
 
-/// Shows entries as they are recorded, whoever does: until `is_over`, a signal, or `show` has enough. What was recorded
-/// before that is shown. Returns the exit code.
+/// Shows entries as any process records them, until `is_over`, a signal, or `show` breaks. Entries recorded before then
+/// are still shown. Returns the exit code.
 pub(crate) fn follow(
     env: &Env,
     mut follower: Follower<'_>,
@@ -98,7 +98,7 @@ pub(crate) fn follow(
         let mut is_interrupted = false;
         loop {
             let is_last = is_over();
-            if follower.look(&mut show)?.is_break() {
+            if follower.poll(&mut show)?.is_break() {
                 return Ok(0);
             }
             if is_interrupted {

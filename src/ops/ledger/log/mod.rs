@@ -1,4 +1,4 @@
-//! Runs: the newest of them, one of them entry by entry, and what is recorded from now on.
+//! Runs: a list of the newest, the entries of one, and following new entries.
 
 mod follow;
 mod timeline;
@@ -18,30 +18,30 @@ use crate::model::{Outcome, RunId, Slug, Usage, list};
 use crate::ops::ledger::index::{EntryFacts, Fact, Index, Place, Row};
 use crate::ops::run::lease::Leases;
 
-/// A run in a line.
+/// A run for a list.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub(crate) struct RunSummary {
     pub(crate) run: RunId,
     pub(crate) started: Timestamp,
     pub(crate) ended: Option<Timestamp>,
     pub(crate) message: String,
-    /// An [`Outcome`], `running`, or `unknown` where another clone may know more.
+    /// An [`Outcome`], `running`, or `unknown` if another clone may know more.
     pub(crate) status: String,
     pub(crate) agents: BTreeMap<Slug, Outcome>,
     pub(crate) usage: Usage,
 }
 
-/// Which runs or entries are meant.
+/// A filter for runs or entries.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub(crate) struct Choice {
-    /// Runs that the agent was chosen for or worked in; entries of it.
+    /// Runs for which the agent was chosen or worked; entries of the agent.
     pub(crate) agent: Option<Slug>,
-    /// Runs that began, or entries that were made, then or later.
+    /// Runs started, or entries recorded, at or after this time.
     pub(crate) since: Option<Timestamp>,
 }
 
 impl Choice {
-    /// The first day that may hold what is meant, as folders are named.
+    /// The first day that may have matches, in the form of folder names.
     fn first_day(&self) -> Option<String> {
         self.since.map(|since| since.strftime("%Y/%m/%d").to_string())
     }
@@ -50,24 +50,24 @@ impl Choice {
         self.since.is_none_or(|since| at >= since)
     }
 
-    /// Whether an entry is meant.
-    fn holds(&self, at: Timestamp, agent: Option<&Slug>) -> bool {
+    /// Whether an entry matches.
+    fn matches(&self, at: Timestamp, agent: Option<&Slug>) -> bool {
         self.is_late_enough(at) && (self.agent.is_none() || self.agent.as_ref() == agent)
     }
 }
 
-/// What is known of a run whose beginning is still to be read.
+/// The data of a run whose start has not been read yet.
 #[derive(Default)]
-struct Tail {
+struct PartialRun {
     ended: Option<(Timestamp, Outcome)>,
     agents: BTreeMap<Slug, Outcome>,
     usage: Usage,
     planned: Vec<Slug>,
-    /// It was resumed: what was said of its end before does not hold.
+    /// The run was resumed: ends before that do not count.
     resumed: bool,
 }
 
-impl Tail {
+impl PartialRun {
     fn add(&mut self, at: Timestamp, agent: Option<Slug>, fact: Fact) {
         match fact {
             Fact::Ended { .. } if self.resumed => {}
@@ -75,9 +75,9 @@ impl Tail {
                 *self = Self { ended: Some((at, status)), agents, usage, ..std::mem::take(self) };
             }
             Fact::Resumed => self.resumed = true,
-            Fact::Came { outcome, usage } if self.ended.is_none() => {
+            Fact::AgentEnded { outcome, usage } if self.ended.is_none() => {
                 if let Some(agent) = agent {
-                    // Read from the end: the last word on an agent is the one that holds.
+                    // Entries are read backwards, so the first outcome of an agent is the final one.
                     self.agents.entry(agent).or_insert(outcome);
                     self.usage += &usage;
                 }
@@ -92,7 +92,7 @@ impl Tail {
     }
 }
 
-/// The newest runs that are meant, the newest first. Looks at the newest days until there are enough.
+/// The newest matching runs, newest first. Reads days backwards until there are enough.
 pub(crate) fn runs(
     repository: &Repository,
     prefix: &str,
@@ -102,7 +102,7 @@ pub(crate) fn runs(
 ) -> Result<Vec<RunSummary>, Error> {
     let Some(index) = Index::open(repository, prefix)? else { return Ok(Vec::new()) };
     let first_day = choice.first_day();
-    let mut tails: BTreeMap<RunId, Tail> = BTreeMap::new();
+    let mut partials: BTreeMap<RunId, PartialRun> = BTreeMap::new();
     let mut runs = Vec::new();
     for span in index.spans(Place::Log) {
         if runs.len() >= limit || first_day.as_ref().is_some_and(|day| span.is_before(day)) {
@@ -111,15 +111,15 @@ pub(crate) fn runs(
         for mut row in index.rows::<EntryFacts>(&span)?.into_iter().rev() {
             let Some(EntryFacts { at, run: Some(run), agent, fact, .. }) = row.value.take() else { continue };
             let Fact::Started { message, is_whole } = fact else {
-                tails.entry(run).or_default().add(at, agent, fact);
+                partials.entry(run).or_default().add(at, agent, fact);
                 continue;
             };
-            let tail = tails.remove(&run).unwrap_or_default();
-            if !choice.is_late_enough(at) || choice.agent.as_ref().is_some_and(|agent| !tail.has(agent)) {
+            let partial = partials.remove(&run).unwrap_or_default();
+            if !choice.is_late_enough(at) || choice.agent.as_ref().is_some_and(|agent| !partial.has(agent)) {
                 continue;
             }
             let message = if is_whole { message } else { message_of(&index, &row)? };
-            runs.push(summary(run, at, message, tail, leases));
+            runs.push(summary(run, at, message, partial, leases));
         }
     }
     runs.sort_by(|a, b| (b.started, &b.run).cmp(&(a.started, &a.run)));
@@ -127,42 +127,42 @@ pub(crate) fn runs(
     Ok(runs)
 }
 
-/// The message of a run, from the entry that began it.
+/// The message of a run, from the entry that started it.
 pub(in crate::ops) fn message_of(index: &Index<'_>, row: &Row<EntryFacts>) -> Result<String, Error> {
     Ok(index.entry(row)?.map(|entry| entry.text).unwrap_or_default())
 }
 
-fn summary(run: RunId, started: Timestamp, message: String, tail: Tail, leases: &Leases) -> RunSummary {
-    let (ended, status) = match tail.ended {
-        Some((at, status)) => (Some(at), word(status)),
+fn summary(run: RunId, started: Timestamp, message: String, partial: PartialRun, leases: &Leases) -> RunSummary {
+    let (ended, status) = match partial.ended {
+        Some((at, status)) => (Some(at), status_name(status)),
         None => (None, leases.status(&run).to_owned()),
     };
-    RunSummary { run, started, ended, message, status, agents: tail.agents, usage: tail.usage }
+    RunSummary { run, started, ended, message, status, agents: partial.agents, usage: partial.usage }
 }
 
-/// As JSON has it.
-fn word(outcome: Outcome) -> String {
+/// The form used in JSON.
+fn status_name(outcome: Outcome) -> String {
     outcome.to_string().replace(' ', "_")
 }
 
-/// The ids of runs that begin with `id`, the newest first.
+/// The ids of runs that start with `id`, newest first.
 pub(crate) fn find_runs(repository: &Repository, prefix: &str, id: &str) -> Result<Vec<RunId>, Error> {
     let Some(index) = Index::open(repository, prefix)? else { return Ok(Vec::new()) };
     let search = |first_day: &str| -> Result<Vec<RunId>, Error> {
         let mut found = Vec::new();
         for span in index.spans(Place::Log).iter().take_while(|span| !span.is_before(first_day)) {
             let starts =
-                index.values::<EntryFacts>(span)?.rev().filter(|told| matches!(told.fact, Fact::Started { .. }));
-            found.extend(starts.filter_map(|told| told.run).filter(|run| run.as_str().starts_with(id)));
+                index.values::<EntryFacts>(span)?.rev().filter(|facts| matches!(facts.fact, Fact::Started { .. }));
+            found.extend(starts.filter_map(|facts| facts.run).filter(|run| run.as_str().starts_with(id)));
         }
         Ok(found)
     };
-    // A run's id begins with its day, and none begins before that.
+    // A run's id starts with its day, so normally the run is not older.
     let found = search(&day_of(id))?;
     if found.is_empty() { search("") } else { Ok(found) }
 }
 
-/// The run whose id begins with `id`.
+/// The only run whose id starts with `id`.
 pub(crate) fn one_run(repository: &Repository, prefix: &str, id: &str) -> Result<RunId, Failure> {
     let mut found = find_runs(repository, prefix, id)?;
     match found.len() {
@@ -175,7 +175,7 @@ pub(crate) fn one_run(repository: &Repository, prefix: &str, id: &str) -> Result
     }
 }
 
-/// The day that a run's id begins with, as folders are named, as far as the id goes.
+/// The day at the start of a run's id, possibly partial, in the form of folder names.
 fn day_of(id: &str) -> String {
     let digits: String = id.chars().take(8).take_while(char::is_ascii_digit).collect();
     let parts = [digits.get(..4), digits.get(4..6), digits.get(6..8)];

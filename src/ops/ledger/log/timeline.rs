@@ -4,24 +4,24 @@ use crate::model::RunId;
 use crate::ops::ledger::index::{EntryHeader, Index, Place, Row};
 use crate::record::{Entry, Read};
 
-/// Entries in their order. They are opened one at a time, however many there are.
+/// Entries in order. They are read one at a time.
 pub(crate) struct Timeline<'a> {
     index: Option<Index<'a>>,
     lines: Vec<Line>,
 }
 
-/// Where an entry stands among the others.
+/// An entry's position in the timeline.
 #[derive(PartialEq, Eq, PartialOrd, Ord)]
 struct Line {
-    /// Its number in the run; one that has none comes last.
+    /// Its number in the run; entries without one come last.
     seq: u64,
-    /// Its file's name begins with its time.
+    /// The file name, which starts with the entry's time.
     name: String,
     path: String,
     key: String,
 }
 
-/// The entries of a run, or of all of them, that are meant. Those that cannot be understood are kept in.
+/// The matching entries of one run or all runs. Includes entries that are not understood.
 pub(crate) fn timeline<'a>(
     repository: &'a Repository,
     prefix: &str,
@@ -31,7 +31,7 @@ pub(crate) fn timeline<'a>(
     let Some(index) = Index::open(repository, prefix)? else {
         return Ok(Timeline { index: None, lines: Vec::new() });
     };
-    // No entry of a run is older than its id.
+    // No entry of a run is older than the run's id.
     let first_day = run.map(|run| day_of(run.as_str())).max(choice.first_day()).unwrap_or_default();
     let mut lines = Vec::new();
     for place in Place::ALL {
@@ -42,15 +42,15 @@ pub(crate) fn timeline<'a>(
                 continue;
             }
             for row in index.rows::<EntryHeader>(span)? {
-                let (is_meant, seq) = match &row.value {
+                let (matches, seq) = match &row.value {
                     Some(about) => {
                         let is_of_run = run.is_none() || about.run.as_ref() == run;
                         let seq = run.and(about.seq).unwrap_or(if run.is_some() { u64::MAX } else { 0 });
-                        (is_of_run && choice.holds(about.at, about.agent.as_ref()), seq)
+                        (is_of_run && choice.matches(about.at, about.agent.as_ref()), seq)
                     }
                     None => (may_belong(&index, &row, run)?, if run.is_some() { u64::MAX } else { 0 }),
                 };
-                if is_meant {
+                if matches {
                     let name = name_of(&row.path).to_owned();
                     lines.push(Line { seq, name, path: row.path, key: row.key });
                 }
@@ -61,14 +61,14 @@ pub(crate) fn timeline<'a>(
     Ok(Timeline { index: Some(index), lines })
 }
 
-/// Whether an entry that is not understood may be one of a run.
+/// Whether an entry that is not understood may belong to a run.
 fn may_belong(index: &Index<'_>, row: &Row<EntryHeader>, run: Option<&RunId>) -> Result<bool, Error> {
     let Some(run) = run else { return Ok(true) };
     let bytes = index.read(&row.path, &row.key)?;
     Ok(bytes.is_some_and(|bytes| String::from_utf8_lossy(&bytes).contains(run.as_str())))
 }
 
-/// An entry as it is shown.
+/// Parses an entry for display.
 pub(super) fn shown(bytes: Option<&[u8]>) -> Read {
     let Some(bytes) = bytes else { return Read::Damaged { reason: "its object cannot be read".to_owned() } };
     match Entry::parse(bytes) {
@@ -80,18 +80,18 @@ pub(super) fn shown(bytes: Option<&[u8]>) -> Read {
     }
 }
 
-/// A file's name without its folders.
+/// The file name of a path.
 pub(super) fn name_of(path: &str) -> &str {
     path.rsplit('/').next().unwrap_or(path)
 }
 
 impl Timeline<'_> {
-    /// Leaves out all but the last so many.
+    /// Drops all but the last `count` entries.
     pub(crate) fn keep_last(&mut self, count: usize) {
         self.lines.drain(..self.lines.len().saturating_sub(count));
     }
 
-    /// The ledger's commit that this is of.
+    /// The ledger commit this describes.
     pub(crate) fn tip(&self) -> Option<&str> {
         self.index.as_ref().map(Index::tip)
     }

@@ -2,8 +2,8 @@ use jiff::civil::Date;
 use jiff::tz::TimeZone;
 use jiff::{SignedDuration, Timestamp};
 
-/// A point in time as people write it: a day (in UTC, as ids and folders have it), an RFC 3339 time stamp, or how long
-/// ago: `90s`, `45m`, `2h`, `3d`, `1w`.
+/// Parses a point in time: a day (in UTC, like ids and folders), an RFC 3339 time stamp, or a duration back from now:
+/// `90s`, `45m`, `2h`, `3d`, `1w`.
 pub(crate) fn since(text: &str, now: impl Fn() -> Timestamp) -> Result<Timestamp, String> {
     let text = text.trim();
     if let Some(ago) = ago(text) {

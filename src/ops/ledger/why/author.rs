@@ -1,16 +1,16 @@
-//! Whose a line is, by the marks of what was written.
+//! Finds the author of a line by the marks of written lines.
 
 use super::Write;
 use crate::git::Error;
 use crate::record::marks;
 
-/// Letters and digits with which a line speaks for itself, unless it stands in other files too.
+/// Letters and digits that make a line sufficient evidence, unless other files have it too.
 const TELLING: usize = 12;
-/// Lines in a row with which a less telling one does.
+/// Matching consecutive lines that a shorter line needs.
 const IN_A_ROW: usize = 3;
 
-/// The only run and agent that wrote the line, or why none can be named. `is_elsewhere` tells whether other files have
-/// it too.
+/// The only run and agent that wrote the line, or why there is no clear author. `is_elsewhere` returns whether other
+/// files have the line too.
 pub(super) fn author<'w>(
     writes: &'w [Write],
     lines: &[&str],
@@ -22,8 +22,8 @@ pub(super) fn author<'w>(
         return unknown("the line is one that anybody writes");
     };
     let copies = lines.iter().filter(|line| marks::mark(line).as_ref() == Some(&mark)).count();
-    let around = Around::new(lines, at, mark);
-    let longest = |write: &Write| around.longest(&write.lines);
+    let context = Context::new(lines, at, mark);
+    let longest = |write: &Write| context.longest(&write.lines);
     let is_telling = marks::weight(lines[at]) >= TELLING;
     let enough = if is_telling { 1 } else { IN_A_ROW };
     let found: Vec<&Write> = writes.iter().filter(|write| longest(write) >= enough).collect();
@@ -39,7 +39,7 @@ pub(super) fn author<'w>(
             false => format!("several agents of run {} wrote this line", first.run),
         }));
     }
-    if found.iter().all(|write| around.copies(&write.lines) < copies) {
+    if found.iter().all(|write| context.copies(&write.lines) < copies) {
         return Ok(Err(format!("the line stands {copies} times in the file, and no run wrote it that often")));
     }
     if found.iter().all(|write| longest(write) < IN_A_ROW) && is_elsewhere()? {
@@ -48,32 +48,32 @@ pub(super) fn author<'w>(
     Ok(Ok(first))
 }
 
-/// The marks of the lines around one, nearest first.
-struct Around {
+/// A line's mark, and the marks of the lines around it, nearest first.
+struct Context {
     mark: String,
     above: Vec<String>,
     below: Vec<String>,
 }
 
-impl Around {
+impl Context {
     fn new(lines: &[&str], at: usize, mark: String) -> Self {
         let above = lines[..at].iter().rev().filter_map(|line| marks::mark(line)).take(IN_A_ROW).collect();
         let below = lines[at + 1..].iter().filter_map(|line| marks::mark(line)).take(IN_A_ROW).collect();
         Self { mark, above, below }
     }
 
-    /// How often a write has the line in question.
+    /// How often a write has the line.
     fn copies(&self, written: &[String]) -> usize {
         written.iter().filter(|mark| **mark == self.mark).count()
     }
 
-    /// The lines in a row, the one in question among them, that a write has in common; 0 where it has not even that.
+    /// The number of matching consecutive lines in a write, including the line itself; 0 if the write lacks the line.
     fn longest(&self, written: &[String]) -> usize {
         let places = written.iter().enumerate().filter(|(_, mark)| **mark == self.mark);
-        let alike = |pairs: &mut dyn Iterator<Item = (&String, &String)>| pairs.take_while(|(a, b)| a == b).count();
+        let common = |pairs: &mut dyn Iterator<Item = (&String, &String)>| pairs.take_while(|(a, b)| a == b).count();
         let row = |at: usize| {
-            1 + alike(&mut written[..at].iter().rev().zip(&self.above))
-                + alike(&mut written[at + 1..].iter().zip(&self.below))
+            1 + common(&mut written[..at].iter().rev().zip(&self.above))
+                + common(&mut written[at + 1..].iter().zip(&self.below))
         };
         places.map(|(at, _)| row(at)).max().unwrap_or(0)
     }
