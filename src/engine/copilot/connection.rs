@@ -1,6 +1,7 @@
-//! JSON-RPC 2.0 over two byte streams: requests find their responses, and everything has a deadline.
+//! JSON-RPC 2.0 over two byte streams: matches responses to requests, with a deadline for each request.
 //!
-//! One task reads and one writes. What the other side asks or tells goes to an [`Incoming`] at once and in order.
+//! One task reads and one writes. Requests and notifications from the other side go to an [`Incoming`] at once and in
+//! order.
 
 use std::collections::HashMap;
 use std::fmt;
@@ -14,26 +15,26 @@ use tokio::sync::{mpsc, oneshot, watch};
 
 use super::{frame, traffic};
 
-/// JSON-RPC's code for a method that the receiver does not have.
-const UNKNOWN_METHOD: i64 = -32601;
+/// JSON-RPC's code for an unknown method.
+const METHOD_NOT_FOUND: i64 = -32601;
 
-/// Receives what the other side sends by itself. Neither method may block.
+/// Receives requests and notifications from the other side. Neither method may block.
 pub(crate) trait Incoming: Send + Sync + 'static {
     fn notified(&self, connection: &Arc<Connection>, method: &str, params: Value);
 
-    /// The responder answers the request, now or later; dropped, it answers with an error.
-    fn asked(&self, responder: Responder, method: &str, params: Value);
+    /// The responder answers the request, now or later; dropping it answers with an error.
+    fn requested(&self, responder: Responder, method: &str, params: Value);
 }
 
 pub(crate) struct Connection {
-    /// `None` once the input of the other side is closed.
+    /// `None` once the other side's input is closed.
     outgoing: Mutex<Option<mpsc::UnboundedSender<Vec<u8>>>>,
-    waiting: Mutex<Waiting>,
+    pending: Mutex<PendingRequests>,
     closed: watch::Sender<Option<String>>,
 }
 
 #[derive(Default)]
-struct Waiting {
+struct PendingRequests {
     last: u64,
     requests: HashMap<u64, oneshot::Sender<Result<Value, CallError>>>,
 }
@@ -45,14 +46,14 @@ pub(crate) enum CallError {
         code: i64,
         message: String,
     },
-    Silent(Duration),
-    /// The connection ended, with the reason.
+    TimedOut(Duration),
+    /// The connection has ended, and why.
     Closed(String),
 }
 
 impl CallError {
     pub(crate) fn is_unknown_method(&self) -> bool {
-        matches!(self, Self::Refused { code: UNKNOWN_METHOD, .. })
+        matches!(self, Self::Refused { code: METHOD_NOT_FOUND, .. })
     }
 }
 
@@ -60,7 +61,7 @@ impl fmt::Display for CallError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::Refused { message, .. } => f.write_str(message),
-            Self::Silent(deadline) => write!(f, "no answer within {} s", deadline.as_secs_f64()),
+            Self::TimedOut(deadline) => write!(f, "no answer within {} s", deadline.as_secs_f64()),
             Self::Closed(reason) => f.write_str(reason),
         }
     }
@@ -74,11 +75,11 @@ struct Message {
     params: Value,
     #[serde(default)]
     result: Value,
-    error: Option<Refusal>,
+    error: Option<ResponseError>,
 }
 
 #[derive(Deserialize)]
-struct Refusal {
+struct ResponseError {
     #[serde(default)]
     code: i64,
     #[serde(default)]
@@ -102,7 +103,7 @@ impl Connection {
         let (outgoing, frames) = mpsc::unbounded_channel();
         let connection = Arc::new(Self {
             outgoing: Mutex::new(Some(outgoing)),
-            waiting: Mutex::default(),
+            pending: Mutex::default(),
             closed: watch::Sender::new(None),
         });
         tokio::spawn(write(input, frames));
@@ -116,26 +117,26 @@ impl Connection {
         params: &P,
         deadline: Duration,
     ) -> Result<Value, CallError> {
-        let (ticket, answer) = self.ticket();
-        self.post(&Call { jsonrpc: "2.0", id: ticket.id, method, params });
-        // Asked after posting: a connection that ends in between drops the ticket's sender.
+        let (request, answer) = self.register_request();
+        self.post(&Call { jsonrpc: "2.0", id: request.id, method, params });
+        // Checked after posting: if the connection ends later, the pending request's sender is dropped.
         if let Some(reason) = self.reason() {
             return Err(CallError::Closed(reason));
         }
         match tokio::time::timeout(deadline, answer).await {
             Ok(Ok(result)) => result,
             Ok(Err(_)) => Err(CallError::Closed(self.reason().unwrap_or_else(|| "the connection ended".to_owned()))),
-            Err(_) => Err(CallError::Silent(deadline)),
+            Err(_) => Err(CallError::TimedOut(deadline)),
         }
     }
 
-    /// Sends a request whose answer matters to nobody, before whatever is sent next.
-    pub(crate) fn tell<P: Serialize>(&self, method: &str, params: &P) {
-        let (ticket, _) = self.ticket();
-        self.post(&Call { jsonrpc: "2.0", id: ticket.id, method, params });
+    /// Sends a request and ignores its answer. It goes out before anything sent later.
+    pub(crate) fn send_and_forget<P: Serialize>(&self, method: &str, params: &P) {
+        let (request, _) = self.register_request();
+        self.post(&Call { jsonrpc: "2.0", id: request.id, method, params });
     }
 
-    /// Ends the connection. The first reason stays.
+    /// Ends the connection. The first reason is kept.
     pub(crate) fn fail(&self, reason: &str) {
         self.closed.send_if_modified(|closed| {
             let first = closed.is_none();
@@ -143,15 +144,15 @@ impl Connection {
             first
         });
         self.close_input();
-        lock(&self.waiting).requests.clear();
+        lock(&self.pending).requests.clear();
     }
 
-    /// Tells the other side that nothing more will come, after what is already on its way.
+    /// Closes the other side's input, after the messages already queued.
     pub(crate) fn close_input(&self) {
         lock(&self.outgoing).take();
     }
 
-    /// Waits for the connection's end and says why.
+    /// Waits for the connection's end and returns the reason.
     pub(crate) async fn closed(&self) -> String {
         let mut closed = self.closed.subscribe();
         // The sender lives as long as `self`, so waiting cannot fail.
@@ -163,13 +164,13 @@ impl Connection {
         self.closed.borrow().clone()
     }
 
-    fn ticket(&self) -> (Ticket<'_>, oneshot::Receiver<Result<Value, CallError>>) {
+    fn register_request(&self) -> (PendingRequest<'_>, oneshot::Receiver<Result<Value, CallError>>) {
         let (sender, answer) = oneshot::channel();
-        let mut waiting = lock(&self.waiting);
-        waiting.last += 1;
-        let id = waiting.last;
-        waiting.requests.insert(id, sender);
-        (Ticket { connection: self, id }, answer)
+        let mut pending = lock(&self.pending);
+        pending.last += 1;
+        let id = pending.last;
+        pending.requests.insert(id, sender);
+        (PendingRequest { connection: self, id }, answer)
     }
 
     fn post(&self, message: &impl Serialize) {
@@ -177,7 +178,7 @@ impl Connection {
         match frame::encode(message) {
             Ok(frame) => {
                 if let Some(outgoing) = &*lock(&self.outgoing) {
-                    // The writer is gone only when the connection is; whoever waits is told so.
+                    // The writer ends only with the connection; pending requests then fail.
                     let _ = outgoing.send(frame);
                 }
             }
@@ -186,15 +187,15 @@ impl Connection {
     }
 
     async fn read(self: Arc<Self>, output: impl AsyncRead + Unpin, incoming: Arc<dyn Incoming>) {
-        let _unread = Unread(&self);
+        let _guard = ReaderGuard(&self);
         let mut reader = BufReader::new(output);
         let reason = loop {
             match frame::read(&mut reader).await {
-                // What was still on its way from a connection given up must not mix with its successor's.
+                // Messages from an abandoned connection must not mix with its successor's.
                 Ok(_) if self.reason().is_some() => return,
                 Ok(Some(content)) => {
                     traffic::received(&content);
-                    self.take(&content, &*incoming);
+                    self.dispatch(&content, &*incoming);
                 }
                 Ok(None) => break "it closed its output".to_owned(),
                 Err(error) => break error.to_string(),
@@ -203,54 +204,54 @@ impl Connection {
         self.fail(&reason);
     }
 
-    fn take(self: &Arc<Self>, content: &[u8], incoming: &dyn Incoming) {
+    fn dispatch(self: &Arc<Self>, content: &[u8], incoming: &dyn Incoming) {
         match serde_json::from_slice::<Message>(content) {
             Ok(Message { id: Some(id), method: Some(method), params, .. }) => {
-                incoming.asked(Responder { connection: Arc::clone(self), id: Some(id) }, &method, params);
+                incoming.requested(Responder { connection: Arc::clone(self), id: Some(id) }, &method, params);
             }
             Ok(Message { method: Some(method), params, .. }) => incoming.notified(self, &method, params),
-            Ok(Message { id: Some(id), result, error, .. }) => self.answered(&id, result, error),
-            // The frames are still in step, so the next message may be a good one; who waited has a deadline.
+            Ok(Message { id: Some(id), result, error, .. }) => self.complete_request(&id, result, error),
+            // Framing is still intact, so the next message may be valid; pending requests have deadlines.
             Ok(_) => tracing::warn!("the engine sent a message that is neither call nor answer"),
             Err(error) => tracing::warn!("the engine sent a message that cannot be read: {error}"),
         }
     }
 
-    fn answered(&self, id: &Value, result: Value, error: Option<Refusal>) {
-        let sender = id.as_u64().and_then(|id| lock(&self.waiting).requests.remove(&id));
+    fn complete_request(&self, id: &Value, result: Value, error: Option<ResponseError>) {
+        let sender = id.as_u64().and_then(|id| lock(&self.pending).requests.remove(&id));
         let result = match error {
             None => Ok(result),
-            Some(Refusal { code, message }) => Err(CallError::Refused { code, message }),
+            Some(ResponseError { code, message }) => Err(CallError::Refused { code, message }),
         };
         if let Some(sender) = sender {
-            // Nobody may be waiting any more.
+            // The caller may no longer be waiting.
             let _ = sender.send(result);
         }
     }
 }
 
-/// Ends a connection that nobody reads any more: nobody is left waiting for a reader that panicked.
-struct Unread<'a>(&'a Connection);
+/// Ends the connection when the reader task ends, so that no request waits for a reader that panicked.
+struct ReaderGuard<'a>(&'a Connection);
 
-impl Drop for Unread<'_> {
+impl Drop for ReaderGuard<'_> {
     fn drop(&mut self) {
         self.0.fail("squad itself failed to read on, which is a defect");
     }
 }
 
-/// A request that waits. Dropped with its future, so that an answer that never comes costs nothing.
-struct Ticket<'a> {
+/// A pending request. Dropping it with its future unregisters it, so that a missing answer leaks nothing.
+struct PendingRequest<'a> {
     connection: &'a Connection,
     id: u64,
 }
 
-impl Drop for Ticket<'_> {
+impl Drop for PendingRequest<'_> {
     fn drop(&mut self) {
-        lock(&self.connection.waiting).requests.remove(&self.id);
+        lock(&self.connection.pending).requests.remove(&self.id);
     }
 }
 
-/// The way back of a request's answer.
+/// Answers one request from the other side.
 pub(crate) struct Responder {
     connection: Arc<Connection>,
     /// `None` once answered.
@@ -265,7 +266,7 @@ impl Responder {
     }
 
     pub(crate) fn unknown_method(mut self, method: &str) {
-        self.refuse(UNKNOWN_METHOD, &format!("squad has no method {method}"));
+        self.refuse(METHOD_NOT_FOUND, &format!("squad has no method {method}"));
     }
 
     pub(crate) fn invalid(mut self, why: &str) {
@@ -289,14 +290,14 @@ impl Drop for Responder {
 async fn write(mut input: impl AsyncWrite + Unpin, mut frames: mpsc::UnboundedReceiver<Vec<u8>>) {
     while let Some(frame) = frames.recv().await {
         if input.write_all(&frame).await.is_err() || input.flush().await.is_err() {
-            // The reader sees the end too, and knows the reason.
+            // The reader sees the end too, and reports the reason.
             return;
         }
     }
     let _ = input.shutdown().await;
 }
 
-/// Locks without giving up on a lock that a panicking thread held: nothing here is left half done.
+/// Locks a mutex, ignoring poisoning: no code here leaves data half updated.
 pub(crate) fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
     mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }
@@ -307,7 +308,7 @@ mod tests {
 
     use super::*;
 
-    /// Answers `echo`, keeps `drop` unanswered, and notes what it is told.
+    /// Answers `echo`, drops `drop`, and records notifications.
     #[derive(Default)]
     struct Echo(Mutex<Vec<String>>);
 
@@ -316,7 +317,7 @@ mod tests {
             lock(&self.0).push(method.to_owned());
         }
 
-        fn asked(&self, responder: Responder, method: &str, params: Value) {
+        fn requested(&self, responder: Responder, method: &str, params: Value) {
             match method {
                 "echo" => responder.answer(params),
                 "drop" => drop(responder),
@@ -338,33 +339,34 @@ mod tests {
         (Connection::start(left.0, right.0, Arc::new(Echo::default())), left.1, right.1)
     }
 
-    const SOON: Duration = Duration::from_millis(100);
+    const TIMEOUT: Duration = Duration::from_millis(100);
 
     #[tokio::test(start_paused = true)]
     async fn every_request_has_its_own_answer() {
         let (client, _server, _) = pair();
         let (one, two) = (json!({ "n": 1 }), json!({ "n": 2 }));
-        let (first, second) = tokio::join!(client.request("echo", &one, SOON), client.request("echo", &two, SOON));
+        let (first, second) =
+            tokio::join!(client.request("echo", &one, TIMEOUT), client.request("echo", &two, TIMEOUT));
         assert_eq!((first, second), (Ok(one), Ok(two)));
-        let unknown = client.request("nothing", &(), SOON).await.expect_err("no such method");
+        let unknown = client.request("nothing", &(), TIMEOUT).await.expect_err("no such method");
         assert!(unknown.is_unknown_method(), "{unknown}");
-        let dropped = client.request("drop", &(), SOON).await.expect_err("nobody answers");
+        let dropped = client.request("drop", &(), TIMEOUT).await.expect_err("nobody answers");
         assert_eq!(dropped.to_string(), "nobody is there to answer");
     }
 
     #[tokio::test(start_paused = true)]
     async fn silence_ends_at_the_deadline_and_leaves_nothing_behind() {
         let (client, _input, _output) = raw();
-        assert_eq!(client.request("echo", &(), SOON).await, Err(CallError::Silent(SOON)));
-        assert!(lock(&client.waiting).requests.is_empty());
+        assert_eq!(client.request("echo", &(), TIMEOUT).await, Err(CallError::TimedOut(TIMEOUT)));
+        assert!(lock(&client.pending).requests.is_empty());
     }
 
     #[tokio::test(start_paused = true)]
     async fn a_lost_connection_fails_those_who_wait_and_those_who_come() {
         let (client, input, output) = raw();
-        let (waiting, ()) = tokio::join!(client.request("echo", &(), SOON), async { drop((input, output)) });
-        assert_eq!(waiting, Err(CallError::Closed("it closed its output".into())));
-        assert_eq!(client.request("echo", &(), SOON).await, waiting);
+        let (pending, ()) = tokio::join!(client.request("echo", &(), TIMEOUT), async { drop((input, output)) });
+        assert_eq!(pending, Err(CallError::Closed("it closed its output".into())));
+        assert_eq!(client.request("echo", &(), TIMEOUT).await, pending);
         client.fail("another reason");
         assert_eq!(client.closed().await, "it closed its output");
     }
@@ -377,7 +379,7 @@ mod tests {
             output.write_all(frame.as_bytes()).await.expect("the pipe is open");
         }
         let answer = frame::encode(&json!({ "id": 1, "result": "good" })).expect("JSON");
-        let (result, ()) = tokio::join!(client.request("x", &(), SOON), async {
+        let (result, ()) = tokio::join!(client.request("x", &(), TIMEOUT), async {
             let mut start = [0; 16];
             input.read_exact(&mut start).await.expect("the request");
             output.write_all(&answer).await.expect("the pipe is open");
@@ -391,7 +393,7 @@ mod tests {
         for method in ["a", "b", "c"] {
             client.post(&json!({ "method": method }));
         }
-        let _ = client.request("echo", &(), SOON).await;
+        let _ = client.request("echo", &(), TIMEOUT).await;
         assert_eq!(*lock(&echo.0), ["a", "b", "c"]);
     }
 }

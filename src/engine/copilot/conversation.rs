@@ -1,4 +1,4 @@
-//! One session, as seen from the reader: turns what the CLI says into facts. No I/O.
+//! The reader's side of one session: turns the CLI's messages into facts. No I/O.
 
 use std::collections::{BTreeSet, HashMap};
 use std::sync::{Arc, Mutex, PoisonError};
@@ -17,57 +17,58 @@ use crate::model::{Access, ContextSize, Usage};
 
 pub(crate) struct Conversation {
     facts: mpsc::UnboundedSender<Fact>,
-    /// How the session is opened again after a lost connection.
+    /// Parameters for reopening the session after a lost connection.
     params: OpenParams,
     own_tools: BTreeSet<&'static str>,
-    /// By call id: the completion of a call and its permission do not name the tool.
+    /// Running tool calls by id, since completions and permission requests do not name the tool.
     calls: HashMap<String, Call>,
-    taken: Taken,
+    substitutes: Substitutes,
     turn: Option<Turn>,
-    /// How many turns have begun: the running one's number.
+    /// The number of turns begun, which is the current turn's number.
     turns: u64,
-    /// What the next model call is given, as the CLI has said last.
+    /// The size of the next model call's context, as last reported.
     context: Option<ContextSize>,
     /// Whether `session.create` or `session.resume` has succeeded.
     opened: bool,
 }
 
-/// A tool call that has begun.
+/// A running tool call.
 struct Call {
     tool: String,
     arguments: Value,
 }
 
-/// What squad did instead of calls whose files are not written, with their arguments. The CLI names no call to a hook.
-type Taken = Arc<Mutex<Vec<(Value, ToolResult)>>>;
+/// Results of calls that squad handled itself instead of writing their files, with the calls' arguments: the CLI passes
+/// no call id to a hook.
+type Substitutes = Arc<Mutex<Vec<(Value, ToolResult)>>>;
 
-/// What a hook is answered.
-pub(crate) enum Hooked {
+/// The answer to a hook.
+pub(crate) enum HookAnswer {
     Now(Value),
-    /// Once it is known whether the files of a call are written.
-    Written {
+    /// The answer once it is decided whether the call may write its files.
+    Pending {
         arguments: Value,
         answer: oneshot::Receiver<Option<ToolResult>>,
-        taken: Taken,
+        substitutes: Substitutes,
     },
 }
 
-impl Hooked {
+impl HookAnswer {
     pub(crate) async fn answer(self) -> Value {
         match self {
             Self::Now(answer) => answer,
-            Self::Written { arguments, answer, taken } => {
+            Self::Pending { arguments, answer, substitutes } => {
                 let Some(result) = answer.await.ok().flatten() else { return json!({}) };
-                let denial = denied(&result.text);
-                taken.lock().unwrap_or_else(PoisonError::into_inner).push((arguments, result));
+                let denial = denial(&result.text);
+                substitutes.lock().unwrap_or_else(PoisonError::into_inner).push((arguments, result));
                 denial
             }
         }
     }
 }
 
-/// That a tool does not run, and why.
-fn denied(reason: &str) -> Value {
+/// A hook answer that denies a tool, with the reason.
+fn denial(reason: &str) -> Value {
     json!({ "output": { "permissionDecision": "deny", "permissionDecisionReason": reason } })
 }
 
@@ -76,27 +77,27 @@ struct Turn {
     error: Option<String>,
     /// The HTTP status of the model's last failure.
     status: Option<u64>,
-    /// Something has come that a turn ends with, and not its end.
-    doubt: Doubt,
+    /// Whether the turn may have ended without an end event.
+    end_check: EndCheck,
 }
 
-/// Whether a turn may have ended without saying so, as it does where the CLI cannot write to its disk.
+/// Whether to check that a turn is over: the CLI sends no end event if it cannot write to its disk.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-enum Doubt {
+enum EndCheck {
     #[default]
     None,
-    Raised,
-    /// Somebody looks after it.
-    Followed,
+    Suspected,
+    /// The check is running.
+    Checking,
 }
 
-/// A question of the CLI's that came as an event. Its answer is a request of ours.
-pub(crate) enum Asked {
+/// A request that the CLI sent as an event. We answer it with a request.
+pub(crate) enum PendingAnswer {
     Tool {
         request: String,
         answer: oneshot::Receiver<ToolResult>,
     },
-    /// Allowed when all are.
+    /// Allowed if all are.
     Permission {
         request: String,
         answers: Vec<oneshot::Receiver<Approval>>,
@@ -106,8 +107,11 @@ pub(crate) enum Asked {
 impl Conversation {
     pub(crate) fn new(params: OpenParams, own_tools: BTreeSet<&'static str>) -> (Self, mpsc::UnboundedReceiver<Fact>) {
         let (facts, receiver) = mpsc::unbounded_channel();
-        let (calls, taken) = (HashMap::new(), Taken::default());
-        (Self { facts, params, own_tools, calls, taken, turn: None, turns: 0, context: None, opened: false }, receiver)
+        let (calls, substitutes) = (HashMap::new(), Substitutes::default());
+        (
+            Self { facts, params, own_tools, calls, substitutes, turn: None, turns: 0, context: None, opened: false },
+            receiver,
+        )
     }
 
     pub(crate) fn params(&self) -> &OpenParams {
@@ -127,10 +131,10 @@ impl Conversation {
         self.turns += 1;
     }
 
-    /// The number of a turn that may have ended without saying so; once a turn.
-    pub(crate) fn new_doubt(&mut self) -> Option<u64> {
-        let turn = self.turn.as_mut().filter(|turn| turn.doubt == Doubt::Raised)?;
-        turn.doubt = Doubt::Followed;
+    /// The number of a turn that may have ended without an end event; returned once per turn.
+    pub(crate) fn take_end_check(&mut self) -> Option<u64> {
+        let turn = self.turn.as_mut().filter(|turn| turn.end_check == EndCheck::Suspected)?;
+        turn.end_check = EndCheck::Checking;
         Some(self.turns)
     }
 
@@ -138,14 +142,14 @@ impl Conversation {
         self.turn.is_some() && self.turns == number
     }
 
-    /// Ends a turn that was found to be over.
-    pub(crate) fn found_idle(&mut self, number: u64) {
+    /// Ends a turn that turned out to be over.
+    pub(crate) fn end_if_current(&mut self, number: u64) {
         if self.is_in_turn(number) {
-            self.became_idle(&Idle::default());
+            self.turn_became_idle(&Idle::default());
         }
     }
 
-    /// Tells those who wait for a turn's end.
+    /// Warns whoever is waiting for the turn's end.
     pub(crate) fn warn(&self, warning: &str) {
         if self.turn.is_some() {
             self.report(Fact::Warning(warning.to_owned()));
@@ -156,12 +160,12 @@ impl Conversation {
         self.turn.is_some()
     }
 
-    /// Forgets a turn that never began.
+    /// Drops a turn that never began.
     pub(crate) fn withdraw_turn(&mut self) {
         self.turn = None;
     }
 
-    /// Ends a turn, if one is running, from this side.
+    /// Ends the running turn, if any, as failed.
     pub(crate) fn fail_turn(&mut self, reason: &str) {
         if self.turn.take().is_some() {
             self.calls.clear();
@@ -169,7 +173,7 @@ impl Conversation {
         }
     }
 
-    /// The turn has ended with the CLI's process.
+    /// Ends the running turn because the CLI's process ended.
     pub(crate) fn interrupt_turn(&mut self, reason: &str) {
         if self.turn.take().is_some() {
             self.calls.clear();
@@ -178,19 +182,19 @@ impl Conversation {
     }
 
     pub(crate) fn report(&self, fact: Fact) {
-        // A session that was dropped has no more use for facts.
+        // A dropped session needs no more facts.
         let _ = self.facts.send(fact);
     }
 
-    pub(crate) fn happened(&mut self, event: &Event) -> Option<Asked> {
+    pub(crate) fn handle_event(&mut self, event: &Event) -> Option<PendingAnswer> {
         let of_sub_agent = event.agent_id.is_some();
         match event.r#type.as_str() {
-            // What a sub-agent says reaches its agent as a tool's result.
+            // A sub-agent's messages reach its agent as a tool result.
             "assistant.message_delta" | "assistant.message" | "session.error" | "assistant.idle" if of_sub_agent => {
                 self.report(Fact::Alive);
             }
-            "assistant.message_delta" => self.said_part(event.data()),
-            "assistant.message" => self.said(event.data()),
+            "assistant.message_delta" => self.message_delta(event.data()),
+            "assistant.message" => self.message(event.data()),
             "tool.execution_start" => self.tool_started(event.data()),
             "tool.execution_complete" => self.tool_completed(event.data()),
             "session.compaction_complete" => self.compacted(event.data()),
@@ -201,21 +205,21 @@ impl Conversation {
                 self.report(Fact::Usage(usage));
             }
             "model.call_failure" => self.model_failed(&event.data()),
-            "assistant.turn_retry" => self.model_asked_again(&event.data()),
+            "assistant.turn_retry" => self.model_retried(&event.data()),
             "session.mcp_servers_loaded" => self.servers_started(event.data()),
             "session.warning" => self.report(Fact::Warning(event.data::<ErrorMessage>().message)),
-            "session.error" => self.went_wrong(event.data()),
-            "session.idle" => self.became_idle(&event.data()),
-            "assistant.idle" => self.raise_doubt(),
+            "session.error" => self.session_error(event.data()),
+            "session.idle" => self.turn_became_idle(&event.data()),
+            "assistant.idle" => self.suspect_end(),
             "external_tool.requested" => return Some(self.tool_called(event.data())),
-            "permission.requested" => return self.permission_asked(&event.data),
-            // The model thinks, a tool goes on, a context is compacted.
+            "permission.requested" => return self.permission_requested(&event.data),
+            // For example: the model thinks, a tool makes progress, the context is being compacted.
             _ => self.report(Fact::Alive),
         }
         None
     }
 
-    /// One that had nothing to sum up changes nothing.
+    /// A compaction that had nothing to summarize only counts as a sign of life.
     fn compacted(&self, compaction: Compaction) {
         match (compaction.success, compaction.error) {
             (false, Some(error)) => self.report(Fact::Warning(format!("the session could not be compacted: {error}"))),
@@ -234,7 +238,7 @@ impl Conversation {
         }
     }
 
-    /// A server that is not there is no reason to stop; its tools are missing.
+    /// A server that failed to start is only a warning; its tools are missing.
     fn servers_started(&self, loaded: McpServersLoaded) {
         for McpServerState { name, error, .. } in loaded.servers.into_iter().filter(|server| server.status == "failed")
         {
@@ -253,14 +257,14 @@ impl Conversation {
         self.report(Fact::Alive);
     }
 
-    fn said_part(&self, delta: MessageDelta) {
+    fn message_delta(&self, delta: MessageDelta) {
         if !delta.delta_content.is_empty() {
             self.report(Fact::MessageDelta(delta.delta_content));
         }
     }
 
-    fn said(&self, message: AssistantMessage) {
-        // A message that only calls tools is empty.
+    fn message(&self, message: AssistantMessage) {
+        // A message that only calls tools has no text.
         if !message.content.is_empty() {
             self.report(Fact::Message(message.content));
         }
@@ -276,10 +280,10 @@ impl Conversation {
 
     fn tool_completed(&mut self, complete: ToolComplete) {
         let exit_code = complete.exit_code();
-        // A resumed session tells how calls of its earlier life ended; they are no part of this one.
+        // A resumed session also reports calls from before; ignore them.
         let Some(Call { tool, arguments }) = self.calls.remove(&complete.tool_call_id) else { return };
-        let (ok, detail) = match (self.instead_of(&arguments), complete.error, complete.result) {
-            (Some(instead), _, _) if !complete.success => (instead.ok, instead.text),
+        let (ok, detail) = match (self.take_substitute(&arguments), complete.error, complete.result) {
+            (Some(substitute), _, _) if !complete.success => (substitute.ok, substitute.text),
             (_, Some(error), _) if !complete.success => (false, error.message),
             (_, _, result) => (complete.success, result.unwrap_or_default().content),
         };
@@ -287,15 +291,15 @@ impl Conversation {
         self.report(Fact::ToolCompleted { call: complete.tool_call_id, tool, ok, exit_code, detail });
     }
 
-    /// What squad did in place of a call with these arguments.
-    fn instead_of(&self, arguments: &Value) -> Option<ToolResult> {
-        let mut taken = self.taken.lock().unwrap_or_else(PoisonError::into_inner);
-        if taken.is_empty() {
+    /// The result of a call with these arguments that squad handled itself.
+    fn take_substitute(&self, arguments: &Value) -> Option<ToolResult> {
+        let mut substitutes = self.substitutes.lock().unwrap_or_else(PoisonError::into_inner);
+        if substitutes.is_empty() {
             return None;
         }
-        let arguments = plain(arguments);
-        let at = taken.iter().position(|(other, _)| *other == arguments)?;
-        Some(taken.remove(at).1)
+        let arguments = parse_arguments(arguments);
+        let at = substitutes.iter().position(|(other, _)| *other == arguments)?;
+        Some(substitutes.remove(at).1)
     }
 
     fn model_failed(&mut self, failure: &ModelCallFailure) {
@@ -304,17 +308,17 @@ impl Conversation {
         }
     }
 
-    fn model_asked_again(&mut self, retry: &TurnRetry) {
+    fn model_retried(&mut self, retry: &TurnRetry) {
         let reason = retry.reason.as_deref().unwrap_or("an error").replace('_', " ");
         let status = self.turn.as_mut().and_then(|turn| turn.status.take());
         let status = status.map(|status| format!(" (HTTP {status})")).unwrap_or_default();
         self.report(Fact::Warning(format!("the model is asked again after: {reason}{status}")));
     }
 
-    fn went_wrong(&mut self, error: ErrorMessage) {
-        self.raise_doubt();
+    fn session_error(&mut self, error: ErrorMessage) {
+        self.suspect_end();
         match &mut self.turn {
-            // Errors may follow from one another, and the first one tells most.
+            // Errors may follow from one another, so the first one comes first.
             Some(Turn { error: Some(known), .. }) if known.contains(&error.message) => {}
             Some(Turn { error: Some(known), .. }) => *known = format!("{known}; {}", error.message),
             Some(turn) => turn.error = Some(error.message),
@@ -322,14 +326,14 @@ impl Conversation {
         }
     }
 
-    fn raise_doubt(&mut self) {
-        if let Some(turn) = self.turn.as_mut().filter(|turn| turn.doubt == Doubt::None) {
-            turn.doubt = Doubt::Raised;
+    fn suspect_end(&mut self) {
+        if let Some(turn) = self.turn.as_mut().filter(|turn| turn.end_check == EndCheck::None) {
+            turn.end_check = EndCheck::Suspected;
         }
     }
 
-    fn became_idle(&mut self, idle: &Idle) {
-        // Without a turn of ours, the CLI went back to sleep after work of its own, such as a sub-agent's report.
+    fn turn_became_idle(&mut self, idle: &Idle) {
+        // Without a turn of ours, the CLI finished work of its own, such as a sub-agent's report.
         let Some(turn) = self.turn.take() else { return };
         self.calls.clear();
         self.report(match turn.error {
@@ -339,15 +343,15 @@ impl Conversation {
         });
     }
 
-    fn tool_called(&self, call: ExternalTool) -> Asked {
+    fn tool_called(&self, call: ExternalTool) -> PendingAnswer {
         let (reply, answer) = Reply::channel();
         let ExternalTool { request_id: request, tool_call_id, tool_name, arguments } = call;
         self.report(Fact::Request(Request::Tool(ToolCall { call: tool_call_id, tool: tool_name, arguments }, reply)));
-        Asked::Tool { request, answer }
+        PendingAnswer::Tool { request, answer }
     }
 
-    /// A request without an id cannot be answered, so it is not asked.
-    fn permission_asked(&self, data: &Value) -> Option<Asked> {
+    /// A request without an id cannot be answered, so it is ignored.
+    fn permission_requested(&self, data: &Value) -> Option<PendingAnswer> {
         let request = text(data, "/requestId")?.to_owned();
         let wanted = data.get("permissionRequest").unwrap_or(&Value::Null);
         let tool = text(wanted, "/toolName")
@@ -359,10 +363,10 @@ impl Conversation {
             self.report(Fact::Request(Request::Permission { access, tool: tool.to_owned(), detail, reply }));
             answer
         };
-        Some(Asked::Permission { request, answers: self.accesses(wanted).into_iter().map(ask).collect() })
+        Some(PendingAnswer::Permission { request, answers: self.accesses(wanted).into_iter().map(ask).collect() })
     }
 
-    /// What a permission request is about. Never empty: one edit may touch several files, and each is asked for.
+    /// The accesses in a permission request, at least one. An edit may touch several files, each with its own access.
     fn accesses(&self, wanted: &Value) -> Vec<(Access, String)> {
         let field = |name: &str| wanted.get(name).and_then(Value::as_str).map(str::to_owned);
         let (access, detail) = match text(wanted, "/kind").unwrap_or_default() {
@@ -383,51 +387,52 @@ impl Conversation {
             }
             _ => (Access::Other, None),
         };
-        // Something unknown is shown whole, so that whoever decides sees it.
+        // An unknown request is shown in full to whoever decides.
         vec![(access, detail.unwrap_or_else(|| wanted.to_string()))]
     }
 
-    /// A question to the user, with its answer's receiver.
-    pub(crate) fn question_asked(&self, question: &UserInput) -> oneshot::Receiver<Option<String>> {
+    /// Reports a question to the user and returns the receiver of the answer.
+    pub(crate) fn question_requested(&self, question: &UserInput) -> oneshot::Receiver<Option<String>> {
         let (reply, answer) = Reply::channel();
         let (text, choices) = (question.question.clone(), question.choices.clone());
         self.report(Fact::Request(Request::Question { text, choices, reply }));
         answer
     }
 
-    /// The answer to a hook. A tool outside the session's list is denied whoever calls it, sub-agents included; files may
-    /// be written elsewhere; on everything else squad has no opinion here.
-    pub(crate) fn hook_called(&self, hook: &HookCall) -> Hooked {
+    /// Answers a hook. Tools outside the session's list are denied, also for sub-agents; squad may handle file writes
+    /// itself; everything else is left to the CLI.
+    pub(crate) fn hook_called(&self, hook: &HookCall) -> HookAnswer {
         if hook.hook_type != "preToolUse" {
-            return Hooked::Now(json!({}));
+            return HookAnswer::Now(json!({}));
         }
         let tool = text(&hook.input, "/toolName").unwrap_or_default();
         let allowed = self.params.available_tools.as_ref();
         if let Some(allowed) = allowed.filter(|allowed| allowed.iter().all(|name| name != tool)) {
             let reason = format!("the tool `{tool}` is not among this agent's tools: {}", allowed.join(", "));
-            let denial = denied(&reason);
+            let denial = denial(&reason);
             let detail = subject(hook.input.get("toolArgs").unwrap_or(&Value::Null));
             self.report(Fact::Denied { tool: tool.to_owned(), detail, reason });
-            return Hooked::Now(denial);
+            return HookAnswer::Now(denial);
         }
-        let arguments = plain(hook.input.get("toolArgs").unwrap_or(&Value::Null));
+        let arguments = parse_arguments(hook.input.get("toolArgs").unwrap_or(&Value::Null));
         let files = writes(tool, &arguments);
         if files.is_empty() {
-            return Hooked::Now(json!({}));
+            return HookAnswer::Now(json!({}));
         }
         let (reply, answer) = Reply::channel();
         self.report(Fact::Request(Request::Write(files, reply)));
-        Hooked::Written { arguments, answer, taken: Arc::clone(&self.taken) }
+        HookAnswer::Pending { arguments, answer, substitutes: Arc::clone(&self.substitutes) }
     }
 }
 
-/// Arguments, which may come as a text that holds JSON.
-fn plain(arguments: &Value) -> Value {
+/// Arguments may arrive as a JSON string.
+fn parse_arguments(arguments: &Value) -> Value {
     let read = arguments.as_str().and_then(|text| serde_json::from_str(text).ok());
     read.unwrap_or_else(|| arguments.clone())
 }
 
-/// The paths that a write request touches: the one it names, resolved where the CLI says so, or all of its edits'.
+/// The paths that a write request touches: the file it names, resolved if the CLI provides that, or the files of all
+/// its edits.
 fn written_files(wanted: &Value) -> Vec<String> {
     let edits = wanted.get("fileEdits").and_then(Value::as_array).into_iter().flatten();
     let edited = edits.flat_map(|edit| [text(edit, "/before/path"), text(edit, "/after/path")]);
@@ -449,10 +454,10 @@ fn mcp_call(wanted: &Value) -> String {
     format!("{}/{} {arguments}", name("/serverName"), name("/toolName"))
 }
 
-/// What a tool call is about: the command, the path, or else its first argument.
+/// The subject of a tool call: the command, the path, or else its first argument.
 fn subject(arguments: &Value) -> String {
-    let telling = ["command", "path", "file_path", "url", "pattern", "query", "question", "prompt"];
-    let named = telling.iter().find_map(|name| arguments.get(name)?.as_str());
+    let preferred = ["command", "path", "file_path", "url", "pattern", "query", "question", "prompt"];
+    let named = preferred.iter().find_map(|name| arguments.get(name)?.as_str());
     if let Some(text) = named {
         return text.to_owned();
     }
@@ -460,16 +465,16 @@ fn subject(arguments: &Value) -> String {
     match first.unwrap_or(arguments) {
         Value::Null => String::new(),
         Value::String(text) => text.clone(),
-        // An object without fields says nothing.
+        // An empty object has no subject.
         Value::Object(fields) if fields.is_empty() => String::new(),
         other => other.to_string(),
     }
 }
 
-/// The file that a call of the CLI's own `create` or `edit` writes, and the lines it adds.
+/// The file that a call of the CLI's `create` or `edit` writes, and the lines it adds.
 fn written(tool: &str, arguments: &Value) -> Option<(String, String)> {
     let (old, new) = match tool {
-        // Only makes new files.
+        // `create` only makes new files.
         "create" => ("", text(arguments, "/file_text")?),
         "edit" => (text(arguments, "/old_str").unwrap_or_default(), text(arguments, "/new_str")?),
         _ => return None,
@@ -500,7 +505,7 @@ mod tests {
     fn facts(events: Vec<Event>) -> Vec<String> {
         let (mut conversation, mut receiver) = conversation(ToolChoice::All);
         conversation.begin_turn();
-        let _asked: Vec<_> = events.iter().map(|event| conversation.happened(event)).collect();
+        let _asked: Vec<_> = events.iter().map(|event| conversation.handle_event(event)).collect();
         let mut facts = Vec::new();
         while let Ok(fact) = receiver.try_recv() {
             facts.push(testing::show(&fact));
@@ -516,7 +521,7 @@ mod tests {
         for kind in kinds {
             let (mut conversation, mut receiver) = conversation(ToolChoice::All);
             conversation.begin_turn();
-            conversation.happened(&event(kind, json!({})));
+            conversation.handle_event(&event(kind, json!({})));
             assert!(matches!(receiver.try_recv(), Ok(Fact::Alive)), "{kind}");
         }
     }
@@ -525,19 +530,19 @@ mod tests {
     fn a_turn_is_doubted_once_and_only_while_it_lasts() {
         for kind in ["assistant.idle", "session.error"] {
             let (mut conversation, _facts) = conversation(ToolChoice::All);
-            conversation.happened(&event(kind, json!({})));
-            assert_eq!(conversation.new_doubt(), None, "{kind}: there is no turn");
+            conversation.handle_event(&event(kind, json!({})));
+            assert_eq!(conversation.take_end_check(), None, "{kind}: there is no turn");
             conversation.begin_turn();
-            conversation.happened(&event("assistant.message", json!({})));
-            assert_eq!(conversation.new_doubt(), None);
-            conversation.happened(&event(kind, json!({})));
-            assert_eq!(conversation.new_doubt(), Some(1), "{kind}");
-            conversation.happened(&event(kind, json!({})));
-            assert_eq!(conversation.new_doubt(), None, "{kind}");
-            conversation.happened(&event("session.idle", json!({})));
+            conversation.handle_event(&event("assistant.message", json!({})));
+            assert_eq!(conversation.take_end_check(), None);
+            conversation.handle_event(&event(kind, json!({})));
+            assert_eq!(conversation.take_end_check(), Some(1), "{kind}");
+            conversation.handle_event(&event(kind, json!({})));
+            assert_eq!(conversation.take_end_check(), None, "{kind}");
+            conversation.handle_event(&event("session.idle", json!({})));
             conversation.begin_turn();
             assert!(!conversation.is_in_turn(1) && conversation.is_in_turn(2));
-            conversation.found_idle(1);
+            conversation.end_if_current(1);
             assert!(conversation.is_working(), "that was another turn");
         }
     }
@@ -578,7 +583,7 @@ mod tests {
         );
     }
 
-    /// The CLI says of a command that failed that its call succeeded.
+    /// The CLI reports success for a call whose command failed.
     #[test]
     fn a_command_has_its_exit_code_and_fails_with_it() {
         let ended = |complete: Value| {
@@ -646,8 +651,8 @@ mod tests {
         let (mut conversation, mut receiver) = conversation(ToolChoice::All);
         conversation.begin_turn();
         let info = json!({ "systemTokens": 5, "toolDefinitionsTokens": 6, "conversationTokens": 7, "tokenLimit": 100 });
-        conversation.happened(&event("session.usage_info", info));
-        conversation.happened(&event("assistant.usage", json!({ "inputTokens": 18 })));
+        conversation.handle_event(&event("session.usage_info", info));
+        conversation.handle_event(&event("assistant.usage", json!({ "inputTokens": 18 })));
         let facts: Vec<Fact> = std::iter::from_fn(|| receiver.try_recv().ok()).collect();
         let Some(Fact::Usage(usage)) = facts.last() else { panic!("{facts:?}") };
         let context = ContextSize { system_tokens: 5, tool_tokens: 6, conversation_tokens: 7, limit: 100 };
@@ -736,17 +741,17 @@ mod tests {
         let call = |hook: &str, tool: &str| {
             let input = json!({ "toolName": tool, "toolArgs": { "command": "ls\nrm x" } });
             match conversation.hook_called(&HookCall { session_id: "s".into(), hook_type: hook.into(), input }) {
-                Hooked::Now(answer) => answer,
-                Hooked::Written { .. } => panic!("nothing is written"),
+                HookAnswer::Now(answer) => answer,
+                HookAnswer::Pending { .. } => panic!("nothing is written"),
             }
         };
         assert_eq!(call("preToolUse", "view"), json!({}));
         assert_eq!(call("preToolUse", "squad_status"), json!({}));
         assert_eq!(call("postToolUse", "bash"), json!({}));
-        let denied = call("preToolUse", "bash");
-        assert_eq!(denied.pointer("/output/permissionDecision"), Some(&json!("deny")));
+        let denial = call("preToolUse", "bash");
+        assert_eq!(denial.pointer("/output/permissionDecision"), Some(&json!("deny")));
         assert_eq!(
-            text(&denied, "/output/permissionDecisionReason"),
+            text(&denial, "/output/permissionDecisionReason"),
             Some("the tool `bash` is not among this agent's tools: view, grep, glob, squad_status")
         );
         assert_eq!(facts.try_recv().ok().map(|fact| testing::show(&fact)).as_deref(), Some("denied bash: ls\nrm x"));

@@ -1,5 +1,5 @@
-//! The model endpoint of one's own: looked at before a session waits for it. The CLI asks a dead one again and again, for
-//! half a minute, and then says "streaming error".
+//! Checks the user's own model endpoint before a session waits for it. The CLI retries a dead endpoint for half a
+//! minute, and then only reports "streaming error".
 
 use std::time::Duration;
 
@@ -9,13 +9,13 @@ use tokio::time::timeout;
 use super::options::{Options, Provider};
 use crate::engine::EngineError;
 
-/// For finding the host, and again for reaching it.
-const PATIENCE: Duration = Duration::from_secs(2);
+/// Timeout for the host look-up, and again for the connection.
+const TIMEOUT: Duration = Duration::from_secs(2);
 
-/// The variables by which programs are told of a proxy.
-const PROXIES: [&str; 6] = ["HTTP_PROXY", "http_proxy", "HTTPS_PROXY", "https_proxy", "ALL_PROXY", "all_proxy"];
+/// The variables that configure a proxy.
+const PROXY_VARIABLES: [&str; 6] = ["HTTP_PROXY", "http_proxy", "HTTPS_PROXY", "https_proxy", "ALL_PROXY", "all_proxy"];
 
-/// Where an endpoint is.
+/// The address of an endpoint.
 #[derive(Debug, PartialEq)]
 pub(super) struct Address {
     host: String,
@@ -45,10 +45,10 @@ fn parse(url: &str) -> Option<Address> {
         return None;
     }
     let authority = rest.split(['/', '?', '#']).next()?;
-    let place = authority.rsplit('@').next()?;
-    let (host, port) = match place.strip_prefix('[') {
+    let host_port = authority.rsplit('@').next()?;
+    let (host, port) = match host_port.strip_prefix('[') {
         Some(inner) => inner.split_once(']')?,
-        None => place.find(':').map_or((place, ""), |at| place.split_at(at)),
+        None => host_port.find(':').map_or((host_port, ""), |at| host_port.split_at(at)),
     };
     let port = match port.strip_prefix(':') {
         Some(port) => port.parse().ok().filter(|port| *port > 0)?,
@@ -58,33 +58,37 @@ fn parse(url: &str) -> Option<Address> {
     (!host.is_empty()).then(|| Address { host: host.to_owned(), port })
 }
 
-/// Fails where the host is unknown or refuses the connection. One that is merely slow may answer the CLI in time, and
-/// behind a proxy nothing can be told from here.
-pub(super) async fn reach(options: &Options, provider: &Provider, address: Address) -> Result<(), EngineError> {
+/// Fails if the host is unknown or refuses the connection. A slow host passes, since it may still answer the CLI in
+/// time, and behind a proxy nothing can be checked.
+pub(super) async fn check_reachable(
+    options: &Options,
+    provider: &Provider,
+    address: Address,
+) -> Result<(), EngineError> {
     let Address { host, port } = address;
-    if PROXIES.iter().any(|name| options.variable(name).is_some()) {
+    if PROXY_VARIABLES.iter().any(|name| options.variable(name).is_some()) {
         return Ok(());
     }
     let unusable = |what: String| EngineError::Unusable {
         reason: format!("the model endpoint {} {what}", provider.base_url),
         hint: Some("see whether its server is running and whether its address is right".to_owned()),
     };
-    let found = match timeout(PATIENCE, lookup_host((host.as_str(), port))).await {
+    let found = match timeout(TIMEOUT, lookup_host((host.as_str(), port))).await {
         Ok(Ok(found)) => found.collect::<Vec<_>>(),
         Ok(Err(error)) => return Err(unusable(format!("cannot be found: the host `{host}` is unknown ({error})"))),
         Err(_) => return Err(unusable(format!("cannot be found: nobody knows the host `{host}`"))),
     };
     let all = async {
         let mut refused = None;
-        for place in found {
-            match TcpStream::connect(place).await {
+        for socket in found {
+            match TcpStream::connect(socket).await {
                 Ok(_) => return Ok(()),
-                Err(error) => refused = Some(format!("cannot be reached: {place}: {error}")),
+                Err(error) => refused = Some(format!("cannot be reached: {socket}: {error}")),
             }
         }
         Err(unusable(refused.unwrap_or_else(|| format!("cannot be found: the host `{host}` has no address"))))
     };
-    timeout(PATIENCE, all).await.unwrap_or(Ok(()))
+    timeout(TIMEOUT, all).await.unwrap_or(Ok(()))
 }
 
 #[cfg(test)]

@@ -1,4 +1,4 @@
-//! `Content-Length` frames, as the Language Server Protocol has them.
+//! `Content-Length` frames, as in the Language Server Protocol.
 
 use std::fmt;
 use std::io;
@@ -8,15 +8,16 @@ use tokio::io::{AsyncBufRead, AsyncBufReadExt, AsyncReadExt};
 
 use crate::model::{first_line, printable};
 
-/// Bytes. A frame holds at most a model's turn; what is longer is garbage and not to be allocated.
-const LONGEST_FRAME: u64 = 64 * 1024 * 1024;
-/// Bytes of all header lines together.
-const LONGEST_HEADER: u64 = 8 * 1024;
+/// The size limit of a frame in bytes. A frame holds at most a model's turn; anything longer is garbage that must not
+/// be allocated.
+const MAX_FRAME: u64 = 64 * 1024 * 1024;
+/// The size limit of all header lines in bytes.
+const MAX_HEADER: u64 = 8 * 1024;
 
 #[derive(Debug)]
 pub(crate) enum FrameError {
     Io(io::Error),
-    /// A header line that is none, as printed.
+    /// An invalid header line.
     NotAHeader(String),
     NoLength,
     TooLong(u64),
@@ -46,11 +47,11 @@ impl From<io::Error> for FrameError {
 /// The next frame's content; `None` at the end of the stream.
 pub(crate) async fn read(reader: &mut (impl AsyncBufRead + Unpin)) -> Result<Option<Vec<u8>>, FrameError> {
     let Some(length) = read_header(reader).await? else { return Ok(None) };
-    if length > LONGEST_FRAME {
+    if length > MAX_FRAME {
         return Err(FrameError::TooLong(length));
     }
     let mut content = Vec::new();
-    // Grows with what arrives: an announced length alone costs no memory.
+    // The buffer grows with the data received, so an announced length alone costs no memory.
     let read = reader.take(length).read_to_end(&mut content).await?;
     if (read as u64) < length {
         return Err(FrameError::Truncated);
@@ -61,11 +62,11 @@ pub(crate) async fn read(reader: &mut (impl AsyncBufRead + Unpin)) -> Result<Opt
 /// The length in the header; `None` at the end of the stream.
 async fn read_header(reader: &mut (impl AsyncBufRead + Unpin)) -> Result<Option<u64>, FrameError> {
     let mut length = None;
-    let mut budget = LONGEST_HEADER;
+    let mut budget = MAX_HEADER;
     loop {
         let mut line = Vec::new();
         let read = (&mut *reader).take(budget).read_until(b'\n', &mut line).await? as u64;
-        if read == 0 && budget == LONGEST_HEADER {
+        if read == 0 && budget == MAX_HEADER {
             return Ok(None);
         }
         budget -= read;

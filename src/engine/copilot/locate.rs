@@ -1,8 +1,7 @@
 //! Finds the Copilot CLI.
 //!
-//! npm's `copilot` unpacks a `copilot-runtime` on its first run: the same server, 30 times faster to start and a fifth
-//! of the memory. Where the search finds a `copilot`, its runtime is preferred. A path that someone wrote down is run
-//! as it is.
+//! npm's `copilot` unpacks a `copilot-runtime` on its first run: the same server, which starts 30 times faster and uses
+//! a fifth of the memory. If the search finds a `copilot`, it prefers its runtime. A configured path is run as it is.
 
 use std::cell::RefCell;
 use std::path::{Path, PathBuf};
@@ -17,15 +16,15 @@ const INSTALL: &str = "npm install -g @github/copilot";
 
 pub(crate) fn locate(options: &Options) -> Result<Program, EngineError> {
     if let Some(program) = &options.program {
-        return given(program, "engine.copilot.path");
+        return configured(program, "engine.copilot.path");
     }
     if let Some(program) = options.variable("COPILOT_CLI_PATH") {
-        return given(Path::new(program), "COPILOT_CLI_PATH");
+        return configured(Path::new(program), "COPILOT_CLI_PATH");
     }
     let programs = Programs::new(&options.directory, &options.variables);
     let search = Search { options, programs, platform: platform(), refused: RefCell::default() };
     let found = search.newest_runtime().or_else(|| search.npm()).or_else(|| search.path());
-    found.ok_or_else(|| match search.of_the_checkout() {
+    found.ok_or_else(|| match search.in_checkout() {
         None => EngineError::Missing {
             what: "the Copilot CLI is not installed".to_owned(),
             hint: format!("install it with `{INSTALL}`, or set COPILOT_CLI_PATH to where it is"),
@@ -41,11 +40,11 @@ pub(crate) fn locate(options: &Options) -> Result<Program, EngineError> {
     })
 }
 
-/// A path that was asked for is the one to use: to fall through to another program would hide a mistake.
-fn given(program: &Path, by: &str) -> Result<Program, EngineError> {
+/// A configured path is final: falling back to another program would hide a mistake.
+fn configured(program: &Path, by: &str) -> Result<Program, EngineError> {
     let hint = format!("correct the path, or install the CLI with `{INSTALL}`");
     if !program.is_absolute() {
-        // It would name another program in each folder, and in a checkout one of the checkout's.
+        // A relative path would name a different program in each folder, and in a checkout one of the checkout's.
         let what = format!("{by} is `{}`, which is not an absolute path", program.display());
         return Err(EngineError::Missing { what, hint });
     }
@@ -59,9 +58,9 @@ fn given(program: &Path, by: &str) -> Result<Program, EngineError> {
 struct Search<'a> {
     options: &'a Options,
     programs: Programs,
-    /// As npm and the CLI name it, such as `linux-x64`.
+    /// The platform as npm and the CLI name it, such as `linux-x64`.
     platform: String,
-    /// What was found and may not be run.
+    /// Programs that were found but must not be run.
     refused: RefCell<Vec<PathBuf>>,
 }
 
@@ -78,7 +77,7 @@ impl Search<'_> {
         self.existing(prebuilt.join(program_name("copilot-runtime")))
     }
 
-    /// Where the CLI unpacks itself: one folder for each version.
+    /// Where the CLI unpacks itself, with one folder per version.
     fn unpacked(&self) -> Option<PathBuf> {
         Some(self.cache()?.join("pkg").join(&self.platform))
     }
@@ -98,14 +97,14 @@ impl Search<'_> {
         Some(caches?.join("copilot"))
     }
 
-    /// npm's global packages. Those of the project are the checkout's.
+    /// Searches npm's global packages. The project's packages belong to the checkout.
     fn npm(&self) -> Option<Program> {
         let global = self.programs.folders().iter().filter_map(|folder| global_modules(folder));
         global.into_iter().find_map(|modules| self.packaged(&modules))
     }
 
-    /// The platform's own package, beside `@github/copilot` or below it. Not `.bin/copilot`, a Node script: when that
-    /// is killed, the real CLI lives on.
+    /// The platform's package, next to `@github/copilot` or below it. Not `.bin/copilot`, a Node script: if that is
+    /// killed, the real CLI keeps running.
     fn packaged(&self, modules: &Path) -> Option<Program> {
         let package = Path::new("@github").join(format!("copilot-{}", self.platform));
         let below = Path::new("@github/copilot/node_modules").join(&package);
@@ -116,8 +115,8 @@ impl Search<'_> {
         self.programs.folders().iter().find_map(|folder| self.copilot(&folder.join(program_name("copilot"))))
     }
 
-    /// A CLI that is there and may not be run, to be named in a hint.
-    fn of_the_checkout(&self) -> Option<PathBuf> {
+    /// A CLI that exists but must not be run, for a hint.
+    fn in_checkout(&self) -> Option<PathBuf> {
         self.options.directory.ancestors().find_map(|folder| self.packaged(&folder.join("node_modules")));
         self.refused.borrow().first().cloned().or_else(|| match self.programs.find(Path::new("copilot")) {
             Err(Unfit::InCheckout(path)) => Some(path),
@@ -125,12 +124,12 @@ impl Search<'_> {
         })
     }
 
-    /// A `copilot`, or rather the runtime that belongs to it.
+    /// The runtime that belongs to a `copilot`, or the `copilot` itself.
     fn copilot(&self, program: &Path) -> Option<Program> {
         let found = self.existing(program.to_owned())?;
         let real = program.canonicalize().unwrap_or_else(|_| program.to_owned());
-        let beside = self.existing(real.with_file_name(program_name("copilot-runtime")));
-        beside.or_else(|| self.runtime_of(&package_version(&real)?)).or(Some(found))
+        let sibling = self.existing(real.with_file_name(program_name("copilot-runtime")));
+        sibling.or_else(|| self.runtime_of(&package_version(&real)?)).or(Some(found))
     }
 
     fn existing(&self, program: PathBuf) -> Option<Program> {
@@ -141,7 +140,7 @@ impl Search<'_> {
     }
 }
 
-/// The `node_modules` of an npm prefix, given its folder of programs.
+/// The `node_modules` of an npm prefix, from its `bin` folder.
 fn global_modules(programs: &Path) -> Option<PathBuf> {
     if cfg!(windows) {
         return Some(programs.join("node_modules"));
@@ -149,12 +148,12 @@ fn global_modules(programs: &Path) -> Option<PathBuf> {
     (programs.file_name()? == "bin").then(|| programs.with_file_name("lib").join("node_modules"))
 }
 
-/// The version in the `package.json` beside a program.
+/// The version in the `package.json` next to a program.
 fn package_version(program: &Path) -> Option<String> {
     let package = std::fs::read(program.with_file_name("package.json")).ok()?;
     let package: Value = serde_json::from_slice(&package).ok()?;
     let version = package.get("version")?.as_str()?;
-    // It becomes a folder's name.
+    // It is used as a folder name.
     version.bytes().all(|byte| byte.is_ascii_alphanumeric() || b".-+".contains(&byte)).then(|| version.to_owned())
 }
 
@@ -169,7 +168,7 @@ fn program_name(name: &str) -> String {
     format!("{name}{}", std::env::consts::EXE_SUFFIX)
 }
 
-/// The platform in Node's words.
+/// The platform as Node names it.
 fn platform() -> String {
     let system = match std::env::consts::OS {
         "macos" => "darwin",
@@ -228,7 +227,7 @@ mod tests {
         }
     }
 
-    /// Where the CLI is that is found.
+    /// The path of the CLI that is found.
     fn located(options: &Options) -> Result<PathBuf, EngineError> {
         locate(options).map(|program| program.path().to_owned())
     }
@@ -282,7 +281,7 @@ mod tests {
         assert_eq!(located(&world.options(&[("PATH", "bin")])), Ok(program));
     }
 
-    /// Each way on which the CLI is found leads to one of a checkout too.
+    /// For every way to find the CLI, the variant where it is in a checkout.
     #[cfg(unix)]
     #[test]
     fn a_cli_of_the_checkout_is_named_and_not_run() {
@@ -305,7 +304,7 @@ mod tests {
             std::fs::write(world.path("project/.git/HEAD"), "").expect("a file");
             let program = world.program(place);
             let error = locate(&world.options(variables)).expect_err(place);
-            // A prefix in the checkout is not looked for.
+            // An npm prefix in the checkout is not searched.
             if !place.starts_with("project/lib") {
                 assert!(error.to_string().contains(&program.display().to_string()), "{place}: {error}");
                 assert!(error.hint().is_some_and(|hint| hint.contains("engine.copilot.path")), "{place}: {error:?}");

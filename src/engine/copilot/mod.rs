@@ -1,4 +1,4 @@
-//! The Copilot CLI, through its server mode: JSON-RPC over its standard streams.
+//! The Copilot CLI in its server mode: JSON-RPC over its standard streams.
 //!
 //! ```text
 //! Copilot ── Server ─┬─ Process     the CLI, started again when it is lost
@@ -6,8 +6,8 @@
 //!                    └─ Registry ── Conversation (one a session): what the CLI says, as facts
 //! ```
 //!
-//! Why a client of our own: the official crate drops events beyond a bounded queue, does not reconnect, and takes a
-//! minute and a half to build. The wire is in [`wire`] alone.
+//! We have our own client because the official crate drops events beyond a bounded queue, does not reconnect, and takes
+//! a minute and a half to build. Only [`wire`] knows the protocol's messages.
 
 mod connection;
 mod conversation;
@@ -49,39 +49,39 @@ use self::server::Server;
 use super::{Adapter, EngineError, Opening};
 use crate::model::{ConnectionState, Offer};
 
-/// A Copilot CLI that is running and may be used.
+/// A running Copilot CLI that is ready for use.
 pub(crate) struct Copilot {
     server: Arc<Server>,
     stop: oneshot::Sender<()>,
-    watching: JoinHandle<()>,
+    watcher: JoinHandle<()>,
 }
 
-/// What can be known of an installed CLI, usable or not.
+/// Information about an installed CLI, usable or not.
 #[derive(Clone, Debug, PartialEq)]
 pub(crate) struct Probe {
     pub(crate) program: PathBuf,
     pub(crate) identity: Identity,
-    /// An error when nobody is logged in.
+    /// An error if nobody is logged in.
     pub(crate) models: Result<Vec<ModelInfo>, EngineError>,
 }
 
 impl Copilot {
-    /// Finds the CLI, starts it and makes sure that squad can work with it.
+    /// Finds the CLI, starts it and checks that squad can work with it.
     pub(crate) async fn start(options: Options) -> Result<Self, EngineError> {
-        let running = begin(&options).await?;
+        let running = start_and_check(&options).await?;
         let account = &running.identity.account;
         if options.provider.is_none() && !account.authenticated {
             let error = unauthenticated(account);
             running.process.end(&running.connection, options.timeouts.grace).await;
             return Err(error);
         }
-        let (server, stop, watching) = Server::watch(options, running);
-        Ok(Self { server, stop, watching: tokio::spawn(watching) })
+        let (server, stop, watcher) = Server::watch(options, running);
+        Ok(Self { server, stop, watcher: tokio::spawn(watcher) })
     }
 
-    /// Looks at the CLI and ends it again. Unlike [`Copilot::start`] it asks for no login.
+    /// Starts the CLI to inspect it, and ends it again. Unlike [`Copilot::start`], needs no login.
     pub(crate) async fn probe(options: &Options) -> Result<Probe, EngineError> {
-        let running = begin(options).await?;
+        let running = start_and_check(options).await?;
         let models = server::models(&running.connection, options.timeouts.request).await;
         running.process.end(&running.connection, options.timeouts.grace).await;
         Ok(Probe { program: running.program.path().to_owned(), identity: running.identity, models })
@@ -112,17 +112,18 @@ impl Adapter for Copilot {
     }
 
     async fn stop(self) {
-        // The watcher may have ended: then so has the CLI.
+        // If the watcher has ended, so has the CLI.
         let _ = self.stop.send(());
-        let _ = self.watching.await;
+        let _ = self.watcher.await;
     }
 }
 
-/// Starts the CLI, and looks meanwhile whether its models can be reached.
-async fn begin(options: &Options) -> Result<server::Running, EngineError> {
+/// Starts the CLI, and meanwhile checks that the model endpoint is reachable.
+async fn start_and_check(options: &Options) -> Result<server::Running, EngineError> {
     let Some(provider) = &options.provider else { return server::start(options).await };
     let address = endpoint::address(provider)?;
-    let ((), running) = tokio::try_join!(endpoint::reach(options, provider, address), server::start(options))?;
+    let ((), running) =
+        tokio::try_join!(endpoint::check_reachable(options, provider, address), server::start(options))?;
     Ok(running)
 }
 

@@ -1,4 +1,4 @@
-//! What the adapter is told by its caller: nothing in here is read from the process's surroundings.
+//! The adapter's options, all set by the caller: nothing here is read from the process environment.
 
 use std::collections::BTreeMap;
 use std::ffi::OsStr;
@@ -11,21 +11,21 @@ use crate::program::{Variables, variable};
 
 #[derive(Clone, Debug)]
 pub(crate) struct Options {
-    /// The CLI to run, as the user named it; `None` to look for one.
+    /// The CLI that the user configured; `None` to search for one.
     pub(crate) program: Option<PathBuf>,
-    /// This program, which is started a second time as a guardian: should squad be killed, it ends what the engine's
-    /// tools have started. Linux only.
+    /// This program, which is started a second time as a guardian: if squad is killed, the guardian ends the processes
+    /// started by the engine's tools. Linux only.
     pub(crate) squad: Option<PathBuf>,
-    /// What the CLI inherits. squad adds `COPILOT_HOME`, `SQUAD_RUN` and `SQUAD_PROCESS`.
+    /// The environment for the CLI. squad adds `COPILOT_HOME`, `SQUAD_RUN` and `SQUAD_PROCESS`.
     pub(crate) variables: Variables,
-    /// Where the user works, absolute: the CLI does not come from the checkout around it.
+    /// The absolute path of the user's working directory: the CLI must not come from its checkout.
     pub(crate) directory: PathBuf,
     pub(crate) home: Home,
-    /// A model endpoint of one's own, which needs no login.
+    /// The user's own model endpoint, which needs no login.
     pub(crate) provider: Option<Provider>,
     /// By name.
     pub(crate) mcp_servers: McpServers,
-    /// Put into the CLI's environment as `SQUAD_RUN`, and so into that of every process its tools start.
+    /// Set as `SQUAD_RUN` in the environment of the CLI, and so of every process its tools start.
     pub(crate) run: String,
     pub(crate) timeouts: Timeouts,
 }
@@ -36,10 +36,10 @@ impl Options {
     }
 }
 
-/// Where the CLI keeps its sessions (`COPILOT_HOME`). A login is never copied from one home to another.
+/// Where the CLI stores its sessions (`COPILOT_HOME`). A login is never copied between homes.
 #[derive(Clone, Debug, PartialEq)]
 pub(crate) enum Home {
-    /// The repository's own home when the CLI is authenticated there or needs no login; else the user's.
+    /// The repository's own home if the CLI is logged in there or needs no login; else the user's.
     Auto {
         local: PathBuf,
     },
@@ -52,19 +52,19 @@ pub(crate) struct Timeouts {
     /// From spawning the CLI to its first answer.
     pub(crate) start: Duration,
     pub(crate) request: Duration,
-    /// How long a run waits to hear which models there are.
+    /// How long a run waits for the list of models.
     pub(crate) offer: Duration,
     /// Creating or resuming a session.
     pub(crate) open: Duration,
     pub(crate) abort: Duration,
-    /// How long a ping of a working CLI may take before that is said, and how often it is sent.
+    /// How long a ping of a working CLI may take before we warn. [`Self::ping_interval`] is how often it is sent.
     pub(crate) ping: Duration,
     pub(crate) ping_interval: Duration,
-    /// A CLI that answers no ping for so long and does nothing meanwhile is given up.
+    /// When to give up on a CLI that answers no ping and uses no processor time.
     pub(crate) hang: Duration,
-    /// Between asking the CLI to end and killing it.
+    /// The time between asking the CLI to end and killing it.
     pub(crate) grace: Duration,
-    /// The wait before the first retry of a lost connection; it doubles with each.
+    /// The delay before the first reconnection attempt; it doubles with each.
     pub(crate) backoff: Duration,
 }
 
@@ -85,27 +85,27 @@ impl Default for Timeouts {
     }
 }
 
-/// A model endpoint of one's own.
+/// The user's own model endpoint.
 #[derive(Clone, PartialEq)]
 pub(crate) struct Provider {
     pub(crate) kind: ProviderKind,
-    /// `None`: what the CLI takes for that kind.
+    /// `None`: the CLI's default for the kind.
     pub(crate) wire_api: Option<WireApi>,
     pub(crate) base_url: String,
     pub(crate) api_key: Option<String>,
-    /// The models it serves, the default first. Empty: any.
+    /// The models it serves, default first. Empty: any model.
     pub(crate) models: Vec<String>,
-    /// What one request may carry, in tokens; `None`: what the CLI knows of the model.
+    /// The maximum tokens of one request; `None`: the CLI's value for the model.
     pub(crate) max_prompt_tokens: Option<u64>,
 }
 
 pub(crate) type McpServers = BTreeMap<String, McpServer>;
 
-/// Where tools come from beside the CLI's and squad's own, as the CLI takes it.
+/// A source of further tools, in the form the CLI expects.
 #[derive(Clone, PartialEq, serde::Serialize)]
 #[serde(tag = "type", rename_all = "lowercase")]
 pub(crate) enum McpServer {
-    /// A program, which the CLI starts for each session.
+    /// A program that the CLI starts for each session.
     Local {
         command: String,
         args: Vec<String>,
@@ -118,7 +118,7 @@ pub(crate) enum McpServer {
 }
 
 impl fmt::Debug for McpServer {
-    /// Without variables and headers, which may hold keys.
+    /// Omits variables and headers, which may hold keys.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::Local { command, .. } => f.debug_struct("Local").field("command", command).finish_non_exhaustive(),
@@ -143,7 +143,7 @@ pub(crate) enum WireApi {
 }
 
 impl fmt::Debug for Provider {
-    /// Without the key: debug output ends up in logs.
+    /// Omits the key: debug output ends up in logs.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("Provider")
             .field("kind", &self.kind)
@@ -177,7 +177,7 @@ impl WireApi {
 }
 
 impl Provider {
-    /// The provider that the CLI's own variables name (`copilot help providers`); `None` without
+    /// The provider from the CLI's own variables (`copilot help providers`); `None` without
     /// `COPILOT_PROVIDER_BASE_URL`.
     pub(crate) fn from_environment(variables: &Variables) -> Result<Option<Self>, EngineError> {
         let text = |name| variable(variables, name).map(|value| value.to_string_lossy().into_owned());
@@ -207,7 +207,7 @@ impl Provider {
         Ok(Some(Self { kind, wire_api, base_url, api_key, models, max_prompt_tokens }))
     }
 
-    /// The model to ask for: the one wanted where the provider serves it, else the provider's default.
+    /// The model to request: `wanted` if the provider serves it, else the provider's default.
     pub(crate) fn model<'a>(&'a self, wanted: &'a str) -> &'a str {
         match self.models.first() {
             Some(default) if !self.models.iter().any(|model| model == wanted) => default,

@@ -1,4 +1,5 @@
-//! The CLI's process: started in a process group of its own, its complaints kept, and ended with all it started.
+//! The CLI's process: runs in its own process group, its stderr is recorded, and it is ended with everything it
+//! started.
 
 use std::collections::VecDeque;
 use std::path::Path;
@@ -18,17 +19,17 @@ use crate::engine::process_group::{Ending, Mark, ProcessGroup, apart};
 use crate::model::{first_line, printable};
 use crate::program::{Program, Programs};
 
-/// Bytes of standard error that are kept for messages.
-const KEPT: usize = 4 * 1024;
-/// How long an ended process may take to be seen as such, and its last words to be read.
-const LAST_WORDS: Duration = Duration::from_millis(500);
+/// Bytes of stderr that are kept for messages.
+const MAX_STDERR: usize = 4 * 1024;
+/// How long to wait for the exit status of an ended process, and for the rest of its stderr.
+const EXIT_TIMEOUT: Duration = Duration::from_millis(500);
 
 pub(crate) struct Process {
     child: Child,
     group: ProcessGroup,
-    complaints: Arc<Mutex<VecDeque<u8>>>,
-    /// Ends when all has been heard.
-    listening: JoinHandle<()>,
+    recorded: Arc<Mutex<VecDeque<u8>>>,
+    /// Ends when stderr is closed.
+    reader: JoinHandle<()>,
     mark: Mark,
 }
 
@@ -40,7 +41,7 @@ impl Process {
         home: &Home,
         incoming: Arc<dyn Incoming>,
     ) -> Result<(Self, Arc<Connection>), EngineError> {
-        // Not the run: a run may have several engines, one after the other or to try one out.
+        // Not the run id, since one run may have several engines: one after the other, or one to probe.
         let mut mark = Mark::new();
         let mut child = command(program, options, home)
             .env(mark.name(), mark.value())
@@ -50,11 +51,11 @@ impl Process {
         else {
             return Err(unusable(program.path(), "has no standard streams"));
         };
-        let complaints = Arc::default();
-        let listening = tokio::spawn(listen(errors, Arc::clone(&complaints)));
+        let recorded = Arc::default();
+        let reader = tokio::spawn(record_stderr(errors, Arc::clone(&recorded)));
         let group = ProcessGroup::of(&child);
         mark.guard(options.squad.as_deref());
-        let process = Self { child, group, complaints, listening, mark };
+        let process = Self { child, group, recorded, reader, mark };
         Ok((process, Connection::start(input, output, incoming)))
     }
 
@@ -66,30 +67,30 @@ impl Process {
         self.child.wait().await.ok()
     }
 
-    /// How it ended, in words, when it has; and its last words.
-    pub(crate) async fn obituary(&mut self) -> String {
-        let ended = timeout(LAST_WORDS, self.child.wait()).await;
-        if ended.is_ok() && !self.listening.is_finished() {
-            // Its last words may still be in the pipe; a child of its own may hold that open.
-            let _ = timeout(LAST_WORDS, &mut self.listening).await;
+    /// How the process ended, if it has, and its last line of stderr.
+    pub(crate) async fn exit_report(&mut self) -> String {
+        let ended = timeout(EXIT_TIMEOUT, self.child.wait()).await;
+        if ended.is_ok() && !self.reader.is_finished() {
+            // The last output may still be in the pipe, and a child process may hold the pipe open.
+            let _ = timeout(EXIT_TIMEOUT, &mut self.reader).await;
         }
-        let words = self.last_words();
-        let words = if words.is_empty() { words } else { format!(": {words}") };
+        let last = self.last_line();
+        let last = if last.is_empty() { last } else { format!(": {last}") };
         match ended {
-            Ok(Ok(status)) => format!("its process ended ({status}){words}"),
-            _ => format!("its process is still there{words}"),
+            Ok(Ok(status)) => format!("its process ended ({status}){last}"),
+            _ => format!("its process is still there{last}"),
         }
     }
 
-    fn last_words(&self) -> String {
-        let bytes: Vec<u8> = lock(&self.complaints).iter().copied().collect();
+    fn last_line(&self) -> String {
+        let bytes: Vec<u8> = lock(&self.recorded).iter().copied().collect();
         let text = printable(&String::from_utf8_lossy(&bytes));
         let last = text.lines().rev().find(|line| !line.trim().is_empty()).unwrap_or_default();
         first_line(last, 200)
     }
 
-    /// Asks it to end, insists, and kills it, within the grace. On its closed input it ends the shells that its tools
-    /// run in the foreground; the others are looked for.
+    /// Ends the process within `grace`: closes its input, then signals it, then kills it. When its input closes, the
+    /// CLI ends its tools' foreground shells; we find and end the others.
     pub(crate) async fn end(mut self, connection: &Connection, grace: Duration) {
         connection.close_input();
         let half = grace / 2;
@@ -103,21 +104,21 @@ impl Process {
         self.mark.end().await;
     }
 
-    /// Ends a process that is of no use any more.
+    /// Kills a process that is no longer useful.
     pub(crate) async fn kill(&mut self) {
         self.group.signal(Ending::Killed);
-        // `start_kill` fails only for a process that has ended.
+        // `start_kill` fails only if the process has ended.
         let _ = self.child.start_kill();
         let _ = self.child.wait().await;
         self.mark.end().await;
     }
 }
 
-/// The time that a process has used of the processors, in any unit; `None` where that cannot be told.
+/// The processor time that a process has used, in any unit; `None` if unknown.
 #[cfg(target_os = "linux")]
 pub(super) fn processor_time(id: u32) -> Option<u64> {
     let text = std::fs::read_to_string(format!("/proc/{id}/stat")).ok()?;
-    // The name in parentheses may hold anything. Behind it, the 12th and 13th fields: in user mode and in the kernel.
+    // The name in parentheses may contain anything. After it, the 12th and 13th fields are user and kernel time.
     let (_, fields) = text.rsplit_once(')')?;
     let mut times = fields.split_whitespace().skip(11);
     Some(times.next()?.parse::<u64>().ok()? + times.next()?.parse::<u64>().ok()?)
@@ -135,16 +136,16 @@ fn command(program: &Program, options: &Options, home: &Home) -> Command {
         command.arg("--no-auto-login");
     }
     let mut variables = options.variables.clone();
-    // It finds `git`, `gh` and the like by itself, before any agent asks for anything.
+    // The CLI itself runs `git`, `gh` and the like, before any agent asks for anything.
     Programs::new(&options.directory, &variables).restrict(&mut variables);
     command.env_clear().envs(variables).env("SQUAD_RUN", &options.run);
-    // It would ask for a token that is meant for another server.
+    // With it, the CLI would require a token that is meant for another server.
     command.env_remove("COPILOT_CONNECTION_TOKEN");
     if let Home::Auto { local: folder } | Home::At(folder) = home {
         command.env("COPILOT_HOME", folder);
     }
     if options.provider.is_some() {
-        // Sessions bring it; the tools, which inherit the environment, have no business with it.
+        // Sessions pass the key; tools inherit the environment and must not see it.
         command.env_remove("COPILOT_PROVIDER_API_KEY");
     }
     offline_needs(&mut command, options);
@@ -154,7 +155,8 @@ fn command(program: &Program, options: &Options, home: &Home) -> Command {
     command
 }
 
-/// With `COPILOT_OFFLINE` the CLI refuses to start unless these name a model, though each session brings its own.
+/// With `COPILOT_OFFLINE`, the CLI refuses to start unless these variables name a model, although each session brings
+/// its own.
 fn offline_needs(command: &mut Command, options: &Options) {
     let Some(provider) = &options.provider else { return };
     if options.variable("COPILOT_OFFLINE").is_none() {
@@ -168,16 +170,16 @@ fn offline_needs(command: &mut Command, options: &Options) {
     }
 }
 
-/// Keeps the end of what is said.
-async fn listen(mut errors: impl AsyncRead + Unpin, complaints: Arc<Mutex<VecDeque<u8>>>) {
+/// Keeps the end of stderr.
+async fn record_stderr(mut errors: impl AsyncRead + Unpin, recorded: Arc<Mutex<VecDeque<u8>>>) {
     let mut buffer = [0; 1024];
     while let Ok(read @ 1..) = errors.read(&mut buffer).await {
-        let said = &buffer[..read];
-        tracing::debug!("the engine says: {}", printable(&String::from_utf8_lossy(said)).trim_end());
-        let mut complaints = lock(&complaints);
-        complaints.extend(said);
-        let surplus = complaints.len().saturating_sub(KEPT);
-        complaints.drain(..surplus);
+        let chunk = &buffer[..read];
+        tracing::debug!("the engine says: {}", printable(&String::from_utf8_lossy(chunk)).trim_end());
+        let mut recorded = lock(&recorded);
+        recorded.extend(chunk);
+        let surplus = recorded.len().saturating_sub(MAX_STDERR);
+        recorded.drain(..surplus);
     }
 }
 

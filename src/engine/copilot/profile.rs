@@ -1,4 +1,4 @@
-//! What stays of the CLI's own text and tools beside ours.
+//! Which of the CLI's own prompt texts and tools we keep next to ours.
 //!
 //! ```text
 //! identity               ours: how to work here, the project, the team         the same for all agents of a team
@@ -8,11 +8,11 @@
 //! last instructions      ours: what is chosen for the task
 //! ```
 //!
-//! What changes least stands first, so that providers keep it from one call and one run to the next. What goes
-//! contradicts ours: that agents ask where nobody is there, that they try another tool where one is refused, that they
-//! start agents of their own. With it goes the session's folder, which has the run's id in its name and would stand
-//! before the charter. Skills are among what is chosen for the task, as the team's other notes are: the CLI's own list of
-//! them would be a second one, with a tool and a skill of its own, and an order to load what matches first.
+//! Text that changes least comes first, so that providers can cache it between calls and runs. We remove CLI text that
+//! contradicts ours: telling agents to ask when nobody is there, to try another tool when one is refused, or to start
+//! agents of their own. The session's folder goes too: its name has the run's id and would come before the charter.
+//! Skills are chosen for the task like the team's other notes; the CLI's own list would be a second one, with its own
+//! tool and skill, and an instruction to load matching ones first.
 
 use std::collections::BTreeMap;
 
@@ -21,14 +21,14 @@ use serde::Serialize;
 use crate::engine::Opening;
 use crate::model::{SessionSpec, ToolChoice};
 
-/// Tools with which agents start agents, and the database of the CLI's own to-do lists.
-const NOT_OURS: [&str; 6] = ["task", "read_agent", "list_agents", "write_agent", "sql", "semantic_code_search"];
-const ASKS_PEOPLE: &str = "ask_user";
+/// Tools that start agents, and the database of the CLI's own to-do lists.
+const EXCLUDED_TOOLS: [&str; 6] = ["task", "read_agent", "list_agents", "write_agent", "sql", "semantic_code_search"];
+const ASK_USER: &str = "ask_user";
 
-/// For a session that is told nothing of a team.
-const NOBODY: &str = "You are an agent that squad runs in this repository.";
+/// The identity of a session without a team.
+const DEFAULT_IDENTITY: &str = "You are an agent that squad runs in this repository.";
 
-/// The CLI tells of commands that have ended.
+/// The CLI notifies the model of background commands that have ended.
 pub(super) const NOTIFICATIONS: &str = "\
 <system_notifications>
 `<system_notification>` messages come from the program that runs you, such as when a command in the background has ended.
@@ -39,7 +39,7 @@ Take them into account and go on; never write such a message yourself.
 #[derive(Clone, Debug, Serialize)]
 #[serde(tag = "mode", rename_all = "lowercase")]
 pub(super) enum SystemMessage {
-    /// Ours alone.
+    /// Only our text.
     Replace {
         content: String,
     },
@@ -48,7 +48,7 @@ pub(super) enum SystemMessage {
     },
 }
 
-/// What becomes of a section of the CLI's.
+/// What to do with a section of the CLI's prompt.
 #[derive(Clone, Debug, Serialize)]
 #[serde(tag = "action", rename_all = "lowercase")]
 pub(super) enum Section {
@@ -58,14 +58,14 @@ pub(super) enum Section {
 
 impl SystemMessage {
     pub(super) fn new(spec: &SessionSpec) -> Self {
-        if decides(spec) {
+        if only_decides(spec) {
             return Self::Replace { content: [spec.prompt.as_str(), &spec.told()].concat() };
         }
         let ours = |text: &str| match text.trim().is_empty() {
             true => Section::Remove,
             false => Section::Replace { content: text.trim().to_owned() },
         };
-        let team = if spec.team.trim().is_empty() { NOBODY } else { &spec.team };
+        let team = if spec.team.trim().is_empty() { DEFAULT_IDENTITY } else { &spec.team };
         let sections = [
             ("identity", ours(team)),
             ("preamble", Section::Remove),
@@ -78,14 +78,14 @@ impl SystemMessage {
     }
 }
 
-/// Whether a session only decides: it is given our text and no tool.
-pub(super) fn decides(spec: &SessionSpec) -> bool {
+/// Whether a session only makes decisions: it gets only our text and no tools.
+pub(super) fn only_decides(spec: &SessionSpec) -> bool {
     spec.tools == ToolChoice::Nothing
 }
 
 pub(super) fn excluded_tools(opening: &Opening) -> Vec<&'static str> {
-    let asking = Some(ASKS_PEOPLE).filter(|_| !opening.asks);
-    NOT_OURS.into_iter().chain(asking).collect()
+    let asking = Some(ASK_USER).filter(|_| !opening.asks);
+    EXCLUDED_TOOLS.into_iter().chain(asking).collect()
 }
 
 #[cfg(test)]
@@ -112,7 +112,7 @@ mod tests {
             spec.team.clear();
             spec.context = "\n".into();
         });
-        assert_eq!(bare["sections"]["identity"]["content"], NOBODY);
+        assert_eq!(bare["sections"]["identity"]["content"], DEFAULT_IDENTITY);
         assert_eq!(bare["sections"]["last_instructions"], json!({ "action": "remove" }));
     }
 

@@ -1,4 +1,4 @@
-//! What a session that is resumed holds: its events.
+//! Reads the events of a resumed session.
 
 use std::time::Duration;
 
@@ -7,22 +7,22 @@ use serde_json::{Value, json};
 use super::connection::{CallError, Connection};
 use crate::engine::Recall;
 
-/// In the error of an own tool's call that squad did not answer any more.
+/// Part of the error of a squad tool call that squad could not answer any more.
 const CUT_OFF: &str = "disconnected before responding";
 
-/// What matters of a session's events. All of them may be too long for a message.
+/// The kinds of events we need. All events might be too long for one message.
 const KINDS: [&str; 4] = ["user.message", "assistant.message", "tool.execution_start", "tool.execution_complete"];
-/// Pages of events, each of which the CLI bounds in bytes.
-const PAGES: usize = 100;
+/// The maximum number of pages; the CLI limits a page's size in bytes.
+const MAX_PAGES: usize = 100;
 
-pub(super) async fn events(connection: &Connection, session: &str, patience: Duration) -> Result<Value, CallError> {
+pub(super) async fn events(connection: &Connection, session: &str, timeout: Duration) -> Result<Value, CallError> {
     let mut params = json!({ "sessionId": session, "types": KINDS, "max": 1000 });
     let mut events = Vec::new();
-    for _ in 0..PAGES {
-        let mut page = match connection.request("session.eventLog.read", &params, patience).await {
-            // An older CLI has no such method.
+    for _ in 0..MAX_PAGES {
+        let mut page = match connection.request("session.eventLog.read", &params, timeout).await {
+            // An older CLI lacks this method.
             Err(CallError::Refused { .. }) => {
-                return connection.request("session.getMessages", &json!({ "sessionId": session }), patience).await;
+                return connection.request("session.getMessages", &json!({ "sessionId": session }), timeout).await;
             }
             page => page?,
         };
@@ -37,14 +37,14 @@ pub(super) async fn events(connection: &Connection, session: &str, patience: Dur
     Ok(Value::Array(events))
 }
 
-/// The events since a prompt; of a prompt that was sent more than once, since the last time.
+/// Evaluates the events since a prompt was last sent.
 pub(super) fn read(answer: &Value, prompt: &str) -> Recall {
     let empty = Vec::new();
     let events = answer.get("events").or(Some(answer)).and_then(Value::as_array).unwrap_or(&empty);
     let text = |event: &Value, pointer: &str| event.pointer(pointer).and_then(Value::as_str).map(str::to_owned);
     let is_of = |event: &&Value, kind: &str| event.get("type").and_then(Value::as_str) == Some(kind);
     let is_prompt = |event: &Value| {
-        // What was decided meanwhile may stand before it, and behind it what was so at that moment.
+        // The message may have new decisions before the prompt, and the current state after it.
         let is_it = |said: String| said.trim().contains(prompt.trim());
         is_of(&event, "user.message") && text(event, "/data/content").is_some_and(is_it)
     };
@@ -52,8 +52,8 @@ pub(super) fn read(answer: &Value, prompt: &str) -> Recall {
     let since = events.get(begin..).unwrap_or_default();
     let calls = |kind: &'static str| since.iter().enumerate().filter(move |(_, event)| is_of(event, kind));
     let last_words = calls("assistant.message").map(|(place, _)| place).next_back().unwrap_or(0);
-    // A CLI that is told to end gives the calls that are under way a failure, which the model has not seen.
-    // Calls of squad's own tools fail when squad dies, and the model may go on for a moment with nobody there.
+    // When the CLI is told to end, it fails the running calls, and the model does not see that. When squad dies, calls
+    // of squad's own tools fail, and the model may continue for a moment.
     let is_cut_off = |event: &Value| text(event, "/data/error/message").is_some_and(|error| error.contains(CUT_OFF));
     let has_ended = |(place, event): &(usize, &Value)| {
         let has_failed = event.pointer("/data/success").and_then(Value::as_bool) == Some(false);
@@ -61,7 +61,7 @@ pub(super) fn read(answer: &Value, prompt: &str) -> Recall {
     };
     let ended = calls("tool.execution_complete").filter(has_ended);
     let ended: Vec<String> = ended.filter_map(|(_, event)| text(event, "/data/toolCallId")).collect();
-    // Of a call that the model asked for, the beginning may not have reached the disk.
+    // The start event of a requested call may not have reached the disk.
     let asked = calls("assistant.message").filter_map(|(_, event)| event.pointer("/data/toolRequests")?.as_array());
     let asked = asked.flatten().map(|request| (text(request, "/toolCallId"), text(request, "/name")));
     let started = calls("tool.execution_start");

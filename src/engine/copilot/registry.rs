@@ -1,4 +1,4 @@
-//! The sessions that are open, and the way of what the CLI sends to the session it is meant for.
+//! The open sessions. Routes the CLI's messages to their sessions.
 
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex};
@@ -8,18 +8,18 @@ use serde_json::{Value, json};
 use tokio::sync::{mpsc, oneshot};
 
 use super::connection::{Connection, Incoming, Responder, lock};
-use super::conversation::{Asked, Conversation, Hooked};
+use super::conversation::{Conversation, HookAnswer, PendingAnswer};
 use super::wire::{Event, EventParams, HookCall, OpenParams, UserInput, lenient};
 use crate::engine::{Approval, EngineError, Fact, ToolResult};
 
-/// What the model reads when nobody answers its question.
+/// The answer for the model when nobody answers its question.
 const NO_ANSWER: &str = "Nobody is available to answer. Go on by your own best judgement, and say what you assumed.";
 
 type Sessions = Arc<Mutex<HashMap<String, Conversation>>>;
 
 pub(crate) struct Registry {
     sessions: Sessions,
-    /// Of the requests that carry answers.
+    /// The deadline of requests that carry our answers.
     deadline: Duration,
 }
 
@@ -28,7 +28,7 @@ impl Registry {
         Self { sessions: Sessions::default(), deadline }
     }
 
-    /// One process answers a second `session.create` of an id with the first session, so it is refused here.
+    /// Refuses an id that is already open: the CLI would answer a second `session.create` with the first session.
     pub(crate) fn add(
         &self,
         params: OpenParams,
@@ -49,12 +49,12 @@ impl Registry {
         lock(&self.sessions).remove(id);
     }
 
-    /// Does something with a session, if it is there.
+    /// Calls `act` with a session, if it exists.
     pub(crate) fn with<T>(&self, id: &str, act: impl FnOnce(&mut Conversation) -> T) -> Option<T> {
         lock(&self.sessions).get_mut(id).map(act)
     }
 
-    /// Does something with every session that was opened.
+    /// Calls `act` with every opened session.
     pub(crate) fn each(&self, mut act: impl FnMut(&mut Conversation)) {
         lock(&self.sessions).values_mut().filter(|session| session.is_open()).for_each(&mut act);
     }
@@ -78,25 +78,25 @@ impl Registry {
             Ok(params) => params,
             Err(error) => return tracing::debug!("an event has an unknown shape: {error}"),
         };
-        let asked = self.with(&session_id, |session| {
-            let asked = session.happened(&event);
-            (asked, session.is_working(), session.new_doubt())
+        let pending = self.with(&session_id, |session| {
+            let pending = session.handle_event(&event);
+            (pending, session.is_working(), session.take_end_check())
         });
-        let Some((asked, working, doubt)) = asked else {
-            // Nobody is there any more who could allow anything; unanswered, the CLI would wait for ever.
+        let Some((pending, working, unchecked_turn)) = pending else {
+            // The session is gone, so nobody can answer; without an answer, the CLI would wait for ever.
             return drop(tokio::spawn(refuse(Arc::clone(connection), session_id, event, self.deadline)));
         };
-        if let Some(asked) = asked {
-            tokio::spawn(answer(Arc::clone(connection), session_id.clone(), asked, self.deadline));
+        if let Some(pending) = pending {
+            tokio::spawn(answer(Arc::clone(connection), session_id.clone(), pending, self.deadline));
         }
-        if let Some(turn) = doubt {
+        if let Some(turn) = unchecked_turn {
             let sessions = Arc::clone(&self.sessions);
-            tokio::spawn(settle(sessions, Arc::clone(connection), session_id.clone(), turn, self.deadline));
+            tokio::spawn(end_when_idle(sessions, Arc::clone(connection), session_id.clone(), turn, self.deadline));
         }
         if working && matches!(event.r#type.as_str(), "tool.execution_start" | "tool.execution_complete") {
-            // The CLI writes a turn's events 100 to 200 ms late, and a tool is where it is most likely to be killed:
-            // flushed here, a session loses nothing.
-            connection.tell("sessions.save", &json!({ "sessionId": session_id }));
+            // The CLI writes a turn's events 100 to 200 ms late, and it is most likely to be killed during a tool call.
+            // Saving here means that a session loses nothing.
+            connection.send_and_forget("sessions.save", &json!({ "sessionId": session_id }));
         }
     }
 }
@@ -108,19 +108,19 @@ impl Incoming for Registry {
         }
     }
 
-    fn asked(&self, responder: Responder, method: &str, params: Value) {
+    fn requested(&self, responder: Responder, method: &str, params: Value) {
         match method {
             "hooks.invoke" => {
                 let hook: HookCall = lenient(params);
                 match self.with(&hook.session_id, |session| session.hook_called(&hook)) {
-                    Some(Hooked::Now(output)) => responder.answer(output),
+                    Some(HookAnswer::Now(output)) => responder.answer(output),
                     Some(hooked) => drop(tokio::spawn(async move { responder.answer(hooked.answer().await) })),
                     None => responder.invalid("there is no such session"),
                 }
             }
             "userInput.request" => {
                 let question: UserInput = lenient(params);
-                match self.with(&question.session_id, |session| session.question_asked(&question)) {
+                match self.with(&question.session_id, |session| session.question_requested(&question)) {
                     Some(answer) => drop(tokio::spawn(async move {
                         let answer = answer.await.ok().flatten().unwrap_or_else(|| NO_ANSWER.to_owned());
                         let freeform = !question.choices.contains(&answer);
@@ -134,51 +134,52 @@ impl Incoming for Registry {
     }
 }
 
-/// How often a turn is looked at that may have ended without saying so.
-const LOOK: Duration = Duration::from_secs(1);
+/// How often to check whether a turn has ended without an end event.
+const CHECK_INTERVAL: Duration = Duration::from_secs(1);
 
-/// Ends a turn that has ended without saying so. Seen once, it may just be between two of its steps.
-async fn settle(sessions: Sessions, connection: Arc<Connection>, id: String, turn: u64, deadline: Duration) {
-    let mut times = 0;
-    while times < 2 {
-        tokio::time::sleep(LOOK).await;
+/// Ends a turn that has ended without an end event. Requires two idle results in a row, since a turn may be idle
+/// between two steps.
+async fn end_when_idle(sessions: Sessions, connection: Arc<Connection>, id: String, turn: u64, deadline: Duration) {
+    let mut idle_count = 0;
+    while idle_count < 2 {
+        tokio::time::sleep(CHECK_INTERVAL).await;
         if !lock(&sessions).get(&id).is_some_and(|session| session.is_in_turn(turn)) {
             return;
         }
         let params = json!({ "sessionId": id });
         match connection.request("session.metadata.activity", &params, deadline).await {
-            Ok(activity) if activity.get("hasActiveWork") == Some(&Value::Bool(false)) => times += 1,
-            Ok(_) => times = 0,
-            // One that cannot tell has its limits, and one that is gone is dealt with elsewhere.
+            Ok(activity) if activity.get("hasActiveWork") == Some(&Value::Bool(false)) => idle_count += 1,
+            Ok(_) => idle_count = 0,
+            // If the CLI lacks this method, the turn's time limits apply; a lost CLI is handled elsewhere.
             Err(error) => return tracing::debug!("what session {id} is at is not known: {error}"),
         }
     }
     if let Some(session) = lock(&sessions).get_mut(&id) {
-        session.found_idle(turn);
+        session.end_if_current(turn);
     }
 }
 
-/// Answers what a session asks that is gone.
+/// Refuses a request of a session that is gone.
 async fn refuse(connection: Arc<Connection>, session: String, event: Event, deadline: Duration) {
     let Some(request) = event.data.get("requestId").and_then(Value::as_str).map(str::to_owned) else { return };
-    let asked = match event.r#type.as_str() {
-        "external_tool.requested" => Asked::Tool { request, answer: oneshot::channel().1 },
-        "permission.requested" => Asked::Permission { request, answers: vec![oneshot::channel().1] },
+    let pending = match event.r#type.as_str() {
+        "external_tool.requested" => PendingAnswer::Tool { request, answer: oneshot::channel().1 },
+        "permission.requested" => PendingAnswer::Permission { request, answers: vec![oneshot::channel().1] },
         _ => return,
     };
-    answer(connection, session, asked, deadline).await;
+    answer(connection, session, pending, deadline).await;
 }
 
-async fn answer(connection: Arc<Connection>, session: String, asked: Asked, deadline: Duration) {
-    let (method, params) = match asked {
-        Asked::Tool { request, answer } => {
+async fn answer(connection: Arc<Connection>, session: String, pending: PendingAnswer, deadline: Duration) {
+    let (method, params) = match pending {
+        PendingAnswer::Tool { request, answer } => {
             let result = answer.await.unwrap_or_else(|_| refused_call());
             let kind = if result.ok { "success" } else { "failure" };
             let result = json!({ "textResultForLlm": result.text, "resultType": kind });
             let params = json!({ "sessionId": session, "requestId": request, "result": result });
             ("session.tools.handlePendingToolCall", params)
         }
-        Asked::Permission { request, answers } => {
+        PendingAnswer::Permission { request, answers } => {
             let result = match approval(answers).await {
                 Approval::Allow => json!({ "kind": "approve-once" }),
                 Approval::Deny(reason) => json!({ "kind": "reject", "feedback": reason }),
@@ -187,7 +188,7 @@ async fn answer(connection: Arc<Connection>, session: String, asked: Asked, dead
             ("session.permissions.handlePendingPermissionRequest", params)
         }
     };
-    // The call is on the disk before its answer is given: whoever resumes the session knows that it was begun.
+    // Save the call to disk before answering it, so that a resumed session knows that it was started.
     let _ = connection.request("sessions.save", &json!({ "sessionId": session }), deadline).await;
     if let Err(error) = connection.request(method, &params, deadline).await {
         tracing::debug!("the engine did not take an answer: {error}");
@@ -198,7 +199,7 @@ fn refused_call() -> ToolResult {
     ToolResult { ok: false, text: "squad did not run this tool.".to_owned() }
 }
 
-/// Allowed when all are; refused by the first refusal, or when nobody answers.
+/// Allowed if all answers are; denied by the first denial or missing answer.
 async fn approval(answers: Vec<oneshot::Receiver<Approval>>) -> Approval {
     for answer in answers {
         match answer.await {

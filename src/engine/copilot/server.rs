@@ -1,4 +1,5 @@
-//! The running CLI: started through the protocol gate, watched while it works, and started again when it is lost.
+//! The running CLI: checks its protocol version at the start, watches it while it works, and restarts it when it is
+//! lost.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -19,14 +20,15 @@ use crate::engine::{EngineError, EngineKind, Fact};
 use crate::model::{ConnectionState, Offer};
 use crate::program::Program;
 
-/// The protocol versions that squad speaks. The only place that says so.
+/// The protocol versions that squad supports. Defined only here.
 pub(crate) const PROTOCOL: std::ops::RangeInclusive<u64> = 3..=3;
-/// The oldest CLI that does what squad asks of it. 1.0.34 speaks the protocol too, and takes no answer to a permission.
-const OLDEST: &str = "1.0.43";
-/// A CLI that speaks the last of them.
+/// The oldest CLI that works with squad. 1.0.34 has the same protocol version, but accepts no answer to a permission
+/// request.
+const MIN_VERSION: &str = "1.0.43";
+/// A CLI that speaks the newest supported protocol.
 const KNOWN_GOOD: &str = "@github/copilot@1.0.102";
-/// How often a lost connection is tried again.
-const RETRIES: u32 = 3;
+/// How many times to try to restore a lost connection.
+const MAX_RETRIES: u32 = 3;
 
 pub(crate) struct Server {
     pub(crate) options: Options,
@@ -41,11 +43,11 @@ pub(crate) struct Server {
 enum State {
     Connected(Arc<Connection>),
     Reconnecting,
-    /// For good, with the reason.
-    Over(String),
+    /// Permanently, with the reason.
+    Ended(String),
 }
 
-/// What the CLI says of itself.
+/// The CLI's version, protocol and account.
 #[derive(Clone, Debug, PartialEq)]
 pub(crate) struct Identity {
     pub(crate) version: String,
@@ -53,7 +55,7 @@ pub(crate) struct Identity {
     pub(crate) account: Account,
 }
 
-/// A CLI that has passed the gate.
+/// A CLI that has passed the version checks.
 pub(crate) struct Running {
     pub(crate) process: Process,
     pub(crate) connection: Arc<Connection>,
@@ -63,7 +65,7 @@ pub(crate) struct Running {
     pub(crate) registry: Arc<Registry>,
 }
 
-/// Starts the CLI in the home that fits, whether or not it is logged in there.
+/// Starts the CLI in the right home, whether or not it is logged in there.
 pub(crate) async fn start(options: &Options) -> Result<Running, EngineError> {
     let program = locate(options)?;
     let registry = Arc::new(Registry::new(options.timeouts.request));
@@ -72,7 +74,7 @@ pub(crate) async fn start(options: &Options) -> Result<Running, EngineError> {
     if fits || !matches!(options.home, Home::Auto { .. }) {
         return Ok(running);
     }
-    // The login is in the user's own home, and stays there.
+    // The login is in the user's home, and is not copied.
     running.process.end(&running.connection, options.timeouts.grace).await;
     launch(options, &program, &Home::User, &registry).await
 }
@@ -85,7 +87,7 @@ async fn launch(
 ) -> Result<Running, EngineError> {
     let incoming = Arc::clone(registry) as Arc<dyn super::connection::Incoming>;
     let (mut process, connection) = Process::start(program, options, home, incoming)?;
-    match greet(&connection, options).await {
+    match handshake(&connection, options).await {
         Ok(identity) => Ok(Running {
             process,
             connection,
@@ -94,19 +96,21 @@ async fn launch(
             program: program.clone(),
             registry: Arc::clone(registry),
         }),
-        Err(GateError::Engine(error)) => {
+        Err(HandshakeError::Engine(error)) => {
             process.end(&connection, options.timeouts.grace).await;
             Err(error)
         }
-        Err(GateError::Call(error)) => {
-            let obituary = match error {
-                CallError::Silent(_) => String::new(),
-                _ => format!("; {}", process.obituary().await),
+        Err(HandshakeError::Call(error)) => {
+            let exit_report = match error {
+                CallError::TimedOut(_) => String::new(),
+                _ => format!("; {}", process.exit_report().await),
             };
             process.kill().await;
             connection.fail("the engine did not start");
-            let reason =
-                format!("the Copilot CLI {} does not answer as a server: {error}{obituary}", program.path().display());
+            let reason = format!(
+                "the Copilot CLI {} does not answer as a server: {error}{exit_report}",
+                program.path().display()
+            );
             let hint = format!(
                 "see whether `{} --version` works; else `npm install -g {KNOWN_GOOD}`",
                 program.path().display()
@@ -116,33 +120,33 @@ async fn launch(
     }
 }
 
-enum GateError {
+enum HandshakeError {
     Engine(EngineError),
     Call(CallError),
 }
 
-impl From<CallError> for GateError {
+impl From<CallError> for HandshakeError {
     fn from(error: CallError) -> Self {
         Self::Call(error)
     }
 }
 
-/// The protocol gate, and who is logged in.
-async fn greet(connection: &Connection, options: &Options) -> Result<Identity, GateError> {
+/// Checks protocol and version, and gets the account.
+async fn handshake(connection: &Connection, options: &Options) -> Result<Identity, HandshakeError> {
     let timeouts = &options.timeouts;
     let greeting = match connection.request("connect", &json!({}), timeouts.start).await {
-        // 1.0.34, for example, does not know it.
+        // 1.0.34, for example, does not have `connect`.
         Err(error) if error.is_unknown_method() => connection.request("status.get", &json!({}), timeouts.start).await?,
         answer => answer?,
     };
     let greeting: Greeting = super::wire::lenient(greeting);
-    let protocol = gate(greeting.protocol_version).map_err(GateError::Engine)?;
-    let version = insist_on_version(greeting.version).map_err(GateError::Engine)?;
+    let protocol = check_protocol(greeting.protocol_version).map_err(HandshakeError::Engine)?;
+    let version = check_version(greeting.version).map_err(HandshakeError::Engine)?;
     let account = connection.request("auth.getStatus", &json!({}), timeouts.request).await?;
     Ok(Identity { version, protocol, account: super::wire::lenient(account) })
 }
 
-fn gate(found: Option<u64>) -> Result<u64, EngineError> {
+fn check_protocol(found: Option<u64>) -> Result<u64, EngineError> {
     match found {
         Some(version) if PROTOCOL.contains(&version) => Ok(version),
         _ => {
@@ -154,15 +158,15 @@ fn gate(found: Option<u64>) -> Result<u64, EngineError> {
     }
 }
 
-/// One that does not say is taken for too old.
-fn insist_on_version(found: Option<String>) -> Result<String, EngineError> {
-    let is_new_enough = |version: &String| version_key(version.trim_start_matches('v')) >= version_key(OLDEST);
+/// A CLI without a version is considered too old.
+fn check_version(found: Option<String>) -> Result<String, EngineError> {
+    let is_new_enough = |version: &String| version_key(version.trim_start_matches('v')) >= version_key(MIN_VERSION);
     match found {
         Some(version) if is_new_enough(&version) => Ok(version),
         found => {
             let found =
                 found.map_or_else(|| "of an unknown version".to_owned(), |version| format!("version {version}"));
-            let reason = format!("the Copilot CLI is {found}; this squad needs {OLDEST} or newer");
+            let reason = format!("the Copilot CLI is {found}; this squad needs {MIN_VERSION} or newer");
             let hint = Some("install a newer one: `npm install -g @github/copilot@latest`".to_owned());
             Err(EngineError::Unusable { reason, hint })
         }
@@ -177,7 +181,7 @@ fn supported() -> String {
 }
 
 impl Server {
-    /// The server of a CLI that is running, and the task that watches it. It ends the CLI when the sender is used or
+    /// The server of a running CLI, and the task that watches it. The task ends the CLI when the sender is used or
     /// dropped.
     pub(crate) fn watch(
         options: Options,
@@ -187,24 +191,24 @@ impl Server {
         let state = watch::Sender::new(State::Connected(Arc::clone(&connection)));
         let server = Arc::new(Self { options, program, home, identity, registry, state });
         let (stop, stopped) = oneshot::channel();
-        let watching = Arc::clone(&server).supervise(process, connection, stopped);
-        (server, stop, watching)
+        let watcher = Arc::clone(&server).supervise(process, connection, stopped);
+        (server, stop, watcher)
     }
 
-    /// The connection, once there is one: a lost one is waited for.
+    /// The connection. Waits while a lost one is being restored.
     pub(crate) async fn connection(&self) -> Result<Arc<Connection>, EngineError> {
         let mut state = self.state.subscribe();
         let settled = state.wait_for(|state| !matches!(state, State::Reconnecting)).await;
         match settled.as_deref() {
             Ok(State::Connected(connection)) => Ok(Arc::clone(connection)),
-            Ok(State::Over(reason)) => Err(EngineError::Unusable { reason: reason.clone(), hint: None }),
+            Ok(State::Ended(reason)) => Err(EngineError::Unusable { reason: reason.clone(), hint: None }),
             Ok(State::Reconnecting) | Err(_) => {
                 Err(EngineError::Unusable { reason: "the engine is gone".into(), hint: None })
             }
         }
     }
 
-    /// Ends what the tools of a session have left running. The CLI names the session to them.
+    /// Ends processes that a session's tools left running. They have the session's id in their environment.
     #[cfg(target_os = "linux")]
     pub(crate) async fn end_left_running(&self, session: &str) -> Vec<String> {
         let marks = [("SQUAD_RUN", self.options.run.as_str()), ("COPILOT_AGENT_SESSION_ID", session)];
@@ -217,11 +221,11 @@ impl Server {
         Vec::new()
     }
 
-    /// The connection if there is one right now.
+    /// The current connection, without waiting.
     pub(crate) fn connected(&self) -> Option<Arc<Connection>> {
         match &*self.state.borrow() {
             State::Connected(connection) => Some(Arc::clone(connection)),
-            State::Reconnecting | State::Over(_) => None,
+            State::Reconnecting | State::Ended(_) => None,
         }
     }
 
@@ -229,17 +233,17 @@ impl Server {
         match &*self.state.borrow() {
             State::Connected(_) => ConnectionState::Connected,
             State::Reconnecting => ConnectionState::Reconnecting,
-            State::Over(_) => ConnectionState::Error,
+            State::Ended(_) => ConnectionState::Error,
         }
     }
 
     pub(crate) async fn connection_changed(&self) {
-        // The sender is here, so the channel is open.
+        // `self` owns the sender, so the channel is open.
         let _ = self.state.subscribe().changed().await;
     }
 
-    /// One's own endpoint offers what one says it does; else the login decides. A model that its policy disables is
-    /// not on offer.
+    /// The user's own endpoint offers its configured models; otherwise the login decides. Omits models that are
+    /// disabled by policy.
     pub(crate) async fn offer(&self) -> Offer {
         let engine = EngineKind::Copilot.name().to_owned();
         if let Some(Provider { models, .. }) = &self.options.provider {
@@ -253,12 +257,12 @@ impl Server {
                 is_users,
             };
         }
-        let asked = match self.connection().await {
+        let answer = match self.connection().await {
             Ok(connection) => models(&connection, self.options.timeouts.offer).await,
             Err(error) => Err(error),
         };
-        let asked = asked.inspect_err(|error| tracing::debug!("which models there are is not known: {error}"));
-        let offered = asked.unwrap_or_default().into_iter();
+        let answer = answer.inspect_err(|error| tracing::debug!("which models there are is not known: {error}"));
+        let offered = answer.unwrap_or_default().into_iter();
         let offered = offered.filter(|model| model.policy.as_deref() != Some("disabled"));
         let efforts: BTreeMap<String, Vec<String>> = offered.map(|model| (model.id, model.efforts)).collect();
         if efforts.is_empty() {
@@ -274,45 +278,45 @@ impl Server {
         connection: Arc<Connection>,
         mut stopped: oneshot::Receiver<()>,
     ) {
-        let _unwatched = Unwatched(&self);
+        let _guard = WatcherGuard(&self);
         let mut live = Some((process, connection));
         while let Some((mut process, connection)) = live.take() {
             tokio::select! {
                 biased;
                 _ = &mut stopped => {
                     process.end(&connection, self.options.timeouts.grace).await;
-                    return self.over("the engine was stopped");
+                    return self.mark_ended("the engine was stopped");
                 }
-                reason = self.loss(&mut process, &connection) => {
-                    self.lost(&mut process, &connection, &reason).await;
+                reason = self.wait_for_loss(&mut process, &connection) => {
+                    self.handle_loss(&mut process, &connection, &reason).await;
                     live = tokio::select! {
                         biased;
-                        _ = &mut stopped => return self.over("the engine was stopped"),
-                        live = self.restore(&reason) => live,
+                        _ = &mut stopped => return self.mark_ended("the engine was stopped"),
+                        live = self.reconnect(&reason) => live,
                     };
                 }
             }
         }
     }
 
-    /// Waits for the loss of the connection, and says how it came.
-    async fn loss(&self, process: &mut Process, connection: &Connection) -> String {
+    /// Waits until the connection is lost, and returns the reason.
+    async fn wait_for_loss(&self, process: &mut Process, connection: &Connection) -> String {
         let id = process.id();
         tokio::select! {
             reason = connection.closed() => reason,
             _ = process.ended() => "it ended".to_owned(),
-            reason = self.silence(id, connection) => reason,
+            reason = self.wait_for_hang(id, connection) => reason,
         }
     }
 
-    /// Waits until a working CLI leaves a ping unanswered and does nothing meanwhile. A stopped process does not close
-    /// anything, it hangs; one on a machine that is overloaded only takes its time.
-    async fn silence(&self, id: Option<u32>, connection: &Connection) -> String {
-        /// Where it cannot be told what a process does.
-        const UNKNOWN: u32 = 3;
+    /// Waits until a working CLI neither answers a ping nor uses processor time. A stopped process closes nothing, it
+    /// just hangs; a process on an overloaded machine is merely slow.
+    async fn wait_for_hang(&self, id: Option<u32>, connection: &Connection) -> String {
+        /// Factor for the timeout if the processor time is unknown.
+        const UNKNOWN_FACTOR: u32 = 3;
         let timeouts = &self.options.timeouts;
         let used = || id.and_then(processor_time);
-        // Not at once: whatever has just begun to work has just answered.
+        // Not at once: a CLI that has just started working has just answered.
         let mut ticks = interval_at(Instant::now() + timeouts.ping_interval, timeouts.ping_interval);
         ticks.set_missed_tick_behavior(MissedTickBehavior::Delay);
         loop {
@@ -323,59 +327,59 @@ impl Server {
             let before = used();
             let params = json!({});
             let mut ping = std::pin::pin!(connection.request("ping", &params, Duration::MAX));
-            // That it is closed is seen elsewhere.
+            // A closed connection is detected elsewhere.
             if timeout(timeouts.ping, &mut ping).await.is_ok() {
                 continue;
             }
-            let (asked, all) = (timeouts.ping.as_secs_f64(), timeouts.hang.as_secs_f64());
+            let (ping_seconds, hang_seconds) = (timeouts.ping.as_secs_f64(), timeouts.hang.as_secs_f64());
             let warning = format!(
-                "the engine has not answered for {asked} s; after {all} s in which it does nothing it is given up"
+                "the engine has not answered for {ping_seconds} s; after {hang_seconds} s in which it does nothing it is given up"
             );
             self.registry.each(|session| session.warn(&warning));
             let mut before = before;
-            let mut patience = timeouts.hang.saturating_sub(timeouts.ping);
+            let mut timeout_left = timeouts.hang.saturating_sub(timeouts.ping);
             if before.is_none() {
-                patience *= UNKNOWN;
+                timeout_left *= UNKNOWN_FACTOR;
             }
-            while timeout(patience, &mut ping).await.is_err() {
+            while timeout(timeout_left, &mut ping).await.is_err() {
                 let now = used();
                 if now == before {
-                    return format!("it hangs: no answer to a ping, and nothing done for {all} s");
+                    return format!("it hangs: no answer to a ping, and nothing done for {hang_seconds} s");
                 }
-                (before, patience) = (now, timeouts.hang);
+                (before, timeout_left) = (now, timeouts.hang);
             }
         }
     }
 
-    async fn lost(&self, process: &mut Process, connection: &Connection, reason: &str) {
+    async fn handle_loss(&self, process: &mut Process, connection: &Connection, reason: &str) {
         self.state.send_replace(State::Reconnecting);
         connection.fail(reason);
-        let obituary = process.obituary().await;
+        let exit_report = process.exit_report().await;
         process.kill().await;
-        tracing::debug!("the engine is lost: {reason}; {obituary}");
-        self.registry.each(|session| session.report(Fact::ConnectionLost(format!("{reason}; {obituary}"))));
+        tracing::debug!("the engine is lost: {reason}; {exit_report}");
+        self.registry.each(|session| session.report(Fact::ConnectionLost(format!("{reason}; {exit_report}"))));
     }
 
-    /// Starts the CLI again and resumes the live sessions; `None` when it cannot be.
-    async fn restore(&self, reason: &str) -> Option<(Process, Arc<Connection>)> {
+    /// Restarts the CLI and resumes the live sessions; `None` if that fails.
+    async fn reconnect(&self, reason: &str) -> Option<(Process, Arc<Connection>)> {
         let mut last = String::new();
-        for attempt in 1..=RETRIES {
+        for attempt in 1..=MAX_RETRIES {
             sleep(backoff(self.options.timeouts.backoff, attempt)).await;
             match launch(&self.options, &self.program, &self.home, &self.registry).await {
                 Ok(running) => {
                     self.reopen(&running.connection).await;
-                    self.restored(attempt, reason);
+                    self.report_restored(attempt, reason);
                     self.state.send_replace(State::Connected(Arc::clone(&running.connection)));
                     return Some((running.process, running.connection));
                 }
                 Err(error) => last = error.to_string(),
             }
         }
-        self.over(&format!("the engine is gone for good: {reason}; after {RETRIES} attempts: {last}"));
+        self.mark_ended(&format!("the engine is gone for good: {reason}; after {MAX_RETRIES} attempts: {last}"));
         None
     }
 
-    fn restored(&self, attempts: u32, reason: &str) {
+    fn report_restored(&self, attempts: u32, reason: &str) {
         self.registry.each(|session| {
             session.report(Fact::ConnectionRestored { attempts });
             session.interrupt_turn(&format!("the engine was lost in the middle of the turn: {reason}"));
@@ -397,25 +401,25 @@ impl Server {
         }
     }
 
-    fn over(&self, reason: &str) {
-        if matches!(*self.state.borrow(), State::Over(_)) {
+    fn mark_ended(&self, reason: &str) {
+        if matches!(*self.state.borrow(), State::Ended(_)) {
             return;
         }
-        self.state.send_replace(State::Over(reason.to_owned()));
+        self.state.send_replace(State::Ended(reason.to_owned()));
         self.registry.each(|session| session.report(Fact::Lost(reason.to_owned())));
     }
 }
 
-/// Tells every session that nobody watches the CLI any more: nobody waits for a watcher that panicked.
-struct Unwatched<'a>(&'a Server);
+/// Reports to every session that the watcher has ended, so that none waits after a watcher panicked.
+struct WatcherGuard<'a>(&'a Server);
 
-impl Drop for Unwatched<'_> {
+impl Drop for WatcherGuard<'_> {
     fn drop(&mut self) {
-        self.0.over("squad itself failed to watch the engine, which is a defect");
+        self.0.mark_ended("squad itself failed to watch the engine, which is a defect");
     }
 }
 
-/// Resumes a session after a loss. One that had not come to its first turn is on no disk: it is made anew, with a
+/// Resumes a session after a loss. A session before its first turn was never stored: it is created again, with a
 /// warning.
 async fn resume(connection: &Connection, params: &OpenParams, deadline: Duration) -> Result<Option<String>, CallError> {
     match connection.request("session.resume", params, deadline).await {
@@ -447,10 +451,10 @@ pub(crate) fn refused(what: &str, error: &CallError) -> EngineError {
     EngineError::Request { what: what.to_owned(), reason: error.to_string() }
 }
 
-/// 1, 2, 4 times the unit and up to a quarter more, so that several squads do not come back in step.
+/// 1, 2, 4 times the unit, plus up to a quarter of jitter, so that several squads do not reconnect at the same time.
 fn backoff(unit: Duration, attempt: u32) -> Duration {
     let wait = unit * 2_u32.saturating_pow(attempt - 1);
-    // A fresh id's random bits are random enough for this, and need no generator of ours.
+    // The random bits of a fresh UUID are good enough for this.
     let share = f64::from(uuid::Uuid::now_v7().as_bytes()[15]) / 255.0;
     wait + wait.mul_f64(share / 4.0)
 }
@@ -461,27 +465,27 @@ mod tests {
 
     #[test]
     fn the_gate_names_both_versions_and_the_way_out() {
-        assert_eq!(gate(Some(3)), Ok(3));
-        let older = gate(Some(2)).expect_err("too old");
+        assert_eq!(check_protocol(Some(3)), Ok(3));
+        let older = check_protocol(Some(2)).expect_err("too old");
         assert_eq!(older.to_string(), "the engine speaks protocol version 2; this squad speaks 3");
         assert!(older.hint().is_some_and(|hint| hint.contains("@github/copilot@latest")));
-        let newer = gate(Some(4)).expect_err("too new");
+        let newer = check_protocol(Some(4)).expect_err("too new");
         assert!(newer.hint().is_some_and(|hint| hint.contains(KNOWN_GOOD)));
-        assert!(matches!(gate(None), Err(EngineError::Protocol { found: None, .. })));
+        assert!(matches!(check_protocol(None), Err(EngineError::Protocol { found: None, .. })));
     }
 
     #[test]
     fn a_cli_that_is_too_old_is_refused_with_both_versions() {
         for version in ["1.0.43", "1.0.102", "v1.0.57", "1.1.0", "2.0.0-1"] {
-            assert_eq!(insist_on_version(Some(version.to_owned())), Ok(version.to_owned()));
+            assert_eq!(check_version(Some(version.to_owned())), Ok(version.to_owned()));
         }
         for version in ["1.0.34", "1.0.42", "1.0.43-1", "0.9.100", "1.0", "unknown", ""] {
-            let error = insist_on_version(Some(version.to_owned())).expect_err(version);
+            let error = check_version(Some(version.to_owned())).expect_err(version);
             let expected = format!("the Copilot CLI is version {version}; this squad needs 1.0.43 or newer");
             assert_eq!(error.to_string(), expected);
             assert!(error.hint().is_some_and(|hint| hint.contains("npm install -g @github/copilot@latest")));
         }
-        let unknown = insist_on_version(None).expect_err("it does not say").to_string();
+        let unknown = check_version(None).expect_err("it does not say").to_string();
         assert_eq!(unknown, "the Copilot CLI is of an unknown version; this squad needs 1.0.43 or newer");
     }
 

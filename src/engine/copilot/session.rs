@@ -1,4 +1,4 @@
-//! A session of the CLI's, as the pool sees it.
+//! A session of the CLI, as the pool uses it.
 
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -14,8 +14,8 @@ use super::wire::{OpenParams, Opened, lenient};
 use crate::engine::{AdapterSession, EngineError, Fact, Opening, Recall};
 use crate::model::Attachment;
 
-/// How often an aborted turn is looked at.
-const LOOK: Duration = Duration::from_millis(10);
+/// How often to poll an aborted turn.
+const POLL_INTERVAL: Duration = Duration::from_millis(10);
 
 pub(crate) struct Session {
     id: String,
@@ -26,11 +26,11 @@ pub(crate) struct Session {
     facts: mpsc::UnboundedReceiver<Fact>,
     lost: Option<String>,
     closed: bool,
-    /// What answers have to look like, as the CLI takes it.
-    form: Option<Value>,
-    /// The prompt of a turn that asks for that form, until anything is said: a model that refuses the form is asked again
-    /// without it.
-    formal: Option<String>,
+    /// The required format of answers, in the CLI's form.
+    response_format: Option<Value>,
+    /// The prompt of a turn with a response format, until its first message: if the model refuses the format, the
+    /// prompt is sent again without it.
+    format_prompt: Option<String>,
 }
 
 impl Session {
@@ -40,14 +40,15 @@ impl Session {
             .with_servers(&opening, &server.options.mcp_servers);
         let facts = server.registry.add(params.clone(), opening.tools.iter().map(|tool| tool.name))?;
         let model = params.model.clone().unwrap_or_default();
-        // From here on dropping it removes it from the registry.
-        let form = opening.form.map(|form| {
+        // From here on, dropping the session removes it from the registry.
+        let response_format = opening.form.map(|form| {
             let schema = json!({ "name": form.name, "schema": form.schema, "strict": true });
             json!({ "type": "json_schema", "jsonSchema": schema })
         });
-        let (workspace, lost, closed, formal) = (None, None, false, None);
+        let (workspace, lost, closed, format_prompt) = (None, None, false, None);
         let (id, directory) = (opening.session, opening.directory);
-        let mut session = Self { id, model, directory, workspace, server, facts, lost, closed, form, formal };
+        let mut session =
+            Self { id, model, directory, workspace, server, facts, lost, closed, response_format, format_prompt };
         let answer = if opening.resume { session.resume(&params).await? } else { session.create(&params).await? };
         session.workspace = answer.workspace_path;
         if let Some(model) = answer.model_state.and_then(|state| state.model_id) {
@@ -70,7 +71,7 @@ impl Session {
 
     async fn create(&self, params: &OpenParams) -> Result<Opened, EngineError> {
         match self.create_once(params).await {
-            // The CLI died over it, and there is another one soon. Nothing was asked of the session yet.
+            // The CLI died and is being restarted. No prompt was sent to the session yet, so retry.
             Err(CallError::Closed(_)) => self.create_once(params).await,
             answer => answer,
         }
@@ -80,23 +81,23 @@ impl Session {
     async fn create_once(&self, params: &OpenParams) -> Result<Opened, CallError> {
         let connection = self.server.connection().await.map_err(|error| CallError::Closed(error.to_string()))?;
         let timeouts = &self.server.options.timeouts;
-        // Created over a stored session of that id, the new one would append to the old one's events, and both would
-        // come back when it is resumed. There may be none; that is no error.
-        let _ = connection.request("session.delete", &self.by_id(), timeouts.request).await;
+        // If a stored session has this id, the new one would append to its events, and resuming would bring back both.
+        // A missing session is not an error.
+        let _ = connection.request("session.delete", &self.id_params(), timeouts.request).await;
         let answer = connection.request("session.create", params, timeouts.open).await;
         answer.map(lenient)
     }
 
-    /// A turn that fails before anything is said, because the model does not take the form, begins again without it.
-    fn without_form(&mut self, fact: Fact) -> Fact {
+    /// Restarts a turn without the response format if the model refuses it before saying anything.
+    fn retry_without_format(&mut self, fact: Fact) -> Fact {
         match fact {
             Fact::Message(_) | Fact::MessageDelta(_) | Fact::Idle | Fact::Lost(_) => {
-                self.formal = None;
+                self.format_prompt = None;
                 fact
             }
-            Fact::Failed(reason) if is_refusal_of_form(&reason) => match self.formal.take() {
+            Fact::Failed(reason) if is_format_refusal(&reason) => match self.format_prompt.take() {
                 Some(prompt) => {
-                    self.send_plain(prompt);
+                    self.send_without_format(prompt);
                     Fact::Warning(format!(
                         "the model does not take the form of the answer ({reason}); it is asked without"
                     ))
@@ -107,8 +108,8 @@ impl Session {
         }
     }
 
-    /// Beside the facts, which tell how it goes.
-    fn send_plain(&self, prompt: String) {
+    /// Runs in the background; the facts report the outcome.
+    fn send_without_format(&self, prompt: String) {
         self.server.registry.with(&self.id, |session| session.begin_turn());
         let (server, id) = (Arc::clone(&self.server), self.id.clone());
         tokio::spawn(async move {
@@ -126,7 +127,7 @@ impl Session {
         });
     }
 
-    fn by_id(&self) -> Value {
+    fn id_params(&self) -> Value {
         json!({ "sessionId": self.id })
     }
 
@@ -134,13 +135,13 @@ impl Session {
         refused(&format!("{doing} session `{}`", self.id), error)
     }
 
-    /// Waits until the turn has ended by itself.
+    /// Waits until the turn has ended by itself. False: the deadline passed.
     async fn turn_ended(&self, deadline: Instant) -> bool {
         while self.server.registry.is_working(&self.id) {
             if Instant::now() >= deadline {
                 return false;
             }
-            sleep(LOOK).await;
+            sleep(POLL_INTERVAL).await;
         }
         true
     }
@@ -158,37 +159,39 @@ impl AdapterSession for Session {
     async fn send(&mut self, prompt: &str, attachments: &[Attachment]) -> Result<(), EngineError> {
         let connection = self.server.connection().await?;
         let registry = &self.server.registry;
-        // Before the request: the turn's first facts may come before its answer.
+        // Before the request, since the turn's first facts may arrive before its answer.
         if registry.with(&self.id, |session| session.begin_turn()).is_none() {
             return Err(refused(&format!("session `{}`", self.id), &CallError::Closed("it was lost".to_owned())));
         }
         let mut params = json!({ "sessionId": self.id, "prompt": prompt });
         if !attachments.is_empty() {
-            params["attachments"] = attachments.iter().map(|file| attached(&self.directory, file)).collect();
+            params["attachments"] = attachments.iter().map(|file| attachment_params(&self.directory, file)).collect();
         }
         let timeout = self.server.options.timeouts.request;
-        if let Some(form) = &self.form {
-            params["responseFormat"] = form.clone();
-            self.formal = Some(prompt.to_owned());
+        if let Some(response_format) = &self.response_format {
+            params["responseFormat"] = response_format.clone();
+            self.format_prompt = Some(prompt.to_owned());
         }
         let mut answer = connection.request("session.send", &params, timeout).await;
-        if let (Err(CallError::Refused { .. }), Some(prompt)) = (&answer, self.formal.take_if(|_| answer.is_err())) {
+        if let (Err(CallError::Refused { .. }), Some(prompt)) =
+            (&answer, self.format_prompt.take_if(|_| answer.is_err()))
+        {
             let params = json!({ "sessionId": self.id, "prompt": prompt });
             answer = connection.request("session.send", &params, timeout).await;
         }
         match answer {
-            // On the disk at once: whoever resumes the session finds the prompt in it.
+            // Save at once, so that a resumed session contains the prompt.
             Ok(_) => {
-                let _ = connection.request("sessions.save", &self.by_id(), timeout).await;
+                let _ = connection.request("sessions.save", &self.id_params(), timeout).await;
                 Ok(())
             }
             Err(error @ CallError::Refused { .. }) => {
                 registry.with(&self.id, |session| session.withdraw_turn());
                 Err(self.refused("sending to", &error))
             }
-            // The turn's last fact tells: it is given when the connection's end has been dealt with.
+            // The turn's last fact reports this, once the connection's end has been handled.
             Err(CallError::Closed(_)) => Ok(()),
-            Err(error @ CallError::Silent(_)) => {
+            Err(error @ CallError::TimedOut(_)) => {
                 connection.fail(&format!("it hangs: {error} to a prompt"));
                 Ok(())
             }
@@ -197,13 +200,13 @@ impl AdapterSession for Session {
 
     async fn recall(&mut self, prompt: &str) -> Option<Recall> {
         let connection = self.server.connection().await.ok()?;
-        let patience = self.server.options.timeouts.request;
-        let events = super::recall::events(&connection, &self.id, patience).await;
+        let timeout = self.server.options.timeouts.request;
+        let events = super::recall::events(&connection, &self.id, timeout).await;
         events.ok().map(|events| super::recall::read(&events, prompt))
     }
 
     async fn notify(&mut self, text: &str) -> Result<bool, EngineError> {
-        // Between turns it would begin one.
+        // Between turns, it would start a new turn.
         if !self.server.registry.is_working(&self.id) {
             return Ok(false);
         }
@@ -212,7 +215,7 @@ impl AdapterSession for Session {
         let timeout = self.server.options.timeouts.request;
         match connection.request("session.sendSystemNotification", &params, timeout).await {
             Ok(_) => Ok(true),
-            // An older CLI has no such method.
+            // An older CLI lacks this method.
             Err(CallError::Refused { .. }) => Ok(false),
             Err(error) => Err(self.refused("telling", &error)),
         }
@@ -233,7 +236,7 @@ impl AdapterSession for Session {
             return Fact::Lost(reason.clone());
         }
         let fact = self.facts.recv().await.unwrap_or_else(|| Fact::Lost("the engine is gone".to_owned()));
-        let fact = self.without_form(fact);
+        let fact = self.retry_without_format(fact);
         if let Fact::Lost(reason) = &fact {
             self.lost = Some(reason.clone());
         }
@@ -244,27 +247,27 @@ impl AdapterSession for Session {
         if !self.server.registry.is_working(&self.id) {
             return;
         }
-        // Without a connection the turn is about to end as failed.
+        // Without a connection, the turn is about to fail anyway.
         let Some(connection) = self.server.connected() else { return };
-        let patience = self.server.options.timeouts.abort;
-        let deadline = Instant::now() + patience;
-        match connection.request("session.abort", &self.by_id(), patience).await {
+        let timeout = self.server.options.timeouts.abort;
+        let deadline = Instant::now() + timeout;
+        match connection.request("session.abort", &self.id_params(), timeout).await {
             Ok(_) if self.turn_ended(deadline).await => {}
             Ok(_) | Err(CallError::Refused { .. }) => {
                 self.server.registry.with(&self.id, |session| session.fail_turn("the turn was aborted"));
             }
             Err(CallError::Closed(_)) => {}
-            Err(error @ CallError::Silent(_)) => connection.fail(&format!("it hangs: {error} to an abort")),
+            Err(error @ CallError::TimedOut(_)) => connection.fail(&format!("it hangs: {error} to an abort")),
         }
     }
 
     async fn close(mut self) -> Vec<String> {
         self.closed = true;
-        // Without a connection, its process has ended, and what that has left is ended already.
+        // Without a connection, the process and everything it left have already been ended.
         let Some(connection) = self.server.connected() else { return Vec::new() };
-        let patience = self.server.options.timeouts.abort;
+        let timeout = self.server.options.timeouts.abort;
         for method in ["sessions.save", "session.destroy"] {
-            if let Err(error) = connection.request(method, &self.by_id(), patience).await {
+            if let Err(error) = connection.request(method, &self.id_params(), timeout).await {
                 tracing::debug!("{method} of {}: {error}", self.id);
             }
         }
@@ -272,23 +275,23 @@ impl AdapterSession for Session {
     }
 }
 
-/// The CLI shows the model an image, and of any other file its path, which the model opens where it wants to.
-fn attached(directory: &Path, file: &Attachment) -> Value {
+/// The CLI shows images to the model; for other files it passes the path, and the model opens the file if needed.
+fn attachment_params(directory: &Path, file: &Attachment) -> Value {
     json!({ "type": "file", "path": directory.join(&file.path), "displayName": file.path })
 }
 
-/// What providers answer to a request that they do not take: nothing else in it is new.
-fn is_refusal_of_form(reason: &str) -> bool {
+/// Whether a provider's error looks like a refused response format: nothing else in the request is unusual.
+fn is_format_refusal(reason: &str) -> bool {
     let reason = reason.to_lowercase();
     ["400", "422", "response_format", "json_schema", "output_config", "schema"].iter().any(|sign| reason.contains(sign))
 }
 
 impl Drop for Session {
-    /// A session that was not closed goes on working in the CLI, with nobody to answer it: it is ended.
+    /// A session that was not closed would keep working in the CLI without anybody to answer it, so end it.
     fn drop(&mut self) {
         self.server.registry.remove(&self.id);
         if let (false, Some(connection)) = (self.closed, self.server.connected()) {
-            connection.tell("session.destroy", &self.by_id());
+            connection.send_and_forget("session.destroy", &self.id_params());
         }
     }
 }

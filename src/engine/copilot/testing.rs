@@ -1,4 +1,4 @@
-//! What the adapter's tests share.
+//! Helpers shared by the adapter's tests.
 
 use serde_json::json;
 #[cfg(unix)]
@@ -39,15 +39,16 @@ pub(crate) fn opening(session: &str, tools: ToolChoice) -> Opening {
     }
 }
 
-/// What starts a shell script as the CLI. The deadlines are for a machine that has much else to do; one that is to pass
-/// is made shorter by the test.
+/// Options that start a shell script as the CLI. The deadlines suit a busy machine; a test shortens the ones that
+/// should pass.
 #[cfg(unix)]
 pub(crate) fn options(folder: &tempfile::TempDir, script: &str) -> Options {
     use std::os::unix::fs::PermissionsExt;
 
     let (text, program) = (folder.path().join("copilot.txt"), folder.path().join("copilot"));
     std::fs::write(&text, format!("#!/bin/sh\n{script}\n")).expect("a script");
-    // By a process that ends: another test's child may hold what is open for writing here, and it would be busy.
+    // Copied by a separate process: a child of another test could inherit a file open for writing here, and executing
+    // it would fail as busy.
     let copied = crate::program::Program::of_user("/bin/cp".as_ref())
         .command()
         .args([&text, &program])
@@ -73,14 +74,14 @@ pub(crate) fn options(folder: &tempfile::TempDir, script: &str) -> Options {
     }
 }
 
-/// A script's line that answers the request of this number.
+/// A script line that answers the request with this number.
 #[cfg(unix)]
 pub(crate) fn answer(id: u64, result: &str) -> String {
     let message = format!(r#"{{"jsonrpc":"2.0","id":{id},"result":{result}}}"#);
     frame(&message)
 }
 
-/// A script's line that says something of itself.
+/// A script line that sends an event.
 #[cfg(unix)]
 pub(crate) fn event(session: &str, kind: &str, data: &serde_json::Value) -> String {
     let event = json!({ "type": kind, "id": "e", "timestamp": "2026-01-05T09:00:00Z", "data": data });
@@ -93,12 +94,12 @@ fn frame(message: &str) -> String {
     format!("printf 'Content-Length: {}\\r\\n\\r\\n%s' '{message}'", message.len())
 }
 
-/// A script's line that reads a request: its head ends with an empty line; its body, which has no line end, is read
-/// with the next head.
+/// A script line that reads a request: the header ends with an empty line; the body has no line end, and is read with
+/// the next header.
 #[cfg(unix)]
 pub(crate) const READ: &str = "read head; read empty";
 
-/// A fact in a line.
+/// A fact as one line.
 pub(crate) fn show(fact: &Fact) -> String {
     match fact {
         Fact::Alive => "alive".to_owned(),

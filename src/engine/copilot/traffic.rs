@@ -1,14 +1,14 @@
-//! What goes to the engine and comes from it, for the log.
+//! Logs the messages to and from the engine.
 
 use serde::Serialize;
 use serde_json::Value;
 use tracing::Level;
 
-/// Names of values that are never shown, in whatever case and with whatever between their words.
+/// Names of values that are always masked, ignoring case and separators.
 const SECRET: [&str; 9] =
     ["env", "apikey", "token", "authorization", "bearertoken", "password", "secret", "headers", "accesstoken"];
 
-/// Logs a message that goes out; like [`received`], it costs nothing unless somebody asked for a log.
+/// Logs an outgoing message; like [`received`], it costs nothing unless logging is enabled.
 pub(super) fn sent(message: &impl Serialize) {
     if tracing::enabled!(Level::DEBUG) {
         log("->", serde_json::to_value(message));

@@ -1,4 +1,4 @@
-//! What becomes of a turn when things go wrong in its middle: on a scripted CLI, message by message.
+//! Turns in which something goes wrong, on a scripted CLI, message by message.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -23,7 +23,7 @@ struct Cli {
 }
 
 impl Cli {
-    /// With the registry of a squad that has opened a session, and the facts of that.
+    /// Connected to a registry with one open session; also returns the session's facts.
     fn connected() -> (Self, Arc<Registry>, tokio::sync::mpsc::UnboundedReceiver<Fact>) {
         let registry = Arc::new(Registry::new(Duration::from_secs(60)));
         let opening = opening(SESSION, ToolChoice::All);
@@ -44,7 +44,7 @@ impl Cli {
         self.send(&json!({ "jsonrpc": "2.0", "method": "session.event", "params": params })).await;
     }
 
-    /// The next message that is about the turn; that sessions are saved in between is answered.
+    /// The next message about the turn; answers requests to save sessions in between.
     async fn hears(&mut self) -> Value {
         loop {
             let message = self.read().await;
@@ -75,13 +75,13 @@ fn permission(request: &str) -> Value {
     json!({ "requestId": request, "permissionRequest": { "kind": "shell", "fullCommandText": "rm -r ." } })
 }
 
-/// Somebody's answer is the only thing that allows anything.
+/// Only an explicit answer allows anything.
 #[tokio::test(start_paused = true)]
 async fn a_permission_is_granted_by_an_answer_alone() {
     let answers: [(Option<Approval>, &str); 3] = [
         (Some(Approval::Allow), "approve-once"),
         (Some(Approval::Deny("not today".to_owned())), "reject"),
-        // Whoever was to answer is gone.
+        // The one who should answer is gone.
         (None, "reject"),
     ];
     for (approval, expected) in answers {
@@ -114,7 +114,7 @@ async fn several_files_are_allowed_together_or_not_at_all() {
         cli.tells(SESSION, "permission.requested", json!({ "requestId": "r1", "permissionRequest": wanted })).await;
         for allowed in answers {
             let Some(Fact::Request(Request::Permission { reply, .. })) = facts.recv().await else { panic!("it asks") };
-            // An unanswered one is a refusal too.
+            // No answer is a refusal too.
             if allowed {
                 reply.send(Approval::Allow);
             }
@@ -157,7 +157,7 @@ fn opened() -> String {
     lines.join("\n")
 }
 
-/// A session on a CLI that is this script, in the middle of a turn.
+/// A session in the middle of a turn, with this script as the CLI.
 async fn working(folder: &tempfile::TempDir, script: &str) -> (Copilot, Session) {
     let engine = Copilot::start(options(folder, script)).await.expect("it starts");
     let mut session = engine.open(opening(SESSION, ToolChoice::All)).await.expect("it opens");
@@ -180,8 +180,8 @@ async fn until_the_end(session: &mut Session) -> Vec<String> {
     }
 }
 
-/// The engine dies in the middle of a turn, comes back and knows the session: the turn is over all the same, since
-/// nobody knows how far it came.
+/// The engine dies in the middle of a turn and comes back with the session: the turn is still over, since nobody knows
+/// how far it got.
 #[tokio::test]
 async fn a_turn_in_which_the_engine_was_lost_has_failed() {
     let folder = tempfile::tempdir().expect("a folder");
@@ -207,7 +207,7 @@ async fn a_turn_in_which_the_engine_was_lost_has_failed() {
     engine.stop().await;
 }
 
-/// One that does not come back is lost, and stays so.
+/// An engine that does not come back stays lost.
 #[tokio::test]
 async fn an_engine_that_does_not_come_back_is_lost_for_good() {
     let folder = tempfile::tempdir().expect("a folder");
@@ -223,7 +223,7 @@ async fn an_engine_that_does_not_come_back_is_lost_for_good() {
     engine.stop().await;
 }
 
-/// What an agent said and used until it stopped is heard, whether or not its CLI ends the turn by itself.
+/// Messages and usage up to the stop are reported, whether or not the CLI ends the turn by itself.
 #[tokio::test]
 async fn a_stopped_turn_is_heard_out() {
     let usage = event(SESSION, "assistant.usage", &json!({ "inputTokens": 70, "outputTokens": 7 }));

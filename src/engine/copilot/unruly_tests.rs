@@ -1,4 +1,4 @@
-//! CLIs that misbehave, as no real one does: small shell scripts.
+//! Misbehaving CLIs, as small shell scripts.
 
 use std::fs;
 use std::time::Duration;
@@ -7,12 +7,12 @@ use super::testing::{READ, answer, options};
 use super::*;
 use crate::model::Offer;
 
-/// Starts a script as the CLI and gives the error.
+/// Starts a script as the CLI and returns the error.
 async fn start(script: &str) -> EngineError {
     started(script, Timeouts::default()).await
 }
 
-/// One that does not answer.
+/// Like [`start`], with short deadlines, for a script that does not answer.
 async fn silent(script: &str) -> EngineError {
     let deadline = Duration::from_millis(700);
     started(script, Timeouts { start: deadline, request: deadline, ..Timeouts::default() }).await
@@ -45,7 +45,7 @@ async fn a_cli_that_is_too_old_is_refused_at_the_gate() {
     }
 }
 
-/// The endpoint is looked at while the CLI starts, so that it is named however slow that is.
+/// The endpoint is checked while the CLI starts, so a bad one is reported however slow the start is.
 #[tokio::test]
 async fn an_endpoint_that_cannot_be_is_named_at_once() {
     let free = std::net::TcpListener::bind("127.0.0.1:0").expect("a port").local_addr().expect("an address").port();
@@ -126,7 +126,7 @@ async fn a_cli_without_a_login_says_how_to_get_one() {
     );
 }
 
-/// What a CLI that gives these answers, each to the request of its number, offers.
+/// The offer of a CLI that gives these answers in order.
 async fn offer(models: Option<&str>) -> Offer {
     let mut results = vec![r#"{"protocolVersion":3,"version":"1.0.102"}"#, r#"{"isAuthenticated":true}"#];
     results.extend(models);
@@ -168,6 +168,6 @@ async fn one_that_ignores_its_end_is_killed_with_its_children() {
     start(&script).await;
     let pid = fs::read_to_string(pid).expect("its child's id");
     let state = fs::read_to_string(format!("/proc/{}/stat", pid.trim())).unwrap_or_default();
-    // Where nobody reaps, a dead process stays as a zombie.
+    // If nobody reaps it, a dead process stays a zombie.
     assert!(state.is_empty() || state.contains(") Z "), "{state}");
 }

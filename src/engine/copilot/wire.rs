@@ -1,8 +1,7 @@
-//! The protocol's messages, as far as squad uses them. Protocol version 3, as in the CLI's own `api.schema.json` and
+//! The protocol messages that squad uses. Protocol version 3, from the CLI's `api.schema.json` and
 //! `session-events.schema.json` (version 1.0.102).
 //!
-//! What squad sends is exact. What it receives is read with every field optional: a field that is missing or new must
-//! not cost a turn.
+//! Sent messages are exact. In received messages every field is optional: a missing or new field must not fail a turn.
 
 use std::collections::BTreeMap;
 use std::fmt;
@@ -16,9 +15,9 @@ use super::profile::{self, SystemMessage};
 use crate::engine::{Opening, ToolSpec};
 use crate::model::{Billed, ContextSize, Tier, ToolChoice, Usage};
 
-/// Tools of the CLI that change nothing.
+/// The CLI's read-only tools.
 const READ_ONLY: [&str; 3] = ["view", "grep", "glob"];
-/// A shell that runs longer than one call is read and ended by these; without them it would be left running.
+/// Tools that read and end a shell which outlives its call; without them it would be left running.
 const SHELL: &str = "bash";
 const SHELL_COMPANIONS: [&str; 3] = ["read_bash", "stop_bash", "list_bash"];
 
@@ -37,14 +36,14 @@ pub(crate) struct OpenParams {
     working_directory: String,
     #[serde(skip_serializing_if = "Vec::is_empty")]
     custom_agents: Vec<CustomAgent>,
-    /// The custom agent that is preselected.
+    /// The preselected custom agent.
     #[serde(skip_serializing_if = "Option::is_none")]
     agent: Option<String>,
     system_message: SystemMessage,
-    /// Nothing of the repository's, such as AGENTS.md.
+    /// Skips the repository's instructions, such as AGENTS.md.
     skip_custom_instructions: bool,
     coauthor_enabled: bool,
-    /// Exactly these tools; absent: all.
+    /// The exact list of tools; if absent, all tools.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(crate) available_tools: Option<Vec<String>>,
     excluded_tools: Vec<&'static str>,
@@ -53,21 +52,20 @@ pub(crate) struct OpenParams {
     request_permission: bool,
     request_user_input: bool,
     streaming: bool,
-    /// A sub-agent's words are not its agent's.
+    /// A sub-agent's messages are not its agent's.
     include_sub_agent_streaming_events: bool,
     env_value_mode: &'static str,
     hooks: bool,
-    /// A cloned repository brings no commands with it: neither MCP servers nor hooks, which the CLI runs unless told
-    /// otherwise.
+    /// A cloned repository cannot bring commands: neither MCP servers nor hooks, which the CLI runs by default.
     enable_config_discovery: bool,
     enable_file_hooks: bool,
-    /// The user's own.
+    /// The user's own servers.
     #[serde(skip_serializing_if = "BTreeMap::is_empty")]
     mcp_servers: McpServers,
     infinite_sessions: InfiniteSessions,
 }
 
-/// No `Debug`: it holds a key. Its owner prints it through [`Provider`]'s.
+/// `Debug` is not derived, since this holds a key.
 #[derive(Clone, Serialize)]
 #[serde(rename_all = "camelCase")]
 struct ProviderParams {
@@ -94,7 +92,7 @@ struct CustomAgent {
     display_name: String,
     description: String,
     prompt: String,
-    /// `null` for all.
+    /// `null` for all tools.
     tools: Option<Vec<String>>,
 }
 
@@ -104,7 +102,7 @@ struct ToolParams {
     name: &'static str,
     description: &'static str,
     parameters: Value,
-    /// squad decides when the call arrives; asking before would only be slower.
+    /// squad decides when the call arrives; a permission request before it would only be slower.
     skip_permission: bool,
 }
 
@@ -124,9 +122,9 @@ impl OpenParams {
         let wanted = spec.model.id.as_str();
         let model = provider.map_or(wanted, |provider| provider.model(wanted));
         let tools = available_tools(&spec.tools, &opening.tools);
-        let decides = profile::decides(spec);
-        // An agent without a prompt is not an agent to the CLI.
-        let agent = (!decides && !spec.prompt.trim().is_empty()).then(|| CustomAgent {
+        let only_decides = profile::only_decides(spec);
+        // The CLI accepts no agent without a prompt.
+        let agent = (!only_decides && !spec.prompt.trim().is_empty()).then(|| CustomAgent {
             name: spec.agent.to_string(),
             display_name: spec.name.clone(),
             description: spec.role.clone(),
@@ -143,7 +141,7 @@ impl OpenParams {
             agent: agent.as_ref().map(|agent| agent.name.clone()),
             custom_agents: agent.into_iter().collect(),
             system_message: SystemMessage::new(spec),
-            skip_custom_instructions: decides,
+            skip_custom_instructions: only_decides,
             coauthor_enabled: false,
             available_tools: tools,
             excluded_tools: profile::excluded_tools(opening),
@@ -162,7 +160,7 @@ impl OpenParams {
         }
     }
 
-    /// Small questions are answered without them.
+    /// Adds MCP servers, except for the small tiers, which work without them.
     pub(crate) fn with_servers(self, opening: &Opening, servers: &McpServers) -> Self {
         let is_for = matches!(opening.spec.tier, Tier::Standard | Tier::Full);
         Self { mcp_servers: if is_for { servers.clone() } else { McpServers::new() }, ..self }
@@ -197,13 +195,13 @@ impl InfiniteSessions {
         Self {
             enabled: threshold.is_some(),
             background_compaction_threshold: threshold,
-            // Where a turn waits for the compaction to end: not before it begins.
+            // The level at which a turn waits for the compaction to end: not below the level at which it begins.
             buffer_exhaustion_threshold: threshold.map(|threshold| threshold.max(0.95)),
         }
     }
 }
 
-/// The exact list of tools of a session, squad's own included; `None` for every tool there is.
+/// The exact list of a session's tools, including squad's own; `None` for all tools.
 fn available_tools(choice: &ToolChoice, own: &[ToolSpec]) -> Option<Vec<String>> {
     let mut tools: Vec<String> = match choice {
         ToolChoice::All => return None,
@@ -221,7 +219,7 @@ fn available_tools(choice: &ToolChoice, own: &[ToolSpec]) -> Option<Vec<String>>
     Some(tools)
 }
 
-/// The answer to `connect`, and to `ping` where an older CLI has no `connect`.
+/// The answer to `connect`, or to `status.get` from an older CLI without `connect`.
 #[derive(Debug, Default, Deserialize)]
 #[serde(default, rename_all = "camelCase")]
 pub(crate) struct Greeting {
@@ -235,7 +233,7 @@ pub(crate) struct Greeting {
 pub(crate) struct Account {
     #[serde(rename = "isAuthenticated")]
     pub(crate) authenticated: bool,
-    /// How: `user`, `env`, `gh-cli`, `hmac`, `api-key` or `token`.
+    /// `user`, `env`, `gh-cli`, `hmac`, `api-key` or `token`.
     pub(crate) auth_type: Option<String>,
     pub(crate) host: Option<String>,
     pub(crate) login: Option<String>,
@@ -247,7 +245,7 @@ pub(crate) struct Account {
 #[serde(default, rename_all = "camelCase")]
 pub(crate) struct Opened {
     pub(crate) model_state: Option<ModelState>,
-    /// Where the CLI keeps what belongs to the session.
+    /// Where the CLI stores the session's files.
     pub(crate) workspace_path: Option<String>,
 }
 
@@ -263,22 +261,22 @@ pub(crate) struct Models {
     pub(crate) models: Vec<Value>,
 }
 
-/// A model that the login may use.
+/// A model available to the login.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub(crate) struct ModelInfo {
     pub(crate) id: String,
     pub(crate) name: String,
-    /// Tokens.
+    /// In tokens, like the limits below.
     pub(crate) context_window: Option<u64>,
     pub(crate) longest_prompt: Option<u64>,
     pub(crate) longest_output: Option<u64>,
-    /// Premium requests that one request counts for.
+    /// How many premium requests one request counts as.
     pub(crate) multiplier: Option<f64>,
     /// `enabled`, `disabled` or `unconfigured`.
     pub(crate) policy: Option<String>,
     pub(crate) vendor: Option<String>,
     pub(crate) vision: bool,
-    /// How much it can be told to think; empty where it takes no such word.
+    /// The supported reasoning efforts; empty if the model has none.
     pub(crate) efforts: Vec<String>,
 }
 
@@ -302,7 +300,7 @@ impl fmt::Display for ModelInfo {
 }
 
 impl ModelInfo {
-    /// `None` for what has no id.
+    /// `None` if the value has no id.
     pub(crate) fn read(value: &Value) -> Option<Self> {
         let text = |pointer: &str| value.pointer(pointer).and_then(Value::as_str).map(str::to_owned);
         let count = |name: &str| value.pointer(&format!("/capabilities/limits/{name}")).and_then(Value::as_u64);
@@ -337,13 +335,13 @@ pub(crate) struct Event {
     pub(crate) r#type: String,
     #[serde(default)]
     pub(crate) data: Value,
-    /// The sub-agent it comes from; `None` for the session's own agent.
+    /// The sub-agent that sent it; `None` for the session's own agent.
     #[serde(default)]
     pub(crate) agent_id: Option<String>,
 }
 
 impl Event {
-    /// The event's data as a `T`; a `T` without anything when it is not of that shape.
+    /// Parses the event's data; a default `T` if the shape does not match.
     pub(crate) fn data<T: DeserializeOwned + Default>(&self) -> T {
         T::deserialize(&self.data).unwrap_or_else(|error| {
             tracing::debug!("{} has an unknown shape: {error}", self.r#type);
@@ -390,7 +388,7 @@ pub(crate) struct ToolContent {
 }
 
 impl ToolComplete {
-    /// A command's, where the CLI says it: it takes a command that failed for a call that succeeded.
+    /// The exit code of a command, if reported: the CLI reports success for a call whose command failed.
     pub(crate) fn exit_code(&self) -> Option<i64> {
         let contents = self.result.iter().flat_map(|result| &result.contents);
         let mut exits = contents.filter(|content| content.get("type").is_some_and(|kind| kind == "shell_exit"));
@@ -429,15 +427,15 @@ pub(crate) struct ModelUsage {
     cache_read_tokens: u64,
     cache_write_tokens: u64,
     reasoning_tokens: u64,
-    /// Premium requests, not dollars.
+    /// In premium requests, not dollars.
     cost: f64,
-    /// The model is on an endpoint of the user's own.
+    /// Whether the model is on the user's own endpoint.
     is_byok: bool,
 }
 
 impl ModelUsage {
     pub(crate) fn read(&self) -> Usage {
-        // On one's own endpoint nobody is charged with premium requests.
+        // Requests to the user's own endpoint are not billed.
         let is_billed = !self.is_byok && self.cost > 0.0;
         let billed = Billed { unit: "premium_request".to_owned(), amount: self.cost };
         Usage {
@@ -500,7 +498,7 @@ pub(crate) struct ModelCallFailure {
 #[derive(Debug, Default, Deserialize)]
 #[serde(default)]
 pub(crate) struct TurnRetry {
-    /// Such as `rate_limit`, `api_error`.
+    /// For example `rate_limit` or `api_error`.
     pub(crate) reason: Option<String>,
 }
 
@@ -528,7 +526,7 @@ pub(crate) struct UserInput {
     pub(crate) choices: Vec<String>,
 }
 
-/// `hooks.invoke`. The session is the outer one, for a sub-agent's tools too.
+/// `hooks.invoke`. For a sub-agent's tools, the session is the outer one.
 #[derive(Debug, Default, Deserialize)]
 #[serde(default, rename_all = "camelCase")]
 pub(crate) struct HookCall {
@@ -537,7 +535,7 @@ pub(crate) struct HookCall {
     pub(crate) input: Value,
 }
 
-/// Reads params that squad can do without; a `T` without anything when they are not of that shape.
+/// Parses params that squad can do without; a default `T` if the shape does not match.
 pub(crate) fn lenient<T: DeserializeOwned + Default>(value: Value) -> T {
     serde_json::from_value(value).unwrap_or_else(|error| {
         tracing::debug!("a message of the engine has an unknown shape: {error}");
@@ -659,7 +657,7 @@ mod tests {
         opening.spec.effort = Some("high".into());
         let thinking = serde_json::to_value(OpenParams::new(&opening, None)).expect("JSON");
         assert_eq!(thinking["reasoningEffort"], "high");
-        // Nobody is there to be asked.
+        // Nobody can be asked.
         assert_eq!(params["requestUserInput"], false);
         assert_eq!(params["excludedTools"].as_array().and_then(|tools| tools.last()), Some(&json!("ask_user")));
     }

@@ -1,4 +1,4 @@
-//! Which files a tool call writes, and what: the CLI's own tools, and those of MCP servers with arguments of like names.
+//! The files and texts that a tool call writes: for the CLI's own tools, and MCP tools with similar argument names.
 
 use serde_json::Value;
 
@@ -18,7 +18,7 @@ pub(super) fn writes(tool: &str, arguments: &Value) -> Vec<Writing> {
     writing.into_iter().collect()
 }
 
-/// The files that a patch adds or changes, with the lines that it adds.
+/// The files that a patch adds or changes, with the added lines.
 fn patched(patch: &str) -> Vec<Writing> {
     let mut files: Vec<Writing> = Vec::new();
     for line in patch.lines() {
