@@ -328,7 +328,7 @@ mod tests {
     }
 
     #[test]
-    fn nothing_of_the_checkout_is_run_however_it_is_found() {
+    fn no_program_of_the_checkout_is_run() {
         let brought = [
             "repo/tool",
             "repo/bin/tool",
@@ -360,7 +360,7 @@ mod tests {
     }
 
     #[test]
-    fn a_way_through_the_checkout_is_of_the_checkout_though_it_leads_out_again() {
+    fn a_path_through_the_checkout_counts_as_in_it() {
         let world = World::new();
         let own = world.program("bin/tool");
         world.link("repo/tool", &own);
@@ -375,7 +375,7 @@ mod tests {
     }
 
     #[test]
-    fn folders_that_are_no_whole_paths_are_not_looked_in() {
+    fn relative_path_folders_are_not_searched() {
         let world = World::new();
         let own = world.program("bin/tool");
         for relative in ["=", "=.", "=bin", "=../bin"] {
@@ -403,7 +403,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_beside_the_checkout_is_run() {
+    fn programs_outside_the_checkout_are_run() {
         let world = World::new();
         for place in ["bin/tool", "repository/tool", "lib/node_modules/package/tool", "other/node_modules/.bin/tool"] {
             let program = world.program(place);
@@ -419,7 +419,7 @@ mod tests {
     }
 
     #[test]
-    fn what_the_user_names_by_its_whole_path_is_run() {
+    fn an_absolute_path_from_the_user_is_run() {
         let world = World::new();
         let program = world.program("repo/bin/tool");
         let programs = world.programs("repo", &["repo/bin"]);
@@ -432,7 +432,7 @@ mod tests {
     }
 
     #[test]
-    fn what_cannot_be_run_is_passed_over() {
+    fn files_that_are_not_executable_are_skipped() {
         let world = World::new();
         fs::write(world.path("bin/tool"), "").expect("a file");
         fs::create_dir_all(world.path("more/tool")).expect("a folder");
@@ -441,7 +441,7 @@ mod tests {
     }
 
     #[test]
-    fn children_are_given_no_folder_of_the_checkout() {
+    fn children_get_a_path_without_the_checkout() {
         let world = World::new();
         let (own, brought) = (world.path("bin"), world.path("repo/bin"));
         let path = std::env::join_paths([Path::new("relative"), &brought, &own]).expect("folders");

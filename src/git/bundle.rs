@@ -2,7 +2,7 @@
 //!
 //! ```text
 //! refs/heads/team, HEAD   a commit without a parent, with the team's folder as `.squad`; the same for the same team
-//! refs/squad/log          the ledger, where it is wanted
+//! refs/squad/log          the ledger, optional
 //! ```
 
 use std::fs;

@@ -69,7 +69,7 @@ impl PackFolder {
     /// Writes the objects as one pack, which git keeps until the result is published and dropped.
     pub(super) fn stage(&self, objects: &NewObjects) -> Result<NewPack<'_>, Error> {
         let encoded = self.encode(objects).map_err(Error::io("write to", &self.folder))?;
-        let keep = Keep::take(self)?;
+        let keep = KeepFile::create(self)?;
         self.write(keep.name.clone(), Some(keep), &encoded)
     }
 
@@ -85,7 +85,7 @@ impl PackFolder {
         encoder.finish()
     }
 
-    fn write(&self, name: String, keep: Option<Keep>, encoded: &Encoded) -> Result<NewPack<'_>, Error> {
+    fn write(&self, name: String, keep: Option<KeepFile>, encoded: &Encoded) -> Result<NewPack<'_>, Error> {
         let mut new = NewPack { packs: self, name, files: Vec::new(), keep, is_published: false };
         new.file("pack", &encoded.pack)?;
         new.file(UNFINISHED, &encoded.index)?;
@@ -122,15 +122,15 @@ impl PackFolder {
 }
 
 /// Our locked `.keep` file; dropping it deletes the file.
-struct Keep {
+struct KeepFile {
     name: String,
     path: PathBuf,
     /// Holds the lock, and is closed after the file is deleted.
     file: File,
 }
 
-impl Keep {
-    fn take(packs: &PackFolder) -> Result<Self, Error> {
+impl KeepFile {
+    fn create(packs: &PackFolder) -> Result<Self, Error> {
         let failed = |cause| Error::io("write to", &packs.folder)(cause);
         for _ in 0..64 {
             let name = packs.name(Content::Written);
@@ -156,7 +156,7 @@ impl Keep {
     }
 }
 
-impl Drop for Keep {
+impl Drop for KeepFile {
     fn drop(&mut self) {
         // If this fails, the file is later removed as stale.
         let _ = disk::remove(&self.path);
@@ -168,7 +168,7 @@ pub(super) struct NewPack<'a> {
     packs: &'a PackFolder,
     name: String,
     files: Vec<(File, PathBuf)>,
-    keep: Option<Keep>,
+    keep: Option<KeepFile>,
     is_published: bool,
 }
 
@@ -219,7 +219,7 @@ impl Drop for NewPack<'_> {
 pub(super) struct KeptPack {
     packs: PackFolder,
     name: String,
-    keep: Option<Keep>,
+    keep: Option<KeepFile>,
 }
 
 impl KeptPack {

@@ -6,11 +6,11 @@
 //!
 //! ```text
 //! let quarantine = Quarantine::new(repository)?;
-//! let tree = …;                                        // by quarantine.call(git write-tree)
-//! quarantine.take_trees(tree, base, &mut objects)?;    // those that nothing else may lead to any more
+//! let tree = …;                                           // with quarantine.call(git write-tree)
+//! quarantine.take_trees(tree, base, &mut objects)?;       // those that may be unreferenced
 //! let commit = objects.add(Kind::Commit, …)?;
-//! let kept = repository.packs().add(&objects)?;        // one pack, which git leaves alone
-//! repository.ledger().point(reference, None, commit)?; // durable
+//! let kept = repository.packs().add(&objects)?;           // one pack, which git keeps
+//! repository.ledger().move_ref(reference, None, commit)?; // durable
 //! drop(kept);
 //! ```
 

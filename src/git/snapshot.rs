@@ -69,7 +69,7 @@ impl Snapshot {
     }
 
     /// Fails if the ledger's commit cannot be read: an unreadable ledger must not be taken for an empty one.
-    pub(crate) fn insist(self) -> Result<Self, Error> {
+    pub(crate) fn require_readable(self) -> Result<Self, Error> {
         match self.root {
             Some(_) => Ok(self),
             None => Err(self.store.no_ledger()),

@@ -3,9 +3,9 @@
 //! A remote can hold a ledger under three refs. All are read, whichever was agreed on:
 //!
 //! ```text
-//! refs/squad/log           where it belongs
-//! refs/squad/clones/NAME   what a single clone sent, so that it need not wait for others
-//! refs/heads/squad/state   on hosts that take branches and nothing else
+//! refs/squad/log           the regular ref
+//! refs/squad/clones/NAME   pushed by a single clone, so that it need not wait for others
+//! refs/heads/squad/state   on hosts that accept only branches
 //! ```
 //!
 //! The remote's refs are copied to `refs/squad/remotes/<remote>/`. Diverged ledgers are joined by a merge commit that

@@ -1,4 +1,4 @@
-//! Short stories on real repositories, made and checked by the real `git` program.
+//! Tests on real repositories, created and checked by the real `git` program.
 
 pub(super) mod beside_gc;
 pub(super) mod disk;
@@ -34,14 +34,14 @@ use tempfile::TempDir;
 
 use super::{Change, Environment, Identity, Landing, Repository};
 
-/// A folder with a repository in it, and a git that sees no configuration from outside.
+/// A folder with a repository in it, and a git without outside configuration.
 struct World {
     folder: TempDir,
     environment: Environment,
 }
 
-/// Those of these options of `git init` that this git knows. reftable came with git 2.45; a git without it has no such
-/// repositories to get wrong.
+/// The `git init` options that this git supports. reftable came with git 2.45; older gits cannot have such
+/// repositories.
 fn known_formats(options: &[&'static str]) -> Vec<&'static str> {
     let help = Command::new("git").args(["init", "-h"]).output().unwrap();
     let knows_reftable = String::from_utf8_lossy(&help.stdout).contains("--ref-format")
@@ -104,7 +104,7 @@ impl World {
         Self { folder, environment }
     }
 
-    /// The same repository in another place.
+    /// A copy of the repository.
     fn copied(&self) -> Self {
         let copy = Self::empty();
         copy_folder(&self.root(), &copy.root());
@@ -115,7 +115,7 @@ impl World {
         self.folder.path().join("repo")
     }
 
-    /// The repository as it is with this script in git's place.
+    /// The repository, with this script in place of git.
     #[cfg(unix)]
     fn wrapped(&self, script: &str) -> Repository {
         let wrapper = self.folder.path().join("git-wrapper");
@@ -143,7 +143,7 @@ impl World {
         fs::read_to_string(self.root().join(path)).unwrap()
     }
 
-    /// Removes an object for good, and says which it was.
+    /// Deletes an object and returns its id.
     fn lose(&self, what: &str) -> String {
         let id = self.git(&["rev-parse", what]).trim().to_owned();
         let objects = self.root().join(".git/objects");
@@ -159,7 +159,7 @@ impl World {
         id
     }
 
-    /// What git prints, given this text.
+    /// git's output for this input.
     fn git_with(&self, arguments: &[&str], text: &str) -> String {
         let mut command = self.command(&self.root(), arguments);
         let mut child = command.stdin(Stdio::piped()).stdout(Stdio::piped()).spawn().unwrap();
@@ -188,7 +188,7 @@ impl World {
         text(&output.stdout)
     }
 
-    /// The real git finds nothing to complain about.
+    /// Asserts that the real `git fsck` reports nothing.
     fn assert_sound(&self) {
         let output = self.try_git(&["fsck", "--full", "--strict"]);
         let complaints = String::from_utf8_lossy(&output.stderr);
@@ -196,7 +196,7 @@ impl World {
         assert!(output.status.success() && complaints.is_empty(), "{complaints:?}");
     }
 
-    /// Puts every object into a file of its own, as squad once wrote them.
+    /// Unpacks every object into a loose file, as squad once wrote them.
     fn unpack(&self) {
         for pack in files_in(&self.packs(), "pack") {
             let aside = self.folder.path().join("aside.pack");
@@ -222,7 +222,7 @@ impl World {
     }
 }
 
-/// Those with this extension, in the order of their names.
+/// The files with this extension, sorted by name.
 fn files_in(folder: &Path, extension: &str) -> Vec<PathBuf> {
     let entries = fs::read_dir(folder).into_iter().flatten().map(|entry| entry.unwrap().path());
     let mut files: Vec<PathBuf> =
@@ -235,7 +235,7 @@ fn copy_folder(from: &Path, to: &Path) {
     fs::create_dir(to).unwrap();
     for entry in fs::read_dir(from).unwrap().map(Result::unwrap) {
         let (from, to) = (entry.path(), to.join(entry.file_name()));
-        // Sample hooks are many and change nothing.
+        // Skip the many sample hooks, which do nothing.
         if from.is_dir() && !from.ends_with("hooks") {
             copy_folder(&from, &to);
         } else if from.is_file() {

@@ -1,4 +1,4 @@
-//! Importing loses no entry and no byte, whatever a file looks like.
+//! Importing loses no entry and no byte of any file.
 
 use std::collections::BTreeMap;
 
@@ -12,13 +12,13 @@ fn files(path: &str, text: &str) -> Files {
     Files { folder: ".squad".to_owned(), texts: BTreeMap::from([(path.to_owned(), text.to_owned())]) }
 }
 
-/// Each decision once, without its place.
+/// Each decision once, without its source.
 fn known(files: &Files) -> BTreeMap<String, Decision> {
     let all = parse::decisions(files).into_iter();
     all.map(|decision| (decision.id.to_string(), Decision { source: None, ..decision })).collect()
 }
 
-/// The bytes a decision's file has of its entry: the heading as it was, and what stood below it.
+/// The bytes of the original entry in a decision's file: its heading, and the text below it.
 fn entry(text: &str) -> (String, &str) {
     let (matter, rest) = text[4..].split_once("\n---\n").expect("front matter");
     let (title, body) = rest.split_once('\n').expect("a title");
@@ -27,7 +27,7 @@ fn entry(text: &str) -> (String, &str) {
     (heading, body)
 }
 
-/// The other entries that the file has word for word.
+/// The duplicate entries that the file has unchanged.
 fn twins(file: &str) -> Vec<String> {
     let line = file.lines().find_map(|line| line.strip_prefix("twins: "));
     line.map_or_else(Vec::new, |line| serde_json::from_str(line).expect("JSON"))
@@ -38,7 +38,7 @@ fn check(path: &str, text: &str) -> Result<(), TestCaseError> {
     let pieces = parse::split(&before, path);
     let mut held = BTreeMap::new();
     let parted = part(&before, path, ".squad", &mut held);
-    // No file was there before that could say something else.
+    // No earlier file exists that could differ.
     prop_assert_eq!(parted.left.len(), 0);
     // Every byte is in the rest or in a piece.
     let (mut gaps, mut at) = (String::new(), 0);
@@ -47,7 +47,7 @@ fn check(path: &str, text: &str) -> Result<(), TestCaseError> {
         gaps.push_str(&text[at..piece.range.start]);
         at = piece.range.end;
         let (heading, body) = (&text[piece.range.start..piece.body], &text[piece.body..piece.range.end]);
-        // And every piece is in a file, byte for byte.
+        // Every piece is in a file, byte for byte.
         let is_twin = |file: &str| twins(file).iter().any(|twin| *twin == text[piece.range.clone()]);
         let found = parted.files.iter().any(|(_, text)| {
             is_twin(text)
@@ -83,11 +83,12 @@ fn check(path: &str, text: &str) -> Result<(), TestCaseError> {
     for (was, is) in was.values().zip(is.values()) {
         let title = was.title.split_whitespace().collect::<Vec<_>>().join(" ");
         prop_assert_eq!((title, &was.date, &was.by, was.status), (is.title.clone(), &is.date, &is.by, is.status));
-        // A heading in a quote or a list leaves its mark to the entry before it. Rows are read without their markup.
+        // The marker of a heading in a quote or list stays with the entry before it. Rows are read without their
+        // markup.
         let said = was.text.trim_end_matches(|c: char| c.is_whitespace() || matches!(c, '>' | '-' | '+' | '*'));
         prop_assert!(is.text.contains(said) || !text.contains(said), "{said:?} became {:?}", is.text);
     }
-    // Once more changes nothing.
+    // Importing again changes nothing.
     if let Some(rest) = &parted.rest {
         let again = part(&files(path, rest), path, ".squad", &mut held);
         prop_assert_eq!(again.files.len(), 0, "{}", rest);
@@ -96,7 +97,7 @@ fn check(path: &str, text: &str) -> Result<(), TestCaseError> {
     Ok(())
 }
 
-/// What people and tools write, in pieces that may stand in any order.
+/// Fragments that people and tools write, in any order.
 const FRAGMENTS: [&str; 55] = [
     "# Decisions\n\n",
     "# Squad Decisions\n\n> Shared by all.\n\n",
@@ -180,11 +181,11 @@ proptest! {
 }
 
 #[test]
-fn what_chance_found_once_stays_mended() {
+fn regressions_found_by_random_tests() {
     for text in [
-        // An item of a list holds an entry with a heading.
+        // A list item contains an entry with a heading.
         "### {Title}\n**By:** {name}\n\n- 2026-02-03: Hire a cook\n  - 2026-02-04: and a boy\n- 2026-02-05 — Fire the cook\n\n   ### 2026-04-04: Indented\n",
-        // Without what stood between, a line above becomes a part of the title of a twin that stays.
+        // Without the text in between, a line above becomes part of the title of a duplicate that stays.
         "**Date:** 2026-06-01\n---\nby: Otto\n---\n2026-04-01: Lined\n======\n\ntext\n\n2026-04-01: Lined\n======\n\ntext\n",
     ] {
         check("decisions.md", text).unwrap();

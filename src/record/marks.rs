@@ -40,7 +40,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_line_is_known_whatever_its_spacing() {
+    fn marks_ignore_spacing() {
         assert_eq!(mark("    let a  = 1;"), mark("let a = 1;\r"));
         assert_ne!(mark("let a = 1;"), mark("let b = 1;"));
         assert_eq!((mark("  }"), mark("")), (None, None));

@@ -161,7 +161,7 @@ mod tests {
     }
 
     #[test]
-    fn a_value_goes_from_text_and_payload_and_is_counted() {
+    fn a_value_is_removed_from_text_and_payload_and_counted() {
         let file = decided("Use s3cr3t", "s3cr3t and \"s3cr3t\"");
         let (clean, kinds) = scrubbed(&file, &Redactor::of_value("s3cr3t")).expect("it is in it");
         let clean = String::from_utf8(clean).expect("UTF-8");
@@ -175,7 +175,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_no_entry_of_ours_is_scrubbed_too() {
+    fn unknown_files_are_scrubbed_too() {
         let newer = b"---\nsquad: 9\nid: \"x\"\nshape: \"a\\\"b\"\n---\na\"b\n";
         let clean = String::from_utf8(without(newer, "a\"b")).expect("UTF-8");
         assert_eq!(clean, "---\nsquad: 9\nid: \"x\"\nshape: \"[redacted:scrubbed]\"\n---\n[redacted:scrubbed]\n");
@@ -183,7 +183,7 @@ mod tests {
     }
 
     #[test]
-    fn of_two_versions_the_scrubbed_one_stands() {
+    fn the_scrubbed_version_wins() {
         let file = decided("Use s3cr3t", "one\ntwo pa55\nthree");
         let (first, second) = (without(&file, "s3cr3t"), without(&file, "pa55"));
         assert_eq!(settle(&file, &first), first);
@@ -195,7 +195,7 @@ mod tests {
     }
 
     #[test]
-    fn where_it_cannot_be_told_nothing_is_left() {
+    fn ambiguous_versions_are_fully_redacted() {
         // In one line, two secrets.
         let file = decided("t", "s3cr3t pa55");
         let both = String::from_utf8(settle(&without(&file, "s3cr3t"), &without(&file, "pa55"))).expect("UTF-8");

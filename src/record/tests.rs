@@ -43,8 +43,8 @@ fn entries() -> Vec<Entry> {
     events().iter().map(|event| entry_of(event, &Redactor::default())).collect()
 }
 
-/// What is written is read for ever. A change of what is *written* is accepted with `UPDATE_EXPECT=1`, into a new folder
-/// beside the old one, whose files go on being read; see [`VERSION`].
+/// Written entries stay readable for ever. `UPDATE_EXPECT=1` accepts a change of what is *written*, into a new folder
+/// next to the old one, whose files are still read; see [`VERSION`].
 #[test]
 fn the_envelope_is_pinned_by_golden_files() {
     for entry in entries() {
@@ -80,7 +80,7 @@ fn fixtures() -> std::path::PathBuf {
     std::path::Path::new(env!("CARGO_MANIFEST_DIR")).join("fixtures")
 }
 
-/// Every text of a value replaced, one at a time.
+/// Copies of a value, each with one text replaced.
 fn with_each_text_replaced(value: &serde_json::Value, text: &str) -> Vec<serde_json::Value> {
     use serde_json::Value;
     match value {
@@ -106,7 +106,7 @@ fn with_each_text_replaced(value: &serde_json::Value, text: &str) -> Vec<serde_j
     }
 }
 
-/// In whatever text of whatever kind a secret is, it is not kept.
+/// A secret in any text of any kind is not stored.
 #[test]
 fn no_kind_of_entry_keeps_a_secret() {
     let secret = format!("ghp_{}", "a1B2".repeat(9));
@@ -114,7 +114,7 @@ fn no_kind_of_entry_keeps_a_secret() {
     for event in events() {
         let value = serde_json::to_value(&event.what).expect("JSON");
         for value in with_each_text_replaced(&value, &format!("it is {secret}")) {
-            // Some texts are words of a list, or times.
+            // Some texts are enum values or times.
             let Ok(what) = serde_json::from_value::<What>(value) else { continue };
             planted.insert(what.name());
             let entry = entry_of(&Event { what, ..event.clone() }, &Redactor::default());
@@ -123,7 +123,7 @@ fn no_kind_of_entry_keeps_a_secret() {
         }
     }
     let missing: Vec<_> = What::NAMES.iter().filter(|name| !planted.contains(*name)).collect();
-    // They have no text of their own, or slugs alone, which cannot be such a text.
+    // These have no text, or only slugs, which cannot be such a text.
     let without =
         ["step.started", "step.completed", "connection.restored", "pool.empty", "question.answered", "review.lifted"];
     assert_eq!(missing, without.iter().collect::<Vec<_>>());
@@ -145,7 +145,7 @@ fn entries_of_later_squads_are_kept_as_unknown() {
     entry.kind = "run.paused".to_owned();
     assert!(matches!(Entry::parse(&entry.render()), Read::Entry(_)));
     assert_eq!(entry.understood(), Ok(None));
-    // A kind that is known, and is not as squad writes it.
+    // A known kind with malformed content.
     let mut entry = entries().into_iter().find(|entry| entry.kind == "decision.logged").expect("there is one");
     entry.payload.insert("id".to_owned(), "../../x".into());
     let reason = entry.understood().expect_err("no path is made of it");
@@ -153,7 +153,7 @@ fn entries_of_later_squads_are_kept_as_unknown() {
 }
 
 #[test]
-fn damage_is_said_and_never_panics() {
+fn damage_is_reported_and_never_panics() {
     for bytes in
         [&b""[..], b"---\n", b"---\n---\n", b"---\nsquad: x\n---\n", b"\xff\xfe", b"---\nsquad: 1\n---\n", b"x"]
     {
@@ -162,7 +162,7 @@ fn damage_is_said_and_never_panics() {
 }
 
 #[test]
-fn an_entry_says_that_something_was_taken_out() {
+fn an_entry_lists_its_redactions() {
     let secret = format!("ghp_{}", "a1B2".repeat(9));
     let what = What::ToolDenied { tool: "bash".to_owned(), detail: format!("curl -H {secret}"), reason: String::new() };
     let entry = Entry::new(EntryId::new("x"), at(), Actor::Agent, &what, &Redactor::default());
@@ -194,7 +194,7 @@ fn a_decision_file_reads_back() {
     assert_eq!(crate::parse::decision_file(&render_decision(&decision), source), Ok(decision));
 }
 
-/// Texts of any characters, and of those that mean something to YAML.
+/// Texts of any characters, and of those with a meaning in YAML.
 fn odd() -> impl proptest::strategy::Strategy<Value = String> {
     use proptest::prelude::*;
     let mark = prop::sample::select(vec![
@@ -259,7 +259,7 @@ proptest::proptest! {
         proptest::prop_assert_eq!(read, Ok(decision));
     }
 
-    /// Whatever characters they hold: quotes, line breaks, control characters, what YAML and front matter take for marks.
+    /// With any characters: quotes, line breaks, control characters, YAML and front matter markers.
     #[test]
     fn any_front_matter_reads_back(
         scope in proptest::collection::vec(odd(), 0..4),

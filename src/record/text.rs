@@ -24,7 +24,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_text_is_whole_up_to_its_limit_and_then_head_and_tail() {
+    fn a_text_above_the_limit_keeps_head_and_tail() {
         let whole = "x".repeat(WHOLE);
         assert_eq!(head_and_tail(&whole), whole);
         let long = format!("begin{}end", "é".repeat(WHOLE));
@@ -37,7 +37,7 @@ mod tests {
     }
 
     #[test]
-    fn of_a_result_the_end_is_kept() {
+    fn a_result_keeps_its_end() {
         assert_eq!(tail("short"), "short");
         let long = format!("{}end", "é".repeat(END));
         assert!(tail(&long).ends_with("end") && (END - 1..=END).contains(&tail(&long).len()));

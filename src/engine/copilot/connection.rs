@@ -362,7 +362,7 @@ mod tests {
     }
 
     #[tokio::test(start_paused = true)]
-    async fn a_lost_connection_fails_those_who_wait_and_those_who_come() {
+    async fn a_lost_connection_fails_pending_and_new_requests() {
         let (client, input, output) = raw();
         let (pending, ()) = tokio::join!(client.request("echo", &(), TIMEOUT), async { drop((input, output)) });
         assert_eq!(pending, Err(CallError::Closed("it closed its output".into())));
@@ -372,7 +372,7 @@ mod tests {
     }
 
     #[tokio::test(start_paused = true)]
-    async fn nonsense_between_messages_is_survived() {
+    async fn nonsense_between_messages_is_ignored() {
         let (client, mut input, mut output) = raw();
         for nonsense in ["nonsense", "{}", "[]", "null", r#"{"id":{},"result":1}"#, r#"{"id":99,"result":1}"#] {
             let frame = format!("Content-Length: {}\r\n\r\n{nonsense}", nonsense.len());

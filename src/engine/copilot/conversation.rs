@@ -515,7 +515,7 @@ mod tests {
     }
 
     #[test]
-    fn whatever_is_heard_in_a_turn_is_a_sign_of_life() {
+    fn every_event_in_a_turn_is_a_sign_of_life() {
         let kinds =
             ["assistant.reasoning_delta", "assistant.reasoning", "tool.execution_progress", "session.usage_info"];
         for kind in kinds {
@@ -527,7 +527,7 @@ mod tests {
     }
 
     #[test]
-    fn a_turn_is_doubted_once_and_only_while_it_lasts() {
+    fn a_turns_end_is_checked_once_while_it_runs() {
         for kind in ["assistant.idle", "session.error"] {
             let (mut conversation, _facts) = conversation(ToolChoice::All);
             conversation.handle_event(&event(kind, json!({})));
@@ -616,7 +616,7 @@ mod tests {
     }
 
     #[test]
-    fn a_session_that_was_shortened_says_by_how_much() {
+    fn a_shortened_session_reports_token_counts() {
         let events = vec![
             event("session.compaction_start", json!({})),
             event(
@@ -647,7 +647,7 @@ mod tests {
     }
 
     #[test]
-    fn what_a_call_is_given_goes_with_its_usage() {
+    fn usage_includes_the_context_size() {
         let (mut conversation, mut receiver) = conversation(ToolChoice::All);
         conversation.begin_turn();
         let info = json!({ "systemTokens": 5, "toolDefinitionsTokens": 6, "conversationTokens": 7, "tokenLimit": 100 });
@@ -667,7 +667,7 @@ mod tests {
     }
 
     #[test]
-    fn a_sub_agents_words_are_not_the_agents() {
+    fn a_sub_agents_messages_are_not_the_agents() {
         let mut message = event("assistant.message", json!({ "content": "from below" }));
         message.agent_id = Some("sub".into());
         let mut error = event("session.error", json!({ "message": "below" }));
@@ -712,7 +712,7 @@ mod tests {
     }
 
     #[test]
-    fn no_shape_of_data_is_too_odd() {
+    fn malformed_data_never_panics() {
         let kinds = [
             "assistant.message",
             "assistant.message_delta",
@@ -759,7 +759,7 @@ mod tests {
     }
 
     #[test]
-    fn subjects_are_what_people_look_for() {
+    fn subjects_prefer_commands_and_paths() {
         assert_eq!(subject(&json!({ "description": "d", "command": "ls" })), "ls");
         assert_eq!(subject(&json!({ "n": 7, "m": 8 })), "7");
         assert_eq!(subject(&json!({})), "");

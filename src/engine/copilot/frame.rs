@@ -115,14 +115,14 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn what_is_encoded_is_read() {
+    async fn encoded_frames_are_read_back() {
         let mut bytes = encode(&"äöü").expect("text is JSON");
         bytes.extend(b"content-type: x\r\ncontent-length: 2\r\n\r\n{}");
         assert_eq!(frames(&bytes).await, ["\"äöü\"", "{}"]);
     }
 
     #[tokio::test]
-    async fn garbage_is_named_and_never_believed() {
+    async fn garbage_is_quoted_in_the_error() {
         for (bytes, message) in [
             ("Welcome!\n", "it does not speak the protocol: it printed `Welcome!`"),
             ("Welcome", "it does not speak the protocol: it printed `Welcome`"),

@@ -233,7 +233,7 @@ mod tests {
     }
 
     #[test]
-    fn a_path_that_was_given_is_used_or_missed_by_name() {
+    fn a_configured_path_is_used_or_named_in_the_error() {
         let world = World::new();
         world.program("bin/copilot");
         let mut options = world.options(&[("COPILOT_CLI_PATH", "elsewhere/copilot"), ("PATH", "bin")]);

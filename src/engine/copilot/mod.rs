@@ -1,9 +1,9 @@
 //! The Copilot CLI in its server mode: JSON-RPC over its standard streams.
 //!
 //! ```text
-//! Copilot ── Server ─┬─ Process     the CLI, started again when it is lost
-//!                    ├─ Connection  frames, requests and their answers
-//!                    └─ Registry ── Conversation (one a session): what the CLI says, as facts
+//! Copilot ── Server ─┬─ Process     the CLI, restarted when it is lost
+//!                    ├─ Connection  frames, requests and answers
+//!                    └─ Registry ── Conversation (one per session): the CLI's messages as facts
 //! ```
 //!
 //! We have our own client because the official crate drops events beyond a bounded queue, does not reconnect, and takes

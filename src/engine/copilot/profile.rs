@@ -5,7 +5,7 @@
 //! the CLI's own          code changes, safety, environment, its tools
 //! custom instructions    the repository's AGENTS.md and its kin
 //! the custom agent       the charter                                           the same in every run
-//! last instructions      ours: what is chosen for the task
+//! last instructions      ours: the texts chosen for the task
 //! ```
 //!
 //! Text that changes least comes first, so that providers can cache it between calls and runs. We remove CLI text that
@@ -102,7 +102,7 @@ mod tests {
     }
 
     #[test]
-    fn what_never_changes_stands_first_and_the_tasks_own_last() {
+    fn stable_text_comes_first_and_task_text_last() {
         let told = message(ToolChoice::All, |_| ());
         assert_eq!(told["mode"], "customize");
         assert_eq!(told["sections"]["identity"], json!({ "action": "replace", "content": "# Team" }));
@@ -117,7 +117,7 @@ mod tests {
     }
 
     #[test]
-    fn who_only_decides_is_told_ours_alone() {
+    fn a_deciding_session_gets_only_our_text() {
         let content = "You are Ada.# Team# Decisions";
         assert_eq!(message(ToolChoice::Nothing, |_| ()), json!({ "mode": "replace", "content": content }));
     }

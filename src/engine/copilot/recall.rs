@@ -82,7 +82,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_was_asked_and_what_was_begun() {
+    fn recall_finds_prompts_and_unfinished_calls() {
         let call = |kind: &str, id: &str| json!({ "type": kind, "data": { "toolCallId": id, "toolName": "bash" } });
         let failed =
             |id: &str| json!({ "type": "tool.execution_complete", "data": { "toolCallId": id, "success": false } });

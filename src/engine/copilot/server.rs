@@ -333,7 +333,8 @@ impl Server {
             }
             let (ping_seconds, hang_seconds) = (timeouts.ping.as_secs_f64(), timeouts.hang.as_secs_f64());
             let warning = format!(
-                "the engine has not answered for {ping_seconds} s; after {hang_seconds} s in which it does nothing it is given up"
+                "the engine has not answered for {ping_seconds} s; after {hang_seconds} s in which it does nothing it is \
+                 given up"
             );
             self.registry.each(|session| session.warn(&warning));
             let mut before = before;

@@ -49,7 +49,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn keys_are_masked_wherever_they_stand() {
+    fn keys_are_masked_everywhere() {
         let message = serde_json::json!({"params": {"providers": [{"apiKey": "k", "baseUrl": "u", "bearer_token": "b"}],
             "headers": {"x": "y"}, "env": {"A": "b"}, "prompt": "a token", "tokens": 5, "apikey": null}});
         assert_eq!(

@@ -225,7 +225,7 @@ async fn an_engine_that_does_not_come_back_is_lost_for_good() {
 
 /// Messages and usage up to the stop are reported, whether or not the CLI ends the turn by itself.
 #[tokio::test]
-async fn a_stopped_turn_is_heard_out() {
+async fn a_stopped_turn_reports_everything_until_its_end() {
     let usage = event(SESSION, "assistant.usage", &json!({ "inputTokens": 70, "outputTokens": 7 }));
     let message = event(SESSION, "assistant.message", &json!({ "content": "Half of it is done." }));
     let idle = event(SESSION, "session.idle", &json!({ "aborted": true }));

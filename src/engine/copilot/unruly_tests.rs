@@ -47,7 +47,7 @@ async fn a_cli_that_is_too_old_is_refused_at_the_gate() {
 
 /// The endpoint is checked while the CLI starts, so a bad one is reported however slow the start is.
 #[tokio::test]
-async fn an_endpoint_that_cannot_be_is_named_at_once() {
+async fn a_bad_endpoint_is_reported_at_once() {
     let free = std::net::TcpListener::bind("127.0.0.1:0").expect("a port").local_addr().expect("an address").port();
     let refusing = format!("http://127.0.0.1:{free}/v1");
     for (base_url, reason, starts) in [
@@ -75,7 +75,7 @@ async fn an_endpoint_that_cannot_be_is_named_at_once() {
 }
 
 #[tokio::test]
-async fn an_exit_is_told_with_its_last_words() {
+async fn an_exit_is_reported_with_the_last_stderr_line() {
     let error = start("echo 'first' >&2; echo 'no such option: --server' >&2; exit 3").await.to_string();
     assert!(error.contains("exit status: 3"), "{error}");
     assert!(error.contains("no such option: --server"), "{error}");
@@ -100,7 +100,7 @@ async fn a_stopped_process_is_silence_too() {
 }
 
 #[tokio::test]
-async fn a_length_beyond_all_measure_is_not_believed() {
+async fn an_absurd_length_is_refused() {
     let error = start("printf 'Content-Length: 99999999999999\\r\\n\\r\\n'; cat >/dev/null").await.to_string();
     assert!(error.contains("99999999999999 bytes"), "{error}");
 }
@@ -153,7 +153,7 @@ async fn the_models_of_the_login_are_on_offer_but_those_its_policy_disables() {
 }
 
 #[tokio::test]
-async fn a_cli_that_does_not_say_what_it_offers_is_asked_for_anything() {
+async fn without_a_model_list_any_model_is_accepted() {
     for silent in [None, Some(r#"{"models":[]}"#), Some(r#"{"models":7}"#), Some("null")] {
         let offer = offer(silent).await;
         assert_eq!((offer.models.as_ref(), offer.spelling("any")), (None, Some("any")), "{silent:?}");
@@ -161,7 +161,7 @@ async fn a_cli_that_does_not_say_what_it_offers_is_asked_for_anything() {
 }
 
 #[tokio::test]
-async fn one_that_ignores_its_end_is_killed_with_its_children() {
+async fn a_cli_that_ignores_its_end_is_killed_with_its_children() {
     let folder = tempfile::tempdir().expect("a temporary folder");
     let pid = folder.path().join("pid");
     let script = format!("trap '' TERM; sleep 300 & echo $! > '{}'; {}; sleep 301", pid.display(), answer(1, "{}"));

@@ -618,7 +618,7 @@ mod tests {
     }
 
     #[test]
-    fn who_only_decides_has_no_tool_and_no_agent() {
+    fn a_deciding_session_has_no_tools_and_no_agent() {
         let mut opening = testing::opening("squad-coordinator", ToolChoice::Nothing);
         opening.tools.clear();
         let params = serde_json::to_value(OpenParams::new(&opening, None)).expect("JSON");

@@ -244,7 +244,7 @@ mod tests {
     }
 
     #[test]
-    fn a_verdict_says_whether_the_host_refuses_such_refs_or_this_push() {
+    fn a_push_status_tells_a_refused_ref_from_a_refused_push() {
         for (verdict, wanted) in [
             ("[rejected] (fetch first)", None),
             ("[rejected] (non-fast-forward)", None),
@@ -264,7 +264,7 @@ mod tests {
     }
 
     #[test]
-    fn the_words_of_the_remote_are_passed_on() {
+    fn the_remotes_message_is_reported() {
         let stderr = ["remote: ", "remote: error: hook declined to update refs/squad/log", "remote: no such refs here"];
         let stderr: Vec<String> = stderr.map(str::to_owned).to_vec();
         let PushResult::Refused { reason, .. } = interpret("[remote rejected] (hook declined)", &stderr) else {

@@ -1,5 +1,6 @@
-//! Everything that squad writes, beside a user's `git gc --prune=now` and `git repack -ad`, which remove what nothing
-//! led to when they began, however new. The time between pack and ref, a millisecond, is stretched to fifty.
+//! Everything squad writes, while the user runs `git gc --prune=now` and `git repack -ad`, which remove everything that
+//! was unreferenced when they started, however new. The time between pack and ref is stretched from one millisecond to
+//! fifty.
 //!
 //! `cargo test --lib beside_gc -- --ignored --nocapture` runs the long ones.
 
@@ -16,7 +17,7 @@ thread_local! {
     static WINDOW: Cell<Duration> = const { Cell::new(Duration::ZERO) };
 }
 
-/// Between the pack and the ref that leads to it.
+/// Called between writing a pack and moving its ref.
 pub(in crate::git) fn linger() {
     thread::sleep(WINDOW.get());
 }
@@ -28,21 +29,21 @@ fn with_window<T>(act: impl FnOnce() -> T) -> T {
     answer
 }
 
-/// Each path, and how to find out what it holds.
+/// The paths that writers wrote.
 #[derive(Default)]
 struct Written {
     entries: Vec<String>,
     landed: Vec<String>,
 }
 
-/// What writers and the user's git know of each other.
+/// State shared by the writers and the user's git.
 #[derive(Default)]
 struct Race {
     is_over: AtomicBool,
     appended: AtomicUsize,
 }
 
-/// Writers of every kind until it is over; returns what was acknowledged.
+/// Runs writers of every kind until the race is over; returns what was acknowledged.
 fn write_until(world: &World, race: &Race) -> Written {
     let goes_on = || !race.is_over.load(Ordering::Relaxed);
     thread::scope(|scope| {
@@ -68,7 +69,7 @@ fn write_until(world: &World, race: &Race) -> Written {
                 let mut paths = Vec::new();
                 while goes_on() {
                     let path = format!(".squad/decisions/{}.md", paths.len());
-                    // `git gc` does not wait for anybody's index.
+                    // `git gc` does not wait for an index.
                     if let Landing::Landed { .. } = land(&repository, &change(&[(&path, &path)])) {
                         paths.push(path);
                     }
@@ -107,7 +108,7 @@ fn assert_nothing_is_lost(world: &World, written: &Written) {
     };
     holds("refs/squad/log", &written.entries);
     holds("main", &written.landed);
-    // The user's gc goes on working.
+    // The user's gc still works.
     world.git(&["gc", "--prune=now", "-q"]);
     assert!(files_in(&world.packs(), "keep").is_empty());
 }
@@ -126,7 +127,7 @@ fn beside_gc(rounds: usize) {
     let written = thread::scope(|scope| {
         let writers = scope.spawn(|| write_until(&world, &race));
         let mut failed = Vec::new();
-        // On a slow machine there are more rounds, and never fewer entries than rounds asked for.
+        // A slow machine runs more rounds, and never has fewer entries than the requested rounds.
         while round < rounds || race.appended.load(Ordering::Relaxed) <= rounds && !writers.is_finished() {
             for command in [&["gc", "--prune=now", "-q"][..], &["repack", "-adq"]] {
                 let output = world.try_git(command);
@@ -153,14 +154,14 @@ fn beside_gc(rounds: usize) {
 }
 
 #[test]
-fn what_is_written_beside_gc_stays() {
+fn a_concurrent_gc_removes_nothing_of_ours() {
     beside_gc(8);
 }
 
-/// `SQUAD_TEST_ROUNDS` says how many, 500 unless told.
+/// The number of rounds: `SQUAD_TEST_ROUNDS`, by default 500.
 #[test]
 #[ignore = "takes minutes"]
-fn what_is_written_beside_hundreds_of_gcs_stays() {
+fn hundreds_of_concurrent_gcs_remove_nothing_of_ours() {
     beside_gc(std::env::var("SQUAD_TEST_ROUNDS").ok().and_then(|rounds| rounds.parse().ok()).unwrap_or(500));
 }
 
@@ -206,7 +207,7 @@ fn one_gc_of_a_large_repository_takes_no_decision() {
                 let path = format!(".squad/decisions/{number}.md");
                 landed(&repository, &change(&[(&path, &path)]));
                 written.landed.push(path);
-                // As an agent makes them.
+                // At the pace of an agent.
                 thread::sleep(Duration::from_millis(20));
             }
             gc.unwrap().join().unwrap()

@@ -1,4 +1,4 @@
-//! What an append does to the disk: written down step by step, and made to fail at every one of them.
+//! The disk steps of an append: recorded, and made to fail one by one.
 
 use std::{
     cell::{Cell, RefCell},
@@ -13,14 +13,14 @@ thread_local! {
     static ORDER: Cell<Option<bool>> = const { Cell::new(None) };
 }
 
-/// The steps of this thread since somebody began to look.
+/// The steps of this thread since recording started.
 #[derive(Default)]
 struct Watch {
     steps: Vec<Step>,
     fault: Option<Fault>,
 }
 
-/// The step with this number fails: it is not done, or done halfway, or done and reported as failed.
+/// Makes the step with this number fail: it is not done, half done, or done but reported as failed.
 #[derive(Clone, Copy)]
 struct Fault {
     at: usize,
@@ -59,7 +59,7 @@ pub(in crate::git) fn watched<T>(step: Step, act: impl FnOnce() -> io::Result<T>
     }
 }
 
-/// What a test says of the file system, whatever it is.
+/// The file system behaviour that a test pretends, if any.
 pub(in crate::git) fn pretended_order() -> Option<bool> {
     ORDER.get()
 }
@@ -71,7 +71,7 @@ pub(super) fn with_order<T>(keeps_order: bool, act: impl FnOnce() -> T) -> T {
     answer
 }
 
-/// The steps that something takes.
+/// Records the steps of an action.
 pub(super) fn recorded<T>(act: impl FnOnce() -> T) -> (T, Vec<Step>) {
     WATCH.set(Some(Watch::default()));
     let answer = act();
@@ -86,12 +86,12 @@ fn with_fault<T>(fault: Fault, act: impl FnOnce() -> T) -> (T, bool) {
     (answer, watch.steps.len() > fault.at)
 }
 
-/// Does something that a kill ends at this step.
+/// Runs an action that is killed at this step.
 pub(super) fn dying<T>(at: usize, act: impl FnOnce() -> T) -> T {
     with_fault(Fault { at, manner: Manner::Dead }, act).0
 }
 
-/// The next writer needs no help, and finds everything that was acknowledged.
+/// Asserts that the next writer can continue, and that everything acknowledged is there.
 pub(super) fn assert_goes_on(world: &World, acknowledged: &[&str], what: &dyn std::fmt::Display) {
     let sound = world.try_git(&["fsck", "--full", "--strict"]);
     assert!(sound.status.success(), "{what}: {}", String::from_utf8_lossy(&sound.stderr));
@@ -114,14 +114,14 @@ pub(super) fn assert_goes_on(world: &World, acknowledged: &[&str], what: &dyn st
 #[test]
 fn a_fault_at_any_step_loses_nothing_and_stops_nobody() {
     const PATHS: [&str; 2] = ["log/2026/03/04/a.md", "log/2026/03/05/b.md"];
-    const MAX_WAITING: &str = "log/2026/03/05/waiting.md";
-    // The first entry of a ledger and a later one, with somebody else's that waits; where folders need no flush, and
-    // where they do.
+    const WAITING: &str = "log/2026/03/05/waiting.md";
+    // The first entry of a ledger, and a later one together with another writer's queued entry; with and without folder
+    // flushes.
     for (held, keeps_order) in [(0, true), (1, true), (1, false)] {
         let template = World::new();
         PATHS[..held].iter().for_each(|path| template.append(path, "text"));
         if held > 0 {
-            queue::leave_waiting(&template, MAX_WAITING);
+            queue::leave_waiting(&template, WAITING);
         }
         let append =
             |world: &World| world.repository().ledger().append(&[entry(PATHS[held], "text")], "entry", &ada(), noon());
@@ -138,14 +138,14 @@ fn a_fault_at_any_step_loses_nothing_and_stops_nobody() {
                 acknowledged.extend(said.is_ok().then_some(PATHS[held]));
                 let is_told = queue::kinds(&world) == ["done"];
                 assert!(held > 0 || !is_told, "{what}");
-                acknowledged.extend(is_told.then_some(MAX_WAITING));
+                acknowledged.extend(is_told.then_some(WAITING));
                 assert_goes_on(&world, &acknowledged, &what);
             }
         }
     }
 }
 
-/// What git writes for us is not watched; the pack that it comes into is, and the ref.
+/// Steps of git itself are not recorded, but those of the resulting pack and ref are.
 #[test]
 fn a_fault_at_any_step_of_a_rescue_or_a_landing_leaves_a_sound_repository() {
     let rescue = |world: &World| {

@@ -1,4 +1,4 @@
-//! Landing changes of files that are on the branch already.
+//! Landing changes to files that are already on the branch.
 
 use super::*;
 use crate::git::Edit;
@@ -7,7 +7,7 @@ fn edit(path: &str, old: &str, new: Option<&str>) -> Edit {
     Edit { path: path.into(), old: old.into(), new: new.map(Into::into) }
 }
 
-/// A world with a file to change, one to remove that is alone in its folder, and work in progress beside them.
+/// A world with a file to change, a file to remove that is alone in its folder, and work in progress next to them.
 fn world(init: &[&str]) -> World {
     let world = World::with(init);
     world.write("list.md", "one\ntwo\n");
@@ -34,7 +34,7 @@ fn picture(world: &World) -> [String; 3] {
 const IN_PROGRESS: &str = "MM other.txt\n?? new.txt\n";
 
 #[test]
-fn files_change_and_go_with_those_that_come() {
+fn files_are_changed_and_removed_with_new_ones() {
     for format in known_formats(&["--object-format=sha1", "--object-format=sha256", "--ref-format=reftable"]) {
         let world = world(&[format]);
         let commit = landed(&world.repository(), &split());
@@ -51,7 +51,7 @@ fn files_change_and_go_with_those_that_come() {
 }
 
 #[test]
-fn what_the_user_changed_is_in_the_way() {
+fn the_users_changes_block_a_landing() {
     let world = world(&[]);
     let refuses = |why: &str| {
         let before = picture(&world);
@@ -92,7 +92,7 @@ fn what_a_sparse_checkout_hides_stays_hidden() {
     assert_eq!(world.git(&["status", "--porcelain"]), IN_PROGRESS);
 }
 
-/// A `git` that does something else first when it is called with these words.
+/// A `git` that first runs `deed` when it is called with these words.
 #[cfg(unix)]
 fn wrapped(world: &mut World, words: &str, deed: &str) {
     let wrapper = world.folder.path().join("git-wrapper");
@@ -122,7 +122,7 @@ fn a_branch_that_cannot_move_leaves_everything_as_it_was() {
 fn what_the_user_writes_meanwhile_stays() {
     let mut world = world(&[]);
     wrapped(&mut world, "--get commit.gpgSign", "  echo three >> list.md");
-    // git is asked this while the files are looked at.
+    // This git call runs while the files are checked.
     let reason = refused(&world.repository(), &split());
     assert!(["list.md is being changed", "list.md has changes that are not committed"].contains(&&*reason), "{reason}");
     assert_eq!(world.read("list.md").lines().next_back(), Some("three"));

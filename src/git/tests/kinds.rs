@@ -1,9 +1,9 @@
-//! Every kind of repository that people have: each keeps a ledger, or says why not.
+//! Every kind of repository that people have: each supports a ledger, or reports why not.
 
 use super::*;
 use crate::git::Error;
 
-/// Appends, reads back, and finds nothing disturbed.
+/// Appends, reads back, and checks that nothing else changed.
 fn assert_keeps_a_ledger(world: &World, repository: &Repository, what: &str) {
     let status = || world.git_in(repository.work_dir().unwrap(), &["status", "--porcelain"]);
     let before = status();
@@ -98,7 +98,7 @@ fn linked_work_trees_of_every_storage_share_one() {
 }
 
 #[test]
-fn the_folder_of_git_may_be_elsewhere_or_read_only() {
+fn the_git_directory_may_be_elsewhere_or_read_only() {
     let world = World::empty();
     world.git_in(world.folder.path(), &["init", "-q", "--separate-git-dir", "elsewhere", "repo"]);
     assert_keeps_a_ledger(&world, &world.repository(), "separate");
@@ -108,7 +108,7 @@ fn the_folder_of_git_may_be_elsewhere_or_read_only() {
     let append = |path| repository.ledger().append(&[entry(path, "x")], "entry", &ada(), noon());
     append("log/2026/03/04/a.md").unwrap();
     world.unpack();
-    // Root may write anywhere, so stand a file where the packs are to go.
+    // Root may write anywhere, so put a file where the pack folder should be.
     fs::remove_dir(world.packs()).unwrap();
     fs::write(world.packs(), "").unwrap();
     let answer = append("log/2026/03/04/b.md");

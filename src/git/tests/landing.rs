@@ -30,11 +30,11 @@ fn one_commit_holds_the_files_and_nothing_else() {
     world.assert_sound();
 }
 
-/// A `git switch` that has looked at HEAD before the branch moves, and changes index and HEAD after that, takes what is
-/// staged along to the other branch.
+/// A `git switch` that reads HEAD before the branch moves, and changes index and HEAD afterwards, carries staged files
+/// over to the other branch.
 #[cfg(unix)]
 #[test]
-fn a_switch_in_the_middle_takes_nothing_of_ours_along() {
+fn a_concurrent_switch_carries_nothing_of_ours_over() {
     let world = World::new();
     world.git(&["branch", "other"]);
     world.write("staged.txt", "staged\n");
@@ -56,10 +56,10 @@ fn a_switch_in_the_middle_takes_nothing_of_ours_along() {
     assert_eq!(world.read(DECISION), "decided\n");
 }
 
-/// As by a `git stash` that resets the work tree before the index has our change.
+/// For example by a `git stash` that resets the work tree before the index has our change.
 #[cfg(unix)]
 #[test]
-fn what_a_reset_in_the_middle_brings_back_goes_again() {
+fn files_restored_by_a_concurrent_reset_are_removed_again() {
     let world = World::new();
     for path in [".squad/old.md", ".squad/edited.md"] {
         world.write(path, "old\n");
@@ -117,7 +117,7 @@ fn work_in_progress_of_every_kind_stays_as_it_is() {
 }
 
 #[test]
-fn landing_again_changes_nothing_and_repairs_what_is_missing() {
+fn landing_again_only_restores_missing_files() {
     let world = World::new();
     let change = change(&[(DECISION, "decided\n")]);
     let repository = world.repository();
@@ -130,7 +130,7 @@ fn landing_again_changes_nothing_and_repairs_what_is_missing() {
     fs::remove_file(world.root().join(DECISION)).unwrap();
     assert_eq!(landed(&repository, &change), commit);
     assert_eq!(status(&world), "");
-    // What the user made of it since then is the user's.
+    // The user's later changes to it stay.
     world.write(DECISION, "edited\n");
     world.git(&["add", "."]);
     world.write(DECISION, "edited again\n");
@@ -139,7 +139,7 @@ fn landing_again_changes_nothing_and_repairs_what_is_missing() {
     assert_eq!((status(&world), world.read(DECISION)), (before, "edited again\n".to_owned()));
 }
 
-/// The states that a kill leaves behind, in their order.
+/// The states that a kill can leave, in order.
 #[test]
 fn a_landing_that_was_cut_short_is_finished_by_the_next() {
     for steps in 0..3 {
@@ -158,7 +158,7 @@ fn a_landing_that_was_cut_short_is_finished_by_the_next() {
 }
 
 #[test]
-fn places_and_moments_that_do_not_fit_are_refused() {
+fn landing_refuses_wrong_branches_and_states() {
     let world = World::new();
     let decide = change(&[(DECISION, "decided\n")]);
     let repository = world.repository();
@@ -184,7 +184,7 @@ fn places_and_moments_that_do_not_fit_are_refused() {
 }
 
 #[test]
-fn something_else_in_the_place_is_never_overwritten() {
+fn other_content_is_never_overwritten() {
     let world = World::new();
     let repository = world.repository();
     let decide = change(&[(".squad/a.md", "a\n"), (DECISION, "decided\n")]);
@@ -367,14 +367,14 @@ fn commits_are_signed_as_configured_or_not_made() {
     assert_eq!(status(&world), "");
 }
 
-/// A branch that moves between our look and our step: by a "git" that commits before it moves the ref.
+/// A branch that moves between our check and our update, by a "git" that commits before it moves the ref.
 #[cfg(unix)]
 #[test]
 fn a_branch_that_moves_meanwhile_is_built_upon() {
     let mut world = World::new();
     let wrapper = world.folder.path().join("git-wrapper");
     let script = "#!/bin/sh\ncase \"$*\" in *' update-ref -m '*)\n  if mkdir \"$HOME/once\" 2>/dev/null; then\n    \
-                  git commit -q --allow-empty -m temporary_path\n  fi;;\nesac\nexec git \"$@\"\n";
+                  git commit -q --allow-empty -m beside\n  fi;;\nesac\nexec git \"$@\"\n";
     fs::write(&wrapper, script).unwrap();
     fs::set_permissions(&wrapper, std::os::unix::fs::PermissionsExt::from_mode(0o755)).unwrap();
     world.environment.git = wrapper;

@@ -40,7 +40,7 @@ fn entries_come_back_as_they_were_written() {
 }
 
 #[test]
-fn the_same_entry_twice_is_one_and_another_text_is_refused() {
+fn appending_twice_is_idempotent_and_other_text_is_refused() {
     let world = World::new();
     world.append("log/2026/03/04/a.md", "one");
     let tip = world.git(&["rev-parse", "refs/squad/log"]);
@@ -52,7 +52,7 @@ fn the_same_entry_twice_is_one_and_another_text_is_refused() {
         assert!(matches!(answer, Err(Error::Taken { .. })), "{path}: {answer:?}");
     }
     assert_eq!(world.git(&["rev-parse", "refs/squad/log"]), tip);
-    // The day's folder as a name beside itself: a folder and a file sort differently.
+    // A file next to the day's folder: folders and files sort differently.
     world.append("log/2026/03/04.md", "beside");
     world.append("log/2026/03/04-1/x.md", "beside");
     assert_eq!(world.entries().len(), 3);
@@ -131,7 +131,7 @@ fn a_packed_ledger_is_found_and_goes_on() {
 }
 
 #[test]
-fn the_lock_of_a_dead_writer_goes_and_that_of_another_stays() {
+fn only_the_lock_of_a_dead_writer_is_removed() {
     let world = World::new();
     world.append("log/2026/03/04/a.md", "x");
     let lock = world.root().join(".git/refs/squad/log.lock");
@@ -141,7 +141,7 @@ fn the_lock_of_a_dead_writer_goes_and_that_of_another_stays() {
     world.append("log/2026/03/04/b.md", "y");
     assert!(!lock.exists());
 
-    // After a power cut the intent may be gone; the link to our draft still tells.
+    // After a power cut the intent may be gone, but the link to our draft still identifies the lock.
     let draft = world.root().join(".git/squad/ledger.ref");
     fs::write(&draft, &id).unwrap();
     fs::hard_link(&draft, &lock).unwrap();
@@ -164,7 +164,7 @@ fn the_lock_of_a_dead_writer_goes_and_that_of_another_stays() {
 }
 
 #[test]
-fn what_cannot_be_read_is_reported_and_the_rest_is_there() {
+fn unreadable_objects_are_reported_and_the_rest_is_read() {
     let paths = ["log/2026/03/04/a.md", "log/2026/05/b.md", "memory/c.md"];
     let cases: [(&str, &str, &[&str]); 6] = [
         ("refs/squad/log:log/2026/03/04/a.md", "log/2026/03/04/a.md", &["log/2026/05/b.md", "memory/c.md"]),
@@ -187,7 +187,7 @@ fn what_cannot_be_read_is_reported_and_the_rest_is_there() {
         let damage = repository.damage().all();
         assert_eq!((damage.len(), &*damage[0].path, damage[0].object.as_ref()), (1, place, Some(&id)), "{lost}");
 
-        // What comes now has its place, and what was there is not forgotten.
+        // New entries can be appended, and the unreadable folder is still kept.
         let appended = repository.ledger().append(&[entry("log/2026/03/04/d.md", "d")], "e", &ada(), noon());
         if lost == "refs/squad/log" {
             assert!(matches!(appended, Err(Error::Object { .. })), "{appended:?}");
@@ -204,7 +204,7 @@ fn what_cannot_be_read_is_reported_and_the_rest_is_there() {
 }
 
 #[test]
-fn a_tree_that_unfolds_without_end_costs_what_it_stores() {
+fn an_exponential_tree_costs_no_more_than_it_stores() {
     let world = World::new();
     world.append("log/2026/03/04/a.md", "a");
     let mut bomb = world.git_with(&["hash-object", "-w", "--stdin"], "boom");
@@ -227,7 +227,7 @@ fn a_tree_that_unfolds_without_end_costs_what_it_stores() {
     let damage = repository.damage().all();
     assert!((1_000..10_000).contains(&damage.len()), "{}", damage.len());
     assert!(damage.iter().all(|damage| damage.path.starts_with("decisions/f") && damage.reason.contains("too many")));
-    // Nor does writing, or comparing, look into every corner of it.
+    // Writing and comparing do not read every folder either.
     world.append("decisions/f00/f00/f00/b.md", "b");
     let now = repository.ledger().snapshot().unwrap().unwrap();
     let added = now.added_since(&snapshot, "decisions").unwrap();
@@ -242,7 +242,7 @@ fn a_ref_that_holds_no_object_is_an_error_and_never_empty() {
         fs::write(world.root().join(".git/refs/squad/log"), content).unwrap();
         assert!(matches!(world.repository().ledger().snapshot(), Err(Error::Damaged { .. })), "{content:?}");
     }
-    // The ref names a blob: nothing is read, and nothing is added to it either.
+    // The ref names a blob: the ledger cannot be read or appended to.
     let blob = world.git(&["rev-parse", "HEAD:README.md"]);
     fs::write(world.root().join(".git/refs/squad/log"), &blob).unwrap();
     let repository = world.repository();
@@ -254,10 +254,10 @@ fn a_ref_that_holds_no_object_is_an_error_and_never_empty() {
 
 #[cfg(unix)]
 #[test]
-fn a_folder_that_refuses_is_named() {
+fn an_unwritable_folder_is_named_in_the_error() {
     let world = World::new();
     world.append("log/2026/03/04/a.md", "x");
-    // Root ignores permissions, so stand a file where a folder is needed.
+    // Root ignores permissions, so put a file where a folder is needed.
     let place = world.root().join(".git/squad");
     fs::remove_dir_all(&place).unwrap();
     fs::write(&place, "").unwrap();
@@ -273,7 +273,7 @@ fn entries_of_every_size_come_back() {
     let world = World::new();
     let sizes = [0, 1, 3, 4_060, 4_070, 4_074, 4_075, 4_076, 4_077, 4_085, 4_096, 65_535, 65_536, 300_000];
     for (number, size) in sizes.into_iter().enumerate() {
-        // Nothing that compresses well.
+        // Content that does not compress well.
         let text: String =
             (0..size as u32).map(|at| char::from(b' ' + (at.wrapping_mul(2_654_435_761) >> 25) as u8 % 95)).collect();
         let path = format!("log/2026/03/04/{number}.md");
@@ -286,7 +286,7 @@ fn entries_of_every_size_come_back() {
 }
 
 #[test]
-fn what_is_remembered_of_an_append_does_not_hide_that_of_another() {
+fn cached_objects_do_not_hide_another_writers_append() {
     let world = World::new();
     let (mine, other) = (world.repository(), world.repository());
     let append = |repository: &Repository, name: &str| {
@@ -302,7 +302,7 @@ fn what_is_remembered_of_an_append_does_not_hide_that_of_another() {
     world.assert_sound();
 }
 
-/// What gc does to objects, without a pause: into a pack, out of their files, and back.
+/// Does what gc does to objects, in a loop: packs them, removes the loose files, and unpacks them.
 #[test]
 fn an_object_is_found_while_it_moves() {
     let world = World::new();
@@ -321,7 +321,7 @@ fn an_object_is_found_while_it_moves() {
     world.git(&["gc", "-q"]);
     let mut packs: Vec<PathBuf> =
         names(&objects.join("pack")).into_iter().map(|file| Path::new("pack").join(file)).collect();
-    // The index last: with it the pack is there.
+    // The index last, since it makes the pack visible.
     packs.sort_by_key(|file| file.extension().is_some_and(|extension| extension == "idx"));
     for file in &packs {
         fs::copy(objects.join(file), aside.join(file)).unwrap();

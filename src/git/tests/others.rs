@@ -1,18 +1,18 @@
-//! Somebody else moves the ledger's ref at the worst moment: between our look at it and our own move.
+//! Another process moves the ledger's ref at the worst moment: between our read and our own move.
 
 use std::thread;
 use std::time::Duration;
 
 use super::*;
 
-/// Takes git's own lock of the ledger's ref, as `git fetch` and `git update-ref` do.
+/// Takes git's own lock on the ledger's ref, like `git fetch` and `git update-ref`.
 fn lock(world: &World) -> PathBuf {
     let lock = world.root().join(".git/refs/squad/log.lock");
     fs::File::create_new(&lock).unwrap();
     lock
 }
 
-/// A commit on the ledger with one more file, that no ref leads to yet.
+/// A commit on top of the ledger with one more file, not referenced yet.
 fn commit_beside(world: &World, path: &str) -> String {
     let index = world.folder.path().join("other-index");
     let git = |arguments: &[&str]| {
@@ -27,7 +27,7 @@ fn commit_beside(world: &World, path: &str) -> String {
     git(&["commit-tree", &tree, "-p", "refs/squad/log", "-m", "another's"])
 }
 
-/// Waits until the writer has read the ref and says what it is about to do.
+/// Waits until the writer has read the ref and declared its update.
 fn until_it_is_announced(world: &World) {
     let intent = world.root().join(".git/squad/ledger.lock");
     for _ in 0..6_000 {
@@ -48,7 +48,7 @@ fn a_ref_that_moves_before_we_hold_its_lock_is_read_again() {
     thread::scope(|scope| {
         let writer = scope.spawn(|| world.append("log/2026/03/04/ours.md", "ours"));
         until_it_is_announced(&world);
-        // git's way: the new value into the lock, and the lock in the ref's place.
+        // Like git: write the new value into the lock, then rename the lock over the ref.
         fs::write(&lock, format!("{theirs}\n")).unwrap();
         fs::rename(&lock, world.root().join(".git/refs/squad/log")).unwrap();
         writer.join().unwrap();
@@ -59,7 +59,7 @@ fn a_ref_that_moves_before_we_hold_its_lock_is_read_again() {
     world.assert_sound();
 }
 
-/// Who removes it altogether has done that; what we append then begins anew, and says so by having no parent.
+/// If the ref is deleted, that stands; our next append starts over, with a commit without a parent.
 #[test]
 fn a_ref_that_is_deleted_meanwhile_is_read_again() {
     let world = World::new();
@@ -76,7 +76,7 @@ fn a_ref_that_is_deleted_meanwhile_is_read_again() {
     world.assert_sound();
 }
 
-/// A lock that nobody of ours made is waited for, whoever's it is: with an id, with none, with a draft of ours beside it.
+/// A lock that squad did not make is waited for: with an id, without one, or with a draft of ours next to it.
 #[test]
 fn a_lock_of_somebody_else_is_never_removed() {
     for (content, with_draft) in [("", false), ("", true), ("0000000000000000000000000000000000000001\n", true)] {
@@ -102,7 +102,7 @@ fn a_lock_of_somebody_else_is_never_removed() {
     }
 }
 
-/// What a dead writer declared is cleared away once, and not taken for the intent of those after it.
+/// A dead writer's declaration is cleared once, and not taken for that of later writers.
 #[test]
 fn an_intent_ends_with_its_append() {
     let world = World::new();
@@ -111,7 +111,7 @@ fn an_intent_ends_with_its_append() {
     assert_eq!(intent, "", "nothing is left to be done");
 }
 
-/// What came to the remote since we last looked is never overwritten.
+/// A push never overwrites what the remote received since our last fetch.
 #[test]
 fn a_push_overwrites_nothing() {
     let world = World::new();
@@ -126,15 +126,15 @@ fn a_push_overwrites_nothing() {
     assert_eq!(world.git_in(&hub, &["rev-parse", "refs/squad/log"]).trim(), theirs, "{pushed:?}");
 }
 
-/// A waiting append whose bytes are not those it was left with is none.
+/// A queued append whose bytes do not match its name is ignored.
 #[test]
-fn a_torn_append_is_not_made_for_whoever_left_it() {
+fn a_torn_queue_entry_is_ignored() {
     let world = World::new();
     queue::leave_waiting(&world, "log/2026/03/04/waiting.md");
     let folder = world.root().join(".git/squad/queue");
     for file in fs::read_dir(&folder).unwrap().map(|entry| entry.unwrap().path()) {
         let mut bytes = fs::read(&file).unwrap();
-        // Still readable, with other text.
+        // Still readable, but with different text.
         let last = bytes.len() - 1;
         bytes[last] ^= 1;
         fs::write(&file, bytes).unwrap();

@@ -1,4 +1,4 @@
-//! What squad writes is packs: kept until a ref leads to them, folded as they come, and only ours.
+//! squad writes packs: kept until a ref references them, folded over time, and only our own are touched.
 
 use std::collections::BTreeSet;
 
@@ -38,8 +38,8 @@ fn assert_holds(world: &World, count: usize) {
     world.assert_sound();
 }
 
-/// Nobody of ours is at work, so nothing is left of those who were. Another test that starts a program may hold a lock
-/// of this one for an instant.
+/// Asserts that no squad writer left anything behind. Another test that is starting a program may briefly hold one of
+/// our locks.
 pub(super) fn assert_tidy(world: &World, what: &dyn std::fmt::Display) {
     let left = || {
         let files = ["keep", "unfinished"].into_iter().flat_map(|kind| files_in(&world.packs(), kind));
@@ -56,7 +56,7 @@ pub(super) fn assert_tidy(world: &World, what: &dyn std::fmt::Display) {
     panic!("{what}: {:?}", left());
 }
 
-/// In every kind of repository, beside what else lies there.
+/// In every kind of repository, next to other packs.
 #[test]
 fn there_are_twelve_packs_of_ours_at_most() {
     let kinds =
@@ -73,7 +73,7 @@ fn there_are_twelve_packs_of_ours_at_most() {
             append(&world, number);
             most = most.max(own(&world).len());
             folds += usize::from(!own(&world).is_superset(&before));
-            // Opened before packs came and went.
+            // Opened before packs were added and removed.
             assert_eq!(early.find(&path_of(0)).unwrap().unwrap(), b"entry 0", "{kind}");
         }
         assert!(most <= 12, "{kind}: {most}");
@@ -83,15 +83,15 @@ fn there_are_twelve_packs_of_ours_at_most() {
         #[cfg(unix)]
         for file in ["pack", "idx"].into_iter().flat_map(|extension| files_in(&world.packs(), extension)) {
             let mode = std::os::unix::fs::PermissionsExt::mode(&fs::metadata(file).unwrap().permissions()) & 0o777;
-            let extracted = if kind == "--shared=group" { 0o440 } else { 0o400 };
-            assert!(mode & extracted == extracted && mode & 0o333 == 0, "{kind}: {mode:o}");
+            let expected = if kind == "--shared=group" { 0o440 } else { 0o400 };
+            assert!(mode & expected == expected && mode & 0o333 == 0, "{kind}: {mode:o}");
         }
     }
 }
 
-/// One fold later, and not before: somebody may be reading it.
+/// One fold later, not before: another process may be reading it.
 #[test]
-fn what_was_folded_goes_with_the_next_fold() {
+fn folded_packs_are_removed_by_the_next_fold() {
     let world = World::new();
     let mut ages: Vec<BTreeSet<String>> = vec![BTreeSet::new()];
     for number in 0..40 {
@@ -109,10 +109,10 @@ fn what_was_folded_goes_with_the_next_fold() {
     assert_holds(&world, 40);
 }
 
-/// It has listed them, and dies where it does not find one of them at its end.
+/// gc has listed the packs, and dies if one is missing at its end.
 #[cfg(unix)]
 #[test]
-fn while_git_gc_is_at_work_no_pack_goes() {
+fn no_pack_is_removed_while_gc_runs() {
     let world = World::new();
     let lock = world.root().join(".git/gc.pid");
     fs::write(&lock, format!("{} somewhere", std::process::id())).unwrap();
@@ -125,7 +125,7 @@ fn while_git_gc_is_at_work_no_pack_goes() {
         all = now;
     }
     assert!((5..20).contains(&folds), "what is needless is not folded again: {folds}");
-    // Of a gc that was killed the lock stays.
+    // A killed gc leaves its lock.
     let mut dead = Command::new("true").spawn().unwrap();
     dead.wait().unwrap();
     fs::write(&lock, format!("{} somewhere", dead.id())).unwrap();
@@ -147,7 +147,7 @@ fn what_a_multi_pack_index_names_stays() {
     }
     world.git(&["multi-pack-index", "verify"]);
     assert_holds(&world, 60);
-    // Nobody knows what it names.
+    // It cannot be read, so its packs are unknown.
     fs::remove_file(world.packs().join("multi-pack-index")).unwrap();
     fs::write(world.packs().join("multi-pack-index"), "rubbish").unwrap();
     let before = own(&world);
@@ -158,7 +158,7 @@ fn what_a_multi_pack_index_names_stays() {
 }
 
 #[test]
-fn the_keep_of_a_dead_writer_goes_and_any_other_stays() {
+fn only_the_keep_file_of_a_dead_writer_is_removed() {
     let world = World::new();
     world.git(&["repack", "-adq"]);
     let foreign = files_in(&world.packs(), "pack").remove(0).with_extension("keep");
@@ -179,9 +179,9 @@ fn the_keep_of_a_dead_writer_goes_and_any_other_stays() {
     let mut permissions = fs::metadata(&cut_short).unwrap().permissions();
     permissions.set_readonly(true);
     fs::set_permissions(&cut_short, permissions).unwrap();
-    // What died before its index had a name.
+    // A pack whose writer died before its index had its final name.
     let name = stem(&packs[0]);
-    // Another name than that pack's, whatever digit it ends with.
+    // A name that differs from that pack's in the last digit.
     let digit = if name.ends_with('f') { 'e' } else { 'f' };
     let half = world.packs().join(format!("{}{digit}", &name[..name.len() - 1]));
     for kind in ["pack", "idx.unfinished", "keep"] {
@@ -196,7 +196,7 @@ fn the_keep_of_a_dead_writer_goes_and_any_other_stays() {
 }
 
 #[test]
-fn a_pack_on_its_way_stays_until_its_writer_lets_it_go() {
+fn a_pack_is_kept_until_its_writer_releases_it() {
     let world = World::new();
     let repository = world.repository();
     let mut objects = NewObjects::new(repository.hash());
@@ -212,15 +212,15 @@ fn a_pack_on_its_way_stays_until_its_writer_lets_it_go() {
     assert_tidy(&world, &"let go");
     world.git(&["gc", "-q", "--prune=now"]);
     assert!(!world.try_git(&["cat-file", "-e", &id]).status.success(), "nothing leads to it");
-    // Nothing will ever lead to it.
+    // Nothing will ever reference it.
     repository.packs().add(&objects).unwrap().discard();
     assert!(!world.try_git(&["cat-file", "-e", &id]).status.success());
     assert_eq!((own(&world).len(), kept(&world).len()), (0, 0));
     assert_holds(&world, 30);
 }
 
-/// `.keep`, `.pack`, index, ref, and the `.keep` goes. Nothing has a name that `git prune` removes, and below `refs`
-/// there is nothing but refs and git's own locks: anything else ends a `git gc`.
+/// The order is `.keep`, `.pack`, index, ref, then the `.keep` is removed. No file has a name that `git prune` removes,
+/// and below `refs` there are only refs and git's own locks: anything else makes `git gc` fail.
 #[test]
 fn an_append_goes_in_this_order() {
     for keeps_order in [true, false] {
@@ -259,7 +259,7 @@ fn an_append_goes_in_this_order() {
     }
 }
 
-/// What is there already may be going at this moment: a gc that has begun knows nothing of what leads to it since.
+/// Existing objects may just be removed: a running gc does not see references made since it started.
 #[test]
 fn a_pack_holds_everything_that_is_new_in_it() {
     let world = World::new();
@@ -280,7 +280,7 @@ fn a_pack_holds_everything_that_is_new_in_it() {
         listed.lines().filter_map(|line| line.split(' ').next()).map(str::to_owned).collect();
     assert!(new.len() > 5 && packed.is_superset(&new), "{new:?} {packed:?}");
 
-    // Likewise the trees of a rescue, which git made before for somebody else.
+    // Likewise for the trees of a rescue that git had written before for somebody else.
     world.write("folder/deep/new.txt", "new\n");
     world.git(&["add", "."]);
     world.git(&["write-tree"]);
@@ -326,7 +326,7 @@ fn signed_or_not_a_landing_leaves_nothing_loose() {
     world.assert_sound();
 }
 
-/// Two megabytes of texts that hardly differ: git makes little of them, beside us, and the next writer takes it.
+/// Two megabytes of similar texts: git folds them into a small pack in the background, and the next writer adopts it.
 #[test]
 fn a_large_fold_is_made_by_git() {
     let world = World::new();
@@ -357,7 +357,7 @@ fn a_large_fold_is_made_by_git() {
     world.assert_sound();
 }
 
-/// gix makes room for 32 more packs than there were when it was opened.
+/// gix reserves slots for 32 packs more than existed when it was opened.
 #[test]
 fn an_object_in_a_later_pack_is_found() {
     let world = World::new();

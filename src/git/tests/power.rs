@@ -1,8 +1,8 @@
-//! Power cuts: the recorded steps of appends, cut at every point, with what was not flushed gone or there by chance.
+//! Power cuts: the recorded steps of appends are cut at every point, and unflushed changes randomly survive or not.
 //!
-//! Two file systems are played. One keeps the order of its changes (ext4, XFS): what is durable of names is the
-//! beginning of all that was done, at least up to the last change of whatever was flushed. The other promises only
-//! what a flush of the very file or folder says: each folder is at some point of its own history.
+//! Two file systems are simulated. One keeps the order of changes (ext4, XFS): the durable name changes are a prefix of
+//! all changes, at least up to the last flushed one. The other only guarantees what was flushed itself: each folder is
+//! at some point of its own history.
 
 use std::{
     collections::{BTreeMap, BTreeSet},
@@ -13,18 +13,18 @@ use super::disk::{assert_goes_on, recorded, with_order};
 use super::*;
 use crate::git::disk::Step;
 
-/// How often chance decides at each cut. `SQUAD_TEST_ROUNDS=100` tries more.
+/// How many random outcomes to try at each cut. `SQUAD_TEST_ROUNDS=100` tries more.
 fn rounds() -> usize {
     std::env::var("SQUAD_TEST_ROUNDS").ok().and_then(|rounds| rounds.parse().ok()).unwrap_or(3)
 }
 
-/// What happened before the lights went out.
+/// The steps before the power cut.
 struct History<'a> {
     steps: &'a [Step],
     keeps_order: bool,
 }
 
-/// What is on disk after a cut: which changes of names, and which contents.
+/// The state of the disk after a cut: the durable name changes and contents.
 #[derive(Clone, Default, Eq, Ord, PartialEq, PartialOrd)]
 struct Remains {
     names: Vec<usize>,
@@ -50,7 +50,7 @@ impl History<'_> {
         }
     }
 
-    /// The last step before `end` that changed what a flush of `path` is about: a file by the name that it has then.
+    /// The last step before `end` that changed what a flush of `path` covers; a file by its name at that time.
     fn last_change(&self, path: &Path, end: usize) -> Option<usize> {
         self.steps[..end].iter().rposition(|step| match step {
             Step::Create(made) | Step::Write(made, _) => made == path,
@@ -58,7 +58,7 @@ impl History<'_> {
         })
     }
 
-    /// For each folder (for all at once where the order is kept), how many steps are surely durable at a cut.
+    /// How many steps are guaranteed to be durable at a cut, for each folder, or for all at once if the order is kept.
     fn durable(&self, cut: usize, folder: &Path) -> usize {
         let flushed = |at: usize| match &self.steps[at] {
             Step::Flush(path) if self.keeps_order => self.last_change(path, at).map(|last| last + 1),
@@ -72,8 +72,8 @@ impl History<'_> {
         (0..cut).filter_map(flushed).max().unwrap_or(0)
     }
 
-    /// Whether the bytes that step `at` wrote are on disk at a cut. Bytes that reached the disk stay once its cache is
-    /// flushed, which every flush does, and every writing of the journal, which holds the steps before `journal`.
+    /// Whether the bytes written by step `at` are on disk at a cut. Bytes sent to the disk are durable once its cache
+    /// is flushed: by any flush, or by writing the journal, which contains the steps before `journal`.
     fn is_written(&self, at: usize, cut: usize, journal: usize) -> bool {
         let Step::Write(path, _) = &self.steps[at] else { return false };
         let is_reached = |step: &Step| matches!(step, Step::Reach(name) if name == path);
@@ -84,7 +84,7 @@ impl History<'_> {
             || self.steps[at..cut].iter().any(|step| matches!(step, Step::Flush(name) if name == path))
     }
 
-    /// What may be left at a cut, `chance` deciding what nothing was promised of.
+    /// A possible state after a cut; `chance` decides everything that is not guaranteed.
     fn remains(&self, cut: usize, mut chance: impl FnMut(usize) -> usize) -> Remains {
         let mut end = |folder: &Path| {
             let least = self.durable(cut, folder);
@@ -108,9 +108,9 @@ impl History<'_> {
         remains
     }
 
-    /// Makes it so in a copy of the repository as it was before the first step.
+    /// Applies the state to a copy of the repository from before the first step.
     fn leave(&self, remains: &Remains, from: &Path, to: &Path) {
-        // Where the file that was last made under a name is; without its name where that is not durable.
+        // Where the last file created under a name is now; under another name if the rename is not durable.
         let mut made: BTreeMap<&Path, bool> = BTreeMap::new();
         let mut written: BTreeMap<&Path, &[u8]> = BTreeMap::new();
         let place = |path: &Path| to.join(path.strip_prefix(from).unwrap());
@@ -134,7 +134,7 @@ impl History<'_> {
                     }
                 }
                 Step::MakeFolder(path) if is_there => drop(fs::create_dir(place(path))),
-                // The folder itself may not be there.
+                // The folder itself may be missing.
                 Step::Rename(old, new) if is_there => drop(fs::rename(place(old), place(new))),
                 Step::Remove(path) if is_there => drop(fs::remove_file(place(path))),
                 Step::Link(old, new) if is_there => match made.get(&**old) {
@@ -144,7 +144,7 @@ impl History<'_> {
                 _ => {}
             }
         }
-        // As they were made.
+        // `.keep` files are created read-only.
         for keep in files_in(&to.join(".git/objects/pack"), "keep") {
             let mut permissions = fs::metadata(&keep).unwrap().permissions();
             permissions.set_readonly(true);
@@ -153,7 +153,7 @@ impl History<'_> {
     }
 }
 
-/// A few appends, with what was acknowledged when. `held` were made before; the last one waits for another writer.
+/// Makes appends and records when each was acknowledged. The last one waits for another writer.
 fn appends(world: &World, paths: &[&'static str]) -> (Vec<Step>, Vec<(usize, &'static str)>) {
     let repository = world.repository();
     let mut steps = Vec::new();
@@ -171,7 +171,7 @@ fn appends(world: &World, paths: &[&'static str]) -> (Vec<Step>, Vec<(usize, &'s
     (steps, acknowledged)
 }
 
-/// The content of every file of a folder.
+/// The contents of all files in a folder.
 fn listing(folder: &Path) -> BTreeMap<PathBuf, Vec<u8>> {
     let mut files = BTreeMap::new();
     for entry in fs::read_dir(folder).unwrap().map(Result::unwrap) {
@@ -187,19 +187,19 @@ fn listing(folder: &Path) -> BTreeMap<PathBuf, Vec<u8>> {
     files
 }
 
-/// `held` appends were made before, so that a fold comes with the next one.
+/// Makes `held` appends first, so that the next one can trigger a fold.
 fn cut_everywhere(keeps_order: bool, held: usize, paths: &[&'static str]) {
     with_order(keeps_order, || {
         let before = World::new();
         (0..held).for_each(|number| before.append(&format!("log/2026/03/01/{number}.md"), "text"));
-        // Where the lock comes from is not what is tried here.
+        // Creating the lock file is not part of this test.
         fs::create_dir_all(before.root().join(".git/squad")).unwrap();
         fs::write(before.root().join(".git/squad/ledger.lock"), "").unwrap();
         let world = before.copied();
         let (steps, acknowledged) = appends(&world, paths);
         let history = History { steps: &steps, keeps_order };
 
-        // Played to the end, the steps make what the appends made: none of them is missing.
+        // Replaying all steps gives the same files as the appends, so no step is missing.
         let whole = Remains {
             names: (0..steps.len()).collect(),
             contents: (0..steps.len()).map(|at| (at, Content::Whole)).collect(),
@@ -240,7 +240,7 @@ fn cut_everywhere(keeps_order: bool, held: usize, paths: &[&'static str]) {
     });
 }
 
-/// The first of all, one more on the day, one in a new folder.
+/// The first append ever, one more on the same day, and one in a new folder.
 const FIRST: [&str; 3] = ["log/2026/03/04/a.md", "log/2026/03/04/b.md", "decisions/2026/03/05/c.md"];
 
 #[test]
@@ -253,7 +253,7 @@ fn a_power_cut_at_any_step_loses_nothing_where_order_is_not_kept() {
     cut_everywhere(false, 0, &FIRST);
 }
 
-/// The tenth append folds, and removes what the fifth has folded.
+/// The tenth append folds, and removes the packs that the fifth folded.
 #[test]
 fn a_power_cut_in_a_fold_loses_nothing() {
     for keeps_order in [true, false] {

@@ -1,4 +1,4 @@
-//! Many writers, and writers that die.
+//! Concurrent writers, and writers that die.
 
 use std::{
     collections::BTreeSet,
@@ -14,7 +14,7 @@ use super::*;
 const ROOT: &str = "SQUAD_TEST_ROOT";
 const NAME: &str = "SQUAD_TEST_NAME";
 
-/// Not a test by itself: the process that the others start and kill. Says each path after it is acknowledged.
+/// Not a test by itself: the process that other tests start and kill. Prints each path once it is acknowledged.
 #[test]
 fn child_appends_until_it_dies() {
     let (Some(root), Some(name)) = (std::env::var_os(ROOT), std::env::var_os(NAME)) else { return };
@@ -27,7 +27,7 @@ fn child_appends_until_it_dies() {
     }
 }
 
-/// This program again, to run one of its tests.
+/// Runs one of this program's tests in a new process.
 fn this_program(world: &World, test: &str) -> Command {
     let (_, module) = module_path!().split_once("::").unwrap();
     let mut command = Command::new(std::env::current_exe().unwrap());
@@ -45,7 +45,7 @@ fn child(world: &World, name: &str) -> Child {
     this_program(world, "child_appends_until_it_dies").env(ROOT, world.root()).env(NAME, name).spawn().unwrap()
 }
 
-/// What a child says on its way. A line that death cut short is no acknowledgement.
+/// A child's output. A truncated line is no acknowledgement.
 fn acknowledgements(child: &mut Child) -> impl Iterator<Item = String> + use<> {
     let lines = BufReader::new(child.stdout.take().unwrap()).lines();
     let lines = lines.map_while(Result::ok).filter(|line| line.ends_with(".md"));
@@ -64,7 +64,7 @@ fn nothing_acknowledged_is_lost_when_writers_are_killed() {
         let mut children = [child(&world, &format!("a{round}")), child(&world, &format!("b{round}"))];
         let mut said = children.each_mut().map(acknowledgements);
         expected.extend(said[0].by_ref().take(1 + usize::try_from(round % 3).unwrap()));
-        // Somewhere inside the append that follows.
+        // At some point in the next append.
         thread::sleep(Duration::from_micros(round * 7_919 % 4_000));
         for child in &mut children {
             child.kill().unwrap();
@@ -130,7 +130,7 @@ fn a_landing_that_is_killed_loses_nothing_and_is_finished_by_the_next() {
 }
 
 #[test]
-fn writers_and_git_beside_them_lose_nothing() {
+fn concurrent_writers_and_git_lose_nothing() {
     const WRITERS: usize = 8;
     const EACH: usize = 25;
     let world = World::new();
@@ -169,12 +169,12 @@ fn writers_and_git_beside_them_lose_nothing() {
 
 #[cfg(unix)]
 #[test]
-fn a_program_that_waits_for_somebody_is_stopped() {
+fn a_program_that_waits_for_input_is_killed() {
     let world = World::empty();
     let [script, program] = ["script", "sleeper"].map(|name| world.folder.path().join(name));
-    // The child of the child holds the pipes open too.
+    // The grandchild holds the pipes open too.
     fs::write(&script, "#!/bin/sh\nsleep 600 &\nwait\n").unwrap();
-    // Copied by another process: a file that we had open to write could be "busy", where a thread beside us forks.
+    // Copied by another process: a file that we had open for writing could be "busy" if another thread forks.
     assert!(Command::new("install").args(["-m", "755"]).args([&script, &program]).status().unwrap().success());
     let environment = Environment { git: program, ..world.environment.clone() };
     let call = crate::git::program::Call::new(&environment, world.folder.path(), &["commit-tree"]);
@@ -192,7 +192,7 @@ fn git_may_tidy_up_in_the_background() {
     assert_eq!(world.entries().len(), 2);
 }
 
-/// 32 processes over 3 work trees, and a user at work beside them with `git commit`, `git switch` and `git gc`.
+/// 32 processes in 3 work trees, while a user runs `git commit`, `git switch` and `git gc`.
 #[test]
 fn many_processes_over_work_trees_disturb_nobody() {
     const WRITERS: usize = 32;
@@ -211,8 +211,8 @@ fn many_processes_over_work_trees_disturb_nobody() {
         .collect();
     let is_over = AtomicBool::new(false);
     let expected: Vec<Vec<String>> = thread::scope(|scope| {
-        // The writers go on for as long as somebody listens: however quick they are, all of the user's work happens
-        // beside them.
+        // The writers run as long as somebody reads their output, so all of the user's work happens meanwhile, however
+        // fast they are.
         let readers: Vec<_> = children
             .iter_mut()
             .map(|child| {

@@ -1,4 +1,4 @@
-//! Writers that wait while another one writes, and are served together.
+//! Writers that wait for another one, and share one commit.
 
 use std::{
     thread,
@@ -17,7 +17,7 @@ fn queue(world: &World) -> Queue {
     Queue::new(folder(world), repository.hash(), repository.sharing())
 }
 
-/// The kinds of the files that are there.
+/// The extensions of the queue's files.
 pub(super) fn kinds(world: &World) -> Vec<String> {
     let Ok(entries) = fs::read_dir(folder(world)) else { return Vec::new() };
     let mut kinds: Vec<_> =
@@ -26,13 +26,13 @@ pub(super) fn kinds(world: &World) -> Vec<String> {
     kinds
 }
 
-/// As a writer leaves it that dies while it waits.
+/// Leaves a queue entry, like a writer that dies while it waits.
 pub(super) fn leave_waiting(world: &World, path: &str) {
     fs::create_dir_all(folder(world)).unwrap();
     std::mem::forget(queue(world).enqueue(&[entry(path, "text")]).unwrap());
 }
 
-/// Does what is to find the ledger locked, until it waits.
+/// Runs `act` with the ledger locked, until it is waiting in the queue.
 pub(super) fn after_waiting<T>(world: &World, act: impl FnOnce() -> T) -> T {
     let lock = world.repository().ledger().lock().unwrap();
     thread::scope(|scope| {
@@ -50,7 +50,7 @@ fn commits(world: &World) -> String {
     world.git(&["rev-list", "--count", "refs/squad/log"]).trim().to_owned()
 }
 
-/// Appends side by side, all of which find the ledger locked, and what they are told.
+/// The results of concurrent appends that all find the ledger locked.
 fn append_together(world: &World, paths: &[String], text: &str) -> Vec<Result<(), Error>> {
     let repository = world.repository();
     let ledger = repository.ledger();
@@ -68,7 +68,7 @@ fn append_together(world: &World, paths: &[String], text: &str) -> Vec<Result<()
 }
 
 #[test]
-fn all_who_wait_become_one_commit() {
+fn waiting_appends_share_one_commit() {
     let world = World::new();
     let paths: Vec<_> = (0..12).map(|number| format!("log/2026/03/04/{number:02}.md")).collect();
     for answer in append_together(&world, &paths, "text") {
@@ -82,7 +82,7 @@ fn all_who_wait_become_one_commit() {
 }
 
 #[test]
-fn what_cannot_be_added_is_the_matter_of_its_own_writer() {
+fn a_conflicting_append_fails_only_its_own_writer() {
     let world = World::new();
     world.append("log/2026/03/04/b.md", "another text");
     let paths = ["a", "b", "c"].map(|name| format!("log/2026/03/04/{name}.md"));
@@ -96,13 +96,13 @@ fn what_cannot_be_added_is_the_matter_of_its_own_writer() {
 }
 
 #[test]
-fn what_the_dead_left_is_taken_along_and_rubbish_is_not() {
+fn entries_of_dead_writers_are_appended_and_garbage_is_not() {
     let world = World::new();
     leave_waiting(&world, "log/2026/03/04/dead.md");
     let whole = fs::read_dir(folder(&world)).unwrap().next().unwrap().unwrap().path();
     let (id, _) = whole.file_name().unwrap().to_str().unwrap().split_once('-').unwrap();
     let bytes = fs::read(&whole).unwrap();
-    // Torn, empty, under another name, a folder, and of a path that leads elsewhere.
+    // Torn, empty, with a wrong name, a folder, and with a bad path.
     let torn = folder(&world).join(format!("{id}-torn.wait"));
     fs::write(&torn, &bytes[..bytes.len() / 2]).unwrap();
     fs::write(folder(&world).join(format!("{id}-empty.wait")), b"").unwrap();
@@ -125,7 +125,7 @@ fn what_the_dead_left_is_taken_along_and_rubbish_is_not() {
 }
 
 #[test]
-fn a_queue_that_cannot_be_used_or_goes_away_stops_nobody() {
+fn a_broken_or_deleted_queue_blocks_nobody() {
     let world = World::new();
     world.append("log/2026/03/04/a.md", "text");
     fs::write(folder(&world), "").unwrap();

@@ -2,7 +2,7 @@ use super::*;
 use crate::git::{Error, repository::Head};
 
 #[test]
-fn discovery_finds_the_work_tree_from_below() {
+fn discovery_starts_in_a_subfolder() {
     let world = World::new();
     world.write("a/b/c.txt", "x");
     let repository = world.at("a/b");
@@ -12,7 +12,7 @@ fn discovery_finds_the_work_tree_from_below() {
 }
 
 #[test]
-fn what_is_not_a_repository_says_why() {
+fn a_folder_that_is_no_repository_says_why() {
     let world = World::empty();
     fs::create_dir(world.root()).unwrap();
     let discover = |world: &World| Repository::discover(&world.root(), &world.environment).unwrap_err();
@@ -36,7 +36,7 @@ fn what_is_not_a_repository_says_why() {
 
 #[cfg(unix)]
 #[test]
-fn a_repository_of_somebody_else_needs_a_word_of_trust() {
+fn a_repository_of_another_user_needs_safe_directory() {
     let world = World::new();
     if std::os::unix::fs::chown(world.root().join(".git"), Some(65_000), None).is_err() {
         return; // only root can give files away
@@ -76,7 +76,7 @@ fn head_is_a_branch_with_or_without_commits_or_detached() {
 }
 
 #[test]
-fn a_branch_may_be_another_name_of_a_branch() {
+fn a_branch_may_be_a_symbolic_ref() {
     let world = World::new();
     world.git(&["symbolic-ref", "refs/heads/alias", "refs/heads/main"]);
     world.git(&["symbolic-ref", "HEAD", "refs/heads/alias"]);
@@ -151,7 +151,7 @@ fn files_are_read_from_a_commit() {
 }
 
 #[test]
-fn variables_of_a_hook_do_not_lead_astray() {
+fn hook_variables_are_ignored() {
     let mut world = World::new();
     let other = World::new();
     for name in ["GIT_DIR", "GIT_WORK_TREE", "GIT_INDEX_FILE", "GIT_OBJECT_DIRECTORY", "GIT_PREFIX"] {

@@ -1,4 +1,4 @@
-//! Rescues of every kind of work tree, read back to the byte.
+//! Rescues of every kind of work tree, compared byte for byte.
 
 use super::*;
 use crate::git::{FileStatus, Rescue, TargetState};
@@ -11,7 +11,7 @@ fn save(repository: &Repository) -> Rescue {
     repository.rescues().unwrap().into_iter().find(|rescue| rescue.id == saved.id).unwrap()
 }
 
-/// Everything that was not committed, written into a new folder: its path and its bytes, or those of the index.
+/// Restores all uncommitted files into a new folder; returns paths and bytes, from the work tree or the index.
 fn read_back(repository: &Repository, rescue: &Rescue, staged: bool) -> BTreeMap<String, Vec<u8>> {
     let folder = TempDir::new().unwrap();
     let files: Vec<_> = repository.rescued(rescue).unwrap().into_iter().filter(|file| file.is_uncommitted()).collect();
@@ -119,7 +119,7 @@ fn sparse_and_split_indexes_stay_and_submodules_are_left_alone() {
     world.assert_sound();
 }
 
-/// What git converts on its way is kept as it lies there where it was changed, and as git makes it where it was not.
+/// Files that git converts: changed ones are stored as in the work tree, unchanged ones as git checks them out.
 #[test]
 fn line_ends_and_filters_are_as_they_were() {
     let world = World::new();
@@ -154,7 +154,7 @@ fn every_state_is_told() {
     let rescue = save(&world.repository());
     let states: BTreeMap<String, FileStatus> =
         world.repository().rescued(&rescue).unwrap().into_iter().map(|file| (file.path, file.state)).collect();
-    let extracted = [
+    let expected = [
         ("README.md", FileStatus::Unchanged),
         ("cached", FileStatus::Untracked),
         ("changed", FileStatus::Changed),
@@ -162,23 +162,23 @@ fn every_state_is_told() {
         ("removed", FileStatus::Removed),
         ("untracked", FileStatus::Untracked),
     ];
-    assert_eq!(states, extracted.map(|(path, state)| (path.to_owned(), state)).into_iter().collect());
-    // And git itself can bring it all back.
+    assert_eq!(states, expected.map(|(path, state)| (path.to_owned(), state)).into_iter().collect());
+    // git itself can also restore everything.
     world.git(&["reset", "-q", "--hard"]);
     world.git(&["clean", "-qfd"]);
     world.git(&["stash", "apply", "-q", &rescue.commit()]);
     assert_eq!((world.read("changed"), world.read("untracked")), ("after\n".to_owned(), "x\n".to_owned()));
 }
 
-/// In the instant in which the index is written a file of the same size can change unseen. git looks again at files that
-/// are as young as the index; our copy of it must not look younger.
+/// A file can change without a change of size or time while the index is written. git rereads files that are as new as
+/// the index, so our copy of the index must not look newer.
 #[test]
 fn a_change_in_the_same_instant_is_seen() {
     let world = World::new();
     world.write("a.txt", "before\n");
     world.git(&["add", "."]);
     world.write("a.txt", "edited\n");
-    // git tells times apart by the second.
+    // git compares times in seconds.
     std::thread::sleep(std::time::Duration::from_millis(1_100));
     let rescue = save(&world.repository());
     assert_eq!(read_back(&world.repository(), &rescue, false)["a.txt"], b"edited\n");

@@ -1,4 +1,4 @@
-//! Commands that die at each of their steps, and what the next command makes of it.
+//! Commands that are killed at each of their steps, and how the next command recovers.
 
 use std::io::{self, Write};
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -22,7 +22,7 @@ impl Write for Said {
     }
 }
 
-/// Runs squad in this thread, where its steps are watched: its exit code, and what it said.
+/// Runs squad in this thread, where its steps are recorded; returns exit code and output.
 fn squad(world: &World, arguments: &[&str]) -> (u8, String) {
     static IDS: AtomicU64 = AtomicU64::new(1);
     let text = |text: &OsString| text.to_str().unwrap().to_owned();
@@ -64,7 +64,7 @@ fn succeed(world: &World, arguments: &[&str]) -> String {
 struct Story {
     arguments: &'static [&'static str],
     make: fn() -> World,
-    /// A file that it writes.
+    /// A file that the command writes.
     file: &'static str,
     commits: usize,
 }
@@ -75,7 +75,7 @@ const ROUTING: &str = "| Work Type | Route To |\n|---|---|\n| API | Ada |\n| Tes
 const DECISIONS: &str = "# Decisions\n\n### 2026-01-02: Tar the hull\n\nBlack.\n\n### 2026-01-03: Ropes\n\nLater.\n";
 const HISTORY: &str = "# Ada\n\n## Learnings\n\n- One.\n";
 
-/// Work of every kind that is going on, and that nobody else has to touch.
+/// The user's work in progress of every kind, which must not change.
 fn work(world: &World) {
     for name in ["staged.txt", "edited.txt", "stashed.txt"] {
         world.write(name, "before\n");
@@ -139,7 +139,7 @@ fn rescued() -> World {
     world
 }
 
-/// A team at the old place, with a file that git does not know of.
+/// A team in the old folder, with an untracked file.
 fn old_place() -> World {
     let world = World::new();
     world.write(".ai-team/team.md", TEAM);
@@ -162,7 +162,7 @@ const STORIES: [Story; 7] = [
     Story { arguments: &["rescue", "restore", "RESCUE"], make: rescued, file: "again.txt", commits: 0 },
 ];
 
-/// What a command leaves, apart from times.
+/// The repository's state after a command, without times.
 fn outcome(world: &World) -> Vec<String> {
     vec![
         world.git(&["status", "--porcelain"]),
@@ -174,7 +174,7 @@ fn outcome(world: &World) -> Vec<String> {
     ]
 }
 
-/// Whatever became of it, nothing of ours is left over and nothing of the user's has changed.
+/// Asserts that no temporary file of ours is left, and that the repository is sound.
 fn assert_tidy(world: &World, what: &str) {
     let mut folders = vec![world.root()];
     while let Some(folder) = folders.pop() {
@@ -195,7 +195,7 @@ fn assert_tidy(world: &World, what: &str) {
     assert!(sound.status.success(), "{what}: {}", String::from_utf8_lossy(&sound.stderr));
 }
 
-/// The steps at which a command can die with something begun: those that change something, from the intent on.
+/// The steps at which a kill can leave something unfinished: those that change something, after the intent.
 fn deaths(steps: &[Step]) -> Vec<usize> {
     let is_intent = |step: &Step| matches!(step, Step::Rename(_, to) if to.ends_with("squad/intent"));
     let first = steps.iter().position(is_intent).unwrap();
@@ -215,14 +215,14 @@ impl Story {
     }
 }
 
-/// Plays a story to its death at each step; at every third, unless `SQUAD_TEST_ROUNDS` is set.
+/// Runs a story and kills it at each step; at every third, unless `SQUAD_TEST_ROUNDS` is set.
 fn stop_everywhere(story: &Story, mut then: impl FnMut(&World, usize, &str, &[&str], &[String])) {
     let template = (story.make)();
     let rescues = template.git(&["for-each-ref", "--format=%(refname:lstrip=3)", "refs/squad/rescue"]);
     let arguments = story.arguments(rescues.trim());
     let whole = template.copied();
     let (said, steps) = recorded(|| succeed(&whole, &arguments));
-    let extracted = outcome(&whole);
+    let expected = outcome(&whole);
     let deaths = deaths(&steps);
     assert!(deaths.len() > 5, "{said}");
     let each = if std::env::var_os("SQUAD_TEST_ROUNDS").is_some() { 1 } else { 3 };
@@ -230,7 +230,7 @@ fn stop_everywhere(story: &Story, mut then: impl FnMut(&World, usize, &str, &[&s
         let world = template.copied();
         dying(at, || squad(&world, &arguments));
         let what = format!("{arguments:?} at {at} of {}: {:?}", steps.len(), steps.get(at));
-        then(&world, round, &what, &arguments, &extracted);
+        then(&world, round, &what, &arguments, &expected);
         assert_tidy(&world, &what);
     }
 }
@@ -238,22 +238,22 @@ fn stop_everywhere(story: &Story, mut then: impl FnMut(&World, usize, &str, &[&s
 #[test]
 fn a_command_that_dies_at_any_step_is_finished_by_the_next() {
     for story in &STORIES {
-        stop_everywhere(story, |world, _, what, arguments, extracted| {
+        stop_everywhere(story, |world, _, what, arguments, expected| {
             let is_begun = world.root().join(".git/squad/intent").exists();
             let (_, named) = squad(world, &["status"]);
             assert_eq!(named.contains("was interrupted"), is_begun, "{what}: {named}");
             let is_named = named.contains(&format!("warning: `squad {}", story.arguments[0]));
             assert_eq!(is_named, is_begun, "{what}: {named}");
-            // Another command that writes to the branch, if there is a team for it.
+            // Another command that writes to the branch, if there is a team.
             let (_, said) = squad(world, &["decisions", "land"]);
             assert!(!is_begun || said.contains("Finished `squad "), "{what}: {said}");
             succeed(world, arguments);
-            assert_eq!(outcome(world), extracted, "{what}");
+            assert_eq!(outcome(world), expected, "{what}");
         });
     }
 }
 
-/// Of a file that is named, nothing is left once that has been finished; to name it again is no mistake.
+/// Once the import is finished, the named file is gone; naming it again is not an error.
 #[test]
 fn an_import_of_one_file_that_dies_is_finished_by_the_same_command() {
     const NOTE: &str = ".squad/decisions/inbox/note.md";
@@ -265,19 +265,19 @@ fn an_import_of_one_file_that_dies_is_finished_by_the_same_command() {
         world
     };
     let story = Story { arguments: &["decisions", "import", NOTE], make, file: NOTE, commits: 1 };
-    stop_everywhere(&story, |world, _, what, arguments, extracted| {
+    stop_everywhere(&story, |world, _, what, arguments, expected| {
         if world.root().join(".git/squad/intent").exists() {
             succeed(world, arguments);
-            assert_eq!(outcome(world), extracted, "{what}");
+            assert_eq!(outcome(world), expected, "{what}");
         }
     });
 }
 
-/// What the user does between the kill and the next command.
+/// Something the user does between the kill and the next command.
 struct Deed {
     name: &'static str,
     act: fn(&World, &str),
-    /// What has to be the same before and after.
+    /// Reads what must stay the same.
     keeps: fn(&World, &str) -> String,
 }
 
@@ -303,7 +303,7 @@ const DEEDS: [Deed; 7] = [
             world.git(&["add", "-A", "."]);
             world.git(&["commit", "-qm", "mine"]);
         },
-        // What the next command adds to what is committed is its job.
+        // The next command may add to the committed file.
         keeps: |world, file| world.read(file).lines().next().unwrap().to_owned(),
     },
     Deed {
@@ -328,12 +328,12 @@ fn what_the_user_does_before_the_next_command_stays() {
     for story in &STORIES {
         stop_everywhere(story, |world, round, what, arguments, _| {
             let deed = &DEEDS[round % DEEDS.len()];
-            // A decision's file is called as nobody knows beforehand.
+            // The name of a decision's file is not known beforehand.
             let files = world.git(&["ls-files", "--cached", "--others", story.file]);
             let file = files.lines().find(|_| story.file.ends_with("/2026")).unwrap_or(story.file);
             let what = format!("{} {file}: {what}", deed.name);
             let before = world.git(&["rev-list", "--count", "HEAD"]).trim().parse::<usize>().unwrap();
-            // A lock that a death between two steps has left: the next command removes it, the user's git could not.
+            // A lock left by the kill: the next command removes it, but it would block the user's git.
             if file.ends_with("/2026") || world.root().join(".git/index.lock").exists() {
                 succeed(world, arguments);
                 return;
@@ -341,16 +341,16 @@ fn what_the_user_does_before_the_next_command_stays() {
             (deed.act)(world, file);
             let theirs = world.git(&["rev-list", "--count", "HEAD"]).trim().parse::<usize>().unwrap() - before;
             let kept = (deed.keeps)(world, file);
-            // To restore once more is to overwrite once more.
+            // Restoring again would overwrite again.
             let next = if arguments[0] == "rescue" { &["decisions", "land"] } else { arguments };
             let (_, said) = squad(world, next);
             assert_eq!((deed.keeps)(world, file), kept, "{what}: {said}");
             let count = world.git(&["rev-list", "--count", "HEAD"]).trim().parse::<usize>().unwrap();
             assert!(count <= before + theirs + story.commits, "{what}: {said}");
-            // Where only a person can go on, it is said, and the branch is taken up again.
+            // After a switch, only the user can continue, but nothing of ours is left in the work tree.
             if deed.name == "switches" || deed.name == "detaches" {
                 let left = world.git(&["status", "--porcelain", "--untracked-files=all", ".squad"]);
-                // The user's own, untracked as it was.
+                // The user's own file, which is still untracked.
                 let left = left.replace("?? .squad/agents/ada/draft.md\n", "");
                 assert!(left.is_empty() || story.commits == 0 || story.arguments[0] == "init", "{what}: {left}{said}");
             }

@@ -1,8 +1,8 @@
-//! Two ledgers become one.
+//! Merging ledgers.
 
 use super::*;
 
-/// Two clones that know each other's ledger and have not united them.
+/// Two clones that have fetched each other's ledger but not merged it.
 fn strangers(init: &[&str], ours: &[(&str, &str)], theirs: &[(&str, &str)]) -> [World; 2] {
     let worlds = [World::with(init), World::with(init)];
     for (world, files) in worlds.iter().zip([ours, theirs]) {
@@ -42,7 +42,7 @@ fn both_sides_make_the_same_commit() {
     }
 }
 
-/// A commit of the union that had the time of whoever makes it would be another one on either side.
+/// If the merge commit had the local time, it would differ between the clones.
 #[test]
 fn clocks_that_differ_make_no_difference() {
     for (ours, theirs) in
@@ -58,8 +58,8 @@ fn clocks_that_differ_make_no_difference() {
         let tips = worlds.each_ref().map(merge_fetched);
         assert_eq!(tips[0], tips[1], "{ours} {theirs}");
         let later: Timestamp = ours.max(theirs).parse().unwrap();
-        let extracted = format!("{0} {0}\n", later.as_second());
-        assert_eq!(worlds[0].git(&["log", "-1", "--format=%ct %at", "refs/squad/log"]), extracted);
+        let expected = format!("{0} {0}\n", later.as_second());
+        assert_eq!(worlds[0].git(&["log", "-1", "--format=%ct %at", "refs/squad/log"]), expected);
     }
 }
 
@@ -78,7 +78,7 @@ fn what_was_removed_on_top_of_ours_stays_here() {
     assert_eq!(worlds[0].entries(), ["log/2026/03/04/a.md", "log/2026/03/04/b.md"]);
 }
 
-/// One remote's refs together have what counts.
+/// An entry counts as synced if any ref of the remote has it.
 #[test]
 fn an_entry_that_any_ref_of_the_remote_has_is_synced() {
     let worlds = [World::new(), World::new()];
@@ -96,7 +96,7 @@ fn an_entry_that_any_ref_of_the_remote_has_is_synced() {
         assert_eq!(repository.unsynced(&["log".into()]).unwrap(), Some(unsynced), "{copy}");
         let difference = repository.remote("origin").difference().unwrap();
         assert_eq!((difference.to_send, difference.to_receive), (unsynced, 0), "{copy}");
-        // On the other side, what two of them have is taken once.
+        // On the other side, an entry in two refs is counted once.
         worlds[1].git(&["fetch", "-q", &other.root().display().to_string(), &refspec]);
         worlds[1].git(&["update-ref", &format!("{remote}/clones/y{name}"), &format!("{remote}/{copy}")]);
         let difference = worlds[1].repository().remote("origin").difference().unwrap();
@@ -105,7 +105,7 @@ fn an_entry_that_any_ref_of_the_remote_has_is_synced() {
 }
 
 #[test]
-fn what_has_one_name_and_two_contents_is_kept_twice() {
+fn two_contents_of_one_name_are_both_kept() {
     let worlds = strangers(
         &[],
         &[("log/2026/03/04/a.md", "ours"), ("log/x", "file"), ("log/same.md", "same")],
@@ -125,13 +125,13 @@ fn what_has_one_name_and_two_contents_is_kept_twice() {
     assert_eq!(texts, [&b"file"[..], b"folder", b"ours", b"same", b"theirs"]);
     assert_eq!(snapshot.find("log/x/below.md").unwrap().unwrap(), b"folder");
     worlds.iter().for_each(World::assert_sound);
-    // And that, united once more with one of the two, stays as it is.
+    // Merging one of the two again changes nothing.
     worlds[0].git(&["update-ref", "refs/squad/remotes/origin/log", "refs/squad/log~1"]);
     assert_eq!(merge_fetched(&worlds[0]), tips[0]);
 }
 
 #[test]
-fn an_empty_side_takes_the_other_and_one_ahead_stays() {
+fn an_empty_ledger_fast_forwards_and_one_ahead_stays() {
     let worlds = [World::new(), World::new()];
     let origin = worlds[0].repository();
     let origin = origin.remote("origin");

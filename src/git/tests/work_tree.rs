@@ -1,4 +1,4 @@
-//! Snapshots of the work tree against what the real git makes of the same files.
+//! Compares work tree snapshots with the real git's result for the same files.
 
 use proptest::prelude::*;
 
@@ -11,7 +11,7 @@ fn take(repository: &Repository, number: usize, previous: Option<&WorkTreeSnapsh
     repository.take_snapshot(("run", number), previous, objection, &ada(), noon()).unwrap()
 }
 
-/// `path +added -removed` of each.
+/// `path +added -removed` for each change.
 fn shown(changes: &[model::Change]) -> Vec<String> {
     let lines = |lines: Option<u64>| lines.map_or("?".to_owned(), |lines| lines.to_string());
     changes
@@ -26,7 +26,7 @@ fn left_out(snapshot: &WorkTreeSnapshot) -> Vec<String> {
 
 const ATTRIBUTES: &str = "*.up filter=up\n*.leak filter=leak\n*.bin binary\n";
 
-/// With line ends that are converted, and filters: one that works, and one that lets a secret out.
+/// A world with line end conversion and two filters: a normal one, and one that reveals a secret.
 fn world() -> World {
     let world = World::unborn(&[]);
     for (key, value) in
@@ -43,7 +43,7 @@ fn world() -> World {
     world
 }
 
-/// What `git add` makes of the work tree, in a place of its own.
+/// The tree that `git add` makes of the work tree, in a separate object directory.
 fn tree_of(world: &World) -> String {
     let folder = temporary::folder();
     let git = |arguments: &[&str]| {
@@ -60,7 +60,7 @@ fn tree_of(world: &World) -> String {
     git(&["write-tree"])
 }
 
-/// The same between two trees of the real git's.
+/// The same between two trees made by the real git.
 fn expected(world: &World, from: &str, to: &str) -> Vec<String> {
     let mut command = world.command(&world.root(), &["diff-tree", "-r", "--numstat", "--no-renames", from, to]);
     command.env("GIT_ALTERNATE_OBJECT_DIRECTORIES", world.root().join("../oracle"));
@@ -105,16 +105,16 @@ fn what_changed_is_counted_as_git_counts_it() {
     assert_eq!(changed, ["a.txt +1 -0", "b.up +1 -0", "before.txt +0 -1", "d.bin +? -?", "new/c.txt +2 -0"]);
     assert_eq!(left_out(&second), [""; 0]);
     world.assert_sound();
-    // Told from what the run has left, as the next process would.
+    // Computed from the stored snapshots, as the next process would.
     assert_eq!(world.git(&["rev-parse", "refs/squad/runs/run/2^"]).trim(), first.commit());
     assert_eq!(repository.forget_snapshots(|run| run == "run").unwrap(), 0);
     assert_eq!(repository.forget_snapshots(|_| false).unwrap(), 2);
     assert_eq!(world.git(&["for-each-ref", "refs/squad/runs"]), "");
 }
 
-/// A file with a secret is named, and noticed when it changes; nothing of it is kept.
+/// A file with a secret is listed, its changes are noticed, and its content is not stored.
 #[test]
-fn what_is_left_out_is_named_and_its_changes_are_seen() {
+fn omitted_files_are_listed_and_their_changes_noticed() {
     let world = world();
     world.write("key.txt", "secret one\n");
     world.write("same.txt", "secret\n");
@@ -176,8 +176,7 @@ fn conflicts_unborn_branches_and_odd_names_are_no_obstacle() {
     assert!(world.git(&["status", "--porcelain"]).starts_with("UU "));
 }
 
-/// Whether it is staged or not, a folder takes a file's place, a file a folder's, and line ends stay what they are where
-/// the index has such.
+/// Staged or not: a folder replaces a file, a file replaces a folder, and line ends stay if the index has the same.
 #[test]
 fn files_and_folders_take_each_others_place() {
     for is_staged in [false, true] {
@@ -223,12 +222,12 @@ fn links_and_executables_are_what_they_are() {
     assert_eq!(world.git(&["cat-file", "-p", &format!("{}:link", snapshot.commit())]), "nowhere");
 }
 
-/// What agents, users and formatters do.
+/// Actions of agents, users and formatters.
 #[derive(Clone, Debug)]
 enum Act {
     Write(usize, String),
     Remove(usize),
-    /// Other line ends, as a formatter gives.
+    /// Changes line ends, like a formatter.
     Format(usize),
     Stage(usize),
     Commit,
@@ -252,7 +251,7 @@ fn act() -> impl Strategy<Value = Act> {
     ]
 }
 
-/// What is there without having been kept by the user: a secret, or too much.
+/// Whether a file must be omitted: it has a secret, or is too large.
 fn is_unwelcome(world: &World, name: &str) -> bool {
     let bytes = fs::read(world.root().join(name)).unwrap_or_default();
     let text = String::from_utf8_lossy(&bytes);

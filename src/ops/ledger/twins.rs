@@ -69,7 +69,7 @@ mod tests {
     }
 
     #[test]
-    fn of_one_id_one_counts_whatever_the_order() {
+    fn one_entry_per_id_counts_in_any_order() {
         let cases: [(&str, [Recorded; 2], &str, usize); 5] = [
             ("the entry that the id is of", [recorded("1-x", "b", "a"), recorded("2-b", "b", "b")], "2-b", 1),
             ("though both say the same", [recorded("2-b", "b", "a"), recorded("1-x", "b", "a")], "2-b", 1),

@@ -264,7 +264,7 @@ mod tests {
     }
 
     #[test]
-    fn no_entry_that_says_something_is_passed_over() {
+    fn every_kind_with_a_value_is_indexed() {
         agrees::<EntryHeader>();
         agrees::<EntryFacts>();
         agrees::<FileWrite>();

@@ -5,12 +5,12 @@
 //! ```text
 //! TEAM.head        the ledger's tip, and the team's folders in it with their ids and counts
 //! TEAM.unlanded    the decisions that have landed nowhere
-//! SPAN.about       a row for each entry of a span: when it was, of which run and agent
-//! SPAN.told        what the entries say that lists and prompts are made of
+//! SPAN.about       a row for each entry of a span: its time, run and agent
+//! SPAN.told        the entries' data for lists and prompts
 //! SPAN.reviewed    verdicts and lockouts
-//! SPAN.wrote       which files the tool calls wrote to
-//! TEAM.damage      what cannot be read, so that it is said by those too who did not want to read it
-//! SPAN.runs        which runs there are entries of, so that a run is not looked for where it is not
+//! SPAN.wrote       the files that tool calls wrote to
+//! TEAM.damage      known damage, so that commands report it without reading it again
+//! SPAN.runs        the runs with entries in the span, so that other spans can be skipped
 //! ```
 //!
 //! A span is a folder of the ledger with at most [`head::MAX_SPAN`] entries, or with entries directly in it. While the
@@ -138,7 +138,7 @@ impl<'a> Index<'a> {
         let index = match cache_folder.read::<Head>(&name, HEAD) {
             Some(head) if head.tip == tip => Self { repository, name, cache_folder, tip, head, known_damage, snapshot },
             cached => {
-                let now = repository.ledger().snapshot_at(&tip)?.insist()?;
+                let now = repository.ledger().snapshot_at(&tip)?.require_readable()?;
                 let (head, divided) = Head::derive(&now, prefix, tip.clone(), cached, report_progress)?;
                 for path in divided.iter().map(|path| file_name(path)) {
                     [EntryHeader::TABLE, EntryFacts::TABLE, FileWrite::TABLE, RUNS]

@@ -37,7 +37,7 @@ struct Cache {
 /// A team's decisions that have landed nowhere, newest first. Reads only new entries, and reports known damage.
 pub(in crate::ops) fn unlanded(repository: &Repository, prefix: &str) -> Result<Vec<Unlanded>, Error> {
     let Some(snapshot) = repository.ledger().snapshot()? else { return Ok(Vec::new()) };
-    let snapshot = snapshot.insist()?;
+    let snapshot = snapshot.require_readable()?;
     let (cache_folder, name) = (cache_folder(repository), file_name(prefix));
     let known: Vec<Damage> = cache_folder.read(&name, DAMAGE).unwrap_or_default();
     let holds = known.iter().filter(|damage| snapshot.still_has(damage));
@@ -183,7 +183,7 @@ mod tests {
     }
 
     #[test]
-    fn what_has_landed_is_not_waiting_in_whatever_order_it_is_heard_of() {
+    fn landed_decisions_are_removed_in_any_order() {
         let (a, b, both) = (decided("a"), decided("b"), landed(&["a", "b"]));
         let [one, other, end] = [[a.clone()], [b.clone()], [both]];
         for (parts, missing, left) in [
