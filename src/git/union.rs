@@ -16,7 +16,7 @@ use crate::model::{Damage, DamageKind};
 /// Merges two versions of a scrubbed file. The same for (a, b) and (b, a).
 pub(crate) type MergeFile<'a> = dyn Fn(&[u8], &[u8]) -> Vec<u8> + 'a;
 
-/// The files that scrubs or repairs changed, which may differ between the trees.
+/// What scrubs and repairs changed, so that the trees may differ.
 pub(super) struct Scrubbed<'a> {
     pub(super) paths: BTreeSet<String>,
     /// Entries that were set aside as damaged, by path and object: they stay out, unless one that was unreadable can be

@@ -19,8 +19,8 @@ pub(crate) struct Parted {
     pub(crate) rest: Option<String>,
 }
 
-/// Splits a file of `files`. `folder` is the team's, from the repository's root; `held` has the texts of decisions that
-/// already have a file, and new ones are added to it.
+/// Splits a file of `files`. `folder` is the team's, from the repository's root; `known` has the texts of decisions
+/// that already have a file, and new ones are added to it.
 ///
 /// Nothing is lost: every byte of the file goes into a new file or the rest, except exact duplicate entries. A
 /// duplicate with a different author or heading goes into the same new file: left behind, it might be read as a

@@ -212,7 +212,7 @@ impl Extracted {
         Ok(if same { TargetState::Same } else { TargetState::Differs(bytes) })
     }
 
-    /// Writes every file that is missing or differs. Differing files must still have the bytes in `places`, which the
+    /// Writes every file that is missing or differs. Differing files must still have the bytes in `targets`, which the
     /// caller has backed up. If interrupted, the next command finishes it.
     pub(crate) fn write(
         &self,

@@ -24,7 +24,7 @@ impl Remote<'_> {
     /// Merges the fetched ledgers into this clone's, durably.
     ///
     /// If one history still references content scrubbed from the other, its files are merged but it does not become a
-    /// parent. `scrubbed` parses a scrub record; `settle` merges two versions of a file.
+    /// parent. `scrubbed` parses a scrub record; `merge_file` merges two versions of a file.
     pub(crate) fn merge_fetched(
         &self,
         scrubbed: &Records<'_>,
