@@ -199,7 +199,7 @@ impl Conversation {
             "tool.execution_complete" => self.tool_completed(event.data()),
             "session.compaction_complete" => self.compacted(event.data()),
             "session.truncation" => self.truncated(&event.data()),
-            "session.usage_info" if !of_sub_agent => self.measured(&event.data()),
+            "session.usage_info" if !of_sub_agent => self.usage_info(&event.data()),
             "assistant.usage" => {
                 let usage = Usage { context: self.context, ..event.data::<ModelUsage>().read() };
                 self.report(Fact::Usage(usage));
@@ -225,7 +225,7 @@ impl Conversation {
             (false, Some(error)) => self.report(Fact::Warning(format!("the session could not be compacted: {error}"))),
             (false, None) => self.report(Fact::Alive),
             (true, _) => {
-                self.shortened(true, compaction.pre_compaction_tokens, compaction.post_compaction_tokens);
+                self.session_shortened(true, compaction.pre_compaction_tokens, compaction.post_compaction_tokens);
             }
         }
     }
@@ -234,7 +234,7 @@ impl Conversation {
         let before = truncation.pre_truncation_tokens_in_messages;
         match truncation.post_truncation_tokens_in_messages {
             Some(after) if after >= before => self.report(Fact::Alive),
-            after => self.shortened(false, before, after),
+            after => self.session_shortened(false, before, after),
         }
     }
 
@@ -247,12 +247,12 @@ impl Conversation {
         }
     }
 
-    fn shortened(&self, is_summed_up: bool, tokens_before: u64, tokens_after: Option<u64>) {
+    fn session_shortened(&self, is_summed_up: bool, tokens_before: u64, tokens_after: Option<u64>) {
         let session = self.params.session_id.clone();
         self.report(Fact::Shortened { session, is_summed_up, tokens_before, tokens_after });
     }
 
-    fn measured(&mut self, info: &UsageInfo) {
+    fn usage_info(&mut self, info: &UsageInfo) {
         self.context = Some(info.read());
         self.report(Fact::Alive);
     }

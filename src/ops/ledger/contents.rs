@@ -8,8 +8,8 @@ use jiff::Timestamp;
 use crate::compile::{Learning, Learnings};
 use crate::git::{Error, Repository};
 use crate::model::{Decision, DecisionId, EntryId, RunId, Slug, What, moment};
+use crate::ops::ledger::duplicates::{DecisionEntry, resolve_duplicates};
 use crate::ops::ledger::index::{self, EntryFacts, Fact, FileWrite, Index, Place, Row, Unlanded};
-use crate::ops::ledger::twins::{Recorded, twins};
 use crate::policy::Redactor;
 use crate::view::Progress;
 
@@ -45,16 +45,16 @@ pub(crate) fn decisions(repository: &Repository, prefix: &str) -> Result<Vec<Log
                     }
                 }
                 Fact::Decided { decision, branch } => {
-                    recorded.push(Recorded { path, key, entry, decision });
+                    recorded.push(DecisionEntry { path, key, entry, decision });
                     branches.push(branch);
                 }
                 _ => {}
             }
         }
     }
-    let (counting, damage) = twins(recorded.iter());
+    let (counting, damage) = resolve_duplicates(recorded.iter());
     damage.into_iter().for_each(|damage| index.report(damage));
-    let with_landings = |(Recorded { decision, entry, .. }, branch): (Recorded, _)| LoggedDecision {
+    let with_landings = |(DecisionEntry { decision, entry, .. }, branch): (DecisionEntry, _)| LoggedDecision {
         landed: landed.get(&decision.id).cloned().unwrap_or_default(),
         decision,
         entry,

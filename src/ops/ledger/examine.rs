@@ -5,8 +5,8 @@ use std::hash::{BuildHasher, RandomState};
 
 use crate::git::{Error, File, Repository, Snapshot};
 use crate::model::{Damage, DamageKind, What};
+use crate::ops::ledger::duplicates::{DecisionEntry, resolve_duplicates};
 use crate::ops::ledger::index::{Index, newer};
-use crate::ops::ledger::twins::{Recorded, twins};
 use crate::record::{Entry, Read};
 use crate::view::Progress;
 
@@ -38,7 +38,7 @@ pub(in crate::ops) fn examine(
 ) -> Result<Examined, Error> {
     let (mut examined, mut seen) = (Examined::default(), 0);
     let hasher = RandomState::new();
-    let mut decisions: BTreeMap<String, Vec<Recorded>> = BTreeMap::new();
+    let mut decisions: BTreeMap<String, Vec<DecisionEntry>> = BTreeMap::new();
     snapshot.each(|file, bytes| {
         let (team, _) = split(&file.path);
         if !examined.teams.contains(team) {
@@ -61,7 +61,8 @@ pub(in crate::ops) fn examine(
                 if let Some(What::DecisionLogged { mut decision, .. }) = what {
                     // The text is only compared, so keep just its hash to save memory.
                     decision.text = blake3::hash(decision.text.as_bytes()).to_string();
-                    let recorded = Recorded { path: file.path.clone(), key: file.key(), entry: entry.id, decision };
+                    let recorded =
+                        DecisionEntry { path: file.path.clone(), key: file.key(), entry: entry.id, decision };
                     decisions.entry(team.to_owned()).or_default().push(recorded);
                 }
                 return;
@@ -72,7 +73,7 @@ pub(in crate::ops) fn examine(
         repository.damage().add(damage);
     })?;
     for recorded in decisions.values() {
-        twins(recorded.iter()).1.into_iter().for_each(|damage| repository.damage().add(damage));
+        resolve_duplicates(recorded.iter()).1.into_iter().for_each(|damage| repository.damage().add(damage));
     }
     // Opening an index reports its damage.
     examined

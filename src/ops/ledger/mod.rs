@@ -2,6 +2,7 @@
 
 pub(crate) mod begun;
 pub(crate) mod contents;
+pub(crate) mod duplicates;
 pub(crate) mod examine;
 pub(crate) mod gc;
 pub(crate) mod index;
@@ -13,5 +14,4 @@ pub(crate) mod repair;
 pub(crate) mod rescue;
 pub(crate) mod scrub;
 pub(crate) mod sync;
-pub(crate) mod twins;
 pub(crate) mod why;

@@ -10,7 +10,7 @@ use crate::model::{Damage, DamageKind, Decision, DecisionId, EntryId};
 
 /// An entry that records a decision.
 #[derive(Clone)]
-pub(in crate::ops) struct Recorded {
+pub(in crate::ops) struct DecisionEntry {
     pub(in crate::ops) path: String,
     pub(in crate::ops) key: String,
     pub(in crate::ops) entry: EntryId,
@@ -18,11 +18,13 @@ pub(in crate::ops) struct Recorded {
 }
 
 /// The indexes of the entries that count, in order, and damage reports for the others.
-pub(in crate::ops) fn twins<'r>(all: impl Iterator<Item = &'r Recorded>) -> (Vec<usize>, Vec<Damage>) {
-    let all: Vec<&Recorded> = all.collect();
+pub(in crate::ops) fn resolve_duplicates<'r>(
+    all: impl Iterator<Item = &'r DecisionEntry>,
+) -> (Vec<usize>, Vec<Damage>) {
+    let all: Vec<&DecisionEntry> = all.collect();
     let mut first: HashMap<&DecisionId, usize> = HashMap::new();
-    let is_native = |one: &Recorded| one.entry.decision() == one.decision.id;
-    let rank = |at: usize| (!is_native(all[at]), &all[at].entry, &all[at].path);
+    let has_own_id = |one: &DecisionEntry| one.entry.decision() == one.decision.id;
+    let rank = |at: usize| (!has_own_id(all[at]), &all[at].entry, &all[at].path);
     for (at, one) in all.iter().enumerate() {
         let known = first.entry(&one.decision.id).or_insert(at);
         if rank(at) < rank(*known) {
@@ -34,7 +36,7 @@ pub(in crate::ops) fn twins<'r>(all: impl Iterator<Item = &'r Recorded>) -> (Vec
         let Some(winner) = first.get(&one.decision.id).map(|winner| all[*winner]) else { continue };
         if std::ptr::eq(winner, *one) {
             counting.push(at);
-        } else if winner.entry != one.entry && (is_native(winner) || winner.decision != one.decision) {
+        } else if winner.entry != one.entry && (has_own_id(winner) || winner.decision != one.decision) {
             damage.push(Damage {
                 path: one.path.clone(),
                 object: Some(one.key.clone()),
@@ -50,7 +52,7 @@ pub(in crate::ops) fn twins<'r>(all: impl Iterator<Item = &'r Recorded>) -> (Vec
 mod tests {
     use super::*;
 
-    fn recorded(entry: &str, id: &str, text: &str) -> Recorded {
+    fn recorded(entry: &str, id: &str, text: &str) -> DecisionEntry {
         let decision = Decision {
             id: DecisionId::new(id),
             title: text.to_owned(),
@@ -65,12 +67,12 @@ mod tests {
             source: None,
         };
         let path = format!("decisions/{entry}-{text}.md");
-        Recorded { path, key: "k".to_owned(), entry: EntryId::new(entry), decision }
+        DecisionEntry { path, key: "k".to_owned(), entry: EntryId::new(entry), decision }
     }
 
     #[test]
     fn one_entry_per_id_counts_in_any_order() {
-        let cases: [(&str, [Recorded; 2], &str, usize); 5] = [
+        let cases: [(&str, [DecisionEntry; 2], &str, usize); 5] = [
             ("the entry that the id is of", [recorded("1-x", "b", "a"), recorded("2-b", "b", "b")], "2-b", 1),
             ("though both say the same", [recorded("2-b", "b", "a"), recorded("1-x", "b", "a")], "2-b", 1),
             ("or else the oldest", [recorded("2-x", "b", "a"), recorded("1-y", "b", "b")], "1-y", 1),
@@ -80,7 +82,7 @@ mod tests {
         for (case, mut pair, winner, damaged) in cases {
             for _ in 0..2 {
                 pair.reverse();
-                let (counting, damage) = twins(pair.iter());
+                let (counting, damage) = resolve_duplicates(pair.iter());
                 let entries: Vec<String> = counting.iter().map(|at| pair[*at].entry.to_string()).collect();
                 assert_eq!((entries, damage.len()), (vec![winner.to_owned()], damaged), "{case}");
                 assert!(damage.iter().all(|damage| !damage.path.contains(winner)), "{case}");
