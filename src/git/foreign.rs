@@ -12,7 +12,7 @@ use super::{
 };
 
 /// How long a fetch may take.
-const PATIENCE: Duration = Duration::from_secs(180);
+const TIMEOUT: Duration = Duration::from_secs(180);
 
 /// The ways git may take: no helper that is a command.
 const PROTOCOLS: &str = "file:git:http:https:ssh";
@@ -51,7 +51,7 @@ impl ForeignRepository {
         Call::new(environment, folder.path(), &clone)
             .arguments(&[place.as_os_str()])
             .variable("GIT_ALLOW_PROTOCOL", PROTOCOLS)
-            .patience(PATIENCE)
+            .timeout(TIMEOUT)
             .succeed()?;
         let repository = Repository::discover(&place, environment)?;
         let commit = repository.head()?.commit.ok_or_else(|| Error::damaged(Path::new(url), "it has no commit"))?;

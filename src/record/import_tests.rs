@@ -33,6 +33,21 @@ fn twins(file: &str) -> Vec<String> {
     line.map_or_else(Vec::new, |line| serde_json::from_str(line).expect("JSON"))
 }
 
+/// Whether a decision's file has a piece byte for byte, as its entry or as a duplicate.
+fn has_piece(file: &str, whole: &str, heading: &str, body: &str) -> bool {
+    if twins(file).iter().any(|twin| twin == whole) {
+        return true;
+    }
+    match (heading.is_empty(), entry(file)) {
+        (true, (_, kept)) => kept.strip_prefix('\n').is_some_and(|kept| kept.trim_end() == body.trim_end()),
+        (false, (line, kept)) => {
+            heading.trim_end_matches(['\r', '\n']) == line.trim_end_matches(['\r', '\n'])
+                && heading.starts_with(&line)
+                && kept.trim_end() == body.trim_end()
+        }
+    }
+}
+
 fn check(path: &str, text: &str) -> Result<(), TestCaseError> {
     let before = files(path, text);
     let pieces = parse::split(&before, path);
@@ -47,20 +62,9 @@ fn check(path: &str, text: &str) -> Result<(), TestCaseError> {
         gaps.push_str(&text[at..piece.range.start]);
         at = piece.range.end;
         let (heading, body) = (&text[piece.range.start..piece.body], &text[piece.body..piece.range.end]);
-        // Every piece is in a file, byte for byte.
-        let is_twin = |file: &str| twins(file).iter().any(|twin| *twin == text[piece.range.clone()]);
-        let found = parted.files.iter().any(|(_, text)| {
-            is_twin(text)
-                || match (heading.is_empty(), entry(text)) {
-                    (true, (_, kept)) => kept.strip_prefix('\n').is_some_and(|kept| kept.trim_end() == body.trim_end()),
-                    (false, (line, kept)) => {
-                        heading.trim_end_matches(['\r', '\n']) == line.trim_end_matches(['\r', '\n'])
-                            && heading.starts_with(&line)
-                            && kept.trim_end() == body.trim_end()
-                    }
-                }
-        });
-        prop_assert!(found, "{:?} in {:?}", &text[piece.range.clone()], parted.files);
+        let whole = &text[piece.range.clone()];
+        let found = parted.files.iter().any(|(_, file)| has_piece(file, whole, heading, body));
+        prop_assert!(found, "{whole:?} in {:?}", parted.files);
     }
     gaps.push_str(&text[at..]);
     match &parted.rest {
