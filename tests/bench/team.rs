@@ -1,8 +1,10 @@
-//! What installing, upgrading and adopting a team costs, beside what git alone takes for the same commit.
+//! What installing, upgrading and adopting a team costs, beside what git takes for the same commit. Both flush what they
+//! write: squad always does, git is told to.
 
-use std::fs;
+use std::fs::{self, File};
+use std::io::Write;
 use std::path::Path;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use crate::{SQUAD, median, print, run, time};
 
@@ -29,18 +31,34 @@ fn commit(repo: &Path) {
     run(repo, "git", &["commit", "--quiet", "--message=files"]);
 }
 
-/// How long git takes to commit what is there.
-fn commit_time(repo: &Path) -> Duration {
-    time(repo, "git", &["add", "--all"]) + time(repo, "git", &["commit", "--quiet", "--message=files"])
+/// Settings of a git that flushes all that it writes.
+const FLUSHED: [&str; 4] = ["-c", "core.fsync=all", "-c", "core.fsyncMethod=fsync"];
+
+fn flushed_git(repo: &Path, arguments: &[&str]) -> Duration {
+    time(repo, "git", &[&FLUSHED[..], arguments].concat())
 }
 
-/// As many small files as the team has.
-fn write_team(repo: &Path) {
-    for number in 0..11 {
-        let path = repo.join(format!("team/{number}.md"));
-        fs::create_dir_all(path.parent().expect("a folder")).expect("a folder");
-        fs::write(path, "A line of a charter.\n".repeat(100)).expect("a file");
+/// How long git takes to commit what is there.
+fn commit_time(repo: &Path) -> Duration {
+    flushed_git(repo, &["add", "--all"]) + flushed_git(repo, &["commit", "--quiet", "--message=files"])
+}
+
+/// How long it takes to write files, each flushed.
+fn write_flushed(repo: &Path, count: usize, text: &str) -> Duration {
+    let folder = repo.join("team");
+    fs::create_dir_all(&folder).expect("a folder");
+    let start = Instant::now();
+    for number in 0..count {
+        let mut file = File::create(folder.join(format!("{number}.md"))).expect("a file");
+        file.write_all(text.as_bytes()).expect("room");
+        file.sync_data().expect("a disk");
     }
+    start.elapsed()
+}
+
+/// As many files as the team has.
+fn write_team(repo: &Path) -> Duration {
+    write_flushed(repo, 11, &"A line of a charter.\n".repeat(100))
 }
 
 fn init_of_nothing() {
@@ -51,8 +69,8 @@ fn init_of_nothing() {
         ours.push(time(one.path(), SQUAD, &["init"]));
         let begun = time(other.path(), "git", &["init", "--quiet", "--initial-branch=main"]);
         begin(other.path());
-        write_team(other.path());
-        theirs.push(begun + commit_time(other.path()));
+        let written = write_team(other.path());
+        theirs.push(begun + written + commit_time(other.path()));
     }
     print("init, against `git init` and a commit", median(ours), median(theirs));
 }
@@ -71,9 +89,9 @@ fn init_of_tree(files: usize) {
     for _ in 0..ROUNDS {
         ours.push(time(repo, SQUAD, &["init"]));
         run(repo, "git", &["reset", "--quiet", "--hard", "HEAD~1"]);
-        write_team(repo);
+        let written = write_team(repo);
         let listed = time(repo, "git", &["ls-files", "--cached", "--others", "--exclude-standard"]);
-        theirs.push(listed + commit_time(repo));
+        theirs.push(listed + written + commit_time(repo));
         run(repo, "git", &["reset", "--quiet", "--hard", "HEAD~1"]);
     }
     print(&format!("init of {files} files, against ls-files and a commit"), median(ours), median(theirs));
@@ -121,9 +139,11 @@ fn adopt() {
     for _ in 0..ROUNDS {
         ours.push(time(repo, SQUAD, &["adopt"]));
         run(repo, "git", &["reset", "--quiet", "--hard", "HEAD~1"]);
+        let written = write_flushed(repo, 175, &"A line of text.\n".repeat(330));
         let moved = time(repo, "git", &["mv", ".ai-team", ".squad"]);
-        theirs.push(moved + time(repo, "git", &["commit", "--quiet", "--message=moved"]));
+        theirs.push(written + moved + flushed_git(repo, &["commit", "--quiet", "--message=moved"]));
         run(repo, "git", &["reset", "--quiet", "--hard", "HEAD~1"]);
+        fs::remove_dir_all(repo.join("team")).expect("a folder");
     }
-    print("adopt of 900 KB, against `git mv` and a commit", median(ours), median(theirs));
+    print("adopt of 900 KB, against writing it and a commit", median(ours), median(theirs));
 }
