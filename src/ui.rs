@@ -92,6 +92,11 @@ impl Ui {
         (self.streams.input)()
     }
 
+    /// Opens standard input in another thread.
+    pub(crate) fn input_opener(&self) -> fn() -> Box<dyn BufRead> {
+        self.streams.input
+    }
+
     /// Takes stdout for a protocol; from now on nothing else is written there.
     pub(crate) fn take_output(&mut self) -> Box<dyn Write + Send> {
         std::mem::replace(&mut self.streams.out, Box::new(io::sink()))

@@ -50,3 +50,33 @@ pub(super) fn next(input: &mut dyn BufRead, longest: usize) -> io::Result<Line> 
         }
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use std::io::{BufReader, Cursor};
+
+    use super::*;
+
+    fn lines(text: &[u8], piece: usize, longest: usize) -> Vec<Line> {
+        let mut input = BufReader::with_capacity(piece, Cursor::new(text.to_vec()));
+        let mut all = Vec::new();
+        loop {
+            match next(&mut input, longest).expect("a cursor can be read") {
+                Line::End => return all,
+                line => all.push(line),
+            }
+        }
+    }
+
+    #[test]
+    fn lines_are_the_same_however_they_come() {
+        let text = "{}\n\n  \r\nünter\n0123456789\nlast".as_bytes();
+        for piece in 1..=text.len() {
+            let expected = ["{}", "ünter", "", "last"].map(|line| match line {
+                "" => Line::TooLong,
+                line => Line::Text(line.as_bytes().to_vec()),
+            });
+            assert_eq!(lines(text, piece, 8), expected, "in pieces of {piece}");
+        }
+    }
+}

@@ -1,31 +1,34 @@
-//! The Model Context Protocol, from the server's side: JSON-RPC messages, one a line, on standard input and output.
+//! The Model Context Protocol, from the server's side. `rmcp` speaks it, in every revision on one connection; ours are
+//! what is offered, and how lines get in and out.
 //!
 //! ```text
-//! stdin ─ line → message ─┬─ initialize, ping, lists ────────────→ reply ─→ stdout
-//!                         ├─ tools/call ─→ a thread of its own ──→ reply
-//!                         └─ notifications/cancelled ─→ signal of that call
+//! stdin ─ line → messages → transport ─→ rmcp ─→ handler ─→ service, in a thread of its own
+//!                               ↑                   │
+//! stdout ←──────────────────────┴── answers ←───────┘
 //! ```
 //!
-//! Two ways of speaking are served on one connection. Clients up to 2025-11-25 begin with `initialize`; from 2026-07-28
-//! on every request says its version and what the client can do, and nothing is remembered between requests.
-//!
-//! Written here and not taken from the `rmcp` crate: that adds 1.5 MB to the program, drops lines that are no JSON
-//! without an answer, and has no limit on calls at the same time.
+//! The transport is ours because that of `rmcp` drops what is no JSON, and lines that are too long, without an answer;
+//! and because clients of 2025-03-26 send batches.
 
+mod batch;
 mod call;
+mod fault;
+mod handler;
+mod http;
 mod line;
-mod message;
-mod output;
-mod questions;
+mod messages;
 mod result;
-mod server;
+mod service;
 mod signal;
-#[cfg(test)]
-mod tests;
-mod version;
+mod stdio;
+mod task;
+mod transport;
 
-pub(crate) use call::Call;
-pub(crate) use message::Fault;
+pub(crate) use call::{Call, Confirmed};
+pub(crate) use fault::Fault;
+pub(crate) use http::{Endpoint, TOKEN, serve_http};
 pub(crate) use result::ToolResult;
-pub(crate) use server::{Service, serve};
+pub(crate) use service::{Object, Service};
 pub(crate) use signal::Wake;
+pub(crate) use stdio::serve;
+pub(crate) use task::{Task, TaskState};

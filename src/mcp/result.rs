@@ -1,62 +1,50 @@
-//! Results, as each revision of the protocol wants them.
+//! What a tool gives back, as each revision of the protocol wants it.
 
-use serde_json::{Value, json};
+use rmcp::model::{CallToolResponse, CallToolResult, ContentBlock, ProtocolVersion, Resource};
+use serde_json::Value;
 
-use super::version::Version;
-
-/// What a tool gives back.
-pub(crate) struct ToolResult {
-    content: Vec<Value>,
-    structured: Option<Value>,
-    is_error: bool,
-}
-
-/// A piece of text in a result.
-pub(crate) fn text(text: &str) -> Value {
-    json!({"type": "text", "text": text})
-}
+pub(crate) struct ToolResult(CallToolResponse);
 
 impl ToolResult {
     /// Structured, and the same as text for clients that know only that.
     pub(crate) fn of(value: Value) -> Self {
-        Self { content: vec![text(&value.to_string())], structured: Some(value), is_error: false }
+        Self(CallToolResult::structured(value).into())
     }
 
     /// In words.
     pub(crate) fn said(words: &str) -> Self {
-        Self { content: vec![text(words)], structured: None, is_error: false }
+        Self(CallToolResult::success(vec![ContentBlock::text(words)]).into())
     }
 
     /// What the model should mend.
     pub(crate) fn error(message: &str) -> Self {
-        Self { content: vec![text(message)], structured: None, is_error: true }
+        Self(CallToolResult::error(vec![ContentBlock::text(message)]).into())
     }
 
-    /// A link to a resource, where the client knows such.
-    pub(crate) fn link(&mut self, version: Version, uri: &str, name: &str) {
-        if version.has_links() {
-            self.content.push(json!({"type": "resource_link", "uri": uri, "name": name, "mimeType": "text/plain"}));
+    /// Instead of a result: what is needed first, or where it will be found.
+    pub(super) fn instead(response: impl Into<CallToolResponse>) -> Self {
+        Self(response.into())
+    }
+
+    /// A link to a resource.
+    pub(crate) fn link(&mut self, uri: &str, name: &str) {
+        if let CallToolResponse::Complete(result) = &mut self.0 {
+            let resource = Resource::new(uri, name).with_mime_type("text/plain");
+            result.content.push(ContentBlock::ResourceLink(resource));
         }
     }
 
-    pub(super) fn into_json(self, version: Version) -> Value {
-        let mut result = json!({"content": self.content, "isError": self.is_error});
-        if let Some(value) = self.structured.filter(|_| version.has_links()) {
-            result["structuredContent"] = value;
-        }
-        result
+    pub(super) fn into_inner(self) -> CallToolResponse {
+        self.0
     }
-}
 
-/// A result with what its revision adds. `is_kept`: of a kind that clients may keep, which must say for how long. The
-/// team's files and the ledger may change at any moment.
-pub(super) fn complete(mut result: Value, version: Version, is_kept: bool) -> Value {
-    if version.is_stateless() {
-        result["resultType"] = "complete".into();
-        if is_kept {
-            result["ttlMs"] = 0.into();
-            result["cacheScope"] = "private".into();
+    pub(super) fn into_response(mut self, version: &ProtocolVersion) -> CallToolResponse {
+        if let CallToolResponse::Complete(result) = &mut self.0
+            && *version < ProtocolVersion::V_2025_06_18
+        {
+            result.structured_content = None;
+            result.content.retain(|block| !matches!(block, ContentBlock::ResourceLink(_)));
         }
+        self.0
     }
-    result
 }

@@ -18,6 +18,6 @@ pub(crate) use team::project::{Project, insist_on_readable, team_settings};
 pub(crate) use team::workspace::{Workspace, repository};
 
 /// The asynchronous runtime, for the commands that need one.
-fn runtime(env: &Env) -> Result<Runtime, Failure> {
+pub(crate) fn runtime(env: &Env) -> Result<Runtime, Failure> {
     (env.runtime)().map_err(|error| Failure::failed(format!("the asynchronous runtime cannot start: {error}")))
 }

@@ -46,7 +46,9 @@ mod mcp;
 mod mcp_client;
 #[cfg(unix)]
 mod mcp_engines;
+mod mcp_http;
 mod mcp_members;
+mod mcp_tasks;
 mod mcp_tools;
 mod membership;
 mod odd_places;

@@ -42,6 +42,7 @@ fn every_revision_of_the_protocol_is_spoken_on_one_process() {
         assert_eq!(result["cacheScope"], "private", "{answer}");
     }
     assert_eq!(client.call("list_roles", json!({}))["resultType"], "complete");
+    assert_eq!(client.request("prompts/get", json!({"name": "ada"}))["result"]["resultType"], "complete");
     assert_eq!(client.request("ping", json!({}))["error"]["code"], -32601);
     let missing = client.request("resources/read", json!({"uri": "squad://roles/nobody"}));
     assert_eq!(missing["error"]["code"], -32602, "{missing}");

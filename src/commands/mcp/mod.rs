@@ -1,5 +1,6 @@
 //! `squad mcp`: the server, and what clients need to know of it.
 
+mod http;
 mod registration;
 
 use super::{Context, Ended};
@@ -7,6 +8,7 @@ use crate::engine::command::blueprint::Blueprint;
 use crate::error::Failure;
 use crate::mcp;
 use crate::model::{list, printable};
+use crate::ops;
 use crate::ops::run::mcp::{Check, McpServer, MemberServer, Options};
 use crate::ops::run::members::described;
 use crate::ops::team::roles;
@@ -26,10 +28,12 @@ Examples:
   squad mcp --add-roles reviewer,researcher       More roles, for you to edit
   squad mcp --permissions allow                   Members may change files and run commands
   squad mcp                                       What a client starts
+  squad mcp --http 8080                           For clients that connect to http://127.0.0.1:8080/mcp
 
 Environment: AGENTS_DIRECTORY_PATH (a folder with more roles), STATE_MODE (stateless or stateful: whether members keep
 their chats), PROCESS_TIMEOUT_MS (how long a member may work; 300000), ENGINE_COMMAND (an engine's name or program),
-RUN_TEMPLATE_PATH and CREATE_CHAT_TEMPLATE_PATH (files of your own with command lines).")]
+RUN_TEMPLATE_PATH and CREATE_CHAT_TEMPLATE_PATH (files of your own with command lines), SQUAD_MCP_TOKEN (what clients
+of --http show; made anew at each start and printed where it is not set).")]
 pub(super) struct Args {
     /// Show what would be offered and started, and exit
     #[arg(long)]
@@ -40,6 +44,12 @@ pub(super) struct Args {
     /// Serve squad's own tools to an agent of a live run, instead of the team
     #[arg(long, value_name = "RUN/AGENT", conflicts_with_all = ["check", "print_config"])]
     member: Option<String>,
+    /// Serve streamable HTTP on this port, or IP:PORT, instead of standard input and output
+    #[arg(long, value_name = "[IP:]PORT", conflicts_with_all = ["check", "print_config", "member"])]
+    http: Option<String>,
+    /// A name by which clients on other machines call the server; an address that they can reach needs one
+    #[arg(long, value_name = "HOST", requires = "http")]
+    allow_host: Vec<String>,
     /// Copy generic roles to .squad/roles, and exit: reviewer, tester, researcher, writer, planner or debugger
     #[arg(long, value_name = "NAME,…", value_delimiter = ',', conflicts_with_all = ["check", "print_config", "member"])]
     add_roles: Vec<String>,
@@ -70,21 +80,24 @@ impl Args {
         }
         if let Some(member) = &self.member {
             let server = MemberServer::new(context.env, &context.directory, member)?;
-            return serve(context, &server);
+            return serve(context, server);
         }
         let options = self.options(context)?;
         let server = McpServer::new(context.env, &context.directory, options);
         if self.check {
             return check(&mut context.ui, &server.check()?);
         }
-        serve(context, &server)
+        if let Some(address) = &self.http {
+            return http::serve(context, server, address, &self.allow_host);
+        }
+        serve(context, server)
     }
 }
 
-fn serve(context: &mut Context<'_>, server: &impl mcp::Service) -> Ended {
-    let mut input = context.ui.input();
+fn serve(context: &mut Context<'_>, server: impl mcp::Service) -> Ended {
+    let runtime = ops::runtime(context.env)?;
     let output = context.ui.take_output();
-    mcp::serve(server, &mut *input, output)
+    mcp::serve(server, runtime, context.ui.input_opener(), output)
         .map_err(|error| Failure::failed(format!("standard input cannot be read: {error}")))?;
     Ok(0)
 }

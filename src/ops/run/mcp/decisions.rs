@@ -3,9 +3,9 @@
 use serde::Deserialize;
 use serde_json::{Value, json};
 
-use super::{McpServer, Object, arguments, failed};
+use super::{McpServer, arguments, failed};
 use crate::error::Failure;
-use crate::mcp::{Fault, ToolResult};
+use crate::mcp::{Fault, Object, ToolResult};
 use crate::model::{Decision, DecisionId};
 use crate::ops::decisions::list::{self, Addition, Standing};
 use crate::ops::{Workspace, insist_on_readable};

@@ -3,12 +3,12 @@
 use std::path::{Path, PathBuf};
 use std::sync::{Mutex, PoisonError};
 
-use serde_json::{Map, Value, json};
+use serde_json::{Value, json};
 
 use crate::engine::ToolCall;
 use crate::env::Env;
 use crate::error::Failure;
-use crate::mcp::{Call, Fault, Service, ToolResult};
+use crate::mcp::{Call, Fault, Object, Service, ToolResult};
 use crate::model::{Actor, Decision, EntryId, RunId, Slug, What};
 use crate::ops::decisions::list;
 use crate::ops::ledger::journal::append;
@@ -63,7 +63,7 @@ impl MemberServer {
         Ok(workspace)
     }
 
-    fn perform(&self, tool: &str, arguments: Map<String, Value>) -> Result<String, String> {
+    fn perform(&self, tool: &str, arguments: Object) -> Result<String, String> {
         let workspace = self.workspace()?;
         let call = ToolCall { call: String::new(), tool: tool.to_owned(), arguments: Value::Object(arguments) };
         match tools::read(&call)? {
@@ -138,11 +138,7 @@ impl Service for MemberServer {
         TOOLS.map(shown).to_vec()
     }
 
-    fn is_slow(&self, _tool: &str) -> bool {
-        true
-    }
-
-    fn call(&self, tool: &str, arguments: Map<String, Value>, _call: &Call<'_>) -> Result<ToolResult, Fault> {
+    fn call(&self, tool: &str, arguments: Object, _call: &Call) -> Result<ToolResult, Fault> {
         if !TOOLS.iter().any(|known| known.name() == tool) {
             return Err(Fault::invalid_params(format!("there is no tool `{tool}`")));
         }
@@ -168,7 +164,7 @@ impl Service for MemberServer {
         Vec::new()
     }
 
-    fn prompt(&self, name: &str, _arguments: &Map<String, Value>) -> Result<Value, Fault> {
+    fn prompt(&self, name: &str, _arguments: &Object) -> Result<Value, Fault> {
         Err(Fault::invalid_params(format!("there is no prompt `{name}`")))
     }
 }

@@ -7,9 +7,9 @@ use serde::Deserialize;
 use serde_json::{Value, json};
 
 use super::check::{StartMembers, check};
-use super::{McpServer, Object, arguments, failed, uri};
+use super::{McpServer, arguments, failed, uri};
 use crate::error::Failure;
-use crate::mcp::{Call, ToolResult, Wake};
+use crate::mcp::{Call, Object, ToolResult, Wake};
 use crate::model::{RunId, first_line, plural};
 use crate::ops::Project;
 use crate::ops::run::cancel::cancel;
@@ -41,14 +41,14 @@ struct CancelRun {
 }
 
 impl McpServer {
-    pub(super) fn start_members(&self, given: Object, call: &Call<'_>) -> ToolResult {
+    pub(super) fn start_members(&self, given: Object, call: &Call) -> ToolResult {
         match self.try_start(given, call) {
             Ok(result) => result,
             Err(failure) => failed(&failure),
         }
     }
 
-    fn try_start(&self, given: Object, call: &Call<'_>) -> Result<ToolResult, Failure> {
+    fn try_start(&self, given: Object, call: &Call) -> Result<ToolResult, Failure> {
         let asked: StartMembers = match arguments(given) {
             Ok(asked) => asked,
             Err(reason) => return Ok(ToolResult::error(&reason)),
@@ -87,7 +87,7 @@ impl McpServer {
         project: &Project,
         begun: Begun,
         waits: bool,
-        call: &Call<'_>,
+        call: &Call,
     ) -> Result<ToolResult, Failure> {
         let Begun { run, mut child } = begun;
         let signal = std::sync::Arc::clone(&call.signal);
@@ -97,6 +97,9 @@ impl McpServer {
             signal.done();
         });
         drop(waiting);
+        if waits && call.wants_task() {
+            return self.as_task(project, &run);
+        }
         for tick in 1.. {
             match if waits { call.signal.wait(PROGRESS) } else { Wake::Closing } {
                 Wake::Elapsed => call.progress(f64::from(tick), None, &self.said(project, &run)),
@@ -109,10 +112,10 @@ impl McpServer {
                 Wake::Done | Wake::Closing => break,
             }
         }
-        self.shown(project, &run, call)
+        self.shown(project, &run)
     }
 
-    fn said(&self, project: &Project, run: &RunId) -> String {
+    pub(super) fn said(&self, project: &Project, run: &RunId) -> String {
         match RunResult::read(project, run) {
             Ok(Some(result)) if !result.members.is_empty() => {
                 let (done, all) = result.done();
@@ -122,14 +125,14 @@ impl McpServer {
         }
     }
 
-    fn shown(&self, project: &Project, run: &RunId, call: &Call<'_>) -> Result<ToolResult, Failure> {
+    fn shown(&self, project: &Project, run: &RunId) -> Result<ToolResult, Failure> {
         match RunResult::read(project, run)? {
-            Some(result) => Ok(reply(project, &result, call)),
+            Some(result) => Ok(reply(project, &result)),
             None => Ok(ToolResult::error(&format!("there is no run `{run}`"))),
         }
     }
 
-    pub(super) fn get_run(&self, given: Object, call: &Call<'_>) -> ToolResult {
+    pub(super) fn get_run(&self, given: Object, call: &Call) -> ToolResult {
         let asked: GetRun = match arguments(given) {
             Ok(asked) => asked,
             Err(reason) => return ToolResult::error(&reason),
@@ -139,11 +142,11 @@ impl McpServer {
         }
         self.with_run(&asked.squad_id, |project, run| {
             self.wait_for(project, run, Duration::from_secs(asked.wait_sec), call);
-            self.shown(project, run, call)
+            self.shown(project, run)
         })
     }
 
-    pub(super) fn cancel_run(&self, given: Object, call: &Call<'_>) -> ToolResult {
+    pub(super) fn cancel_run(&self, given: Object, call: &Call) -> ToolResult {
         let asked: CancelRun = match arguments(given) {
             Ok(asked) => asked,
             Err(reason) => return ToolResult::error(&reason),
@@ -155,7 +158,7 @@ impl McpServer {
                     self.wait_for(project, run, CANCELLING, call);
                 }
             }
-            self.shown(project, run, call)
+            self.shown(project, run)
         })
     }
 
@@ -167,7 +170,7 @@ impl McpServer {
         }
     }
 
-    fn wait_for(&self, project: &Project, run: &RunId, at_most: Duration, call: &Call<'_>) {
+    fn wait_for(&self, project: &Project, run: &RunId, at_most: Duration, call: &Call) {
         let begun = Instant::now();
         let mut told = begun;
         let mut tick = 0.0;
@@ -195,7 +198,7 @@ fn refused(problems: &[String]) -> ToolResult {
     ToolResult::error(&format!("no member was started:{problems}"))
 }
 
-fn reply(project: &Project, result: &RunResult, call: &Call<'_>) -> ToolResult {
+pub(super) fn reply(project: &Project, result: &RunResult) -> ToolResult {
     let each = (REPLY / (2 * result.members.len().max(1) as u64)).max(LEAST);
     let members: Vec<Value> = result.members.iter().map(|member| shown(project, &result.run, member, each)).collect();
     let mut value = json!({"squadId": result.run, "status": result.status, "members": members});
@@ -211,7 +214,7 @@ fn reply(project: &Project, result: &RunResult, call: &Call<'_>) -> ToolResult {
     let mut shown = ToolResult::of(value);
     for member in result.members.iter().filter(|member| member.end.is_some()) {
         let uri = output_uri(&result.run, member, "stdout");
-        shown.link(call.version, &uri, &format!("{} stdout", member.given.id));
+        shown.link(&uri, &format!("{} stdout", member.given.id));
     }
     shown
 }

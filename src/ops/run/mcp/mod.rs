@@ -7,6 +7,7 @@ mod members;
 mod roles;
 mod runs;
 mod schemas;
+mod tasks;
 mod team;
 mod uri;
 
@@ -19,12 +20,12 @@ use std::time::Duration;
 
 use serde::Serialize;
 use serde::de::DeserializeOwned;
-use serde_json::{Map, Value};
+use serde_json::Value;
 
 use crate::engine::command::{Profile, Values};
 use crate::env::Env;
 use crate::error::Failure;
-use crate::mcp::{Call, Fault, Service, ToolResult};
+use crate::mcp::{Call, Fault, Object, Service, Task, ToolResult};
 use crate::model::{Problem, Severity};
 use crate::ops::Project;
 use crate::ops::run::order::flag_settings;
@@ -67,8 +68,6 @@ pub(crate) struct Check {
     pub(crate) permissions: String,
     pub(crate) problems: Vec<String>,
 }
-
-type Object = Map<String, Value>;
 
 impl McpServer {
     pub(crate) fn new(env: &Env, directory: &Path, options: Options) -> Self {
@@ -157,11 +156,7 @@ impl Service for McpServer {
         schemas::tools()
     }
 
-    fn is_slow(&self, tool: &str) -> bool {
-        tool != "list_roles"
-    }
-
-    fn call(&self, tool: &str, given: Object, call: &Call<'_>) -> Result<ToolResult, Fault> {
+    fn call(&self, tool: &str, given: Object, call: &Call) -> Result<ToolResult, Fault> {
         match tool {
             "list_roles" => Ok(self.list_roles(given)),
             "start_squad_members" => Ok(self.start_members(given, call)),
@@ -195,6 +190,18 @@ impl Service for McpServer {
             ["runs", run, member, kind] => self.output_contents(uri, run, member, kind),
             _ => Err(Fault::no_resource(uri)),
         }
+    }
+
+    fn has_tasks(&self) -> bool {
+        true
+    }
+
+    fn task(&self, id: &str) -> Result<Task, Fault> {
+        self.run_task(id)
+    }
+
+    fn cancel_task(&self, id: &str) -> Result<(), Fault> {
+        self.cancel_run_task(id)
     }
 
     fn prompts(&self) -> Vec<Value> {

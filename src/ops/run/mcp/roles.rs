@@ -3,9 +3,9 @@
 use serde::Deserialize;
 use serde_json::{Value, json};
 
-use super::{McpServer, Object, arguments, failed, uri};
+use super::{McpServer, arguments, failed, uri};
 use crate::error::Failure;
-use crate::mcp::{Fault, ToolResult};
+use crate::mcp::{Fault, Object, ToolResult};
 use crate::model::{Problem, Severity};
 use crate::ops::Project;
 use crate::ops::team::roles::{Role, Roles};

@@ -3,9 +3,9 @@
 use serde::Deserialize;
 use serde_json::json;
 
-use super::{McpServer, Object, arguments, failed};
+use super::{McpServer, arguments, failed};
 use crate::error::Failure;
-use crate::mcp::{Call, ToolResult};
+use crate::mcp::{Call, Confirmed, Object, ToolResult};
 use crate::ops::Workspace;
 use crate::ops::run::members::{self, RunRequest};
 use crate::ops::team::fit;
@@ -32,7 +32,7 @@ fn yes() -> bool {
 }
 
 impl McpServer {
-    pub(super) fn orchestrate(&self, given: Object, call: &Call<'_>) -> ToolResult {
+    pub(super) fn orchestrate(&self, given: Object, call: &Call) -> ToolResult {
         let asked: Orchestrate = match arguments(given) {
             Ok(asked) => asked,
             Err(reason) => return ToolResult::error(&reason),
@@ -43,7 +43,7 @@ impl McpServer {
         }
     }
 
-    fn orchestrated(&self, asked: Orchestrate, call: &Call<'_>) -> Result<ToolResult, Failure> {
+    fn orchestrated(&self, asked: Orchestrate, call: &Call) -> Result<ToolResult, Failure> {
         let Orchestrate { message, agents, wait } = asked;
         if message.trim().is_empty() {
             return Err(Failure::usage("`message` is empty"));
@@ -55,7 +55,7 @@ impl McpServer {
         self.follow(&project, begun, wait, call)
     }
 
-    pub(super) fn init_squad(&self, given: Object, call: &Call<'_>) -> ToolResult {
+    pub(super) fn init_squad(&self, given: Object, call: &Call) -> ToolResult {
         let asked: InitSquad = match arguments(given) {
             Ok(asked) => asked,
             Err(reason) => return ToolResult::error(&reason),
@@ -67,7 +67,7 @@ impl McpServer {
     }
 
     /// A commit on somebody's branch is theirs to want.
-    fn installed(&self, asked: InitSquad, call: &Call<'_>) -> Result<ToolResult, Failure> {
+    fn installed(&self, asked: InitSquad, call: &Call) -> Result<ToolResult, Failure> {
         if let Ok(workspace) = Workspace::find(&self.env(), &self.directory) {
             return Ok(ToolResult::of(json!({"installed": false, "folder": workspace.folder.name})));
         }
@@ -77,9 +77,10 @@ impl McpServer {
         let command = format!("squad init{option}");
         let question = format!("Install a team of AI agents in {}, in one commit?", self.directory.display());
         match call.confirm(&question) {
-            Some(true) => {}
-            Some(false) => return Err(Failure::usage("the user does not want a team installed")),
-            None => {
+            Confirmed::Yes => {}
+            Confirmed::Later(question) => return Ok(*question),
+            Confirmed::No => return Err(Failure::usage("the user does not want a team installed")),
+            Confirmed::Unasked => {
                 return Err(Failure::usage("installing a team makes a commit, and this client cannot ask for that")
                     .hint(format!("have the user run `{command}` in {}", self.directory.display())));
             }

@@ -2,6 +2,7 @@
 
 use std::collections::BTreeMap;
 
+use jiff::Timestamp;
 use serde::Serialize;
 
 use super::output::OutputFile;
@@ -26,6 +27,9 @@ pub(crate) enum Status {
 /// A run, whoever started it.
 pub(crate) struct RunResult {
     pub(crate) run: RunId,
+    /// When it began, and when something last happened in it.
+    pub(crate) started: Timestamp,
+    pub(crate) changed: Timestamp,
     /// As `squad log` has it.
     pub(crate) status: String,
     /// What it was given, where it was given a message.
@@ -60,9 +64,13 @@ impl RunResult {
                 (Some(What::RunStarted { text, members, .. }), None) => {
                     let members = members.into_iter().map(|given| MemberResult::new(given, run)).collect();
                     let (answer, reason, status, agents) = (None, None, state.to_owned(), BTreeMap::new());
-                    found = Some(Self { run: run.clone(), status, message: text, answer, reason, members, agents });
+                    let (run, started, changed, message) = (run.clone(), entry.at, entry.at, text);
+                    found = Some(Self { run, started, changed, status, message, answer, reason, members, agents });
                 }
-                (Some(what), Some(found)) => found.take(what, entry.agent.as_ref().map(|agent| agent.as_str())),
+                (Some(what), Some(found)) => {
+                    found.changed = entry.at;
+                    found.take(what, entry.agent.as_ref().map(|agent| agent.as_str()));
+                }
                 _ => {}
             }
         }

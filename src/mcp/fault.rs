@@ -1,0 +1,20 @@
+use rmcp::ErrorData;
+use serde_json::json;
+
+/// An error of the protocol. What goes wrong inside a tool is a result of the tool.
+#[derive(Debug)]
+pub(crate) struct Fault(pub(super) ErrorData);
+
+impl Fault {
+    pub(crate) fn invalid_params(message: impl Into<String>) -> Self {
+        Self(ErrorData::invalid_params(message.into(), None))
+    }
+
+    pub(crate) fn internal(message: impl Into<String>) -> Self {
+        Self(ErrorData::internal_error(message.into(), None))
+    }
+
+    pub(crate) fn no_resource(uri: &str) -> Self {
+        Self(ErrorData::resource_not_found("there is no such resource", Some(json!({"uri": uri}))))
+    }
+}

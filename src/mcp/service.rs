@@ -1,0 +1,35 @@
+use serde_json::{Map, Value};
+
+use super::call::Call;
+use super::fault::Fault;
+use super::result::ToolResult;
+use super::task::Task;
+
+pub(crate) type Object = Map<String, Value>;
+
+/// What a server offers. Tools, resources and prompts are JSON as clients get it.
+pub(crate) trait Service: Send + Sync + 'static {
+    /// What a model should know of it.
+    fn instructions(&self) -> String;
+    fn tools(&self) -> Vec<Value>;
+    fn call(&self, tool: &str, arguments: Object, call: &Call) -> Result<ToolResult, Fault>;
+    fn resources(&self) -> Vec<Value>;
+    fn templates(&self) -> Vec<Value>;
+    /// The contents of a resource.
+    fn read(&self, uri: &str) -> Result<Vec<Value>, Fault>;
+    fn prompts(&self) -> Vec<Value>;
+    fn prompt(&self, name: &str, arguments: &Object) -> Result<Value, Fault>;
+
+    /// Whether some calls give a task instead of a result.
+    fn has_tasks(&self) -> bool {
+        false
+    }
+
+    fn task(&self, id: &str) -> Result<Task, Fault> {
+        Err(Fault::invalid_params(format!("there is no task `{id}`")))
+    }
+
+    fn cancel_task(&self, id: &str) -> Result<(), Fault> {
+        self.task(id).map(drop)
+    }
+}
