@@ -64,6 +64,14 @@ impl Tool {
         }
     }
 
+    /// Whether an agent can be offered it from outside its run's process.
+    pub(crate) fn is_served(self) -> bool {
+        match self {
+            Self::LogDecision | Self::Remember | Self::Decisions | Self::Status => true,
+            Self::Verdict | Self::Route => false,
+        }
+    }
+
     pub(crate) fn spec(self) -> ToolSpec {
         let text = |description: &str| json!({"type": "string", "description": description});
         let texts =
@@ -118,6 +126,7 @@ impl Tool {
         ToolSpec {
             name: self.name(),
             description,
+            is_served: self.is_served(),
             parameters: json!({"type": "object", "properties": parameters, "required": required}),
         }
     }

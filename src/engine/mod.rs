@@ -108,6 +108,8 @@ pub(crate) struct ToolSpec {
     pub(crate) description: &'static str,
     /// JSON Schema of the arguments, of type `object`.
     pub(crate) parameters: Value,
+    /// `squad mcp --member` offers it too, to agents of engines that take tools by MCP only.
+    pub(crate) is_served: bool,
 }
 
 /// How a session is opened: what it is made of, and where it works.

@@ -6,6 +6,8 @@ use std::collections::BTreeMap;
 use serde::{Deserialize, Serialize};
 use toml::Value;
 
+use crate::model::list;
+
 /// What a table says. What it does not say is as in the profile it is like.
 #[derive(Clone, Debug, Default, PartialEq, Deserialize, Serialize)]
 #[serde(deny_unknown_fields)]
@@ -35,6 +37,8 @@ pub(crate) struct EngineProfile {
     pub(crate) reads: Option<Vec<String>>,
     /// The user lets it read them.
     pub(crate) trust_repository: Option<bool>,
+    /// How it is told of an MCP server, which is how it gets squad's own tools. They stand where `{tools}` does.
+    pub(crate) tools: Option<ToolsWay>,
     /// How to install it.
     pub(crate) install: Option<String>,
     /// What is wrong with a line of it. Without that line it would be another one, and perhaps a more dangerous one.
@@ -94,6 +98,14 @@ pub(crate) enum StreamKind {
     Opencode,
 }
 
+/// The programs whose way of being told of MCP servers squad knows.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize, Serialize)]
+#[serde(rename_all = "lowercase")]
+pub(crate) enum ToolsWay {
+    Claude,
+    Codex,
+}
+
 impl EngineProfile {
     /// Sets one field; the error says what it is to be.
     pub(super) fn put(&mut self, field: &str, value: &Value) -> Result<(), String> {
@@ -134,6 +146,7 @@ impl EngineProfile {
             model: self.model.or(other.model),
             reads: self.reads.or(other.reads),
             trust_repository: self.trust_repository.or(other.trust_repository),
+            tools: self.tools.or(other.tools),
             install: self.install.or(other.install),
             wrong: self.wrong.or(other.wrong),
         }
@@ -142,6 +155,15 @@ impl EngineProfile {
 
 /// The names that stand for values.
 pub(crate) const PLACEHOLDERS: [&str; 6] = ["prompt", "chatId", "cwd", "roleId", "task", "model"];
+/// Those that stand for arguments.
+const OTHERS: [&str; 3] = ["mode", "tools", "codexProjects"];
+
+/// A word in braces that is no placeholder, misspelt perhaps.
+fn unknown_placeholder(text: &str) -> Option<&str> {
+    let name = text.strip_prefix('{')?.strip_suffix('}')?;
+    let is_word = !name.is_empty() && name.chars().all(|c| c.is_ascii_alphanumeric() || c == '_' || c == '-');
+    (is_word && !PLACEHOLDERS.iter().chain(&OTHERS).any(|known| *known == name)).then_some(name)
+}
 
 fn check_arguments(value: &Value) -> Result<(), String> {
     const WHAT: &str = "must be a list of strings; an inner list is left out if one of its values is missing";
@@ -152,6 +174,13 @@ fn check_arguments(value: &Value) -> Result<(), String> {
                 let is_part = |name: &str| text.contains(&format!("{{{name}}}")) && text.len() > name.len() + 2;
                 if let Some(name) = PLACEHOLDERS.iter().find(|name| is_part(name)) {
                     return Err(format!("has `{{{name}}}` within an argument; it must be an argument of its own"));
+                }
+                if let Some(name) = unknown_placeholder(text) {
+                    let known = PLACEHOLDERS.iter().chain(&OTHERS).map(|name| format!("`{{{name}}}`"));
+                    return Err(format!(
+                        "has `{{{name}}}`, which stands for nothing; these are known: {}",
+                        list(known)
+                    ));
                 }
             }
             _ => return Err(WHAT.to_owned()),

@@ -120,10 +120,16 @@ pub(super) fn owner(name: &str) -> &str {
     end.and_then(|end| name.get(..end)).unwrap_or(name)
 }
 
+/// Engines that are no command lines.
+pub(crate) const SESSION_ENGINES: [&str; 2] = ["copilot", "rehearsal"];
+
 fn engine_profile(settings: &mut Settings, name: &str, value: &Value) -> Result<(), String> {
     let (engine, field) = name.split_once('.').ok_or("must be a table that says how to start it")?;
     if engine.is_empty() || !engine.chars().all(|c| c.is_ascii_alphanumeric() || matches!(c, '-' | '_')) {
         return Err("may have only letters, digits, `-` and `_` in its name".to_owned());
+    }
+    if SESSION_ENGINES.contains(&engine) {
+        return Err(format!("has no effect: `{engine}` is no command line; its settings are in `[engine.{engine}]`"));
     }
     let mut profile = settings.engines.get(engine).cloned().unwrap_or_default();
     let put = profile.put(field, value);

@@ -14,7 +14,11 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::fmt;
 use std::time::Duration;
 
-pub(crate) use engine_profile::{Argument, Chats, EngineProfile, PLACEHOLDERS, PromptWay, StateMode, StreamKind};
+pub(crate) use engine_profile::{
+    Argument, Chats, EngineProfile, PLACEHOLDERS, PromptWay, StateMode, StreamKind, ToolsWay,
+};
+#[cfg(test)]
+pub(crate) use keys::SESSION_ENGINES;
 pub(crate) use layer::{from_command_line, from_json, from_text, from_toml, from_variables};
 
 use crate::model::{Problem, Severity, Source, Tier};

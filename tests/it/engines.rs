@@ -41,6 +41,21 @@ fn of<'e>(events: &'e [Value], kind: &str) -> Vec<&'e Value> {
 }
 
 #[test]
+fn a_table_that_has_no_effect_and_a_misspelt_placeholder_are_said() {
+    let repo = TestRepo::with_small_team();
+    let user = "[engines.rehearsal]\nprogram = \"x\"\n[engines.mine]\nprogram = \"echo\"\nargs = [\"{promt}\", \"{prompt}\"]\n";
+    repo.write("../home/config/squad/config.toml", user);
+    let output = repo.squad(&["config", "list"]);
+    assert!(output.err.contains("config.toml:2: `engines.rehearsal.program` has no effect"), "{output}");
+    assert!(
+        output.err.contains("config.toml:5: `engines.mine.args` has `{promt}`, which stands for nothing"),
+        "{output}"
+    );
+    let engines = repo.squad(&["engines", "mine"]);
+    assert!(engines.to_string().contains("stands for nothing"), "{engines}");
+}
+
+#[test]
 fn each_agent_works_on_its_own_engine_in_one_run() {
     let repo = world(ECHO, "[engine]\nname = \"rehearsal\"\n[agents.ada]\nengine = \"mine\"\n");
     let output = squad(&repo, &["orchestrate", "--json", "--agent", "ada", "--agent", "bob", "Add it"]);

@@ -2,24 +2,28 @@ use std::fs;
 
 use serde_json::json;
 
-use crate::support::{World, plays};
+use crate::support::{Ended, World, plays};
 
 const USER: &str = "config/squad/config.toml";
 
-/// Claude Code and Codex beside each other in one run, each with its agent's charter, its work seen and recorded.
-#[test]
-fn a_mixed_team_works_in_one_run() {
+const KEY: &str = "a-long-key-of-a-test";
+
+/// Claude Code is Ada, Codex is Bob.
+fn world() -> World {
     let mut world = World::new(|_| {
         let write = json!({ "command": "echo one > ada.txt" });
         let execute = json!({ "cmd": "echo two > bob.txt" });
+        let decision = json!({ "title": "Endpoints are JSON", "what": "All of them." });
+        let decide = format!("tool:mcp__squad__squad_log_decision {decision}");
+        let remember = format!("tool:mcp__squad.squad_remember {}", json!({ "text": "The port is 8080." }));
         [
-            plays("ada", &[&format!("tool:Bash {write}"), "say:The endpoint is there."]),
-            plays("bob", &[&format!("tool:exec_command {execute}"), "say:The tests are there."]),
+            plays("ada", &[&format!("tool:Bash {write}"), &decide, "say:The endpoint is there."]),
+            plays("bob", &[&format!("tool:exec_command {execute}"), &remember, "say:The tests are there."]),
         ]
     });
     let parts = std::path::Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/real/node_modules");
     let home = std::path::PathBuf::from(&world.repo.variables["HOME"]);
-    let (url, key) = (world.model.url(), "a-long-key-of-a-test");
+    let url = world.model.url();
     let configuration = format!(
         "[engine]\nname = \"rehearsal\"\n[agents.ada]\nengine = \"claude\"\n[agents.tester]\nengine = \"codex\"\n\
          [engines.claude]\nprogram = \"{0}/@anthropic-ai/claude-code-linux-x64/claude\"\n\
@@ -36,13 +40,20 @@ fn a_mixed_team_works_in_one_run() {
     fs::write(home.join("codex/config.toml"), codex).expect("a file");
     for (name, value) in [
         ("CODEX_HOME", home.join("codex").display().to_string()),
-        ("OPENAI_API_KEY", key.to_owned()),
-        ("ANTHROPIC_API_KEY", key.to_owned()),
+        ("OPENAI_API_KEY", KEY.to_owned()),
+        ("ANTHROPIC_API_KEY", KEY.to_owned()),
         ("ANTHROPIC_BASE_URL", url.trim_end_matches("/v1").to_owned()),
         ("CLAUDE_CODE_DISABLE_NONESSENTIAL_TRAFFIC", "1".to_owned()),
     ] {
         world.repo.variables.insert(name.to_owned(), value);
     }
+    world
+}
+
+/// Claude Code and Codex beside each other in one run, each with its agent's charter, its work seen and recorded.
+#[test]
+fn a_mixed_team_works_in_one_run() {
+    let world = world();
     let arguments = ["orchestrate", "--json", "--agent", "ada", "--agent", "bob", "--permissions", "allow", "Build it"];
     let ended = world.run(&arguments);
     ended.assert_status(0, "completed", &json!({ "ada": "completed", "bob": "completed", "coordinator": "completed" }));
@@ -65,8 +76,31 @@ fn a_mixed_team_works_in_one_run() {
         assert!(of("agent.completed", agent)["changed"].to_string().contains(file), "{ended}");
         assert!(of("usage", agent)["input_tokens"].as_u64().is_some_and(|tokens| tokens >= 200), "{ended}");
     }
+    assert_own_tools(&world, &ended);
+    assert!(ended.only("run.completed")["commits"].as_array().is_some_and(|commits| !commits.is_empty()), "{ended}");
+    assert!(world.repo.git(&["show", "--stat", "HEAD"]).contains(".squad/decisions/"), "{ended}");
     assert_eq!(world.processes(), [], "{ended}");
     world.repo.assert_sound();
     let objects = world.repo.git(&["cat-file", "--batch-all-objects", "--batch"]);
-    assert!(!objects.contains(key), "the key is in the repository\n{ended}");
+    assert!(!objects.contains(KEY), "the key is in the repository\n{ended}");
+}
+
+/// Squad's own tools, from each program's own MCP client: recorded as what the agent did.
+fn assert_own_tools(world: &World, ended: &Ended) {
+    for (kind, agent, text) in
+        [("decision.logged", "ada", "Endpoints are JSON"), ("memory.logged", "bob", "The port is 8080.")]
+    {
+        let entries = world.ledger(kind);
+        assert!(entries.len() == 1 && entries[0].contains(text), "{entries:?} {ended}");
+        assert!(entries[0].contains(&format!("agent: \"{agent}\"")), "{entries:?}");
+    }
+}
+
+#[test]
+fn who_may_change_nothing_decides_and_remembers_all_the_same() {
+    let world = world();
+    let ended =
+        world.run(&["orchestrate", "--json", "--agent", "ada", "--agent", "bob", "--permissions", "deny", "Build it"]);
+    assert_own_tools(&world, &ended);
+    assert!(!world.repo.exists("ada.txt") && !world.repo.exists("bob.txt"), "{ended}");
 }

@@ -118,10 +118,15 @@ fn responses(body: &Value, act: &Act, id: u64) -> Vec<Value> {
     let items: Vec<Value> = match act {
         Act::Call(calls) => {
             let call = |(index, (name, arguments)): (usize, &(String, String))| {
-                json!({
+                let mut item = json!({
                     "type": "function_call", "id": format!("fc_{id}_{index}"), "call_id": format!("call_{id}_{index}"),
                     "name": name, "arguments": arguments, "status": "completed"
-                })
+                });
+                // Codex calls the tools of an MCP server so.
+                if let Some((space, name)) = name.split_once('.') {
+                    (item["namespace"], item["name"]) = (space.into(), name.into());
+                }
+                item
             };
             calls.iter().enumerate().map(call).collect()
         }

@@ -6,6 +6,8 @@ use crate::settings::{Argument, PLACEHOLDERS};
 
 /// What stands for the arguments of the mode.
 const MODE: &str = "{mode}";
+/// What stands for the arguments that name the server of squad's own tools.
+const TOOLS: &str = "{tools}";
 /// Tells Codex that it trusts none of the projects around the folder it works in.
 const CODEX_PROJECTS: &str = "{codexProjects}";
 
@@ -35,6 +37,10 @@ impl Arguments {
         }
     }
 
+    pub(crate) fn has_tools(&self) -> bool {
+        matches!(self, Self::Listed(arguments) if has(arguments, TOOLS))
+    }
+
     /// Whether it says where the mode's arguments belong.
     pub(crate) fn has_mode(&self) -> bool {
         matches!(self, Self::Listed(arguments) if has(arguments, MODE))
@@ -54,6 +60,7 @@ fn fill(arguments: &[Argument], values: &Values, filled: &mut Vec<String>) {
             Argument::Group(group) if is_complete(group, values) => fill(group, values, filled),
             Argument::Group(_) => {}
             Argument::One(text) if text == MODE => filled.extend(values.mode.iter().cloned()),
+            Argument::One(text) if text == TOOLS => filled.extend(values.tools.iter().cloned()),
             Argument::One(text) if text == CODEX_PROJECTS => filled.push(values.codex_projects.clone()),
             Argument::One(text) => match placeholder(text) {
                 Some(name) => filled.push(no_option(values.get(name).unwrap_or_default())),
@@ -90,8 +97,9 @@ mod tests {
 
     #[test]
     fn values_are_whole_arguments_and_groups_vanish() {
-        let arguments =
-            listed(r#"["-p", "{mode}", ["--resume", "{chatId}"], ["-m", "{model}"], "{\"a\":\"{x}\"}", "{prompt}"]"#);
+        let arguments = listed(
+            r#"["-p", "{mode}", "{tools}", ["--resume", "{chatId}"], ["-m", "{model}"], "{\"a\":\"{x}\"}", "{prompt}"]"#,
+        );
         let mut values = Values { prompt: Some("a 'b' $(c)\n\"d\"".to_owned()), ..Values::default() };
         values.mode = vec!["--safe".to_owned()];
         assert_eq!(arguments.filled(&values), ["-p", "--safe", "{\"a\":\"{x}\"}", "a 'b' $(c)\n\"d\""]);

@@ -162,6 +162,7 @@ impl Reader<'_> {
             chat: if is_stateful { ChatSource::Command } else { ChatSource::None },
             create_chat: create.filter(|_| is_stateful).map(|create| Arguments::Template(program_of(create))),
             is_stateful,
+            tools: None,
             stream: StreamKind::Text,
             env: base.as_ref().map(|base| base.env.clone()).unwrap_or_default(),
             set: base.as_ref().map(|base| base.set.clone()).unwrap_or_default(),

@@ -15,6 +15,7 @@ mod chats;
 mod environment;
 mod profile;
 mod run;
+mod served;
 mod session;
 pub(crate) mod shape;
 mod spool;
@@ -41,7 +42,7 @@ use crate::program::{Program, Programs, Unfit, Variables};
 #[derive(Clone, Debug)]
 pub(crate) struct Options {
     pub(crate) profile: Profile,
-    /// This program, to guard what is started.
+    /// This program, to guard what is started and to serve it tools.
     pub(crate) squad: Option<PathBuf>,
     pub(crate) variables: Variables,
     /// The project's root: sessions work in it or below.
@@ -66,6 +67,8 @@ struct Shared {
     chats: Chats,
     run: String,
     mark: Mark,
+    /// This program, which serves agents its own tools.
+    squad: Option<PathBuf>,
 }
 
 impl Command {
@@ -74,9 +77,10 @@ impl Command {
         let Options { profile, squad, variables, directory, local, run } = options;
         let programs = Programs::new(&directory, &variables);
         let chats = Chats::new(&local);
-        let mut shared = Shared { profile, programs, variables, directory, local, chats, run, mark: Mark::new() };
+        let mark = Mark::new();
+        let mut shared = Shared { profile, programs, variables, directory, local, chats, run, mark, squad };
         shared.program()?;
-        shared.mark.guard(squad.as_deref());
+        shared.mark.guard(shared.squad.as_deref());
         Ok(Self(Arc::new(shared)))
     }
 

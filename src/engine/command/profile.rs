@@ -6,7 +6,7 @@ use std::sync::LazyLock;
 use super::arguments::Arguments;
 use super::values::Values;
 use crate::model::list;
-use crate::settings::{Chats as ChatSource, EngineProfile, PromptWay, StateMode, StreamKind};
+use crate::settings::{Chats as ChatSource, EngineProfile, PromptWay, StateMode, StreamKind, ToolsWay};
 
 /// How each is started, in the format that a user's own configuration has too.
 static BUILT_IN: LazyLock<BTreeMap<String, EngineProfile>> = LazyLock::new(|| {
@@ -35,6 +35,7 @@ pub(crate) struct Profile {
     pub(crate) reads: Vec<String>,
     pub(crate) trusts_repository: bool,
     pub(crate) install: Option<String>,
+    pub(crate) tools: Option<ToolsWay>,
 }
 
 impl Profile {
@@ -108,6 +109,7 @@ impl Profile {
             reads: fields.reads.unwrap_or_default(),
             trusts_repository: fields.trust_repository.unwrap_or(false),
             install: fields.install,
+            tools: fields.tools,
         })
     }
 
@@ -148,6 +150,10 @@ mod tests {
     fn every_built_in_profile_is_complete() {
         let names = Profile::names(&BTreeMap::new());
         assert_eq!(BUILT_IN.len(), names.len());
+        assert_eq!(
+            crate::settings::SESSION_ENGINES,
+            crate::engine::EngineKind::ALL.map(crate::engine::EngineKind::name)
+        );
         for name in names {
             let profile = Profile::find(&name, &BTreeMap::new()).expect(&name).expect(&name);
             assert!(profile.strict.is_some() && profile.install.is_some(), "{name}");

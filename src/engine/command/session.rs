@@ -16,7 +16,7 @@ use super::run::{Ended, Look, Output, run};
 use super::spool::{Spool, Tail};
 use super::stream::Reader;
 use super::values::Values;
-use super::{Shared, codex_projects, environment, shape};
+use super::{Shared, codex_projects, environment, served, shape};
 use crate::engine::process_group::Mark;
 use crate::engine::{AdapterSession, EngineError, Fact, Opening, Recall, Reply, Request};
 use crate::model::{Attachment, Exited, ModelChoice, ModelLayer, Usage, first_line, printable, seconds};
@@ -31,9 +31,6 @@ const ANSWER: u64 = 256 * 1024;
 const PIECES: usize = 16;
 /// How long a closed session's process may take to be gone.
 const CLOSING: std::time::Duration = std::time::Duration::from_secs(7);
-/// Behind the role, which may speak of squad's own tools.
-const WITHOUT_TOOLS: &str = "\n\n(The tools whose names begin with `squad_` are not there in this session. Where you are \
-                             told to use one, say at the end of your answer what you would have told it.)\n";
 /// By this what a session has left running is found.
 const SESSION: &str = "SQUAD_SESSION";
 
@@ -176,9 +173,8 @@ impl Turn {
             None => (self.new_chat(&spool, is_free, &mut stop).await?, true),
         };
         let mut role = [self.opening.spec.prompt.as_str(), &self.opening.spec.told()].join("\n\n");
-        if !self.opening.tools.is_empty() {
-            role.push_str(WITHOUT_TOOLS);
-        }
+        let tools = &self.opening.tools;
+        role.push_str(&served::missing(tools, self.server().is_some()).unwrap_or_default());
         let prompt = match (profile.is_stateful, is_new) {
             (false, _) => shape::stateless(&role, &task),
             (true, true) => shape::new_chat(&role, &task),
@@ -239,8 +235,13 @@ impl Turn {
             model: Some(self.model.clone()).filter(|model| !model.is_empty()),
             mode: if is_free { profile.free.clone() } else { strict },
             codex_projects: codex_projects(directory),
+            tools: self.server().unwrap_or_default(),
             ..Values::default()
         }
+    }
+
+    fn server(&self) -> Option<Vec<String>> {
+        self.shared.server(self.opening.spec.agent.as_str(), &self.opening.tools)
     }
 
     fn command(&self, arguments: Vec<String>) -> process::Command {

@@ -12,6 +12,8 @@ pub(crate) struct Values {
     /// The arguments of the mode it runs in.
     pub(crate) mode: Vec<String>,
     pub(crate) codex_projects: String,
+    /// The arguments that name a server of squad's own tools.
+    pub(crate) tools: Vec<String>,
 }
 
 impl Values {

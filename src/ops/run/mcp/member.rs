@@ -19,8 +19,6 @@ use crate::record::Entry;
 use crate::settings::Layer;
 use crate::tools::{self, Intent, Tool};
 
-/// What an agent can be offered from outside its run's process.
-const TOOLS: [Tool; 4] = [Tool::LogDecision, Tool::Remember, Tool::Decisions, Tool::Status];
 /// Decisions in one answer.
 const SHOWN: usize = 20;
 
@@ -125,6 +123,10 @@ impl MemberServer {
     }
 }
 
+fn served() -> impl Iterator<Item = Tool> {
+    Tool::ALL.into_iter().filter(|tool| tool.is_served())
+}
+
 impl Service for MemberServer {
     fn instructions(&self) -> String {
         format!("squad's own tools for `{}`, who works in run {}.", self.agent, self.run)
@@ -133,13 +135,17 @@ impl Service for MemberServer {
     fn tools(&self) -> Vec<Value> {
         let shown = |tool: Tool| {
             let spec = tool.spec();
-            json!({"name": spec.name, "description": spec.description, "inputSchema": spec.parameters})
+            let hints = json!({
+                "readOnlyHint": matches!(tool, Tool::Decisions | Tool::Status),
+                "destructiveHint": false, "openWorldHint": false,
+            });
+            json!({"name": spec.name, "description": spec.description, "inputSchema": spec.parameters, "annotations": hints})
         };
-        TOOLS.map(shown).to_vec()
+        served().map(shown).collect()
     }
 
     fn call(&self, tool: &str, arguments: Object, _call: &Call) -> Result<ToolResult, Fault> {
-        if !TOOLS.iter().any(|known| known.name() == tool) {
+        if !served().any(|known| known.name() == tool) {
             return Err(Fault::invalid_params(format!("there is no tool `{tool}`")));
         }
         Ok(match self.perform(tool, arguments) {
