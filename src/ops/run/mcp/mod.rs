@@ -28,6 +28,7 @@ use crate::error::Failure;
 use crate::mcp::{Call, Fault, Object, Service, Task, ToolResult};
 use crate::model::{Problem, Severity};
 use crate::ops::Project;
+use crate::ops::run::members::open_without_team;
 use crate::ops::run::order::flag_settings;
 use crate::ops::team::engines;
 use crate::policy::Permissions;
@@ -129,13 +130,20 @@ impl McpServer {
 
     /// As it is at this moment.
     fn project(&self) -> Result<Project, Failure> {
-        Project::open(&self.env(), &self.directory, flag_settings(&self.options.flags))
+        let flags = flag_settings(&self.options.flags);
+        match &self.options.roles {
+            Some(_) => open_without_team(&self.env(), &self.directory, flags),
+            None => Project::open(&self.env(), &self.directory, flags),
+        }
     }
 }
 
 /// What a call says, strictly: what is wrong is told to the model, which can then mend it.
 fn arguments<T: DeserializeOwned>(given: Object) -> Result<T, String> {
-    serde_json::from_value(Value::Object(given)).map_err(|error| error.to_string())
+    serde_path_to_error::deserialize(Value::Object(given)).map_err(|error| match error.path().iter().next() {
+        Some(_) => format!("`{}`: {}", error.path(), error.inner()),
+        None => error.to_string(),
+    })
 }
 
 fn failed(failure: &Failure) -> ToolResult {

@@ -67,9 +67,12 @@ fn run() -> Value {
     });
     let required = ["memberId", "roleId", "status", "durationMs", "rawStdout", "rawStderr", "truncated", "logUri"];
     let member = json!({"type": "object", "properties": member, "required": required});
+    let decision = json!({"id": {"type": "string"}, "title": {"type": "string"}, "state": {"type": "string"}});
+    let decision = json!({"type": "object", "properties": decision, "required": ["id", "title", "state"]});
     let properties = json!({
         "squadId": {"type": "string"}, "status": {"type": "string"}, "reason": {"type": "string"},
-        "answer": {"type": "string"}, "agents": {"type": "object"}, "members": {"type": "array", "items": member},
+        "answer": {"type": "string"}, "hint": {"type": "string"},
+        "decisions": {"type": "array", "items": decision}, "agents": {"type": "object"}, "members": {"type": "array", "items": member},
     });
     json!({"type": "object", "properties": properties, "required": ["squadId", "status", "members"]})
 }

@@ -1,7 +1,6 @@
 //! A run as a task of the client's: it is in the repository, so any process can be asked about it.
 
 use super::McpServer;
-use super::members::reply;
 use crate::error::Failure;
 use crate::mcp::{Fault, Task, TaskState, ToolResult};
 use crate::model::RunId;
@@ -46,7 +45,7 @@ impl McpServer {
             "running" => TaskState::Working(self.said(project, &result.run)),
             "cancelled" => TaskState::Cancelled,
             "lost" | "unknown" => TaskState::Failed("the process of this run is gone".to_owned()),
-            _ => TaskState::Done(Box::new(reply(project, result))),
+            _ => TaskState::Done(Box::new(self.reply(project, result))),
         };
         let (begun, changed) = (result.started.to_string(), result.changed.to_string());
         Task { id: result.run.to_string(), begun, changed, state }

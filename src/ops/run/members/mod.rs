@@ -8,10 +8,12 @@
 
 mod output;
 mod perform;
+mod place;
 mod results;
 mod runner;
 mod shape;
 
 pub(in crate::ops) use perform::plan;
+pub(crate) use place::{insist_on_sound, open_without_team};
 pub(crate) use results::{MemberResult, RunResult, is_live};
 pub(crate) use runner::{Begun, RunRequest, carry, described, start};

@@ -7,7 +7,7 @@ use serde::Serialize;
 
 use super::output::OutputFile;
 use crate::error::Failure;
-use crate::model::{AgentState, End, Exited, GivenMember, Outcome, RunId, Slug, What};
+use crate::model::{AgentState, DecisionId, End, Exited, GivenMember, Outcome, RunId, Slug, What};
 use crate::ops::Project;
 use crate::ops::ledger::log::{Choice, timeline};
 use crate::ops::run::{lease, live};
@@ -38,6 +38,8 @@ pub(crate) struct RunResult {
     /// Why it ended before anybody could begin.
     pub(crate) reason: Option<String>,
     pub(crate) members: Vec<MemberResult>,
+    /// What was decided in it.
+    pub(crate) decisions: Vec<DecisionId>,
     /// How those ended whom squad chose.
     pub(crate) agents: BTreeMap<Slug, Outcome>,
 }
@@ -45,6 +47,8 @@ pub(crate) struct RunResult {
 pub(crate) struct MemberResult {
     pub(crate) given: GivenMember,
     pub(crate) status: Status,
+    /// When something was first heard of it.
+    started: Option<Timestamp>,
     pub(crate) end: Option<(Outcome, End)>,
     pub(crate) exited: Option<Exited>,
     /// Its session's id in this run.
@@ -65,11 +69,23 @@ impl RunResult {
                     let members = members.into_iter().map(|given| MemberResult::new(given, run)).collect();
                     let (answer, reason, status, agents) = (None, None, state.to_owned(), BTreeMap::new());
                     let (run, started, changed, message) = (run.clone(), entry.at, entry.at, text);
-                    found = Some(Self { run, started, changed, status, message, answer, reason, members, agents });
+                    let decisions = Vec::new();
+                    found = Some(Self {
+                        run,
+                        started,
+                        changed,
+                        status,
+                        message,
+                        answer,
+                        reason,
+                        members,
+                        decisions,
+                        agents,
+                    });
                 }
                 (Some(what), Some(found)) => {
                     found.changed = entry.at;
-                    found.take(what, entry.agent.as_ref().map(|agent| agent.as_str()));
+                    found.take(what, entry.agent.as_ref().map(|agent| agent.as_str()), entry.at);
                 }
                 _ => {}
             }
@@ -82,17 +98,21 @@ impl RunResult {
         Ok(found)
     }
 
-    fn take(&mut self, what: What, agent: Option<&str>) {
+    fn take(&mut self, what: What, agent: Option<&str>, at: Timestamp) {
         if let What::RunCompleted { status, error, agents, .. } = &what {
             self.agents.clone_from(agents);
             self.status = status.to_string().replace(' ', "_");
             self.reason = error.as_ref().map(|error| error.message.clone());
+        }
+        if let What::DecisionLogged { decision, .. } = &what {
+            self.decisions.push(decision.id.clone());
         }
         if let What::Answer { text } = &what {
             self.answer = Some(text.clone());
         }
         let member = self.members.iter_mut().find(|member| Some(member.given.id.as_str()) == agent);
         if let Some(member) = member {
+            member.started.get_or_insert(at);
             member.take(what);
         }
     }
@@ -101,7 +121,9 @@ impl RunResult {
     fn look(&mut self, project: &Project) {
         let activity = live::activity(&project.local(), &self.run).unwrap_or_default();
         for member in self.members.iter_mut().filter(|member| member.end.is_none()) {
-            let is_at_work = activity.agents.get(&member.given.id) == Some(&AgentState::Working);
+            // Its program has ended, and what it did is being looked at.
+            let is_at_work =
+                activity.agents.get(&member.given.id) == Some(&AgentState::Working) || member.exited.is_some();
             member.status = if is_at_work { Status::Running } else { Status::Queued };
         }
     }
@@ -115,7 +137,7 @@ impl RunResult {
 impl MemberResult {
     fn new(given: GivenMember, run: &RunId) -> Self {
         let session = given.chat.clone().unwrap_or_else(|| session_id(&given.id, run));
-        Self { given, status: Status::Error, end: None, exited: None, session }
+        Self { given, status: Status::Error, started: None, end: None, exited: None, session }
     }
 
     fn take(&mut self, what: What) {
@@ -129,6 +151,12 @@ impl MemberResult {
         } else if let What::EngineExited(exited) = what {
             self.exited = Some(exited);
         }
+    }
+
+    /// How long it has been at work, where it is.
+    pub(crate) fn seconds_at(&self, now: Timestamp) -> f64 {
+        let started = self.started.filter(|_| self.status == Status::Running);
+        started.map_or(0.0, |started| now.duration_since(started).as_secs_f64().max(0.0))
     }
 
     /// Why it did not complete.

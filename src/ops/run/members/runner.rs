@@ -8,6 +8,7 @@ use std::process::{Child, Stdio};
 
 use serde::{Deserialize, Serialize};
 
+use super::place::{insist_on_sound, open_without_team};
 use crate::engine::command::blueprint::Blueprint;
 use crate::env::Env;
 use crate::error::Failure;
@@ -102,10 +103,17 @@ pub(crate) fn carry(env: &Env, directory: &Path, told: &[u8], mut out: Box<dyn W
 
 fn prepare(env: &Env, directory: &Path, request: RunRequest) -> Result<(Project, Order), Failure> {
     let RunRequest { message, members, agents, permissions, flags } = request;
-    let mut project = Project::open(env, directory, flag_settings(&flags))?;
-    project.insist_on_sound()?;
+    let Blueprint { profile: described, agents: roles, .. } = described(env, directory)?;
+    let mut project = match roles {
+        Some(_) => open_without_team(env, directory, flag_settings(&flags))?,
+        None => Project::open(env, directory, flag_settings(&flags))?,
+    };
+    if members.is_empty() {
+        project.insist_on_sound()?
+    } else {
+        insist_on_sound(&project)?
+    }
     engines::check_names(&project)?;
-    let described = described(env, directory)?.profile;
     if let Some(profile) = &described {
         project.settings.engine.name.clone_from(&profile.name);
     }
