@@ -5,6 +5,7 @@
 mod copilot_cli;
 mod engine;
 mod ledger;
+mod mcp;
 #[path = "../support/model_server.rs"]
 #[expect(dead_code, reason = "the real tests need more of it")]
 mod model_server;
@@ -24,16 +25,17 @@ use std::time::{Duration, Instant};
 const SQUAD: &str = env!("CARGO_BIN_EXE_squad");
 const ROUNDS: usize = 31;
 
-/// `cargo bench --features bench -- ledger` runs those of the ledger alone; `commands`, `engine`, `review`, `route`, `secrets`,
-/// `snapshot` and `team` are named likewise.
+/// `cargo bench --features bench -- ledger` runs only those of the ledger; the other groups are `commands`, `engine`, `mcp`,
+/// `review`, `route`, `secrets`, `snapshot` and `team`.
 fn main() {
     if engine::is_played() {
         return;
     }
-    let benches: [(&str, fn()); 8] = [
+    let benches: [(&str, fn()); 9] = [
         ("commands", commands),
         ("engine", engine::bench),
         ("ledger", ledger::bench),
+        ("mcp", mcp::bench),
         ("review", review::bench),
         ("route", route::bench),
         ("secrets", secrets::bench),
