@@ -93,7 +93,10 @@ impl Transport<RoleServer> for Lines {
     async fn receive(&mut self) -> Option<ClientJsonRpcMessage> {
         loop {
             while !self.answers.is_empty() {
-                let place = self.out.reserve().await.ok()?;
+                let Ok(place) = self.out.reserve().await else {
+                    self.calls.close();
+                    return None;
+                };
                 if let Some(answer) = self.answers.pop_front() {
                     place.send(answer.to_string());
                 }

@@ -86,8 +86,17 @@ impl McpClient {
     }
 
     pub(crate) fn write(&mut self, bytes: &[u8]) {
+        self.try_write(bytes).expect("the server reads");
+    }
+
+    pub(crate) fn try_write(&mut self, bytes: &[u8]) -> std::io::Result<()> {
         let input = self.input.as_mut().expect("it is open");
-        input.write_all(bytes).and_then(|()| input.flush()).expect("the server reads");
+        input.write_all(bytes).and_then(|()| input.flush())
+    }
+
+    /// Closes its end of the server's output, once the next line has come.
+    pub(crate) fn deafen(&mut self) {
+        self.lines = channel().1;
     }
 
     pub(crate) fn send(&mut self, message: &Value) {

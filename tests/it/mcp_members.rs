@@ -241,6 +241,25 @@ fn the_end_of_input_ends_the_server_and_loses_nothing() {
 }
 
 #[test]
+fn a_client_that_reads_no_more_ends_the_server_and_not_the_run() {
+    let (repo, script) = world("[[turn]]\nagent = \"ada\"\nsteps = [{ hang = true }]\n");
+    let mut first = client(&repo, &script, &[], &[]);
+    let members = json!([{"roleId": "ada", "task": "Never end."}]);
+    let run = first.structured("start_squad_members", json!({"members": members, "wait": false}))["squadId"].clone();
+    first.begin_call("get_run", json!({"squadId": run, "waitSec": 50}));
+    first.deafen();
+    let begun = Instant::now();
+    while first.child.try_wait().expect("a child").is_none() {
+        // It notices when it has something to say.
+        let _ = first.try_write(b"no JSON\n");
+        assert!(begun.elapsed() < Duration::from_secs(40), "it waits for the run's end");
+        std::thread::sleep(Duration::from_millis(20));
+    }
+    let mut next = client(&repo, &script, &[], &[]);
+    assert_eq!(next.structured("cancel_run", json!({"squadId": run}))["status"], "cancelled");
+}
+
+#[test]
 fn a_cancelled_call_ends_its_run_and_is_not_answered_and_impatience_does_not() {
     let script = "[[turn]]\nagent = \"ada\"\nsteps = [{ say = \"Begun.\" }, { hang = true }]\n".repeat(3);
     let (repo, script) = world(&script);
