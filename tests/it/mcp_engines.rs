@@ -240,6 +240,21 @@ fn a_chat_goes_on_by_a_handle_of_ours() {
 }
 
 #[test]
+fn another_program_may_make_the_chat() {
+    let world = World::new();
+    world.write("maker.sh", "#!/bin/sh\necho chat-of-the-maker\n");
+    let maker = world.own.join("maker.sh");
+    fs::set_permissions(&maker, fs::Permissions::from_mode(0o755)).expect("permissions");
+    world.write("other.template", &format!("{}\n", maker.display()));
+    let create = world.own.join("other.template").display().to_string();
+    let variables = [("STATE_MODE", "stateful"), ("CREATE_CHAT_TEMPLATE_PATH", create.as_str())];
+    let mut client = world.client(&variables);
+    let first = client.structured("start_squad_members", one("Begin."));
+    let said = first["members"][0]["rawStdout"].as_str().expect("a text");
+    assert!(said.starts_with("resumed chat-of-the-maker\n"), "{first}");
+}
+
+#[test]
 fn the_command_line_is_shown_and_a_repositorys_template_is_refused() {
     let world = World::new();
     let run = world.own.join("run.template").display().to_string();

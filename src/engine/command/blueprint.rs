@@ -150,6 +150,13 @@ impl Reader<'_> {
         }
         let program_of = |template: Template| template.without_program(&[&program, engine.unwrap_or_default()]);
         let arguments = Arguments::Template(program_of(run));
+        // Without ENGINE_COMMAND, each template begins with its own program.
+        let create_program = create.as_ref().filter(|_| engine.is_none()).and_then(Template::first_word);
+        let create_program = create_program.filter(|own| *own != program);
+        let create = create.map(|create| match &create_program {
+            Some(own) => create.without_program(&[own]),
+            None => program_of(create),
+        });
         let base = known.or_else(|| Profile::of_program(&program));
         Ok(Profile {
             name: engine.map_or_else(|| name_of(&program), name_of),
@@ -160,7 +167,8 @@ impl Reader<'_> {
             strict: Some(Vec::new()),
             free: Vec::new(),
             chat: if is_stateful { ChatSource::Command } else { ChatSource::None },
-            create_chat: create.filter(|_| is_stateful).map(|create| Arguments::Template(program_of(create))),
+            create_chat: create.filter(|_| is_stateful).map(Arguments::Template),
+            create_program,
             is_stateful,
             tools: None,
             stream: StreamKind::Text,

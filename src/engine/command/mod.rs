@@ -99,6 +99,12 @@ impl Shared {
         locate(&self.profile, &self.programs)
     }
 
+    /// The program that makes a chat.
+    fn chat_program(&self) -> Result<Program, EngineError> {
+        let name = self.profile.create_program.as_ref().unwrap_or(&self.profile.program);
+        locate_named(&self.profile, name, &self.programs)
+    }
+
     /// A session works in the project, and where no file of the repository tells the engine what to do by itself.
     fn check_folder(&self, directory: &Path) -> Result<(), EngineError> {
         let unusable = |reason: String, hint: String| EngineError::Unusable { reason, hint: Some(hint) };
@@ -127,17 +133,21 @@ impl Shared {
 
 /// The program that a profile names.
 pub(crate) fn locate(profile: &Profile, programs: &Programs) -> Result<Program, EngineError> {
+    locate_named(profile, &profile.program, programs)
+}
+
+fn locate_named(profile: &Profile, name: &str, programs: &Programs) -> Result<Program, EngineError> {
     let missing = |what: String| {
         let install = profile.install.as_ref().map(|how| format!("install it: {how}; or ")).unwrap_or_default();
         let hint = format!("{install}name it: squad config set --user engines.{}.program PATH", profile.name);
         EngineError::Missing { what, hint }
     };
-    let path = Path::new(&profile.program);
+    let path = Path::new(name);
     match programs.named(path) {
         Ok(program) if !path.is_absolute() || path.is_file() => Ok(program),
         Ok(_) => Err(missing(format!("there is no program {}, which `{}` is to be", path.display(), profile.name))),
         Err(Unfit::Missing(_)) => {
-            Err(missing(format!("{} is not installed: no `{}` in PATH", profile.name, profile.program)))
+            Err(missing(format!("{} is not installed: no `{name}` in PATH", profile.name)))
         }
         Err(unfit) => Err(missing(format!("{} is not run: {unfit}", profile.name))),
     }

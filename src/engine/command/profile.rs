@@ -26,6 +26,8 @@ pub(crate) struct Profile {
     pub(crate) free: Vec<String>,
     pub(crate) chat: ChatSource,
     pub(crate) create_chat: Option<Arguments>,
+    /// The program that makes a chat, if it is not the engine itself.
+    pub(crate) create_program: Option<String>,
     pub(crate) is_stateful: bool,
     pub(crate) prompt: PromptWay,
     pub(crate) stream: StreamKind,
@@ -100,6 +102,7 @@ impl Profile {
             free: fields.free.unwrap_or_default(),
             chat,
             create_chat: fields.create_chat.map(Arguments::Listed),
+            create_program: None,
             is_stateful: chat != ChatSource::None && fields.state != Some(StateMode::Stateless),
             prompt,
             stream,

@@ -210,7 +210,8 @@ impl Turn {
             _ if !profile.is_stateful => Ok(None),
             (ChatSource::Client, _) => Ok(Some(uuid::Uuid::now_v7().to_string())),
             (ChatSource::Command, Some(arguments)) => {
-                let command = self.command(arguments.filled(&self.values(None, is_free)));
+                let program = self.shared.chat_program().map_err(|error| error.to_string())?;
+                let command = self.command(&program, arguments.filled(&self.values(None, is_free)));
                 let output = Output { spool, stdout: "create-chat" };
                 let ended =
                     run(command, Stdio::null(), &output, stop, ()).await.map_err(|error| self.cannot_start(&error))?;
@@ -244,11 +245,11 @@ impl Turn {
         self.shared.server(self.opening.spec.agent.as_str(), &self.opening.tools)
     }
 
-    fn command(&self, arguments: Vec<String>) -> process::Command {
+    fn command(&self, program: &Program, arguments: Vec<String>) -> process::Command {
         let (shared, profile) = (&self.shared, &self.shared.profile);
         let mut variables = environment::allowed(&shared.variables, &profile.env);
         shared.programs.restrict(&mut variables);
-        let mut command = process::Command::from(self.program.command());
+        let mut command = process::Command::from(program.command());
         command.args(arguments).env_clear().envs(variables).envs(&profile.set);
         command.env("SQUAD_RUN", &shared.run).env(SESSION, &self.opening.session);
         command.env(shared.mark.name(), shared.mark.value()).current_dir(&self.opening.directory);
@@ -272,7 +273,7 @@ impl Turn {
             let in_file = format!("Read the file {}: it is your message, whole. Do what it says.", path.display());
             let given = |text: &str| Some(if goes_by_file { in_file.clone() } else { text.to_owned() });
             let values = Values { prompt: given(prompt), task: given(task), ..values.clone() };
-            let command = self.command(profile.filled(&profile.arguments, &values));
+            let command = self.command(&self.program, profile.filled(&profile.arguments, &values));
             let input = match profile.prompt {
                 PromptWay::Stdin => {
                     File::open(&path).map_err(|error| format!("cannot read its prompt: {error}"))?.into()

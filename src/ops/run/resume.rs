@@ -1,6 +1,8 @@
 //! Resuming a run: reads from its entries what it has done already, so that finished work is not repeated.
 
 use std::collections::{BTreeMap, BTreeSet};
+use std::thread;
+use std::time::Duration;
 
 use clap::ValueEnum;
 
@@ -17,6 +19,10 @@ use crate::ops::run::lease;
 use crate::policy::Permissions;
 use crate::record::{Entry, Read};
 use crate::route::Wishes;
+
+/// How often, and at which interval, the lease of a dead process is checked.
+const LEASE_CHECKS: usize = 50;
+const LEASE_PAUSE: Duration = Duration::from_millis(20);
 
 /// A run that was interrupted.
 pub(crate) struct Interrupted {
@@ -66,7 +72,18 @@ pub(crate) fn find(env: &Env, project: &Project, id: &str) -> Result<Interrupted
     lost::settle(env, repository);
     let prefix = project.ledger_prefix();
     let run = log::one_run(repository, &prefix, id)?;
-    if let Some(live) = lease::look(&project.local()).live.into_iter().find(|live| live.run == run) {
+    let find_live = || lease::look(&project.local()).live.into_iter().find(|live| live.run == run);
+    let mut live = find_live();
+    // A child that a killed run had just forked holds its lease until it executes its program.
+    for _ in 0..LEASE_CHECKS {
+        if live.as_ref().is_none_or(lease::LiveRun::has_process) {
+            break;
+        }
+        thread::sleep(LEASE_PAUSE);
+        lost::settle(env, repository);
+        live = find_live();
+    }
+    if let Some(live) = live {
         return Err(Failure::usage(format!("run {run} is still running, in process {}", live.pid))
             .hint(format!("`squad log {run} --follow` shows it; `squad cancel {run}` ends it")));
     }
