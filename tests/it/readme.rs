@@ -84,7 +84,8 @@ fn the_run_it_shows_is_a_real_one() {
         assert!(found, "the demo has no line `{line}`:\n{output}");
     }
     let folder = output.err.lines().next().and_then(|line| line.rsplit_once(": ")).map(|(_, folder)| folder.to_owned());
-    std::fs::remove_dir_all(folder.expect("the folder is named")).expect("it is ours");
+    // git may still tidy up in it.
+    let _ = std::fs::remove_dir_all(folder.expect("the folder is named"));
 }
 
 #[test]

@@ -146,9 +146,7 @@ fn locate_named(profile: &Profile, name: &str, programs: &Programs) -> Result<Pr
     match programs.named(path) {
         Ok(program) if !path.is_absolute() || path.is_file() => Ok(program),
         Ok(_) => Err(missing(format!("there is no program {}, which `{}` is to be", path.display(), profile.name))),
-        Err(Unfit::Missing(_)) => {
-            Err(missing(format!("{} is not installed: no `{name}` in PATH", profile.name)))
-        }
+        Err(Unfit::Missing(_)) => Err(missing(format!("{} is not installed: no `{name}` in PATH", profile.name))),
         Err(unfit) => Err(missing(format!("{} is not run: {unfit}", profile.name))),
     }
 }
