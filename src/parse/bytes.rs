@@ -1,22 +1,22 @@
-//! The bytes of files as text. Most are UTF-8; some editors and shells write something else.
+//! Decodes files. Most are UTF-8, but some editors and shells write other encodings.
 
-/// Why a text is not simply what its file holds.
+/// The encoding of a file.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Encoding {
     Utf8,
-    /// With a byte order mark, as some shells redirect output.
+    /// With a byte order mark, as some shells write redirected output.
     Utf16,
-    /// Not UTF-8 in places; these are taken for Windows-1252, in which every other byte is a letter or a mark.
+    /// UTF-8 with invalid bytes, which are read as Windows-1252.
     Windows1252,
 }
 
-/// What Windows-1252 has at 0x80 … 0x9f; the five it does not define are U+FFFD.
+/// Windows-1252 from 0x80 to 0x9f. Its five undefined bytes are U+FFFD.
 const HIGH: [char; 32] = [
     '€', '\u{fffd}', '‚', 'ƒ', '„', '…', '†', '‡', 'ˆ', '‰', 'Š', '‹', 'Œ', '\u{fffd}', 'Ž', '\u{fffd}', '\u{fffd}',
     '‘', '’', '“', '”', '•', '–', '—', '˜', '™', 'š', '›', 'œ', '\u{fffd}', 'ž', 'Ÿ',
 ];
 
-/// The byte that Windows-1252 has for a character. The five bytes it does not define stand for themselves.
+/// The Windows-1252 byte of a character. The five undefined bytes map to themselves.
 pub(super) fn windows_1252(c: char) -> Option<u8> {
     match u8::try_from(u32::from(c)) {
         Ok(byte) => Some(byte),
@@ -27,7 +27,7 @@ pub(super) fn windows_1252(c: char) -> Option<u8> {
     }
 }
 
-/// Never fails; what no encoding explains becomes U+FFFD.
+/// Decodes a file. Never fails: undefined bytes become U+FFFD.
 pub(crate) fn text_of(bytes: Vec<u8>) -> (String, Encoding) {
     let wide = |of: fn([u8; 2]) -> u16| {
         let units: Vec<u16> =
@@ -56,7 +56,7 @@ pub(crate) fn text_of(bytes: Vec<u8>) -> (String, Encoding) {
     (text, Encoding::Windows1252)
 }
 
-/// The line ends that a text uses first.
+/// The first line end of a text; LF if it has none.
 pub(crate) fn line_end(text: &str) -> &'static str {
     match text.find(['\r', '\n']).and_then(|at| text.get(at..)) {
         Some(rest) if rest.starts_with("\r\n") => "\r\n",

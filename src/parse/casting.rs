@@ -1,5 +1,5 @@
-//! `casting/registry.json`: who was cast as whom, and who has left. The roster counts; the registry speaks where the
-//! roster is silent, and is a problem where it says otherwise.
+//! `casting/registry.json`: names of members, and who has left. The roster takes precedence: the registry fills in
+//! missing statuses, and a contradiction is reported.
 
 use std::collections::BTreeSet;
 
@@ -14,14 +14,8 @@ const PATH: &str = "casting/registry.json";
 
 pub(super) fn read(files: &Files, problems: &mut Vec<Problem>) -> Vec<Cast> {
     let Some(text) = files.text(PATH).filter(|text| !text.trim().is_empty()) else { return Vec::new() };
-    let value: Value = match serde_json::from_str(text) {
-        Ok(value) => value,
-        Err(error) => {
-            let problem = json::problem(files, PATH, &error, "casting-json");
-            problems.push(problem.hint("fix it or delete the file; the roster decides who is on the team"));
-            return Vec::new();
-        }
-    };
+    let report = ("casting-json", "fix it or delete the file; the roster decides who is on the team");
+    let Some(value) = json::read(files, PATH, text, report, problems) else { return Vec::new() };
     let mut lines = Lines::new(text);
     entries(&value)
         .into_iter()
@@ -40,7 +34,7 @@ pub(super) fn read(files: &Files, problems: &mut Vec<Problem>) -> Vec<Cast> {
         .collect()
 }
 
-/// Fills in what the roster does not say, and reports what it says otherwise.
+/// Fills in statuses that the roster lacks (`silent`), and reports contradictions.
 pub(super) fn compare(casts: &[Cast], members: &mut [Member], silent: &BTreeSet<Slug>, problems: &mut Vec<Problem>) {
     let mut corrected = Vec::new();
     let roll = Roll::new(members);
@@ -84,7 +78,7 @@ fn has_left(status: Status) -> bool {
     matches!(status, Status::Retired | Status::Inactive)
 }
 
-/// The entries of `agents`, by slug or in a list, or of the document itself.
+/// The entries of `agents`, an object by slug or a list, or of the document itself.
 fn entries(value: &Value) -> Vec<(Option<&str>, &Map<String, Value>)> {
     let agents = ["agents", "members", "cast"].iter().find_map(|key| value.get(*key)).unwrap_or(value);
     match agents {

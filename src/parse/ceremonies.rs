@@ -6,13 +6,13 @@ use super::words::{is_blank, is_placeholder, without_pictographs};
 use super::{Files, line_feeds};
 use crate::model::{Ceremony, Member, Problem, Severity};
 
-/// Fields of which a section has one when it describes a ceremony.
+/// A section with one of these fields describes a ceremony.
 const TELLING: [&str; 4] = ["facilitator", "trigger", "when", "condition"];
 
-/// Fields besides; what else a list holds is the agenda.
+/// Other known fields. All other list items are the agenda.
 const OTHERS: [&str; 4] = ["participants", "time budget", "enabled", "enforcement skill"];
 
-/// Who facilitates without being on the roster. `lead` is what templates say, whether or not there is one.
+/// Facilitators that need not be on the roster. Templates say `lead` even in teams without one.
 const ANYBODY: [&str; 5] = ["lead", "coordinator", "squad", "anyone", "none"];
 
 pub(super) fn read(files: &Files, members: &[Member], problems: &mut Vec<Problem>) -> Vec<Ceremony> {
@@ -27,7 +27,7 @@ pub(super) fn read(files: &Files, members: &[Member], problems: &mut Vec<Problem
         let (fields, agenda) = (std::mem::take(fields), std::mem::take(agenda));
         if let Some((name, line)) = open.filter(|_| fields.iter().any(|(key, _)| TELLING.contains(&key.as_str()))) {
             let source = files.at("ceremonies.md", line);
-            ceremonies.push(Reader { roll: &roll, fields, agenda }.ceremony(name, source, problems));
+            ceremonies.push(Section { roll: &roll, fields, agenda }.ceremony(name, source, problems));
         }
     };
     for block in &document.blocks {
@@ -52,13 +52,13 @@ pub(super) fn read(files: &Files, members: &[Member], problems: &mut Vec<Problem
     ceremonies
 }
 
-struct Reader<'r, 'm> {
+struct Section<'r, 'm> {
     roll: &'r Roll<'m>,
     fields: Vec<(String, String)>,
     agenda: Vec<String>,
 }
 
-impl Reader<'_, '_> {
+impl Section<'_, '_> {
     fn field(&self, name: &str) -> String {
         let value = self.fields.iter().find(|(key, _)| key == name).map_or("", |(_, value)| value);
         if is_blank(value) || is_placeholder(value) { String::new() } else { without_pictographs(value) }
@@ -75,8 +75,7 @@ impl Reader<'_, '_> {
             );
         }
         let enabled = self.field("enabled").to_lowercase();
-        let is_off =
-            ["no", "false", "off", "disabled"].iter().any(|word| enabled.split_whitespace().any(|w| w == *word));
+        let is_off = enabled.split_whitespace().any(|word| matches!(word, "no" | "false" | "off" | "disabled"));
         Ceremony {
             name: without_pictographs(name),
             facilitator: found,

@@ -1,24 +1,24 @@
-//! What a merge that was not finished leaves in a file.
+//! Finds conflict markers of unfinished merges.
 
 use super::Files;
 use crate::model::{Problem, Severity};
 
-/// The code of the problem that a file holds such a merge. Nothing is read from the file: half a merge is nobody's.
+/// The code of the problem. Nothing else is read from such a file.
 pub(crate) const CONFLICT: &str = "merge-conflict";
 
-/// The marks of one conflict are as long as each other: seven, or what `conflict-marker-size` says.
+/// The least length of a marker. All markers of a conflict have the same length: seven, or `conflict-marker-size`.
 const SHORTEST: usize = 7;
 
-/// A conflict whose end has not been seen.
+/// A conflict without its end so far.
 struct Open {
     line: usize,
     length: usize,
     is_parted: bool,
-    /// The line of the fence that it began in.
+    /// The line of the fence in which it began.
     fence: Option<usize>,
 }
 
-/// The files that hold a conflict.
+/// Reports the files with a conflict.
 pub(crate) fn conflicts(files: &Files) -> Vec<Problem> {
     let found = files.texts.iter().filter_map(|(path, text)| Some((path, conflict(path, text)?)));
     let problem = |(path, line): (&String, usize)| {
@@ -29,9 +29,9 @@ pub(crate) fn conflicts(files: &Files) -> Vec<Problem> {
     found.map(problem).collect()
 }
 
-/// The line at which the first conflict of a file begins: `<<<<<<<`, `=======` and `>>>>>>>`, in this order, each at the
-/// beginning of a line. One that lies in a fence from its first line to its last is the example of a text that explains
-/// conflicts: no table, field or heading is read from a fence, so nothing would come of it if it were real.
+/// The line of the first conflict in a file: `<<<<<<<`, `=======` and `>>>>>>>`, in this order, each at the beginning
+/// of a line. A conflict inside a fence is taken for an example. Even a real one would do no harm there: no table,
+/// field or heading is read from a fence.
 fn conflict(path: &str, text: &str) -> Option<usize> {
     if !text.contains("<<<<<<<") {
         return None;
@@ -44,7 +44,6 @@ fn conflict(path: &str, text: &str) -> Option<usize> {
         match (&fence, fence_mark(line).filter(|_| has_fences)) {
             (None, Some(mark)) => fence = Some((line_number, mark)),
             (Some((_, opened)), Some(mark)) if closes(line, mark, opened) => {
-                // What lay in it was an example.
                 (fence, in_fence) = (None, None);
             }
             _ => {}
@@ -52,7 +51,7 @@ fn conflict(path: &str, text: &str) -> Option<usize> {
         let Some((mark, length)) = marker(line) else { continue };
         let within = fence.map(|(line, _)| line);
         match (mark, &mut open) {
-            // Longer ones stand within the common ancestor of a conflict.
+            // Longer markers belong to the common ancestor of a conflict.
             ('<', Some(open)) if length > open.length => {}
             ('<', _) => open = Some(Open { line: line_number, length, is_parted: false, fence: within }),
             ('>', Some(found)) if found.length == length && found.is_parted => {
@@ -67,12 +66,12 @@ fn conflict(path: &str, text: &str) -> Option<usize> {
             _ => {}
         }
     }
-    // A fence that is never closed may have lost its end to the merge.
+    // The merge may have removed the end of an open fence.
     in_fence
 }
 
-/// The mark that a line begins with, and how often. Labels follow the outer ones; `%` and `+` are how Jujutsu parts
-/// the sides.
+/// The marker at the beginning of a line, and its length. Outer markers may have a label. Jujutsu separates the sides
+/// with `%` and `+`.
 fn marker(line: &str) -> Option<(char, usize)> {
     let mark = line.chars().next().filter(|mark| "<=>%+".contains(*mark))?;
     let rest = line.trim_start_matches(mark);
@@ -81,7 +80,7 @@ fn marker(line: &str) -> Option<(char, usize)> {
     (length >= SHORTEST && ends).then_some((mark, length))
 }
 
-/// The run of marks that a line opens or closes a fence with.
+/// The marks with which a line opens or closes a fence.
 fn fence_mark(line: &str) -> Option<&str> {
     let line = line.trim_start();
     let mark = line.chars().next().filter(|mark| matches!(mark, '`' | '~'))?;

@@ -1,4 +1,4 @@
-//! What roster and routing file say in prose, beside their tables: the project, and the rules of routing.
+//! The prose of the roster and the routing file, without their tables: the project, and rules of routing.
 
 use std::collections::BTreeSet;
 use std::ops::Range;
@@ -9,44 +9,22 @@ use super::words::is_blank;
 use super::{Files, abroad, line_feeds};
 use crate::model::ContextSection;
 
-/// Words in the headings of sections about the project; what stands elsewhere may be about the team's own ways.
-const TOPICS: [&str; 24] = [
-    "project",
-    "context",
-    "about",
-    "stack",
-    "overview",
-    "architecture",
-    "goal",
-    "purpose",
-    "mission",
-    "vision",
-    "product",
-    "domain",
-    "background",
-    "tech",
-    "convention",
-    "principle",
-    "constraint",
-    "requirement",
-    "build",
-    "pattern",
-    "repository",
-    "codebase",
-    "summary",
-    "description",
-];
+/// Words in headings of sections about the project. Other sections may be about how the team works.
+const TOPICS: &str = "\
+    project, context, about, stack, overview, architecture, goal, purpose, mission, vision, product, domain, \
+    background, tech, convention, principle, constraint, requirement, build, pattern, repository, codebase, summary, \
+    description";
 
-/// A heading with the text right below it.
+/// The text right below a heading.
 struct Part<'d> {
     headings: Vec<&'d str>,
-    /// Whether the heading is the title of the whole file, or there is none.
+    /// The heading is the file's title, or there is none.
     is_lead: bool,
     /// The text, without the heading.
     body: Range<usize>,
 }
 
-/// What the roster's file says beside the members: `taken` are the offsets of their rows and lines.
+/// The sections of the roster, without members. `taken` are the offsets of the members' rows and lines.
 pub(super) fn of_roster(
     files: &Files,
     document: &Document<'_>,
@@ -57,8 +35,8 @@ pub(super) fn of_roster(
     read(files, "team.md", document, text, taken, is_project)
 }
 
-/// What the routing file says beside its rules: `taken` are the offsets of those. How issues come by their labels
-/// matters least to whoever chooses.
+/// The sections of the routing file, without rules. `taken` are the offsets of the rules. Sections about issue labels
+/// matter least for routing.
 pub(super) fn of_routing(
     files: &Files,
     document: &Document<'_>,
@@ -73,7 +51,7 @@ pub(super) fn of_routing(
     read(files, "routing.md", document, text, taken, is_rule)
 }
 
-/// The coordinator's charter; nothing where it says nothing.
+/// The coordinator's charter, unless it is blank.
 pub(super) fn of_coordinator(files: &Files, path: &str) -> Option<ContextSection> {
     let text = line_feeds(files.text(path)?).trim().to_owned();
     let source = files.at(path, 1);
@@ -119,7 +97,7 @@ fn read(
 
 fn is_topic(heading: &str) -> bool {
     let heading = heading.to_lowercase();
-    TOPICS.iter().chain(&abroad::PROJECT).any(|word| heading.contains(word))
+    TOPICS.split(", ").chain(abroad::PROJECT.split(", ")).any(|word| heading.contains(word))
 }
 
 fn parts<'d>(document: &'d Document<'_>, text: &str) -> Vec<Part<'d>> {
@@ -133,7 +111,7 @@ fn parts<'d>(document: &'d Document<'_>, text: &str) -> Vec<Part<'d>> {
             last.body.end = document.line_start(block.range.start);
         }
         let is_lead = parts.len() == 1 && *level == 1;
-        // What the file is called says nothing about the project, but for a title that is the section's.
+        // The file's title is no section heading, unless it names a topic.
         let named = open.iter().filter(|(level, title)| *level > 1 || is_topic(title));
         parts.push(Part {
             headings: named.map(|(_, title)| *title).collect(),
@@ -144,12 +122,12 @@ fn parts<'d>(document: &'d Document<'_>, text: &str) -> Vec<Part<'d>> {
     parts
 }
 
-/// A heading in a list or a quotation is a part of that.
+/// Whether a heading is outside lists and quotations.
 fn is_at_margin(document: &Document<'_>, block: &Block) -> bool {
     document.text(&(document.line_start(block.range.start)..block.range.start)).trim().is_empty()
 }
 
-/// What is about members, in bytes of the file: in order, and apart.
+/// The byte ranges about members, sorted and merged.
 fn dropped(document: &Document<'_>, taken: &BTreeSet<usize>) -> Vec<Range<usize>> {
     let is_taken = |range: &Range<usize>| taken.range(range.clone()).next().is_some();
     let mut dropped: Vec<Range<usize>> =
@@ -158,7 +136,7 @@ fn dropped(document: &Document<'_>, taken: &BTreeSet<usize>) -> Vec<Range<usize>
         let range = match &block.kind {
             BlockKind::Table(_) => Some(block.range.clone()).filter(is_taken),
             BlockKind::Item(_) => Some(block.range.clone()).filter(|range| taken.contains(&range.start)),
-            // `### Ada — Backend Dev`, with what is said of her.
+            // `### Ada — Backend Dev`, with the text below it.
             BlockKind::Heading { .. } if taken.contains(&block.range.start) => {
                 let mut below = document.blocks[at + 1..].iter();
                 let next = below.find(|other| matches!(other.kind, BlockKind::Heading { .. }));

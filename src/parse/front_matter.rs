@@ -1,4 +1,4 @@
-//! YAML between `---` lines at the head of a file. Read as data only: nothing in it is ever evaluated.
+//! YAML between `---` lines at the top of a file. It is read as data and never evaluated.
 
 use serde::de::DeserializeOwned;
 
@@ -6,7 +6,7 @@ use super::Files;
 use crate::model::Problem;
 
 pub(super) struct Error {
-    /// Within the front matter, counted from 1.
+    /// The line in the front matter, from 1.
     pub(super) line: usize,
     pub(super) message: String,
 }
@@ -18,7 +18,7 @@ impl Error {
     }
 }
 
-/// The front matter, where there is one, and the offset at which the rest begins. Needs LF line ends.
+/// The front matter, if any, and the offset of the text after it. Needs LF line ends.
 pub(super) fn split(text: &str) -> (Option<&str>, usize) {
     let Some(rest) = text.strip_prefix("---\n") else { return (None, 0) };
     let mut at = 0;

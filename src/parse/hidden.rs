@@ -1,9 +1,9 @@
-//! Characters in a team's files that nobody sees.
+//! Reports invisible characters in team files.
 
 use super::Files;
 use crate::model::{Problem, hidden, hidden_summary};
 
-/// One warning a file. A carriage return ends a line in a team's files, wherever it stands.
+/// Adds one warning per file. Carriage returns count as line ends.
 pub(super) fn say_hidden(files: &Files, problems: &mut Vec<Problem>) {
     for (path, text) in &files.texts {
         let found = || hidden(text).filter(|(_, c)| *c != '\r');

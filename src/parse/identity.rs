@@ -1,12 +1,12 @@
-//! `identity/*.md`: what the team is on about now, and what it has come to know.
+//! `identity/*.md`: the team's current focus and its general lessons.
 
 use super::{Files, line_feeds};
 use crate::model::TeamNote;
 
-/// What `now.md` is called: the one that says what the team works on.
+/// The file about current work.
 const NOW: &str = "identity/now.md";
 
-/// Lines that the tools write into the files they make, and that nobody has said.
+/// Lines that tools write into new files.
 const TEMPLATE: [&str; 4] = [
     "Reusable patterns and heuristics learned through work",
     "Getting started. Updated by coordinator",
@@ -14,23 +14,22 @@ const TEMPLATE: [&str; 4] = [
     "active_issues: []",
 ];
 
-/// The front matter that says something to agents; the rest is for tools.
+/// The front matter for agents; other keys are for tools. The first two are dates.
 const TELLING: [&str; 4] = ["updated_at:", "last_updated:", "focus_area:", "active_issues:"];
 
-/// In the order of their paths. Files in which nobody has written anything are left out.
+/// The notes by path, without unfilled templates.
 pub(super) fn read(files: &Files) -> Vec<TeamNote> {
     let paths = files.texts.keys().filter(|path| path.starts_with("identity/") && path.ends_with(".md"));
     paths
         .filter_map(|path| {
-            let text = said(&line_feeds(files.text(path)?))?;
+            let text = content(&line_feeds(files.text(path)?))?;
             Some(TeamNote { path: files.shown(path), is_current: path == NOW, text })
         })
         .collect()
 }
 
-/// The text with every line that says nothing made empty, so that the others keep their numbers. `None` where only
-/// headings and dates are left.
-fn said(text: &str) -> Option<String> {
+/// Blanks lines without content, so that the others keep their line numbers. `None`: only headings and dates are left.
+fn content(text: &str) -> Option<String> {
     let mut lines: Vec<String> = Vec::new();
     let mut matter = text.starts_with("---\n").then_some(false);
     let mut in_comment = false;
@@ -41,7 +40,7 @@ fn said(text: &str) -> Option<String> {
                 matter = None;
                 String::new()
             }
-            // A key that says something, and the lines of its value.
+            // A key for agents, and the lines of its value.
             Some(telling) => {
                 if !line.starts_with([' ', '\t', '-']) {
                     *telling = TELLING.iter().any(|key| line.starts_with(key));
@@ -60,7 +59,7 @@ fn said(text: &str) -> Option<String> {
     lines.iter().any(says).then(|| lines.join("\n"))
 }
 
-/// The line without what stands in `<!-- … -->`, which may go over several lines.
+/// Removes `<!-- … -->` comments, which may span lines.
 pub(super) fn without_comments(line: &str, in_comment: &mut bool) -> String {
     let mut kept = String::new();
     let mut rest = line;
@@ -84,16 +83,16 @@ mod tests {
     fn what_a_template_says_is_nothing() {
         let now = "---\nupdated_at: 2026-01-05T09:00:00Z\nfocus_area: Initial setup\nactive_issues: []\n---\n\n\
             # What We're Focused On\n\nGetting started. Updated by coordinator at session start.\n";
-        assert_eq!(said(now), None);
+        assert_eq!(content(now), None);
         let wisdom = "---\nlast_updated: 2026-01-05\n---\n\n# Team Wisdom\n\nReusable patterns and heuristics learned \
             through work. NOT transcripts.\n\n## Patterns\n\n<!-- Append\nentries below. -->\n";
-        assert_eq!(said(wisdom), None);
+        assert_eq!(content(wisdom), None);
     }
 
     #[test]
     fn what_people_say_keeps_its_line() {
         let now = "---\nversion: 3\nupdated_at: 2026-02-01\nactive_issues:\n\t- \"#7 leaks\"\nx: y\n---\n# Now\n<!-- a -->Tunnels<!--\n-->.\n";
-        let lines = said(now).expect("something");
+        let lines = content(now).expect("something");
         let lines: Vec<&str> = lines.lines().collect();
         assert_eq!(
             lines,

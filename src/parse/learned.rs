@@ -1,11 +1,11 @@
-//! Learnings in a history file: adding them without changing another byte, and knowing them again.
+//! Learnings in a history file: adds them without changing other bytes, and finds them again.
 //!
-//! Each is a bullet that begins with its day; what follows its first line is indented, so that no line of it can pose
-//! as a heading of the file.
+//! Each is a bullet that begins with its date. Its other lines are indented, so that none can become a heading.
 
 use std::ops::Range;
 
 use super::bytes::line_end;
+use super::line_feeds;
 use super::markdown::Document;
 use crate::model::stems;
 
@@ -13,21 +13,20 @@ const SECTION: &str = "learnings";
 
 /// A learning as a bullet.
 fn bullet(mark: char, date: &str, text: &str) -> String {
-    // No other line end than LF may end a line of ours.
-    let text = text.trim().replace("\r\n", "\n").replace('\r', "\n");
+    let text = line_feeds(text.trim());
     let lines: Vec<String> =
         text.split('\n').map(|line| if line.is_empty() { String::new() } else { format!("  {line}") }).collect();
     format!("{mark} {date}: {}", lines.join("\n").trim_start())
 }
 
-/// Whether a history holds a learning, letter for letter.
+/// Whether a history contains a learning verbatim.
 pub(crate) fn holds(history: &str, date: &str, text: &str) -> bool {
-    let history = history.replace("\r\n", "\n").replace('\r', "\n");
+    let history = line_feeds(history);
     MARKS.iter().any(|mark| {
         let wanted = bullet(*mark, date, text);
         history.match_indices(&wanted).any(|(at, _)| {
             let (before, after) = (&history[..at], &history[at + wanted.len()..]);
-            // What is indented below it belongs to it.
+            // Indented lines below belong to the bullet.
             let next = after.lines().skip(1).find(|line| !line.trim().is_empty());
             let ends =
                 after.is_empty() || (after.starts_with('\n') && !next.is_some_and(|line| line.starts_with("  ")));
@@ -36,8 +35,7 @@ pub(crate) fn holds(history: &str, date: &str, text: &str) -> bool {
     })
 }
 
-/// Whether a history seems to hold a learning that people have put into other words: a line of its day that has most
-/// of what it says.
+/// Whether a history seems to contain an edited learning: a line with its date and at least half of its words.
 pub(crate) fn holds_edited(history: &str, date: &str, text: &str) -> bool {
     let wanted = stems(text);
     history.lines().filter(|line| line.contains(date)).any(|line| {
@@ -49,13 +47,11 @@ pub(crate) fn holds_edited(history: &str, date: &str, text: &str) -> bool {
 
 const MARKS: [char; 3] = ['-', '*', '+'];
 
-/// What a history says, one lesson each: what stands below a heading of the third order, or a bullet elsewhere with what
-/// is indented below it.
+/// The lessons of a history: each `###` section, and each bullet elsewhere with its indented lines.
 pub(crate) fn lessons(history: &str) -> Vec<String> {
     let mut lessons: Vec<String> = Vec::new();
     let (mut is_open, mut is_section) = (false, false);
     for line in history.lines() {
-        let is_bullet = MARKS.iter().any(|mark| line.starts_with(&format!("{mark} ")));
         match line {
             _ if line.starts_with("### ") => {
                 lessons.push(line.trim_start_matches('#').trim().to_owned());
@@ -63,7 +59,7 @@ pub(crate) fn lessons(history: &str) -> Vec<String> {
                 continue;
             }
             _ if line.starts_with("# ") || line.starts_with("## ") => (is_open, is_section) = (false, false),
-            _ if is_bullet && !is_section => {
+            _ if bullet_mark(line).is_some() && !is_section => {
                 lessons.push(line.get(2..).unwrap_or_default().to_owned());
                 is_open = true;
                 continue;
@@ -81,26 +77,28 @@ pub(crate) fn lessons(history: &str) -> Vec<String> {
     lessons
 }
 
-/// The history of an agent of this name with these learnings, days and texts, at the end of its `## Learnings`. It is
-/// added where there is none.
+/// Adds learnings, as date and text, at the end of the `## Learnings` section, which is created if missing. `name` is
+/// the title of a new history.
 pub(crate) fn add(history: &str, name: &str, learnings: &[(String, String)]) -> String {
     if history.trim_start_matches('\u{feff}').trim().is_empty() {
         return format!("{history}# {name}\n\n## Learnings\n\n{}\n", bullets('-', learnings));
     }
     let end = line_end(history);
     let section = section(history);
-    let said = history[..section.as_ref().map_or(history.len(), |section| section.end)].trim_end().len();
-    // Blanks at the end of the line stay with it.
-    let at = history[said..].find(['\n', '\r']).map_or(history.len(), |rest| said + rest);
+    let last = history[..section.as_ref().map_or(history.len(), |section| section.end)].trim_end().len();
+    // Keep trailing blanks on their line.
+    let at = history[last..].find(['\n', '\r']).map_or(history.len(), |rest| last + rest);
     let body = section.map(|section| history.get(section.start..at).unwrap_or_default());
     let lines = || body.unwrap_or_default().lines();
-    let mark = lines().rev().find_map(|line| MARKS.into_iter().find(|mark| line.starts_with(&format!("{mark} "))));
+    let mark = lines().rev().find_map(bullet_mark);
     let added = bullets(mark.unwrap_or('-'), learnings);
     let added = match body {
         None => format!("\n\n## Learnings\n\n{added}"),
-        // Whoever keeps a section for each day keeps it so.
+        // The history has a section per day.
         Some(_) if lines().any(|line| line.starts_with("### ")) => by_day(mark.unwrap_or('-'), learnings),
-        Some(_) if is_list(lines().next_back().unwrap_or_default()) => format!("\n{added}"),
+        Some(_) if lines().next_back().is_some_and(|last| last.starts_with("  ") || bullet_mark(last).is_some()) => {
+            format!("\n{added}")
+        }
         Some(_) => format!("\n\n{added}"),
     };
     let (before, after) = history.split_at(at);
@@ -108,8 +106,8 @@ pub(crate) fn add(history: &str, name: &str, learnings: &[(String, String)]) -> 
     format!("{before}{}{last}{after}", added.replace('\n', end))
 }
 
-fn is_list(line: &str) -> bool {
-    line.starts_with("  ") || MARKS.iter().any(|mark| line.starts_with(&format!("{mark} ")))
+fn bullet_mark(line: &str) -> Option<char> {
+    MARKS.into_iter().find(|mark| line.strip_prefix(*mark).is_some_and(|rest| rest.starts_with(' ')))
 }
 
 fn bullets(mark: char, learnings: &[(String, String)]) -> String {
@@ -125,7 +123,7 @@ fn by_day(mark: char, learnings: &[(String, String)]) -> String {
     .collect()
 }
 
-/// The body of the last section of that name.
+/// The body of the last Learnings section.
 fn section(history: &str) -> Option<Range<usize>> {
     let document = Document::new(history);
     let mut found = document.sections().into_iter().filter(|section| section.title.trim().to_lowercase() == SECTION);

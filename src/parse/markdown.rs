@@ -1,6 +1,6 @@
-//! Markdown as the team files need it: headings, tables by their header names, list items, and the lines they are on.
+//! Markdown for team files: headings, tables with named columns, list items, and their line numbers.
 //!
-//! Over `pulldown-cmark`, so that fences, escapes, links and nested lists are what Markdown says they are.
+//! `pulldown-cmark` does the parsing, so fences, escapes, links and nested lists follow the standard.
 
 mod tables;
 
@@ -10,7 +10,7 @@ use pulldown_cmark::{Event, Options, Parser, Tag, TagEnd};
 
 use super::words::without_pictographs;
 
-/// A document, flattened to the blocks that carry meaning in team files, in their order.
+/// A document as a flat list of the blocks that matter in team files, in their order.
 pub(super) struct Document<'a> {
     source: &'a str,
     line_starts: Vec<usize>,
@@ -19,7 +19,7 @@ pub(super) struct Document<'a> {
 
 pub(super) struct Block {
     pub(super) kind: BlockKind,
-    /// Bytes of the source.
+    /// Byte range in the source.
     pub(super) range: Range<usize>,
 }
 
@@ -29,12 +29,12 @@ pub(super) enum BlockKind {
         text: String,
     },
     Table(Table),
-    /// A list item's own text, without that of the lists inside it.
+    /// A list item's own text, without nested lists.
     Item(String),
     Paragraph(String),
 }
 
-/// Cells are plain text: emphasis, links and code spans reduced to what one reads.
+/// Cells are plain text, without the markup of emphasis, links and code spans.
 pub(super) struct Table {
     pub(super) header: Vec<String>,
     pub(super) rows: Vec<Row>,
@@ -42,12 +42,12 @@ pub(super) struct Table {
 
 pub(super) struct Row {
     pub(super) cells: Vec<String>,
-    /// Where the links in it go.
+    /// The targets of its links.
     pub(super) links: Vec<String>,
     pub(super) offset: usize,
 }
 
-/// A heading with everything under it, up to the next heading of the same or a higher level.
+/// A heading with everything up to the next heading of the same or a higher level.
 pub(super) struct Section<'d> {
     pub(super) title: &'d str,
     /// Without the heading itself.
@@ -61,17 +61,17 @@ impl<'a> Document<'a> {
         Self { source, line_starts: line_starts.collect(), blocks: blocks(source) }
     }
 
-    /// The line of a byte, counted from 1.
+    /// The line number of a byte, from 1.
     pub(super) fn line(&self, offset: usize) -> usize {
         self.line_starts.partition_point(|start| *start <= offset).max(1)
     }
 
-    /// Where the line of a byte begins.
+    /// The start of the line that contains a byte.
     pub(super) fn line_start(&self, offset: usize) -> usize {
         self.line_starts.get(self.line(offset) - 1).copied().unwrap_or(0)
     }
 
-    /// Where the first line begins that does not begin before a byte.
+    /// The start of the first line that does not start before a byte.
     pub(super) fn line_end(&self, offset: usize) -> usize {
         let next = self.line_starts.partition_point(|start| *start < offset);
         self.line_starts.get(next).copied().unwrap_or(self.source.len())
@@ -81,6 +81,14 @@ impl<'a> Document<'a> {
         self.source.get(range.clone()).unwrap_or_default()
     }
 
+    /// The first heading of level 1.
+    pub(super) fn title(&self) -> Option<&str> {
+        self.blocks.iter().find_map(|block| match &block.kind {
+            BlockKind::Heading { level: 1, text } => Some(text.as_str()),
+            _ => None,
+        })
+    }
+
     pub(super) fn tables(&self) -> impl Iterator<Item = (&Table, usize)> {
         self.blocks.iter().filter_map(|block| match &block.kind {
             BlockKind::Table(table) => Some((table, block.range.start)),
@@ -88,7 +96,7 @@ impl<'a> Document<'a> {
         })
     }
 
-    /// The tables, each with the headings it stands under, the outermost first.
+    /// The tables, each with the headings above it, outermost first.
     pub(super) fn tables_in_sections(&self) -> impl Iterator<Item = (&Table, Vec<&str>)> {
         let mut open: Vec<(u8, &str)> = Vec::new();
         self.blocks.iter().filter_map(move |block| match &block.kind {
@@ -111,8 +119,8 @@ impl<'a> Document<'a> {
                 _ => None,
             })
             .collect();
-        // Each section ends at the first later heading that is not deeper. A stack of the open ones finds all the
-        // ends in one pass, however many headings there are.
+        // Each section ends at the next heading that is not deeper. A stack of open sections finds all ends in one
+        // pass.
         let mut ends = vec![self.source.len(); headings.len()];
         let mut open: Vec<usize> = Vec::new();
         for (index, (level, _, range)) in headings.iter().enumerate() {
@@ -142,8 +150,8 @@ impl<'a> Document<'a> {
         })
     }
 
-    /// The `key: value` pairs in a range, whether they are list items, lines of a paragraph or rows of two cells. Keys
-    /// are in lower case.
+    /// The `key: value` pairs in a range: list items, lines of a paragraph, or table rows of two cells. Keys are in
+    /// lower case.
     pub(super) fn fields_in(&self, range: &Range<usize>) -> Vec<(String, String)> {
         self.blocks_in(range).flat_map(|block| fields_of(&block.kind)).collect()
     }
@@ -152,7 +160,7 @@ impl<'a> Document<'a> {
 /// The `key: value` pairs of a block.
 pub(super) fn fields_of(kind: &BlockKind) -> Vec<(String, String)> {
     match kind {
-        // A paragraph of bold fields is one block with a field a line.
+        // A paragraph of bold fields is one block with a field on each line.
         BlockKind::Item(text) | BlockKind::Paragraph(text) => {
             text.lines().flat_map(fields_in_line).map(|(key, value)| (key, value.to_owned())).collect()
         }
@@ -170,7 +178,7 @@ pub(super) fn fields_of(kind: &BlockKind) -> Vec<(String, String)> {
 
 /// Several fields may share a line: `Date: 2026-01-05 | By: Kane`.
 fn fields_in_line(line: &str) -> impl Iterator<Item = (String, &str)> {
-    // Looking for a mark is dear, and most lines have no field.
+    // Searching for separators is slow, and most lines have no field.
     let line = Some(line).filter(|line| line.contains(':')).into_iter();
     let parts = line.flat_map(|line| {
         let is_between = |mark: &&str| line.split(mark).skip(1).any(|part| part.contains(':'));
@@ -180,19 +188,20 @@ fn fields_in_line(line: &str) -> impl Iterator<Item = (String, &str)> {
 }
 
 impl Table {
-    /// The first column whose header is one of these names, which are in lower case with spaces around `/`.
-    pub(super) fn column(&self, names: &[&str]) -> Option<usize> {
+    /// The first column whose header is in a list of names, by the order of the list. Names are in lower case, with
+    /// spaces around `/`.
+    pub(super) fn column(&self, names: &str) -> Option<usize> {
         let headers: Vec<String> = self.header.iter().map(|header| header_words(header)).collect();
-        names.iter().find_map(|name| headers.iter().position(|header| header == name))
+        names.split(", ").find_map(|name| headers.iter().position(|header| header == name))
     }
 
-    /// The first column whose header, in lower case, is as wanted.
+    /// The first column whose normalized header matches.
     pub(super) fn column_where(&self, wanted: impl Fn(&str) -> bool) -> Option<usize> {
         self.header.iter().position(|header| wanted(&header_words(header)))
     }
 }
 
-/// A header without emoji and in lower case, its words parted by single spaces; `agent(s)` is `agents`.
+/// Normalizes a header: lower case, no emoji, single spaces. `agent(s)` becomes `agents`.
 pub(super) fn header_words(header: &str) -> String {
     let spaced = without_pictographs(header).replace('/', " / ").replace("(s)", "s").to_lowercase();
     spaced.trim_end_matches([':', '*']).split_whitespace().collect::<Vec<_>>().join(" ")
@@ -209,7 +218,7 @@ fn is_break(html: &str) -> bool {
     html.trim_matches(['<', '>', '/', ' ']).eq_ignore_ascii_case("br")
 }
 
-/// `Key: value` or `Key — value`, as list items and paragraphs have it. The key in lower case.
+/// Reads `Key: value`. The key is in lower case.
 pub(super) fn field(text: &str) -> Option<(String, &str)> {
     let (key, value) = text.split_once(':')?;
     let key = key.trim().trim_matches('*').trim();
@@ -223,13 +232,13 @@ fn blocks(source: &str) -> Vec<Block> {
     blocks
 }
 
-/// The blocks as Markdown has them.
+/// The blocks of standard Markdown, before [`tables::mend`].
 pub(super) fn parsed(source: &str) -> Vec<Block> {
     let mut collector = Collector { source, ..Collector::default() };
     for (event, range) in Parser::new_ext(source, Options::ENABLE_TABLES).into_offset_iter() {
         collector.take(event, range);
     }
-    // Items close after the lists inside them: order by where they begin.
+    // An item closes after its nested lists, so sort by start.
     collector.blocks.sort_by_key(|block| block.range.start);
     collector.blocks
 }
@@ -242,7 +251,7 @@ struct Collector<'a> {
     table: Option<Table>,
     cells: Vec<String>,
     links: Vec<String>,
-    /// Open list items with the text before their first inner block.
+    /// Open list items, each with the text before its first inner block.
     items: Vec<(Range<usize>, Option<String>)>,
     in_code_block: bool,
     row_offset: usize,
@@ -256,7 +265,7 @@ impl Collector<'_> {
             Event::Text(text) if !self.in_code_block => self.text.push_str(&text),
             Event::Code(text) => self.text.push_str(&text),
             Event::SoftBreak | Event::HardBreak => self.text.push('\n'),
-            // A cell has no other way to hold several lines.
+            // Cells use `<br>` for several lines.
             Event::InlineHtml(html) if is_break(&html) => self.text.push('\n'),
             _ => {}
         }
@@ -333,13 +342,13 @@ impl Collector<'_> {
         }
     }
 
-    /// A paragraph with `---` right below it. Markdown calls that a heading; those who write team files mean a rule.
+    /// A paragraph with `---` right below it. In Markdown that is a heading; authors of team files mean a rule.
     fn is_ruled_paragraph(&self, range: &Range<usize>) -> bool {
         let source = self.source.get(range.clone()).unwrap_or_default();
         !source.trim_start().starts_with('#') && source.lines().last().is_some_and(|line| line.trim() == "---")
     }
 
-    /// The first block of an item is its text; later ones belong to it but do not name it.
+    /// Only the first block of an item is its text.
     fn settle_item(&mut self) {
         let text = self.plain();
         if let Some((_, settled @ None)) = self.items.last_mut() {

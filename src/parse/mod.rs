@@ -1,6 +1,6 @@
-//! Team files to the model. Never fails: what was not understood is a [`Problem`] with its file and line.
+//! Reads team files into the model. Never fails: text that it cannot read becomes a [`Problem`] with file and line.
 //!
-//! Works over [`Files`], the contents of a `.squad/` folder, so that nothing here touches a disk.
+//! Its input is [`Files`], the contents of a `.squad/` folder, so it needs no disk.
 
 mod abroad;
 mod bytes;
@@ -42,15 +42,15 @@ use serde::{Deserialize, Serialize};
 
 use crate::model::{Decision, Problem, Severity, Slug, Source, Team};
 
-/// The files, by their paths from the team folder, that the roster and the routing file point to: charters kept
-/// elsewhere, and tables as JSON.
+/// Paths, from the team folder, of the files that the roster and the routing file link to: charters in other places,
+/// and JSON tables.
 pub(crate) fn linked_files(files: &Files) -> Vec<String> {
     let charters = files.text("team.md").map(roster::linked_charters);
     let tables = files.text("routing.md").map(routing::linked_tables);
     charters.into_iter().chain(tables).flatten().collect()
 }
 
-/// The text files of a team folder, by path from that folder, with `/`.
+/// The text files of a team folder, by their path in it, with `/`.
 #[derive(Clone, Debug, Default, Serialize, Deserialize)]
 pub(crate) struct Files {
     /// The folder's path from the project's root: `.squad`.
@@ -63,7 +63,7 @@ impl Files {
         self.texts.get(path).map(|text| without_mark(text))
     }
 
-    /// Only the files that are settings.
+    /// Only the `config.*` files.
     pub(crate) fn configuration(&self) -> Self {
         let texts = self.texts.iter().filter(|(path, _)| path.starts_with("config."));
         Self { folder: self.folder.clone(), texts: texts.map(|(path, text)| (path.clone(), text.clone())).collect() }
@@ -76,7 +76,7 @@ impl Files {
         Self { folder: self.folder.clone(), texts: texts.map(|(path, text)| (path.clone(), text.clone())).collect() }
     }
 
-    /// The same file, as people call it: from the project's root.
+    /// A file's path from the project's root, as messages show it.
     pub(crate) fn shown(&self, path: &str) -> String {
         format!("{}/{path}", self.folder)
     }
@@ -86,7 +86,7 @@ impl Files {
     }
 }
 
-/// Reads a whole team. Of one with a merge that was not finished nothing else is said: what is wrong follows from that.
+/// Reads a whole team. If a merge is unfinished, only that is reported: it causes all other problems.
 pub(crate) fn team(files: &Files) -> (Team, Vec<Problem>) {
     let conflicts = conflicts(files);
     if conflicts.is_empty() {
@@ -144,8 +144,8 @@ fn whole_team(files: &Files) -> (Team, Vec<Problem>) {
     (team, problems)
 }
 
-/// The decisions alone, those in archives last: a file on the branch is in force wherever it lies.
-/// None are read from a file with a merge that was not finished.
+/// Only the decisions, archived ones last: a file on the branch is in force wherever it is. Files with an unfinished
+/// merge are skipped.
 pub(crate) fn decisions(files: &Files) -> Vec<Decision> {
     let conflicts = conflicts(files);
     let sound = if conflicts.is_empty() { None } else { Some(files.without(&conflicts)) };
@@ -153,7 +153,7 @@ pub(crate) fn decisions(files: &Files) -> Vec<Decision> {
     decisions.current.into_iter().chain(decisions.archived).collect()
 }
 
-/// Charters and histories of the members, and what other agents and roles there are.
+/// Reads the members' charters and histories, role files, and charters of agents that are not on the roster.
 fn read_agents(
     files: &Files,
     folders: &Folders,
@@ -176,7 +176,7 @@ fn read_agents(
         }
     }
     let has_roster = !team.members.is_empty();
-    // What other tools build into every team stands on no roster, and does no harm.
+    // Other tools give every team these helpers. They need no row in the roster.
     let is_helper = |slug: &Slug| HELPERS.contains(&slug.as_str());
     let others = folders.with_charter().filter(|(slug, path)| !used.contains(*path) && !is_helper(slug));
     for (slug, path) in others.filter(|_| has_roster) {
@@ -194,7 +194,7 @@ fn read_agents(
     }
 }
 
-/// What the roster leaves to the charters, and what the charters leave to the roster.
+/// Fills in roles from charters, and models from the roster.
 fn fill_in(team: &mut Team, models: &BTreeMap<Slug, String>, problems: &mut Vec<Problem>) {
     for member in team.members.iter_mut().filter(|member| member.role.is_empty()) {
         let charter = team.charters.get(&member.slug);
@@ -219,7 +219,7 @@ fn without_mark(text: &str) -> &str {
     text.trim_start_matches('\u{feff}')
 }
 
-/// LF line ends only, so that the same text compiles to the same bytes wherever it was checked out.
+/// Converts line ends to LF, so that the same text compiles to the same bytes on every platform.
 pub(crate) fn line_feeds(text: &str) -> String {
     text.replace("\r\n", "\n").replace('\r', "\n")
 }

@@ -1,4 +1,4 @@
-//! `skills/*/SKILL.md`: what an agent may open when a task asks for it.
+//! `skills/*/SKILL.md`: instructions that an agent opens when it needs them.
 
 use super::front_matter;
 use super::markdown::{BlockKind, Document};
@@ -6,7 +6,7 @@ use super::words::{is_blank, is_placeholder, without_pictographs};
 use super::{Files, line_feeds};
 use crate::model::{Problem, Severity, Skill};
 
-/// In the order of their paths.
+/// The skills by path.
 pub(super) fn read(files: &Files, problems: &mut Vec<Problem>) -> Vec<Skill> {
     let skills = files.texts.keys().filter_map(|path| Some((path, folder(path)?)));
     skills.map(|(path, folder)| skill(files, path, folder, problems)).collect()
@@ -34,11 +34,11 @@ fn skill(files: &Files, path: &str, folder: &str, problems: &mut Vec<Problem>) -
             Matter::default()
         })
     });
-    let said = |text: Option<String>| text.filter(|text| !is_blank(text) && !is_placeholder(text));
-    let (name, description) = (said(matter.name), said(matter.description));
+    let filled = |text: Option<String>| text.filter(|text| !is_blank(text) && !is_placeholder(text));
+    let (name, description) = (filled(matter.name), filled(matter.description));
     let (title, lead) = match (&name, &description) {
         (Some(_), Some(_)) => (None, None),
-        _ => title_and_lead(&text[body_at..]),
+        _ => title_and_lead(text.get(body_at..).unwrap_or_default()),
     };
     let description = description.or(lead).unwrap_or_default();
     if description.is_empty() {
@@ -51,7 +51,7 @@ fn skill(files: &Files, path: &str, folder: &str, problems: &mut Vec<Problem>) -
     Skill {
         name: name.or(title).unwrap_or_else(|| folder.to_owned()),
         description: description.split_whitespace().collect::<Vec<_>>().join(" "),
-        domain: said(matter.domain).unwrap_or_default(),
+        domain: filled(matter.domain).unwrap_or_default(),
         path: files.shown(path),
     }
 }
@@ -59,11 +59,7 @@ fn skill(files: &Files, path: &str, folder: &str, problems: &mut Vec<Problem>) -
 /// The document's title and its first paragraph.
 fn title_and_lead(body: &str) -> (Option<String>, Option<String>) {
     let document = Document::new(body);
-    let mut blocks = document.blocks.iter();
-    let title = blocks.find_map(|block| match &block.kind {
-        BlockKind::Heading { level: 1, text } => Some(without_pictographs(text)),
-        _ => None,
-    });
+    let title = document.title().map(without_pictographs);
     let lead = document.blocks.iter().find_map(|block| match &block.kind {
         BlockKind::Paragraph(text) if !is_blank(text) && !is_placeholder(text) => Some(text.clone()),
         _ => None,

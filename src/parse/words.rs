@@ -1,4 +1,4 @@
-//! Names and cells as people write them, with emoji, markup and remarks around what is meant.
+//! Cleans names and cells of emoji, markup and remarks; word lists.
 
 /// The text without pictographs, the marks that join them, and replacement characters left by a bad conversion.
 pub(crate) fn without_pictographs(text: &str) -> String {
@@ -6,7 +6,7 @@ pub(crate) fn without_pictographs(text: &str) -> String {
     kept.split_whitespace().collect::<Vec<_>>().join(" ")
 }
 
-/// The text without pictographs around it. Those within it stay.
+/// Trims pictographs at both ends.
 pub(super) fn trim_pictographs(text: &str) -> &str {
     text.trim_matches(|c| is_pictograph(c) && c != '\u{fffd}' || char::is_whitespace(c))
 }
@@ -18,17 +18,17 @@ fn is_pictograph(c: char) -> bool {
         | '\u{fe00}'..='\u{fe0f}' | '\u{fffd}' | '\u{1f000}'..='\u{1faff}' | '\u{e0000}'..='\u{e007f}')
 }
 
-/// The text without what is struck out: `~~Anna~~ Bob` is `Bob`.
+/// Removes struck-out text: `~~Anna~~ Bob` is `Bob`.
 pub(super) fn without_struck(text: &str) -> String {
     let parts: Vec<&str> = text.split("~~").collect();
-    // A mark without its other half strikes nothing.
+    // An unpaired mark strikes nothing.
     let pairs = (parts.len() - 1) / 2;
     let struck = |index: usize| index % 2 == 1 && index / 2 < pairs;
     let kept: Vec<&str> = (0..parts.len()).filter(|index| !struck(*index)).map(|index| parts[index]).collect();
     kept.concat().trim().to_owned()
 }
 
-/// Splits off a last remark in parentheses: `Eric (review)` is `Eric` and `review`.
+/// Splits off a remark in parentheses at the end: `Eric (review)` is `Eric` and `review`.
 pub(crate) fn remark(text: &str) -> (&str, &str) {
     let text = text.trim();
     match text.strip_suffix(')').and_then(|rest| rest.rsplit_once('(')) {
@@ -37,9 +37,29 @@ pub(crate) fn remark(text: &str) -> (&str, &str) {
     }
 }
 
-/// Whether a cell holds nothing but a dash or a like mark.
+/// Whether a text has no letter and no digit: it is empty, or a dash.
 pub(crate) fn is_blank(text: &str) -> bool {
     !text.chars().any(char::is_alphanumeric)
+}
+
+/// The runs of letters and digits in a text.
+pub(super) fn words(text: &str) -> impl DoubleEndedIterator<Item = &str> + Clone {
+    text.split(|c: char| !c.is_alphanumeric()).filter(|word| !word.is_empty())
+}
+
+/// Whether a word list, `"one, two"`, contains a word.
+pub(super) fn listed(list: &str, word: &str) -> bool {
+    list.split(", ").any(|listed| listed == word)
+}
+
+/// Whether a text contains a word of a list.
+pub(super) fn has_word(text: &str, list: &str) -> bool {
+    words(text).any(|word| listed(list, word))
+}
+
+/// `[ ] Ada` is `Ada`.
+pub(super) fn without_box(text: &str) -> &str {
+    ["[ ] ", "[x] ", "[X] "].iter().find_map(|mark| text.strip_prefix(mark)).unwrap_or(text)
 }
 
 /// Whether a cell is a template's unfilled `{place}`.

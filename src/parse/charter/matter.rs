@@ -25,7 +25,7 @@ enum Several {
 }
 
 impl Several {
-    /// An empty text says nothing; an empty list says that there are none.
+    /// An empty text means unset; an empty list means none.
     fn list(self) -> Option<Vec<String>> {
         match self {
             Self::List(list) => Some(list),
@@ -53,7 +53,7 @@ impl Matter {
         charter.tools = charter.tools.take().or(self.tools.and_then(Several::list));
     }
 
-    /// What can be had of text that is not the format it is meant to be: `key: value`, a line each, nothing nested.
+    /// Reads invalid front matter line by line: only plain `key: value`.
     fn of_lines<'t>(lines: impl Iterator<Item = &'t str>) -> Self {
         let mut matter = Self::default();
         for (key, value) in lines.filter_map(|line| line.split_once(':')) {
@@ -76,8 +76,8 @@ impl Matter {
     }
 }
 
-/// The front matter, where there is one, and where the rest of the file begins. What is broken is said, and its plain
-/// lines are used. Needs LF line ends.
+/// The front matter, if any, and the offset of the text after it. Invalid YAML is reported, and its plain lines are
+/// used. Needs LF line ends.
 pub(super) fn read(files: &Files, path: &str, text: &str, problems: &mut Vec<Problem>) -> (Option<Matter>, usize) {
     if let Some((matter, body_at)) = toml_in(text) {
         return match toml::from_str(matter) {
@@ -116,7 +116,7 @@ pub(super) fn read(files: &Files, path: &str, text: &str, problems: &mut Vec<Pro
     }
 }
 
-/// How many lines end before a byte.
+/// The number of line ends before a byte.
 fn lines_before(text: &str, at: usize) -> usize {
     text.bytes().take(at).filter(|byte| *byte == b'\n').count()
 }
@@ -126,7 +126,7 @@ fn is_key(key: &str) -> bool {
     !key.is_empty() && key.chars().all(|c| c.is_ascii_alphanumeric() || matches!(c, '-' | '_'))
 }
 
-/// Between lines of `+++`.
+/// Front matter between `+++` lines.
 fn toml_in(text: &str) -> Option<(&str, usize)> {
     let rest = text.strip_prefix("+++\n")?;
     let mut at = 0;

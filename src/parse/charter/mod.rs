@@ -11,14 +11,14 @@ use crate::model::{Charter, Problem, Severity, Tier};
 use model::ModelLines;
 pub(super) use model::model_name;
 
-/// A longer charter leaves a session of the standard tier, which has 8,000 tokens, nothing but the least it is given for
-/// the team's records. In bytes, at four to a token.
+/// A session of the standard tier has 8,000 tokens. A longer charter leaves only the minimum for the team's records. In
+/// bytes, at four per token.
 const LONG: usize = 32_000;
 
-/// The field that names whom an agent's records know it as, from before it was renamed.
+/// The field with an agent's former names, which old records use.
 pub(crate) const FORMERLY: &str = "formerly";
 
-/// What a charter says of tools or models that cannot be taken as such, and where.
+/// Unclear text about tools or models, with its offset.
 #[derive(Default)]
 struct Unclear {
     tools: Option<usize>,
@@ -73,7 +73,7 @@ pub(super) fn read(files: &Files, path: &str, text: &str, problems: &mut Vec<Pro
     charter
 }
 
-/// What parts a name from a role. Some dashes have suffered: `ΓÇö` is an em dash read as code page 437, `â€”` as 1252.
+/// Separators of name and role. Some are misread em dashes: `ΓÇö` in code page 437, `â€”` in Windows-1252.
 const DASHES: [&str; 12] =
     [" — ", " – ", " - ", " ― ", " -- ", " ΓÇö ", " ΓÇô ", " â€” ", " â€“ ", " \u{fffd} ", " | ", ": "];
 
@@ -119,7 +119,7 @@ fn engine_name(text: &str) -> Option<String> {
     (is_name && !is_blank(&name) && !is_placeholder(&name)).then_some(name)
 }
 
-/// Whom a charter's title names.
+/// The name in a charter's title.
 pub(super) fn name_in_title(text: &str) -> Option<String> {
     let title = text.lines().find_map(|line| line.strip_prefix("# "))?;
     Some(name_and_role(title).0).filter(|name| !is_blank(name) && !is_placeholder(name))
@@ -129,7 +129,7 @@ fn is_charter(text: &str) -> bool {
     matches!(without_pictographs(text).to_lowercase().as_str(), "charter" | "agent charter" | "agent")
 }
 
-/// Fields above the first section, for what no section said.
+/// Reads fields above the first section, unless a section has them.
 fn read_lead(document: &Document<'_>, charter: &mut Charter) {
     let is_section = |kind: &BlockKind| matches!(kind, BlockKind::Heading { level: 2.., .. });
     let end = document.blocks.iter().find(|block| is_section(&block.kind)).map_or(usize::MAX, |b| b.range.start);
@@ -197,7 +197,7 @@ fn read_section(document: &Document<'_>, section: &Section<'_>, charter: &mut Ch
     }
 }
 
-/// The fields within a fence, for sections that have them nowhere else.
+/// The fields inside a fence, for sections without other fields.
 fn fenced_fields(body: &str) -> Vec<(String, String)> {
     let mut is_inside = false;
     let inside = body.lines().filter(|line| {

@@ -1,15 +1,15 @@
-//! Models as charters name them.
+//! Reads model names in charters.
 
-use super::super::words::{is_blank, trim_pictographs};
+use super::super::words::{is_blank, trim_pictographs, without_struck};
 use crate::model::{Severity, first_line};
 
-/// What a Model section says.
+/// The content of a Model section.
 #[derive(Default)]
 pub(super) struct ModelLines {
     pub(super) preferred: Option<String>,
     pub(super) fallback: Vec<String>,
     pub(super) effort: Option<String>,
-    /// What is wrong, where it speaks of models and names none.
+    /// The problem of a section that mentions models but chooses none.
     pub(super) unclear: Option<(Severity, String)>,
 }
 
@@ -19,7 +19,7 @@ const FALLBACK: [&str; 5] = ["fallback", "fallbacks", "fallback model", "fallbac
 const EFFORT: [&str; 5] = ["reasoning effort", "reasoning_effort", "reasoningeffort", "reasoning", "effort"];
 
 impl ModelLines {
-    /// Reads fields, and where none of them names a model, the first line that is one. `body` is the whole section.
+    /// Takes the model from a field, or else from the first line that is a model id. `body` is the whole section.
     pub(super) fn read(fields: &[(String, String)], lines: &[&str], body: &str) -> Self {
         let value = |names: &[&str]| {
             names.iter().find_map(|name| fields.iter().find(|(key, _)| key == name)).map(|(_, value)| value.as_str())
@@ -36,7 +36,7 @@ impl ModelLines {
     }
 }
 
-/// What is wrong with a section that names no model, and does not leave the choice to others either.
+/// The problem of a section that neither names a model nor leaves the choice open.
 fn unclear(stated: Option<&str>, body: &str) -> Option<(Severity, String)> {
     if let Some(value) = stated {
         let is_nothing = is_blank(value) || is_choice(value.trim().trim_start_matches(MARKUP));
@@ -49,11 +49,11 @@ fn unclear(stated: Option<&str>, body: &str) -> Option<(Severity, String)> {
         ["claude-", "gpt-", "gemini-"].iter().any(|maker| word.starts_with(maker))
             && word.contains(|c: char| c.is_ascii_digit())
     };
-    let said = "the section speaks of models and says of none that it is preferred";
-    (!leaves_it && words.any(is_model)).then(|| (Severity::Note, said.to_owned()))
+    let message = "the section speaks of models and says of none that it is preferred";
+    (!leaves_it && words.any(is_model)).then(|| (Severity::Note, message.to_owned()))
 }
 
-/// The id that the name of a model stands for, where it is none itself: `Claude Opus 4.5` is no id.
+/// The id for a model's display name, such as `Claude Opus 4.5`. `None`: the name is an id, or unknown.
 pub(super) fn id_for(model: &str) -> Option<String> {
     let has_digit = model.contains(|c: char| c.is_ascii_digit());
     let known = ["sonnet", "opus", "haiku", "claude", "gemini", "gpt"];
@@ -71,11 +71,11 @@ pub(super) fn id_for(model: &str) -> Option<String> {
     known.contains(&lower.as_str()).then(|| id.to_owned())
 }
 
-/// The model a line's value names: without backticks and remarks. `auto` and its like name none.
+/// The model in a value, without backticks and remarks. `None` for `auto` and similar words.
 pub(in super::super) fn model_name(value: &str) -> Option<String> {
     let kept = without_struck(value);
     let trimmed = trim_pictographs(&kept).trim_start_matches(MARKUP);
-    // What is marked as code is the whole name; plain text goes on to its first remark.
+    // The name ends at the first remark.
     let end = REMARKS.iter().filter_map(|mark| trimmed.find(mark)).min().unwrap_or(trimmed.len());
     let name = trimmed[..end].trim().trim_end_matches(MARKUP).trim_end_matches(['.', ',', ';']).trim();
     if is_blank(name) || is_choice(name) {
@@ -88,7 +88,7 @@ pub(in super::super) fn model_name(value: &str) -> Option<String> {
         return Some(name.to_owned());
     }
     if has_digit(first) && first.contains(['-', '/', ':']) {
-        // An id, and prose behind it.
+        // An id, followed by prose.
         return Some(first.trim_end_matches(MARKUP).to_owned());
     }
     let versioned = words.iter().take(5).position(|word| has_digit(word))?;
@@ -97,19 +97,13 @@ pub(in super::super) fn model_name(value: &str) -> Option<String> {
     known.then(|| words[..=versioned].join(" "))
 }
 
-/// `~~gpt-4~~ gpt-5` is gpt-5.
-fn without_struck(value: &str) -> String {
-    let parts: Vec<&str> = value.split("~~").collect();
-    if parts.len() < 3 { value.to_owned() } else { parts.into_iter().step_by(2).collect::<Vec<_>>().join(" ") }
-}
-
 const MARKUP: &[char] = &['`', '"', '\'', '*', '_', '“', '”', ' '];
 
-/// What begins a remark behind a name.
+/// Beginnings of a remark after a name.
 const REMARKS: [&str; 14] =
     [" (", " — ", " – ", " - ", " ΓÇö ", " -- ", " # ", ", ", "; ", " / ", " | ", " → ", " -> ", " or "];
 
-/// Words that leave the choice to others.
+/// Whether a value leaves the choice to squad.
 fn is_choice(name: &str) -> bool {
     let lower = name.to_lowercase();
     let first = lower.split(|c: char| !c.is_alphanumeric()).next().unwrap_or_default();
@@ -120,7 +114,7 @@ fn is_choice(name: &str) -> bool {
         || lower.contains('{')
 }
 
-/// A line that is a model's id and nothing else but a remark. Prose is none.
+/// The model of a line that contains only its id and perhaps a remark.
 fn plain_name(line: &str) -> Option<String> {
     let name = model_name(line)?;
     let is_id = name.contains(|c: char| c.is_ascii_digit()) && name.contains(|c: char| c.is_ascii_alphabetic());
@@ -129,7 +123,7 @@ fn plain_name(line: &str) -> Option<String> {
     (is_id && ends && name.len() >= 3).then_some(name)
 }
 
-/// `a → b → c`, or `a, b`. A sentence about a chain names no model.
+/// `a → b → c`, or `a, b`. Sentences give nothing.
 fn chain(value: &str) -> Vec<String> {
     value
         .replace("->", "→")

@@ -4,17 +4,17 @@ use super::super::markdown::{BlockKind, Document, Section, field};
 use super::super::words::{comma_list, is_blank};
 use crate::model::tools_called;
 
-/// What a Tools section says.
+/// The content of a Tools section.
 #[derive(Default)]
 pub(super) struct Tools {
     pub(super) allowed: Option<Vec<String>>,
     pub(super) denied: Vec<String>,
-    /// It says something, and not which tools the agent may have.
+    /// It has text, but no list of allowed tools.
     pub(super) is_prose: bool,
 }
 
-/// The tools that a Tools section lists, each first in its item: `view — read files`. Where any of it is prose, or names
-/// what no engine has, it limits nothing: a list that was not meant as one would take the agent's other tools away.
+/// Reads a Tools section, with each tool first in its item: `view — read files`. If any part is prose or names an
+/// unknown tool, the section limits nothing: otherwise a list with another purpose would take away the agent's tools.
 pub(super) fn read(document: &Document<'_>, section: &Section<'_>) -> Tools {
     let mut lists = Lists::default();
     for block in document.blocks_in(&section.body) {
@@ -87,12 +87,12 @@ fn is_permission(key: &str) -> bool {
     matches!(key, "allowed" | "allow" | "available" | "permitted" | "enabled" | "tools" | "may use")
 }
 
-/// The names in a text that is made of names and nothing else.
+/// The names in a text that consists only of names.
 fn names(text: &str) -> Option<Vec<String>> {
     comma_list(text.trim().trim_end_matches('.')).iter().map(|part| whole_name(part)).collect()
 }
 
-/// A text that is one name and nothing else.
+/// A text that is a single name.
 fn whole_name(text: &str) -> Option<String> {
     let name = text.trim().trim_matches(['`', '"']);
     let fits = name.chars().all(|c| c.is_alphanumeric() || "_-.*/".contains(c)) && name.contains(char::is_alphanumeric);

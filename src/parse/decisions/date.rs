@@ -1,24 +1,24 @@
-//! Dates as people write them in headings and metadata.
+//! Finds dates in headings and metadata.
 
 use super::super::abroad;
-use super::super::words::{is_blank, trim_pictographs};
+use super::super::words::{is_blank, listed, trim_pictographs};
 
-/// A heading, told apart into its date and the rest.
+/// A heading, split into its date and the rest.
 pub(super) struct Dated {
     /// `yyyy-mm-dd`
     pub(super) date: Option<String>,
     pub(super) title: String,
-    /// Nothing but marks stands before the date.
+    /// Only punctuation precedes the date.
     pub(super) leads: bool,
-    /// Nothing but the date is there.
+    /// The date is all there is.
     pub(super) bare: bool,
-    /// Who is named beside it, in the same brackets.
+    /// The name next to it, in the same brackets.
     pub(super) by: Option<String>,
 }
 
 pub(super) const MARKS: &[char] = &[' ', ':', '-', '—', '–', '|', '(', ')', '[', ']', '/', '·', ',', '•'];
 
-/// How a file writes days whose month may stand first or second: `01/09/2026`.
+/// The order of day and month in dates such as `01/09/2026`.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub(super) enum Order {
     #[default]
@@ -28,13 +28,13 @@ pub(super) enum Order {
 }
 
 impl Order {
-    /// A day above the twelfth decides for the whole file; two that contradict each other decide nothing.
+    /// One number above 12 decides for the whole file. Contradictions leave it unknown.
     pub(super) fn of(text: &str) -> Self {
         let (mut days, mut months) = (false, false);
         let bytes = text.as_bytes();
         let is_part = |byte: &u8| byte.is_ascii_digit() || matches!(byte, b'/' | b'-');
         let mut end = 0;
-        // Most of a text is no number: only what has a mark between two digits is looked at.
+        // For speed, only look where a separator stands between two digits.
         for (at, three) in bytes.windows(3).enumerate() {
             let [before, b'/' | b'-', after] = three else { continue };
             if at < end || !before.is_ascii_digit() || !after.is_ascii_digit() {
@@ -63,10 +63,10 @@ fn parted(word: &str) -> Option<(u32, u32, u32)> {
     fits.then_some((first.parse().ok()?, second.parse().ok()?, year.parse().ok()?))
 }
 
-/// Why what is written as a day at the head of a text is not read as one.
+/// Why a text that begins like a date is not read as one.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(super) enum Doubt {
-    /// Day and month may be either.
+    /// Day and month may be swapped.
     Ambiguous,
     /// The calendar has no such day.
     Impossible,
@@ -77,8 +77,8 @@ pub(super) fn doubt(text: &str, order: Order) -> Option<Doubt> {
     if find(text, order).is_some() {
         return None;
     }
-    let end = text.find(|c: char| !(c.is_ascii_digit() || matches!(c, '/' | '-' | '.'))).unwrap_or(text.len());
-    let word = text[..end].trim_end_matches(['/', '-', '.']);
+    let (word, _) = split_run(text, |c| c.is_ascii_digit() || matches!(c, '/' | '-' | '.'));
+    let word = word.trim_end_matches(['/', '-', '.']);
     if let Some((first, second, _)) = parted(word) {
         let either = (1..=12).contains(&first) && (1..=12).contains(&second);
         return Some(if either { Doubt::Ambiguous } else { Doubt::Impossible });
@@ -113,7 +113,7 @@ pub(super) fn dated(heading: &str, order: Order) -> Dated {
     }
 }
 
-/// Who decided, in `[2026-01-05, Kane]`, and what stands behind the brackets, with them.
+/// The author in `[2026-01-05, Kane]`, and the text from the closing bracket.
 fn named_beside<'a>(before: &str, after: &'a str) -> Option<(String, &'a str)> {
     let close = match before.chars().next_back()? {
         '[' => ']',
@@ -126,7 +126,7 @@ fn named_beside<'a>(before: &str, after: &'a str) -> Option<(String, &'a str)> {
     is_name(name).then(|| (name.to_owned(), &after[end..]))
 }
 
-/// Whether a text may be somebody's name: up to three words that begin as names do.
+/// Whether a text may be a name: up to three capitalized words.
 pub(super) fn is_name(text: &str) -> bool {
     let begins = |word: &str| word.starts_with(|c: char| c.is_uppercase() || c == '@');
     let fits =
@@ -135,12 +135,16 @@ pub(super) fn is_name(text: &str) -> bool {
     text.chars().count() <= 40 && !text.is_empty() && words.clone().count() <= 3 && words.all(fits)
 }
 
-/// `2026: …` and `2026-07: …`: when, but not on which day.
+/// `2026: …` and `2026-07: …`: a date without a day.
 fn begins_with_year(text: &str) -> bool {
-    let end = text.find(|c: char| !(c.is_ascii_digit() || c == '-')).unwrap_or(text.len());
-    let number = &text[..end];
-    let is_month = number.len() == 7 && number.as_bytes()[4] == b'-';
-    (number.len() == 4 || is_month) && iso_month(number).is_some() && text[end..].starts_with(": ")
+    let (number, rest) = split_run(text, |c| c.is_ascii_digit() || c == '-');
+    let is_month = number.len() == 7 && number.as_bytes().get(4) == Some(&b'-');
+    (number.len() == 4 || is_month) && iso_month(number).is_some() && rest.starts_with(": ")
+}
+
+/// Splits a text after its leading characters of a kind.
+pub(super) fn split_run(text: &str, is_inside: impl Fn(char) -> bool) -> (&str, &str) {
+    text.split_at(text.find(|c| !is_inside(c)).unwrap_or(text.len()))
 }
 
 fn iso_month(text: &str) -> Option<()> {
@@ -148,7 +152,7 @@ fn iso_month(text: &str) -> Option<()> {
     iso(year.parse().ok()?, month.parse().ok()?, 1).map(drop)
 }
 
-/// Taking the date out may have left half of a pair, and trimming may have taken the other half of another.
+/// Balances parentheses after the date was removed.
 fn even_parentheses(text: &str) -> String {
     let (open, closed) = (text.matches('(').count(), text.matches(')').count());
     match text.strip_suffix(')') {
@@ -163,26 +167,26 @@ pub(super) fn date_in(text: &str, order: Order) -> Option<String> {
     find(text, order).map(|found| found.date)
 }
 
-/// A text before its date, the date, and the text behind it.
+/// The text before the date, the date, and the text after it.
 pub(super) fn around(text: &str, order: Order) -> Option<(&str, String, &str)> {
     let found = find(text, order)?;
     Some((&text[..found.start], found.date, skip_range(skip_time(&text[found.end..]))))
 }
 
-struct Found {
+struct DateMatch {
     date: String,
     start: usize,
     end: usize,
 }
 
-fn find(text: &str, order: Order) -> Option<Found> {
-    // A year has four digits and a day at least one: most texts have fewer, and need no closer look.
+fn find(text: &str, order: Order) -> Option<DateMatch> {
+    // A date has at least five digits. This rules out most texts.
     text.bytes().filter(u8::is_ascii_digit).nth(4)?;
     find_numeric(text).or_else(|| find_worded(text)).or_else(|| find_compact(text, order))
 }
 
-/// `05.01.2026`, as much of Europe writes it, `20260105`, or `1/5/2026` where the file says which is the month.
-fn find_compact(text: &str, order: Order) -> Option<Found> {
+/// `05.01.2026`, `20260105`, or `1/5/2026` if the file's order of day and month is known.
+fn find_compact(text: &str, order: Order) -> Option<DateMatch> {
     let ends: &[char] = &['.', ',', ':', ';', '(', ')', '[', ']', '*'];
     let words = text.split_whitespace().map(|word| word.trim_matches(ends));
     words.filter(|word| word.starts_with(|c: char| c.is_ascii_digit())).find_map(|word| {
@@ -206,12 +210,12 @@ fn find_compact(text: &str, order: Order) -> Option<Found> {
                 }
             }
         };
-        Some(Found { date, start, end: start + word.len() })
+        Some(DateMatch { date, start, end: start + word.len() })
     })
 }
 
-/// `2026-01-05`, `2026/01/05` or `2026.01.05`, not within a longer number; `2026-1-5` too, while `2026.1.5` is a version.
-fn find_numeric(text: &str) -> Option<Found> {
+/// `2026-01-05`, `2026/01/05`, `2026.01.05` or `2026-1-5`, but not inside a longer number. `2026.1.5` is a version.
+fn find_numeric(text: &str) -> Option<DateMatch> {
     let bytes = text.as_bytes();
     (0..bytes.len().saturating_sub(7)).find_map(|at| {
         if at > 0 && bytes[at - 1].is_ascii_alphanumeric() {
@@ -228,67 +232,54 @@ fn find_numeric(text: &str) -> Option<Found> {
         if (mark == b'.' && is_short) || is_longer || day_end - at > 10 {
             return None;
         }
-        Some(Found { date: iso(year, month, day)?, start: at, end: day_end })
+        Some(DateMatch { date: iso(year, month, day)?, start: at, end: day_end })
     })
 }
 
-/// A number of so many digits.
+/// A number with `count` digits.
 fn digits(text: &str, at: usize, count: usize) -> Option<u32> {
     let number = text.get(at..at + count).filter(|number| (1..=4).contains(&number.len()))?;
     number.bytes().all(|b| b.is_ascii_digit()).then(|| number.parse().ok()).flatten()
 }
 
-/// A day that there is.
+/// The date, if it exists.
 pub(super) fn iso(year: u32, month: u32, day: u32) -> Option<String> {
     let real = jiff::civil::Date::new(i16::try_from(year).ok()?, i8::try_from(month).ok()?, i8::try_from(day).ok()?);
     (real.is_ok() && (1900..=2999).contains(&year)).then(|| format!("{year:04}-{month:02}-{day:02}"))
 }
 
-const MONTHS: [&str; 12] = [
-    "january",
-    "february",
-    "march",
-    "april",
-    "may",
-    "june",
-    "july",
-    "august",
-    "september",
-    "october",
-    "november",
-    "december",
-];
+const MONTHS: &str = "january, february, march, april, may, june, july, august, september, october, november, december";
 
 /// `January 5, 2026`, `Jan 5th 2026` and `5 January 2026`.
-fn find_worded(text: &str) -> Option<Found> {
+fn find_worded(text: &str) -> Option<DateMatch> {
     let words = words(text);
     words.windows(3).find_map(|three| {
         let [first, second, third] = three else { return None };
-        // The year first: it is what most texts lack, and the cheapest to see.
+        // Check the year first: that is cheap, and most texts have none.
         let year = third.1.parse::<u32>().ok()?;
         let (month, day) = match (month(first.1), month(second.1)) {
             (Some(month), _) => (month, day(second.1)?),
             (None, Some(month)) => (month, day(first.1)?),
             (None, None) => return None,
         };
-        Some(Found { date: iso(year, month, day)?, start: first.0, end: third.0 + third.1.len() })
+        Some(DateMatch { date: iso(year, month, day)?, start: first.0, end: third.0 + third.1.len() })
     })
 }
 
-/// The runs of letters and digits, with their offsets. `5 de enero de 2026` says no more than `5 enero 2026`.
+/// The words of a text with their offsets. `5 de enero de 2026` is read as `5 enero 2026`.
 fn words(text: &str) -> Vec<(usize, &str)> {
-    text.split(|c: char| !c.is_alphanumeric())
-        .filter(|word| !word.is_empty() && *word != "de")
+    super::super::words::words(text)
+        .filter(|word| *word != "de")
         .map(|word| (word.as_ptr() as usize - text.as_ptr() as usize, word))
         .collect()
 }
 
 pub(super) fn month(word: &str) -> Option<u32> {
     let word = word.to_lowercase();
-    let index = MONTHS.iter().position(|month| {
-        *month == word || (word.len() == 3 && month.starts_with(&word)) || (word == "sept" && *month == "september")
+    let index = MONTHS.split(", ").position(|month| {
+        month == word || (word.len() == 3 && month.starts_with(&word)) || (word == "sept" && month == "september")
     });
-    let index = index.or_else(|| abroad::MONTHS.iter().position(|names| names.contains(&word.as_str())))?;
+    let index = index.or_else(|| abroad::MONTHS.iter().position(|names| listed(names, &word)))?;
     u32::try_from(index + 1).ok()
 }
 
@@ -296,39 +287,35 @@ fn day(word: &str) -> Option<u32> {
     ["st", "nd", "rd", "th"].iter().find_map(|end| word.strip_suffix(end)).unwrap_or(word).parse().ok()
 }
 
-/// The text after a time of day: `T09:30:00+01:00: Title`, `T12-39-55 Title`, ` 16:54 UTC — Title`.
+/// Skips a time of day: `T09:30:00+01:00: Title`, `T12-39-55 Title`, ` 16:54 UTC — Title`.
 fn skip_time(after: &str) -> &str {
-    let clock = |text: &str| {
-        let end = text
-            .find(|c: char| !(c.is_ascii_digit() || matches!(c, 'Z' | ':' | '-' | '+' | '.')))
-            .unwrap_or(text.len());
-        text[..end].trim_end_matches([':', '-', '.']).len()
-    };
+    fn skip_clock(text: &str) -> &str {
+        let (clock, _) = split_run(text, |c| c.is_ascii_digit() || matches!(c, 'Z' | ':' | '-' | '+' | '.'));
+        text.split_at(clock.trim_end_matches([':', '-', '.']).len()).1
+    }
     if let Some(rest) = after.strip_prefix('T').filter(|rest| rest.starts_with(|c: char| c.is_ascii_digit())) {
-        return &rest[clock(rest)..];
+        return skip_clock(rest);
     }
     let spaced = after.trim_start();
-    let bytes = spaced.as_bytes();
-    let is_clock = bytes.len() > 4 && bytes[0].is_ascii_digit() && (bytes[1] == b':' || bytes[2] == b':');
-    if !is_clock {
+    if !matches!(spaced.as_bytes(), [b'0'..=b'9', b':', _, _, _, ..] | [b'0'..=b'9', _, b':', _, _, ..]) {
         return after;
     }
-    let rest = &spaced[clock(spaced)..];
+    let rest = skip_clock(spaced);
     let trimmed = rest.trim_start();
     let zone = ["UTC", "GMT", "AM", "PM", "am", "pm"].iter().find_map(|zone| trimmed.strip_prefix(zone));
     zone.filter(|rest| !rest.starts_with(char::is_alphanumeric)).unwrap_or(rest)
 }
 
-/// The text after the end of a span of days: `/21`, ` to 2026-01-07`.
+/// Skips the end of a date range: `/21`, ` to 2026-01-07`.
 fn skip_range(after: &str) -> &str {
     for mark in ["/", " / ", " to ", "–", " – ", "..", " - ", "—", " — "] {
         let Some(rest) = after.strip_prefix(mark) else { continue };
         if let Some(found) = find_numeric(rest).filter(|found| found.start == 0) {
             return &rest[found.end..];
         }
-        let end = rest.find(|c: char| !c.is_ascii_digit()).unwrap_or(rest.len());
-        if mark == "/" && (1..=2).contains(&end) && !rest[end..].starts_with(char::is_alphanumeric) {
-            return &rest[end..];
+        let (day, rest) = split_run(rest, |c| c.is_ascii_digit());
+        if mark == "/" && (1..=2).contains(&day.len()) && !rest.starts_with(char::is_alphanumeric) {
+            return rest;
         }
     }
     after

@@ -1,26 +1,26 @@
-//! The entries of a file that holds many decisions.
+//! Splits a file of many decisions into entries.
 //!
-//! Such files grow by pasting: entries with headings of one level, whole notes with a first-level heading and sections
-//! of their own, dated sub-entries under a day or a session. Levels alone therefore do not say where an entry begins.
-//! A heading begins one when it, or the lines right below it, say when or by whom it was decided; files in which
-//! nothing says so are read by their outline. An entry's text goes on until the next one begins.
+//! Such files grow by pasting: entries with headings of one level, whole notes with a first-level heading and their own
+//! sections, dated sub-entries below a day or a session. So levels alone do not show where an entry begins. A heading
+//! begins an entry if it, or the lines right below it, have a date or an author. Files without any are read by their
+//! outline. An entry ends where the next one begins.
 
 use super::super::Files;
 use super::super::markdown::{Block, BlockKind, Document};
 use super::date::{self, Doubt, Order, dated};
-use super::found::{Found, id};
+use super::found::{LocatedDecision, id};
 use super::groups;
-use super::headings::{self, Heading, IMPORTED, Part, speaks};
+use super::headings::{self, Heading, IMPORTED, Part, has_date_or_author};
 use super::metadata;
 use super::status;
 use super::titles::{is_field, is_frame, is_merge, is_note, is_numbered, is_rules, is_section, is_template, is_title};
 use crate::model::{Decision, Problem, Severity};
 
-/// What was found in a file, and what is doubtful in it.
+/// The decisions of a file, and its problems.
 pub(super) struct Entries {
-    pub(super) found: Vec<Found>,
+    pub(super) found: Vec<LocatedDecision>,
     pub(super) problems: Vec<Problem>,
-    /// As a note of its own it is one decision: its headings are the sections of it.
+    /// As a note, the file is one decision, and its headings are sections.
     pub(super) is_one: bool,
 }
 
@@ -45,30 +45,7 @@ pub(super) fn read(files: &Files, path: &str, text: &str) -> Entries {
     drop_doubled(&mut headings);
     let mut problems: Vec<Problem> =
         headings.iter().filter_map(|heading| doubt(heading, order, files, path, &document)).collect();
-    let mut decisions = Vec::new();
-    let mut index = 0;
-    while index < headings.len() {
-        let heading = &headings[index];
-        index += 1;
-        if heading.part != Part::Entry {
-            continue;
-        }
-        let mut status = heading.metadata.status;
-        while let Some(section) = headings.get(index).filter(|next| next.part == Part::Section) {
-            let under = || text.get(section.body..section.end).unwrap_or_default();
-            status = status.or_else(|| status::of_heading(section.raw, under()));
-            index += 1;
-        }
-        let end = headings[index - 1].end;
-        let body = text.get(heading.body..end).unwrap_or_default();
-        let source = files.at(path, document.line(heading.offset));
-        decisions.push(Found {
-            decision: Decision { status, ..decision(heading, body.trim(), source) },
-            start: document.line_start(heading.start),
-            body: document.line_end(heading.body),
-            end: if end == text.len() { end } else { document.line_start(end) },
-        });
-    }
+    let mut decisions = marked_entries(files, path, text, &document, &headings);
     match rows {
         Some(rows) if decisions.is_empty() => {
             decisions = rows.found;
@@ -87,15 +64,47 @@ pub(super) fn read(files: &Files, path: &str, text: &str) -> Entries {
     Entries { found: decisions, problems, is_one }
 }
 
-/// Whether a file in which nothing says when or by whom is one note: it has a title that is not that of a list of
-/// decisions, or nothing but the usual sections.
+/// The decisions at headings that are marked as entries, each with its sections.
+fn marked_entries(
+    files: &Files,
+    path: &str,
+    text: &str,
+    document: &Document<'_>,
+    headings: &[Heading<'_>],
+) -> Vec<LocatedDecision> {
+    let mut decisions = Vec::new();
+    let mut rest = headings.iter().peekable();
+    while let Some(heading) = rest.next() {
+        if heading.part != Part::Entry {
+            continue;
+        }
+        let (mut status, mut end) = (heading.metadata.status, heading.end);
+        while let Some(section) = rest.next_if(|next| next.part == Part::Section) {
+            let below = || text.get(section.body..section.end).unwrap_or_default();
+            status = status.or_else(|| status::of_heading(section.raw, below()));
+            end = section.end;
+        }
+        let body = text.get(heading.body..end).unwrap_or_default();
+        let source = files.at(path, document.line(heading.offset));
+        decisions.push(LocatedDecision {
+            decision: Decision { status, ..decision(heading, body.trim(), source) },
+            start: document.line_start(heading.start),
+            body: document.line_end(heading.body),
+            end: if end == text.len() { end } else { document.line_start(end) },
+        });
+    }
+    decisions
+}
+
+/// Whether a file without dates and authors is one note: its title is not that of a decision list, or it has only the
+/// usual sections.
 fn is_one_note(headings: &[Heading<'_>]) -> bool {
     let titles = headings.iter().filter(|heading| heading.level == 1).count();
     let is_titled = headings.first().is_some_and(|first| first.level == 1 && titles == 1 && !is_title(first.raw));
     is_titled || headings.iter().all(|heading| is_section(heading.raw))
 }
 
-/// A heading that begins as if with a day and does not say which, or a month with more below it than headings.
+/// Reports an unclear date in a heading, and text right below a month.
 fn doubt(heading: &Heading<'_>, order: Order, files: &Files, path: &str, document: &Document<'_>) -> Option<Problem> {
     let problem = |severity, code, message: String| {
         Problem::new(severity, files.at(path, document.line(heading.offset)), code, message)
@@ -136,7 +145,7 @@ pub(super) fn whole(text: &str, source: crate::model::Source) -> Decision {
     Decision { by, status, ..super::rows::plain(id, title, date, text.to_owned(), source) }
 }
 
-/// The day that stands alone below a heading `Date`.
+/// The date alone below a heading `Date`.
 fn below_date(document: &Document<'_>, order: Order) -> Option<String> {
     let pairs = document.blocks.iter().zip(document.blocks.iter().skip(1));
     pairs.take(metadata::HEAD).find_map(|(heading, below)| match (&heading.kind, &below.kind) {
@@ -147,15 +156,15 @@ fn below_date(document: &Document<'_>, order: Order) -> Option<String> {
     })
 }
 
-/// Finds the headings that begin entries by what they say.
+/// Finds entries by the dates and authors of headings.
 fn mark_entries(headings: &mut [Heading<'_>], is_imported: bool) {
-    // The headings that enclose the current one by level, with what they are.
+    // The headings that enclose the current one.
     let mut open: Vec<(u8, Part)> = Vec::new();
     let mut siblings = if is_imported { None } else { siblings_level(headings) };
-    let silent = groups::silent(headings, siblings);
+    let pasted = groups::pasted_sections(headings, siblings);
     let mut ruled: Option<u8> = None;
     let mut day: Option<Day> = None;
-    // The level of the last entry that says when.
+    // The level of the last dated entry.
     let mut dated: Option<u8> = None;
     for index in 0..headings.len() {
         let level = headings[index].level;
@@ -165,7 +174,7 @@ fn mark_entries(headings: &mut [Heading<'_>], is_imported: bool) {
             ruled = None;
         }
         let inside = open.iter().any(|(_, part)| *part == Part::Entry);
-        // A number counts the parts of what it stands under, where that is no mere frame.
+        // A numbered heading is a part of the heading above, unless that is a frame.
         let among = !is_numbered(headings[index].raw) || open.iter().all(|(_, part)| *part == Part::Frame);
         let siblings_here = siblings.filter(|_| among);
         let mut part = part(headings, index, inside, siblings_here, ruled.is_some());
@@ -197,8 +206,8 @@ fn mark_entries(headings: &mut [Heading<'_>], is_imported: bool) {
             ruled = Some(level);
         }
         headings[index].part = part;
-        // What stands under such a section is the entry's above, as the section is.
-        is_held |= part == Part::Section && silent.get(index) == Some(&true);
+        // Headings below such a section belong to the same entry.
+        is_held |= part == Part::Section && pasted.get(index) == Some(&true);
         open.push((level, if is_held { Part::Entry } else { part }));
     }
 }
@@ -207,12 +216,12 @@ fn is_dated(heading: &Heading<'_>) -> bool {
     heading.dated.date.is_some() || heading.metadata.date.is_some() || heading.metadata.has_date
 }
 
-/// Whether an undated heading below a dated entry is one of its own, and no part of that.
+/// Whether an undated heading below a dated entry is a separate entry.
 fn speaks_for_itself(heading: &Heading<'_>) -> bool {
     heading.metadata.has_author || heading.metadata.has_what || is_note(heading.raw)
 }
 
-/// A heading that is a date and nothing else, over headings that are that day's entries.
+/// A heading that is only a date, above the entries of that day.
 struct Day {
     level: u8,
     entries: u8,
@@ -226,9 +235,9 @@ fn day_of(headings: &[Heading<'_>], index: usize) -> Option<Day> {
     Some(Day { level: heading.level, entries: next.level, date })
 }
 
-/// The level at which undated headings are entries too, where some say when or by whom; the first of those decides.
+/// The level at which undated headings are entries too: that of the first heading with a date or an author.
 fn siblings_level(headings: &[Heading<'_>]) -> Option<u8> {
-    headings.iter().find(|heading| speaks(heading) && !is_title(heading.raw)).map(|heading| heading.level)
+    headings.iter().find(|heading| has_date_or_author(heading) && !is_title(heading.raw)).map(|heading| heading.level)
 }
 
 fn part(headings: &[Heading<'_>], index: usize, inside: bool, siblings: Option<u8>, ruled: bool) -> Part {
@@ -250,7 +259,7 @@ fn part(headings: &[Heading<'_>], index: usize, inside: bool, siblings: Option<u
     }
     let holds_only_entries = !heading.has_text
         && next.is_some_and(|next| {
-            next.level > heading.level && speaks(next) && (next.dated.leads || next.metadata.has_date)
+            next.level > heading.level && has_date_or_author(next) && (next.dated.leads || next.metadata.has_date)
         });
     if heading.dated.leads && !heading.dated.bare {
         return Part::Entry;
@@ -267,8 +276,8 @@ fn part(headings: &[Heading<'_>], index: usize, inside: bool, siblings: Option<u
     if entry { Part::Entry } else { Part::Section }
 }
 
-/// Reads a file in which nothing says when or by whom: an entry is a heading with a text of its own, or one whose
-/// inner headings are only the usual sections of a decision. What merely groups others is a frame.
+/// Reads a file without dates and authors. An entry is a heading with its own text, or with only the usual sections
+/// below. A heading that groups others is a frame.
 fn mark_by_outline(headings: &mut [Heading<'_>]) {
     let mut entry_level: Option<u8> = None;
     let mut ruled: Option<u8> = None;
@@ -302,7 +311,7 @@ fn mark_by_outline(headings: &mut [Heading<'_>]) {
     }
 }
 
-/// What is left between imported entries lacks what stood around it; only what says itself when it was is an entry.
+/// After an import, the headings left over have lost their context, so only dated ones are entries.
 fn keep_dated(headings: &mut [Heading<'_>]) {
     let is_dated = |heading: &Heading<'_>| heading.has_text && (heading.dated.leads || heading.metadata.has_date);
     for heading in headings.iter_mut().filter(|heading| heading.part == Part::Entry && !is_dated(heading)) {
@@ -310,7 +319,7 @@ fn keep_dated(headings: &mut [Heading<'_>]) {
     }
 }
 
-/// A merge may leave an entry's heading twice, the first time with nothing below it.
+/// Drops the first of two equal headings, which a merge may leave without text.
 fn drop_doubled(headings: &mut [Heading<'_>]) {
     for index in 1..headings.len() {
         let (before, after) = (&headings[index - 1], &headings[index]);

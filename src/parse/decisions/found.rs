@@ -1,17 +1,17 @@
-//! What is found in a file of decisions.
+//! Decisions with their positions, and their ids.
 
 use crate::model::{Decision, DecisionId};
 
-/// A decision with where it stands in its file, in bytes: whole lines.
-pub(super) struct Found {
+/// A decision with its position in the file: byte offsets at line boundaries.
+pub(super) struct LocatedDecision {
     pub(super) decision: Decision,
     pub(super) start: usize,
-    /// Where its heading ends; `start` for one that has none.
+    /// The end of its heading, or `start` if it has none.
     pub(super) body: usize,
     pub(super) end: usize,
 }
 
-/// Entries have no id of their own: theirs is a hash of what they say.
+/// The id of an entry: a hash of its contents.
 pub(super) fn id(parts: &[&str]) -> DecisionId {
     let hash = blake3::hash(parts.join("\n").as_bytes()).to_hex();
     DecisionId::parse(&hash[..12]).expect("hex digits are an id")

@@ -1,7 +1,7 @@
-//! The headings of a file of decisions, with what is known of each before any is taken for an entry.
+//! The headings of a decision file with their dates and metadata, before entries are chosen.
 
 use super::super::markdown::{Block, BlockKind, Document};
-use super::super::words::{is_blank, without_struck};
+use super::super::words::{is_blank, without_struck, words};
 use super::date::{self, Dated, Order, dated};
 use super::matter::{self, Matter};
 use super::metadata::{self, Metadata};
@@ -9,39 +9,39 @@ use super::status;
 use super::titles::{is_field, is_section};
 use crate::model::SaidStatus;
 
-/// In a file whose decisions have got files of their own, only what says when is one.
+/// Marks a file whose decisions were imported into their own files. From then on only dated headings are entries.
 pub(crate) const IMPORTED: &str = "<!-- squad: imported; each decision has a file of its own -->";
 
-/// A heading and what stands between it and the next heading.
+/// A heading with the text up to the next heading.
 pub(super) struct Heading<'d> {
     pub(super) level: u8,
     pub(super) raw: &'d str,
     pub(super) dated: Dated,
     pub(super) metadata: Metadata,
-    /// Where what belongs to it begins: above its front matter, where it has some.
+    /// The start, including front matter above it.
     pub(super) start: usize,
     pub(super) offset: usize,
     pub(super) body: usize,
-    /// Where the next heading begins.
+    /// The start of the next heading.
     pub(super) end: usize,
     pub(super) has_text: bool,
     pub(super) part: Part,
-    /// A year or a month, over the days of its entries.
+    /// It is a year or a month above dated entries.
     pub(super) is_calendar: bool,
 }
 
-/// What a heading is in its file.
+/// The role of a heading in its file.
 #[derive(Clone, Copy, PartialEq)]
 pub(super) enum Part {
     Entry,
     /// Belongs to the entry above.
     Section,
-    /// Holds entries, or rules about them; ends the entry above.
+    /// Contains entries, or rules about them. Ends the entry above.
     Frame,
 }
 
-/// Where a heading stands.
-struct Place<'d> {
+/// A heading before its metadata is read.
+struct RawHeading<'d> {
     level: u8,
     raw: &'d str,
     start: usize,
@@ -51,14 +51,14 @@ struct Place<'d> {
 }
 
 pub(super) fn all<'d>(document: &'d Document<'_>, text: &'d str, order: Order) -> Vec<Heading<'d>> {
-    let places = places(document, text);
-    let ends: Vec<usize> = places.iter().skip(1).map(|place| place.start).chain([text.len()]).collect();
-    let heading = |(place, end): (Place<'d>, usize)| {
+    let raws = raw_headings(document, text);
+    let ends: Vec<usize> = raws.iter().skip(1).map(|place| place.start).chain([text.len()]).collect();
+    let heading = |(place, end): (RawHeading<'d>, usize)| {
         let body = place.body.min(end);
         let below = document.text(&(body..end));
         let span = place.offset..end;
         let inner = document.blocks_in(&span).filter(|block| block.range.start >= body);
-        // What follows a quoted heading is about that one.
+        // Text after a quoted heading belongs to that.
         let inner = inner.take_while(|block| !matches!(block.kind, BlockKind::Heading { .. }));
         let inner: Vec<&Block> = inner.take(metadata::HEAD).collect();
         let mut metadata = metadata::read(&inner, order);
@@ -85,54 +85,54 @@ pub(super) fn all<'d>(document: &'d Document<'_>, text: &'d str, order: Order) -
             is_calendar: false,
         }
     };
-    let mut headings: Vec<Heading<'d>> = places.into_iter().zip(ends).map(heading).collect();
+    let mut headings: Vec<Heading<'d>> = raws.into_iter().zip(ends).map(heading).collect();
     set_days(&mut headings);
     headings
 }
 
-/// The headings of the file's own, and the first lines of notes that have only front matter.
-fn places<'d>(document: &'d Document<'_>, text: &'d str) -> Vec<Place<'d>> {
+/// All headings outside quotations, and the first lines of notes with only front matter.
+fn raw_headings<'d>(document: &'d Document<'_>, text: &'d str) -> Vec<RawHeading<'d>> {
     let mut matters = matter::all(document, text).into_iter().peekable();
-    let mut places: Vec<Place<'d>> = Vec::new();
+    let mut found: Vec<RawHeading<'d>> = Vec::new();
     for block in &document.blocks {
         let at = block.range.start;
         while let Some(matter) = matters.next_if(|matter| matter.next < document.line_start(at)) {
-            places.extend(headless(text, matter));
+            found.extend(headless(text, matter));
         }
         let BlockKind::Heading { level, text: raw } = &block.kind else { continue };
         if is_quoted(document, block) {
             continue;
         }
         let mut matter = matters.next_if(|matter| matter.next == document.line_start(at));
-        // `Context` is no title: the front matter has one.
+        // A section such as `Context` is no title if the front matter has one.
         if is_section(raw)
             && let Some(matter) = matter.take_if(|matter| matter::subject_in(text, matter).is_some())
         {
-            places.extend(headless(text, matter));
+            found.extend(headless(text, matter));
         }
         let start = matter.as_ref().map_or(at, |matter| matter.lines.start);
-        places.push(Place { level: *level, raw, start, offset: at, body: block.range.end, matter });
+        found.push(RawHeading { level: *level, raw, start, offset: at, body: block.range.end, matter });
     }
-    places.extend(matters.filter_map(|matter| headless(text, matter)));
-    places
+    found.extend(matters.filter_map(|matter| headless(text, matter)));
+    found
 }
 
-/// A note without a heading: what its front matter says it is about is its title, or else its first line, which stays in
-/// its text. Front matter over nothing is none's.
-fn headless(text: &str, matter: Matter) -> Option<Place<'_>> {
+/// A note without a heading. Its title is the subject in the front matter, or else its first line, which stays in the
+/// text. `None`: no text follows the front matter.
+fn headless(text: &str, matter: Matter) -> Option<RawHeading<'_>> {
     let below = text.get(matter.next..)?;
     let first = below.lines().next().filter(|line| !is_blank(line))?;
     let raw = matter::subject_in(text, &matter).unwrap_or(first);
     let (start, offset) = (matter.lines.start, matter.next);
-    Some(Place { level: 1, raw, start, offset, body: offset, matter: Some(matter) })
+    Some(RawHeading { level: 1, raw, start, offset, body: offset, matter: Some(matter) })
 }
 
-/// Whether a block stands in a quotation: it belongs to whoever quotes it.
+/// Whether a block is inside a quotation.
 fn is_quoted(document: &Document<'_>, block: &Block) -> bool {
     document.text(&(document.line_start(block.range.start)..block.range.start)).contains('>')
 }
 
-/// A title without the strike through it, and what that, or a remark, says of its standing.
+/// The title without strikethrough, and the status by strikethrough or remark.
 fn unstruck(raw: &str) -> (&str, Option<SaidStatus>) {
     if !raw.contains('~') {
         return (raw, status::of_title(raw));
@@ -140,7 +140,7 @@ fn unstruck(raw: &str) -> (&str, Option<SaidStatus>) {
     let kept = without_struck(raw);
     let inner = raw.trim().strip_prefix("~~").and_then(|rest| rest.split_once("~~"));
     match inner {
-        // Nothing but a remark is left.
+        // Only a remark is left.
         Some((inner, _))
             if kept.len() < raw.trim().len() && (is_blank(&kept) || status::of_remark(&kept).is_some()) =>
         {
@@ -150,14 +150,13 @@ fn unstruck(raw: &str) -> (&str, Option<SaidStatus>) {
     }
 }
 
-/// Gives `5 — Title` the month and the year it stands under.
+/// Adds the month and the year above to `5 — Title`.
 fn set_days(headings: &mut [Heading<'_>]) {
     let mut open: Vec<(u8, u32, Option<u32>)> = Vec::new();
     for heading in headings {
         while open.pop_if(|(level, ..)| *level >= heading.level).is_some() {}
         let above = open.last().copied();
-        let words: Vec<&str> =
-            heading.raw.split(|c: char| !c.is_alphanumeric()).filter(|word| !word.is_empty()).collect();
+        let words: Vec<&str> = words(heading.raw).collect();
         let year = |word: &str| word.parse::<u32>().ok().filter(|year| (1900..=2999).contains(year));
         let found = match words[..] {
             [word] => match (year(word), above) {
@@ -172,8 +171,7 @@ fn set_days(headings: &mut [Heading<'_>]) {
             heading.is_calendar = true;
             open.push((heading.level, year, month));
         } else if let (Some((_, year, Some(month))), None) = (above, &heading.dated.date) {
-            let end = heading.raw.find(|c: char| !c.is_ascii_digit()).unwrap_or(heading.raw.len());
-            let (day, rest) = heading.raw.split_at(end);
+            let (day, rest) = date::split_run(heading.raw, |c| c.is_ascii_digit());
             let title = rest.trim_start_matches(date::MARKS);
             if let Some(date) = day.parse().ok().and_then(|day| date::iso(year, month, day))
                 && title.len() < rest.len()
@@ -185,7 +183,7 @@ fn set_days(headings: &mut [Heading<'_>]) {
     }
 }
 
-/// Whether a heading, or the lines below it, say when or by whom.
-pub(super) fn speaks(heading: &Heading<'_>) -> bool {
+/// Whether a heading or the lines below it have a date or an author.
+pub(super) fn has_date_or_author(heading: &Heading<'_>) -> bool {
     heading.dated.date.is_some() || heading.metadata.has_author || heading.metadata.has_date && !is_field(heading.raw)
 }

@@ -1,25 +1,25 @@
-//! Front matter in the midst of a file, as it gets there when notes are appended to one another.
+//! Front matter in the middle of a file, where notes were appended to one another.
 
 use std::ops::Range;
 
 use super::super::markdown::Document;
 use super::super::words::is_blank;
 
-/// A block of `key: value` lines between two `---`, and where what it is about begins.
+/// A block of `key: value` lines between two `---`, and the start of its note.
 pub(super) struct Matter {
     pub(super) lines: Range<usize>,
     pub(super) fields: Vec<(String, String)>,
-    /// The first line below it that is not empty.
+    /// The offset of the first non-empty line below.
     pub(super) next: usize,
 }
 
-/// What front matter calls the title of what is below it.
+/// Keys for the title of the note.
 const SUBJECT: [&str; 3] = ["subject", "title", "topic"];
 
-/// Keys without one of which a block between two rules may be anything; or it says a subject and whose it is.
+/// A block between two rules is front matter if it has one of these keys, or a subject and an owner.
 const TELLING: [&str; 6] = ["date", "by", "author", "timestamp", "created", "decided_by"];
 
-/// More lines than this are no front matter.
+/// The most lines of front matter.
 const LONGEST: usize = 40;
 
 pub(super) fn all(document: &Document<'_>, text: &str) -> Vec<Matter> {
@@ -50,7 +50,7 @@ pub(super) fn all(document: &Document<'_>, text: &str) -> Vec<Matter> {
     found
 }
 
-/// The pairs of lines that say when or by whom.
+/// The fields of the lines, if they have a date or an author.
 pub(super) fn fields(lines: &[&str]) -> Option<Vec<(String, String)>> {
     let is_telling = |fields: &Vec<(String, String)>| {
         fields.iter().any(|(key, _)| TELLING.contains(&key.as_str()))
@@ -59,13 +59,13 @@ pub(super) fn fields(lines: &[&str]) -> Option<Vec<(String, String)>> {
     pairs(lines).filter(is_telling)
 }
 
-/// What the fields say that it is about.
+/// The subject in the fields.
 pub(super) fn subject(fields: &[(String, String)]) -> Option<&str> {
     let find = |name: &&str| fields.iter().find(|(key, value)| key == name && !is_blank(value));
     SUBJECT.iter().find_map(find).map(|(_, value)| value.as_str())
 }
 
-/// The same, where it stands in the text.
+/// The subject, as a slice of the text.
 pub(super) fn subject_in<'t>(text: &'t str, matter: &Matter) -> Option<&'t str> {
     let lines = text.get(matter.lines.clone())?.lines();
     let mut fields = lines.filter_map(|line| line.split_once(':'));
@@ -74,7 +74,7 @@ pub(super) fn subject_in<'t>(text: &'t str, matter: &Matter) -> Option<&'t str> 
     Some(value.trim().trim_matches(['"', '\'']))
 }
 
-/// The pairs of lines that are nothing but such, with lists below a key.
+/// The fields of lines that are all `key: value`, or lists below a key.
 pub(super) fn pairs(lines: &[&str]) -> Option<Vec<(String, String)>> {
     let mut fields: Vec<(String, String)> = Vec::new();
     for line in lines {

@@ -1,8 +1,8 @@
-//! The lines below a heading that say when and by whom.
+//! Reads dates, authors and statuses from the lines below a heading.
 
 use super::super::abroad;
 use super::super::markdown::{Block, BlockKind, fields_of};
-use super::super::words::{is_blank, without_pictographs};
+use super::super::words::{is_blank, listed, without_pictographs};
 use super::date::{self, Order, date_in};
 use super::matter;
 use super::status;
@@ -12,55 +12,37 @@ use crate::model::SaidStatus;
 pub(super) struct Metadata {
     pub(super) date: Option<String>,
     pub(super) by: Option<String>,
-    /// A line says when, perhaps only the month.
+    /// A line has a date, perhaps only a month.
     pub(super) has_date: bool,
-    /// A line says who wrote the entry, in a word that people only use for that.
+    /// A line has the author, by a key that is only used for that.
     pub(super) has_author: bool,
-    /// A line says what was decided.
+    /// A line has the decision itself.
     pub(super) has_what: bool,
     pub(super) status: Option<SaidStatus>,
 }
 
-/// Words for the day of a decision. Only these make a heading an entry.
-const DATE: [&str; 7] = ["date", "dated", "when", "decided on", "decision date", "date decided", "timestamp"];
+/// Keys for the date. Only these make a heading an entry.
+const DATE: &str = "date, dated, when, decided on, decision date, date decided, timestamp";
 
-/// Words that tell an entry's day where nothing else does, and that sections use for much else.
-const MADE: [&str; 6] = ["decided", "created", "recorded", "logged", "filed", "added"];
+/// Keys that have the date if no other does. Sections use them for other things too.
+const MADE: &str = "decided, created, recorded, logged, filed, added";
 
-/// Words for what was decided.
-const WHAT: [&str; 2] = ["what", "decision"];
+/// Keys for the decision itself.
+const WHAT: &str = "what, decision";
 
-/// Who wrote an entry; an earlier word wins over a later one.
-const AUTHOR: [&str; 19] = [
-    "by",
-    "author",
-    "authors",
-    "decided by",
-    "decision by",
-    "made by",
-    "agent",
-    "agents",
-    "recorded by",
-    "logged by",
-    "proposed by",
-    "submitted by",
-    "written by",
-    "conducted by",
-    "decision maker",
-    "decision makers",
-    "analyst",
-    "auditor",
-    "facilitator",
-];
+/// Keys for the author; earlier ones win.
+const AUTHOR: &str = "\
+    by, author, authors, decided by, decision by, made by, agent, agents, recorded by, logged by, proposed by, \
+    submitted by, written by, conducted by, decision maker, decision makers, analyst, auditor, facilitator";
 
-/// Words that sections within an entry use too, so they do not make a heading an entry.
+/// Keys that sections use too, so they do not make a heading an entry.
 const ATTRIBUTION: [&str; 7] = ["owner", "owners", "reviewer", "decider", "deciders", "from", "requested by"];
 
-/// Metadata stands at the head of an entry: what comes after so many blocks is its text.
+/// Metadata is read from so many blocks at the start of an entry.
 pub(super) const HEAD: usize = 16;
 
 impl Metadata {
-    /// What this says, and where it says nothing, what the other does.
+    /// Fills gaps from another.
     pub(super) fn or(self, other: Self) -> Self {
         Self {
             date: self.date.or(other.date),
@@ -81,7 +63,7 @@ pub(super) fn read(blocks: &[&Block], order: Order) -> Metadata {
     let found = of_fields(&fields, order);
     Metadata {
         has_date: found.has_date || line.is_some(),
-        date: found.date.or(line).or_else(|| dates(&fields, &MADE, order)),
+        date: found.date.or(line).or_else(|| dates(&fields, MADE, order)),
         by: found.by.or(signed).or_else(|| attributed(&fields, order)),
         ..found
     }
@@ -91,42 +73,41 @@ pub(super) fn read(blocks: &[&Block], order: Order) -> Metadata {
 pub(super) fn of_matter(fields: &[(String, String)], order: Order) -> Metadata {
     let fields: Vec<_> = fields.iter().map(|(key, value)| (key.replace(['_', '-'], " "), value.clone())).collect();
     let found = of_fields(&fields, order);
-    let date = found.date.or_else(|| dates(&fields, &MADE, order));
+    let date = found.date.or_else(|| dates(&fields, MADE, order));
     let by = found.by.or_else(|| attributed(&fields, order));
     let has_author = found.has_author || (by.is_some() && matter::subject(&fields).is_some());
     Metadata { has_date: date.is_some(), has_author, date, by, ..found }
 }
 
 fn of_fields(fields: &[(String, String)], order: Order) -> Metadata {
-    let find = |names: &[&str]| {
-        names.iter().find_map(|name| {
+    let find = |names: &str| {
+        names.split(", ").find_map(|name| {
             fields.iter().find(|(key, value)| key == name && !value.is_empty()).map(|(_, value)| value.as_str())
         })
     };
-    let author = find(&AUTHOR).or_else(|| find(&abroad::AUTHOR));
-    let abroad = dates(fields, &abroad::DATE, order);
+    let author = find(AUTHOR).or_else(|| find(abroad::AUTHOR));
+    let abroad = dates(fields, abroad::DATE, order);
     Metadata {
-        has_date: find(&DATE).is_some_and(|value| value.contains(|c: char| c.is_ascii_digit())) || abroad.is_some(),
-        date: dates(fields, &DATE, order).or(abroad),
+        has_date: find(DATE).is_some_and(|value| value.contains(|c: char| c.is_ascii_digit())) || abroad.is_some(),
+        date: dates(fields, DATE, order).or(abroad),
         has_author: author.is_some(),
-        has_what: find(&WHAT).is_some(),
+        has_what: find(WHAT).is_some(),
         status: fields.iter().find_map(|(key, value)| status::of_field(key, value)),
         by: author.map(without_pictographs).filter(|by| !by.is_empty()),
     }
 }
 
-fn dates(fields: &[(String, String)], names: &[&str], order: Order) -> Option<String> {
-    fields.iter().filter(|(key, _)| names.contains(&key.as_str())).find_map(|(_, value)| date_in(value, order))
+fn dates(fields: &[(String, String)], names: &str, order: Order) -> Option<String> {
+    fields.iter().filter(|(key, _)| listed(names, key)).find_map(|(_, value)| date_in(value, order))
 }
 
-/// Who is named by a word that sections use too, or beside a day: `Decided: 2026-01-05 by Kane`.
+/// The author by an ambiguous key, or next to a date: `Decided: 2026-01-05 by Kane`.
 fn attributed(fields: &[(String, String)], order: Order) -> Option<String> {
     let of = |names: &[&str]| fields.iter().find(|(key, value)| names.contains(&key.as_str()) && !is_blank(value));
     let by_word = ATTRIBUTION.iter().find_map(|name| of(&[name])).map(|(_, value)| without_pictographs(value));
     let who = || of(&["who"]).map(|(_, value)| value.clone()).filter(|value| date::is_name(value));
     let beside = || {
-        let (key, value) =
-            fields.iter().find(|(key, _)| DATE.contains(&key.as_str()) || MADE.contains(&key.as_str()))?;
+        let (key, value) = fields.iter().find(|(key, _)| listed(DATE, key) || listed(MADE, key))?;
         let (_, _, after) = date::around(value, order)?;
         let after = after.trim();
         let in_brackets = || after.strip_prefix('(')?.strip_suffix(')').filter(|_| key == "decided");
@@ -136,12 +117,11 @@ fn attributed(fields: &[(String, String)], order: Order) -> Option<String> {
     by_word.or_else(who).or_else(beside)
 }
 
-/// The fields of a block, those that share a line told apart: `**Date:** 2026-01-05 **By:** Kane`.
+/// The fields of a block. Several may share a line: `**Date:** 2026-01-05 **By:** Kane`.
 fn fields(kind: &BlockKind) -> Vec<(String, String)> {
     let mut fields: Vec<(String, String)> = Vec::new();
     for (key, value) in fields_of(kind) {
-        let is_known =
-            |key: &str| DATE.contains(&key) || MADE.contains(&key) || AUTHOR.contains(&key) || key == "status";
+        let is_known = |key: &str| listed(DATE, key) || listed(MADE, key) || listed(AUTHOR, key) || key == "status";
         let (mut key, mut value) = (key, value.as_str());
         while let Some((first, next, rest)) = is_known(&key).then(|| inner_field(value)).flatten() {
             fields.push((std::mem::replace(&mut key, next.to_owned()), first.to_owned()));
@@ -154,8 +134,7 @@ fn fields(kind: &BlockKind) -> Vec<(String, String)> {
         for pair in lines.windows(2) {
             // `By:` with the name on the next line.
             if let [key, value] = pair
-                && let Some(key) =
-                    key.strip_suffix(':').map(str::to_lowercase).filter(|key| AUTHOR.contains(&key.as_str()))
+                && let Some(key) = key.strip_suffix(':').map(str::to_lowercase).filter(|key| listed(AUTHOR, key))
                 && !value.contains(':')
             {
                 fields.push((key, (*value).to_owned()));
@@ -168,7 +147,7 @@ fn fields(kind: &BlockKind) -> Vec<(String, String)> {
     fields
 }
 
-/// What a value says before the next field in it, that field's key, and what follows.
+/// Splits a value at the next field in it: the text before, the key, and the text after.
 fn inner_field(value: &str) -> Option<(&str, &'static str, &str)> {
     const KEYS: [&str; 6] = ["by", "author", "authors", "agent", "date", "status"];
     // ASCII case only, so that offsets are the same.
@@ -178,7 +157,7 @@ fn inner_field(value: &str) -> Option<(&str, &'static str, &str)> {
     Some((value.get(..at)?.trim(), key, value.get(at + key.len() + 3..)?.trim()))
 }
 
-/// A first line that is little more than a date: `*2026-01-05, Kane*`, `Kane, 2026-01-05`.
+/// The date of a first line with little else: `*2026-01-05, Kane*`, `Kane, 2026-01-05`.
 fn date_line(blocks: &[&Block], order: Order) -> Option<String> {
     let (BlockKind::Paragraph(text) | BlockKind::Item(text)) = &blocks.first()?.kind else { return None };
     let line = text.lines().next()?;
@@ -187,10 +166,10 @@ fn date_line(blocks: &[&Block], order: Order) -> Option<String> {
     (short && (dated.leads || signed(line, order).is_some())).then_some(dated.date).flatten()
 }
 
-/// Characters of a line that is no sentence.
+/// The most characters of such a line.
 const SHORT: usize = 40;
 
-/// Who signs the first lines of an entry.
+/// The signature in the first lines of an entry.
 fn signature(blocks: &[&Block], order: Order) -> Option<String> {
     let BlockKind::Paragraph(text) = &blocks.first()?.kind else { return None };
     text.lines().take(3).find_map(|line| signed(line.trim(), order))

@@ -1,4 +1,4 @@
-//! Decisions: a file each under `decisions/`, and the entries of a `decisions.md`.
+//! Decisions: one file each under `decisions/`, and the entries of `decisions.md`.
 
 mod date;
 mod entries;
@@ -28,15 +28,15 @@ use super::front_matter;
 use super::words::is_blank;
 use super::{Files, line_feeds};
 use crate::model::{Decision, DecisionId, Problem, Severity, Slug, Source, plural};
-use places::{Place, place};
+use places::{FileKind, file_kind};
 use titles::is_section;
 
 /// The decisions of a team folder.
 #[derive(Default)]
 pub(super) struct Decisions {
-    /// Newest first; undated ones last, in the order they were read.
+    /// Newest first; undated ones last, in reading order.
     pub(super) current: Vec<Decision>,
-    /// Those that were moved out of the file that agents read, in the same order.
+    /// Archived ones, in the same order.
     pub(super) archived: Vec<Decision>,
 }
 
@@ -46,8 +46,8 @@ pub(super) fn read(files: &Files, problems: &mut Vec<Problem>) -> Decisions {
     let mut decisions = Decisions::default();
     let mut processed = Vec::new();
     for (path, text) in &files.texts {
-        match place(path, main) {
-            Some(Place::Main) => {
+        match file_kind(path, main) {
+            Some(FileKind::Main) => {
                 let (entries, _) = entries(files, path, text, problems);
                 if entries.is_empty() && text.trim().len() > UNFILLED {
                     problems.push(
@@ -62,21 +62,21 @@ pub(super) fn read(files: &Files, problems: &mut Vec<Problem>) -> Decisions {
                 }
                 decisions.current.extend(entries);
             }
-            Some(Place::Inbox) => decisions.current.extend(notes(files, path, text, problems)),
-            Some(Place::Archive) => decisions.archived.extend(entries(files, path, text, problems).0),
-            Some(Place::Processed) => processed.extend(notes(files, path, text, &mut Vec::new())),
-            Some(Place::Own) => {}
-            None => say_unread(files, path, text, problems),
+            Some(FileKind::Inbox) => decisions.current.extend(notes(files, path, text, problems)),
+            Some(FileKind::Archive) => decisions.archived.extend(entries(files, path, text, problems).0),
+            Some(FileKind::Processed) => processed.extend(notes(files, path, text, &mut Vec::new())),
+            Some(FileKind::Own) => {}
+            None => report_unread(files, path, text, problems),
         }
     }
-    // A merge may bring back an entry that has a file of its own: the file is what people edit.
+    // A merge may restore an entry that has its own file. The file wins, because people edit it.
     let ids: HashSet<&DecisionId> = own.iter().map(|decision| &decision.id).collect();
     for list in [&mut decisions.current, &mut decisions.archived] {
         list.retain(|decision| !ids.contains(&decision.id));
     }
     decisions.current.splice(0..0, own);
     decisions.archive_processed(processed);
-    say_superseded_twice(&decisions, problems);
+    report_superseded_twice(&decisions, problems);
     for list in [&mut decisions.current, &mut decisions.archived] {
         list.sort_by(|a, b| b.moment().cmp(&a.moment()));
     }
@@ -84,7 +84,7 @@ pub(super) fn read(files: &Files, problems: &mut Vec<Problem>) -> Decisions {
 }
 
 impl Decisions {
-    /// Notes that were merged into another file and kept: each is a copy of what stands there, or an archived decision.
+    /// Adds notes that were kept after a merge into another file, unless they are copies of known decisions.
     fn archive_processed(&mut self, notes: Vec<Decision>) {
         let title = |decision: &Decision| Slug::fold(&decision.title).map(|slug| slug.as_str().to_owned());
         let mut known: HashMap<Option<String>, Vec<Option<String>>> = HashMap::new();
@@ -102,8 +102,8 @@ impl Decisions {
     }
 }
 
-/// A file beside the decisions that seems to hold some, under a name that says nothing of them.
-fn say_unread(files: &Files, path: &str, text: &str, problems: &mut Vec<Problem>) {
+/// Reports a file in `decisions/` that seems to contain decisions but has an unknown name.
+fn report_unread(files: &Files, path: &str, text: &str, problems: &mut Vec<Problem>) {
     let is_beside = path.starts_with("decisions/") && path.ends_with(".md");
     let name = path.rsplit('/').next().unwrap_or_default().to_lowercase();
     if !is_beside || ["readme.md", "template.md", "index.md"].contains(&name.as_str()) {
@@ -117,8 +117,8 @@ fn say_unread(files: &Files, path: &str, text: &str, problems: &mut Vec<Problem>
     }
 }
 
-/// Two branches may each have replaced a decision, and their merge holds both: that is for people to settle.
-fn say_superseded_twice(decisions: &Decisions, problems: &mut Vec<Problem>) {
+/// Reports decisions with two successors, as after a merge. People have to choose.
+fn report_superseded_twice(decisions: &Decisions, problems: &mut Vec<Problem>) {
     let all = || decisions.current.iter().chain(&decisions.archived);
     let superseded: HashSet<&DecisionId> = all().filter_map(|decision| decision.supersedes.as_ref()).collect();
     let mut first: HashMap<&DecisionId, &DecisionId> = HashMap::new();
@@ -139,10 +139,10 @@ fn say_superseded_twice(decisions: &Decisions, problems: &mut Vec<Problem>) {
     }
 }
 
-/// A file that has only been laid out for decisions is shorter than this.
+/// An unfilled template is shorter than this.
 const UNFILLED: usize = 1200;
 
-/// The entries of a file, those that stand in it twice counted once; and whether, as a note, it is one decision.
+/// The entries of a file without duplicates, and whether the file as a note is one decision.
 fn entries(files: &Files, path: &str, text: &str, problems: &mut Vec<Problem>) -> (Vec<Decision>, bool) {
     let found = entries::read(files, path, &line_feeds(super::without_mark(text)));
     let is_one = found.is_one;
@@ -172,7 +172,7 @@ fn entries(files: &Files, path: &str, text: &str, problems: &mut Vec<Problem>) -
     (decisions, is_one)
 }
 
-/// A note in the inbox is a decision even when it has no heading that says so.
+/// Reads an inbox note, which is a decision even without a suitable heading.
 fn notes(files: &Files, path: &str, text: &str, problems: &mut Vec<Problem>) -> Vec<Decision> {
     let text = line_feeds(super::without_mark(text));
     let (matter, body_at) = front_matter::split(&text);
@@ -194,21 +194,20 @@ fn notes(files: &Files, path: &str, text: &str, problems: &mut Vec<Problem>) -> 
     decisions
 }
 
-/// What a note says of itself in its front matter or its name.
+/// Fills gaps from a note's front matter and file name.
 fn complete(path: &str, matter: Option<&str>, decisions: &mut [&mut Decision]) {
     if let Some(matter) = matter.and_then(NoteMatter::read) {
+        let date = matter.date.as_deref().and_then(|day| date::date_in(day, Order::Unknown));
+        let by = matter.by.or(matter.author).or(matter.owner);
+        let status = matter.status.as_deref().and_then(status::parse);
         for decision in decisions.iter_mut() {
-            decision.date = decision
-                .date
-                .take()
-                .or_else(|| matter.date.as_deref().and_then(|day| date::date_in(day, Order::Unknown)));
-            decision.by = decision.by.take().or_else(|| matter.by.clone()).or_else(|| matter.author.clone());
-            decision.by = decision.by.take().or_else(|| matter.owner.clone());
-            decision.status = decision.status.or_else(|| status::said(matter.status.as_deref()?));
+            decision.date = decision.date.take().or_else(|| date.clone());
+            decision.by = decision.by.take().or_else(|| by.clone());
+            decision.status = decision.status.or(status);
         }
     }
     let named = path.rsplit('/').next().and_then(|name| date::date_in(name, Order::Unknown));
-    // One decision, though it may stand there twice.
+    // The date in the file name applies if there is one decision, perhaps twice.
     let first = decisions.first().map(|decision| decision.id.clone());
     if decisions.iter().all(|decision| Some(&decision.id) == first.as_ref()) {
         for decision in decisions.iter_mut() {
@@ -217,7 +216,7 @@ fn complete(path: &str, matter: Option<&str>, decisions: &mut [&mut Decision]) {
     }
 }
 
-/// The text with everything before `at` replaced by empty lines, so that lines keep their numbers.
+/// Replaces the text before `at` by empty lines, to keep line numbers.
 fn blank_lines(text: &str, at: usize) -> String {
     let (before, after) = text.split_at_checked(at).unwrap_or(("", text));
     let mut blanked = "\n".repeat(before.matches('\n').count());
@@ -239,7 +238,7 @@ struct NoteMatter {
 
 impl NoteMatter {
     fn read(text: &str) -> Option<Self> {
-        // Lists and the like, where a text is meant.
+        // Values of other types, such as lists, are read line by line.
         front_matter::read(text).ok().or_else(|| Self::of_lines(text))
     }
 

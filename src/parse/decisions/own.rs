@@ -1,4 +1,4 @@
-//! A decision's own file, as `record` writes it and people edit it.
+//! Files of single decisions, as `record` writes them and people edit them.
 
 use std::collections::{BTreeMap, HashMap};
 
@@ -9,16 +9,16 @@ use super::super::{Files, front_matter, line_feeds, without_mark};
 use super::date::{Order, date_in};
 use super::found;
 use super::matter;
-use super::places::{Place, main_file, place};
+use super::places::{FileKind, file_kind, main_file};
 use super::status;
 use crate::model::{Decision, DecisionId, Problem, RunId, Source, first_line, list};
 
-/// Those of a team folder.
+/// All such decisions of a team folder.
 pub(super) fn all(files: &Files, problems: &mut Vec<Problem>) -> Vec<Decision> {
     let main = main_file(files);
     let mut decisions: Vec<Decision> = Vec::new();
     let mut known: HashMap<DecisionId, String> = HashMap::new();
-    for (path, text) in files.texts.iter().filter(|(path, _)| matches!(place(path, main), Some(Place::Own))) {
+    for (path, text) in files.texts.iter().filter(|(path, _)| matches!(file_kind(path, main), Some(FileKind::Own))) {
         let source = files.at(path, 1);
         match read(text, source.clone()) {
             Ok((decision, doubts)) => {
@@ -52,7 +52,7 @@ struct Matter {
     by: Option<String>,
     run: Option<String>,
     supersedes: Option<String>,
-    /// What the entry said that the file was made of.
+    /// From the entry that the file was imported from.
     status: Option<String>,
     #[serde(default)]
     scope: Vec<String>,
@@ -61,7 +61,7 @@ struct Matter {
 }
 
 impl Matter {
-    /// Front matter in which a list stands for a text, or a text for a list; with what is superseded beside the first.
+    /// Reads front matter with lists instead of texts or the reverse. Also gives all superseded ids after the first.
     fn loose(text: &str) -> Option<(Self, Vec<String>)> {
         front_matter::read::<BTreeMap<String, IgnoredAny>>(text).ok()?;
         let fields = matter::pairs(&text.lines().collect::<Vec<_>>())?;
@@ -89,13 +89,11 @@ impl Matter {
     }
 }
 
-/// A decision, and what is doubtful in its front matter.
-fn read(text: &str, source: Source) -> Result<(Decision, Vec<Problem>), Box<Problem>> {
-    let text = line_feeds(without_mark(text));
-    let (front, body_at) = front_matter::split(&text);
-    let Some(front) = front else {
+/// The front matter, the superseded ids after the first, and the body.
+fn split<'t>(text: &'t str, source: &Source) -> Result<(Matter, Vec<String>, &'t str), Box<Problem>> {
+    let (Some(front), body_at) = front_matter::split(text) else {
         return Err(Box::new(
-            Problem::warning(source, "decision-front-matter", "a decision's file begins with front matter")
+            Problem::warning(source.clone(), "decision-front-matter", "a decision's file begins with front matter")
                 .hint("`---`, then at least `id:`, then `---`"),
         ));
     };
@@ -107,7 +105,13 @@ fn read(text: &str, source: Source) -> Result<(Decision, Vec<Problem>), Box<Prob
             Box::new(Problem::warning(at, "decision-front-matter", message))
         })?,
     };
-    let body = text[body_at..].trim_start();
+    Ok((matter, others, text.get(body_at..).unwrap_or_default().trim_start()))
+}
+
+/// A decision, and the problems of its front matter.
+fn read(text: &str, source: Source) -> Result<(Decision, Vec<Problem>), Box<Problem>> {
+    let text = line_feeds(without_mark(text));
+    let (matter, others, body) = split(&text, &source)?;
     let (title, text) = match body.strip_prefix("# ") {
         Some(rest) => rest.split_once('\n').unwrap_or((rest, "")),
         None => body.split_once('\n').unwrap_or((body, "")),
@@ -122,7 +126,7 @@ fn read(text: &str, source: Source) -> Result<(Decision, Vec<Problem>), Box<Prob
         );
         id
     });
-    // The same odd text stands for the same decision. One that names itself replaces nothing.
+    // Equal invalid ids give equal hashes. A decision cannot supersede itself.
     let superseded = |text: String| DecisionId::parse(&text).unwrap_or_else(|| found::id(&[&text]));
     let supersedes = matter.supersedes.map(superseded).filter(|old| *old != id);
     if let Some(first) = supersedes.as_ref().filter(|_| !others.is_empty()) {
@@ -150,7 +154,7 @@ fn read(text: &str, source: Source) -> Result<(Decision, Vec<Problem>), Box<Prob
         scope: matter.scope,
         tags: matter.tags,
         text: text.trim().to_owned(),
-        status: matter.status.as_deref().and_then(status::said),
+        status: matter.status.as_deref().and_then(status::parse),
         source: Some(source),
         id,
     };

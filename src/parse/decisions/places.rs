@@ -1,60 +1,60 @@
-//! Which files of a team folder hold decisions, by their paths. Work tree and commits are read by this list alone.
+//! Classifies the paths of decision files, for the work tree and for commits.
 
 use super::super::Files;
 
-/// What a file is to the team's decisions.
-pub(super) enum Place {
-    /// A decision's own file.
+/// A kind of decision file.
+pub(super) enum FileKind {
+    /// One decision, written by squad.
     Own,
     Main,
-    /// A note that is one decision, or some: in the inbox, or a decision record of another tool.
+    /// A note with one or more decisions: in the inbox, or a decision record of another tool.
     Inbox,
     Archive,
-    /// A note from the inbox that was merged into another file and kept.
+    /// An inbox note that was kept after its merge into another file.
     Processed,
 }
 
-/// Whether a file, by its path from the team folder, may hold decisions.
+/// Whether a path in the team folder may contain decisions.
 pub(crate) fn holds_decisions(path: &str) -> bool {
-    place(path, MAIN).is_some()
+    file_kind(path, MAIN).is_some()
 }
 
 const MAIN: &str = "decisions.md";
 const IN_FOLDER: &str = "decisions/decisions.md";
 
-/// The file that agents read: `decisions.md`, however its case, or one in the folder where there is no other.
+/// The file that agents read: `decisions.md` in any case, or else `decisions/decisions.md`.
 pub(crate) fn main_file(files: &Files) -> &str {
     let named = || files.texts.keys().find(|path| path.eq_ignore_ascii_case(MAIN));
     if files.texts.contains_key(MAIN) { MAIN } else { named().map_or(IN_FOLDER, String::as_str) }
 }
 
-/// Whether another file would be the one that agents read if this one went.
+/// Whether this is the file that agents read, and another would replace it.
 pub(crate) fn stands_before_another(files: &Files, path: &str) -> bool {
     let would_be = |other: &String| other.eq_ignore_ascii_case(MAIN) || other == IN_FOLDER;
     main_file(files) == path && files.texts.keys().any(|other| other != path && would_be(other))
 }
 
-pub(super) fn place(path: &str, main: &str) -> Option<Place> {
+pub(super) fn file_kind(path: &str, main: &str) -> Option<FileKind> {
     if path == main {
-        return Some(Place::Main);
+        return Some(FileKind::Main);
     }
     let lower = path.to_lowercase();
     let name = lower.strip_suffix(".md")?;
     let parts: Vec<&str> = name.split('/').collect();
     let is_archive = |name: &str| name.contains("archive") && name.contains("decision");
     match parts[..] {
-        ["decisions", year, month, _] if is_day_folder(year, month) => Some(Place::Own),
-        ["decisions", "undated", _] => Some(Place::Own),
-        ["decisions", "inbox", _] => Some(Place::Inbox),
-        ["decisions", "inbox", shelf, _] if is_shelf(shelf) => Some(Place::Processed),
-        ["decisions", "archive" | "archived", _] => Some(Place::Archive),
-        ["decisions", shelf, _] if is_shelf(shelf) => Some(Place::Processed),
-        ["decisions", "adr" | "adrs" | "records", _] => Some(Place::Inbox),
-        ["decisions", "decisions"] | ["decisions"] => Some(Place::Archive),
-        ["decisions", name] if name.contains("archive") => Some(Place::Archive),
-        ["decisions", name] if is_record(name) => Some(Place::Inbox),
-        ["archive" | "archived", name] if name.contains("decision") => Some(Place::Archive),
-        [name] if is_archive(name) || is_of_time(name) => Some(Place::Archive),
+        ["decisions", year, month, _] if is_day_folder(year, month) => Some(FileKind::Own),
+        ["decisions", "undated", _] => Some(FileKind::Own),
+        ["decisions", "inbox", _] => Some(FileKind::Inbox),
+        ["decisions", "inbox", shelf, _] if is_shelf(shelf) => Some(FileKind::Processed),
+        ["decisions", "archive" | "archived", _] => Some(FileKind::Archive),
+        ["decisions", shelf, _] if is_shelf(shelf) => Some(FileKind::Processed),
+        ["decisions", "adr" | "adrs" | "records", _] => Some(FileKind::Inbox),
+        ["decisions", "decisions"] | ["decisions"] => Some(FileKind::Archive),
+        ["decisions", name] if name.contains("archive") => Some(FileKind::Archive),
+        ["decisions", name] if is_record(name) => Some(FileKind::Inbox),
+        ["archive" | "archived", name] if name.contains("decision") => Some(FileKind::Archive),
+        [name] if is_archive(name) || is_of_time(name) => Some(FileKind::Archive),
         _ => None,
     }
 }
@@ -64,7 +64,7 @@ fn is_day_folder(year: &str, month: &str) -> bool {
     year.len() == 4 && month.len() == 2 && year.bytes().chain(month.bytes()).all(|b| b.is_ascii_digit())
 }
 
-/// Where notes are put once they have been merged: `processed`, `inbox-archive`.
+/// Whether a folder is for merged notes: `processed`, `inbox-archive`.
 fn is_shelf(folder: &str) -> bool {
     const WORDS: [&str; 6] = ["processed", "merged", "done", "archive", "archived", "consolidated"];
     folder.split(['-', '_', '.']).any(|word| WORDS.contains(&word))

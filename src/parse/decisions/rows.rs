@@ -1,56 +1,53 @@
-//! Decisions kept as rows of a table, items of a list, or paragraphs that begin with a day.
+//! Decisions as table rows, list items, or paragraphs that begin with a date.
 
 use std::ops::Range;
 
 use super::super::Files;
 use super::super::markdown::{Block, BlockKind, Document, Row, field};
-use super::super::words::{is_blank, is_placeholder, remark, without_pictographs};
+use super::super::words::{is_blank, is_placeholder, remark, without_box, without_pictographs};
 use super::date::{self, Order, date_in, dated};
-use super::found::{Found, id};
+use super::found::{LocatedDecision, id};
 use super::metadata;
 use super::status;
 use crate::model::{Decision, DecisionId, Problem, Severity, Source, plural};
 
-const TITLE: [&str; 5] = ["decision", "title", "what", "summary", "description"];
-const BY: [&str; 6] = ["by", "author", "who", "decided by", "owner", "agent"];
+const TITLE: &str = "decision, title, what, summary, description";
+const BY: &str = "by, author, who, decided by, owner, agent";
 
-/// What a file holds of rows, items and paragraphs that are decisions.
+/// Decisions in rows, items and paragraphs of a file.
 #[derive(Default)]
 pub(super) struct Rows {
-    pub(super) found: Vec<Found>,
-    /// How many of them are paragraphs.
+    pub(super) found: Vec<LocatedDecision>,
+    /// The number of them in paragraphs.
     pub(super) paragraphs: usize,
     pub(super) problem: Option<Problem>,
 }
 
 pub(super) fn read(files: &Files, path: &str, text: &str, document: &Document<'_>, order: Order) -> Rows {
     let mut rows = Rows::default();
-    let mut aside = Aside::default();
-    let found = |decision: Option<Decision>, start: usize, end: usize| {
-        let start = document.line_start(start);
-        decision.map(|decision| Found { decision, start, body: start, end: document.line_end(end) })
-    };
+    let mut undated = UndatedItems::default();
     for (index, block) in document.blocks.iter().enumerate() {
         let at = block.range.start;
         let source = || files.at(path, document.line(at));
         match &block.kind {
             BlockKind::Table(table) => {
-                let (Some(when), Some(title)) = (table.column(&["date", "when"]), table.column(&TITLE)) else {
+                let (Some(when), Some(title)) = (table.column("date, when"), table.column(TITLE)) else {
                     continue;
                 };
-                let (by, status) = (table.column(&BY), table.column(&["status", "state"]));
+                let (by, status) = (table.column(BY), table.column("status, state"));
                 for row in &table.rows {
                     let source = files.at(path, document.line(row.offset));
-                    let status = status::said(row.cell(status));
+                    let status = status::parse(row.cell(status));
                     let decision =
                         of_row(row, (when, title, by), order, source).map(|decision| Decision { status, ..decision });
-                    rows.found.extend(found(decision, row.offset, row.offset + 1));
+                    rows.found
+                        .extend(decision.map(|decision| located(document, decision, &(row.offset..row.offset + 1))));
                 }
             }
             BlockKind::Item(item) => {
-                let decision = of_item(item, document.text(&block.range), order, source());
-                aside.take(at - document.line_start(at), decision.is_some(), document.line(at));
-                rows.found.extend(found(decision, at, block.range.end));
+                let decision = item_at(document, block, item, order, source());
+                undated.take(at - document.line_start(at), decision.is_some(), document.line(at));
+                rows.found.extend(decision);
             }
             BlockKind::Paragraph(paragraph) if is_entry(document, block, paragraph, order) => {
                 rows.paragraphs += 1;
@@ -60,49 +57,62 @@ pub(super) fn read(files: &Files, path: &str, text: &str, document: &Document<'_
         }
     }
     part_nested(&mut rows.found);
-    rows.problem = aside.problem(files, path);
+    rows.problem = undated.problem(files, path);
     rows
 }
 
-/// Items of a list that stands under a heading over decisions, beside entries with headings of their own.
+fn item_at(
+    document: &Document<'_>,
+    block: &Block,
+    item: &str,
+    order: Order,
+    source: Source,
+) -> Option<LocatedDecision> {
+    let decision = of_item(item, document.text(&block.range), order, source)?;
+    Some(located(document, decision, &block.range))
+}
+
+fn located(document: &Document<'_>, decision: Decision, range: &Range<usize>) -> LocatedDecision {
+    let start = document.line_start(range.start);
+    LocatedDecision { decision, start, body: start, end: document.line_end(range.end) }
+}
+
+/// Items of a list below a heading over decisions, in a file that also has entries with headings.
 pub(super) fn items(
     files: &Files,
     path: &str,
     document: &Document<'_>,
     span: &Range<usize>,
     order: Order,
-) -> Vec<Found> {
+) -> Vec<LocatedDecision> {
     const A_LIST: usize = 2;
     let own = document.blocks_in(span).filter(|block| block.range.start >= span.start);
     let found = own.filter_map(|block| {
         let BlockKind::Item(item) = &block.kind else { return None };
-        let at = block.range.start;
-        let decision = of_item(item, document.text(&block.range), order, files.at(path, document.line(at)))?;
-        let start = document.line_start(at);
-        Some(Found { decision, start, body: start, end: document.line_end(block.range.end) })
+        item_at(document, block, item, order, files.at(path, document.line(block.range.start)))
     });
-    let found: Vec<Found> = found.collect();
+    let found: Vec<LocatedDecision> = found.collect();
     if found.len() < A_LIST { Vec::new() } else { found }
 }
 
-/// An item may hold decisions of their own: items, or what has a heading.
-pub(super) fn part_nested(found: &mut [Found]) {
+/// Ends each decision where the next begins: items may contain items and headings with further decisions.
+pub(super) fn part_nested(found: &mut [LocatedDecision]) {
     for index in 1..found.len() {
         let next = found[index].start;
         found[index - 1].end = found[index - 1].end.min(next);
     }
 }
 
-/// Items that stand beside decisions and do not say when.
+/// Items without a date in a list of decisions.
 #[derive(Default)]
-struct Aside {
-    /// How far the decisions are indented.
+struct UndatedItems {
+    /// The indent of the decisions.
     column: Option<usize>,
-    /// With how far they are indented, and their lines.
+    /// Indents and lines.
     undated: Vec<(usize, usize)>,
 }
 
-impl Aside {
+impl UndatedItems {
     fn take(&mut self, column: usize, is_decision: bool, line: usize) {
         if is_decision {
             self.column.get_or_insert(column);
@@ -114,15 +124,15 @@ impl Aside {
     fn problem(self, files: &Files, path: &str) -> Option<Problem> {
         let column = self.column?;
         let lines: Vec<usize> = self.undated.iter().filter(|(own, _)| *own == column).map(|(_, line)| *line).collect();
-        let said = if lines.len() == 1 { "does not say when and is" } else { "do not say when and are" };
-        let message = format!("{} beside the decisions {said} not counted", plural(lines.len(), "item"));
+        let verbs = if lines.len() == 1 { "does not say when and is" } else { "do not say when and are" };
+        let message = format!("{} beside the decisions {verbs} not counted", plural(lines.len(), "item"));
         let problem = Problem::new(Severity::Note, files.at(path, *lines.first()?), "decision-undated", message);
         Some(problem.hint("begin it with its day: `- 2026-01-31: …`"))
     }
 }
 
-/// Whether a paragraph begins a decision: with a day in bold or apart from the rest, or with a field for what was
-/// decided beside others for when or by whom.
+/// Whether a paragraph begins a decision: with a date that is bold or set apart, or with a bold decision field next to
+/// a date or an author.
 fn is_entry(document: &Document<'_>, block: &Block, paragraph: &str, order: Order) -> bool {
     let Some(line) = paragraph.lines().next() else { return false };
     let is_bold = document.text(&block.range).trim_start().starts_with("**");
@@ -145,7 +155,7 @@ fn decided(line: &str) -> Option<&str> {
     (["decision", "title"].contains(&key.as_str()) && !is_blank(value)).then_some(value)
 }
 
-fn of_paragraph(document: &Document<'_>, index: usize, text: &str, order: Order, source: Source) -> Found {
+fn of_paragraph(document: &Document<'_>, index: usize, text: &str, order: Order, source: Source) -> LocatedDecision {
     let start = document.blocks[index].range.start;
     let begins_other = |block: &&Block| match &block.kind {
         BlockKind::Heading { .. } | BlockKind::Table(_) => true,
@@ -169,10 +179,10 @@ fn of_paragraph(document: &Document<'_>, index: usize, text: &str, order: Order,
     let below = text.get(body..end).unwrap_or_default().trim();
     let id = id(&[date.as_deref().unwrap_or(""), &title, below]);
     let decision = Decision { by, status: found.status, ..plain(id, title, date, below.to_owned(), source) };
-    Found { decision, start: document.line_start(start), body, end }
+    LocatedDecision { decision, start: document.line_start(start), body, end }
 }
 
-/// Who signs the second line.
+/// The signature in the second or third line.
 fn below_first(block: &Block, order: Order) -> Option<String> {
     let BlockKind::Paragraph(text) = &block.kind else { return None };
     text.lines().skip(1).take(2).find_map(|line| metadata::signed(line.trim(), order))
@@ -195,18 +205,16 @@ fn of_row(
     Some(Decision { by, ..plain(id, title.to_owned(), date, text, source) })
 }
 
-/// `- 2026-01-05: Title`, `- **Title** (2026-01-05): …`. An item without a date at its head is no decision.
+/// `- 2026-01-05: Title`, `- **Title** (2026-01-05): …`. An item that does not begin with a date is no decision.
 fn of_item(text: &str, written: &str, order: Order, source: Source) -> Option<Decision> {
     let line = text.lines().next()?;
     if let Some((title, date)) = bold_and_dated(written, order) {
         let id = id(&[&date, &title, text]);
         return Some(plain(id, title, Some(date), text.to_owned(), source));
     }
-    // A box that somebody ticks.
-    let line = ["[ ] ", "[x] ", "[X] "].iter().find_map(|ticked| line.strip_prefix(ticked)).unwrap_or(line);
-    let found = dated(line, order);
+    let found = dated(without_box(line), order);
     let id = id(&[found.date.as_deref().unwrap_or(""), &found.title, text]);
-    let by = found.by.or_else(|| said_at_end(&found.title));
+    let by = found.by.or_else(|| author_at_end(&found.title));
     let status = status::of_title(&found.title);
     let is_decision = found.leads && !found.bare;
     is_decision.then(|| Decision { by, status, ..plain(id, found.title, found.date, text.to_owned(), source) })
@@ -223,8 +231,8 @@ fn bold_and_dated(written: &str, order: Order) -> Option<(String, String)> {
     (!is_blank(&title)).then_some((title, date))
 }
 
-/// `Use tar. By Kane.`, `Use tar (by Kane)`, `Use tar (@kane)`. A mere `(Kane)` may be a thing as well.
-fn said_at_end(title: &str) -> Option<String> {
+/// `Use tar. By Kane.`, `Use tar (by Kane)`, `Use tar (@kane)`. `(Kane)` alone may be a thing.
+fn author_at_end(title: &str) -> Option<String> {
     let title = title.trim_end().trim_end_matches('.');
     let (_, remark) = remark(title);
     let in_brackets = remark.strip_prefix("by ").or_else(|| Some(remark).filter(|name| name.starts_with('@')));
@@ -233,7 +241,7 @@ fn said_at_end(title: &str) -> Option<String> {
     in_brackets.or_else(last).map(str::trim).filter(|name| date::is_name(name)).map(str::to_owned)
 }
 
-/// A decision of which no more is known.
+/// A decision with only these fields.
 pub(super) fn plain(id: DecisionId, title: String, date: Option<String>, text: String, source: Source) -> Decision {
     Decision {
         id,

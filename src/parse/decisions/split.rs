@@ -1,47 +1,47 @@
-//! Taking a file of many decisions apart without losing a byte.
+//! Splits a file of many decisions by byte ranges.
 
 use std::ops::Range;
 
 use super::entries::{self, Entries};
-use super::found::Found;
-use super::places::{Place, main_file, place};
+use super::found::LocatedDecision;
+use super::places::{FileKind, file_kind, main_file};
 use super::{IMPORTED, blank_lines, complete};
 use crate::model::Decision;
 use crate::parse::words::is_blank;
 use crate::parse::{Files, front_matter, line_feeds, without_mark};
 
-/// A decision, and which bytes of its file are its.
+/// A decision with its bytes in the file.
 #[derive(Clone, Debug, PartialEq)]
 pub(crate) struct Piece {
     pub(crate) decision: Decision,
     pub(crate) range: Range<usize>,
-    /// Where its heading ends; the start of `range` for one that has none, such as a row of a table.
+    /// The end of its heading, or the start of `range` if it has none, such as a table row.
     pub(crate) body: usize,
 }
 
-/// The files that hold decisions without being one, by their paths: the one that agents read first.
+/// Paths of the files that contain several decisions. The file that agents read comes first.
 pub(crate) fn sources(files: &Files) -> Vec<&str> {
     let main = main_file(files);
-    let of = |wanted: fn(&Place) -> bool| {
-        files.texts.keys().map(String::as_str).filter(move |path| place(path, main).as_ref().is_some_and(wanted))
+    let of = |wanted: fn(&FileKind) -> bool| {
+        files.texts.keys().map(String::as_str).filter(move |path| file_kind(path, main).as_ref().is_some_and(wanted))
     };
     let (main, others) =
-        (of(|place| matches!(place, Place::Main)), of(|place| matches!(place, Place::Inbox | Place::Archive)));
+        (of(|kind| matches!(kind, FileKind::Main)), of(|kind| matches!(kind, FileKind::Inbox | FileKind::Archive)));
     main.chain(others).collect()
 }
 
-/// The decisions of one of [`sources`], in their order and apart from each other. What lies between them is none's:
-/// titles, rules, notes to the reader.
+/// The decisions of one of [`sources`], in order. Ranges do not overlap. Titles, rules and notes to the reader between
+/// them belong to none.
 pub(crate) fn split(files: &Files, path: &str) -> Vec<Piece> {
     let Some(raw) = files.texts.get(path) else { return Vec::new() };
-    let is_note = matches!(place(path, main_file(files)), Some(Place::Inbox));
+    let is_note = matches!(file_kind(path, main_file(files)), Some(FileKind::Inbox));
     let text = line_feeds(without_mark(raw));
     let (matter, body_at) = if is_note { front_matter::split(&text) } else { (None, 0) };
     let body = text.get(body_at..).unwrap_or_default();
     let Entries { mut found, is_one, .. } = entries::read(files, path, &blank_lines(&text, body_at));
-    // Empty lines stand for the front matter there; here it has its length again.
+    // `blank_lines` shortened the front matter: shift the offsets back.
     let shift = body_at - text.get(..body_at).map_or(0, |before| before.matches('\n').count());
-    for Found { start, body, end, .. } in &mut found {
+    for LocatedDecision { start, body, end, .. } in &mut found {
         for at in [start, body, end] {
             *at += shift;
         }
@@ -50,16 +50,16 @@ pub(crate) fn split(files: &Files, path: &str) -> Vec<Piece> {
         if (found.is_empty() || is_one) && !is_blank(body) && !text.contains(IMPORTED) {
             let decision = entries::whole(body, files.at(path, 1));
             found.clear();
-            found.push(Found { decision, start: body_at, body: body_at, end: text.len() });
+            found.push(LocatedDecision { decision, start: body_at, body: body_at, end: text.len() });
         }
         complete(path, matter, &mut found.iter_mut().map(|found| &mut found.decision).collect::<Vec<_>>());
-        // What stands above the only decision of a note is about it.
+        // Text above the only decision of a note belongs to it.
         if let [only] = found.as_mut_slice() {
             only.start = 0;
         }
     }
     let lines = Lines::new(&text, raw);
-    let piece = |found: Found| Piece {
+    let piece = |found: LocatedDecision| Piece {
         range: lines.raw(found.start)..lines.raw(found.end),
         body: lines.raw(found.body),
         decision: found.decision,
@@ -67,7 +67,7 @@ pub(crate) fn split(files: &Files, path: &str) -> Vec<Piece> {
     found.into_iter().map(piece).filter(|piece| !piece.range.is_empty()).collect()
 }
 
-/// Where the lines begin, in the text as it is read and in the file as it is.
+/// Line starts in the decoded text and in the raw file.
 struct Lines {
     read: Vec<usize>,
     raw: Vec<usize>,
@@ -84,7 +84,7 @@ impl Lines {
         Self { read, raw: std::iter::once(mark).chain(ends.map(|at| at + 1)).collect(), length: raw.len() }
     }
 
-    /// The byte of the file at which a line of the text begins.
+    /// The raw offset of a line start.
     fn raw(&self, offset: usize) -> usize {
         let line = self.read.partition_point(|start| *start < offset);
         self.raw.get(line).copied().unwrap_or(self.length)

@@ -1,45 +1,24 @@
-//! What a decision says of its own standing. Only fields that are there for it count; a word in passing does not.
+//! The status that a decision gives itself. Only dedicated fields, titles and sections count, no words in passing.
 
-use super::super::words::is_blank;
+use super::super::words::{is_blank, listed, without_struck, words};
 use crate::model::SaidStatus;
 
-const PROPOSED: [&str; 5] = ["proposed", "proposal", "draft", "pending", "rfc"];
-const SUPERSEDED: [&str; 8] =
-    ["superseded", "replaced", "obsolete", "obsoleted", "deprecated", "reverted", "overridden", "overruled"];
-const REJECTED: [&str; 10] = [
-    "rejected",
-    "withdrawn",
-    "declined",
-    "abandoned",
-    "revoked",
-    "retracted",
-    "cancelled",
-    "canceled",
-    "vetoed",
-    "rescinded",
-];
+const PROPOSED: &str = "proposed, proposal, draft, pending, rfc";
+const SUPERSEDED: &str = "superseded, replaced, obsolete, obsoleted, deprecated, reverted, overridden, overruled";
+const REJECTED: &str =
+    "rejected, withdrawn, declined, abandoned, revoked, retracted, cancelled, canceled, vetoed, rescinded";
 
-/// Words that in a title are about the decision; others may be about what is decided.
-const IN_TITLES: [&str; 10] = [
-    "superseded",
-    "overridden",
-    "overruled",
-    "rejected",
-    "withdrawn",
-    "revoked",
-    "retracted",
-    "rescinded",
-    "vetoed",
-    "declined",
-];
+/// Statuses that count in a title. Other words there may be about the subject.
+const IN_TITLES: &str =
+    "superseded, overridden, overruled, rejected, withdrawn, revoked, retracted, rescinded, vetoed, declined";
 
-/// What a remark in brackets says: `(withdrawn)`, `[SUPERSEDED by 7]`.
+/// The status in a remark: `(withdrawn)`, `[SUPERSEDED by 7]`.
 pub(super) fn of_remark(remark: &str) -> Option<SaidStatus> {
     let word = first_word(remark)?;
-    IN_TITLES.contains(&word.as_str()).then(|| said(&word)).flatten()
+    listed(IN_TITLES, &word).then(|| parse(&word)).flatten()
 }
 
-/// What a title says in brackets before or behind it.
+/// The status in brackets at either end of a title.
 pub(super) fn of_title(title: &str) -> Option<SaidStatus> {
     let title = title.trim();
     let brackets = [('(', ')'), ('[', ']')];
@@ -48,10 +27,10 @@ pub(super) fn of_title(title: &str) -> Option<SaidStatus> {
     behind.and_then(|(_, remark)| of_remark(remark)).or_else(|| of_remark(before?.0))
 }
 
-/// What a field says, if it is one of these.
+/// The status in a field.
 pub(super) fn of_field(key: &str, value: &str) -> Option<SaidStatus> {
     match key {
-        "status" | "state" | "decision status" => said(value),
+        "status" | "state" | "decision status" => parse(value),
         "superseded by" | "replaced by" => {
             let first = first_word(value)?;
             let nobody = ["none", "n", "na", "no", "tbd", "nothing", "nobody"].contains(&first.as_str());
@@ -61,35 +40,33 @@ pub(super) fn of_field(key: &str, value: &str) -> Option<SaidStatus> {
     }
 }
 
-/// A status by its first word; of several in a row, `Accepted → Superseded`, the last.
-pub(super) fn said(value: &str) -> Option<SaidStatus> {
-    // What is struck out is no longer so.
-    let kept: String = value.split("~~").step_by(2).collect();
-    let line = kept.trim().lines().next()?;
+/// A status by its first word. In `Accepted → Superseded`, the last one counts.
+pub(super) fn parse(value: &str) -> Option<SaidStatus> {
+    let kept = without_struck(value);
+    let line = kept.lines().next()?;
     let last = line.rsplit(['→', '➜']).next()?.rsplit("->").next()?;
-    let word = first_word(last)?;
-    let word = word.as_str();
-    if PROPOSED.contains(&word) {
+    let word = &first_word(last)?;
+    if listed(PROPOSED, word) {
         Some(SaidStatus::Proposed)
     } else if last.to_lowercase().contains("partial") {
         None
-    } else if SUPERSEDED.contains(&word) {
+    } else if listed(SUPERSEDED, word) {
         Some(SaidStatus::Superseded)
     } else {
-        REJECTED.contains(&word).then_some(SaidStatus::Rejected)
+        listed(REJECTED, word).then_some(SaidStatus::Rejected)
     }
 }
 
 fn first_word(text: &str) -> Option<String> {
-    text.split(|c: char| !c.is_alphanumeric()).find(|word| !word.is_empty()).map(str::to_lowercase)
+    words(text).next().map(str::to_lowercase)
 }
 
-/// Whether a heading within an entry is over its status.
+/// The status below a Status heading.
 pub(super) fn of_heading(title: &str, text: &str) -> Option<SaidStatus> {
     let title = title.trim().to_lowercase();
     match title.strip_prefix("status")? {
-        "" => said(text),
-        rest => said(rest.strip_prefix(':')?),
+        "" => parse(text),
+        rest => parse(rest.strip_prefix(':')?),
     }
 }
 

@@ -1,13 +1,12 @@
-//! What the headings of decision files say by their words.
+//! Classifies the headings of decision files by their words.
 
-use super::super::words::is_placeholder;
+use super::super::words::{is_placeholder, listed};
 
 fn words(title: &str) -> String {
-    let text: String = title.chars().map(|c| if c.is_alphanumeric() { c } else { ' ' }).collect();
-    text.split_whitespace().collect::<Vec<_>>().join(" ").to_lowercase()
+    super::super::words::words(title).collect::<Vec<_>>().join(" ").to_lowercase()
 }
 
-/// The title of the whole file.
+/// The file's title.
 pub(super) fn is_title(title: &str) -> bool {
     let words = words(title);
     !is_note(title) && (words.contains("decisions") || words.contains("decision log") || words.ends_with("log"))
@@ -20,31 +19,16 @@ pub(super) fn is_note(title: &str) -> bool {
     titled.starts_with("decision:") || titled.starts_with("decision —") || words.starts_with("adr ")
 }
 
-/// Headings that hold entries.
+/// Headings above entries.
 pub(super) fn is_frame(title: &str) -> bool {
-    const FRAMES: [&str; 17] = [
-        "active decisions",
-        "decisions",
-        "squad decisions",
-        "team decisions",
-        "project decisions",
-        "decision log",
-        "decision record",
-        "archive",
-        "archived decisions",
-        "archived",
-        "inbox",
-        "decision inbox",
-        "decisions inbox",
-        "recent decisions",
-        "superseded decisions",
-        "proposed decisions",
-        "table of contents",
-    ];
-    FRAMES.contains(&words(title).as_str())
+    const FRAMES: &str = "\
+        active decisions, decisions, squad decisions, team decisions, project decisions, decision log, \
+        decision record, archive, archived decisions, archived, inbox, decision inbox, decisions inbox, \
+        recent decisions, superseded decisions, proposed decisions, table of contents";
+    listed(FRAMES, &words(title))
 }
 
-/// What a tool writes over notes that it has put together: `MERGED FROM INBOX: note.md`.
+/// A tool's heading above merged notes: `MERGED FROM INBOX: note.md`.
 pub(super) fn is_merge(title: &str) -> bool {
     let words = words(title);
     let words = words.trim_start_matches(|c: char| c.is_ascii_digit() || c == ' ');
@@ -52,12 +36,12 @@ pub(super) fn is_merge(title: &str) -> bool {
     rest.is_some_and(|rest| ["from", "inbox", "entries", "notes", "decisions"].contains(&rest))
 }
 
-/// A heading over one field of a decision: `Date`, with the day below it.
+/// A heading above one field: `Date`, with the date below it.
 pub(super) fn is_field(title: &str) -> bool {
     matches!(words(title).as_str(), "date" | "day" | "author" | "authors" | "by" | "decided by" | "status" | "owner")
 }
 
-/// Headings that hold rules about entries.
+/// Headings above rules about entries.
 pub(super) fn is_rules(title: &str) -> bool {
     matches!(
         words(title).as_str(),
@@ -71,7 +55,7 @@ pub(super) fn is_rules(title: &str) -> bool {
     )
 }
 
-/// `{date}: {title}`. Braces within a path or a name are that one's: `/posts/{id}`.
+/// `{date}: {title}`. Braces inside a path do not count: `/posts/{id}`.
 pub(super) fn is_template(title: &str) -> bool {
     is_placeholder(title)
         && title.split_whitespace().any(|word| word.trim_start_matches(['(', '[', '"']).starts_with('{'))
@@ -90,70 +74,18 @@ fn is_subsection(title: &str) -> bool {
 
 /// The usual sections of a decision record.
 pub(super) fn is_section(title: &str) -> bool {
-    const SECTIONS: [&str; 44] = [
-        "action",
-        "actions",
-        "alternatives",
-        "approach",
-        "background",
-        "benefits",
-        "changes",
-        "conclusion",
-        "consequences",
-        "context",
-        "decision",
-        "decisions",
-        "description",
-        "details",
-        "evidence",
-        "files",
-        "findings",
-        "follow",
-        "goal",
-        "goals",
-        "how",
-        "impact",
-        "implementation",
-        "implications",
-        "issue",
-        "key",
-        "metrics",
-        "motivation",
-        "next",
-        "notes",
-        "open",
-        "options",
-        "outcome",
-        "problem",
-        "rationale",
-        "reasoning",
-        "references",
-        "related",
-        "results",
-        "risks",
-        "status",
-        "summary",
-        "tests",
-        "why",
-    ];
-    const WHOLE: [&str; 12] = [
-        "what",
-        "who",
-        "when",
-        "scope",
-        "verification",
-        "validation",
-        "testing",
-        "trade offs",
-        "tradeoffs",
-        "team impact",
-        "success criteria",
-        "acceptance criteria",
-    ];
+    const SECTIONS: &str = "\
+        action, actions, alternatives, approach, background, benefits, changes, conclusion, consequences, context, \
+        decision, decisions, description, details, evidence, files, findings, follow, goal, goals, how, impact, \
+        implementation, implications, issue, key, metrics, motivation, next, notes, open, options, outcome, problem, \
+        rationale, reasoning, references, related, results, risks, status, summary, tests, why";
+    const WHOLE: &str = "\
+        what, who, when, scope, verification, validation, testing, trade offs, tradeoffs, team impact, \
+        success criteria, acceptance criteria";
     // `1. Context` is a section; `1. Use tar` and `3 masts` are not.
     let words = words(title);
     let words = words.trim_start_matches(|c: char| c.is_ascii_digit() || c == ' ');
     let first = words.split(' ').next().unwrap_or_default();
     let few = words.split(' ').count() <= 3;
-    words.is_empty() || is_subsection(title) || WHOLE.contains(&words) || (few && SECTIONS.contains(&first))
+    words.is_empty() || is_subsection(title) || listed(WHOLE, words) || (few && listed(SECTIONS, first))
 }

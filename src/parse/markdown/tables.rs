@@ -1,10 +1,10 @@
-//! Tables that Markdown does not take for such: rows behind an empty line or a comment, a header without the line of
-//! dashes below it, and one with a dash too few. Whoever wrote them meant a table, and would miss its rows.
+//! Repairs tables that standard Markdown does not recognize: rows after a blank line or a comment, a header without a
+//! line of dashes, or with too few dashes.
 
 use super::{Block, BlockKind, Row, Table, parsed};
 
-/// Makes rows of the paragraphs that are written as such. They go on with the table right above them when they have as
-/// many cells; else the first of several is the header of a table of its own.
+/// Turns paragraphs of `| … |` lines into rows. They join the table right above if they have as many cells. Otherwise
+/// two or more of them form a new table, whose header is the first.
 pub(super) fn mend(source: &str, blocks: &mut Vec<Block>) {
     let mut mended: Vec<Block> = Vec::with_capacity(blocks.len());
     for mut block in blocks.drain(..) {
@@ -29,7 +29,7 @@ pub(super) fn mend(source: &str, blocks: &mut Vec<Block>) {
     *blocks = mended;
 }
 
-/// The text of a paragraph in which every line begins and ends with a bar.
+/// The text of a paragraph if each of its lines begins and ends with a bar.
 fn written_as_rows<'a>(source: &'a str, block: &Block) -> Option<&'a str> {
     let BlockKind::Paragraph(_) = &block.kind else { return None };
     let text = source.get(block.range.clone())?.trim_end();
@@ -40,7 +40,7 @@ fn written_as_rows<'a>(source: &'a str, block: &Block) -> Option<&'a str> {
     text.lines().all(is_row).then_some(text)
 }
 
-/// The cells of the first line.
+/// The number of cells in the first line.
 fn cells_in(lines: &str) -> usize {
     let line = lines.lines().next().unwrap_or_default().trim();
     let inner = line.trim_start_matches('|').trim_end_matches('|').replace("\\|", "");
@@ -52,7 +52,7 @@ fn is_ruler(line: &str) -> bool {
     line.contains('-') && line.chars().all(|c| c.is_whitespace() || matches!(c, '|' | '-' | ':'))
 }
 
-/// Reads lines as the rows of a table that is wide enough for all of them; `offset` is where they begin.
+/// Reads lines as rows of a table that is wide enough for all of them. `offset` is their position in the source.
 fn rows(lines: &str, offset: usize) -> Vec<Row> {
     let width = lines.lines().map(cells_in).max().unwrap_or(1);
     let head = format!("{}|\n{}|\n", "| ".repeat(width), "|-".repeat(width));

@@ -1,4 +1,4 @@
-//! Why no member was found.
+//! Explains why no member was found.
 
 use super::super::Files;
 use super::super::markdown::{Document, Table};
@@ -22,7 +22,7 @@ pub(super) fn problem(files: &Files, document: &Document<'_>, text: &str) -> Pro
     }
 }
 
-/// The first table below a heading that speaks of members, else the first of all.
+/// The first table below a heading about members, else the first table.
 fn nearest_table<'d>(document: &'d Document<'_>) -> Option<(&'d Table, usize)> {
     let offset = |table: &Table| document.tables().find(|(other, _)| std::ptr::eq(*other, table)).map(|(_, at)| at);
     let below = document

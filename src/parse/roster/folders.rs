@@ -1,4 +1,4 @@
-//! The folders of agents, and whose each is.
+//! Agents' folders, and the members that they belong to.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -8,44 +8,44 @@ use super::super::words::{is_blank, remark};
 use super::HELPERS;
 use crate::model::{Slug, list};
 
-/// What teams call whoever coordinates them.
+/// Names that teams give to the coordinator.
 const COORDINATORS: [&str; 6] =
     ["coordinator", "squad", "squad-coordinator", "team-coordinator", "orchestrator", "squad-orchestrator"];
 
-/// What stands in `agents/`, `charters/` and `roles/`.
+/// The contents of `agents/`, `charters/` and `roles/`.
 pub(crate) struct Folders {
-    /// Folders under `agents/`, by their slugs.
+    /// Folders under `agents/`, by slug.
     folders: BTreeMap<Slug, Folder>,
-    /// The same by the letters and digits of their names; `None` where two are alike.
+    /// Their slugs by the letters and digits of their names. `None`: two are alike.
     squeezed: BTreeMap<String, Option<Slug>>,
-    /// The same by who the charter in it says it is about; `None` where two say the same.
+    /// Their slugs by the name in the charter's title. `None`: two have the same title.
     titled: BTreeMap<String, Option<Slug>>,
-    /// Role files, by the slugs of their names.
+    /// Role files, by slug.
     roles: BTreeMap<Slug, String>,
-    /// Every path of the team.
+    /// All paths of the team.
     paths: BTreeSet<String>,
 }
 
 struct Folder {
-    /// From the team folder.
+    /// The path in the team folder.
     path: String,
     charter: Option<String>,
-    /// In a folder of folders, such as that of agents who have left.
+    /// It is inside a folder of folders, such as `_alumni`.
     is_nested: bool,
 }
 
-/// Where a member's files are.
+/// A member's files.
 #[derive(Default)]
-pub(super) struct Place {
+pub(super) struct MemberFiles {
     pub(super) slug: Option<Slug>,
-    /// From the team folder.
+    /// The path in the team folder.
     pub(super) charter: Option<String>,
-    /// Where the row says that the charter is, and it is not.
+    /// The charter path in the row, if there is no such file.
     pub(super) missing: Option<String>,
 }
 
-impl Place {
-    /// Where neither the row's path nor the name led to a folder: the one that another cell names, `squad:ada` or `ada`.
+impl MemberFiles {
+    /// Falls back to the folder that another cell names: `squad:ada` or `ada`.
     pub(super) fn or_in(self, folders: &Folders, cell: &str) -> Self {
         if self.slug.is_some() {
             return self;
@@ -53,7 +53,7 @@ impl Place {
         let name = cell.trim_matches(['`', ' ']);
         let slug = Slug::of_folder(name.rsplit(':').next().unwrap_or(name));
         match slug.filter(|slug| folders.folders.contains_key(slug)) {
-            // Whoever has taken a built-in helper's place does more than its work.
+            // A member in a built-in helper's folder is more than that helper, so it keeps its own slug.
             Some(slug) if HELPERS.contains(&slug.as_str()) => Self { charter: folders.charter(&slug), ..self },
             Some(slug) => Self { charter: folders.charter(&slug), slug: Some(slug), ..self },
             None => self,
@@ -89,29 +89,29 @@ impl Folders {
         Self { folders, squeezed, titled, roles, paths: files.texts.keys().cloned().collect() }
     }
 
-    /// An agent's folder, from the team folder.
+    /// The path of an agent's folder in the team folder.
     pub(crate) fn folder(&self, slug: &Slug) -> Option<&str> {
         self.folders.get(slug).map(|folder| folder.path.as_str())
     }
 
-    /// The slugs of all folders that have a charter, without those kept aside in a folder of their own.
+    /// All folders with a charter, without nested ones.
     pub(crate) fn with_charter(&self) -> impl Iterator<Item = (&Slug, &str)> {
         let beside = self.folders.iter().filter(|(_, folder)| !folder.is_nested);
         beside.filter_map(|(slug, folder)| Some((slug, folder.charter.as_deref()?)))
     }
 
-    /// The charter of whoever coordinates: squad itself, in a team of squad's.
+    /// The coordinator's charter.
     pub(super) fn coordinator(&self) -> Option<String> {
         let mut slugs = COORDINATORS.into_iter().filter_map(Slug::fold);
         slugs.find_map(|slug| self.charter(&slug).or_else(|| self.roles.get(&slug).cloned()))
     }
 
-    /// Role files, each with the slug of its name.
+    /// Role files with their slugs.
     pub(crate) fn role_files(&self) -> impl Iterator<Item = (&Slug, &str)> {
         self.roles.iter().map(|(slug, path)| (slug, path.as_str()))
     }
 
-    /// How to write down that those who have folders are the team.
+    /// A hint for writing a roster.
     pub(crate) fn as_a_roster(&self) -> String {
         const SHOWN: usize = 5;
         let slugs: Vec<&str> = self.with_charter().map(|(slug, _)| slug.as_str()).collect();
@@ -125,15 +125,15 @@ impl Folders {
         }
     }
 
-    /// A member's files: where its row points to, else by its name, whichever way the folder's name is folded.
-    pub(super) fn place(&self, name: &str, cell: &str, links: &[String]) -> Place {
+    /// A member's files: where its row points to, or else by its name.
+    pub(super) fn files_of(&self, name: &str, cell: &str, links: &[String]) -> MemberFiles {
         let pointed: Vec<String> =
             std::iter::once(cell).chain(links.iter().map(String::as_str)).filter_map(path_in).collect();
         let charter = pointed.iter().find(|path| path.ends_with(".md") && self.paths.contains(*path)).cloned();
         let folder = pointed.iter().find_map(|path| folder_of(path));
         let is_there = |slug: &Slug| self.folders.contains_key(slug);
         let named = folder.clone().filter(is_there).or_else(|| self.by_name(name));
-        // A folder that is not there says who somebody is only where the name agrees.
+        // A missing folder gives the slug only if it matches the name.
         let promised = || folder.clone().filter(|slug| is_within(slug, name));
         let slug = if charter.is_some() { folder.clone().or(named) } else { named.or_else(promised) };
         let own = || self.charter(slug.as_ref()?);
@@ -143,15 +143,15 @@ impl Folders {
         };
         let charter = charter.or_else(own).or_else(role_file);
         let is_file = |path: &&String| path.ends_with(".md") && !self.paths.contains(*path);
-        Place { missing: pointed.iter().find(is_file).cloned(), charter, slug }
+        MemberFiles { missing: pointed.iter().find(is_file).cloned(), charter, slug }
     }
 
-    /// The charter in an agent's folder, from the team folder.
+    /// The path of an agent's charter in the team folder.
     pub(super) fn charter(&self, slug: &Slug) -> Option<String> {
         self.folders.get(slug)?.charter.clone()
     }
 
-    /// The folder whose charter says that it is about somebody of this name.
+    /// The folder whose charter has this name in its title.
     pub(super) fn titled(&self, name: &str) -> Option<&Slug> {
         let (before, _) = remark(name);
         [name, before].iter().find_map(|name| self.titled.get(&squeeze(name))?.as_ref())
@@ -184,7 +184,7 @@ impl Folders {
         })
     }
 
-    /// As the name is written, or with the letters that stand for those a file name may not have.
+    /// By the name as written, or in Latin letters.
     fn by_spelling(&self, name: &str) -> Option<Slug> {
         let spellings = if name.is_ascii() { Vec::new() } else { latin(name) };
         let spelled = spellings.iter().find_map(|text| {
@@ -201,7 +201,7 @@ impl Folder {
     }
 }
 
-/// An agent's folder, and whether it is in a folder of folders: `agents/ada`, `agents/_alumni/carl`.
+/// The agent's folder in a path, and whether it is nested: `agents/ada`, `agents/_alumni/carl`.
 fn folder_in(path: &str) -> Option<(&str, bool)> {
     let (folder, _) = path.rsplit_once('/')?;
     match folder.split('/').collect::<Vec<_>>()[..] {
@@ -215,7 +215,7 @@ fn is_charter(path: &str) -> bool {
     path.rsplit('/').next().is_some_and(|file| file.eq_ignore_ascii_case("charter.md"))
 }
 
-/// The first of its name; of two, none.
+/// Inserts an entry; two different slugs for a key become `None`.
 fn put(map: &mut BTreeMap<String, Option<Slug>>, key: String, slug: Slug) {
     map.entry(key).and_modify(|known| *known = known.take().filter(|known| *known == slug)).or_insert(Some(slug));
 }
@@ -234,20 +234,20 @@ fn squeeze(name: &str) -> String {
     name.chars().filter(|c| c.is_alphanumeric()).flat_map(char::to_lowercase).collect()
 }
 
-/// A name in Latin letters: as German writes its umlauts without dots, and as everybody else does.
+/// Transliterations of a name: plain, and with German spellings of umlauts.
 fn latin(name: &str) -> Vec<String> {
     let lower = name.to_lowercase();
     let german = lower.replace('ä', "ae").replace('ö', "oe").replace('ü', "ue").replace('å', "aa");
     [lower, german].iter().map(|text| deunicode::deunicode(text)).collect()
 }
 
-/// Whether a slug is made of words of a name, in their order.
+/// Whether a slug consists of consecutive words of a name.
 fn is_within(slug: &Slug, name: &str) -> bool {
     let name = Slug::spelled(name).map(|name| format!("-{name}-")).unwrap_or_default();
     name.contains(&format!("-{slug}-"))
 }
 
-/// The path, from the team folder, that a cell or a link holds.
+/// The path in a cell or a link, relative to the team folder.
 fn path_in(text: &str) -> Option<String> {
     let text = text.replace('\\', "/");
     let path = text.split_whitespace().find(|word| word.contains('/'))?.trim_matches(['`', '(', ')', '<', '>']);
@@ -257,8 +257,7 @@ fn path_in(text: &str) -> Option<String> {
     (!path.contains("..") && !path.contains(".github/") && !path.contains("://")).then_some(path)
 }
 
-/// The charters that a roster points to elsewhere in the team folder, `squads/<name>/agents/ada/charter.md`, by their
-/// paths from that folder.
+/// Paths of the charters that a roster links to outside `agents/`, such as `squads/<name>/agents/ada/charter.md`.
 pub(crate) fn linked(roster: &str) -> Vec<String> {
     let ends: &[char] = &['(', ')', '[', ']', '`', '"', '\'', '<', '>', '|', '#', '?', ','];
     let words = roster.split(|c: char| c.is_whitespace() || ends.contains(&c));

@@ -1,13 +1,14 @@
-//! Members as headings or list items, for rosters without a table.
+//! Rosters without a table: members as headings or list items.
 
 use super::super::abroad;
 use super::super::markdown::{BlockKind, Document, field};
-use super::super::words::{is_blank, remark, trim_pictographs};
+use super::super::words::{is_blank, listed, remark, trim_pictographs, without_box, words};
 use super::folders::Folders;
 use super::names::{is_role, without_number};
 use super::standing::status_of;
 
-pub(super) struct Found<'d> {
+/// A member in a list or a heading.
+pub(super) struct ListedMember<'d> {
     pub(super) name: &'d str,
     pub(super) role: &'d str,
     pub(super) status: &'d str,
@@ -16,18 +17,18 @@ pub(super) struct Found<'d> {
     pub(super) offset: usize,
 }
 
-/// What stands in sections about members.
+/// The contents of sections about members.
 #[derive(Default)]
 pub(super) struct Lists<'d> {
-    pub(super) members: Vec<Found<'d>>,
-    /// Items that look like members and do not say what they do.
+    pub(super) members: Vec<ListedMember<'d>>,
+    /// Items that look like members but have no role.
     pub(super) unread: Vec<(&'d str, usize)>,
 }
 
-/// Under a heading that speaks of members: `### Name — Role`, `### Name` with a line `Role: …`, else `- Name — Role`, or
-/// `- Name` over a list with `Role: …`.
+/// Below a heading about members: `### Name — Role`, or `### Name` with a line `Role: …`; else `- Name — Role`, or
+/// `- Name` with a nested `Role: …`.
 pub(super) fn read<'d>(document: &'d Document<'_>, folders: &Folders) -> Lists<'d> {
-    let mut reader = Reader::new(folders);
+    let mut reader = ListReader::new(folders);
     for block in &document.blocks {
         let source = document.text(&block.range);
         match &block.kind {
@@ -40,8 +41,8 @@ pub(super) fn read<'d>(document: &'d Document<'_>, folders: &Folders) -> Lists<'
     reader.settle();
     let is_headed = !reader.headings.is_empty();
     let mut members = if is_headed { reader.headings } else { reader.items };
-    let is_new = |found: &Found<'_>| members.iter().all(|member| member.name != found.name);
-    let more: Vec<Found<'_>> = reader.witnessed.into_iter().filter(is_new).collect();
+    let is_new = |found: &ListedMember<'_>| members.iter().all(|member| member.name != found.name);
+    let more: Vec<ListedMember<'_>> = reader.named_folders.into_iter().filter(is_new).collect();
     members.extend(more);
     if members.is_empty() {
         members = numbered(document);
@@ -50,58 +51,60 @@ pub(super) fn read<'d>(document: &'d Document<'_>, folders: &Folders) -> Lists<'
     Lists { members, unread: if is_headed { Vec::new() } else { reader.unread } }
 }
 
-/// `## Agent 1: Ada — Pilot`, `## Agent 2: Researcher`: two or more of them are a team whatever stands above.
-fn numbered<'d>(document: &'d Document<'_>) -> Vec<Found<'d>> {
+/// `## Agent 1: Ada — Pilot`, `## Agent 2: Researcher`: two or more are a team under any heading.
+fn numbered<'d>(document: &'d Document<'_>) -> Vec<ListedMember<'d>> {
     let found = document.blocks.iter().filter_map(|block| {
         let BlockKind::Heading { text, .. } = &block.kind else { return None };
         let number = text.strip_prefix("Agent ")?;
         let behind = number.trim_start_matches(|c: char| c.is_ascii_digit());
         let rest = [":", " —", " –", " -"].iter().find_map(|mark| behind.strip_prefix(mark))?.trim();
         let (name, role, status) = parts(rest, false).unwrap_or((rest, rest, ""));
-        let found = Found { name, role, status, heading: "", offset: block.range.start };
+        let found = ListedMember { name, role, status, heading: "", offset: block.range.start };
         (behind.len() < number.len() && !is_blank(rest)).then_some(found)
     });
-    Some(found.collect()).filter(|found: &Vec<Found<'_>>| found.len() > 1).unwrap_or_default()
+    Some(found.collect()).filter(|found: &Vec<ListedMember<'_>>| found.len() > 1).unwrap_or_default()
 }
 
-/// `Lead: Ada` for all of them: which side names folders decides, and where none does, which side is made of roles.
-fn turn_role_first(members: &mut [Found<'_>], folders: &Folders) {
-    let named = |side: fn(&Found<'_>) -> String| members.iter().filter(|found| folders.is_named(&side(found))).count();
+/// Swaps name and role if all are written `Lead: Ada`. Decides by the side that names folders, or else by the side that
+/// consists of roles.
+fn turn_role_first(members: &mut [ListedMember<'_>], folders: &Folders) {
+    let named =
+        |side: fn(&ListedMember<'_>) -> String| members.iter().filter(|found| folders.is_named(&side(found))).count();
     let (left, right) = (named(|found| found.name.to_owned()), named(|found| found.role.to_owned()));
-    let is_turned = |found: &Found<'_>| is_role(found.name) && !is_role(found.role) && is_name(found.role, true);
-    // Folders may be called by roles.
+    let is_turned = |found: &ListedMember<'_>| is_role(found.name) && !is_role(found.role) && is_name(found.role, true);
+    // Folders may be named after roles.
     let is_of_roles = members.iter().all(|found| is_role(found.role));
     if (right > left && !is_of_roles) || (left == 0 && !members.is_empty() && members.iter().all(is_turned)) {
         members.iter_mut().for_each(|found| (found.name, found.role) = (found.role, found.name));
     }
 }
 
-struct Reader<'d, 'f> {
+struct ListReader<'d, 'f> {
     folders: &'f Folders,
-    headings: Vec<Found<'d>>,
-    items: Vec<Found<'d>>,
-    /// Headings that are names of agents' folders and say no role.
-    witnessed: Vec<Found<'d>>,
+    headings: Vec<ListedMember<'d>>,
+    items: Vec<ListedMember<'d>>,
+    /// Headings without a role that name agents' folders.
+    named_folders: Vec<ListedMember<'d>>,
     unread: Vec<(&'d str, usize)>,
-    /// The level of the heading that speaks of members.
+    /// The level of the heading about members.
     members: Option<u8>,
     /// The last heading.
     title: &'d str,
-    /// A name whose role has not come yet: whether it is an item's, and where what is about it ends.
+    /// A name without a role so far: text, offset, and whether it is an item.
     waiting: Option<(&'d str, usize, bool)>,
-    /// Up to where lines are about the last one found: a heading's to the next heading, an item's within it.
+    /// The end of the text about the last member: `usize::MAX` up to the next heading, or the end of the item.
     about: usize,
-    /// Below the title of the whole file, a section about something else.
+    /// In a section about something else, below the file's title.
     aside: bool,
 }
 
-impl<'d, 'f> Reader<'d, 'f> {
+impl<'d, 'f> ListReader<'d, 'f> {
     fn new(folders: &'f Folders) -> Self {
         Self {
             folders,
             headings: Vec::new(),
             items: Vec::new(),
-            witnessed: Vec::new(),
+            named_folders: Vec::new(),
             unread: Vec::new(),
             members: None,
             title: "",
@@ -111,8 +114,8 @@ impl<'d, 'f> Reader<'d, 'f> {
         }
     }
 
-    fn found(&self, (name, role, status): Parts<'d>, offset: usize) -> Found<'d> {
-        Found { name, role, status, heading: self.title, offset }
+    fn found(&self, (name, role, status): Parts<'d>, offset: usize) -> ListedMember<'d> {
+        ListedMember { name, role, status, heading: self.title, offset }
     }
 
     fn heading(&mut self, level: u8, text: &'d str, offset: usize) {
@@ -157,7 +160,7 @@ impl<'d, 'f> Reader<'d, 'f> {
         }
     }
 
-    /// `**Name** — Role`, line by line, and what is said of the last below.
+    /// `**Name** — Role`, line by line, and further lines about the last member.
     fn paragraph(&mut self, text: &'d str, range: &std::ops::Range<usize>, source: &str) {
         let mut offset = range.start;
         let mut begins_one = false;
@@ -180,7 +183,7 @@ impl<'d, 'f> Reader<'d, 'f> {
         }
     }
 
-    /// The role and the status of whoever was named last.
+    /// Reads the role and the status of the last name.
     fn lines(&mut self, text: &'d str, at: usize) {
         for (key, value) in text.lines().filter_map(field) {
             match (key.as_str(), self.waiting) {
@@ -202,12 +205,12 @@ impl<'d, 'f> Reader<'d, 'f> {
         }
     }
 
-    /// No role came for a name. Where there is a folder for it, its charter has one.
+    /// Ends a name without a role. If it has a folder, its charter has the role.
     fn settle(&mut self) {
         let Some((name, offset, is_item)) = self.waiting.take() else { return };
         if self.folders.is_named(name) {
             let found = self.found((name, "", ""), offset);
-            let list = if is_item { &mut self.items } else { &mut self.witnessed };
+            let list = if is_item { &mut self.items } else { &mut self.named_folders };
             list.push(found);
         } else if is_item {
             self.unread.push((name, offset));
@@ -215,12 +218,7 @@ impl<'d, 'f> Reader<'d, 'f> {
     }
 }
 
-/// `[ ] Ada` is Ada.
-fn without_box(text: &str) -> &str {
-    ["[ ] ", "[x] ", "[X] "].iter().find_map(|mark| text.strip_prefix(mark)).unwrap_or(text)
-}
-
-/// Whether an item begins as names do that somebody set apart: bold, linked, struck out, with `@` or behind an emoji.
+/// Whether an item begins with a marked name: bold, linked, struck out, with `@` or after an emoji.
 fn is_marked(source: &str) -> bool {
     let text = source.trim_start().trim_start_matches(|c: char| c.is_ascii_digit() || "-+.)".contains(c));
     let text = text.strip_prefix("* ").unwrap_or(text).trim_start();
@@ -229,19 +227,17 @@ fn is_marked(source: &str) -> bool {
     !text.starts_with(plain) || ["**", "__", "[", "@", "~~", "`"].iter().any(|mark| plain.starts_with(mark))
 }
 
-/// Whether a heading stands over members.
+/// Whether a heading is about members.
 pub(super) fn speaks_of_members(title: &str) -> bool {
-    const WORDS: [&str; 11] =
-        ["members", "roster", "agents", "team", "squad", "humans", "bench", "alumni", "crew", "specialists", "bots"];
+    const WORDS: &str = "members, roster, agents, team, squad, humans, bench, alumni, crew, specialists, bots";
     let title = remark(title).0.to_lowercase();
-    let mut words = title.rsplit(|c: char| !c.is_alphanumeric()).filter(|word| !word.is_empty());
-    words.next().is_some_and(|last| WORDS.contains(&last) || abroad::MEMBERS.contains(&last))
+    words(&title).next_back().is_some_and(|last| listed(WORDS, last) || listed(abroad::MEMBERS, last))
 }
 
 /// Name, role and status.
 type Parts<'t> = (&'t str, &'t str, &'t str);
 
-/// `Name — Role`; behind a name that is set apart, other marks part as well.
+/// `Name — Role`. After a marked name, more separators count.
 fn parts(text: &str, is_marked: bool) -> Option<Parts<'_>> {
     const PLAIN: [&str; 4] = [" — ", " – ", " - ", ": "];
     const MARKED: [&str; 11] = [" — ", " – ", " - ", ": ", " -- ", " | ", " → ", " -> ", " · ", ", ", "; "];
@@ -268,7 +264,7 @@ fn parts(text: &str, is_marked: bool) -> Option<Parts<'_>> {
     (is_name(name, is_marked) && !is_blank(role)).then(|| (name, first_sentence(role.trim()), status))
 }
 
-/// A role is a few words; what follows describes the work. `Sr. Developer` has no sentence in it.
+/// The role is the first sentence; the rest describes the work. `Sr. Developer` is not cut.
 fn first_sentence(role: &str) -> &str {
     match role.split_once(". ") {
         Some((first, _)) if first.chars().count() > 3 => first,
@@ -276,45 +272,15 @@ fn first_sentence(role: &str) -> &str {
     }
 }
 
-/// A name is short, begins with a capital letter or `@`, and is none of the words that begin a line about a member.
+/// Whether a text can be a name: short, with a capital letter or `@` first, and no field key.
 fn is_name(text: &str, is_marked: bool) -> bool {
-    const KEYS: [&str; 32] = [
-        "role",
-        "charter",
-        "status",
-        "model",
-        "expertise",
-        "owns",
-        "scope",
-        "name",
-        "style",
-        "skills",
-        "tools",
-        "focus",
-        "responsibilities",
-        "badge",
-        "emoji",
-        "note",
-        "notes",
-        "project",
-        "owner",
-        "created",
-        "updated",
-        "last updated",
-        "stack",
-        "tech stack",
-        "universe",
-        "goal",
-        "mission",
-        "description",
-        "repository",
-        "important",
-        "warning",
-        "language",
-    ];
+    const KEYS: &str = "\
+        role, charter, status, model, expertise, owns, scope, name, style, skills, tools, focus, responsibilities, \
+        badge, emoji, note, notes, project, owner, created, updated, last updated, stack, tech stack, universe, \
+        goal, mission, description, repository, important, warning, language";
     let text = text.trim();
     let first = text.chars().find(|c| c.is_alphanumeric());
     first.is_some_and(|c| !c.is_lowercase() || is_marked && text.contains('@'))
         && text.split_whitespace().count() <= 4
-        && !KEYS.contains(&text.trim_end_matches(':').to_lowercase().as_str())
+        && !listed(KEYS, &text.trim_end_matches(':').to_lowercase())
 }

@@ -1,4 +1,4 @@
-//! `team.md`: who is on the team.
+//! `team.md`: the members of a team.
 
 mod columns;
 mod empty;
@@ -11,13 +11,13 @@ mod tables;
 
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 
-use super::markdown::{BlockKind, Document};
+use super::markdown::Document;
 use super::words::{is_blank, remark, without_pictographs};
 use super::{Files, context};
 use crate::model::{ContextSection, Kind, Member, Problem, Severity, Slug, Source, Status};
-use columns::{Candidate, Columns, Reading};
+use columns::{Candidate, Certainty, Columns};
 pub(crate) use folders::{Folders, linked as linked_charters};
-use lists::Found;
+use lists::ListedMember;
 use names::{clean_name, is_everyone, is_same_name, is_unfilled, letters, unscrambled, without_kind, without_quotes};
 pub(crate) use names::{is_everyone as names_everyone, is_unfilled as names_nobody};
 pub(super) use roll::Roll;
@@ -28,25 +28,25 @@ pub(crate) use tables::{RosterTable, tables};
 pub(super) struct Roster {
     pub(super) name: Option<String>,
     pub(super) members: Vec<Member>,
-    /// Those of whom it does not say whether they work.
+    /// Members whose row has no status.
     pub(super) silent: BTreeSet<Slug>,
-    /// What it says of models, as it is written.
+    /// Model cells as written.
     pub(super) models: BTreeMap<Slug, String>,
-    /// What is not about members.
+    /// Sections that are not about members.
     pub(super) context: Vec<ContextSection>,
     /// The coordinator's charter, from the team folder.
     pub(super) coordinator: Option<String>,
 }
 
-/// Members that other tools build into every team; their work is done by squad itself.
+/// Members that other tools add to every team. Squad does their work itself.
 pub(crate) const HELPERS: [&str; 3] = ["scribe", "ralph", "rai"];
 
-/// The coding agent that works elsewhere, `@copilot`.
+/// The coding agent `@copilot`, which runs elsewhere.
 pub(crate) const BOT: &str = "copilot";
 
 pub(super) fn read(files: &Files, folders: &Folders, text: &str, problems: &mut Vec<Problem>) -> Roster {
     let document = Document::new(text);
-    let mut reader = Reader {
+    let mut reader = RosterReader {
         files,
         folders,
         document: &document,
@@ -66,29 +66,17 @@ pub(super) fn read(files: &Files, folders: &Folders, text: &str, problems: &mut 
     reader.follow_titles();
     reader.members.sort_by_key(|member| member.source.line);
     reader.report_charters();
-    let Reader { members, silent, models, read, coordinator, .. } = reader;
+    let RosterReader { members, silent, models, read, coordinator, .. } = reader;
     if members.is_empty() {
         problems.push(empty::problem(files, &document, text));
     }
     let context = context::of_roster(files, &document, text, &read);
     let is_taken = |path: &String| members.iter().any(|member| member.charter.as_ref() == Some(&files.shown(path)));
     let coordinator = coordinator.or_else(|| folders.coordinator()).filter(|path| !is_taken(path));
-    Roster { name: name_of(&document), members, silent, models, context, coordinator }
+    Roster { name: document.title().map(without_pictographs), members, silent, models, context, coordinator }
 }
 
-/// What the team is called.
-fn name_of(document: &Document<'_>) -> Option<String> {
-    title_of(document).map(without_pictographs)
-}
-
-fn title_of<'d>(document: &'d Document<'_>) -> Option<&'d str> {
-    document.blocks.iter().find_map(|block| match &block.kind {
-        BlockKind::Heading { level: 1, text } => Some(text.as_str()),
-        _ => None,
-    })
-}
-
-/// What a row or a list item says about a member.
+/// The cells of a member's row, or the parts of its list item.
 #[derive(Default)]
 struct Entry<'a> {
     name: &'a str,
@@ -97,65 +85,65 @@ struct Entry<'a> {
     badge: &'a str,
     charter: &'a str,
     scope: &'a str,
-    /// What may be the name of the member's folder.
+    /// May be the name of the member's folder.
     folder: &'a str,
     model: &'a str,
     links: &'a [String],
     headings: &'a [&'a str],
 }
 
-struct Reader<'a> {
+struct RosterReader<'a> {
     files: &'a Files,
     folders: &'a Folders,
     document: &'a Document<'a>,
     problems: &'a mut Vec<Problem>,
     members: Vec<Member>,
-    /// Where in `members` each slug is.
+    /// Index in `members` by slug.
     taken: HashMap<Slug, usize>,
     silent: BTreeSet<Slug>,
     models: BTreeMap<Slug, String>,
-    /// Where rows say that charters are, and they are not.
+    /// Charter paths in rows that lead to no file.
     missing: BTreeMap<Slug, String>,
-    /// Where the rows, items and headings begin that are about members.
+    /// Offsets of rows, items and headings about members.
     read: BTreeSet<usize>,
-    /// The charter that the coordinator's own row leads to.
+    /// The charter in the coordinator's row.
     coordinator: Option<String>,
-    /// Those whose names fold as another's does, by their letters.
+    /// Index in `members` of those whose name folds to another's slug, by the letters of the name.
     alike: HashMap<String, usize>,
-    /// The last number behind each slug.
+    /// The last number appended to each slug.
     numbers: HashMap<Slug, usize>,
 }
 
-/// What a scope's cell says; and a charter's, where it is written into the row instead of a path to it.
+/// The scope cell, and the charter cell if it has prose instead of a path.
 fn scope(entry: &Entry<'_>) -> String {
-    /// In words: a path has none, and neither has `on file`.
+    /// Prose has at least so many words. A path and `on file` have fewer.
     const PROSE: usize = 3;
     let is_prose = |text: &&str| text.split_whitespace().count() >= PROSE && !text.ends_with(".md");
-    let said = [entry.scope].into_iter().filter(|text| !is_blank(text)).chain(Some(entry.charter).filter(is_prose));
-    without_pictographs(&said.collect::<Vec<_>>().join("; "))
+    let texts = [entry.scope].into_iter().filter(|text| !is_blank(text)).chain(Some(entry.charter).filter(is_prose));
+    without_pictographs(&texts.collect::<Vec<_>>().join("; "))
 }
 
-impl Reader<'_> {
+impl RosterReader<'_> {
     fn tables(&mut self) {
-        let title = title_of(self.document);
+        let title = self.document.title();
         let mut candidates: Vec<Candidate<'_>> =
             self.document.tables_in_sections().map(|(table, headings)| Candidate { table, headings, title }).collect();
-        for reading in [Reading::Plain, Reading::Witnessed, Reading::Last] {
-            if reading == Reading::Last && !self.members.is_empty() {
+        for certainty in [Certainty::Headers, Certainty::Context, Certainty::Looks] {
+            if certainty == Certainty::Looks && !self.members.is_empty() {
                 break;
             }
             let folders = self.folders;
-            candidates.retain(|candidate| match candidate.columns(reading, folders) {
+            candidates.retain(|candidate| match candidate.columns(certainty, folders) {
                 None => true,
                 Some(columns) => {
-                    self.rows(candidate, &columns, reading);
+                    self.rows(candidate, &columns, certainty);
                     false
                 }
             });
         }
     }
 
-    fn rows(&mut self, candidate: &Candidate<'_>, columns: &Columns, reading: Reading) {
+    fn rows(&mut self, candidate: &Candidate<'_>, columns: &Columns, certainty: Certainty) {
         let is_proof = self.members.is_empty() || candidate.is_of_members();
         for row in &candidate.table.rows {
             let source = self.files.at("team.md", self.document.line(row.offset));
@@ -171,20 +159,20 @@ impl Reader<'_> {
                 links: &row.links,
                 headings: &candidate.headings,
             };
-            // Another table about members that are known says nothing new, and is no proof that somebody exists.
+            // Further tables add only new members, and only with proof: a members heading or a charter.
             let is_new = || !self.is_known(entry.name) && (is_proof || self.folders.has_charter(entry.name));
-            if reading == Reading::Plain || is_new() {
+            if certainty == Certainty::Headers || is_new() {
                 self.read.insert(row.offset);
                 self.add(&entry, source);
             }
         }
     }
 
-    /// Where tables list members, lists add those who have a folder: who has left, or waits.
+    /// After tables, lists only add members with a charter: those who left, or wait.
     fn lists(&mut self) {
         let has_table = !self.members.is_empty();
         let found = lists::read(self.document, self.folders);
-        for Found { name, role, status, heading, offset } in found.members {
+        for ListedMember { name, role, status, heading, offset } in found.members {
             if has_table && (self.is_known(name) || !self.folders.has_charter(name)) {
                 continue;
             }
@@ -195,27 +183,24 @@ impl Reader<'_> {
         for (text, offset) in found.unread.into_iter().filter(|_| !has_table) {
             let source = self.files.at("team.md", self.document.line(offset));
             let message = format!("`{text}` stands among the members and is not read as one");
-            self.problems
-                .push(Problem::warning(source, "roster-line", message).hint("a member's line is `- **Name** — Role`"));
+            self.warn(&source, "roster-line", message, "a member's line is `- **Name** — Role`");
         }
     }
 
     fn is_known(&self, name: &str) -> bool {
         let name = clean_name(name);
         let by = |slug: Option<Slug>| slug.is_some_and(|slug| self.taken.contains_key(&slug));
-        by(Slug::spelled(&name)) || by(self.folders.place(&name, "", &[]).slug)
+        by(Slug::spelled(&name)) || by(self.folders.files_of(&name, "", &[]).slug)
     }
 
     fn add(&mut self, entry: &Entry<'_>, source: Source) {
         if is_unfilled(entry.name) {
             let message = format!("`{}` is a placeholder, not a member", entry.name);
-            self.problems
-                .push(Problem::warning(source, "roster-placeholder", message).hint("fill it in or delete the row"));
-            return;
+            return self.warn(&source, "roster-placeholder", message, "fill it in or delete the row");
         }
         if self.is_coordinator(entry) {
-            let place = self.folders.place(&clean_name(entry.name), entry.charter, entry.links);
-            self.coordinator = self.coordinator.take().or(place.charter);
+            let found = self.folders.files_of(&clean_name(entry.name), entry.charter, entry.links);
+            self.coordinator = self.coordinator.take().or(found.charter);
             return;
         }
         if is_everyone(entry.name) || (is_blank(entry.name) && is_blank(entry.role)) {
@@ -227,36 +212,14 @@ impl Reader<'_> {
                 name => format!("`{name}` is not a name squad can use"),
             };
             let hint = "a name needs a letter or a digit, or a folder of agents/ that has one";
-            self.problems.push(Problem::warning(source, "roster-name", message).hint(hint));
-            return;
+            return self.warn(&source, "roster-name", message, hint);
         };
         if let Some(slug) = Slug::fold("coordinator-agent").filter(|_| member.slug == Slug::coordinator()) {
             let message = format!("`{}` is what squad calls its own coordinator; this member is `{slug}`", member.slug);
-            self.problems
-                .push(Problem::warning(source.clone(), "roster-reserved", message).hint("choose another name"));
+            self.warn(&source, "roster-reserved", message, "choose another name");
             member.slug = slug;
         }
-        // `Mira (Lead)` further down is the Mira above.
-        let plain = Slug::fold(remark(&member.name).0).filter(|plain| self.taken.contains_key(plain));
-        let known = if member.charter.is_none() { plain.as_ref().unwrap_or(&member.slug) } else { &member.slug };
-        if let Some(earlier) = self.taken.get(known).and_then(|index| self.members.get(*index)) {
-            let twin = self.alike.get(&letters(&member.name)).and_then(|index| self.members.get(*index));
-            if let Some(earlier) = twin.or_else(|| Some(earlier).filter(|it| is_same_name(&member.name, &it.name))) {
-                let message = format!("{} is listed a second time; line {} counts", member.name, earlier.source.line);
-                self.problems.push(Problem::new(Severity::Note, source, "roster-duplicate", message));
-                return;
-            }
-            // Both names led to one folder or fold alike, and the first has it.
-            let other = earlier.name.clone();
-            let slug = self.free_slug(&member);
-            self.alike.insert(letters(&member.name), self.members.len());
-            if Slug::fold(&member.name).as_ref() != Some(&slug) {
-                let message = format!("{} and {other} have names that fold alike; this one is `{slug}`", member.name);
-                let hint = format!("give it a folder of its own, such as {}/agents/{slug}", self.files.folder);
-                self.problems.push(Problem::warning(source, "roster-slug", message).hint(hint));
-            }
-            member = Member { slug, charter: None, ..member };
-        }
+        let Some(member) = self.with_free_slug(member) else { return };
         self.report_name(&member);
         if is_silent(entry) {
             self.silent.insert(member.slug.clone());
@@ -271,7 +234,37 @@ impl Reader<'_> {
         self.members.push(member);
     }
 
-    /// The member's own name folded, with a number behind it where that is taken too.
+    /// Gives a member another slug if its own is taken. `None`: the member is listed a second time.
+    fn with_free_slug(&mut self, member: Member) -> Option<Member> {
+        // `Mira (Lead)` further down is the same as `Mira` above.
+        let plain = Slug::fold(remark(&member.name).0).filter(|plain| self.taken.contains_key(plain));
+        let known = if member.charter.is_none() { plain.as_ref().unwrap_or(&member.slug) } else { &member.slug };
+        let Some(earlier) = self.taken.get(known).and_then(|index| self.members.get(*index)) else {
+            return Some(member);
+        };
+        let twin = self.alike.get(&letters(&member.name)).and_then(|index| self.members.get(*index));
+        if let Some(earlier) = twin.or_else(|| Some(earlier).filter(|it| is_same_name(&member.name, &it.name))) {
+            let message = format!("{} is listed a second time; line {} counts", member.name, earlier.source.line);
+            self.problems.push(Problem::new(Severity::Note, member.source, "roster-duplicate", message));
+            return None;
+        }
+        // Both names lead to one folder or fold alike. The first one keeps the slug.
+        let other = earlier.name.clone();
+        let slug = self.free_slug(&member);
+        self.alike.insert(letters(&member.name), self.members.len());
+        if Slug::fold(&member.name).as_ref() != Some(&slug) {
+            let message = format!("{} and {other} have names that fold alike; this one is `{slug}`", member.name);
+            let hint = format!("give it a folder of its own, such as {}/agents/{slug}", self.files.folder);
+            self.warn(&member.source, "roster-slug", message, hint);
+        }
+        Some(Member { slug, charter: None, ..member })
+    }
+
+    fn warn(&mut self, source: &Source, code: &'static str, message: String, hint: impl Into<String>) {
+        self.problems.push(Problem::warning(source.clone(), code, message).hint(hint));
+    }
+
+    /// The slug of the member's name, with a number if that is taken too.
     fn free_slug(&mut self, member: &Member) -> Slug {
         let own = Slug::spelled(&member.name).unwrap_or_else(|| member.slug.clone());
         let mut slug = own.clone();
@@ -283,27 +276,27 @@ impl Reader<'_> {
         slug
     }
 
-    /// With the charter that the row points to, where there is no such file.
+    /// The member, and the charter path in its row if there is no such file.
     fn member(&self, entry: &Entry<'_>, source: Source) -> Option<(Member, Option<String>)> {
         let name = clean_name(entry.name);
-        let place = self.folders.place(&name, entry.charter, entry.links).or_in(self.folders, entry.folder);
-        let slug = place.slug.or_else(|| Slug::spelled(without_kind(&name)))?;
+        let found = self.folders.files_of(&name, entry.charter, entry.links).or_in(self.folders, entry.folder);
+        let slug = found.slug.or_else(|| Slug::spelled(without_kind(&name)))?;
         let role = without_pictographs(entry.role).replace("~~", "");
         let role = if is_blank(&role) { String::new() } else { without_quotes(&role).to_owned() };
         let member = Member {
-            kind: kind(&slug, entry, &role, place.charter.is_some()),
+            kind: kind(&slug, entry, &role, found.charter.is_some()),
             status: status(entry),
-            charter: place.charter.map(|path| self.files.shown(&path)),
+            charter: found.charter.map(|path| self.files.shown(&path)),
             role,
             name,
             slug,
             scope: scope(entry),
             source,
         };
-        Some((member, place.missing))
+        Some((member, found.missing))
     }
 
-    /// A charter in a folder of another name may say whose it is.
+    /// Finds charters in folders of another name by their titles.
     fn follow_titles(&mut self) {
         for member in &mut self.members {
             if member.charter.is_some() || self.folders.folder(&member.slug).is_some() {
@@ -326,7 +319,7 @@ impl Reader<'_> {
         }
     }
 
-    /// An agent without a charter knows no more than its role.
+    /// Reports agents without a charter.
     fn report_charters(&mut self) {
         let has_left = |member: &&Member| matches!(member.status, Status::Retired | Status::Inactive);
         for member in self.members.iter().filter(|member| member.kind == Kind::Agent && !has_left(member)) {
@@ -346,22 +339,23 @@ impl Reader<'_> {
         }
     }
 
-    /// What looks like an accident of encodings.
+    /// Reports names that look wrongly decoded.
     fn report_name(&mut self, member: &Member) {
         if let Some(meant) = unscrambled(&member.name) {
             let message = format!("`{}` looks like `{meant}`, read in a wrong encoding", member.name);
-            let problem = Problem::warning(member.source.clone(), "roster-encoding", message);
-            self.problems.push(problem.hint("save team.md as UTF-8 with the right letters"));
+            self.warn(&member.source, "roster-encoding", message, "save team.md as UTF-8 with the right letters");
         }
     }
 
-    /// The coordinator is squad itself. A member with a charter may still coordinate in its own way.
+    /// Whether an entry is the coordinator, which is squad itself. A member with a charter may be a coordinator of its
+    /// own.
     fn is_coordinator(&self, entry: &Entry<'_>) -> bool {
         let coordinates = |text: &str| without_pictographs(text).to_lowercase().starts_with("coordinator");
         let name = clean_name(entry.name).to_lowercase();
         let named = matches!(name.as_str(), "squad" | "coordinator" | "squad coordinator" | "team coordinator");
         let below = entry.headings.last().is_some_and(|heading| coordinates(heading));
-        let has_charter = || self.folders.place(&clean_name(entry.name), entry.charter, entry.links).charter.is_some();
+        let has_charter =
+            || self.folders.files_of(&clean_name(entry.name), entry.charter, entry.links).charter.is_some();
         (coordinates(entry.role) && (named || below || !has_charter())) || (named && (below || !has_charter()))
     }
 }

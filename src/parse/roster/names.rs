@@ -1,9 +1,9 @@
-//! Names as people write them in a roster.
+//! Names in a roster.
 
-use super::super::words::{is_placeholder, remark, without_pictographs};
+use super::super::words::{is_placeholder, listed, remark, without_pictographs, words};
 use crate::model::Slug;
 
-/// A row of a template, or one that waits for somebody.
+/// Whether a name is a placeholder, or stands for a vacancy.
 pub(crate) fn is_unfilled(name: &str) -> bool {
     const MARKS: [char; 5] = ['_', '*', '(', ')', ' '];
     let plain = without_pictographs(name).to_lowercase();
@@ -19,7 +19,7 @@ pub(crate) fn is_unfilled(name: &str) -> bool {
     is_placeholder(name) || in_brackets || is_waiting || plain.starts_with("your name") || plain == "name here"
 }
 
-/// A row about all of them is nobody's.
+/// Whether a name means all members.
 pub(crate) fn is_everyone(name: &str) -> bool {
     let plain = without_pictographs(name).to_lowercase();
     matches!(
@@ -47,7 +47,7 @@ pub(super) fn clean_name(cell: &str) -> String {
     name.trim_start_matches('@').trim().to_owned()
 }
 
-/// A text that is one quotation loses its quotes.
+/// Strips quotes around a whole text.
 pub(super) fn without_quotes(text: &str) -> &str {
     let quotes = [('"', '"'), ('“', '”'), ('\'', '\'')];
     let inner = quotes.iter().find_map(|(open, close)| text.strip_prefix(*open)?.strip_suffix(*close));
@@ -61,13 +61,13 @@ pub(super) fn without_number(text: &str) -> &str {
     rest.filter(|rest| rest.starts_with(' ')).map_or(text, str::trim_start)
 }
 
-/// A remark that only says what stands behind a name is not part of it: `Ann (human)`.
+/// Strips a remark about the kind of member: `Ann (human)`.
 pub(super) fn without_kind(name: &str) -> &str {
     let (before, remark) = remark(name);
     if matches!(remark.to_lowercase().as_str(), "human" | "bot" | "ai") { before } else { name }
 }
 
-/// Whether one name is the other, or its beginning: `Mira` and `Mira (Lead)`. `C++` is not `C#`.
+/// Whether two names are equal, or one begins with the other: `Mira` and `Mira (Lead)`. `C++` is not `C#`.
 pub(super) fn is_same_name(one: &str, other: &str) -> bool {
     if Slug::spelled(one) == Slug::spelled(other) {
         return letters(one) == letters(other);
@@ -79,13 +79,13 @@ pub(super) fn is_same_name(one: &str, other: &str) -> bool {
     begins(&one, &other) || begins(&other, &one)
 }
 
-/// What tells names apart that fold to the same slug.
+/// The characters that distinguish names with the same slug.
 pub(super) fn letters(name: &str) -> String {
     let says = |c: &char| c.is_alphanumeric() || matches!(c, '+' | '#' | '&' | '$' | '%' | '=' | '!' | '^');
     name.chars().filter(says).flat_map(char::to_lowercase).collect()
 }
 
-/// What a name would be, had its UTF-8 not been read as Windows-1252: `JosÃ©` is José.
+/// Repairs a name whose UTF-8 was decoded as Windows-1252: `JosÃ©` is José.
 pub(super) fn unscrambled(name: &str) -> Option<String> {
     if name.is_ascii() || !name.contains(['Ã', 'Â', 'â', 'Ð', 'Ñ', 'Å', 'Ä']) {
         return None;
@@ -94,89 +94,17 @@ pub(super) fn unscrambled(name: &str) -> Option<String> {
     String::from_utf8(bytes?).ok().filter(|mended| mended != name)
 }
 
-/// Whether a text says what somebody does, in words that name nobody: `Backend`, `Lead Developer`.
+/// Whether a text consists of role words: `Backend`, `Lead Developer`.
 pub(super) fn is_role(text: &str) -> bool {
-    const WORDS: [&str; 76] = [
-        "lead",
-        "leader",
-        "tech",
-        "technical",
-        "dev",
-        "devs",
-        "developer",
-        "engineer",
-        "engineering",
-        "architect",
-        "architecture",
-        "backend",
-        "back",
-        "end",
-        "frontend",
-        "front",
-        "fullstack",
-        "full",
-        "stack",
-        "tester",
-        "testing",
-        "test",
-        "qa",
-        "quality",
-        "docs",
-        "documentation",
-        "writer",
-        "devops",
-        "ops",
-        "security",
-        "designer",
-        "design",
-        "product",
-        "project",
-        "manager",
-        "owner",
-        "data",
-        "database",
-        "dba",
-        "ml",
-        "ai",
-        "ui",
-        "ux",
-        "platform",
-        "infra",
-        "infrastructure",
-        "cloud",
-        "analyst",
-        "researcher",
-        "research",
-        "reviewer",
-        "review",
-        "scrum",
-        "master",
-        "core",
-        "api",
-        "mobile",
-        "web",
-        "sre",
-        "release",
-        "specialist",
-        "expert",
-        "support",
-        "sdet",
-        "pm",
-        "cto",
-        "senior",
-        "junior",
-        "principal",
-        "staff",
-        "assurance",
-        "coordinator",
-        "and",
-        "of",
-        "performance",
-        "accessibility",
-    ];
+    const WORDS: &str = "\
+        lead, leader, tech, technical, dev, devs, developer, engineer, engineering, architect, architecture, \
+        backend, back, end, frontend, front, fullstack, full, stack, tester, testing, test, qa, quality, docs, \
+        documentation, writer, devops, ops, security, designer, design, product, project, manager, owner, data, \
+        database, dba, ml, ai, ui, ux, platform, infra, infrastructure, cloud, analyst, researcher, research, \
+        reviewer, review, scrum, master, core, api, mobile, web, sre, release, specialist, expert, support, sdet, \
+        pm, cto, senior, junior, principal, staff, assurance, coordinator, and, of, performance, accessibility";
     let text = text.to_lowercase();
-    let mut words = text.split(|c: char| !c.is_alphanumeric()).filter(|word| !word.is_empty()).peekable();
-    words.peek().is_some() && words.all(|word| WORDS.contains(&word))
+    words(&text).next().is_some() && words(&text).all(|word| listed(WORDS, word))
 }
 
 #[cfg(test)]

@@ -1,4 +1,4 @@
-//! Finds members by what people call them.
+//! Finds members by name or role.
 
 use std::collections::HashMap;
 
@@ -6,15 +6,15 @@ use super::super::words::{remark, without_pictographs};
 use super::{BOT, HELPERS};
 use crate::model::{Member, Slug};
 
-/// The roster by slug, by name, by name without its remark, by the name's first word, by its last words where only one
-/// name ends so, by role, and by a word that only one role has; the first of these that knows a text answers, and in each the first member.
+/// Indexes of the roster, tried in this order: slug, name, name without its remark, the name's first word, its unique
+/// last words, role, unique word of a role. In each, the first member wins.
 pub(crate) struct Roll<'m> {
     pub(crate) members: &'m [Member],
     names: [HashMap<Slug, usize>; 4],
-    /// By two last words of the name or more; `None` where several names end so.
+    /// By the last two or more words of the name. `None`: ambiguous.
     tails: HashMap<String, Option<usize>>,
     roles: HashMap<Slug, usize>,
-    /// By a word of the role; `None` where several roles have it.
+    /// By a word of the role. `None`: ambiguous.
     role_words: HashMap<Slug, Option<usize>>,
 }
 
@@ -73,13 +73,13 @@ impl<'m> Roll<'m> {
         })
     }
 
-    /// A member, or a helper or the bot that every team has, whether or not its roster lists it.
+    /// The slug of a helper or the bot, which every team has even if the roster does not list them.
     pub(crate) fn built_in(&self, name: &str) -> Option<Slug> {
         wanted(name).filter(|slug| HELPERS.contains(&slug.as_str()) || slug.as_str() == BOT)
     }
 }
 
-/// `ux-expert` of `ui-ux-expert`. A name of many words is no longer than these.
+/// `ux-expert` of `ui-ux-expert`, from the last six words.
 fn tails_of(name: &Slug) -> Vec<String> {
     const WORDS: usize = 6;
     let words: Vec<&str> = name.as_str().split('-').collect();

@@ -1,59 +1,27 @@
-//! What a member is, and whether it works.
+//! A member's kind and status.
 
 use super::super::abroad;
+use super::super::words::{has_word, listed, words};
 use super::{BOT, Entry, HELPERS};
 use crate::model::{Kind, Slug, Status};
 
-const RETIRED: [&str; 15] = [
-    "left",
-    "gone",
-    "resigned",
-    "retired",
-    "archived",
-    "alumni",
-    "alumnus",
-    "alumna",
-    "former",
-    "departed",
-    "removed",
-    "decommissioned",
-    "deprecated",
-    "offboarded",
-    "sunset",
-];
-const INACTIVE: [&str; 19] = [
-    "inactivated",
-    "bench",
-    "vacant",
-    "leave",
-    "inactive",
-    "dormant",
-    "paused",
-    "disabled",
-    "deactivated",
-    "suspended",
-    "benched",
-    "sleeping",
-    "offline",
-    "off",
-    "hold",
-    "planned",
-    "pending",
-    "proposed",
-    "unfilled",
-];
-const SILENT: [&str; 2] = ["silent", "background"];
-const MONITOR: [&str; 3] = ["monitor", "monitoring", "watching"];
+const RETIRED: &str = "\
+    left, gone, resigned, retired, archived, alumni, alumnus, alumna, former, departed, removed, decommissioned, \
+    deprecated, offboarded, sunset";
+const INACTIVE: &str = "\
+    inactivated, bench, vacant, leave, inactive, dormant, paused, disabled, deactivated, suspended, benched, \
+    sleeping, offline, off, hold, planned, pending, proposed, unfilled";
+const SILENT: &str = "silent, background";
+const MONITOR: &str = "monitor, monitoring, watching";
 
-const ACTIVE: [&str; 9] =
-    ["active", "activated", "reactivated", "enabled", "working", "available", "ready", "current", "yes"];
-/// Accounts of programs that work on a forge.
+const ACTIVE: &str = "active, activated, reactivated, enabled, working, available, ready, current, yes";
+/// Bot accounts on code forges.
 const BOTS: [&str; 4] = ["dependabot", "renovate", "github-actions", "renovate-bot"];
 
 pub(super) fn kind(slug: &Slug, entry: &Entry<'_>, role: &str, has_charter: bool) -> Kind {
     let role = role.to_lowercase();
     let marks = [entry.status.to_lowercase(), entry.badge.to_lowercase(), entry.name.to_lowercase()];
-    let marked = |word: &str| marks.iter().any(|mark| says(mark, &[word]));
+    let marked = |word: &str| marks.iter().any(|mark| has_word(mark, word));
     let coding_agent = role.contains("coding agent") || marks.iter().any(|mark| mark.contains("coding agent"));
     let heading = entry.headings.last().map(|heading| heading.to_lowercase()).unwrap_or_default();
     let is_bot = BOTS.contains(&slug.as_str())
@@ -66,7 +34,7 @@ pub(super) fn kind(slug: &Slug, entry: &Entry<'_>, role: &str, has_charter: bool
     {
         Kind::Bot
     } else if marked("human")
-        || marks.iter().any(|mark| says(mark, &abroad::HUMAN))
+        || marks.iter().any(|mark| has_word(mark, abroad::HUMAN))
         || entry.headings.last().is_some_and(|heading| are_people(heading))
         || marks.iter().any(|m| m.contains('👤'))
         || (!has_charter && is_a_human(&role))
@@ -79,20 +47,19 @@ pub(super) fn kind(slug: &Slug, entry: &Entry<'_>, role: &str, has_charter: bool
     }
 }
 
-/// A human, and not one who works on something human: `Human Resources Agent`.
+/// Whether a role means a human, unlike `Human Resources Agent`.
 fn is_a_human(role: &str) -> bool {
-    const SUBJECTS: [&str; 10] =
-        ["resources", "factors", "factor", "centered", "centred", "computer", "interface", "experience", "agent", "ai"];
-    says(role, &["human"]) && !says(role, &SUBJECTS)
+    const SUBJECTS: &str = "resources, factors, factor, centered, centred, computer, interface, experience, agent, ai";
+    has_word(role, "human") && !has_word(role, SUBJECTS)
 }
 
-/// `Human Members`, `People`: a heading over people and nobody else.
+/// Whether a heading is only about people: `Human Members`, `People`.
 fn are_people(heading: &str) -> bool {
     let heading = heading.to_lowercase();
-    says(&heading, &["human", "humans", "people"]) && !says(&heading, &["agents", "ai", "and"])
+    has_word(&heading, "human, humans, people") && !has_word(&heading, "agents, ai, and")
 }
 
-/// The status cell decides; where it says nothing, a struck-out name and the heading above do.
+/// By the status cell; else by a struck-out name or the heading.
 pub(super) fn status(entry: &Entry<'_>) -> Status {
     if let Some(status) = status_of(&entry.status.to_lowercase()) {
         return status;
@@ -100,33 +67,33 @@ pub(super) fn status(entry: &Entry<'_>) -> Status {
     let heading = entry.headings.last().map(|heading| heading.to_lowercase()).unwrap_or_default();
     if entry.name.contains("~~") || is_of_the_retired(&heading) {
         Status::Retired
-    } else if says(&heading, &["inactive", "dormant", "planned", "bench", "benched", "proposed"]) {
+    } else if has_word(&heading, "inactive, dormant, planned, bench, benched, proposed") {
         Status::Inactive
     } else {
         Status::Active
     }
 }
 
-/// Whether a heading stands over those who have left.
+/// Whether a heading is about former members.
 pub(super) fn is_of_the_retired(heading: &str) -> bool {
-    says(&heading.to_lowercase(), &RETIRED)
+    has_word(&heading.to_lowercase(), RETIRED)
 }
 
-/// Whether nothing about the entry says if it works.
+/// Whether an entry has no status.
 pub(super) fn is_silent(entry: &Entry<'_>) -> bool {
     let says_nothing = entry.status.chars().all(|c| c.is_whitespace() || matches!(c, '-' | '–' | '—'));
     says_nothing && status(entry) == Status::Active
 }
 
-/// What a cell in lower case says: behind the last arrow, the first word that means something.
-/// `inactive → active` works, `active, was retired once` works too, and `active until May` says nothing for sure.
+/// The status of a lower-case cell: the first known word after the last arrow. `inactive → active` and
+/// `active, was retired once` are active. `active until May` is unknown.
 pub(in super::super) fn status_of(cell: &str) -> Option<Status> {
     let cell = cell.replace("in-active", "inactive").replace("re-activated", "reactivated");
     let cell = ["→", "->", "=>", "➜"].iter().fold(cell.as_str(), |cell, mark| cell.rsplit(mark).next().unwrap_or(cell));
     if !cell.contains(char::is_alphanumeric) {
         return mark_of(cell);
     }
-    let words: Vec<&str> = cell.split(|c: char| !c.is_alphanumeric()).filter(|word| !word.is_empty()).collect();
+    let words: Vec<&str> = words(cell).collect();
     let found = words.iter().enumerate().find_map(|(at, word)| {
         let status = word_of(word)?;
         let before = at.checked_sub(1).and_then(|before| words.get(before)).copied().unwrap_or_default();
@@ -148,21 +115,21 @@ pub(in super::super) fn status_of(cell: &str) -> Option<Status> {
 }
 
 fn word_of(word: &str) -> Option<Status> {
-    let is = |lists: [&[&str]; 2]| lists.iter().any(|list| list.contains(&word));
-    if is([&RETIRED, &abroad::RETIRED]) {
+    let is = |lists: [&str; 2]| lists.iter().any(|list| listed(list, word));
+    if is([RETIRED, abroad::RETIRED]) {
         Some(Status::Retired)
-    } else if is([&INACTIVE, &abroad::INACTIVE]) {
+    } else if is([INACTIVE, abroad::INACTIVE]) {
         Some(Status::Inactive)
-    } else if SILENT.contains(&word) {
+    } else if listed(SILENT, word) {
         Some(Status::Silent)
-    } else if MONITOR.contains(&word) {
+    } else if listed(MONITOR, word) {
         Some(Status::Monitor)
     } else {
-        is([&ACTIVE, &abroad::ACTIVE]).then_some(Status::Active)
+        is([ACTIVE, abroad::ACTIVE]).then_some(Status::Active)
     }
 }
 
-/// What a cell says that has marks and no word.
+/// The status of a cell with only symbols.
 fn mark_of(cell: &str) -> Option<Status> {
     if cell.contains(['🪦', '⚰']) {
         Some(Status::Retired)
@@ -171,8 +138,4 @@ fn mark_of(cell: &str) -> Option<Status> {
     } else {
         cell.contains(['✅', '✔', '✓', '🟢', '☑']).then_some(Status::Active)
     }
-}
-
-fn says(text: &str, words: &[&str]) -> bool {
-    text.split(|c: char| !c.is_alphanumeric()).any(|part| words.contains(&part))
 }

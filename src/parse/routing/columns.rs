@@ -1,11 +1,12 @@
-//! What the columns of a routing table mean, by their headers.
+//! Finds routing tables, and what their columns mean.
 
 use super::super::abroad;
 use super::super::markdown::{Table, header_words};
 use super::super::roster::Roll;
+use super::super::words::listed;
 use super::names::Named;
 
-/// What a table sends to members.
+/// What a table routes.
 #[derive(Clone, Copy, PartialEq)]
 pub(crate) enum TableKind {
     Work,
@@ -30,190 +31,83 @@ impl Columns {
             subject,
             first,
             second: second(table, first),
-            review: table.column(&REVIEW),
-            action: table.column(&ACTION),
-            examples: table.column(&EXAMPLES).or_else(|| table.column(&abroad::EXAMPLES)),
+            review: table.column(REVIEW),
+            action: table.column(ACTION),
+            examples: table.column(EXAMPLES).or_else(|| table.column(abroad::EXAMPLES)),
         }
     }
 }
 
-const SIGNAL: [&str; 44] = [
-    "work type",
-    "type of work",
-    "work",
-    "signal",
-    "signals",
-    "domain",
-    "domains",
-    "domain / keywords",
-    "keywords",
-    "keyword",
-    "type",
-    "task",
-    "task type",
-    "tasks",
-    "request",
-    "request type",
-    "topic",
-    "topics",
-    "area",
-    "areas",
-    "work area",
-    "category",
-    "trigger",
-    "triggers",
-    "pattern",
-    "responsibility",
-    "kind of work",
-    "work item",
-    "intent",
-    "scenario",
-    "concern",
-    "change type",
-    "issue type",
-    "subject",
-    "activity",
-    "feature",
-    "feature area",
-    "specialty",
-    "handles",
-    "when to use",
-    "when to call",
-    "use when",
-    "use for",
-    "call for",
-];
+const SIGNAL: &str = "\
+    work type, type of work, work, signal, signals, domain, domains, domain / keywords, keywords, keyword, type, \
+    task, task type, tasks, request, request type, topic, topics, area, areas, work area, category, trigger, \
+    triggers, pattern, responsibility, kind of work, work item, intent, scenario, concern, change type, issue type, \
+    subject, activity, feature, feature area, specialty, handles, when to use, when to call, use when, use for, \
+    call for";
 
-/// Parts of a header that make it a signal's, whatever stands beside them.
+/// A header that contains one of these is a signal column.
 const SIGNAL_PARTS: [&str; 5] = ["work type", "domain", "keyword", "signal", "task type"];
 
-/// These say that a table routes, whatever its first column is called.
-const ROUTES: [&str; 18] = [
-    "route to",
-    "routes to",
-    "routed to",
-    "routing",
-    "route",
-    "primary agent",
-    "primary",
-    "primary owner",
-    "assigned to",
-    "assign to",
-    "goes to",
-    "send to",
-    "delegate to",
-    "default agent",
-    "assign",
-    "assigned agent",
-    "hand to",
-    "hand off to",
-];
+/// A table with one of these routes, whatever its first column is called.
+const ROUTES: &str = "\
+    route to, routes to, routed to, routing, route, primary agent, primary, primary owner, assigned to, assign to, \
+    goes to, send to, delegate to, default agent, assign, assigned agent, hand to, hand off to";
 
-/// These say so of a column that holds members.
-const ASKS: [&str; 8] = ["→", "ask", "then ask", "call", "then call", "then", "use", "contact"];
+/// The same, if the column lists members.
+const ASKS: &str = "→, ask, then ask, call, then call, then, use, contact";
 
-const AGENT: [&str; 23] = [
-    "agent",
-    "agents",
-    "agent / owner",
-    "owner / agent",
-    "agent(s)",
-    "owner",
-    "owners",
-    "who",
-    "member",
-    "members",
-    "squad member",
-    "team member",
-    "assignee",
-    "lead",
-    "lead agent",
-    "handler",
-    "handled by",
-    "handled by agent",
-    "specialist",
-    "responsible",
-    "responsible agent",
-    "owned by",
-    "name",
-];
+const AGENT: &str = "\
+    agent, agents, agent / owner, owner / agent, agent(s), owner, owners, who, member, members, squad member, \
+    team member, assignee, lead, lead agent, handler, handled by, handled by agent, specialist, responsible, \
+    responsible agent, owned by, name";
 
-/// First words of headers over those who help or stand in.
-const SECOND: [&str; 7] = ["secondary", "backup", "backups", "fallback", "support", "supporting", "supported"];
+/// First words of headers over helpers and substitutes.
+const SECOND: &str = "secondary, backup, backups, fallback, support, supporting, supported";
 
-const REVIEW: [&str; 6] = ["reviewer", "review", "review by", "reviewed by", "reviewers", "review gate"];
+const REVIEW: &str = "reviewer, review, review by, reviewed by, reviewers, review gate";
 
-const EXAMPLES: [&str; 13] = [
-    "examples",
-    "example tasks",
-    "example",
-    "example requests",
-    "example work",
-    "example signals",
-    "typical work",
-    "typical tasks",
-    "includes",
-    "keywords",
-    "description",
-    "details",
-    "notes",
-];
+const EXAMPLES: &str = "\
+    examples, example tasks, example, example requests, example work, example signals, typical work, typical tasks, \
+    includes, keywords, description, details, notes";
 
-const ACTION: [&str; 4] = ["action", "what happens", "meaning", "description"];
+const ACTION: &str = "action, what happens, meaning, description";
 
-/// Headers that are made of these words, with or without others of [`BESIDE_MODULE`], are over parts of the code.
-const MODULE: [&str; 16] = [
-    "module",
-    "modules",
-    "path",
-    "paths",
-    "file",
-    "files",
-    "directory",
-    "directories",
-    "folder",
-    "folders",
-    "package",
-    "packages",
-    "project",
-    "projects",
-    "glob",
-    "globs",
-];
-const BESIDE_MODULE: [&str; 9] = ["/", "or", "and", "pattern", "patterns", "code", "component", "source", "name"];
+/// Headers over parts of the code consist of these words, and perhaps of [`BESIDE_MODULE`].
+const MODULE: &str = "\
+    module, modules, path, paths, file, files, directory, directories, folder, folders, package, packages, project, \
+    projects, glob, globs";
+const BESIDE_MODULE: &str = "/, or, and, pattern, patterns, code, component, source, name";
 
-const LABEL: [&str; 2] = ["label", "labels"];
+const LABEL: &str = "label, labels";
 
-/// Words beside these that leave a header one over labels: `GitHub issue label`.
-const BESIDE_LABEL: [&str; 8] = ["/", "issue", "issues", "github", "gh", "squad", "name", "pr"];
+/// Other words in headers over labels: `GitHub issue label`.
+const BESIDE_LABEL: &str = "/, issue, issues, github, gh, squad, name, pr";
 
 /// `Issue Domain`, `Pattern / Trigger`
 fn is_signal(header: &str) -> bool {
-    SIGNAL_PARTS.iter().any(|part| header.contains(part)) || header.split(" / ").all(|part| SIGNAL.contains(&part))
+    SIGNAL_PARTS.iter().any(|part| header.contains(part)) || header.split(" / ").all(|part| listed(SIGNAL, part))
 }
 
-/// Whether a header is made of some words and has one of others.
-fn is_made_of(header: &str, words: &[&str], beside: &[&str]) -> bool {
+/// Whether a header consists of both kinds of words, and has one of the first.
+fn is_made_of(header: &str, words: &str, beside: &str) -> bool {
     let mut all = header.split(' ');
-    header.split(' ').any(|word| words.contains(&word))
-        && all.all(|word| words.contains(&word) || beside.contains(&word))
+    header.split(' ').any(|word| listed(words, word)) && all.all(|word| listed(words, word) || listed(beside, word))
 }
 
-/// `None` for a table that routes nothing.
+/// The columns of a routing table. `None`: it routes nothing.
 pub(super) fn of(table: &Table, roll: &Roll<'_>) -> Option<Columns> {
-    let asks = || table.column(&ASKS).filter(|column| *column > 0 && is_of_members(table, *column, roll));
-    let routes = table.column(&ROUTES).or_else(asks);
-    let agent = routes.or_else(|| table.column(&AGENT));
-    let signal =
-        table.column(&SIGNAL).or_else(|| table.column_where(is_signal)).filter(|signal| Some(*signal) != agent);
+    let asks = || table.column(ASKS).filter(|column| *column > 0 && is_of_members(table, *column, roll));
+    let routes = table.column(ROUTES).or_else(asks);
+    let agent = routes.or_else(|| table.column(AGENT));
+    let signal = table.column(SIGNAL).or_else(|| table.column_where(is_signal)).filter(|signal| Some(*signal) != agent);
     let agent_beside = |subject: usize| agent.or_else(|| column_of_members(table, subject, roll));
     if let Some(subject) = signal {
         let first = agent_beside(subject)?;
         let kind = if is_of_paths(table, subject) { TableKind::Modules } else { TableKind::Work };
         return Some(Columns::new(table, kind, subject, first));
     }
-    let label = table.column_where(|header| is_made_of(header, &LABEL, &BESIDE_LABEL));
-    let module = table.column_where(|header| is_made_of(header, &MODULE, &BESIDE_MODULE));
+    let label = table.column_where(|header| is_made_of(header, LABEL, BESIDE_LABEL));
+    let module = table.column_where(|header| is_made_of(header, MODULE, BESIDE_MODULE));
     for (kind, subject) in [(TableKind::Labels, label), (TableKind::Modules, module)] {
         if let Some((subject, first)) = subject.and_then(|subject| Some((subject, agent_beside(subject)?)))
             && subject != first
@@ -226,32 +120,28 @@ pub(super) fn of(table: &Table, roll: &Roll<'_>) -> Option<Columns> {
     Some(Columns::new(table, TableKind::Work, 0, first))
 }
 
-/// Whether a text is what a column of members is called.
+/// Whether a text is a header over members.
 pub(super) fn is_of_agents(text: &str) -> bool {
     let words = header_words(text);
-    let is = |names: &[&str]| names.contains(&words.as_str());
-    is(&ROUTES)
-        || is(&AGENT)
-        || is(&ASKS)
-        || is(&REVIEW)
-        || SECOND.contains(&words.split(' ').next().unwrap_or_default())
+    let is = |names| listed(names, &words);
+    is(ROUTES) || is(AGENT) || is(ASKS) || is(REVIEW) || listed(SECOND, words.split(' ').next().unwrap_or_default())
 }
 
 fn second(table: &Table, first: usize) -> Option<usize> {
-    let is_second = |header: &str| header.split(' ').next().is_some_and(|word| SECOND.contains(&word));
+    let is_second = |header: &str| header.split(' ').next().is_some_and(|word| listed(SECOND, word));
     table.column_where(is_second).filter(|second| *second != first)
 }
 
-/// Whether a table with headers squad does not know sends its first column to its members: every row names some there
-/// and none in front.
+/// Whether a table with unknown headers routes its first column: each row names members in `column`, and not all do in
+/// the first.
 fn is_members_only(table: &Table, column: usize, roll: &Roll<'_>) -> bool {
     let whole = |column: usize| table.rows.iter().filter(move |row| Named::all(row.cell(Some(column)), roll)).count();
-    let is_known = table.column(&AGENT) == Some(column) || table.column(&abroad::AGENT) == Some(column);
+    let is_known = table.column(AGENT) == Some(column) || table.column(abroad::AGENT) == Some(column);
     let enough = if is_known { 1 } else { 2 };
     table.rows.len() >= enough && whole(column) == table.rows.len() && whole(0) < table.rows.len()
 }
 
-/// Whether a column holds paths and nothing else, whatever it is called. `CI/CD` is no path.
+/// Whether all cells of a column are paths. `CI/CD` is no path.
 fn is_of_paths(table: &Table, column: usize) -> bool {
     let is_of_paths = |cell: &str| !cell.trim().is_empty() && cell.split(',').all(is_path);
     !table.rows.is_empty() && table.rows.iter().all(|row| is_of_paths(row.cell(Some(column))))
@@ -263,41 +153,29 @@ pub(super) fn is_path(text: &str) -> bool {
     !text.contains(' ') && (text.contains('*') || text.contains('/') && has_end)
 }
 
-/// The column whose cells are members, where no header says so.
+/// The first column of members, by its cells.
 fn column_of_members(table: &Table, subject: usize, roll: &Roll<'_>) -> Option<usize> {
     (0..table.header.len())
         .filter(|column| *column != subject && !is_aside(&table.header[*column]))
         .find(|column| is_of_members(table, *column, roll))
 }
 
-/// Whether most of a column's cells are members.
+/// Whether most cells of a column are members.
 fn is_of_members(table: &Table, column: usize, roll: &Roll<'_>) -> bool {
     let cells = || table.rows.iter().map(|row| row.cell(Some(column))).filter(|cell| !cell.is_empty());
     let named = cells().filter(|cell| Named::all(cell, roll)).count();
     named * 2 > cells().count()
 }
 
-/// Whether a table that routes nothing names members as if it did. One that says more of its members is about them.
+/// Whether a table without rules looks like a routing table. Tables with further columns about members do not.
 pub(super) fn names_members(table: &Table, roll: &Roll<'_>) -> bool {
-    const ABOUT: [&str; 12] = [
-        "by",
-        "date",
-        "author",
-        "role",
-        "model",
-        "charter",
-        "status",
-        "emoji",
-        "when",
-        "facilitator",
-        "backup of",
-        "participants",
-    ];
-    let about = table.column_where(|header| ABOUT.contains(&header) || is_aside(header));
+    const ABOUT: &str =
+        "by, date, author, role, model, charter, status, emoji, when, facilitator, backup of, participants";
+    let about = table.column_where(|header| listed(ABOUT, header) || is_aside(header));
     about.is_none() && column_of_members(table, usize::MAX, roll).is_some()
 }
 
-/// Members in these columns do not do the work.
+/// Whether members in this column do not do the work.
 fn is_aside(header: &str) -> bool {
     let header = header_words(header);
     ["review", "second", "backup", "label", "model", "example", "escalat", "fallback", "consult", "approv", "facilitat"]

@@ -1,4 +1,4 @@
-//! A routing table kept as JSON beside `routing.md`, which points to it.
+//! A routing table as JSON, which `routing.md` links to.
 
 use serde_json::{Map, Value};
 
@@ -6,35 +6,19 @@ use super::super::Files;
 use super::super::json::{self, Lines};
 use super::super::words::comma_list;
 use super::columns::TableKind;
-use super::{Cells, Reader};
+use super::{Cells, RoutingReader};
 use crate::model::{Problem, Severity, Source};
 
-const SUBJECT: [&str; 12] = [
-    "worktype", "signal", "domain", "type", "task", "tasktype", "pattern", "keyword", "area", "category", "topic",
-    "work",
-];
-const LABEL: [&str; 2] = ["label", "labels"];
-const MODULE: [&str; 4] = ["module", "path", "paths", "glob"];
-const FIRST: [&str; 13] = [
-    "routeto",
-    "route",
-    "agents",
-    "agent",
-    "primaryagent",
-    "primary",
-    "owner",
-    "owners",
-    "who",
-    "member",
-    "members",
-    "assignee",
-    "assignedto",
-];
-const SECOND: [&str; 3] = ["secondary", "secondaryagent", "backup"];
-const REVIEW: [&str; 3] = ["reviewer", "reviewers", "reviewedby"];
-const EXAMPLES: [&str; 4] = ["examples", "example", "keywords", "patterns"];
+const SUBJECT: &str = "worktype, signal, domain, type, task, tasktype, pattern, keyword, area, category, topic, work";
+const LABEL: &str = "label, labels";
+const MODULE: &str = "module, path, paths, glob";
+const FIRST: &str =
+    "routeto, route, agents, agent, primaryagent, primary, owner, owners, who, member, members, assignee, assignedto";
+const SECOND: &str = "secondary, secondaryagent, backup";
+const REVIEW: &str = "reviewer, reviewers, reviewedby";
+const EXAMPLES: &str = "examples, example, keywords, patterns";
 
-/// The JSON files of the team folder that a text names, in its order: the targets of links, and paths in backticks.
+/// The JSON files of the team folder that a text names, in order: targets of links, and paths in backticks.
 pub(crate) fn linked(text: &str) -> Vec<String> {
     let mut paths = Vec::new();
     let ends: &[char] = &['(', ')', '[', ']', '`', '"', '\'', '<', '>', '|', '#', '?'];
@@ -54,16 +38,16 @@ fn unread(source: Source, message: &str) -> Problem {
         .hint("an entry needs a `workType` and a `routeTo`; this one is ignored")
 }
 
-/// Says which JSON files a routing file points to and squad has not: by a link, or by a path in the team's folder.
-/// A table names files of the project, as examples.
-pub(super) fn say_missing(files: &Files, text: &str, reader: &mut Reader<'_>) {
-    let mut said: Vec<&str> = Vec::new();
+/// Reports JSON files that a routing file links to, or names with a path in the team folder, and that squad cannot
+/// read. Table rows are skipped: they name files of the project.
+pub(super) fn report_missing(files: &Files, text: &str, reader: &mut RoutingReader<'_>) {
+    let mut reported: Vec<&str> = Vec::new();
     for (index, line) in text.lines().enumerate().filter(|(_, line)| !line.trim_start().starts_with('|')) {
         for target in pointers(line) {
-            if said.contains(&target) || linked(target).iter().any(|path| files.text(path).is_some()) {
+            if reported.contains(&target) || linked(target).iter().any(|path| files.text(path).is_some()) {
                 continue;
             }
-            said.push(target);
+            reported.push(target);
             let (message, hint) = match linked(target).is_empty() {
                 true => (format!("`{target}` is outside the team's folder and is not read"), "move it into the folder"),
                 false => (format!("`{target}` is not there, or cannot be read"), "add it, or fix the link"),
@@ -75,7 +59,7 @@ pub(super) fn say_missing(files: &Files, text: &str, reader: &mut Reader<'_>) {
     }
 }
 
-/// Paths of JSON files in a line that nobody writes but to point there.
+/// Links and `.squad/` paths to JSON files in a line.
 fn pointers(line: &str) -> impl Iterator<Item = &str> {
     let links = line.split("](").skip(1).filter_map(|rest| rest.split([')', ' ', '#']).next());
     let paths = line.split([' ', '`', '(', ')', '[', ']', '"', '\'']).filter(|word| word.starts_with(".squad/"));
@@ -83,21 +67,15 @@ fn pointers(line: &str) -> impl Iterator<Item = &str> {
     links.chain(paths).filter(is_file)
 }
 
-pub(super) fn read(files: &Files, path: &str, text: &str, reader: &mut Reader<'_>) {
-    let value: Value = match serde_json::from_str(text) {
-        Ok(value) => value,
-        Err(error) => {
-            let problem = json::problem(files, path, &error, "routing-json");
-            reader.problems.push(problem.hint("`routing.md` points to it; the file is ignored"));
-            return;
-        }
-    };
+pub(super) fn read(files: &Files, path: &str, text: &str, reader: &mut RoutingReader<'_>) {
+    let report = ("routing-json", "`routing.md` points to it; the file is ignored");
+    let Some(value) = json::read(files, path, text, report, reader.problems) else { return };
     let mut lines = Lines::new(text);
     for entry in entries(&value) {
         let entry = Entry::new(entry);
-        let kinds = [(TableKind::Work, &SUBJECT[..]), (TableKind::Labels, &LABEL), (TableKind::Modules, &MODULE)];
+        let kinds = [(TableKind::Work, SUBJECT), (TableKind::Labels, LABEL), (TableKind::Modules, MODULE)];
         let subject = kinds.iter().find_map(|(kind, keys)| Some((*kind, entry.text(keys)?)));
-        let first = entry.text(&FIRST);
+        let first = entry.text(FIRST);
         let ((kind, subject), first) = match (subject, first) {
             (Some(subject), Some(first)) => (subject, first),
             (Some((_, subject)), None) => {
@@ -116,16 +94,16 @@ pub(super) fn read(files: &Files, path: &str, text: &str, reader: &mut Reader<'_
         let cells = Cells {
             subject: &subject,
             first: &first,
-            second: &entry.text(&SECOND).unwrap_or_default(),
-            review: &entry.text(&REVIEW).unwrap_or_default(),
-            action: &entry.text(&["action", "description"]).unwrap_or_default(),
-            examples: entry.list(&EXAMPLES),
+            second: &entry.text(SECOND).unwrap_or_default(),
+            review: &entry.text(REVIEW).unwrap_or_default(),
+            action: &entry.text("action, description").unwrap_or_default(),
+            examples: entry.list(EXAMPLES),
         };
         reader.cells(kind, &cells, source);
     }
 }
 
-/// The objects of a list, or of the lists in an object.
+/// The objects in a list, or in the lists of an object.
 fn entries(value: &Value) -> Vec<&Map<String, Value>> {
     let lists: Vec<&Vec<Value>> = match value {
         Value::Array(list) => vec![list],
@@ -135,7 +113,7 @@ fn entries(value: &Value) -> Vec<&Map<String, Value>> {
     lists.into_iter().flatten().filter_map(Value::as_object).collect()
 }
 
-/// An entry with its keys in lower case and without marks: `workType` is `work_type`.
+/// An entry with normalized keys: `workType` and `work_type` are equal.
 struct Entry<'v>(Vec<(String, &'v Value)>);
 
 impl<'v> Entry<'v> {
@@ -144,11 +122,11 @@ impl<'v> Entry<'v> {
         Self(fields.iter().map(|(key, value)| (fold(key), value)).collect())
     }
 
-    fn value(&self, keys: &[&str]) -> Option<&'v Value> {
-        keys.iter().find_map(|key| self.0.iter().find(|(name, _)| name == key)).map(|(_, value)| *value)
+    fn value(&self, keys: &str) -> Option<&'v Value> {
+        keys.split(", ").find_map(|key| self.0.iter().find(|(name, _)| name == key)).map(|(_, value)| *value)
     }
 
-    fn text(&self, keys: &[&str]) -> Option<String> {
+    fn text(&self, keys: &str) -> Option<String> {
         match self.value(keys)? {
             Value::String(text) => Some(text.clone()),
             Value::Array(list) => {
@@ -159,7 +137,7 @@ impl<'v> Entry<'v> {
         }
     }
 
-    fn list(&self, keys: &[&str]) -> Vec<String> {
+    fn list(&self, keys: &str) -> Vec<String> {
         match self.value(keys) {
             Some(Value::Array(list)) => list.iter().filter_map(Value::as_str).map(str::to_owned).collect(),
             Some(Value::String(text)) => comma_list(text),

@@ -1,32 +1,33 @@
 //! Rules as lines: `` - `type` → agents ``, `- Work: Name`, `- Name — work`.
 //!
-//! The roster is the witness. A line is a rule when what stands on one side of its mark names members and nothing else;
-//! the other side is the work. What keeps prose out: an arrow sends somewhere wherever it stands, but a colon, a dash, a
-//! bar, and a name in front are also how people write notes, so these only count in a file in which no table routes, and
-//! behind a name not where a sentence follows. A paragraph counts only when each of its lines is a rule with an arrow.
+//! A line is a rule if one side of its separator names only members of the roster. The other side is the work.
+//!
+//! To keep prose out: an arrow counts everywhere, but a colon, a dash, a bar or a leading name are common in notes too.
+//! They count only in files without a routing table, and a leading name only if no sentence follows. A paragraph
+//! counts only if each of its lines is a rule with an arrow.
 
 use std::collections::BTreeSet;
 
 use super::super::Files;
 use super::super::markdown::{Block, BlockKind, Document};
-use super::super::words::{is_blank, is_placeholder};
+use super::super::words::{has_word, is_blank, is_placeholder};
 use super::columns::{self, TableKind};
 use super::names::Named;
-use super::{Cells, Reader, Roll};
+use super::{Cells, Roll, RoutingReader};
 use crate::model::Member;
 
 const ARROWS: [&str; 12] = ["→", "⇒", "->", "=>", "⟶", "➜", "➡", "➔", "⟹", "⇨", " >> ", "»"];
 const MARKS: [&str; 5] = [": ", " — ", " – ", " - ", " | "];
 
-/// A line's two sides.
+/// The two sides of a line.
 #[derive(Clone, Copy)]
-pub(super) struct Sent<'a> {
+pub(super) struct Sides<'a> {
     pub(super) subject: &'a str,
     pub(super) who: &'a str,
 }
 
-/// Gives the offsets of the lines that are rules.
-pub(super) fn read(files: &Files, document: &Document<'_>, reader: &mut Reader<'_>) -> BTreeSet<usize> {
+/// Reads rules, and returns their offsets.
+pub(super) fn read(files: &Files, document: &Document<'_>, reader: &mut RoutingReader<'_>) -> BTreeSet<usize> {
     let mut taken = BTreeSet::new();
     let routes_by_table = !reader.routing.rules.is_empty();
     let mut heading = "";
@@ -37,7 +38,7 @@ pub(super) fn read(files: &Files, document: &Document<'_>, reader: &mut Reader<'
         let line = document.line(block.range.start);
         for (offset, sent) in rules(block, routes_by_table, reader.roll).into_iter().enumerate() {
             taken.insert(block.range.start);
-            let Sent { subject, who } = sent;
+            let Sides { subject, who } = sent;
             let kind = kind(heading, subject);
             let cells = Cells { subject, first: who, second: "", review: "", action: "", examples: Vec::new() };
             reader.cells(kind, &cells, files.at("routing.md", line + offset));
@@ -46,7 +47,7 @@ pub(super) fn read(files: &Files, document: &Document<'_>, reader: &mut Reader<'
     taken
 }
 
-fn rules<'d>(block: &'d Block, routes_by_table: bool, roll: &Roll<'_>) -> Vec<Sent<'d>> {
+fn rules<'d>(block: &'d Block, routes_by_table: bool, roll: &Roll<'_>) -> Vec<Sides<'d>> {
     match &block.kind {
         BlockKind::Item(text) => {
             let line = text.lines().next().unwrap_or_default();
@@ -61,13 +62,12 @@ fn rules<'d>(block: &'d Block, routes_by_table: bool, roll: &Roll<'_>) -> Vec<Se
     }
 }
 
-/// What a line under a heading sends. Labels and paths are such only where the heading says so.
+/// What a line routes. Labels and paths count only below a heading about them.
 fn kind(heading: &str, subject: &str) -> TableKind {
     let heading = heading.to_lowercase();
-    let says = |words: &[&str]| heading.split(|c: char| !c.is_alphanumeric()).any(|word| words.contains(&word));
-    if says(&["label", "labels"]) && subject.split_whitespace().count() <= 3 {
+    if has_word(&heading, "label, labels") && subject.split_whitespace().count() <= 3 {
         TableKind::Labels
-    } else if says(&["owner", "owners", "ownership", "module", "modules", "path", "paths", "files", "folders"])
+    } else if has_word(&heading, "owner, owners, ownership, module, modules, path, paths, files, folders")
         && subject.split(',').all(columns::is_path)
     {
         TableKind::Modules
@@ -76,14 +76,14 @@ fn kind(heading: &str, subject: &str) -> TableKind {
     }
 }
 
-/// `work → members`. Whatever else stands behind an arrow is advice for people.
-fn by_arrow<'a>(line: &'a str, roll: &Roll<'_>) -> Option<Sent<'a>> {
+/// `work → members`. Other text after an arrow is advice for people.
+fn by_arrow<'a>(line: &'a str, roll: &Roll<'_>) -> Option<Sides<'a>> {
     let (subject, who) = at_arrow(line)?;
     let subject = subject.trim().trim_end_matches(':');
-    // A sentence after another may have an arrow too, and tells of an order of things.
+    // An arrow in prose describes a sequence.
     let is_prose = subject.rsplit_once(". ").is_some_and(|(_, last)| last.split_whitespace().count() > SHORT_SENTENCE);
     let is_rule = !is_blank(subject) && !is_prose && !is_placeholder(line) && Named::all(who, roll);
-    is_rule.then_some(Sent { subject, who })
+    is_rule.then_some(Sides { subject, who })
 }
 
 pub(crate) fn at_arrow(line: &str) -> Option<(&str, &str)> {
@@ -92,8 +92,8 @@ pub(crate) fn at_arrow(line: &str) -> Option<(&str, &str)> {
     Some((line.get(..at)?, line.get(at + length..)?))
 }
 
-/// `work: members`, `work — members`. A colon goes with all that may stand in a cell, the other marks with names only.
-fn by_mark<'a>(line: &'a str, roll: &Roll<'_>) -> Option<Sent<'a>> {
+/// `work: members`, `work — members`. After a colon, all that a cell may contain is allowed; otherwise only names.
+fn by_mark<'a>(line: &'a str, roll: &Roll<'_>) -> Option<Sides<'a>> {
     if is_placeholder(line) {
         return None;
     }
@@ -102,24 +102,24 @@ fn by_mark<'a>(line: &'a str, roll: &Roll<'_>) -> Option<Sent<'a>> {
         .filter(|(_, who)| Named::all(who, roll))
         .or_else(|| cuts(line).find(|(_, who)| Named::exactly(who, roll)))?;
     let subject = subject.trim().trim_end_matches(':');
-    // `Role: Name` says who somebody is, and `Owner: Name` what for.
+    // `Role: Name` and `Owner: Name` describe members.
     let is_rule = !is_blank(subject) && !Named::all(subject, roll) && !columns::is_of_agents(subject);
-    is_rule.then_some(Sent { subject, who })
+    is_rule.then_some(Sides { subject, who })
 }
 
 /// `Name: work, work`, and the same with an arrow.
-fn from_name<'a>(line: &'a str, roll: &Roll<'_>) -> Option<Sent<'a>> {
+fn from_name<'a>(line: &'a str, roll: &Roll<'_>) -> Option<Sides<'a>> {
     let (who, subject) = named_in_front(line, roll)?;
     let subject = subject.trim();
     let is_rule = is_of_topics(subject) && !is_placeholder(line) && begins_with_name(subject, roll).is_none();
-    (is_rule && !Named::all(subject, roll)).then_some(Sent { subject, who })
+    (is_rule && !Named::all(subject, roll)).then_some(Sides { subject, who })
 }
 
 pub(super) fn named_in_front<'a>(line: &'a str, roll: &Roll<'_>) -> Option<(&'a str, &'a str)> {
     at_arrow(line).into_iter().chain(cuts(line)).find(|(who, _)| Named::exactly(who, roll))
 }
 
-/// The line parted at each mark.
+/// The line split at each separator.
 pub(super) fn cuts(line: &str) -> impl Iterator<Item = (&str, &str)> {
     MARKS.iter().filter_map(|mark| line.split_once(mark))
 }
@@ -130,7 +130,7 @@ pub(super) fn begins_with_name<'m>(text: &str, roll: &Roll<'m>) -> Option<&'m Me
     roll.named(["'s", "’s"].iter().find_map(|end| word.strip_suffix(end)).unwrap_or(word))
 }
 
-/// Whether a text lists work rather than saying something of somebody.
+/// Whether a text lists work, and is no statement about a member.
 fn is_of_topics(text: &str) -> bool {
     const SAYING: [&str; 24] = [
         "is", "was", "has", "had", "never", "always", "not", "no", "does", "do", "should", "must", "may", "can",
@@ -141,8 +141,8 @@ fn is_of_topics(text: &str) -> bool {
     !is_blank(text) && !is_sentence && !SAYING.contains(&first.as_str()) && text.split_whitespace().count() <= LONGEST
 }
 
-/// Words of work behind an abbreviation or a title: `Bugs. Whatever is broken`.
+/// The most words after a period: `Bugs. Whatever is broken`.
 const SHORT_SENTENCE: usize = 6;
 
-/// Words of a list of work.
+/// The most words in a list of work.
 const LONGEST: usize = 16;

@@ -1,4 +1,4 @@
-//! `routing.md`: which work goes to whom, in tables, in lists, or in a JSON table beside it.
+//! `routing.md`: which member does which work, in tables, lists, or a linked JSON table.
 
 mod columns;
 mod json;
@@ -23,20 +23,20 @@ pub(crate) use lists::at_arrow;
 use names::Named;
 pub(crate) use tables::tables;
 
-/// What a routing file says, each kind apart.
+/// The contents of a routing file.
 #[derive(Default)]
 pub(super) struct Routing {
     pub(super) rules: Vec<Rule>,
     pub(super) modules: Vec<Module>,
     pub(super) labels: Vec<LabelRule>,
-    /// What it says beside them.
+    /// Its other sections.
     pub(super) prose: Vec<ContextSection>,
 }
 
 pub(super) fn read(files: &Files, text: &str, members: &[Member], problems: &mut Vec<Problem>) -> Routing {
     let document = Document::new(text);
     let roll = Roll::new(members);
-    let mut reader = Reader { roll: &roll, problems, routing: Routing::default() };
+    let mut reader = RoutingReader { roll: &roll, problems, routing: Routing::default() };
     let mut taken = BTreeSet::new();
     for (table, _) in document.tables() {
         let Some(columns) = columns::of(table, &roll) else { continue };
@@ -51,13 +51,13 @@ pub(super) fn read(files: &Files, text: &str, members: &[Member], problems: &mut
             json::read(files, &path, &line_feeds(text), &mut reader);
         }
     }
-    // Beside tables, lines that route say more than whom they name.
+    // In a file with tables, the lines with rules stay in the prose: they contain more than the rule.
     let lines = lists::read(files, &document, &mut reader);
     if taken.is_empty() {
         taken = lines;
     }
     reader.routing.prose = context::of_routing(files, &document, text, &taken);
-    json::say_missing(files, text, &mut reader);
+    json::report_missing(files, text, &mut reader);
     let Routing { rules, modules, labels, .. } = &reader.routing;
     if rules.is_empty() && modules.is_empty() && labels.is_empty() {
         reader.problems.push(
@@ -65,21 +65,21 @@ pub(super) fn read(files: &Files, text: &str, members: &[Member], problems: &mut
                 .hint("rules are rows of a table such as `| Work Type | Route To | Examples |`"),
         );
     } else {
-        unread::say(files, &document, &mut reader);
+        unread::report(files, &document, &mut reader);
     }
     reader.routing
 }
 
-/// Names in a hint.
+/// The most names in a hint.
 const SHOWN: usize = 20;
 
-struct Reader<'a> {
+struct RoutingReader<'a> {
     roll: &'a Roll<'a>,
     problems: &'a mut Vec<Problem>,
     routing: Routing,
 }
 
-/// A row or a JSON entry, with its cells by what they mean.
+/// The cells of a row or a JSON entry, by meaning.
 #[derive(Clone)]
 struct Cells<'a> {
     subject: &'a str,
@@ -90,7 +90,7 @@ struct Cells<'a> {
     examples: Vec<String>,
 }
 
-impl Reader<'_> {
+impl RoutingReader<'_> {
     fn row(&mut self, row: &Row, columns: &Columns, source: Source) {
         let cells = Cells {
             subject: row.cell(Some(columns.subject)),
@@ -104,14 +104,14 @@ impl Reader<'_> {
     }
 
     fn cells(&mut self, kind: TableKind, cells: &Cells<'_>, source: Source) {
-        // A row that is struck out is no more; one that spans lines lists what is on them.
+        // Struck-out rows are void. The lines of a cell are a list.
         let subject = without_struck(cells.subject);
         let lines: Vec<&str> = subject.lines().map(str::trim).filter(|line| !line.is_empty()).collect();
         let cells = &Cells { subject: &lines.join(", "), ..cells.clone() };
         if is_blank(cells.subject) {
             return;
         }
-        // A label such as `squad:{name}` explains a scheme and waits for nobody to fill it in.
+        // A label such as `squad:{name}` explains a scheme and is no placeholder.
         if kind == TableKind::Labels && is_placeholder(cells.subject) {
             return;
         }
@@ -163,15 +163,15 @@ impl Reader<'_> {
             .push(Problem::warning(source, "routing-placeholder", message).hint("fill it in or delete the row"));
     }
 
-    /// A rule whose agents have all gone starts nobody, nor does one that leads to people.
+    /// Reports rules that lead to former members, people or bots, whom squad does not start.
     fn idle(&mut self, subject: &str, named: &Named, source: &Source) {
         let member = |slug: &Slug| self.roll.members.iter().find(|member| member.slug == *slug);
         let members: Vec<&Member> = named.agents.iter().filter_map(member).collect();
-        // What the built-in helpers do, squad does by itself.
+        // Squad does the built-in helpers' work itself.
         let (idle, others): (Vec<&Member>, Vec<&Member>) =
             members.iter().partition(|member| !member.is_startable() && member.kind != Kind::Helper);
         let has_left = |member: &&Member| member.kind == Kind::Agent;
-        // Beside somebody who is started, a person may well have a say.
+        // People and bots are fine in a rule with an agent that squad can start.
         let idle: Vec<&Member> = if others.is_empty() { idle } else { idle.into_iter().filter(has_left).collect() };
         if idle.is_empty() {
             return;
@@ -211,12 +211,12 @@ impl Reader<'_> {
     }
 }
 
-/// Whether a cell is nothing but a template's `{place}`. Braces within a text are a pattern of file names.
+/// Whether a cell is only a template's `{placeholder}`. Other braces are file patterns.
 fn is_unfilled(cell: &str) -> bool {
     is_placeholder(cell) && cell.trim().starts_with('{') && cell.trim().ends_with('}')
 }
 
-/// With `/`, without what says "here" or "everything below".
+/// Normalizes a path: `/` as separator, without leading `./` and trailing `/**`.
 fn module_path(path: &str) -> String {
     let path = path.replace('\\', "/");
     let path = path.trim_start_matches("./").trim_start_matches('/');

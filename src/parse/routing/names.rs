@@ -1,28 +1,28 @@
-//! Who a cell names.
+//! Finds the members that a cell names.
 
 use super::super::roster::Roll;
-use super::super::words::{is_blank, remark, without_pictographs, without_struck};
+use super::super::words::{is_blank, listed, remark, without_pictographs, without_struck};
 use crate::model::{Member, Slug};
 
 #[derive(Default)]
 pub(super) struct Named {
-    /// The first first.
+    /// In order of mention.
     pub(super) agents: Vec<Slug>,
     pub(super) reviewer: Option<Slug>,
-    /// What is not on the roster, in backticks.
+    /// Names that are not on the roster, in backticks.
     pub(super) unknown: Vec<String>,
 }
 
 impl Named {
-    /// Whether a text names members and nothing else.
+    /// Whether a text names only members.
     pub(super) fn all(text: &str, roll: &Roll<'_>) -> bool {
         let mut named = Self::default();
         named.take(text, roll, false);
         named.unknown.is_empty() && (!named.agents.is_empty() || named.reviewer.is_some())
     }
 
-    /// Whether a text is members' names and nothing else but remarks in parentheses. Unlike [`Named::all`], roles and
-    /// what follows a name do not count: prose holds them too.
+    /// Whether a text consists of members' names, with remarks in parentheses. Unlike [`Named::all`], this allows no
+    /// roles and no text after a name, because prose contains them too.
     pub(super) fn exactly(text: &str, roll: &Roll<'_>) -> bool {
         let parts = split(&without_struck(text));
         !parts.is_empty() && parts.iter().all(|part| roll.named(remark(part).0).is_some())
@@ -33,7 +33,7 @@ impl Named {
         if is_blank(cell) {
             return;
         }
-        // A whole cell may be one name that contains what otherwise separates names.
+        // A name may contain a separator.
         let parts = if roll.find(cell).is_some() { vec![cell.to_owned()] } else { split(cell) };
         for part in parts {
             match member_in(&part, roll) {
@@ -45,7 +45,7 @@ impl Named {
                     None => self.add(slug, true),
                 },
                 Some((slug, _)) => self.add(slug, reviews),
-                // What goes to the coordinator, squad leaves to it anyway.
+                // Work without an agent goes to the coordinator anyway.
                 None if is_coordinator(&part) => {}
                 None if is_whoever(&part) && !self.agents.is_empty() => {}
                 None => match word_named(&part, roll).filter(|_| is_review(&part)) {
@@ -71,48 +71,22 @@ fn is_coordinator(part: &str) -> bool {
     matches!(name, "coordinator" | "squad" | "squad coordinator" | "team coordinator" | "direct" | "direct answer")
 }
 
-/// Whether a part means members and leaves open who they are: `relevant agents`, `Specialist`.
+/// Whether a part means unspecified members: `relevant agents`, `Specialist`.
 fn is_whoever(part: &str) -> bool {
-    const WHO: [&str; 11] = [
-        "agent",
-        "agents",
-        "member",
-        "members",
-        "specialist",
-        "specialists",
-        "expert",
-        "experts",
-        "team",
-        "owner",
-        "owners",
-    ];
-    const WHICH: [&str; 15] = [
-        "the",
-        "a",
-        "any",
-        "all",
-        "other",
-        "others",
-        "relevant",
-        "appropriate",
-        "affected",
-        "respective",
-        "involved",
-        "needed",
-        "domain",
-        "whole",
-        "entire",
-    ];
+    const WHO: &str = "agent, agents, member, members, specialist, specialists, expert, experts, team, owner, owners";
+    const WHICH: &str = "\
+        the, a, any, all, other, others, relevant, appropriate, affected, respective, involved, needed, domain, \
+        whole, entire";
     let name = without_pictographs(remark(part).0).to_lowercase();
     let mut words = name.split_whitespace().rev();
-    words.next().is_some_and(|last| WHO.contains(&last)) && words.all(|word| WHICH.contains(&word))
+    words.next().is_some_and(|last| listed(WHO, last)) && words.all(|word| listed(WHICH, word))
 }
 
 fn is_review(remark: &str) -> bool {
     remark.to_lowercase().contains("review")
 }
 
-/// Who else is meant by a remark: `Mira (Jo reviews)`.
+/// Another member in a remark: `Mira (Jo reviews)`.
 fn named_beside(remark: &str, slug: &Slug, roll: &Roll<'_>) -> Option<Slug> {
     word_named(remark, roll).filter(|other| other != slug)
 }
@@ -121,7 +95,7 @@ fn word_named(text: &str, roll: &Roll<'_>) -> Option<Slug> {
     text.split_whitespace().find_map(|word| roll.named(word)).map(|member| member.slug.clone())
 }
 
-/// `Name`, `Name (remark)`, `Role (Name)`, `Name — remark`, `Name for the rest`; with what is said beside the name.
+/// `Name`, `Name (remark)`, `Role (Name)`, `Name — remark`, `Name for the rest`: the member, and the other text.
 fn member_in(part: &str, roll: &Roll<'_>) -> Option<(Slug, String)> {
     // `(automatic) Name`
     let part = match part.strip_prefix('(').and_then(|rest| rest.split_once(')')) {
@@ -160,7 +134,7 @@ fn member_in(part: &str, roll: &Roll<'_>) -> Option<(Slug, String)> {
 
 const SEPARATORS: [char; 16] = [',', '+', '&', '/', '|', ';', '\n', '→', '⇒', '∥', '‖', '·', '•', '、', '，', '＋'];
 
-/// Splits at what separates names, outside parentheses.
+/// Splits at separators of names outside parentheses.
 fn split(cell: &str) -> Vec<String> {
     let mut text = cell.to_owned();
     for word in [" and ", " or ", " then ", " with ", "->", "=>", " > "] {

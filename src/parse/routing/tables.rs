@@ -1,20 +1,20 @@
-//! Where the tables of a routing file are, for those who change them.
+//! Finds the tables of a routing file, for edits.
 
 use super::super::markdown::Document;
 use super::super::roster::Roll;
 use super::columns::{self, Columns};
 use crate::model::Member;
 
-/// A table that sends something to members, by lines of its file.
+/// A table that routes something to members.
 pub(crate) struct RoutingTable {
     pub(crate) columns: Columns,
-    /// How many columns there are.
+    /// The number of columns.
     pub(crate) width: usize,
-    /// Of its rows.
+    /// The lines of its rows.
     pub(crate) lines: Vec<usize>,
 }
 
-/// In the order of the file.
+/// The routing tables in file order.
 pub(crate) fn tables(text: &str, members: &[Member]) -> Vec<RoutingTable> {
     let document = Document::new(text);
     let roll = Roll::new(members);

@@ -1,4 +1,4 @@
-//! What names members in a routing file and gave no rule: said, so that nobody believes it routes.
+//! Reports text of a routing file that names members but gave no rule, so that nobody expects it to route.
 
 use std::collections::BTreeSet;
 
@@ -6,18 +6,18 @@ use super::super::Files;
 use super::super::markdown::{BlockKind, Document};
 use super::lists::{at_arrow, begins_with_name, cuts, named_in_front};
 use super::names::Named;
-use super::{Reader, Roll, columns};
+use super::{Roll, RoutingReader, columns};
 use crate::model::{Kind, Problem, Severity, plural};
 
-/// Says it once for each table, and once for the lines of a section, where all of them gave nothing.
-pub(super) fn say(files: &Files, document: &Document<'_>, reader: &mut Reader<'_>) {
+/// Reports each table without a rule once, and the lines of each section without a rule once.
+pub(super) fn report(files: &Files, document: &Document<'_>, reader: &mut RoutingReader<'_>) {
     let routing = &reader.routing;
     let sources = (routing.rules.iter().map(|rule| &rule.source))
         .chain(routing.modules.iter().map(|module| &module.source))
         .chain(routing.labels.iter().map(|label| &label.source))
         .map(|source| (&source.file, source.line));
-    let said = reader.problems.iter().filter(|problem| problem.code.starts_with("routing-"));
-    let sources = sources.chain(said.map(|problem| (&problem.file, problem.line)));
+    let reported = reader.problems.iter().filter(|problem| problem.code.starts_with("routing-"));
+    let sources = sources.chain(reported.map(|problem| (&problem.file, problem.line)));
     let shown = files.shown("routing.md");
     let read: BTreeSet<usize> = sources.filter(|(file, _)| **file == shown).map(|(_, line)| line).collect();
     let mut notes: Vec<(usize, String)> = Vec::new();
@@ -78,7 +78,7 @@ impl Section {
     }
 }
 
-/// Whether a line sends work to a member as a person would write it, or an item begins with one's name.
+/// Whether a line informally routes work to a member, or an item begins with a member's name.
 fn names_members(line: &str, is_item: bool, roll: &Roll<'_>) -> bool {
     let names_agent = |text: &str| begins_with_name(text.trim(), roll).is_some_and(|member| member.kind == Kind::Agent);
     at_arrow(line).is_some_and(|(work, who)| !work.contains(". ") && names_agent(who))
