@@ -1,12 +1,12 @@
-//! Lines and table cells of a text, changed so that every other byte stays: byte order mark, line ends and spacing.
+//! Changes single lines and table cells. All other bytes stay: byte order mark, line ends and spacing.
 //!
-//! Lines are counted as in [`Source`](crate::model::Source), so what was read can be changed where it was found.
+//! Line numbers are those of [`Source`](crate::model::Source).
 
 use std::ops::Range;
 
 use crate::parse::line_end;
 
-/// The lines without their ends.
+/// The lines, without line ends.
 pub(super) fn lines(text: &str) -> Vec<Range<usize>> {
     let mut lines = Vec::new();
     let mut start = 0;
@@ -31,13 +31,13 @@ fn span(text: &str, number: usize) -> Option<Range<usize>> {
     lines(text).get(number.checked_sub(1)?).cloned()
 }
 
-/// The text with another line in the place of this one.
+/// Replaces a line.
 pub(super) fn set_line(text: &str, number: usize, new: &str) -> Option<String> {
     let span = span(text, number)?;
     Some(format!("{}{new}{}", text.get(..span.start)?, text.get(span.end..)?))
 }
 
-/// The text with one more line below this one, ended like it.
+/// Inserts a line below another, with the same line end.
 pub(super) fn add_line(text: &str, number: usize, new: &str) -> Option<String> {
     let span = span(text, number)?;
     let (before, rest) = (text.get(..span.end)?, text.get(span.end..)?);
@@ -45,7 +45,7 @@ pub(super) fn add_line(text: &str, number: usize, new: &str) -> Option<String> {
     Some(format!("{before}{}{new}{rest}", own_end.unwrap_or_else(|| line_end(text))))
 }
 
-/// The text without this line.
+/// Removes a line.
 pub(super) fn remove_line(text: &str, number: usize) -> Option<String> {
     let lines = lines(text);
     let span = lines.get(number.checked_sub(1)?)?;
@@ -56,14 +56,13 @@ pub(super) fn remove_line(text: &str, number: usize) -> Option<String> {
     Some(format!("{}{}", text.get(..start)?, text.get(end..)?))
 }
 
-/// A cell as it is written, without the spaces around it.
+/// A cell as written, trimmed.
 pub(super) fn cell(text: &str, row: usize, column: usize) -> Option<&str> {
     let line = line(text, row)?;
     Some(line.get(cells(line).get(column)?.clone())?.trim())
 }
 
-/// The text with another value in one cell. Where the team keeps a column's bars below each other, they stay so as far
-/// as the value lets them.
+/// Replaces a cell. Aligned columns stay aligned if the value fits.
 pub(super) fn set_cell(text: &str, row: usize, column: usize, value: &str) -> Option<String> {
     let whole = line(text, row)?;
     let range = cells(whole).get(column)?.clone();
@@ -71,7 +70,7 @@ pub(super) fn set_cell(text: &str, row: usize, column: usize, value: &str) -> Op
     set_line(text, row, &format!("{}{filled}{}", whole.get(..range.start)?, whole.get(range.end..)?))
 }
 
-/// A row of these values that looks like the one on this line.
+/// A row of values, formatted like another row.
 pub(super) fn row_like(text: &str, row: usize, values: &[String]) -> Option<String> {
     let whole = line(text, row)?;
     let ranges = cells(whole);
@@ -85,9 +84,9 @@ pub(super) fn row_like(text: &str, row: usize, values: &[String]) -> Option<Stri
     Some(format!("{}{cells}{}", whole.get(..first.start)?, whole.get(last.end..)?.trim_end()))
 }
 
-/// A value in the place of what a cell held, spaces included.
+/// A cell with a new value and the spaces of the old one.
 fn filled(old: &str, width: Option<usize>, value: &str) -> String {
-    let value = written(value);
+    let value = escaped(value);
     let is_blank = old.trim().is_empty();
     let before =
         if is_blank { &old[..usize::from(old.starts_with(' '))] } else { &old[..old.len() - old.trim_start().len()] };
@@ -102,7 +101,7 @@ fn filled(old: &str, width: Option<usize>, value: &str) -> String {
     filled
 }
 
-/// How wide a column is where all lines of its table, its header's included, are alike in that.
+/// The width of a column, if it is the same in all lines of its table.
 fn width(text: &str, row: usize, column: usize) -> Option<usize> {
     let lines = lines(text);
     let at = row.checked_sub(1)?;
@@ -118,17 +117,17 @@ fn width(text: &str, row: usize, column: usize) -> Option<usize> {
     (widths.len() > 2 && widths.iter().all(|width| *width == first)).then_some(first)
 }
 
-/// A value as a cell can hold it: on one line, its bars escaped.
-fn written(value: &str) -> String {
+/// Escapes a value for a cell: one line, with escaped bars.
+fn escaped(value: &str) -> String {
     let line = value.split(['\r', '\n']).map(str::trim).filter(|part| !part.is_empty()).collect::<Vec<_>>().join(" ");
-    let mut written = String::with_capacity(line.len());
+    let mut escaped = String::with_capacity(line.len());
     for c in line.chars() {
-        if c == '|' && !escapes(&written) {
-            written.push('\\');
+        if c == '|' && !escapes(&escaped) {
+            escaped.push('\\');
         }
-        written.push(c);
+        escaped.push(c);
     }
-    written
+    escaped
 }
 
 /// Whether a text ends in a backslash that is not itself escaped.
@@ -136,7 +135,7 @@ fn escapes(text: &str) -> bool {
     text.bytes().rev().take_while(|byte| *byte == b'\\').count() % 2 == 1
 }
 
-/// The cells of a table's line, with the spaces around them.
+/// The cells of a table's line, with their spaces.
 pub(super) fn cells(line: &str) -> Vec<Range<usize>> {
     let body_start = line.len() - line.trim_start_matches([' ', '\t', '\u{feff}']).len();
     let body_end = line.trim_end().len().max(body_start);

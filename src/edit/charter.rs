@@ -1,4 +1,4 @@
-//! Charters, and what all other files of the team say of a member.
+//! Charters, and mentions of a member in all other files of the team.
 
 use super::cells::{add_line, line, lines, set_line};
 use super::naming::{Naming, with_paths};
@@ -8,19 +8,19 @@ use crate::parse::{FORMERLY, line_end};
 
 const TEMPLATE: &str = include_str!("../../templates/charter.md");
 
-/// Where a new member's charter is to be: as its neighbour's.
+/// The path of a new member's charter, like its neighbour's.
 pub(super) fn path_for(draft: &Draft<'_>, like: &Member, slug: &Slug) -> String {
     let own = format!("agents/{slug}/charter.md");
-    let Some((place, path)) = draft.place(like).zip(draft.charter(like)) else { return own };
+    let Some((place, path)) = draft.home(like).zip(draft.charter(like)) else { return own };
     let is_aside = place.matches('/').count() > 1;
     match path.strip_prefix(&place) {
-        Some(rest) if !is_aside => format!("{}{rest}", renamed_place(&place, slug)),
+        Some(rest) if !is_aside => format!("{}{rest}", renamed_home(&place, slug)),
         _ => own,
     }
 }
 
-/// A folder or file beside another, of another name.
-pub(super) fn renamed_place(place: &str, slug: &Slug) -> String {
+/// A sibling of a folder or file, named after a slug.
+pub(super) fn renamed_home(place: &str, slug: &Slug) -> String {
     let (folder, name) = place.rsplit_once('/').unwrap_or(("agents", place));
     let end = [".agent.md", ".md"].into_iter().find(|end| name.ends_with(end)).unwrap_or_default();
     format!("{folder}/{slug}{end}")
@@ -40,7 +40,8 @@ pub(super) fn new(draft: &Draft<'_>, new: &NewMember, like: &Member) -> String {
     text.replace("\r\n", "\n").replace('\n', end)
 }
 
-/// In title, name and front matter of its own charter, which also keeps the old name: the ledger's records have it.
+/// Renames title, name and front matter of the charter. The old name is kept in a field, because the ledger's records
+/// use it.
 pub(super) fn rename(draft: &mut Draft<'_>, member: &Member, naming: &Naming<'_>) {
     let Some(path) = draft.charter(member) else { return };
     let mut text = draft.text(&path).to_owned();
@@ -69,7 +70,7 @@ fn is_field(line: &str, key: &str) -> bool {
     rest.is_some_and(|rest| rest.trim_start_matches(['*', '_', ' ']).starts_with([':', '|']))
 }
 
-/// With one more name in the field that keeps them, which stands below that of the name, or below the title.
+/// Adds a name to the field of former names, which is created below the name field or the title.
 fn with_former_name(text: &str, name: &str) -> Option<String> {
     let numbers = 1..=lines(text).len();
     let find = |is: &dyn Fn(&str) -> bool| numbers.clone().find(|number| line(text, *number).is_some_and(is));
@@ -95,13 +96,13 @@ fn with_former_name(text: &str, name: &str) -> Option<String> {
     add_line(&add_line(text, title, "")?, title + 1, &format!("- **Formerly:** {name}"))
 }
 
-/// Files in which people speak to each other and of each other. Decisions and histories stay as they were written.
-fn speaks(path: &str) -> bool {
+/// Whether mentions in a file are renamed. Decisions and histories are records and stay unchanged.
+fn has_mentions(path: &str) -> bool {
     let is_record = path.ends_with("/history.md") || path.starts_with("decisions") || path.starts_with("archive");
     path.ends_with(".md") && !is_record
 }
 
-/// Who leads and who takes part in ceremonies.
+/// Renames facilitators and participants of ceremonies.
 fn ceremonies(draft: &mut Draft<'_>, naming: &Naming<'_>) {
     const CEREMONIES: &str = "ceremonies.md";
     let mut text = draft.text(CEREMONIES).to_owned();
@@ -116,10 +117,10 @@ fn ceremonies(draft: &mut Draft<'_>, naming: &Naming<'_>) {
     }
 }
 
-/// Mentions and paths in all files of the team.
+/// Renames mentions and paths in all files of the team.
 pub(super) fn mentions(draft: &mut Draft<'_>, naming: &Naming<'_>, moved: Option<&(String, String)>) {
     ceremonies(draft, naming);
-    let paths: Vec<String> = draft.files.texts.keys().filter(|path| speaks(path)).cloned().collect();
+    let paths: Vec<String> = draft.files.texts.keys().filter(|path| has_mentions(path)).cloned().collect();
     for path in paths {
         let text = draft.text(&path);
         let renamed = naming.in_mentions(text);
@@ -130,11 +131,11 @@ pub(super) fn mentions(draft: &mut Draft<'_>, naming: &Naming<'_>, moved: Option
     }
 }
 
-/// The lines that still have the old name.
-pub(super) fn left(draft: &Draft<'_>, member: &Member, naming: &Naming<'_>) -> Vec<Source> {
-    let own = draft.place(member).map(|place| format!("{place}/"));
+/// The lines that still contain the old name.
+pub(super) fn remaining_mentions(draft: &Draft<'_>, member: &Member, naming: &Naming<'_>) -> Vec<Source> {
+    let own = draft.home(member).map(|place| format!("{place}/"));
     let is_own = |path: &str| own.as_ref().is_some_and(|own| path.starts_with(own));
-    let files = draft.files.texts.iter().filter(|(path, _)| speaks(path) || path.starts_with("config."));
+    let files = draft.files.texts.iter().filter(|(path, _)| has_mentions(path) || path.starts_with("config."));
     let mut found = Vec::new();
     for (path, text) in files {
         for (at, line) in lines(text).into_iter().enumerate() {

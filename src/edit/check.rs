@@ -1,4 +1,4 @@
-//! Reading back: whether a team is after a change what it was to become, and nothing else.
+//! Verifies a change: the team has to be as expected.
 
 use std::collections::BTreeMap;
 
@@ -9,32 +9,32 @@ use super::{NewMember, refusal};
 use crate::model::{Kind, Member, Problem, Severity, Slug, Source, Status, Team, list};
 use crate::parse::{Files, is_blank, remark};
 
-/// The code of the problem that a rule leads to nobody.
+/// The code of rules that lead to nobody.
 pub(super) const IDLE: &str = "routing-idle-agent";
 
-/// All that squad goes by in a team but for its prose, a line each, without where it stands.
-pub(super) fn essence(team: &Team) -> Vec<String> {
+/// A team without prose and positions, one line per item.
+pub(super) fn snapshot(team: &Team) -> Vec<String> {
     let charters = team.charters.iter().map(|(slug, charter)| {
-        let [model, tools, tier] = [said(&charter.model), said(&charter.tools), said(&charter.tier)];
+        let [model, tools, tier] = [json(&charter.model), json(&charter.tools), json(&charter.tier)];
         format!("charter {slug}: model {model}, tools {tools}, tier {tier}")
     });
     let members = team.members.iter().map(|member| {
         let Member { name, slug, role, kind, status, scope, charter: path, .. } = member;
         let path = path.as_deref().unwrap_or("nowhere");
-        format!("member {name} ({slug}): {role}, {}, {}, `{scope}`, {path}", said(kind), said(status))
+        format!("member {name} ({slug}): {role}, {}, {}, `{scope}`, {path}", json(kind), json(status))
     });
     let rules = team.rules.iter().map(|rule| {
-        let [reviewer, examples] = [said(&rule.reviewer), said(&rule.examples)];
+        let [reviewer, examples] = [json(&rule.reviewer), json(&rule.examples)];
         format!("rule `{}` to {}, reviewer {reviewer}, examples {examples}", rule.signal, list(&rule.agents))
     });
     let modules = team
         .modules
         .iter()
-        .map(|module| format!("{} is {}'s, then {}", module.path, module.primary, said(&module.secondary)));
+        .map(|module| format!("{} is {}'s, then {}", module.path, module.primary, json(&module.secondary)));
     let labels =
         team.labels.iter().map(|label| format!("label {} to {}: {}", label.label, list(&label.agents), label.action));
     let ceremonies =
-        team.ceremonies.iter().map(|ceremony| format!("{} by {}", ceremony.name, said(&ceremony.facilitator)));
+        team.ceremonies.iter().map(|ceremony| format!("{} by {}", ceremony.name, json(&ceremony.facilitator)));
     let histories = team.histories.keys().map(|slug| format!("history {slug}:"));
     let others = team.roles.keys().map(|slug| format!("role {slug}:"));
     members
@@ -49,22 +49,22 @@ pub(super) fn essence(team: &Team) -> Vec<String> {
 }
 
 /// As in `squad agents --json`.
-fn said(value: &impl Serialize) -> String {
+fn json(value: &impl Serialize) -> String {
     serde_json::to_string(value).unwrap_or_default()
 }
 
-/// Of somebody who has joined.
+/// The lines for a new member.
 pub(super) fn joined(new: &NewMember, slug: &Slug, charter: &str) -> Vec<String> {
     let model = new.model.as_deref().filter(|model| *model != "auto");
     let (name, role) = (&new.name, &new.role);
-    let (kind, status) = (said(&Kind::Agent), said(&Status::Active));
+    let (kind, status) = (json(&Kind::Agent), json(&Status::Active));
     let member = format!("member {name} ({slug}): {role}, {kind}, {status}, ``, {charter}");
-    let charter = format!("charter {slug}: model {}, tools null, tier null", said(&model));
+    let charter = format!("charter {slug}: model {}, tools null, tier null", json(&model));
     let rules = new.signals.iter().map(|signal| format!("rule `{signal}` to {slug}, reviewer null, examples []"));
     [member, charter].into_iter().chain(rules).collect()
 }
 
-/// Without what files that were there already say of somebody who has joined.
+/// Removes lines from files that a new member had before it joined.
 pub(super) fn without_own(lines: Vec<String>, slug: &Slug) -> Vec<String> {
     let is_own =
         |line: &String| ["charter", "history", "role"].iter().any(|what| line.starts_with(&format!("{what} {slug}:")));
@@ -117,9 +117,8 @@ pub(super) fn rename(team: &mut Team, member: &Member, naming: &Naming<'_>) {
     }
 }
 
-/// Fails where the team is not as expected, naming the first thing that differs, and where there is something new to
-/// complain of.
-pub(super) fn same(
+/// Fails on the first difference, or on a new kind of warning.
+pub(super) fn verify(
     files: &Files,
     expected: &[String],
     found: &[String],

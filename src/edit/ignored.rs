@@ -1,6 +1,6 @@
-//! Lines of `.gitignore` and `.gitattributes` that are about a team's folder.
+//! Edits the lines of `.gitignore` and `.gitattributes` about the team folder.
 
-/// What git is not to ignore, by patterns from the project's root: where decisions and histories are.
+/// Paths of decisions and histories, which git must not ignore.
 const NEEDED: [&str; 8] = [
     ".squad/decisions",
     ".squad/decisions/inbox",
@@ -12,13 +12,13 @@ const NEEDED: [&str; 8] = [
     ".ai-team/agents/*/history.md",
 ];
 
-/// Comments of another tool around such lines, which say nothing without them.
+/// Another tool's comments around such lines.
 const COMMENTS: [&str; 2] = [
     "# Squad: state owned by squad-state branch (two-layer/orphan backend)",
     "# /Squad: state owned by squad-state branch",
 ];
 
-/// A `.gitignore` without the lines that hide decisions or histories, and the numbers of these lines.
+/// Removes lines of a `.gitignore` that hide decisions or histories. Also returns their numbers.
 pub(crate) fn without_hidden_decisions(text: &str) -> (String, Vec<usize>) {
     let (mut kept, mut lifted) = (String::with_capacity(text.len()), Vec::new());
     for (number, line) in text.split_inclusive('\n').enumerate() {
@@ -38,7 +38,7 @@ fn hides_decisions(line: &str) -> bool {
     NEEDED.contains(&pattern) || COMMENTS.contains(&line)
 }
 
-/// Such a file where the folder `from` is called `to`: in patterns that begin with it.
+/// Renames a folder in patterns that begin with it.
 pub(crate) fn with_folder_renamed(text: &str, from: &str, to: &str) -> String {
     let renamed = |line: &str| {
         let pattern = line.trim_start_matches(['!', '/']);

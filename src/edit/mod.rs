@@ -1,7 +1,7 @@
-//! Changes of who is on a team: its files in, its files out, with no other byte changed.
+//! Adds, retires and renames members: takes a team's files and returns them without any other change.
 //!
-//! What is written is read back before anybody sees it. A change after which the team differs in anything but what was
-//! asked for is none: teams write their files in more ways than any writer knows.
+//! Each result is parsed again. If the team differs in anything but the requested change, the change is refused: teams
+//! write their files in more ways than squad can know.
 
 mod cells;
 mod charter;
@@ -20,12 +20,12 @@ use crate::model::{Kind, Member, Problem, Severity, Slug, Source, Status, Team, 
 use crate::parse::{self, BOT, Files, Folders, HELPERS, line_feeds, names_everyone, names_nobody, remark};
 use naming::Naming;
 
-/// Who is to join.
+/// A member to add.
 pub(crate) struct NewMember {
     pub(crate) name: String,
     pub(crate) role: String,
     pub(crate) model: Option<String>,
-    /// What rows of the routing table send to it.
+    /// Work for new rows of the routing table.
     pub(crate) signals: Vec<String>,
 }
 
@@ -34,22 +34,22 @@ pub(crate) struct NewMember {
 pub(crate) struct EditedTeam {
     pub(crate) slug: Slug,
     pub(crate) files: Files,
-    /// A folder or a file that is elsewhere now, from the team folder: from where, and to where.
+    /// The old and new path of a moved folder or file, in the team folder.
     pub(crate) moved: Option<(String, String)>,
-    /// Lines that still speak of the old name, in words that may mean something else.
+    /// Lines that still contain the old name, where it may mean something else.
     pub(crate) mentions: Vec<Source>,
-    /// Rules that lead to nobody now.
+    /// Rules that now lead to nobody.
     pub(crate) idle: Vec<Problem>,
 }
 
-/// The code of the problem that a change cannot be made.
+/// The code of refusals.
 const CODE: &str = "team-edit";
 
 fn refusal(source: Source, message: impl Into<String>, hint: impl Into<String>) -> Problem {
     Problem::new(Severity::Error, source, CODE, message).hint(hint)
 }
 
-/// A change that is being made.
+/// A change in progress.
 struct Draft<'a> {
     before: &'a Files,
     team: Team,
@@ -66,7 +66,7 @@ impl<'a> Draft<'a> {
         Self { before, team, problems, folders, files: before.clone(), moved: None }
     }
 
-    /// As the reader sees it.
+    /// A file's text as the parser sees it.
     fn readable(&self, path: &str) -> String {
         self.files.text(path).map(line_feeds).unwrap_or_default()
     }
@@ -79,33 +79,28 @@ impl<'a> Draft<'a> {
         self.files.texts.insert(path.to_owned(), text);
     }
 
-    /// Puts what was made of a file, or says at which line of it nothing could be made.
+    /// Replaces a file's text. `None`: the line could not be changed, which is refused.
     fn put_at(&mut self, source: &Source, text: Option<String>) -> Result<(), Problem> {
-        let Some(path) = source.file.strip_prefix(&self.before.folder).map(|path| path.trim_start_matches('/')) else {
-            return Err(self.unclear(source));
+        let Some((path, text)) = self.path(&source.file).zip(text) else {
+            let message = "squad cannot change this line and nothing else";
+            return Err(refusal(source.clone(), message, "change it by hand"));
         };
-        match text {
-            Some(text) => {
-                let path = path.to_owned();
-                self.put(&path, text);
-                Ok(())
-            }
-            None => Err(self.unclear(source)),
-        }
+        self.put(path, text);
+        Ok(())
     }
 
-    fn unclear(&self, source: &Source) -> Problem {
-        refusal(source.clone(), "squad cannot change this line and nothing else", "change it by hand")
+    /// The path in the team folder of a path from the project's root.
+    fn path<'p>(&self, shown: &'p str) -> Option<&'p str> {
+        shown.strip_prefix(&self.before.folder).map(|path| path.trim_start_matches('/'))
     }
 
-    /// The path of a member's charter from the team folder.
+    /// The path of a member's charter in the team folder.
     fn charter(&self, member: &Member) -> Option<String> {
-        let path = member.charter.as_deref()?.strip_prefix(&self.before.folder)?;
-        Some(path.trim_start_matches('/').to_owned())
+        self.path(member.charter.as_deref()?).map(str::to_owned)
     }
 
-    /// What of a member moves with it: its folder, or the file that is its charter.
-    fn place(&self, member: &Member) -> Option<String> {
+    /// The path that moves with a member: its folder, or its charter.
+    fn home(&self, member: &Member) -> Option<String> {
         let charter = self.charter(member);
         let own_folder = charter.as_deref().and_then(|path| path.rsplit_once('/')).map(|(folder, _)| folder);
         let is_folder = |path: &str| self.folders.folder(&member.slug) == Some(path);
@@ -135,8 +130,8 @@ impl<'a> Draft<'a> {
         Ok(())
     }
 
-    /// `compare` gives what is expected of the team as it is read back, and what there is.
-    fn done(
+    /// Verifies the change. `compare` gives the expected and the actual lines of the changed team.
+    fn finish(
         self,
         slug: Slug,
         mentions: Vec<Source>,
@@ -146,12 +141,12 @@ impl<'a> Draft<'a> {
         let is_idle = |problem: &&Problem| problem.code == check::IDLE && !self.problems.contains(problem);
         let idle = problems.iter().filter(is_idle).cloned().collect();
         let (expected, found) = compare(&team);
-        check::same(self.before, &expected, &found, (&self.problems, &problems))?;
+        check::verify(self.before, &expected, &found, (&self.problems, &problems))?;
         Ok(EditedTeam { slug, files: self.files, moved: self.moved, mentions, idle })
     }
 }
 
-/// Somebody joins: a row of the roster, a charter, and rows of the routing table.
+/// Adds a member: a row in the roster, a charter, and rows in the routing table.
 pub(crate) fn add(files: &Files, new: &NewMember) -> Result<EditedTeam, Problem> {
     let mut draft = Draft::new(files);
     let slug = free_slug(&draft, &new.name)?;
@@ -176,19 +171,19 @@ pub(crate) fn add(files: &Files, new: &NewMember) -> Result<EditedTeam, Problem>
     for signal in &new.signals {
         routing::add(&mut draft, signal, new)?;
     }
-    let mut expected = check::essence(&draft.team);
+    let mut expected = check::snapshot(&draft.team);
     expected.extend(check::joined(new, &slug, &draft.files.shown(&path)));
     match is_new {
-        true => draft.done(slug, Vec::new(), |team| (expected, check::essence(team))),
+        true => draft.finish(slug, Vec::new(), |team| (expected, check::snapshot(team))),
         false => {
             let own = slug.clone();
             let known = |lines| check::without_own(lines, &own);
-            draft.done(slug, Vec::new(), |team| (known(expected), known(check::essence(team))))
+            draft.finish(slug, Vec::new(), |team| (known(expected), known(check::snapshot(team))))
         }
     }
 }
 
-/// Somebody leaves. The row stays and says so, or moves to where the team lists who has left.
+/// Retires a member. Its row gets a new status, or moves to the table of former members.
 pub(crate) fn retire(files: &Files, slug: &Slug) -> Result<EditedTeam, Problem> {
     let mut draft = Draft::new(files);
     let Some(member) = draft.team.member(slug).cloned() else { return Err(unknown(files, slug)) };
@@ -197,7 +192,7 @@ pub(crate) fn retire(files: &Files, slug: &Slug) -> Result<EditedTeam, Problem> 
         return Err(refusal(member.source, message, "`squad agents` lists the team"));
     }
     let mut expected = draft.team.clone();
-    if let Some(place) = draft.place(&member).filter(|_| files.texts.keys().any(|path| path.starts_with(ALUMNI))) {
+    if let Some(place) = draft.home(&member).filter(|_| files.texts.keys().any(|path| path.starts_with(ALUMNI))) {
         let name = place.rsplit('/').next().unwrap_or_default().to_owned();
         let new = format!("{ALUMNI}{name}");
         check::move_charter(&mut expected, slug, (&files.shown(&place), &files.shown(&new)));
@@ -206,13 +201,13 @@ pub(crate) fn retire(files: &Files, slug: &Slug) -> Result<EditedTeam, Problem> 
     roster::retire(&mut draft, &member)?;
     registry::retire(&mut draft, &member);
     check::retire(&mut expected, slug);
-    draft.done(slug.clone(), Vec::new(), |team| (check::essence(&expected), check::essence(team)))
+    draft.finish(slug.clone(), Vec::new(), |team| (check::snapshot(&expected), check::snapshot(team)))
 }
 
-/// Where teams that keep them keep the folders of those who have left.
+/// The folder of former members, in teams that have it.
 const ALUMNI: &str = "agents/_alumni/";
 
-/// Somebody is called otherwise from now on.
+/// Renames a member.
 pub(crate) fn rename(files: &Files, slug: &Slug, to: &str) -> Result<EditedTeam, Problem> {
     let mut draft = Draft::new(files);
     let Some(member) = draft.team.member(slug).cloned() else { return Err(unknown(files, slug)) };
@@ -222,7 +217,7 @@ pub(crate) fn rename(files: &Files, slug: &Slug, to: &str) -> Result<EditedTeam,
     }
     let to = to.trim();
     let new_slug = match Slug::spelled(to) {
-        // Only written otherwise.
+        // Only the spelling changes.
         Some(same) if same == *slug && is_writable(to) => same,
         _ => free_slug(&draft, to)?,
     };
@@ -230,8 +225,8 @@ pub(crate) fn rename(files: &Files, slug: &Slug, to: &str) -> Result<EditedTeam,
     let naming = Naming { old: &old, old_slug: slug.as_str(), new: to, new_slug: new_slug.as_str() };
     let mut expected = draft.team.clone();
     check::rename(&mut expected, &member, &naming);
-    let place = draft.place(&member);
-    let moved = place.clone().map(|place| (charter::renamed_place(&place, &new_slug), place));
+    let place = draft.home(&member);
+    let moved = place.clone().map(|place| (charter::renamed_home(&place, &new_slug), place));
     let moved = moved.filter(|(new, old)| new != old && *slug != new_slug);
     roster::rename(&mut draft, &member, &naming, moved.as_ref())?;
     routing::rename(&mut draft, &member, &naming)?;
@@ -242,8 +237,8 @@ pub(crate) fn rename(files: &Files, slug: &Slug, to: &str) -> Result<EditedTeam,
         check::move_charter(&mut expected, &new_slug, (&files.shown(&old), &files.shown(&new)));
         draft.move_to(old, new)?;
     }
-    let mentions = charter::left(&draft, &member, &naming);
-    draft.done(new_slug, mentions, |team| (check::essence(&expected), check::essence(team)))
+    let mentions = charter::remaining_mentions(&draft, &member, &naming);
+    draft.finish(new_slug, mentions, |team| (check::snapshot(&expected), check::snapshot(team)))
 }
 
 fn unknown(files: &Files, slug: &Slug) -> Problem {
@@ -251,7 +246,7 @@ fn unknown(files: &Files, slug: &Slug) -> Problem {
     refusal(source, format!("the team has no agent `{slug}`"), "`squad agents` lists the team")
 }
 
-/// The slug of a name that nobody has or had.
+/// The slug of a new name, unless somebody has or had it.
 fn free_slug(draft: &Draft<'_>, name: &str) -> Result<Slug, Problem> {
     let at_roster = Source::new(draft.files.shown("team.md"), 0);
     let slug = Slug::spelled(name).filter(|_| is_writable(name));
@@ -284,7 +279,7 @@ fn free_slug(draft: &Draft<'_>, name: &str) -> Result<Slug, Problem> {
     Ok(slug)
 }
 
-/// Whether a text can be a name in tables, charters and file names alike.
+/// Whether a text can be a name in tables, charters and file names.
 fn is_writable(name: &str) -> bool {
     const LONGEST: usize = 60;
     const MARKUP: &[char] = &['*', '`', '~', '#', '[', ']', '<', '>', '{', '}', '@', '"', ',', ';', '/', '+', '&', ':'];
@@ -297,7 +292,7 @@ fn is_writable(name: &str) -> bool {
         && remark(name).1.is_empty()
 }
 
-/// Whether a text is one line that shows all it holds and ends no cell.
+/// Whether a text is one line without hidden characters, bars and backslashes.
 fn is_plain(text: &str) -> bool {
     !text.contains(|c: char| c.is_control() || matches!(c, '|' | '\\')) && hidden(text).next().is_none()
 }

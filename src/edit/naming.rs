@@ -1,8 +1,8 @@
-//! One name in the place of another, where it is unmistakably that name.
+//! Replaces a name by another where it is unambiguous.
 
 /// A member's old and new name.
 pub(super) struct Naming<'a> {
-    /// Without a remark behind it.
+    /// Without its remark.
     pub(super) old: &'a str,
     pub(super) old_slug: &'a str,
     pub(super) new: &'a str,
@@ -10,12 +10,12 @@ pub(super) struct Naming<'a> {
 }
 
 impl Naming<'_> {
-    /// The text with every whole word that is the name, with or without `@`, and no part of a path or an address.
+    /// Replaces the name as a whole word, with or without `@`, but not in paths and addresses.
     pub(super) fn in_words(&self, text: &str) -> String {
         self.replaced(text, |_| true)
     }
 
-    /// The same; where it has only the first word of a longer name, that stands for the whole.
+    /// The same; or else the first word of a longer name.
     pub(super) fn in_names(&self, text: &str) -> String {
         let whole = self.in_words(text);
         match self.old.split_once(' ') {
@@ -24,19 +24,19 @@ impl Naming<'_> {
         }
     }
 
-    /// The text with every `@mention`.
+    /// Replaces only `@mentions`.
     pub(super) fn in_mentions(&self, text: &str) -> String {
         self.replaced(text, |is_mention| is_mention)
     }
 
-    /// Whether the name stands somewhere as a whole word, written as it is.
+    /// Whether a text contains the name, in the same case, or a mention.
     pub(super) fn is_in(&self, text: &str) -> bool {
-        self.found(text).iter().any(|found| found.written == self.old || found.is_mention)
+        self.occurrences(text).iter().any(|found| found.written == self.old || found.is_mention)
     }
 
     fn replaced(&self, text: &str, is_wanted: impl Fn(bool) -> bool) -> String {
         let (mut new, mut rest) = (String::with_capacity(text.len()), 0);
-        for Found { start, written, is_mention } in self.found(text) {
+        for Occurrence { start, written, is_mention } in self.occurrences(text) {
             if is_wanted(is_mention) {
                 new.push_str(&text[rest..start]);
                 new.push_str(self.like(written, is_mention));
@@ -47,19 +47,19 @@ impl Naming<'_> {
         new
     }
 
-    /// The new name, written as the old one is. A mention is one word.
+    /// The new name in the form of the old one. A mention is one word.
     fn like(&self, written: &str, is_mention: bool) -> &str {
         let is_slug = written == self.old_slug && (is_mention || self.old != self.old_slug);
         if is_slug || (is_mention && self.new.contains(char::is_whitespace)) { self.new_slug } else { self.new }
     }
 
-    fn found<'t>(&self, text: &'t str) -> Vec<Found<'t>> {
+    fn occurrences<'t>(&self, text: &'t str) -> Vec<Occurrence<'t>> {
         let (mut found, mut at) = (Vec::new(), 0);
         while let Some(c) = text[at..].chars().next() {
-            let word = [self.old, self.old_slug].iter().find_map(|name| same(&text[at..], name));
+            let word = [self.old, self.old_slug].iter().find_map(|name| name_at_start(&text[at..], name));
             match word.filter(|word| is_whole(text, at, at + word.len())) {
                 Some(written) => {
-                    found.push(Found { start: at, written, is_mention: text[..at].ends_with('@') });
+                    found.push(Occurrence { start: at, written, is_mention: text[..at].ends_with('@') });
                     at += written.len();
                 }
                 None => at += c.len_utf8(),
@@ -69,21 +69,21 @@ impl Naming<'_> {
     }
 }
 
-struct Found<'t> {
-    /// Behind the `@`.
+struct Occurrence<'t> {
+    /// The offset after the `@`.
     start: usize,
     written: &'t str,
     is_mention: bool,
 }
 
-/// The beginning of a text that is a name, whatever its case.
-fn same<'t>(text: &'t str, name: &str) -> Option<&'t str> {
+/// The name at the start of a text, in any case.
+fn name_at_start<'t>(text: &'t str, name: &str) -> Option<&'t str> {
     let mut ends = text.char_indices().map(|(at, c)| at + c.len_utf8());
     let end = ends.nth(name.chars().count().checked_sub(1)?)?;
     Some(&text[..end]).filter(|start| start.to_lowercase() == name.to_lowercase())
 }
 
-/// Whether what stands around a word makes it another: of a longer one, a path, a file's name, an address or a package.
+/// Whether a word stands alone, and not in a longer word, a path, a file name, an address or a package.
 fn is_whole(text: &str, start: usize, end: usize) -> bool {
     let is_inner = |c: char| c.is_alphanumeric() || matches!(c, '_' | '-');
     let (before, after) = (&text[..start], &text[end..]);
@@ -103,7 +103,7 @@ fn is_whole(text: &str, start: usize, end: usize) -> bool {
     !is_part && !is_label && !goes_on
 }
 
-/// The text with every path into one folder or file leading into another.
+/// Replaces a folder or file in paths.
 pub(super) fn with_paths(text: &str, old: &str, new: &str) -> String {
     let (mut moved, mut rest) = (String::with_capacity(text.len()), 0);
     for (at, _) in text.match_indices(old) {

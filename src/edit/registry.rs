@@ -1,4 +1,4 @@
-//! The casting registry, which says of members who they are and whether they work.
+//! Edits the casting registry, which has members' names and statuses.
 
 use std::ops::Range;
 
@@ -10,7 +10,7 @@ const PATH: &str = "casting/registry.json";
 
 const NAMES: [&str; 3] = ["\"persistent_name\"", "\"name\"", "\"display_name\""];
 
-/// Where it says that the member works, it says that it has left.
+/// Changes a member's status from active to retired.
 pub(super) fn retire(draft: &mut Draft<'_>, member: &Member) {
     let text = draft.text(PATH);
     let Some(entry) = entry(text, &member.name, member.slug.as_str()) else { return };
@@ -22,7 +22,7 @@ pub(super) fn retire(draft: &mut Draft<'_>, member: &Member) {
     }
 }
 
-/// Its names, and its key where that is one of them.
+/// Renames a member's names, and its key if that is its slug.
 pub(super) fn rename(draft: &mut Draft<'_>, naming: &Naming<'_>) {
     let text = draft.text(PATH);
     let Some(entry) = entry(text, naming.old, naming.old_slug) else { return };
@@ -41,14 +41,14 @@ pub(super) fn rename(draft: &mut Draft<'_>, naming: &Naming<'_>) {
     draft.put(PATH, renamed);
 }
 
-/// An object without objects in it, and the key it stands behind, if any. Quotes are part of keys.
+/// An object without nested objects, and its key if any. Ranges of keys include the quotes.
 #[derive(Debug, Default)]
 struct Entry {
     key: Option<Range<usize>>,
     inner: Range<usize>,
 }
 
-/// The entry of a member, where the file is JSON.
+/// The entry of a member. `None` if the file is not JSON.
 fn entry(text: &str, name: &str, slug: &str) -> Option<Entry> {
     serde_json::from_str::<serde_json::Value>(text.trim_start_matches('\u{feff}')).ok()?;
     let is_it = |text: Option<String>| text.and_then(|text| Slug::spelled(&text)) == Slug::spelled(name);
@@ -62,7 +62,7 @@ fn entry(text: &str, name: &str, slug: &str) -> Option<Entry> {
 
 fn entries(text: &str) -> Vec<Entry> {
     let mut found = Vec::new();
-    // The last string, and the object that is open.
+    // The last string, and the current object.
     let (mut last, mut open): (Option<Range<usize>>, Option<Entry>) = (None, None);
     let (mut begun, mut is_escaped) = (None, false);
     for (at, byte) in text.bytes().enumerate() {
@@ -85,7 +85,7 @@ fn string(text: &str, place: &Range<usize>) -> Option<String> {
     serde_json::from_str(text.get(place.clone())?).ok()
 }
 
-/// The string that is a key's value, quotes included.
+/// A key's string value, with its quotes.
 fn value_of(text: &str, inner: &Range<usize>, key: &str) -> Option<Range<usize>> {
     let body = text.get(inner.clone())?;
     let at = body.find(key)? + key.len();

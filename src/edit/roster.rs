@@ -1,27 +1,27 @@
-//! Rows and lines of the roster.
+//! Edits rows and lines of the roster.
 
 use std::collections::BTreeMap;
 
 use super::cells::{add_line, cell, line, lines, remove_line, row_like, set_cell, set_line};
 use super::naming::{Naming, with_paths};
 use super::{Draft, NewMember};
-use crate::model::{Member, Problem, Slug, Source, Status};
+use crate::model::{Member, Problem, Slug, Status};
 use crate::parse::{RosterTable, remark, roster_tables, without_pictographs};
 
 const ROSTER: &str = "team.md";
 
-/// The member whose row a new one is to be like: the last that works, in the table where most of them stand.
+/// The model for a new row: the last active member in the table with the most active members.
 pub(super) fn neighbour(draft: &Draft<'_>) -> Option<Member> {
     let tables = roster_tables(&draft.readable(ROSTER), &draft.folders);
     let working = || draft.team.startable().filter(|member| member.source.file.ends_with(ROSTER));
     let count = |table: &RosterTable| working().filter(|member| table.lines.contains(&member.source.line)).count();
-    // Of two that have as many, the first.
+    // In a tie, the first table.
     let table = tables.iter().rev().max_by_key(|table| count(table)).filter(|table| count(table) > 0);
     let is_there = |member: &&Member| table.is_none_or(|table| table.lines.contains(&member.source.line));
     working().filter(is_there).last().cloned()
 }
 
-/// The table that a line is a row of.
+/// The table with a row at this line.
 fn table_at(draft: &Draft<'_>, line: usize) -> Option<RosterTable> {
     roster_tables(&draft.readable(ROSTER), &draft.folders).into_iter().find(|table| table.lines.contains(&line))
 }
@@ -48,7 +48,7 @@ pub(super) fn add(
     draft.put_at(&like.source, added)
 }
 
-/// What the cells of a new row hold.
+/// The cells of a new row.
 fn values(
     draft: &Draft<'_>,
     table: &RosterTable,
@@ -82,14 +82,14 @@ fn values(
     (0..table.width).map(value).collect()
 }
 
-/// How the team writes that a cell holds nothing.
+/// The team's way to write an empty cell.
 fn blank(text: &str, table: &RosterTable) -> String {
     let cells = table.lines.iter().flat_map(|line| (0..table.width).filter_map(|column| cell(text, *line, column)));
     let mut marks = cells.filter(|cell| matches!(*cell, "—" | "–" | "-"));
     marks.next_back().unwrap_or_default().to_owned()
 }
 
-/// What most of those who work have in their status cell.
+/// The most common status cell of active members.
 fn status_of_most(draft: &Draft<'_>, table: &RosterTable) -> String {
     let text = draft.text(ROSTER);
     let working = draft.team.startable().filter(|member| table.lines.contains(&member.source.line));
@@ -98,13 +98,13 @@ fn status_of_most(draft: &Draft<'_>, table: &RosterTable) -> String {
     cells.iter().for_each(|cell| *counts.entry(cell).or_default() += 1);
     let most = cells.iter().rev().max_by_key(|cell| counts.get(**cell)).copied().unwrap_or_default();
     match counts.get(most) {
-        // Each has an emoji of its own.
+        // Each cell has its own emoji.
         Some(1) => without_pictographs(most),
         _ => most.to_owned(),
     }
 }
 
-/// A name with the markup that another one has; a picture in front of that is its own.
+/// A name with the markup of another one, but without its emoji.
 fn styled(cell: &str, old: &str, new: &str) -> String {
     const MARKS: &[char] = &['*', '_', '`', '@', ' '];
     let around = cell.split_once(old).filter(|(before, after)| {
@@ -113,7 +113,7 @@ fn styled(cell: &str, old: &str, new: &str) -> String {
     around.map_or_else(|| new.to_owned(), |(before, after)| format!("{before}{new}{after}"))
 }
 
-/// A list item or a heading like another member's.
+/// A list item like another member's.
 fn item_like(text: &str, at: usize, like: &Member, new: &NewMember) -> Option<String> {
     let line = line(text, at)?;
     let (before, rest) = line.split_once(remark(&like.name).0)?;
@@ -124,7 +124,7 @@ fn item_like(text: &str, at: usize, like: &Member, new: &NewMember) -> Option<St
     (!line.starts_with('#')).then_some(item)
 }
 
-/// The last line that belongs to the item on this one.
+/// The last line of the item that begins at a line.
 fn last_line_of_item(text: &str, at: usize) -> usize {
     let is_inner = |line: &str| line.starts_with([' ', '\t']) && !line.trim().is_empty();
     let inner = lines(text).into_iter().skip(at).take_while(|line| text.get(line.clone()).is_some_and(is_inner));
@@ -154,24 +154,24 @@ pub(super) fn retire(draft: &mut Draft<'_>, member: &Member) -> Result<(), Probl
     draft.put_at(&member.source, changed)
 }
 
-/// How the team writes that somebody has left.
+/// The team's way to write a retired status.
 fn retired_as(draft: &Draft<'_>, tables: &[RosterTable], at: usize, status: usize) -> String {
     let text = draft.text(ROSTER);
     let left = draft.team.members.iter().filter(|member| member.status == Status::Retired);
-    let mut said = left.filter_map(|member| {
+    let mut cells = left.filter_map(|member| {
         let line = member.source.line;
         let table = tables.iter().find(|table| table.lines.contains(&line))?;
         cell(text, line, table.columns.status?)
     });
     let is_decorated = |cell: &str| without_pictographs(cell) != cell;
-    match said.next_back() {
-        Some(said) => said.to_owned(),
+    match cells.next_back() {
+        Some(cell) => cell.to_owned(),
         None if cell(text, at, status).is_some_and(is_decorated) => "🔒 Retired".to_owned(),
         None => "Retired".to_owned(),
     }
 }
 
-/// The row goes to the end of the table of those who have left, its cells by what they mean.
+/// Moves a row to the end of the table of former members, matching columns by meaning.
 fn move_row(draft: &Draft<'_>, at: usize, own: &RosterTable, alumni: &RosterTable) -> Option<String> {
     let text = draft.text(ROSTER);
     let (from, to) = (&own.columns, &alumni.columns);
@@ -196,7 +196,7 @@ fn move_row(draft: &Draft<'_>, at: usize, own: &RosterTable, alumni: &RosterTabl
     };
     let values: Vec<String> = (0..alumni.width).map(value).collect();
     let row = row_like(text, last, &values)?;
-    // The lower line first, so that the other one's number holds.
+    // Change the lower line first, so that the other line number stays valid.
     if last > at {
         remove_line(&add_line(text, last, &row)?, at)
     } else {
@@ -204,7 +204,7 @@ fn move_row(draft: &Draft<'_>, at: usize, own: &RosterTable, alumni: &RosterTabl
     }
 }
 
-/// A line of a list with the name struck out.
+/// Strikes out the name in a list line.
 fn strike(line: &str, member: &Member) -> Option<String> {
     let (before, after) = line.split_once(remark(&member.name).0)?;
     Some(format!("{before}~~{}~~{after}", remark(&member.name).0))
@@ -217,7 +217,6 @@ pub(super) fn rename(
     moved: Option<&(String, String)>,
 ) -> Result<(), Problem> {
     let (at, text) = (member.source.line, draft.text(ROSTER));
-    let is_named = |text: &Option<String>| text.as_ref().is_some_and(|new| new != draft.text(ROSTER));
     let renamed = match table_at(draft, at) {
         Some(table) => {
             let columns = [Some(table.columns.name), table.columns.folder];
@@ -232,11 +231,10 @@ pub(super) fn rename(
         }
         None => line(text, at).and_then(|line| set_line(text, at, &naming.in_words(line))),
     };
-    let renamed = renamed.filter(|text| is_named(&Some(text.clone())));
+    let renamed = renamed.filter(|new| new != text);
     let renamed = renamed.and_then(|text| match moved {
         Some((new, old)) => set_line(&text, at, &with_paths(line(&text, at)?, old, new)),
         None => Some(text),
     });
-    let source = Source::clone(&member.source);
-    draft.put_at(&source, renamed)
+    draft.put_at(&member.source, renamed)
 }

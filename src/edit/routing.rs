@@ -1,4 +1,4 @@
-//! Rows and lines of the routing table.
+//! Edits rows and lines of the routing table.
 
 use std::collections::BTreeSet;
 
@@ -12,7 +12,7 @@ const ROUTING: &str = "routing.md";
 
 const NEW: &str = "# Routing\n\n| Work Type | Route To | Examples |\n|-----------|----------|----------|\n";
 
-/// A row that sends this to somebody new, below the last that sends work to an agent.
+/// Adds a row for a new member below the last row that routes work to an agent.
 pub(super) fn add(draft: &mut Draft<'_>, signal: &str, new: &NewMember) -> Result<(), Problem> {
     if draft.text(ROUTING).trim().is_empty() {
         draft.put(ROUTING, format!("{NEW}| {signal} | {} |  |\n", new.name));
@@ -57,14 +57,14 @@ pub(super) fn add(draft: &mut Draft<'_>, signal: &str, new: &NewMember) -> Resul
     draft.put_at(&Source::new(draft.files.shown(ROUTING), at), added)
 }
 
-/// Below what was added below a line before: several rows keep their order.
+/// The line after which the next row goes: below rows that were added before, so that they keep their order.
 fn below(draft: &Draft<'_>, at: usize) -> usize {
     let rows = |text: &str| text.lines().count();
     let before = draft.before.text(ROUTING).map_or(0, |text| rows(&line_feeds(text)));
     at + rows(&draft.readable(ROUTING)).saturating_sub(before)
 }
 
-/// In the cells and behind the arrows that name who does the work.
+/// Renames a member in the cells and after the arrows that name it.
 pub(super) fn rename(draft: &mut Draft<'_>, member: &Member, naming: &Naming<'_>) -> Result<(), Problem> {
     let team = &draft.team;
     let is_own = |slug: &Slug| *slug == member.slug;
@@ -100,7 +100,7 @@ pub(super) fn rename(draft: &mut Draft<'_>, member: &Member, naming: &Naming<'_>
     Ok(())
 }
 
-/// Names in a cell may be parted by slashes.
+/// Renames in a cell. Slashes may separate names.
 fn in_cell(text: String, row: usize, column: usize, naming: &Naming<'_>) -> Option<String> {
     let Some(old) = cell(&text, row, column) else { return Some(text) };
     let is_path = old.contains(['.', '`', '(']);
@@ -121,11 +121,9 @@ fn in_line(text: &str, at: usize, naming: &Naming<'_>) -> Option<String> {
     set_line(text, at, &renamed)
 }
 
-/// A table kept as JSON: the names that are whole strings, in the lines of the entry.
+/// Renames in a JSON table: all string values that equal the name.
 fn rename_in_json(draft: &mut Draft<'_>, source: &Source, naming: &Naming<'_>) -> Result<(), Problem> {
-    let Some(path) = source.file.strip_prefix(&draft.before.folder).map(|path| path.trim_start_matches('/')) else {
-        return Ok(());
-    };
+    let Some(path) = draft.path(&source.file) else { return Ok(()) };
     let quoted = |name: &str| serde_json::to_string(name).unwrap_or_default();
     let text = draft.text(path);
     let values = [(naming.old, naming.new), (naming.old_slug, naming.new_slug)];

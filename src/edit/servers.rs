@@ -1,20 +1,19 @@
-//! MCP servers in JSON files that people keep by hand, in a form of their own and with comments: one tool's entry becomes
-//! squad's, and no other byte changes.
+//! Replaces another tool's MCP server by squad in hosts' JSON files. Comments, formatting and all other bytes stay.
 
 use std::ops::Range;
 
 /// The npm package of another tool that starts itself as an MCP server.
 const PACKAGE: &str = "@bradygaster/squad-cli";
-/// What that tool's own program is asked for.
+/// The argument that starts the server in that tool's own program.
 const COMMAND: &str = "state-mcp";
 
-/// Under which names hosts keep their servers.
+/// Keys for server lists in hosts' files.
 const LISTS: [&str; 2] = ["mcpServers", "servers"];
 
-/// Deeper than any file of settings.
+/// The maximum nesting depth.
 const DEEPEST: usize = 64;
 
-/// A value and its place.
+/// A value and its byte range.
 struct Value {
     range: Range<usize>,
     kind: Kind,
@@ -55,7 +54,7 @@ impl Value {
     }
 }
 
-/// A text whose servers are squad's now, and what they were called; `None` where none was the other tool's.
+/// The changed text, and the names of the replaced servers. `None`: no server is the other tool's.
 pub(crate) fn swap_servers(text: &str) -> Option<(String, Vec<String>)> {
     let root = Scanner { text, at: 0, depth: 0 }.value()?;
     let (mut edits, mut names) = (Vec::new(), Vec::new());
@@ -108,14 +107,14 @@ impl Scanner<'_> {
         self.text.get(self.at..).unwrap_or_default()
     }
 
-    /// Goes over one character, if it is this one.
+    /// Skips a character, if it is next.
     fn eat(&mut self, character: char) -> bool {
         let is_there = self.rest().starts_with(character);
         self.at += if is_there { character.len_utf8() } else { 0 };
         is_there
     }
 
-    /// Goes over white space and comments.
+    /// Skips white space and comments.
     fn skip(&mut self) {
         loop {
             let rest = self.rest();
@@ -159,7 +158,7 @@ impl Scanner<'_> {
         Some(Value { range: start..self.at, kind })
     }
 
-    /// What stands between an opening character, which comes next, and a closing one.
+    /// The items between an opening character, which is next, and a closing one.
     fn list<T>(&mut self, close: char, one: impl Fn(&mut Self) -> Option<T>) -> Option<Vec<T>> {
         self.at += 1;
         let mut all = Vec::new();
