@@ -6,8 +6,8 @@
 //! version in the checked-out commit.
 
 use std::{
-    cell::Cell,
-    collections::BTreeSet,
+    cell::{Cell, RefCell},
+    collections::{BTreeMap, BTreeSet},
     fs::{self, File},
     io,
     path::{Path, PathBuf},
@@ -45,6 +45,16 @@ pub(super) struct Transaction<'a> {
     root: PathBuf,
     /// The state of the index after our change.
     staged: Cell<Option<staging::IndexStamp>>,
+    /// What we know of the folders that files are in.
+    folders: RefCell<BTreeMap<PathBuf, FolderFacts>>,
+}
+
+/// Asking for them costs more than writing a file.
+#[derive(Clone, Copy)]
+struct FolderFacts {
+    /// Files can be moved to and from our own folder.
+    takes_moves: bool,
+    keeps_order: bool,
 }
 
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
@@ -90,7 +100,14 @@ impl<'a> Transaction<'a> {
         folders.dedup();
         intent.folders = folders.iter().map(|folder| RawPath::new(folder)).collect();
         intent.write(repository, &contents)?;
-        Ok(Self { repository, intent, contents, root: root.to_owned(), staged: Cell::new(None) })
+        Ok(Self {
+            repository,
+            intent,
+            contents,
+            root: root.to_owned(),
+            staged: Cell::new(None),
+            folders: RefCell::default(),
+        })
     }
 
     /// The unfinished transaction of an interrupted command.
@@ -101,7 +118,7 @@ impl<'a> Transaction<'a> {
             (None, Some(root)) => root.to_owned(),
             (None, None) => return Ok(None),
         };
-        Ok(Some(Self { repository, intent, contents, root, staged: Cell::new(None) }))
+        Ok(Some(Self { repository, intent, contents, root, staged: Cell::new(None), folders: RefCell::default() }))
     }
 
     /// Switches work tree and index to the new version. User files in the way stay, and are returned.
@@ -318,7 +335,8 @@ impl<'a> Transaction<'a> {
                 if mode == PROGRAM {
                     make_executable(&file)?;
                 }
-                disk::flush(&file, &fresh)
+                // Where the order is kept, flushing the folder makes all its files durable.
+                disk::reach_disk(&file, &fresh, self.facts_of(target).keeps_order)
             }),
         };
         written.map_err(Error::io("write", target))?;
@@ -383,11 +401,26 @@ impl<'a> Transaction<'a> {
     /// system.
     fn temporary_path(&self, target: &Path, number: usize, name: &str) -> PathBuf {
         let (folder, token) = (self.repository.state_folder(), &self.intent.token);
-        let parent = target.ancestors().skip(1).find(|above| above.is_dir());
-        match parent.is_some_and(|parent| can_move_between(parent, &folder)) {
+        match self.facts_of(target).takes_moves {
             true => folder.join(format!("file-{token}-{number}.{name}")),
             false => target.with_file_name(format!(".squad-{token}-{number}.{name}")),
         }
+    }
+
+    /// Of the folder of a file. A folder that does not exist yet will be like the one above it.
+    fn facts_of(&self, target: &Path) -> FolderFacts {
+        let parent = target.parent().unwrap_or(&self.root);
+        if let Some(facts) = self.folders.borrow().get(parent) {
+            return *facts;
+        }
+        let state = self.repository.state_folder();
+        let existing = parent.ancestors().find(|above| above.is_dir());
+        let facts = FolderFacts {
+            takes_moves: existing.is_some_and(|folder| can_move_between(folder, &state)),
+            keeps_order: existing.is_some_and(|folder| disk::keeps_order(folder, &state)),
+        };
+        self.folders.borrow_mut().insert(parent.to_owned(), facts);
+        facts
     }
 
     fn matches(&self, state: &FileState, version: &Option<Version>) -> bool {
