@@ -127,6 +127,7 @@ fn a_folder_brings_words_and_models_only() {
     }
     let again = repo.squad(&["init", "--from", "../preset"]);
     assert!(again.err.starts_with("There is a team in .squad/ already; nothing was changed."), "{again}");
+    assert!(!again.err.contains("adopt"), "{again}");
 }
 
 #[test]

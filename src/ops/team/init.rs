@@ -8,9 +8,9 @@ use crate::error::Failure;
 use crate::git::{Change, Landing, Repository};
 use crate::ops::repository;
 use crate::ops::team::adopt::{self, TeamRead};
-use crate::ops::team::agents;
 use crate::ops::team::fit::{self, TeamFiles};
 use crate::ops::team::manifest::{FILE, Manifest};
+use crate::ops::team::membership::Outlet;
 use crate::ops::team::survey::{self, Survey};
 use crate::ops::team::templates::Templates;
 use crate::ops::team::workspace::not_left_out;
@@ -47,8 +47,8 @@ pub(crate) struct Answers {
 
 /// What `init` did.
 pub(crate) enum Installed {
-    /// Everything was there already; nothing was changed. `read` is what squad understands of a team that it did not
-    /// install.
+    /// Everything was there already; nothing was changed. `read` is what squad understands of a team that `adopt`
+    /// would take over.
     Already { folder: String, read: Option<TeamRead> },
     Committed {
         /// From the repository's root.
@@ -92,8 +92,10 @@ pub(crate) fn init(
     }
     if let Some(folder) = there.filter(|_| files.is_empty()) {
         let is_ours = work_dir.join(&folder).join(FILE).exists();
-        let report = if is_ours { None } else { agents::report(env, &work_dir).ok() };
-        return Ok(Installed::Already { folder, read: report.map(adopt::read) });
+        let shown = Outlet::Shown { as_commit: false };
+        let adopted = if is_ours { None } else { adopt::adopt(env, &work_dir, shown).ok() };
+        let read = adopted.filter(|adopted| adopted.has_work()).map(|adopted| adopted.read);
+        return Ok(Installed::Already { folder, read });
     }
     let message = if files.len() == 1 { WORKFLOW_MESSAGE } else { MESSAGE };
     install(env, (&repository, &work_dir), ("init", message), wish.commit, files)

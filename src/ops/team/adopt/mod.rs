@@ -73,6 +73,13 @@ pub(crate) struct Adopted {
     pub(crate) diff: String,
 }
 
+impl Adopted {
+    /// Whether anything of the other tool's is left to take over.
+    pub(crate) fn has_work(&self) -> bool {
+        !self.files.is_empty() || self.state.as_ref().is_some_and(|state| !state.is_nothing())
+    }
+}
+
 #[derive(Serialize)]
 pub(crate) struct Obstacle {
     pub(crate) message: String,
@@ -296,7 +303,7 @@ fn message(files: &ToolFiles, changes: &[FileChange]) -> String {
 }
 
 /// What squad understands of a team.
-pub(crate) fn read(report: TeamReport) -> TeamRead {
+fn read(report: TeamReport) -> TeamRead {
     TeamRead {
         agents: report.agents.iter().filter(|agent| agent.kind == Kind::Agent).count(),
         others: report.agents.iter().filter(|agent| agent.kind != Kind::Agent).count(),
