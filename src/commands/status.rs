@@ -27,6 +27,10 @@ impl Args {
                 if let Some(due) = &team.upgrade {
                     ui.data(&format!("upgrade     {}", upgrade(due)));
                 }
+                if team.exports_stale > 0 {
+                    let files = plural(team.exports_stale, "file");
+                    ui.data(&format!("exports     {files} behind the team's own: `squad upgrade`"));
+                }
             }
             (None, Some(path)) => {
                 ui.data(&format!(

@@ -170,6 +170,8 @@ fn upgrade_keeps_exports_in_step_and_edits_alive() {
     commit(&repo);
     let doctor = repo.squad(&["doctor"]);
     assert!(doctor.out.contains(".claude/agents/ada.md") || doctor.err.contains(".claude/agents/ada.md"), "{doctor}");
+    let line = "exports     1 file behind the team's own: `squad upgrade`\n";
+    assert!(!repo.squad(&["status"]).out.contains("exports "));
     for word in ["Faster.", "Fastest."] {
         let was = if word == "Faster." { "Fast." } else { "Faster." };
         edit(&repo, ".squad/agents/ada/charter.md", was, word);
@@ -177,12 +179,15 @@ fn upgrade_keeps_exports_in_step_and_edits_alive() {
         let stale = repo.squad(&["doctor"]);
         let said = format!("{}{}", stale.out, stale.err);
         assert!(stale.code == 1 && said.contains("the team has changed since it was exported here"), "{stale}");
+        let status = repo.squad(&["status"]);
+        assert!(status.out.contains(line), "{status}");
         let shown = json(&repo.squad(&["upgrade", "--dry-run", "--json"]));
         assert_clean(&repo);
         let output = repo.squad(&["upgrade", "--json"]);
         let done = json(&output);
         assert_eq!((&shown["files"], &shown["kept"]), (&done["files"], &done["kept"]));
         assert_eq!(done["kept"], serde_json::json!([".claude/agents/ada.md"]), "{output}");
+        assert!(!repo.squad(&["status"]).out.contains("exports "));
         let ada = repo.read(".claude/agents/ada.md");
         assert!(ada.contains(&format!("{word}\n\nCareful.\n\nKinder.\n")), "{ada}");
         assert_clean(&repo);

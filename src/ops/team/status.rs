@@ -10,13 +10,14 @@ use crate::error::Failure;
 use crate::git::{Begun, Repository};
 use crate::model::{AgentState, OpenQuestion, RunActivity, RunId, SessionStatus, Slug};
 use crate::ops::ledger::contents as ledger;
-use crate::ops::repository;
 use crate::ops::run::lease::{self, Leases, LiveRun};
 use crate::ops::run::live;
 use crate::ops::run::watch::{self, WatchFiles, WatchState, Watcher};
+use crate::ops::team::hosts;
 use crate::ops::team::init::FOLDER;
 use crate::ops::team::manifest::{self, Due};
 use crate::ops::team::templates::Templates;
+use crate::ops::{Workspace, repository};
 use crate::view::Progress;
 
 #[derive(Clone, Debug, PartialEq, Serialize)]
@@ -59,6 +60,14 @@ pub(crate) struct TeamStatus {
     /// What squad installed of it is of another release than what this squad brings.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(crate) upgrade: Option<Due>,
+    /// How many files of other hosts the team's own files have outgrown.
+    #[serde(skip_serializing_if = "is_zero")]
+    pub(crate) exports_stale: usize,
+}
+
+#[expect(clippy::trivially_copy_pass_by_ref, reason = "serde calls it so")]
+fn is_zero(count: &usize) -> bool {
+    *count == 0
 }
 
 #[derive(Clone, Debug, PartialEq, Serialize)]
@@ -78,7 +87,7 @@ pub(crate) struct LedgerStatus {
     pub(crate) unsynced: usize,
 }
 
-/// Looks without reading the team: this is asked often and has to be quick.
+/// Looks without reading the team, unless it was exported: this is asked often and has to be quick.
 pub(crate) fn status(env: &Env, directory: &Path, progress: &Progress) -> Result<Status, Failure> {
     let (repository, work_dir) = repository(env, directory)?;
     let start = dunce::canonicalize(directory).unwrap_or_else(|_| directory.to_owned());
@@ -99,11 +108,14 @@ pub(crate) fn status(env: &Env, directory: &Path, progress: &Progress) -> Result
         let idle: Vec<_> = kept.filter(|kept| sessions.iter().all(|session| session.id != kept.id)).collect();
         sessions.extend(idle);
     }
+    let exported = folder.as_ref().filter(|folder| hosts::is_exported(folder));
+    let exports_stale =
+        exported.and_then(|_| Workspace::find(env, directory).ok()).map_or(0, |workspace| hosts::stale(&workspace));
     let upgrade = folder.as_ref().and_then(|folder| manifest::due(&folder.path, Templates::newest(env)));
     Ok(Status {
         repository: work_dir.display().to_string(),
         branch: repository.head()?.branch,
-        team: team_folder.map(|folder| TeamStatus { folder, upgrade }),
+        team: team_folder.map(|folder| TeamStatus { folder, upgrade, exports_stale }),
         in_the_way: in_the_way.then(|| FOLDER.to_owned()),
         watch,
         runs_live,

@@ -22,6 +22,7 @@ use crate::ops::team::changeset::{ChangedFile, Changeset, FileChange};
 use crate::ops::team::membership::Outlet;
 use crate::ops::team::merge::{self, Conflict};
 use crate::ops::{Project, Workspace};
+use crate::store::TeamFolder;
 use plan::{Drift, Planner};
 pub(crate) use plan::{HostsPlan, LeftFile};
 use record::Record;
@@ -135,28 +136,40 @@ pub(crate) fn lay_beside(
     Ok(())
 }
 
+/// Whether the team was exported anywhere, as the work tree has it.
+pub(crate) fn is_exported(folder: &TeamFolder) -> bool {
+    folder.path.join(record::FILE).is_file()
+}
+
+/// How many exported files the team's files have outgrown. What cannot be read is `doctor`'s to say.
+pub(crate) fn stale(workspace: &Workspace) -> usize {
+    let found = drifts(workspace).unwrap_or_default();
+    found.iter().filter(|(_, drift)| matches!(drift, Drift::Stale)).count()
+}
+
+fn drifts(workspace: &Workspace) -> Result<Vec<(String, Drift)>, Failure> {
+    let outlet = Outlet::WorkTree;
+    if !source::has_record(workspace, outlet)? {
+        return Ok(Vec::new());
+    }
+    let source = TeamSource::read(workspace, outlet, &[])?;
+    let Some(before) = source.record(workspace)? else { return Ok(Vec::new()) };
+    let wanted = source.texts(&before.targets, &workspace.folder);
+    let places = source::places(workspace, &before, &wanted, outlet)?;
+    let older = || BTreeMap::new();
+    let planner = Planner {
+        repository: &workspace.repository,
+        before: &before,
+        wanted: &wanted,
+        places: &places,
+        older: &older,
+        is_to_restore: false,
+    };
+    planner.drift()
+}
+
 /// Exported files that are not as they should be, for `doctor`.
 pub(crate) fn problems(project: &Project) -> Vec<Problem> {
-    let outlet = Outlet::WorkTree;
-    let found = || -> Result<Vec<(String, Drift)>, Failure> {
-        if !source::has_record(project, outlet)? {
-            return Ok(Vec::new());
-        }
-        let source = TeamSource::read(project, outlet, &[])?;
-        let Some(before) = source.record(project)? else { return Ok(Vec::new()) };
-        let wanted = source.texts(&before.targets, &project.folder);
-        let places = source::places(project, &before, &wanted, outlet)?;
-        let older = || BTreeMap::new();
-        let planner = Planner {
-            repository: &project.repository,
-            before: &before,
-            wanted: &wanted,
-            places: &places,
-            older: &older,
-            is_to_restore: false,
-        };
-        planner.drift()
-    };
     let at = |path: &str| Source::new(path, 0);
     let problem = |(path, drift): (String, Drift)| {
         let (message, hint) = match drift {
@@ -173,7 +186,7 @@ pub(crate) fn problems(project: &Project) -> Vec<Problem> {
         };
         Problem::warning(at(&path), "export", message).hint(hint)
     };
-    match found() {
+    match drifts(project) {
         Ok(found) => found.into_iter().map(problem).collect(),
         Err(failure) => {
             let place = failure.source.unwrap_or_else(|| record::FILE.to_owned());

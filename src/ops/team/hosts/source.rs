@@ -36,7 +36,7 @@ pub(super) fn record_path(workspace: &Workspace) -> String {
 /// Whether the team was exported anywhere.
 pub(super) fn has_record(workspace: &Workspace, outlet: Outlet) -> Result<bool, Failure> {
     if !outlet.is_of_the_branch() {
-        return Ok(workspace.folder.path.join(record::FILE).is_file());
+        return Ok(super::is_exported(&workspace.folder));
     }
     match workspace.repository.head()?.commit {
         Some(commit) => Ok(workspace.repository.has_at(&commit, &record_path(workspace))?),
