@@ -94,6 +94,8 @@ fn what_would_run_is_shown() {
         "project      REPO\nroles        4: ada, bob, rex and tester\nengine       rehearsal\nstate        stateless\n\
          members      3 at the same time, 300 s each\npermissions  deny\n--- exit 0\n"
     );
+    let asking = repo.squad(&["mcp", "--check", "--permissions", "ask"]);
+    assert!(asking.code == 2 && asking.err.contains("[possible values: allow, deny]"), "{asking}");
     repo.write(".squad/roles/broken.md", "---js\n1\n---\nText\n");
     let output = repo.squad(&["mcp", "--check", "--json", "--engine", "nothing"]);
     let found: Value = serde_json::from_str(&output.out).expect("JSON");

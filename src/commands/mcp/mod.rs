@@ -62,9 +62,27 @@ pub(super) struct Args {
     /// How many members work at the same time
     #[arg(long, value_name = "N")]
     max_concurrent: Option<String>,
-    /// Whether members may change things: allow or deny; nobody is there to ask
-    #[arg(long, value_enum, value_name = "MODE", default_value_t = Permissions::Deny)]
-    permissions: Permissions,
+    /// Whether members may change things; nobody is there to ask
+    #[arg(long, value_enum, value_name = "MODE", default_value_t = Mode::Deny)]
+    permissions: Mode,
+}
+
+/// The modes of [`Permissions`] that need nobody at a terminal.
+#[derive(Clone, Copy, clap::ValueEnum)]
+enum Mode {
+    /// Allow everything the members ask for
+    Allow,
+    /// Refuse what would change something or reach outside the project
+    Deny,
+}
+
+impl From<Mode> for Permissions {
+    fn from(mode: Mode) -> Self {
+        match mode {
+            Mode::Allow => Self::Allow,
+            Mode::Deny => Self::Deny,
+        }
+    }
 }
 
 impl Args {
@@ -112,15 +130,11 @@ fn add_roles(context: &mut Context<'_>, names: &[String]) -> Ended {
 
 impl Args {
     fn options(&self, context: &Context<'_>) -> Result<Options, Failure> {
-        if self.permissions == Permissions::Ask {
-            return Err(Failure::usage("there is no terminal to ask on")
-                .hint("use `--permissions deny` or `--permissions allow`"));
-        }
         let named = [("engine", &self.engine), ("model", &self.model), ("max-concurrent", &self.max_concurrent)];
         let flags = named.into_iter().filter_map(|(name, value)| Some((name.to_owned(), value.clone()?))).collect();
         let Blueprint { profile: described, is_stateful, timeout: limit, agents: roles } =
             described(context.env, &context.directory)?;
-        Ok(Options { roles, is_stateful, limit, permissions: self.permissions, described, flags })
+        Ok(Options { roles, is_stateful, limit, permissions: self.permissions.into(), described, flags })
     }
 }
 
