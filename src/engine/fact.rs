@@ -75,7 +75,7 @@ pub(crate) enum Fact {
 }
 
 /// The lines of a text that an older one has not: what a write adds.
-pub(super) fn added(old: &str, new: &str) -> String {
+pub(crate) fn added(old: &str, new: &str) -> String {
     let old: BTreeSet<&str> = old.lines().map(str::trim).collect();
     new.lines().filter(|line| !old.contains(line.trim())).map(|line| format!("{line}\n")).collect()
 }

@@ -30,7 +30,7 @@ use std::path::PathBuf;
 use serde_json::Value;
 
 pub(crate) use error::EngineError;
-use fact::added;
+pub(crate) use fact::added;
 pub(crate) use fact::{Approval, Fact, Reply, Request, ToolCall, ToolResult, Writing};
 #[cfg(target_os = "linux")]
 pub(crate) use orphans::guard;

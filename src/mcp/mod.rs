@@ -29,6 +29,6 @@ pub(crate) use fault::Fault;
 pub(crate) use http::{Endpoint, TOKEN, serve_http};
 pub(crate) use result::ToolResult;
 pub(crate) use service::{Object, Service};
-pub(crate) use signal::Wake;
+pub(crate) use signal::{Signal, Wake};
 pub(crate) use stdio::serve;
 pub(crate) use task::{Task, TaskState};

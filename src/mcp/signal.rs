@@ -56,7 +56,7 @@ impl Signal {
     }
 
     /// Until nobody waits for an answer any more.
-    pub(super) async fn given_up(&self) {
+    pub(crate) async fn given_up(&self) {
         // Its sender is `self`, and lives.
         let _ = self.0.subscribe().wait_for(|state| state.cancelled.is_some() || state.is_closing).await;
     }

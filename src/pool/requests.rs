@@ -191,6 +191,7 @@ impl RequestHandler {
             Ok(Intent::Route(_) | Intent::Status) => {
                 Err("who chooses, reviews or only reads hands no work on".to_owned())
             }
+            Ok(Intent::Shell(_) | Intent::Files(_)) => Err("use the tools that you have for it".to_owned()),
         };
         result(done)
     }

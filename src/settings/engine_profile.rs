@@ -39,6 +39,8 @@ pub(crate) struct EngineProfile {
     pub(crate) trust_repository: Option<bool>,
     /// How it is told of an MCP server, which is how it gets squad's own tools. They stand where `{tools}` does.
     pub(crate) tools: Option<ToolsWay>,
+    /// `false`: it can neither run commands nor change files by itself, and is offered squad's `shell` and `file_ops`.
+    pub(crate) own_tools: Option<bool>,
     /// How to install it.
     pub(crate) install: Option<String>,
     /// What is wrong with a line of it. Without that line it would be another one, and perhaps a more dangerous one.
@@ -147,6 +149,7 @@ impl EngineProfile {
             reads: self.reads.or(other.reads),
             trust_repository: self.trust_repository.or(other.trust_repository),
             tools: self.tools.or(other.tools),
+            own_tools: self.own_tools.or(other.own_tools),
             install: self.install.or(other.install),
             wrong: self.wrong.or(other.wrong),
         }

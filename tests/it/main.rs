@@ -48,6 +48,8 @@ mod mcp_client;
 mod mcp_engines;
 mod mcp_http;
 mod mcp_members;
+#[cfg(target_os = "linux")]
+mod mcp_project_tools;
 mod mcp_roles;
 mod mcp_tasks;
 mod mcp_tools;

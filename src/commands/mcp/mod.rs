@@ -44,6 +44,9 @@ pub(super) struct Args {
     /// Serve squad's own tools to an agent of a live run, instead of the team
     #[arg(long, value_name = "RUN/AGENT", conflicts_with_all = ["check", "print_config"])]
     member: Option<String>,
+    /// The turn of that agent, `SESSION/NUMBER`, which `shell` and `file_ops` belong to
+    #[arg(long, hide = true, value_name = "TURN", requires = "member")]
+    turn: Option<String>,
     /// Serve streamable HTTP on this port, or IP:PORT, instead of standard input and output
     #[arg(long, value_name = "[IP:]PORT", conflicts_with_all = ["check", "print_config", "member"])]
     http: Option<String>,
@@ -97,7 +100,7 @@ impl Args {
             return add_roles(context, &self.add_roles);
         }
         if let Some(member) = &self.member {
-            let server = MemberServer::new(context.env, &context.directory, member)?;
+            let server = MemberServer::new(context.env, &context.directory, member, self.turn.as_deref())?;
             return serve(context, server);
         }
         let options = self.options(context)?;

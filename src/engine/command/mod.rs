@@ -11,6 +11,7 @@
 
 mod arguments;
 pub(crate) mod blueprint;
+mod calls;
 mod chats;
 mod environment;
 mod profile;
@@ -28,6 +29,7 @@ use std::process::Stdio;
 use std::sync::Arc;
 use std::time::Duration;
 
+pub(crate) use calls::{Finished, Performed, Planned, ToolHost};
 pub(crate) use profile::Profile;
 pub(crate) use session::Session;
 pub(crate) use values::Values;

@@ -37,7 +37,15 @@ pub(crate) struct Profile {
     pub(crate) reads: Vec<String>,
     pub(crate) trusts_repository: bool,
     pub(crate) install: Option<String>,
-    pub(crate) tools: Option<ToolsWay>,
+    pub(crate) tools: Option<ServedTools>,
+}
+
+/// How a program gets tools of squad's.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct ServedTools {
+    pub(super) way: ToolsWay,
+    /// It has others, with which it acts by itself.
+    has_own: bool,
 }
 
 impl Profile {
@@ -93,6 +101,13 @@ impl Profile {
                 "has neither `{prompt}` nor `{task}` among its `args`, and does not read standard input".to_owned()
             );
         }
+        let has_own_tools = fields.own_tools.unwrap_or(true);
+        if !has_own_tools && (fields.tools.is_none() || !arguments.has_tools()) {
+            return Err(
+                "has no tools of its own, and is not told of squad's: it needs `tools`, and `{tools}` among its `args`"
+                    .to_owned(),
+            );
+        }
         Ok(Self {
             name: name.to_owned(),
             about: fields.about.unwrap_or_else(|| format!("`{program}`, as your configuration starts it")),
@@ -112,7 +127,7 @@ impl Profile {
             reads: fields.reads.unwrap_or_default(),
             trusts_repository: fields.trust_repository.unwrap_or(false),
             install: fields.install,
-            tools: fields.tools,
+            tools: fields.tools.map(|way| ServedTools { way, has_own: has_own_tools }),
         })
     }
 
@@ -130,6 +145,11 @@ impl Profile {
         filled
     }
 
+    /// Whether it acts by itself, and not through squad's tools alone.
+    pub(super) fn has_own_tools(&self) -> bool {
+        self.tools.is_none_or(|tools| tools.has_own)
+    }
+
     /// What governs it, in words.
     pub(crate) fn governed(&self, is_free: bool) -> String {
         let flags = |flags: &[String]| match flags {
@@ -137,6 +157,7 @@ impl Profile {
             flags => format!("`{}`", flags.join(" ")),
         };
         match (&self.arguments, is_free, &self.strict) {
+            _ if !self.has_own_tools() => "squad's permissions: it acts through squad's tools alone".to_owned(),
             (Arguments::Template(_), ..) => "its command line alone, which is the user's own template".to_owned(),
             (_, true, _) => format!("its own mode for work ({})", flags(&self.free)),
             (_, false, Some(strict)) => format!("its own strictest mode ({})", flags(strict)),

@@ -30,7 +30,8 @@ pub(super) struct Ended {
 /// Where a process's output goes, by the kinds of a [`Spool`].
 pub(super) struct Output<'a> {
     pub(super) spool: &'a Spool,
-    pub(super) stdout: &'static str,
+    pub(super) stdout: &'a str,
+    pub(super) stderr: &'a str,
 }
 
 /// Looks at what a process has printed, now and then while it works and at last.
@@ -51,7 +52,7 @@ pub(super) async fn run(
     stop: &mut watch::Receiver<bool>,
     mut look: impl Look,
 ) -> std::io::Result<Ended> {
-    let (stdout, stderr) = (output.spool.create(output.stdout)?, output.spool.create("stderr")?);
+    let (stdout, stderr) = (output.spool.create(output.stdout)?, output.spool.create(output.stderr)?);
     command.stdin(input).stdout(stdout).stderr(stderr).kill_on_drop(true);
     apart(&mut command);
     let started = Instant::now();
@@ -67,7 +68,7 @@ pub(super) async fn run(
             () = stopped(stop) => break Err("it was stopped".to_owned()),
             _ = looks.tick() => look.look().await,
         }
-        if [output.stdout, "stderr"].iter().any(|kind| output.spool.len(kind) > LARGEST) {
+        if [output.stdout, output.stderr].iter().any(|kind| output.spool.len(kind) > LARGEST) {
             break Err(format!("it printed more than {} MiB", LARGEST / 1024 / 1024));
         }
     };

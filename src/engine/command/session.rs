@@ -1,6 +1,7 @@
 //! A session of a command engine: one process for each message, which go on in one chat of the engine's where it has
 //! chats.
 
+use std::collections::BTreeSet;
 use std::fs::File;
 use std::io;
 use std::process::Stdio;
@@ -11,15 +12,17 @@ use tokio::sync::{mpsc, oneshot, watch};
 use tokio::task::JoinHandle;
 use tokio::time::timeout;
 
+use super::calls::{Calls, TurnContext};
 use super::chats::{Chat, is_id, is_session, printed_id};
 use super::run::{Ended, Look, Output, run};
+use super::served::{self, reports_itself};
 use super::spool::{Spool, Tail};
 use super::stream::Reader;
 use super::values::Values;
-use super::{Shared, codex_projects, environment, served, shape};
+use super::{Shared, codex_projects, environment, shape};
 use crate::engine::process_group::Mark;
 use crate::engine::{AdapterSession, EngineError, Fact, Opening, Recall, Reply, Request};
-use crate::model::{Attachment, Exited, ModelChoice, ModelLayer, Usage, first_line, printable, seconds};
+use crate::model::{Attachment, Exited, ModelChoice, ModelLayer, ToolChoice, Usage, first_line, printable, seconds};
 use crate::program::Program;
 use crate::settings::{Chats as ChatSource, PromptWay, StreamKind};
 
@@ -157,7 +160,7 @@ impl Turn {
     async fn perform(&self, task: String, mut stop: watch::Receiver<bool>) -> Result<Fact, String> {
         let (profile, session) = (&self.shared.profile, &self.opening.session);
         let is_free = self.is_free().await;
-        if !is_free && profile.strict.is_none() {
+        if !is_free && profile.strict.is_none() && profile.has_own_tools() {
             return Err(format!(
                 "{0} asks nobody before it acts and has no mode in which it changes nothing; `--permissions allow` lets \
                  it work, or `engines.{0}.strict` in your own configuration names the arguments of such a mode",
@@ -167,6 +170,9 @@ impl Turn {
         self.tell(Fact::Governed { engine: profile.name.clone(), by: profile.governed(is_free) });
         let spool =
             Spool::next(&self.shared.local, session).map_err(|error| format!("cannot keep its output: {error}"))?;
+        let calls = self.calls(&spool).map_err(|error| format!("squad's tools cannot be offered: {error}"))?;
+        let turn = calls.is_some().then(|| format!("{session}/{}", spool.turn));
+        let server = self.shared.server(self.opening.spec.agent.as_str(), &self.opening.tools, turn.as_deref());
         let known = if profile.is_stateful { self.shared.chats.find(session) } else { None };
         let (chat, is_new) = match &known {
             Some(chat) => (Some(chat.chat.clone()), false),
@@ -174,7 +180,7 @@ impl Turn {
         };
         let mut role = [self.opening.spec.prompt.as_str(), &self.opening.spec.told()].join("\n\n");
         let tools = &self.opening.tools;
-        role.push_str(&served::missing(tools, self.server().is_some()).unwrap_or_default());
+        role.push_str(&served::missing(tools, server.is_some()).unwrap_or_default());
         let prompt = match (profile.is_stateful, is_new) {
             (false, _) => shape::stateless(&role, &task),
             (true, true) => shape::new_chat(&role, &task),
@@ -183,8 +189,8 @@ impl Turn {
         let reader = Reader::new(profile.stream);
         let is_new_chat = is_new && profile.is_stateful && profile.chat == ChatSource::Answer;
         let tail = Tail::new(spool.path("stdout"));
-        let mut stream = Stream { tail, reader, printed: 0, is_new_chat };
-        let values = self.values(chat.clone(), is_free);
+        let mut stream = Stream { tail, reader, printed: 0, is_new_chat, calls, own: BTreeSet::new() };
+        let values = Values { tools: server.unwrap_or_default(), ..self.values(chat.clone(), is_free) };
         let ended = self.run(&spool, (&prompt, &task), values, &mut stop, &mut stream).await?;
         let chat = self.keep_chat(&stream, &ended, chat, known.as_ref());
         self.tell(self.exited(&spool, &ended, chat));
@@ -212,7 +218,7 @@ impl Turn {
             (ChatSource::Command, Some(arguments)) => {
                 let program = self.shared.chat_program().map_err(|error| error.to_string())?;
                 let command = self.command(&program, arguments.filled(&self.values(None, is_free)));
-                let output = Output { spool, stdout: "create-chat" };
+                let output = Output { spool, stdout: "create-chat", stderr: "stderr" };
                 let ended =
                     run(command, Stdio::null(), &output, stop, ()).await.map_err(|error| self.cannot_start(&error))?;
                 if ended.code != Some(0) {
@@ -236,13 +242,32 @@ impl Turn {
             model: Some(self.model.clone()).filter(|model| !model.is_empty()),
             mode: if is_free { profile.free.clone() } else { strict },
             codex_projects: codex_projects(directory),
-            tools: self.server().unwrap_or_default(),
             ..Values::default()
         }
     }
 
-    fn server(&self) -> Option<Vec<String>> {
-        self.shared.server(self.opening.spec.agent.as_str(), &self.opening.tools)
+    /// For an engine that has no tools: what it may do through squad's.
+    fn calls(&self, spool: &Spool) -> io::Result<Option<Calls>> {
+        let Shared { profile, squad, mark, run, .. } = &*self.shared;
+        let choice = &self.opening.spec.tools;
+        let has = |meant: &[&str]| match choice {
+            ToolChoice::All => true,
+            ToolChoice::ReadOnly => meant.contains(&"view"),
+            ToolChoice::Nothing => false,
+            ToolChoice::Only(names) => names.iter().any(|name| name == "*" || meant.contains(&name.as_str())),
+        };
+        let may_write = has(&["create", "edit"]);
+        let offered = [("shell", has(&["bash"])), ("file_ops", may_write || has(&["view"]))];
+        let tools = offered.into_iter().filter(|(_, is_offered)| *is_offered).map(|(name, _)| name.to_owned());
+        let tools: Vec<String> = tools.collect();
+        if profile.has_own_tools() || squad.is_none() || tools.is_empty() {
+            return Ok(None);
+        }
+        let session = &self.opening.session;
+        let marks = [("SQUAD_RUN", run.as_str()), (SESSION, session), (mark.name(), mark.value())];
+        let marks = marks.map(|(name, value)| (name.to_owned(), value.to_owned())).to_vec();
+        let directory = self.opening.directory.clone();
+        Calls::open(spool, &TurnContext { directory, tools, may_write, marks }).map(Some)
     }
 
     fn command(&self, program: &Program, arguments: Vec<String>) -> process::Command {
@@ -267,7 +292,7 @@ impl Turn {
     ) -> Result<Ended, String> {
         let profile = &self.shared.profile;
         let path = spool.write_prompt(prompt).map_err(|error| format!("cannot keep its prompt: {error}"))?;
-        let output = Output { spool, stdout: "stdout" };
+        let output = Output { spool, stdout: "stdout", stderr: "stderr" };
         let mut goes_by_file = !fits(prompt) || !fits(task);
         loop {
             let in_file = format!("Read the file {}: it is your message, whole. Do what it says.", path.display());
@@ -289,7 +314,7 @@ impl Turn {
                     return ended
                         .inspect(|_| {
                             let rest = stream.tail.rest();
-                            rest.iter().flat_map(|line| stream.reader.line(line)).for_each(|fact| self.tell(fact));
+                            rest.iter().flat_map(|line| stream.facts(line)).for_each(|fact| self.tell(fact));
                         })
                         .map_err(|error| self.cannot_start(&error));
                 }
@@ -303,6 +328,9 @@ impl Turn {
 
     /// Reads what has come since.
     async fn read(&self, stream: &mut Stream, spool: &Spool) {
+        if let Some(calls) = &mut stream.calls {
+            calls.read(&self.sender);
+        }
         if self.shared.profile.stream == StreamKind::Text {
             let printed = spool.len("stdout") + spool.len("stderr");
             if std::mem::replace(&mut stream.printed, printed) != printed {
@@ -315,7 +343,7 @@ impl Turn {
         while let Ok(Some(lines)) = stream.tail.lines() {
             self.tell(Fact::Alive);
             let knew = stream.reader.heard.chat.is_some();
-            lines.iter().flat_map(|line| stream.reader.line(line)).for_each(|fact| self.tell(fact));
+            lines.iter().flat_map(|line| stream.facts(line)).for_each(|fact| self.tell(fact));
             if let (false, true, Some(chat)) = (knew, stream.is_new_chat, &stream.reader.heard.chat) {
                 // Known at once, so that a run that is killed can go on in it.
                 self.keep(chat.clone(), None);
@@ -429,6 +457,28 @@ struct Stream {
     printed: u64,
     /// The chat has no id yet that could be kept.
     is_new_chat: bool,
+    /// Squad's tools, for an engine that has none.
+    calls: Option<Calls>,
+    /// The engine's ids of calls that report themselves.
+    own: BTreeSet<String>,
+}
+
+impl Stream {
+    /// What a line says, without what is reported by squad's tools themselves.
+    fn facts(&mut self, line: &str) -> Vec<Fact> {
+        let mut facts = self.reader.line(line);
+        if self.calls.is_some() {
+            facts.retain(|fact| match fact {
+                Fact::ToolStarted { call, tool, .. } if reports_itself(tool) => {
+                    self.own.insert(call.clone());
+                    false
+                }
+                Fact::ToolCompleted { call, .. } => !self.own.remove(call),
+                _ => true,
+            });
+        }
+        facts
+    }
 }
 
 fn fits(text: &str) -> bool {

@@ -34,6 +34,12 @@ impl Spool {
         }
     }
 
+    /// Those of a message that is being worked on.
+    pub(super) fn of(local: &Path, session: &str, turn: u32) -> Self {
+        let name = format!("output/{session}");
+        Self { folder: local.join(&name), name, turn }
+    }
+
     /// Writes what the process is sent.
     pub(super) fn write_prompt(&self, prompt: &str) -> io::Result<PathBuf> {
         let path = self.path("prompt");

@@ -305,6 +305,8 @@ pub(super) fn opening(project: &Project, spec: SessionSpec, session: String, dut
     let may_hand_on = duty == Duty::Work && spec.tier != Tier::Lightweight && project.team.startable().count() > 1;
     let tools = Tool::ALL.into_iter().filter(|tool| match tool {
         _ if spec.tools == ToolChoice::Nothing => false,
+        // A command engine without tools offers them by itself.
+        Tool::Shell | Tool::FileOps => false,
         Tool::Verdict => duty == Duty::Review,
         Tool::Route | Tool::Status => may_hand_on,
         Tool::LogDecision | Tool::Remember | Tool::Decisions => true,

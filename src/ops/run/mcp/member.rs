@@ -1,14 +1,17 @@
 //! `squad mcp --member RUN/AGENT`: squad's own tools, for an agent in a live run whose engine takes tools by MCP only.
 
 use std::path::{Path, PathBuf};
-use std::sync::{Mutex, PoisonError};
+use std::sync::{Arc, Mutex, PoisonError};
+use std::thread;
+use std::time::{Duration, Instant};
 
 use serde_json::{Value, json};
 
+use super::project_tools::ProjectTools;
 use crate::engine::ToolCall;
 use crate::env::Env;
 use crate::error::Failure;
-use crate::mcp::{Call, Fault, Object, Service, ToolResult};
+use crate::mcp::{Call, Fault, Object, Service, Signal, ToolResult};
 use crate::model::{Actor, Decision, EntryId, RunId, Slug, What};
 use crate::ops::decisions::list;
 use crate::ops::ledger::journal::append;
@@ -22,29 +25,57 @@ use crate::tools::{self, Intent, Tool};
 /// Decisions in one answer.
 const SHOWN: usize = 20;
 
+/// A run that has not written down its agents after this does not have the one that is meant.
+const LISTING: Duration = Duration::from_secs(2);
+const LOOK: Duration = Duration::from_millis(20);
+
 pub(crate) struct MemberServer {
     env: Mutex<Env>,
     directory: PathBuf,
     run: RunId,
     agent: Slug,
+    /// For an engine that has no tools of its own.
+    project_tools: Option<ProjectTools>,
 }
 
 impl MemberServer {
-    /// `member` is `RUN/AGENT`, of a run that is live in this clone.
-    pub(crate) fn new(env: &Env, directory: &Path, member: &str) -> Result<Self, Failure> {
+    /// `member` is `RUN/AGENT`, of a run that is live in this clone; `turn` is `SESSION/NUMBER`, of that agent.
+    pub(crate) fn new(env: &Env, directory: &Path, member: &str, turn: Option<&str>) -> Result<Self, Failure> {
         let wrong = || Failure::usage(format!("`{member}` names no member")).hint("it is `RUN/AGENT`");
         let (run, agent) = member.split_once('/').ok_or_else(wrong)?;
         let run = RunId::parse(run).ok_or_else(wrong)?;
         let agent = serde_json::from_value(agent.into()).map_err(|_| wrong())?;
-        let server = Self { env: Mutex::new(env.beside()), directory: directory.to_owned(), run, agent };
-        server.workspace().map_err(|reason| {
+        let mut server =
+            Self { env: Mutex::new(env.beside()), directory: directory.to_owned(), run, agent, project_tools: None };
+        let workspace = server.workspace_in_time().map_err(|reason| {
             Failure::usage(reason).hint("`squad status` shows the runs that are live, and who works in them")
         })?;
+        if let Some(turn) = turn {
+            let wrong = || Failure::usage(format!("`{turn}` names no turn of {}", server.agent));
+            server.project_tools = Some(ProjectTools::new(env, &workspace, turn).ok_or_else(wrong)?);
+        }
         Ok(server)
     }
 
     fn env(&self) -> Env {
         self.env.lock().unwrap_or_else(PoisonError::into_inner).beside()
+    }
+
+    /// A run writes down who works in it only now and then, and an engine may start this at once.
+    fn workspace_in_time(&self) -> Result<Workspace, String> {
+        let begun = Instant::now();
+        loop {
+            let workspace = self.workspace();
+            if workspace.is_ok() || !self.is_running() || begun.elapsed() > LISTING {
+                return workspace;
+            }
+            thread::sleep(LOOK);
+        }
+    }
+
+    fn is_running(&self) -> bool {
+        let workspace = Workspace::find(&self.env(), &self.directory);
+        workspace.is_ok_and(|workspace| lease::look(&workspace.local()).status(&self.run) == "running")
     }
 
     /// As long as the member works: what is over is not added to.
@@ -61,8 +92,9 @@ impl MemberServer {
         Ok(workspace)
     }
 
-    fn perform(&self, tool: &str, arguments: Object) -> Result<String, String> {
+    fn perform(&self, tool: &str, arguments: Object, signal: &Arc<Signal>) -> Result<String, String> {
         let workspace = self.workspace()?;
+        let project_tools = || self.project_tools.as_ref().ok_or_else(|| format!("`{tool}` is not offered here"));
         let call = ToolCall { call: String::new(), tool: tool.to_owned(), arguments: Value::Object(arguments) };
         match tools::read(&call)? {
             Intent::Decide(decision) => self.decide(&workspace, *decision),
@@ -72,6 +104,8 @@ impl MemberServer {
             }
             Intent::Search(query) => self.search(&query),
             Intent::Status => Ok(self.status(&workspace)),
+            Intent::Shell(call) => project_tools()?.shell(&call, signal),
+            Intent::Files(call) => project_tools()?.files(&call, signal),
             Intent::Judge(_) | Intent::Route(_) => Err(format!("`{tool}` is not offered here")),
         }
     }
@@ -113,6 +147,14 @@ impl MemberServer {
         Ok(if shown.is_empty() { "There is no such decision.".to_owned() } else { shown.join("\n\n") })
     }
 
+    fn served(&self) -> impl Iterator<Item = Tool> {
+        let is_offered = |tool: &Tool| {
+            !tool.is_project_tool()
+                || self.project_tools.as_ref().is_some_and(|project_tools| project_tools.may_use(tool.name()))
+        };
+        Tool::ALL.into_iter().filter(|tool| tool.is_served()).filter(is_offered)
+    }
+
     fn status(&self, workspace: &Workspace) -> String {
         let agents = live::activity(&workspace.local(), &self.run).unwrap_or_default().agents;
         let line = |(agent, state): (&Slug, &crate::model::AgentState)| {
@@ -121,10 +163,6 @@ impl MemberServer {
         };
         agents.iter().map(line).collect::<Vec<_>>().join("\n")
     }
-}
-
-fn served() -> impl Iterator<Item = Tool> {
-    Tool::ALL.into_iter().filter(|tool| tool.is_served())
 }
 
 impl Service for MemberServer {
@@ -137,18 +175,18 @@ impl Service for MemberServer {
             let spec = tool.spec();
             let hints = json!({
                 "readOnlyHint": matches!(tool, Tool::Decisions | Tool::Status),
-                "destructiveHint": false, "openWorldHint": false,
+                "destructiveHint": tool.is_project_tool(), "openWorldHint": tool == Tool::Shell,
             });
             json!({"name": spec.name, "description": spec.description, "inputSchema": spec.parameters, "annotations": hints})
         };
-        served().map(shown).collect()
+        self.served().map(shown).collect()
     }
 
-    fn call(&self, tool: &str, arguments: Object, _call: &Call) -> Result<ToolResult, Fault> {
-        if !served().any(|known| known.name() == tool) {
+    fn call(&self, tool: &str, arguments: Object, call: &Call) -> Result<ToolResult, Fault> {
+        if !self.served().any(|known| known.name() == tool) {
             return Err(Fault::invalid_params(format!("there is no tool `{tool}`")));
         }
-        Ok(match self.perform(tool, arguments) {
+        Ok(match self.perform(tool, arguments, &call.signal) {
             Ok(text) => ToolResult::said(&text),
             Err(reason) => ToolResult::error(&reason),
         })

@@ -4,6 +4,7 @@ mod check;
 mod decisions;
 mod member;
 mod members;
+mod project_tools;
 mod roles;
 mod runs;
 mod schemas;

@@ -3,12 +3,18 @@
 //! [`Tool::ALL`] is the one list. A call is first read into what the agent means, strictly; what is wrong with it is
 //! told to the model, which can then mend its call.
 
+mod files;
+mod shell;
+
 use serde::Deserialize;
 use serde_json::{Value, json};
 
 use crate::engine::{ToolCall, ToolSpec};
 use crate::model::{Decision, DecisionId, Judgement, first_line, printable};
 use crate::parse::{self, Files};
+
+pub(crate) use files::{FileCall, Operation, ProjectPath};
+pub(crate) use shell::ShellCall;
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Tool {
@@ -18,6 +24,8 @@ pub(crate) enum Tool {
     Verdict,
     Route,
     Status,
+    Shell,
+    FileOps,
 }
 
 /// What a call asks for.
@@ -35,6 +43,10 @@ pub(crate) enum Intent {
     Route(Handing),
     /// Who is at what.
     Status,
+    /// Run a command.
+    Shell(ShellCall),
+    /// Read, write or list files.
+    Files(FileCall),
 }
 
 /// Work for a colleague.
@@ -50,8 +62,16 @@ pub(crate) struct Handing {
 const LONGEST_TEXT: usize = 64 * 1024;
 
 impl Tool {
-    pub(crate) const ALL: [Self; 6] =
-        [Self::LogDecision, Self::Remember, Self::Decisions, Self::Verdict, Self::Route, Self::Status];
+    pub(crate) const ALL: [Self; 8] = [
+        Self::LogDecision,
+        Self::Remember,
+        Self::Decisions,
+        Self::Verdict,
+        Self::Route,
+        Self::Status,
+        Self::Shell,
+        Self::FileOps,
+    ];
 
     pub(crate) fn name(self) -> &'static str {
         match self {
@@ -61,6 +81,8 @@ impl Tool {
             Self::Verdict => "squad_verdict",
             Self::Route => "squad_route",
             Self::Status => "squad_status",
+            Self::Shell => "shell",
+            Self::FileOps => "file_ops",
         }
     }
 
@@ -69,7 +91,13 @@ impl Tool {
         match self {
             Self::LogDecision | Self::Remember | Self::Decisions | Self::Status => true,
             Self::Verdict | Self::Route => false,
+            Self::Shell | Self::FileOps => true,
         }
+    }
+
+    /// Whether it stands in for tools that an engine lacks. Others would have two of each.
+    pub(crate) fn is_project_tool(self) -> bool {
+        matches!(self, Self::Shell | Self::FileOps)
     }
 
     pub(crate) fn spec(self) -> ToolSpec {
@@ -114,6 +142,24 @@ impl Tool {
                 }),
             ),
             Self::Status => ("Who of the team is at what in this run, since when, and the tokens it took.", json!({})),
+            Self::Shell => (
+                "Run a command line in the project's shell, without input. The answer is its exit code and the end of \
+                 what it printed. What it leaves running is ended with it.",
+                json!({
+                    "command": text("The command line."),
+                    "cwd": text("The folder to run it in; your own if left out."),
+                    "timeout_sec": {"type": "integer", "description": "After so many seconds it is ended; 120 if left out."},
+                }),
+            ),
+            Self::FileOps => (
+                "Read or write a text file of the project, or list a folder of it.",
+                json!({
+                    "operation": {"type": "string", "enum": ["read", "write", "list"]},
+                    "path": text("The file or folder, from your own folder."),
+                    "content": text("All that the file is to hold, for `write`; may be empty."),
+                    "offset": {"type": "integer", "description": "The byte to `read` from; 0 if left out."},
+                }),
+            ),
         };
         let required: &[&str] = match self {
             Self::Route => &["agent", "task"],
@@ -122,6 +168,8 @@ impl Tool {
             Self::Remember => &["text"],
             Self::Decisions => &[],
             Self::Verdict => &["approved", "reasons"],
+            Self::Shell => &["command"],
+            Self::FileOps => &["operation", "path"],
         };
         ToolSpec {
             name: self.name(),
@@ -236,6 +284,8 @@ pub(crate) fn read(call: &ToolCall) -> Result<Intent, String> {
             Ok(Intent::Route(Handing { agent, task, wait }))
         }
         Some(Tool::Status) => Ok(Intent::Status),
+        Some(Tool::Shell) => arguments::<ShellCall>(call)?.check().map(Intent::Shell),
+        Some(Tool::FileOps) => arguments::<FileCall>(call)?.check().map(Intent::Files),
     }
 }
 

@@ -1,0 +1,106 @@
+//! `shell` and `file_ops`, as an agent's server performs them: the run is asked first and told at last.
+
+use std::path::PathBuf;
+use std::sync::Arc;
+
+use tokio::runtime::Handle;
+use tokio::sync::watch;
+
+use crate::engine::added;
+use crate::engine::command::{Performed, Planned, ToolHost, confined};
+use crate::env::Env;
+use crate::mcp::Signal;
+use crate::model::{Access, without_hidden};
+use crate::ops::Workspace;
+use crate::program::{Programs, Variables};
+use crate::tools::{FileCall, Operation, ProjectPath, ShellCall};
+
+pub(super) struct ProjectTools {
+    host: ToolHost,
+    root: PathBuf,
+    programs: Programs,
+    variables: Variables,
+}
+
+impl ProjectTools {
+    /// `None`: there is no such turn.
+    pub(super) fn new(env: &Env, workspace: &Workspace, turn: &str) -> Option<Self> {
+        let (root, variables) = (workspace.folder.root.clone(), env.os_variables());
+        let programs = Programs::new(&root, &variables);
+        Some(Self { host: ToolHost::open(&workspace.local(), turn)?, root, programs, variables })
+    }
+
+    pub(super) fn may_use(&self, tool: &str) -> bool {
+        self.host.context.tools.iter().any(|known| known == tool)
+    }
+
+    pub(super) fn shell(&self, call: &ShellCall, signal: &Arc<Signal>) -> Result<String, String> {
+        let folder = self.host.context.directory.join(call.cwd.as_deref().unwrap_or_default());
+        let folder = confined(&self.root, &folder)?;
+        let (name, arguments) = call.shell();
+        let shell = self.programs.find(name).map_err(|unfit| unfit.to_string())?;
+        let planned = planned("shell", Access::Shell, call.command.clone());
+        let id = planned.call.clone();
+        Handle::current().block_on(async {
+            let mut stop = stop(signal);
+            self.host.ask(planned, &mut stop).await?;
+            let (surroundings, limits) = ((&self.programs, &self.variables), (id.as_str(), call.timeout()));
+            let run = self.host.run((&shell, &arguments), surroundings, &folder, limits, &stop).await;
+            let (ok, exit_code, result) = match &run {
+                Ok(finished) => (finished.exit_code() == Some(0), finished.exit_code(), call.said(finished)),
+                Err(error) => (false, None, format!("{} cannot be run: {error}", shell.path().display())),
+            };
+            self.performed("shell", id, (ok, exit_code), result)
+        })
+    }
+
+    pub(super) fn files(&self, call: &FileCall, signal: &Arc<Signal>) -> Result<String, String> {
+        let at = ProjectPath::resolve(&self.root, &self.host.context.directory, &call.path)?;
+        if call.operation == Operation::Write && !self.host.context.may_write {
+            return Err("your role reads files and writes none".to_owned());
+        }
+        let access = if call.operation == Operation::Write { Access::Write } else { Access::Read };
+        let shown = if at.shown.is_empty() { "." } else { &at.shown };
+        let mut planned = planned("file_ops", access, shown.to_owned());
+        planned.writes = call.content.as_ref().map(|text| (shown.to_owned(), added(&at.text(), text)));
+        let id = planned.call.clone();
+        Handle::current().block_on(async { self.host.ask(planned, &mut stop(signal)).await })?;
+        // A person may have taken a while: where it leads is looked at again.
+        let done = ProjectPath::resolve(&self.root, &self.host.context.directory, &call.path).and_then(|now| {
+            if now == at { call.perform(&at) } else { Err(format!("`{}` leads elsewhere now", call.path)) }
+        });
+        let ok = done.is_ok();
+        self.performed("file_ops", id, (ok, None), done.unwrap_or_else(|reason| reason))
+    }
+
+    /// What the model reads: an error where the call failed.
+    fn performed(
+        &self,
+        tool: &str,
+        call: String,
+        (ok, exit_code): (bool, Option<i64>),
+        result: String,
+    ) -> Result<String, String> {
+        let result = without_hidden(result);
+        let tool = tool.to_owned();
+        self.host.performed(Performed { call, tool, ok, exit_code, result: result.clone() })?;
+        if ok || exit_code.is_some() { Ok(result) } else { Err(result) }
+    }
+}
+
+fn planned(tool: &str, access: Access, detail: String) -> Planned {
+    Planned { call: uuid::Uuid::now_v7().to_string(), tool: tool.to_owned(), access, detail, writes: None }
+}
+
+/// Set when nobody waits for the call any more.
+fn stop(signal: &Arc<Signal>) -> watch::Receiver<bool> {
+    let (sender, receiver) = watch::channel(false);
+    let signal = Arc::clone(signal);
+    tokio::spawn(async move {
+        tokio::select! {
+            () = signal.given_up() => { sender.send_replace(true); }
+            () = sender.closed() => {}
+        }
+    });
+    receiver
+}

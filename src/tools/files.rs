@@ -1,0 +1,310 @@
+//! `file_ops`: reads, writes and lists files of the project, for agents of engines that have no tools for it.
+
+use std::fs::{self, File, OpenOptions};
+use std::io::{self, ErrorKind, Read, Seek, SeekFrom, Write};
+use std::path::{Component, Path, PathBuf};
+
+use serde::Deserialize;
+
+/// A reply holds so many bytes of a file, and names in a folder.
+const SHOWN: u64 = 64 * 1024;
+const LISTED: usize = 1000;
+/// A longer text is not written.
+const LONGEST: usize = 8 * 1024 * 1024;
+
+#[derive(Clone, Debug, PartialEq, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub(crate) struct FileCall {
+    pub(crate) operation: Operation,
+    pub(crate) path: String,
+    /// What a file is to hold; empty for an empty file.
+    #[serde(default)]
+    pub(crate) content: Option<String>,
+    /// The byte to read from.
+    #[serde(default)]
+    offset: u64,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub(crate) enum Operation {
+    Read,
+    Write,
+    List,
+}
+
+/// A path of the project with all links resolved.
+#[derive(Debug, PartialEq)]
+pub(crate) struct ProjectPath {
+    path: PathBuf,
+    /// From the project's root, with `/`; empty for the root.
+    pub(crate) shown: String,
+}
+
+impl FileCall {
+    pub(super) fn check(self) -> Result<Self, String> {
+        let Self { operation, path, content, .. } = &self;
+        match (operation, content) {
+            _ if path.is_empty() || path.contains('\0') => Err(format!("`path`: {path:?} is no path")),
+            (Operation::Write, None) => Err("`content` is missing; it is empty for an empty file".to_owned()),
+            (Operation::Write, Some(text)) if text.len() > LONGEST => {
+                Err(format!("`content` is {} bytes; at most {LONGEST} are written at once", text.len()))
+            }
+            (Operation::Read | Operation::List, Some(_)) => Err("`content` is for `write`".to_owned()),
+            _ => Ok(self),
+        }
+    }
+
+    /// What the model reads.
+    pub(crate) fn perform(&self, at: &ProjectPath) -> Result<String, String> {
+        let failed = |error: io::Error| format!("`{}`: {error}", self.path);
+        match (self.operation, &self.content) {
+            (Operation::Write, content) => write(&at.path, content.as_deref().unwrap_or_default())
+                .map(|()| format!("Wrote {}.", at.shown))
+                .map_err(failed),
+            (Operation::Read, _) => read(&at.path, self.offset).map_err(failed),
+            (Operation::List, _) => names(&at.path).map_err(failed),
+        }
+    }
+}
+
+impl ProjectPath {
+    /// Where a path, taken from `directory`, really leads. Links and `..` are followed one part at a time, so that none
+    /// leads out of the project unseen.
+    pub(crate) fn resolve(root: &Path, directory: &Path, path: &str) -> Result<Self, String> {
+        let wrong = |reason: &str| format!("`{path}` {reason}");
+        let root = dunce::canonicalize(root).map_err(|error| wrong(&error.to_string()))?;
+        let mut resolved = PathBuf::new();
+        for part in directory.join(path).components() {
+            match part {
+                Component::ParentDir => drop(resolved.pop()),
+                Component::CurDir => {}
+                part => resolved.push(part),
+            }
+            match dunce::canonicalize(&resolved) {
+                Ok(real) => resolved = real,
+                // A link that leads nowhere yet would be followed by a write.
+                Err(_) if fs::symlink_metadata(&resolved).is_ok() => {
+                    return Err(wrong("leads through a link that cannot be followed"));
+                }
+                Err(error) if error.kind() == ErrorKind::NotFound => {}
+                Err(error) => return Err(wrong(&error.to_string())),
+            }
+        }
+        let inner = resolved.strip_prefix(&root).map_err(|_| wrong("is outside of the project"))?;
+        let names: Vec<String> = inner.iter().map(|part| part.to_string_lossy().into_owned()).collect();
+        if names.iter().any(|name| is_git(name)) {
+            return Err(wrong("is git's, which `git` alone changes"));
+        }
+        Ok(Self { shown: names.join("/"), path: resolved })
+    }
+
+    /// What it holds now, as far as it is text.
+    pub(crate) fn text(&self) -> String {
+        let is_small = fs::metadata(&self.path).is_ok_and(|found| found.is_file() && found.len() <= LONGEST as u64);
+        is_small.then(|| fs::read_to_string(&self.path).ok()).flatten().unwrap_or_default()
+    }
+}
+
+/// Also as file systems fold it: case, and what Windows drops at the end or calls it in short.
+fn is_git(name: &str) -> bool {
+    let name = name.split(':').next().unwrap_or(name).trim_end_matches(['.', ' ']).to_ascii_lowercase();
+    name == ".git" || name == "git~1"
+}
+
+fn write(path: &Path, text: &str) -> io::Result<()> {
+    if let Some(parent) = path.parent() {
+        fs::create_dir_all(parent)?;
+    }
+    insist_on_file(path)?;
+    let mut file = unlinked(File::options().write(true).create(true).truncate(true)).open(path)?;
+    file.write_all(text.as_bytes())
+}
+
+/// What is there is a file, and no pipe that is waited on for ever.
+fn insist_on_file(path: &Path) -> io::Result<()> {
+    match fs::symlink_metadata(path) {
+        Ok(found) if !found.is_file() => Err(io::Error::other("it is no file")),
+        Err(error) if error.kind() != ErrorKind::NotFound => Err(error),
+        _ => Ok(()),
+    }
+}
+
+/// The path is resolved: a link in its place was put there meanwhile.
+fn unlinked(options: &mut OpenOptions) -> &mut OpenOptions {
+    #[cfg(unix)]
+    {
+        let flags = i32::try_from(rustix::fs::OFlags::NOFOLLOW.bits()).unwrap_or_default();
+        std::os::unix::fs::OpenOptionsExt::custom_flags(options, flags);
+    }
+    options
+}
+
+fn read(path: &Path, offset: u64) -> io::Result<String> {
+    insist_on_file(path)?;
+    let mut file = unlinked(File::options().read(true)).open(path)?;
+    let whole = file.metadata()?.len();
+    file.seek(SeekFrom::Start(offset))?;
+    let mut bytes = Vec::new();
+    file.take(SHOWN).read_to_end(&mut bytes)?;
+    let (text, used) = match str::from_utf8(&bytes) {
+        Ok(text) => (text, bytes.len()),
+        // A character that is cut in two belongs to the next piece.
+        Err(error) if error.error_len().is_none() && error.valid_up_to() > 0 => {
+            (str::from_utf8(&bytes[..error.valid_up_to()]).unwrap_or_default(), error.valid_up_to())
+        }
+        Err(_) => return Err(io::Error::other(format!("it is no text (UTF-8); it has {whole} bytes"))),
+    };
+    let end = offset + used as u64;
+    Ok(match (whole, end < whole) {
+        (0, _) => "(The file is empty.)".to_owned(),
+        (_, true) => format!("{text}\n(This ends at byte {end} of {whole}; read on with `offset`.)"),
+        _ => text.to_owned(),
+    })
+}
+
+fn names(path: &Path) -> io::Result<String> {
+    let mut names: Vec<String> = Vec::new();
+    for entry in fs::read_dir(path)? {
+        let entry = entry?;
+        let mark = match entry.file_type() {
+            Ok(kind) if kind.is_dir() => "/",
+            Ok(kind) if kind.is_symlink() => " (link)",
+            _ => "",
+        };
+        names.push(format!("{}{mark}", entry.file_name().to_string_lossy()));
+    }
+    names.sort();
+    let count = names.len();
+    names.truncate(LISTED);
+    if count > LISTED {
+        names.push(format!("(and {} more)", count - LISTED));
+    }
+    Ok(if names.is_empty() { "(The folder is empty.)".to_owned() } else { names.join("\n") })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    struct World(tempfile::TempDir);
+
+    impl World {
+        fn new() -> Self {
+            let folder = tempfile::tempdir().expect("a folder");
+            fs::create_dir_all(folder.path().join("project/sub")).expect("folders");
+            fs::create_dir_all(folder.path().join("project/.git")).expect("folders");
+            fs::write(folder.path().join("secret"), "secret").expect("a file");
+            Self(folder)
+        }
+
+        fn root(&self) -> PathBuf {
+            self.0.path().join("project")
+        }
+
+        fn resolve(&self, path: &str) -> Result<ProjectPath, String> {
+            ProjectPath::resolve(&self.root(), &self.root().join("sub"), path)
+        }
+
+        fn call(&self, operation: Operation, path: &str, content: Option<&str>) -> Result<String, String> {
+            let call = FileCall { operation, path: path.to_owned(), content: content.map(str::to_owned), offset: 0 };
+            let call = call.check()?;
+            call.perform(&self.resolve(path)?)
+        }
+    }
+
+    #[test]
+    fn files_are_written_read_and_listed_empty_ones_too() {
+        let world = World::new();
+        let write = |path: &str, text: &str| world.call(Operation::Write, path, Some(text));
+        let read = |path: &str| world.call(Operation::Read, path, None);
+        assert_eq!(write("new/a.txt", "one\n").as_deref(), Ok("Wrote sub/new/a.txt."));
+        assert_eq!(read("../sub/new/a.txt").as_deref(), Ok("one\n"));
+        assert_eq!(write("new/a.txt", "").as_deref(), Ok("Wrote sub/new/a.txt."));
+        assert_eq!(read("new/a.txt").as_deref(), Ok("(The file is empty.)"));
+        assert_eq!(world.call(Operation::List, "..", None).as_deref(), Ok(".git/\nsub/"));
+        assert_eq!(world.call(Operation::List, "new", None).as_deref(), Ok("a.txt"));
+        assert_eq!(fs::read(world.root().join("sub/new/a.txt")).expect("a file"), b"");
+        assert!(write("new", "x").is_err_and(|reason| reason.contains("no file")));
+        assert!(read("none").is_err() && world.call(Operation::List, "none", None).is_err());
+        assert!(world.call(Operation::Write, "a", None).is_err_and(|reason| reason.contains("`content` is missing")));
+        assert!(world.call(Operation::Read, "a\0b", None).is_err() && read("").is_err());
+    }
+
+    #[test]
+    fn long_files_come_in_pieces_and_bytes_are_no_text() {
+        let world = World::new();
+        let path = world.root().join("sub/long");
+        let text = format!("x{}", "é".repeat(40_000));
+        fs::write(&path, &text).expect("a file");
+        let mut call = FileCall { operation: Operation::Read, path: "long".to_owned(), content: None, offset: 0 };
+        let at = world.resolve("long").expect("inside");
+        let first = call.perform(&at).expect("a piece");
+        let (start, end) = first.split_once("\n(This ends at byte 65535 of 80001").expect("a note");
+        assert!(text.starts_with(start) && end.contains("`offset`"), "{end}");
+        call.offset = 65_535;
+        assert_eq!(call.perform(&at).map(|rest| format!("{start}{rest}")), Ok(text));
+        fs::write(&path, b"a\xff\0").expect("a file");
+        call.offset = 0;
+        assert!(call.perform(&at).is_err_and(|reason| reason.contains("no text (UTF-8); it has 3 bytes")));
+    }
+
+    #[test]
+    fn nothing_outside_of_the_project_is_reached() {
+        let world = World::new();
+        let absolute = world.0.path().join("secret").display().to_string();
+        for path in ["../../secret", &absolute, "/etc/passwd", "../sub/../../secret", "none/../../../secret", "../.."] {
+            assert!(world.resolve(path).is_err_and(|reason| reason.contains("outside of the project")), "{path}");
+        }
+        for path in ["../.git/config", "../.GIT/hooks/x", "new/.git", "../.git.", "../git~1/config", "../.git::$INDEX"]
+        {
+            assert!(world.resolve(path).is_err_and(|reason| reason.contains("git's")), "{path}");
+        }
+        let inside = world.root().join("sub/a").display().to_string();
+        assert_eq!(world.resolve(&inside).map(|at| at.shown).as_deref(), Ok("sub/a"));
+    }
+
+    #[cfg(unix)]
+    #[test]
+    fn links_do_not_lead_out() {
+        use std::os::unix::fs::symlink;
+
+        let world = World::new();
+        let outside = world.0.path();
+        symlink(outside, world.root().join("sub/out")).expect("a link");
+        symlink(outside.join("secret"), world.root().join("sub/file")).expect("a link");
+        symlink(outside.join("not-there"), world.root().join("sub/dangling")).expect("a link");
+        symlink("loop", world.root().join("sub/loop")).expect("a link");
+        symlink("../.git", world.root().join("sub/store")).expect("a link");
+        for path in ["out/secret", "file", "out/new", "dangling", "loop", "out/project/../secret", "store/config"] {
+            assert!(world.call(Operation::Read, path, None).is_err(), "{path}");
+            assert!(world.call(Operation::Write, path, Some("evil")).is_err(), "{path}");
+        }
+        assert_eq!(fs::read_to_string(outside.join("secret")).expect("a file"), "secret");
+        assert!(!outside.join("not-there").exists() && !outside.join("new").exists());
+        // A link within the project is followed, and named by where it leads.
+        symlink("../sub", world.root().join("sub/self")).expect("a link");
+        assert_eq!(world.resolve("self/a").map(|at| at.shown).as_deref(), Ok("sub/a"));
+        // What stands in the way later is not followed either.
+        let at = world.resolve("late").expect("inside");
+        symlink(outside.join("secret"), world.root().join("sub/late")).expect("a link");
+        let call = FileCall { operation: Operation::Write, path: "late".to_owned(), content: None, offset: 0 };
+        assert!(call.perform(&at).is_err());
+    }
+
+    #[cfg(unix)]
+    #[test]
+    fn a_pipe_is_not_waited_on() {
+        let world = World::new();
+        let made = rustix::fs::mknodat(
+            rustix::fs::CWD,
+            world.root().join("sub/pipe"),
+            rustix::fs::FileType::Fifo,
+            rustix::fs::Mode::RUSR,
+            0,
+        );
+        made.expect("a pipe");
+        assert!(world.call(Operation::Read, "pipe", None).is_err_and(|reason| reason.contains("no file")));
+        assert_eq!(world.resolve("pipe").map(|at| at.text()), Ok(String::new()));
+    }
+}
