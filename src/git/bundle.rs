@@ -8,6 +8,8 @@
 use std::fs;
 use std::path::Path;
 
+use gix::objs::tree::EntryKind;
+
 use super::commit::Identity;
 use super::error::Error;
 use super::ledger::REFERENCE;
@@ -32,6 +34,8 @@ pub(crate) struct Bundle {
     pub(crate) files: Vec<(String, Vec<u8>)>,
     /// The paths of links, which are not followed.
     pub(crate) links: Vec<String>,
+    /// The paths of executable files, which are imported as plain ones.
+    pub(crate) programs: Vec<String>,
     /// The number of entries that our ledger lacks; `None`: the bundle has no ledger.
     pub(crate) entries: Option<usize>,
 }
@@ -97,8 +101,12 @@ impl Repository {
         let root = store.tree_of(&team)?;
         let inner = |path: String| path.strip_prefix(FOLDER).unwrap_or(&path).trim_start_matches('/').to_owned();
         let files = contents(&store, store.files_below(root, FOLDER)?, |_| Some(largest))?;
-        let all = store.entries_below(root, FOLDER)?.into_iter();
-        let links = all.filter(|(_, mode, _)| mode.is_link()).map(|(path, ..)| inner(path)).collect();
+        let all = store.entries_below(root, FOLDER)?;
+        let of_kind = |kind: EntryKind| {
+            let found = all.iter().filter(|(_, mode, _)| mode.kind() == kind);
+            found.map(|(path, ..)| inner(path.clone())).collect::<Vec<_>>()
+        };
+        let (links, programs) = (of_kind(EntryKind::Link), of_kind(EntryKind::BlobExecutable));
         let entries = match references.read(&format!("{IMPORTS}log"))? {
             None => None,
             Some(theirs) => {
@@ -108,7 +116,8 @@ impl Repository {
                 Some(count_missing(&TreeReader::new(&limited, self.damage()), theirs, &ours)?)
             }
         };
-        Ok(Bundle { files: files.into_iter().map(|(path, bytes)| (inner(path), bytes)).collect(), links, entries })
+        let files = files.into_iter().map(|(path, bytes)| (inner(path), bytes)).collect();
+        Ok(Bundle { files, links, programs, entries })
     }
 
     /// Merges the ledger of the last bundle read into this clone's, durably.

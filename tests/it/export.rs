@@ -88,6 +88,20 @@ fn what_is_not_committed_is_not_exported_and_said() {
     assert!(none.code == 3, "{none}");
 }
 
+#[test]
+fn executable_bits_do_not_travel_and_that_is_said() {
+    let (from, to) = (team(), TestRepo::empty());
+    from.write(".squad/skills/check/run.sh", "#!/bin/sh\n");
+    from.git(&["add", "-A"]);
+    from.git(&["update-index", "--chmod=+x", ".squad/skills/check/run.sh"]);
+    from.git(&["commit", "--quiet", "--message=program"]);
+    assert_eq!(from.squad(&["export", "--force", "team.squad"]).code, 0);
+    copied(&from, &to, "team.squad");
+    let imported = to.squad(&["import", "../team.squad"]);
+    assert!(imported.code == 0 && imported.err.contains(".squad/skills/check/run.sh: it was executable"), "{imported}");
+    assert_eq!(to.read(".squad/skills/check/run.sh"), "#!/bin/sh\n");
+}
+
 #[cfg(unix)]
 #[test]
 fn links_do_not_travel_and_that_is_said() {

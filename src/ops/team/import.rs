@@ -77,10 +77,16 @@ fn read(repository: &Repository, file: &Path) -> Result<Contents, Failure> {
         let message = "it is a link, and no link is imported";
         Problem::new(Severity::Warning, Source::new(format!("{FOLDER}/{path}"), 0), "import-link", message)
     };
+    let lost_bit = |path: String| {
+        let message = "it was executable, and is imported without that bit";
+        Problem::new(Severity::Warning, Source::new(format!("{FOLDER}/{path}"), 0), "import-executable", message)
+            .hint("`git update-index --chmod=+x FILE` sets it for your next commit")
+    };
+    let links = bundle.links.into_iter().map(left_out);
     Ok(Contents {
         files: bundle.files.into_iter().collect(),
         entries: bundle.entries,
-        problems: bundle.links.into_iter().map(left_out).collect(),
+        problems: links.chain(bundle.programs.into_iter().map(lost_bit)).collect(),
     })
 }
 
