@@ -165,7 +165,7 @@ fn a_pull_request_gets_one_comment_that_is_kept_up_to_date() {
     assert!(has_run(&run(&fetch, &bare, &repo, &comments)));
     assert!(has_run(&run(&review, &bare, &repo, &comments)));
     let summary = std::fs::read_to_string(bare.join(".git/runner/summary.md")).expect("a summary");
-    assert!(summary.contains("The ledger is not here") && !summary.contains("Kept in the ledger"), "{summary}");
+    assert!(summary.contains("This clone has no ledger") && !summary.contains("Kept in the ledger"), "{summary}");
 
     // A race over one decision fails the last step, and no other.
     for branch in ["main", "feature"] {
