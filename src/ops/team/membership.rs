@@ -1,7 +1,7 @@
 //! Who joins a team, leaves it, or is called otherwise: roster, routing and charter together.
 
 use std::collections::{BTreeMap, BTreeSet};
-use std::fs;
+use std::fs::{self, File};
 use std::path::Path;
 
 use serde::Serialize;
@@ -66,6 +66,23 @@ impl Outlet {
     pub(crate) fn is_of_the_branch(self) -> bool {
         matches!(self, Self::Commit | Self::Shown { as_commit: true })
     }
+
+    /// The lock for a change of the team, unless it is only shown: what another squad lands meanwhile is not planned on.
+    /// Fails if the team is another work tree's.
+    pub(in crate::ops::team) fn lock(
+        self,
+        env: &Env,
+        workspace: &Workspace,
+        verb: &str,
+    ) -> Result<Option<File>, Failure> {
+        if workspace.folder.is_borrowed() {
+            return Err(Failure::team("the team is the main work tree's").hint(format!("{verb} it there")));
+        }
+        match self {
+            Self::Shown { .. } => Ok(None),
+            Self::Commit | Self::WorkTree => Lander::new(env, workspace).turn().map(Some),
+        }
+    }
 }
 
 pub(crate) fn change(
@@ -75,15 +92,7 @@ pub(crate) fn change(
     outlet: Outlet,
 ) -> Result<MembershipReport, Failure> {
     let workspace = Workspace::find(env, directory)?;
-    if workspace.folder.is_borrowed() {
-        return Err(Failure::team("the team is the main work tree's").hint("change it there"));
-    }
-    let lander = Lander::new(env, &workspace);
-    // What another squad lands meanwhile is not planned on.
-    let _turn = match outlet {
-        Outlet::Shown { .. } => None,
-        Outlet::Commit | Outlet::WorkTree => Some(lander.turn()?),
-    };
+    let _lock = outlet.lock(env, &workspace, "change")?;
     let base = Base::read(&workspace, outlet)?;
     let edited = edited(&base.files, membership)?;
     let changeset = changeset(&workspace, &base, membership, &edited)?;

@@ -15,7 +15,6 @@ use crate::env::Env;
 use crate::error::Failure;
 use crate::git::Repository;
 use crate::ops::Workspace;
-use crate::ops::decisions::landing::Lander;
 use crate::ops::team::changeset::{ChangedFile, Changeset, FileChange, insist_on_branch};
 use crate::ops::team::hosts::{self, LeftFile};
 use crate::ops::team::membership::Outlet;
@@ -60,13 +59,7 @@ enum Step {
 
 pub(crate) fn upgrade(env: &Env, directory: &Path, outlet: Outlet) -> Result<Upgraded, Failure> {
     let workspace = Workspace::find(env, directory)?;
-    if workspace.folder.is_borrowed() {
-        return Err(Failure::team("the team is the main work tree's").hint("upgrade it there"));
-    }
-    let _turn = match outlet {
-        Outlet::Shown { .. } => None,
-        Outlet::Commit | Outlet::WorkTree => Some(Lander::new(env, &workspace).turn()?),
-    };
+    let _lock = outlet.lock(env, &workspace, "upgrade")?;
     let templates = Templates::of(env);
     let files = team_files(&workspace, outlet)?;
     let owned = match files.get(FILE) {

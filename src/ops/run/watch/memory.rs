@@ -4,7 +4,7 @@
 ///
 /// By default each thread that uses the ledger gets its own heap, which keeps its peak size. Freeing a large block also
 /// raises the size from which blocks are mapped separately, so that later large blocks fragment the heap. After 1,000
-/// messages to eight sessions, the process holds 5 MB instead of 12 (`RssAnon`, dist build).
+/// messages to eight sessions, the process holds 5 MB instead of 12 (`RssAnon`, release build).
 #[cfg(all(target_os = "linux", target_env = "gnu"))]
 #[expect(unsafe_code, reason = "std has no call to configure glibc's allocator")]
 pub(super) fn limit() {

@@ -17,7 +17,6 @@ use serde::Serialize;
 use crate::env::Env;
 use crate::error::Failure;
 use crate::model::{Kind, Problem, list, plural};
-use crate::ops::decisions::landing::Lander;
 use crate::ops::team::agents::{self, DecisionCount, TeamReport};
 use crate::ops::team::changeset::{ChangedFile, Changeset, FileChange};
 use crate::ops::team::hosts::PROMPT;
@@ -116,13 +115,7 @@ pub(crate) fn adopt(env: &Env, directory: &Path, outlet: Outlet) -> Result<Adopt
         Ok(workspace) => workspace,
         Err(failure) => return new_team(env, directory, outlet, failure),
     };
-    if workspace.folder.is_borrowed() {
-        return Err(Failure::team("the team is the main work tree's").hint("adopt it there"));
-    }
-    let _turn = match outlet {
-        Outlet::Shown { .. } => None,
-        Outlet::Commit | Outlet::WorkTree => Some(Lander::new(env, &workspace).turn()?),
-    };
+    let _lock = outlet.lock(env, &workspace, "adopt")?;
     insist_on_readable(&workspace)?;
     let report = agents::report(env, directory)?;
     let files = ToolFiles::read(&workspace, outlet)?;
@@ -185,13 +178,7 @@ pub(crate) fn adopt_roles(env: &Env, directory: &Path, outlet: Outlet) -> Result
         Ok(workspace) => workspace,
         Err(failure) => return new_team(env, directory, outlet, failure),
     };
-    if workspace.folder.is_borrowed() {
-        return Err(Failure::team("the team is the main work tree's").hint("adopt it there"));
-    }
-    let _turn = match outlet {
-        Outlet::Shown { .. } => None,
-        Outlet::Commit | Outlet::WorkTree => Some(Lander::new(env, &workspace).turn()?),
-    };
+    let _lock = outlet.lock(env, &workspace, "adopt")?;
     let (changeset, joined, left) = members::join(&workspace, outlet, ROLES)?;
     let mut adopted = Adopted {
         folder: workspace.folder_in_repository(),

@@ -17,7 +17,6 @@ use serde::Serialize;
 use crate::env::Env;
 use crate::error::Failure;
 use crate::model::{Problem, Source, list};
-use crate::ops::decisions::landing::Lander;
 use crate::ops::team::changeset::{ChangedFile, Changeset, FileChange};
 use crate::ops::team::membership::Outlet;
 use crate::ops::team::merge::{self, Conflict};
@@ -51,13 +50,7 @@ pub(crate) fn command(targets: &[Target]) -> String {
 
 pub(crate) fn export(env: &Env, directory: &Path, targets: &[Target], outlet: Outlet) -> Result<Exported, Failure> {
     let workspace = Workspace::find(env, directory)?;
-    if workspace.folder.is_borrowed() {
-        return Err(Failure::team("the team is the main work tree's").hint("export it there"));
-    }
-    let _turn = match outlet {
-        Outlet::Shown { .. } => None,
-        Outlet::Commit | Outlet::WorkTree => Some(Lander::new(env, &workspace).turn()?),
-    };
+    let _lock = outlet.lock(env, &workspace, "export")?;
     let asked: BTreeSet<Target> = targets.iter().copied().collect();
     let source = TeamSource::read(&workspace, outlet, &[])?;
     let record = source.record(&workspace)?;

@@ -7,7 +7,7 @@ use serde::Serialize;
 use super::section;
 use super::target::Target;
 use crate::compile::charter_tools;
-use crate::model::{Charter, Member, Slug, Team, ToolChoice, first_line};
+use crate::model::{Member, Slug, Team, ToolChoice, first_line};
 use crate::parse;
 
 /// What the file of an agent begins with, so that it is not taken for one that people wrote.
@@ -87,12 +87,8 @@ fn agent<'a>(team: &'a Team, member: &'a Member) -> Agent<'a> {
         source: member.charter.clone().unwrap_or_else(|| member.source.file.clone()),
         prompt: format!("{said}\n\n{ELSEWHERE}"),
         model: charter.and_then(|charter| charter.model.as_deref()),
-        tools: charter.map_or(ToolChoice::All, charter_tools_of),
+        tools: charter.map_or(ToolChoice::All, charter_tools),
     }
-}
-
-fn charter_tools_of(charter: &Charter) -> ToolChoice {
-    charter_tools(charter)
 }
 
 impl Agent<'_> {
